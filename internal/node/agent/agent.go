@@ -33,8 +33,8 @@ type Agent struct {
 	Machine *host.Machine
 	// Store is read by machines with an API server, Joiner asked by the others.
 	Store Source
-	// Join makes the Joiner for a boot configuration. failed is to be told of each
-	// try that failed and is made again.
+	// Join makes the Joiner for a boot configuration. failed must be called with the error of each
+	// try that is repeated.
 	Join   func(b *nodeconfig.Boot, failed func(error)) (Joiner, error)
 	Detect Detect
 	Issuer pki.Issuer
@@ -46,7 +46,8 @@ type Agent struct {
 	Version string
 	// Patience is how long one step is tried again; 0 means 5 minutes.
 	Patience time.Duration
-	// Retries is how often a run that failed begins anew, and Launched is called again; negative: without end.
+	// Retries is how often a failed run is repeated, and Launched called again; negative: without
+	// limit.
 	Retries int
 	// Last is the report of the machine's last start, which a renewal adds to; nil: there is none.
 	Last *report.Report
@@ -67,11 +68,11 @@ type run struct {
 	*Agent
 	record *recorder
 	boot   *nodeconfig.Boot
-	// text is that of the node configuration.
+	// text is the text of the node configuration.
 	text   []byte
 	joiner Joiner
-	// renewing says that the run only renews certificates, and byKept that it goes by the
-	// configuration of the last run, as that of the cluster is another by now.
+	// renewing says that the run only renews certificates, and byKept that it uses the
+	// configuration of the last run, because the cluster's has changed since.
 	renewing, byKept bool
 	// asked is the hash of the configuration that the machine was told to take; "" where it starts.
 	asked string
@@ -81,14 +82,14 @@ type run struct {
 	// wanted is what the machine is to hold.
 	wanted *graph.Graph
 	mu     sync.Mutex // guards input while the store is read
-	// index and signature are those of the files that the machine fetches; empty: none is asked for.
+	// index and signature cover the files that the machine fetches; empty: no index is required.
 	index, signature []byte
 	// inventory is what this run and earlier ones have made.
 	inventory inventory
 }
 
-// Converge makes the machine what its configuration says, beginning anew when a run fails.
-// A boot configuration that cannot be used is not tried again.
+// Converge makes the machine match its configuration, and repeats failed runs. A boot
+// configuration that cannot be used is not tried again.
 func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	rec := a.recorder()
 	var h node.Host
@@ -97,8 +98,8 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 		h, err = a.converge(ctx, rec, boot)
 		return err
 	})
-	// It is tried again by itself: a run that begins anew learns nothing of
-	// kops-controller once the node is ready.
+	// Only this call is repeated: a repeated run learns nothing from kops-controller once the node
+	// is ready.
 	if err == nil && a.Launched != nil && h.ScalingGroup != "" {
 		err = a.again(ctx, func(int) error {
 			return rec.do(PhaseLaunch, func() error {
@@ -116,7 +117,8 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	return err
 }
 
-// again does what may fail, with a pause between the tries. do is told which try it is, from 0.
+// again repeats a call that may fail, with pauses between the tries. do gets the number of the
+// try, from 0.
 func (a *Agent) again(ctx context.Context, do func(n int) error) error {
 	for n, pause := 0, firstPause; ; n, pause = n+1, min(2*pause, longestPause) {
 		err := do(n)
@@ -145,8 +147,8 @@ func (a *Agent) begun() bool {
 	return err == nil
 }
 
-// converge is one run. It returns what was found out about the machine, which is
-// nothing where the machine has joined before.
+// converge is one run. It returns the properties found of the machine, which are empty if the
+// machine has joined before.
 func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
 	var none node.Host
 	r, p, err := a.prepare(ctx, rec, boot, "")
@@ -253,7 +255,7 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte, asked s
 	return r, p, nil
 }
 
-// authority is whoever signs this machine's certificates.
+// authority returns the authority that signs this machine's certificates.
 func (r *run) authority() host.Authority {
 	if r.input.Config.ConfigStore != nil {
 		return keysets{r.input.Keysets, r.Issuer}
@@ -316,7 +318,7 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 // no answer meanwhile waits for it, as far as can be known here.
 const controlPlaneTime = 5 * time.Minute
 
-// retrying tells of a try to reach kops-controller that failed, and is made again if that may help.
+// retrying reports a failed try to reach kops-controller, which is repeated if that may help.
 func (r *run) retrying(err error) {
 	if errors.Is(err, bootstrap.ErrReady) {
 		return
@@ -335,8 +337,8 @@ func (r *run) retrying(err error) {
 	})
 }
 
-// unanswered reports whether an error is as those that one meets while a server, or
-// what is before it, is about to start.
+// unanswered reports whether an error is typical of a server, or of a load balancer before it,
+// that is about to start.
 func unanswered(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate) && !errors.As(err, new(*bootstrap.Trouble))

@@ -48,7 +48,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 
 func now() time.Time { return time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC) }
 
-// issuer makes keys quickly; none is compared.
+// issuer makes keys quickly; the tests compare no keys.
 func issuer() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 }
@@ -304,8 +304,8 @@ func (w *world) preview() string {
 
 func (w *world) last() report.Report { return w.reports[len(w.reports)-1] }
 
-// files writes down what is in the folder. Keys, certificates and digests that
-// differ at each run are described.
+// files records the files of the folder. Keys, certificates and digests that differ at each run
+// are only described.
 func (w *world) files() []txtar.File {
 	w.Helper()
 	var out []txtar.File

@@ -20,17 +20,17 @@ import (
 // hashFile says which configuration takes the place of the one that the machine was started with.
 const hashFile = "/var/lib/kops/applied.json"
 
-// applied says which configuration takes the place of the one of a machine's start. It
-// counts as long as the boot configuration is that of the same start.
+// applied says which configuration replaces the one of the machine's start. It counts as long as
+// the boot configuration has not changed since.
 type applied struct {
 	Started string `json:"started"`
 	Hash    string `json:"hash"`
 }
 
-// Apply makes a machine that is a member what the configuration of a hash says, where it
-// is: pods go on, and services are started anew that have changed. From then on the
-// machine goes by that configuration, also when this run fails or is cut off. ready, the last
-// phase, waits until what was started anew runs. An error names the phase that failed.
+// Apply makes a member match the configuration of a hash in place: pods continue, and changed
+// services are restarted. From then on the machine uses that configuration, even if this run fails
+// or is interrupted. ready, the last phase, waits until the restarted services run. An error names
+// the phase that failed.
 func (a *Agent) Apply(ctx context.Context, boot []byte, hash string, ready func(context.Context) error) (phase string, err error) {
 	rec := a.recorder()
 	err = a.applyOnce(ctx, rec, boot, hash)
@@ -57,7 +57,7 @@ func (a *Agent) applyOnce(ctx context.Context, rec *recorder, boot []byte, hash 
 	return r.carryOut(ctx, p)
 }
 
-// hash is that of the configuration that the machine is to go by; "" is any.
+// hash returns the hash of the configuration that the machine must use; "" is any.
 func (r *run) hash() (string, error) {
 	if r.asked != "" {
 		return r.asked, nil

@@ -60,8 +60,8 @@ func system(files []string) []string {
 	return slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, "/var/lib/kops/") || strings.HasPrefix(f, "/run/") })
 }
 
-// A worker that is a ready member takes a new configuration from a real kops-controller,
-// and only the kubelet is started anew.
+// A worker that is a ready member takes a new configuration from a real kops-controller, and only
+// the kubelet is restarted.
 func TestAWorkerIsChangedInPlace(t *testing.T) {
 	w := newControl(t)
 	a := w.agent()

@@ -221,7 +221,7 @@ func (c *cis) owner(args []string) error {
 	return err
 }
 
-// container is that of a static pod's program.
+// container returns the container of a static pod's program.
 func (c *cis) container(program string) (out corev1.Container, err error) {
 	var p corev1.Pod
 	if err := yaml.UnmarshalStrict([]byte(c.read("/etc/kubernetes/manifests/"+program+".manifest")), &p); err != nil {

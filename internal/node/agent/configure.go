@@ -177,9 +177,9 @@ func (r *run) readStore(ctx context.Context) error {
 	return r.encryption()
 }
 
-// encryption checks that the secret by which the API server encrypts what it
-// stores is that of the configuration: with another, or with none, this API
-// server could not read what the others have written.
+// encryption checks that the secret with which the API server encrypts what it stores is the
+// configuration's: with another, or with none, this API server could not read what the others have
+// written.
 func (r *run) encryption() error {
 	const name = pki.EncryptionConfig
 	a := r.input.Config.APIServerConfig

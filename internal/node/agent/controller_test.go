@@ -237,7 +237,7 @@ func TestTheReportTellsOfTriesThatAreMadeAgain(t *testing.T) {
 	t.Error("no report told of it")
 }
 
-// What waiting does not mend is told at once.
+// A problem that waiting does not solve is reported at once.
 func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
 	w := newControl(t)
 	other := httptest.NewTLSServer(http.NotFoundHandler())
@@ -259,7 +259,7 @@ func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
 	t.Error("no report told of it")
 }
 
-// A machine that starts again is told that it has joined, which is no trouble.
+// A machine that starts again learns that it has joined, which is not an error.
 func TestAMachineThatHasJoinedHasNoError(t *testing.T) {
 	w := newControl(t)
 	w.answer = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusConflict) }

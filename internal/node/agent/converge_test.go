@@ -218,8 +218,8 @@ func TestAMemberNeedsNothing(t *testing.T) {
 	}
 }
 
-// A machine that a cloud made anew under the name of another is told that it is a member, as
-// the other's node is still there. It is none, and waits.
+// A machine that a cloud recreated under the name of another is told that it is a member, as the
+// other's node still exists. It is not a member, and waits.
 func TestAMachineInThePlaceOfAnotherIsNoMember(t *testing.T) {
 	w := newWorld(t, worker)
 	w.joiner.joined = true

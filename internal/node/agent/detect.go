@@ -29,7 +29,7 @@ type Probe struct {
 	Root string
 	// Arch is the processor's architecture, as Go names it.
 	Arch string
-	// Hostname and Addresses are those of the operating system.
+	// Hostname and Addresses are the operating system's.
 	Hostname  func() (string, error)
 	Addresses func() ([]net.Addr, error)
 	// Command runs a program; may be nil.
@@ -83,9 +83,9 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	return h, err
 }
 
-// apiAddresses are where the API is, where no name of the cluster's own is
-// published and the boot configuration names no address: those of the load
-// balancer in front of kops-controller, which is the API's too.
+// apiAddresses returns the addresses of the API, if the cluster publishes no name of its own and
+// the boot configuration names no address: the addresses of the load balancer in front of
+// kops-controller, which serves the API, too.
 func (p Probe) apiAddresses(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.Config) ([]string, error) {
 	if !c.UsesNoneDNS || c.APIServerConfig != nil || boot.ConfigServer == nil || len(boot.APIServerIPs) > 0 {
 		return nil, nil

@@ -17,9 +17,9 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// inventoryFile lists what runs have made on the machine. What is in it and no
-// longer wanted is removed. What was there before the first run is not in it:
-// that belongs to the distribution, or to somebody else, also after we changed it.
+// inventoryFile lists what runs have made on the machine. Items that are no longer wanted are
+// removed. Anything that was there before the first run is not listed: it belongs to the
+// distribution, or to somebody else, even after we changed it.
 const inventoryFile = "/var/lib/kops/inventory.json"
 
 // item is an object that a run has made, or was about to make when it ended.

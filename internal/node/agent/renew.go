@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// configFile is the configuration of the last run. A renewal goes by it: that of the
-// cluster may be another by now, of which a machine learns when it is replaced.
+// configFile is the configuration of the last run, which a renewal uses: the cluster's may have
+// changed since, and a machine gets the new one when it is replaced.
 const configFile = "/var/lib/kops/nodeupconfig.yaml"
 
 // KubeletCertificate returns what reads the certificate by which the kubelet of a
@@ -28,11 +28,10 @@ func KubeletCertificate(root string) func() *tls.Certificate {
 	return func() *tls.Certificate { return host.ClientCertificate(filepath.Join(root, node.KubeletKubeconfig)) }
 }
 
-// Renew issues the machine's certificates anew that are near their end, and starts anew
-// what reads these at its start alone: one component each time, where none is urgent. Nothing
-// else of the machine is changed, and it needs no configuration that is of today. The
-// report of the machine's last start gets the phase of the renewal, and the
-// certificates as they are afterwards.
+// Renew reissues the machine's certificates that are near their end, and restarts the components
+// that read them only at startup: one each time, unless one is urgent. Nothing else on the machine
+// changes, and it needs no current configuration. The report of the machine's last start gets the
+// phase of the renewal, and the certificates as they are afterwards.
 func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 	told := a.recorder()
 	if a.Last != nil {
@@ -55,7 +54,7 @@ func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 	return err
 }
 
-// renew carries out what is to be renewed, and then has containers read it.
+// renew reissues the certificates, and then has containers read them.
 func (r *run) renew(ctx context.Context, g *graph.Graph) error {
 	due, err := node.Renewal(g, func(c *host.Certificate) host.Need { _, need := r.Machine.Held(*c); return need })
 	if err == nil {
@@ -71,7 +70,7 @@ func (r *run) renew(ctx context.Context, g *graph.Graph) error {
 	return r.change(ctx, readers)
 }
 
-// change makes a part of the machine what it is to be.
+// change brings a part of the machine to its desired state.
 func (r *run) change(ctx context.Context, g *graph.Graph) error {
 	if g.Len() == 0 {
 		return nil

@@ -88,13 +88,13 @@ func (r *recorder) do(name string, f func() error) error {
 	return err
 }
 
-// anew runs a phase that forgets how it went the last time.
+// anew runs a phase again and drops its earlier result.
 func (r *recorder) anew(name string, f func() error) error {
 	r.change(func(rep *report.Report) { *entry(rep, name) = report.Phase{Name: name} })
 	return r.do(name, f)
 }
 
-// certificates notes those of a machine's graph, as they are on the machine.
+// certificates notes the certificates of a machine's graph, as they are on the machine.
 func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
 	var all []report.Certificate
 	for n := range g.All() {
@@ -110,7 +110,7 @@ func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
 	r.change(func(rep *report.Report) { rep.Certificates = all })
 }
 
-// part runs what belongs to a phase that is told of only if it fails.
+// part runs a part of a phase, which is reported only if it fails.
 func (r *recorder) part(name string, f func() error) error {
 	err := f()
 	if err != nil {

@@ -46,8 +46,8 @@ func (w *world) administrator() *rest.Config {
 	return config
 }
 
-// A real API server that was started 400 days ago shows the certificate that a renewal
-// has issued, without being started anew.
+// A real API server that was started 400 days ago shows the certificate that a renewal has issued,
+// without a restart.
 func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 	kubetest.Programs(t)
 	w := newWorld(t, controlPlane)

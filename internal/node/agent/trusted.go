@@ -20,8 +20,8 @@ const (
 	signatureFile = indexFile + ".sig"
 )
 
-// trusted checks that the files which the machine is told to fetch from a repository are
-// in its index, and that a key of the configuration has signed that.
+// trusted checks that the files that the machine fetches from a repository are in its index, and
+// that a key of the configuration has signed the index.
 func (r *run) trusted(ctx context.Context) error {
 	t := r.input.Config.FileTrust
 	if t == nil || r.renewing {

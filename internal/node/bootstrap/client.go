@@ -31,7 +31,7 @@ type Client struct {
 	Transport Transport
 	Prover    Prover
 	Clock     Clock
-	// Failed is told of every attempt that failed, and may be nil.
+	// Failed is called with every failed attempt, and may be nil.
 	Failed func(server string, attempt int, err error)
 }
 
@@ -56,8 +56,8 @@ func (c *Client) NodeConfig(ctx context.Context) (NodeConfig, error) {
 	return c.nodeConfig(ctx, Request{IncludeNodeConfig: true}, schedule{longest: 15 * time.Second, turn: 8, restart: true, patience: 45 * time.Minute})
 }
 
-// NodeConfigOf asks for the configuration of a hash, for a machine that is a member and is
-// changed in place. Each server is asked twice, as the machine begins anew by itself.
+// NodeConfigOf asks for the configuration of a hash, for a member that is changed in place. Each
+// server is asked twice; the machine itself repeats the call.
 func (c *Client) NodeConfigOf(ctx context.Context, hash string) (NodeConfig, error) {
 	return c.nodeConfig(ctx, Request{IncludeNodeConfig: true, ConfigHash: hash}, schedule{longest: 15 * time.Second, turn: 1, steps: 2 * len(c.Servers)})
 }
@@ -73,9 +73,9 @@ func (c *Client) nodeConfig(ctx context.Context, request Request, s schedule) (N
 	return *r.NodeConfig, nil
 }
 
-// Certificates asks for certificates of public keys, both as PEM by name. It
-// asks a hundred times at most, the servers in turn, with waits that double from
-// one second to thirty. keypairIDs are those of Request. Errors are as those of NodeConfig.
+// Certificates asks for certificates of public keys, both as PEM by name. It asks at most a
+// hundred times, the servers in turn, with waits that double from one second to thirty. keypairIDs
+// is Request's. Errors are as for NodeConfig.
 func (c *Client) Certificates(ctx context.Context, keys, keypairIDs map[string]string) (map[string]string, error) {
 	r, err := c.ask(ctx, Request{Certs: keys, KeypairIDs: keypairIDs}, schedule{longest: 30 * time.Second, turn: 1, steps: 100})
 	if err != nil {
@@ -226,9 +226,9 @@ func (c *Client) refusal(server string, resp *http.Response, text string) error 
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// denied is a refusal, and says when this machine's clock is the likely cause of it, as
-// the server's, of the header Date, tells. A clock is told of by the minute: each try would
-// be news otherwise.
+// denied returns a refusal, and names this machine's clock if it is the likely cause, judged by
+// the server's Date header. The difference is rounded to minutes: otherwise the error of each try
+// would be news.
 func (c *Client) denied(err error, date string) error {
 	theirs, derr := http.ParseTime(date)
 	off := c.Clock.Now().Sub(theirs).Round(time.Minute)

@@ -13,8 +13,8 @@ import (
 	"fmt"
 )
 
-// publicKeyBlock is the type of the PEM block of a public key. Its body is PKIX,
-// whatever the algorithm: the name is that of the protocol.
+// publicKeyBlock is the type of the PEM block of a public key. Its body is PKIX for every
+// algorithm: the protocol defines the name.
 const publicKeyBlock = "RSA PUBLIC KEY"
 
 // minRSABits is the shortest RSA key that is certified.

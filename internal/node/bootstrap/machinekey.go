@@ -43,9 +43,9 @@ type machineClaim struct {
 	Nonce       []byte `json:"nonce,omitempty"` // makes two claims for one body differ
 }
 
-// MachineKey proves by a key that the machine alone holds and whose public half
-// the controller was told of when the machine was made: for machines of the
-// local cloud, and for machines that somebody enrolled by hand.
+// MachineKey proves a machine's identity by a key that the machine alone holds and whose public
+// half was registered with the controller when the machine was made: for machines of the local
+// cloud, and for machines that somebody enrolled by hand.
 type MachineKey struct {
 	Node string
 	// Key is an ECDSA key.
@@ -83,8 +83,8 @@ func (m MachineKey) Prove(_ context.Context, body []byte) (string, error) {
 type Machine struct {
 	Node          string `json:"node"`
 	InstanceGroup string `json:"instanceGroup"`
-	// PublicKey is the public half of its ECDSA key, PEM with a PKIX body. A
-	// machine without one is known, but cannot join: those of the control plane need not.
+	// PublicKey is the public half of its ECDSA key, PEM with a PKIX body. A machine without one
+	// is known, but cannot join; control planes need not join.
 	PublicKey string `json:"publicKey,omitempty"`
 	// Names are the addresses and DNS names of the machine.
 	Names []string `json:"names,omitempty"`

@@ -58,7 +58,7 @@ type Challenge struct {
 	ChallengeSecret []byte `json:"challengeSecret,omitempty"`
 }
 
-// Response is what the machine gets. The capital of Certs is that of the protocol.
+// Response is the answer to the machine. The protocol defines the capital of Certs.
 type Response struct {
 	// Certs are certificates in PEM, by name.
 	Certs      map[string]string `json:"Certs,omitempty"`
@@ -75,8 +75,8 @@ type NodeConfig struct {
 
 // Prover shows who this machine is.
 type Prover interface {
-	// Prove returns the value of the header Authorization for a request with
-	// this body. It is called anew for every attempt: a proof is good for once.
+	// Prove returns the value of the header Authorization for a request with this body. It is
+	// called for every attempt: a proof is valid once.
 	Prove(ctx context.Context, body []byte) (string, error)
 }
 

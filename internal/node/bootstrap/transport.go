@@ -25,7 +25,7 @@ const requestTimeout = 15 * time.Second
 
 // Transport connects a machine with servers.
 type Transport interface {
-	// Connect makes a connection, which is to be closed.
+	// Connect makes a connection, which the caller must close.
 	Connect(ctx context.Context, server string) (Connection, error)
 }
 
@@ -48,10 +48,10 @@ type TLS struct {
 
 var _ Transport = (*TLS)(nil)
 
-// NewTLS returns a transport that believes only the authorities of a PEM bundle.
-// serverName is the name that the server must show; empty means that of the URL.
-// own returns the certificate that the machine shows, or nil when it has none; own
-// itself may be nil. No proxy is used: the control plane is near.
+// NewTLS returns a transport that trusts only the authorities of a PEM bundle. serverName is the
+// name that the server must show; empty means the URL's. own returns the certificate that the
+// machine shows, or nil when it has none; own itself may be nil. No proxy is used: the control
+// plane is near.
 func NewTLS(authorities, serverName string, own func() *tls.Certificate) (*TLS, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(authorities)) {
@@ -123,9 +123,9 @@ func once(conn net.Conn) func(context.Context, string, string) (net.Conn, error)
 	}
 }
 
-// ChannelBinding is a text that both ends of a connection of TLS know, and that is
-// another for every other connection (RFC 9266, tls-exporter): of another server, and
-// of the same after it was started anew.
+// ChannelBinding returns a text that both ends of a TLS connection know, and that differs for
+// every connection (RFC 9266, tls-exporter): to another server, and to the same server after a
+// restart.
 func ChannelBinding(s tls.ConnectionState) (string, error) {
 	key, err := s.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 	if err != nil {

@@ -187,7 +187,7 @@ func applied(t *testing.T, c *cluster) {
 		t.Errorf("recorded %+v, want %+v", first, want)
 	}
 
-	// what is recorded is not applied again, even if somebody changed it
+	// a recorded object is not applied again, even if somebody changed it
 	patch := []byte(`{"data":{"value":"edited"}}`)
 	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system")
 	if _, err := r.Patch(t.Context(), "one", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"}); err != nil {

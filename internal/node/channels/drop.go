@@ -94,8 +94,8 @@ func (a *Applier) announce(ctx context.Context, p pending) error {
 	return err
 }
 
-// inventory lists the objects of an applied add-on, and those of older versions
-// that are still there.
+// inventory lists the objects of an applied add-on, and the objects of older versions that still
+// exist.
 func (a *Applier) inventory(ctx context.Context, p pending) ([]identity, error) {
 	out := a.identities(p)
 	if p.state.Recorded == nil {
@@ -176,8 +176,8 @@ func isKept(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving returns the objects of a dropped add-on that are to be removed, the
-// last applied first, and those that stay.
+// leaving returns the objects of a dropped add-on to remove, the last applied first, and those
+// that stay.
 func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstructured.Unstructured, err error) {
 	for _, i := range slices.Backward(s.Recorded.Objects) {
 		o, err := a.owned(ctx, s.Addon.Name, i)

@@ -127,7 +127,8 @@ func notOurs(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
-	// somebody made one anew under the same name, took the label off another, and made one with our labels
+	// somebody recreated one under the same name, took the label off another, and made one with
+	// our labels
 	if err := r.Delete(t.Context(), "made-anew", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -65,9 +65,8 @@ type pending struct {
 	objects []*unstructured.Unstructured
 }
 
-// Compare reads channels and tells of each add-on whether it has to be applied,
-// or, when all of them could be read, removed. What could be read is returned
-// beside an error about the rest.
+// Compare reads channels and reports for each add-on whether it has to be applied, or, when all of
+// them could be read, removed. If some cannot be read, it returns the rest together with an error.
 func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
 	records, err := a.records(ctx)
 	if err != nil {
@@ -263,8 +262,8 @@ func (a *Applier) markNodes(ctx context.Context, which string) error {
 	return nil
 }
 
-// ParseLabels reads labels such as a=b,c. That of control planes brings those
-// with it without which kops-controller, which sets all others, is not scheduled.
+// ParseLabels reads labels such as a=b,c. The label of control planes implies the others without
+// which kops-controller, which sets all others, is not scheduled.
 func ParseLabels(text string) (map[string]string, error) {
 	out := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -10,11 +10,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// makeRoom removes an object that cannot become what it is to be, as some fields
-// are for its whole life: the selector of a workload, the role of a binding. It
-// reports whether it did. It must be a replaceable one; what is there must be
-// labelled as the same add-on's, and what is to come in its place must be sound:
-// else the cluster would be left with neither.
+// makeRoom removes an object that cannot be changed as wanted, because some fields are immutable:
+// the selector of a workload, the role of a binding. It reports whether it did. The object must be
+// replaceable; the existing one must be labelled as the same add-on's, and its replacement must be
+// valid: otherwise the cluster would be left with neither.
 func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
 	if !replaceable(o) {
 		return false, nil
@@ -42,10 +41,9 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	return true, nil
 }
 
-// replaceable reports whether all that goes with an object comes back with its
-// successor. With others go data (the claims of a StatefulSet may), addresses (those
-// of a Service), or what controllers have made for them: kinds of users' add-ons
-// stand for anything.
+// replaceable reports whether everything removed with an object comes back with its successor.
+// Other objects lose data (the claims of a StatefulSet may), addresses (a Service's), or what
+// controllers have made for them: kinds of users' add-ons may stand for anything.
 func replaceable(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Deployment.apps", "DaemonSet.apps", "Job.batch",

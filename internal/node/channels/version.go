@@ -32,8 +32,8 @@ type Version struct {
 // Record is what a namespace holds of an add-on.
 type Record struct {
 	Version
-	// Objects are those that this program applied, in that order, with those of
-	// older versions that are still there. Nil where another program wrote the record.
+	// Objects are the objects that this program applied, in that order, with the objects of older
+	// versions that still exist. Nil if another program wrote the record.
 	Objects []identity `json:"objects,omitzero"`
 	// Nodes is a digest of what nodes have to be replaced for when it changes; empty where
 	// an older program wrote the record.
@@ -45,7 +45,7 @@ type Record struct {
 // key tells records apart.
 type key struct{ namespace, addon string }
 
-// version is what is recorded once the add-on is applied.
+// version returns the record of an applied add-on.
 func (a Addon) version() Version {
 	return Version{Channel: a.Channel, ID: a.ID, ManifestHash: a.ManifestHash, SystemGeneration: systemGeneration}
 }

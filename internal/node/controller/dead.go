@@ -37,8 +37,8 @@ type Dead struct {
 	Now        func() time.Time
 }
 
-// note adds nodes, and removes the names whose certificates have all ended. Names that a
-// machine has again, as alive tells of names, are no more noted: its kubelet is to come.
+// note adds nodes, and removes the names whose certificates have all ended. Names that alive
+// reports for a machine are removed again, too: its kubelet will register.
 func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(context.Context, []string) ([]string, error)) error {
 	noted, err := d.read(ctx)
 	if err != nil {
@@ -86,9 +86,9 @@ func (d *Dead) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return noted, err
 }
 
-// longest is how long a certificate of a node may live: those of nodes that are older
-// than the notes may have been given by another kops-controller, and machines of the
-// control plane sign for themselves.
+// longest is how long a certificate of a node may live: if a node is older than the notes, another
+// kops-controller may have issued its certificates, and control plane machines sign for
+// themselves.
 func longest(n *corev1.Node, since time.Time) time.Duration {
 	if _, own := n.Labels[labels.ControlPlane]; own || n.CreationTimestamp.Time.Before(since.Add(settled)) {
 		return longValidity

@@ -24,7 +24,7 @@ const (
 	mostSenders = 1 << 14
 	// sweepPeriod is how often senders are forgotten whose measure is full again.
 	sweepPeriod = time.Second
-	// full is how soon a request that found everything taken is to be made again.
+	// full is how soon a request that found everything taken should be repeated.
 	full = time.Second
 )
 
@@ -66,8 +66,8 @@ func (g *Gate) refuse(w http.ResponseWriter, wait time.Duration) {
 	http.Error(w, "too many requests; try again later", http.StatusTooManyRequests)
 }
 
-// enter lets a request of a remote address, host:port, pass: leave is to be called at
-// its end. Without leave it may not pass, and wait is after what time to try again.
+// enter lets a request of a remote address, host:port, pass: the caller must call leave at its
+// end. If leave is nil the request may not pass, and wait is the time until the next try.
 func (g *Gate) enter(remote string) (leave func(), wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

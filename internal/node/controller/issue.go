@@ -82,8 +82,8 @@ const (
 	leastValidity, spread = 24 * 24 * time.Hour, 6 * 24 * time.Hour
 )
 
-// validity is how long certificates of a node live. It follows from the node's name,
-// so that those of a cluster do not all end together.
+// validity is how long certificates of a node live. It follows from the node's name, so that a
+// cluster's certificates do not all end together.
 func validity(node string) time.Duration {
 	h := fnv.New32()
 	_, _ = h.Write([]byte(node)) // a hash never fails

@@ -131,7 +131,7 @@ func labelsFollow(t *testing.T, config *rest.Config) {
 	}
 }
 
-// prefixes are those of nodes; the first question about a node fails.
+// prefixes are nodes' prefixes; the first question about a node fails.
 type prefixes struct {
 	of    map[string]string
 	asked map[string]int

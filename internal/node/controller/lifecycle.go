@@ -21,19 +21,19 @@ import (
 // machine may be so new that the list of machines does not show it yet.
 const youth = 15 * time.Second
 
-// Machines tells of which nodes there is no machine any more. Both methods return an
-// error when that is not certain.
+// Machines finds the nodes whose machine no longer exists. Both methods return an error when that
+// is not certain.
 type Machines interface {
 	// Gone returns the names of those nodes whose machines have ended for good.
 	Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error)
-	// Alive returns those of the names of nodes that a machine has.
+	// Alive returns the node names that a machine has.
 	Alive(ctx context.Context, names []string) ([]string, error)
 }
 
-// Lifecycle removes the nodes of machines that are gone, and their pods, and notes that
-// they are dead. Kubernetes itself removes no node, and pods 40 seconds later; until then
-// it sends to them whatever is for their Services. A cloud's own controller may remove the
-// node first, which is noted as well.
+// Lifecycle removes the nodes of machines that are gone, and their pods, and notes that they are
+// dead. Kubernetes itself removes no node, and removes pods only 40 seconds later; until then it
+// sends them traffic of their Services. A cloud's own controller may remove the node first, which
+// is noted as well.
 type Lifecycle struct {
 	Nodes    corev1client.NodeInterface
 	Pods     corev1client.PodsGetter
@@ -84,7 +84,7 @@ func (l *Lifecycle) Once(ctx context.Context) error {
 			dead = append(dead, l.known[name])
 		}
 	}
-	// They are noted first: as soon as the node is gone, its kubelet may make it anew.
+	// They are noted first: as soon as the node is gone, its kubelet may create it again.
 	errs := []error{l.Dead.note(ctx, dead, l.Machines.Alive)}
 	for _, n := range dead {
 		delete(l.known, n.Name)
@@ -108,8 +108,8 @@ func (l *Lifecycle) remove(ctx context.Context, n *corev1.Node) error {
 	return l.removePods(ctx, n.Name)
 }
 
-// removePods removes the pods of a node that is gone, at once: nothing is left to
-// stop. Those of an error are left to Kubernetes.
+// removePods removes the pods of a node that is gone, at once: nothing is left to stop. Pods that
+// cause an error are left to Kubernetes.
 func (l *Lifecycle) removePods(ctx context.Context, node string) error {
 	pods, err := l.Pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {

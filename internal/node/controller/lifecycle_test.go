@@ -37,7 +37,7 @@ func (l listed) Alive(_ context.Context, nodes []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(l, n) }), nil
 }
 
-// lifecycle is that of a cluster with these machines.
+// lifecycle returns the Lifecycle of a cluster with these machines.
 func lifecycle(c kubernetes.Interface, now time.Time, machines Machines) *Lifecycle {
 	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: machines, Clock: stopped(now), Log: slog.New(slog.DiscardHandler),
 		Dead: &Dead{ConfigMaps: c.CoreV1().ConfigMaps("kube-system"), Now: func() time.Time { return now }}}

@@ -38,8 +38,8 @@ func LoadSigners(folder fs.FS, names []string) (map[string]*pki.Keyset, error) {
 	return out, nil
 }
 
-// LoadTrusted reads all certificates of an authority from the folder of LoadSigners:
-// also those of keys that do not sign any more.
+// LoadTrusted reads all certificates of an authority from the folder of LoadSigners: also the
+// certificates of keys that no longer sign.
 func LoadTrusted(folder fs.FS, name string) (*x509.CertPool, error) {
 	bundle, err := fs.ReadFile(folder, name+".crt")
 	if err != nil {

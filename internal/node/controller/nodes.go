@@ -92,7 +92,7 @@ func nodeInformer(nodes corev1client.NodeInterface, resync time.Duration) cache.
 	}, &corev1.Node{}, resync, cache.Indexers{})
 }
 
-// work does what is to be done for the nodes of the queue until it is shut down.
+// work handles the nodes of the queue until it is shut down.
 func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], log *slog.Logger, do func(name string) error) {
 	for {
 		name, ended := queue.Get()

@@ -33,9 +33,9 @@ type owned struct {
 	Taints []string `json:"taints,omitempty"` // as kubectl writes them
 }
 
-// fresh is the age up to which a node of which nothing is remembered is given the taints
-// that it lacks. Its kubelet has registered it with those of its time, and another
-// controller may have taken away since what kept pods off until the node was prepared.
+// fresh is the age up to which an unknown node gets the taints that it lacks. Its kubelet has
+// registered it with the taints of that time, and another controller may since have removed
+// the one that kept pods off until the node was prepared.
 const fresh = time.Minute
 
 // ownedOf is what a node is given with marks.

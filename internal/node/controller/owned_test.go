@@ -26,7 +26,7 @@ func taints(t *testing.T, in ...string) []corev1.Taint {
 	return out
 }
 
-// become says which labels, of those of the test, and which taints a node is to come to have.
+// become waits until a node has these labels, of the test's labels, and these taints.
 func become(t *testing.T, nodes corev1client.NodeInterface, name string, wantLabels map[string]string, wantTaints ...string) {
 	t.Helper()
 	wantTaints = append(wantTaints, "node.kubernetes.io/not-ready:NoSchedule") // of the API server

@@ -19,9 +19,9 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Programs serves kops' own programs from the cluster's store, by their digests, to
-// machines that have proven nothing yet: a worker has no right on the store, and needs
-// nodeup to prove who it is. What is served is no secret, and is never anything else.
+// Programs serves kops' own programs from the cluster's store, by their digests, to machines that
+// have not proven their identity yet: a worker may not read the store, and needs nodeup to prove
+// who it is. It serves no secrets, and nothing but programs.
 type Programs struct {
 	base   Folder
 	now    func() time.Time
@@ -57,7 +57,7 @@ const (
 	listAge = 5 * time.Second
 )
 
-// Of what was read this much is held, in bytes: nodeup for each architecture, of two versions.
+// heldPrograms limits the cache, in bytes: nodeup for each architecture, of two versions.
 const heldPrograms = 48 << 20
 
 // largestProgram is the longest that is served, in bytes. Workers fetch only nodeup, of a tenth of it.

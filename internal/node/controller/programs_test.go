@@ -115,7 +115,7 @@ func serve(h http.Handler, w *httptest.ResponseRecorder, r *http.Request) bool {
 	return w.Code != http.StatusTooManyRequests
 }
 
-// A store that refuses is told of, and asked again.
+// A store that refuses is reported, and asked again.
 func TestAStoreThatRefusesIsAskedAgain(t *testing.T) {
 	inner := store.NewMemory("test")
 	key := put(t, inner, keyOf("nodeup", "nodeup.gz"), "nodeup")

@@ -91,8 +91,8 @@ func TestAMachineThatIsChangedInPlace(t *testing.T) {
 	}
 }
 
-// So it is on every platform for a machine that says which configuration it takes, whatever
-// its node has come to; and it has no other configuration than that one.
+// On every platform this also holds for a machine that says which configuration it takes, in any
+// state of its node; and it gets no other configuration.
 func TestAMachineThatIsToldToChange(t *testing.T) {
 	w := newWorld(t)
 	client := w.join(t, "node-1")
@@ -131,7 +131,7 @@ func judge(t *testing.T, what string, got, want error) {
 	}
 }
 
-// Nobody may join in the name of a machine of the control plane, whoever says so.
+// Nobody may join in the name of a machine of the control plane, with any proof.
 func TestMachinesOfTheControlPlaneDoNotJoin(t *testing.T) {
 	w := newWorld(t)
 	client := w.join(t, "node-1")

@@ -33,8 +33,8 @@ const (
 type Fleet interface {
 	// List returns the machines that are there and are not about to go.
 	List(ctx context.Context) ([]FleetMachine, error)
-	// Serving returns those of some machines without a node that are to have one: one that
-	// waits in reserve is not.
+	// Serving returns the machines, of some without a node, that should have one: a machine that
+	// waits in reserve should not.
 	Serving(ctx context.Context, machines []FleetMachine) ([]FleetMachine, error)
 	// Replace ends a machine, in whose place its group makes another.
 	Replace(ctx context.Context, m FleetMachine) error
@@ -42,11 +42,11 @@ type Fleet interface {
 
 // FleetMachine is one machine.
 type FleetMachine struct {
-	// Name is the platform's own, Node that of the machine's node.
+	// Name is the platform's own name, Node the name of the machine's node.
 	Name, Node, Group string
 	Created           time.Time
-	// KeepsName says that the one in its place has its name. Its node is removed first, as
-	// the addresses and whatever else it holds would be taken for those of the next.
+	// KeepsName says that the replacement has the same name. The node is removed first, as its
+	// addresses and other fields would be taken for the replacement's.
 	KeepsName bool
 }
 
@@ -59,8 +59,8 @@ type Repair struct {
 	Clock  bootstrap.Clock
 	Log    *slog.Logger
 
-	// found is since when a machine is found to be replaced, by its name; told is what was
-	// last said of a group in which too many are dead.
+	// found is since when a machine needs to be replaced, by its name; told is the last message
+	// about a group in which too many are dead.
 	found map[string]time.Time
 	told  map[string]string
 }

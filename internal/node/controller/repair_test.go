@@ -111,7 +111,8 @@ func (g *garage) Replace(_ context.Context, m FleetMachine) error {
 	return nil
 }
 
-// TestAMachineIsReplacedWhenItIsFoundDeadForLong: once is not enough, and one in reserve is no node.
+// TestAMachineIsReplacedWhenItIsFoundDeadForLong: once is not enough, and one in reserve needs no
+// node.
 func TestAMachineIsReplacedWhenItIsFoundDeadForLong(t *testing.T) {
 	machines, nodes := hall(t, "g", "ready,6m,ready")
 	client := fake.NewClientset()

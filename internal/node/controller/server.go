@@ -37,7 +37,7 @@ const (
 	NodeReady
 )
 
-// Nodes tells of the cluster's nodes.
+// Nodes reports the states of the cluster's nodes.
 type Nodes interface {
 	// State returns what the Node of a name has come to.
 	State(ctx context.Context, name string) (NodeState, error)
@@ -60,8 +60,8 @@ type Server struct {
 	Signers map[string]*pki.Keyset
 	// Trusted are the authorities of which one signed the certificates that kubelets hold now.
 	Trusted *x509.CertPool
-	// InPlace says that machines are started anew in place: who holds the certificate of its
-	// kubelet may have the configuration of a machine whose node is ready, whichever it is.
+	// InPlace says that machines are restarted in place: with its kubelet's certificate, a machine
+	// may fetch its configuration while its node is ready, whichever configuration it is.
 	InPlace bool
 	// Gate bounds what is done for those who have proven nothing; nil: nothing does.
 	Gate *Gate
@@ -173,8 +173,8 @@ func (s *Server) answer(ctx context.Context, id bootstrap.Identity, body []byte,
 	return out, nil
 }
 
-// checkBinding refuses a request that was made for another connection: to another
-// server, or to this one before it was started anew.
+// checkBinding refuses a request that was made for another connection: to another server, or to
+// this one before a restart.
 func checkBinding(r bootstrap.Request, conn *tls.ConnectionState) error {
 	if r.ChannelBinding == "" {
 		return nil // of a machine that knows nothing of it
@@ -192,8 +192,8 @@ func checkBinding(r bootstrap.Request, conn *tls.ConnectionState) error {
 	return nil
 }
 
-// checkGroup refuses machines of groups that do not join here: those of the control
-// plane sign for themselves, and nobody may join in their name.
+// checkGroup refuses machines of groups that do not join here: control plane machines sign for
+// themselves, and nobody may join in their name.
 func (s *Server) checkGroup(ctx context.Context, id bootstrap.Identity) error {
 	role, err := s.Configs.Role(ctx, id.InstanceGroup)
 	switch {
@@ -245,8 +245,8 @@ func (s *Server) holds(conn *tls.ConnectionState, node string) bool {
 	return err == nil
 }
 
-// refuse answers with the status of an error. What is wrong with the controller
-// itself is for its own log only.
+// refuse answers with the status of an error. Problems of the controller itself only go to its own
+// log.
 func (s *Server) refuse(w http.ResponseWriter, log *slog.Logger, err error) {
 	status, text := http.StatusInternalServerError, "kops-controller cannot answer now; its log tells why"
 	var bad badRequest

@@ -25,7 +25,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// states are those of nodes by their names.
+// states are nodes' states by their names.
 type states map[string]NodeState
 
 func (s states) State(_ context.Context, name string) (NodeState, error) { return s[name], nil }

@@ -23,9 +23,9 @@ type Reader interface {
 	Get(ctx context.Context, key string) ([]byte, store.Version, error)
 }
 
-// Stored is what a cluster's folder in the store tells of its machines.
+// Stored reads a cluster's machines from its folder in the store.
 type Stored struct {
-	// Base is the cluster's folder, Secrets that of its secrets.
+	// Base is the cluster's folder, Secrets the folder of its secrets.
 	Base, Secrets Reader
 }
 
@@ -76,8 +76,8 @@ func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, er
 	return m, nil
 }
 
-// Marks returns the labels and taints of the nodes of a group: those of its role, of its
-// spec and of its kubelet, which its configuration has together, and its name.
+// Marks returns the labels and taints of the nodes of a group: the ones of its role, of its spec
+// and of its kubelet, which its configuration has together, and its name.
 func (s Stored) Marks(ctx context.Context, group string) (Marks, error) {
 	c, err := s.group(ctx, group)
 	if err != nil {

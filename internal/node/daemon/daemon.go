@@ -23,9 +23,9 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Stores are the stores that a control plane can read, as the environment says. keys are
-// those of the server of S3 that it names where it has none itself; nil: there are no
-// others. The credentials of last resort are those of the role of the machine.
+// Stores are the stores that a control plane can read, as the environment says. keys returns the
+// keys of the S3 server that the environment names without keys; nil: there are no others. The
+// credentials of last resort are the machine's role.
 func Stores(env func(string) string, client *http.Client, keys open.Account) store.Backends {
 	return open.Backends(open.Options{Env: env, HTTP: client, Direct: web.Direct(), Keys: keys, Account: sdkchain.Credentials{}})
 }

@@ -1,9 +1,9 @@
 // Package dns is dns-controller: it publishes the names of a cluster, and those that
 // annotations ask for, in the zones of a DNS service.
 //
-// The core is pure: Families.Wanted computes the wanted record sets of what the cluster
-// has, and Owner.Plan compares them with what a zone holds. Watch sees the cluster,
-// Controller carries plans out.
+// The core is pure: Families.Wanted computes the wanted record sets from the cluster, and
+// Owner.Plan compares them with a zone's. Watch observes the cluster, Controller carries plans
+// out.
 //
 // A record set is changed only when it is known to be the cluster's. Each set has a TXT
 // record beside it, its mark, which is written and removed in one change with the set:

@@ -38,8 +38,8 @@ func ask(namespace, name string) map[string]Seen {
 	return out
 }
 
-// No reserved name comes from anything but a pod of kube-system on a control-plane node,
-// whatever the cluster allows.
+// Reserved names come only from a pod of kube-system on a control-plane node, whatever else the
+// cluster allows.
 func TestReservedNamesComeFromTheControlPlaneOnly(t *testing.T) {
 	r := Rules{Owner{Cluster: cluster, API: "api." + cluster}, Families{IPv4: true}, []Domain{{Wildcards: true}, {Name: cluster}, {Name: "internal." + cluster}}}
 	reserved := []string{"api." + cluster, hostnames.API(cluster), hostnames.Controller(cluster), hostnames.Etcd("main", cluster), "internal." + cluster,

@@ -283,7 +283,7 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// internal are those of addresses that machines of the cluster use.
+// internal returns the addresses that machines of the cluster use.
 func (c *collection) internal(ips []string) []string {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip string) bool {
 		a, err := netip.ParseAddr(ip)
@@ -302,7 +302,7 @@ func names(list string) []string {
 	return out
 }
 
-// addresses are those of a node of one type.
+// addresses returns a node's addresses of one type.
 func addresses(n *corev1.Node, t corev1.NodeAddressType) []string {
 	var out []string
 	for _, a := range n.Status.Addresses {

@@ -29,7 +29,7 @@ func (s ZoneSpec) picks(z Zone) bool {
 	return (s.Name == "" || s.Name == z.Name) && (s.ID == "" || s.ID == z.ID || s.ID == z.Alias)
 }
 
-// Zones are those of a provider that the specs pick.
+// Zones are a provider's zones that the specs pick.
 type Zones struct {
 	named map[string]Zone
 	// several are names of more than one zone, of which none was picked by its identifier.

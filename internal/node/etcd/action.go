@@ -12,7 +12,7 @@ type Action interface {
 	action()
 }
 
-// Node is the name and the URLs of a member that a starting etcd is told of.
+// Node is the name and the URLs of a member, as given to a starting etcd.
 type Node struct {
 	Name string   `json:"name"`
 	URLs []string `json:"urls"`
@@ -27,8 +27,8 @@ type (
 	SaveSpec struct{ Spec Spec }
 	// FinishCommand removes a command that was carried out, or is not going to be.
 	FinishCommand struct{ Key string }
-	// SaveRefusal tells whoever waits for a command why it is withdrawn, and
-	// ForgetRefusal that another restore has made it old news.
+	// SaveRefusal records why a command is withdrawn, for those who wait for it, and ForgetRefusal
+	// that another restore has made the record obsolete.
 	SaveRefusal   struct{ Refusal Refusal }
 	ForgetRefusal struct{}
 
@@ -54,8 +54,8 @@ type (
 		// Served is the highest revision that clients may have seen: fresh data from a
 		// back-up begin above it.
 		Served int64 `json:"served,omitempty"`
-		// Restored says that the cluster took the place of another: programs of the
-		// peer's machine that have read that one must start anew.
+		// Restored says that the cluster replaced another: programs on the peer's machine that
+		// have read the old one must restart.
 		Restored bool `json:"restored,omitempty"`
 	}
 	// Stop makes a peer end its etcd, and keep the data.

@@ -36,9 +36,9 @@ type Backup struct {
 	// Name is the folder of the back-up: the time it was taken at, in UTC, and a number.
 	Name string
 	Time time.Time
-	// Size is that of the compressed snapshot, in bytes.
+	// Size is the size of the compressed snapshot, in bytes.
 	Size int64
-	// Version is that of the compressed snapshot in the store.
+	// Version is the version of the compressed snapshot in the store.
 	Version store.Version
 	// Complete says that both objects are there.
 	Complete bool
@@ -48,19 +48,19 @@ type Backup struct {
 
 // Facts are what was known of a back-up when it was taken. kOps' back-ups have none.
 type Facts struct {
-	// Size, SHA256 and Version are those of the compressed snapshot; Unpacked is its
-	// size without compression, in bytes.
+	// Size, SHA256 and Version describe the compressed snapshot; Unpacked is its size without
+	// compression, in bytes.
 	Size     int64         `json:"size"`
 	SHA256   string        `json:"sha256"`
 	Version  store.Version `json:"version,omitempty"`
 	Unpacked int64         `json:"unpacked"`
-	// Revision and Keys are those of etcd just before.
+	// Revision and Keys are etcd's, just before.
 	Revision int64 `json:"revision"`
 	Keys     int64 `json:"keys"`
 	// Cluster is the UID of the namespace kube-system; empty where etcd has none.
 	Cluster string `json:"cluster,omitempty"`
-	// Encryption are the keys by which API servers could read at that time: whatever is
-	// encrypted in the back-up, one of them decrypts. nil: that is not known.
+	// Encryption are the keys with which API servers could read at that time: one of them decrypts
+	// every encrypted object in the backup. nil: they are not known.
 	Encryption []encryption.KeyID `json:"encryption"`
 }
 
@@ -95,7 +95,7 @@ func LoneFacts(ctx context.Context, s store.Store, backups []Backup) ([]string, 
 	return out, nil
 }
 
-// BackupName is the name of a back-up; sequence distinguishes those of one second.
+// BackupName returns the name of a backup; sequence distinguishes backups of one second.
 func BackupName(at time.Time, sequence int) string {
 	return fmt.Sprintf("%s-%06d", at.UTC().Format("2006-01-02T15:04:05Z"), sequence)
 }
@@ -140,7 +140,7 @@ func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error 
 	return nil
 }
 
-// Backups lists the back-ups in a store, oldest first. What has no name of a back-up is passed over.
+// Backups lists the backups in a store, oldest first. Objects without a backup's name are ignored.
 func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
 	found := map[string]*Backup{}
 	meta, recorded := map[string]bool{}, map[string]bool{}
@@ -198,15 +198,15 @@ func Credible(all []Backup, now time.Time) []Backup {
 // of each hour for Hourly, then the oldest of each day (in UTC) for Daily.
 type Retention struct{ Hourly, Daily time.Duration }
 
-// DefaultRetention keeps a back-up of each hour for a week and of each day for
-// two years, as kOps' manager does when it is told nothing.
+// DefaultRetention keeps a backup of each hour for a week and of each day for two years, as kOps'
+// manager does by default.
 func DefaultRetention() Retention {
 	return Retention{Hourly: 7 * 24 * time.Hour, Daily: 2 * 365 * 24 * time.Hour}
 }
 
-// Expired returns the back-ups, oldest first, that are no longer kept. A back-up that was
-// not completed within the hour will never be: it is not kept for later, and least of all
-// in the place of a whole one.
+// Expired returns the backups, oldest first, that are no longer kept. A backup that was not
+// completed within the hour will never be: it is not kept for later, and least of all in the place
+// of a complete one.
 func (r Retention) Expired(backups []Backup, now time.Time) []Backup {
 	var out []Backup
 	kept := map[string]bool{}

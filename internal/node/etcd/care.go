@@ -30,7 +30,7 @@ type Request struct {
 	Backup string `json:"backup,omitempty"`
 }
 
-// Answer is what has become of a request so far. It is the object .kops/answer.
+// Answer is the progress of a request. It is the object .kops/answer.
 type Answer struct {
 	Request string `json:"request"`
 	Done    bool   `json:"done"`
@@ -129,8 +129,8 @@ func (a Answer) conclude() Decision {
 	return Decision{Actions: []Action{Conclude{a}}}
 }
 
-// defragment takes one member after the other, and etcd's leader last, once it has handed
-// over: meanwhile a member answers nobody. None is begun while another is not well.
+// defragment takes one member after the other, and etcd's leader last, after a hand-over: a member
+// answers nobody meanwhile. None is begun while another is unhealthy.
 func (s *situation) defragment(a Answer) Decision {
 	voters := s.voters()
 	for _, m := range voters {

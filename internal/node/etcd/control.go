@@ -150,8 +150,8 @@ func ReadSeats(ctx context.Context, s store.Store) ([]string, error) {
 	return f.Members, err
 }
 
-// WriteSeats says which peers shall be the members. It is to be written before the spec
-// that counts them.
+// WriteSeats records which peers shall be the members. It must be called before the spec that
+// counts them is written.
 func WriteSeats(ctx context.Context, s store.Store, peers []string) error {
 	if err := write(ctx, s, seatsKey, seatsFile{peers}, store.PutOptions{}); err != nil {
 		return fmt.Errorf("name the members of the etcd cluster: %w", err)
@@ -188,10 +188,9 @@ func DeleteRefusal(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// RequestRestore asks the managers of a cluster to begin it anew from a back-up
-// of its store. They do it within a minute or so; until then the command is an
-// object in the store, whose key is returned. A back-up that does not exist is
-// an error of class fault.Gone.
+// RequestRestore asks the managers of a cluster to restart it from a backup of its store. They do
+// it within a minute or so; until then the command is an object in the store, whose key is
+// returned. If the backup does not exist, the error has class fault.Gone.
 func RequestRestore(ctx context.Context, s store.Store, backup string, now time.Time) (key string, err error) {
 	meta, err := ReadMeta(ctx, s, backup)
 	if err != nil {
@@ -217,8 +216,8 @@ func RequestRestore(ctx context.Context, s store.Store, backup string, now time.
 	return key, DeleteRefusal(ctx, s) // of an earlier request
 }
 
-// requestFile asks for a back-up that is younger than the youngest that its writer
-// knew of. So it is met once, whatever the clocks of writer and managers say.
+// requestFile asks for a backup that is younger than the youngest that its writer knew of. So it
+// is met once, even if the clocks of writer and managers differ.
 type requestFile struct {
 	After time.Time `json:"after,omitzero"`
 }

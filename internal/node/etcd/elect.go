@@ -11,7 +11,7 @@ import (
 // Claim is a peer's word that it leads, for the others to agree with.
 type Claim struct {
 	Leader string `json:"leader"`
-	// Token is random; whoever agrees carries out orders that bear it, and no others.
+	// Token is random; peers that agree carry out orders with this token, and no others.
 	Token string `json:"token"`
 	// Peers are those that the leader knows to be well, itself included.
 	Peers []string `json:"peers"`

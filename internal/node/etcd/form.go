@@ -58,11 +58,10 @@ func (s *situation) command() (Command, bool) {
 	return c, c.Unusable == ""
 }
 
-// refuse withdraws a command that cannot be carried out, and with it those that it was
-// to take the place of: left standing, it would cost what is written until somebody
-// mends or removes its back-up. The reason is told first, and the youngest goes last:
-// without it, the last of the others would count. The one that the record is of is not
-// withdrawn.
+// refuse withdraws a command that cannot be carried out, and with it the older commands that it
+// superseded: if those remained, the cluster would lose newer writes as soon as somebody mends or
+// removes the backup. The reason is recorded first, and the youngest command goes last: without
+// it, the last of the others would count. The command of the record is not withdrawn.
 func (s *situation) refuse() Decision {
 	c, usable := s.command()
 	if usable || len(s.Commands) == 0 || s.Record != nil && s.Record.Command == c.Key {
@@ -84,7 +83,7 @@ func (s *situation) refused() string {
 	return fmt.Sprintf("back-up %s was not restored: %s", s.Refused.Backup, s.Refused.Why)
 }
 
-// restore begins a cluster anew from a back-up when a command asks for it.
+// restore restarts a cluster from a backup when a command asks for it.
 func (s *situation) restore() Decision {
 	c, asked := s.command()
 	if !asked || s.Record != nil && s.Record.Command == c.Key {

@@ -18,12 +18,13 @@ const (
 	undoTime = 10 * time.Second
 )
 
-// Guard returns the store as managers write to it: what was deleted with the cluster does not come back.
+// Guard returns the store as managers write to it: it never restores objects that were deleted
+// with the cluster.
 //
-// An object that exists is replaced only in the version that was read just before. An object that does
-// not exist is created only while the store holds the cluster, and is removed again if the cluster was
-// deleted during the write. So a deletion that lists the store again, after it has removed the cluster,
-// sees everything that stays.
+// An object that exists is replaced only in the version that was read just before. An object that
+// does not exist is created only while the store holds the cluster, and is removed again if the
+// cluster was deleted during the write. So a deletion that lists the store again, after it has
+// removed the cluster, sees everything that remains.
 func Guard(s store.Store) store.Store { return guarded{s} }
 
 type guarded struct{ store.Store }

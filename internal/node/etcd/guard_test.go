@@ -47,8 +47,8 @@ func (b between) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 	return b.Store.Delete(ctx, key, o)
 }
 
-// deletionSteps remove a cluster: what is listed is removed, twice. Writes between the first list and the
-// removals make no difference: the second list shows them.
+// deletionSteps remove a cluster: they list and remove objects, twice. Writes between the first
+// list and the removals make no difference: the second list shows them.
 func deletionSteps(t *testing.T, s store.Store) []func() {
 	var seen []string
 	list := func() {

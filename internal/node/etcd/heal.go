@@ -145,7 +145,7 @@ func (s *situation) shrink() Decision {
 	return s.remove(gone, fmt.Sprintf("%d members are wanted", s.Spec.MemberCount))
 }
 
-// unwell says who is not as it should be when nothing is to be done about it.
+// unwell names the unhealthy members when nothing can be done about them.
 func (s *situation) unwell() Decision {
 	var names, notes []string
 	for _, m := range s.voters() {

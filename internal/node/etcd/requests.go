@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// readRequest reads what is asked for, and with it what was said of it. What is damaged
-// is not there: nobody's care may keep the managers from their work.
+// readRequest reads the current request, and the answer so far. Damaged objects count as absent: a
+// maintenance request must not keep the managers from their work.
 func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) {
 	r, err := readSound[Request](ctx, s, askedKey)
 	if r == nil || err != nil {
@@ -65,7 +65,7 @@ func ReadAnswer(ctx context.Context, s store.Store) (*Answer, error) {
 	return readSound[Answer](ctx, s, answerKey)
 }
 
-// WriteAnswer says what has become of a request, and removes the request once that is done.
+// WriteAnswer records the progress of a request, and removes the request once it is done.
 func WriteAnswer(ctx context.Context, s store.Store, a Answer) error {
 	err := write(ctx, s, answerKey, a, store.PutOptions{})
 	if err == nil && a.Done {
@@ -90,8 +90,8 @@ func forget(ctx context.Context, s store.Store, id string) error {
 	return err
 }
 
-// Status is what the leader of the managers tells of its cluster. It is the object
-// .kops/status, written when it changes, and every StatusLife at least.
+// Status is the report of the managers' leader about its cluster. It is the object .kops/status,
+// written when it changes, and at least every StatusLife.
 type Status struct {
 	At time.Time `json:"at"`
 	// Leader is the peer whose manager says so.
@@ -104,7 +104,7 @@ type Status struct {
 	Members []MemberStatus `json:"members"`
 }
 
-// MemberStatus is a member as Status tells of it.
+// MemberStatus is a member in a Status.
 type MemberStatus struct {
 	Name    string   `json:"name"`
 	ID      string   `json:"id"`
@@ -128,7 +128,7 @@ func ReadStatus(ctx context.Context, s store.Store) (*Status, error) {
 	return readSound[Status](ctx, s, statusKey)
 }
 
-// WriteStatus tells of a cluster.
+// WriteStatus records the status of a cluster.
 func WriteStatus(ctx context.Context, s store.Store, st Status) error {
 	if err := write(ctx, s, statusKey, st, store.PutOptions{}); err != nil {
 		return fmt.Errorf("tell of the etcd cluster: %w", err)

@@ -51,7 +51,7 @@ func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
 	}
 }
 
-// A database that grows after the founding is told of at once, and small changes are not.
+// A database that grows after the founding is reported at once, and small changes are not.
 func TestSizesThatHaveChangedAreNews(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	status := func(size, inUse int64) etcd.Status {

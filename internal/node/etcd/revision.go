@@ -1,13 +1,12 @@
 package etcd
 
-// API servers and controllers keep what they have read, and believe that whatever has
-// a higher revision is younger. So a cluster that begins from a back-up begins above
-// every revision that was ever served, of which not all are known: the record is
-// behind, and nobody may answer when a restore is asked for.
+// API servers and controllers cache what they read, and assume that a higher revision is younger.
+// So a cluster that begins from a backup begins above every revision that was ever served, of
+// which not all are known: the record is behind, and there may be nobody to ask during a restore.
 const (
-	// margin is how far above the highest known revision a restored cluster begins. At
-	// 10 000 writes a second, more than etcd does, it is that of a day that no record
-	// tells of; and restores exhaust revisions, of 63 bits, after nine thousand million.
+	// margin is how far above the highest known revision a restored cluster begins. At 10 000
+	// writes a second, more than etcd does, it covers a day without a record; and restores exhaust
+	// revisions, of 63 bits, after nine thousand million.
 	margin = 1_000_000_000
 	// recordEvery is how many revisions may be served until the record says so.
 	recordEvery = 1_000_000

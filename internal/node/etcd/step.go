@@ -176,7 +176,8 @@ func (s *situation) seated() []Peer {
 	return out
 }
 
-// idle returns the peers that could take a seat: they are no member's, and can run the cluster's version.
+// idle returns the peers that could take a seat: they have none, and can run the cluster's
+// version.
 func (s *situation) idle() []Peer {
 	var out []Peer
 	for _, p := range s.Peers {
@@ -234,7 +235,7 @@ func (s *situation) backupDue() bool {
 	return s.backupReason() != "" && s.Record != nil && s.Record.Phase == Running && len(s.Members) > 0 && !s.quarantined()
 }
 
-// backupReason says why a back-up is to be taken now; empty when none is.
+// backupReason says why to take a backup now; empty for no reason.
 func (s *situation) backupReason() string {
 	switch {
 	case s.BackupAfter != nil && !s.LastBackup.After(*s.BackupAfter):

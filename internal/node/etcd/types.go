@@ -44,9 +44,9 @@ type Record struct {
 	Command string `json:"command,omitempty"`
 	// Founded is when the cluster was begun, in seconds since 1970; back-ups before are not of it.
 	Founded int64 `json:"founded,omitempty"`
-	// Revision is the highest that the clusters of this store are known to have served.
-	// It stands here, and not on a disk, because it has to outlive all machines; and in
-	// the record, because a leader that is none any more cannot put it back.
+	// Revision is the highest that the clusters of this store are known to have served. It is
+	// stored here, and not on a disk, because it has to outlive all machines; and in the record,
+	// because a deposed leader cannot restore an old record.
 	Revision int64 `json:"revision,omitempty"`
 }
 
@@ -96,7 +96,7 @@ type Peer struct {
 	ID string `json:"id"`
 	// Endpoint is host:port of the manager.
 	Endpoint string `json:"endpoint"`
-	// PeerURLs, ClientURLs and QuarantineURLs are where its etcd is to be reached.
+	// PeerURLs, ClientURLs and QuarantineURLs are the URLs of its etcd.
 	PeerURLs       []string `json:"peerURLs"`
 	ClientURLs     []string `json:"clientURLs"`
 	QuarantineURLs []string `json:"quarantineURLs"`
@@ -121,8 +121,8 @@ type Member struct {
 	Revision int64
 	// Errors are what it says is wrong with the cluster, such as that there is no space left.
 	Errors []string
-	// Size is that of the database, InUse of what of it holds data, and Quota the most
-	// that it may have, all in bytes; 0 where it does not say.
+	// Size is the size of the database, InUse the part of it that holds data, and Quota its limit,
+	// all in bytes; 0 if it does not say.
 	Size, InUse, Quota int64
 	// Alarms are those that were raised for it, such as NOSPACE.
 	Alarms []string
@@ -137,7 +137,7 @@ type Observed struct {
 	// Token is fresh and random, for a cluster that has to be founded.
 	Token string
 
-	// Spec is nil when none is written.
+	// Spec is nil when the store has none.
 	Spec *Spec
 	// Created says that a cluster was once created (control/etcd-cluster-created).
 	Created bool
@@ -187,8 +187,8 @@ type Policy struct {
 	CatchUp time.Duration
 	// Backup is the time between two back-ups.
 	Backup time.Duration
-	// Early is the age of a cluster that began empty at which it is backed up for the
-	// first time, and that of a back-up without keys at which it is followed by one with keys.
+	// Early is the age at which a cluster that began empty is first backed up, and at which a
+	// backup without keys is followed by one with keys.
 	Early time.Duration
 	// Fresh is how old a back-up may be for the removal of a member or a change of version.
 	Fresh time.Duration

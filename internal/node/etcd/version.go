@@ -18,7 +18,7 @@ func parseVersion(s string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(s, "v"))
 }
 
-// compareVersions orders versions; what is none sorts first.
+// compareVersions orders versions; invalid versions sort first.
 func compareVersions(a, b string) int {
 	x, xerr := parseVersion(a)
 	y, yerr := parseVersion(b)

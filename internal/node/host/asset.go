@@ -224,7 +224,7 @@ func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (
 	if got := hex.EncodeToString(sum.Sum(nil)); a.SHA256 != "" && got != a.SHA256 {
 		return fault.New(fault.Permanent, "the file is not the one that was asked for: its SHA-256 digest is %s, and not %s", got, a.SHA256)
 	}
-	// It is not synced: every run reads it again, and fetches anew what was torn.
+	// It is not synced: every run reads it again, and fetches a torn file again.
 	if err := errors.Join(f.Chmod(0o755), f.Close()); err != nil {
 		return onDisk(err)
 	}

@@ -43,21 +43,21 @@ type Certificate struct {
 	KeyMode string
 	Owner   int
 	Group   int
-	// Serial is the certificate's number. What reads the certificate only at its
-	// start follows it: another says that it was issued anew.
+	// Serial is the certificate's number. Programs that read the certificate only at start follow
+	// it: another number means that it was reissued.
 	Serial string `res:"out,volatile" out:"serial"`
 }
 
-// renewal is how long before its end a certificate is issued anew at the most. One that
-// lives for less than three times as long is issued anew in the last third of its life:
-// that leaves days in which a renewal that fails is tried again, twice a day.
+// renewal is how long before its end a certificate is reissued at the most. One that lives for
+// less than three times as long is reissued in the last third of its life: that leaves days in
+// which a failed renewal is repeated, twice a day.
 const renewal = 90 * 24 * time.Hour
 
-// Need is whether a certificate is to be issued anew.
+// Need says whether a certificate must be reissued.
 type Need int
 
-// Needs of a certificate. What is due can wait for some days, and what is urgent cannot: two
-// thirds of the time for renewal are over, or the certificate is of no use as it is.
+// Needs of a certificate. A due certificate can wait for some days, and an urgent one cannot: two
+// thirds of the time for renewal are over, or the certificate cannot be used as it is.
 const (
 	Lasting Need = iota
 	Due
@@ -80,8 +80,8 @@ func needOf(x *x509.Certificate, key []byte, now time.Time) Need {
 	return Urgent
 }
 
-// Held reads a certificate as it is on the machine, and says whether it is to be issued
-// anew. It is nil where there is none, or none that can be read.
+// Held reads a certificate as it is on the machine, and says whether it must be reissued. It is
+// nil if there is none, or none that can be read.
 func (m *Machine) Held(c Certificate) (*x509.Certificate, Need) {
 	s, err := m.readCertificate(&c)
 	if err != nil {
@@ -181,7 +181,8 @@ func firstBlock(text []byte) (first, rest []byte) {
 	return text[:i+len(end)], text[i+len(end):]
 }
 
-// describe sets what the certificate says of itself. A broken one says nothing, and is issued anew.
+// describe sets the fields that the certificate states. A broken one states nothing, and is
+// reissued.
 func (m *Machine) describe(c *Certificate, s stored) {
 	c.Server, c.User, c.CA = s.server, s.user, resource.Text(resource.Lit(string(s.ca)))
 	x, err := pki.ParseCertificate(s.certificate)
@@ -228,7 +229,7 @@ func issueCertificate(ctx context.Context, m *Machine, c *Certificate) error {
 	return m.storeCertificate(c, pki.EncodeCertificate(pair.Certificate), key)
 }
 
-// rewrap writes what is there anew, with other surroundings.
+// rewrap rewrites the existing certificate with other surroundings.
 func (m *Machine) rewrap(c *Certificate) error {
 	have := *c
 	s, err := m.readCertificate(&have)
@@ -238,7 +239,8 @@ func (m *Machine) rewrap(c *Certificate) error {
 	return m.storeCertificate(c, s.certificate, s.key)
 }
 
-// storeCertificate writes the key before the certificate: a pair that does not fit is seen, and issued anew.
+// storeCertificate writes the key before the certificate: a pair that does not match is noticed,
+// and reissued.
 func (m *Machine) storeCertificate(c *Certificate, certificate, key []byte) error {
 	perm, err := parseMode(c.Mode)
 	if err != nil {

@@ -45,7 +45,7 @@ func listDirectories(_ context.Context, m *Machine, s resource.Scope) ([]*Direct
 	return out, nil
 }
 
-// makeDirectory makes the folder as it is to be, also when something made it meanwhile.
+// makeDirectory makes the folder as wanted, also when something made it meanwhile.
 func makeDirectory(_ context.Context, m *Machine, d *Directory) error {
 	perm, err := parseMode(d.Mode)
 	if err != nil {

@@ -3,9 +3,9 @@
 // settings, file systems, systemd units, container images, and certificates with
 // their keys.
 //
-// Only what is desired is observed: a machine holds much that is none of our
-// business. It must not know which resources a machine of a cluster needs, nor
-// any cloud. It knows as much of Kubernetes as a kubeconfig takes.
+// Only desired resources are observed: a machine holds much that is none of our business. It must
+// not know which resources a machine of a cluster needs, nor any cloud. It knows as much of
+// Kubernetes as a kubeconfig takes.
 package host
 
 import (
@@ -42,10 +42,10 @@ type Machine struct {
 	// Authority has certificates issued.
 	Authority Authority
 	Now       func() time.Time
-	// Warn is told what failed and may be ignored; nil: nobody is.
+	// Warn receives failures that may be ignored; nil: nobody does.
 	Warn func(text string)
-	// BeforeRestart is called before a unit is started anew that was started with another
-	// content, once all is done that it follows; nil: nobody waits.
+	// BeforeRestart is called before a unit that runs with an old content is restarted, after
+	// everything that it follows is done; nil: nobody waits.
 	BeforeRestart func(ctx context.Context, unit string)
 	// OnRewrite is called before a file is changed that is there, and what it returns
 	// afterwards, before anything that follows the file; both may be nil.
@@ -74,9 +74,9 @@ func Kinds() []resource.Any {
 	}
 }
 
-// Owned lists what an object takes up on the machine, so that it can be removed
-// when it is no longer wanted; nothing for an object of a kind that stays: what
-// others may have come to use, and what takes the place of another of its kind.
+// Owned lists what an object takes up on the machine, so that it can be removed when it is no
+// longer wanted; nothing for an object of a kind that stays: one that others may use by now, or
+// that replaces another of its kind.
 func Owned(obj any) []string {
 	switch o := obj.(type) {
 	case *File:

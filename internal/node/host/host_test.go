@@ -527,7 +527,7 @@ func TestAUnitOlderThanItsFileIsStartedAnew(t *testing.T) {
 	}
 }
 
-// counted counts how often units are started anew.
+// counted counts how often units are restarted.
 type counted struct {
 	stateful
 	restarts int
@@ -540,7 +540,8 @@ func (c *counted) Start(_ context.Context, _ string, anew bool) error {
 	return nil
 }
 
-// Whoever else starts a unit meanwhile, say systemd when the machine starts, starts it with the file that it has.
+// If something else starts a unit meanwhile, such as systemd at the machine's start, it starts
+// with the current file.
 func TestOnlyAUnitThatChangesIsStartedAnew(t *testing.T) {
 	u, k := host.Unit{Name: "x.service", Content: content("[Unit]\n"), On: true, Current: true}, host.Units.Erase()
 	for _, c := range []struct {

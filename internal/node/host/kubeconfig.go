@@ -88,8 +88,8 @@ func readKubeconfig(text []byte) stored {
 	return stored{certificate: u.User.Certificate, key: u.User.Key, ca: c.CA, server: c.Server, user: u.Name}
 }
 
-// ReadKubeconfig returns where a machine's kubeconfig leads, and with what. The first
-// certificate is that of its user, parsed. A file that is not there is fs.ErrNotExist.
+// ReadKubeconfig returns the server of a machine's kubeconfig, and its TLS configuration. The
+// first certificate is its user's, parsed. If there is no file, the error is fs.ErrNotExist.
 func ReadKubeconfig(file string) (server string, config *tls.Config, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

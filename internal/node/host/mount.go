@@ -21,7 +21,7 @@ type Mount struct {
 	Path       string `res:"forbid"`
 	Device     string `res:"forbid"`
 	Filesystem string `res:"forbid"`
-	// FormatOptions are those of mkfs.
+	// FormatOptions are options of mkfs.
 	FormatOptions []string `res:"writeonly"`
 	// Unit is the unit of systemd that mounts the file system, now and whenever the
 	// machine starts; see MountUnit.
@@ -68,8 +68,8 @@ func filesystemOf(text string) string {
 // mountUnitName is what systemd calls the unit of a mount.
 func mountUnitName(path string) string { return unit.UnitNamePathEscape(path) + ".mount" }
 
-// mountKey holds the device, as its name is to be compared: the kernel has another
-// for one that is named by a link.
+// mountKey holds the device by the name to compare: for a device named by a link the kernel has
+// another name.
 func mountKey(v *Mount) string { return v.Device + " on " + v.Path }
 
 func splitMountKey(key string) (device, path string) {
@@ -123,7 +123,7 @@ func listMounts(ctx context.Context, m *Machine, s resource.Scope) ([]*Mount, er
 	return out, nil
 }
 
-// mounted lists what is mounted, by place: the last mount on it is the one that is seen.
+// mounted lists the mounts by path; the last mount on a path is the visible one.
 func (m *Machine) mounted() (map[string]Mount, error) {
 	text, err := os.ReadFile(m.path("/proc/self/mounts"))
 	if err != nil && !missing(err) {

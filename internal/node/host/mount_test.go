@@ -183,7 +183,7 @@ func TestUnitsOfMountsAreNamedAsSystemdDoes(t *testing.T) {
 	}
 }
 
-// The kernel tells of the device itself where the configuration names a link to it.
+// The kernel reports the device itself if the configuration names a link to it.
 func TestADeviceThatIsNamedByALink(t *testing.T) {
 	m := machine(t)
 	m.Command = host.Run

@@ -54,8 +54,8 @@ func dial(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// bus is the connection. Systemd ends it when it starts itself anew, as after an
-// upgrade of its package; then there is another.
+// bus returns the connection. Systemd ends it when it restarts itself, as after an upgrade of its
+// package; then a new one is made.
 func (m *Manager) bus(ctx context.Context) (*dbus.Conn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,8 +70,8 @@ func (m *Manager) bus(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// asked classes the error of a question: one that was cut off because systemd starts
-// itself anew is asked again.
+// asked classes the error of a question: if the question was cut off because systemd restarts
+// itself, it is repeated.
 func asked(err error) error {
 	for _, ended := range []error{io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, godbus.ErrClosed} {
 		if errors.Is(err, ended) {
@@ -182,7 +182,7 @@ func (m *Manager) Reload(ctx context.Context) error {
 	return r.err
 }
 
-// Enable is enable or disable. Disabling what is not known is no error.
+// Enable is enable or disable. Disabling an unknown unit is not an error.
 func (m *Manager) Enable(ctx context.Context, unit string, on bool) error {
 	conn, err := m.bus(ctx)
 	if err != nil {
@@ -252,7 +252,7 @@ func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string)
 	}
 }
 
-// word is a unit's name as one word of a shell: that of a mount may hold backslashes.
+// word returns a unit's name as one word of a shell: a mount's may hold backslashes.
 func word(unit string) string {
 	if strings.Contains(unit, `\`) {
 		return "'" + unit + "'"

@@ -17,7 +17,7 @@ type Unit struct {
 	Name string `res:"forbid"`
 	// DropIn says that the content adds to a unit of the distribution's.
 	DropIn bool `res:"forbid"`
-	// Off is of a unit that is neither to run nor to start, whoever's it is; one that is not there is off, too.
+	// Off says that a unit, of any origin, must neither run nor start; a missing unit is off, too.
 	Off bool `res:"forbid"`
 	// Masked is of a unit that is off: nothing can start it, also not another unit that asks for it.
 	Masked bool `res:"forbid"`
@@ -34,8 +34,8 @@ type Unit struct {
 	Optional bool `res:"writeonly"`
 }
 
-// Units is the kind of Unit. A unit whose content changes is started anew; so is
-// one whose file is younger than its start, as a run that was cut off leaves it.
+// Units is the kind of Unit. A unit whose content changes is restarted; so is one whose file is
+// younger than its start, as an interrupted run leaves it.
 var Units = resource.Kind[Unit, *Machine]{
 	Name: "host_unit", API: "units", Direct: true,
 	Key: unitKey, List: listUnits, Create: convergeUnit,
@@ -58,10 +58,10 @@ type Systemd interface {
 	Reload(ctx context.Context) error
 	// Enable makes a unit start with the machine, or not.
 	Enable(ctx context.Context, unit string, on bool) error
-	// Start starts a unit and waits until it has started. One that runs is left
-	// alone, or with anew stopped before.
+	// Start starts a unit and waits until it has started. A running unit is left alone, or with
+	// anew stopped before.
 	Start(ctx context.Context, unit string, anew bool) error
-	// Stop stops a unit, and waits; one that does not run, or is not known, is no error.
+	// Stop stops a unit, and waits; a unit that does not run, or is not known, is not an error.
 	Stop(ctx context.Context, unit string) error
 }
 
@@ -167,7 +167,8 @@ func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
 	return startedUnit(ctx, m, u, true)
 }
 
-// startedUnit writes a unit and starts it, or restarts it where anew says that a running one has an old configuration.
+// startedUnit writes a unit and starts it, or restarts it if anew says that it runs with an old
+// configuration.
 func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 	if text, _ := u.Content.Value().Known(); text != "" {
 		mode := fs.FileMode(0o644)

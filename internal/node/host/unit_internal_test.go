@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Systemd that starts itself anew cuts questions off in several ways.
+// A restart of systemd itself cuts questions off in several ways.
 func TestAQuestionThatWasCutOffIsAskedAgain(t *testing.T) {
 	cut := &net.OpError{Op: "read", Net: "unix", Err: syscall.ECONNRESET}
 	if err := asked(fmt.Errorf("start a.service: %w", cut)); !fault.Of(err).Retryable() {

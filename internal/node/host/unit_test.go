@@ -48,7 +48,7 @@ func (r restarts) Start(_ context.Context, unit string, anew bool) error {
 	return nil
 }
 
-// Whoever waits before a unit is started anew is asked where that stops one that runs, only.
+// BeforeRestart is called only if a restart stops a running unit.
 func TestBeforeAUnitIsStartedAnew(t *testing.T) {
 	k := host.Units.Erase()
 	m := machine(t)
@@ -76,7 +76,7 @@ func TestBeforeAUnitIsStartedAnew(t *testing.T) {
 	}
 }
 
-// What follows a file that was there waits for whoever goes by it; a new file has nobody.
+// Followers of an existing file are waited for; a new file has none.
 func TestAFileThatIsRewritten(t *testing.T) {
 	k := host.Files.Erase()
 	m := machine(t)

@@ -119,7 +119,8 @@ func numbered(lines []string, line string) string {
 	return ""
 }
 
-// current reads a file that is to be rewritten, with its mode and owner; perm is the mode of a new one.
+// current reads a file before it is rewritten, with its mode and owner; perm is the mode of a new
+// one.
 func (m *Machine) current(path string, perm fs.FileMode) (string, fs.FileMode, owner, error) {
 	info, err := os.Stat(m.path(path))
 	if missing(err) {

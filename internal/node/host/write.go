@@ -22,8 +22,8 @@ func (m *Machine) write(path string, perm fs.FileMode, o owner, content io.Reade
 	return m.put(path, perm, o, content, (*os.File).Sync)
 }
 
-// install puts a program in its place. It is not synced, as that takes long: every
-// run looks at all of its bytes, and puts one that the machine's end tore there anew.
+// install puts a program in its place. It is not synced, as that takes long: every run checks all
+// of its bytes, and replaces a program torn by a crash of the machine.
 func (m *Machine) install(path string, content io.Reader) error {
 	return m.put(path, 0o755, owner{}, content, func(*os.File) error { return nil })
 }
@@ -97,8 +97,8 @@ func overwrite(at, from string) error {
 // ownerAttribute keeps the owner that a file is to have, where it cannot have it.
 const ownerAttribute = "user.kops.owner"
 
-// own sets the owner of the file at a place, which is to be that of path. Without
-// Chown it is remembered, and noted on the file where the file system has such notes.
+// own sets the owner of the file at a place; it becomes path's file. Without Chown the owner is
+// remembered, and noted on the file if the file system supports it.
 func (m *Machine) own(at, path string, o owner) error {
 	if m.Chown {
 		return os.Lchown(at, o.user, o.group)

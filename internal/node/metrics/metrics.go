@@ -1,4 +1,4 @@
-// Package metrics writes what a program tells of itself in the text format of Prometheus
+// Package metrics writes a program's metrics in the text format of Prometheus
 // (prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4).
 //
 // It must not know what is told, nor by whom.

@@ -77,7 +77,7 @@ current-context: webhook
 `)
 }
 
-// cloudConfigFile is where components look for what is to be known of the cloud.
+// cloudConfigFile is where components look for the cloud's configuration.
 const cloudConfigFile = "/etc/kubernetes/cloud.config"
 
 // cloudConfig tells components about the cloud.

@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// An API server that is told to end does so at once, whoever watches.
+// An API server that is asked to end does so at once, even with open watches.
 func TestTheAPIServerEndsThoughItIsWatched(t *testing.T) {
 	contents, _ := texts(t, controlPlane(t))
 	flag := regexp.MustCompile(`--shutdown-watch-termination-grace-period=\w+`).FindString(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"])

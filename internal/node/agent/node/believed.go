@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/contract/staticpod"
 )
 
-// trustAnnotation has a pod started anew when what it believes changes: authorities of
-// others, and keys that sign, are read at the start alone, and a machine may be told of others
+// trustAnnotation restarts a pod when the authorities and keys that it trusts change: it reads
+// other programs' authorities, and signing keys, only at its start, and a machine may get new ones
 // while it runs.
 const trustAnnotation = "kops.k8s.io/trust"
 

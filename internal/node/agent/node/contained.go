@@ -66,9 +66,9 @@ func contained(in Input) (Input, []string) {
 	return in, told
 }
 
-// ownParameters drops the kernel parameters that belong to the host of a container.
-// Those of a network are the container's, but for those that its kernel keeps once for
-// all networks: it shows them nowhere else, or does not let others write them
+// ownParameters drops the kernel parameters that belong to the host of a container. Network
+// parameters are the container's, except the ones that its kernel keeps once for all networks: it
+// shows them nowhere else, or does not let others write them
 // (Documentation/networking/ip-sysctl.rst, net/core/sysctl_net_core.c).
 func ownParameters(all []string) []string {
 	return slices.DeleteFunc(all, func(line string) bool {

@@ -92,8 +92,8 @@ func (b *builder) serving(name string) error {
 	return b.pair(b.at.keys+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
 }
 
-// figures are the flags that keep a component's health and figures on the machine.
-// A component of a cluster that is not hardened tells them to whoever collects figures.
+// figures returns the flags that keep a component's health and metrics on the machine. A component
+// of a cluster that is not hardened serves its metrics to everybody.
 func (b *builder) figures() []string {
 	if !b.Config.Hardened {
 		return nil

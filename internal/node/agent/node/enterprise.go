@@ -14,8 +14,8 @@ import (
 // packets by nftables alone, see "Considerations in adopting RHEL 10".
 const nftablesOnly = 10
 
-// enterprise is the major release of Enterprise Linux, of Red Hat's or of whoever
-// rebuilds it; 0 where the distribution only resembles it and counts differently.
+// enterprise returns the major release of Enterprise Linux, Red Hat's or a rebuild of it; 0 if the
+// distribution only resembles it and counts differently.
 func (h Host) enterprise() int {
 	if h.Like != "rhel" || h.Distro == "amzn" || h.Distro == "fedora" {
 		return 0
@@ -43,7 +43,7 @@ func KernelModules(h Host, n api.NetworkingSpec) []string {
 	return out
 }
 
-// enterprisePackages are those of the relatives of Red Hat.
+// enterprisePackages are the packages of Red Hat's relatives.
 func (b *builder) enterprisePackages() []string {
 	out := []string{"libseccomp", "util-linux", "container-selinux", "logrotate"}
 	switch n := b.Host.enterprise(); {
@@ -70,8 +70,8 @@ func (b *builder) kernelPackages() ([]resource.Address, error) {
 	return []resource.Address{a}, err
 }
 
-// noFirewalld switches firewalld off: with nftables each has tables of its own, and
-// what those of one drop, those of another cannot accept.
+// noFirewalld switches firewalld off: with nftables each program has tables of its own, and what
+// one table drops, another cannot accept.
 func (b *builder) noFirewalld() error {
 	if _, err := b.masked("firewalld.service"); err != nil {
 		return err

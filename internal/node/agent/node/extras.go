@@ -83,13 +83,13 @@ func (b *builder) namedHooks() []namedHook {
 	return out
 }
 
-// precedes reports whether a hook is to be started before a service. Systemd
-// itself sees to that only where it starts both at once, as at the machine's start.
+// precedes reports whether a hook must be started before a service. Systemd itself ensures that
+// only if it starts both at once, as at the machine's start.
 func (h namedHook) precedes(service string) bool {
 	return slices.ContainsFunc(h.Before, func(s string) bool { return s == service || s+".service" == service })
 }
 
-// early reports whether a hook is to be started before the container runtime.
+// early reports whether a hook must be started before the container runtime.
 func (h namedHook) early() bool { return h.precedes("containerd.service") && h.ExecContainer == nil }
 
 // hooks adds the hooks that are early, or the others.

@@ -1,6 +1,6 @@
-// Package node says what a machine of a cluster holds: from its configuration,
-// its boot configuration, what is known of the machine itself, and, on the
-// control plane, key material, follows a graph of the kinds of package host.
+// Package node computes the desired state of a machine of a cluster: from its configuration, its
+// boot configuration, the properties of the machine itself, and, on the control plane, key
+// material, follows a graph of the kinds of package host.
 //
 // It is pure: no clock, no network, no file. It must not know how resources are
 // observed or made, nor where its inputs come from.
@@ -30,7 +30,7 @@ type Input struct {
 	Host   Host
 	// Keysets are those that the machine may read: all on the control plane, none on workers.
 	Keysets map[string]*pki.Keyset
-	// Secrets are those of the store that the machine may read, by name.
+	// Secrets are the secrets of the store that the machine may read, by name.
 	Secrets map[string]pki.Secret
 	// Etcd are the manifests of etcd's managers by <etcd cluster>-<group>, Channels
 	// the one that applies add-ons, and Static others, by their key in the configuration.
@@ -41,7 +41,7 @@ type Input struct {
 
 // Host is what is known of a machine.
 type Host struct {
-	// Traits are those of its platform.
+	// Traits are the traits of its platform.
 	Traits onmachine.Traits `json:"-"`
 	// Distro is the ID of /etc/os-release, and Release its VERSION_ID.
 	Distro, Release string
@@ -57,9 +57,9 @@ type Host struct {
 	Names []string
 	// Address is the machine's own in the cloud's network; empty: the cloud does not tell.
 	Address string
-	// Addresses are those of its interfaces, sorted.
+	// Addresses are the addresses of its interfaces, sorted.
 	Addresses []string
-	// Interface is that of the machine's first default route; empty: it has none.
+	// Interface is the interface of the machine's first default route; empty: it has none.
 	Interface string
 	// ProviderID is what the cloud calls the machine; empty where the cloud's controller finds it.
 	ProviderID string
@@ -85,7 +85,8 @@ type Host struct {
 	Admin Account
 	// APIAddresses are where the API is, where no name of the cluster's is published and the boot configuration has no addresses.
 	APIAddresses []string
-	// ScalingGroup is the group of the cloud's that waits until it is told that the machine has started; empty: none does.
+	// ScalingGroup is the cloud's group that waits for a report that the machine has started;
+	// empty: none does.
 	ScalingGroup string
 	// Authorities are certificates in PEM that the machine trusts; empty: it has none.
 	Authorities string `json:"-"`
@@ -158,8 +159,8 @@ type builder struct {
 	programs, runtimePrograms []resource.Address
 	packages                  []resource.Address
 	own                       []resource.Address // the user's files
-	// mounts are file systems. All but packages follow them: what is written below
-	// a folder before another file system is mounted on it is lost.
+	// mounts are file systems. Everything except packages follows them: files written below a
+	// folder before another file system is mounted on it are lost.
 	mounts []resource.Address
 	users  []resource.Address // the last account
 	// runtime is containerd's unit, and node what the kubelet follows besides; names among it,

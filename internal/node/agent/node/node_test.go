@@ -27,7 +27,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// traits are those of machines of a platform.
+// traits returns the traits of machines of a platform.
 func traits(platform string) onmachine.Traits {
 	p, _ := onmachine.Find(nodes.All(), platform)
 	return p.Traits
@@ -468,7 +468,7 @@ func TestTheKubeletFollowsTheNames(t *testing.T) {
 	}
 }
 
-// Where the boot configuration names a balancer, its addresses are those of the API.
+// If the boot configuration names a balancer, its addresses serve the API.
 func TestTheAPIBehindABalancer(t *testing.T) {
 	in := input()
 	in.Config.UsesNoneDNS, in.Host.APIAddresses = true, []string{"10.9.0.1", "10.9.0.2"}

@@ -13,9 +13,9 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// confined is the context of a container of root's that may do no more than its
-// component needs: the capabilities named, and reading and writing what is mounted,
-// whoever owns it. Its log and the user's own files may be closed to root.
+// confined returns the context of a root container that may do no more than its component needs:
+// use the named capabilities, and read and write its mounts, whose files may have any owner. Its
+// log and the user's own files may be closed to root.
 func confined(add ...string) *staticpod.SecurityContext {
 	return staticpod.Confined(append([]string{"DAC_OVERRIDE"}, add...)...)
 }

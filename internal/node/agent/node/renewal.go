@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Renewal is the part of a machine's graph that holds the certificates to be issued anew,
-// and what follows them because it reads them at its start alone. Certificates that have such
-// a follower take turns, one each time, so that a machine's components are not all started
-// anew at once; those that are urgent do not wait for their turn.
+// Renewal returns the part of a machine's graph with the certificates to reissue, and the
+// resources that follow them because they read them only at start. Certificates with such a
+// follower take turns, one each time, so that a machine's components are not all restarted at
+// once; urgent certificates do not wait for their turn.
 func Renewal(g *graph.Graph, need func(*host.Certificate) host.Need) (*graph.Graph, error) {
 	out, issued := &graph.Graph{}, issued(g, need)
 	taken := func(a resource.Address) bool { _, ok := out.Get(a); return ok }
@@ -29,7 +29,7 @@ func Renewal(g *graph.Graph, need func(*host.Certificate) host.Need) (*graph.Gra
 	return out, nil
 }
 
-// issued returns what says which certificates are to be issued anew this time.
+// issued returns a function that reports whether a certificate is reissued this time.
 func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.Certificate) bool {
 	followed := map[string]bool{}
 	for n := range g.All() {

@@ -11,8 +11,8 @@ import (
 
 // repository is a place of packages that the distribution itself does not have.
 type repository struct {
-	// name is that of its files, key the URL of the key that signs its lists, and
-	// places the rest of a line of sources.list(5).
+	// name is the name of its files, key the URL of the key that signs its lists, and places the
+	// rest of a line of sources.list(5).
 	name, key, places string
 }
 

@@ -68,9 +68,9 @@ func withCertificate(text, path string) resource.Value {
 	return resource.Concat(resource.Lit(before), serial, resource.Lit(after))
 }
 
-// startedAnew adds a static pod that is started anew when the certificate of its
-// kubeconfig is: components read that at their start alone, and a machine may run
-// for longer than the certificate lasts.
+// startedAnew adds a static pod that is restarted when the certificate of its kubeconfig is
+// reissued: components read it only at start, and a machine may run for longer than the
+// certificate lasts.
 func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
 	text, there, err := annotated(name, manifest, "kops.k8s.io/certificate", certificateMark)
 	if err == nil && !there {

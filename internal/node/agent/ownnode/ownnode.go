@@ -64,8 +64,8 @@ type Client struct {
 // nodeUser begins the name by which a kubelet calls the API.
 const nodeUser = "system:node:"
 
-// Open returns the client of the machine whose file system is at root, or nil when its
-// kubelet has no kubeconfig yet. It is to be closed.
+// Open returns the client of the machine whose file system is at root, or nil when its kubelet has
+// no kubeconfig yet. The caller must close it.
 func Open(root, kubeconfig string) (*Client, error) {
 	server, config, err := host.ReadKubeconfig(filepath.Join(root, kubeconfig))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (c *Client) Get(ctx context.Context) (*Node, error) {
 	return n, nil
 }
 
-// Annotate sets annotations of a node that was seen; those of another of its name stay as they are.
+// Annotate sets annotations of a node that was read; another node of the same name is not changed.
 func (c *Client) Annotate(ctx context.Context, n *Node, annotations map[string]string) error {
 	patch := map[string]any{"metadata": map[string]any{"uid": n.Metadata.UID, "annotations": annotations}}
 	there, err := c.Call(ctx, http.MethodPatch, c.path(), patch, nil)
@@ -125,8 +125,8 @@ func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
 
 func (c *Client) path() string { return "/api/v1/nodes/" + url.PathEscape(c.Node) }
 
-// Call asks the API, and reports whether what was asked for is there. Only the API
-// server's own word counts as no. A body goes as a merge patch.
+// Call sends a request to the API, and reports whether the object exists. Only the API server's
+// own answer counts as no. A body is sent as a merge patch.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -23,9 +23,9 @@ const ApplyUnit = "kops-apply.service"
 // costs no call.
 const fileLook = 5 * time.Second
 
-// Keep looks after the machine's node until the context ends: at each of its changes, which
-// it watches, and while there is none, or no answer, after each pause. open makes the check
-// anew, as the kubelet's certificate may be another by now; nil: there is none yet.
+// Keep watches the machine's node until the context ends: it checks at each change and, without
+// changes or answers, after each pause. open makes a new check, because the kubelet's certificate
+// may have changed; nil: there is none yet.
 func Keep(ctx context.Context, open func() (*Check, error), pause func(context.Context) error, failed func(error)) error {
 	for {
 		c, err := open()
@@ -101,7 +101,7 @@ func (c *Check) tell(ctx context.Context, n *ownnode.Node) error {
 	return nil
 }
 
-// certificates are those of the machine's report.
+// certificates returns the certificates of the machine's report.
 func (c *Check) certificates() []report.Certificate {
 	text, err := os.ReadFile(filepath.Join(c.Root, report.File))
 	if err != nil {

@@ -102,7 +102,7 @@ func (w *watched) runs(r labels.Running) {
 	w.Helper()
 	at := filepath.Join(w.root, paths.Running)
 	held := filepath.Join(w.root, report.File)
-	// The record comes last, because the node may be told of it at once.
+	// The record comes last, because it may be reported on the node at once.
 	if err := errors.Join(os.MkdirAll(filepath.Dir(held), 0o755), os.MkdirAll(filepath.Dir(at), 0o755),
 		os.WriteFile(held, []byte(`{"certificates":[{"file":"/a.crt","subject":"n","ends":"2027-01-01T00:00:00Z","authority":"`+r.Hash+`"}]}`), 0o600),
 		os.WriteFile(at, []byte(labels.Write(r)+"\n"), 0o600)); err != nil {

@@ -1,13 +1,12 @@
 // Package presence looks after the machine's own node in the cluster.
 //
-// A kubelet registers its node when it starts, and only then. When the node is gone
-// while the kubelet runs (somebody deleted it, or etcd was restored from a back-up that
-// is older than the node), the machine is lost to its cluster until the kubelet is
-// started anew: this package notices, and does it. A node that comes back may have
-// another range of pod addresses: the network's configuration of the old range is
-// removed first, so that no pod starts before the new configuration is there, and pods
-// with an address that nothing leads to any more are deleted, so that their controllers
-// make others.
+// A kubelet registers its node when it starts, and only then. When the node is gone while the
+// kubelet runs (somebody deleted it, or etcd was restored from a backup older than the node), the
+// machine is lost to its cluster until the kubelet is restarted: this package notices, and
+// restarts it. A node that comes back may have another range of pod addresses: the network's
+// configuration of the old range is removed first, so that no pod starts before the new
+// configuration is there, and pods with addresses that are no longer routed are deleted, so that
+// their controllers create others.
 //
 // It acts with the kubelet's own rights, upon an answer of the API server, never for
 // want of one.
@@ -38,8 +37,8 @@ const (
 	rangesFile = "/var/lib/kops/pod-ranges"
 )
 
-// ofRange are the container runtime's network configurations that are made of the node's
-// ranges: of kops' routes, and of containerd's template. Whoever makes one makes it anew.
+// ofRange are the container runtime's network configurations that are made from the node's ranges:
+// for kops' routes, and from containerd's template. Their makers create them again.
 var ofRange = []string{"/etc/cni/net.d/10-kops.conflist", "/etc/cni/net.d/10-containerd-net.conflist"}
 
 // kubelet is the unit that registers the node.
@@ -56,7 +55,7 @@ type Check struct {
 	Own     *ownnode.Client
 	Systemd host.Systemd
 	Now     func() time.Time
-	// Tell is told in a line what was done.
+	// Tell receives a line about each action.
 	Tell func(string)
 }
 
@@ -74,12 +73,12 @@ func (c *Check) Once(ctx context.Context) (*ownnode.Node, error) {
 	return n, c.seen(ctx, n)
 }
 
-// seen does what is to be done upon a node that is there.
+// seen handles a node that exists.
 func (c *Check) seen(ctx context.Context, n *ownnode.Node) error {
 	return errors.Join(c.forget(), c.ranges(ctx, n.Spec.PodCIDRs), c.tell(ctx, n), c.obey(ctx, n))
 }
 
-// absent starts the kubelet anew when its node was absent before, too.
+// absent restarts the kubelet when its node was absent before, too.
 func (c *Check) absent(ctx context.Context) error {
 	states, err := c.Systemd.States(ctx, []string{kubelet})
 	if err != nil {

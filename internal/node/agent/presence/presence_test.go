@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// systemd is a machine's, in which the kubelet runs and is started anew.
+// systemd is a machine's, in which the kubelet runs and is restarted.
 type systemd struct {
 	host.Offline
 	state   host.UnitState

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// patience is how long what was started anew may take.
+	// patience is how long restarted programs may take.
 	patience = 5 * time.Minute
 	// readyLook is how often it is looked at.
 	readyLook = 2 * time.Second

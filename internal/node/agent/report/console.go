@@ -23,8 +23,8 @@ const (
 	// MaxLine is the longest line that Line writes, in bytes: a console keeps some twenty of
 	// the longest, and a line of 9600 baud takes three seconds for one.
 	MaxLine = 3 << 10
-	// largest is how many bytes a report may have that is read from a console. Whoever is root
-	// of a machine writes there what they like.
+	// largest is how many bytes a report read from a console may have. Root of a machine can write
+	// anything there.
 	largest = 64 << 10
 )
 
@@ -136,8 +136,8 @@ func unpacked(text string) *Report {
 	return r
 }
 
-// Tame returns a report that a machine wrote as it may be shown: of bounded size, and with
-// texts that clean has gone over, as whoever is root of the machine chooses them.
+// Tame returns a machine's report in a form that may be shown: of bounded size, and with texts
+// passed through clean, because root of the machine chooses them.
 func Tame(r *Report, clean func(string) string) *Report {
 	out := cut(r, 4<<10)
 	for _, s := range []*string{&out.Cluster, &out.Group, &out.Node, &out.Version} {

@@ -87,7 +87,7 @@ func TestALineIsOfBoundedLength(t *testing.T) {
 	}
 }
 
-// Whoever is root of a machine writes on its console what they like.
+// Root of a machine can write anything on its console.
 func TestWhatAMachineForges(t *testing.T) {
 	forge := func(doc string) string {
 		var b bytes.Buffer

@@ -22,7 +22,7 @@ const File = "/var/log/kops-boot.json"
 // Prometheus' node exporter.
 const Metrics = "/var/lib/kops/metrics/nodeup.prom"
 
-// Renewal is the phase in which certificates near their end are issued anew, long after the start.
+// Renewal is the phase in which certificates near their end are reissued, long after the start.
 const Renewal = "renewal"
 
 // Report is the account of a machine's start, which is written again whenever it changes.

@@ -45,9 +45,9 @@ func (e *ending) onRewrite(manifest string) (after func(context.Context)) {
 	return func(ctx context.Context) { e.await(ctx, old, apiServerEnd) }
 }
 
-// beforeRestart waits, where the kubelet is about to be started anew, until the pods have ended
-// whose manifests have changed. A kubelet that starts while it ends a pod forgets it: it runs
-// the next one beside the old for minutes, or notices after minutes that there is a next one.
+// beforeRestart waits, before the kubelet is restarted, until the pods have ended whose manifests
+// have changed. A kubelet that starts while it ends a pod forgets it: it runs the next pod beside
+// the old for minutes, or notices only after minutes that there is a next one.
 func (e *ending) beforeRestart(ctx context.Context, unit string) {
 	if unit == node.KubeletUnit {
 		e.await(ctx, e.old, podsEnd)

@@ -40,9 +40,9 @@ type Options struct {
 	// Conf is the file with the boot configuration, Cache the folder of fetched files,
 	// Root where the machine's file system begins, Report the boot report below it.
 	Conf, Cache, Root, Report string
-	// Retries is how often a run that failed begins anew; negative: without end.
+	// Retries is how often a failed run is repeated; negative: without limit.
 	Retries int
-	// Of these, at most one is set; none: the machine is made what it is to be.
+	// At most one of these is set; none: the machine is brought to its desired state.
 	DryRun, Install, Renew, WatchNode, Apply bool
 
 	// Version is this program's.
@@ -131,7 +131,7 @@ func lock(root string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// agent puts the machine and its world together. done is to be called at the end.
+// agent builds the agent and its world. The caller must call done at the end.
 func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err error) {
 	client := host.NewHTTPClient(o.proxy())
 	store := o.source(client)

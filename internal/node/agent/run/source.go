@@ -46,8 +46,8 @@ func (s source) Read(ctx context.Context, url string) ([]byte, error) {
 // largest is the longest configuration, key or manifest, in bytes.
 const largest = 64 << 20
 
-// source is what machines with an API server read. The credentials of last resort are
-// those of the machine's own account.
+// source returns the stores that machines with an API server read. The credentials of last resort
+// are the machine's own account.
 func (o Options) source(client *http.Client) source {
 	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Keys: onmachine.Keys(o.Platforms, o.world()), Account: o.account()}), client}
 }

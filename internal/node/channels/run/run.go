@@ -34,7 +34,7 @@ const settleTime = 15 * time.Second
 
 // Options are what the command line says, and the world that the program runs in.
 type Options struct {
-	// URLs are those of the channels.
+	// URLs are the channels' URLs.
 	URLs []string
 	// Yes says to apply; without it, what differs is only told.
 	Yes bool

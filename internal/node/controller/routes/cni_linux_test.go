@@ -129,8 +129,8 @@ func attach(t *testing.T, conflist []byte, dir, data, id string, p pod) net.IP {
 	return got
 }
 
-// TestAnotherRangeMovesTheBridge gives a node that has pods another range, as it gets
-// when it registers anew.
+// TestAnotherRangeMovesTheBridge gives a node that has pods another range, as happens when it
+// registers again.
 func TestAnotherRangeMovesTheBridge(t *testing.T) {
 	dir, data := plugins(t), t.TempDir()
 	inNamespace(t)

@@ -63,7 +63,7 @@ func (c *current) load() error {
 	return nil
 }
 
-// digest is that of all files of the authorities.
+// digest returns the digest of all files of the authorities.
 func (c *current) digest() (out [sha256.Size]byte, err error) {
 	files, err := filepath.Glob(filepath.Join(c.conf.Server.CABasePath, "*"))
 	if err != nil {

@@ -126,8 +126,8 @@ func repairs(conf string) func() (map[string]controllerconfig.Repair, error) {
 	}
 }
 
-// quiet makes a detail of what the server tells of each connection that a load
-// balancer opens, twice a second, only to see whether the port is open.
+// quiet lowers the level of messages about connections that a load balancer opens, twice a second,
+// only to see whether the port is open.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// serving is TLS with the certificate of files, as they are when somebody asks:
-// nodeup issues it anew, and this process may run for longer than it lasts. Who asks
-// may show a certificate of its own, which is checked with the request.
+// serving returns a TLS configuration with the certificate in files, read for each connection:
+// nodeup reissues it, and this process may run for longer than it lasts. A client may show a
+// certificate of its own, which is checked with the request.
 func serving(cert, key string) (*tls.Config, error) {
 	p := &pair{cert: cert, key: key}
 	if _, err := p.current(nil); err != nil {

@@ -259,7 +259,7 @@ func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 	return m, len(changes), nil
 }
 
-// records are those of a set.
+// records returns the records of a set.
 func records(s dns.Set) ([]wire.RR, error) {
 	var out []wire.RR
 	for _, v := range s.Values {

@@ -34,8 +34,8 @@ func encryptionConfig(args []string) string {
 	return ""
 }
 
-// asks reports whether a command line is that of an API server that uses the etcd at a
-// port: by its flags etcd-servers, or etcd-servers-overrides (RESOURCE#URL;URL).
+// asks reports whether a command line belongs to an API server that uses the etcd at a port: by
+// its flags etcd-servers, or etcd-servers-overrides (RESOURCE#URL;URL).
 func asks(args []string, port string) bool {
 	if len(args) == 0 || filepath.Base(args[0]) != "kube-apiserver" {
 		return false

@@ -17,19 +17,19 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// pollPause is how often it is looked whether a process has ended: it is no child.
+// pollPause is the time between two checks whether a process has ended: it is not a child.
 const pollPause = 20 * time.Millisecond
 
 // removeTime is how long containerd may take to remove a container.
 const removeTime = 10 * time.Second
 
-// End ends the API servers that use the etcd at a port of this machine, and returns
-// their processes when all have ended. Those of other machines that this kernel runs,
-// which have a network of their own, are left alone.
+// End ends the API servers that use the etcd at a port of this machine, and returns their
+// processes when all have ended. API servers of other machines on this kernel, which have a
+// network of their own, are left alone.
 //
-// One that is in a container is removed with it, by containerd at a socket: the kubelet waits
-// before it starts a container again, longer each time, but only if it finds the one that has
-// ended. Where that fails, and where there is no container, the process is killed.
+// A server in a container is removed with its container, by containerd at a socket: the kubelet
+// waits before it restarts a container, longer each time, but only if it finds the ended one. If
+// that fails, or there is no container, the process is killed.
 func End(ctx context.Context, port, containerd string) ([]int, error) {
 	all, err := find("/proc", port)
 	if err != nil {

@@ -33,9 +33,9 @@ type Source interface {
 
 // Origin is what a snapshot is of.
 type Origin struct {
-	// EtcdVersion is that of the etcd that gave it.
+	// EtcdVersion is the version of the etcd that gave it.
 	EtcdVersion string
-	// Revision and Keys are those of etcd just before.
+	// Revision and Keys are etcd's, just before.
 	Revision, Keys int64
 	// Cluster is the UID of the namespace kube-system; empty where there is none.
 	Cluster string
@@ -60,17 +60,17 @@ type Archive struct {
 	Scratch string
 	// Inspect opens a snapshot; nil for snapshot.Read.
 	Inspect func(file string) (snapshot.Contents, error)
-	// Encryption returns the keys by which API servers read what is encrypted, nil where
-	// that is not known; it may be nil itself.
+	// Encryption returns the keys with which API servers read encrypted objects, nil if they are
+	// not known; it may be nil itself.
 	Encryption func() []encryption.KeyID
 
 	sequence int
 	cleaned  time.Time
 }
 
-// Take stores a back-up, and returns it and what is known of it. Its time, in whole
-// seconds, is later than that of every credible one in the store (see etcd.Credible), and not
-// before since, though the clock may say otherwise. A snapshot whose digest is wrong is not stored.
+// Take stores a backup, and returns it and its facts. Its time, in whole seconds, is later than
+// every credible backup's in the store (see etcd.Credible), and not before since, even if the
+// clock says otherwise. A snapshot whose digest is wrong is not stored.
 func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since time.Time) (etcd.Backup, etcd.Facts, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
@@ -149,8 +149,8 @@ func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
 	return latest.Time, facts, err
 }
 
-// Clean removes the back-ups that are no longer kept, with all versions that the
-// store has of them, at most once an hour, and returns how many those were.
+// Clean removes the backups that are no longer kept, with all versions that the store has of them,
+// at most once an hour, and returns how many it removed.
 func (a *Archive) Clean(ctx context.Context) (int, error) {
 	now := a.Now()
 	if now.Sub(a.cleaned) < time.Hour {
@@ -230,10 +230,10 @@ func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot
 	return c, nil
 }
 
-// Glance says what is known of a back-up, nil where nothing was written down, and
-// returns the error of a damaged one where that can be told at little cost: by its
-// size; and where the store does not vouch that the object was left alone since, or
-// nothing is known of it, by its content, unless that is large.
+// Glance returns the recorded facts of a backup, nil if there are none. It returns an error for a
+// damaged backup if that can be found at little cost: by its size; and, if the store does not
+// vouch that the object is unchanged since, or there are no facts, by its content, unless that is
+// large.
 func Glance(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, error) {
 	facts, err := etcd.ReadFacts(ctx, s, b.Name)
 	switch {

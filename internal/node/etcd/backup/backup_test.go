@@ -129,8 +129,8 @@ func TestADamagedSnapshotIsNotStored(t *testing.T) {
 	}
 }
 
-// What is wrong with a back-up is said before anything is given up for it: of ours at a
-// glance, by what was written down when it was taken; of kOps' by its content.
+// A damaged backup is reported before anything is given up for it: ours at a glance, by the facts
+// recorded when it was taken; kOps' by its content.
 func TestADamagedBackupIsNotFetched(t *testing.T) {
 	now := time.Now()
 	good := taken(t)

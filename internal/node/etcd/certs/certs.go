@@ -23,8 +23,8 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// DefaultValidity is how long an issued certificate lives: two years, as with
-// kOps' manager. All are issued anew when the manager starts, and halfway through.
+// DefaultValidity is how long an issued certificate lives: two years, as with kOps' manager. All
+// are reissued when the manager starts, and halfway through.
 const DefaultValidity = 2 * 365 * 24 * time.Hour
 
 // Authorities are the three authorities of an etcd cluster.
@@ -107,15 +107,15 @@ func (a *Authorities) Issue(by *pki.Keyset, u pki.Usage, name string, alternate 
 
 func (a *Authorities) validity() time.Duration { return cmp.Or(a.Validity, DefaultValidity) }
 
-// fresh reports whether a certificate is valid, and less than half of its life is over.
-// The clock of the day decides, as it does for whoever is shown the certificate: it may
-// have been set, or the machine been asleep, since the certificate was issued.
+// fresh reports whether a certificate is valid, and less than half of its life is over. The wall
+// clock decides, as it does for the certificate's readers: it may have been set, or the machine
+// been asleep, since the certificate was issued.
 func (a *Authorities) fresh(c *x509.Certificate) bool {
 	now := a.Now()
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter.Add(-a.validity()/2))
 }
 
-// Presented is a certificate in memory that is issued anew halfway through its life.
+// Presented is a certificate in memory that is reissued halfway through its life.
 type Presented struct {
 	issue func() (tls.Certificate, error)
 	fresh func(*x509.Certificate) bool
@@ -199,8 +199,8 @@ func (a *Authorities) WritePair(dir, file string, by *pki.Keyset, u pki.Usage, n
 	return nil
 }
 
-// Due reports whether what WritePair writes is to be written again: it is not there, or
-// half of its life is over.
+// Due reports whether the files of WritePair must be written again: they are missing, or half of
+// the certificate's life is over.
 func (a *Authorities) Due(dir, file string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, file+".crt"))
 	if err != nil {

@@ -26,9 +26,8 @@ import (
 // Old, New and Newest are three versions of etcd, one minor version apart.
 const Old, New, Newest = "3.5.35", "3.6.12", "3.7.0"
 
-// utilities are the versions of etcdutl for those of etcd; not every patch of
-// the one is published as a module where there is one of the other. Nothing is restored
-// with Newest.
+// utilities are the versions of etcdutl for the versions of etcd; not every patch of etcdutl is
+// published as a module when etcd's is. Nothing is restored with Newest.
 func utilities() map[string]string {
 	return map[string]string{Old: "3.5.35", New: "3.6.14", Newest: ""}
 }

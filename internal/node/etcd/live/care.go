@@ -134,8 +134,7 @@ func (c *Cluster) compare(ctx context.Context) error {
 	return fault.New(fault.Permanent, "the members do not have the same data: %s differ", strings.Join(parts, " and "))
 }
 
-// alarms adds to the members the alarms that were raised for them, asking only where one
-// tells of any.
+// alarms adds the raised alarms to the members; it asks only if a member reports errors.
 func (c *Cluster) alarms(ctx context.Context, members []etcd.Member) {
 	if !slices.ContainsFunc(members, func(m etcd.Member) bool { return len(m.Errors) > 0 }) {
 		return

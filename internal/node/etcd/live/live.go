@@ -37,8 +37,8 @@ const (
 	changeTimeout = 10 * time.Second
 )
 
-// Cluster reaches the members at the peers that Look was last told of. Its
-// methods are not used concurrently.
+// Cluster reaches the members at the peers of the last call of Look. Its methods are not used
+// concurrently.
 type Cluster struct {
 	// Self is the peer whose own member is preferred for snapshots.
 	Self string
@@ -180,9 +180,9 @@ func (c *Cluster) connect(p etcd.Peer) (*clientv3.Client, endpoint, error) {
 	return client, at, nil
 }
 
-// Change makes a change of the membership: AddLearner, Promote, Remove, SetURLs,
-// MoveLeader or AllowDowngrade. One that is made already is no error. The class is
-// fault.NotYet where etcd wants a member to catch up first.
+// Change makes a change of the membership: AddLearner, Promote, Remove, SetURLs, MoveLeader or
+// AllowDowngrade. Repeating a change is not an error. The class is fault.NotYet if etcd wants a
+// member to catch up first.
 func (c *Cluster) Change(ctx context.Context, a etcd.Action) error {
 	if len(c.voters) == 0 {
 		return fault.New(fault.NotYet, "%s: no member answers", a)

@@ -103,7 +103,7 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 	}
 }
 
-// A spec that somebody removed is no reason to take no back-ups, nor to end.
+// Without a spec, because somebody removed it, the manager still takes backups, and does not end.
 func TestWithoutASpecBackupsAreTaken(t *testing.T) {
 	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
 	if err := w.objects.Delete(t.Context(), "control/etcd-cluster-spec", store.DeleteOptions{}); err != nil && !fault.Is(err, fault.Gone) {

@@ -96,7 +96,7 @@ func (m *Manager) tellActions(d etcd.Decision) {
 	}
 }
 
-// tellNote logs what stands in the way when it is news.
+// tellNote logs a new obstacle.
 func (m *Manager) tellNote(d etcd.Decision) {
 	if d.Note == m.lead.note {
 		return
@@ -161,7 +161,7 @@ func (m *Manager) latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
 	return m.cfg.Archive.Latest(ctx)
 }
 
-// tokenOf is the cluster to look at: the record's, or without one that of the data there are.
+// tokenOf returns the cluster to look at: the record's, or without a record the data's.
 func tokenOf(r *etcd.Record, peers []etcd.Peer) string {
 	if r != nil {
 		return r.Token
@@ -245,7 +245,7 @@ func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o pee
 	return m.at(etcd.Sighting{ID: id, Endpoint: peers[i].Endpoint}).Order(ctx, o)
 }
 
-// backUp takes a back-up and removes those that are no longer kept.
+// backUp takes a backup and removes those that are no longer kept.
 func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	start := m.cfg.Now()
 	// One before the founding would be of the cluster before.

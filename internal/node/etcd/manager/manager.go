@@ -35,7 +35,7 @@ type Cluster interface {
 	// Look returns the members of a cluster, asked of those at the peers; nil when
 	// no majority answers.
 	Look(ctx context.Context, token string, peers []etcd.Peer) []etcd.Member
-	// Change makes a change of the membership; one that is made already is no error.
+	// Change makes a change of the membership; repeating a change is not an error.
 	Change(ctx context.Context, a etcd.Action) error
 	// Defragment rewrites the database of a member, compacted first if that is wanted, and
 	// returns its sizes before and after.
@@ -97,7 +97,7 @@ type Config struct {
 	Discovery peer.Discovery
 	Store     store.Store
 	Archive   *backup.Archive
-	// Hosts is told where the peers are, by name; nil means that nobody needs to know.
+	// Hosts receives the addresses of the peers, by name; nil means that nobody needs them.
 	Hosts func(ctx context.Context, addresses map[string]string) error
 
 	// Drill restores a back-up beside the cluster and compares it with what the member at

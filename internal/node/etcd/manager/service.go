@@ -38,8 +38,8 @@ func (m *Manager) Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error) {
 	return m.self(), nil
 }
 
-// Order implements peer.Service. Data are begun only for the cluster that the
-// store's record names, whatever the leader believes.
+// Order implements peer.Service. New data are begun only for the cluster that the store's record
+// names, even if the leader orders otherwise.
 func (m *Manager) Order(ctx context.Context, o peer.Order) error {
 	m.orders.Lock()
 	defer m.orders.Unlock()
@@ -76,10 +76,10 @@ func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
 	return nil
 }
 
-// fence stops an etcd of a cluster that is no longer the one, even where no
-// leader can be heard. An etcd that ran before this manager is started only when
-// that is known not to be so, or the store could not be read for a while. A store
-// that could not be read is asked again in the next round.
+// fence stops an etcd of a cluster that is no longer valid, even if no leader can be heard. An
+// etcd that ran before this manager is started only when its cluster is known to be valid, or the
+// store could not be read for a while. If the store could not be read, it is asked again in the
+// next round.
 func (m *Manager) fence(ctx context.Context) {
 	now := m.cfg.Now()
 	if m.resumed && now.Sub(m.fenced) < m.cfg.Times.Control {
@@ -114,8 +114,8 @@ func (m *Manager) fence(ctx context.Context) {
 	m.resumed = true
 }
 
-// replacement is the cluster that the store names, where it is another than that of
-// the data; else it is empty. It does not keep orders and claims waiting for the store.
+// replacement returns the cluster that the store names, if it differs from the data's; otherwise
+// "". Orders and claims do not wait for the store meanwhile.
 func (m *Manager) replacement(ctx context.Context, state etcd.State) (string, error) {
 	if state.Token == "" || state.Stopped {
 		return "", nil

@@ -6,7 +6,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// Status is what a manager tells of itself.
+// Status is a manager's report about itself.
 type Status struct {
 	// Leads says that this manager leads the others.
 	Leads bool
@@ -14,7 +14,7 @@ type Status struct {
 	Peers int
 	// Local is the etcd of this machine.
 	Local etcd.State
-	// Failures are those of actions and of observations since the start.
+	// Failures counts failed actions and observations since the start.
 	Failures int64
 	// Backups are those that this manager has taken since its start, or tried to.
 	Backups struct{ Taken, Failed int64 }
@@ -29,9 +29,8 @@ type Status struct {
 	Members []etcd.Member
 	// Waits says that something stands in the way of what the cluster shall be.
 	Waits bool
-	// LastBackup is when the youngest back-up was taken, whoever took it, and
-	// BackupSize its size in the store, in bytes; zero when there is none, or where it
-	// is not known.
+	// LastBackup is when the youngest backup was taken, by any manager, and BackupSize its size in
+	// the store, in bytes; zero when there is none, or it is not known.
 	LastBackup time.Time
 	BackupSize int64
 }

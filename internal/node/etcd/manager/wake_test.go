@@ -76,9 +76,8 @@ func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
 	}
 }
 
-// A store names another cluster than that of a disk, which kOps' manager has used
-// since. etcd is not started, but it is not given up either: it is started when
-// somebody has removed the record.
+// A store names another cluster than a disk that kOps' manager has used since. etcd is not
+// started, but it is not given up either: it is started when somebody has removed the record.
 func TestWhatTheStoreDoesNotKnowIsNotStarted(t *testing.T) {
 	w := newWorld(1, "a")
 	m := w.machines["a"]

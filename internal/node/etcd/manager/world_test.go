@@ -546,8 +546,8 @@ func (w *world) write(id, value string) bool {
 	return true
 }
 
-// checkRevision notes when a client is shown an older revision than one before it was:
-// it would take what it knows for younger than what it is told.
+// checkRevision notes when a client sees an older revision than before: it would then take its
+// cache to be younger than new answers.
 func (w *world) checkRevision(c *cluster) {
 	if c.token != w.lastWritten {
 		return // it was replaced, and has not heard of it

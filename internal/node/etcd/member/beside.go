@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// besideURL is told to be where an etcd beside others has its peers; it has none.
+	// besideURL is given as the peer URL of an etcd beside others, which has no peers.
 	besideURL = "http://127.0.0.1:1"
 	// besideSocket is where it listens for clients: a file of its folder, which nobody else may enter.
 	besideSocket = "client:0"

@@ -53,8 +53,8 @@ func (f folder) anyBegun() (token string, err error) {
 // lost reports whether the data of an etcd that was once started are not there.
 func (f folder) lost(k kept) bool { return k.Started && !f.begun(k.Token) }
 
-// load reads what is remembered; of an empty folder that is nothing. theirs is nil
-// unless kOps' manager was the last to use the disk, or nobody (see decode).
+// load reads the stored state; an empty folder has none. theirs is nil unless kOps' manager was
+// the last to use the disk, or nobody (see decode).
 func (f folder) load() (k kept, theirs []node, err error) {
 	text, err := os.ReadFile(f.state())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +124,8 @@ func (f folder) putAside(k kept) error {
 	return f.emptyTrash(moved)
 }
 
-// emptyTrash keeps what was moved there just now, however old it is by a
-// clock that was wrong, and the youngest of the rest.
+// emptyTrash removes old data. It keeps data moved there just now, however old by a wrong clock,
+// and the youngest of the rest.
 func (f folder) emptyTrash(moved []string) error {
 	entries, err := os.ReadDir(f.trash())
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package member runs the etcd of one member: its folder, its certificates, its
-// process, and the unpacking of a back-up into it.
+// Package member runs the etcd of one member: its folder, its certificates, its process, and the
+// unpacking of a backup into it.
 //
-// Its folder is laid out as that of kOps' etcd-manager: either goes on with what the
-// other has left.
+// Its folder has the layout of kOps' etcd-manager: each continues with the data that the other has
+// left.
 //
 // It must not know of other peers or of what the cluster shall be: it does as
 // it is ordered, and refuses to begin new data unless the order says so.
@@ -48,9 +48,9 @@ type Config struct {
 	// Fetch writes the snapshot of a back-up, decompressed and checked, to a file, and
 	// returns its revision.
 	Fetch func(ctx context.Context, backup, file string) (revision int64, err error)
-	// Anew makes the programs of this machine that have read etcd start anew. It is called
-	// when etcd has ended and its data are about to be those of a restored cluster, which
-	// begin only when it has succeeded; nil where there are no such programs.
+	// Anew restarts the programs of this machine that have read etcd. It is called when etcd has
+	// ended and its data are about to be replaced by a restored cluster's, which happens only if
+	// it succeeds; nil if there are no such programs.
 	Anew func(ctx context.Context) error
 	// Grace is how long etcd may take to end before it is killed; 0 means 10 seconds.
 	Grace time.Duration
@@ -185,9 +185,9 @@ func (m *Member) Close() error {
 	return m.lock.Close()
 }
 
-// RenewCertificates issues those of etcd's certificates again whose life is half over. A
-// running etcd reads them at the next connection. It does not wait for an order that is
-// carried out, which may take long: they are due at the next call as well.
+// RenewCertificates reissues etcd's certificates when half of their life is over. A running etcd
+// reads them at the next connection. It does not wait for an order in progress, which may take
+// long: they will still be due at the next call.
 func (m *Member) RenewCertificates() error {
 	if !m.orders.TryLock() {
 		return nil

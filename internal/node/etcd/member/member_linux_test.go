@@ -24,8 +24,8 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// fakeEtcd behaves like etcd as far as a Member can see: it begins its data, says
-// so, and goes on until it is told to end.
+// fakeEtcd behaves like etcd as far as a Member can see: it begins its data, says so, and runs
+// until it is asked to end.
 const fakeEtcd = `#!/bin/sh
 [ -e "$FAIL" ] && exit 1
 mkdir -p "$ETCD_DATA_DIR/member/wal"
@@ -360,7 +360,8 @@ func TestABackupIsUnpacked(t *testing.T) {
 	}
 }
 
-// What has read the data before has ended when others begin, however often that is tried.
+// Programs that have read the old data have ended when new data begin, however often that is
+// tried.
 func TestWhatHasReadOtherDataEndsFirst(t *testing.T) {
 	h := newHarness(t)
 	calls := 0

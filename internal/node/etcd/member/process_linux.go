@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// command runs a program that is told to end when this process dies, however that happens.
+// command returns a program that gets a signal when this process dies for any reason.
 func command(program string) *exec.Cmd {
 	cmd := exec.Command(program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}

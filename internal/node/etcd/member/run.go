@@ -41,8 +41,8 @@ func (m *Member) running() bool {
 	return m.runner != nil
 }
 
-// launch starts the runner of what is kept, with some more environment. The order lock
-// is held, or the member is not yet shared.
+// launch starts the runner of the stored state, with some more environment. The order lock is
+// held, or the member is not yet shared.
 func (m *Member) launch(environment ...string) error {
 	k := m.current()
 	if err := m.writeCertificates(k.Token, func(string, string) bool { return true }); err != nil {
@@ -115,9 +115,8 @@ func (m *Member) snapshot(ctx context.Context, version string, index uint64) err
 	return err
 }
 
-// supervise starts etcd, and again whenever it ends, until it is told to stop or
-// the data are gone. The thread is kept, because etcd gets a signal when the
-// thread that started it ends (see command).
+// supervise starts etcd, and again whenever it ends, until it is stopped or the data are gone. The
+// thread is kept, because etcd gets a signal when the thread that started it ends (see command).
 func (m *Member) supervise(ctx context.Context, program string, environment []string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -145,7 +144,7 @@ func (m *Member) supervise(ctx context.Context, program string, environment []st
 // errLost says that the data of etcd are gone.
 var errLost = errors.New("the data of etcd are gone")
 
-// once runs etcd until it ends, is told to, or loses its data.
+// once runs etcd until it ends, is stopped, or loses its data.
 func (m *Member) once(ctx context.Context, program string, environment []string) error {
 	if err := m.noteStart(); err != nil {
 		return err
@@ -230,9 +229,9 @@ func (m *Member) forget() {
 	m.runner = nil
 }
 
-// unpack restores a back-up into the data of a founder. The revision is raised above
-// all that were served (see etcd.Leap), and all before it marked as compacted, so that
-// watchers of the lost cluster notice that they have to read anew (etcd's guide "Disaster recovery").
+// unpack restores a backup into the data of a founder. The revision is raised above all served
+// ones (see etcd.Leap), and all before it are marked as compacted, so that watchers of the lost
+// cluster notice that they have to read again (etcd's guide "Disaster recovery").
 func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 	program := m.cfg.Programs.restorer(o.Version)
 	if program == "" {

@@ -16,10 +16,10 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// The file state is kOps' own: a message EtcdState of protocol buffers, so that
-// either manager goes on with the disks of the other. What kOps' manager has no
-// place for is one more field, which it passes over. The numbers are those of the
-// messages EtcdState, EtcdCluster and EtcdNode in etcdapi.proto of etcd-manager.
+// The file state has kOps' format: a protocol buffers message EtcdState, so that either manager
+// can continue with the other's disks. Information for which kOps' manager has no field is in an
+// extra field, which it ignores. The numbers are from the messages EtcdState, EtcdCluster and
+// EtcdNode in etcdapi.proto of etcd-manager.
 const (
 	stateNew, stateCluster, stateVersion, stateQuarantined protowire.Number = 1, 2, 3, 4
 	// stateOurs holds our own account, as JSON (see account).
@@ -33,7 +33,7 @@ const (
 // kept is what is remembered on the disk.
 type kept struct {
 	etcd.State
-	// Initial are the members that etcd is told of until it has begun its data.
+	// Initial are the members passed to etcd until it has begun its data.
 	Initial []etcd.Node `json:"initial,omitempty"`
 
 	// cluster is what the message says besides the version and the quarantine, encoded:
@@ -43,9 +43,8 @@ type kept struct {
 
 func (k kept) sameAs(o kept) bool { return reflect.DeepEqual(k, o) }
 
-// account is what is remembered beyond the message of kOps. It counts only while
-// the rest of the message is what it was when the account was written: otherwise
-// kOps' manager has used the disk since.
+// account is the state beyond kOps' message. It counts only while the rest of the message is the
+// same as when the account was written: otherwise kOps' manager has used the disk since.
 type account struct {
 	kept
 	Digest string `json:"digest"`

@@ -30,10 +30,9 @@ func (p Programs) Versions() []string {
 	return out
 }
 
-// serve returns the version that runs data of another one: itself, or else the
-// newest of its minor version, in which all patches write the same. Programs are
-// replaced by those of newer patches with the machine, and its disk stays. It is the
-// version itself where there is none.
+// serve returns the version that runs data of a version: the version itself, or else the newest of
+// its minor version, whose patches all have the same format. A new machine brings newer patches,
+// while its disk stays. It is the version itself if there is none.
 func (p Programs) serve(version string) string {
 	all := p.Versions()
 	if v, ok := etcd.Pick(all, version); ok {
@@ -56,8 +55,8 @@ func (p Programs) find(version, program string) string {
 	return ""
 }
 
-// restorer returns the program that unpacks snapshots for a version: its own
-// etcdutl, that of another patch of the same minor version, or its etcdctl.
+// restorer returns the program that unpacks snapshots for a version: its own etcdutl, the etcdutl
+// of another patch of the same minor version, or its etcdctl.
 func (p Programs) restorer(version string) string {
 	if path := p.find(version, "etcdutl"); path != "" {
 		return path

@@ -13,10 +13,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What is read of etcd's write-ahead log: a record is 8 bytes, the lower 7 of which are
-// the length of the message Record that follows (little endian), and each file begins
-// with a checksum and the metadata. Numbers are those of walpb's and etcdserverpb's
-// descriptions of their formats.
+// The parts of etcd's write-ahead log that are read: a record is 8 bytes, the lower 7 of which are
+// the length of the message Record that follows (little endian), and each file begins with a
+// checksum and the metadata. Numbers are from the format descriptions of walpb and etcdserverpb.
 const (
 	recordType, recordData, metadataNodeID, snapshotIndex protowire.Number = 1, 3, 1, 1
 
@@ -69,9 +68,8 @@ func memberOf(data string) (string, error) {
 	return "", fmt.Errorf("%s does not begin as a write-ahead log does", log.Name())
 }
 
-// snapshotOf returns how far the log of etcd is in a snapshot of it, where etcd begins
-// the next time. The record of it is in one of the last two files; of what is older it
-// is 0.
+// snapshotOf returns the position in etcd's log of its last snapshot, where etcd begins the next
+// time. The snapshot's record is in one of the last two files; without one, the result is 0.
 func snapshotOf(data string) (index uint64, err error) {
 	files, err := logs(data)
 	for _, file := range files[max(0, len(files)-2):] {
@@ -103,7 +101,7 @@ func snapshotIn(file string) (index uint64, err error) {
 	}
 }
 
-// number is that of a field of a message; 0 where it is left out.
+// number returns the number in a field of a message; 0 if it is left out.
 func number(message []byte, of protowire.Number) (n uint64, err error) {
 	err = eachField(message, func(f field) error {
 		if f.number == of {

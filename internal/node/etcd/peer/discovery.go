@@ -18,9 +18,9 @@ import (
 // Discovery finds the managers of a cluster. Where it finds is only a start:
 // managers tell each other of those they know.
 type Discovery interface {
-	// Discover returns who may be where, with an empty name where that is not known.
-	// Of a manager with several addresses the best comes first. That nobody is there yet is
-	// no error; those of an error are still worth a try.
+	// Discover returns the places where managers may be, with an empty name if it is not known.
+	// The best address of a manager with several comes first. Finding nobody is not an error; the
+	// places returned with an error are still worth a try.
 	Discover(ctx context.Context) ([]etcd.Sighting, error)
 }
 
@@ -39,9 +39,8 @@ type Static []string
 // Discover implements Discovery.
 func (s Static) Discover(context.Context) ([]etcd.Sighting, error) { return nameless(s), nil }
 
-// File is a file with an endpoint on each line, or a folder of such files; it is
-// read anew each time, and may be absent. A line without a port gets Port; one
-// that starts with # says nothing.
+// File is a file with an endpoint on each line, or a folder of such files; it is read each time,
+// and may be absent. A line without a port gets Port; a line that starts with # is a comment.
 type File struct {
 	Path string
 	Port string
@@ -81,7 +80,7 @@ type DNS struct {
 	Resolver *net.Resolver
 }
 
-// Discover implements Discovery. A name that does not exist yet is no error.
+// Discover implements Discovery. A name that does not exist yet is not an error.
 func (d DNS) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	resolver := d.Resolver
 	if resolver == nil {

@@ -66,8 +66,8 @@ func verifyServer(s tls.ConnectionState, pool *x509.CertPool) error {
 	return err
 }
 
-// Serve answers other managers until ctx ends, then lets what is under way finish. shared,
-// which may be nil, is the store that they reach through this one.
+// Serve answers other managers until ctx ends, then lets open requests finish. shared, which may
+// be nil, is the store that they reach through this one.
 func Serve(ctx context.Context, l net.Listener, t TLS, s Service, shared *Shared, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	handle(mux, "/v1/hello", func(ctx context.Context, from string, h Hello) (Hello, error) {

@@ -35,8 +35,8 @@ type Service interface {
 	// Claim agrees with a claim to lead, and answers with the receiver as it is now;
 	// or it does not, with an error of class fault.Conflict.
 	Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error)
-	// Order carries out an order. One with another leadership token than that of the
-	// claim agreed with last is an error of class fault.Conflict.
+	// Order carries out an order. If its leadership token differs from the one of the last
+	// accepted claim, the error has class fault.Conflict.
 	Order(ctx context.Context, o Order) error
 }
 

@@ -44,7 +44,7 @@ func (h *host) Order(_ context.Context, o peer.Order) error {
 	return h.refuse
 }
 
-// authorities makes those of a cluster.
+// authorities makes the authorities of a cluster.
 func authorities(t *testing.T) *certs.Authorities {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Shared is the store that managers share where each machine has a folder of its own:
-// that of one of them, the home. The others reach it through its manager.
+// Shared is the store that managers share if each machine has a folder of its own: the folder of
+// one of them, the home. The others reach it through its manager.
 type Shared struct {
 	// Own is this machine's.
 	Own store.Store
@@ -203,7 +203,7 @@ func (s *Shared) serve(mux *http.ServeMux) {
 	})
 }
 
-// admits refuses who is no manager, and everybody where this machine is not the home.
+// admits refuses clients that are not managers, and everybody if this machine is not the home.
 func (s *Shared) admits(r *http.Request) error {
 	if name := r.TLS.PeerCertificates[0].Subject.CommonName; !strings.HasPrefix(name, clientName) {
 		return fault.New(fault.Denied, "%q is no manager of etcd", name)

@@ -31,7 +31,7 @@ import (
 const (
 	// rootfs is where a container has the files of its machine.
 	rootfs = "/rootfs"
-	// longestLabel is that of a host name between two dots, in bytes (RFC 1035).
+	// longestLabel is the longest label of a host name, in bytes (RFC 1035).
 	longestLabel = 63
 )
 
@@ -178,7 +178,7 @@ func reachable(all []net.Addr, network string) (string, error) {
 	return "", errors.New("this machine has no address that others could reach; give it with --address")
 }
 
-// archive opens the back-up store; shared is nil unless it is that of one of the machines.
+// archive opens the backup store; shared is nil unless one of the machines has it.
 func (o Options) archive(ctx context.Context, p place, from volume.Source, trust peer.TLS) (a *backup.Archive, shared *peer.Shared, err error) {
 	url := o.BackupStore
 	path, folder := strings.CutPrefix(url, "file://")
@@ -199,8 +199,8 @@ func (o Options) archive(ctx context.Context, p place, from volume.Source, trust
 	return &backup.Archive{Store: etcd.Guard(s), Retention: o.Retention, Now: time.Now}, shared, nil
 }
 
-// stores are what the back-ups can be in. The credentials of last resort are those of
-// the role of the machine.
+// stores returns the stores that can hold backups. The credentials of last resort are the
+// machine's role.
 func (o Options) stores() store.Backends {
 	w := o.world()
 	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Keys: onmachine.Keys(o.Platforms, w), Account: sdkchain.Credentials{}})

@@ -43,9 +43,9 @@ const (
 	patience, retryPause = time.Minute, 200 * time.Millisecond
 )
 
-// Options are what flags and environment say. Paths are those of the machine.
+// Options are what flags and environment say. Paths are paths on the machine.
 type Options struct {
-	// Cluster is the name of the etcd cluster, PeerID that of this peer; empty: that of its disk.
+	// Cluster is the name of the etcd cluster, PeerID the ID of this peer; empty: from its disk.
 	Cluster, PeerID string
 	// BackupStore is the URL of what managers and users share.
 	BackupStore string
@@ -70,7 +70,7 @@ type Options struct {
 	// Other managers are found by their addresses, by names, and in files.
 	Seeds, DNS              []string
 	SeedsPath, StaticConfig string
-	// MetricsPort is where the manager tells of itself, on the address Listen; 0: nowhere.
+	// MetricsPort serves the manager's metrics, on the address Listen; 0: nowhere.
 	MetricsPort int
 	// Verbosity of 8 and more shows every attempt.
 	Verbosity int
@@ -153,8 +153,8 @@ func portsOf(clientURLs []string) ([]string, error) {
 	return ports, nil
 }
 
-// anew ends the API servers of this machine that use the etcd at some ports: what they
-// keep in memory is of another cluster. Their kubelet starts them again.
+// anew ends the API servers of this machine that use the etcd at some ports, as their caches
+// belong to another cluster. Their kubelet starts them again.
 func anew(ports []string, log *slog.Logger) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for _, port := range ports {
@@ -168,8 +168,8 @@ func anew(ports []string, log *slog.Logger) func(ctx context.Context) error {
 	}
 }
 
-// readers are the keys by which the API servers of this machine read what is in the etcd at
-// some ports; nil where that is not known.
+// readers returns the keys with which the API servers of this machine read the etcd at some ports;
+// nil if they are not known.
 func readers(ports []string, log *slog.Logger) []encryption.KeyID {
 	var out []encryption.KeyID
 	for _, port := range ports {

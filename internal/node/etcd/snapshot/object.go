@@ -20,7 +20,7 @@ const sealedPrefix, protobufPrefix = "k8s:enc:", "k8s\x00"
 
 // Sealed are the objects that API servers have encrypted in one way.
 type Sealed struct {
-	// Provider is aesgcm, aescbc, secretbox or kms, Version that of its format, and Name the
+	// Provider is aesgcm, aescbc, secretbox or kms, Version its format's version, and Name the
 	// name of the key or of the plugin.
 	Provider, Version, Name string
 	// Objects counts them.

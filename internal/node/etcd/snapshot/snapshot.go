@@ -63,7 +63,7 @@ func Read(file string) (c Contents, err error) {
 	return c, errors.Join(err, db.Close())
 }
 
-// read counts the keys whose last entry is no deletion, and looks at those that matter.
+// read counts the keys whose last entry is not a deletion, and examines the relevant ones.
 func read(revisions *bolt.Bucket) (Contents, error) {
 	c := Contents{Revision: 1}
 	alive, sealed := map[string]struct{}{}, sealedObjects{}

@@ -12,16 +12,16 @@ const (
 	xfs  = "xfs"
 )
 
-// margin is how much at either end of a disk has to be empty for it to count as
-// blank, in bytes: it holds the tables of partitions, both copies of those of GPT,
-// and the headers of file systems, volume managers and encryption.
+// margin is how much at either end of a disk has to be empty for it to count as blank, in bytes:
+// it holds partition tables, both copies of GPT's, and the headers of file systems, volume
+// managers and encryption.
 const margin = 4 << 20
 
 // errUnknown says that a disk holds what is not understood. It must not be formatted.
 var errUnknown = errors.New("the disk is not blank, and holds no file system that is known here")
 
-// filesystemOf returns the kind of file system on a disk, and "" for a blank one.
-// The signatures are those of ext2, ext3 and ext4 (which one driver mounts) and of xfs.
+// filesystemOf returns the kind of file system on a disk, and "" for a blank one. It knows the
+// signatures of ext2, ext3 and ext4 (which one driver mounts) and of xfs.
 func filesystemOf(disk io.ReaderAt, size int64) (string, error) {
 	head, err := part(disk, 0, min(size, margin))
 	if err != nil {

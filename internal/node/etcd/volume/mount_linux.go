@@ -199,7 +199,7 @@ func enterMachine() error {
 	return nil
 }
 
-// mountPlace is a device and where it is to be mounted.
+// mountPlace is a device and its mount point.
 type mountPlace struct {
 	device, point, kind string
 	number              string // major:minor of the device
@@ -228,8 +228,8 @@ func (p mountPlace) mount(table string) error {
 	return nil
 }
 
-// mountedAt returns major:minor of what was mounted last at a path; "" for nothing
-// (proc_pid_mountinfo(5), where a blank in a path is \040).
+// mountedAt returns major:minor of the last mount at a path; "" for none (proc_pid_mountinfo(5),
+// where a blank in a path is \040).
 func mountedAt(table, point string) string {
 	out := ""
 	for line := range strings.Lines(table) {

@@ -19,7 +19,7 @@ type Request struct {
 	// of a cloud's volume that names its member.
 	Tags    []string
 	NameTag string
-	// Disks is a folder of volumes, Machines one that tells of a cluster's machines.
+	// Disks is a folder of volumes, Machines a folder that lists a cluster's machines.
 	Disks, Machines string
 	// Port is where managers listen.
 	Port    string
@@ -28,8 +28,8 @@ type Request struct {
 
 // Source is how a platform finds the disk of this machine's member, and other members.
 type Source struct {
-	// Disk finds the disk; while the class of the error is fault.NotYet or
-	// fault.Conflict it is to be asked again after Pause.
+	// Disk finds the disk; while the class of the error is fault.NotYet or fault.Conflict the
+	// caller should ask again after Pause.
 	Disk  func(context.Context) (Disk, error)
 	Pause time.Duration
 	// Address is the machine's own among its peers; nil: the first of its interfaces.
@@ -39,7 +39,7 @@ type Source struct {
 	// Home is the address of the machine whose folder of back-ups all managers share, where
 	// each machine has one of its own; nil: they share what is named.
 	Home func() (string, error)
-	// Watch tells of other machines than before, until ctx ends; nil: nobody does.
+	// Watch reports changes of the machines, until ctx ends; nil: nobody does.
 	Watch func(ctx context.Context, changed func())
 }
 

@@ -23,8 +23,8 @@ type Volume struct {
 	ID string
 	// Peer is the name of the peer, and the member, whose data are on it.
 	Peer string
-	// Machine is what it is attached to; empty for nothing. Addresses are those of that
-	// machine at which others reach it.
+	// Machine is the machine it is attached to; empty for none. Addresses are the addresses at
+	// which others reach that machine.
 	Machine   string
 	Addresses []string
 	// Here says that it is attached to the machine that asks, and Free that it could be.
@@ -49,9 +49,9 @@ type Mounter interface {
 	Mount(ctx context.Context, v Volume) (dir string, err error)
 }
 
-// Take makes the volume of this machine be there, and returns it with the folder of
-// its files. It does a step at a time: while the class is
-// fault.NotYet or fault.Conflict it is to be called again in a moment.
+// Take attaches and mounts this machine's volume, and returns it with the folder of its files. It
+// does a step at a time: while the class is fault.NotYet or fault.Conflict the caller should call
+// it again in a moment.
 func Take(ctx context.Context, c Cloud, m Mounter) (v Volume, dir string, err error) {
 	all, err := c.Volumes(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ type Machines struct {
 	Port  string
 }
 
-// Discover returns the managers that may be there, those of other programs included.
+// Discover returns the managers that may be there, including other programs' managers.
 func (m Machines) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	all, err := m.Cloud.Volumes(ctx)
 	if err != nil {
