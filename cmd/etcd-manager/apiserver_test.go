@@ -41,9 +41,9 @@ func TestAPIServersSeeWhatWasRestored(t *testing.T) {
 	restoreThrice(t, c, []*kube{newKube(c, c.peers[0]), newKube(c, c.peers[1])}, true)
 }
 
-// TestAPIServersSeeWhatWasRestoredAtALowerRevision is the same with an etcdutl that cannot
-// raise the revision: that API servers start anew is enough for them, though not for
-// controllers, which go on to ask for what comes after the revision that they know.
+// TestAPIServersSeeWhatWasRestoredAtALowerRevision is the same with an etcdutl that cannot raise
+// the revision: a restart of the API servers is enough for them, but not for controllers, which
+// continue to ask for changes after the revision that they know.
 func TestAPIServersSeeWhatWasRestoredAtALowerRevision(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a")

@@ -157,7 +157,7 @@ func (c *testCluster) start(p *testPeer) {
 	}
 }
 
-// scheme is that of the URLs of a machine's etcd.
+// scheme returns the scheme of the URLs of a machine's etcd.
 func (p *testPeer) scheme() string {
 	if p.plain {
 		return "http://"

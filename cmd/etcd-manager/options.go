@@ -109,8 +109,8 @@ func check(o *run.Options, plain, plainEtcd bool) error {
 	return nil
 }
 
-// takeEnvironment takes what is ours, and what is etcd's: variables that start
-// with ETCD_ but not with ETCD_MANAGER_ go to etcd, and win over what we would say.
+// takeEnvironment reads our variables and etcd's: variables that start with ETCD_ but not with
+// ETCD_MANAGER_ go to etcd, and override the manager's own values.
 func takeEnvironment(o *run.Options, environment []string) error {
 	o.Retention = etcd.DefaultRetention()
 	for _, v := range environment {

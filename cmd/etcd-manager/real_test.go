@@ -164,7 +164,7 @@ func TestMachinesGoByNames(t *testing.T) {
 	}
 }
 
-// stopwatch logs the time since it was last asked; an empty text only starts anew.
+// stopwatch logs the time since its last call; an empty text only restarts it.
 func stopwatch(t *testing.T) func(what string) {
 	start := time.Now()
 	return func(what string) {

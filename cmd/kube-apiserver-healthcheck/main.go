@@ -26,7 +26,7 @@ import (
 	"kops.local/kops/internal/contract/ports"
 )
 
-// shutdownTime is what requests in flight get when the program is told to end.
+// shutdownTime is how long open requests may take when the program is asked to end.
 const shutdownTime = 2 * time.Second
 
 func main() {

@@ -57,7 +57,7 @@ func addresses(list string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// only answers this machine's own requests and those of the addresses; without any, all.
+// only answers requests from this machine and from the addresses; without any, all requests.
 func only(allowed []netip.Addr, h http.Handler) http.Handler {
 	if len(allowed) == 0 {
 		return h

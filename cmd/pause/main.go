@@ -1,6 +1,6 @@
-// Command pause holds the namespaces of a pod: it does nothing until it is told
-// to end. Where the pod's containers share its process namespace it is the first
-// process there, and collects the orphans.
+// Command pause holds the namespaces of a pod: it does nothing until it is asked to end. If the
+// pod's containers share its process namespace it is the first process there, and collects the
+// orphans.
 //
 //	pause [-v]
 //

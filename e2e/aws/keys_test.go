@@ -45,7 +45,7 @@ func onServer(t *testing.T) (w *world, state store.Store) {
 	return w, state
 }
 
-// parameter is what stands in the cluster's place; "" where there is none.
+// parameter returns the content of the cluster's place; "" if there is none.
 func (w *world) parameter() string {
 	w.Helper()
 	out, err := ssm.NewFromConfig(w.server.AWS()).GetParametersByPath(w.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})

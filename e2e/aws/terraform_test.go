@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// Where no name is published, machines join at the load balancer, whose address Terraform
-// alone knows. What is written before it is made is what is written after: no second run
+// If no name is published, machines join at the load balancer, whose address only Terraform
+// knows. The files written before it is made are the same as those written after: no second run
 // is needed.
 func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
@@ -75,7 +75,7 @@ func (w *world) terraform() (files map[string]string, told string) {
 	return out, r.Err
 }
 
-// A shared subnet is no part of Terraform's configuration: it is only referred to, and gets the
+// A shared subnet is not part of Terraform's configuration: it is only referred to, and gets the
 // tags by which controllers find it, at the first run and not again.
 func TestTerraformOfSharedSubnets(t *testing.T) {
 	for title, c := range map[string]struct {

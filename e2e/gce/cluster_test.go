@@ -81,7 +81,7 @@ func TestThrottled(t *testing.T) {
 	w.nothingLeft(before)
 }
 
-// TestRefusalsHaveARemedy: a right, a quota or a zone that is missing is told by its name, and nothing is lost.
+// TestRefusalsHaveARemedy: a missing right, quota or zone is named, and nothing is lost.
 func TestRefusalsHaveARemedy(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()

@@ -24,8 +24,8 @@ func writes(t *testing.T) (update, deletion int, full []string) {
 	return update, w.Proxy.Writes(), full
 }
 
-// sorts are what objects there are without the names that differ from run to run: those of
-// instances and their boot disks, and the digests in those of templates and of stored files.
+// sorts returns the objects of an inventory without the names that differ from run to run: names
+// of instances and their boot disks, and the digests in names of templates and of stored files.
 func sorts(inventory []string) []string {
 	var out []string
 	for _, s := range inventory {

@@ -56,7 +56,8 @@ compute.instanceGroupManagers.list resourcemanager.projects.getIamPolicy`) {
 	w.nothingLeft(before)
 }
 
-// TestAQuotaThatIsUsedUpIsNamed: what was made is kept, and is finished when there is room.
+// TestAQuotaThatIsUsedUpIsNamed: objects made before are kept, and the rest is made when there is
+// room.
 func TestAQuotaThatIsUsedUpIsNamed(t *testing.T) {
 	quotas := map[string]float64{"FIREWALLS": 3, "INSTANCE_TEMPLATES": 1}
 	w := newWorld(t, func(o *emulator.Options) { o.Quotas = quotas })

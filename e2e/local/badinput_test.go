@@ -90,8 +90,8 @@ func (w *world) size(n int) {
 	w.must("update", "cluster", cluster, "--yes")
 }
 
-// stuck waits until a phase of the start of one machine is broken, and returns
-// what kops doctor tells of it, after it has looked whether kops validate tells the same.
+// stuck waits until a phase of the start of one machine is broken, and returns what kops doctor
+// reports of it, after checking that kops validate reports the same.
 func (w *world) stuck(phase string) health.MachineDiagnosis {
 	w.Helper()
 	var out health.MachineDiagnosis

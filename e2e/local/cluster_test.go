@@ -90,7 +90,7 @@ func (w *world) unchanged() {
 	}
 }
 
-// machines are those of a group that run; of all groups if it is "".
+// machines returns the running machines of a group; of all groups for "".
 func (w *world) machines(group string) []machine.Machine {
 	w.Helper()
 	all, err := w.machine.List()
@@ -123,8 +123,8 @@ func (w *world) kill(name string) {
 	w.ok(w.machine.Group(name).Kill(w.Context()))
 }
 
-// joined waits until a group has so many machines whose nodes are ready, and the
-// cluster no node besides those of machines.
+// joined waits until a group has so many machines whose nodes are ready, and the cluster has no
+// other nodes than its machines'.
 func (w *world) joined(group string, size int) []machine.Machine {
 	w.Helper()
 	var out []machine.Machine

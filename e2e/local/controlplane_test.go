@@ -56,8 +56,8 @@ func TestControlPlaneGrowsAndShrinks(t *testing.T) {
 	w.delete()
 }
 
-// noneStale fails where a machine is to be replaced or restarted, as none is when the number of
-// control planes changes.
+// noneStale fails if a machine should be replaced or restarted: a change of the number of control
+// planes needs neither.
 func (w *world) noneStale(when string) {
 	w.Helper()
 	if r := w.must("get", "instances", cluster, "-o", "wide"); strings.Contains(r.out, "NeedsUpdate") {

@@ -114,7 +114,7 @@ func (w *world) kubelets(version string) {
 	}
 }
 
-// instance is a machine as kops get instances tells of it.
+// instance is a machine in the output of kops get instances.
 type instance struct {
 	Name    string `json:"id"`
 	Effect  string

@@ -12,9 +12,9 @@ import (
 	"kops.local/kops"
 )
 
-// restoredAcrossRotation replaces the key by which the API servers encrypt Secrets, as those of a
-// new cluster do, and restores a back-up from before: the key is put back, the cluster serves, and
-// Secrets are read.
+// restoredAcrossRotation replaces the key with which the API servers encrypt Secrets, as a new
+// cluster's do, and restores a backup from before: the key is put back, the cluster serves, and
+// Secrets can be read.
 func (w *world) restoredAcrossRotation() {
 	w.Helper()
 	w.secret("before")

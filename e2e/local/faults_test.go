@@ -169,8 +169,8 @@ func (w *world) stopEtcd(m machine.Machine) (undo func()) {
 	return func() { syscall.Kill(pid, syscall.SIGCONT) } // it may have been killed meanwhile
 }
 
-// slowDisk lets the processes of a machine write four times a second, and tries that out
-// among those of etcd: where the kernel does not heed it, the test fails.
+// slowDisk lets the processes of a machine write four times a second, and checks that with etcd's:
+// if the kernel does not apply the limit, the test fails.
 func (w *world) slowDisk(m machine.Machine) (undo func()) {
 	w.Helper()
 	device := w.deviceOfDisk()

@@ -269,8 +269,8 @@ type outcome struct {
 	gap                       time.Duration // the longest time in which none was acknowledged
 }
 
-// judge compares what was written with what is there, and tells how long no write
-// was acknowledged. killed is when the fault began.
+// judge compares the acknowledged writes with the stored ones, and returns how long no write was
+// acknowledged. killed is when the fault began.
 func (w *world) judge(wr *writer, killed time.Time) outcome {
 	w.Helper()
 	list, err := w.client().CoreV1().ConfigMaps("default").List(w.Context(), metav1.ListOptions{})

@@ -23,8 +23,8 @@ import (
 	"kops.local/kops/internal/platform/local/machine"
 )
 
-// TestInPlace: a worker and a control plane are changed where they are. Kubelet, containerd
-// and the API server are started anew, and everything else goes on.
+// TestInPlace: a worker and a control plane are changed in place. Kubelet, containerd and the API
+// server are restarted, and everything else continues.
 func TestInPlace(t *testing.T) {
 	localtest.Turn(t, 2, 3)
 	w := newWorld(t)

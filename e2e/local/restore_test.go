@@ -60,8 +60,8 @@ func (w *world) restoreAgain(backup string) {
 	w.validated()
 }
 
-// servesWhatEtcdHas is nil when what was written after the back-up is gone, and the
-// list that the API server keeps in memory is that of etcd.
+// servesWhatEtcdHas is nil when objects written after the backup are gone, and the list that the
+// API server keeps in memory is the same as etcd's.
 func (w *world) servesWhatEtcdHas() error {
 	switch err := w.has("again"); {
 	case err == nil:

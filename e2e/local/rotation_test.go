@@ -100,8 +100,8 @@ func (w *world) rotated(cut bool) {
 	}
 }
 
-// rotate goes on with the replacement of keys, all or encryption, until it is done or the context ends. begun
-// is told of each step. It returns whether all is done.
+// rotate continues the replacement of keys, all or encryption, until it is done or the context
+// ends. begun receives each step. It returns whether all is done.
 func (w *world) rotate(ctx context.Context, keys, what string, begun func(step string)) (done bool) {
 	w.Helper()
 	c := exec.CommandContext(ctx, w.tools.kops, "rotate", keys, cluster, "--yes")
@@ -269,7 +269,7 @@ func byKubeconfig(ctx context.Context, file []byte) (refused bool, err error) {
 	return r.StatusCode == http.StatusUnauthorized, r.Body.Close()
 }
 
-// unauthorized asks with a certificate or a token, whoever answers.
+// unauthorized asks with a certificate or a token, at any server.
 func unauthorized(ctx context.Context, url string, certificate *tls.Certificate, token string) (refused bool, err error) {
 	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // only what is shown here is in question
 	if certificate != nil {

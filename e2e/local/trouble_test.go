@@ -57,8 +57,8 @@ func (w *world) killDrivers() {
 	w.onlyNew(before)
 }
 
-// anew changes a group such that other machines take the place of those that it has: they run
-// another script at their start, which does nothing. More is what is changed besides.
+// anew changes a group so that new machines replace its old ones: they run another script at their
+// start, which does nothing. more are further changes.
 func (w *world) anew(group, script string, more ...string) {
 	w.Helper()
 	args := []string{"edit", "instancegroup", group, "--name", cluster}
@@ -117,8 +117,8 @@ func (w *world) rollKilled(what string, phases ...roll.Phase) {
 	}
 }
 
-// drive runs a command that drives a rollout until it ends. When a machine comes to what is
-// looked for, something is done, once, which may kill the driver.
+// drive runs a command that drives a rollout until it ends. When a machine reaches the awaited
+// state, it calls do, once, which may kill the driver.
 func (w *world) drive(args []string, at func(roll.Machine) bool, do func(kill func())) (r result, done bool) {
 	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
@@ -157,8 +157,8 @@ func (w *world) rolled() (machines []roll.Machine) {
 	return machines
 }
 
-// neverJoin has a group be given a spec with which no machine starts. The rollout stops at the
-// first one, and says what is wrong with it; once the spec is mended, the next one ends well.
+// neverJoin gives a group a spec with which no machine starts. The rollout stops at the first one,
+// and reports the problem; once the spec is corrected, the next one ends well.
 func (w *world) neverJoin() {
 	w.Helper()
 	before := w.machines(nodes)
@@ -200,8 +200,9 @@ func (w *world) serving(machines []machine.Machine) {
 	}
 }
 
-// allowNoEviction has the budget of the application allow none. That is told before, the
-// rollout waits, and stops with a choice; one that finds the budget relaxed while it waits goes on.
+// allowNoEviction makes the budget of the application allow no eviction. That is reported before,
+// the rollout waits, and stops with a choice; if the budget is relaxed while it waits, it
+// continues.
 func (w *world) allowNoEviction() {
 	w.Helper()
 	before := w.machines(nodes)
@@ -243,7 +244,7 @@ func (w *world) allowNoEviction() {
 	w.onlyNew(namesOf(before))
 }
 
-// budget changes that of the application.
+// budget changes the application's budget.
 func (w *world) budget(spec string) {
 	w.Helper()
 	w.kubectl("patch", "poddisruptionbudget", "shop", "--type=merge", "-p", `{"spec":`+spec+`}`)

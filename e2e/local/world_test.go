@@ -51,8 +51,7 @@ type world struct {
 // tools are the programs of a run, and the bundle that is made of them.
 type tools struct{ kops, ctl, bundle string }
 
-// prepare builds kops, and a bundle of it from that of this host's user, once
-// for all tests.
+// prepare builds kops, and a bundle of it from the bundle of this host's user, once for all tests.
 var prepare = sync.OnceValues(func() (tools, error) {
 	bin := filepath.Join(workplace, "bin")
 	t := tools{filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), filepath.Join(workplace, "bundle")}
@@ -223,7 +222,7 @@ func (w *world) access() *access {
 	return &access{w: w, last: w.client()}
 }
 
-// client reads the file anew. One that is just being written counts when it is whole.
+// client reads the file again. A file that is just being written counts when it is complete.
 func (a *access) client() *kubernetes.Clientset {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -67,8 +67,8 @@ func TestMachinesOverSSH(t *testing.T) {
 	w.released()
 }
 
-// changed changes a setting of all kubelets, which each host takes in place by a rolling
-// update: nobody logs in, and no container is started anew.
+// changed changes a setting of all kubelets, which each host applies in place by a rolling update:
+// nobody logs in, and no container is restarted.
 func (w *world) changed() {
 	w.Helper()
 	w.must(w.kops, "edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=99", "--set", "spec.masterKubelet.maxPods=99")

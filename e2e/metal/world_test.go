@@ -88,7 +88,7 @@ func (w *world) ok(err error) {
 	}
 }
 
-// prepare builds kops, and a bundle of it from that of this host's user.
+// prepare builds kops, and a bundle of it from the bundle of this host's user.
 func (w *world) prepare(cache string) {
 	w.Helper()
 	bin := w.at("bin")
@@ -252,7 +252,7 @@ func (w *world) wait(what string, f func() error) {
 	}
 }
 
-// diagnose tells of a failure what the machines show.
+// diagnose prints what the machines show about a failure.
 func (w *world) diagnose() {
 	all, _ := w.host.List() // what cannot be listed is not told
 	for _, m := range all {

@@ -333,7 +333,7 @@ func TestInsideAMachineKnowsItself(t *testing.T) {
 	}
 }
 
-// Systemd that starts itself anew, as after an upgrade of its package, is found again.
+// Systemd that restarts itself, as after an upgrade of its package, is found again.
 func TestInsideSystemdIsReplaced(t *testing.T) {
 	m := within(t)
 	u := host.Unit{Name: "kops-slow.service", Content: content(service("oneshot", "/bin/sleep 2")), On: true, Current: true}

@@ -190,8 +190,8 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 	return nodes
 }
 
-// configuration is that of the worker in the tests of package agent, with these files,
-// and with settings of a kubelet as they are for virtual machines.
+// configuration is the worker's in the tests of package agent, with these files, and with a
+// kubelet's settings for virtual machines.
 func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (nodeconfig.Boot, []byte) {
 	g.Helper()
 	a, err := txtar.ParseFile("../../internal/node/agent/testdata/local-worker.txtar")

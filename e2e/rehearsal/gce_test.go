@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// TestGCE makes a cluster on Google Cloud of a control plane and two workers, from its user data alone.
-// A worker and the only control plane are killed: their group makes each anew, under its name, and
-// etcd's disks with all data are found. A change that only new machines have rolls through the
-// workers once, and, where KOPS_E2E=whole is set, through the control plane.
+// TestGCE makes a cluster on Google Cloud of a control plane and two workers, from its user data
+// alone. A worker and the only control plane are killed: their groups recreate each, under its
+// name, and etcd's disks with all data are found. A change that only new machines have rolls
+// through the workers once, and, if KOPS_E2E=whole is set, through the control plane.
 func TestGCE(t *testing.T) {
 	localtest.Turn(t, 1, 3)
 	planes := 0 // to roll
@@ -69,7 +69,7 @@ func TestGCE(t *testing.T) {
 	}
 }
 
-// revived kills a machine, which its group makes anew, and waits until the cluster is as it was.
+// revived kills a machine, which its group recreates, and waits until the cluster is as it was.
 func (w *world) revived(what, doomed string, size int) {
 	w.Helper()
 	begun := time.Now()

@@ -31,10 +31,10 @@ const (
 	workers, plane = "nodes-us-east-1a", "control-plane-us-east-1a"
 )
 
-// TestRoll has a change that only new instances have reach those of a cluster: workers by
-// detaching them, of a group with a warm pool. The driver is killed while a successor starts,
-// and another goes on. Nobody who asks the application notices. Where KOPS_E2E=whole is set
-// there are two workers, and the only control plane follows, with its volumes.
+// TestRoll brings a change that only new instances have to the instances of a cluster: workers by
+// detaching them, of a group with a warm pool. The driver is killed while a successor starts, and
+// another continues. Clients of the application notice nothing. If KOPS_E2E=whole is set there are
+// two workers, and the only control plane follows, with its volumes.
 func TestRoll(t *testing.T) {
 	localtest.Turn(t, 2, 3)
 	size := 1
@@ -157,7 +157,8 @@ func (w *world) interrupted(line string, holds func() error) {
 	}
 }
 
-// stale is what kops get instances -o json tells of each instance: the effect, and the reasons.
+// stale returns the effect and the reasons of each instance in the output of kops get instances -o
+// json.
 func (w *world) stale(text string) map[string]string {
 	w.Helper()
 	var all []struct {
@@ -178,8 +179,8 @@ func (w *world) asConfigured() aws.Config {
 	return aws.Config{Region: region, HTTPClient: w.web(), Credentials: credentials.NewStaticCredentialsProvider("rehearsal", "rehearsal", "")}
 }
 
-// group is an Auto Scaling group: the versions of the launch template that its instances, and
-// those of its warm pool, were made of, by their IDs.
+// group is an Auto Scaling group: the versions of the launch template that its instances, and its
+// warm pool's, were made of, by their IDs.
 type group struct {
 	running, spares map[string]string
 	desired         int

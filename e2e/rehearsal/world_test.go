@@ -46,9 +46,9 @@ const (
 	pause       = 100 * time.Millisecond
 )
 
-// Images of clusters that are made from modules besides those of every cluster, and those
-// of which nothing can be built from modules: the release of CoreDNS is another one here,
-// and the rest a program that does nothing.
+// Images of clusters that are made from modules besides every cluster's, and images that cannot be
+// built from modules: CoreDNS has another release here, and the rest is a program that does
+// nothing.
 const (
 	credentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
 	agnhost            = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
@@ -365,7 +365,7 @@ func (w *world) machines() []string {
 	return out
 }
 
-// diagnose tells of a failure what the rehearsal shows.
+// diagnose prints what the rehearsal shows about a failure.
 func (w *world) diagnose() {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "rehearsal.log")) // what cannot be had is not told
 	w.Logf("the rehearsal:\n%s", tail(string(log), 4000))

@@ -24,12 +24,11 @@ import (
 	"kops.local/kops/provider"
 )
 
-// serveAPI starts what stands in for the API server of a cluster of the state
-// store, until the end of the script, and sets APISERVER to its URL. It shows a
-// certificate of the cluster's authority and wants a client's of the same. The
-// folder holds its objects, nodes.yaml, pods.yaml and budgets.yaml, each a list; log is the
-// log of each container, version its version, metrics what it tells of itself, and in unready
-// is how often it says that it is not ready.
+// serveAPI starts a server that stands in for the API server of a cluster of the state store,
+// until the end of the script, and sets APISERVER to its URL. It shows a certificate of the
+// cluster's authority and requires a client certificate of the same. The folder holds its objects,
+// nodes.yaml, pods.yaml and budgets.yaml, each a list; log is the log of each container, version
+// its version, metrics its metrics, and unready holds how often it says that it is not ready.
 func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
 	cluster, dir := args[0], ts.MkAbs(args[1])
 	cert, ca, err := s.serverCertificate(ts, cluster)
@@ -133,7 +132,7 @@ func apiHandler(dir string) http.Handler {
 	return mux
 }
 
-// machine starts or stops a machine of the fake cloud, or sets what it tells of its start.
+// machine starts or stops a machine of the fake cloud, or sets its report on its start.
 func (s *session) machine(ts *testscript.TestScript, args []string) {
 	switch {
 	case len(args) == 2 && (args[0] == "start" || args[0] == "stop"):

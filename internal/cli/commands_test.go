@@ -194,8 +194,8 @@ func checkLine(t *testing.T, where string, line []string) *cobra.Command {
 	return c
 }
 
-// checkArguments holds the arguments of a line against those that the command tells of:
-// CLUSTER is needed, [CLUSTER] may be there, NAME... may be more than one.
+// checkArguments compares the arguments of a line with the command's usage: CLUSTER is required,
+// [CLUSTER] is optional, NAME... may be more than one.
 func checkArguments(t *testing.T, where string, line []string, c *cobra.Command) {
 	t.Helper()
 	use := option.ReplaceAllString(c.Use, "")

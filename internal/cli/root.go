@@ -172,7 +172,7 @@ func absent() map[string]string {
 	}
 }
 
-// environment is what help tells of besides commands: the variables that kops reads.
+// environment is the help topic on the variables that kops reads.
 const environment = "environment"
 
 // help tells more about a command; one that does not exist is a mistake.
@@ -237,8 +237,8 @@ func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
 	}
 }
 
-// loggingFlags are those by which kOps' logging is set, so that scripts that
-// give them go on to work. They have no effect: what is told depends on -v alone.
+// loggingFlags are the flags of kOps' logging, so that scripts that use them still work. They have
+// no effect: the output depends on -v alone.
 func loggingFlags(f *pflag.FlagSet) {
 	for _, name := range []string{"add_dir_header", "alsologtostderr", "logtostderr", "one_output", "skip_headers", "skip_log_headers", "legacy_stderr_threshold_behavior"} {
 		f.Bool(name, false, "accepted and not needed")

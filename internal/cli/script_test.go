@@ -41,7 +41,7 @@ import (
 //	apiserver CLUSTER DIR an API server of the cluster, with the objects of a folder
 //	machine start|stop|report|console NAME [FILE]  what a machine does, or tells of its start
 //
-// What is told on the standard error holds $WORK for the folder of the script.
+// Standard error holds $WORK for the folder of the script.
 func TestSessions(t *testing.T) {
 	facts, scripts := absolute(t, "../../testdata/facts/goldens.yaml"), absolute(t, "testdata/script")
 	testscript.RunT(inTurn{t}, testscript.Params{

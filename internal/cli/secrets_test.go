@@ -95,7 +95,7 @@ func privateKeys(path string, data []byte, out map[string]string) error {
 	return nil
 }
 
-// within is a text and what is packed into it, as deep as is said.
+// within returns a text and the texts packed into it, to a depth.
 func within(data []byte, depth int) [][]byte {
 	out := [][]byte{data}
 	if depth == 0 {

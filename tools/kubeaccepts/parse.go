@@ -152,7 +152,7 @@ var (
 	flagName  = regexp.MustCompile(`^[a-z][a-z0-9._-]*$`)
 )
 
-// flagsOf are the names of flags that a call registers. A name that is put together, such as that of
+// flagsOf returns the names of flags that a call registers. A composed name, such as the names of
 // the flags of each back end of the audit log, is taken for every word that it can have.
 func flagsOf(n ast.Node, consts map[string]string) []string {
 	call, ok := n.(*ast.CallExpr)

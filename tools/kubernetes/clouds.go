@@ -12,7 +12,7 @@ func clouds(version string) map[string][]source {
 	return map[string][]source{"aws": aws(version), "gce": gce()}
 }
 
-// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; none is "".
+// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; cloud may be "".
 func sourcesFor(version, cloud string) ([]source, error) {
 	version = vPrefixed(version)
 	if strings.Count(version, ".") != 2 {

@@ -87,8 +87,8 @@ func dependencies(ctx context.Context, names ...string) ([]string, error) {
 	return packageNames(out), nil
 }
 
-// packageNames reads what `apt-cache depends` says: a package's name begins its
-// line, what it depends on is indented, and <angle brackets> are no real packages.
+// packageNames reads the output of `apt-cache depends`: a package's name begins its line, its
+// dependencies are indented, and <angle brackets> are not real packages.
 func packageNames(text []byte) []string {
 	var names []string
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {

@@ -33,7 +33,7 @@ func (s script) make(_ context.Context, j job) error {
 	return os.WriteFile(filepath.Join(j.dir, "bin/program"), nil, 0o755)
 }
 
-// TestBuildAll: what is complete is not built again, and a failure stops nothing.
+// TestBuildAll: complete folders are not built again, and a failure stops nothing.
 func TestBuildAll(t *testing.T) {
 	cache := t.TempDir()
 	var good, bad, last atomic.Int32

@@ -81,7 +81,7 @@ func mergeUsr(root string) error {
 			return err
 		}
 	}
-	// Programs name the loader by its path in /lib or /lib64, whatever the packages ship.
+	// Programs name the loader by its path in /lib or /lib64, wherever the packages put it.
 	entries, err := os.ReadDir(filepath.Join(root, "usr"))
 	if err != nil {
 		return err

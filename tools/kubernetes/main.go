@@ -1,7 +1,7 @@
-// Command kubernetes builds the programs of a cluster, for machines that cannot
-// reach the places where releases are published: from their Go modules those of
-// Kubernetes, etcd, containerd, runc, the CNI plugins, CoreDNS and agnhost; and
-// from packages of the host's Debian what an image of kube-proxy needs besides.
+// Command kubernetes builds the programs of a cluster, for machines that cannot reach the places
+// where releases are published: from their Go modules the programs of Kubernetes, etcd,
+// containerd, runc, the CNI plugins, CoreDNS and agnhost; and from packages of the host's Debian
+// what an image of kube-proxy needs besides.
 //
 //	kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-only NAME,…] VERSION
 //

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// instead is the recipe of programs that a cluster names by a version that may not be
-// had as a module; then a version near it is built in its place, and that is told.
+// instead is the recipe of programs whose version, as a cluster names it, may not exist as a
+// module; then a nearby version is built in its place, and that is reported.
 type instead struct{ named, near module }
 
 func (i instead) files() []string { return modules{i.named}.files() }
@@ -47,7 +47,7 @@ type module struct {
 	beside []module
 	// readonly says that the module is here, and that its go.mod says what it is built with.
 	readonly bool
-	// link is further flags of the linker, and env is what else the go tool is told.
+	// link is further flags of the linker, and env is further environment of the go tool.
 	link string
 	env  []string
 }

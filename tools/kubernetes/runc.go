@@ -13,8 +13,8 @@ import (
 // runc is the one program that needs C: it joins namespaces before Go's threads
 // start. It is linked statically, so that it runs on every Linux.
 //
-// Its build tags are those of its makers' static release. Without the tag seccomp,
-// which needs libseccomp, no pod starts: all of a cluster's have a profile.
+// Its build tags are those of its makers' static release. Without the tag seccomp, which needs
+// libseccomp, no pod starts: all pods of a cluster have a profile.
 type runc struct{ version string }
 
 func (r runc) module() module {

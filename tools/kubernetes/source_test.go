@@ -58,7 +58,8 @@ func TestWhatACloudNeedsBesides(t *testing.T) {
 	}
 }
 
-// TestANearVersionIsBuiltInPlace: what cannot be had as a module is told, loudly.
+// TestANearVersionIsBuiltInPlace: a version that does not exist as a module is reported
+// prominently.
 func TestANearVersionIsBuiltInPlace(t *testing.T) {
 	served := t.TempDir()
 	t.Setenv("GOPROXY", "file://"+served)
@@ -213,7 +214,7 @@ libc6
 	}
 }
 
-// TestRootfs makes the root from a small one like those of packages.
+// TestRootfs makes the root from a small one like a package's.
 func TestRootfs(t *testing.T) {
 	root := t.TempDir()
 	for _, f := range []string{"sbin/modprobe", "usr/sbin/" + multi, "usr/sbin/xtables-legacy-multi", "usr/sbin/nft", "lib/x/libm.so.6", "lib64/ld.so",

@@ -181,9 +181,9 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	return nil
 }
 
-// want is what the bundle is to hold, for which architectures, the archive of kops' own
-// programs where it has them from there, and whether the rest is taken as published:
-// machines that are not told digests by the bundle know those of the publishers.
+// want returns the content that the bundle should have, its architectures, the archive of kops'
+// own programs if it comes from there, and whether the rest is taken as published: machines that
+// get no digests from the bundle know the publishers' digests.
 func (o creation) want(ctx context.Context, app *shell.App, arches []download.Arch) (_ bundle.Want, _ []download.Arch, _ *delivery.Archive, published bool, err error) {
 	if !o.of.given(app) {
 		if len(arches) == 0 {

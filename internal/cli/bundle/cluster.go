@@ -29,11 +29,11 @@ func (d *described) flags(c *cobra.Command) {
 	}
 }
 
-// given reports whether a cluster is named or described. That of the environment is
-// not: a bundle without one is for clusters on this host.
+// given reports whether a cluster is named or described. The environment's cluster does not count:
+// a bundle without one is for clusters on this host.
 func (d *described) given(app *shell.App) bool { return app.Name != "" || len(d.files) > 0 }
 
-// assets finds what the cluster fetches: for some architectures, or those of its machines.
+// assets finds what the cluster fetches: for some architectures, or its machines' architectures.
 func (d *described) assets(ctx context.Context, app *shell.App, arches []download.Arch) (*pipeline.Assets, error) {
 	o := kops.AssetsOptions{}
 	for _, a := range arches {

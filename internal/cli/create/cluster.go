@@ -182,7 +182,7 @@ func cloudFlags(f *pflag.FlagSet, o *clusterOptions, all []platform.Provider, on
 				v := f.String(own.Name, own.Default, own.Usage)
 				o.own[own.Name] = func() string { return *v }
 			}
-			// Those of kOps' clouds that are not here are read, and not offered.
+			// kOps' clouds that are not supported here are accepted, and not offered.
 			f.Lookup(own.Name).Hidden = p.Connect == nil && own.Feature == ""
 		}
 	}

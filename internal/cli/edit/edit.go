@@ -138,8 +138,8 @@ type draft struct {
 	cluster *kops.Cluster // whose object it is; nil when it cannot be read
 }
 
-// open reads a cluster, or one of its groups: what is understood in the order of its
-// fields, and anything else as it is stored.
+// open reads a cluster, or one of its groups: known fields in their own order, and unknown ones as
+// they are stored.
 func open(ctx context.Context, client *kops.Client, name, group string) (draft, error) {
 	cl, err := client.Clusters().Get(ctx, name)
 	unreadable := diag.List(nil)
@@ -179,8 +179,8 @@ func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx conte
 	return inEditor(ctx, app, draft{object: obj, text: text}, false, add)
 }
 
-// inEditor opens the editor on an object, and reports whether what was written is
-// stored. Meanwhile ^C is for the editor: it does not stop this program.
+// inEditor opens the editor on an object, and reports whether the edited text is stored. Meanwhile
+// ^C is for the editor: it does not stop this program.
 func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
 	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer done()

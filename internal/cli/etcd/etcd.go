@@ -28,7 +28,7 @@ after the cluster began.`,
 	return c
 }
 
-// usual is the etcd cluster that is meant where none is named.
+// usual is the etcd cluster that is used if none is named.
 const usual = "main"
 
 type verb struct {

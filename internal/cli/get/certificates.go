@@ -49,7 +49,7 @@ and distrusted of one that is no longer believed.`, `
 	return c
 }
 
-// note says what is to be known of the authority of a certificate.
+// note returns a remark on the authority of a certificate.
 func note(c kops.Certificate) string {
 	switch {
 	case c.Distrusted:

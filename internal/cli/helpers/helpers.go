@@ -34,7 +34,7 @@ type request struct {
 	life             time.Duration
 }
 
-// versions are those of the credential that kubectl may ask for.
+// versions returns the versions of the credential that kubectl may ask for.
 func versions() []string { return []string{"v1alpha1", "v1beta1", "v1"} }
 
 func kubectlAuth(app *shell.App) *cobra.Command {

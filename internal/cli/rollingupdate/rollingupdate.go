@@ -80,7 +80,7 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 	return c
 }
 
-// Flags are those of every command that replaces machines.
+// Flags adds the flags of every command that replaces machines.
 func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	f := c.Flags()
 	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how often in a row the cluster must be found well between machines; 0: it is not validated")
@@ -142,7 +142,7 @@ func run(ctx context.Context, app *shell.App, args []string, o options) error {
 	})
 }
 
-// Drive shows a rollout while it runs, and asks what is to be asked.
+// Drive shows a rollout while it runs, and asks its questions.
 func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.RolloutOptions) (*kops.Rollout, error)) error {
 	show, stop := app.Stages()
 	if app.Asked || o.Interactive {

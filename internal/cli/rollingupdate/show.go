@@ -176,7 +176,7 @@ func spellChoices(choices []string) string {
 	return strings.Join(choices, ", ") + "? [" + choices[0] + "]"
 }
 
-// choose is the choice that a line means; empty when it is none.
+// choose returns the choice that a line means; empty for any other line.
 func choose(line string, choices []string) string {
 	line = strings.ToLower(strings.TrimSpace(line))
 	if line == "" {

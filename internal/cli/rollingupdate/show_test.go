@@ -21,7 +21,7 @@ func TestPhasesTellWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Whoever is asked and cannot answer has said no.
+// The end of the input counts as no.
 func TestTheEndOfTheInputIsNo(t *testing.T) {
 	for want, choices := range map[string][]string{"no": {"yes", "no", "always"}, "stop": {"wait", "force", "skip", "stop"}} {
 		var told []string

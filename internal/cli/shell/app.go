@@ -39,7 +39,7 @@ type App struct {
 	environmentWarned bool
 	// Running is the command that runs, once its flags are read.
 	Running *cobra.Command
-	// Mistake is a word that is no command, before a request for help; nil: there is none.
+	// Mistake is an unknown command word before a request for help; nil: there is none.
 	Mistake error
 	// Absent are commands of kOps, by their paths, that this program does not have, and
 	// what to do instead.

@@ -15,8 +15,8 @@ type Variable struct {
 //go:embed environment.tsv
 var variables string
 
-// Environment lists the variables that kops reads, as help and the documentation show them.
-// Those of platforms and stores that all their tools read, such as AWS_PROFILE, are theirs.
+// Environment lists the variables that kops reads, as help and the documentation show them. It
+// leaves out variables that all tools of a platform or store read, such as AWS_PROFILE.
 func Environment() []Variable {
 	var all []Variable
 	for line := range strings.Lines(variables) {

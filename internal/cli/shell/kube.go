@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/ops/kubeconfig"
 )
 
-// WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be ""
-// where none is known.
+// WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be "" if none is
+// known.
 func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
 	if file == "" {
 		return errors.New("it is not known which kubeconfig file is yours; set HOME or KUBECONFIG")

@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// UnknownCommand is the mistake of a word that is no command of c, with what was
-// meant, as far as that can be told.
+// UnknownCommand returns the error for a word that is not a command of c, with the likely intended
+// one, if there is one.
 func (a *App) UnknownCommand(c *cobra.Command, word string) error {
 	hint := a.Meant(c, word)
 	if hint == "" && strings.Contains(word, ".") && slices.Contains(commands(c), "cluster") {

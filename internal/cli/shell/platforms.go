@@ -24,7 +24,7 @@ func Inside[T any](shown interface{ As(target any) bool }) T {
 	return out
 }
 
-// Traits are those of a platform; of one that is not known there are none.
+// Traits returns the traits of a platform; an unknown platform has none.
 func (a *App) Traits(name string) *traits.Traits {
 	for _, p := range a.Platforms() {
 		if string(p.Name) == name {
@@ -39,7 +39,7 @@ func (a *App) HasRegions(name string) bool {
 	return slices.ContainsFunc(a.Platforms(), func(p platform.Provider) bool { return string(p.Name) == name && p.Region != nil })
 }
 
-// Names are those of the platforms on which clusters are made.
+// Names returns the names of the platforms on which clusters are made.
 func Names(all []platform.Provider) []string {
 	var out []string
 	for _, p := range all {

@@ -73,8 +73,8 @@ func (a *App) width() int {
 	return a.Width
 }
 
-// HelpWidth is how many columns a help text may take: those of the terminal within
-// reason, and what any screen shows where there is none.
+// HelpWidth returns how many columns a help text may take: the terminal's, within reason, and a
+// width that any screen shows if there is no terminal.
 func (a *App) HelpWidth() int {
 	if a.Width == 0 {
 		return 100
@@ -82,8 +82,8 @@ func (a *App) HelpWidth() int {
 	return min(max(a.Width, 60), 120)
 }
 
-// Waiting shows what is waited for: redrawn on a terminal, plain lines elsewhere.
-// Call stop when the wait is over.
+// Waiting shows the reasons for waiting: redrawn on a terminal, plain lines elsewhere. Call stop
+// when the wait is over.
 func (a *App) Waiting() (show *text.Waiting, stop func()) {
 	show = text.NewWaiting(a.screen)
 	end := eachSecond(show.Tick)
@@ -141,7 +141,7 @@ type told struct {
 	failed *exec.Error
 }
 
-// Error sums the failures up; whatever else went wrong is told as it is.
+// Error summarizes the failures; other errors are shown as they are.
 func (t *told) Error() string {
 	return strings.Replace(t.error.Error(), t.failed.Error(), t.sum(), 1)
 }
@@ -160,7 +160,7 @@ func (t *told) sum() string {
 // Unwrap returns the whole error.
 func (t *told) Unwrap() error { return t.error }
 
-// PrintResult writes what came of a plan as JSON or YAML; err is that of the run.
+// PrintResult writes the result of a plan as JSON or YAML; err is the error of the run.
 func (a *App) PrintResult(format, cluster string, r *text.Result, u *kops.Update, err error) error {
 	write := func(w io.Writer) error {
 		return r.JSON(w, a.runOf(cluster, u), spellError(err), errors.As(err, new(*kops.Refused)))
@@ -202,7 +202,7 @@ func spellFindings(l finding.List) finding.List {
 	return l
 }
 
-// aftermath is that of an update; nil where there is none.
+// aftermath returns the aftermath of an update; nil if there is none.
 func aftermath(u *kops.Update) any {
 	if u == nil || u.Aftermath == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What is told to run goes on with what was begun, in the same place and by the same means.
+// A command suggested for running continues the interrupted one, in the same place and by the same
+// means.
 func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 	const updated = "kops update cluster c --yes"
 	for line, want := range map[string]string{
@@ -53,8 +54,8 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 	}
 }
 
-// Every write to a terminal takes the line of doing away, so telling of a stop must not
-// hold what that needs.
+// Every write to a terminal clears the progress line, so reporting a stop must not hold the lock
+// that this needs.
 func TestAStopIsToldOnATerminal(t *testing.T) {
 	for what, display := range map[string]func(*App){
 		"nothing is shown":     func(*App) {},

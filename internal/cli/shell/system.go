@@ -32,7 +32,7 @@ type System struct {
 	// Color says that Out is a terminal, which shows colours; Paged that Out is a
 	// terminal at all.
 	Color, Paged bool
-	// Width is the terminal's width in columns; 0 when it is none.
+	// Width is the terminal's width in columns; 0 if there is no terminal.
 	Width int
 	// Home and Cache are folders of the user; empty when there are none.
 	Home, Cache string

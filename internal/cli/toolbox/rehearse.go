@@ -98,8 +98,8 @@ func rehearsalLog(app *shell.App) *slog.Logger {
 // grace is how long a command that was asked to stop may take, before it is killed.
 const grace = 30 * time.Second
 
-// runIn runs a command of the user in a rehearsal until it ends. Where this program is to
-// stop, so is the command; where the play fails meanwhile, the user is told.
+// runIn runs a command of the user in a rehearsal until it ends. When this program is stopped, so
+// is the command; if the play fails meanwhile, the user sees the error.
 func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []string) error {
 	env := append(os.Environ(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
 	cmd := r.Command(ctx, env, args[0], args[1:]...)

@@ -49,7 +49,7 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 // minutes writes a time.
 func minutes(m float64) string { return fmt.Sprintf("%g min", m) }
 
-// work says how many machines are to be restarted and replaced.
+// work says how many machines must be restarted and replaced.
 func work(a *kops.Aftermath) string {
 	var parts []string
 	if a.Restarts > 0 {

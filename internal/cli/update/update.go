@@ -133,7 +133,7 @@ type Request struct {
 	Facts       *kops.Facts // when they were looked up already
 	// AllowUnverified is --allow-unverified.
 	AllowUnverified bool
-	// Admin is the life of an admin certificate to write; 0: none is.
+	// Admin is the life of an admin certificate to write; 0: no certificate is written.
 	Admin time.Duration
 }
 

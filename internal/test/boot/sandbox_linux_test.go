@@ -16,7 +16,7 @@ import (
 // sandboxed is set for the run of these tests in namespaces of their own.
 const sandboxed = "KOPS_TEST_SANDBOXED"
 
-// controllerIP is the address of the control plane's machine, metadataIP that of the
+// controllerIP is the address of the control plane's machine, metadataIP the address of the
 // metadata service; both are here.
 const (
 	controllerIP = "10.0.0.9"

@@ -82,7 +82,7 @@ type world struct {
 	mu     sync.Mutex
 	wrong  wrong
 	server *http.Server // kops-controller's, which the test alone starts and stops
-	// files are those of the store, by key; changed are the keys of those that were spoiled.
+	// files are the store's files, by key; changed are the keys of the spoiled ones.
 	files   map[string][]byte
 	changed []string
 	// replay is what kops-controller gives instead of each program, again and again if

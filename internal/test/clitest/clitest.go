@@ -26,7 +26,7 @@ import (
 	"kops.local/kops/internal/test/testkeys"
 )
 
-// Version is that of kops in these tests.
+// Version is the version of kops in these tests.
 const Version = "1.37.0-test"
 
 // User has a home and an environment.

@@ -47,8 +47,8 @@ func (u *Proxied) Cut(at int, after bool, args ...string) Result {
 	return r
 }
 
-// Killed runs a program that is killed at a write, and tells whether it came to that. The error is
-// that of the program's end.
+// Killed runs a program that is killed at a write, and reports whether the write was reached. The
+// error is the program's.
 func (u *Proxied) Killed(program string, at int, args ...string) (out []byte, killed bool, err error) {
 	u.Helper()
 	cmd := exec.Command(program, args...)

@@ -25,7 +25,8 @@ type Engine struct {
 	Client, Snapshot func() any
 	Kinds            []resource.Any
 	Clock            exec.Clock
-	// Prune has every plan delete what is not wanted, and not only those of all that a cluster has.
+	// Prune makes every plan delete unwanted objects, not only plans of everything that a cluster
+	// has.
 	Prune bool
 }
 
@@ -34,7 +35,8 @@ func (e *Engine) Observer(client any) *observe.Observer {
 	return &observe.Observer{Client: func(string) any { return client }, Sleep: e.Clock.Sleep}
 }
 
-// Plan compares what is wanted with what there is: what want names, or all that the cluster has.
+// Plan compares the desired state with the existing objects: those that want names, or all of the
+// cluster's.
 func (e *Engine) Plan(cluster string, want *graph.Graph, all bool) *plan.Plan {
 	e.TB.Helper()
 	have, err := e.Observer(e.Snapshot()).Snapshot(e.TB.Context(), cluster, e.Kinds, want, all)

@@ -56,7 +56,7 @@ func Root() string {
 	return filepath.Join(source, "..", "shared", "goldens")
 }
 
-// folder is that of the package under test, in which its tests start.
+// folder is the folder of the package under test, in which its tests start.
 var folder, _ = os.Getwd()
 
 func folders(dir string) map[string]string {

@@ -1,6 +1,6 @@
-// Package kindtest is the conformance suite of resource kinds: it takes one
-// object of a kind through its life on a real server or an emulator, as the
-// engine would, and checks that what is observed is what was asked for.
+// Package kindtest is the conformance suite of resource kinds: it takes one object of a kind
+// through its life on a real server or an emulator, as the engine would, and checks that the
+// observed object matches the desired one.
 //
 // It must not know any kind, and is for tests alone.
 package kindtest
@@ -22,9 +22,8 @@ type Life[T any] struct {
 	Cluster string
 	// Want is the object at first, its references known.
 	Want T
-	// Changes follow one another; each alters what is wanted. Together with
-	// the fields that are set right after creation they must reach every field
-	// that has a setter.
+	// Changes follow one another; each alters the desired object. Together with the fields that
+	// are set right after creation they must reach every field that has a setter.
 	Changes []Change[T]
 	// Unseen names the fields whose changes the server cannot show, and says why.
 	Unseen map[string]string
@@ -124,7 +123,7 @@ func (r *run[T]) observe(all bool) any {
 	return nil
 }
 
-// same checks that what is observed is obj, with the same outputs.
+// same checks that the observed object is obj, with the same outputs.
 func (r *run[T]) same(when string, obj any) {
 	r.Helper()
 	got := r.observe(false)

@@ -141,8 +141,8 @@ func materialFlags(dir string) []string {
 	}
 }
 
-// With runs an API server with an etcd and the key material that flags name. config is that
-// of an administrator whom it believes; what is returned says besides where it serves.
+// With runs an API server with an etcd and the key material that flags name. config is the config
+// of an administrator whom it trusts; the result also has the server's address.
 func With(t testing.TB, config *rest.Config, flags ...string) *rest.Config {
 	t.Helper()
 	return with(t, run, config, flags)

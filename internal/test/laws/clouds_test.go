@@ -19,7 +19,7 @@ import (
 var cloudNames = regexp.MustCompile(`\baws|AWS|Aws|[Aa]mazon|\b(ec2|gce|gcp)|EC2|GCE|GCP|[Rr]oute53|\barn:|[Gg]oogle|[Aa]zure|AZURE|[Oo]pen[Ss]tack|\bOS_|[Dd]igital[Oo]cean|` +
 	`[Hh]etzner|[Hh]cloud|[Ll]inode|[Aa]kamai|[Ss]caleway|[Vv][Ss]phere|[Ss]potinst|Cloud(Local|Metal)\b|(Local|Metal)Spec\b`)
 
-// others are things that bear the name of a cloud and are none.
+// others are things that bear the name of a cloud but are not clouds.
 var others = []struct {
 	what  string
 	where func(pkg string) bool
@@ -98,7 +98,7 @@ func TestCloudsAreNamedInTheirFolders(t *testing.T) {
 	}
 }
 
-// eachFile reads the files of a package that are no tests.
+// eachFile reads the files of a package, except tests.
 func eachFile(t *testing.T, p pkg, f func(*token.FileSet, *ast.File)) {
 	t.Helper()
 	for _, name := range p.GoFiles {

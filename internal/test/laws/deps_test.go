@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the lists of what programs link, cmd/*/deps.txt")
 
-// TestWhatProgramsLink compares what each program links with the list beside it, so
-// that a change of it is seen by whoever reads the commit.
+// TestWhatProgramsLink compares what each program links with the list beside it, so that readers
+// of a commit see a change of it.
 func TestWhatProgramsLink(t *testing.T) {
 	dirs, err := filepath.Glob("../../../cmd/*")
 	if err != nil || len(dirs) == 0 {

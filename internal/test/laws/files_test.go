@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// openers are the functions that reach a file by a path. Those of packages named here
-// follow links, and take a path wherever it leads.
+// openers are the functions that reach a file by a path. Functions of the packages named here
+// follow links, and accept any path.
 var openers = map[string][]string{
 	"os": {"Open", "OpenFile", "OpenRoot", "Create", "CreateTemp", "WriteFile", "ReadFile", "Mkdir", "MkdirAll", "MkdirTemp",
 		"Rename", "Remove", "RemoveAll", "ReadDir", "Readlink", "Symlink", "Link", "Truncate", "DirFS", "CopyFS"},

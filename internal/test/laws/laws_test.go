@@ -110,7 +110,7 @@ func forTests(short string) bool {
 	return strings.HasSuffix(short, "test") || under("internal/platform/aws/awstest", "internal/test")(short)
 }
 
-// TestDirectImports holds what packages themselves import, whatever these import in turn.
+// TestDirectImports checks the direct imports of packages, without the imports of these.
 func TestDirectImports(t *testing.T) {
 	flags := under("flag", "github.com/spf13/pflag", "github.com/spf13/cobra", "golang.org/x/term")
 	outside := under("net/http", "os", "math/rand", "crypto/rand", "syscall")

@@ -27,8 +27,8 @@ func live() map[string][]string {
 	}
 }
 
-// TestWhatMachinesAreMadeOf has each field of a kind that serves machines either be one that
-// machines are made of, or listed here: a change of any other is no reason to replace them.
+// TestWhatMachinesAreMadeOf checks that each field of a kind that serves machines is either one
+// that machines are made of, or listed here: a change of any other does not replace them.
 func TestWhatMachinesAreMadeOf(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range providers.All(platform.World{}) {

@@ -32,7 +32,7 @@ const (
 	requestTime = 5 * time.Second
 	// lookPeriod is how often it is asked which nodes take requests.
 	lookPeriod = 200 * time.Millisecond
-	// port is that of the application at each node.
+	// port is the port of the application at each node.
 	port = "30081"
 )
 

@@ -93,8 +93,8 @@ func (s *stage) settle(g *graph.Graph, p *plan.Plan) {
 	}
 }
 
-// stayed asserts that what nothing wants was not deleted without pruning, unless
-// it lets somebody in. That such objects are gone is seen by settle.
+// stayed asserts that unwanted objects were not deleted without pruning, except those that grant
+// access. settle checks that these are gone.
 func (s *stage) stayed(g *graph.Graph, owned []Object) {
 	s.Helper()
 	wanted, exists := map[string]bool{}, map[string]bool{}

@@ -16,9 +16,8 @@ import (
 //	KIND NAME field=value …        shared=ID for a shared object, expect=true for one that is left as it is,
 //	                        after=KIND/NAME for what comes before it without being referred to
 //
-// Fields are those of the kind's struct, in any case; tags.env=a sets one key
-// of a map. A value is quoted where it holds spaces, a reference is written
-// @KIND/NAME.ATTR, a list has commas.
+// Fields are the fields of the kind's struct, in any case; tags.env=a sets one key of a map. A
+// value is quoted if it holds spaces, a reference is written @KIND/NAME.ATTR, a list has commas.
 func ParseGraph(text string) (*graph.Graph, error) {
 	g := &graph.Graph{}
 	err := parse(text, func(k resource.Any, name string, fields [][2]string) error {

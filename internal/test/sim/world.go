@@ -68,7 +68,7 @@ type thing struct {
 	pollsLeft             int
 }
 
-// quotas bound how many objects of a kind exist, whoever owns them.
+// quotas bound how many objects of a kind exist, of all owners.
 var quotas = map[string]int{"network": 2, "subnet": 7, "group": 3}
 
 // pollsUntilReady is how often a new object is asked before it can be used.

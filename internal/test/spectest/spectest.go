@@ -107,7 +107,7 @@ func At(doc any, path string) any {
 	return doc
 }
 
-// Options reads those of a golden, in which the options of one cloud stand among the others.
+// Options reads the options of a golden, in which the options of one cloud stand among the others.
 func Options(t testing.TB, data []byte) newcluster.Options {
 	t.Helper()
 	var all map[string]any

@@ -90,7 +90,7 @@ const (
 	packageBytes = 60_000
 )
 
-// initLine is what the runtime tells of one package's initialisation.
+// initLine is the runtime's line on one package's initialisation.
 var initLine = regexp.MustCompile(`^init (\S+) @.* (\d+) bytes,`)
 
 // TestKopsAllocatesLittleBeforeMain reads the runtime's own account, which is nearly the same at

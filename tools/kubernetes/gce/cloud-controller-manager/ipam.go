@@ -28,7 +28,7 @@ type ranges interface {
 }
 
 // ipam gives nodes the alias ranges of their instances for their pods, as the allocator
-// CloudAllocator does. A node whose instance has none is another's to give one.
+// CloudAllocator does. If an instance has no range, another controller must give it one.
 type ipam struct {
 	client kubernetes.Interface
 	nodes  cache.SharedIndexInformer
