@@ -2,18 +2,22 @@ package kops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/api/status"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/store/clusterstore"
 )
 
 // DiagnoseOptions say what a diagnosis looks at.
@@ -69,7 +73,10 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 		}
 	}
 	w.Starts = k.Starts(ctx, wanting, mostDiagnosed)
+	w.Rolling = c.rolling(ctx, w.Cluster)
 	d := health.Diagnose(w, o.Lines)
+	_, err := k.Places.Keysets(ctx)
+	d.Failures = append(d.Failures, keyTrouble(err)...)
 	judged, err := k.Stale(ctx, w, pipeline.StaleOptions{})
 	if err != nil {
 		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: w.Cluster, Message: "what its machines are behind in is not known: " + err.Error(), Remedy: fault.Remedy(err)})
@@ -88,6 +95,34 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 		k.Logs(ctx, &w.API.Pods[at], p, o.Lines)
 	}
 	return d, ctx.Err()
+}
+
+// keyTrouble is the failure of a keyset that cannot be understood. One that may not be read, or
+// cannot be now, or whose key is kept elsewhere, is none: a kubeconfig serves without.
+func keyTrouble(err error) []health.Failure {
+	var broken *clusterstore.BrokenError
+	if !errors.As(err, &broken) || errors.Is(err, pki.ErrNoKey) {
+		return nil
+	}
+	return []health.Failure{{Kind: status.KindKeyset, Name: broken.Name, Message: fmt.Sprintf("its file %s cannot be read: %v", broken.URL, broken.Err), Remedy: fault.Remedy(err)}}
+}
+
+// rolling are the machines that a rolling update is changing, by name, and how far it is. A
+// rollout that cannot be read explains nothing.
+func (c *Client) rolling(ctx context.Context, cluster string) map[string]string {
+	s, _, err := c.storedRollout(ctx, cluster)
+	if err != nil || s == nil || !s.Ended.IsZero() {
+		return nil
+	}
+	out := map[string]string{}
+	for _, g := range s.Groups {
+		for _, m := range g.Machines {
+			if !slices.Contains([]roll.Phase{roll.Pending, roll.Done, roll.Kept}, m.Phase) {
+				out[m.Name] = string(m.Phase)
+			}
+		}
+	}
+	return out
 }
 
 // staleness adds to a machine in what it is not what the spec says.

@@ -2,6 +2,7 @@ package kops
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
@@ -61,6 +62,7 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 		defer cancel()
 	}
 	keysets, err := k.Places.Keysets(ctx)
+	broken := keyTrouble(err)
 	if err != nil { // a kubeconfig serves where the keys are not for everybody to read
 		keysets = nil
 	}
@@ -73,12 +75,12 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 		w, err := k.Look(looking)
 		if err == nil {
 			w.Starts = k.Starts(looking, health.Wanting(w), mostStarts)
-			w.MaxUnready = o.MaxUnready
+			w.MaxUnready, w.Rolling = o.MaxUnready, c.rolling(looking, name)
 			last = health.Check(w)
 			stock := certificates.New(keysets)
 			stock.Nodes(w.API.Nodes)
 			ended, soon := ends(stock, name, c.cfg.World.Now())
-			last.Failures, last.Ending = append(last.Failures, ended...), soon
+			last.Failures, last.Ending = slices.Concat(last.Failures, broken, ended), soon
 			last.Failures = append(last.Failures, c.etcdTrouble(looking, newCluster(k.Cluster), crammed)...)
 			if err := told.tell(Event{Kind: EventValidation, Validation: last}); err != nil {
 				return last, err

@@ -25,6 +25,17 @@ type BootReport struct {
 	// Certificates are those that the machine holds, as they were when it last renewed
 	// them or looked whether it had to, which the phase renewal tells of.
 	Certificates []Certificate `json:"certificates,omitempty"`
+	// Down are the parts of the machine that have failed since its start, and not recovered.
+	Down []Down `json:"down,omitempty"`
+}
+
+// Down is a part of a machine that does not work, such as its kubelet.
+type Down struct {
+	Name  string    `json:"name"`
+	Since time.Time `json:"since"`
+	// Error says what is seen of it, and Log is the end of what it wrote.
+	Error string   `json:"error"`
+	Log   []string `json:"log,omitempty"`
 }
 
 // Certificate is a certificate that a machine holds.

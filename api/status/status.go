@@ -8,7 +8,7 @@ import "time"
 
 // Failure is one thing that is not as it is to be.
 type Failure struct {
-	// Kind is dns, APIServer, InstanceGroup, Machine, Node or Pod.
+	// Kind is dns, APIServer, InstanceGroup, Machine, Node, Pod, Certificate, Keyset or Etcd.
 	Kind    string `json:"type"`
 	Name    string `json:"name"`
 	Message string `json:"message"`
@@ -39,6 +39,7 @@ const (
 	KindPod     = "Pod"
 
 	KindCertificate = "Certificate"
+	KindKeyset      = "Keyset"
 )
 
 // Node is a node as the cluster shows it.

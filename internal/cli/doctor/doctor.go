@@ -21,8 +21,9 @@ func Command(app *shell.App) *cobra.Command {
 	c := shell.Cobra("doctor [CLUSTER]", "Tell why a cluster or a machine does not come up", `
 Tell all that can be known of a cluster in trouble: what validate cluster finds;
 of each machine the phases of its start, with their times and the error in which
-one broke, and the end of its console; and of the pods that a cluster cannot do
-without and that do not run, the end of their logs.
+one broke, and the end of its console; which parts of a machine have failed since,
+such as its kubelet or its API server, with the end of their logs; and of the pods
+that a cluster cannot do without and that do not run, the end of their logs.
 
 The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
   kops doctor cluster.example.com
@@ -100,6 +101,10 @@ func machine(app *shell.App, m health.MachineDiagnosis) {
 		}
 		if len(r.Adapted) > 0 {
 			app.Printf("    adapted, as it is a container: %s\n", strings.Join(fields(r.Adapted), ", "))
+		}
+		for _, p := range r.Down {
+			app.Printf("  %s is down since %s; the end of its log\n", p.Name, stamp(p.Since))
+			lines(app, p.Log)
 		}
 	}
 	if len(m.Console) > 0 && (m.Status != "ready" || m.Message != "") {

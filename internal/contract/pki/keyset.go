@@ -11,12 +11,16 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
 	"strings"
 	"time"
 )
+
+// ErrNoKey is of a keyset whose primary item lacks its private key, as where the key is kept elsewhere.
+var ErrNoKey = errors.New("has no private key")
 
 // Keyset is a named set of key pairs. One of them, the primary, signs; every
 // item that is not distrusted is still believed. A Keyset is not changed after
@@ -65,7 +69,7 @@ func NewKeyset(name, primary string, items ...Item) (*Keyset, error) {
 	case p.Certificate == nil:
 		return nil, fmt.Errorf("keyset %s: the primary item %s has no certificate", name, primary)
 	case p.Key.IsZero():
-		return nil, fmt.Errorf("keyset %s: the primary item %s has no private key", name, primary)
+		return nil, fmt.Errorf("keyset %s: the primary item %s %w", name, primary, ErrNoKey)
 	}
 	return k, nil
 }

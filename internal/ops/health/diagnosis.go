@@ -26,7 +26,7 @@ func Wanting(w World) []platform.Machine {
 	var out []platform.Machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
-			if role[m.Group] != "" && slices.Contains([]string{"not running", "unknown", "not joined", "not ready"}, statusOf(m, role[m.Group], w.API)) {
+			if role[m.Group] != "" && slices.Contains([]string{"not running", "unknown", "not joined", "not ready"}, w.statusOf(m, role[m.Group])) {
 				out = append(out, m)
 			}
 		}
@@ -54,8 +54,8 @@ func (w World) roles() map[string]string {
 
 // statusOf returns the state of a machine that should become a node of the role; role is "" if it
 // needs no node.
-func statusOf(m platform.Machine, role string, s Seen) string {
-	n := NodeOf(m, s.Nodes)
+func (w *World) statusOf(m platform.Machine, role string) string {
+	n := NodeOf(m, w.API.Nodes)
 	switch {
 	case m.Spare:
 		return "spare"
@@ -65,11 +65,12 @@ func statusOf(m platform.Machine, role string, s Seen) string {
 		return "not running"
 	case role == "":
 		return "running"
-	case s.Problem != nil:
+	case w.API.Problem != nil:
 		return "unknown"
 	case n == nil:
 		return "not joined"
-	case Unready(n) != "":
+	}
+	if why, _ := w.trouble(n, m); why != "" {
 		return "not ready"
 	}
 	return "ready"
@@ -99,17 +100,20 @@ func Diagnose(w World, lines int) *Diagnosis {
 }
 
 func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
-	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: statusOf(m, w.roles()[m.Group], w.API)}
+	out := MachineDiagnosis{Name: m.Name, Group: m.Group, Addresses: m.Addresses, State: m.State, Created: m.Created, Status: w.statusOf(m, w.roles()[m.Group])}
 	start := w.Starts[m.Name]
 	out.Boot, out.Console = start.Report, start.Console[max(0, len(start.Console)-lines):]
 	n := NodeOf(m, w.API.Nodes)
 	if n != nil {
-		out.Node, out.Message = n.Name, Unready(n)
+		out.Node = n.Name
+		out.Message, out.Remedy = w.trouble(n, m)
 	}
 	switch {
+	case start.Down && n == nil:
+		out.Message, out.Remedy = start.Message, w.replace(m.Name)
 	case w.API.Problem != nil && start.Report != nil && start.Report.Done && !start.Broken:
 		out.Message = "its start is done; while the API cannot be asked, nobody knows whether its node is there"
-	case n == nil || start.Broken:
+	case n == nil || start.Broken && out.Message == "":
 		out.Message, out.Remedy = start.Message, start.Remedy
 	}
 	return out

@@ -31,6 +31,8 @@ type World struct {
 	API Seen
 	// Starts tell, by the name of a machine, how far its start came.
 	Starts map[string]Start
+	// Rolling are the machines that a rolling update is changing, by name, and how far it is.
+	Rolling map[string]string
 	// MaxUnready is how many worker nodes may be unready. When more are unready, all of them count
 	// as failures.
 	MaxUnready int
@@ -92,9 +94,16 @@ func (c *check) index() {
 	}
 }
 
-// fail adds a failure. Its text is the same at each look while the failure is.
+// fail adds a failure, of a machine or a node perhaps, which a rolling update may explain. Its text is the same at each look while the failure is.
 func (c *check) fail(f Failure) {
 	f.Message = steady(f.Message)
+	machine := f.Name
+	if f.Kind == KindNode {
+		machine = c.machineOf[f.Name].Name
+	}
+	if phase := c.Rolling[machine]; phase != "" && (f.Kind == KindNode || f.Kind == KindMachine) {
+		f.Message += "; a rolling update is changing the machine (" + phase + ")"
+	}
 	c.failures = append(c.failures, f)
 }
 

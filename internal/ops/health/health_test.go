@@ -3,6 +3,7 @@ package health
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,35 @@ func pod(name, app, node, class string) corev1.Pod {
 
 func notReady(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime network not ready"}}
+}
+
+func underPressure(n *corev1.Node, kind corev1.NodeConditionType) {
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Why", Message: "what"})
+}
+
+// silent has a node whose kubelet does not tell any more.
+func silent(n *corev1.Node) {
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown}}
+}
+
+// downed is what a machine tells one of whose parts is down.
+func downed(part string) Start {
+	return ReadStart(platform.BootRecord{Report: boot(report.Report{Done: true, Down: []report.Down{{Name: part, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Error: "it does not run", Log: []string{"I0102 starting", "E0102 no such file", "I0102 bye"}}}})})
+}
+
+// second gives the cluster a second machine of the control plane; both serve.
+func second(w *World) {
+	w.API.Nodes = append(w.API.Nodes, node("cp-1", "control-plane"))
+	w.Machines[0].Target, w.Machines[0].Machines = 2, append(w.Machines[0].Machines, machine("cp", "cp-1"))
+	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd-manager-main"} {
+		w.API.Pods = append(w.API.Pods, pod("kube-system/"+c+"-cp-1", c, "cp-1", clusterCritical))
+	}
+	for i, address := range map[int]string{0: "10.0.0.1", 3: "10.0.0.2"} {
+		w.API.Nodes[i].Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	}
+	w.API.Serving = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 }
 
 // waiting makes the containers of a pod wait.
@@ -116,6 +146,34 @@ func TestCheck(t *testing.T) {
 		{"a node without network", func(w *World) {
 			w.API.Nodes[1].Status.Conditions = append(w.API.Nodes[1].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated"})
 		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its network is not there: NoRouteCreated`}},
+		{"a full disk", func(w *World) { underPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its disk is almost full, so it takes no new pods and evicts others: Why: what; free space on it (logs, images, emptyDir volumes), or give its group a larger disk (spec.rootVolume.size)`}},
+		{"no memory", func(w *World) { underPressure(&w.API.Nodes[0], corev1.NodeMemoryPressure) },
+			[]string{`Node cp-0 [cp]: the node of role "control-plane" is not ready: its memory is almost used up, so it takes no new pods and evicts others: Why: what; limit the memory`}},
+		{"too many processes", func(w *World) { underPressure(&w.API.Nodes[1], corev1.NodePIDPressure) },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: it runs almost as many processes as it can, so it takes no new pods and evicts others: Why: what; find the pods`}},
+		{"one full disk is excused", func(w *World) { w.MaxUnready = 1; underPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) }, nil},
+		{"a kubelet that has gone silent", func(w *World) { silent(&w.API.Nodes[1]) },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance n-0 --name a.example.com --yes`}},
+		{"and why", func(w *World) { silent(&w.API.Nodes[1]); w.Starts = map[string]Start{"n-0": downed("kubelet")} },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its kubelet has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end`}},
+		{"a kubelet that is about to be missed", func(w *World) { w.Starts = map[string]Start{"n-0": downed("kubelet")} },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has been down since`}},
+		{"an API server that does not serve, beside one that does", func(w *World) { second(w); w.API.Serving = w.API.Serving[:1] },
+			[]string{`Node cp-1 [cp]: the node of role "control-plane" is not ready: its API server is not among those that serve the cluster; see the end of its log`}},
+		{"and why", func(w *World) {
+			second(w)
+			w.API.Serving, w.Starts = w.API.Serving[:1], map[string]Start{"cp-1": downed("kube-apiserver")}
+		}, []string{`Node cp-1 [cp]: the node of role "control-plane" is not ready: its kube-apiserver has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance cp-1 `}},
+		{"API servers that serve", second, nil},
+		{"addresses that are no node's", func(w *World) { second(w); w.API.Serving = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, nil},
+		{"the only API server", func(w *World) {
+			w.API = Seen{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
+			w.Starts = map[string]Start{"cp-0": downed("kube-apiserver")}
+		}, []string{"APIServer https://a: no answer", "Machine cp-0 [cp]: its kube-apiserver has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance cp-0 --name a.example.com --cloudonly --yes"}},
+		{"a pod that is missing while its machine is changed", func(w *World) {
+			w.API.Pods, w.Rolling = w.API.Pods[1:], map[string]string{"cp-0": "restarting"}
+		}, []string{"Node cp-0 [cp]: the control-plane node is missing its kube-apiserver pod; a rolling update is changing the machine (restarting)"}},
 		{"one unready worker is excused", func(w *World) { w.MaxUnready = 1; notReady(&w.API.Nodes[1]) }, nil},
 		{"two are not", func(w *World) { w.MaxUnready = 1; notReady(&w.API.Nodes[1]); notReady(&w.API.Nodes[2]) },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready`, `Node n-1 [nodes]: the node of role "node" is not ready`}},
@@ -278,6 +336,17 @@ func TestDiagnose(t *testing.T) {
 	}
 	if want := []string{"b-0 running ", "cp-0 not ready cp-0", "n-0 ready n-0", "n-1 not joined "}; !slices.Equal(got, want) {
 		t.Errorf("machines %q, want %q", got, want)
+	}
+	w2 := healthy()
+	underPressure(&w2.API.Nodes[1], corev1.NodeDiskPressure)
+	w2.Starts = map[string]Start{"n-1": downed("kubelet")}
+	if m := Diagnose(w2, 2).Machines; m[2].Status != "not ready" || !strings.Contains(m[2].Remedy, "spec.rootVolume.size") || m[3].Status != "not ready" || !strings.Contains(m[3].Remedy, "kops delete instance n-1") {
+		t.Errorf("machines that fail after their start: %+v", m)
+	}
+	second(&w2)
+	w2.Starts, w2.API.Serving = nil, w2.API.Serving[1:]
+	if got := Wanting(w2); len(got) != 2 || got[0].Name != "cp-0" {
+		t.Errorf("of an API server that does not serve, and a full disk, the reports of %v are wanted", got)
 	}
 	done := ReadStart(platform.BootRecord{Report: boot(report.Report{Done: true})})
 	blind := w

@@ -75,21 +75,6 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondit
 	return nil
 }
 
-// Unready says why a node is not ready, or "" when it is.
-func Unready(n *corev1.Node) string {
-	c := condition(n, corev1.NodeReady)
-	switch {
-	case c == nil:
-		return "its kubelet has told nothing yet"
-	case c.Status != corev1.ConditionTrue:
-		return reasonAndMessage(c.Reason, c.Message)
-	}
-	if c := condition(n, corev1.NodeNetworkUnavailable); c != nil && c.Status == corev1.ConditionTrue {
-		return "its network is not there: " + reasonAndMessage(c.Reason, c.Message)
-	}
-	return ""
-}
-
 // describe is a node as it is printed.
 func describe(n *corev1.Node) Node {
 	out := Node{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Role: roleOf(n), Hostname: n.Labels[corev1.LabelHostname], Status: "Unknown"}
@@ -207,7 +192,12 @@ func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	if c.API.Problem != nil {
 		f.Message = "its start is in trouble"
 	}
-	if known && start.Message != "" {
+	switch {
+	case start.Down && c.API.Problem != nil:
+		f.Message, f.Remedy = start.Message, c.replace(m.Name)
+	case start.Down:
+		f.Message, f.Remedy = "it is no node of the cluster: "+start.Message, c.replace(m.Name)
+	case known && start.Message != "":
 		f.Message, f.Remedy = f.Message+": "+start.Message, start.Remedy
 	}
 	c.fail(f)
@@ -243,11 +233,8 @@ func (c *check) nodes() {
 		if role == "" && c.groups[group] != nil {
 			role = roleOfGroup(c.groups[group])
 		}
-		if why := Unready(n); why != "" {
-			f := Failure{Kind: KindNode, Name: n.Name, Group: group, Message: fmt.Sprintf("the node of role %q is not ready: %s", role, why)}
-			if s := c.Starts[m.Name]; machine && s.Broken {
-				f.Message, f.Remedy = f.Message+"; "+s.Message, s.Remedy
-			}
+		if why, remedy := c.trouble(n, m); why != "" {
+			f := Failure{Kind: KindNode, Name: n.Name, Group: group, Message: fmt.Sprintf("the node of role %q is not ready: %s", role, why), Remedy: remedy}
 			if role == roleNode {
 				workers = append(workers, f)
 			} else {
@@ -259,7 +246,9 @@ func (c *check) nodes() {
 		}
 	}
 	if len(workers) > c.MaxUnready {
-		c.failures = append(c.failures, workers...)
+		for _, f := range workers {
+			c.fail(f)
+		}
 	}
 }
 

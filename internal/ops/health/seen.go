@@ -2,10 +2,12 @@ package health
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,6 +32,8 @@ type Seen struct {
 	// Unready are its own checks that fail.
 	Unready []string
 	Nodes   []corev1.Node
+	// Serving are the addresses at which API servers serve, by the Service kubernetes; empty when that is not known.
+	Serving []netip.Addr
 	// Pods are the pods of kube-system, and the critical ones of other namespaces.
 	Pods []corev1.Pod
 }
@@ -98,6 +102,7 @@ func (a *API) Look(ctx context.Context) (s Seen, err error) {
 		var g errgroup.Group
 		g.Go(func() (err error) { s.Nodes, err = a.Nodes(ctx); return err })
 		g.Go(func() (err error) { s.Pods, err = a.pods(ctx); return err })
+		g.Go(func() error { s.Serving = a.serving(ctx); return nil })
 		err = g.Wait()
 	}
 	if err != nil {
@@ -186,6 +191,33 @@ func (a *API) pods(ctx context.Context) ([]corev1.Pod, error) {
 			return out, nil
 		}
 	}
+}
+
+// serving lists the addresses at which API servers serve. Whoever may not read them does without.
+func (a *API) serving(ctx context.Context) (out []netip.Addr) {
+	text, err := a.client.Get().AbsPath("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").
+		Param("labelSelector", "kubernetes.io/service-name=kubernetes").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil
+	}
+	var list struct {
+		Items []struct {
+			Endpoints []struct{ Addresses []string }
+		}
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil
+	}
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			for _, address := range e.Addresses {
+				if ip, err := netip.ParseAddr(address); err == nil {
+					out = append(out, ip)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // page asks for some objects, after those that were had.

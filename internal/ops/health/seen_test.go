@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -82,7 +83,16 @@ func TestLookAtARealAPIServer(t *testing.T) {
 		}
 	}
 
+	serves := &discovery.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discovery.LabelServiceName: "kubernetes"}},
+		AddressType: discovery.AddressTypeIPv4, Endpoints: []discovery.Endpoint{{Addresses: []string{"10.0.0.1"}}}}
+	if _, err := clients.DiscoveryV1().EndpointSlices("default").Create(ctx, serves, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
 	s := look(t, config)
+	if len(s.Serving) != 1 || s.Serving[0].String() != "10.0.0.1" {
+		t.Errorf("API servers serve at %v", s.Serving)
+	}
 	var pods []string
 	for _, p := range s.Pods {
 		pods = append(pods, p.Namespace+"/"+p.Name+" "+string(p.Status.Phase))

@@ -17,6 +17,8 @@ type Start struct {
 	Remedy  string
 	// Broken says that something stands in the way, so that waiting alone may not help.
 	Broken bool
+	// Down says that it has started, and that a part of it has failed since.
+	Down bool
 	// Report is the machine's own, or nil.
 	Report *report.Report
 	// Console is what the machine wrote on its console, line by line.
@@ -46,6 +48,7 @@ func ReadStart(r platform.BootRecord) Start {
 	s.Report = report.Tame(s.Report, tame)
 	s.fromReport()
 	if crashed(after) {
+		s.Down = false
 		s.fromConsole()
 	}
 	return s
@@ -73,9 +76,13 @@ const (
 	waitsForControlPlane = "its start waits for the control plane, which gives no answer yet"
 )
 
-// fromReport names the first broken phase, or the one under way.
+// fromReport names what is down, the first broken phase, or the one under way.
 func (s *Start) fromReport() {
 	r := s.Report
+	if r.Done && len(r.Down) > 0 {
+		s.fromDown(r.Down)
+		return
+	}
 	if p := r.Broken(); p != nil {
 		s.Broken = true
 		s.Message = fmt.Sprintf("its start is broken in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new

@@ -53,6 +53,20 @@ func find(ctx context.Context, name func(key string) string, folders ...Folder) 
 	return out, nil
 }
 
+// BrokenError is of an object that is there and cannot be understood.
+type BrokenError struct {
+	Name, URL string
+	Err       error
+}
+
+func (e *BrokenError) Error() string { return "read " + e.URL + ": " + e.Err.Error() }
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// broken is the error of such an object, with what helps.
+func broken(name, url string, err error) error {
+	return fault.Wrap(fault.Permanent, &BrokenError{name, url, err}, "put back an earlier version of the file, from the versions of its bucket or a copy of the store")
+}
+
 // readAll reads objects, some at a time, and decodes them. One that has gone since it was listed is left out.
 func readAll[T any](ctx context.Context, objects []found, decode func(name string, data []byte) (T, error)) (map[string]T, error) {
 	var mu sync.Mutex
@@ -67,7 +81,7 @@ func readAll[T any](ctx context.Context, objects []found, decode func(name strin
 		}
 		v, err := decode(o.name, data)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", store.URL(o.folder.Store, o.key), err)
+			return broken(o.name, store.URL(o.folder.Store, o.key), err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -111,7 +125,7 @@ func (f *Folders) Keyset(ctx context.Context, name string) (*pki.Keyset, store.V
 	}
 	k, err := decodeKeyset(name, data)
 	if err != nil {
-		return nil, "", fmt.Errorf("read %s: %w", store.URL(f.Keys.Store, layout.Keyset(name)), err)
+		return nil, "", broken(name, store.URL(f.Keys.Store, layout.Keyset(name)), err)
 	}
 	return k, version, nil
 }

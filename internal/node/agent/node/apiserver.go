@@ -185,7 +185,7 @@ func (b *builder) apiServerPod() error {
 	}
 	// without it an API server waits a minute for those who watch, and is killed after half of it
 	flags = append(flags, "--shutdown-watch-termination-grace-period=3s")
-	k := newComponent(apiServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
+	k := newComponent(APIServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = slices.Concat(c.Env, b.egress())
 	k.container.SecurityContext = confined("NET_BIND_SERVICE")
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)

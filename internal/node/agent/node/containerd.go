@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	containerdService    = "containerd.service"
 	containerdConfigFile = "/etc/containerd/config.toml"
 )
 
@@ -99,7 +98,7 @@ func (b *builder) containerd() error {
 		b.runtime = []resource.Address{a}
 		return err
 	}
-	a, err := b.unit(containerdService, fmt.Sprintf(containerdUnit, b.needsMounts(), score), after, reads...)
+	a, err := b.unit(ContainerdUnit, fmt.Sprintf(containerdUnit, b.needsMounts(), score), after, reads...)
 	b.runtime = []resource.Address{a}
 	return err
 }

@@ -29,13 +29,14 @@ type places struct {
 // Manifests is the folder of the pods that the kubelet runs by itself.
 const Manifests = "/etc/kubernetes/manifests"
 
-// APIServerManifest is that of the machine's own API server, and KubeletUnit the unit that runs
-// the pods.
+// APIServerManifest and APIServerLog are those of the machine's own API server, KubeletUnit is the
+// unit that runs the pods, and ContainerdUnit the one that runs their containers.
 const (
-	APIServerManifest = Manifests + "/" + apiServer + ".manifest"
+	APIServer         = "kube-apiserver"
+	APIServerManifest = Manifests + "/" + APIServer + ".manifest"
+	APIServerLog      = "/var/log/" + APIServer + ".log"
 	KubeletUnit       = "kubelet.service"
-
-	apiServer = "kube-apiserver"
+	ContainerdUnit    = "containerd.service"
 )
 
 // Where things usually are.
@@ -126,6 +127,6 @@ EnvironmentFile=-/etc/environment
 ExecStart=
 ExecStart=/usr/bin/containerd --config ` + containerdConfigFile + ` $CONTAINERD_OPTS
 `
-	unit := host.Unit{Name: containerdService, DropIn: true, Content: resource.Text(resource.Lit(host.WithDigest(content, reads...))), On: true, Current: true}
-	return add(b, &host.Units, containerdService, unit, after...)
+	unit := host.Unit{Name: ContainerdUnit, DropIn: true, Content: resource.Text(resource.Lit(host.WithDigest(content, reads...))), On: true, Current: true}
+	return add(b, &host.Units, ContainerdUnit, unit, after...)
 }

@@ -64,6 +64,9 @@ func packed(r *Report) (string, error) {
 // mostParts bounds the phases, warnings and certificates of a report that comes from a machine.
 const mostParts = 24
 
+// mostDown bounds the parts that are down; each has a log.
+const mostDown = 4
+
 // cut returns the report with texts of at most so many bytes, of which several together make a line.
 func cut(r *Report, most int) *Report {
 	short := *r
@@ -83,6 +86,15 @@ func cut(r *Report, most int) *Report {
 	for i := range short.Certificates {
 		c := &short.Certificates[i]
 		c.File, c.Subject = clipped(c.File, 253), clipped(c.Subject, 253)
+	}
+	short.Down = slices.Clone(r.Down[:min(len(r.Down), mostDown)])
+	for i := range short.Down {
+		d := &short.Down[i]
+		d.Name, d.Error = clipped(d.Name, 64), clipped(d.Error, most)
+		d.Log = slices.Clone(d.Log[max(0, len(d.Log)-min(mostParts, most/64)):])
+		for j := range d.Log {
+			d.Log[j] = clipped(d.Log[j], most)
+		}
 	}
 	return &short
 }
@@ -153,6 +165,13 @@ func Tame(r *Report, clean func(string) string) *Report {
 	for i := range out.Certificates {
 		c := &out.Certificates[i]
 		c.File, c.Subject = clean(c.File), clean(c.Subject)
+	}
+	for i := range out.Down {
+		d := &out.Down[i]
+		d.Name, d.Error = clean(d.Name), clean(d.Error)
+		for j := range d.Log {
+			d.Log[j] = clean(d.Log[j])
+		}
 	}
 	return out
 }

@@ -77,6 +77,9 @@ func TestALineIsOfBoundedLength(t *testing.T) {
 		r.Certificates = append(r.Certificates, status.Certificate{File: noise(999), Subject: noise(999)})
 		r.Warnings = append(r.Warnings, noise(5000))
 	}
+	for range 99 {
+		r.Down = append(r.Down, report.Down{Name: "kubelet", Error: noise(9000), Log: []string{noise(9000), noise(9000)}})
+	}
 	line := report.Line(r)
 	got, _ := report.Last([]string{line})
 	if len(line) > report.MaxLine || got == nil || len(got.Phases) != 12 || got.Phases[11].Name != "launch" || !strings.HasPrefix(r.Phases[1].Error, strings.TrimSuffix(got.Phases[1].Error, "…")) || got.Phases[1].Error == "" {
@@ -103,13 +106,13 @@ func TestWhatAMachineForges(t *testing.T) {
 			t.Errorf("of %.20s… was read %.100v", doc, r)
 		}
 	}
-	many := `{"phases":[` + strings.Repeat(`{"name":"x\u001b[2Jy","error":"\u001b]0;title\u0007no"},`, 500) + `{}]}`
+	many := `{"phases":[` + strings.Repeat(`{"name":"x\u001b[2Jy","error":"\u001b]0;title\u0007no"},`, 500) + `{}],"down":[{"name":"\u001b","log":["\u001b"]}]}`
 	r, _ := report.Last([]string{forge(many)})
 	if r == nil || len(r.Phases) != 501 {
 		t.Fatalf("%+v", r)
 	}
 	r = report.Tame(r, func(s string) string { return strings.ReplaceAll(s, "\x1b", "") })
-	if text := r.String(); len(r.Phases) > 24 || strings.Contains(text, "\x1b") || !strings.Contains(text, "x[2Jy") {
+	if text := r.String() + fmt.Sprint(r.Down); len(r.Phases) > 24 || len(r.Down) != 1 || strings.Contains(text, "\x1b") || !strings.Contains(text, "x[2Jy") {
 		t.Errorf("%d phases, %q", len(r.Phases), text)
 	}
 }

@@ -31,6 +31,7 @@ type (
 	Phase       = status.BootPhase
 	State       = status.BootState
 	Certificate = status.Certificate
+	Down        = status.Down
 )
 
 // States of a phase.

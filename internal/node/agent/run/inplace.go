@@ -56,6 +56,7 @@ func (o Options) watchNode(ctx context.Context) error {
 		}
 	}
 	pause := func(ctx context.Context) error { return o.Clock.Sleep(ctx, nodePause+rand.N(nodeSpread)) }
+	go o.upkeep(ctx, systemd)
 	return presence.Keep(ctx, func() (*presence.Check, error) { return o.check(systemd) }, pause, failed)
 }
 

@@ -78,6 +78,8 @@ Description=Look after the node of this machine
 StartLimitIntervalSec=0
 
 [Service]
+StandardOutput=journal+console
+StandardError=journal+console
 Environment=GOGC=20 GOMAXPROCS=1
 ExecStart=%s --watch-node
 Restart=always

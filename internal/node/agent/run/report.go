@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ func (r *reporter) tell(rep report.Report) {
 		}
 		fmt.Fprintln(r.err, line) //nolint:errcheck // nothing could be told
 	}
+	fresh = r.tellDown(rep.Down) || fresh
 	if !r.plain && (fresh || !r.told.IsZero() && r.now().Sub(r.told) >= repeat) {
 		r.told, r.done = r.now(), rep.Done
 		fmt.Fprintln(r.err, "nodeup:", report.Line(&rep)) //nolint:errcheck // nothing could be told
@@ -64,6 +66,21 @@ func (r *reporter) tell(rep report.Report) {
 	if len(rep.Certificates) > 0 {
 		r.write("the file of figures", r.metrics, func(w io.Writer) error { return report.WriteMetrics(w, &rep) })
 	}
+}
+
+// tellDown says in words which parts of the machine are down, and reports whether that is news.
+func (r *reporter) tellDown(down []report.Down) bool {
+	text := downNews(down)
+	if _, before := r.seen["down"]; text == "" && !before || !r.isNews(report.Phase{Name: "down", Error: text}) {
+		return false
+	}
+	if text == "" {
+		text = "all parts of the machine are up again\n"
+	}
+	for l := range strings.Lines(text) {
+		fmt.Fprint(r.err, "nodeup: "+l) //nolint:errcheck // nothing could be told
+	}
+	return true
 }
 
 // isNews reports whether a phase is another than when it was last told of.

@@ -56,3 +56,47 @@ func TestTheReportStandsOnTheConsole(t *testing.T) {
 		}
 	}
 }
+
+// What is down after the start reaches the report and the console, until it is up again.
+func TestTheReportSaysWhatIsDown(t *testing.T) {
+	var console bytes.Buffer
+	root := t.TempDir()
+	now := time.Unix(1e9, 0).UTC()
+	file := filepath.Join(root, "report.json")
+	reporterOf := func() *reporter {
+		return &reporter{err: &console, path: file, now: func() time.Time { return now }}
+	}
+	down := []report.Down{{Name: "kubelet", Since: now, Error: "it does not run", Log: []string{"no such file"}}}
+	told := func(r *reporter, now []report.Down, want string, lines int) {
+		t.Helper()
+		console.Reset()
+		if err := r.down(root, now); err != nil {
+			t.Fatal(err)
+		}
+		held := r.last()
+		if held != nil && held.Done && !sameDown(held.Down, now) || strings.Count(console.String(), "\n") != lines || !strings.Contains(console.String(), want) {
+			t.Errorf("the report is %+v, the console:\n%s", held, console.String())
+		}
+	}
+	told(reporterOf(), down, "", 0) // a machine that has not started has other worries
+	reporterOf().tell(report.Report{Cluster: "c", Phases: []report.Phase{{Name: "configure", State: report.Passed}}, Done: true})
+	r := reporterOf()
+	told(r, nil, "", 0)
+	told(r, down, "nodeup: kubelet is down since 2001-09-09T01:46:40Z: it does not run\n", 2)
+	if l, _ := report.Last(strings.Split(console.String(), "\n")); l == nil || len(l.Down) != 1 || l.Down[0].Log[0] != "no such file" || !l.Done {
+		t.Errorf("the console holds %+v", l)
+	}
+	told(r, down, "", 0)
+	now = now.Add(repeat)
+	told(r, down, "nodeup: boot report", 1)
+	release, err := lock(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	console.Reset()
+	if err := r.down(root, nil); err != nil || console.Len() > 0 {
+		t.Errorf("while nodeup is at work: %v, %s", err, console.String())
+	}
+	release()
+	told(r, nil, "nodeup: all parts of the machine are up again\n", 2)
+}
