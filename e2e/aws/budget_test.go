@@ -14,7 +14,7 @@ func (w *world) work() clitest.Work {
 	return clitest.Work{Small: w.small, Large: w.large, Nameless: []string{"--dns", "none", "--discovery-store", "s3://" + bucket + "/discovery"}, // and an issuer
 		Outdated: func() {
 			w.madeBefore()
-			w.Proxy.Lag(2) // the answers are those of a moment ago: the emulator's own time is not counted
+			w.Proxy.Lag(2) // the answers were recorded before: the emulator's own time is not counted
 		}}
 }
 

@@ -28,7 +28,7 @@ func (w *world) asOfKOps() {
 			w.Fatal(err)
 		}
 		before := t.Name
-		for i, size := range []string{"e2-micro", t.Properties.MachineType} { // the one before, and that of now
+		for i, size := range []string{"e2-micro", t.Properties.MachineType} { // the previous one, and the current one
 			p := *t.Properties
 			p.MachineType = size
 			slices.Reverse(p.Metadata.Items)

@@ -233,7 +233,7 @@ func (w *world) deviceOfDisk() string {
 	device := fmt.Sprintf("%d:%d", at.Dev>>8&0xfff, at.Dev&0xff|at.Dev>>12&0xfff00)
 	dir, err := filepath.EvalSymlinks("/sys/dev/block/" + device)
 	w.ok(err)
-	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil { // limits are those of whole disks
+	if _, err := os.Stat(filepath.Join(dir, "partition")); err == nil { // limits apply to whole disks
 		whole, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "dev"))
 		w.ok(err)
 		device = strings.TrimSpace(string(whole))

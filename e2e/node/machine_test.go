@@ -76,7 +76,7 @@ func boot(t *testing.T) *guest {
 // clear deletes the machine and its network.
 func (g *guest) clear() {
 	g.Helper()
-	ctx := context.Background() // that of the test has ended
+	ctx := context.Background() // the test's context has ended
 	g.ok(g.host.Delete(ctx, name))
 	g.ok(g.host.RetireSlice(ctx))
 	g.ok(network.Remove(g.host.Bridge()))

@@ -102,7 +102,7 @@ func newReader(t *testing.T, kops string, aws *awstest.Server) *reader {
 	}
 	for name, text := range map[string]string{
 		"kops": fmt.Sprintf(wrapper, kops),
-		"aws":  fmt.Sprintf("#!/bin/sh\nAWS_ENDPOINT_URL=%s exec %s \"$@\"\n", aws.URL, cli), // its calls are not those of kops
+		"aws":  fmt.Sprintf("#!/bin/sh\nAWS_ENDPOINT_URL=%s exec %s \"$@\"\n", aws.URL, cli), // kops does not make its calls
 	} {
 		if err := os.WriteFile(filepath.Join(r.programs, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

@@ -160,7 +160,7 @@ func (b *bench) run(t *testing.T, script string) string {
 		name, text, _ := strings.Cut(rest, " ")
 		switch verb {
 		case "change", "write":
-			old, _ := os.ReadFile(name) // an absent file is written anew
+			old, _ := os.ReadFile(name) // an absent file is created
 			if _, seen := touched[name]; !seen {
 				touched[name] = string(old)
 			}

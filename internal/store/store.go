@@ -129,7 +129,7 @@ func Common(a, b string) string {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
-	return strings.ToValidUTF8(a[:n], "") // half a character is none
+	return strings.ToValidUTF8(a[:n], "") // half a character is not valid
 }
 
 // MaxKey is the longest key, in bytes: the limit of S3, less some room for the prefix of a store.

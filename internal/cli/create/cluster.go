@@ -287,7 +287,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	}
 	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known, AllowUnverified: o.allowUnverified}
 	if app.Traits(o.CloudProvider).OwnersAdmin {
-		r.Admin = pki.AdminValidity // whoever may make it may have all of it
+		r.Admin = pki.AdminValidity // its maker may access all of it
 	}
 	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
 		more := ""

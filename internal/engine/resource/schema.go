@@ -49,7 +49,7 @@ type Attribute struct {
 	Zero   bool // written even when zero
 	File   bool // its text goes to a file, read with file()
 	File64 bool // its text goes to a file, read with filebase64()
-	Lines  bool // its text, or those of its items that have several lines, go to files, read with file()
+	Lines  bool // its text, or its items with several lines, go to files, read with file()
 	Path   bool // its text goes to a file, whose path it is
 	Block  bool // a nested block (a list of structs: one block each), not an argument
 	Raw    bool // an expression, written without quotes

@@ -213,7 +213,7 @@ func TestAMemberNeedsNothing(t *testing.T) {
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.last(); !r.Done || len(w.files()) != 3 { // of which the inventory is none
+	if r := w.last(); !r.Done || len(w.files()) != 3 { // which does not include the inventory
 		t.Errorf("report:\n%s", r.String())
 	}
 }

@@ -139,7 +139,7 @@ func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 	a := w.agent()
 	at := func() time.Time { return now().Add(400 * day) }
 	a.Clock.Now, a.Issuer.Now, w.machine.Now = at, at, at
-	for range 5 { // each time one component is started anew
+	for range 5 { // each time one component is restarted
 		was := w.texts()
 		if err := a.Renew(t.Context(), w.boot); err != nil {
 			t.Fatal(err)

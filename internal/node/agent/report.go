@@ -28,8 +28,8 @@ const (
 	PhaseServices     = "services"     // units started
 	PhaseImages       = "images"       // container images
 	PhaseLaunch       = "launch"       // the cloud told that the machine has started
-	PhaseReady        = "ready"        // of a change in place: what was started anew runs
-	PhaseRenewal      = report.Renewal // certificates near their end issued anew, long after the start
+	PhaseReady        = "ready"        // of a change in place: the restarted services run
+	PhaseRenewal      = report.Renewal // certificates near their end are reissued, long after the start
 )
 
 // recorder keeps a report; it is safe for concurrent use.

@@ -65,7 +65,7 @@ func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 		}
 		return c.SerialNumber.String()
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute) // it looks once a minute where it is not told of changes
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute) // it looks once a minute if it gets no notice of changes
 	defer stop()
 	shown := func() string {
 		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // it is only asked which certificate it has

@@ -81,7 +81,7 @@ func unnamed(i *signed.Index, files map[string]string) string {
 func (r *run) kept(file string) []byte {
 	text, err := os.ReadFile(filepath.Join(r.Machine.Root, file))
 	if err != nil {
-		return nil // it is read anew
+		return nil // it is read again
 	}
 	return text
 }

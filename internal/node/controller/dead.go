@@ -33,7 +33,7 @@ const (
 // Dead are the names of nodes whose machines are gone. Nobody can take their
 // certificates back, but with them nobody is to come back either.
 type Dead struct {
-	ConfigMaps corev1client.ConfigMapInterface // those of kube-system
+	ConfigMaps corev1client.ConfigMapInterface // in kube-system
 	Now        func() time.Time
 }
 

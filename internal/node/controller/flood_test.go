@@ -134,7 +134,7 @@ func TestAProofIsForOneConnection(t *testing.T) {
 	if _, err := client.NodeConfig(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fresh := func() string { // another server, or this one anew
+	fresh := func() string { // another server, or this one again
 		s := *w.server
 		s.Verifier = bootstrap.NewMachineKeyVerifier(s.Configs.(bootstrap.Machines), time.Now)
 		return w.serve(t, &s)

@@ -98,7 +98,7 @@ func (g *Gate) sender(from netip.Prefix, now time.Time) *sender {
 	}
 	if len(g.senders) >= mostSenders && now.Sub(g.swept) >= sweepPeriod {
 		g.swept = now
-		for p, s := range g.senders { // whoever has a full measure is as one who never came
+		for p, s := range g.senders { // a client with a full measure is like a new one
 			if s.busy == 0 && s.rate.TokensAt(now) >= burst {
 				delete(g.senders, p)
 			}

@@ -104,7 +104,7 @@ func (s *situation) care() Decision {
 	if s.Answer != nil && s.Answer.Request == a.Request {
 		a = *s.Answer
 	}
-	if a.Done { // whoever answered did not come to remove the request
+	if a.Done { // the manager that answered died before it removed the request
 		return Decision{Actions: []Action{Conclude{a}}}
 	}
 	switch s.Request.Task {

@@ -92,7 +92,7 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 				return Control{}, err
 			}
 			if command != nil {
-				if c.Refused != nil && c.Refused.Command == command.Key { // whoever said so did not come to remove it
+				if c.Refused != nil && c.Refused.Command == command.Key { // the manager that said so died before it removed it
 					command.Unusable = c.Refused.Why
 				}
 				c.Commands = append(c.Commands, *command)

@@ -97,7 +97,7 @@ func (s *situation) found() Decision {
 	switch {
 	case s.Record != nil:
 		return Decision{}
-	case s.Refused != nil: // whoever wants a back-up wants no empty cluster
+	case s.Refused != nil: // a user who wants a backup does not want an empty cluster
 		return Decision{Note: s.refused() + "; ask for another, or for an empty cluster remove " + refusedKey}
 	case s.Created:
 		return Decision{Note: "the cluster was created once, but no peer has its data; restore a back-up"}

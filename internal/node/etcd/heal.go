@@ -152,7 +152,7 @@ func (s *situation) unwell() Decision {
 		if !m.Healthy {
 			names = append(names, m.Name)
 		}
-		for _, e := range m.Errors { // each tells of all
+		for _, e := range m.Errors { // each reports all
 			if note := "etcd reports " + strings.TrimSpace(e); !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}

@@ -96,7 +96,7 @@ func (m *Machine) eachMember(a *Archive, f func(name, sum string) error) error {
 	}
 	index := map[string]string{}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil //nolint:nilerr // a broken index is like none: it is made anew
+		return nil //nolint:nilerr // a broken index counts as missing: it is made again
 	}
 	for name, sum := range index {
 		if path.Dir(name) == path.Clean(a.Below) {

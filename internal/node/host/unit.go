@@ -219,7 +219,7 @@ func (m *Machine) mask(ctx context.Context, unit string) error {
 }
 
 func deleteUnit(ctx context.Context, m *Machine, u *Unit) error {
-	if u.Off { // whoever's it is may switch it on
+	if u.Off { // its owner may switch it on
 		return nil
 	}
 	if u.DropIn { // the unit itself is the distribution's, and stays as it is

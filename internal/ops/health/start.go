@@ -150,7 +150,7 @@ func (s *Start) fromConsole() {
 	all, best, at := signs(), -1, ""
 	for _, l := range s.Console {
 		for i := len(all) - 1; i >= max(best, 0); i-- {
-			if !strings.Contains(l, all[i].text) || strings.Contains(l, unfetched) && !all[i].fetch { // a line of that kind tells of a URL, and what a server said
+			if !strings.Contains(l, all[i].text) || strings.Contains(l, unfetched) && !all[i].fetch { // a line of that kind has a URL, and a server's answer
 				continue
 			}
 			best, at = i, l

@@ -34,7 +34,7 @@ type tally struct {
 	base     int                  // served at the beginning
 	sick     map[string]bool      // did not, at the beginning
 	first    map[string]bool      // its machines at the beginning
-	detached map[string]bool      // those of them that were detached
+	detached map[string]bool      // the detached ones
 	taken    map[string]bool      // by the rollout
 	ready    map[string]time.Time // newcomers, since when
 	restarts map[string]time.Time // when they were done

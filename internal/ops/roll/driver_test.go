@@ -22,7 +22,7 @@ type driver struct {
 type job struct {
 	action    Action
 	cancelled bool
-	dead      bool // whoever began it does not live to hear of it
+	dead      bool // the driver that began it died
 }
 
 func newDriver(w *world, s State) *driver {

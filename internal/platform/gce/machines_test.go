@@ -149,7 +149,7 @@ func TestAMachineIsReplacedByASuccessorOfAnotherName(t *testing.T) {
 	f.settled(2)
 	f.change()
 	old := f.settled(2).Machines[0]
-	for range 2 { // whoever was cut off calls again
+	for range 2 { // an interrupted caller calls again
 		f.ok(detach(t.Context(), f.session, f.cluster, old))
 	}
 	g := f.settled(3)

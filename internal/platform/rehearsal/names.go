@@ -20,7 +20,7 @@ type Names struct {
 // Zone is a zone of DNS.
 type Zone struct {
 	Name    string
-	Servers []string // answered where no record tells of them
+	Servers []string // answered if there is no record of them
 	Records []Record
 }
 

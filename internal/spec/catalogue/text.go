@@ -21,7 +21,7 @@ func parse(name, text string) (*template.Template, error) {
 // Text is a text that can be a template over a view.
 type Text struct {
 	plain string
-	of    *template.Template // nil for a text that is none
+	of    *template.Template // nil if the text is not a template
 }
 
 // UnmarshalJSON reads the text, or true or false.

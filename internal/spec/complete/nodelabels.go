@@ -39,7 +39,7 @@ func setNodeLabels(p *Pass, g *api.InstanceGroup) {
 	for _, l := range p.roleLabels(g.Spec.Role) {
 		all[l] = ""
 	}
-	maps.Copy(all, g.Spec.Kubelet.NodeLabels) // those of the cluster's kubelet are in it
+	maps.Copy(all, g.Spec.Kubelet.NodeLabels) // it includes the cluster's kubelet's
 	maps.Copy(all, g.Spec.NodeLabels)
 	if len(all) > 0 {
 		g.Spec.Kubelet.NodeLabels = all

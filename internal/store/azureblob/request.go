@@ -130,7 +130,7 @@ func said(a web.Answer) error {
 // code (Blob service REST API, "Blob service error codes").
 func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(s, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+	if ctx.Err() != nil { // a time-out of the connection looks like a context's
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {

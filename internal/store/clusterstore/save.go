@@ -21,7 +21,7 @@ type write struct {
 	key    string
 	object string // how messages call it
 	text   string
-	gone   bool // the document is to be deleted
+	gone   bool // the document must be deleted
 }
 
 // Save changes a cluster's documents from was, as they were read, to now, and returns

@@ -119,7 +119,7 @@ func (b *bucket) missing(ctx context.Context) bool {
 // failed says what was being done when a request failed, and classes the error.
 func (b *bucket) failed(ctx context.Context, doing, permission, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(b, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+	if ctx.Err() != nil { // a time-out of the connection looks like a context's
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {

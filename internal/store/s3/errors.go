@@ -54,7 +54,7 @@ func refused(err error) bool {
 
 // failed says what was being done when a request failed, and classes the error.
 func (b *bucket) failed(ctx context.Context, doing, permission, key string, err error) error {
-	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+	if ctx.Err() != nil { // a time-out of the connection looks like a context's
 		return fmt.Errorf("%s %s: %w", doing, store.URL(b, key), err)
 	}
 	return b.classed(doing, permission, key, code(err), status(err), plain(err))

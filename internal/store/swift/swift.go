@@ -332,7 +332,7 @@ func (s *container) missing(ctx context.Context) bool {
 // failed says what was being done when a request failed, and classes the error.
 func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(s, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like that of a context
+	if ctx.Err() != nil { // a time-out of the connection looks like a context's
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {

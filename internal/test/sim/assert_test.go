@@ -105,7 +105,7 @@ func (s *stage) stayed(g *graph.Graph, owned []Object) {
 	}
 	for _, o := range s.world.Objects(Cluster, false) {
 		exists[o.ID] = true
-		wanted[o.Kind+"/"+o.Name] = true // rules, whose names are not those of nodes
+		wanted[o.Kind+"/"+o.Name] = true // rules, whose names differ from nodes'
 	}
 	for _, o := range owned {
 		if r, ok := o.Got.(*Rule); ok && r.Port%2 == 1 {

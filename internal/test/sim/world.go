@@ -170,7 +170,7 @@ func (w *World) check(t *thing) error {
 		if o.id == t.id || !clash(o.got, t.got) {
 			continue
 		}
-		if o.name == t.name { // whoever wants this had to remove the other one first
+		if o.name == t.name { // the caller had to remove the other one first
 			return refuse("%s %s: it collides with %s", t.kind, t.name, o.id)
 		}
 		return fault.New(fault.Conflict, "%s %s: it collides with %s", t.kind, t.name, o.id)

@@ -18,7 +18,7 @@ type writer struct {
 	written []resource.Address                 // nodes that become resources, in their order
 	shared  []resource.Address                 // nodes that exist, in their order
 	beside  map[resource.Address]resource.Node // nodes that the graph does not have
-	lookups map[resource.Address]bool          // those of them that need a data source
+	lookups map[resource.Address]bool          // the ones that need a data source
 	files   map[string][]byte
 }
 

@@ -20,7 +20,7 @@ type Screen struct {
 	mu      sync.Mutex
 	width   func() int // columns; nil: nothing is redrawn
 	open    []*display // of which the last one is drawn
-	rows    []row      // those of the last drawing
+	rows    []row      // from the last drawing
 	drawn   int        // how many of them are on the screen
 	last    time.Time  // when they were drawn
 	midLine bool       // the text that stays ends without a newline, like a prompt

@@ -49,7 +49,7 @@ func (b *builder) enterprisePackages() []string {
 	switch n := b.Host.enterprise(); {
 	case n >= nftablesOnly:
 		out = append(out, "nftables")
-		if b.Config.UsesKubenet { // its rules and those of the reference plugins are written with it
+		if b.Config.UsesKubenet { // its rules and the reference plugins' are written with it
 			out = append(out, "iptables-nft")
 		}
 	case n > 0 && n < 9:

@@ -45,7 +45,7 @@ func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.C
 			continue
 		}
 		switch need(c) {
-		case host.Urgent: // it starts its follower anew, and that is enough for once
+		case host.Urgent: // it restarts its follower, and that is enough for once
 			urgent = true
 		case host.Due:
 			turn = cmp.Or(turn, c.Path)

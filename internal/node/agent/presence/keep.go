@@ -109,7 +109,7 @@ func (c *Check) certificates() []report.Certificate {
 	}
 	r, err := report.Parse(text)
 	if err != nil {
-		return nil // it is written by a nodeup of another version, which writes it anew
+		return nil // a nodeup of another version wrote it, and writes it again
 	}
 	return r.Certificates
 }

@@ -41,7 +41,7 @@ func Conflist(ranges []netip.Prefix) ([]byte, error) {
 		"plugins": []any{
 			object{
 				"type": "bridge", "bridge": bridge, "isGateway": true, "hairpinMode": true,
-				"forceAddress": true, // a node that registers anew may get another range, and the bridge is there
+				"forceAddress": true, // a node that registers again may get another range, and the bridge exists
 				"ipam":         object{"type": "host-local", "ranges": subnets, "routes": defaults},
 			},
 			object{"type": "portmap", "capabilities": object{"portMappings": true}, "snat": true},

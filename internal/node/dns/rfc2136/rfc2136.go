@@ -147,7 +147,7 @@ func (p *Provider) dial(ctx context.Context) (*wire.Conn, func(), error) {
 		cancel()
 		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // whoever reads learns of it
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // the reader gets the error
 	return &wire.Conn{Conn: c, TsigSecret: p.secrets()}, func() {
 		stop()
 		cancel()

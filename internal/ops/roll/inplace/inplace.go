@@ -65,7 +65,7 @@ func Result(node *corev1.Node) (done bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case result.Nonce != asked.Nonce: // that of another request
+	case result.Nonce != asked.Nonce: // from another request
 		return false, nil
 	case result.Error == "":
 		return result.Done, nil

@@ -70,7 +70,7 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	gone("at first", nodes, ends)
 	now = now.Add(unheard - time.Second)
 	gone("before EC2 is believed", nodes, ends)
-	c.all = append(all, instance(absent, "ip-4", types.InstanceStateNamePending)) // EC2 tells of it after all
+	c.all = append(all, instance(absent, "ip-4", types.InstanceStateNamePending)) // EC2 shows it after all
 	now = now.Add(time.Second)
 	gone("when EC2 tells of one", nodes, ends)
 	c.all = all

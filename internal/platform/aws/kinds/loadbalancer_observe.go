@@ -99,7 +99,7 @@ func listLoadBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*Loa
 	}
 	return observe.Each(ctx, found, func(ctx context.Context, f described[elbtypes.LoadBalancer]) (*LoadBalancer, error) {
 		l := observedBalancer(f.got, f.tags)
-		if s.All { // what is to be deleted need not be compared
+		if s.All { // objects to delete need not be compared
 			return l, nil
 		}
 		return l, observeAttributes(ctx, c, l)

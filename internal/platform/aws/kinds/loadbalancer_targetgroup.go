@@ -83,7 +83,7 @@ func listTargetGroups(ctx context.Context, c *Client, s resource.Scope) ([]*Targ
 	}
 	return observe.Each(ctx, owned, func(ctx context.Context, f described[elbtypes.TargetGroup]) (*TargetGroup, error) {
 		g := observedTargetGroup(f.got, f.tags)
-		if s.All { // what is to be deleted need not be compared
+		if s.All { // objects to delete need not be compared
 			return g, nil
 		}
 		return g, observeTargetGroupAttributes(ctx, c, g)

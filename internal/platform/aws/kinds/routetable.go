@@ -58,7 +58,7 @@ var RouteTables = resource.Kind[RouteTable, *Client]{
 		return convert(list, err, func(d ec2types.RouteTable) *RouteTable {
 			tags := tagMap(d.Tags)
 			r := &RouteTable{VPC: text(d.VpcId), Tags: tags, SharedNATGateway: tags[sharedNATTag], ID: aws.ToString(d.RouteTableId)}
-			maps.DeleteFunc(tags, func(k, _ string) bool { // those of routes and of other fields
+			maps.DeleteFunc(tags, func(k, _ string) bool { // tags of routes and of other fields
 				return strings.HasPrefix(k, routeTagPrefix) || k == sharedNATTag
 			})
 			return r

@@ -233,7 +233,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 		}
 	}
 	const pages = 100/2/2 + 1 // of either zone, at two things a page
-	ask(2*2*pages + 3)        // the instances, those of the managed instance groups, the zones and the template
+	ask(2*2*pages + 3)        // the instances, the managed instance groups' instances, the zones and the template
 	ask(0)
 	now = now.Add(remembered)
 	ask(2*pages + 2) // the instances, as their groups are known

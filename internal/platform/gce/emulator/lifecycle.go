@@ -134,7 +134,7 @@ func (c *call) deleteInstance() (object, error) {
 		c.end(x, func(err error) {
 			done(err)
 			if group := c.entries[x.machine.manager]; group != nil {
-				c.steer(group) // which makes the instance anew
+				c.steer(group) // which recreates the instance
 			}
 		})
 	})

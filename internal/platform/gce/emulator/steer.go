@@ -172,7 +172,7 @@ func (e *Emulator) create(x *entry, m *member) {
 		case m.turn != turn:
 			return // something else is done with it
 		case inst.leaving:
-			m.trying = false // whoever ends it looks at the group again
+			m.trying = false // the code that ends it looks at the group again
 			return
 		case err != nil && !errors.Is(err, overtaken):
 			e.unmake(inst)

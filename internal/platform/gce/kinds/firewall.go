@@ -44,7 +44,7 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 	Key:    func(f *Firewall) string { return f.Name },
 	Grants: func(*Firewall) bool { return true },
 	Tidy: func(f *Firewall) {
-		ranges := make([]string, len(f.SourceRanges)) // those of the caller stay
+		ranges := make([]string, len(f.SourceRanges)) // the caller's ranges stay
 		for i, r := range f.SourceRanges {
 			ranges[i] = canonicalRange(r)
 		}

@@ -83,7 +83,7 @@ func listSubnetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Subne
 	if err != nil {
 		return nil, err
 	}
-	others := slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { // those of another project
+	others := slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { // the ones in another project
 		return slices.ContainsFunc(out, func(n *Subnetwork) bool { return n.ID == id })
 	})
 	shared, err := observe.Each(ctx, others, func(ctx context.Context, id string) (*Subnetwork, error) {

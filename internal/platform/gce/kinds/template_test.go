@@ -27,7 +27,7 @@ func TestATemplateGoesWhenItsLastMachineHasGone(t *testing.T) {
 		}
 	}
 	s.apply(testCluster, next)
-	s.settled(testCluster, next) // the old template is left, and not told of
+	s.settled(testCluster, next) // the old template is kept silently
 	if got := keys(s, &InstanceTemplates, resource.Scope{Cluster: testCluster}); len(got) != 2 {
 		t.Fatalf("there are the templates %q", got)
 	}

@@ -76,6 +76,6 @@ func (l *link) drain(now time.Time) {
 }
 
 func (l *link) cut() {
-	l.client.Close() // whoever reads it finds out
+	l.client.Close() // the reader finds out
 	l.backend.Close()
 }

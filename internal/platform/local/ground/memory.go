@@ -62,7 +62,7 @@ func (m Memory) Restore(ctx context.Context, s site.Site) error {
 			return nil
 		}
 		if was := r.Sysctls[Forwarding]; was == "0" && network.Others(site.BridgePrefix) {
-			delete(r.Sysctls, Forwarding) // whoever made that bridge needs it by now
+			delete(r.Sysctls, Forwarding) // the maker of that bridge needs it by now
 		}
 		return RestoreSysctls(Sysctls, r.Sysctls)
 	})

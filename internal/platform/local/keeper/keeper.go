@@ -118,7 +118,7 @@ func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
-			clear(k.pauses) // something is wished anew: it is tried at once
+			clear(k.pauses) // a new wish is tried at once
 		case <-ticker.C:
 		}
 	}

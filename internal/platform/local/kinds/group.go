@@ -73,7 +73,7 @@ func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 		if _, err := network(s); err != nil {
 			return err
 		}
-		if err := keeper.Remove(keeper.TroubleFile(s, site.Groups, g.Name)); err != nil { // it is told anew
+		if err := keeper.Remove(keeper.TroubleFile(s, site.Groups, g.Name)); err != nil { // it is reported again
 			return err
 		}
 		return site.WriteJSON(keeper.File(s, site.Groups, g.Name), keeper.Group{Name: g.Name, Size: g.Size, Image: g.Image.String(),

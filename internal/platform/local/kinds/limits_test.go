@@ -164,7 +164,7 @@ func (l *lab) memoryLimits(cluster, name string) (one, all int64) {
 	read := func(dir string) int64 {
 		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} { // of version 1 and 2
 			if data, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
-				n, _ := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64) // "max" is none
+				n, _ := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64) // "max" means no limit
 				return n
 			}
 		}

@@ -116,7 +116,7 @@ func (s *scene) listen(n, address string) {
 				if err != nil {
 					return
 				}
-				_, _ = c.Write([]byte("hello")) // whoever connected may be gone
+				_, _ = c.Write([]byte("hello")) // the client may be gone
 				_ = c.Close()
 			}
 		}()

@@ -37,7 +37,7 @@ type images struct {
 
 	working sync.Mutex // one is made at a time
 	mu      sync.Mutex
-	made    map[string]string  // digest of an image or an index → that of its manifest here
+	made    map[string]string  // digest of an image or an index → digest of its manifest here
 	blobs   map[string]content // by digest, what is here and not in the bundle
 }
 

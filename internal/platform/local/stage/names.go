@@ -41,7 +41,7 @@ func (n *names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if w.LocalAddr().Network() == "udp" {
 		m.Truncate(size)
 	}
-	_ = w.WriteMsg(m) // whoever asked asks again
+	_ = w.WriteMsg(m) // the client asks again
 }
 
 func (n *names) reply(q *dns.Msg) *dns.Msg {

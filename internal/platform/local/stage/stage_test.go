@@ -268,7 +268,7 @@ func cutOff(t *testing.T, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close() //nolint:errcheck // whoever reads it is gone
+	defer in.Close() //nolint:errcheck // its reader is gone
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -93,7 +93,7 @@ func (s *Server) pass(r *http.Request) *httptest.ResponseRecorder {
 func refuse(w http.ResponseWriter, status int, reason, text string) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":%q,"errors":[{"message":%[2]q,"domain":"global","reason":%[3]q}]}}`, status, text, reason) // whoever is gone needs no answer
+	_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":%q,"errors":[{"message":%[2]q,"domain":"global","reason":%[3]q}]}}`, status, text, reason) // a client that is gone needs no answer
 }
 
 // ServeHTTP answers what the server behind cannot, and passes on the rest.
@@ -143,7 +143,7 @@ func (s *Server) permissions(w http.ResponseWriter, r *http.Request, bucket stri
 	if somebody || s.open[bucket] {
 		may.Permissions = r.URL.Query()["permissions"]
 	}
-	_ = json.NewEncoder(w).Encode(may) // whoever is gone needs no answer
+	_ = json.NewEncoder(w).Encode(may) // a client that is gone needs no answer
 }
 
 // delete holds the condition of a removal, and nothing is written meanwhile.
@@ -180,5 +180,5 @@ func (s *Server) publish(w http.ResponseWriter, r *http.Request, bucket string) 
 		s.public[bucket+"/o/"+url.PathEscape(o.Name)] = true
 	}
 	w.WriteHeader(got.Code)
-	_, _ = w.Write(got.Body.Bytes()) // whoever is gone needs no answer
+	_, _ = w.Write(got.Body.Bytes()) // a client that is gone needs no answer
 }

@@ -103,7 +103,7 @@ func Client(base *http.Client, from Source) *http.Client {
 }
 
 type signer struct {
-	by   http.RoundTripper // nil: that of net/http
+	by   http.RoundTripper // nil: net/http's
 	from Source
 }
 
