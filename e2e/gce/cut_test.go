@@ -74,7 +74,8 @@ func TestAnUpdateThatIsCutOffAtEveryWriteConverges(t *testing.T) {
 	}
 }
 
-// TestADeletionFindsWhatACutOffUpdateLeft: whatever a crash between two calls left, a deletion finds.
+// TestADeletionFindsWhatACutOffUpdateLeft: a deletion finds all remains of a crash between two
+// calls.
 func TestADeletionFindsWhatACutOffUpdateLeft(t *testing.T) {
 	n, _, _ := writes(t)
 	for at, step := turns.Places(t, clitest.CutStep); at <= n; at += step {

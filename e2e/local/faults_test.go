@@ -124,7 +124,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// followers are the machines of the control plane besides one.
+// followers returns the control plane machines except one.
 func (w *world) followers(leader machine.Machine) []machine.Machine {
 	w.Helper()
 	return slices.DeleteFunc(w.controlPlanes(), func(m machine.Machine) bool { return m.Name == leader.Name })

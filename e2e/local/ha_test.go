@@ -168,7 +168,7 @@ func (w *world) etcdTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// writer makes one object after another, whatever becomes of those before.
+// writer makes one object after another, even if earlier writes fail.
 type writer struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup

@@ -36,7 +36,8 @@ func (w *words) UnmarshalJSON(data []byte) error {
 
 var (
 	jsonBlock = regexp.MustCompile("(?s)```json\n(.*?)```")
-	// endpoint is the row with what S3_ENDPOINT needs besides, by which the test reaches its store.
+	// endpoint is the row with the other variables for S3_ENDPOINT, with which the test reaches
+	// its store.
 	endpoint = regexp.MustCompile("(?m)^\\| `S3_ENDPOINT`.*$")
 	granting = regexp.MustCompile("`([a-z0-9]+:[A-Za-z]+)`")
 )

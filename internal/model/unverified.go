@@ -9,9 +9,8 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// unchecked refuses files of unknown digest, which machines would run as root
-// whatever they hold. The user may allow it, but not where the network decides
-// what comes.
+// unchecked refuses files of unknown digest, which machines would run as root with any content.
+// The user may allow it, but not where the network decides what is downloaded.
 func (in Input) unchecked(files []download.File) diag.List {
 	if len(files) == 0 {
 		return nil

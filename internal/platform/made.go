@@ -63,7 +63,7 @@ type userData struct {
 // bootConfig finds the boot configuration in a boot script, which hands it to nodeup.
 var bootConfig = regexp.MustCompile(`(?ms)^[^\n]*<< *'?__EOF_KUBE_ENV'?([^\n]*)\n(.*?)^__EOF_KUBE_ENV$`)
 
-// takeApart reads user data. Whatever cannot be read counts as the user's.
+// takeApart reads user data. Unreadable parts count as the user's.
 func takeApart(text string) userData {
 	text, rest := parts(text)
 	at := bootConfig.FindStringSubmatchIndex(text)

@@ -77,7 +77,7 @@ type Provider struct {
 	Shared func(*api.Cluster) ([]resource.Node, error)
 	// Model adds the platform's resources to a graph, which holds the managed files already.
 	Model func(Model, *graph.Graph) error
-	// Terraform returns what a Terraform document needs besides the graph; nil: no Terraform.
+	// Terraform returns the parts of a Terraform document besides the graph; nil: no Terraform.
 	Terraform func(Model, *graph.Graph) (terraform.Document, error)
 	// Endpoint finds the address of the API's load balancer of an existing cluster; nil: there are none.
 	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)

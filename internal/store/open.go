@@ -121,8 +121,8 @@ func IsFolder(url string) bool {
 	return strings.HasPrefix(url, "file://") || !strings.Contains(url, "://")
 }
 
-// Missing is the error of whatever is asked of a store that does not exist, such as a
-// bucket. It holds nothing, and nothing can be written to it.
+// Missing is the error of all requests to a store that does not exist, such as a bucket. It holds
+// nothing, and nothing can be written to it.
 type Missing struct{ Err error }
 
 func (m *Missing) Error() string { return m.Err.Error() }

@@ -89,8 +89,8 @@ func equalToAny(a any, others ...any) (bool, error) {
 	return false, nil
 }
 
-// equal compares texts, numbers and truth values whatever their types are called, and
-// other values of one type by ==.
+// equal compares texts, numbers and booleans of any named types, and other values of one type by
+// ==.
 func equal(a, b any) (bool, error) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	switch {

@@ -23,7 +23,7 @@ var common = []string{"component-base/cli/globalflag", "component-base/compatibi
 // serving are the folders from which programs that serve HTTPS take flags.
 var serving = []string{"apiserver/pkg/server/options", "component-base/config/options", "component-base/tracing"}
 
-// programs are the folders from which each program takes flags besides.
+// programs are the folders from which each program takes further flags.
 var programs = map[string][]string{
 	"kube-apiserver": append([]string{"kubernetes/cmd/kube-apiserver/app", "kubernetes/pkg/controlplane", "kubernetes/pkg/kubeapiserver/options",
 		"kubernetes/pkg/serviceaccount", "kubernetes/plugin/pkg/admission", "apiserver/pkg/admission", "kube-aggregator/pkg/apiserver"}, serving...),

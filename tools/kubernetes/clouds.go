@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// clouds are, by the name of a cloud, what its clusters run besides.
+// clouds returns, by the name of a cloud, what its clusters also run.
 func clouds(version string) map[string][]source {
 	return map[string][]source{"aws": aws(version), "gce": gce()}
 }

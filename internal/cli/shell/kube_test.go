@@ -7,7 +7,7 @@ import (
 	"kops.local/kops"
 )
 
-// Without a home, a key must not end up in whatever folder the command runs in.
+// Without a home, a key must not end up in the current folder.
 func TestAKubeconfigNeedsAPlace(t *testing.T) {
 	t.Chdir(t.TempDir())
 	app := &App{System: System{Err: &bytes.Buffer{}, Env: func(string) string { return "" }}}

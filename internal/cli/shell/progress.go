@@ -173,7 +173,7 @@ func (a *App) PrintPlan(format, cluster string, u *kops.Update) error {
 	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](u.Plan), a.runOf(cluster, u)) })
 }
 
-// runOf is what is known of an update besides its plan; u may be nil.
+// runOf returns the facts of an update beyond its plan; u may be nil.
 func (a *App) runOf(cluster string, u *kops.Update) text.Run {
 	run := text.Run{Cluster: cluster, Version: a.Version, Time: a.Now().UTC().Truncate(time.Second), Aftermath: aftermath(u)}
 	if u != nil {

@@ -31,8 +31,8 @@ type File struct {
 	SHA256 string
 }
 
-// Unverified stands in the place of a digest where the user lets machines take a
-// file whatever it holds. Nothing else makes them do that.
+// Unverified stands in the place of a digest if the user lets machines accept a file with any
+// content. Nothing else makes them do that.
 const Unverified = "unverified"
 
 // String writes the file as node configuration does: digest@url,url, or only

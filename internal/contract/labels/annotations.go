@@ -36,8 +36,8 @@ const LiveKeys = "kops.k8s.io/live-keys"
 type Running struct {
 	// Hash is nodeconfig.Hash of its node configuration.
 	Hash string `json:"hash"`
-	// Files are digests of what shapes the machine besides, by its key below the cluster's
-	// folder in the store: Digest of manifests, and DigestSecret of secrets.
+	// Files are digests of the other files that shape the machine, by their keys below the
+	// cluster's folder in the store: Digest of manifests, and DigestSecret of secrets.
 	Files map[string]string `json:"files,omitempty"`
 }
 

@@ -47,7 +47,7 @@ func StoreURL(address, endpoint string) (store string, ok bool) {
 	return "", false
 }
 
-// Servers are what the URLs of public places depend on, besides the places.
+// Servers are the settings, other than the places, on which the URLs of public places depend.
 type Servers struct {
 	// Region is the region of the S3 bucket.
 	Region string

@@ -98,7 +98,7 @@ type StaticManifest struct {
 	Path string `json:"path,omitempty"` // below the cluster's folder
 }
 
-// APIServer is what machines with an API server need besides.
+// APIServer is the additional configuration of machines with an API server.
 type APIServer struct {
 	ClusterDNSDomain string                   `json:"ClusterDNSDomain,omitempty"`
 	KubeAPIServer    *api.KubeAPIServerConfig `json:"KubeAPIServer,omitempty"`
@@ -109,7 +109,7 @@ type APIServer struct {
 	ServiceAccountPublicKeys   string `json:"ServiceAccountPublicKeys,omitempty"`
 }
 
-// ControlPlane is what machines of the control plane need besides.
+// ControlPlane is the additional configuration of control plane machines.
 type ControlPlane struct {
 	KubeControllerManager *api.KubeControllerManagerConfig `json:"KubeControllerManager,omitempty"`
 	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`

@@ -204,8 +204,8 @@ func (b *builder) nearest(k resource.Any, key string, want any) (got any, change
 	return got, changes
 }
 
-// identity joins an object's identities, so that ties are broken the same way
-// in whatever order objects are listed.
+// identity joins an object's identities, so that ties are broken the same way in any order of the
+// objects.
 func identity(k resource.Any, obj any) string {
 	var ids []string
 	k.Schema().Identities(obj, func(id string) { ids = append(ids, id) })

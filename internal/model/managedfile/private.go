@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Private is a file with key material. It is made once, and never overwritten
-// by an update: an existing one is right whatever it holds.
+// Private is a file with key material. It is made once, and never overwritten by an update: an
+// existing one is right with any content.
 type Private struct {
 	Name    string           `res:"forbid"`
 	Content resource.Content `res:"writeonly"`

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Prefixes knows which addresses the cloud leads to machines besides their own.
+// Prefixes knows which additional addresses the cloud routes to machines.
 type Prefixes interface {
 	// Prefix returns the range of addresses of a node's machine, which gets one
 	// where it has none, or an error of class fault.Gone when nothing is known of the node.

@@ -11,13 +11,13 @@
 //	api.internal.c.example.com          A    10.0.0.1
 //	_kops-a.api.internal.c.example.com  TXT  heritage=kops,kops/cluster=c.example.com
 //
-// A mark is a record, and no file of the program, so that the next run finds what an
-// earlier one has left, wherever it runs; it is not known by the name alone, as the names of
-// clusters, and of a user's own machines, can stand within another cluster's name. It stands
-// below the name, because nothing may stand at the name of a CNAME. A set without a mark is
-// somebody else's: it is neither changed nor removed, and a wanted name that it
-// occupies is refused. There are two exceptions: a set that says what is wanted already
-// gets the mark, and the API's public name and what ends in .internal.CLUSTER are the
+// A mark is a record, not a file of the program, so that the next run finds the records of
+// earlier ones, on any machine; the name alone does not identify them, because names of other
+// clusters, and of a user's own machines, can lie within a cluster's name. The mark stands
+// below the name, because a CNAME allows no other records at its name. A set without a mark
+// is somebody else's: it is neither changed nor removed, and a wanted name that it
+// occupies is refused. There are two exceptions: a set that already has the wanted content
+// gets the mark, and the API's public name and names that end in .internal.CLUSTER are the
 // cluster's even before they have marks, because the command line makes placeholders there.
 //
 // The names by which the API and kops-controller are reached keep their last addresses

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Task is what the managers of an etcd cluster can be asked for, besides back-ups and their restore.
+// Task is a request to the managers of an etcd cluster, other than backups and their restore.
 type Task string
 
 const (

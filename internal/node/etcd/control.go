@@ -47,7 +47,7 @@ type Control struct {
 	Refused *Refusal
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time
-	// Request and Answer are what is asked for besides, and what was said last; nil for none.
+	// Request and Answer are the current maintenance request, and the last answer; nil for none.
 	Request *Request
 	Answer  *Answer
 

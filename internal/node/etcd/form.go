@@ -174,7 +174,7 @@ func (s *situation) overtaken() string {
 	return ""
 }
 
-// stopOthers ends whatever runs of another cluster than the record's.
+// stopOthers ends all members of other clusters than the record's.
 func (s *situation) stopOthers() Decision {
 	var out []Action
 	for _, p := range s.Peers {

@@ -76,8 +76,8 @@ func (s snapshot) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error
 	return backup.Origin{EtcdVersion: "3.6.12"}, err
 }
 
-// TestADeletedClusterStaysDeleted whatever a manager writes, and between which of its operations the cluster is
-// deleted; also when the manager is stopped at the end of the deletion.
+// TestADeletedClusterStaysDeleted checks all writes of a manager, and a deletion of the cluster
+// between any two of its operations; also if the manager is stopped at the end of the deletion.
 func TestADeletedClusterStaysDeleted(t *testing.T) {
 	now := time.Date(2026, 8, 1, 10, 15, 0, 0, time.UTC)
 	pages := snapshot(etcdtest.Snapshot(t, "/registry/namespaces/default"))

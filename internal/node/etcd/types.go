@@ -154,8 +154,8 @@ type Observed struct {
 
 	// BackupAfter asks for a back-up that is younger than this; nil for none.
 	BackupAfter *time.Time
-	// Request is what is asked for besides, Answer the last that was said of any request,
-	// and Drilled what the drill of this one found out; nil for none.
+	// Request is the current maintenance request, Answer the last answer to any request, and
+	// Drilled the result of this request's drill; nil for none.
 	Request *Request
 	Answer  *Answer
 	Drilled *Drilled

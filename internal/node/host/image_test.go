@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// A machine that is warmed must get ready, whatever images it cannot have ahead:
-// only the kubelet can log in to a registry.
+// A machine that is warmed must become ready even if it cannot fetch some images ahead: only the
+// kubelet can log in to a registry.
 func TestImagesArePulledAhead(t *testing.T) {
 	m := machine(t)
 	var have, warned []string

@@ -19,7 +19,7 @@ type Reader struct {
 	Container string `res:"forbid"`
 	// Path is the file.
 	Path string `res:"forbid"`
-	// Current is wanted always: whatever runs was started after the file was written.
+	// Current is always wanted: the running programs were started after the file was written.
 	Current bool
 }
 

@@ -88,7 +88,8 @@ func WithDigest(content string, texts ...string) string {
 // dropIn ends the key of a unit that adds to another's.
 const dropIn = ".d/10-kops.conf"
 
-// switchedOff ends the key of a unit that is only to be off, and maskedOff the key of a unit that is masked besides.
+// switchedOff ends the key of a unit that should only be off, and maskedOff the key of a unit that
+// is also masked.
 const (
 	switchedOff = " (off)"
 	maskedOff   = " (masked)"

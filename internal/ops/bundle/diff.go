@@ -110,7 +110,7 @@ func (b *Bundle) diff(want reference) []Difference {
 	return out
 }
 
-// holds reports whether one of the platforms is the one, in whatever variant.
+// holds reports whether one of the platforms is the given one, in any variant.
 func holds(platforms []string, one string) bool {
 	return slices.ContainsFunc(platforms, func(p string) bool { return strings.HasPrefix(p+"/", one+"/") })
 }

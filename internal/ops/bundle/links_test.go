@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A bundle comes from elsewhere: links in it are refused, whatever reads them.
+// A bundle comes from elsewhere: every reader refuses links in it.
 func TestLinksInABundleAreNotFollowed(t *testing.T) {
 	b := newBench(t)
 	made := b.create(want())

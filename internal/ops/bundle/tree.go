@@ -25,8 +25,8 @@ type entry struct {
 	from *input // the file
 }
 
-// rootless is what every image has besides its programs: a place for temporary
-// files, and names for the users that programs look up.
+// rootless returns the files of every image besides its programs: a place for temporary files, and
+// names for the users that programs look up.
 func rootless() tree {
 	return tree{
 		"tmp":               {mode: fs.ModeDir | fs.ModeSticky | 0o777},

@@ -228,9 +228,9 @@ func (in In) Concerns(m platform.Machine, sure bool) bool {
 	return m.Outdated && !in.alike(m, n) || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
 }
 
-// Told is the hash of the node configuration with which the platform would make the outdated
-// machines of a group, and those that they run. It is empty where the platform does not tell,
-// and where a machine reads manifests, which may differ besides.
+// Told returns the hash of the node configuration with which the platform would make the outdated
+// machines of a group, and the hashes that they run. It is empty if the platform does not report
+// it, and if a machine reads manifests, which may differ, too.
 func (in In) Told(group string) (want string, runs []string) {
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {

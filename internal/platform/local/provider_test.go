@@ -58,7 +58,7 @@ func TestConnectLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Without a cache folder images would be made in whatever folder is the current one.
+// Without a cache folder images would be made in the current folder.
 func TestConnectNeedsACacheFolder(t *testing.T) {
 	_, err := Provider(Options{Root: t.TempDir()}).Connect(t.Context(), platform.Config{})
 	if err == nil || !strings.Contains(err.Error(), "cache folder") || !strings.Contains(fault.Remedy(err), "HOME") {

@@ -440,7 +440,7 @@ func (h *hearing) model(done *complete.Cluster) (uint64, diag.List, error) {
 	return sum.Sum64(), findings, err
 }
 
-// add adds a value to a sum, whatever can be reached from it.
+// add adds a value to a sum, with everything that can be reached from it.
 func add(sum io.Writer, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -130,7 +130,7 @@ type House interface {
 	// its authority among those that are trusted. env is its environment, NAME=VALUE, to
 	// which what leads there is added.
 	Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd
-	// Close ends whatever is on, and leaves the host as it was. It can be called again.
+	// Close ends everything that runs, and leaves the host as it was. It can be called again.
 	Close(context.Context) error
 }
 

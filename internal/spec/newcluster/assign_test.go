@@ -85,7 +85,7 @@ func TestValuesThatFlagsDividedAreWhole(t *testing.T) {
 	}
 }
 
-// FuzzAssign changes fields at whatever path; nothing may panic.
+// FuzzAssign changes fields at any path; nothing may panic.
 func FuzzAssign(f *testing.F) {
 	for _, s := range []string{"spec.etcdClusters[*].version=3.6.5", "spec.cloudLabels[a.b]=c", "spec.subnets[1]={name: a}", "spec.sshAccess=a,b", "metadata.labels={}", "spec[0]=1", "spec.hooks[]="} {
 		f.Add(s)

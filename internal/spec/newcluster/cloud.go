@@ -27,8 +27,8 @@ type Rules struct {
 	Describe func(*Builder)
 	// Finish adds what follows from the rest of the spec.
 	Finish func(*Builder)
-	// Group adds what a group that joins an existing cluster has besides; with findings that
-	// are errors it must not be used.
+	// Group completes a group that joins an existing cluster; if its findings are errors the group
+	// must not be used.
 	Group func(*api.InstanceGroup) diag.List
 }
 

@@ -38,7 +38,7 @@ func (b *Builder) setEtcd() {
 	}
 }
 
-// MemberName is a short name for the member of an etcd on a group, besides others.
+// MemberName returns a short name for the member of an etcd on a group, distinct from others.
 func MemberName(group string, others []api.EtcdMemberSpec) string {
 	taken := func(name string) bool {
 		return name == "" || slices.ContainsFunc(others, func(m api.EtcdMemberSpec) bool { return m.Name == name })

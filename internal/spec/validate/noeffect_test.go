@@ -78,8 +78,8 @@ spec:
 	}
 }
 
-// TestSpecsThatKOpsStoredAreAccepted validates all inputs of kOps' own tests, and what
-// its create cluster writes: whatever it accepts is refused for no field without effect.
+// TestSpecsThatKOpsStoredAreAccepted validates all inputs of kOps' own tests, and the output of
+// its create cluster: no spec that kOps accepts is refused for a field without effect.
 func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(goldentest.Root(), "*", "*", "*v1alpha2.yaml"))
 	if err != nil {

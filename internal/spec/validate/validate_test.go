@@ -262,8 +262,8 @@ func TestNewClustersHaveNoFindings(t *testing.T) {
 	}
 }
 
-// FuzzSpecs completes and checks whatever can be read: nothing may panic, and
-// completing again may change nothing.
+// FuzzSpecs completes and checks every readable spec: nothing may panic, and completing again may
+// change nothing.
 func FuzzSpecs(f *testing.F) {
 	for _, name := range []string{"minimal-aws", "minimal-ipv6", "minimal_gce", "minimal_hetzner", "privatecilium"} {
 		data, err := os.ReadFile("../complete/testdata/update_cluster/" + name + "/in-v1alpha2.yaml")

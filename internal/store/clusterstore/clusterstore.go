@@ -106,8 +106,8 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// configs lists the key of every cluster's config. Names of clusters have no slash:
-// everything below the folder of a cluster belongs to it, whatever its name.
+// configs lists the key of every cluster's config. Names of clusters have no slash: everything
+// below the folder of a cluster belongs to it, under any name.
 func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 	var found []store.Info
 	for info, err := range s.cfg.State.List(ctx, "") {

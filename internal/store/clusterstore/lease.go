@@ -200,7 +200,7 @@ func (l LeaseState) renewedSince(old LeaseState) bool {
 	return !l.Free && l.ID == old.ID && l.Fence == old.Fence && !l.Renewed.Equal(old.Renewed)
 }
 
-// stands says whether a lease keeps others out, at once and whatever its holder does.
+// stands reports whether a lease keeps others out, now and regardless of its holder.
 func (s *Store) stands(l LeaseState, now time.Time) bool {
 	return s.mayLive(l, now) && now.Before(l.Expires.Add(leaseSkew))
 }

@@ -113,7 +113,7 @@ func needed(t *testing.T) {
 	}
 }
 
-// names has the names lead here, whatever else the machine knows.
+// names makes the names lead to this host, and no other names be found.
 func names(t *testing.T, all ...string) {
 	t.Helper()
 	text := "127.0.0.1 localhost " + strings.Join(all, " ") + "\n"

@@ -21,7 +21,7 @@ import (
 // publishers is all of them in one server.
 type publishers struct{ at string }
 
-// RoundTrip implements http.RoundTripper: whatever the host, the server is asked.
+// RoundTrip implements http.RoundTripper: it asks the server for every host.
 func (p publishers) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host = "http", p.at

@@ -138,7 +138,7 @@ func CheckPlan(t *testing.T, g *graph.Graph, kinds []resource.Any) {
 	}
 }
 
-// Around is what a configuration has besides resources and outputs.
+// Around returns a configuration without resources and outputs.
 func Around(text string) string {
 	var parts []string
 	for _, part := range strings.SplitAfter(text, "\n}\n") {

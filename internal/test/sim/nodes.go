@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Cluster owns whatever is created.
+// Cluster owns all created objects.
 const Cluster = "a.example.com"
 
 var (

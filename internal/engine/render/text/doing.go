@@ -12,8 +12,8 @@ type Doing struct {
 	what string
 }
 
-// NewDoing returns a display that is drawn from its first Tick on. Whatever else is
-// written, or drawn, dismisses it.
+// NewDoing returns a display that is drawn from its first Tick on. Any other output or display
+// dismisses it.
 func NewDoing(on *Screen) *Doing {
 	d := &Doing{display: display{screen: on, start: on.now(), brief: true}}
 	d.redraw = d.rows

@@ -199,7 +199,7 @@ func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
 	}
 }
 
-// The counts of the last line add up to the changes, whatever became of them.
+// The counts of the last line add up to the changes, for all results.
 func TestCountsAddUp(t *testing.T) {
 	var b bytes.Buffer
 	w := &watch{}

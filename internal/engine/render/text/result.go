@@ -57,7 +57,7 @@ func (r *Result) Report(e exec.Event) {
 // resultFormat is the number of the format of a resultDocument.
 const resultFormat = 1
 
-// Run says which run a plan or a result is of, and what is known besides.
+// Run says to which run a plan or a result belongs, with further facts about it.
 type Run struct {
 	Cluster, Version string
 	// Time is when a plan was made.

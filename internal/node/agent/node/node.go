@@ -163,8 +163,8 @@ type builder struct {
 	// folder before another file system is mounted on it are lost.
 	mounts []resource.Address
 	users  []resource.Address // the last account
-	// runtime is containerd's unit, and node what the kubelet follows besides; names among it,
-	// as pods on the machine's network get a copy of its file when they start.
+	// runtime is containerd's unit, and node the other resources that the kubelet follows; names
+	// is among them, because pods on the machine's network get a copy of its file when they start.
 	runtime []resource.Address
 	node    []resource.Address
 }

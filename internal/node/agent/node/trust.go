@@ -126,8 +126,8 @@ func (b *builder) caFiles(keyset, at string, user int, withKey bool) error {
 	return b.secret(at+".key", key, user)
 }
 
-// signingFiles adds the signing key of a keyset and its one certificate: the
-// controller manager does not start where the file holds another besides.
+// signingFiles adds the signing key of a keyset and its one certificate: the controller manager
+// does not start if the file holds another certificate.
 func (b *builder) signingFiles(keyset, at string) error {
 	key, err := b.key(keyset)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // The one way by which a report leaves a machine that nobody can reach is its serial
 // console, of which a cloud keeps the end: 64 KiB on AWS (API reference, GetConsoleOutput).
 const (
-	// mark begins a report in a line of a console, after whatever else writes before it.
+	// mark begins a report in a line of a console, after any text that others write before it.
 	mark = "boot report 1 "
 	// MaxLine is the longest line that Line writes, in bytes: a console keeps some twenty of
 	// the longest, and a line of 9600 baud takes three seconds for one.

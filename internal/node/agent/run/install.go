@@ -100,7 +100,7 @@ Type=exec
 `
 )
 
-// begun lists the units that install starts besides nodeup.
+// begun lists the units that install starts in addition to nodeup.
 func begun() []string { return []string{renewalTimerName, presenceName} }
 
 // passed lists the environment that nodeup needs at every start.

@@ -36,8 +36,8 @@ type kept struct {
 	// Initial are the members passed to etcd until it has begun its data.
 	Initial []etcd.Node `json:"initial,omitempty"`
 
-	// cluster is what the message says besides the version and the quarantine, encoded:
-	// how the cluster began. It stays as it is for as long as the seat does.
+	// cluster is the rest of the message, besides the version and the quarantine, encoded: how the
+	// cluster began. It does not change during the life of the seat.
 	cluster []byte
 }
 
@@ -89,7 +89,7 @@ func (k kept) encode() ([]byte, error) {
 	return appendText(out, stateOurs, string(text)), nil
 }
 
-// digest is of what a message says besides our own account.
+// digest is the digest of a message without our own account.
 func digest(message []byte) string {
 	sum := sha256.Sum256(message)
 	return hex.EncodeToString(sum[:])

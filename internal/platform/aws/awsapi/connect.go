@@ -130,8 +130,8 @@ func newHTTPClient() aws.HTTPClient {
 
 // patient sends requests whose bodies may be closed as soon as they are answered, as the SDK
 // closes them. The transport looks for more of a body after all of it has gone out: the SDK's
-// WriteTo then fails with io.EOF, on which the transport gives up the connection with whatever
-// of the answer was not read yet. Read ends well, and the transport is left nothing else.
+// WriteTo then fails with io.EOF, on which the transport closes the connection with the unread
+// rest of the answer. Read ends well, and patient hides all other methods.
 type patient struct{ aws.HTTPClient }
 
 func (p patient) Do(r *http.Request) (*http.Response, error) {

@@ -95,8 +95,8 @@ func tag(m ec2types.Instance, key string) string {
 	return ""
 }
 
-// describe says of a machine what its node is called: as the machine itself finds
-// it in the configuration of its group, and so whatever its subnet calls machines.
+// describe returns AWS' description of a machine, with its node's name as the machine itself finds it
+// in the configuration of its group, independent of its subnet's host names.
 func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.Instance, error) {
 	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, api.LabelInstanceGroup), Names: names(m)}
 	if p := m.IamInstanceProfile; p != nil {

@@ -78,8 +78,8 @@ func upsertRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 	return changeRecord(ctx, c, dnstypes.ChangeActionUpsert, r)
 }
 
-// deleteRecord removes the record whatever it says by now: Route 53 wants to
-// be told what that is, and refuses when it is not so.
+// deleteRecord removes the record with its current content: Route 53 requires the content, and
+// refuses a wrong one.
 func deleteRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 	err := changeRecord(ctx, c, dnstypes.ChangeActionDelete, r)
 	if !hasCode(err, "InvalidChangeBatch", "InvalidInput") {

@@ -146,9 +146,9 @@ func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[stri
 	return rules, err
 }
 
-// inOthersGroup notes of a rule in a group of others whether it was found there. So is,
-// even without its mark, the rule that lets everything out, which AWS puts into every new
-// group: without it whatever else is in the group would be cut off.
+// inOthersGroup notes whether a rule in a group of others was found there. This includes, even
+// without its mark, the rule that lets everything out, which AWS puts into every new group:
+// without it other members of the group would be cut off.
 func inOthersGroup(r *SecurityGroupRule) *SecurityGroupRule {
 	r.Found = r.Tags[tagFound] != "" || r.Type == egress && r.Protocol == "-1" && slices.Equal(r.CIDRs, []string{"0.0.0.0/0"})
 	return r

@@ -18,7 +18,7 @@ type loadBalancer struct {
 	realName string
 	internal bool
 	group    securityGroup
-	// more are existing security groups that it gets besides.
+	// more are existing security groups that it also gets.
 	more    []string
 	subnets []placement
 	// spec is the spec of the API's load balancer; a bastion's has none.

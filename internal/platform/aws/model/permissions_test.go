@@ -126,8 +126,8 @@ nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a], add
 	return specs
 }
 
-// Whatever changes something is bounded to the cluster, but for a list that the
-// page of permissions has with a reason for each.
+// Every action that changes something is bounded to the cluster, except for a list that the page
+// of permissions has with a reason for each.
 func TestGrantsAreBoundToTheCluster(t *testing.T) {
 	page, err := os.ReadFile(permissionsPage)
 	if err != nil {

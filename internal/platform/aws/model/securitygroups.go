@@ -22,7 +22,7 @@ type securityGroup struct {
 
 func (g securityGroup) id() resource.Value { return kinds.SecurityGroups.Out(g.node, "id") }
 
-// identity tells one group from another, whatever each is called.
+// identity distinguishes groups, independent of their names.
 func (g securityGroup) identity() string { return cmp.Or(g.override, g.node) }
 
 // own returns a group of the cluster's own.

@@ -99,8 +99,8 @@ type machineImage struct {
 	Platform     any    `json:"platform"`
 }
 
-// imagesOf are the machine images that the channels of versions recommend. Whatever their
-// names say, machines of this host boot from the host's own image.
+// imagesOf returns the machine images that the channels of versions recommend. Despite their
+// names, machines of this host boot from the host's own image.
 func imagesOf(channels ...string) []machineImage {
 	out := []machineImage{}
 	known := map[string]bool{}

@@ -68,7 +68,7 @@ type entry struct {
 	owner string
 	// members are the paths of the instances of a group that no manager has.
 	members []string
-	// machine and group are what instances and their managers have besides.
+	// machine and group are the additional state of instances and their managers.
 	machine *machine
 	group   *group
 }

@@ -26,7 +26,7 @@ type Error struct {
 	// Reason is the service's word: "alreadyExists", or of operations and newer services "QUOTA_EXCEEDED".
 	Reason  string
 	Message string
-	// Details are what the service tells besides: service, permission, metricName, …
+	// Details are further details from the service: service, permission, metricName, …
 	Details map[string]string
 }
 

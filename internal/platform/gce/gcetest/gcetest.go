@@ -170,8 +170,8 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, path string, in D
 	}
 }
 
-// below are the things of a collection with a label, as a filter names it: labels.KEY=VALUE, or
-// labels.KEY:* whatever the value is, joined by AND. Other filters leave all.
+// below returns the objects of a collection with a label, as a filter names it: labels.KEY=VALUE,
+// or labels.KEY:* for any value, joined by AND. Other filters select all.
 func (c *Cloud) below(path, filter string) []Doc {
 	if !strings.HasPrefix(filter, "labels.") {
 		filter = ""

@@ -13,7 +13,7 @@ import (
 // once, so that kinds which read the same list share one request.
 type Client struct {
 	gceapi.Clients
-	// Buckets are those in which the cluster's accounts may have roles, besides the wanted ones.
+	// Buckets are the additional buckets in which the cluster's accounts may have roles.
 	Buckets []string
 	// Past, when not nil, remembers between commands what hardly ever changes.
 	Past past.Memo

@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// Placeholder is a record of the cluster's that exists before its machines publish their addresses,
-// so that nobody caches that the name does not exist. Whatever it holds meanwhile is right.
+// Placeholder is a record of the cluster's that exists before its machines publish their
+// addresses, so that nobody caches that the name does not exist. Any content is right meanwhile.
 type Placeholder struct {
 	Zone   string   `res:"forbid"` // the managed zone's name or number
 	Name   string   `res:"forbid"` // without a final dot

@@ -93,7 +93,7 @@ func (d *disks) Volumes(ctx context.Context) ([]volume.Volume, error) {
 	return out, nil
 }
 
-// filter selects disks by their labels: KEY=VALUE, or KEY whatever its value is.
+// filter selects disks by their labels: KEY=VALUE, or KEY for any value.
 func (d *disks) filter() string {
 	var out []string
 	for _, tag := range d.request.Tags {

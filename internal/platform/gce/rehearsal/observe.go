@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// snapshot is what the emulator says of all that is played besides instances.
+// snapshot is the emulator's state of everything played except instances.
 type snapshot struct {
 	subnets   []netip.Prefix
 	routes    map[string]string // ranges behind instances

@@ -121,7 +121,7 @@ func (p *play) played() *rehearsal.Play {
 	}
 }
 
-// close ends what runs besides machines, which the stage ends.
+// close ends everything except machines, which the stage ends.
 func (p *play) close() error {
 	var errs []error
 	for _, m := range p.running {

@@ -16,8 +16,7 @@ type Facts struct {
 	Families map[string]string `json:"families,omitempty"`
 	// Accelerators are the zones of the region that offer a type of GPU, by the type.
 	Accelerators map[string][]string `json:"accelerators,omitempty"`
-	// Secondary are the ranges that shared subnets have besides their own, by the subnet and the
-	// range's name.
+	// Secondary are the secondary ranges of shared subnets, by the subnet and the range's name.
 	Secondary map[string]map[string]string `json:"secondary,omitempty"`
 	// Quotas are the limits of the project in the region and, for metrics that have none
 	// there, everywhere; by the metric, such as CPUS.

@@ -75,8 +75,8 @@ func pinFamilies(b *newcluster.Builder) {
 	}
 }
 
-// group is what a group that is added to a cluster has besides: its zones are named, and the
-// label by which Google's metadata proxy knows its nodes, as kOps sets it.
+// group completes a group that is added to a cluster: it names its zones, and sets the label by
+// which Google's metadata proxy knows its nodes, as kOps does.
 func group(g *api.InstanceGroup) diag.List {
 	if len(g.Spec.Zones) == 0 {
 		return diag.List{{Path: "option:GroupZones", Rule: "option", Message: "subnets of GCE span their region, so a group names its zones", Remedy: "name them with option:GroupZones"}}

@@ -173,7 +173,7 @@ func (s *simulation) prompt(i int) bool {
 	return late.IsZero() || s.now.Sub(late) > 3*time.Second
 }
 
-// others reports whether something holds of a backend besides one.
+// others reports whether is holds for any backend except one.
 func (s *simulation) others(i int, is func(int) bool) bool {
 	for j := range s.actors {
 		if j != i && is(j) {

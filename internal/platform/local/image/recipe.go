@@ -20,7 +20,7 @@ type Recipe struct {
 	Release string
 	// Mirror is the URL that Debian's packages are fetched from.
 	Mirror string
-	// Packages are wanted besides those that every machine has.
+	// Packages are installed in addition to every machine's.
 	Packages []string
 }
 

@@ -73,7 +73,7 @@ func newLab(t *testing.T, clusters ...string) *lab {
 	return l
 }
 
-// clean deletes whatever there is in the lab, and returns its names.
+// clean deletes everything in the lab, and returns its names.
 func (l *lab) clean() (left []string) {
 	l.Helper()
 	sites, err := site.Sites(l.Root)

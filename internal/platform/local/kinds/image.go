@@ -15,7 +15,7 @@ type Image struct {
 	Cluster string `res:"replace"`
 	// Release of Debian; empty means image.DefaultRelease.
 	Release string `res:"replace"`
-	// Packages besides those that every machine has.
+	// Packages are installed in addition to every machine's.
 	Packages []string `res:"replace"`
 	// Mirror of Debian; empty means image.DefaultMirror. It is not compared.
 	Mirror string `res:"writeonly"`

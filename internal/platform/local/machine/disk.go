@@ -143,9 +143,9 @@ const diskOptions = "loop,discard,nobarrier,noinit_itable"
 // releaseTime is how long the kernel may take to free the disk of a machine that has ended.
 const releaseTime = 5 * time.Second
 
-// releaseDisk waits until no loop device has the disk of a machine whose processes are
-// gone. Somebody who has entered the machine from outside keeps its disk, and whatever
-// space that takes, until he leaves: nobody waits for that.
+// releaseDisk waits until no loop device has the disk of a machine whose processes are gone. A
+// user who has entered the machine from outside keeps its disk, and the space that it takes, until
+// they leave: nobody waits for that.
 func (h Host) releaseDisk(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseTime)
 	defer cancel()

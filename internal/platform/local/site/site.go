@@ -1,6 +1,5 @@
-// Package site says where a cluster of the local cloud lives on this host: its
-// folder, the short name that marks whatever the kernel holds for it, and the
-// lock under which it is changed.
+// Package site says where a cluster of the local cloud lives on this host: its folder, the short
+// name that marks its objects in the kernel, and the lock under which it is changed.
 //
 // It must not know what is kept there.
 package site

@@ -129,8 +129,8 @@ func fileOf(t *testing.T, image v1.Image, at string) string {
 	}
 }
 
-// TestImagesTrustTheGate: an image that is asked for by tag trusts the authority, besides
-// whom it trusts itself; one that is asked for by digest is as it was.
+// TestImagesTrustTheGate: an image that is requested by tag trusts the authority in addition to
+// its own; one that is requested by digest is unchanged.
 func TestImagesTrustTheGate(t *testing.T) {
 	client, a := openGate(t)
 	for image, was := range map[string]string{"images.publisher.test/own:1": "its own\n", "busybox:1": machineList} {

@@ -289,7 +289,7 @@ func (s *Stage) Play(p *rehearsal.Play) error {
 	return nil
 }
 
-// Close ends whatever is on, and leaves the host as it was. It can be called again.
+// Close ends everything that runs, and leaves the host as it was. It can be called again.
 func (s *Stage) Close(ctx context.Context) error {
 	if s.lock == nil {
 		return nil

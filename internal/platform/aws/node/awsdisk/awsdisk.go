@@ -46,7 +46,7 @@ type Volumes struct {
 	// API asks AWS in the machine's region.
 	API     awsquery.Client
 	Machine Machine
-	// Tags select the volumes: KEY=VALUE, or KEY whatever its value is.
+	// Tags select the volumes: KEY=VALUE, or KEY for any value.
 	Tags []string
 	// NameTag is the key of the tag whose value is the member's name, a slash, and the
 	// names of all members; Cluster and a dash go before it in a peer's name.
