@@ -2,20 +2,28 @@ package template
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 )
 
 // builtins are the functions that every template has. And and or, which do not evaluate
-// all arguments, are the executor's own.
+// all arguments, and call are the executor's own.
 func builtins() Funcs {
 	return Funcs{
-		"and": true, "or": true,
-		"not":    func(v any) bool { return !truth(reflect.ValueOf(v)) },
-		"len":    length,
-		"index":  index,
-		"printf": fmt.Sprintf,
-		"eq":     equalToAny,
+		"and": true, "or": true, "call": true,
+		"not":      func(v any) bool { return !truth(reflect.ValueOf(v)) },
+		"len":      length,
+		"index":    index,
+		"slice":    slice,
+		"print":    fmt.Sprint,
+		"printf":   fmt.Sprintf,
+		"println":  fmt.Sprintln,
+		"html":     func(args ...any) string { return escapeHTML(joined(args)) },
+		"js":       func(args ...any) string { return escapeJS(joined(args)) },
+		"urlquery": func(args ...any) string { return url.QueryEscape(joined(args)) },
+		"eq":       equalToAny,
 		"ne": func(a, b any) (bool, error) {
 			same, err := equal(a, b)
 			return !same, err
@@ -39,14 +47,21 @@ func length(of any) (int, error) {
 // index follows keys into lists and maps. A map without the key gives its zero value.
 func index(in any, keys ...any) (any, error) {
 	v := indirect(reflect.ValueOf(in))
+	if !v.IsValid() {
+		return nil, errors.New("nil is neither a list nor a map")
+	}
 	for _, key := range keys {
 		k := indirect(reflect.ValueOf(key))
 		switch v.Kind() {
 		case reflect.Array, reflect.Slice, reflect.String:
-			if !k.CanInt() || k.Int() < 0 || k.Int() >= int64(v.Len()) {
+			i, err := convert(k, reflect.TypeFor[int]())
+			if err != nil {
+				return nil, fmt.Errorf("the index: %w", err)
+			}
+			if i.Int() < 0 || i.Int() >= int64(v.Len()) {
 				return nil, fmt.Errorf("there is no element %v of %d", key, v.Len())
 			}
-			v = v.Index(int(k.Int()))
+			v = v.Index(int(i.Int()))
 		case reflect.Map:
 			k, err := convert(k, v.Type().Key())
 			if err != nil {
@@ -66,6 +81,31 @@ func index(in any, keys ...any) (any, error) {
 		return nil, nil
 	}
 	return v.Interface(), nil
+}
+
+// slice returns a part of a list or a text: from the first bound to the second one, with
+// the capacity up to the third one.
+func slice(of any, bounds ...int) (any, error) {
+	v := indirect(reflect.ValueOf(of))
+	if v.Kind() != reflect.Slice && v.Kind() != reflect.String {
+		return nil, fmt.Errorf("a %T is neither a list nor a text", of)
+	}
+	most := v.Len()
+	if v.Kind() == reflect.Slice {
+		most = v.Cap()
+	}
+	b := []int{0, v.Len(), most}
+	if len(bounds) > len(b) || len(bounds) == len(b) && v.Kind() == reflect.String {
+		return nil, fmt.Errorf("a %T cannot be cut at %d bounds", of, len(bounds))
+	}
+	copy(b, bounds)
+	if b[0] < 0 || b[0] > b[1] || b[1] > b[2] || b[2] > most {
+		return nil, fmt.Errorf("there is no part %v of %d elements", bounds, v.Len())
+	}
+	if v.Kind() == reflect.String {
+		return v.Slice(b[0], b[1]).Interface(), nil
+	}
+	return v.Slice3(b[0], b[1], b[2]).Interface(), nil
 }
 
 // elem is what an interface holds, or the value itself.
@@ -94,8 +134,8 @@ func equalToAny(a any, others ...any) (bool, error) {
 func equal(a, b any) (bool, error) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	switch {
-	case !x.IsValid() || !y.IsValid():
-		return x.IsValid() == y.IsValid(), nil
+	case isNil(x) || isNil(y):
+		return isNil(x) == isNil(y), nil
 	case x.Kind() == reflect.Bool && y.Kind() == reflect.Bool:
 		return x.Bool() == y.Bool(), nil
 	}
@@ -106,6 +146,17 @@ func equal(a, b any) (bool, error) {
 		return a == b, nil
 	}
 	return false, fmt.Errorf("a %T and a %T cannot be compared", a, b)
+}
+
+// isNil reports whether a value is nil.
+func isNil(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Chan, reflect.Func, reflect.Map, reflect.Pointer, reflect.Slice:
+		return v.IsNil()
+	}
+	return false
 }
 
 // compare orders two texts or two numbers.
@@ -125,11 +176,14 @@ func compare(x, y reflect.Value) (order int, ok bool) {
 	case x.CanUint() && y.CanInt():
 		order, ok := compare(y, x)
 		return -order, ok
-	case x.CanFloat() && y.CanFloat():
-		return cmp.Compare(x.Float(), y.Float()), true
+	case isNumber(x) && isNumber(y):
+		return cmp.Compare(float(x), float(y)), true
 	}
 	return 0, false
 }
+
+// float returns a number as a float64.
+func float(v reflect.Value) float64 { return v.Convert(reflect.TypeFor[float64]()).Float() }
 
 // ordered returns a function that compares two values.
 func ordered(holds func(order int) bool) func(a, b any) (bool, error) {

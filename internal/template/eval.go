@@ -1,10 +1,10 @@
 package template
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"text/template/parse"
 )
 
@@ -17,19 +17,22 @@ func (s *state) pipe(dot reflect.Value, p *parse.PipeNode) reflect.Value {
 	var last []reflect.Value // the value of the command before
 	for _, c := range p.Cmds {
 		v = s.command(dot, c, last)
-		if v.Kind() == reflect.Interface {
-			v = v.Elem()
-		}
+		v = elem(v)
 		last = []reflect.Value{v}
 	}
 	for _, d := range p.Decl {
-		if p.IsAssign {
-			s.variable(d).value = v
-		} else {
-			s.vars = append(s.vars, variable{d.Ident[0], v})
-		}
+		s.bind(p, d, v)
 	}
 	return v
+}
+
+// bind declares or sets a variable of a pipeline.
+func (s *state) bind(p *parse.PipeNode, n *parse.VariableNode, v reflect.Value) {
+	if p.IsAssign {
+		s.variable(n).value = v
+	} else {
+		s.vars = append(s.vars, variable{n.Ident[0], v})
+	}
 }
 
 // variable finds the innermost variable of a name.
@@ -56,7 +59,7 @@ func (s *state) command(dot reflect.Value, c *parse.CommandNode, last []reflect.
 	case *parse.VariableNode:
 		return s.fields(dot, s.variable(n).value, n, n.Ident[1:], args, last)
 	}
-	if len(args)+len(last) > 0 {
+	if len(args)+len(last) > 0 || c.Args[0].Type() == parse.NodeNil {
 		s.fail(c, "%s is not a function", c.Args[0])
 	}
 	return s.operand(dot, c.Args[0])
@@ -81,13 +84,17 @@ func (s *state) operand(dot reflect.Value, n parse.Node) reflect.Value {
 	return s.command(dot, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Position(), Args: []parse.Node{n}}, nil)
 }
 
-// number is a constant: an int where it is a whole number, and else a float64.
+// number is a constant: a complex128 or float64 where it is written as one, and else an int.
 func (s *state) number(n *parse.NumberNode) reflect.Value {
+	literal := strings.ToLower(n.Text)
+	hex, char := strings.Contains(literal, "0x"), n.Text[0] == '\''
 	switch {
-	case n.IsInt:
-		return reflect.ValueOf(int(n.Int64))
-	case n.IsFloat:
+	case n.IsComplex:
+		return reflect.ValueOf(n.Complex128)
+	case n.IsFloat && !char && (strings.ContainsAny(literal, ".p") || !hex && strings.Contains(literal, "e")):
 		return reflect.ValueOf(n.Float64)
+	case n.IsInt && int64(int(n.Int64)) == n.Int64:
+		return reflect.ValueOf(int(n.Int64))
 	}
 	s.fail(n, "%s is not a number that templates have", n.Text)
 	return reflect.Value{}
@@ -110,16 +117,17 @@ func (s *state) fields(dot, from reflect.Value, at parse.Node, names []string, a
 
 // field returns a function's result, a field of a struct, or an entry of a map.
 func (s *state) field(dot, from reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) reflect.Value {
-	if f := objectFunc(from, name); f != nil {
+	if f := s.method(from, name); f != nil {
 		return s.invoke(dot, at, name, reflect.ValueOf(f), args, last)
-	}
-	if len(args)+len(last) > 0 {
-		s.fail(at, "%s is not a function", name)
 	}
 	v := indirect(from)
 	switch {
+	case !from.IsValid() && s.template.options.MissingKeysAreZero:
+		return reflect.Value{}
 	case !v.IsValid():
 		s.fail(at, "%s of nothing: the value before it is nil", name)
+	case len(args)+len(last) > 0:
+		s.fail(at, "%s is not a function", name)
 	case v.Kind() == reflect.Struct:
 		if f, ok := v.Type().FieldByName(name); ok && f.IsExported() {
 			got, err := v.FieldByIndexErr(f.Index)
@@ -128,46 +136,74 @@ func (s *state) field(dot, from reflect.Value, at parse.Node, name string, args 
 			}
 			return got
 		}
-	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
-		got := v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key()))
-		if !got.IsValid() {
-			s.fail(at, "the map has no entry %q", name)
+	case v.Kind() == reflect.Map:
+		if key, err := convert(reflect.ValueOf(name), v.Type().Key()); err == nil {
+			return s.entry(v, key, at)
 		}
-		return got
 	}
 	s.fail(at, "a %s has no field or function %s", v.Type(), name)
 	return reflect.Value{}
 }
 
-// objectFunc returns the function of that name of an Object, or nil.
-func objectFunc(v reflect.Value, name string) any {
-	if v.Kind() == reflect.Interface {
-		v = v.Elem()
+// entry returns the entry of a map.
+func (s *state) entry(m, key reflect.Value, at parse.Node) reflect.Value {
+	switch got := m.MapIndex(key); {
+	case got.IsValid():
+		return got
+	case s.template.options.MissingKeysAreZero:
+		return reflect.Zero(m.Type().Elem())
 	}
+	s.fail(at, "%w", &MissingKeyError{Key: key.String()})
+	return reflect.Value{}
+}
+
+// method returns the function that stands for a method of a value, or nil.
+func (s *state) method(v reflect.Value, name string) any {
+	v = elem(v)
 	if !v.IsValid() || !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
 	}
 	if o, ok := v.Interface().(Object); ok {
 		return o.TemplateFunc(name)
 	}
+	if s.template.options.Methods != nil {
+		return s.template.options.Methods(v.Interface(), name)
+	}
 	return nil
 }
 
 // function calls a function by its name. And and or evaluate no more arguments than they need.
 func (s *state) function(dot reflect.Value, n *parse.IdentifierNode, args []parse.Node, last []reflect.Value) reflect.Value {
-	if n.Ident == "and" || n.Ident == "or" {
-		var v reflect.Value
-		for _, a := range args {
-			if v = s.operand(dot, a); truth(v) == (n.Ident == "or") {
-				return v
-			}
+	switch n.Ident {
+	case "and", "or":
+		return s.decide(dot, n, args, last)
+	case "call":
+		if len(args) == 0 {
+			s.fail(n, "call has no argument, and needs a function")
 		}
-		if len(last) > 0 {
-			return last[0]
+		f := elem(s.operand(dot, args[0]))
+		if f.Kind() != reflect.Func || f.IsNil() {
+			s.fail(n, "%s is not a function", args[0])
 		}
-		return v
+		return s.invoke(dot, n, args[0].String(), f, args[1:], last)
 	}
 	return s.invoke(dot, n, n.Ident, reflect.ValueOf(s.template.funcs[n.Ident]), args, last)
+}
+
+// decide returns the first argument that decides an and or an or, or else the last one.
+func (s *state) decide(dot reflect.Value, n *parse.IdentifierNode, args []parse.Node, last []reflect.Value) (v reflect.Value) {
+	if len(args)+len(last) == 0 {
+		s.fail(n, "%s has no arguments, and needs one", n.Ident)
+	}
+	for _, a := range args {
+		if v = s.operand(dot, a); truth(v) == (n.Ident == "or") {
+			return v
+		}
+	}
+	if len(last) > 0 {
+		return last[0]
+	}
+	return v
 }
 
 // invoke calls a function with arguments, and fails with its error.
@@ -178,12 +214,13 @@ func (s *state) invoke(dot reflect.Value, at parse.Node, name string, f reflect.
 		given = append(given, s.operand(dot, a))
 	}
 	given = append(given, last...)
-	fixed := t.NumIn()
+	fixed, atLeast := t.NumIn(), ""
 	if t.IsVariadic() {
 		fixed--
+		atLeast = "at least "
 	}
 	if len(given) < fixed || len(given) > fixed && !t.IsVariadic() {
-		s.fail(at, "%s has %d arguments, and needs %d", name, len(given), fixed)
+		s.fail(at, "%s has %d arguments, and needs %s%d", name, len(given), atLeast, fixed)
 	}
 	for i := range given {
 		var wanted reflect.Type
@@ -198,27 +235,40 @@ func (s *state) invoke(dot reflect.Value, at parse.Node, name string, f reflect.
 		}
 		given[i] = v
 	}
-	out := f.Call(given)
+	out, err := result(f, given)
+	if err != nil {
+		s.fail(at, "%s: %w", name, err)
+	}
+	return elem(out)
+}
+
+// result calls a function and returns its value, or its error or panic.
+func result(f reflect.Value, args []reflect.Value) (v reflect.Value, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case error:
+			err = r
+		default:
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	out := f.Call(args)
 	if len(out) == 2 && !out[1].IsNil() {
-		s.fail(at, "%s: %w", name, out[1].Interface().(error)) //nolint:forcetypeassert // Funcs says so
+		return v, out[1].Interface().(error) //nolint:forcetypeassert // Funcs says so
 	}
-	if out[0].Kind() == reflect.Interface {
-		return out[0].Elem()
-	}
-	return out[0]
+	return out[0], nil
 }
 
 // convert makes a value one of a type: as it is, what a pointer leads to, a pointer to
-// it, or a whole number of another size.
+// it, or the same text or number of another type.
 func convert(v reflect.Value, to reflect.Type) (reflect.Value, error) {
+	v = elem(v)
 	if !v.IsValid() {
 		if k := to.Kind(); k == reflect.Interface || k == reflect.Pointer || k == reflect.Map || k == reflect.Slice || k == reflect.Func {
 			return reflect.Zero(to), nil
 		}
 		return v, fmt.Errorf("it is nil, and not a %s", to)
-	}
-	if v.Kind() == reflect.Interface && !v.IsNil() {
-		v = v.Elem()
 	}
 	switch {
 	case v.Type().AssignableTo(to):
@@ -230,12 +280,21 @@ func convert(v reflect.Value, to reflect.Type) (reflect.Value, error) {
 		return v.Elem(), nil
 	case v.CanAddr() && reflect.PointerTo(v.Type()).AssignableTo(to):
 		return v.Addr(), nil
-	case v.CanInt() && reflect.Zero(to).CanInt() && !reflect.Zero(to).OverflowInt(v.Int()),
-		v.CanInt() && reflect.Zero(to).CanFloat(),
-		v.Kind() == reflect.String && to.Kind() == reflect.String:
+	case v.Kind() == reflect.String && to.Kind() == reflect.String:
 		return v.Convert(to), nil
+	case isNumber(v) && isNumber(reflect.Zero(to)):
+		if c := v.Convert(to); isNegative(c) == isNegative(v) && c.Convert(v.Type()).Equal(v) {
+			return c, nil
+		}
+		return v, fmt.Errorf("%v is not a number of the type %s", v, to)
 	}
 	return v, fmt.Errorf("it is a %s, and not a %s", v.Type(), to)
+}
+
+func isNumber(v reflect.Value) bool { return v.CanInt() || v.CanUint() || v.CanFloat() }
+
+func isNegative(v reflect.Value) bool {
+	return v.CanInt() && v.Int() < 0 || v.CanFloat() && v.Float() < 0
 }
 
 // indirect follows pointers and interfaces; it is invalid for nil.
@@ -259,9 +318,4 @@ func truth(v reflect.Value) bool {
 		return truth(v.Elem())
 	}
 	return !v.IsZero()
-}
-
-// sortedKeys are the keys of a map of strings, in order.
-func sortedKeys(m reflect.Value) []reflect.Value {
-	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 }

@@ -1,17 +1,21 @@
 // Package template executes templates in the language of text/template, apart from
-// methods: a value offers functions by name instead (see Object).
+// methods: a value offers functions by name instead (see Object and Options.Methods).
 //
 // text/template looks up methods by names that only the template knows, so the linker
 // has to keep every exported method of every type in a program that links it. In kops
 // that doubled the size of the binary. The parser is the standard library's own.
-// Arguments are converted between types of texts, and between types of whole numbers.
-// Break, continue, and ranges over channels and functions are not supported.
+//
+// It accepts more than text/template where that makes no output differ: arguments are
+// converted between types of texts and between types of numbers that hold the value
+// exactly, and whole numbers are compared with other numbers. It does not support
+// ranges over channels and functions.
 package template
 
 import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"text/template/parse"
 )
@@ -29,18 +33,43 @@ type Object interface {
 
 // Template is a parsed template. It is safe for concurrent use.
 type Template struct {
-	name  string
-	trees map[string]*parse.Tree
-	funcs Funcs
+	name    string
+	trees   map[string]*parse.Tree
+	funcs   Funcs
+	options Options
 }
+
+// Options change how a template is executed.
+type Options struct {
+	// MissingKeysAreZero gives the zero value for a key that a map does not have. By
+	// default the execution fails.
+	MissingKeysAreZero bool
+	// Methods returns the function that templates call as a method of a value that is
+	// not an Object, or nil. It may be nil.
+	Methods func(of any, name string) any
+}
+
+// UnknownFunctionError reports that a template calls a function that does not exist.
+type UnknownFunctionError struct {
+	Place    string // file:line:column
+	Function string
+	Known    []string // the functions that exist
+}
+
+// Error says where the function is called.
+func (e *UnknownFunctionError) Error() string {
+	return fmt.Sprintf("template: %s: function %q not defined", e.Place, e.Function)
+}
+
+// MissingKeyError reports that a template uses a key that a map does not have.
+type MissingKeyError struct{ Key string }
+
+// Error names the key.
+func (e *MissingKeyError) Error() string { return fmt.Sprintf("the map has no entry %q", e.Key) }
 
 // Parse reads a template, which may call the functions and those that every template has.
 func Parse(name, text string, funcs Funcs) (*Template, error) {
-	t := (&Template{name: name, trees: map[string]*parse.Tree{}, funcs: builtins()}).With(funcs)
-	if _, err := parse.New(name).Parse(text, "", "", t.trees, t.funcs); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return (&Template{name: name, funcs: builtins()}).With(funcs).Add(name, text)
 }
 
 // Name returns the name of the template.
@@ -48,9 +77,97 @@ func (t *Template) Name() string { return t.name }
 
 // With returns the template with some of its functions replaced.
 func (t *Template) With(funcs Funcs) *Template {
-	all := maps.Clone(t.funcs)
-	maps.Copy(all, funcs)
-	return &Template{name: t.name, trees: t.trees, funcs: all}
+	out := *t
+	out.funcs = maps.Clone(t.funcs)
+	maps.Copy(out.funcs, funcs)
+	return &out
+}
+
+// WithOptions returns the template with other options.
+func (t *Template) WithOptions(o Options) *Template {
+	out := *t
+	out.options = o
+	return &out
+}
+
+// Add returns the template with a further text, which defines the template of that name
+// and those of its define and block actions. They replace earlier ones, unless they are empty.
+func (t *Template) Add(name, text string) (*Template, error) {
+	out, added := *t, map[string]*parse.Tree{}
+	tree := parse.New(name)
+	tree.Mode = parse.SkipFuncCheck
+	if _, err := tree.Parse(text, "", "", added, out.funcs); err != nil {
+		return nil, err
+	}
+	out.trees = maps.Clone(t.trees)
+	if out.trees == nil {
+		out.trees = map[string]*parse.Tree{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		if err := out.checkFunctions(added[name]); err != nil {
+			return nil, err
+		}
+		if out.trees[name] == nil || !parse.IsEmptyTree(added[name].Root) {
+			out.trees[name] = added[name]
+		}
+	}
+	return &out, nil
+}
+
+// checkFunctions returns an error if a tree calls a function that the template does not have.
+func (t *Template) checkFunctions(tree *parse.Tree) (err error) {
+	visit(tree.Root, func(n *parse.IdentifierNode) {
+		if _, ok := t.funcs[n.Ident]; !ok && err == nil {
+			place, _ := tree.ErrorContext(n)
+			err = &UnknownFunctionError{Place: place, Function: n.Ident, Known: slices.Sorted(maps.Keys(t.funcs))}
+		}
+	})
+	return err
+}
+
+// visit calls a function for each identifier below a node.
+func visit(n parse.Node, f func(*parse.IdentifierNode)) {
+	list := func(l *parse.ListNode) {
+		if l != nil {
+			visit(l, f)
+		}
+	}
+	pipe := func(p *parse.PipeNode) {
+		if p != nil {
+			visit(p, f)
+		}
+	}
+	branch := func(b *parse.BranchNode) {
+		pipe(b.Pipe)
+		list(b.List)
+		list(b.ElseList)
+	}
+	switch n := n.(type) {
+	case *parse.IdentifierNode:
+		f(n)
+	case *parse.ListNode:
+		for _, each := range n.Nodes {
+			visit(each, f)
+		}
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			for _, a := range c.Args {
+				visit(a, f)
+			}
+		}
+	case *parse.ChainNode:
+		visit(n.Node, f)
+	case *parse.ActionNode:
+		pipe(n.Pipe)
+	case *parse.TemplateNode:
+		pipe(n.Pipe)
+	case *parse.IfNode:
+		branch(&n.BranchNode)
+	case *parse.WithNode:
+		branch(&n.BranchNode)
+	case *parse.RangeNode:
+		branch(&n.BranchNode)
+	}
 }
 
 // Execute returns the text of the template for some data.
@@ -80,147 +197,4 @@ func (t *Template) ExecuteDefined(name string, data any) (text string, err error
 func (t *Template) run(b *strings.Builder, tree *parse.Tree, data reflect.Value, depth int) {
 	s := &state{template: t, tree: tree, out: b, vars: []variable{{"$", data}}, depth: depth}
 	s.walk(data, tree.Root)
-}
-
-// failure carries an error out of an execution.
-type failure struct{ error }
-
-// variable is a variable of a template.
-type variable struct {
-	name  string
-	value reflect.Value
-}
-
-// maxDepth bounds how deeply templates call templates.
-const maxDepth = 1000
-
-// state is the execution of one tree.
-type state struct {
-	template *Template
-	tree     *parse.Tree
-	out      *strings.Builder
-	vars     []variable // innermost last
-	depth    int
-}
-
-// fail ends the execution with an error that names the place in the template.
-func (s *state) fail(at parse.Node, format string, args ...any) {
-	location, context := s.tree.ErrorContext(at)
-	panic(failure{fmt.Errorf("template: %s: at <%s>: %w", location, context, fmt.Errorf(format, args...))})
-}
-
-// walk writes the text of a node.
-func (s *state) walk(dot reflect.Value, n parse.Node) {
-	switch n := n.(type) {
-	case *parse.ListNode:
-		for _, each := range n.Nodes {
-			s.walk(dot, each)
-		}
-	case *parse.TextNode:
-		s.out.Write(n.Text)
-	case *parse.ActionNode:
-		if v := s.pipe(dot, n.Pipe); len(n.Pipe.Decl) == 0 {
-			s.print(n, v)
-		}
-	case *parse.IfNode:
-		s.branch(&n.BranchNode, dot, false)
-	case *parse.WithNode:
-		s.branch(&n.BranchNode, dot, true)
-	case *parse.RangeNode:
-		s.loop(&n.BranchNode, dot)
-	case *parse.TemplateNode:
-		s.call(dot, n)
-	case *parse.CommentNode:
-	default:
-		s.fail(n, "%s is not supported", n)
-	}
-}
-
-// branch executes an if or a with, whose list sees the value as dot.
-func (s *state) branch(n *parse.BranchNode, dot reflect.Value, with bool) {
-	defer s.scope()()
-	v := s.pipe(dot, n.Pipe)
-	switch {
-	case !truth(v):
-		if n.ElseList != nil {
-			s.walk(dot, n.ElseList)
-		}
-	case with:
-		s.walk(v, n.List)
-	default:
-		s.walk(dot, n.List)
-	}
-}
-
-// scope starts a block; the function that it returns ends it and drops its variables.
-func (s *state) scope() func() {
-	mark := len(s.vars)
-	return func() { s.vars = s.vars[:mark] }
-}
-
-// loop executes a range.
-func (s *state) loop(n *parse.BranchNode, dot reflect.Value) {
-	defer s.scope()()
-	mark := len(s.vars)
-	over := indirect(s.pipe(dot, n.Pipe))
-	some := false
-	one := func(key, element reflect.Value) {
-		some = true
-		s.vars = s.vars[:mark]
-		switch d := n.Pipe.Decl; {
-		case n.Pipe.IsAssign && len(d) > 0:
-			s.fail(n, "a range that assigns to a variable is not supported")
-		case len(d) == 1:
-			s.vars = append(s.vars, variable{d[0].Ident[0], element})
-		case len(d) == 2:
-			s.vars = append(s.vars, variable{d[0].Ident[0], key}, variable{d[1].Ident[0], element})
-		}
-		s.walk(element, n.List)
-	}
-	switch {
-	case !over.IsValid():
-	case over.Kind() == reflect.Slice || over.Kind() == reflect.Array:
-		for i := range over.Len() {
-			one(reflect.ValueOf(i), over.Index(i))
-		}
-	case over.Kind() == reflect.Map && over.Type().Key().Kind() == reflect.String:
-		for _, k := range sortedKeys(over) {
-			one(k, over.MapIndex(k))
-		}
-	default:
-		s.fail(n, "range cannot iterate over a %s", over.Type())
-	}
-	if !some && n.ElseList != nil {
-		s.walk(dot, n.ElseList)
-	}
-}
-
-// call executes a template that the template defines.
-func (s *state) call(dot reflect.Value, n *parse.TemplateNode) {
-	tree := s.template.trees[n.Name]
-	switch {
-	case tree == nil:
-		s.fail(n, "template %q is not defined", n.Name)
-	case s.depth == maxDepth:
-		s.fail(n, "templates call each other more than %d deep", maxDepth)
-	}
-	s.template.run(s.out, tree, s.pipe(dot, n.Pipe), s.depth+1)
-}
-
-// print writes a value, or what a pointer leads to.
-func (s *state) print(at parse.Node, v reflect.Value) {
-	if v.Kind() == reflect.Pointer && !v.IsNil() {
-		v = v.Elem()
-	}
-	if v.CanAddr() && reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[fmt.Stringer]()) {
-		v = v.Addr()
-	}
-	switch {
-	case !v.IsValid():
-		s.out.WriteString("<no value>")
-	case v.Kind() == reflect.Func || v.Kind() == reflect.Chan:
-		s.fail(at, "a %s cannot be printed", v.Type())
-	default:
-		fmt.Fprint(s.out, v.Interface())
-	}
 }
