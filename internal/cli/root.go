@@ -167,7 +167,6 @@ func absent() map[string]string {
 		"kops toolbox addons":            "write the add-on's objects into the cluster's file, where kops create -f and kops replace -f take them, or apply them with kubectl",
 		"kops toolbox clusterapi":        "make a group of machines with kops create instancegroup",
 		"kops toolbox instance-selector": "choose a machine type, and name it in spec.machineType or spec.mixedInstancesPolicy.instances of a group",
-		"kops toolbox template":          "render the templates with another program, such as helm template or gomplate, and give its output to kops create -f or kops replace -f",
 		"kops gen-cli-docs":              "each command explains itself with --help",
 	}
 }

@@ -51,7 +51,7 @@ func (s *state) command(dot reflect.Value, c *parse.CommandNode, last []reflect.
 	args := c.Args[1:]
 	switch n := c.Args[0].(type) {
 	case *parse.IdentifierNode:
-		return s.function(dot, n, args, last)
+		return s.function(dot, c, n.Ident, args, last)
 	case *parse.FieldNode:
 		return s.fields(dot, dot, n, n.Ident, args, last)
 	case *parse.ChainNode:
@@ -173,30 +173,30 @@ func (s *state) method(v reflect.Value, name string) any {
 }
 
 // function calls a function by its name. And and or evaluate no more arguments than they need.
-func (s *state) function(dot reflect.Value, n *parse.IdentifierNode, args []parse.Node, last []reflect.Value) reflect.Value {
-	switch n.Ident {
+func (s *state) function(dot reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) reflect.Value {
+	switch name {
 	case "and", "or":
-		return s.decide(dot, n, args, last)
+		return s.decide(dot, at, name, args, last)
 	case "call":
 		if len(args) == 0 {
-			s.fail(n, "call has no argument, and needs a function")
+			s.fail(at, "call has no argument, and needs a function")
 		}
 		f := elem(s.operand(dot, args[0]))
 		if f.Kind() != reflect.Func || f.IsNil() {
-			s.fail(n, "%s is not a function", args[0])
+			s.fail(at, "%s is not a function", args[0])
 		}
-		return s.invoke(dot, n, args[0].String(), f, args[1:], last)
+		return s.invoke(dot, at, args[0].String(), f, args[1:], last)
 	}
-	return s.invoke(dot, n, n.Ident, reflect.ValueOf(s.template.funcs[n.Ident]), args, last)
+	return s.invoke(dot, at, name, reflect.ValueOf(s.template.funcs[name]), args, last)
 }
 
 // decide returns the first argument that decides an and or an or, or else the last one.
-func (s *state) decide(dot reflect.Value, n *parse.IdentifierNode, args []parse.Node, last []reflect.Value) (v reflect.Value) {
+func (s *state) decide(dot reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) (v reflect.Value) {
 	if len(args)+len(last) == 0 {
-		s.fail(n, "%s has no arguments, and needs one", n.Ident)
+		s.fail(at, "%s has no arguments, and needs one", name)
 	}
 	for _, a := range args {
-		if v = s.operand(dot, a); truth(v) == (n.Ident == "or") {
+		if v = s.operand(dot, a); truth(v) == (name == "or") {
 			return v
 		}
 	}

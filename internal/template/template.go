@@ -67,6 +67,12 @@ type MissingKeyError struct{ Key string }
 // Error names the key.
 func (e *MissingKeyError) Error() string { return fmt.Sprintf("the map has no entry %q", e.Key) }
 
+// UndefinedError reports that there is no template of a name.
+type UndefinedError struct{ Template string }
+
+// Error names the template.
+func (e *UndefinedError) Error() string { return fmt.Sprintf("template %q is not defined", e.Template) }
+
 // Parse reads a template, which may call the functions and those that every template has.
 func Parse(name, text string, funcs Funcs) (*Template, error) {
 	return (&Template{name: name, funcs: builtins()}).With(funcs).Add(name, text)
@@ -186,7 +192,7 @@ func (t *Template) ExecuteDefined(name string, data any) (text string, err error
 	}()
 	tree := t.trees[name]
 	if tree == nil {
-		return "", fmt.Errorf("template %s: %q is not defined", t.name, name)
+		return "", fmt.Errorf("template: %s: %w", t.name, &UndefinedError{name})
 	}
 	var b strings.Builder
 	t.run(&b, tree, reflect.ValueOf(data), 0)

@@ -167,7 +167,7 @@ func (s *state) call(dot reflect.Value, n *parse.TemplateNode) {
 	tree := s.template.trees[n.Name]
 	switch {
 	case tree == nil:
-		s.fail(n, "template %q is not defined", n.Name)
+		s.fail(n, "%w", &UndefinedError{n.Name})
 	case s.depth == maxDepth:
 		s.fail(n, "templates call each other more than %d deep", maxDepth)
 	}

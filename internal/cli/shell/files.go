@@ -153,6 +153,14 @@ func WritePlan(file string, p *kops.SavedPlan) error {
 	return nil
 }
 
+// WriteText writes a text to a file that a user names.
+func WriteText(file, text string) error {
+	if err := replaceFile(file, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
 // replaceFile writes a file whole or not at all.
 func replaceFile(file string, data []byte, mode os.FileMode) error {
 	draft, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")

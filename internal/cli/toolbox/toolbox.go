@@ -17,7 +17,7 @@ func Command(app *shell.App) *cobra.Command {
 on one cluster at once. A lease that is not renewed expires by itself.`,
 		Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox lock break --name cluster.example.com --yes"}
 	lock.AddCommand(show(app), breakLock(app))
-	c.AddCommand(dumpCommand(app), lock, enroll(app), rehearseCommand(app))
+	c.AddCommand(dumpCommand(app), lock, enroll(app), rehearseCommand(app), templateCommand(app))
 	return c
 }
 
