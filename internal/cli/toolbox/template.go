@@ -35,7 +35,7 @@ win over files. A template includes a snippet by the name of its file, such as
 .clusterName is the name of the cluster, unless a value of that name is set. Versions and
 images that a channel recommends are {{ ChannelRecommendedKopsKubernetesVersion }},
 {{ ChannelRecommendedKubernetesUpgradeVersion "1.35.0" }} and
-{{ ChannelRecommendedImage "aws" "1.36.3" "amd64" }}.`, `
+{{ ChannelRecommendedImage .cloud "1.36.3" "amd64" }}.`, `
   kops toolbox template --template cluster.tmpl.yaml --values values.yaml --out cluster.yaml
   kops toolbox template --template cluster.tmpl.yaml --template groups/ --values dev.yaml --set zones={a,b}
   terraform output -json | kops toolbox template --template cluster.tmpl.yaml --values - --out cluster.yaml

@@ -32,6 +32,7 @@ var pathsOfOurs = map[string]string{
 	"internal/cli/shell replaceFile":          "the file that a flag names",
 	"internal/cli/shell readFile":             "the file that a flag names",
 	"internal/cli/toolbox empty":              "the folder that a flag names",
+	"internal/cli/toolbox filesBelow":         "the folder that a flag names, whose files are read as templates and values",
 	"internal/ops/bundle openArea":            "the folder of the bundle itself",
 	"internal/ops/bundle input.copy":          "programs that were built here, below folders that flags name",
 	"internal/ops/bundle folders.all":         "programs that were built here, below folders that flags name",
