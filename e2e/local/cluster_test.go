@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -192,6 +193,7 @@ func (w *world) deploy() {
 		}
 		return nil
 	})
+	w.refused(web[0].Spec.NodeName)
 	w.wait("calls of the API with the token of a pod", clusterTime, func() error {
 		out := w.kubectl("logs", "caller")
 		if strings.Contains(out, "status=failed") {
@@ -202,6 +204,21 @@ func (w *world) deploy() {
 		}
 		return nil
 	})
+}
+
+// refused checks that packets to an address that no pod has leave neither a machine nor this host.
+func (w *world) refused(name string) {
+	w.Helper()
+	way := []string{"ip", "route", "get", "100.127.255.77"} // no node has the last of the ranges of pods
+	out, err := exec.CommandContext(w.Context(), way[0], way[1:]...).CombinedOutput()
+	if err == nil {
+		w.Errorf("the host sends packets to nobody's pod %s", out)
+	}
+	if inside, err := w.machine.Inside(w.Context(), name, way...); err == nil {
+		w.Errorf("%s sends packets to nobody's pod %s", name, inside)
+	} else if !strings.Contains(err.Error()+string(inside), "No route to host") || !strings.Contains(string(out), "No route to host") {
+		w.Errorf("packets to nobody's pod: on the host %s, on %s %v %s", out, name, err, inside)
+	}
 }
 
 // served waits until two servers run on so many workers, and until each pod and

@@ -74,9 +74,20 @@ func look(w *world) host {
 	// With other clusters what all share stays until the last has gone.
 	if !slices.ContainsFunc(w.every("/sys/class/net/*"), w.others) {
 		h.Sysctls = ground.ReadSysctls("/proc/sys")
-		h.Shared = slices.Concat(w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"), w.every("/sys/fs/cgroup/kops"), w.every("/sys/fs/cgroup/*/kops"))
+		refused := w.out("ip", "-4", "route", "list", "type", "unreachable")
+		h.Shared = slices.Concat(strings.Split(refused, "\n"), w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"), w.every("/sys/fs/cgroup/kops"), w.every("/sys/fs/cgroup/*/kops"))
 	}
 	return h
+}
+
+// out is what a program of the host writes.
+func (w *world) out(program string, args ...string) string {
+	w.Helper()
+	out, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		w.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // lines are those of a text that tell of the cluster.

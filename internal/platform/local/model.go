@@ -69,7 +69,7 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	for n := range g.All() {
 		m.files = append(m.files, n.Address)
 	}
-	m.network = kinds.Networks.New(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), NAT: true, Up: true})
+	m.network = kinds.Networks.New(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), Refused: inside(in.Cluster), NAT: true, Up: true})
 	m.image = kinds.Images.New(m.name, kinds.Image{Cluster: m.name})
 	network := resource.Out(m.network.Address, "id")
 	m.mirror = kinds.Mirrors.New("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
@@ -84,6 +84,16 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	m.balancer = kinds.LoadBalancers.New("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
 		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}})
 	return m, nil
+}
+
+// inside are the ranges of addresses that machines alone know: those of pods and services.
+func inside(c *api.Cluster) (out []string) {
+	for _, text := range []string{c.Spec.Networking.PodCIDR, c.Spec.Networking.ServiceClusterIPRange} {
+		if r, err := netip.ParsePrefix(text); err == nil && r.Addr().Is4() {
+			out = append(out, r.Masked().String())
+		}
+	}
+	return out
 }
 
 // volumes are the disks of etcd's members.

@@ -82,7 +82,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // come first: the configuration makes the node ready for pods. What fails does
 // not keep the rest from being done.
 func (a *Agent) Sync(nodes []*corev1.Node) error {
-	errs := []error{a.syncRoutes(a.Network.Desired(nodes, a.Node))}
+	errs := []error{a.syncRoutes(append(a.Network.Desired(nodes, a.Node), a.Network.Bounds()...))}
 	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == a.Node })
 	if i < 0 || len(Ranges(nodes[i])) == 0 {
 		return errors.Join(errs...) // the node is new; its range comes with a change of it

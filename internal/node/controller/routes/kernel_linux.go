@@ -47,18 +47,26 @@ func fromKernel(r netlink.Route) (Route, bool) {
 	pods, ok := netip.AddrFromSlice(r.Dst.IP)
 	via, hasVia := netip.AddrFromSlice(r.Gw)
 	ones, bits := r.Dst.Mask.Size()
-	if !ok || !hasVia || bits == 0 {
+	if !ok || bits == 0 || hasVia == (r.Type == syscall.RTN_UNREACHABLE) {
 		return Route{}, false
 	}
 	return Route{netip.PrefixFrom(pods.Unmap(), ones), via.Unmap()}, true
 }
 
+// lastMetric is the metric of routes that lead nowhere: a route of the machine's owner to
+// the same range goes first.
+const lastMetric = 1<<31 - 1
+
 func toKernel(r Route) *netlink.Route {
-	return &netlink.Route{
+	out := &netlink.Route{
 		Dst:      &net.IPNet{IP: r.Pods.Addr().AsSlice(), Mask: net.CIDRMask(r.Pods.Bits(), r.Pods.Addr().BitLen())},
 		Gw:       r.Via.AsSlice(),
 		Protocol: protocol,
 	}
+	if !r.Via.IsValid() {
+		out.Type, out.Priority = syscall.RTN_UNREACHABLE, lastMetric
+	}
+	return out
 }
 
 // Set makes or changes a route.

@@ -1,7 +1,9 @@
 package routes
 
 import (
+	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"slices"
@@ -47,15 +49,22 @@ func TestTheKernelsTable(t *testing.T) {
 	if err := netlink.RouteAdd(foreign); err != nil {
 		t.Fatal(err)
 	}
+	all := Route{Pods: netip.MustParsePrefix("100.96.0.0/11")}
 	b, moved, c := route("100.96.1.0/24", "10.0.0.2"), route("100.96.1.0/24", "10.0.0.3"), route("100.96.2.0/24", "10.0.0.4")
-	for _, r := range []Route{b, c, moved} {
+	for _, r := range []Route{all, b, c, moved, all} {
 		if err := k.Set(r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := k.Routes()
-	if err != nil || len(got) != 2 || !slices.Contains(got, moved) || !slices.Contains(got, c) {
+	if err != nil || len(got) != 3 || !slices.Contains(got, moved) || !slices.Contains(got, c) || !slices.Contains(got, all) {
 		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := netlink.RouteGet(net.IPv4(100, 96, 77, 1)); !errors.Is(err, syscall.EHOSTUNREACH) {
+		t.Errorf("a packet to the pod of no node is not refused: %v", err)
+	}
+	if way, err := netlink.RouteGet(net.IPv4(100, 96, 1, 9)); err != nil || len(way) != 1 || way[0].Gw.String() != moved.Via.String() {
+		t.Errorf("a packet to the pod of a node goes %v: %v", way, err)
 	}
 	for range 2 { // an absent one is no error
 		if err := k.Remove(c); err != nil {
@@ -68,12 +77,12 @@ func TestTheKernelsTable(t *testing.T) {
 	if err := agent(t, k).syncRoutes(nil); err != nil {
 		t.Fatal(err)
 	}
-	all, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	list, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var left []string
-	for _, r := range all {
+	for _, r := range list {
 		left = append(left, r.Dst.String())
 	}
 	slices.Sort(left)

@@ -19,7 +19,8 @@ import (
 type Route struct {
 	// Pods is the node's range of pod addresses.
 	Pods netip.Prefix
-	// Via is the node's own address, of the same family.
+	// Via is the node's own address, of the same family. A route without one leads nowhere:
+	// packets are refused that no route to a node takes.
 	Via netip.Addr
 }
 
@@ -40,6 +41,18 @@ func (n Network) has(r netip.Prefix) bool {
 		bits = n.Bits6
 	}
 	return r.Bits() == bits && slices.ContainsFunc(n.Pods, func(all netip.Prefix) bool { return all.Bits() <= r.Bits() && all.Contains(r.Addr()) })
+}
+
+// Bounds returns the routes that keep packets to addresses of pods among the nodes: without
+// them, those for a node that is gone would take the machine's default route, to strangers.
+func (n Network) Bounds() []Route {
+	var out []Route
+	for _, all := range n.Pods {
+		if !n.has(all) { // else it is the range of the only node
+			out = append(out, Route{Pods: all.Masked()})
+		}
+	}
+	return out
 }
 
 // Desired returns the routes that a node needs to reach the pods of the others,

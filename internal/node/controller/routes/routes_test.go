@@ -103,6 +103,14 @@ func TestANodeCannotClaimWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// TestTheRangeOfTheOnlyNodeIsNotRefused: a route to that node would be a second one to the range.
+func TestTheRangeOfTheOnlyNodeIsNotRefused(t *testing.T) {
+	n := Network{Pods: []netip.Prefix{netip.MustParsePrefix("100.96.1.0/24"), netip.MustParsePrefix("100.96.7.0/23")}, Bits: 24}
+	if got, want := n.Bounds(), []Route{{Pods: netip.MustParsePrefix("100.96.6.0/23")}}; !slices.Equal(got, want) {
+		t.Errorf("refused are %v, want %v", got, want)
+	}
+}
+
 func agent(t *testing.T, k Kernel) *Agent {
 	t.Helper()
 	return &Agent{Node: "self", CNIFolder: filepath.Join(t.TempDir(), "net.d"), Network: cluster(), Kernel: k, Log: slog.New(slog.DiscardHandler)}
@@ -119,7 +127,12 @@ func TestTheMachineFollowsTheNodes(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a configuration is written though the node has no range")
 	}
-	if len(k.routes) != 1 || k.routes[netip.MustParsePrefix("100.96.1.0/24")] != netip.MustParseAddr("10.0.0.2") {
+	for _, all := range cluster().Pods {
+		if via, ok := k.routes[all]; !ok || via.IsValid() {
+			t.Errorf("packets to the pods of no node, in %s, are not refused: %v", all, k.routes)
+		}
+	}
+	if len(k.routes) != 3 || k.routes[netip.MustParsePrefix("100.96.1.0/24")] != netip.MustParseAddr("10.0.0.2") {
 		t.Errorf("routes: %v", k.routes)
 	}
 	self.Spec.PodCIDRs = []string{"100.96.0.0/24"}
@@ -134,7 +147,7 @@ func TestTheMachineFollowsTheNodes(t *testing.T) {
 	if err != nil || first.Mode().Perm() != 0o644 {
 		t.Fatalf("%v %v", first, err)
 	}
-	if err := a.Sync([]*corev1.Node{self}); err != nil || len(k.routes) != 0 {
+	if err := a.Sync([]*corev1.Node{self}); err != nil || len(k.routes) != 2 {
 		t.Errorf("routes: %v: %v", k.routes, err)
 	}
 	if second, err := os.Stat(file); err != nil || !os.SameFile(first, second) {
@@ -149,7 +162,7 @@ func TestOneBadRouteDoesNotStopTheRest(t *testing.T) {
 	k := &table{routes: map[netip.Prefix]netip.Addr{}, fail: netip.MustParsePrefix("100.96.1.0/24")}
 	a := agent(t, k)
 	err := a.Sync([]*corev1.Node{node("self", []string{"100.96.0.0/24"}, "10.0.0.1"), node("b", []string{"100.96.1.0/24"}, "10.0.0.2"), node("c", []string{"100.96.2.0/24"}, "10.0.0.3")})
-	if err == nil || !strings.Contains(err.Error(), "unreachable") || len(k.routes) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "unreachable") || len(k.routes) != 3 {
 		t.Errorf("routes %v: %v", k.routes, err)
 	}
 	if _, err := os.Stat(filepath.Join(a.CNIFolder, ConflistName)); err != nil {

@@ -23,9 +23,10 @@ import (
 
 // Network is what is wished of the cluster's network.
 type Network struct {
-	CIDR   string
-	NAT    bool
-	Routes map[string]string
+	CIDR    string
+	NAT     bool
+	Routes  map[string]string
+	Refused []string `json:",omitempty"`
 }
 
 // Group is what is wished of a group of machines.

@@ -35,6 +35,13 @@ type Client struct {
 	Now func() time.Time
 }
 
+// tell writes a line to the user.
+func (c *Client) tell(format string, args ...any) {
+	if c.Log != nil {
+		fmt.Fprintf(c.Log, format, args...) //nolint:errcheck // nothing is left to do
+	}
+}
+
 // api is the name under which calls are limited.
 const api = "local"
 

@@ -23,10 +23,12 @@ func TestKinds(t *testing.T) {
 	const cluster = "kinds.k8s.local"
 	l := newLab(t, cluster)
 	kindtest.Run(t, &Networks, l.Client, kindtest.Life[Network]{Cluster: cluster,
-		Want: Network{Cluster: cluster, CIDR: "10.199.1.0/24", Up: true},
+		Want: Network{Cluster: cluster, CIDR: "10.199.1.0/24", Refused: []string{"100.96.0.0/11"}, Up: true},
 		Changes: []kindtest.Change[Network]{
 			{Name: "add a route", Do: func(n *Network) { n.Routes = map[string]string{"100.96.1.0/24": "10.199.1.10"} }},
 			{Name: "move the route", Do: func(n *Network) { n.Routes = map[string]string{"100.96.2.0/24": "10.199.1.10"} }},
+			{Name: "refuse packets", Do: func(n *Network) { n.Refused = []string{"100.96.0.0/11", "100.64.0.0/13"} }},
+			{Name: "refuse fewer", Do: func(n *Network) { n.Refused = []string{"100.64.0.0/13"} }},
 		},
 		Untested: map[string]string{"NAT": "it has a test of its own", "Up": "it has a test of its own"},
 	})

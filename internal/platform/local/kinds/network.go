@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -26,6 +27,9 @@ type Network struct {
 	CIDR string `res:"forbid"`
 	// Routes are ranges that lie behind machines, each with the machine's address.
 	Routes map[string]string
+	// Refused are ranges whose addresses exist inside machines only, such as those of pods:
+	// the host refuses packets to them that no other route leads to, and none leaves it.
+	Refused []string
 	// NAT lets machines reach the world under the host's address. It needs the
 	// program iptables and turns the host's forwarding of packets on.
 	NAT bool
@@ -50,7 +54,7 @@ var Networks = resource.Kind[Network, *Client]{
 	List:   listNetworks,
 	Create: createNetwork,
 	Update: []resource.Setter[Network, *Client]{
-		{Fields: []string{"Routes", "NAT", "Up"}, Set: func(ctx context.Context, c *Client, _, want *Network) error {
+		{Fields: []string{"Routes", "Refused", "NAT", "Up"}, Set: func(ctx context.Context, c *Client, _, want *Network) error {
 			return createNetwork(ctx, c, want)
 		}},
 	},
@@ -85,6 +89,9 @@ func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, e
 		return nil, err
 	}
 	n.NAT = w.NAT && bridges.Masquerades(here.Bridge(), cidr)
+	if n.Refused, err = bridges.Refused(cidr, w.Refused); err != nil {
+		return nil, err
+	}
 	return []*Network{n}, nil
 }
 
@@ -133,7 +140,7 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err != nil {
 		return err
 	}
-	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes}); err != nil {
+	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes, Refused: n.Refused}); err != nil {
 		return err
 	}
 	if err := c.memory().Remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
@@ -148,10 +155,26 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err := bridges.Route(s.Bridge(), n.Routes); err != nil {
 		return err
 	}
+	if err := n.refuse(c, cidr); err != nil {
+		return err
+	}
 	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
 		return err
 	}
 	return ground.SetSysctl(ground.Sysctls, ground.Forwarding, "1")
+}
+
+// refuse has the host refuse packets to the ranges inside machines, except to those that
+// its user has routed elsewhere, which it reports.
+func (n *Network) refuse(c *Client, cidr netip.Prefix) error {
+	routed, err := bridges.Refuse(cidr, n.Refused)
+	if err != nil {
+		return err
+	}
+	for _, r := range routed {
+		c.tell("%s, a range of the cluster %s, is part of %s, to which this host has a route: it stays, and packets to addresses that no pod or service has follow it\n", r.Range, n.Cluster, r.Route)
+	}
+	return nil
 }
 
 // deleteNetwork takes down the keeper and the bridge. With the last cluster of
@@ -175,6 +198,9 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 		cidr, err := bridges.Check(n.CIDR)
 		if err == nil {
 			err = bridges.Masquerade(s.Bridge(), cidr, false)
+		}
+		if err == nil {
+			_, err = bridges.Refuse(cidr, nil)
 		}
 		if err == nil {
 			err = bridges.Remove(s.Bridge())

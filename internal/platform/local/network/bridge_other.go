@@ -30,5 +30,11 @@ func Route(string, map[string]string) error { return errors.ErrUnsupported }
 // Routed is for Linux only.
 func Routed() ([]netip.Prefix, error) { return nil, errors.ErrUnsupported }
 
+// Refuse is for Linux only.
+func Refuse(netip.Prefix, []string) ([]Conflict, error) { return nil, errors.ErrUnsupported }
+
+// Refused is for Linux only.
+func Refused(netip.Prefix, []string) ([]string, error) { return nil, errors.ErrUnsupported }
+
 // Remove is for Linux only.
 func Remove(string) error { return errors.ErrUnsupported }

@@ -81,3 +81,6 @@ func Others(prefix string) bool {
 		return !strings.HasPrefix(filepath.Base(filepath.Dir(f)), prefix)
 	})
 }
+
+// Conflict is a range of a cluster inside a wider one to which the host has a route of its user's.
+type Conflict struct{ Range, Route netip.Prefix }
