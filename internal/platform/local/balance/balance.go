@@ -33,11 +33,12 @@ type Front struct {
 }
 
 const (
-	// interval is the time between two checks of a backend, and patience how long one
-	// may take; one that takes longer is asked anew.
-	interval = 250 * time.Millisecond
-	patience = time.Second
-	// glance is the time between two looks at what was heard.
+	// interval is the time between two checks of a backend, and checkTime how long one
+	// may take; one that takes longer is asked again.
+	interval  = 250 * time.Millisecond
+	checkTime = time.Second
+	// glance is the time between two looks at what was heard, and between two checks while
+	// another backend is late.
 	glance = 50 * time.Millisecond
 )
 
@@ -69,6 +70,7 @@ type Server struct {
 	mu       sync.Mutex
 	backends []*backend
 	next     int
+	patience patience
 }
 
 type backend struct {
@@ -76,6 +78,7 @@ type backend struct {
 	record record
 	told   string // of its health, last
 	links  map[*link]bool
+	hurry  chan struct{} // asks for a check before its time
 	cancel context.CancelFunc
 }
 
@@ -112,7 +115,7 @@ func (s *Server) SetBackends(hosts []string, leaving ...string) {
 		b := old[h]
 		if b == nil && s.ctx.Err() == nil {
 			ctx, cancel := context.WithCancel(s.ctx)
-			b = &backend{host: h, links: map[*link]bool{}, cancel: cancel}
+			b = &backend{host: h, links: map[*link]bool{}, hurry: make(chan struct{}, 1), cancel: cancel}
 			s.wg.Go(func() { s.watch(ctx, b) })
 		}
 		delete(old, h)
@@ -153,7 +156,7 @@ func (b *backend) hangUp() {
 
 // watch asks a backend for its health until ctx ends.
 func (s *Server) watch(ctx context.Context, b *backend) {
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{
+	client := &http.Client{Timeout: checkTime, Transport: &http.Transport{
 		// The check carries no secret and only asks whether anybody is there:
 		// clients verify the certificate themselves, end to end.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
@@ -174,6 +177,7 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-b.hurry:
 		}
 	}
 }
@@ -181,7 +185,7 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 // ask returns what a backend says; unasked: it said nothing in time.
 func (s *Server) ask(ctx context.Context, client *http.Client, host string) word {
 	if s.front.Check == "" {
-		c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.front.Target)))
+		c, err := (&net.Dialer{Timeout: checkTime}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.front.Target)))
 		if err != nil {
 			return said(err)
 		}
@@ -233,9 +237,18 @@ func (s *Server) tend() {
 func (s *Server) look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	records, fates := judge(s.records(), now)
+	var fates []fate
+	var records []record
+	records, s.patience, fates = judge(s.records(), s.patience, now)
+	hurry := urgent(records, now)
 	for i, b := range s.backends {
 		b.record = records[i]
+		if hurry {
+			select {
+			case b.hurry <- struct{}{}:
+			default: // it is asked to already
+			}
+		}
 		s.tell(b, fates[i], now)
 		switch fates[i] {
 		case cut:

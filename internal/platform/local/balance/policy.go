@@ -1,6 +1,9 @@
 package balance
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The policy is pure: what was heard of backends, and the time, decide where new
 // connections go and what becomes of open ones.
@@ -8,14 +11,24 @@ const (
 	// hesitation is how long a backend may owe an answer before others are preferred.
 	// A new connection would wait as the check does.
 	hesitation = 300 * time.Millisecond
-	// stall is how long a backend may owe an answer before its connections are cut, so
-	// that their clients go elsewhere: an HTTP/2 client notices by itself only after
-	// 45 s (client-go: a ping after 30 s, which may take 15 s).
+	// stall is how long a backend may owe an answer before it is called silent.
 	stall = 800 * time.Millisecond
-	// leeway is how many times as long as the others took for their latest answers one may
-	// owe its own, and longestStall is the most it may: what makes all late is the host, and
-	// clients that all come anew would make them later.
-	leeway, longestStall = 4, 2 * stall
+	// haste is how long a backend may owe an answer before its connections are cut, so that
+	// their clients go elsewhere, if the others have outpaced it: an HTTP/2 client notices by
+	// itself only after 45 s (client-go: a ping after 30 s, which may take 15 s).
+	haste = 400 * time.Millisecond
+	// laps is how many questions that were asked later the others must have answered
+	// meanwhile. On a host that has too much to do they answer late, too, and the count takes longer.
+	laps = 3
+	// A backend that answers within falseAlarm of being outpaced had not stalled: the host was
+	// slow. From then on each may owe an answer twice as long, up to mostPatience doublings,
+	// and every calmTime without a false alarm takes one back.
+	falseAlarm   = 2 * time.Second
+	mostPatience = 2
+	calmTime     = time.Minute
+	// probation is how long a cut counts against the next one at least, and how long one that
+	// was cut is silent before it counts as down.
+	probation = 5 * time.Second
 	// proof is how long one that was not ready must have been so without a break before it
 	// is preferred again.
 	proof = time.Second
@@ -44,8 +57,14 @@ type record struct {
 	// asked is since when it has owed an answer; zero: it owes none. To say, after long, that
 	// it is not ready does not settle this: what its clients wait for stalls as well.
 	asked time.Time
-	// took is how long its latest answers took: the longest, less a quarter with each after it.
-	took time.Duration
+	// lately is when the questions of its latest answers were asked, the oldest first.
+	lately [laps]time.Time
+	// outpaced is since when others have outpaced it while it owes an answer; zero: they have not.
+	outpaced time.Time
+	// wasCut is when its connections were last cut because of that; zero: never.
+	wasCut time.Time
+	// alarm reports that it answered soon after it was outpaced, until judge takes note.
+	alarm bool
 	// drains is since when its connections have been drained; zero: they are not.
 	drains time.Time
 	// leaves says that it is to serve no longer, whatever it answers itself.
@@ -62,11 +81,13 @@ func (r record) ask(now time.Time) record {
 
 // answer notes the word that a question got.
 func (r record) answer(w word, now time.Time) record {
-	r.took = max(min(r.owes(now), longestStall), r.took*3/4)
+	copy(r.lately[:], r.lately[1:])
+	r.lately[laps-1] = r.asked
 	settled := w != unready || !r.silent(now)
+	r.alarm = r.alarm || w == ready && !r.outpaced.IsZero() && now.Sub(r.outpaced) < falseAlarm
 	r = r.hear(w, now)
 	if settled {
-		r.asked = time.Time{}
+		r.asked, r.outpaced = time.Time{}, time.Time{}
 	}
 	return r
 }
@@ -91,7 +112,27 @@ func (r record) owes(now time.Time) time.Duration {
 	return now.Sub(r.asked)
 }
 
-func (r record) silent(now time.Time) bool { return r.owes(now) >= stall }
+func (r record) silent(now time.Time) bool { return r.owes(now) >= stall || !r.outpaced.IsZero() }
+
+// up reports whether the backend counts among those of which most must not be cut: its
+// machine takes connections, and it has not been silent for long since it was cut.
+func (r record) up(now time.Time) bool {
+	longCut := !r.asked.IsZero() && r.wasCut.After(r.asked) && now.Sub(r.wasCut) >= probation
+	return r.word != gone && r.word != closed && !longCut
+}
+
+// outpaces reports whether the backend has answered questions that were asked later than the
+// one to which another owes the answer, and does not owe one itself.
+func (r record) outpaces(other record, now time.Time) bool {
+	return !other.asked.IsZero() && !r.lately[0].Before(other.asked) && r.owes(now) < hesitation
+}
+
+// onProbation reports whether the backend was cut, and either that was a moment ago or it has
+// not proven since that it is well.
+func (r record) onProbation(now time.Time) bool {
+	well := r.sound(now) && now.Sub(r.since) >= proof
+	return r.up(now) && !r.wasCut.IsZero() && (now.Sub(r.wasCut) < probation || !well)
+}
 
 // sound reports whether connections would do better here than where they stall.
 func (r record) sound(now time.Time) bool {
@@ -138,19 +179,42 @@ const (
 	cut        // all end at once
 )
 
+// patience is what false alarms have taught about the host.
+type patience struct {
+	doublings int
+	since     time.Time // of the last change
+}
+
+// learn returns the patience after the alarms that the records hold, and clears these.
+func (p patience) learn(records []record, now time.Time) patience {
+	for i := range records {
+		if records[i].alarm {
+			p = patience{min(p.doublings+1, mostPatience), now}
+		}
+		records[i].alarm = false
+	}
+	if p.doublings > 0 && now.Sub(p.since) >= calmTime {
+		p = patience{p.doublings - 1, now}
+	}
+	return p
+}
+
+func (p patience) limit() time.Duration { return haste << p.doublings }
+
 // judge says what becomes of each backend's open connections, and returns the records
-// with that noted. Connections are kept wherever no other backend would serve
-// their clients better: on a host that has too much to do all backends are
-// late at times, and clients that all come anew are the last thing it needs.
-func judge(records []record, now time.Time) ([]record, []fate) {
+// and the patience with that noted. Connections are kept wherever no other backend would serve
+// their clients better. Those of a silent backend are cut only while most of the others are
+// quick, and at most half of the backends are cut within a probation: when most are late
+// the host is, and clients that all connect again are the last thing it needs.
+func judge(records []record, p patience, now time.Time) ([]record, patience, []fate) {
 	fates := make([]fate, len(records))
-	out := make([]record, len(records))
-	for i, r := range records {
-		elsewhere, late := false, stall
-		for j, other := range records {
-			if j != i && other.sound(now) {
-				elsewhere, late = true, max(late, min(leeway*other.took, longestStall))
-			}
+	out := slices.Clone(records)
+	p = p.learn(out, now)
+	for i := range out {
+		r := &out[i]
+		elsewhere := false
+		for j, other := range out {
+			elsewhere = elsewhere || j != i && other.sound(now)
 		}
 		refuses := r.word == closed || r.word == unready || r.leaves
 		switch {
@@ -159,13 +223,54 @@ func judge(records []record, now time.Time) ([]record, []fate) {
 		case r.drains.IsZero():
 			r.drains = now
 		}
+		if r.outpaced.IsZero() && r.owes(now) >= p.limit() && outpaced(out, i, now) {
+			r.outpaced = now
+		}
+		stalls := elsewhere && !r.outpaced.IsZero() && (!r.wasCut.Before(r.outpaced) || affordable(out, i, now))
+		if stalls && r.wasCut.Before(r.outpaced) {
+			r.wasCut = now
+		}
 		switch {
-		case r.word == gone, elsewhere && r.owes(now) >= late, !r.drains.IsZero() && now.Sub(r.drains) >= drainTime:
+		case r.word == gone, stalls, !r.drains.IsZero() && now.Sub(r.drains) >= drainTime:
 			fates[i] = cut
 		case !r.drains.IsZero():
 			fates[i] = drain
 		}
-		out[i] = r
 	}
-	return out, fates
+	return out, p, fates
+}
+
+// outpaced reports whether most of the backends are quicker than one. Of two that is the other.
+func outpaced(records []record, i int, now time.Time) bool {
+	up, quicker := 0, 0
+	for j, r := range records {
+		if r.up(now) || j == i {
+			up++
+		}
+		if j != i && r.up(now) && r.outpaces(records[i], now) {
+			quicker++
+		}
+	}
+	return quicker > 0 && 2*quicker >= up
+}
+
+// affordable reports whether one more backend can be cut, and most or half of them are not.
+func affordable(records []record, i int, now time.Time) bool {
+	up, lost := 0, 0
+	for j, r := range records {
+		if r.up(now) || j == i {
+			up++
+		}
+		if j == i || r.onProbation(now) {
+			lost++
+		}
+	}
+	return 2*lost <= up
+}
+
+// urgent reports whether a backend is late: how quick the others are is asked sooner then.
+func urgent(records []record, now time.Time) bool {
+	return slices.ContainsFunc(records, func(r record) bool {
+		return r.owes(now) >= hesitation/2 && r.outpaced.IsZero() && r.up(now)
+	})
 }

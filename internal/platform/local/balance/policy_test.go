@@ -39,7 +39,7 @@ type actor struct {
 
 	heard    word
 	owing    time.Time // since when it owes an answer, asked once or more often; zero: it does not
-	late     time.Time // when it last gave an answer that took longer than its share of stall; zero: it has not
+	cut      time.Time // when its connections were last cut because it was silent; zero: never
 	begun    time.Time // since when it has been ready without a break; zero: from the beginning
 	refused  time.Time // since when it has refused while another was ready; zero: it has not
 	finishes []time.Time
@@ -47,12 +47,13 @@ type actor struct {
 
 type simulation struct {
 	*testing.T
-	rand    *rand.Rand
-	now     time.Time
-	actors  []*actor
-	records []record
-	next    int
-	seed    uint64
+	rand     *rand.Rand
+	now      time.Time
+	actors   []*actor
+	records  []record
+	patience patience
+	next     int
+	seed     uint64
 }
 
 // TestThePolicyInRandomSchedules holds what the policy promises against backends that
@@ -113,7 +114,7 @@ func (s *simulation) live(i int) {
 		}
 		s.records[i] = s.records[i].ask(s.now)
 	case a.due.IsZero():
-	case s.now.Sub(a.asked) >= patience:
+	case s.now.Sub(a.asked) >= checkTime:
 		a.due = time.Time{}
 	case s.now.Before(a.due) || a.state == stalled:
 	default:
@@ -122,9 +123,6 @@ func (s *simulation) live(i int) {
 			return // a machine that is gone is most often just silent
 		}
 		silent := s.silent(i)
-		if s.owes(i) > stall/leeway {
-			a.late = s.now
-		}
 		s.note(i, w)
 		if a.due = (time.Time{}); w != unready || !silent {
 			a.owing = time.Time{}
@@ -156,7 +154,9 @@ func (s *simulation) owes(i int) time.Duration {
 	}
 	return s.now.Sub(s.actors[i].owing)
 }
-func (s *simulation) silent(i int) bool { return s.owes(i) >= stall }
+func (s *simulation) silent(i int) bool {
+	return s.owes(i) >= stall || !s.records[i].outpaced.IsZero()
+}
 func (s *simulation) bad(i int) bool {
 	return s.silent(i) || s.actors[i].heard == closed || s.actors[i].heard == gone
 }
@@ -165,12 +165,6 @@ func (s *simulation) good(i int) bool {
 }
 func (s *simulation) proven(i int) bool {
 	return s.good(i) && s.now.Sub(s.actors[i].begun) >= proof
-}
-
-// prompt is false of one whose latest answers came late.
-func (s *simulation) prompt(i int) bool {
-	late := s.actors[i].late
-	return late.IsZero() || s.now.Sub(late) > 3*time.Second
 }
 
 // others reports whether is holds for any backend except one.
@@ -186,7 +180,12 @@ func (s *simulation) others(i int, is func(int) bool) bool {
 // look carries out what the policy says of open connections.
 func (s *simulation) look() {
 	var fates []fate
-	s.records, fates = judge(s.records, s.now)
+	s.records, s.patience, fates = judge(s.records, s.patience, s.now)
+	if urgent(s.records, s.now) {
+		for _, a := range s.actors {
+			a.next = s.now
+		}
+	}
 	for i, a := range s.actors {
 		elsewhere := s.others(i, s.good)
 		refuses := a.heard == unready || a.heard == closed || a.leaves
@@ -204,8 +203,11 @@ func (s *simulation) look() {
 			s.failf("the connections of %d end, and there is nowhere to go", i)
 		case f != keep && a.heard == ready && !s.silent(i) && !a.leaves:
 			s.failf("the connections of %d end, which is ready", i)
-		case f == cut && a.heard != gone && !s.silent(i) && draining < drainTime:
+		case f == cut && a.heard != gone && draining < drainTime && (!s.silent(i) || s.records[i].wasCut.IsZero()):
 			s.failf("the connections of %d are cut, which answers, after %s", i, draining)
+		}
+		if s.records[i].wasCut.Equal(s.now) {
+			s.cutForSilence(i)
 		}
 		switch fates[i] {
 		case cut:
@@ -216,17 +218,43 @@ func (s *simulation) look() {
 		if len(a.finishes) == 0 {
 			continue
 		}
-		most := stall
-		if s.others(i, func(j int) bool { return !s.prompt(j) }) {
-			most = longestStall
-		}
-		if a.state == stalled && s.now.Sub(a.changed) >= interval+most+step && elsewhere {
-			s.failf("%d has stalled for %s, and has connections", i, s.now.Sub(a.changed))
+		if quiet := haste<<mostPatience + interval + laps*interval; a.state == stalled && s.now.Sub(a.changed) >= quiet && s.othersWell(i, probation+proof+quiet) {
+			s.failf("%d has stalled for %s beside others that are well, and has connections", i, s.now.Sub(a.changed))
 		}
 		if draining >= drainTime {
 			s.failf("%d has been drained for %s, and has connections", i, draining)
 		}
 	}
+}
+
+// cutForSilence holds a cut of a backend that did not say that it is gone or not ready against
+// how long it has been silent, and against the cuts of a moment ago.
+func (s *simulation) cutForSilence(i int) {
+	s.actors[i].cut = s.now
+	if s.owes(i) < haste {
+		s.failf("the connections of %d are cut, which owes an answer for %s", i, s.owes(i))
+	}
+	up, lost := 0, 0
+	for j, a := range s.actors {
+		down := a.heard == gone || a.heard == closed || a.cut.After(a.owing) && !a.owing.IsZero() && s.now.Sub(a.cut) >= probation
+		if j != i && down {
+			continue
+		}
+		if up++; !a.cut.IsZero() && s.now.Sub(a.cut) < probation {
+			lost++
+		}
+	}
+	if 2*lost > up {
+		s.failf("%d of %d backends were cut within %s", lost, up, probation)
+	}
+}
+
+// othersWell reports whether all backends besides one have been well for some time.
+func (s *simulation) othersWell(i int, d time.Duration) bool {
+	return len(s.actors) > 1 && !s.others(i, func(j int) bool {
+		a := s.actors[j]
+		return a.state != well || a.leaves || s.now.Sub(a.changed) < d
+	})
 }
 
 // connect opens a connection as the server does.
@@ -277,41 +305,5 @@ func TestBackendsThatAreAlikeServeInTurn(t *testing.T) {
 	}
 	if !slices.Equal(got, []int{0, 2, 0, 2}) {
 		t.Errorf("chosen are %v", got)
-	}
-}
-
-// One that is late is given longer where the others are late, too; one that says after long
-// that it is not ready is given none.
-func TestLateIsJudgedByTheOthers(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	answers := func(after time.Duration) record {
-		return record{}.ask(now.Add(-after)).answer(ready, now)
-	}
-	for _, c := range []struct {
-		others, owes time.Duration
-		want         fate
-	}{
-		{5 * time.Millisecond, stall - step, keep},
-		{5 * time.Millisecond, stall, cut},
-		{stall / 2, stall, keep},
-		{stall / 2, longestStall, cut},
-		{3 * stall, longestStall, cut},
-	} {
-		late := answers(0).ask(now.Add(-c.owes))
-		_, fates := judge([]record{late, answers(c.others), answers(0)}, now)
-		if fates[0] != c.want {
-			t.Errorf("others took %s, this one has owed an answer for %s: its connections are given %d, want %d", c.others, c.owes, fates[0], c.want)
-		}
-		_, fates = judge([]record{late.answer(unready, now), answers(c.others)}, now)
-		if want := max(drain, c.want); fates[0] != want {
-			t.Errorf("after %s it says that it is not ready: its connections are given %d, want %d", c.owes, fates[0], want)
-		}
-	}
-	r := answers(stall)
-	for range 8 {
-		r = r.ask(now).answer(ready, now)
-	}
-	if r.took > stall/leeway {
-		t.Errorf("after eight answers at once it is held to have taken %s", r.took)
 	}
 }
