@@ -70,7 +70,6 @@ type Server struct {
 	mu       sync.Mutex
 	backends []*backend
 	next     int
-	patience patience
 }
 
 type backend struct {
@@ -237,9 +236,7 @@ func (s *Server) tend() {
 func (s *Server) look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var fates []fate
-	var records []record
-	records, s.patience, fates = judge(s.records(), s.patience, now)
+	records, fates := judge(s.records(), now)
 	hurry := urgent(records, now)
 	for i, b := range s.backends {
 		b.record = records[i]
@@ -278,7 +275,7 @@ func (s *Server) tell(b *backend, f fate, now time.Time) {
 	}
 	is := state + [...]string{"", ", its connections are drained", ", its connections are cut"}[f]
 	if is != b.told {
-		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "is", is, "connections", len(b.links))
+		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "is", is, "connections", len(b.links), "patience", b.record.patience)
 		b.told = is
 	}
 }

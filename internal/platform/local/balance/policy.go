@@ -20,9 +20,10 @@ const (
 	// laps is how many questions that were asked later the others must have answered
 	// meanwhile. On a host that has too much to do they answer late, too, and the count takes longer.
 	laps = 3
-	// A backend that answers within falseAlarm of being outpaced had not stalled: the host was
-	// slow. From then on each may owe an answer twice as long, up to mostPatience doublings,
-	// and every calmTime without a false alarm takes one back.
+	// A backend that answers within falseAlarm of being outpaced had not stalled. From then on
+	// it may owe an answer twice as long, up to mostPatience doublings, and every calmTime
+	// without a false alarm takes one back. Where two have raised some the host is slow, and
+	// all are given longer.
 	falseAlarm   = 2 * time.Second
 	mostPatience = 2
 	calmTime     = time.Minute
@@ -63,8 +64,10 @@ type record struct {
 	outpaced time.Time
 	// wasCut is when its connections were last cut because of that; zero: never.
 	wasCut time.Time
-	// alarm reports that it answered soon after it was outpaced, until judge takes note.
-	alarm bool
+	// patience is how many times the time that it may owe an answer is doubled, and learned
+	// when that last changed.
+	patience int
+	learned  time.Time
 	// drains is since when its connections have been drained; zero: they are not.
 	drains time.Time
 	// leaves says that it is to serve no longer, whatever it answers itself.
@@ -84,7 +87,9 @@ func (r record) answer(w word, now time.Time) record {
 	copy(r.lately[:], r.lately[1:])
 	r.lately[laps-1] = r.asked
 	settled := w != unready || !r.silent(now)
-	r.alarm = r.alarm || w == ready && !r.outpaced.IsZero() && now.Sub(r.outpaced) < falseAlarm
+	if w == ready && !r.outpaced.IsZero() && now.Sub(r.outpaced) < falseAlarm {
+		r.patience, r.learned = min(r.patience+1, mostPatience), now
+	}
 	r = r.hear(w, now)
 	if settled {
 		r.asked, r.outpaced = time.Time{}, time.Time{}
@@ -179,39 +184,35 @@ const (
 	cut        // all end at once
 )
 
-// patience is what false alarms have taught about the host.
-type patience struct {
-	doublings int
-	since     time.Time // of the last change
+// calm takes back what was learned of false alarms, as time passes.
+func (r record) calm(now time.Time) record {
+	if r.patience > 0 && now.Sub(r.learned) >= calmTime {
+		r.patience, r.learned = r.patience-1, now
+	}
+	return r
 }
 
-// learn returns the patience after the alarms that the records hold, and clears these.
-func (p patience) learn(records []record, now time.Time) patience {
-	for i := range records {
-		if records[i].alarm {
-			p = patience{min(p.doublings+1, mostPatience), now}
-		}
-		records[i].alarm = false
+// limit is how long a backend may owe an answer: as it has learned itself, or as two have.
+func limit(records []record, i int) time.Duration {
+	var all []int
+	for _, r := range records {
+		all = append(all, r.patience)
 	}
-	if p.doublings > 0 && now.Sub(p.since) >= calmTime {
-		p = patience{p.doublings - 1, now}
-	}
-	return p
+	slices.Sort(all)
+	return haste << max(records[i].patience, all[max(0, len(all)-2)])
 }
-
-func (p patience) limit() time.Duration { return haste << p.doublings }
 
 // judge says what becomes of each backend's open connections, and returns the records
-// and the patience with that noted. Connections are kept wherever no other backend would serve
+// with that noted. Connections are kept wherever no other backend would serve
 // their clients better. Those of a silent backend are cut only while most of the others are
 // quick, and at most half of the backends are cut within a probation: when most are late
 // the host is, and clients that all connect again are the last thing it needs.
-func judge(records []record, p patience, now time.Time) ([]record, patience, []fate) {
+func judge(records []record, now time.Time) ([]record, []fate) {
 	fates := make([]fate, len(records))
 	out := slices.Clone(records)
-	p = p.learn(out, now)
 	for i := range out {
 		r := &out[i]
+		*r = r.calm(now)
 		elsewhere := false
 		for j, other := range out {
 			elsewhere = elsewhere || j != i && other.sound(now)
@@ -223,7 +224,7 @@ func judge(records []record, p patience, now time.Time) ([]record, patience, []f
 		case r.drains.IsZero():
 			r.drains = now
 		}
-		if r.outpaced.IsZero() && r.owes(now) >= p.limit() && outpaced(out, i, now) {
+		if r.outpaced.IsZero() && r.owes(now) >= limit(out, i) && outpaced(out, i, now) {
 			r.outpaced = now
 		}
 		stalls := elsewhere && !r.outpaced.IsZero() && (!r.wasCut.Before(r.outpaced) || affordable(out, i, now))
@@ -237,7 +238,7 @@ func judge(records []record, p patience, now time.Time) ([]record, patience, []f
 			fates[i] = drain
 		}
 	}
-	return out, p, fates
+	return out, fates
 }
 
 // outpaced reports whether most of the backends are quicker than one. Of two that is the other.

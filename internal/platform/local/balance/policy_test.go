@@ -47,13 +47,12 @@ type actor struct {
 
 type simulation struct {
 	*testing.T
-	rand     *rand.Rand
-	now      time.Time
-	actors   []*actor
-	records  []record
-	patience patience
-	next     int
-	seed     uint64
+	rand    *rand.Rand
+	now     time.Time
+	actors  []*actor
+	records []record
+	next    int
+	seed    uint64
 }
 
 // TestThePolicyInRandomSchedules holds what the policy promises against backends that
@@ -180,7 +179,7 @@ func (s *simulation) others(i int, is func(int) bool) bool {
 // look carries out what the policy says of open connections.
 func (s *simulation) look() {
 	var fates []fate
-	s.records, s.patience, fates = judge(s.records, s.patience, s.now)
+	s.records, fates = judge(s.records, s.now)
 	if urgent(s.records, s.now) {
 		for _, a := range s.actors {
 			a.next = s.now

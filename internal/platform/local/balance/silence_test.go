@@ -21,7 +21,7 @@ type course struct {
 // run lets n backends go on for some time.
 func (c *course) run(n int, whole time.Duration) {
 	start := time.Unix(1e9, 0)
-	records, p := make([]record, n), patience{}
+	records := make([]record, n)
 	due, asked := make([]time.Duration, n), make([]time.Duration, n) // due 0: no question is under way
 	c.cuts = make([][]time.Duration, n)
 	hurry := false
@@ -44,7 +44,7 @@ func (c *course) run(n int, whole time.Duration) {
 		if at%glance != 0 {
 			continue
 		}
-		records, p, _ = judge(records, p, now)
+		records, _ = judge(records, now)
 		for i, r := range records {
 			if r.wasCut.Equal(now) {
 				c.cuts[i] = append(c.cuts[i], at)
@@ -157,10 +157,10 @@ func TestOnABusyHostFewAreCut(t *testing.T) {
 		if len(before) > 12 {
 			t.Errorf("seed %d: within %s of trouble on the host %d cuts: %v", seed, busy, len(before), before)
 		}
-		if at := slices.IndexFunc(c.cuts[0], func(at time.Duration) bool { return at >= busy }); at < 0 {
+		if at := slices.IndexFunc(c.cuts[0], func(at time.Duration) bool { return at >= busy-falseAlarm }); at < 0 {
 			t.Errorf("seed %d: one that has stalled for 15 s is not cut: %v", seed, c.cuts)
 		} else {
-			slowest = max(slowest, c.cuts[0][at]-busy)
+			slowest = max(slowest, c.cuts[0][at]-busy) // it may have been late, and cut, before
 		}
 	}
 	t.Logf("%d cuts in %d courses of %s; one that stalls is cut after %s at most", all, seeds, busy, slowest)
