@@ -16,7 +16,8 @@ const (
 
 // Keeper has this host be as an emulator says: again and again, and soon after a change.
 type Keeper struct {
-	// Pass has this host be so once. What goes wrong is told once, and tried again.
+	// Pass has this host be so once. What goes wrong is reported once, and tried again; what
+	// may be a matter of the moment only if it goes wrong again.
 	Pass func(context.Context) error
 	// Ended is closed when the emulator has ended by itself, and Failure says why; nil: it does not.
 	Ended   <-chan struct{}
@@ -44,14 +45,17 @@ func (k *Keeper) Changed() {
 func (k *Keeper) Keep(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	last := ""
+	last, excused := "", false
 	for {
 		err := k.Pass(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			last = ""
+			last, excused = "", false
+		} else if passing(err) && !excused {
+			excused = true
+			k.Changed()
 		} else if err.Error() != last {
 			last = err.Error()
 			k.Complain(err)
@@ -71,6 +75,10 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		}
 	}
 }
+
+// passing reports whether an error may be one of the moment: what the emulator listed may be
+// removed before it is asked about.
+func passing(err error) bool { return fault.Is(err, fault.Gone) || fault.Of(err).Retryable() }
 
 // Complain tells what went wrong, and what can be done.
 func (k *Keeper) Complain(err error) {

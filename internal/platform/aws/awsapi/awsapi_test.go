@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -238,6 +240,23 @@ func TestACancelledRequestIsNoFault(t *testing.T) {
 	err := call(ctx, c, "CreateVpc")
 	if !errors.Is(err, context.Canceled) || fault.Of(err) != fault.Permanent {
 		t.Errorf("got %v (%s)", err, fault.Of(err))
+	}
+}
+
+// TestAnEmulatorIsReachedWithoutTheUsersOwnConfiguration, whose profile is not there and whose
+// region and endpoint are others.
+func TestAnEmulatorIsReachedWithoutTheUsersOwnConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("[default]\nregion = eu-north-1\nendpoint_url = http://127.0.0.1:1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, profile := range []string{"", "of-another-computer"} {
+		t.Setenv("AWS_PROFILE", profile)
+		t.Setenv("AWS_CONFIG_FILE", file)
+		c := client(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<DescribeVpcsResponse/>") })
+		if err := call(t.Context(), c, "DescribeVpcs"); err != nil || c.Region != "eu-west-1" {
+			t.Errorf("with the profile %q: region %s, %v", profile, c.Region, err)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ type Config struct {
 // Connect makes the clients. It sends no request, except that assuming a role
 // or finding credentials may when the first one is sent.
 func Connect(ctx context.Context, c Config) (*Clients, error) {
-	cfg, err := config.LoadDefaultConfig(ctx, c.options()...)
+	cfg, err := c.load(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read the AWS configuration: %w", err),
 			"check AWS_PROFILE and the files ~/.aws/config and ~/.aws/credentials")
@@ -86,6 +86,22 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 		Quotas:      speaks("Service Quotas", "servicequotas", "ServiceQuotasV20190624", "1.1"),
 		Region:      cfg.Region,
 	}, nil
+}
+
+// load returns the SDK's configuration. One that says who calls what needs nothing of the
+// user's own, whose profile, region and endpoints would be of another account.
+func (c Config) load(ctx context.Context) (aws.Config, error) {
+	if c.Region == "" || c.Endpoint == "" || c.Credentials == nil {
+		return config.LoadDefaultConfig(ctx, c.options()...)
+	}
+	var o config.LoadOptions
+	for _, set := range c.options() {
+		if err := set(&o); err != nil {
+			return aws.Config{}, err
+		}
+	}
+	return aws.Config{Region: o.Region, BaseEndpoint: &o.BaseEndpoint, Credentials: o.Credentials, HTTPClient: o.HTTPClient,
+		Retryer: o.Retryer, Logger: o.Logger, APIOptions: o.APIOptions}, nil
 }
 
 func (c Config) options() []func(*config.LoadOptions) error {
