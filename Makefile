@@ -34,7 +34,7 @@ export PATH := $(PATH):$(CURDIR)/$(BUILD)/moto/bin:$(CURDIR)/$(BUILD)/azurite/no
 # Long tests take turns, by the number of commits. TURN=all runs everything, TURN=N another share.
 export KOPS_TURN := $(or $(TURN),$(shell tools/turn))
 
-.PHONY: quickstart root bundle programs demo archive release release-test build servers test e2e lint vulncheck bench clean e2e-clouds
+.PHONY: quickstart root bundle rehearsal-bundle programs demo archive release release-test build servers test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it
 	if $(BUILD)/kops get cluster $(CLUSTER) >/dev/null 2>&1; then $(BUILD)/kops update cluster $(CLUSTER) --yes --admin; \
 	else $(BUILD)/kops create cluster --cloud local $(KUBERNETES_VERSION:%=--kubernetes-version %) $(CLUSTER) --yes; fi
@@ -53,6 +53,9 @@ bundle: build ## all that machines of this host fetch: from its publishers, or e
 	  echo 'make: what cannot be fetched is built here, once; on two cores that takes about 20 minutes' >&2; \
 	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
+
+rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, and placeholders for images of which nothing can be built
+	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws)
 
 programs: build ## those of a cluster, built from their modules, once; CLOUD=aws, or gce: those of clusters there, too
 	$(PROGRAMS)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -127,6 +128,29 @@ func bundleFor(cloud string, more ...string) error {
 		return err
 	}
 	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", at("standins.tar")}})
+}
+
+var bundleCloud = flag.String("cloud", "", "cloud whose bundle TestBundle gives to this host's user")
+
+// TestBundle gives this host's user the bundle that the tests of a cloud have: make rehearsal-bundle.
+func TestBundle(t *testing.T) {
+	if *bundleCloud == "" {
+		t.Skip("SKIPPED, NOT TESTED: nobody asks for a bundle; make rehearsal-bundle does")
+	}
+	if prepareCloud[*bundleCloud] == nil {
+		t.Fatalf("no rehearsal of %q has a bundle: name aws or gce", *bundleCloud)
+	}
+	localtest.Cluster(t)
+	own, err := usersBundle()
+	if err == nil {
+		err = prepare(*bundleCloud)
+	}
+	if err == nil {
+		err = runAll([][]string{{"mkdir", "--parents", own}, {"cp", "--archive", "--reflink=auto", "--no-target-directory", at("bundle"), own}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // usersBundle is the folder of the bundle that make bundle makes.

@@ -158,8 +158,8 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	if err != nil {
 		return err
 	}
-	if len(o.programs) == 0 && app.Cache != "" && !published {
-		o.programs = []string{filepath.Join(app.Cache, "build")}
+	if built := app.Built(); len(o.programs) == 0 && built != "" && (!published || app.Rehearses()) {
+		o.programs = []string{built}
 	}
 	for _, a := range o.add {
 		if strings.Contains(a, "://") {
@@ -178,6 +178,9 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 		return err
 	}
 	app.Printf("The bundle %s holds %d files and %d images, %s\n", dir, len(b.Files()), len(b.Images()), megabytes(total(b)))
+	if app.Rehearses() {
+		app.Notef("A rehearsal serves its bundle as it was when the rehearsal began: leave it, and begin it again\n")
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,20 @@ func (a *App) clientConfig(state string) kops.Config {
 // Bundle is the folder of files and images that machines of this host fetch; ""
 // when none is named and the user has no cache folder.
 func (a *App) Bundle() string { return world.Bundle(a.Env, a.Cache) }
+
+// Rehearses reports whether this is a program of a rehearsal, whose platform is this host.
+func (a *App) Rehearses() bool { return a.Env("KOPS_REHEARSAL") != "" }
+
+// Built is the folder of programs that were built from their modules; "" where there is none.
+func (a *App) Built() string {
+	if dir := a.Env("KOPS_BUILT"); dir != "" {
+		return dir
+	}
+	if a.Cache == "" {
+		return ""
+	}
+	return filepath.Join(a.Cache, "build")
+}
 
 // OpenStore opens a store at a URL, as the state store is opened.
 func (a *App) OpenStore(ctx context.Context, url string) (store.Store, error) {

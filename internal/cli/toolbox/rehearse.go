@@ -101,10 +101,14 @@ const grace = 30 * time.Second
 // runIn runs a command of the user in a rehearsal until it ends. When this program is stopped, so
 // is the command; if the play fails meanwhile, the user sees the error.
 func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []string) error {
-	env := append(os.Environ(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
+	env := append(os.Environ(), "KOPS_BUNDLE="+app.Bundle(), "KOPS_BUILT="+app.Built(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
 	cmd := r.Command(ctx, env, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = app.In, shell.Terminals(app.Out), shell.Terminals(app.Err) // a shell needs the terminal itself
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	stop := syscall.SIGTERM
+	if len(args) == 1 { // a shell at a terminal ignores that, and ends when the terminal is closed
+		stop = syscall.SIGHUP
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(stop) }
 	cmd.WaitDelay = grace
 	over := make(chan struct{})
 	var watch sync.WaitGroup

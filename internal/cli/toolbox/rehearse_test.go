@@ -3,6 +3,7 @@ package toolbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"kops.local/kops"
 	"kops.local/kops/internal/cli"
@@ -54,6 +56,11 @@ func (h *theatre) start(context.Context, rehearsal.Stage, rehearsal.Options) (*r
 // rehearse runs the command line, whose output is a file, with a command for a shell.
 func (h *theatre) rehearse(t *testing.T, sys shell.System, script string) (code int, out, errs string) {
 	t.Helper()
+	return h.run(t, sys, "/bin/sh", "-c", script)
+}
+
+func (h *theatre) run(t *testing.T, sys shell.System, command ...string) (code int, out, errs string) {
+	t.Helper()
 	h.dir = t.TempDir()
 	sys.Env, sys.In, sys.Version, sys.Program = os.Getenv, &bytes.Buffer{}, "1.37.0", "/opt/kops/kops"
 	sys.Clouds = []kops.Provider{
@@ -70,7 +77,7 @@ func (h *theatre) rehearse(t *testing.T, sys shell.System, script string) (code 
 		files[i] = f
 	}
 	sys.Out, sys.Err = files[0], files[1]
-	code = cli.Run(t.Context(), sys, []string{"toolbox", "rehearse", "--", "/bin/sh", "-c", script})
+	code = cli.Run(t.Context(), sys, append([]string{"toolbox", "rehearse", "--"}, command...))
 	var text [2]string
 	for i, f := range files {
 		data, err := os.ReadFile(f.Name())
@@ -118,6 +125,33 @@ func TestASignalReachesTheCommand(t *testing.T) {
 	code, out, errs := h.rehearse(t, shell.System{Signals: signals}, `trap 'echo in order; exit 3' TERM; echo > `+pipe+`; while :; do sleep 0.05; done`)
 	if code != 130 || out != "in order\n" || !strings.Contains(errs, "interrupted") {
 		t.Errorf("exit code %d, got %q, %q", code, out, errs)
+	}
+}
+
+// TestAShellEndsWithItsTerminal: at a terminal it ignores SIGTERM, and would be waited for.
+func TestAShellEndsWithItsTerminal(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	dir := t.TempDir()
+	pipe, script := filepath.Join(dir, "ready"), filepath.Join(dir, "shell")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(script, []byte("#!/bin/sh\ntrap '' TERM\necho > "+pipe+"\nwhile :; do sleep 0.05; done\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if _, err := os.ReadFile(pipe); err == nil {
+			signals <- syscall.SIGTERM
+		}
+	}()
+	begun := time.Now()
+	if code, _, errs := new(theatre).run(t, shell.System{Signals: signals}, script); code != 130 || time.Since(begun) > 20*time.Second {
+		t.Errorf("exit code %d after %s: %s", code, time.Since(begun), errs)
+	}
+}
+
+// TestTheCommandFindsWhatTheUserHasOutside: the bundle, and the programs that were built.
+func TestTheCommandFindsWhatTheUserHasOutside(t *testing.T) {
+	_, out, _ := new(theatre).rehearse(t, shell.System{Cache: "/var/cache/kops"}, "echo $KOPS_BUNDLE $KOPS_BUILT")
+	if want := "/var/cache/kops/bundle /var/cache/kops/build\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
 	}
 }
 

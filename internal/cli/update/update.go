@@ -188,6 +188,11 @@ func target(ctx context.Context, app *shell.App, client *kops.Client, name strin
 		return toTerraform(ctx, app, client, name, o)
 	}
 	o.yes = o.yes && o.target != dryrun
+	if o.yes {
+		if err := checkRehearsal(ctx, app, client, name, o); err != nil {
+			return err
+		}
+	}
 	return toCloud(ctx, app, client, name, o)
 }
 

@@ -25,11 +25,12 @@ const Store = "kops-rehearsal"
 
 // Rehearsal is a platform that is being played.
 type Rehearsal struct {
-	house rehearsal.House
-	play  *rehearsal.Play
-	stop  context.CancelFunc
-	ended chan struct{}
-	err   error // why the play has ended by itself
+	platform string
+	house    rehearsal.House
+	play     *rehearsal.Play
+	stop     context.CancelFunc
+	ended    chan struct{}
+	err      error // why the play has ended by itself
 }
 
 // Open plays the platform of a name, one of all. The caller closes it.
@@ -55,7 +56,7 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 		return nil, errors.Join(err, house.Close(context.WithoutCancel(ctx)))
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Rehearsal{house: house, play: play, stop: stop, ended: make(chan struct{})}
+	r := &Rehearsal{platform: name, house: house, play: play, stop: stop, ended: make(chan struct{})}
 	if err := house.Play(play); err != nil {
 		close(r.ended)
 		return nil, errors.Join(err, r.Close(ctx))
@@ -96,7 +97,7 @@ func Playable(all []platform.Provider) []string {
 // what programs keep of the world outside, they keep apart here.
 func (r *Rehearsal) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	dir := r.house.Dir()
-	env = append(env[:len(env):len(env)], "KOPS_STATE_STORE="+r.play.Scheme+"://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+	env = append(env[:len(env):len(env)], "KOPS_REHEARSAL="+r.platform, "KOPS_STATE_STORE="+r.play.Scheme+"://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	return r.house.Command(ctx, env, name, args...)
 }
 

@@ -93,8 +93,8 @@ func TestARehearsalIsOpenedAndClosed(t *testing.T) {
 	if info, err := os.Stat(w.house.dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("its folder: %v, %v", info, err)
 	}
-	out, err := r.Command(ctx, []string{"HOME=/", "KUBECONFIG=/of/the/user"}, "/bin/sh", "-c", "echo $KOPS_STATE_STORE $KUBECONFIG").Output()
-	if want := "s3://" + rehearse.Store + " " + w.house.dir + "/kubeconfig\n"; err != nil || string(out) != want {
+	out, err := r.Command(ctx, []string{"HOME=/", "KUBECONFIG=/of/the/user"}, "/bin/sh", "-c", "echo $KOPS_REHEARSAL $KOPS_STATE_STORE $KUBECONFIG").Output()
+	if want := "cloud s3://" + rehearse.Store + " " + w.house.dir + "/kubeconfig\n"; err != nil || string(out) != want {
 		t.Errorf("a command finds %q, %v; want %q", out, err, want)
 	}
 	cancel() // the play outlasts who opened it: the command may have to end in order
