@@ -131,7 +131,7 @@ func (u *user) ends(cmd *exec.Cmd, told io.Reader, code int, want string) {
 	}
 }
 
-// What client-go logs is nothing that a user could act on.
+// A user could not act on client-go's log.
 func TestLibrariesLogWhereTheUserWants(t *testing.T) {
 	for verbosity, want := range map[string]bool{"0": false, "1": false, "2": true} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "create", "-f", "-", "-v", verbosity)

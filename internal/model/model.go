@@ -173,7 +173,7 @@ func (b *builder) file(name, key string, content []byte) {
 }
 
 // trusting declares a file that holds certificates. It follows the keysets, so
-// that nothing ever believes a key that was lost on the way to the store.
+// that nothing ever trusts a key that was lost on the way to the store.
 func (b *builder) trusting(n resource.Node) {
 	n.After = b.keysets
 	b.nodes = append(b.nodes, n)

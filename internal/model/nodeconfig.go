@@ -191,7 +191,7 @@ func (in Input) addImages(c *nodeconfig.Config, g *api.InstanceGroup) {
 	}
 }
 
-// addTrust adds the authorities that the machines believe, and the identifiers
+// addTrust adds the authorities that the machines trust, and the identifiers
 // of the keys that they expect others to use.
 func (in Input) addTrust(c *nodeconfig.Config, g *api.InstanceGroup) error {
 	var cas []string

@@ -25,7 +25,7 @@ func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions)
 		return "", err
 	}
 	for range folderTries {
-		// Who empties a folder below removes ours with it, without our lock, while it is still empty.
+		// A process that empties a folder below removes ours with it, without our lock, while it is still empty.
 		away := false
 		if v, away, err = f.put(ctx, key, data, o); !away {
 			break

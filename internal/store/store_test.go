@@ -103,7 +103,7 @@ func TestARefusedWriteLeavesNoFolder(t *testing.T) {
 	}
 }
 
-// Who removes the last file of a folder removes it, and its parents, while others begin to write there.
+// A process that removes the last file of a folder removes it, and its parents, while others begin to write there.
 func TestFoldersComeAndGo(t *testing.T) {
 	root, times := t.TempDir(), 100
 	if memory, err := os.MkdirTemp("/dev/shm", "kops-test-"); err == nil { // there flushing costs nothing

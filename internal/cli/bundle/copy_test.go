@@ -56,7 +56,7 @@ func (u *user) must(args ...string) (out, errs string) {
 	return out, errs
 }
 
-// What a cluster fetches is copied to a bucket and to a registry, once.
+// The files and images of a cluster are copied to a bucket and to a registry, once.
 func TestAssetsAreCopied(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "files")

@@ -41,7 +41,7 @@ func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.
 }
 
 // RenewKubeconfig has the user's kubeconfig file go with the keys of a cluster that it holds:
-// it believes the authorities of access and, where issue is not nil, shows a certificate as
+// it trusts the authorities of access and, where issue is not nil, shows a certificate as
 // kubeconfig.Renew says. What fails is a warning: the file is the user's.
 func (a *App) RenewKubeconfig(access *kops.Access, cluster string, issue func(ends time.Time) (certificate, key []byte, err error)) {
 	file := a.Kubeconfig()

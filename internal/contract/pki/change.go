@@ -177,7 +177,7 @@ func (k *Keyset) Older() []string {
 	return out
 }
 
-// Trust returns the keyset in which some items are believed again, and which of them
+// Trust returns the keyset in which some items are trusted again, and which of them
 // were not until then.
 func (k *Keyset) Trust(ids []string) (*Keyset, []string, error) {
 	return k.judge(ids, func(i *Item) (bool, error) {

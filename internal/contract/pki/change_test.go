@@ -195,7 +195,7 @@ func TestWhichKeysetsAreChanged(t *testing.T) {
 	}
 }
 
-// What one authority of a keyset has signed is not believed to be of another.
+// A certificate of one authority of a keyset does not count as another's.
 func TestItemsOfAKeysetAreToldApart(t *testing.T) {
 	k := grown(t, 2)
 	second, _, err := k.Promote("")

@@ -23,7 +23,7 @@ import (
 var ErrNoKey = errors.New("has no private key")
 
 // Keyset is a named set of key pairs. One of them, the primary, signs; every
-// item that is not distrusted is still believed. A Keyset is not changed after
+// item that is not distrusted is still trusted. A Keyset is not changed after
 // it is made.
 type Keyset struct {
 	Name string
@@ -42,11 +42,11 @@ type Item struct {
 	Certificate *x509.Certificate
 	// Key is zero where only the certificate is known.
 	Key PrivateKey
-	// Distrusted is when the item ceased to be believed; zero means it still is.
+	// Distrusted is when the item ceased to be trusted; zero means it still is.
 	Distrusted time.Time
 }
 
-// Trusted reports whether the item is still believed.
+// Trusted reports whether the item is still trusted.
 func (i Item) Trusted() bool { return i.Distrusted.IsZero() }
 
 // NewKeyset orders the items and checks that the primary is one of them, is

@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		// What another waits for does not wait for the forty that nothing waits for.
+		// A step that another waits for does not wait for the forty that nothing waits for.
 		creates := l.called(false, "create")
 		if at := slices.Index(creates, "create link1"); at > 12 {
 			t.Errorf("the middle of the chain was call %d: %v", at, creates)

@@ -41,7 +41,7 @@ func TestAQuestionIsAskedOnceAndErrorsAreForgotten(t *testing.T) {
 	}
 }
 
-// Who waits for the answer to somebody else's question asks it himself when the other
+// A caller that waits for the answer to another's question asks it itself when the other
 // is called off.
 func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ package resource
 
 import "kops.local/kops/provider/value"
 
-// What the fields of a kind's struct hold; see package value.
+// Types of the fields of a kind's struct; see package value.
 type (
 	Address = value.Address
 	Value   = value.Value

@@ -321,7 +321,7 @@ func TestTheChannelListsTheFiles(t *testing.T) {
 	}
 }
 
-// Who holds the cluster's authority, or writes its names, needs no right of root's and writes no file.
+// An add-on that holds the cluster's authority, or writes its names, needs no root rights and writes no file.
 func TestControllersHaveNoMoreRightsThanTheyUse(t *testing.T) {
 	r := build(t, cluster(t, variants()["minimal"]))
 	for name, p := range map[string]corev1.PodSpec{

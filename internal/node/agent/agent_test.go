@@ -89,7 +89,7 @@ func (s store) Read(_ context.Context, url string) ([]byte, error) {
 	return nil, fault.New(fault.Gone, "there is no object")
 }
 
-// controller is a kops-controller that believes everybody.
+// controller is a kops-controller that accepts every proof.
 type controller struct {
 	config []byte
 	node   string

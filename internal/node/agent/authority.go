@@ -44,7 +44,7 @@ func (a keysets) Issue(_ context.Context, name, signer string, r pki.Request) (p
 type remote struct {
 	joiner Joiner
 	ids    map[string]string
-	// bundles are the certificates of the authorities that the machine believes.
+	// bundles are the certificates of the authorities that the machine trusts.
 	bundles map[string]string
 	// generate makes a key; nil: RSA of the usual size.
 	generate func() (crypto.Signer, error)

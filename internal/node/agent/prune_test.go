@@ -114,7 +114,7 @@ func TestWhatIsNoLongerWantedIsRemoved(t *testing.T) {
 	}
 }
 
-// What a run was about to remove, or had begun to make, is removed by a later one.
+// A later run removes what an interrupted run was about to remove, or had begun to make.
 func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 	for n := range 4 {
 		w := newWorld(t, worker)

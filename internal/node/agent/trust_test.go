@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Programs that believe authorities read them at their start alone.
+// Programs read the authorities that they trust only at their start.
 func TestWhatBelievesAnAuthorityIsStartedAnewWithAnother(t *testing.T) {
 	other, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, issuer())
 	if err != nil {

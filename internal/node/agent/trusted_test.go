@@ -55,7 +55,7 @@ func newSigner(t *testing.T) signer {
 	return s
 }
 
-// trusts makes a worker believe the indexes that a key has signed.
+// trusts makes a worker trust the indexes that a key has signed.
 func (w *world) trusts(key string) {
 	w.Helper()
 	w.configured(func(c *nodeconfig.Config) {

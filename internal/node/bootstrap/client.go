@@ -195,7 +195,7 @@ type busyError struct {
 
 func (e *busyError) Unwrap() error { return e.error }
 
-// retryAfter reads the header of that name, in seconds; a wait beyond a minute is not believed.
+// retryAfter reads the header of that name, in seconds; a wait beyond a minute is ignored.
 func retryAfter(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

@@ -200,7 +200,7 @@ func TestOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 	}
 }
 
-// What a machine proves to one server is not for another.
+// A proof for one server is not valid at another.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	asked := 0
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -37,7 +37,7 @@ type Connection struct {
 	Close   func()
 }
 
-// TLS is a Transport that believes only given authorities.
+// TLS is a Transport that trusts only given authorities.
 type TLS struct {
 	// Now is the machine's clock; nil: time.Now.
 	Now func() time.Time

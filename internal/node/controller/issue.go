@@ -69,7 +69,7 @@ func (s *Server) issue(id bootstrap.Identity, r bootstrap.Request) (map[string]s
 	return out, nil
 }
 
-// Who kubelets are to the API server (Kubernetes, "Using Node Authorization").
+// The identity of kubelets at the API server (Kubernetes, "Using Node Authorization").
 const (
 	nodeUser  = "system:node:"
 	nodeGroup = "system:nodes"

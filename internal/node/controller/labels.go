@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// remembered is how long the marks of a group are believed without asking.
+	// remembered is how long the marks of a group are used without asking again.
 	remembered = 30 * time.Second
 	// groupPeriod is how often it is looked whether a group has others.
 	groupPeriod = 20 * time.Second

@@ -99,7 +99,7 @@ func changesFollow(t *testing.T, config *rest.Config) {
 	}
 }
 
-// A kubelet may change its node's annotations: what they say was the group's is not believed by itself.
+// A kubelet may change its node's annotations: they alone do not prove that a label was the group's.
 func TestAKubeletCannotHaveMarksRemoved(t *testing.T) {
 	forged := owned{Labels: []string{"node-restriction.kubernetes.io/tier"}, Taints: []string{"quarantine:NoSchedule"}}.text()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"node-restriction.kubernetes.io/tier": "low"}, Annotations: map[string]string{labels.Owned: forged}},

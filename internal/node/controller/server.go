@@ -30,7 +30,7 @@ const busy = 5 * time.Second
 // NodeState is what a Node has come to.
 type NodeState int
 
-// What a Node has come to; an absent one may be one that nobody has heard of.
+// The states of a Node; an absent one may never have existed.
 const (
 	NodeAbsent NodeState = iota
 	NodeNotReady

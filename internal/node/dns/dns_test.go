@@ -330,7 +330,7 @@ func TestALife(t *testing.T) {
 	}
 }
 
-// What an earlier run has left is found by its marks; what has none, or another cluster's, stays.
+// Records of an earlier run are found by their marks; records without one, or with another cluster's, stay.
 func TestARestartWithdraws(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
 	seen := plane("10.0.0.1")

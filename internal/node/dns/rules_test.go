@@ -56,7 +56,7 @@ func TestReservedNamesComeFromTheControlPlaneOnly(t *testing.T) {
 	}
 }
 
-// What others ask for neither replaces nor withdraws the records of the control plane.
+// Others' requests neither replace nor withdraw the records of the control plane.
 func TestOthersChangeNoReservedRecord(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
 	const want = "api.internal.k.example.com A 10.0.0.1,10.0.0.2"

@@ -245,7 +245,7 @@ func TestABadArchive(t *testing.T) {
 	}
 }
 
-// What a run that was killed has left goes with the next.
+// The next run removes what a killed run has left.
 func TestWhatAKilledRunLeftIsWrittenOver(t *testing.T) {
 	m := machine(t)
 	write(t, m, "/etc/.f.kops-new", "half")

@@ -53,7 +53,7 @@ func TestImagesArePulledAhead(t *testing.T) {
 	}
 }
 
-// What no registry has comes from an archive, and stays.
+// An image that no registry has comes from an archive, and stays.
 func TestImagesAreImported(t *testing.T) {
 	m := machine(t)
 	var ran []string

@@ -98,7 +98,7 @@ func TestTheLifeOfAMount(t *testing.T) {
 	}
 }
 
-// What a run that was cut off has mounted, but does not mount at the next start, is mended.
+// A mount of an interrupted run that is not mounted at the next start is repaired.
 func TestAMountThatEndsWithTheMachineIsMended(t *testing.T) {
 	want, k := data("/dev/d", "/my data"), host.Mounts.Erase()
 	for _, c := range []struct {

@@ -105,7 +105,7 @@ func (c containerd) runs(id string) bool {
 	return false
 }
 
-// What runs with an older certificate than the file holds is stopped, and nothing else.
+// A program that runs with an older certificate than the file's is stopped, and nothing else.
 func TestWhatReadACertificateIsStoppedWhenThereIsAnother(t *testing.T) {
 	c := startContainerd(t)
 	m := machine(t)

@@ -551,7 +551,7 @@ func TestWrongBundlesAreRefused(t *testing.T) {
 	}
 }
 
-// What an earlier version named otherwise does not stand in the way of its successor.
+// An image that an earlier version named differently does not conflict with its successor.
 func TestAFileOfAnotherNameIsSuperseded(t *testing.T) {
 	b := newBench(t)
 	b.create(want())

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// What machines and pods tell, as programs get it.
+// Reports of machines and pods, as programs get them.
 type (
 	Diagnosis        = status.Diagnosis
 	MachineDiagnosis = status.Machine

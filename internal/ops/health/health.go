@@ -38,7 +38,7 @@ type World struct {
 	MaxUnready int
 }
 
-// What was found, as programs get it.
+// The findings, as programs get them.
 type (
 	Failure    = status.Failure
 	Node       = status.Node

@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// What can be rotated.
+// Keys that can be rotated.
 const (
 	CA             = "ca"
 	ServiceAccount = "service-account"
@@ -30,7 +30,7 @@ type Step string
 
 // The steps, in their order. Between two of them every machine has what the first has written.
 const (
-	// Make makes new keys, which are believed beside the old and do not sign.
+	// Make makes new keys, which are trusted beside the old and do not sign.
 	Make Step = "make"
 	// Trust brings them to the machines.
 	Trust Step = "trust"
@@ -44,7 +44,7 @@ const (
 	Tokens Step = "tokens"
 	// Rewrite rewrites what the old key has encrypted.
 	Rewrite Step = "rewrite"
-	// Distrust has the old keys no longer believed, once nothing alive uses them.
+	// Distrust stops trusting the old keys, once nothing alive uses them.
 	Distrust Step = "distrust"
 	// Forget brings that to the machines.
 	Forget Step = "forget"
@@ -62,7 +62,7 @@ type State struct {
 	// Step is the next one, and Since when the one before it was done.
 	Step  Step      `json:"step"`
 	Since time.Time `json:"since"`
-	// New are the items that are to sign, by keyset, and Old those that are not to be believed any more.
+	// New are the items that will sign, by keyset, and Old the items that will no longer be trusted.
 	New map[string]string   `json:"new,omitempty"`
 	Old map[string][]string `json:"old,omitempty"`
 	// Key is the name of the new key of the EncryptionConfiguration; empty if it is not rotated.

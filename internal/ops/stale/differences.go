@@ -58,7 +58,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 	return out
 }
 
-// authority is the reason of a machine that believes another authority of the cluster.
+// authority is the reason of a machine that trusts another authority of the cluster.
 const authority = "keypair " + pki.KubernetesCA
 
 // strange reports whether a worker would not trust the server of its configuration:

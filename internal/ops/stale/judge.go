@@ -66,7 +66,7 @@ func hash(config []byte) string {
 	return nodeconfig.Hash(config)
 }
 
-// What a reason says where no field of the spec does.
+// Reasons without a field of the spec.
 const (
 	Annotated   = "annotation " + labels.NeedsUpdate
 	Detached    = "its group no longer counts it"

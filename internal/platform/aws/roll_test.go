@@ -275,7 +275,7 @@ func TestInstancesLeaveTheirLoadBalancers(t *testing.T) {
 	}
 }
 
-// What drains is looked at later and later, and not for ever.
+// A draining target is polled with growing pauses, and not for ever.
 func TestAnInstanceIsWaitedForUntilItIsUnused(t *testing.T) {
 	looks, slept := 0, time.Duration(0)
 	sleep := func(_ context.Context, d time.Duration) error { slept += d; return nil }

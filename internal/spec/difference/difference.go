@@ -24,7 +24,7 @@ type Field struct {
 	Old, New string
 }
 
-// Of a whole object that is new or gone.
+// Values for a whole object that is new or gone.
 const (
 	Absent  = "absent"
 	Present = "present"

@@ -15,7 +15,7 @@ func (c *Check) long(path, value, of string, n int, place string, most int) {
 	c.Bad(path, value, fmt.Sprintf("has %d %s, and %s has %d at most", n, of, place, most), "choose a shorter one")
 }
 
-// What of an entry of labels or tags is too long.
+// The parts of an entry of labels or tags that can be too long.
 const (
 	inKey   = "characters in its key"
 	inValue = "characters"

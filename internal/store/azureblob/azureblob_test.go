@@ -39,7 +39,7 @@ func open(t *testing.T, c azureblob.Config, url string) store.Store {
 	return s
 }
 
-// Who reads is a matter of the container: a blob has no readers of its own.
+// The container decides who reads: a blob has no readers of its own.
 func TestAContainerLetsEverybodyReadOrNobody(t *testing.T) {
 	server := azuretest.Start(t)
 	for access, public := range map[string]bool{"": false, "blob": true, "container": true} {

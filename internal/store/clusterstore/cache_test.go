@@ -266,7 +266,7 @@ func TestWrongBitIsNoticed(t *testing.T) {
 	}
 }
 
-// What another program removed, or made again, is not read from the cache.
+// A document that another program removed, or made again, is not read from the cache.
 func TestCacheForgetsWhatIsGone(t *testing.T) {
 	w := inMemory()
 	w.cache = t.TempDir()

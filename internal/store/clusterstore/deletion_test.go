@@ -277,7 +277,7 @@ func (l *losing) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 	return err
 }
 
-// What is in a bucket that does not exist need not be deleted.
+// Files in a bucket that does not exist need not be deleted.
 func TestMissingStoresHoldNothing(t *testing.T) {
 	w := inMemory()
 	gone := store.Backend{Schemes: []string{"gone"}, Open: func(context.Context, string, string) (store.Store, error) { return missing{}, nil }}

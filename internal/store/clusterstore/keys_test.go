@@ -64,7 +64,7 @@ func keysets(t *testing.T, w *world) {
 	if err := f.PutKeyset(t.Context(), keyset(t, pki.KubernetesCA), true); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a second keyset of the name: %v; want a conflict", err)
 	}
-	// What kOps leaves beside them, and a keyset of an old name.
+	// Files that kOps leaves beside them, and a keyset of an old name.
 	w.put(t, name+"/pki/issued/kubernetes-ca/1.crt", "old")
 	w.put(t, name+"/pki/private/kubernetes-ca/1.key", "old")
 	w.put(t, name+"/pki/private/master/keyset.yaml", w.get(t, name+"/pki/private/kubernetes-ca/keyset.yaml"))
@@ -307,7 +307,7 @@ func TestFoldersFollowTheSpec(t *testing.T) {
 	}
 }
 
-// What Load has listed is not listed again.
+// Folders that Load has listed are not listed again.
 func TestFoldersUseTheListingOfLoad(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 1))

@@ -14,7 +14,7 @@ func hashOf(text string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// What machines run is found for as long as they may run it, and not for ever.
+// The configurations of machines are found for as long as they may run them, and not for ever.
 func TestNodeConfigurationsAreKeptByHash(t *testing.T) {
 	w := inMemory()
 	keep := func(inUse []string, configs ...string) {

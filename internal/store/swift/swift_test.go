@@ -123,7 +123,7 @@ func (s *server) open(t *testing.T) store.Store {
 	}}, "swift://c/state")
 }
 
-// Of two that write at the same time, the one whose write is there afterwards has won.
+// If two write at the same time, the one whose write is there afterwards has won.
 func TestTheLastOfManyWritersWins(t *testing.T) { synctest.Test(t, theLastOfManyWins) }
 
 func theLastOfManyWins(t *testing.T) {

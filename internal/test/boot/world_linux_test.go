@@ -73,7 +73,7 @@ type world struct {
 	in     model.Input
 	store  store.Store // as its owner sees it
 	nodeup programs.File
-	// trusted is what machines believe, foreign what nobody does.
+	// trusted are the authorities that machines trust, foreign one that nobody trusts.
 	trusted, foreign *pki.Keyset
 	issuer           pki.Issuer
 	moto             *url.URL
@@ -140,7 +140,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// authorities is the file of those that machines believe.
+// authorities is the file of the authorities that machines trust.
 const authorities = "/mnt/authorities.crt"
 
 // believed is the one authority of all worlds of this process, which reads the file once.

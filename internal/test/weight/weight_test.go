@@ -84,7 +84,7 @@ func build(t testing.TB, name string) (file string, lookups []string) {
 	return file, slices.Compact(lookups)
 }
 
-// What packages may allocate before main: together, and each of kops' own.
+// Limits on allocations of packages before main: together, and for each of kops' own.
 const (
 	startBytes   = 4_500_000
 	packageBytes = 60_000

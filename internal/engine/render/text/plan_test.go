@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// What a plan looks like is shown by the tables of package plan; here is the rest.
+// The tables of package plan show what a plan looks like; here is the rest.
 
 func planOf(t *testing.T, want, have string, prune bool) *plan.Plan {
 	t.Helper()

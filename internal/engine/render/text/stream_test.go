@@ -37,7 +37,7 @@ func TestControlCharactersAreShown(t *testing.T) {
 	}
 }
 
-// What is drawn holds words of others, too.
+// The display holds words of others, too.
 func TestControlCharactersAreShownInWhatIsDrawn(t *testing.T) {
 	const evil = "\x1b[2J\x1b[1;1HCluster is ready"
 	var b bytes.Buffer

@@ -25,7 +25,7 @@ func (b *builder) believed(keysets []string, more ...string) string {
 	return labels.Digest([]byte(strings.Join(append(texts, more...), "\x00")))
 }
 
-// readsTrust annotates a pod with what it believes.
+// readsTrust annotates a pod with a digest of the keys that it trusts.
 func (b *builder) readsTrust(p *staticpod.Pod, keysets []string, more ...string) {
 	all := maps.Clone(p.Metadata.Annotations)
 	if all == nil {
@@ -35,7 +35,7 @@ func (b *builder) readsTrust(p *staticpod.Pod, keysets []string, more ...string)
 	p.Metadata.Annotations = all
 }
 
-// withTrust annotates the text of a pod with what it believes.
+// withTrust annotates the text of a pod with a digest of the keys that it trusts.
 func (b *builder) withTrust(name, manifest string, keysets ...string) (string, error) {
 	text, _, err := annotated(name, manifest, trustAnnotation, b.believed(keysets))
 	return text, err

@@ -34,7 +34,7 @@ func (b *builder) controlPlane() error {
 	return nil
 }
 
-// authorities are those that pods believe as the machine does.
+// authorities adds the authorities that pods trust as the machine does.
 func (b *builder) authorities() error {
 	if b.Host.Authorities == "" {
 		return nil

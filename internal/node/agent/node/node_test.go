@@ -216,7 +216,7 @@ func TestHooksFollowWhatTheyRun(t *testing.T) {
 	}
 }
 
-// What containerd and the kubelet write must be on the volume that is meant for it.
+// The files of containerd and the kubelet must be on the volume meant for them.
 func TestEverythingFollowsFileSystems(t *testing.T) {
 	in := input()
 	in.Config.VolumeMounts = []api.VolumeMountSpec{{Device: "/dev/xvdb", Filesystem: "btfs", Path: "/var/lib/containerd/", MountOptions: []string{"noatime"}}, {Device: "/dev/xvdc", Filesystem: "ext4", Path: "/var/lib/containerd/my logs"}}
@@ -356,7 +356,7 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 	}
 }
 
-// While authorities are rotated a machine believes two.
+// While authorities are rotated a machine trusts two.
 func TestTheControllerManagerSignsWithOneAuthorityOfTwo(t *testing.T) {
 	in := controlPlane(t)
 	own := in.Config.CAs[pki.KubernetesCA]

@@ -39,7 +39,7 @@ func (b *builder) sandbox() error {
 
 // installFrom installs packages of a repository before the kubelet starts. The
 // repository is named only once its key is there, and the packages of the
-// distribution are: a list that cannot be read or believed would keep these away.
+// distribution are: a list that cannot be read or verified would keep these away.
 func (b *builder) installFrom(r repository, packages ...string) error {
 	key, err := host.NewAsset(download.Unverified + "@" + r.key) // its publisher may renew it any day, and TLS says whose it is
 	if err != nil {

@@ -139,7 +139,7 @@ func (b *builder) signingFiles(keyset, at string) error {
 	return b.secret(at+".key", key, 0)
 }
 
-// trust is what every machine shows, and believes.
+// trust adds the certificates that every machine shows, and those that it trusts.
 func (b *builder) trust() error {
 	if err := b.caFiles(pki.KubernetesCA, b.at.keys+"/ca", 0, false); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (b *builder) apiServerNames() []string {
 	return unique(out)
 }
 
-// apiServerTrust is what the API server shows, and believes.
+// apiServerTrust adds the certificates that the API server shows, and those that it trusts.
 func (b *builder) apiServerTrust() error {
 	dir := b.at.keys + "/kube-apiserver"
 	if err := b.directory(dir, "0755", 0); err != nil {

@@ -48,7 +48,7 @@ func TestAReportPassesThroughAConsole(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || at != 3 || !report.IsLine(lines[3]) || report.IsLine(lines[2]) {
 		t.Errorf("line %d (-want +got):\n%s", at, d)
 	}
-	// What the kernel writes between, and what a console has cut off, leaves the report before.
+	// Kernel messages in between, and a cut-off console, leave the previous report.
 	for _, broken := range []string{line[:len(line)-9], line[:99] + "[ 9.1] eth0: link up" + line[99:], strings.Replace(line, "boot report 1 ", "boot report 1 0", 1)} {
 		lines[3] = before + broken
 		if got, at := report.Last(lines); at != 1 || cmp.Diff(failed, got) != "" {

@@ -57,7 +57,7 @@ func TestTheReportStandsOnTheConsole(t *testing.T) {
 	}
 }
 
-// What is down after the start reaches the report and the console, until it is up again.
+// A component that is down after the start is in the report and on the console, until it is up again.
 func TestTheReportSaysWhatIsDown(t *testing.T) {
 	var console bytes.Buffer
 	root := t.TempDir()

@@ -67,7 +67,7 @@ func TestTheStoresOfNodeup(t *testing.T) {
 	})
 }
 
-// Who asks AWS for credentials is the platform that has some.
+// Only a platform that has AWS credentials asks AWS for them.
 func TestTheAccountOfAMachine(t *testing.T) {
 	own := onmachine.Platform{Name: "b", Credentials: func(context.Context, onmachine.World) (onmachine.Credentials, error) {
 		return onmachine.Credentials{ID: "id", Secret: "secret", Token: "token"}, nil

@@ -347,7 +347,7 @@ func TestACloudWithoutProofsIsNamed(t *testing.T) {
 	}
 }
 
-// What a load balancer does is a detail; what else a server tells is not.
+// A load balancer's connections are logged as details; other messages of a server are not.
 func TestTheServersOwnLog(t *testing.T) {
 	for message, shown := range map[string]bool{
 		"http: TLS handshake error from 10.77.0.1:1: EOF":                                 false,

@@ -21,7 +21,7 @@ type Status struct {
 	// Took is how long the last of them took; 0 for none.
 	Took time.Duration
 
-	// What follows is known to a leader; it is empty elsewhere.
+	// Only a leader knows the following fields; they are empty elsewhere.
 
 	// Wanted is the number of voting members that the spec asks for; 0 for none.
 	Wanted int

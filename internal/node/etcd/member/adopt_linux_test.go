@@ -268,7 +268,7 @@ func TestWhatIsPutAsideLastIsKept(t *testing.T) {
 	}
 }
 
-// What this program wrote before it wrote kOps' state is read, and from then on is one.
+// The state that earlier versions of this program wrote is read, and from then on is kOps' state.
 func TestAnAccountAloneIsRead(t *testing.T) {
 	h := newHarness(t)
 	h.file("state", []byte(`{"token":"T","seat":"founder","etcdVersion":"3.6.12","started":true,"initial":[{"name":"etcd-a","urls":["http://etcd-a:2380"]}]}`))

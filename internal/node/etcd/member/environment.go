@@ -53,7 +53,7 @@ func (c Config) environment(k kept, f folder) []string {
 		"ETCD_LISTEN_PEER_URLS":            listen(c.PeerURLs, c.Listen),
 		"ETCD_LISTEN_CLIENT_URLS":          listen(clients, c.Listen),
 		// Before clients are let in nothing is lost by a mistake, and nobody waits 5
-		// seconds for etcd to believe that the member before is well.
+		// seconds for etcd to consider the previous member healthy.
 		"ETCD_STRICT_RECONFIG_CHECK": strconv.FormatBool(!k.Quarantined),
 		"ETCD_LOGGER":                "zap",
 		"ETCD_LOG_OUTPUTS":           "stdout",

@@ -35,7 +35,7 @@ var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 type roster struct {
 	instances
 	// self is the node that this process runs on, without whose machine an answer of EC2
-	// is not believed.
+	// is not trusted.
 	self string
 	now  func() time.Time
 	// missed is since when EC2 does not know the machine of a node.

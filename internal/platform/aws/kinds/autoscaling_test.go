@@ -221,7 +221,7 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	}
 }
 
-// What kops made it need not ask for, however many hooks are put at once.
+// kops need not ask for hooks that it made, however many are put at once.
 func hooksOfNewGroupLive(t *testing.T, plain *Client) {
 	var asked atomic.Int32
 	c := NewClient(plain.Clients)

@@ -367,7 +367,7 @@ func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	}
 }
 
-// What several kinds read is asked for once a snapshot.
+// Objects that several kinds read are asked for once a snapshot.
 func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 	server := awstest.Moto(t)
 	c, count := counted(t, server)

@@ -61,7 +61,7 @@ func rbacModes(c *validate.Check) {
 	}
 }
 
-// What AWS takes as the length of the range of a network or a subnet.
+// The lengths that AWS allows for the range of a network or a subnet.
 const (
 	largestRange  = 16
 	smallestRange = 28

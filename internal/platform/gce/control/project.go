@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// remembered is how long a list is believed: the questions are of a quota that the
+	// remembered is how long a list is used: the questions are of a quota that the
 	// project shares, some 1500 a minute and region.
 	remembered = time.Minute
 	// recent is how old a list may be of which follows what is done to machines: each instance in it

@@ -21,7 +21,7 @@ const rosterPeriod = 30 * time.Second
 // replacement of an instance the same name, and so possibly the name of an old node.
 type roster struct {
 	*project
-	// self is the node that this process runs on, without whose machine a list is not believed.
+	// self is the node that this process runs on, without whose machine a list is not trusted.
 	self string
 }
 

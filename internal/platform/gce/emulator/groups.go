@@ -35,7 +35,7 @@ func groupHandlers() map[string]handler {
 	return out
 }
 
-// What a group does with an instance, as currentAction says it.
+// The actions of a group on an instance, as in currentAction.
 const (
 	none       = "NONE"
 	creating   = "CREATING"

@@ -47,7 +47,7 @@ func TestAllPagesAreRead(t *testing.T) {
 	}
 }
 
-// What Google's documentation says of its errors.
+// Errors, from Google's documentation.
 func TestErrorsHaveTheirClasses(t *testing.T) {
 	c, cloud := client(t)
 	for _, tt := range []struct {

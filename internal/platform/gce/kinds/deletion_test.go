@@ -52,7 +52,7 @@ func TestADeletionLeavesNothingOfAnUpdateThatWasCutOff(t *testing.T) {
 	}
 }
 
-// What controllers in the cluster made goes with it; what only looks like it stays.
+// Objects that controllers in the cluster made are deleted with it; objects that only look like them stay.
 func TestADeletionTakesWhatControllersOfTheClusterMade(t *testing.T) {
 	s := play(t, options())
 	g := wanted(t, testCluster, "us-test1", "", "nodes")

@@ -43,7 +43,7 @@ var ProjectMembers = resource.Kind[ProjectMember, *Client]{
 var projectRoles = []string{"roles/container.serviceAgent"}
 
 // listProjectMembers finds what the cluster's accounts, there or gone, may do in the project.
-// Who may not read the policy, and wants no member, has none.
+// A caller that may not read the policy, and wants no member, has none.
 func listProjectMembers(ctx context.Context, c *Client, s resource.Scope) ([]*ProjectMember, error) {
 	found, err := membersOf(ctx, c, c.Project, c.projectPolicy(c.Project), s, projectRoles)
 	if len(s.Names) == 0 && fault.Is(err, fault.Denied) {

@@ -21,7 +21,7 @@ import (
 // have at most and 33 that prefixes do.
 const digestLength = 20
 
-// What Google fills in where a template does not say.
+// Values that Google fills in if a template has none.
 const (
 	onlyIPv4      = "IPV4_ONLY"
 	standardModel = "STANDARD"

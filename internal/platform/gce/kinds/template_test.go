@@ -142,7 +142,7 @@ func networkTemplate() *InstanceTemplate {
 	return &t
 }
 
-// What Google adds to a template, or spells in its own way, makes no other template of it.
+// A template stays the same if Google adds to it, or spells it in its own way.
 func TestWhatGoogleAddsToATemplateDoesNotCount(t *testing.T) {
 	n := networkTemplate()
 	p := n.properties()

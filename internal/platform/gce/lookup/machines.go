@@ -19,7 +19,7 @@ import (
 )
 
 // image asks for an image, and where there is none for the newest of a family of that name.
-// Of a name that has no form of either nothing is asked: validation says what is wrong with it.
+// A name in neither form is not looked up: validation reports it.
 func (a *asker) image(ctx context.Context, text string) error {
 	project, name, ok := spec.ParseImage(text)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// What the disk of an etcd member is when the spec does not say.
+// Defaults of an etcd member's disk.
 const (
 	defaultEtcdDisk     = "pd-ssd"
 	defaultEtcdDiskSize = 20 // GB

@@ -21,7 +21,7 @@ func apiServers(in *platform.Model, subnet string, zones ...string) {
 	in.Groups = append(in.Groups, &g)
 }
 
-// What validation would let through, or what a caller forgot, is an error that says what to do.
+// A mistake that validation does not find, or a caller's omission, is an error that says what to do.
 func TestWhatCannotBeModelledIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec string
@@ -52,7 +52,7 @@ func TestWhatCannotBeModelledIsRefused(t *testing.T) {
 	}
 }
 
-// Of zones of one name the one of the cluster's sort is taken, or the only one, or the one that the spec has the number of.
+// Among zones of one name the one of the cluster's sort is used, or the only one, or the one whose number the spec has.
 func TestTheZoneOfTheClustersNames(t *testing.T) {
 	public, private, other := facts.DNSZone{Name: "example.com", ID: "1"}, facts.DNSZone{Name: "example.com", ID: "2", Private: true}, facts.DNSZone{Name: "com", ID: "3"}
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/spec"
 )
 
-// What a subnet of the spec can say of the ways out of it.
+// Values of a subnet's egress in the spec.
 const (
 	egressNAT      = "nat"
 	egressExternal = "External"

@@ -207,7 +207,7 @@ func TestInstancesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What costs a quota of the project comes after a proof, or is bounded for all senders together.
+// Calls that count against a quota of the project come after a proof, or are bounded for all senders together.
 func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
 	root, key := vtpmtest.Start(t)
 	good := prove(t, machine(root), body)

@@ -146,7 +146,7 @@ func (s *simulation) note(i int, w word) {
 	a.heard = w
 }
 
-// What a bystander would say of a backend.
+// An observer's view of a backend.
 func (s *simulation) owes(i int) time.Duration {
 	if s.actors[i].owing.IsZero() {
 		return 0

@@ -24,7 +24,7 @@ type Registry struct {
 	// Folder is read again for each question.
 	Folder fs.FS
 	// Self is the machine that this process runs on. A list of machines without
-	// it is not believed: it would be the end of every node.
+	// it is not trusted: it would remove every node.
 	Self string
 	// Stored has the labels of groups.
 	controller.Stored

@@ -189,7 +189,7 @@ func (h Host) nspawn(dir string, s Spec) []string {
 		"--machine=" + h.shortName(s.Address.Addr()), "--hostname=" + s.Name,
 		"--register=no", "--keep-unit", "--network-bridge=" + h.Bridge(),
 		"--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only", "--setenv=TERM=dumb",
-		// What a machine's kernel would allow its root, and kubelet and runc need.
+		// Rights that root has on a kernel of its own, and that kubelet and runc need.
 		"--capability=all", "--system-call-filter=add_key keyctl bpf perf_event_open",
 		"--kill-signal=SIGRTMIN+3", "--bind=/dev/kmsg"}
 	if _, err := os.Stat("/lib/modules"); err == nil {

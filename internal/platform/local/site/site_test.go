@@ -60,7 +60,7 @@ func TestLockExcludesAndTidies(t *testing.T) {
 	if err := os.Remove(s.Path(Groups, "g.json")); err != nil {
 		t.Fatal(err)
 	}
-	// What a process that was cut off has left does not count.
+	// Remains of an interrupted process do not count.
 	for _, f := range []string{s.Path(draft + "1"), s.Path(Groups, draft+"2"), s.Path(Groups, ".g.log"), s.Path(Volumes, ".doomed-v", "member", "snap")} {
 		if err := Write(f, nil, 0o600); err != nil {
 			t.Fatal(err)

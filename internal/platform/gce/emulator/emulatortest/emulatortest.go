@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// What clients of a played cloud are clients of.
+// The project and the region of a played cloud.
 const (
 	Project = "testproject"
 	Region  = "us-test1"
