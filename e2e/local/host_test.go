@@ -28,8 +28,8 @@ type host struct {
 // escaped is the control group that a kubelet makes where it sees the host's own.
 var escaped = regexp.MustCompile(`^/sys/fs/cgroup/([^/]+/)?kubepods[^/]*$`)
 
-// ours reports whether a text tells of the cluster: it names the folder of these
-// tests, or bears the cluster's mark.
+// ours reports whether a text is about the cluster: it names the folder of these tests, or bears
+// the cluster's mark.
 func (w *world) ours(text string) bool {
 	return strings.Contains(text, workplace) || strings.Contains(text, w.site.ID()) || escaped.MatchString(text)
 }
@@ -90,7 +90,7 @@ func (w *world) out(program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// lines are those of a text that tell of the cluster.
+// lines returns the lines of a text that are about the cluster.
 func (w *world) lines(text []byte, err error) []string {
 	w.Helper()
 	w.ok(err)
@@ -104,13 +104,13 @@ func (w *world) every(pattern string) []string {
 	return found
 }
 
-// names are the files of a pattern that tell of the cluster.
+// names returns the files of a pattern that are about the cluster.
 func (w *world) names(pattern string) []string {
 	w.Helper()
 	return slices.DeleteFunc(w.every(pattern), func(f string) bool { return !w.ours(f) })
 }
 
-// walk lists what tells of the cluster in a folder.
+// walk lists the files in a folder that are about the cluster.
 func (w *world) walk(dir string) []string {
 	w.Helper()
 	var out []string

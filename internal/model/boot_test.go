@@ -437,7 +437,7 @@ func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) 
 	return text
 }
 
-// run runs the script to its end, and checks what nodeup was told.
+// run runs the script to its end, and checks the input of nodeup.
 func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
 	t.Helper()
 	dir := t.TempDir()

@@ -35,7 +35,7 @@ type App struct {
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
-	// environmentWarned says that what has no effect in the environment was told.
+	// environmentWarned says that variables without effect were reported.
 	environmentWarned bool
 	// Running is the command that runs, once its flags are read.
 	Running *cobra.Command

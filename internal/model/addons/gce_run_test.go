@@ -160,7 +160,7 @@ func initialised(ctx context.Context, t *testing.T, admin kubernetes.Interface, 
 	}
 	for e := range w.ResultChan() {
 		n, ok := e.Object.(*corev1.Node)
-		// Addresses are told last, in an update of their own.
+		// Addresses come last, in an update of their own.
 		if ok && n.Spec.PodCIDR != "" && len(n.Status.Addresses) > 0 && !slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == taint }) {
 			return n
 		}

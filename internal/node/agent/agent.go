@@ -74,7 +74,7 @@ type run struct {
 	// renewing says that the run only renews certificates, and byKept that it uses the
 	// configuration of the last run, because the cluster's has changed since.
 	renewing, byKept bool
-	// asked is the hash of the configuration that the machine was told to take; "" where it starts.
+	// asked is the hash of the requested configuration; "" at the start of the machine.
 	asked string
 	input node.Input
 	// shapes are digests of manifests, by their keys; see labels.Running.

@@ -76,7 +76,7 @@ func (r *run) hash() (string, error) {
 	return since.Hash, nil
 }
 
-// keepHash notes what the machine was told to take.
+// keepHash records the requested configuration.
 func (r *run) keepHash(ctx context.Context) error {
 	if r.asked == "" {
 		return nil

@@ -1,7 +1,7 @@
 // Package metrics writes a program's metrics in the text format of Prometheus
 // (prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4).
 //
-// It must not know what is told, nor by whom.
+// It must not know which metrics there are, nor of which program.
 package metrics
 
 import (

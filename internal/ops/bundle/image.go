@@ -144,7 +144,7 @@ func readIndex(dir, digest string) (v1.IndexManifest, error) {
 	return index, nil
 }
 
-// mediaType says what a document is. Old manifests do not tell; they are told by what they list.
+// mediaType says what a document is. Old manifests do not state it; their content identifies them.
 func mediaType(text []byte) types.MediaType {
 	var head struct {
 		MediaType types.MediaType `json:"mediaType"`

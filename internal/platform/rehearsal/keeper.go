@@ -24,7 +24,7 @@ type Keeper struct {
 	Failure func() error
 	Log     *slog.Logger
 
-	// Wake is full where the emulator is to be looked at soon.
+	// Wake is full if the emulator must be looked at soon.
 	Wake chan struct{}
 }
 

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// clusterRules are the rules for a cluster, in the order in which findings are told.
+// clusterRules are the rules for a cluster, in the order in which findings are reported.
 func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 	return slices.Concat(
 		[]Rule{

@@ -317,7 +317,7 @@ func (l *Lease) Check(ctx context.Context) error {
 
 // Hold returns nil while the lease is ours by the clock on the wall. That clock goes on
 // while the machine sleeps, and the timers which end the lease's context do not: a
-// process that wakes up late is told here that its term has passed. It renews the
+// process that wakes up late learns here that its term has passed. It renews the
 // lease then, if nobody else has taken it, and otherwise ends the lease's context.
 // Where the store keeps conditions by waiting only, it asks the store each time: a late
 // write of another may have taken the lease. It belongs before each change of what the

@@ -10,10 +10,10 @@ import (
 
 // places are where things are on the machines of a distribution.
 type places struct {
-	// keys is the folder of keys and certificates, home that of root.
+	// keys is the folder of keys and certificates, home the home of root.
 	keys, home string
-	// kubelet and kubectl are the folders of these programs, tools that of others that
-	// users ask for, and volumePlugins that of plugins of the kubelet's.
+	// kubelet and kubectl are the folders of these programs, tools the folder of other programs
+	// that users ask for, and volumePlugins the folder of the kubelet's plugins.
 	kubelet, kubectl, tools, volumePlugins string
 	// image is the title of a system that is one image: it brings containerd and has no
 	// packages, and its /usr is not written to. "" elsewhere.
@@ -86,8 +86,8 @@ func (b *builder) moved(file string) string {
 	return file
 }
 
-// executable lets the programs run that are put into an image's folders. All else follows
-// it: what is written to a folder before another file system is mounted on it is lost.
+// executable allows programs in an image's folders to run. Everything else follows it: files
+// written to a folder before another file system is mounted on it are lost.
 func (b *builder) executable() error {
 	if len(b.at.executable) == 0 && b.at.covered == "" {
 		return nil

@@ -83,7 +83,7 @@ func (r *reporter) tellDown(down []report.Down) bool {
 	return true
 }
 
-// isNews reports whether a phase is another than when it was last told of.
+// isNews reports whether a phase differs from its last report.
 func (r *reporter) isNews(p report.Phase) bool {
 	if r.seen == nil {
 		r.seen = map[string]string{}
@@ -102,7 +102,7 @@ var connection = regexp.MustCompile(`\S+->`)
 // steady is a text without what changes with each try and says nothing.
 func steady(text string) string { return connection.ReplaceAllString(text, "") }
 
-// last is the report of the machine's last start, which is no news; nil where there is none.
+// last returns the report of the machine's last start, which is not news; nil if there is none.
 func (r *reporter) last() *report.Report {
 	text, err := os.ReadFile(r.path)
 	if err != nil {

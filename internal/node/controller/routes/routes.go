@@ -30,7 +30,7 @@ type Route struct {
 type Network struct {
 	// Pods are the cluster's ranges of pod addresses.
 	Pods []netip.Prefix
-	// Bits is the length of a node's range of IPv4 addresses, Bits6 that of IPv6.
+	// Bits is the length of a node's range of IPv4 addresses, Bits6 of its IPv6 range.
 	Bits, Bits6 int
 }
 
@@ -55,10 +55,9 @@ func (n Network) Bounds() []Route {
 	return out
 }
 
-// Desired returns the routes that a node needs to reach the pods of the others,
-// sorted, and at most one to a range: that of the node that was there first. Nodes
-// that have no range of the network or no internal address yet, and ranges that
-// overlap the node's own, have none.
+// Desired returns the routes that a node needs to reach the pods of the others, sorted, and at
+// most one to a range: the route to the older node. Nodes that have no range of the network or no
+// internal address yet, and ranges that overlap the node's own, have none.
 func (n Network) Desired(nodes []*corev1.Node, self string) []Route {
 	nodes = slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -119,6 +118,6 @@ type Kernel interface {
 	Routes() ([]Route, error)
 	// Set makes a route, or changes the one to the same range.
 	Set(r Route) error
-	// Remove removes a route; an absent one is no error.
+	// Remove removes a route; it is not an error if it does not exist.
 	Remove(r Route) error
 }

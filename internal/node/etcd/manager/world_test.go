@@ -76,7 +76,7 @@ type cluster struct {
 	// base is the revision at which the log begins.
 	base   int64
 	leader string
-	// downgrade is the version that etcd was told it may go back to.
+	// downgrade is the version to which etcd may be downgraded.
 	downgrade string
 }
 

@@ -2,7 +2,7 @@
 // should be under way, keeps the rollout's state, and does what was decided.
 //
 // A driver may be ended at any time, and another one goes on from the state. It must not
-// know which platform the machines are of, where the state is kept, nor who is told.
+// know which platform the machines are of, where the state is kept, nor who receives events.
 package drive
 
 import (

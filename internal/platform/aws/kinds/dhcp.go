@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// DHCPOptions are what machines in a VPC are told by DHCP.
+// DHCPOptions are the DHCP options of machines in a VPC.
 type DHCPOptions struct {
 	DomainName string   `res:"replace" tf:"domain_name"`
 	Servers    []string `res:"replace,ordered" tf:"domain_name_servers"`

@@ -20,7 +20,7 @@ const (
 	maxPrefix  = 32 // of a template's name before the dash and what makes it unique (kOps)
 )
 
-// The words with which the machines of a cluster are told apart in network tags.
+// The words that distinguish the machines of a cluster in network tags.
 const (
 	ControlPlane = "control-plane"
 	Master       = "master"

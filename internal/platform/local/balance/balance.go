@@ -1,7 +1,7 @@
-// Package balance is a TCP load balancer that asks its backends for their
-// health. New connections go to those that are ready. Open ones of a backend that
-// says that it should get no more are drained; those of one that stalls or is gone are
-// cut, so that clients go elsewhere, unless there is nowhere to go.
+// Package balance is a TCP load balancer that asks its backends for their health. New connections
+// go to ready backends. Open connections of a backend that says that it should get no more are
+// drained; connections of a backend that stalls or is gone are cut, so that clients go elsewhere,
+// unless there is nowhere to go.
 //
 // It must not know what the backends are.
 package balance
@@ -98,10 +98,9 @@ func (s *Server) Close() {
 	s.wg.Wait()
 }
 
-// SetBackends says which hosts serve from now on. One that is new is asked for
-// its health at once; one that no longer serves loses its connections. Those of leaving,
-// which are among the hosts, get no new connections and are drained, as far as
-// another is ready.
+// SetBackends sets the hosts that serve from now on. A new host is asked for its health at once; a
+// removed one loses its connections. Hosts in leaving, which are among the hosts, get no new
+// connections and are drained, as far as another is ready.
 func (s *Server) SetBackends(hosts []string, leaving ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +257,7 @@ func (s *Server) look(now time.Time) {
 	}
 }
 
-// records are those of the backends. The caller holds the lock.
+// records returns the backends' records. The caller holds the lock.
 func (s *Server) records() []record {
 	out := make([]record, len(s.backends))
 	for i, b := range s.backends {

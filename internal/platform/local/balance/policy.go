@@ -70,7 +70,7 @@ type record struct {
 	learned  time.Time
 	// drains is since when its connections have been drained; zero: they are not.
 	drains time.Time
-	// leaves says that it is to serve no longer, whatever it answers itself.
+	// leaves says that it should no longer serve, whatever it answers itself.
 	leaves bool
 }
 
@@ -97,8 +97,8 @@ func (r record) answer(w word, now time.Time) record {
 	return r
 }
 
-// hear notes a word that was not asked for, as when a connection is refused. A backend
-// that was silent for too long begins to say it anew.
+// hear notes a word that was not asked for, as when a connection is refused. For a backend that
+// was silent for too long, the word begins to count now.
 func (r record) hear(w word, now time.Time) record {
 	if r.word != w || r.silent(now) {
 		if r.since = now; r.word == unasked && !r.silent(now) {

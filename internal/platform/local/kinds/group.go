@@ -27,7 +27,7 @@ type MachineGroup struct {
 	// UserData is a script, or several in a MIME message of many parts.
 	UserData resource.Content
 	Folders  []Folder
-	// Labels are told to the machines, in their meta-data.
+	// Labels are passed to the machines, in their metadata.
 	Labels map[string]string
 
 	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the group's

@@ -55,7 +55,7 @@ type Spec struct {
 	Files map[string][]byte
 	// Template tells from which state of a group's wishes it was made.
 	Template string
-	// Labels are told to its inside.
+	// Labels are passed to its inside.
 	Labels map[string]string
 }
 

@@ -50,7 +50,7 @@ func Keep(from Source) Source {
 	}
 }
 
-// Server is where machines are told who they are. No name service is needed for it.
+// Server is the metadata server of machines. No name service is needed for it.
 const Server = "http://169.254.169.254"
 
 // Machine asks the metadata server for tokens of the machine's own account. client goes
