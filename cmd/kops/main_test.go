@@ -146,7 +146,7 @@ func TestLibrariesLogWhereTheUserWants(t *testing.T) {
 	}
 }
 
-const stopping = "stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once\n"
+const stopping = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
 
 func (u *user) stops(told *bufio.Reader) {
 	u.Helper()
@@ -163,7 +163,7 @@ func TestTheFirstInterruptStopsInOrder(t *testing.T) {
 		u.stops(told)
 		u.ends(cmd, told, 130, "Error: interrupted\n")
 		out, err := u.kops("toolbox", "lock", "show", cluster).CombinedOutput()
-		if want := "Nobody holds the lease of " + cluster + "\n"; string(out) != want || err != nil {
+		if want := "No one holds the lease of " + cluster + "\n"; string(out) != want || err != nil {
 			t.Errorf("%v: %s, %v", s, out, err)
 		}
 	}
@@ -186,8 +186,8 @@ func TestTheSecondInterruptEndsAtOnce(t *testing.T) {
 		u.stops(told)
 		u.signal(cmd, syscall.SIGTERM) // who asks in this way twice is not in a hurry
 		u.signal(cmd, os.Interrupt)
-		u.ends(cmd, told, 130, "Error: quit at once; what was under way may be done or not, and the lease of "+name+
-			" may stay behind, which ends by itself within two minutes; to go on from there, run: "+c.next+"\n")
+		u.ends(cmd, told, 130, "Error: quit immediately; changes in progress may or may not have completed, and the lease of "+name+
+			" may remain, which expires within two minutes; to continue, run: "+c.next+"\n")
 	}
 }
 

@@ -177,7 +177,7 @@ func (a *account) created(name string) []string {
 // free checks that the lease of a cluster is there to be taken.
 func (a *account) free(t *testing.T, name string) {
 	t.Helper()
-	if out := a.Run("toolbox", "lock", "show", name).Out; !strings.Contains(out, "Nobody holds") {
+	if out := a.Run("toolbox", "lock", "show", name).Out; !strings.Contains(out, "No one holds") {
 		t.Errorf("the lease was not given back: %s", out)
 	}
 }
@@ -201,9 +201,9 @@ func scenes() []scene {
 	const interrupted = "Error: interrupted"
 	sleeper := map[string]string{"EDITOR": `echo an editor; exec sh -c "exec sleep 100"`}
 	return []scene{
-		{what: "preview, looking up", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeImages", sees: "looking up what the spec names …", text: interrupted},
-		{what: "preview, observing", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeSubnets", sees: "looking at what exists …", text: interrupted},
-		{what: "update, looking up", args: []string{"update", "cluster", cluster, "--yes"}, hold: "ec2.DescribeImages", sees: "looking up what the spec names …", leased: true, text: interrupted},
+		{what: "preview, looking up", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeImages", sees: "looking up the spec's values …", text: interrupted},
+		{what: "preview, observing", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeSubnets", sees: "reading existing resources …", text: interrupted},
+		{what: "update, looking up", args: []string{"update", "cluster", cluster, "--yes"}, hold: "ec2.DescribeImages", sees: "looking up the spec's values …", leased: true, text: interrupted},
 		{what: "update, observing", args: []string{"update", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: interrupted},
 		{what: "update, applying", args: []string{"update", "cluster", another, "--yes"}, hold: "ec2.CreateVpc", sees: "creating aws_vpc/", leased: true, text: "interrupted", of: another},
 		{what: "create --yes, observing", args: []string{"create", "cluster", "c.example.com", "--cloud", "aws", "--zones", "us-east-1a", "--dns", "none", "--networking", "cni", "--image", image,
@@ -260,7 +260,7 @@ func (s scene) cluster() string {
 	return cluster
 }
 
-const told = "stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once\n"
+const told = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
 
 // TestAtATerminal has a user press ^C, end kops, or close the terminal, wherever a command may be.
 func TestAtATerminal(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAtATerminal(t *testing.T) {
 			x.sees(told, soon)
 			x.press(ctrlC)
 			x.ends(130, soon)
-			x.sees("Error: quit at once; what was under way may be done or not", soon)
+			x.sees("Error: quit immediately; changes in progress may or may not have completed", soon)
 		})
 		a.Must("toolbox", "lock", "break", "--name", s.cluster(), "--yes")
 		t.Run("SIGTERM: "+s.what, func(t *testing.T) {

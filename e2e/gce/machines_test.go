@@ -46,7 +46,7 @@ func TestMachinesAreReplaced(t *testing.T) {
 	if r := w.Must("rolling-update", "cluster", name, "--cloudonly"); !strings.Contains(r.Out, "No rolling-update required") {
 		t.Errorf("after the roll some are outdated:\n%s", r.Out)
 	}
-	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "Plan: 1 to delete") || !strings.Contains(r.Out, "Nothing changes for those of 2 groups") {
+	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "Plan: 1 to delete") || !strings.Contains(r.Out, "No changes for machines in 2 groups") {
 		t.Errorf("after the roll the old template goes, and no machine:\n%s", r.Out)
 	}
 	w.applied()

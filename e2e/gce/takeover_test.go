@@ -71,7 +71,7 @@ func TestAClusterOfKOpsIsTakenOver(t *testing.T) {
 			w.applied()
 			w.asOfKOps()
 			r := w.Must("update", "cluster", name)
-			if !strings.Contains(r.Out, "Plan: 2 to delete") || !strings.Contains(r.Out, "Nothing changes for those of 2 groups") {
+			if !strings.Contains(r.Out, "Plan: 2 to delete") || !strings.Contains(r.Out, "No changes for machines in 2 groups") {
 				t.Errorf("an update of what kOps made is to do\n%s", r.Out)
 			}
 			w.applied()

@@ -211,7 +211,7 @@ func (w *world) allowNoEviction() {
 	w.anew(nodes, "third.sh")
 	w.must("update", "cluster", cluster, "--yes")
 	r := w.must("rolling-update", "cluster", cluster)
-	for _, want := range []string{"This will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it wants 4 of 4 pods ready\n"} {
+	for _, want := range []string{"These pods will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it wants 4 of 4 pods ready\n"} {
 		if !strings.Contains(r.out, want) {
 			w.Errorf("the preview lacks %q:\n%s", want, r.out)
 		}

@@ -58,7 +58,7 @@ func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 		if out := kops("update", "cluster", name); !strings.Contains(out, "No changes") {
 			t.Errorf("%s: something is left to do:\n%s", name, out)
 		}
-		if out := kops("toolbox", "lock", "show", name); !strings.Contains(out, "Nobody holds") {
+		if out := kops("toolbox", "lock", "show", name); !strings.Contains(out, "No one holds") {
 			t.Errorf("%s: %s", name, out)
 		}
 		kops("delete", "cluster", name, "--yes")

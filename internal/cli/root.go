@@ -108,15 +108,15 @@ func command(app *shell.App) *cobra.Command {
 		Short: "kops creates, changes and deletes Kubernetes clusters",
 		Long: `kops creates, changes and deletes Kubernetes clusters.
 
-A cluster is described by a Cluster and its InstanceGroups, which live in a state
-store: a folder or a bucket, named by --state or KOPS_STATE_STORE. Commands that
-change a cloud show what they would do, and do it with --yes.
+A Cluster object and its InstanceGroups describe a cluster. They are kept in a state
+store: a folder or a bucket, set with --state or KOPS_STATE_STORE. Commands that
+change a cloud show a preview; add --yes to make the changes.
 
-Exit codes: 0 done or nothing to do, 1 an error, 2 changes are pending
-(--detailed-exitcode) or the cluster is not valid, 3 nothing is wrong, but a guard or
-somebody said no: the lease is held, a saved plan does not hold, a version is not
-allowed, a question was answered with no, or a rollout was aborted; 130 interrupted.`,
-		Example: `  # Describe a cluster, look at what would be made, and make it
+Exit codes: 0 success or nothing to do, 1 an error, 2 changes are pending
+(--detailed-exitcode) or the cluster is not valid, 3 the command was refused or
+declined: another process holds the lease, a saved plan does not match, a version is not allowed, a question was answered with
+no, or a rollout was aborted; 130 interrupted.`,
+		Example: `  # Describe a cluster, preview its cloud resources, and create them
   export KOPS_STATE_STORE=s3://my-state-store
   kops create cluster --zones us-east-1c cluster.example.com
   kops update cluster cluster.example.com
@@ -164,10 +164,10 @@ allowed, a question was answered with no, or a rollout was aborted; 130 interrup
 // absent are the commands of kOps that are not here, and what to do instead.
 func absent() map[string]string {
 	return map[string]string{
-		"kops toolbox addons":            "write the add-on's objects into the cluster's file, where kops create -f and kops replace -f take them, or apply them with kubectl",
-		"kops toolbox clusterapi":        "make a group of machines with kops create instancegroup",
-		"kops toolbox instance-selector": "choose a machine type, and name it in spec.machineType or spec.mixedInstancesPolicy.instances of a group",
-		"kops gen-cli-docs":              "each command explains itself with --help",
+		"kops toolbox addons":            "add the add-on's objects to the cluster's file for kops create -f or kops replace -f, or apply them with kubectl",
+		"kops toolbox clusterapi":        "create a group of machines with kops create instancegroup",
+		"kops toolbox instance-selector": "choose a machine type, and set it in spec.machineType or spec.mixedInstancesPolicy.instances of a group",
+		"kops gen-cli-docs":              "every command has --help",
 	}
 }
 
@@ -177,9 +177,10 @@ const environment = "environment"
 // help tells more about a command; one that does not exist is a mistake.
 func help(app *shell.App) *cobra.Command {
 	var c *cobra.Command
-	c = shell.Cobra("help [COMMAND]...", "Tell more about a command", `
-Tell what a command does, its flags, and examples, as its --help does. help environment
-tells which variables of the environment and which configuration file kops reads.`, `
+	c = shell.Cobra("help [COMMAND]...", "Show help for a command", `
+Show what a command does, its flags and examples, as --help does. 'kops help
+environment' lists the environment variables and the configuration file that kops
+reads.`, `
   kops help create cluster
   kops help environment`,
 		func(_ context.Context, args []string) error {
@@ -240,13 +241,13 @@ func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
 // no effect: the output depends on -v alone.
 func loggingFlags(f *pflag.FlagSet) {
 	for _, name := range []string{"add_dir_header", "alsologtostderr", "logtostderr", "one_output", "skip_headers", "skip_log_headers", "legacy_stderr_threshold_behavior"} {
-		f.Bool(name, false, "accepted and not needed")
+		f.Bool(name, false, "accepted for compatibility; has no effect")
 	}
 	for _, name := range []string{"log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "stderrthreshold", "vmodule", "alsologtostderrthreshold"} {
-		f.String(name, "", "accepted and not needed")
+		f.String(name, "", "accepted for compatibility; has no effect")
 	}
 	f.VisitAll(func(flag *pflag.Flag) {
-		flag.Hidden = flag.Hidden || flag.Usage == "accepted and not needed"
+		flag.Hidden = flag.Hidden || flag.Usage == "accepted for compatibility; has no effect"
 	})
 }
 
@@ -285,11 +286,11 @@ func version(app *shell.App) *cobra.Command {
 			return versions(ctx, app, format, server)
 		})
 	c.Args = shell.NoArguments("")
-	c.Flags().BoolVar(&short, "short", false, "print the version alone")
-	c.Flags().BoolVar(&texts, "licenses", false, "print which modules the programs of kops link, and their licences")
+	c.Flags().BoolVar(&short, "short", false, "print only the version")
+	c.Flags().BoolVar(&texts, "licenses", false, "list the modules that kops' binaries link, and their licences")
 	c.Flags().StringVarP(&format, "output", "o", "", "format: yaml or json")
 	shell.Complete(c, "output", shell.YAML, shell.JSON)
-	c.Flags().BoolVar(&server, "server", false, "print the version that last applied the cluster as well")
+	c.Flags().BoolVar(&server, "server", false, "also print the version that last applied the cluster")
 	return c
 }
 

@@ -17,15 +17,15 @@ import (
 func add(app *shell.App) *cobra.Command {
 	var dir, from string
 	var arches []string
-	c := shell.Cobra("add {IMAGE... | --from ARCHIVE}", "Add images of your own to a bundle", `
-Add images to a bundle: from their registry, or from an archive that docker save or
-podman save wrote. Pods of a cluster on this host can run them at once, under the same
-names, as its machines fetch all images from the bundle; under a tag that they have
-already they do not fetch again, so give each build a tag of its own.`, `
+	c := shell.Cobra("add {IMAGE... | --from ARCHIVE}", "Add your own images to a bundle", `
+Add images to a bundle, either from their registry or from an archive that docker save
+or podman save wrote. Pods of a cluster on this host can use them at once, under the
+same names, because its machines fetch all images from the bundle. Machines do not
+fetch a tag again that they already have, so give each build its own tag.`, `
   # from a registry
   kops bundle add registry.example.com/team/app:1.4
 
-  # what was built on this computer, to be run by a cluster on this host
+  # an image built on this computer, for a cluster on this host
   docker build -t app:dev1 . && docker save app:dev1 -o app.tar
   kops bundle add --from app.tar
   kubectl create deployment app --image app:dev1`,
@@ -57,8 +57,8 @@ already they do not fetch again, so give each build a tag of its own.`, `
 			return nil
 		})
 	dirFlag(c, &dir)
-	c.Flags().StringVar(&from, "from", "", "archive of images, as docker save writes it (default the registry of each image)")
-	c.Flags().StringSliceVar(&arches, "arch", nil, "architectures to fetch: amd64, arm64 (default those of the bundle)")
+	c.Flags().StringVar(&from, "from", "", "archive of images, as docker save writes it (default: fetch each image from its registry)")
+	c.Flags().StringSliceVar(&arches, "arch", nil, "architectures to fetch: amd64, arm64 (default: the bundle's architectures)")
 	shell.Complete(c, "arch", archNames()...)
 	return c
 }

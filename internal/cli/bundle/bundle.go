@@ -26,11 +26,11 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "bundle", Short: "Keep what machines fetch in a folder, and serve it without the internet",
-		Long: `A bundle is a folder with all files and container images that the machines of
-clusters fetch, by digest. Clusters on this host are made from it, and need no
-internet; it can also be served to machines elsewhere, whose cluster names it as
-its file repository and as the mirror of its registries.`,
+	c := &cobra.Command{Use: "bundle", Short: "Collect the files and images of clusters in a folder, and serve them offline",
+		Long: `A bundle is a folder with all files and container images that the machines of clusters
+fetch, stored by digest. Clusters on this host are created from it and need no
+internet. You can also serve it to machines elsewhere: set it as the file repository
+and as the registry mirror in the cluster's spec.`,
 		Example: `  kops bundle create --kubernetes-version 1.36.3
   kops bundle list
   kops bundle create --name cluster.example.com --dir ./bundle
@@ -57,7 +57,7 @@ func folder(app *shell.App, flag string) (string, error) {
 }
 
 func dirFlag(c *cobra.Command, dir *string) {
-	c.Flags().StringVar(dir, "dir", "", "folder of the bundle (default $KOPS_BUNDLE, or bundle in the user's cache of kops)")
+	c.Flags().StringVar(dir, "dir", "", "folder of the bundle (default $KOPS_BUNDLE, or bundle in kops' cache folder)")
 }
 
 // opened opens the bundle of a folder.
@@ -80,48 +80,49 @@ type creation struct {
 
 func create(app *shell.App) *cobra.Command {
 	var o creation
-	c := shell.Cobra("create", "Make a bundle, or add to one", `
-Make a bundle of all that a cluster fetches, or add to one. The cluster is that of
---name, or the one that the file of -f describes: its own graph says which files
-and images, for the architectures of its machines, and with its add-ons. Without
-either it is a new cluster on this host.
+	c := shell.Cobra("create", "Create a bundle, or add to one", `
+Create a bundle of everything that a cluster fetches, or add to an existing bundle.
+The cluster is the one that --name or the file given with -f describes; its spec
+determines which files and images, for which architectures and add-ons. Without either
+flag, the bundle is for a new cluster on this host.
 
-The programs of a cluster in a cloud are those of their publishers, unless --programs
-names a folder of built ones: these have other digests, which the cluster is to be
-told ('kops bundle sign').
+For a cluster in a cloud, binaries come from their publishers, unless --programs names
+a folder with binaries that you built. Those have other digests, which the cluster has
+to be told to trust ('kops bundle sign').
 
-Each file and image is packed from built programs where a folder has them; else
-it stays as the bundle has it; else it is fetched from its publisher and compared
-with the digest that the publisher states. The programs of 'make bundle' and
-those beside kops are found by themselves.
+kops packs each file and image from the built binaries if a folder has them. Otherwise
+it keeps the bundle's copy, or fetches the file from its publisher and compares it
+with the digest that the publisher states. kops finds the binaries of 'make bundle'
+and those next to itself.
 
-A bundle can hold several versions of Kubernetes: create it again with each. When
-something cannot be had, all of that is told, and the bundle stays as it was.`, `
+A bundle can hold several versions of Kubernetes: run the command again for each
+version. If anything is missing, the command lists all of it and leaves the bundle
+unchanged.`, `
   # everything for the recommended version of Kubernetes
   kops bundle create
 
-  # a cluster of the state store, and one that only a file describes
+  # a cluster in the state store, and one that only a file describes
   kops bundle create --name cluster.example.com --dir ./bundle
   kops bundle create -f cluster.yaml --facts facts.yaml --dir ./bundle
 
-  # another version, from programs that were built elsewhere, without the internet
+  # another version, from binaries built elsewhere, without the internet
   kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
 
   # one more image and one more file
   kops bundle create --add registry.k8s.io/metrics-server/metrics-server:v0.8.0 \
     --add https://example.com/tool.tgz`,
 		func(ctx context.Context, _ []string) error { return o.run(ctx, app) })
-	c.Args = shell.NoArguments("name the cluster with --name")
+	c.Args = shell.NoArguments("specify the cluster with --name")
 	dirFlag(c, &o.dir)
 	o.of.flags(c)
 	f := c.Flags()
-	f.StringVar(&o.kubernetes, "kubernetes-version", "", "version of Kubernetes of a new cluster on this host (default the recommended one)")
-	f.StringSliceVar(&o.programs, "programs", nil, "folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM (default where make bundle puts them, for clusters on this host)")
-	f.StringVar(&o.own, "own", "", "folder of kops' own programs for machines, such as nodeup (default the one that kops is in)")
-	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default those of the cluster's machines)")
-	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, that the bundle is to hold besides")
-	f.BoolVar(&o.offline, "offline", false, "fetch nothing; tell what is missing")
-	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer names; machines of clusters made earlier may still want them")
+	f.StringVar(&o.kubernetes, "kubernetes-version", "", "Kubernetes version of a new cluster on this host (default: the recommended version)")
+	f.StringSliceVar(&o.programs, "programs", nil, "folders of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
+	f.StringVar(&o.own, "own", "", "folder of kops' own binaries for machines, such as nodeup (default: the folder of kops)")
+	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
+	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, to add to the bundle")
+	f.BoolVar(&o.offline, "offline", false, "fetch nothing; list what is missing")
+	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer lists; machines of older clusters may still need them")
 	shell.Complete(c, "arch", archNames()...)
 	return c
 }
@@ -196,7 +197,7 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 		return want, arches, nil, false, err
 	}
 	if o.kubernetes != "" {
-		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version is for a new cluster on this host; that of --name or -f has one")
+		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version is for a new cluster on this host; the cluster of --name or -f sets its own version")
 	}
 	a, err := o.of.assets(ctx, app, arches)
 	if err != nil {
@@ -206,9 +207,9 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 }
 
 func version(app *shell.App) *cobra.Command {
-	c := shell.Cobra("version", "Tell the version of Kubernetes that bundles are made for", `
-Tell the version of Kubernetes that a new cluster has when no other is named, and
-that 'kops bundle create' takes.`, `
+	c := shell.Cobra("version", "Print the Kubernetes version that bundles are created for", `
+Print the Kubernetes version that new clusters and 'kops bundle create' use by
+default.`, `
   kops bundle version`,
 		func(context.Context, []string) error {
 			want, err := bundle.ForDefault(providers.Of("local"), app.Version, "", nil)
@@ -238,11 +239,11 @@ func progress(app *shell.App) func(string) {
 func verify(app *shell.App) *cobra.Command {
 	var dir string
 	var keys []string
-	c := shell.Cobra("verify", "Compare all of a bundle with its digests", `
-Read every file and all contents of images, and compare them with their digests.
-What has changed is told by name; 'kops bundle create' restores it.
+	c := shell.Cobra("verify", "Check all contents of a bundle against their digests", `
+Read every file and all contents of images, and compare them with their digests. The
+command names each file that differs; 'kops bundle create' restores it.
 
-With --key, one of the public keys must have signed the bundle, too.`, `
+With --key, the bundle must also be signed by one of the public keys.`, `
   kops bundle verify
   kops bundle verify --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
@@ -256,7 +257,7 @@ With --key, one of the public keys must have signed the bundle, too.`, `
 			if err := b.Verify(ctx, progress(app)); err != nil {
 				return err
 			}
-			app.Printf("The bundle %s is as it was made: %d files and %d images, %s\n", b.Dir(), len(b.Files()), len(b.Images()), megabytes(total(b)))
+			app.Printf("The bundle %s is unchanged: %d files and %d images, %s\n", b.Dir(), len(b.Files()), len(b.Images()), megabytes(total(b)))
 			return nil
 		})
 	c.Args = shell.NoArguments("")
@@ -269,15 +270,16 @@ func serve(app *shell.App) *cobra.Command {
 	var dir, listen string
 	var keys []string
 	c := shell.Cobra("serve", "Serve a bundle to machines", `
-Serve a bundle by HTTP until the command is interrupted: each file by the path of
-its public URL, and the images as a registry, which mirrors all others. Before that,
-every file and all contents of images are compared with their digests.
+Serve a bundle over HTTP until the command is interrupted: each file under the path of
+its public URL, and the images as a registry that mirrors all other registries. Before
+that, the command compares every file and image with its digest.
 
-With --key, one of the public keys must have signed the bundle, and each later state
-of it that is served. Use it for a bundle that came from elsewhere.
+With --key, the bundle, and each later version of it that is served, must be signed by
+one of the public keys. Use it for a bundle that came from elsewhere.
 
-A cluster uses it as spec.assets.fileRepository and as the mirror "*" in
-spec.containerd.registryMirrors. Clusters on this host are served by themselves.`, `
+To use the server, set spec.assets.fileRepository of a cluster to its address, and set
+the mirror "*" in spec.containerd.registryMirrors. Clusters on this host need no
+server: kops serves the bundle to them.`, `
   kops bundle serve
   kops bundle serve --listen 10.0.0.1:3989 --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
@@ -348,9 +350,9 @@ type listing struct {
 func list(app *shell.App) *cobra.Command {
 	var dir, format string
 	c := shell.Cobra("list", "List the files and images of a bundle", `
-List the files of a bundle by public URL and its images by name, with their
-digests. Those that were packed from built programs are told from those that a
-publisher has made.`, `
+List the files of a bundle by public URL and its images by name, with their digests.
+The list shows which of them were packed from built binaries and which come from their
+publisher.`, `
   kops bundle list
   kops bundle list -o json`,
 		func(_ context.Context, _ []string) error {

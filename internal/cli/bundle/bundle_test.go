@@ -82,7 +82,7 @@ func TestVersion(t *testing.T) {
 func TestListAndVerify(t *testing.T) {
 	w := newWorld(t)
 	for command, shows := range map[string]string{
-		"list": nodeup, "list -o yaml": "kubernetes:\n  - 1.36.3", "verify": "is as it was made: 1 files and 0 images",
+		"list": nodeup, "list -o yaml": "kubernetes:\n  - 1.36.3", "verify": "is unchanged: 1 files and 0 images",
 		"list --dir " + w.dir: "built",
 	} {
 		out, err := w.run(t.Context(), io.Discard, strings.Fields(command)...)
@@ -227,7 +227,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	out, err = w.run(t.Context(), io.Discard, "push", folder)
-	if err != nil || !strings.Contains(out, "has all 1 already; nothing was sent") {
+	if err != nil || !strings.Contains(out, "already has all 1; nothing was sent") {
 		t.Errorf("%q, %v", out, err)
 	}
 	for says, args := range map[string][]string{
@@ -242,7 +242,7 @@ func TestPush(t *testing.T) {
 func TestDiffOfTwoBundles(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run(t.Context(), io.Discard, "diff", w.dir)
-	if err != nil || !strings.Contains(out, "differs in nothing") {
+	if err != nil || !strings.Contains(out, "has no differences") {
 		t.Errorf("%q, %v", out, err)
 	}
 	other := newWorld(t)
@@ -343,7 +343,7 @@ func TestSign(t *testing.T) {
 	if err := os.WriteFile(public, []byte(spec.Spec.Assets.TrustedKeys[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err != nil || !strings.Contains(out, "is as it was made") {
+	if out, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err != nil || !strings.Contains(out, "is unchanged") {
 		t.Errorf("%q, %v", out, err)
 	}
 	for says, args := range map[string][]string{

@@ -22,8 +22,8 @@ type described struct {
 }
 
 func (d *described) flags(c *cobra.Command) {
-	c.Flags().StringSliceVarP(&d.files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is the standard input")
-	c.Flags().StringVar(&d.facts, "facts", "", "file with everything that would be looked up of the cluster")
+	c.Flags().StringSliceVarP(&d.files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is standard input")
+	c.Flags().StringVar(&d.facts, "facts", "", "facts file with everything that kops would look up for the cluster")
 	if err := c.MarkFlagFilename("filename", "yaml", "json"); err != nil {
 		panic(err) // the flag does not exist: a mistake in the lines above
 	}
@@ -56,13 +56,14 @@ func diff(app *shell.App) *cobra.Command {
 	var dir, format string
 	var of described
 	var arches []string
-	c := shell.Cobra("diff [FOLDER]", "Compare a bundle with another, or with what a cluster fetches", `
-Tell what a bundle lacks, what it has more, and what has another digest: compared
-with the bundle in FOLDER, or with what a cluster fetches, that of --name or the one
-that the file of -f describes.
+	c := shell.Cobra("diff [FOLDER]", "Compare a bundle with another bundle or with a cluster's needs", `
+List what a bundle lacks, has in addition, or has with another digest, compared with
+the bundle in FOLDER or with the files and images that a cluster fetches. The cluster
+is the one that --name or the file given with -f describes.
 
-The exit code is 2 when something differs. What a bundle has more than a cluster
-fetches is told, and counts for nothing, as one bundle can be for several clusters.`, `
+The exit code is 2 if anything differs. Contents that the cluster does not need are
+listed, but do not count as a difference, because one bundle can serve several
+clusters.`, `
   kops bundle diff /mnt/usb/bundle
   kops bundle diff --name cluster.example.com --dir ./bundle
   kops bundle diff -f cluster.yaml --facts facts.yaml -o json`,
@@ -88,7 +89,7 @@ fetches is told, and counts for nothing, as one bundle can be for several cluste
 		})
 	dirFlag(c, &dir)
 	of.flags(c)
-	c.Flags().StringSliceVar(&arches, "arch", nil, "architectures of the machines: amd64, arm64 (default those of the cluster's machines)")
+	c.Flags().StringSliceVar(&arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "arch", archNames()...)
 	shell.Complete(c, "output", shell.Table, shell.JSON, shell.YAML)
@@ -124,7 +125,7 @@ func printDiff(app *shell.App, format string, b *bundle.Bundle, all []bundle.Dif
 	}
 	return app.PrintAs(format, all, func() error {
 		if len(all) == 0 {
-			app.Printf("The bundle %s differs in nothing\n", b.Dir())
+			app.Printf("The bundle %s has no differences\n", b.Dir())
 			return nil
 		}
 		var rows [][]string

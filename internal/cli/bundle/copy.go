@@ -36,7 +36,7 @@ func Copy(ctx context.Context, app *shell.App, all *kops.Assets) error {
 		want.Images = a.Images
 	}
 	if len(want.Files)+len(want.Images) == 0 {
-		return fault.Wrap(fault.Permanent, errors.New("the cluster has no mirror to which anything could be copied"),
+		return fault.Wrap(fault.Permanent, errors.New("the cluster's spec names no mirror to copy to"),
 			"set spec.assets.fileRepository or spec.assets.containerRegistry; a containerProxy fetches by itself")
 	}
 	files, err := repository(ctx, app, a.Mirrors)
@@ -44,7 +44,7 @@ func Copy(ctx context.Context, app *shell.App, all *kops.Assets) error {
 		return err
 	}
 	if app.Cache == "" {
-		return errors.New("copy: there is no cache folder to keep the copies in meanwhile; set HOME")
+		return errors.New("copy: there is no cache folder for the downloads; set HOME")
 	}
 	dir := filepath.Join(app.Cache, "copies", a.Cluster)
 	b, err := bundle.Create(ctx, bundle.Options{Dir: dir, Want: want, Arches: a.Arches, Own: filepath.Dir(app.Program), Archive: a.Archive,

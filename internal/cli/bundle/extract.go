@@ -16,11 +16,11 @@ import (
 
 func extract(app *shell.App) *cobra.Command {
 	var dir, to string
-	c := shell.Cobra("extract FILE", "Take a file out of a bundle", `
-Write a file of a bundle, such as kubectl, to the current folder or elsewhere, and
-check it against its digest. FILE is the end of a public URL; of several that
-for this computer's architecture and the newest version is taken, unless FILE
-tells more of the URL.`, `
+	c := shell.Cobra("extract FILE", "Extract a file from a bundle", `
+Write a file of a bundle, such as kubectl, to the current folder or to the path given
+with --to, and check it against its digest. FILE is the end of a public URL. If
+several files match, the command takes the newest version for this computer's
+architecture; give more of the URL to choose another.`, `
   kops bundle extract kubectl --to /usr/local/bin/kubectl
   kops bundle extract v1.36.3/bin/linux/amd64/kubelet`,
 		func(_ context.Context, args []string) error {
@@ -41,7 +41,7 @@ tells more of the URL.`, `
 			return write(b, url, to)
 		})
 	dirFlag(c, &dir)
-	c.Flags().StringVar(&to, "to", "", "file to write (default the file's own name, here)")
+	c.Flags().StringVar(&to, "to", "", "file to write (default: the file's name, in the current folder)")
 	return c
 }
 

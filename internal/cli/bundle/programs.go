@@ -22,20 +22,20 @@ type packing struct {
 
 func programs(app *shell.App) *cobra.Command {
 	var o packing
-	c := shell.Cobra("programs", "Pack kops' own programs into the archive that travels with clusters", `
-Pack kops' own programs for machines, such as nodeup and kops-controller, into one
-archive. 'kops update cluster' brings what a cluster needs of it into the cluster's
-store: machines need nothing of ours from anywhere else.
+	c := shell.Cobra("programs", "Pack kops' own binaries for machines into an archive", `
+Pack kops' own binaries for machines, such as nodeup and kops-controller, into one
+archive. 'kops update cluster' copies the binaries that a cluster needs from it to the
+cluster's state store, so that machines fetch nothing of kops from anywhere else.
 
-kops looks for the archive beside itself, and then in its cache; $KOPS_PROGRAMS
-names another. The same programs always give the same archive.`, `
-  # what 'make archive' does
+kops looks for the archive next to itself, and then in its cache; $KOPS_PROGRAMS names
+another archive. The same binaries always produce the same archive.`, `
+  # the same as 'make archive'
   kops bundle programs --own .build --arch amd64,arm64`,
 		func(_ context.Context, _ []string) error { return o.run(app) })
 	c.Args = shell.NoArguments("")
 	f := c.Flags()
-	f.StringVar(&o.own, "own", "", "folder of the programs, or of folders linux-ARCH with them (default the one that kops is in)")
-	f.StringVar(&o.out, "out", "", "the archive (default beside kops)")
+	f.StringVar(&o.own, "own", "", "folder with the binaries, or with subfolders linux-ARCH (default: the folder of kops)")
+	f.StringVar(&o.out, "out", "", "file to write (default: next to kops)")
 	f.StringSliceVar(&o.arches, "arch", archNames(), "architectures of the machines: amd64, arm64")
 	shell.Complete(c, "arch", archNames()...)
 	return c

@@ -26,19 +26,19 @@ type pushed struct {
 
 func push(app *shell.App) *cobra.Command {
 	var dir, format string
-	c := shell.Cobra("push PLACE", "Copy a bundle to a bucket, or to a registry", `
-Copy a bundle to where machines fetch from. What is there already, by digest, is not
-sent again. At the end, the fields of a cluster's spec are printed by which its
-machines use the copies.
+	c := shell.Cobra("push PLACE", "Copy a bundle to a bucket or a registry", `
+Copy a bundle to a place from which machines can fetch it. Contents that are already
+there, by digest, are not sent again. At the end, the command prints the fields of the
+cluster's spec that make machines use the copies.
 
-A bucket (s3://bucket/folder, or a folder of this computer) gets the files, each at the
-path of its public URL, with FILE.sha256 beside; the images, as an OCI image layout under
-oci/; and bundle.json, which lists all. Machines read it by the web, so its policy has
-to let them.
+A bucket (s3://bucket/folder, or a folder on this computer) gets the files, each under
+the path of its public URL with FILE.sha256 next to it; the images, as an OCI image
+layout under oci/; and bundle.json, which lists everything. Machines read the bucket
+over HTTPS, so its policy must allow that.
 
 A registry (oci://registry/repository) gets each image, and the files as one OCI
-artifact, kops-bundle:latest, which tools such as oras write to a folder. You log in
-with docker login.`, `
+artifact, kops-bundle:latest, which tools such as oras write to a folder. Log in with
+docker login.`, `
   kops bundle push s3://my-files/kops --dir ./bundle
   kops bundle push oci://registry.example.com/kops --dir ./bundle
   kops bundle push s3://my-files/kops -o json`,
@@ -107,16 +107,16 @@ func (p *pushed) print(app *shell.App) {
 	app.Printf("%s\n", p.summary())
 	for _, field := range []string{"spec.assets.fileRepository", "spec.assets.containerRegistry"} {
 		if v := p.Spec[field]; v != "" {
-			app.Printf("\nMachines use it when the cluster's spec says so:\n\n  kops edit cluster NAME --set %s=%s\n", field, v)
+			app.Printf("\nTo make machines use it, set the cluster's spec:\n\n  kops edit cluster NAME --set %s=%s\n", field, v)
 		}
 	}
 	switch {
 	case len(p.Spec) == 0:
-		app.Printf("\nNo web server is known for it: machines use it when spec.assets.fileRepository is the URL at which one serves the folder\n")
+		app.Printf("\nkops knows no web server for this folder. To make machines use it, serve the folder and set spec.assets.fileRepository to its URL\n")
 	case p.Spec["spec.assets.containerRegistry"] == "":
-		app.Printf("\nImages are pulled from a registry, and not from there: push them with kops bundle push oci://REGISTRY/REPOSITORY\n")
+		app.Printf("\nMachines cannot pull images from there. Push the images to a registry with kops bundle push oci://REGISTRY/REPOSITORY\n")
 	default:
-		app.Printf("\nFiles are fetched by the web, and not from a registry: push them with kops bundle push s3://BUCKET/FOLDER\n")
+		app.Printf("\nMachines cannot fetch files from a registry. Push the files to a bucket with kops bundle push s3://BUCKET/FOLDER\n")
 	}
 }
 
@@ -124,9 +124,9 @@ func (p *pushed) print(app *shell.App) {
 func (p *pushed) summary() string {
 	switch {
 	case p.Sent == 0:
-		return fmt.Sprintf("%s has all %d already; nothing was sent", p.To, p.Kept)
+		return fmt.Sprintf("%s already has all %d; nothing was sent", p.To, p.Kept)
 	case p.Kept == 0:
 		return fmt.Sprintf("Sent %d to %s: %s in %.1f s", p.Sent, p.To, megabytes(p.Bytes), p.Seconds)
 	}
-	return fmt.Sprintf("Sent %d to %s: %s in %.1f s; %d were there already", p.Sent, p.To, megabytes(p.Bytes), p.Seconds, p.Kept)
+	return fmt.Sprintf("Sent %d to %s: %s in %.1f s; %d were already there", p.Sent, p.To, megabytes(p.Bytes), p.Seconds, p.Kept)
 }

@@ -13,17 +13,18 @@ import (
 
 func sign(app *shell.App) *cobra.Command {
 	var dir, key string
-	c := shell.Cobra("sign", "Sign a bundle with a key of yours", `
-Sign the index of a bundle, bundle.json, which states the digest of each file and image.
-The signature is beside it, bundle.json.sig; whatever changes the bundle takes it away.
+	c := shell.Cobra("sign", "Sign a bundle with your key", `
+Sign the index of a bundle, bundle.json, which states the digest of each file and
+image. The signature is written to bundle.json.sig next to it. Any change of the
+bundle removes the signature.
 
-A cluster whose spec.assets.trustedKeys has the public key takes all digests from the
-signed index of its spec.assets.fileRepository: whoever can write to that place, or to
-the registry, cannot change what machines run.
+A cluster takes all digests from the signed index of its spec.assets.fileRepository if
+its spec.assets.trustedKeys has the public key. Someone who can write to that place,
+or to the registry, still cannot change which binaries machines run.
 
-Keys are those of openssl: Ed25519, or ECDSA on P-256. One that is kept elsewhere signs
-bundle.json there; put the signature in base64 into bundle.json.sig.`, `
-  openssl genpkey -algorithm ed25519 -out key.pem      # once, to be kept secret
+Keys have the formats of openssl: Ed25519, or ECDSA on P-256. If your key is kept
+elsewhere, sign bundle.json there and write the base64 signature to bundle.json.sig.`, `
+  openssl genpkey -algorithm ed25519 -out key.pem      # once; keep it secret
   kops bundle sign --key key.pem --dir ./bundle
   kops bundle push s3://my-files/kops --dir ./bundle`,
 		func(_ context.Context, _ []string) error {
@@ -42,7 +43,7 @@ bundle.json there; put the signature in base64 into bundle.json.sig.`, `
 			if err != nil {
 				return err
 			}
-			app.Printf("The bundle %s is signed. Clusters trust the key with\n\nspec:\n  assets:\n    trustedKeys:\n    - |\n%s", b.Dir(), indented(public))
+			app.Printf("The bundle %s is signed. To make a cluster trust the key, set\n\nspec:\n  assets:\n    trustedKeys:\n    - |\n%s", b.Dir(), indented(public))
 			return nil
 		})
 	c.Args = shell.NoArguments("")
@@ -60,7 +61,7 @@ func indented(text string) string {
 }
 
 func keyFlag(c *cobra.Command, keys *[]string) {
-	c.Flags().StringArrayVar(keys, "key", nil, "file with a public key, one of which must have signed the bundle")
+	c.Flags().StringArrayVar(keys, "key", nil, "file with a public key; the bundle must be signed by one of these keys")
 }
 
 // verifySignature checks that one of the keys in files has signed a bundle, and returns

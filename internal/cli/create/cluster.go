@@ -35,10 +35,10 @@ type clusterOptions struct {
 
 func cluster(app *shell.App) *cobra.Command {
 	var o clusterOptions
-	c := shell.Cobra("cluster [CLUSTER]", "Describe a new cluster, and make it", `
-Write the Cluster and InstanceGroups of a new cluster to the state store, and show
-what they need in the cloud. With --yes, make it. With --dry-run, write nothing,
-and print the objects.`, `
+	c := shell.Cobra("cluster [CLUSTER]", "Create a new cluster", `
+Write the Cluster and InstanceGroups of a new cluster to the state store, and show a
+preview of its cloud resources. With --yes, create the resources. With --dry-run,
+write nothing and print the objects.`, `
   # One control plane and one node
   kops create cluster --zones us-east-1a cluster.example.com
 
@@ -85,14 +85,14 @@ and print the objects.`, `
 		return create(cmd.Context(), app, o)
 	}
 	f := c.Flags()
-	f.BoolVarP(&o.yes, "yes", "y", false, "make the cluster in the cloud as well")
-	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing, and print the objects; needs --output")
+	f.BoolVarP(&o.yes, "yes", "y", false, "also create the cluster's cloud resources")
+	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and print the objects; requires --output")
 	f.StringVarP(&o.format, "output", "o", "", "format of --dry-run: yaml or json")
 	shell.Choose(c, &o.target, "target", "direct", "target", "direct, dryrun or terraform, as for update cluster", "direct", "dryrun", "terraform")
-	f.StringVar(&o.out, "out", "", "folder for the files of a target")
-	f.BoolVar(&o.allowUnverified, "allow-unverified", false, "let machines install files whose SHA-256 is neither known nor published; each is named")
+	f.StringVar(&o.out, "out", "", "folder for the files that --target terraform writes")
+	f.BoolVar(&o.allowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key")
-	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
+	f.StringVar(&o.facts, "facts", "", "facts file with everything that kops would look up")
 	machineFlags(f, &o)
 	networkFlags(f, &o)
 	cloudFlags(f, &o, app.Platforms(), app.Features())
@@ -113,14 +113,14 @@ func podNetworks() []string {
 // machineFlags are about versions and machines.
 func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.Channel, "channel", "stable", "channel that recommends versions and images")
-	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "version of Kubernetes, or a minor version such as 1.36 of which the channel recommends a release (default: the channel's)")
-	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature gates to switch on, or off with a leading -")
+	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "Kubernetes version; for a minor version such as 1.36, the release that the channel recommends (default: the channel's version)")
+	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature gates to enable, or to disable with a leading -")
 	f.StringSliceVar(&o.Zones, "zones", nil, "zones of the nodes")
-	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "zones of the control plane, an odd number (default: those of the nodes)")
-	f.Int32Var(&o.ControlPlaneCount, "control-plane-count", 0, "number of control plane machines (default: one a control plane zone)")
-	f.Int32Var(&o.NodeCount, "node-count", 0, "number of nodes in all (default: one a zone)")
+	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "zones of the control plane, an odd number (default: the zones of the nodes)")
+	f.Int32Var(&o.ControlPlaneCount, "control-plane-count", 0, "number of control plane machines (default: one for each control plane zone)")
+	f.Int32Var(&o.NodeCount, "node-count", 0, "total number of nodes (default: one for each zone)")
 	f.StringSliceVar(&o.ControlPlaneSizes, "control-plane-size", nil, "machine type of the control plane")
-	f.StringSliceVar(&o.NodeSizes, "node-size", nil, "machine type of the nodes; several make a mixed group")
+	f.StringSliceVar(&o.NodeSizes, "node-size", nil, "machine type of the nodes; several types create a mixed group")
 	f.StringVar(&o.Image, "image", "", "image of all machines")
 	f.StringVar(&o.ControlPlaneImage, "control-plane-image", "", "image of the control plane")
 	f.StringVar(&o.NodeImage, "node-image", "", "image of the nodes")
@@ -131,13 +131,13 @@ func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.NodeVolumeType, "node-volume-type", "", "type of the nodes' root volume")
 	f.StringVar(&o.ControlPlaneTenancy, "control-plane-tenancy", "", "tenancy of the control plane: default, dedicated or host")
 	f.StringVar(&o.NodeTenancy, "node-tenancy", "", "tenancy of the nodes: default, dedicated or host")
-	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "control-plane-security-groups", nil, "further security groups of the control plane")
-	f.StringSliceVar(&o.NodeSecurityGroups, "node-security-groups", nil, "further security groups of the nodes")
-	f.BoolVar(&o.associate, "associate-public-ip", false, "give machines public addresses (default: by the kind of subnet)")
-	f.StringVar(&o.InstanceManager, "instance-manager", "cloudgroups", "what makes the nodes: cloudgroups or karpenter")
+	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "control-plane-security-groups", nil, "additional security groups of the control plane")
+	f.StringSliceVar(&o.NodeSecurityGroups, "node-security-groups", nil, "additional security groups of the nodes")
+	f.BoolVar(&o.associate, "associate-public-ip", false, "give machines public addresses (default: depends on the type of subnet)")
+	f.StringVar(&o.InstanceManager, "instance-manager", "cloudgroups", "what creates the nodes: cloudgroups or karpenter")
 	f.StringSliceVar(&o.EtcdClusters, "etcd-clusters", []string{"main", "events"}, "etcd clusters to run")
 	f.StringVar(&o.EtcdStorageType, "etcd-storage-type", "", "type of the etcd volumes")
-	f.BoolVar(&o.encryptEtcd, "encrypt-etcd-storage", false, "encrypt the etcd volumes (default: where the cloud can)")
+	f.BoolVar(&o.encryptEtcd, "encrypt-etcd-storage", false, "encrypt the etcd volumes (default: true if the cloud supports it)")
 	f.BoolVar(&o.Hardened, "hardened", false, "follow the CIS benchmark: an audit log, secrets encrypted in etcd, limits of pods, no profiling; see docs/hardening.md")
 	f.StringVar(&o.Authorization, "authorization", "RBAC", "authorization: RBAC or AlwaysAllow")
 	f.StringSliceVar(&o.Sets, "set", nil, "set a field: spec.path=value; repeatable")
@@ -147,27 +147,27 @@ func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 // networkFlags are about the network and how the API is reached.
 func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.Networking, "networking", "cilium", "pod network: "+strings.Join(podNetworks(), ", "))
-	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "range of the network; further ones get subnets of their own")
+	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "CIDR of the network; each additional CIDR gets its own subnets")
 	f.StringVar(&o.NetworkID, "network-id", "", "existing network to use")
 	f.StringSliceVar(&o.SubnetIDs, "subnets", nil, "existing subnets to use")
 	f.StringSliceVar(&o.UtilitySubnetIDs, "utility-subnets", nil, "existing utility subnets to use")
 	f.BoolVar(&o.DisableSubnetTags, "disable-subnet-tags", false, "do not tag existing subnets")
 	f.BoolVar(&o.IPv6, "ipv6", false, "use IPv6 for pods and services")
 	f.StringVarP(&o.Topology, "topology", "t", "", "public or private (default public; private with --ipv6)")
-	f.BoolVar(&o.Bastion, "bastion", false, "make a bastion; for private topology")
-	f.StringVar(&o.DNSType, "dns", "", "where names are published: public, private or none (default none; public with --dns-zone)")
-	f.StringVar(&o.DNSZone, "dns-zone", "", "zone of the cluster's names")
+	f.BoolVar(&o.Bastion, "bastion", false, "create a bastion; for private topology")
+	f.StringVar(&o.DNSType, "dns", "", "where DNS names are published: public, private or none (default none; public with --dns-zone)")
+	f.StringVar(&o.DNSZone, "dns-zone", "", "DNS zone of the cluster's names")
 	f.StringVar(&o.APILoadBalancerType, "api-loadbalancer-type", "", "load balancer of the API: public or internal")
 	f.StringVar(&o.APISSLCertificate, "api-ssl-certificate", "", "certificate of the API's load balancer")
-	f.StringVar(&o.APIPublicName, "api-public-name", "", "name of the API")
-	f.StringSliceVar(&o.AdminAccess, "admin-access", []string{"0.0.0.0/0", "::/0"}, "ranges that reach the API, and SSH unless --ssh-access is given")
-	f.StringSliceVar(&o.SSHAccess, "ssh-access", nil, "ranges that reach SSH")
-	f.StringVar(&o.DiscoveryStore, "discovery-store", "", "public bucket for the keys of service accounts")
+	f.StringVar(&o.APIPublicName, "api-public-name", "", "DNS name of the API")
+	f.StringSliceVar(&o.AdminAccess, "admin-access", []string{"0.0.0.0/0", "::/0"}, "CIDRs that may access the API, and SSH unless --ssh-access is set")
+	f.StringSliceVar(&o.SSHAccess, "ssh-access", nil, "CIDRs that may access SSH")
+	f.StringVar(&o.DiscoveryStore, "discovery-store", "", "public bucket for the service account issuer's keys")
 }
 
 // cloudFlags are about the cloud, and about single ones.
 func cloudFlags(f *pflag.FlagSet, o *clusterOptions, all []platform.Provider, on complete.Features) {
-	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: "+shell.OneOf(shell.Names(all))+" (default: that of the state store)")
+	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: "+shell.OneOf(shell.Names(all))+" (default: the cloud of the state store)")
 	f.StringVar(&o.CloudLabels, "cloud-labels", "", "tags of all resources: k=v,k=v")
 	o.own = map[string]func() string{}
 	for _, p := range all {
@@ -210,32 +210,32 @@ func oldFlags(c *cobra.Command, o *clusterOptions) {
 	} {
 		shell.Deprecate(c, old, "use --"+now)
 	}
-	shell.Deprecate(c, "container-runtime", "containerd is the only one")
+	shell.Deprecate(c, "container-runtime", "containerd is the only supported runtime")
 }
 
 // featureFlags are those that exist when a switch of KOPS_FEATURE_FLAGS is on.
 func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 	for name, add := range map[string]func(){
 		"EnableSeparateConfigBase": func() {
-			f.StringVar(&o.ConfigBase, "config-base", "", "folder of the cluster's files (default: in the state store)")
+			f.StringVar(&o.ConfigBase, "config-base", "", "folder for the cluster's files (default: in the state store)")
 		},
 		"DiscoveryService": func() {
-			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the keys of service accounts; refused, as clusters are not registered with one yet: use --discovery-store")
+			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the service account issuer's keys; not supported yet: use --discovery-store")
 		},
 		"ClusterAddons": func() {
 			f.StringSliceVar(&o.add, "add", nil, "files with additional objects of the cluster")
 		},
 		"APIServerNodes": func() {
-			f.Int32Var(&o.APIServerCount, "api-server-count", 0, "number of machines with API servers alone")
-			f.StringSliceVar(&o.APIServerSizes, "api-server-size", nil, "machine type of these")
+			f.Int32Var(&o.APIServerCount, "api-server-count", 0, "number of machines that run only API servers")
+			f.StringSliceVar(&o.APIServerSizes, "api-server-size", nil, "machine type of those machines")
 		},
 		"ExperimentalRoles": func() {
-			f.Int32Var(&o.EtcdCount, "etcd-count", 0, "number of machines with etcd alone")
-			f.StringSliceVar(&o.EtcdSizes, "etcd-size", nil, "machine type of these")
-			f.Int32Var(&o.KubeControllerManagerCount, "kcm-count", 0, "number of machines with controller managers alone")
-			f.StringSliceVar(&o.KubeControllerManagerSizes, "kcm-size", nil, "machine type of these")
-			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "number of machines with schedulers alone")
-			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine type of these")
+			f.Int32Var(&o.EtcdCount, "etcd-count", 0, "number of machines that run only etcd")
+			f.StringSliceVar(&o.EtcdSizes, "etcd-size", nil, "machine type of those machines")
+			f.Int32Var(&o.KubeControllerManagerCount, "kcm-count", 0, "number of machines that run only controller managers")
+			f.StringSliceVar(&o.KubeControllerManagerSizes, "kcm-size", nil, "machine type of those machines")
+			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "number of machines that run only schedulers")
+			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine type of those machines")
 		},
 	} {
 		if on[name] {
@@ -297,7 +297,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		if o.yes && r.Admin > 0 {
 			more += " --admin"
 		}
-		app.Notef("The objects of %s are in the state store; go on with: kops update cluster --name %s%s\n", o.ClusterName, o.ClusterName, more)
+		app.Notef("The objects of %s are in the state store; to continue, run: kops update cluster --name %s%s\n", o.ClusterName, o.ClusterName, more)
 		return err
 	}
 	if !o.yes && o.target == "direct" {
@@ -314,7 +314,7 @@ func additional(ctx context.Context, app *shell.App, files []string) ([]api.Obje
 	objs, err := app.Decode(ctx, files)
 	for _, o := range objs {
 		if o.GetObjectKind().GroupVersionKind().Group == api.Group {
-			return nil, fmt.Errorf("--add is for objects that go into the cluster; %s is one that describes it", api.Name(o))
+			return nil, fmt.Errorf("--add is for objects to create in the cluster; %s describes the cluster itself", api.Name(o))
 		}
 	}
 	return objs, err
@@ -365,6 +365,6 @@ Suggestions:
  * list clusters: kops get cluster
  * edit this cluster: kops edit cluster %s
 %s
-Finally make the cluster: kops update cluster --name %s --yes --admin
+Finally create the cluster: kops update cluster --name %s --yes --admin
 `, name, &edits, name)
 }

@@ -14,9 +14,9 @@ func Command(app *shell.App) *cobra.Command {
 	var files []string
 	var c *cobra.Command
 	c = shell.Cobra("create", "Create objects", `
-Create the objects of files: a Cluster, InstanceGroups, SSHCredentials, and other
-Kubernetes objects, which become additional objects of the cluster. Nothing is
-written when any object is wrong or exists already.`, `
+Create the objects in files: a Cluster, InstanceGroups, SSHCredentials, and other
+Kubernetes objects, which become additional objects of the cluster. If any object is
+invalid or already exists, nothing is written.`, `
   kops create -f cluster.yaml
   kops create -f https://example.com/clusters/cluster.yaml
   kops create -f s3://my-specs/cluster.yaml
@@ -26,12 +26,12 @@ written when any object is wrong or exists already.`, `
 				return app.UnknownCommand(c, args[0])
 			}
 			if len(files) == 0 {
-				return shell.Usagef("name a file with -f, or a kind of object to create")
+				return shell.Usagef("specify a file with -f, or a kind of object to create")
 			}
 			return fromFiles(ctx, app, files)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.AddCommand(cluster(app), instanceGroup(app), keypair(app), secret(app), sshPublicKey(app))
 	return c
 }
@@ -61,11 +61,11 @@ func fromFiles(ctx context.Context, app *shell.App, files []string) error {
 func checkDryRun(dryRun bool, format string) error {
 	switch {
 	case dryRun && format == "":
-		return shell.Usagef("--dry-run prints what would be written; say how with --output yaml or json")
+		return shell.Usagef("--dry-run prints the objects; choose a format with --output yaml or json")
 	case format == "":
 		return nil
 	case !dryRun:
-		return shell.Usagef("--output is for --dry-run, which writes nothing; leave it out, or add --dry-run")
+		return shell.Usagef("--output is the format of --dry-run; leave it out, or add --dry-run")
 	}
 	return shell.CheckFormat(format, shell.YAML, shell.JSON)
 }

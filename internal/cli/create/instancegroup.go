@@ -16,12 +16,13 @@ func instanceGroup(app *shell.App) *cobra.Command {
 	var dryRun, openEditor bool
 	var format, inPlaceOf string
 	c := shell.Cobra("instancegroup NAME...", "Add instance groups", `
-Add an instance group to a cluster, after it was looked at in the editor; or several
-without the editor. The cloud is changed by 'kops update cluster'.
+Add an instance group to a cluster after editing it in your editor, or add several
+without the editor. 'kops update cluster' then changes the cloud.
 
-Groups of the control plane get members of etcd, whose number has to be odd: two more
-groups at once make three control planes of one. One may take the place of another, as
-in another zone: it says what that says, and is not looked at in the editor.`, `
+Each control plane group gets an etcd member, and the number of members must be odd:
+add two groups at once to go from one control plane to three. A group can also replace
+another one, for example in another zone; it copies that group's spec and skips the
+editor.`, `
   kops create instancegroup workers --name cluster.example.com --subnet us-east-1a
   kops create ig workers --name cluster.example.com --role node --subnet us-east-1a --edit=false
   kops create ig workers --name cluster.example.com --subnet us-east-1a --dry-run -o yaml
@@ -47,7 +48,7 @@ in another zone: it says what that says, and is not looked at in the editor.`, `
 			r.Cluster = name
 			if inPlaceOf != "" {
 				if dryRun {
-					return shell.Usagef("--dry-run shows one object, and --in-place-of changes several; leave one of them out")
+					return shell.Usagef("--dry-run prints one object, but --in-place-of changes several; leave one of them out")
 				}
 				return inPlace(ctx, app, client, inPlaceOf, args[0], r)
 			}
@@ -86,13 +87,13 @@ in another zone: it says what that says, and is not looked at in the editor.`, `
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
 	f := c.Flags()
-	f.StringVar(&r.Role, "role", "node", "what the machines are for: control-plane, apiserver, node or bastion")
+	f.StringVar(&r.Role, "role", "node", "role of the machines: control-plane, apiserver, node or bastion")
 	f.StringSliceVar(&r.Subnets, "subnet", nil, "subnets of the machines")
-	f.StringSliceVar(&r.Zones, "zone", nil, "zones of the machines, where subnets span a region")
-	f.StringVar(&inPlaceOf, "in-place-of", "", "group of the control plane whose place the new one takes")
+	f.StringSliceVar(&r.Zones, "zone", nil, "zones of the machines, if subnets span a region")
+	f.StringVar(&inPlaceOf, "in-place-of", "", "control plane group that the new group replaces")
 	shell.CompleteGroupFlag(app, c, "in-place-of")
 	f.BoolVar(&openEditor, "edit", true, "open the editor before the group is stored")
-	f.BoolVar(&dryRun, "dry-run", false, "write nothing, and print the object; needs --output")
+	f.BoolVar(&dryRun, "dry-run", false, "write nothing and print the object; requires --output")
 	f.StringVarP(&format, "output", "o", "", "format of --dry-run: yaml or json")
 	shell.Complete(c, "role", "control-plane", "apiserver", "node", "bastion")
 	return c
@@ -110,8 +111,8 @@ func inPlace(ctx context.Context, app *shell.App, client *kops.Client, from, nam
 		return err
 	}
 	app.Warn(done.Warnings)
-	app.Printf("Created %s in the place of instancegroup/%s\n", done.Name, from)
+	app.Printf("Created %s to replace instancegroup/%s\n", done.Name, from)
 	app.SuggestPreview(done)
-	app.Notef("\nWhen that is done, this waits until etcd has moved, and deletes what is left of %s:\n  kops update cluster --name %s --prune --yes\n", from, r.Cluster)
+	app.Notef("\nAfter that, this command waits until etcd has moved, and deletes the remaining resources of %s:\n  kops update cluster --name %s --prune --yes\n", from, r.Cluster)
 	return nil
 }

@@ -13,11 +13,12 @@ import (
 func keypair(app *shell.App) *cobra.Command {
 	var o kops.CreateKeypairOptions
 	var certificate, key string
-	c := shell.Cobra("keypair {KEYSET | all}", "Add a certificate and its key to a keyset", `
-Add an item to a keyset: a new authority, or that of files. It is believed beside the
-others, and signs when it is promoted, or with --primary at once. Without --cert and
---key, both are made; with --key alone, a certificate is made of it; with --cert alone
-the item is believed and can never sign. all adds a new item to every keyset.`, `
+	c := shell.Cobra("keypair {KEYSET | all}", "Add a key to a keyset", `
+Add a key to a keyset: a new certificate authority, or one from files. Machines trust
+it next to the existing keys. It signs after you promote it, or at once with
+--primary. Without --cert and --key, kops creates both; with only --key, kops creates
+the certificate; with only --cert, the key is trusted but can never sign. The keyset
+"all" stands for every keyset.`, `
   kops create keypair all --name cluster.example.com
   kops create keypair kubernetes-ca --name cluster.example.com --cert ca.pem --key ca-key.pem`,
 		func(ctx context.Context, args []string) error {
@@ -45,7 +46,7 @@ the item is believed and can never sign. all adds a new item to every keyset.`, 
 		})
 	c.Flags().StringVar(&certificate, "cert", "", "file of the certificate, in PEM")
 	c.Flags().StringVar(&key, "key", "", "file of the private key, in PEM")
-	c.Flags().BoolVar(&o.Primary, "primary", false, "sign with it from now on")
+	c.Flags().BoolVar(&o.Primary, "primary", false, "make it the signing key at once")
 	c.ValidArgsFunction = keypairs.Complete(app, true)
 	return c
 }

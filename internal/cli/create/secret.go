@@ -12,21 +12,21 @@ import (
 
 func secret(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "secret", Short: "Store a secret of a cluster", Aliases: []string{"secrets"},
-		Long: `Store a secret of a cluster in its state store, where only machines of the control
-plane read it. It is checked before, and never shown.`,
+		Long: `Store a secret of a cluster in its state store, which only control plane machines
+read. kops checks the secret first, and never shows it.`,
 		Example: "  kops create secret encryptionconfig cluster.example.com -f config.yaml"}
 	c.AddCommand(
-		secretOf(app, kops.SecretEncryptionConfig, "Store how API servers encrypt what they store", `
-Store the EncryptionConfiguration of the API servers (apiserver.config.k8s.io/v1), which
-they use when spec.encryptionConfig is true. Another one has to list the keys of the
-former, until everything is written anew: kops rotate encryption does that.`),
-		secretOf(app, kops.SecretDockerConfig, "Store by what machines pull images", `
-Store the config.json of Docker's with which the machines pull images of registries
-that ask who they are. Machines that run take it up where they are, by an update and
-a rolling update of the cluster.`),
-		secretOf(app, kops.SecretCiliumPassword, "Store Cilium's keys of IPsec", `
-Store the keys with which Cilium encrypts what nodes send one another, as Cilium
-documents them: a line such as "3+ rfc4106(gcm(aes)) 0123… 128".`),
+		secretOf(app, kops.SecretEncryptionConfig, "Store the encryption configuration of the API servers", `
+Store the EncryptionConfiguration (apiserver.config.k8s.io/v1) of the API servers,
+which they use if spec.encryptionConfig is true. A new configuration has to keep the
+keys of the old one until every object is written again; kops rotate encryption does
+all of that.`),
+		secretOf(app, kops.SecretDockerConfig, "Store the credentials with which machines pull images", `
+Store the Docker config.json with which machines log in to registries. Existing
+machines get it, in place, from an update and a rolling update of the cluster.`),
+		secretOf(app, kops.SecretCiliumPassword, "Store Cilium's IPsec keys", `
+Store the keys with which Cilium encrypts traffic between nodes, in the format that
+Cilium documents: a line such as "3+ rfc4106(gcm(aes)) 0123… 128".`),
 		oldSSHKey(app))
 	return c
 }
@@ -40,7 +40,7 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
   kops create secret `+name+` cluster.example.com -f - --force < FILE`,
 		func(ctx context.Context, args []string) error {
 			if file == "" {
-				return shell.Usagef("name the file of the secret with -f, - for the standard input")
+				return shell.Usagef("specify the file of the secret with -f; - is standard input")
 			}
 			cluster, client, err := app.Open(ctx, args)
 			if err != nil {
@@ -66,11 +66,11 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 				return err
 			}
 			app.Printf("%s secret/%s\n", done, name)
-			app.Notef("\nTo apply it, and to see which machines it concerns, run: kops update cluster %s --yes\n", cluster)
+			app.Notef("\nTo apply it, and to see which machines change, run: kops update cluster %s --yes\n", cluster)
 			return nil
 		})
-	c.Flags().StringVarP(&file, "filename", "f", "", "file of the secret, - for the standard input")
-	c.Flags().BoolVar(&force, "force", false, "replace the one that is there")
+	c.Flags().StringVarP(&file, "filename", "f", "", "file of the secret; - is standard input")
+	c.Flags().BoolVar(&force, "force", false, "replace an existing secret")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

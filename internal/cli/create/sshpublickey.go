@@ -17,7 +17,7 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 				file = old
 			}
 			if file == "" {
-				return shell.Usagef("name the file of the public key with -i")
+				return shell.Usagef("specify the file of the public key with -i")
 			}
 			name, err := app.ClusterName(args)
 			if err != nil {
@@ -37,10 +37,10 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 					return err
 				}
 				if !added {
-					app.Notef("The cluster %s has the SSH public key %s already\n", cluster, key.Fingerprint)
+					app.Notef("The cluster %s already has the SSH public key %s\n", cluster, key.Fingerprint)
 					return nil
 				}
-				app.Notef("Added the SSH public key %s to the cluster %s; machines get it by: kops update cluster %s --yes\n", key.Fingerprint, cluster, cluster)
+				app.Notef("Added the SSH public key %s to the cluster %s; to copy it to machines, run: kops update cluster %s --yes\n", key.Fingerprint, cluster, cluster)
 				return nil
 			})
 		})

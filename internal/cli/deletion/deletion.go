@@ -24,9 +24,9 @@ func Command(app *shell.App) *cobra.Command {
 	var yes bool
 	var c *cobra.Command
 	c = shell.Cobra("delete -f FILE", "Delete clusters, instance groups and keys", `
-Delete the objects of files: Clusters, InstanceGroups, SSHCredentials, and additional
-objects of a cluster. A Cluster is deleted with all of its resources in the cloud, and
-all that belongs to it. Without --yes, show what would be deleted.`, `
+Delete the objects in files: Clusters, InstanceGroups, SSHCredentials, and additional
+objects of a cluster. Deleting a Cluster deletes all of its cloud resources and
+everything that belongs to it. Without --yes, show a preview.`, `
   kops delete -f cluster.yaml
   kops delete -f cluster.yaml --yes`,
 		func(ctx context.Context, args []string) error {
@@ -34,12 +34,12 @@ all that belongs to it. Without --yes, show what would be deleted.`, `
 				return app.UnknownCommand(c, args[0])
 			}
 			if len(files) == 0 {
-				return shell.Usagef("name a file with -f, or a kind of object to delete")
+				return shell.Usagef("specify a file with -f, or a kind of object to delete")
 			}
 			return fromFiles(ctx, app, files, yes)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them")
 	c.AddCommand(cluster(app), instance(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
 	return c
@@ -115,7 +115,7 @@ func cluster(app *shell.App) *cobra.Command {
 	var count int
 	c := shell.Cobra("cluster [CLUSTER]", "Delete a cluster", `
 Show every resource that belongs to a cluster, and with --yes delete them and the
-cluster's objects. Shared resources are kept, and listed as such.`, `
+cluster's objects. Shared resources are listed and kept.`, `
   kops delete cluster cluster.example.com
   kops delete cluster cluster.example.com --yes
 
@@ -148,15 +148,15 @@ cluster's objects. Shared resources are kept, and listed as such.`, `
 	c.Aliases = []string{"clusters"}
 	f := c.Flags()
 	f.BoolVarP(&yes, "yes", "y", false, "delete the cluster")
-	f.BoolVar(&o.Unregister, "unregister", false, "delete the cluster's objects only, and keep its resources")
-	f.BoolVar(&o.External, "external", false, "delete the resources of a cluster whose objects are lost; one that is in the state store is refused")
+	f.BoolVar(&o.Unregister, "unregister", false, "delete only the cluster's objects, and keep its cloud resources")
+	f.BoolVar(&o.External, "external", false, "delete the cloud resources of a cluster that has lost its objects; refused if the state store has the cluster")
 	clouds := shell.Names(app.Platforms())
 	f.StringVar(&platform, "cloud", clouds[0], "cloud of an external cluster: "+shell.OneOf(clouds))
 	shell.Complete(c, "cloud", clouds...)
 	f.StringVar(&o.Region, "region", "", "region of an external cluster")
 	f.DurationVar(&o.Wait, "wait", 10*time.Minute, "how long to wait for one resource to become deletable")
-	f.DurationVar(&interval, "interval", 10*time.Second, "accepted and not needed: retries adapt themselves")
-	f.IntVar(&count, "count", 0, "accepted and not needed: see --wait")
+	f.DurationVar(&interval, "interval", 10*time.Second, "accepted for compatibility; kops adapts its retries by itself")
+	f.IntVar(&count, "count", 0, "accepted for compatibility; see --wait")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
@@ -188,7 +188,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 			app.Printf("  %s\n", url)
 		}
 		if o.Unregister {
-			app.Printf("The cluster's resources in the cloud are kept\n")
+			app.Printf("The cluster's cloud resources are kept\n")
 		} else if err := text.Deletion(app.Out, shell.Inside[*plan.Plan](u.Plan)); err != nil {
 			return err
 		}
@@ -233,12 +233,12 @@ func preview(app *shell.App, u *kops.Update) {
 func instanceGroup(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("instancegroup NAME...", "Delete instance groups", `
-Show the machines' resources of instance groups, and with --yes, or after a question,
-delete them and the groups.
+Show the cloud resources of instance groups. With --yes, or after you confirm, delete
+them and the groups.
 
-Members of etcd on groups of the control plane leave etcd first, after a back-up, and
-their number stays odd: of three groups two are deleted at once. Their disks stay until
-'kops update cluster --prune'.`, `
+If a control plane group runs etcd members, they leave etcd first, after a backup. The
+number of members stays odd: of three groups, delete two at once. Their disks stay
+until 'kops update cluster --prune'.`, `
   kops delete instancegroup nodes-us-east-1c --name cluster.example.com --yes
 
   # From three control planes to one
@@ -258,24 +258,24 @@ their number stays odd: of three groups two are deleted at once. Their disks sta
 			return deleteGroup(ctx, app, client, name, args, true, sure)
 		})
 	c.Aliases = []string{"instancegroups", "ig"}
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete it without a question")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete it without asking")
 	c.ValidArgsFunction = shell.CompleteGroup(app)
 	return c
 }
 
 func host(app *shell.App) *cobra.Command {
 	var o kops.ReleaseOptions
-	c := shell.Cobra("host NAME", "Release an enrolled machine", `
-End all that a cluster runs on a machine of yours, and take the machine out of the
-inventory. Where it runs workloads, drain its node before. The next update of the
-cluster tells the other machines.`, `
+	c := shell.Cobra("host NAME", "Release an enrolled host", `
+Stop everything that the cluster runs on one of your machines, and remove the machine
+from the inventory. If it runs workloads, drain its node first. The next update of the
+cluster updates the other machines.`, `
   kops delete host node1 --name cluster.example.com --yes
 
   # a machine that is broken, or switched off for good
   kops delete host node1 --name cluster.example.com --lost --yes`,
 		func(ctx context.Context, args []string) error {
 			if len(args) != 1 {
-				return shell.Usagef("name one host")
+				return shell.Usagef("specify one host")
 			}
 			name, client, err := app.Open(ctx, nil)
 			if err != nil {
@@ -289,12 +289,12 @@ cluster tells the other machines.`, `
 				app.Printf("Host %s will be released\nMust specify --yes to do it\n", args[0])
 				return nil
 			}
-			app.Printf("Released host: %q\nTell the other machines with: kops update cluster %s --yes --prune\n", args[0], name)
+			app.Printf("Released host: %q\nTo update the other machines, run: kops update cluster %s --yes --prune\n", args[0], name)
 			return nil
 		})
 	c.Aliases = []string{"hosts"}
 	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "release it")
-	c.Flags().BoolVar(&o.Lost, "lost", false, "the machine is gone for good: do nothing on it")
+	c.Flags().BoolVar(&o.Lost, "lost", false, "the machine is permanently gone: do not connect to it")
 	return c
 }
 
@@ -345,8 +345,8 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 func sshPublicKey(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("sshpublickey [CLUSTER]", "Delete the SSH public keys of a cluster", `
-Delete the SSH public keys of a cluster; at a terminal, after a question. Machines that
-run keep them.`, `
+Delete the SSH public keys of a cluster; at a terminal, after you confirm. Existing
+machines keep them.`, `
   kops delete sshpublickey --name cluster.example.com
   kops delete sshpublickey --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -381,7 +381,7 @@ run keep them.`, `
 			return nil
 		})
 	c.Aliases = []string{"sshpublickeys", "ssh"}
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without a question")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without asking")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

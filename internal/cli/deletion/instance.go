@@ -19,14 +19,14 @@ func instance(app *shell.App) *cobra.Command {
 	o := kops.DefaultRollout()
 	var yes bool
 	c := shell.Cobra("instance INSTANCE|NODE", "Replace one machine", `
-Drain one machine of a cluster, by its name or that of its node, and terminate it; its
-group makes another. With --surge, which is the default, the other one comes first,
-where the machine is none of the control plane. Without --yes, show what would be done.`, `
+Drain and terminate one machine of a cluster, given by the name of the machine or its
+node; its group creates another. With --surge, the default, the new machine is created
+first, except in the control plane. Without --yes, show a preview.`, `
   kops delete instance i-0a1b2c3d4e5f67890 --name cluster.example.com
   kops delete instance node-1 --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
 			if len(args) != 1 {
-				return shell.Usagef("name one instance, or its node")
+				return shell.Usagef("specify one instance, or its node")
 			}
 			if err := rollingupdate.Check(o); err != nil {
 				return err
@@ -45,8 +45,8 @@ where the machine is none of the control plane. Without --yes, show what would b
 		})
 	c.Aliases = []string{"instances"}
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "replace it")
-	c.Flags().BoolVar(&o.CloudOnly, "cloudonly", false, "do not ask the API server: no drain, no validation")
-	c.Flags().BoolVar(&o.Surge, "surge", true, "make another machine before this one goes")
+	c.Flags().BoolVar(&o.CloudOnly, "cloudonly", false, "do not contact the API server: no drain, no validation")
+	c.Flags().BoolVar(&o.Surge, "surge", true, "create a new machine before this one is terminated")
 	rollingupdate.Flags(c, &o)
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	return c
@@ -60,7 +60,7 @@ func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, c
 		return err
 	}
 	if p.Unfinished != nil {
-		app.Printf("A rollout that began at %s is not finished, and no machine is replaced beside it.\nFinish it: kops rolling-update cluster %s --yes; or end it: kops rolling-update abort %s\n",
+		app.Printf("The rollout that began at %s is not finished; until it is, no other machine is replaced.\nTo finish it: kops rolling-update cluster %s --yes; to end it: kops rolling-update abort %s\n",
 			p.Unfinished.Began.Format(time.RFC3339), cluster, cluster)
 		return nil
 	}
@@ -83,29 +83,29 @@ func steps(g status.PlannedRoll, m status.RolloutMachine, o kops.RolloutOptions)
 	before := m.Phase == "surged" // by an earlier rollout
 	switch {
 	case m.Effect == "restart":
-		return []string{"it takes up its configuration in place, and restarts what that changes; no other machine takes its place"}
+		return []string{"it applies its configuration in place and restarts the components that change; no machine replaces it"}
 	case g.Stays && g.SurgesFirst:
-		return []string{"it is detached: its group makes another, and it goes on to serve, as spec.rollingUpdate.drainAndTerminate is false"}
+		return []string{"it is detached: its group creates another, and it keeps serving, because spec.rollingUpdate.drainAndTerminate is false"}
 	case g.Stays:
-		return []string{"it stays, as spec.rollingUpdate.drainAndTerminate is false and the group has no machine more"}
+		return []string{"it stays, because spec.rollingUpdate.drainAndTerminate is false and the group needs no other machine"}
 	}
 	var out []string
 	if g.SurgesFirst && !before {
-		out = append(out, "it is detached: its group makes another, and it serves until that is ready")
+		out = append(out, "it is detached: its group creates another, and it serves until the other is ready")
 	}
 	switch {
 	case o.CloudOnly:
-		out = append(out, "it is terminated, with the pods that are on it")
+		out = append(out, "it is terminated together with its pods")
 	case m.Node == "":
-		out = append(out, "it leaves the load balancers, and is terminated; it is no node, and has no pods")
+		out = append(out, "it leaves the load balancers and is terminated; it is not a node and has no pods")
 	default:
-		out = append(out, "it takes no new pods, leaves the load balancers, and its pods are moved within their budgets", "it is terminated")
+		out = append(out, "it is cordoned, leaves the load balancers, and its pods are evicted within their disruption budgets", "it is terminated")
 	}
 	switch {
 	case before:
-		out = append(out, "another is in its place already, or is made")
+		out = append(out, "another machine has replaced it, or is being created")
 	case !g.SurgesFirst:
-		out = append(out, "its group makes another in its place")
+		out = append(out, "its group creates another machine")
 	}
 	return out
 }

@@ -12,8 +12,8 @@ import (
 func secret(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("secret NAME...", "Delete secrets of a cluster", `
-Delete secrets of a cluster from its state store; at a terminal, after a question.
-Machines that run keep them. A random token is made anew by the next update.`, `
+Delete secrets of a cluster from its state store; at a terminal, after you confirm.
+Existing machines keep them. The next update creates random tokens again.`, `
   kops delete secret dockerconfig --name cluster.example.com
   kops delete secret dockerconfig --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -44,7 +44,7 @@ Machines that run keep them. A random token is made anew by the next update.`, `
 			return nil
 		})
 	c.Aliases = []string{"secrets"}
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without a question")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them without asking")
 	c.ValidArgsFunction = shell.CompleteSecrets(app)
 	return c
 }
@@ -53,13 +53,13 @@ Machines that run keep them. A random token is made anew by the next update.`, `
 func secretNames(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
-		return nil, shell.Usagef("name the secrets; kops get secrets shows them")
+		return nil, shell.Usagef("specify the secrets; to list them, run: kops get secrets")
 	case len(args) > 1 && strings.EqualFold(args[0], "secret"):
 		return args[1:], nil
 	case len(args) > 1 && strings.EqualFold(args[0], "sshpublickey"):
-		return nil, shell.Usagef("SSH public keys are deleted by: kops delete sshpublickey")
+		return nil, shell.Usagef("to delete SSH public keys, run: kops delete sshpublickey")
 	case len(args) > 1 && strings.EqualFold(args[0], "keypair"):
-		return nil, shell.Usagef("keypairs are not deleted; they are no longer believed after: kops distrust keypair")
+		return nil, shell.Usagef("keypairs cannot be deleted; to stop trusting one, run: kops distrust keypair")
 	}
 	return args, nil
 }

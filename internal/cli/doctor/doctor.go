@@ -18,12 +18,12 @@ import (
 func Command(app *shell.App) *cobra.Command {
 	var o kops.DiagnoseOptions
 	var format string
-	c := shell.Cobra("doctor [CLUSTER]", "Tell why a cluster or a machine does not come up", `
-Tell all that can be known of a cluster in trouble: what validate cluster finds;
-of each machine the phases of its start, with their times and the error in which
-one broke, and the end of its console; which parts of a machine have failed since,
-such as its kubelet or its API server, with the end of their logs; and of the pods
-that a cluster cannot do without and that do not run, the end of their logs.
+	c := shell.Cobra("doctor [CLUSTER]", "Diagnose a cluster or a machine that does not come up", `
+Collect everything that is known about a cluster in trouble: the findings of validate
+cluster; for each machine, the phases of its boot with their times, the error of a
+phase that failed, and the end of its console; parts of a machine that have failed
+since, such as its kubelet or its API server, with the end of their logs; and the end
+of the logs of critical pods that are not running.
 
 The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
   kops doctor cluster.example.com
@@ -34,7 +34,7 @@ The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
 				return err
 			}
 			if o.Lines < 1 {
-				return shell.Usagef("--lines %d: write how many lines of each log are wanted", o.Lines)
+				return shell.Usagef("--lines %d: specify a number of lines of each log", o.Lines)
 			}
 			validate.Reach(app, &o.ReachOptions)
 			name, client, err := app.Open(ctx, args)
@@ -47,7 +47,7 @@ The exit code is 0 when nothing is wrong, and 2 otherwise.`, `
 	f.StringVarP(&format, "output", "o", "text", "format: text, yaml or json")
 	shell.Complete(c, "output", "text", shell.YAML, shell.JSON)
 	f.StringVar(&o.Machine, "machine", "", "only this machine or node")
-	f.IntVar(&o.Lines, "lines", 20, "how many lines of each console and log")
+	f.IntVar(&o.Lines, "lines", 20, "number of lines of each console and log")
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
@@ -73,7 +73,7 @@ func run(ctx context.Context, app *shell.App, client *kops.Client, name, format 
 
 func show(app *shell.App, d *kops.Diagnosis) {
 	if len(d.Failures) == 0 {
-		app.Printf("Nothing is wrong with %s\n", d.Cluster)
+		app.Printf("No problems found in %s\n", d.Cluster)
 	} else {
 		validate.Failures(app, d.Failures)
 	}
@@ -100,7 +100,7 @@ func machine(app *shell.App, m health.MachineDiagnosis) {
 			app.Printf("    warning: %s\n", w)
 		}
 		if len(r.Adapted) > 0 {
-			app.Printf("    adapted, as it is a container: %s\n", strings.Join(fields(r.Adapted), ", "))
+			app.Printf("    adapted because it is a container: %s\n", strings.Join(fields(r.Adapted), ", "))
 		}
 		for _, p := range r.Down {
 			app.Printf("  %s is down since %s; the end of its log\n", p.Name, stamp(p.Since))
@@ -139,10 +139,10 @@ func pod(app *shell.App, p health.PodDiagnosis) {
 	for _, l := range p.Logs {
 		life := ""
 		if l.Previous {
-			life = ", of its life before"
+			life = ", from its previous run"
 		}
 		if l.Error != "" {
-			app.Printf("  log of %s%s cannot be had: %s\n", l.Container, life, l.Error)
+			app.Printf("  the log of %s%s could not be read: %s\n", l.Container, life, l.Error)
 			continue
 		}
 		app.Printf("  end of the log of %s%s\n", l.Container, life)

@@ -45,10 +45,11 @@ func (e *change) flags(c *cobra.Command) {
 func cluster(app *shell.App) *cobra.Command {
 	var e change
 	c := shell.Cobra("cluster [CLUSTER]", "Edit a cluster", `
-Open the Cluster in the editor that EDITOR names, check what was written, and store
-it. A mistake is shown above the text, and the editor opens again; to give up,
-leave the text as it is, or empty it. What is stored and not understood is opened as
-it is, with the complaint above it. The cloud is changed by 'kops update cluster'.`, `
+Open the Cluster in the editor that EDITOR names, check the edited text, and store it.
+If the text has a mistake, the editor opens again with the mistake shown above the
+text; to give up, leave the text unchanged or delete all of it. A stored object that
+kops cannot parse is opened as it is, with the error above it. 'kops update cluster'
+then changes the cloud.`, `
   kops edit cluster cluster.example.com
   EDITOR="code --wait" kops edit cluster cluster.example.com
   kops edit cluster cluster.example.com --set spec.kubernetesVersion=1.36.3`,
@@ -68,7 +69,7 @@ it is, with the complaint above it. The cloud is changed by 'kops update cluster
 func instanceGroup(app *shell.App) *cobra.Command {
 	var e change
 	c := shell.Cobra("instancegroup NAME", "Edit an instance group", `
-Open an InstanceGroup in the editor that EDITOR names, check what was written, and
+Open an InstanceGroup in the editor that EDITOR names, check the edited text, and
 store it.`, `
   kops edit instancegroup nodes-us-east-1c --name cluster.example.com
   kops edit ig nodes-us-east-1c --name cluster.example.com --set spec.maxSize=5 --set spec.minSize=5`,
@@ -102,7 +103,7 @@ func run(ctx context.Context, app *shell.App, name, group string, e change) erro
 	stored := false
 	switch fields := len(e.set)+len(e.unset) > 0; {
 	case fields && d.cluster == nil:
-		return fmt.Errorf("%w\nopen it without --set and --unset to mend it", d.problem)
+		return fmt.Errorf("%w\nto correct it, run the command without --set and --unset", d.problem)
 	case fields:
 		app.Warn(d.cluster.Warnings) // what was not understood is lost when the object is stored
 		done, err = client.Clusters().SetFields(ctx, d.cluster, d.object, e.set, e.unset)
@@ -122,7 +123,7 @@ func run(ctx context.Context, app *shell.App, name, group string, e change) erro
 	}
 	app.Warn(done.Warnings)
 	if !done.Changed {
-		app.Notef("No changes made: %s says so already.\n", done.Name)
+		app.Notef("No changes made: %s already has these values.\n", done.Name)
 		return nil
 	}
 	app.Printf("Edited %s\n", done.Name)
@@ -197,20 +198,20 @@ func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, acce
 func loop(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func([]byte) error) (bool, error) {
 	dir, err := os.MkdirTemp("", "kops-edit-")
 	if err != nil {
-		return false, fmt.Errorf("make a folder for the editor: %w", err)
+		return false, fmt.Errorf("create a folder for the editor: %w", err)
 	}
 	file := filepath.Join(dir, d.object.GetName()+".yaml")
-	text, problem, head := d.text, d.problem, "What is stored is not understood. To leave it so, leave the text as it is."
+	text, problem, head := d.text, d.problem, "The stored object cannot be parsed. To leave it as it is, close the editor without changes."
 	for {
 		shown := append(comment(head, problem), text...)
-		head = "This was not accepted. To give up, leave the text as it is."
+		head = "The change was not accepted. To give up, close the editor without changes."
 		if err := os.WriteFile(file, shown, 0o600); err != nil {
-			return false, fmt.Errorf("write for the editor: %w", err)
+			return false, fmt.Errorf("write the file for the editor: %w", err)
 		}
 		failed := launch(ctx, app, file)
 		edited, err := os.ReadFile(file)
 		if err != nil {
-			return false, errors.Join(failed, fmt.Errorf("read back from the editor: %w", err))
+			return false, errors.Join(failed, fmt.Errorf("read the edited file: %w", err))
 		}
 		before := text
 		text = uncomment(edited)

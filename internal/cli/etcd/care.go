@@ -16,10 +16,11 @@ import (
 
 func (v *verb) status() *cobra.Command {
 	var name string
-	c := shell.Cobra("status [CLUSTER]", "Show the members of etcd, and how they fare", `
-Show the members of each etcd cluster as its managers see them: which are well, which
-leads, how large the databases are, what of them holds data, how much they may have, and
-alarms. What stands in the way of what the cluster shall be is told, too.`, `
+	c := shell.Cobra("status [CLUSTER]", "Show the members of etcd and their health", `
+Show the members of each etcd cluster as etcd-manager sees them: which members are
+healthy, which one leads, the size of each database, the space in use, its quota, and
+alarms. The command also shows what keeps etcd from reaching the members that the spec
+asks for.`, `
   kops etcd status cluster.example.com
   kops etcd status cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
@@ -33,7 +34,7 @@ alarms. What stands in the way of what the cluster shall be is told, too.`, `
 			}
 			return v.PrintAs(v.format, list, func() error { return v.printStatus(list) })
 		})
-	which(c, &name, "", "etcd cluster that is shown; all without it")
+	which(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
@@ -57,11 +58,11 @@ func (v *verb) printStatus(list []kops.EtcdStatus) error {
 	for _, s := range list {
 		switch {
 		case s.Told.IsZero():
-			v.Notef("\nThe managers of etcd %s have told nothing yet.\n", s.Etcd)
+			v.Notef("\netcd-manager has not reported for etcd %s yet.\n", s.Etcd)
 		case s.Old:
-			v.Notef("\nThe managers of etcd %s have told nothing for %s.\n", s.Etcd, age(v.Now().Sub(s.Told)))
+			v.Notef("\netcd-manager has not reported for etcd %s for %s.\n", s.Etcd, age(v.Now().Sub(s.Told)))
 		case s.Waiting != "":
-			v.Notef("\nThe managers of etcd %s wait: %s\n", s.Etcd, s.Waiting)
+			v.Notef("\netcd-manager waits with etcd %s: %s\n", s.Etcd, s.Waiting)
 		}
 	}
 	return nil
@@ -84,14 +85,14 @@ func (v *verb) defrag() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
-	c := shell.Cobra("defrag [CLUSTER]", "Give unused space of etcd's databases back", `
-Ask the managers of an etcd cluster to defragment the databases of its members, one
-after the other, the leader last and after it has handed over. While its database is
-rewritten, some seconds for each GiB, a member and the API server on its machine answer
-nobody; a load balancer sends requests elsewhere. A back-up comes first. None is begun
-while a member is not well. Where etcd has no space left, all revisions but the last
-are given up first.`, `
-  kops etcd defrag cluster.example.com          # what it would win
+	c := shell.Cobra("defrag [CLUSTER]", "Defragment etcd's databases to free unused space", `
+Ask etcd-manager to defragment the databases of an etcd cluster's members, one after
+the other. The leader comes last, after it has handed over. While its database is
+rewritten, a few seconds for each GiB, a member and the API server on its machine do
+not answer; a load balancer sends requests elsewhere. etcd-manager takes a backup
+first, and does not start on a member while any member is unhealthy. If etcd has no
+space left, it first compacts all revisions but the latest.`, `
+  kops etcd defrag cluster.example.com          # how much space it would free
   kops etcd defrag cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
 			cluster, client, err := v.begin(ctx, args)
@@ -106,7 +107,7 @@ are given up first.`, `
 				if err := v.PrintAs(v.format, list, func() error { return v.printStatus(list) }); err != nil || v.format != shell.Table {
 					return err
 				}
-				v.Printf("\nThe difference of SIZE and IN USE would be given back, member by member\n\nMust specify --yes to do it\n")
+				v.Printf("\nDefragmentation frees the difference between SIZE and IN USE, member by member\n\nMust specify --yes to do it\n")
 				return nil
 			}
 			return v.care(name, "to defragment its members", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
@@ -115,15 +116,16 @@ are given up first.`, `
 		})
 	which(c, &name, usual, "etcd cluster to defragment")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "defragment it")
-	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until it is done")
+	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
 func (v *verb) alarm() *cobra.Command {
-	c := &cobra.Command{Use: "alarm", Short: "Alarms of etcd", Long: `NOSPACE is raised when a database has reached its quota: etcd takes no more writes then.
-Defragment it, and disarm the alarm. CORRUPT is raised when a member has other data than
-the others: empty its disk, so that it gets theirs, or restore a back-up.`,
+	c := &cobra.Command{Use: "alarm", Short: "Show or clear alarms of etcd", Long: `etcd raises NOSPACE when a database has reached its quota, and then accepts no more
+writes. Defragment the database and disarm the alarm. etcd raises CORRUPT when a
+member's data differ from the other members' data. Empty that member's disk, so that
+it copies their data, or restore a backup.`,
 		Example: "  kops etcd alarm list cluster.example.com\n  kops etcd alarm disarm cluster.example.com --yes"}
 	c.AddCommand(v.alarms(), v.disarm())
 	return c
@@ -131,7 +133,7 @@ the others: empty its disk, so that it gets theirs, or restore a back-up.`,
 
 func (v *verb) alarms() *cobra.Command {
 	var name string
-	c := shell.Cobra("list [CLUSTER]", "Show the alarms of etcd", "Show the alarms of each etcd cluster, as its managers have told last.", `
+	c := shell.Cobra("list [CLUSTER]", "Show the alarms of etcd", "Show the alarms of each etcd cluster from the latest report of etcd-manager.", `
   kops etcd alarm list cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			cluster, client, err := v.begin(ctx, args)
@@ -163,7 +165,7 @@ func (v *verb) alarms() *cobra.Command {
 				return v.PrintTable([]string{"ETCD", "MEMBER", "ALARM"}, rows)
 			})
 		})
-	which(c, &name, "", "etcd cluster whose alarms are shown; all without it")
+	which(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
@@ -172,9 +174,9 @@ func (v *verb) disarm() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
-	c := shell.Cobra("disarm [CLUSTER]", "End alarms whose causes are gone", `
-Ask the managers of an etcd cluster to end its alarms. They refuse while a database is
-full, and, of an alarm CORRUPT, while the members do not have the same data.`, `
+	c := shell.Cobra("disarm [CLUSTER]", "Clear alarms after you have removed their cause", `
+Ask etcd-manager to clear the alarms of an etcd cluster. It refuses to clear NOSPACE
+while a database is full, and CORRUPT while the members' data differ.`, `
   kops etcd alarm disarm cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
 			cluster, client, err := v.begin(ctx, args)
@@ -182,16 +184,16 @@ full, and, of an alarm CORRUPT, while the members do not have the same data.`, `
 				return err
 			}
 			if !yes {
-				v.Printf("The alarms of etcd %s of %s would be ended, where their causes are gone\n\nMust specify --yes to do it\n", name, cluster)
+				v.Printf("The alarms of etcd %s of %s would be cleared if their cause is gone\n\nMust specify --yes to do it\n", name, cluster)
 				return nil
 			}
 			return v.care(name, "to disarm its alarms", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
 				return client.Etcd().DisarmAlarms(ctx, cluster, name, o)
 			})
 		})
-	which(c, &name, usual, "etcd cluster whose alarms are ended")
+	which(c, &name, usual, "etcd cluster whose alarms to clear")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "end them")
-	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait until it is done")
+	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
@@ -199,13 +201,14 @@ full, and, of an alarm CORRUPT, while the members do not have the same data.`, `
 func (v *verb) drill() *cobra.Command {
 	var name string
 	var wait time.Duration
-	c := shell.Cobra("drill [CLUSTER]", "Try whether the newest back-up can be restored", `
-Have the newest back-up of an etcd cluster restored beside it: on a control plane, by
-its manager, into a folder of the member's disk, where an etcd of the same version runs
-that nobody else reaches. It is compared with the cluster, key by key: whatever was not
-written since has to be the same. Then it is thrown away. The cluster serves meanwhile. Of what
-is encrypted in it, an object or two of each key are decrypted on this host with the keys of the
-state store.`, `
+	c := shell.Cobra("drill [CLUSTER]", "Test that the newest backup can be restored", `
+Restore the newest backup of an etcd cluster without touching the cluster.
+etcd-manager restores it on a control plane machine, into a folder of the member's
+disk, and starts a separate etcd of the same version that nothing else can reach. It
+compares all keys with the cluster's keys: a key that was not written since the backup
+must be the same. Then it deletes the copy. The cluster keeps serving meanwhile. If
+the backup has encrypted objects, this command decrypts one or two objects of each key
+with the keys in the state store.`, `
   kops etcd drill cluster.example.com
   kops etcd drill cluster.example.com --etcd events -o json`,
 		func(ctx context.Context, args []string) error {
@@ -213,12 +216,12 @@ state store.`, `
 			if err != nil {
 				return err
 			}
-			return v.care(name, "to restore its newest back-up beside it", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
+			return v.care(name, "to test its newest backup", wait, func(o kops.EtcdCareOptions) (*kops.EtcdCare, error) {
 				return client.Etcd().Drill(ctx, cluster, name, o)
 			})
 		})
-	which(c, &name, usual, "etcd cluster whose back-up is tried")
-	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until it is done")
+	which(c, &name, usual, "etcd cluster whose backup to test")
+	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
@@ -234,9 +237,9 @@ func (v *verb) care(name, what string, wait time.Duration, do func(kops.EtcdCare
 		if show == nil {
 			show, stop = v.Waiting()
 		}
-		said := fmt.Sprintf("its managers were asked %s, and have at most %s; they look for that every half minute", what, wait)
+		said := fmt.Sprintf("etcd-manager was asked %s and has at most %s; it checks for requests every 30 seconds", what, wait)
 		if n := len(e.Care.Defragmented); n > 0 {
-			said = fmt.Sprintf("%s is defragmented", e.Care.Defragmented[n-1].Name)
+			said = fmt.Sprintf("%s was defragmented", e.Care.Defragmented[n-1].Name)
 		}
 		show.Saw([]text.Reason{{Of: "etcd " + name, Text: said}})
 		return nil
@@ -270,7 +273,7 @@ func (v *verb) printCare(done *kops.EtcdCare, whole bool) error {
 			return err
 		}
 		if whole {
-			v.Notef("\nWon %s in all\n", size(max(won, 0)))
+			v.Notef("\nFreed %s in total\n", size(max(won, 0)))
 		}
 		return nil
 	}
@@ -285,19 +288,19 @@ func (v *verb) printCare(done *kops.EtcdCare, whole bool) error {
 
 // printDrill says what a drill has shown.
 func (v *verb) printDrill(d *kops.EtcdDrill) {
-	v.Printf("The back-up %s of etcd %s can be restored\n", d.Backup.Name, d.Backup.Etcd)
+	v.Printf("The backup %s of etcd %s can be restored\n", d.Backup.Name, d.Backup.Etcd)
 	v.Printf("  age       %s\n", age(d.Age))
 	v.Printf("  size      %s\n", size(d.Backup.Size))
 	v.Printf("  restored  %d keys at revision %d, in %s, by etcd %s\n", d.Keys, d.Revision, d.Took.Round(10*time.Millisecond), d.Backup.EtcdVersion)
 	v.Printf("  compared  %d keys are the same in the cluster, which is at revision %d\n", d.Same, d.Now)
-	v.Printf("  lost      a restore would undo %d changes: %d keys made since, %d changed, %d deleted\n", d.Made+d.Changed+d.Deleted, d.Made, d.Changed, d.Deleted)
+	v.Printf("  lost      a restore would undo %d changes: %d keys created since, %d changed, %d deleted\n", d.Made+d.Changed+d.Deleted, d.Made, d.Changed, d.Deleted)
 	if len(d.Decrypted) > 0 {
-		v.Printf("  read      with the keys at hand, %s\n", strings.Join(d.Decrypted, ", "))
+		v.Printf("  read      with the present keys, %s\n", strings.Join(d.Decrypted, ", "))
 	}
 	if d.Backup.Encryption.State == kops.EtcdNeedsKey {
 		v.Printf("  keys      it %s, which a restore puts back\n", d.Backup.Encryption)
 	}
 	if len(d.Wrong) > 0 {
-		v.Printf("WARNING: the back-up has something else than the cluster had: %s\n", strings.Join(d.Wrong, ", "))
+		v.Printf("WARNING: the backup differs from the cluster at the time of the backup: %s\n", strings.Join(d.Wrong, ", "))
 	}
 }

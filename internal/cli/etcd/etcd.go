@@ -18,9 +18,9 @@ import (
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
 	v := &verb{App: app}
-	c := &cobra.Command{Use: "etcd", Short: "Care of etcd: back-ups and their restore, space, alarms", Long: `Every object of a cluster is in etcd: events in the etcd cluster events, all others
-in main. The managers of each take a back-up every 15 minutes, and a first one a minute
-after the cluster began.`,
+	c := &cobra.Command{Use: "etcd", Short: "Maintain etcd: backups, restore, disk space, alarms", Long: `etcd stores every object of a cluster: the etcd cluster "events" stores events, and
+"main" stores all other objects. etcd-manager takes a backup of each every 15 minutes,
+the first one a minute after the cluster was created.`,
 		Example: "  kops etcd list --name cluster.example.com\n  kops etcd restore latest --name cluster.example.com"}
 	c.PersistentFlags().StringVarP(&v.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -52,13 +52,14 @@ func which(c *cobra.Command, to *string, value, usage string) {
 
 func (v *verb) list() *cobra.Command {
 	var name string
-	c := shell.Cobra("list [CLUSTER]", "Show the back-ups of etcd", `
-Show the back-ups of each etcd cluster, oldest first: all of the last hour, then one
-of each hour for a week, then one of each day. NOTE is "damaged" if a back-up cannot be
-restored, "no keys" if it holds nothing, as right after a cluster was made, and "not of
-this cluster" if its managers did not record it; latest means none of these. Damage is
-found by what was recorded when the back-up was taken; a restore checks more. ENCRYPTION
-says whether API servers can read the encrypted objects with the present keys.`, `
+	c := shell.Cobra("list [CLUSTER]", "Show the backups of etcd", `
+Show the backups of each etcd cluster, oldest first: all of the last hour, then one
+per hour for a week, then one per day. NOTE is "damaged" if a backup cannot be
+restored, "no keys" if it holds nothing, as right after the cluster was created, and
+"not of this cluster" if the cluster's etcd-manager did not record it; "latest" means
+the newest backup without these notes. Damage is detected by comparing with what was
+recorded when the backup was taken; a restore checks more. ENCRYPTION shows whether
+API servers can read the encrypted objects with the present keys.`, `
   kops etcd list cluster.example.com
   kops etcd list cluster.example.com --etcd main -o json`,
 		func(ctx context.Context, args []string) error {
@@ -72,7 +73,7 @@ says whether API servers can read the encrypted objects with the present keys.`,
 			}
 			return v.printBackups(list)
 		})
-	which(c, &name, "", "etcd cluster whose back-ups are shown; all without it")
+	which(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
@@ -114,9 +115,9 @@ func (v *verb) backup() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
-	c := shell.Cobra("backup [CLUSTER]", "Take a back-up of etcd now", `
-Ask the managers of an etcd cluster for a back-up, and wait until it is there.
-Managers of kOps do not understand the question, and take their regular ones only.`, `
+	c := shell.Cobra("backup [CLUSTER]", "Take a backup of etcd now", `
+Ask etcd-manager for a backup of an etcd cluster, and wait until it is in the store.
+kOps' own etcd-manager ignores the request and takes only its regular backups.`, `
   kops etcd backup cluster.example.com --yes
   kops etcd backup cluster.example.com --etcd events --yes`,
 		func(ctx context.Context, args []string) error {
@@ -128,7 +129,7 @@ Managers of kOps do not understand the question, and take their regular ones onl
 				if _, err := client.Etcd().Backups(ctx, cluster, name); err != nil {
 					return err
 				}
-				v.Printf("A back-up of etcd %s of %s would be taken\n\nMust specify --yes to take it\n", name, cluster)
+				v.Printf("A backup of etcd %s of %s would be taken\n\nMust specify --yes to take it\n", name, cluster)
 				return nil
 			}
 			made, err := client.Etcd().BackUp(ctx, cluster, name, wait)
@@ -137,7 +138,7 @@ Managers of kOps do not understand the question, and take their regular ones onl
 			}
 			return v.printBackups([]kops.EtcdBackup{*made})
 		})
-	which(c, &name, usual, "etcd cluster to back up: main has all objects but events")
+	which(c, &name, usual, "etcd cluster to back up; main stores all objects except events")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "take it")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for it")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)

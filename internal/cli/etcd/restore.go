@@ -20,31 +20,32 @@ const completionTime = 3 * time.Second
 func (v *verb) restore() *cobra.Command {
 	var name string
 	var o kops.RestoreEtcdOptions
-	c := shell.Cobra("restore [CLUSTER] BACKUP", "Restore an etcd cluster from a back-up", `
-Show what the restore of a back-up means, and with --yes ask the managers of the
-etcd cluster for it, and wait until it is done. All that was written since the back-up
-is lost. While it is restored, for some seconds, the API does not answer; containers
-go on to run. API servers of control planes are restarted with it.
+	c := shell.Cobra("restore [CLUSTER] BACKUP", "Restore an etcd cluster from a backup", `
+Show what the restore of a backup changes. With --yes, ask etcd-manager to restore it,
+and wait for completion. Everything written since the backup is lost. During the
+restore, for some seconds, the API does not answer; containers keep running. The API
+servers of the control plane restart with etcd.
 
-BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the youngest of this cluster that
-is whole and holds keys. It is fetched and verified first, also for the preview. The data that
-are replaced stay on the disks, in data-trashcan, until two more were put there. Where kOps' own
-etcd-manager runs, it has to be restarted on each machine to take up the request.
+BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the newest backup of this cluster that is intact and holds keys. The command
+downloads and verifies the backup first, also for the preview. The replaced data stay
+on the disks, in data-trashcan, until two more restores have moved data there. kOps'
+own etcd-manager has to be restarted on each machine to pick up the request.
 
-A back-up from before "kops rotate encryption" needs the key of that time. It is put back as a
-key to read by, and control planes are restarted with it before the restore; have everything
-written with a new key afterwards. A back-up that was not recorded by the managers of this
-cluster, or that claims to be from the future, is restored with --foreign only.`, `
+A backup from before "kops rotate encryption" needs the key of that time. The command
+puts that key back for reading and restarts control planes with it before the restore;
+afterwards, rotate again so that everything is encrypted with a new key. A backup that
+this cluster's etcd-manager did not record, or whose time is in the future, is
+restored only with --foreign.`, `
   kops etcd restore cluster.example.com latest
   kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --yes
   kops etcd restore cluster.example.com latest --etcd events --yes
   kops etcd restore cluster.example.com 2026-08-01T10:15:00Z-000042 --foreign --yes`,
 		func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
-				return shell.Usagef("name a back-up, or latest; `kops etcd list` shows them")
+				return shell.Usagef("specify a backup, or latest; to list backups, run `kops etcd list`")
 			}
 			if len(args) > 2 {
-				return shell.Usagef("one back-up at a time: %s", strings.Join(args[1:], ", "))
+				return shell.Usagef("specify only one backup: %s", strings.Join(args[1:], ", "))
 			}
 			cluster, client, err := v.begin(ctx, args[:len(args)-1])
 			if err != nil {
@@ -60,10 +61,10 @@ cluster, or that claims to be from the future, is restored with --foreign only.`
 			}
 			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], o)
 		})
-	which(c, &name, usual, "etcd cluster to restore: main has all objects but events")
+	which(c, &name, usual, "etcd cluster to restore; main stores all objects except events")
 	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "restore it")
-	c.Flags().BoolVar(&o.Foreign, "foreign", false, "restore a back-up that does not seem to be of this cluster")
-	c.Flags().DurationVar(&o.Wait, "wait", 2*time.Minute, "how long to wait until it is done; 0: only ask for it")
+	c.Flags().BoolVar(&o.Foreign, "foreign", false, "restore a backup that does not seem to come from this cluster")
+	c.Flags().DurationVar(&o.Wait, "wait", 2*time.Minute, "how long to wait for completion; 0: only ask for the restore")
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = v.completeBackups(&name)
 	return c
@@ -78,7 +79,7 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 		case e.Kind == kops.EventAwaiting:
 			var show *text.Waiting
 			show, stop = v.Waiting()
-			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("its managers were asked to restore it, and have at most %s; ^C ends the waiting only", o.Wait)}})
+			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("etcd-manager was asked to restore it and has at most %s; ^C only stops waiting", o.Wait)}})
 		}
 		return nil
 	})
@@ -94,25 +95,25 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 func (v *verb) goOn(cluster string, r *kops.EtcdRestore) {
 	switch {
 	case r.Restored:
-		v.Printf("\nEtcd %s is restored. ", r.Backup.Etcd)
+		v.Printf("\nRestored etcd %s. ", r.Backup.Etcd)
 		if r.NotServing != "" {
 			v.Printf("The API does not answer yet: %s.\n", strings.TrimSuffix(r.NotServing, "."))
 		}
-		v.Printf("See when all is well again with:\n\n  kops validate cluster %s --wait 10m\n", cluster)
+		v.Printf("To wait until the cluster is ready again, run:\n\n  kops validate cluster %s --wait 10m\n", cluster)
 		if len(r.Restart) > 0 {
-			v.Printf("\nRestart kube-apiserver on the machines of %s: what it has read is of the cluster before.\n", strings.Join(r.Restart, ", "))
+			v.Printf("\nRestart kube-apiserver on the machines of %s: its cache still has the data from before the restore.\n", strings.Join(r.Restart, ", "))
 		}
 		if r.Unconfirmed != "" {
-			v.Printf("\nThe API did not answer before the restore, so that it is not known whether API servers have the keys that were put back: %s\nIf Secrets cannot be read: kops rolling-update cluster %s --cloudonly --instance-group-roles control-plane --yes\n", r.Unconfirmed, cluster)
+			v.Printf("\nThe API did not answer before the restore, so kops cannot tell whether API servers have the keys that were put back: %s\nIf Secrets cannot be read, run: kops rolling-update cluster %s --cloudonly --instance-group-roles control-plane --yes\n", r.Unconfirmed, cluster)
 		}
 		if r.Reencrypt != "" {
-			v.Printf("\nObjects are encrypted by a key that was retired. Have them written with a new one:\n\n  %s\n", r.Reencrypt)
+			v.Printf("\nObjects are encrypted with a retired key. To encrypt them with a new key, run:\n\n  %s\n", r.Reencrypt)
 		}
 	case r.Requested:
 		v.Printf(`
-The managers of etcd %s were asked to restore it. Until they have begun, within half a
-minute, the cluster is as it was, and validates; a further preview of a restore tells
-whether this one is still to come.
+etcd-manager was asked to restore etcd %s. Until it starts, within 30 seconds, the
+cluster is unchanged and validates; another preview of a restore shows whether this
+one is still pending.
 `, r.Backup.Etcd)
 	default:
 		v.Printf("\nMust specify --yes to restore it\n")
@@ -122,34 +123,34 @@ whether this one is still to come.
 // preview says what a restore means.
 func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
 	b := r.Backup
-	v.Printf("Etcd %s of %s will be restored from a back-up\n", b.Etcd, cluster)
+	v.Printf("Etcd %s of %s will be restored from a backup\n", b.Etcd, cluster)
 	v.Printf("  name     %s\n", b.Name)
 	v.Printf("  taken    %s, %s ago, by etcd %s\n", b.Time.UTC().Format("2006-01-02 15:04:05 UTC"), age(r.Age), b.EtcdVersion)
 	v.Printf("  size     %s\n", size(b.Size))
 	v.Printf("  younger  %d\n\n", r.Younger)
-	v.Printf("Lost is whatever was written in the %s since: objects made since then are gone,\n", age(r.Age))
+	v.Printf("Everything written in the %s since then will be lost: objects created since then are gone,\n", age(r.Age))
 	v.Printf("changes are undone, and deleted objects are back.\n")
 	if b.Foreign != "" {
-		v.Printf("WARNING: this back-up does not seem to be of this cluster: %s.\n", b.Foreign)
+		v.Printf("WARNING: this backup does not seem to come from this cluster: %s.\n", b.Foreign)
 	}
 	if len(r.PutBack) > 0 {
 		var names []string
 		for _, k := range r.PutBack {
 			names = append(names, fmt.Sprintf("%s (%s)", k.Name, k.Provider))
 		}
-		v.Printf("Objects of it are encrypted by a retired key, which API servers will read by again: %s.\nControl planes are restarted for that before the restore.\n", strings.Join(names, ", "))
+		v.Printf("Objects in it are encrypted with a retired key, which API servers will use again for reading: %s.\nControl planes restart for that before the restore.\n", strings.Join(names, ", "))
 	}
 	for _, n := range r.Notes {
 		v.Printf("%s\n", n)
 	}
 	for _, s := range r.Skipped {
-		v.Printf("The younger back-up %s is not taken: %s.\n", s.Name, s.Why)
+		v.Printf("The newer backup %s is not used: %s.\n", s.Name, s.Why)
 	}
 	if b.Empty {
-		v.Printf("WARNING: this back-up holds no keys. Nothing will be left: no nodes, no pods, no secrets.\n")
+		v.Printf("WARNING: this backup holds no keys. Nothing will be left: no nodes, no pods, no secrets.\n")
 	}
 	if len(r.Pending) > 0 {
-		v.Printf("It takes the place of the restore of %s, which was asked for before.\n", strings.Join(r.Pending, ", "))
+		v.Printf("It replaces the pending restore of %s.\n", strings.Join(r.Pending, ", "))
 	}
 }
 

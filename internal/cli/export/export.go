@@ -13,7 +13,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "export", Short: "Export a cluster's access to other tools", Example: "  kops export kubeconfig --name cluster.example.com --admin"}
+	c := &cobra.Command{Use: "export", Short: "Export a cluster's credentials for other tools", Example: "  kops export kubeconfig --name cluster.example.com --admin"}
 	c.AddCommand(kubeConfig(app))
 	return c
 }
@@ -22,17 +22,17 @@ func kubeConfig(app *shell.App) *cobra.Command {
 	var o kops.KubeconfigOptions
 	var file string
 	var all bool
-	c := shell.Cobra("kubeconfig [CLUSTER]", "Write a cluster into the kubeconfig file", `
-Write how a cluster is reached into the kubeconfig file, without losing what else
-is there, and make it the current context. With --admin, write a certificate with
-full rights as well, which expires after the given time.`, `
+	c := shell.Cobra("kubeconfig [CLUSTER]", "Add a cluster to the kubeconfig file", `
+Add a cluster's address to the kubeconfig file, keep the other entries, and make the
+cluster the current context. With --admin, also write a certificate with full rights,
+which expires after the given time.`, `
   kops export kubeconfig cluster.example.com
   kops export kubeconfig cluster.example.com --admin
   kops export kubeconfig cluster.example.com --admin=1h --kubeconfig ./kubeconfig
   kops export kubeconfig --all`,
 		func(ctx context.Context, args []string) error {
 			if all && (len(args) > 0 || app.Name != "") {
-				return shell.Usagef("--all and the name of a cluster exclude each other")
+				return shell.Usagef("--all cannot be combined with the name of a cluster")
 			}
 			if err := CheckAccess(o); err != nil {
 				return err
@@ -74,10 +74,10 @@ full rights as well, which expires after the given time.`, `
 		})
 	c.Aliases = []string{"kubecfg"}
 	f := c.Flags()
-	f.BoolVar(&all, "all", false, "every cluster of the state store")
+	f.BoolVar(&all, "all", false, "export every cluster in the state store")
 	f.StringVar(&file, "kubeconfig", "", "file to write (default $KUBECONFIG or ~/.kube/config)")
 	AccessFlags(c, &o)
-	f.BoolVar(&o.AuthPlugin, "auth-plugin", false, "get credentials by running kops, whenever kubectl needs them")
+	f.BoolVar(&o.AuthPlugin, "auth-plugin", false, "make kubectl run kops whenever it needs credentials")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
@@ -85,10 +85,10 @@ full rights as well, which expires after the given time.`, `
 // AccessFlags are the flags by which a command says how the API is reached.
 func AccessFlags(c *cobra.Command, o *kops.KubeconfigOptions) {
 	f := c.Flags()
-	f.DurationVar(&o.Admin, "admin", 0, "write an admin certificate that lives this long (18h when no time is given)")
+	f.DurationVar(&o.Admin, "admin", 0, "write an admin certificate with this lifetime (18h if no time is given)")
 	f.Lookup("admin").NoOptDefVal = pki.AdminValidity.String()
-	f.StringVar(&o.User, "user", "", "existing user of the kubeconfig file for the context")
-	f.BoolVar(&o.Internal, "internal", false, "use the name of the API inside the cluster's network")
+	f.StringVar(&o.User, "user", "", "existing user in the kubeconfig file for the context")
+	f.BoolVar(&o.Internal, "internal", false, "use the API's DNS name inside the cluster's network")
 	f.StringVar(&o.Server, "api-server", "", "URL of the API, instead of the inferred one")
 }
 
@@ -96,11 +96,11 @@ func AccessFlags(c *cobra.Command, o *kops.KubeconfigOptions) {
 func CheckAccess(o kops.KubeconfigOptions) error {
 	switch {
 	case o.Admin < 0:
-		return shell.Usagef("--admin: %v is no life of a certificate; write a time such as 1h", o.Admin)
+		return shell.Usagef("--admin: %v is not a lifetime of a certificate; specify a duration such as 1h", o.Admin)
 	case o.Admin > 0 && o.User != "":
-		return shell.Usagef("--admin and --user exclude each other")
+		return shell.Usagef("--admin cannot be combined with --user")
 	case o.Admin > 0 && o.AuthPlugin, o.User != "" && o.AuthPlugin:
-		return shell.Usagef("--auth-plugin brings credentials of its own; leave out --admin and --user")
+		return shell.Usagef("--auth-plugin provides its own credentials; leave out --admin and --user")
 	}
 	return nil
 }

@@ -15,13 +15,13 @@ func (g *verb) assets() *cobra.Command {
 	var facts string
 	var transfer bool
 	c := shell.Cobra("assets", "Show the files and images that a cluster fetches", `
-Show the files and images that the machines and pods of a cluster fetch: under their
-publishers' names, and from where the cluster takes them, which differs where its
-spec has mirrors (spec.assets.fileRepository, containerRegistry or containerProxy).
+Show the files and images that the machines and pods of a cluster fetch: their
+publishers' names, and where the cluster fetches them from. These differ if the spec
+has mirrors (spec.assets.fileRepository, containerRegistry or containerProxy).
 
-With --copy, they are copied to these mirrors: files to a bucket with their digests
-beside them, images to the registry. What is there already is not sent again. Copies
-stand in the user's cache meanwhile, and stay there for the next time.`, `
+With --copy, copy them to these mirrors: files to a bucket with their digests next to
+them, images to the registry. Contents that are already there are not sent again.
+Downloads are kept in the user's cache for the next time.`, `
   kops get assets --name cluster.example.com
   kops get assets --name cluster.example.com -o yaml
   kops get assets -f cluster.yaml --facts facts.yaml -o json
@@ -42,10 +42,10 @@ stand in the user's cache meanwhile, and stay there for the next time.`, `
 			}
 			return g.PrintAs(g.format, a, func() error { return g.assetTables(a) })
 		})
-	c.Args = shell.NoArguments("name the cluster with --name")
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is the standard input")
-	c.Flags().BoolVar(&transfer, "copy", false, "copy them to the mirrors that the cluster's spec names")
-	c.Flags().StringVar(&facts, "facts", "", "file with everything that would be looked up of the cluster")
+	c.Args = shell.NoArguments("specify the cluster with --name")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is standard input")
+	c.Flags().BoolVar(&transfer, "copy", false, "copy them to the mirrors in the cluster's spec")
+	c.Flags().StringVar(&facts, "facts", "", "facts file with everything that kops would look up for the cluster")
 	return c
 }
 

@@ -14,10 +14,11 @@ import (
 func (g *verb) certificates() *cobra.Command {
 	var o kops.ReachOptions
 	c := shell.Cobra("certificates [CLUSTER]", "Show all certificates of a cluster", `
-Show all certificates of a cluster and when they end: its authorities, those that nodes
-tell of their machines, the API server's, and the user's in the kubeconfig file. SIGNER is
-the item of the keyset that has signed it; NOTE says former of one that no longer signs,
-and distrusted of one that is no longer believed.`, `
+Show all certificates of a cluster and when they expire: its certificate authorities,
+the certificates that nodes report, the API server's certificate, and the user's
+certificate in the kubeconfig file. SIGNER is the key that signed the certificate;
+NOTE is "former" if that key no longer signs, and "distrusted" if it is no longer
+trusted.`, `
   kops get certificates cluster.example.com
   kops get certificates cluster.example.com -o json`,
 		func(ctx context.Context, args []string) error {
@@ -34,10 +35,10 @@ and distrusted of one that is no longer believed.`, `
 				return err
 			}
 			if all.Problem != nil {
-				g.Notef("warning: only the authorities are shown, as the API server cannot be asked: %v\n", all.Problem)
+				g.Notef("warning: only the certificate authorities are shown, because the API server did not answer: %v\n", all.Problem)
 			}
 			for _, n := range all.Silent {
-				g.Notef("warning: the node %s tells nothing of its certificates\n", n)
+				g.Notef("warning: node %s does not report its certificates\n", n)
 			}
 			return printList(g, all.All, []string{"HOLDER", "FILE", "SUBJECT", "ENDS", "KEYSET", "SIGNER", "NOTE"}, func(c kops.Certificate) []string {
 				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.RFC3339), c.Keyset, c.Signer, note(c)}
@@ -57,7 +58,7 @@ func note(c kops.Certificate) string {
 	case c.Former:
 		return "former"
 	case c.Keyset == "":
-		return "of another authority"
+		return "unknown authority"
 	}
 	return ""
 }

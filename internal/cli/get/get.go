@@ -20,7 +20,7 @@ import (
 func Command(app *shell.App) *cobra.Command {
 	g := &verb{App: app}
 	c := g.all("get [CLUSTER]", "Show objects of the state store")
-	c.AddCommand(g.all("all", "Show a cluster and everything that belongs to it"), g.clusters(), g.groups(), g.hosts(), g.instances(), g.keys(), g.secrets(), g.keypairs(), g.certificates(), g.revisions(), g.assets())
+	c.AddCommand(g.all("all", "Show a cluster and all of its objects"), g.clusters(), g.groups(), g.hosts(), g.instances(), g.keys(), g.secrets(), g.keypairs(), g.certificates(), g.revisions(), g.assets())
 	c.PersistentFlags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	return c
@@ -105,9 +105,9 @@ func (g *verb) clusters() *cobra.Command {
 	var full, explain bool
 	var facts string
 	c := shell.Cobra("clusters [NAME]...", "Show clusters", `
-Show the clusters of the state store, or those named. With --full, show the
-completed spec: what was said, and what was inferred. With --explain, show for
-every value of the completed spec who set it: the user, or which rule and why.`, `
+Show all clusters in the state store, or only the named ones. With --full, show the
+completed spec, with the values that kops fills in. With --explain, show who set each
+value of the completed spec: the user, or which rule and why.`, `
   kops get clusters
   kops get cluster cluster.example.com -o yaml
   kops get cluster cluster.example.com --full -o yaml
@@ -142,14 +142,14 @@ every value of the completed spec who set it: the user, or which rule and why.`,
 	c.Aliases = []string{"cluster"}
 	c.Flags().BoolVar(&full, "full", false, "show the completed spec")
 	c.Flags().BoolVar(&explain, "explain", false, "show who set each value of the completed spec")
-	c.Flags().StringVar(&facts, "facts", "", "file with everything that would be looked up for --full")
+	c.Flags().StringVar(&facts, "facts", "", "facts file with everything that kops would look up for --full")
 	c.ValidArgsFunction = shell.CompleteClusters(g.App)
 	return c
 }
 
 func (g *verb) full(ctx context.Context, client *kops.Client, names []string, facts string, explain bool) error {
 	if len(names) != 1 {
-		return shell.Usagef("--full needs the name of one cluster")
+		return shell.Usagef("--full requires the name of one cluster")
 	}
 	var o kops.UpdateOptions
 	var err error
@@ -189,7 +189,7 @@ func (g *verb) clusterTable(list []*api.Cluster) error {
 }
 
 func (g *verb) groups() *cobra.Command {
-	c := shell.Cobra("instancegroups [NAME]...", "Show instance groups", "Show the instance groups of a cluster, or those named.", `
+	c := shell.Cobra("instancegroups [NAME]...", "Show instance groups", "Show all instance groups of a cluster, or only the named ones.", `
   kops get instancegroups --name cluster.example.com
   kops get ig nodes-us-east-1c --name cluster.example.com -o yaml`,
 		func(ctx context.Context, args []string) error {
@@ -235,7 +235,7 @@ func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
 }
 
 func (g *verb) hosts() *cobra.Command {
-	c := shell.Cobra("hosts [CLUSTER]", "Show enrolled machines", "Show the machines of yours that were enrolled in a cluster.", `
+	c := shell.Cobra("hosts [CLUSTER]", "Show enrolled hosts", "Show the hosts that were enrolled in a cluster.", `
   kops get hosts --name cluster.example.com
   kops get hosts --name cluster.example.com -o yaml`,
 		func(ctx context.Context, args []string) error {

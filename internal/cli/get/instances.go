@@ -17,14 +17,14 @@ const wide = "wide"
 
 func (g *verb) instances() *cobra.Command {
 	var o kops.InstancesOptions
-	c := shell.Cobra("instances [CLUSTER]", "Show machines, and what they are behind in", `
-Show the machines of a cluster: of which group and where they are, what they run,
-and whether they are what the spec says. STALE is what it takes to make them that:
-restart (in place) or replace; with -o wide, WHY names each field with what the
-machine has and what it is to have.
+	c := shell.Cobra("instances [CLUSTER]", "Show machines and whether they are up to date", `
+Show the machines of a cluster: their group and zone, the versions they run, and
+whether they match the spec. STALE is the action that updates a machine: restart (in
+place) or replace. With -o wide, WHY lists each field that differs, with the machine's
+value and the spec's value.
 
-It works while the API server does not answer; then it shows what the platform
-and the state store tell.`, `
+If the API server does not answer, the command shows what the platform and the state
+store know.`, `
   kops get instances cluster.example.com
   kops get instances cluster.example.com -o wide
   kops get instances --name cluster.example.com -o json`,

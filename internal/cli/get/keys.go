@@ -18,17 +18,17 @@ import (
 func (g *verb) secrets() *cobra.Command {
 	var kind string
 	c := shell.Cobra("secrets [NAME]...", "Show the names of secrets", `
-Show the names of the secrets that the state store holds of a cluster, or of those named.
-What they hold is never shown.`, `
+Show the names of all secrets of a cluster in the state store, or only the named ones.
+Their values are never shown.`, `
   kops get secrets --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			switch {
 			case g.format == "plaintext":
-				return fault.New(fault.Denied, "what a secret holds is not shown; whoever may read the state store finds it there, below secrets/")
+				return fault.New(fault.Denied, "the value of a secret is not shown; if you may read the state store, find it there under secrets/")
 			case strings.EqualFold(kind, "keypair") || strings.EqualFold(kind, "sshpublickey"):
-				return shell.Usagef("these are shown by: kops get %ss", strings.ToLower(kind))
+				return shell.Usagef("to list these, run: kops get %ss", strings.ToLower(kind))
 			case kind != "" && !strings.EqualFold(kind, "secret"):
-				return shell.Usagef("unknown type of secrets %q; use Secret", kind)
+				return shell.Usagef("unknown type of secret %q; use Secret", kind)
 			}
 			named := args
 			return list(ctx, g, nil, func(client *kops.Client, ctx context.Context, cluster string) ([]secret, error) {
@@ -61,10 +61,11 @@ type secret struct {
 
 func (g *verb) keypairs() *cobra.Command {
 	var distrusted bool
-	c := shell.Cobra("keypairs [KEYSET]...", "Show authorities and their keys", `
-Show the items of the keysets of a cluster, or of those named: authorities, and the keys
-that sign tokens of service accounts. PRIMARY marks the one that signs, HASPRIVATE those
-whose private key the state store holds. kops get certificates shows what they have signed.`, `
+	c := shell.Cobra("keypairs [KEYSET]...", "Show certificate authorities and their keys", `
+Show the keys in all keysets of a cluster, or only in the named ones: certificate
+authorities, and the keys that sign service account tokens. PRIMARY marks the key that
+signs, HASPRIVATE a key whose private part is in the state store. kops get
+certificates shows the certificates that they signed.`, `
   kops get keypairs --name cluster.example.com
   kops get keypairs kubernetes-ca --distrusted --name cluster.example.com -o json`,
 		func(ctx context.Context, args []string) error {
@@ -79,7 +80,7 @@ whose private key the state store holds. kops get certificates shows what they h
 				}
 				all = slices.DeleteFunc(all, func(k kops.Keypair) bool { return k.Distrusted != nil && !distrusted })
 				if len(all) == 0 {
-					return nil, fault.Wrap(fault.Gone, fmt.Errorf("no keypairs found"), "kops update cluster "+cluster+" --yes makes those of a new cluster")
+					return nil, fault.Wrap(fault.Gone, fmt.Errorf("no keypairs found"), "kops update cluster "+cluster+" --yes creates those of a new cluster")
 				}
 				return all, nil
 			}, header, func(k kops.Keypair) []string {
@@ -91,7 +92,7 @@ whose private key the state store holds. kops get certificates shows what they h
 			})
 		})
 	c.Aliases = []string{"keypair"}
-	c.Flags().BoolVar(&distrusted, "distrusted", false, "show those, too, that are no longer believed")
+	c.Flags().BoolVar(&distrusted, "distrusted", false, "also show keys that are no longer trusted")
 	c.ValidArgsFunction = keypairs.Complete(g.App, false)
 	return c
 }

@@ -18,10 +18,11 @@ const mostChanges, widest = 3, 60
 
 func (g *verb) revisions() *cobra.Command {
 	c := shell.Cobra("revisions [CLUSTER] [NUMBER]", "Show who changed a cluster, when and what", `
-Show the history of a cluster, the newest change first, or one change by its number.
-RESULT is stored of a change of the objects, which the next update applies, and done,
-failed or interrupted of what was carried out. CHANGES names the fields that were
-changed. With a number, -o yaml and -o json show the objects after the change as well.`, `
+Show the history of a cluster, newest change first, or one change by its number.
+RESULT is "stored" for a change of the objects, which the next update applies, and
+"done", "failed" or "interrupted" for a command that changed the cluster. CHANGES
+lists the fields that changed. With a number, -o yaml and -o json also show the
+objects after the change.`, `
   kops get revisions --name cluster.example.com
   kops get revisions 7 --name cluster.example.com
   kops get revisions 7 --name cluster.example.com -o yaml`,

@@ -22,7 +22,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "helpers", Short: "What other programs run", Hidden: true,
+	c := &cobra.Command{Use: "helpers", Short: "Commands that other programs run", Hidden: true,
 		Example: "  kops helpers kubectl-auth --cluster cluster.example.com --state s3://my-state-store"}
 	c.AddCommand(kubectlAuth(app))
 	return c
@@ -40,9 +40,10 @@ func versions() []string { return []string{"v1alpha1", "v1beta1", "v1"} }
 func kubectlAuth(app *shell.App) *cobra.Command {
 	var r request
 	c := shell.Cobra("kubectl-auth", "Print credentials for kubectl", `
-Print a short-lived certificate with full rights as an ExecCredential, as kubectl
-asks for one when a kubeconfig file says so ('kops export kubeconfig --auth-plugin'
-writes that). A certificate is kept in ~/.kube/cache until shortly before its end.`, `
+Print a short-lived certificate with full rights as an ExecCredential. kubectl runs
+this command if the kubeconfig file was written by 'kops export kubeconfig
+--auth-plugin'. The certificate is cached in ~/.kube/cache until shortly before it
+expires.`, `
   kops helpers kubectl-auth --cluster cluster.example.com --state s3://my-state-store`,
 		func(ctx context.Context, _ []string) error {
 			if r.cluster == "" {
@@ -52,15 +53,15 @@ writes that). A certificate is kept in ~/.kube/cache until shortly before its en
 				return shell.Usagef("unknown --api-version %q; use %s", r.version, strings.Join(versions(), ", "))
 			}
 			if r.life <= 0 {
-				return shell.Usagef("--lifetime %v: write a time such as 1h", r.life)
+				return shell.Usagef("--lifetime %v: specify a duration such as 1h", r.life)
 			}
 			return credential(ctx, app, r)
 		})
-	c.Args = shell.NoArguments("name the cluster with --cluster")
+	c.Args = shell.NoArguments("specify the cluster with --cluster")
 	f := c.Flags()
 	f.StringVar(&r.version, "api-version", "v1beta1", "version of the credential: v1alpha1, v1beta1 or v1")
 	f.StringVar(&r.cluster, "cluster", "", "name of the cluster")
-	f.DurationVar(&r.life, "lifetime", time.Hour, "how long the certificate lives")
+	f.DurationVar(&r.life, "lifetime", time.Hour, "lifetime of the certificate")
 	return c
 }
 
@@ -154,7 +155,7 @@ func keep(app *shell.App, file string, c certificate) {
 		err = replaceFile(file, data)
 	}
 	if err != nil {
-		app.Notef("warning: the credential could not be kept: %v\n", err)
+		app.Notef("warning: the credential could not be cached: %v\n", err)
 	}
 }
 

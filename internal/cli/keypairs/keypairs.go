@@ -15,9 +15,9 @@ import (
 // Commands returns the three verbs.
 func Commands(app *shell.App) []*cobra.Command {
 	return []*cobra.Command{
-		verb("promote", "Have another item of a keyset sign", promote(app), app),
-		verb("distrust", "Have items of a keyset no longer believed", distrust(app), app),
-		verb("trust", "Have items of a keyset believed again", trust(app), app),
+		verb("promote", "Make another key of a keyset the signing key", promote(app), app),
+		verb("distrust", "Distrust keys of a keyset", distrust(app), app),
+		verb("trust", "Trust keys of a keyset again", trust(app), app),
 	}
 }
 
@@ -29,10 +29,11 @@ func verb(name, short string, keypair *cobra.Command, app *shell.App) *cobra.Com
 }
 
 func promote(app *shell.App) *cobra.Command {
-	return shell.Cobra("keypair {KEYSET [ID] | all}", "Have another item of a keyset sign", `
-Make an item of a keyset the primary one, which signs: the one of an ID, or the youngest
-that can. Machines have to believe it by then, so that kops update cluster and a rolling
-update come between its creation and this. kops rotate does all of it.`, `
+	return shell.Cobra("keypair {KEYSET [ID] | all}", "Make another key of a keyset the signing key", `
+Make a key the primary key of its keyset, which signs: the key with the given ID, or
+the newest key that can sign. Machines have to trust the key first, so run kops update
+cluster and a rolling update after creating it and before promoting it. kops rotate
+does all of these steps.`, `
   kops promote keypair all --name cluster.example.com
   kops promote keypair service-account --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
@@ -41,7 +42,7 @@ update come between its creation and this. kops rotate does all of it.`, `
 			case err != nil:
 				return err
 			case len(ids) > 1:
-				return shell.Usagef("one item at a time")
+				return shell.Usagef("specify only one key")
 			}
 			id := append(ids, "")[0]
 			return Do(ctx, app, "Promoted", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
@@ -51,10 +52,11 @@ update come between its creation and this. kops rotate does all of it.`, `
 }
 
 func distrust(app *shell.App) *cobra.Command {
-	return shell.Cobra("keypair {KEYSET [ID]... | all}", "Have items of a keyset no longer believed", `
-Mark items of a keyset as no longer believed: those of IDs, or all that are older than
-the primary one, which itself cannot be. What such an item has signed is refused by
-machines from their next update on. kops rotate proves before that nothing uses it.`, `
+	return shell.Cobra("keypair {KEYSET [ID]... | all}", "Distrust keys of a keyset", `
+Mark keys of a keyset as distrusted: the keys with the given IDs, or all keys older
+than the primary key, which itself cannot be distrusted. After their next update,
+machines reject everything that such a key signed. kops rotate first proves that
+nothing uses the key.`, `
   kops distrust keypair all --name cluster.example.com
   kops distrust keypair kubernetes-ca 6977545226837259959403993899 --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
@@ -69,12 +71,12 @@ machines from their next update on. kops rotate proves before that nothing uses 
 }
 
 func trust(app *shell.App) *cobra.Command {
-	return shell.Cobra("keypair KEYSET ID...", "Have items of a keyset believed again", `
-Take back that items of a keyset are distrusted. kops get keypairs --distrusted shows them.`, `
+	return shell.Cobra("keypair KEYSET ID...", "Trust keys of a keyset again", `
+Trust keys of a keyset that were distrusted. kops get keypairs --distrusted shows them.`, `
   kops trust keypair kubernetes-ca 6977545226837259959403993899 --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			if len(args) < 2 {
-				return shell.Usagef("name the keyset and the IDs of its items that are to be trusted")
+				return shell.Usagef("specify a keyset and the IDs of the keys to trust")
 			}
 			return Do(ctx, app, "Trusted", func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error) {
 				return k.Trust(ctx, cluster, args[0], args[1:]...)
@@ -86,9 +88,9 @@ Take back that items of a keyset are distrusted. kops get keypairs --distrusted 
 func Named(args []string) (keyset string, ids []string, err error) {
 	switch {
 	case len(args) == 0:
-		return "", nil, shell.Usagef("name a keyset, or all")
+		return "", nil, shell.Usagef("specify a keyset, or all")
 	case args[0] == kops.AllKeysets && len(args) > 1:
-		return "", nil, shell.Usagef("all stands for every keyset, and takes no ID")
+		return "", nil, shell.Usagef("all stands for every keyset, and cannot be combined with an ID")
 	}
 	return args[0], args[1:], nil
 }
@@ -116,7 +118,7 @@ func Do(ctx context.Context, app *shell.App, done string, f func(k kops.Keypairs
 		app.Notef("Nothing is older than the primary keypair\n")
 	}
 	if changed {
-		app.Notef("\nMachines learn of it by: kops update cluster %s --yes\n", cluster)
+		app.Notef("\nTo apply this to machines, run: kops update cluster %s --yes\n", cluster)
 	}
 	return err
 }

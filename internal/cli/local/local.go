@@ -13,18 +13,18 @@ import (
 
 // Command returns the hidden command.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "local", Short: "Processes behind clusters on this host", Hidden: true, Example: "  kops local keep --root /var/lib/kops-local --cluster demo.k8s.local"}
+	c := &cobra.Command{Use: "local", Short: "Run the background processes of clusters on this host", Hidden: true, Example: "  kops local keep --root /var/lib/kops-local --cluster demo.k8s.local"}
 	c.AddCommand(keep(app))
 	return c
 }
 
 func keep(app *shell.App) *cobra.Command {
 	var root, cluster string
-	c := shell.Cobra("keep", "Keep one cluster: its machines, load balancer and mirror", `
-Keep what is wished of a cluster on this host: make and replace its machines,
-balance the load of its API, and serve its bundle, until the cluster is deleted.
-kops starts this process by itself. Where the host has no systemd to start it
-again, a second one stands by, and goes on when the first has ended.`, `
+	c := shell.Cobra("keep", "Run one cluster: its machines, load balancer and mirror", `
+Keep a cluster on this host in its desired state: create and replace its machines,
+balance the load of its API, and serve its bundle, until the cluster is deleted. kops
+starts this process by itself. If the host has no systemd to restart it, a second
+process stands by and takes over when the first one ends.`, `
   kops local keep --root /var/lib/kops-local --cluster demo.k8s.local`,
 		func(ctx context.Context, _ []string) error {
 			return localcloud.Keep(ctx, root, cluster, localcloud.KeepCommand(app.Program), app.Out)

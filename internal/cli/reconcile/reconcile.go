@@ -18,24 +18,24 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "reconcile", Short: "Bring a cluster to what its objects say, machine by machine", Example: "  kops reconcile cluster --name cluster.example.com --yes"}
+	c := &cobra.Command{Use: "reconcile", Short: "Update a cluster and its machines to match its objects", Example: "  kops reconcile cluster --name cluster.example.com --yes"}
 	c.AddCommand(cluster(app))
 	return c
 }
 
 func cluster(app *shell.App) *cobra.Command {
 	o := kops.ReconcileOptions{Rollout: kops.DefaultRollout()}
-	c := shell.Cobra("cluster [CLUSTER]", "Bring a cluster to what its objects say, machine by machine", `
-Update a cluster and replace its machines in the order in which an upgrade of
-Kubernetes is safe: update the control plane and API servers, wait until they are
-well, replace them; then update everything, replace the other machines, and delete
-what is no longer wanted. What is up to date is passed over.
+	c := shell.Cobra("cluster [CLUSTER]", "Update a cluster and its machines to match its objects", `
+Update a cluster and replace its machines in the order that is safe for a Kubernetes
+upgrade: update the control plane and API servers, wait until they are healthy, and
+replace them; then update everything, replace the other machines, and delete the
+resources that are no longer wanted. Steps that are already done are skipped.
 
-An upgrade of several hops (kops upgrade cluster --to) is carried out hop by hop,
-each after a look at the cluster. A command that was cut off is gone on with by
-the next, from any machine. Clusters that Terraform makes are not reconciled: apply
+An upgrade of several hops (kops upgrade cluster --to) runs hop by hop, with a check
+of the cluster before each. If the command is interrupted, the next one continues,
+from any computer. kops does not reconcile clusters that Terraform manages: apply
 their files, and replace machines with kops rolling-update cluster.`, `
-  # Preview, and do it
+  # Preview, and apply
   kops reconcile cluster cluster.example.com
   kops reconcile cluster cluster.example.com --yes
 
@@ -45,9 +45,9 @@ their files, and replace machines with kops rolling-update cluster.`, `
 		func(ctx context.Context, args []string) error { return run(ctx, app, args, o) })
 	f := c.Flags()
 	f.BoolVarP(&o.Apply, "yes", "y", false, "do it")
-	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "go on although a newer kops applied the cluster last")
-	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files whose SHA-256 is neither known nor published; each is named")
-	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks before an upgrade that are not made: "+strings.Join(kops.PreChecks(), ", "))
+	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "continue even if a newer kops applied the cluster last")
+	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
+	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks before an upgrade to skip: "+strings.Join(kops.PreChecks(), ", "))
 	shell.Complete(c, "skip-checks", kops.PreChecks()...)
 	rollingupdate.Flags(c, &o.Rollout)
 	c.Aliases = []string{"clusters"}
@@ -73,7 +73,7 @@ func run(ctx context.Context, app *shell.App, args []string, o kops.ReconcileOpt
 	if !o.Apply {
 		return preview(app, name, r)
 	}
-	app.Printf("Cluster %s is what its objects say, with Kubernetes %s\n", name, r.Version)
+	app.Printf("Cluster %s matches its objects, with Kubernetes %s\n", name, r.Version)
 	return nil
 }
 
@@ -89,12 +89,12 @@ func preview(app *shell.App, name string, r *kops.Reconciliation) error {
 		app.Printf("%s", text.Next(made))
 	}
 	if len(r.Hops) > 0 {
-		app.Printf("\nThen, hop by hop to Kubernetes %s:\n", r.Version)
+		app.Printf("\nNext, hop by hop to Kubernetes %s:\n", r.Version)
 		if err := upgrade.Hops(app, r.Hops); err != nil {
 			return err
 		}
 	}
-	app.Notef("\nFor each version of Kubernetes, in this order: %s.\nWhich machines are replaced is told by: kops get instances --name %s\n", strings.Join(r.Stages, ", "), name)
+	app.Notef("\nFor each version of Kubernetes, in this order: %s.\nTo see which machines will be replaced, run: kops get instances --name %s\n", strings.Join(r.Stages, ", "), name)
 	app.Notef("\nMust specify --yes to reconcile\n")
 	return nil
 }

@@ -14,13 +14,13 @@ func Command(app *shell.App) *cobra.Command {
 	var files []string
 	var force bool
 	c := shell.Cobra("replace -f FILE", "Replace objects", `
-Replace the objects of files in the state store. With --force, create those that
-do not exist. Nothing is written when any object is wrong.`, `
+Replace objects in the state store with the objects in files. With --force, create
+objects that do not exist. If any object is invalid, nothing is written.`, `
   kops replace -f cluster.yaml
   kops get all --name cluster.example.com -o yaml | sed s/t3.medium/t3.large/ | kops replace -f -`,
 		func(ctx context.Context, _ []string) error {
 			if len(files) == 0 {
-				return shell.Usagef("name a file with -f")
+				return shell.Usagef("specify a file with -f")
 			}
 			objs, err := app.DecodeOwned(ctx, files)
 			if err != nil {
@@ -47,8 +47,8 @@ do not exist. Nothing is written when any object is wrong.`, `
 			}
 			return err
 		})
-	c.Args = shell.NoArguments("name files with -f")
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file or URL with objects, https:// or of a state store, - for the standard input; repeatable")
+	c.Args = shell.NoArguments("specify files with -f")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.Flags().BoolVar(&force, "force", false, "create objects that do not exist")
 	return c
 }

@@ -58,11 +58,11 @@ func planned(app *shell.App, p *kops.RolloutPlan) error {
 
 func unfinished(u *status.Rollout) string {
 	done, all := u.Done()
-	text := fmt.Sprintf("A rollout that began at %s is not finished: %d of %d machines are done", u.Began.Format(time.RFC3339), done, all)
+	text := fmt.Sprintf("The rollout that began at %s is not finished: %d of %d machines are done", u.Began.Format(time.RFC3339), done, all)
 	if u.Driver != "" {
-		return text + "; " + u.Driver + ".\nLook on: kops rolling-update status --watch"
+		return text + "; " + u.Driver + ".\nTo watch it: kops rolling-update status --watch"
 	}
-	return text + ", and nobody drives it.\nMust specify --yes to continue it; to end it: kops rolling-update abort"
+	return text + ", and no process is driving it.\nMust specify --yes to continue it; to end it: kops rolling-update abort"
 }
 
 // mostMachines is how many machines of a group a preview names, and mostReasons how many reasons.
@@ -107,18 +107,18 @@ func Obstacles(app *shell.App, p *kops.RolloutPlan) {
 	}
 	for i, s := range p.Shortages {
 		if i == 0 {
-			app.Printf("\nThere is not room for all machines:\n")
+			app.Printf("\nCapacity is missing for some machines:\n")
 		}
 		app.Printf("  %s: %s\n", s.Group, s.Message)
 		if s.Remedy != "" {
 			app.Printf("    %s\n", s.Remedy)
 		}
 	}
-	tell("\nThis will block drains:\n", true)
-	tell("\nTo be known:\n", false)
+	tell("\nThese pods will block drains:\n", true)
+	tell("\nNotes:\n", false)
 	for i, f := range p.Baseline {
 		if i == 0 {
-			app.Printf("\nWrong already, which stops nothing:\n")
+			app.Printf("\nExisting problems, which do not stop the rollout:\n")
 		}
 		app.Printf("  %s\n", f.String())
 	}
@@ -140,5 +140,5 @@ func order(p *kops.RolloutPlan) string {
 		}
 		parts = append(parts, text+")")
 	}
-	return fmt.Sprintf("In this order: %s. It takes about %s.", strings.Join(parts, ", "), shell.Minutes(p.About))
+	return fmt.Sprintf("Order: %s. This takes about %s.", strings.Join(parts, ", "), shell.Minutes(p.About))
 }

@@ -17,7 +17,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "rolling-update", Short: "Replace or restart the machines that are not what the spec says",
+	c := &cobra.Command{Use: "rolling-update", Short: "Replace or restart machines that are not up to date",
 		Example: "  kops rolling-update cluster cluster.example.com --yes"}
 	c.AddCommand(cluster(app), statusOf(app), pause(app), resume(app), abort(app))
 	return c
@@ -32,15 +32,16 @@ type options struct {
 
 func cluster(app *shell.App) *cobra.Command {
 	o := options{RolloutOptions: kops.DefaultRollout()}
-	c := shell.Cobra("cluster [CLUSTER]", "Replace or restart the machines that are not what the spec says", `
-Show which machines of a cluster are not what its objects say, why, and what will be
-in the way of replacing them, and with --yes do it: machine by machine, within the
-budgets of instance groups and pods, while the cluster serves.
+	c := shell.Cobra("cluster [CLUSTER]", "Replace or restart machines that are not up to date", `
+Show which machines of a cluster do not match its objects, why, and what could block
+replacing them. With --yes, replace or restart them, one by one, within the limits of
+instance groups and pod disruption budgets, while the cluster serves.
 
-What was wrong before the start is listed and stops nothing; what goes wrong then
-stops the group. The state of a rollout is kept in the state store: one that was cut
-off, by a signal or a lost connection, is continued by the same command anywhere.`, `
-  # Preview, and do it
+Problems that exist before the start are listed and do not stop the rollout; new
+problems stop the group. The state of a rollout is kept in the state store: if it is
+interrupted, by a signal or a lost connection, run the same command again, on any
+computer, to continue.`, `
+  # Preview, and apply
   kops rolling-update cluster cluster.example.com
   kops rolling-update cluster cluster.example.com --yes
 
@@ -55,10 +56,10 @@ off, by a signal or a lost connection, is continued by the same command anywhere
   kops rolling-update pause cluster.example.com`,
 		func(ctx context.Context, args []string) error { return run(ctx, app, args, o) })
 	f := c.Flags()
-	f.BoolVarP(&o.yes, "yes", "y", false, "carry the rollout out")
-	f.BoolVar(&o.Force, "force", false, "roll machines that are up to date, too")
-	f.BoolVar(&o.CloudOnly, "cloudonly", false, "do not ask the API server: no drain, no validation")
-	f.BoolVarP(&o.Interactive, "interactive", "i", false, "ask after each machine whether to go on")
+	f.BoolVarP(&o.yes, "yes", "y", false, "carry out the rollout")
+	f.BoolVar(&o.Force, "force", false, "also roll machines that are up to date")
+	f.BoolVar(&o.CloudOnly, "cloudonly", false, "do not contact the API server: no drain, no validation")
+	f.BoolVarP(&o.Interactive, "interactive", "i", false, "ask after each machine whether to continue")
 	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
 	shell.CompleteGroupFlag(app, c, "instance-group")
 	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
@@ -68,12 +69,12 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 	f.DurationVar(&o.ControlPlaneInterval, "master-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
 	shell.Deprecate(c, "master-interval", "use --control-plane-interval")
 	f.DurationVar(&o.NodeInterval, "node-interval", o.NodeInterval, "pause after a machine with nodes")
-	f.StringArrayVar(&o.commands, "gate-command", nil, "command that has to succeed between machines, as a shell runs it; repeatable")
-	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "URL that has to answer 2xx between machines; repeatable")
+	f.StringArrayVar(&o.commands, "gate-command", nil, "shell command that must succeed between machines; repeatable")
+	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "URL that must answer 2xx between machines; repeatable")
 	f.BoolVar(&o.watch, "watch", false, "watch a rollout that another process drives")
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
-	f.DurationVar(&o.Life, "admin", o.Life, "life of the credentials that are made for the rollout")
+	f.DurationVar(&o.Life, "admin", o.Life, "lifetime of the credentials that are created for the rollout")
 	Flags(c, &o.RolloutOptions)
 	c.Aliases = []string{"clusters"}
 	c.ValidArgsFunction = shell.CompleteCluster(app)
@@ -83,12 +84,12 @@ off, by a signal or a lost connection, is continued by the same command anywhere
 // Flags adds the flags of every command that replaces machines.
 func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	f := c.Flags()
-	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how often in a row the cluster must be found well between machines; 0: it is not validated")
-	f.DurationVar(&o.ValidationTimeout, "validation-timeout", o.ValidationTimeout, "how long the cluster may take to be well after a machine")
+	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how many times in a row the cluster must validate between machines; 0: no validation")
+	f.DurationVar(&o.ValidationTimeout, "validation-timeout", o.ValidationTimeout, "how long the cluster may take to validate after each machine")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long a drain may take")
 	f.DurationVar(&o.PostDrainDelay, "post-drain-delay", o.PostDrainDelay, "pause after a drain")
-	f.BoolVar(&o.FailOnDrainError, "fail-on-drain-error", o.FailOnDrainError, "stop when a machine cannot be drained; otherwise it goes with the pods that are left")
-	f.BoolVar(&o.FailOnValidateError, "fail-on-validate-error", o.FailOnValidateError, "stop when the cluster is not well in time; otherwise go on")
+	f.BoolVar(&o.FailOnDrainError, "fail-on-drain-error", o.FailOnDrainError, "stop if a machine cannot be drained; otherwise terminate it with its remaining pods")
+	f.BoolVar(&o.FailOnValidateError, "fail-on-validate-error", o.FailOnValidateError, "stop if the cluster does not validate in time; otherwise continue")
 	validate.ReachFlags(c, &o.ReachOptions)
 }
 
@@ -100,11 +101,11 @@ func Check(o kops.RolloutOptions) error {
 	}{{"bastion-interval", o.BastionInterval}, {"control-plane-interval", o.ControlPlaneInterval}, {"node-interval", o.NodeInterval},
 		{"validation-timeout", o.ValidationTimeout}, {"drain-timeout", o.DrainTimeout}, {"post-drain-delay", o.PostDrainDelay}} {
 		if d.time < 0 {
-			return shell.Usagef("--%s %v: write a time such as 15s", d.flag, d.time)
+			return shell.Usagef("--%s %v: specify a duration such as 15s", d.flag, d.time)
 		}
 	}
 	if o.ValidateCount < 0 {
-		return shell.Usagef("--validate-count %d: write how often the cluster must be found well", o.ValidateCount)
+		return shell.Usagef("--validate-count %d: specify how many times in a row the cluster must validate", o.ValidateCount)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (o *options) check() error {
 	}
 	for _, c := range o.commands {
 		if strings.TrimSpace(c) == "" {
-			return shell.Usagef("--gate-command is empty; write a command")
+			return shell.Usagef("--gate-command is empty; specify a command")
 		}
 		o.GateCommands = append(o.GateCommands, []string{"/bin/sh", "-c", c})
 	}

@@ -71,18 +71,18 @@ func Named(m status.RolloutMachine) string {
 func phase(m status.RolloutMachine) string {
 	successor := cmp.Or(m.Successor, "its successor")
 	words := map[string]string{
-		"surged":     "detached, and serves until its successor does; that is made",
+		"surged":     "detached; serves until its replacement is ready, which is being created",
 		"joined":     "waits until " + successor + " is ready",
-		"soaking":    successor + " is ready, and has to stay so",
-		"cordoned":   "takes no new pods, and leaves the load balancers",
-		"draining":   "its pods are moved",
-		"gone":       "terminated; its successor is made",
+		"soaking":    successor + " is ready, and has to stay ready",
+		"cordoned":   "is cordoned and leaves the load balancers",
+		"draining":   "its pods are being evicted",
+		"gone":       "terminated; its replacement is being created",
 		"restarting": "restarts in place",
 		"done":       "done",
-		"kept":       "left as it is",
+		"kept":       "left unchanged",
 	}
 	if m.Effect == "restart" {
-		words["soaking"], words["joined"] = "restarted, and has to stay ready", "waits until it is ready"
+		words["soaking"], words["joined"] = "restarted; has to stay ready", "waits until it is ready"
 	}
 	if m.Node == "" { // as with --cloudonly: there is no node to empty
 		words["cordoned"], words["draining"] = "leaves the load balancers", "is terminated"
@@ -99,7 +99,7 @@ func phase(m status.RolloutMachine) string {
 
 func continues(r *kops.Rollout) string {
 	done, all := r.Done()
-	return fmt.Sprintf("A rollout that began at %s is not finished: %d of %d machines are done. It is continued, with the options that it was begun with.", r.Began.Format(time.RFC3339), done, all)
+	return fmt.Sprintf("The rollout that began at %s is not finished: %d of %d machines are done. It continues with its original options.", r.Began.Format(time.RFC3339), done, all)
 }
 
 // ended tells what a rollout has come to.
@@ -111,7 +111,7 @@ func ended(app *shell.App, r *kops.Rollout) error {
 	case done == all:
 		app.Printf("Rolling update completed: %d of %d machines, in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
 	case r.Aborted:
-		app.Printf("Rolling update aborted: %d of %d machines were done in %s, and the others are left as they were.\nTo roll those: kops rolling-update cluster --yes\n",
+		app.Printf("Rolling update aborted: %d of %d machines were done in %s; the others are unchanged.\nTo roll them: kops rolling-update cluster --yes\n",
 			done, all, r.Ended.Sub(r.Began).Round(time.Second))
 	default:
 		app.Printf("Rolling update ended: %d of %d machines were done in %s\n", done, all, r.Ended.Sub(r.Began).Round(time.Second))
@@ -144,7 +144,7 @@ func (a *asker) ask(ctx context.Context, q status.Question) (string, error) {
 		case line, open := <-a.lines:
 			if !open {
 				no := refusal(q.Choices)
-				a.tell(fmt.Sprintf("No answer on the standard input, which has ended; taken as %q.", no))
+				a.tell(fmt.Sprintf("Standard input ended without an answer; assuming %q.", no))
 				return no, nil
 			}
 			if choice := choose(line, q.Choices); choice != "" {

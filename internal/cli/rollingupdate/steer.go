@@ -16,8 +16,8 @@ import (
 func statusOf(app *shell.App) *cobra.Command {
 	var format string
 	var watch bool
-	c := shell.Cobra("status [CLUSTER]", "Show how far the last rollout is", `
-Show how far the last rollout of a cluster is, machine by machine, and who drives it.`, `
+	c := shell.Cobra("status [CLUSTER]", "Show the progress of the last rollout", `
+Show the progress of a cluster's last rollout, machine by machine, and which process drives it.`, `
   kops rolling-update status cluster.example.com
   kops rolling-update status cluster.example.com --watch
   kops rolling-update status cluster.example.com -o json`,
@@ -40,7 +40,7 @@ Show how far the last rollout of a cluster is, machine by machine, and who drive
 		})
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
-	c.Flags().BoolVar(&watch, "watch", false, "go on showing it until it has ended")
+	c.Flags().BoolVar(&watch, "watch", false, "keep showing it until it ends")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }
@@ -77,12 +77,12 @@ func told(app *shell.App, name string, r *kops.Rollout) error {
 	case !r.Ended.IsZero():
 		return ended(app, r)
 	case r.Driver == "":
-		app.Printf("%d of %d machines are done, and nobody drives it; go on: kops rolling-update cluster --yes\n", done, all)
+		app.Printf("%d of %d machines are done, and no process is driving it; to continue: kops rolling-update cluster --yes\n", done, all)
 	default:
 		app.Printf("%d of %d machines are done; %s\n", done, all, r.Driver)
 	}
 	if r.Paused {
-		app.Printf("It is paused; go on: kops rolling-update resume\n")
+		app.Printf("It is paused; to continue: kops rolling-update resume\n")
 	}
 	return nil
 }
@@ -130,28 +130,28 @@ func steer(app *shell.App, verb, short, long string, do func(context.Context, *k
 }
 
 func pause(app *shell.App) *cobra.Command {
-	return steer(app, "pause", "Have a rollout begin nothing more", `
-Have the rollout of a cluster begin nothing more. What was begun with a machine goes
-on to its end; whoever drives the rollout hears of it within seconds.`,
+	return steer(app, "pause", "Pause a rollout", `
+Pause the rollout of a cluster: no further machine is started, and machines in
+progress are finished. The process that drives the rollout pauses within seconds.`,
 		func(ctx context.Context, c *kops.Client, name string) (*kops.Rollout, error) {
 			return c.PauseRollout(ctx, name)
 		},
 		func(name string, r *kops.Rollout) error {
-			app.Printf("The rollout of %s is paused; go on: kops rolling-update resume %s\n", name, name)
+			app.Printf("The rollout of %s is paused; to continue: kops rolling-update resume %s\n", name, name)
 			return nil
 		})
 }
 
 func resume(app *shell.App) *cobra.Command {
-	return steer(app, "resume", "Have a paused rollout go on", `
-Have a rollout that was paused go on, and groups of it that were stopped.`,
+	return steer(app, "resume", "Resume a paused rollout", `
+Resume a paused rollout, including groups that were stopped.`,
 		func(ctx context.Context, c *kops.Client, name string) (*kops.Rollout, error) {
 			return c.ResumeRollout(ctx, name)
 		},
 		func(name string, r *kops.Rollout) error {
-			app.Printf("The rollout of %s goes on.\n", name)
+			app.Printf("The rollout of %s is resumed.\n", name)
 			if r.Driver == "" {
-				app.Printf("Nobody drives it now; drive it: kops rolling-update cluster %s --yes\n", name)
+				app.Printf("No process is driving it; to drive it: kops rolling-update cluster %s --yes\n", name)
 			}
 			return nil
 		})
@@ -160,8 +160,9 @@ Have a rollout that was paused go on, and groups of it that were stopped.`,
 func abort(app *shell.App) *cobra.Command {
 	o := kops.DefaultRollout()
 	c := shell.Cobra("abort [CLUSTER]", "End a rollout without finishing it", `
-End the rollout of a cluster without finishing it. Nothing more is begun; machines
-that can be left as they are serve again, and what cannot be left is finished.`, `
+End the rollout of a cluster without finishing it. No further machine is started.
+Machines in progress are put back into service if possible; otherwise they are
+finished.`, `
   kops rolling-update abort cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			name, client, err := app.Open(ctx, args)
@@ -173,7 +174,7 @@ that can be left as they are serve again, and what cannot be left is finished.`,
 				return err
 			}
 			if r.Driver != "" {
-				app.Printf("The rollout of %s ends; look on: kops rolling-update status %s --watch\n", name, name)
+				app.Printf("The rollout of %s is ending; to watch it: kops rolling-update status %s --watch\n", name, name)
 				return nil
 			}
 			validate.Reach(app, &o.ReachOptions)

@@ -17,17 +17,17 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "rotate", Short: "Replace the keys of a cluster while it serves", Long: `Replace the keys of a cluster while it serves. New keys are believed beside the old ones
-first; then they sign, and machines and pods get certificates and tokens of theirs; and
-when it is proven that nothing alive uses the old ones, these are no longer believed.
-Without --yes, the steps are shown. How far a rotation has come is kept in the state
-store: the same command goes on from there, whoever gives it.`,
+	c := &cobra.Command{Use: "rotate", Short: "Replace the keys of a cluster while it serves", Long: `Replace the keys of a cluster while it serves. First, machines trust the new keys next
+to the old ones; then the new keys sign, and machines and pods get certificates and
+tokens from them; and once it is proven that nothing uses the old keys, they are
+distrusted. Without --yes, the steps are shown. The progress of a rotation is kept in
+the state store: anyone can run the same command again to continue.`,
 		Example: "  kops rotate ca --name cluster.example.com\n  kops rotate ca --name cluster.example.com --yes"}
 	for _, what := range [][2]string{
-		{"ca", "Replace the cluster's authority, and that of its extension servers"},
-		{"service-account", "Replace the key that signs tokens of service accounts"},
-		{"etcd", "Replace the authorities of etcd"},
-		{"encryption", "Replace the key by which API servers encrypt what they store"},
+		{"ca", "Replace the certificate authorities of the cluster and of its extension servers"},
+		{"service-account", "Replace the key that signs service account tokens"},
+		{"etcd", "Replace the certificate authorities of etcd"},
+		{"encryption", "Replace the key that encrypts objects in etcd"},
 		{"all", "Replace all keys of a cluster"},
 	} {
 		c.AddCommand(command(app, what[0], what[1]))
@@ -38,9 +38,9 @@ store: the same command goes on from there, whoever gives it.`,
 func command(app *shell.App, what, short string) *cobra.Command {
 	var o kops.RotateOptions
 	var format string
-	c := shell.Cobra(what+" [CLUSTER]", short, short+`, in steps, with nothing failing meanwhile.
-What its objects say and was not applied yet is applied with it. With --yes, do it, or go on
-with it.`, `
+	c := shell.Cobra(what+" [CLUSTER]", short, short+`, step by step, without interrupting the cluster. Changes of the cluster's objects
+that are not applied yet are applied with it. With --yes, start the rotation, or
+continue it.`, `
   kops rotate `+what+` cluster.example.com
   kops rotate `+what+` cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -74,7 +74,7 @@ with it.`, `
 			}
 			return app.PrintAs(format, r, func() error { return show(app, name, r, o.Apply) })
 		})
-	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "do it, or go on with it")
+	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "start the rotation, or continue it")
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	validate.ReachFlags(c, &o.ReachOptions)
@@ -123,21 +123,21 @@ func renew(ctx context.Context, app *shell.App, client *kops.Client, cluster, st
 
 func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error {
 	if len(r.Left) > 0 {
-		app.Notef("These pods read at their start what changes, and nothing starts them anew; their makers have to:\n  %s\n", strings.Join(r.Left, "\n  "))
+		app.Notef("These pods read the changed data only when they start, and kops cannot restart them; their owners must do so:\n  %s\n", strings.Join(r.Left, "\n  "))
 	}
 	if applied {
 		app.Printf("Rotated %s of %s\n", r.What, cluster)
 		if r.NoBackup != "" {
-			app.Notef("warning: the newest back-up of etcd is from before: %s\n", r.NoBackup)
+			app.Notef("warning: the newest backup of etcd is older than the rotation: %s\n", r.NoBackup)
 		}
 		if r.Encryption {
-			app.Notef("\nThe old key stays in the secret encryptionconfig-retired while back-ups need it: kops etcd list %s\n", cluster)
+			app.Notef("\nThe old key stays in the secret encryptionconfig-retired while backups need it: kops etcd list %s\n", cluster)
 		}
-		app.Notef("\nKubeconfig files of others need the new authority: kops export kubeconfig %s --admin\n", cluster)
+		app.Notef("\nOther users' kubeconfig files need the new certificate authority: kops export kubeconfig %s --admin\n", cluster)
 		return nil
 	}
 	if r.Unknown != "" {
-		app.Notef("warning: what becomes of machines and pods is not known: %s\n", r.Unknown)
+		app.Notef("warning: the effect on machines and pods is unknown: %s\n", r.Unknown)
 	}
 	app.Printf("Keys to replace: %s\n\n", keys(r))
 	var rows [][]string

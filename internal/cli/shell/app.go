@@ -131,7 +131,7 @@ func (a *App) StateStore() (string, error) {
 			return "", fmt.Errorf("the state store %q is neither a URL nor a folder; did you mean %s://%s?", url, name, strings.TrimLeft(rest, "/"))
 		}
 		if scheme, path = "file", url; !isPath(url) {
-			return "", fmt.Errorf("the state store %q is neither a URL nor a path; a folder of the current one is ./%s, and a bucket is s3://%[2]s", url, strings.TrimSpace(url))
+			return "", fmt.Errorf("the state store %q is neither a URL nor a path; for a folder in the current folder write ./%s, for a bucket s3://%[2]s", url, strings.TrimSpace(url))
 		}
 	}
 	if scheme == "file" && path != "" {
@@ -255,7 +255,7 @@ func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f
 	if oerr != nil || owner == "" {
 		return err
 	}
-	a.Notef("%s is an instance group of cluster %s, which is meant\n", name, owner)
+	a.Notef("%s is an instance group of cluster %s; using that cluster\n", name, owner)
 	return f(owner)
 }
 
@@ -265,9 +265,9 @@ func (a *App) ExplicitName(args []string) (string, error) {
 	case len(args) > 1:
 		hint := ""
 		if _, err := time.ParseDuration(args[len(args)-1]); err == nil && a.Running != nil && a.Running.Flags().Changed("admin") {
-			hint = fmt.Sprintf("; a time follows --admin after an equals sign: --admin=%s", args[len(args)-1])
+			hint = fmt.Sprintf("; to give --admin a duration, use an equals sign: --admin=%s", args[len(args)-1])
 		}
-		return "", Usagef("one cluster at a time: %s%s", strings.Join(args, ", "), hint)
+		return "", Usagef("specify only one cluster: %s%s", strings.Join(args, ", "), hint)
 	case len(args) == 1 && a.Name != "" && a.Name != args[0]:
 		return "", Usagef("cannot specify cluster via --name and positional argument")
 	case len(args) == 1:
@@ -300,7 +300,7 @@ func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}
 	if errors.Is(err, io.EOF) && line == "" {
-		a.Notef("\nNo answer on the standard input, which has ended; taken as no. To go on without a question, add --yes.\n")
+		a.Notef("\nStandard input ended without an answer; assuming no. To continue without a question, add --yes.\n")
 		return false, nil
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))

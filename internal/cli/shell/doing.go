@@ -23,8 +23,8 @@ type doing struct {
 
 // phases are what the library's phases are to somebody who waits; others have a display of their own.
 func phases() map[string]string {
-	return map[string]string{"read": "reading the state store", "look up": "looking up what the spec names", "model": "working out what is needed",
-		"observe": "looking at what exists", "examine": "asking the machines and the API", "members": "waiting until the members of etcd are those of the spec",
+	return map[string]string{"read": "reading the state store", "look up": "looking up the spec's values", "model": "computing the desired state",
+		"observe": "reading existing resources", "examine": "reading machines and the API", "members": "waiting until etcd has the members of the spec",
 		"apply": "applying the changes", "delete": "deleting", "write": "writing to the state store"}
 }
 

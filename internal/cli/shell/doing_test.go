@@ -21,7 +21,7 @@ func TestACommandSaysWhatItDoesWhileItHasNothingToShow(t *testing.T) {
 		a.Phase("observe")
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
-		for _, want := range []string{"looking at what exists … 0s\n", "looking at what exists … 2s\n"} {
+		for _, want := range []string{"reading existing resources … 0s\n", "reading existing resources … 2s\n"} {
 			if !strings.Contains(err.String(), want) {
 				t.Errorf("%q lacks %q", err.String(), want)
 			}

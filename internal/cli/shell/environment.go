@@ -27,7 +27,7 @@ func Environment() []Variable {
 }
 
 // configurationFile says what is read besides the environment.
-const configurationFile = `The configuration file is ~/.kops.yaml or else ~/.kops/config, or the one that --config names.
+const configurationFile = `The configuration file is ~/.kops.yaml or else ~/.kops/config; --config names another file.
 It is YAML, and may hold one variable, which the environment and --state override:
 
     KOPS_STATE_STORE: s3://my-state-store
@@ -35,7 +35,7 @@ It is YAML, and may hold one variable, which the environment and --state overrid
 
 // PrintEnvironment explains the variables of the environment and the configuration file.
 func (a *App) PrintEnvironment() error {
-	a.Printf("kops reads these variables of the environment. Flags override them.\n\n")
+	a.Printf("kops reads these environment variables. Flags override them.\n\n")
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
 	for _, v := range Environment() {
 		if _, err := fmt.Fprintf(w, "%s\t%s\n\t  default: %s\n", v.Name, v.Meaning, v.Default); err != nil {
@@ -54,7 +54,7 @@ func EnvironmentPage() string {
 	var b strings.Builder
 	b.WriteString(`# Environment and configuration file
 
-Flags override variables of the environment, and these override the configuration file. kops help environment shows this list.
+Flags override environment variables, and environment variables override the configuration file. kops help environment shows this list.
 
 | variable | means | default |
 |---|---|---|
@@ -64,7 +64,7 @@ Flags override variables of the environment, and these override the configuratio
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, v.Meaning, v.Default)
 	}
 	b.WriteString(`
-Besides these, each platform and store reads what its own tools read; see [state stores](state-stores.md).
+Each platform and store also reads the variables of its own tools; see [state stores](state-stores.md).
 
 ## The configuration file
 

@@ -110,7 +110,7 @@ func (a *App) SuggestPreview(done ...kops.Written) {
 	}
 	for i, name := range clusters {
 		if i == 0 {
-			a.Notef("\nTo see what that changes, run:\n")
+			a.Notef("\nTo see what this changes, run:\n")
 		}
 		a.Notef("  kops update cluster --name %s\n", name)
 	}
@@ -124,7 +124,7 @@ func (a *App) ReadFacts(file string) (*kops.Facts, error) {
 	}
 	f, err := kops.ReadFacts(data, a.clientConfig("").Clouds...)
 	if err != nil {
-		return nil, fmt.Errorf("facts file %s: %w; a right one is written with kops update cluster --record-facts", file, err)
+		return nil, fmt.Errorf("facts file %s: %w; to write a correct one, run kops update cluster --record-facts", file, err)
 	}
 	return f, nil
 }

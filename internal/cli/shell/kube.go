@@ -14,7 +14,7 @@ import (
 // known.
 func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
 	if file == "" {
-		return errors.New("it is not known which kubeconfig file is yours; set HOME or KUBECONFIG")
+		return errors.New("cannot find your kubeconfig file; set HOME or KUBECONFIG")
 	}
 	e := kubeconfig.Entry{Cluster: cluster, Server: access.Server, TLSServerName: access.TLSServerName,
 		CA: access.CA, User: o.User, Certificate: access.Certificate, Key: access.Key}
@@ -31,7 +31,7 @@ func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.
 		return err
 	}
 	if access.Server == "" {
-		a.Notef("warning: the API of %s has no address yet; export the kubeconfig again when its load balancer is there\n", cluster)
+		a.Notef("warning: the API of %s has no address yet; export the kubeconfig again when the load balancer exists\n", cluster)
 	}
 	a.Notef("kops has set your kubectl context to %s\n", cluster)
 	if !o.HasCredentials() && !kubeconfig.HasUser(file, cluster) {
@@ -52,7 +52,7 @@ func (a *App) RenewKubeconfig(access *kops.Access, cluster string, issue func(en
 	case err != nil:
 		a.Notef("warning: %v\n", err)
 	case changed:
-		a.Notef("  %s has the authorities and credentials of now; other kubeconfig files: kops export kubeconfig %s\n", file, cluster)
+		a.Notef("  %s has the current certificate authorities and credentials; for other kubeconfig files: kops export kubeconfig %s\n", file, cluster)
 	}
 }
 

@@ -29,7 +29,7 @@ func (a *App) UnknownCommand(c *cobra.Command, word string) error {
 // the nearest of c's own; "" when it is not near any.
 func (a *App) Meant(c *cobra.Command, word string) string {
 	if instead, ok := a.Absent[c.CommandPath()+" "+word]; ok {
-		return "it is a command of kOps that this program does not have; " + instead
+		return "kops does not have this command of kOps; " + instead
 	}
 	if other := others()[c.CommandPath()+" "+word]; other != "" {
 		return other
@@ -52,7 +52,7 @@ func elsewhere() map[string]string {
 
 // others are words after a command that name what this program does not do, and what does.
 func others() map[string]string {
-	const nodes, addons = "for the nodes: kubectl get nodes; for the machines: kops get instances", "the add-ons are a part of the Cluster: kops get cluster NAME -o yaml --full"
+	const nodes, addons = "for the nodes: kubectl get nodes; for the machines: kops get instances", "add-ons are part of the Cluster: kops get cluster NAME -o yaml --full"
 	return map[string]string{"kops get nodes": nodes, "kops get node": nodes, "kops get no": nodes, "kops get addons": addons, "kops get addon": addons}
 }
 
@@ -116,9 +116,9 @@ func shape(v pflag.Value) string {
 		case "bool":
 			return "true or false"
 		case "duration":
-			return "a time such as 90s, 15m or 1h30m"
+			return "a duration such as 90s, 15m or 1h30m"
 		case "stringSlice":
-			return "a list divided by commas; put a value that has quotes or commas in quotes of its own"
+			return "a comma-separated list; quote each value that contains quotes or commas"
 		}
 	}
 	return "of the type " + v.Type()
@@ -157,7 +157,7 @@ func NoArguments(hint string) cobra.PositionalArgs {
 		if len(args) == 0 {
 			return nil
 		}
-		err := "%s takes no arguments, and was given %q"
+		err := "%s takes no arguments, but got %q"
 		if hint != "" {
 			err += "; " + hint
 		}
@@ -169,11 +169,11 @@ func NoArguments(hint string) cobra.PositionalArgs {
 func OneGroup(args []string) error {
 	switch len(args) {
 	case 0:
-		return Usagef("name one instance group")
+		return Usagef("specify one instance group")
 	case 1:
 		return nil
 	}
-	return Usagef("one instance group at a time: %s", strings.Join(args, ", "))
+	return Usagef("specify only one instance group: %s", strings.Join(args, ", "))
 }
 
 // instead annotates a former flag with what took its place.

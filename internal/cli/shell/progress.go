@@ -154,7 +154,7 @@ func (t *told) sum() string {
 	if t.failed.Skipped > 0 {
 		text += ", and " + exec.Untried(t.failed.Skipped)
 	}
-	return text + "; see above, and run the command again to go on"
+	return text + "; see above, and run the command again to continue"
 }
 
 // Unwrap returns the whole error.

@@ -33,7 +33,7 @@ func (a *App) readObjects(ctx context.Context, file string) ([]byte, error) {
 	case "https":
 		data, err = fetch(ctx, a.httpClient(), file)
 	case "http":
-		err = errors.New("anyone on the way could change it; use https, or download and check it first")
+		err = errors.New("it could be modified in transit; use https, or download and check it first")
 	default:
 		data, err = a.readStored(ctx, file)
 	}
@@ -54,7 +54,7 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 func (a *App) readStored(ctx context.Context, url string) ([]byte, error) {
 	folder, name := path.Split(url)
 	if name == "" || strings.HasSuffix(folder, "://") {
-		return nil, errors.New("it names no file; write the URL of a state store and a file in it, such as s3://bucket/folder/cluster.yaml")
+		return nil, errors.New("it does not name a file; specify the URL of a state store and a file in it, such as s3://bucket/folder/cluster.yaml")
 	}
 	s, err := a.OpenStore(ctx, strings.TrimSuffix(folder, "/"))
 	if err != nil {

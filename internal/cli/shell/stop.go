@@ -58,7 +58,7 @@ func (a *App) leased() string {
 // watched shows that the lease of a cluster is watched.
 func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
 	show, over := a.Waiting()
-	show.Saw([]text.Reason{{Of: "the lease of " + cluster, Text: fmt.Sprintf("watching it for %v, as the command that held it last may still be at work: %s", d, holder)}})
+	show.Saw([]text.Reason{{Of: "the lease of " + cluster, Text: fmt.Sprintf("waiting %v, because the command that held it last may still be running: %s", d, holder)}})
 	return over
 }
 
@@ -66,7 +66,7 @@ func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
 // nothing has nothing left to do.
 func (a *App) Stopping() {
 	if a.leased() != "" {
-		a.Notef("stopping: no further change is begun, and what was done is recorded; press ^C again to quit at once\n")
+		a.Notef("stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n")
 	}
 }
 
@@ -76,10 +76,10 @@ func (a *App) Quit() {
 	a.screen.End()
 	cluster := a.leased()
 	if cluster == "" {
-		a.Notef("Error: quit at once\n")
+		a.Notef("Error: quit immediately\n")
 		return
 	}
-	a.Notef("Error: quit at once; what was under way may be done or not, and the lease of %s may stay behind, which ends by itself within two minutes; to go on from there, run: %s\n",
+	a.Notef("Error: quit immediately; changes in progress may or may not have completed, and the lease of %s may remain, which expires within two minutes; to continue, run: %s\n",
 		cluster, a.goesOn(cluster))
 }
 

@@ -26,31 +26,31 @@ type dumping struct {
 
 func dumpCommand(app *shell.App) *cobra.Command {
 	var o dumping
-	c := shell.Cobra("dump [CLUSTER]", "Collect what others need to see of a cluster in trouble", `
-List the machines of a cluster and what it has in its cloud. With --dir, collect a
-support bundle in a folder besides: the objects, also as they were completed; what
-validate and doctor find; the history of changes; of each machine its boot report, its
-console and, where it lets you log in over SSH, its journals; and what the pods wrote
-that kops runs itself. With --k8s-resources, Kubernetes' objects, too.
+	c := shell.Cobra("dump [CLUSTER]", "Collect a support bundle of a cluster", `
+List the machines of a cluster and its cloud resources. With --dir, also collect a
+support bundle in a folder: the objects, and their completed form; the findings of
+validate and doctor; the history of changes; for each machine, its boot report, its
+console and, if you can log in over SSH, its journals; and the logs of the pods that
+kops runs. With --k8s-resources, also collect Kubernetes objects.
 
-What may be secret is left out by its type: values of Secrets, ConfigMaps and environment
-variables, contents of files, and arguments of programs that are not kops' own. Consoles,
-journals and logs are texts of programs, and are as these wrote them: look at them before
-you hand them on. Keys are in none of the files.`, `
+Values that may be secret are left out: values of Secrets, ConfigMaps and environment
+variables, contents of files, and arguments of programs that are not part of kops.
+Consoles, journals and logs are copied unchanged: read them before you share them. The
+files never contain keys.`, `
   kops toolbox dump cluster.example.com
   kops toolbox dump cluster.example.com --dir ./support --k8s-resources
   kops toolbox dump cluster.example.com --dir ./support --private-key ~/.ssh/id_ed25519 --ssh-user ubuntu`,
 		func(ctx context.Context, args []string) error { return o.run(ctx, app, args) })
 	f := c.Flags()
-	f.BoolVar(&o.Resources, "cloud-resources", true, "list what the cluster has in its cloud")
+	f.BoolVar(&o.Resources, "cloud-resources", true, "list the cluster's cloud resources")
 	f.StringVar(&o.dir, "dir", "", "folder for the files of a support bundle")
-	f.BoolVar(&o.Objects, "k8s-resources", flagFrom(app, "KOPS_TOOLBOX_DUMP_K8S_RESOURCES"), "collect Kubernetes' objects; KOPS_TOOLBOX_DUMP_K8S_RESOURCES is the default")
-	f.IntVar(&o.Machines, "max-nodes", 500, "from how many machines files are collected")
+	f.BoolVar(&o.Objects, "k8s-resources", flagFrom(app, "KOPS_TOOLBOX_DUMP_K8S_RESOURCES"), "collect Kubernetes objects (default $KOPS_TOOLBOX_DUMP_K8S_RESOURCES)")
+	f.IntVar(&o.Machines, "max-nodes", 500, "maximum number of machines to collect files from")
 	f.DurationVar(&o.MachineTime, "node-dump-timeout", time.Minute, "how long one machine may take")
 	f.StringVarP(&o.format, "output", "o", shell.YAML, "format: yaml or json")
 	shell.Complete(c, "output", shell.YAML, shell.JSON)
-	f.StringVar(&o.key, "private-key", "~/.ssh/id_rsa", "file of the key to log in to machines with")
-	f.StringVar(&o.user, "ssh-user", "ubuntu", "who logs in to machines")
+	f.StringVar(&o.key, "private-key", "~/.ssh/id_rsa", "private key file for logging in to machines")
+	f.StringVar(&o.user, "ssh-user", "ubuntu", "user for logging in to machines")
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
@@ -70,7 +70,7 @@ func (o dumping) run(ctx context.Context, app *shell.App, args []string) error {
 		return err
 	}
 	if o.Objects && o.dir == "" && app.Running.Flags().Changed("k8s-resources") {
-		return shell.Usagef("--k8s-resources are files: name a folder for them with --dir")
+		return shell.Usagef("--k8s-resources needs a folder for its files: specify --dir")
 	}
 	validate.Reach(app, &o.ReachOptions)
 	name, client, err := app.Open(ctx, args)
@@ -102,7 +102,7 @@ func (o dumping) run(ctx context.Context, app *shell.App, args []string) error {
 	}
 	app.Printf("%s holds %d files of %s", o.dir, len(d.Files), name)
 	if missing > 0 {
-		app.Printf(", of which %d, *.error, say why another one is missing", missing)
+		app.Printf("; %d of them, *.error, explain why a file is missing", missing)
 	}
 	app.Printf("\n")
 	return nil
@@ -125,7 +125,7 @@ func (o dumping) access(app *shell.App) *kops.SSHOptions {
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s is not empty; name a new folder, so that nothing else is handed on with it", dir)
+		return fmt.Errorf("%s is not empty; specify a new folder, so that you share no other files", dir)
 	}
 	return nil
 }

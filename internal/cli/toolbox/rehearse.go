@@ -23,20 +23,20 @@ import (
 func rehearseCommand(app *shell.App) *cobra.Command {
 	var cloud, root string
 	playable := rehearse.Playable(app.Platforms())
-	c := shell.Cobra("rehearse [--cloud CLOUD] [-- COMMAND [ARGUMENT]...]", "Play a cloud on this host, and use it", `
-Play a cloud on this host, and run a command in it, a shell where none is named: there
-kops, kubectl and the cloud's own tools work as if they were called for real, without an
-account. Clusters that are made there boot: each of their instances is a machine of this
-host with an address, a metadata service, a role, volumes and the user data that it would
-have, and all services answer under their real names. Machines fetch from the bundle of
-this host, and reach nothing else.
+	c := shell.Cobra("rehearse [--cloud CLOUD] [-- COMMAND [ARGUMENT]...]", "Emulate a cloud on this host", `
+Emulate a cloud on this host, and run a command in it (default: a shell). kops,
+kubectl and the cloud's own tools work in it without an account, as they would with
+the real cloud. Clusters that you create there boot: each instance is a container on
+this host with an address, a metadata service, a role, volumes and user data, and all
+services answer under their real names. Machines fetch from the bundle of this host,
+and cannot reach anything else.
 
-The state store is a bucket of the rehearsal. When the command ends, all that was made
-goes, and its exit code is that of kops. What a rehearsal leaves that was killed goes with
-the next one in its folder. Problems of the rehearsal are told on stderr, and with -v all
-that happens in it.
+The state store is a bucket in the rehearsal. When the command ends, everything is
+removed, and the exit code of the command is returned. If a rehearsal was killed, the
+next one in its folder removes what is left of it. Problems are reported on stderr;
+with -v, all events are.
 
-It needs root, and what clusters of this host need.`, `
+The command needs root, and everything that clusters on this host need.`, `
   # a shell in which the cloud is this host
   kops toolbox rehearse
 
@@ -51,7 +51,7 @@ It needs root, and what clusters of this host need.`, `
   kops toolbox rehearse -- true`,
 		func(ctx context.Context, args []string) error { return runRehearsal(ctx, app, cloud, root, args) })
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud that is played: "+shell.OneOf(playable))
+	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud to emulate: "+shell.OneOf(playable))
 	c.Flags().StringVar(&root, "dir", "", "folder of the rehearsal (default /var/lib/kops-rehearsal)")
 	shell.Complete(c, "cloud", playable...)
 	return c
@@ -63,7 +63,7 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 		if args[0] == "" {
 			args[0] = "/bin/sh"
 		}
-		app.Notef("%s is played on this host in this shell; exit ends it, and removes what was made\n", strings.ToUpper(cloud))
+		app.Notef("%s is emulated on this host in this shell; exit ends the rehearsal and removes everything created in it\n", strings.ToUpper(cloud))
 	}
 	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.HouseOptions{Root: root, Log: rehearsalLog(app)})
 	if err != nil {
@@ -71,7 +71,7 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 	}
 	err = runIn(ctx, app, r, args)
 	if ctx.Err() != nil {
-		app.Notef("the rehearsal ends: its machines are removed; what it leaves if it is quit at once goes with the next one\n")
+		app.Notef("the rehearsal is ending: its machines are being removed; if you quit immediately, the next rehearsal removes the rest\n")
 	}
 	cerr := r.Close(context.WithoutCancel(ctx))
 	var status *exec.ExitError
@@ -115,7 +115,7 @@ func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []st
 	watch.Go(func() {
 		select {
 		case <-r.Ended():
-			app.Notef("the rehearsal has ended by itself, and nothing answers in it any more: %v\n", r.Failure())
+			app.Notef("the rehearsal has failed, and its services no longer answer: %v\n", r.Failure())
 		case <-over:
 		}
 	})

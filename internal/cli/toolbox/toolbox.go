@@ -13,8 +13,8 @@ import (
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "toolbox", Short: "Tools for special cases", Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.21"}
-	lock := &cobra.Command{Use: "lock", Short: "Look at the lease of a cluster, or break it", Long: `A command that changes a cluster holds its lease, so that two of them do not work
-on one cluster at once. A lease that is not renewed expires by itself.`,
+	lock := &cobra.Command{Use: "lock", Short: "Show or break the lease of a cluster", Long: `A command that changes a cluster holds its lease, so that no two commands change the
+same cluster at once. A lease that is not renewed expires.`,
 		Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox lock break --name cluster.example.com --yes"}
 	lock.AddCommand(show(app), breakLock(app))
 	c.AddCommand(dumpCommand(app), lock, enroll(app), rehearseCommand(app), templateCommand(app))
@@ -22,7 +22,7 @@ on one cluster at once. A lease that is not renewed expires by itself.`,
 }
 
 func show(app *shell.App) *cobra.Command {
-	c := shell.Cobra("show [CLUSTER]", "Show who holds the lease of a cluster", "Show who holds the lease of a cluster, if anybody.", `
+	c := shell.Cobra("show [CLUSTER]", "Show who holds the lease of a cluster", "Show who holds the lease of a cluster.", `
   kops toolbox lock show --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
 			name, client, err := app.Open(ctx, args)
@@ -43,7 +43,7 @@ func holder(ctx context.Context, app *shell.App, client *kops.Client, cluster st
 		return false, err
 	}
 	if text == "" {
-		text = "Nobody holds the lease of " + cluster
+		text = "No one holds the lease of " + cluster
 	} else {
 		held = true
 	}
@@ -53,9 +53,9 @@ func holder(ctx context.Context, app *shell.App, client *kops.Client, cluster st
 
 func breakLock(app *shell.App) *cobra.Command {
 	var yes bool
-	c := shell.Cobra("break [CLUSTER]", "Take the lease of a cluster from its holder", `
-Take the lease of a cluster from its holder, for when that command is known to be
-dead. A command that is alive after all stops at its next write.`, `
+	c := shell.Cobra("break [CLUSTER]", "Break the lease of a cluster", `
+Break the lease of a cluster if you know that the command that holds it is dead. If
+that command still runs, it stops at its next write.`, `
   kops toolbox lock break --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
 			name, client, err := app.Open(ctx, args)
@@ -67,7 +67,7 @@ dead. A command that is alive after all stops at its next write.`, `
 				return err
 			}
 			if !yes {
-				app.Printf("\nMust specify --yes to break it\n")
+				app.Printf("\nMust specify --yes to break the lease\n")
 				return nil
 			}
 			if err := client.Leases().Break(ctx, name); err != nil {
@@ -76,7 +76,7 @@ dead. A command that is alive after all stops at its next write.`, `
 			app.Printf("The lease of %s is free\n", name)
 			return nil
 		})
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "break it")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "break the lease")
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
 }

@@ -18,7 +18,7 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 	case a == nil:
 		return nil
 	case a.Unknown != "":
-		app.Notef("\nwarning: what machines need to follow is not known: %s\n", a.Unknown)
+		app.Notef("\nwarning: the effect on machines is unknown: %s\n", a.Unknown)
 		return nil
 	}
 	var rows [][]string
@@ -30,17 +30,17 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 		}
 		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), shell.Listed(g.Reasons, mostReasons)})
 	}
-	app.Printf("\nMachines that run\n")
+	app.Printf("\nRunning machines\n")
 	if len(rows) > 0 {
 		if err := app.PrintTable([]string{"GROUP", "EFFECT", "MACHINES", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
 	if idle > 0 {
-		app.Printf("Nothing changes for those of %s.\n", counted(idle, "group", len(rows) > 0))
+		app.Printf("No changes for machines in %s.\n", counted(idle, "group", len(rows) > 0))
 	}
 	if todo := work(a); todo != "" {
-		app.Printf("%s, in about %d min, at %v for each that is replaced and %v for each restart, as many at once as rollingUpdate allows:\n  kops rolling-update cluster %s --yes\n",
+		app.Printf("%s in about %d min (%v for each replacement, %v for each restart, within the limits of rollingUpdate):\n  kops rolling-update cluster %s --yes\n",
 			todo, a.Minutes, minutes(status.ReplaceTime.Minutes()), minutes(status.RestartTime.Minutes()), name)
 	}
 	return nil

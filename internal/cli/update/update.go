@@ -21,7 +21,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "update", Short: "Make the cloud match the objects", Example: "  kops update cluster --name cluster.example.com --yes"}
+	c := &cobra.Command{Use: "update", Short: "Update the cloud to match the objects", Example: "  kops update cluster --name cluster.example.com --yes"}
 	c.AddCommand(cluster(app))
 	return c
 }
@@ -45,25 +45,24 @@ type options struct {
 
 func cluster(app *shell.App) *cobra.Command {
 	var o options
-	c := shell.Cobra("cluster [CLUSTER]", "Make the cloud match a cluster's objects", `
-Show what must be created, changed and deleted to make the cloud match the objects
-of a cluster, and with --yes do it. The plan that is shown is the plan that is
-carried out. An update that was cut off is finished by the next one. At the end
-stands what the machines that run need to follow: nothing, a restart in place, or
-to be replaced.
+	c := shell.Cobra("cluster [CLUSTER]", "Update the cloud to match a cluster's objects", `
+Show what must be created, changed and deleted to make the cloud match the objects of
+a cluster. With --yes, make these changes: exactly the plan that is shown. If an
+update is interrupted, the next one finishes it. The end of the output shows what
+happens to running machines: nothing, a restart in place, or a replacement.
 
-With --target terraform, write the resources as Terraform configuration instead.
-With --facts, everything that would be looked up is read from a file, so that
-Terraform needs no access to a cloud.`, `
-  # Preview, and do it
+With --target terraform, write the resources as Terraform configuration instead. With
+--facts, read everything that kops would look up from a file, so that no access to a
+cloud is needed.`, `
+  # Preview, and apply
   kops update cluster cluster.example.com
   kops update cluster cluster.example.com --yes --admin
 
-  # Save a plan, look at it, and carry out that plan or nothing
+  # Save a plan, review it, and carry out exactly that plan
   kops update cluster cluster.example.com --save-plan plan.json
   kops update cluster cluster.example.com --plan plan.json --yes
 
-  # Machines get a program whose SHA-256 nobody publishes, such as one of your own build
+  # Let machines install a file without a published SHA-256, such as your own build
   kops update cluster cluster.example.com --allow-unverified --yes
 
   # Terraform, and the same without a cloud
@@ -82,29 +81,29 @@ Terraform needs no access to a cloud.`, `
 	f := c.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "carry out the plan")
 	shell.Choose(c, &o.target, "target", direct, "target", "direct, dryrun or terraform", direct, dryrun, terraform)
-	f.StringVar(&o.out, "out", "", "folder for the files of a target, in which your own files stay (default out/terraform)")
-	f.BoolVar(&o.Prune, "prune", false, "delete what is no longer wanted")
-	shell.Choose(c, &o.Phase, "phase", "", "string", "only one part: network, security (or iam) or cluster", "network", "security", "iam", "cluster")
+	f.StringVar(&o.out, "out", "", "folder for the files that --target terraform writes; your own files in it are kept (default out/terraform)")
+	f.BoolVar(&o.Prune, "prune", false, "delete resources that are no longer wanted")
+	shell.Choose(c, &o.Phase, "phase", "", "string", "apply only one part: network, security (or iam) or cluster", "network", "security", "iam", "cluster")
 	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
 	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
 	shell.CompleteGroupFlag(app, c, "instance-group")
 	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
 	shell.Complete(c, "instance-group-roles", "control-plane", "apiserver", "node", "bastion")
 	c.Aliases = []string{"clusters"}
-	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add before")
-	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "go on although a newer kops applied the cluster last")
-	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files whose SHA-256 is neither known nor published; each is named")
-	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "write the cluster into the kubeconfig file after the update; with --target terraform, only if --admin, --user, --internal or --api-server says how it is reached")
-	f.StringVar(&o.facts, "facts", "", "file with everything that would be looked up")
-	f.StringVar(&o.recordFacts, "record-facts", "", "write what was looked up to this file")
-	f.StringVar(&o.plan, "plan", "", "carry out this saved plan, with the options that it was made with, or nothing when the cloud has changed since")
+	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add first")
+	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "continue even if a newer kops applied the cluster last")
+	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
+	f.BoolVar(&o.createKubeconfig, "create-kube-config", true, "add the cluster to the kubeconfig file after the update; with --target terraform, only with --admin, --user, --internal or --api-server")
+	f.StringVar(&o.facts, "facts", "", "facts file with everything that kops would look up")
+	f.StringVar(&o.recordFacts, "record-facts", "", "write all values that kops looked up to this facts file")
+	f.StringVar(&o.plan, "plan", "", "carry out this saved plan with its options; refused if the cloud has changed since")
 	f.StringVar(&o.recordPlan, "save-plan", "", "write the plan to this file")
 	f.StringVarP(&o.format, "output", "o", "", "format of the plan, or with --yes of its result: yaml or json")
-	f.BoolVar(&app.FullDiff, "full-diff", false, "show long values whole, and the tags and texts of new resources")
-	f.BoolVar(&o.Refresh, "refresh", false, "observe everything anew, without what is remembered from former runs")
-	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with 2 when a preview has changes, or deletions that only --prune makes")
-	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version of the spec, even if the control plane still runs an older one")
-	f.Bool("use-kubeconfig", false, "accepted and not needed: where the running control plane is asked for its version, new credentials are made for that")
+	f.BoolVar(&app.FullDiff, "full-diff", false, "show long values in full, and the tags and texts of new resources")
+	f.BoolVar(&o.Refresh, "refresh", false, "read everything again instead of using the cache of earlier runs")
+	f.BoolVar(&o.exitCode, "detailed-exitcode", false, "exit with code 2 if a preview has changes, or deletions that need --prune")
+	f.BoolVar(&o.IgnoreSkew, "ignore-kubelet-version-skew", false, "give new workers the version in the spec, even if the control plane still runs an older version")
+	f.Bool("use-kubeconfig", false, "accepted for compatibility; kops creates credentials by itself when it asks the control plane for its version")
 	export.AccessFlags(c, &o.access)
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	return c
@@ -117,11 +116,11 @@ func (o *options) check() error {
 		given bool
 	}{{"--plan", o.plan != ""}, {"--save-plan", o.recordPlan != ""}, {"--output", o.format != ""}, {"--detailed-exitcode", o.exitCode}} {
 		if f.given && o.target == terraform {
-			return shell.Usagef("%s is about the plan for a cloud, and --target terraform makes none; leave one of them out", f.name)
+			return shell.Usagef("%s needs a plan for a cloud, but --target terraform makes none; leave one of them out", f.name)
 		}
 	}
 	if o.out != "" && o.target != terraform {
-		return shell.Usagef("--out is the folder of what --target terraform writes; add that, or save a plan with --save-plan %s", o.out)
+		return shell.Usagef("--out is the folder for --target terraform; add --target terraform, or save a plan with --save-plan %s", o.out)
 	}
 	return export.CheckAccess(o.access)
 }
@@ -227,7 +226,7 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 	}
 	app.Notef("\nTerraform output has been placed into %s\n\nRun these commands to apply the configuration:\n  cd %s\n  terraform init\n  terraform plan\n  terraform apply\n", o.out, o.out)
 	if result.Unnamed {
-		app.Notef("\nMachines join at the address that Terraform gives the API, so that this needs no second run; kubectl finds it then:\n  kops export kubeconfig %s --admin\n", name)
+		app.Notef("\nMachines join at the API address that Terraform assigns; no second run is needed. To configure kubectl afterwards, run:\n  kops export kubeconfig %s --admin\n", name)
 	}
 	if o.createKubeconfig && (o.access.HasCredentials() || o.access.Internal || o.access.Server != "") {
 		access, err := client.Kubeconfig(ctx, name, o.access)
@@ -333,7 +332,7 @@ Suggestions:
 		return nil
 	}
 	if n := len(u.Plan.Deferred); n > 0 {
-		app.Notef("\n%s no longer wanted and still there; to delete what is: kops update cluster %s --prune --yes\n", resources(n), name)
+		app.Notef("\n%s no longer wanted but not deleted; to delete them, run: kops update cluster %s --prune --yes\n", resources(n), name)
 	}
 	if !u.Plan.Empty() {
 		app.Notef("\nCluster changes have been applied to the cloud.\n")
@@ -365,7 +364,7 @@ func savePlan(app *shell.App, file string, u *kops.Update) error {
 		return nil
 	}
 	if u.KeysMade {
-		app.Notef("The cluster's keys and secrets were made and are in its state store, as the plan needs them when it is carried out.\n\n")
+		app.Notef("The cluster's keys and secrets were created in its state store, because the plan needs them when it is carried out.\n\n")
 	}
 	saved, err := u.Saved()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "upgrade", Short: "Bring a cluster to a later Kubernetes", Example: "  kops upgrade cluster --name cluster.example.com"}
+	c := &cobra.Command{Use: "upgrade", Short: "Upgrade Kubernetes and machine images of a cluster", Example: "  kops upgrade cluster --name cluster.example.com"}
 	c.AddCommand(cluster(app))
 	return c
 }
@@ -30,20 +30,21 @@ type options struct {
 
 func cluster(app *shell.App) *cobra.Command {
 	var o options
-	c := shell.Cobra("cluster [CLUSTER]", "Bring a cluster to a later Kubernetes", `
-Show to which version of Kubernetes, and to which images of machines, the channel
-would bring a cluster, and what of the cluster is in the way of that; with --yes
-write it into the cluster's objects. Machines follow by kops update cluster and
-kops rolling-update cluster, or by kops reconcile cluster, which does both.
+	c := shell.Cobra("cluster [CLUSTER]", "Upgrade Kubernetes and machine images of a cluster", `
+Show the Kubernetes version and machine images that the channel recommends for a
+cluster, and what prevents the upgrade. With --yes, write them into the cluster's
+objects. To apply the upgrade to machines, run kops update cluster and kops
+rolling-update cluster, or kops reconcile cluster, which does both.
 
-Kubernetes skips no minor version. With --to, an upgrade over several of them is a
-plan of hops: the first is written into the objects, and kops reconcile cluster
-carries out one after the other. Images that users made are kept.
+Kubernetes does not support skipping minor versions. With --to, an upgrade over
+several minor versions is a plan of hops: the first hop is written into the objects,
+and kops reconcile cluster carries out all hops in order. Your own machine images are
+kept.
 
-With --rollback, the objects are put back as they were before the last upgrade, or
-with --revision, at any change that was applied, as long as no machine of the control
-plane runs a later minor version.`, `
-  # Preview, and do it as kOps does
+With --rollback, restore the objects from before the last upgrade; with --revision,
+from any applied change. This is possible as long as no control plane machine runs a
+later minor version.`, `
+  # Preview, and upgrade as kOps does
   kops upgrade cluster cluster.example.com
   kops upgrade cluster cluster.example.com --yes
 
@@ -51,13 +52,13 @@ plane runs a later minor version.`, `
   kops upgrade cluster cluster.example.com --to 1.36 --yes
   kops reconcile cluster cluster.example.com --yes
 
-  # Although a budget allows no eviction
+  # Even if a disruption budget allows no eviction
   kops upgrade cluster cluster.example.com --yes --skip-checks disruption-budgets
 
-  # Back, while the control plane has not moved
+  # Roll back, before the control plane is upgraded
   kops upgrade cluster cluster.example.com --rollback --yes
 
-  # Back to the objects of a change, whatever was changed since
+  # Roll back to the objects of an earlier change
   kops get revisions --name cluster.example.com
   kops upgrade cluster cluster.example.com --rollback --revision 7 --yes`,
 		func(ctx context.Context, args []string) error {
@@ -68,13 +69,13 @@ plane runs a later minor version.`, `
 		})
 	f := c.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "change the objects")
-	f.StringVar(&o.To, "to", "", "version of Kubernetes to end with, such as 1.36 or 1.36.3")
-	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "as --to; an older version than the cluster's changes nothing")
-	f.StringVar(&o.Channel, "channel", "", "channel that recommends, instead of the cluster's")
+	f.StringVar(&o.To, "to", "", "target version of Kubernetes, such as 1.36 or 1.36.3")
+	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "same as --to; a version older than the cluster's changes nothing")
+	f.StringVar(&o.Channel, "channel", "", "channel to use instead of the cluster's channel")
 	shell.Complete(c, "channel", "stable", "alpha")
-	f.BoolVar(&o.rollback, "rollback", false, "put back the objects as they were before the last upgrade")
-	f.IntVar(&o.revision, "revision", 0, "with --rollback: put back the objects of this revision, as kops get revisions numbers them")
-	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks of the cluster that are not made: "+strings.Join(kops.PreChecks(), ", "))
+	f.BoolVar(&o.rollback, "rollback", false, "restore the objects from before the last upgrade")
+	f.IntVar(&o.revision, "revision", 0, "with --rollback: restore the objects of this revision; kops get revisions shows the numbers")
+	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks of the cluster to skip: "+strings.Join(kops.PreChecks(), ", "))
 	shell.Complete(c, "skip-checks", kops.PreChecks()...)
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -87,16 +88,16 @@ plane runs a later minor version.`, `
 // check refuses flags that exclude each other.
 func (o *options) check() error {
 	if o.To != "" && o.KubernetesVersion != "" {
-		return shell.Usagef("--to and --kubernetes-version both say where the upgrade ends; leave one of them out")
+		return shell.Usagef("--to and --kubernetes-version both set the target version; leave one of them out")
 	}
 	if o.rollback && o.To+o.KubernetesVersion+o.Channel != "" {
-		return shell.Usagef("--rollback goes to the version before; leave out --to, --kubernetes-version and --channel")
+		return shell.Usagef("--rollback restores the previous version; leave out --to, --kubernetes-version and --channel")
 	}
 	if o.revision != 0 && !o.rollback {
-		return shell.Usagef("--revision says what is put back; add --rollback")
+		return shell.Usagef("--revision is for --rollback; add --rollback")
 	}
 	if o.revision < 0 {
-		return shell.Usagef("--revision %d: write a number that kops get revisions shows", o.revision)
+		return shell.Usagef("--revision %d: specify a number that kops get revisions shows", o.revision)
 	}
 	return shell.CheckFormat(o.format, shell.Table, shell.YAML, shell.JSON)
 }
@@ -138,7 +139,7 @@ func show(app *shell.App, name string, u *kops.Upgrade, done bool) error {
 	}
 	app.Printf("\nUpdates applied to configuration.\n")
 	if rest := len(u.Hops) - 1; rest > 0 {
-		app.Notef("\nThis is the first of %d hops, each of which has to reach every machine before the next begins. To go all the way, run:\n  kops reconcile cluster %s --yes\n", rest+1, name)
+		app.Notef("\nThis is the first of %d hops; each hop has to reach every machine before the next begins. To carry out all hops, run:\n  kops reconcile cluster %s --yes\n", rest+1, name)
 		return nil
 	}
 	app.Printf("You can now apply these changes, using `kops update cluster %s`\n", name)
@@ -156,7 +157,7 @@ func Hops(app *shell.App, hops []kops.UpgradeHop) error {
 			return err
 		}
 		for _, e := range h.Etcd {
-			app.Notef("With Kubernetes %s, the etcd %s goes from %s to %s.\n", h.Version, e.Item, e.Old, e.New)
+			app.Notef("With Kubernetes %s, etcd %s is upgraded from %s to %s.\n", h.Version, e.Item, e.Old, e.New)
 		}
 	}
 	return nil
@@ -199,10 +200,10 @@ func rollBack(ctx context.Context, app *shell.App, client *kops.Client, name str
 	}
 	app.Warn(r.Warnings)
 	if !o.yes {
-		app.Notef("\nMust specify --yes to put back the objects of revision %d\n", r.Revision)
+		app.Notef("\nMust specify --yes to restore the objects of revision %d\n", r.Revision)
 		return nil
 	}
-	app.Printf("\nThe objects are those of revision %d again, with Kubernetes %s.\n", r.Revision, r.To)
-	app.Notef("To bring that to the machines that exist, run:\n  kops reconcile cluster %s --yes\n", name)
+	app.Printf("\nRestored the objects of revision %d, with Kubernetes %s.\n", r.Revision, r.To)
+	app.Notef("To apply them to existing machines, run:\n  kops reconcile cluster %s --yes\n", name)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // Command returns the verb.
 func Command(app *shell.App) *cobra.Command {
-	c := &cobra.Command{Use: "validate", Short: "Find out whether a cluster is ready", Example: "  kops validate cluster --name cluster.example.com --wait 10m"}
+	c := &cobra.Command{Use: "validate", Short: "Validate a cluster", Example: "  kops validate cluster --name cluster.example.com --wait 10m"}
 	c.AddCommand(cluster(app))
 	return c
 }
@@ -27,15 +27,14 @@ func Command(app *shell.App) *cobra.Command {
 func cluster(app *shell.App) *cobra.Command {
 	var o kops.ValidateOptions
 	var format string
-	c := shell.Cobra("cluster [CLUSTER]", "Find out whether a cluster is what its objects say", `
-Compare the instance groups of a cluster with their machines, and these with the
-nodes; ask the API server whether it is ready, and look at the control plane's
-pods and at all others that a cluster cannot do without. What is wrong is told
-with its reason: of a machine that has not joined, the phase in which its start
-broke.
+	c := shell.Cobra("cluster [CLUSTER]", "Check whether a cluster is ready and matches its objects", `
+Compare the instance groups of a cluster with their machines, and the machines with
+the nodes; check that the API server is ready; and check the pods of the control plane
+and all other critical pods. Each problem is reported with its reason; for a machine
+that has not joined, this is the boot phase that failed.
 
-With --wait, look again until the cluster is ready or the time is over.
-The exit code is 0 when the cluster is ready, and 2 when it is not.`, `
+With --wait, check again until the cluster is ready or the time is over. The exit code
+is 0 if the cluster is ready, and 2 if it is not.`, `
   kops validate cluster cluster.example.com
   kops validate cluster cluster.example.com --wait 10m
   kops validate cluster cluster.example.com --wait 10m --count 3 --interval 5s
@@ -49,10 +48,10 @@ The exit code is 0 when the cluster is ready, and 2 when it is not.`, `
 	f := c.Flags()
 	f.StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
-	f.DurationVar(&o.Wait, "wait", 0, "how long to look again until the cluster is ready")
-	f.IntVar(&o.Count, "count", 0, "how often in a row the cluster must be found ready, while waiting")
-	f.DurationVar(&o.Interval, "interval", 10*time.Second, "pause between two looks, while waiting")
-	f.IntVar(&o.MaxUnready, "max-unready-nodes", 0, "how many worker nodes need not be ready")
+	f.DurationVar(&o.Wait, "wait", 0, "how long to wait until the cluster is ready")
+	f.IntVar(&o.Count, "count", 0, "how many times in a row the cluster must be ready, with --wait")
+	f.DurationVar(&o.Interval, "interval", 10*time.Second, "pause between two checks, with --wait")
+	f.IntVar(&o.MaxUnready, "max-unready-nodes", 0, "how many worker nodes may be unready")
 	ReachFlags(c, &o.ReachOptions)
 	c.Aliases = []string{"clusters"}
 	c.ValidArgsFunction = shell.CompleteCluster(app)
@@ -78,15 +77,15 @@ func Reach(app *shell.App, o *kops.ReachOptions) {
 func check(format string, o kops.ValidateOptions) error {
 	switch {
 	case o.Wait < 0:
-		return shell.Usagef("--wait %v: write a time such as 10m", o.Wait)
+		return shell.Usagef("--wait %v: specify a duration such as 10m", o.Wait)
 	case o.Interval <= 0:
-		return shell.Usagef("--interval %v: write a time such as 10s", o.Interval)
+		return shell.Usagef("--interval %v: specify a duration such as 10s", o.Interval)
 	case o.Count < 0:
-		return shell.Usagef("--count %d: write how often the cluster must be found ready", o.Count)
+		return shell.Usagef("--count %d: specify how many times in a row the cluster must be ready", o.Count)
 	case o.Count > 1 && o.Wait == 0:
-		return shell.Usagef("--count needs --wait: without it the cluster is looked at once")
+		return shell.Usagef("--count needs --wait: without --wait the cluster is checked once")
 	case o.MaxUnready < 0:
-		return shell.Usagef("--max-unready-nodes %d: write a number of nodes", o.MaxUnready)
+		return shell.Usagef("--max-unready-nodes %d: specify a number of nodes", o.MaxUnready)
 	}
 	return shell.CheckFormat(format, shell.Table, shell.YAML, shell.JSON)
 }
@@ -198,9 +197,9 @@ func table(app *shell.App, cluster string, groups []*api.InstanceGroup, v *kops.
 
 func stale(n int) string {
 	if n == 1 {
-		return "1 machine is not what the spec says"
+		return "1 machine is not up to date"
 	}
-	return fmt.Sprintf("%d machines are not what the spec says", n)
+	return fmt.Sprintf("%d machines are not up to date", n)
 }
 
 // Failures prints failures in their order, which says what comes of what.
