@@ -66,7 +66,7 @@ func (c *Client) Assets(ctx context.Context, cl *Cluster, o AssetsOptions) (*Ass
 	}
 	known, err := opened.LookUp(ctx, o.Facts.known())
 	if err != nil && fault.Of(err) != fault.Permanent {
-		err = fmt.Errorf("%w; what a cluster fetches depends on what the cloud knows, or a file with it: option:Facts", err)
+		err = fmt.Errorf("%w; the files that a cluster fetches depend on data of its cloud; give access to the cloud, or a facts file: option:Facts", err)
 	}
 	if err != nil {
 		return nil, err

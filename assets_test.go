@@ -191,7 +191,7 @@ func TestABundleThatIsNotSignedIsRefusedByAnUpdate(t *testing.T) {
 	if err := os.Remove(filepath.Join(d.Dir(), "bundle.json.sig")); err != nil {
 		t.Fatal(err)
 	}
-	refusedWith("spec.assets.trustedKeys: the signed index of "+d.url+" could not be read, without which machines would take no file of it", "404")
+	refusedWith("spec.assets.trustedKeys: the signed index of "+d.url+" could not be read, and without it machines reject its files", "404")
 	b.uses(d) // the other key
 	if _, err := d.Sign(d.key); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 	done, err := c.completed(ctx, cl, o)
 	if err != nil {
 		if fault.Of(err) != fault.Permanent {
-			err = fmt.Errorf("%w; the completed spec needs what the cloud knows, or a file with it: option:Facts", err)
+			err = fmt.Errorf("%w; the completed spec needs data of the cloud; give access to the cloud, or a facts file: option:Facts", err)
 		}
 		return nil, err
 	}

@@ -55,11 +55,11 @@ func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to Ne
 	case was == nil:
 		return Written{}, fault.New(fault.Gone, "instancegroup %q does not exist", from)
 	case !was.IsControlPlane():
-		return Written{}, fault.New(fault.Permanent, "instancegroup %q is not of the control plane; another group does what it does as soon as it is created", from)
+		return Written{}, fault.New(fault.Permanent, "instancegroup %q is not a control plane group; other groups need no replacement: create the new group and delete the old one", from)
 	case cl.Group(to.Name) != nil:
 		return Written{}, fault.New(fault.Conflict, "instancegroup %q already exists; change it with kops edit instancegroup", to.Name)
 	case len(to.Subnets) == 0:
-		return Written{}, finding.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
+		return Written{}, finding.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane needs a subnet", Remedy: "specify it with option:Subnets"}}
 	}
 	now, g := inPlaceOf(cl.stored(), was, to)
 	on := s.c.world.PlatformOf(cl.Spec)
@@ -97,7 +97,7 @@ func inPlaceOf(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupR
 func unseated(peers func(api.EtcdClusterSpec) []string, platform string, was, now *api.Cluster) error {
 	for i, e := range now.Spec.EtcdClusters {
 		if peers == nil || !slices.ContainsFunc(peers(e), func(name string) bool { return !slices.Contains(peers(was.Spec.EtcdClusters[i]), name) }) {
-			return fault.New(fault.Permanent, "members of etcd have no names of their own on %s, so that none can take the place of another; create two groups more, and delete two others when their members are well", platform)
+			return fault.New(fault.Permanent, "etcd members have no names of their own on %s, so a new member cannot replace another; create two more groups, and delete two old ones when the new members are healthy", platform)
 		}
 	}
 	return nil
@@ -121,14 +121,14 @@ func without(was *clusterstore.Contents, groups []string) (*clusterstore.Content
 	gone := func(name string) bool { return slices.Contains(groups, name) }
 	now.Groups = slices.DeleteFunc(now.Groups, func(g *api.InstanceGroup) bool { return gone(g.Name) })
 	if !slices.ContainsFunc(now.Groups, (*api.InstanceGroup).IsControlPlane) && slices.ContainsFunc(was.Groups, (*api.InstanceGroup).IsControlPlane) {
-		return nil, fmt.Errorf("nothing of the control plane would be left without %s; to delete the cluster, run `kops delete cluster %s`", strings.Join(groups, ", "), was.Spec.Name)
+		return nil, fmt.Errorf("%s is the last group of the control plane; to delete the cluster, run `kops delete cluster %s`", strings.Join(groups, ", "), was.Spec.Name)
 	}
 	for i := range now.Spec.Spec.EtcdClusters {
 		e := &now.Spec.Spec.EtcdClusters[i]
 		had := len(e.EtcdMembers)
 		e.EtcdMembers = slices.DeleteFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && gone(*m.InstanceGroup) })
 		if n := len(e.EtcdMembers); n != had && n%2 == 0 {
-			return nil, fmt.Errorf("without %s etcd %s would have %d members, which survive no more losses than %d; delete two groups of the control plane at once",
+			return nil, fmt.Errorf("without %s, etcd %s would have %d members, which tolerates no more failures than %d; delete two control plane groups at once",
 				strings.Join(groups, ", "), e.Name, n, max(n-1, 0))
 		}
 	}
@@ -154,7 +154,7 @@ func reseated(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) f
 			})
 			if n >= 0 && before[n] != name {
 				out = append(out, finding.Finding{Object: api.Name(now), Path: fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j), Value: *old[n].InstanceGroup, Rule: "etcd-member-change",
-					Message: "is a member whose data are those of " + before[n] + ", and would be " + name, Remedy: "keep its name and place in the list: remove the last members, and add further ones at the end"})
+					Message: "is the member with the data of " + before[n] + ", and would become " + name, Remedy: "keep its name and position in the list: remove members from the end, and add members at the end"})
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 	}
 	if on.Stub == nil {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("cannot delete a cluster on %s without its objects", on.Title),
-			"find them in the state store that it was made with")
+			"use the state store that the cluster was created with")
 	}
 	on.Stub(stub, o.Region)
 	known, err := c.Clusters().Names(ctx)
@@ -214,7 +214,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []stri
 		return nil, nil, err
 	}
 	if !slices.ContainsFunc(opened.Provider.Kinds, resource.Any.Grouped) {
-		return nil, nil, fmt.Errorf("the machines of one group cannot be told from others on %s; give it the size 0 and update the cluster", opened.Provider.Title)
+		return nil, nil, fmt.Errorf("kops cannot distinguish the machines of one group on %s; set the group's size to 0 and update the cluster", opened.Provider.Title)
 	}
 	if err := told.phase("observe"); err != nil {
 		return nil, nil, err

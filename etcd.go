@@ -169,8 +169,8 @@ func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Durati
 			return &made, err
 		}
 		if e.c.cfg.World.Now().Sub(start) >= wait {
-			return nil, fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s took no back-up within %s", name, cluster, wait),
-				"it is taken when its managers run and a majority of its members is well; see `kops validate cluster "+cluster+"`")
+			return nil, fault.Wrap(fault.NotYet, fmt.Errorf("etcd-manager took no backup of etcd %s of cluster %s within %s", name, cluster, wait),
+				"it takes one when it runs and a majority of etcd's members is healthy; see `kops validate cluster "+cluster+"`")
 		}
 		if err := e.c.cfg.World.Sleep(ctx, etcdPause); err != nil {
 			return nil, err

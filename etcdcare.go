@@ -208,15 +208,15 @@ func (c *Client) care(ctx context.Context, cluster, name string, r etcd.Request,
 		}
 		switch {
 		case answer.Done && answer.Problem != "":
-			return out, fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s of cluster %s: %s", name, cluster, answer.Problem), "see how its members are: kops etcd status "+cluster)
+			return out, fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s of cluster %s: %s", name, cluster, answer.Problem), "see the state of its members: kops etcd status "+cluster)
 		case answer.Done:
 			return out, nil
 		case c.cfg.World.Now().Sub(start) >= o.Wait:
-			return out, fault.Wrap(fault.NotYet, fmt.Errorf("the managers of etcd %s of cluster %s have not done within %s what they were asked for", name, cluster, o.Wait),
-				"the request stands; to take it back remove "+etcd.Asked(a.store)+"; see whether the control plane runs: kops doctor "+cluster)
+			return out, fault.Wrap(fault.NotYet, fmt.Errorf("etcd-manager did not complete the request for etcd %s of cluster %s within %s", name, cluster, o.Wait),
+				"the request is still pending; to withdraw it, remove "+etcd.Asked(a.store)+"; check the control plane: kops doctor "+cluster)
 		}
 		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
-			return out, fault.Wrap(fault.NotYet, err, "the request stands; to take it back remove "+etcd.Asked(a.store))
+			return out, fault.Wrap(fault.NotYet, err, "the request is still pending; to withdraw it, remove "+etcd.Asked(a.store))
 		}
 	}
 }
@@ -268,14 +268,14 @@ func (a *etcdArchive) trouble(s EtcdStatus, share float64) []health.Failure {
 	for _, m := range s.Members {
 		switch {
 		case slices.Contains(m.Alarms, etcd.NoSpace):
-			of(m, "alarm NOSPACE: its database is full, and etcd takes no writes", command("defrag")+", then "+command("alarm disarm"))
+			of(m, "alarm NOSPACE: its database is full, and etcd rejects writes", command("defrag")+", then "+command("alarm disarm"))
 		case slices.Contains(m.Alarms, etcd.Corrupt):
-			of(m, "alarm CORRUPT: its data are not those of the other members", "empty its disk, so that it gets theirs, then "+command("alarm disarm")+"; or restore a back-up")
+			of(m, "alarm CORRUPT: its data differ from the other members' data", "empty its disk, so that it copies their data, then "+command("alarm disarm")+"; or restore a backup")
 		case len(m.Alarms) > 0:
 			of(m, "alarm "+strings.Join(m.Alarms, ", "), command("alarm disarm"))
 		case m.Full() >= share:
-			of(m, fmt.Sprintf("its database has %.0f%% of the %d MiB that it may have, of which %d MiB are in use; when it is full etcd takes no writes", 100*m.Full(), m.Quota>>20, m.InUse>>20),
-				command("defrag")+", or see what fills it")
+			of(m, fmt.Sprintf("its database uses %.0f%% of its quota of %d MiB, and %d MiB hold data; etcd rejects writes when the quota is full", 100*m.Full(), m.Quota>>20, m.InUse>>20),
+				command("defrag")+", or find the data that fills it")
 		}
 	}
 	return out

@@ -19,9 +19,9 @@ func (a *etcdArchive) tellForeign(all []EtcdBackup) {
 		case b.recorded:
 			recorded = true
 		case (etcd.Backup{Time: b.Time}).Future(a.now()):
-			b.Foreign = "it claims to be taken in the future, and was not recorded by this cluster's etcd-managers"
+			b.Foreign = "its time is in the future, and this cluster's etcd-manager did not record it"
 		case recorded:
-			b.Foreign = "it was not recorded by this cluster's etcd-managers, which have recorded earlier ones" + a.otherMembers(b)
+			b.Foreign = "this cluster's etcd-manager did not record it, but recorded earlier ones" + a.otherMembers(b)
 		}
 	}
 }
@@ -51,6 +51,6 @@ func (a *etcdArchive) identify(all []EtcdBackup, i int, uid string) {
 	case slices.Contains(own, uid):
 		b.Foreign = ""
 	case len(own) > 0:
-		b.Foreign = fmt.Sprintf("it is of another cluster, whose namespace kube-system has the UID %s, not %s", uid, own[len(own)-1]) + a.otherMembers(b)
+		b.Foreign = fmt.Sprintf("it comes from another cluster: its namespace kube-system has the UID %s, not %s", uid, own[len(own)-1]) + a.otherMembers(b)
 	}
 }

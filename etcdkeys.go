@@ -107,7 +107,7 @@ func (c *Client) keyring(ctx context.Context, cl *Cluster) (*keyring, error) {
 		return nil, err
 	}
 	if k.config, err = encryption.Parse([]byte(secret.Reveal())); err != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "mend it with kops create secret encryptionconfig and option:Force")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "correct it with kops create secret encryptionconfig and option:Force")
 	}
 	return k, nil
 }
@@ -123,7 +123,7 @@ func retiredKeys(ctx context.Context, f *clusterstore.Folders) (encryption.Retir
 	}
 	keys, err := encryption.ParseRetired(secret.Reveal())
 	if err != nil {
-		err = fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.RetiredKeys, err), "bring back an earlier version of it, or give up the back-ups that need it: kops delete secret "+pki.RetiredKeys)
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.RetiredKeys, err), "restore an earlier version of it, or give up the backups that need it: kops delete secret "+pki.RetiredKeys)
 	}
 	return keys, versioned{secret.Reveal(), version}, err
 }

@@ -76,7 +76,7 @@ func (c *Client) moving(ctx context.Context, m *pipeline.Modelled) ([]string, er
 		}
 		slices.Sort(names)
 		if want = slices.Sorted(slices.Values(want)); !slices.Equal(names, want) {
-			out = append(out, fmt.Sprintf("etcd %s has the members %s, and is to have %s", a.name, strings.Join(names, ", "), strings.Join(want, ", ")))
+			out = append(out, fmt.Sprintf("etcd %s has the members %s instead of %s", a.name, strings.Join(names, ", "), strings.Join(want, ", ")))
 		}
 	}
 	return out, nil
@@ -119,6 +119,6 @@ func (c *Client) pruned(ctx context.Context, told *call, lease *clusterstore.Lea
 }
 
 func notSettled(cluster string, left []string) error {
-	return fault.Wrap(fault.NotYet, fmt.Errorf("nothing is deleted, as the control plane has not moved within %s: %s", memberTime, strings.Join(left, "; ")),
-		"see what stands in the way with `kops etcd status "+cluster+"`, and go on by an update with option:Prune")
+	return fault.Wrap(fault.NotYet, fmt.Errorf("nothing was deleted, because the control plane did not move within %s: %s", memberTime, strings.Join(left, "; ")),
+		"see the reason with `kops etcd status "+cluster+"`, and continue with an update with option:Prune")
 }

@@ -20,8 +20,8 @@ import (
 func (a *etcdArchive) refuse(b EtcdBackup, foreign bool) error {
 	switch {
 	case b.Foreign != "" && !foreign:
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s of etcd %s does not seem to be of cluster %s: %s", b.Name, a.name, a.cluster, b.Foreign),
-			"restore another, "+a.list()+"; if it is the right one, say option:Foreign")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s of etcd %s does not seem to come from cluster %s: %s", b.Name, a.name, a.cluster, b.Foreign),
+			"restore another, "+a.list()+"; if it is the right one, use option:Foreign")
 	case b.Encryption.State == EtcdUnreadable:
 		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the back-up %s of etcd %s: %s", a.cluster, b.Name, a.name, a.unreadable(b.Encryption)),
 			"restore another, "+a.list()+"; or add the key after the others of the EncryptionConfiguration, and store that with kops create secret encryptionconfig and option:Force")
@@ -35,7 +35,7 @@ func (a *etcdArchive) unreadable(e EtcdEncryption) string {
 	for _, k := range e.Missing {
 		missing = append(missing, encryption.KeyID(k).String())
 	}
-	out := "objects of it are encrypted by " + strings.Join(missing, ", ") + ", which neither the secret " + pki.EncryptionConfig + " nor the retired keys have"
+	out := "it has objects encrypted by " + strings.Join(missing, ", ") + ", which neither the secret " + pki.EncryptionConfig + " nor the retired keys have"
 	if a.keys.config == nil {
 		out += "; spec.encryptionConfig is not true"
 	}
@@ -55,10 +55,10 @@ func (c *Client) restoreNotes(ctx context.Context, cl *Cluster, b EtcdBackup) ([
 	case err != nil:
 		return nil, err
 	case slices.ContainsFunc(keys.Items, func(i pki.Item) bool { return i.Distrusted.After(b.Time) }):
-		out = append(out, "The key of service accounts was replaced since: tokens in Secrets of this back-up are refused. Pods get tokens of their own; for the Secrets: kops rotate service-account "+cl.Spec.Name+" --yes")
+		out = append(out, "The service account key was replaced since then: tokens in Secrets of this backup will be rejected. Pods get new tokens by themselves; for the Secrets: kops rotate service-account "+cl.Spec.Name+" --yes")
 	}
 	for _, p := range b.Encryption.Plugins {
-		out = append(out, "Objects of this back-up are encrypted by the KMS plugin "+p+", which has to have the key of that time still; kops cannot check it.")
+		out = append(out, "Objects in this backup are encrypted by the KMS plugin "+p+", which must still have the key of that time; kops cannot check this.")
 	}
 	return out, nil
 }
@@ -84,7 +84,7 @@ func (p *restoring) putBack(ctx context.Context) error {
 		if err != nil || text == secret.Reveal() {
 			return "", err
 		}
-		return "put back retired keys that the back-up " + p.Backup.Name + " of etcd needs", f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
+		return "put back retired keys that the backup " + p.Backup.Name + " of etcd needs", f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
 	})
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (p *restoring) request(ctx context.Context) error {
 		}
 		p.key, p.Requested = key, true
 		_, err = p.c.store.Append(ctx, lease, p.cl.stored(), clusterstore.Revision{Result: "done",
-			Message: fmt.Sprintf("asked for the restore of etcd %s from its back-up %s", p.name, p.Backup.Name)})
+			Message: fmt.Sprintf("requested the restore of etcd %s from its backup %s", p.name, p.Backup.Name)})
 		return err
 	})
 }
@@ -107,7 +107,7 @@ func (p *restoring) request(ctx context.Context) error {
 // awaitRestore waits until the managers have carried out a command, which they then
 // remove, or have withdrawn it.
 func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestore, key string, wait time.Duration) error {
-	stands := "the request stands until the restore is done; to take it back remove " + store.URL(a.store, key)
+	stands := "the request is pending until the restore is done; to withdraw it, remove " + store.URL(a.store, key)
 	for start := c.cfg.World.Now(); ; {
 		control, err := etcd.ReadControl(ctx, a.store)
 		if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 		switch {
 		case refused:
 			return fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s is not restored: %s", a.name, control.Refused.Why),
-				"nothing was changed, and the request is withdrawn; restore another back-up: "+a.list())
+				"nothing was changed, and the request is withdrawn; restore another backup: "+a.list())
 		case !slices.ContainsFunc(control.Commands, func(x etcd.Command) bool { return x.Key == key }):
 			if control.Record == nil || control.Record.Command != key { // kOps' manager has done it, and leaves API servers alone
 				r.Restart = a.apiServers(true)
@@ -125,7 +125,7 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 			return nil
 		case c.cfg.World.Now().Sub(start) >= wait:
 			return fault.Wrap(fault.NotYet, fmt.Errorf("etcd %s of cluster %s was not restored within %s", a.name, a.cluster, wait),
-				stands+"; see whether the control plane runs: kops doctor "+a.cluster)
+				stands+"; check the control plane: kops doctor "+a.cluster)
 		}
 		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
 			return fault.Wrap(fault.NotYet, err, stands)
@@ -279,9 +279,9 @@ func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool
 			return i, skipped, nil
 		}
 	}
-	return 0, nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up of its own that is whole and holds keys; the youngest, %s, is refused: %s",
+	return 0, nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no intact backup of its own that holds keys; the newest, %s, is refused: %s",
 		a.name, a.cluster, skipped[0].Name, skipped[0].Why),
-		fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`; to restore one without keys all the same, name it: %s", a.cluster, a.name, a.list()))
+		fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`; to restore a backup without keys anyway, specify it: %s", a.cluster, a.name, a.list()))
 }
 
 // find returns the place of a back-up in a list; of a damaged one it is an error.
@@ -318,8 +318,8 @@ func (c *Client) refusals(ctx context.Context, cl *Cluster) []health.Failure {
 		r, err := etcd.ReadRefusal(ctx, a.store)
 		if err == nil && r != nil && c.cfg.World.Now().Sub(r.At) < refusalTime {
 			out = append(out, health.Failure{Kind: "Etcd", Name: a.name,
-				Message: fmt.Sprintf("the restore of %s was asked for, and withdrawn at %s: %s", r.Backup, r.At.UTC().Format(time.RFC3339), r.Why),
-				Remedy:  "nothing was changed; restore another back-up: " + a.list()})
+				Message: fmt.Sprintf("the requested restore of %s was withdrawn at %s: %s", r.Backup, r.At.UTC().Format(time.RFC3339), r.Why),
+				Remedy:  "nothing was changed; restore another backup: " + a.list()})
 		}
 	}
 	return out

@@ -68,13 +68,13 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 // replaces fails when a machine would take the place of another host of the same name
 // that o does not name, or when it would not take the place of the host that o names.
 func replaces(old, h *api.Host, o EnrollOptions) error {
-	const another = "if it is another machine, give it a name of its own: hostnamectl set-hostname NAME"
+	const another = "if it is another machine, give it a unique name: hostnamectl set-hostname NAME"
 	switch {
 	case o.Replace != "" && o.Replace != h.Name:
 		return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the machine is called %s and cannot replace the host %s", o.Address, h.Name, o.Replace),
-			"leave option:Replace out; if the host "+o.Replace+" is gone, delete it by a command of its own")
+			"leave out option:Replace; if the host "+o.Replace+" is gone, delete it with a separate command")
 	case old == nil && o.Replace != "":
-		return fault.New(fault.Gone, "enroll %s: there is no host %s that it could replace", o.Address, o.Replace)
+		return fault.New(fault.Gone, "enroll %s: there is no host %s to replace", o.Address, o.Replace)
 	case old == nil || o.Replace != "" || sameMachine(old, h):
 		return nil
 	}
@@ -93,7 +93,7 @@ func sameMachine(old, h *api.Host) bool {
 func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err == nil && opened.Provider.Enroll == nil {
-		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s take no machines of yours: the platform makes them itself", opened.Provider.Title),
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s cannot use your own machines: the platform creates them", opened.Provider.Title),
 			"set the size of an instance group instead")
 	}
 	return opened, err

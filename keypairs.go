@@ -115,16 +115,16 @@ func (k Keypairs) Create(ctx context.Context, cluster, keyset string, o CreateKe
 	given := pki.NewItem{Primary: o.Primary}
 	var err error
 	if keyset == AllKeysets && (o.Primary || len(o.Certificate)+len(o.Key) > 0) {
-		return nil, fault.New(fault.Permanent, "new keypairs of all keysets are made, and do not sign yet: option:Cert, option:Key and option:Primary are for one keyset")
+		return nil, fault.New(fault.Permanent, "with all keysets, kops creates the keypairs and does not promote them: option:Cert, option:Key and option:Primary are for one keyset")
 	}
 	if len(o.Certificate) > 0 {
 		if given.Certificate, err = pki.ParseCertificate(o.Certificate); err != nil {
-			return nil, fault.Wrap(fault.Permanent, err, "give a file in PEM with a block CERTIFICATE")
+			return nil, fault.Wrap(fault.Permanent, err, "give a PEM file with a CERTIFICATE block")
 		}
 	}
 	if len(o.Key) > 0 {
 		if given.Key, err = pki.ParsePrivateKey(o.Key); err != nil {
-			return nil, fault.Wrap(fault.Permanent, err, "give a file in PEM with a private key, RSA or ECDSA")
+			return nil, fault.Wrap(fault.Permanent, err, "give a PEM file with an RSA or ECDSA private key")
 		}
 	}
 	return k.change(ctx, cluster, keyset, "created", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
@@ -161,9 +161,9 @@ func (k Keypairs) Distrust(ctx context.Context, cluster, keyset string, ids ...s
 func (k Keypairs) Trust(ctx context.Context, cluster, keyset string, ids ...string) ([]KeypairChange, error) {
 	switch {
 	case keyset == AllKeysets:
-		return nil, fault.New(fault.Permanent, "name the keyset and the items that are to be trusted again")
+		return nil, fault.New(fault.Permanent, "specify the keyset and the IDs of the keys to trust again")
 	case len(ids) == 0:
-		return nil, fault.New(fault.Permanent, "name the items that are to be trusted again; kops get keypairs %s --distrusted shows them", keyset)
+		return nil, fault.New(fault.Permanent, "specify the IDs of the keys to trust again; kops get keypairs %s --distrusted shows them", keyset)
 	}
 	return k.change(ctx, cluster, keyset, "trusted", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 		if was == nil {
@@ -175,7 +175,7 @@ func (k Keypairs) Trust(ctx context.Context, cluster, keyset string, ids ...stri
 }
 
 func noKeyset(cluster, name string) error {
-	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no keyset %s", cluster, name), "kops get keypairs shows which there are")
+	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no keyset %s", cluster, name), "to list keysets, run kops get keypairs")
 }
 
 // judged tells of each item whether it changed; the keyset is the same where none did.
@@ -200,7 +200,7 @@ func judged(was, now *pki.Keyset, name string, changed, ids []string, err error)
 // only if it is still the same.
 func (k Keypairs) change(ctx context.Context, cluster, keyset, verb string, f func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error)) ([]KeypairChange, error) {
 	if keyset != AllKeysets && !pki.Rotatable(keyset) {
-		return nil, fault.New(fault.Permanent, "the keyset %s is not supported; those of authorities are, whose names have -ca, and %s", keyset, pki.ServiceAccount)
+		return nil, fault.New(fault.Permanent, "the keyset %s is not supported; use the keyset of a certificate authority, with -ca in its name, or %s", keyset, pki.ServiceAccount)
 	}
 	var out []KeypairChange
 	err := k.c.changeKeys(ctx, &call{cluster: cluster, on: k.on}, func(ctx context.Context, folders *clusterstore.Folders) (string, error) {

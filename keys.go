@@ -93,7 +93,7 @@ func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clust
 		return err
 	}
 	if len(others) > 0 && validate.SSHKeys(cl, on, len(others)+1).Err() != nil {
-		return fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s has another SSH public key, and machines on %s take one", cl.Name, cl.CloudProviderID()),
+		return fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s already has another SSH public key, and machines on %s accept only one", cl.Name, cl.CloudProviderID()),
 			fmt.Sprintf("delete it first: kops delete sshpublickey %s", cl.Name))
 	}
 	return f.AddSSHKey(ctx, k)

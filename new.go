@@ -40,7 +40,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		r.CloudProvider = c.guessed()
 	}
 	if r.CloudProvider == "" {
-		return nil, fmt.Errorf("the cloud does not follow from the state store %s; name it with option:CloudProvider: %s", c.cfg.Store.URL, strings.Join(c.world.Platforms(), " or "))
+		return nil, fmt.Errorf("the state store %s does not determine the cloud; specify it with option:CloudProvider: %s", c.cfg.Store.URL, strings.Join(c.world.Platforms(), " or "))
 	}
 	p, err := c.world.Targeted(api.CloudProviderID(r.CloudProvider), r.Target)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.Ins
 		beside = append(beside, ch.now.Spec)
 	}
 	if left := memberless(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
-		return Written{}, fmt.Errorf("with %s etcd would have an even number of members, which survive no more losses than one fewer; create two groups of the control plane at once, as in `kops create ig %s NAME --role control-plane`, or put one in the place of another with option:InPlaceOf",
+		return Written{}, fmt.Errorf("with %s, etcd would have an even number of members, which tolerates no more failures than one member fewer; create two control plane groups at once, as in `kops create ig %s NAME --role control-plane`, or replace a group with option:InPlaceOf",
 			strings.Join(left, ", "), groups[0].Name)
 	}
 	w, err := s.c.keep(ctx, ch, groups[0], beside...)

@@ -83,7 +83,7 @@ type Written struct {
 func (s Clusters) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
 	return s.c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
-			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit, and finish a kops create that was cut off with kops replace --force", name)
+			return fault.New(fault.Conflict, "%s already exists; change it with kops replace or kops edit; to finish an interrupted kops create, use kops replace --force", name)
 		}
 		return nil
 	}, false)
@@ -180,7 +180,7 @@ func writable(objs []api.Object) error {
 	for _, o := range objs {
 		switch o.(type) {
 		case *api.Keyset:
-			return fmt.Errorf("%s: objects of this kind are not written to a store by hand", displayName(o))
+			return fmt.Errorf("%s: objects of this kind cannot be written by users", displayName(o))
 		case *api.SSHCredential:
 			continue // all keys of a cluster may have one name
 		}
@@ -201,7 +201,7 @@ func owner(byCluster map[string]*change, order []string, o api.Object) (*change,
 		name = order[0]
 	}
 	if _, ok := o.(*api.Cluster); ok && name == "" {
-		return nil, finding.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "name the cluster, such as cluster.example.com"}}
+		return nil, finding.List{{Object: api.KindCluster, Path: "metadata.name", Rule: "name", Message: "is missing", Remedy: "specify the name of the cluster, such as cluster.example.com"}}
 	}
 	if byCluster[name] == nil {
 		return nil, fmt.Errorf("%s: metadata.labels[%s] is needed: it names the cluster", displayName(o), api.LabelCluster)
@@ -302,7 +302,7 @@ func chooseBalancer(cluster *api.Cluster, on *traits.Traits) finding.List {
 	lb.Class = api.LoadBalancerNetwork
 	return finding.List{{
 		Object: api.Name(cluster), Path: "spec.api.loadBalancer.class", Value: string(lb.Class), Rule: "load-balancer-class", Warning: true,
-		Message: "was not set, which meant a classic load balancer up to kOps 1.36; it is set to the only class that there is", Remedy: "write class: Network",
+		Message: "was not set, which meant a classic load balancer up to kOps 1.36; it is now set to the only supported class", Remedy: "write class: Network",
 	}}
 }
 
@@ -315,7 +315,7 @@ func (c *Client) reachable(ch *change) finding.List {
 	}
 	return finding.List{{
 		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
-		Message: "this version of kops makes no clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
+		Message: "this version of kops cannot create clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
 	}}
 }
 
@@ -437,7 +437,7 @@ func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, tex
 		_, isCluster := o.(*api.Cluster)
 		_, isGroup := o.(*api.InstanceGroup)
 		if (isCluster || isGroup) && !same {
-			return Written{}, fmt.Errorf("the edited text is %s, not %s; a kind or a name cannot be changed", displayName(o), displayName(shown))
+			return Written{}, fmt.Errorf("the edited text is %s, not %s; the kind and the name cannot be changed", displayName(o), displayName(shown))
 		}
 		found = found || same
 		if _, err := ch.put(o, true); err != nil {
@@ -445,7 +445,7 @@ func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, tex
 		}
 	}
 	if !found {
-		return Written{}, fmt.Errorf("the edited text does not hold %s", displayName(shown))
+		return Written{}, fmt.Errorf("the edited text does not contain %s", displayName(shown))
 	}
 	return s.c.keep(ctx, ch, shown, objs...)
 }

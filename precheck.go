@@ -34,7 +34,7 @@ func (c *Client) beforeHop(ctx context.Context, told *call, cl *Cluster, version
 
 // unchecked is the finding of a cluster that cannot be asked.
 func unchecked(err error, warning bool) finding.Finding {
-	return finding.Finding{Rule: precheck.API, Message: "the cluster cannot be asked whether it is fit for the upgrade: " + err.Error(), Remedy: fault.Remedy(err), Warning: warning}
+	return finding.Finding{Rule: precheck.API, Message: "the cluster could not be checked for the upgrade: " + err.Error(), Remedy: fault.Remedy(err), Warning: warning}
 }
 
 // preCheck looks at a cluster that runs. The error says why it cannot be asked.
@@ -119,8 +119,8 @@ func shortages(ctx context.Context, o *pipeline.Opened, adds map[string]int) ([]
 	var out []precheck.Shortage
 	for _, r := range all {
 		if add := adds[r.Group]; r.Machines < add {
-			out = append(out, precheck.Shortage{Group: r.Group, None: r.Machines == 0, Remedy: r.Remedy + "; or roll without more machines: spec.rollingUpdate.maxSurge 0",
-				Message: fmt.Sprintf("a roll has %d more at a time, and there is room for %d: %s", add, r.Machines, r.Why)})
+			out = append(out, precheck.Shortage{Group: r.Group, None: r.Machines == 0, Remedy: r.Remedy + "; or roll without surge machines: spec.rollingUpdate.maxSurge 0",
+				Message: fmt.Sprintf("a rolling update needs %d more at a time, but there is capacity for %d: %s", add, r.Machines, r.Why)})
 		}
 	}
 	return out, nil

@@ -275,7 +275,7 @@ func (r *reconciler) await(ctx context.Context) error {
 			return err
 		}
 		if !r.c.cfg.World.Now().Before(until) {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the control plane is not ready after %s: %s", awaited, failures[0]), "mend it, then go on: kops reconcile cluster "+r.told.cluster+" --yes")
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the control plane is not ready after %s: %s", awaited, failures[0]), "fix it, then continue: kops reconcile cluster "+r.told.cluster+" --yes")
 		}
 		if err := r.c.cfg.World.Sleep(ctx, validationInterval); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]
 	for _, o := range objs {
 		switch o.(type) {
 		case *api.Cluster, *api.InstanceGroup:
-			return nil, fmt.Errorf("%s has resources in the cloud, and is not removed from the store alone", displayName(o))
+			return nil, fmt.Errorf("%s has cloud resources, and cannot be removed only from the store", displayName(o))
 		}
 	}
 	byCluster, order, err := s.c.affected(ctx, objs)

@@ -146,7 +146,7 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 		}
 	}
 	if !found {
-		err = fault.Wrap(fault.Gone, errors.New("no revision of the cluster has an older version of Kubernetes"), "set what is to change by kops edit cluster")
+		err = fault.Wrap(fault.Gone, errors.New("no revision of the cluster has an older version of Kubernetes"), "change the cluster with kops edit cluster")
 	}
 	return before, begun, err
 }
@@ -341,13 +341,13 @@ func (c *Client) notMoved(ctx context.Context, told *call, cl *Cluster, before r
 		err = fmt.Errorf("%s: %s", w.API.Problem.Name, w.API.Problem.Message)
 	}
 	if err != nil {
-		return &Refused{fault.Wrap(fault.NotYet, fmt.Errorf("it cannot be seen whether the control plane runs %s already: %w", now, err), "say how its API is reached: option:Server, or option:UseKubeconfig")}
+		return &Refused{fault.Wrap(fault.NotYet, fmt.Errorf("cannot check whether the control plane already runs %s: %w", now, err), "specify how to reach its API: option:Server, or option:UseKubeconfig")}
 	}
 	for _, n := range w.API.Nodes {
 		v, err := versions.ParseVersion(n.Status.NodeInfo.KubeletVersion)
 		if health.IsControlPlane(&n) && err == nil && versions.AtLeast(v, now.Major, now.Minor) {
-			return &Refused{fault.Wrap(fault.Permanent, fmt.Errorf("it is too late to go back to %s: %s of the control plane runs %s, whose API server may have written what %d.%d cannot read", was, n.Name, v, was.Major, was.Minor),
-				"go on: kops reconcile cluster --yes; or restore a back-up of etcd from before: kops etcd list")}
+			return &Refused{fault.Wrap(fault.Permanent, fmt.Errorf("it is too late to go back to %s: %s of the control plane runs %s, and its API server may have written data that %d.%d cannot read", was, n.Name, v, was.Major, was.Minor),
+				"go on: kops reconcile cluster --yes; or restore a backup of etcd from before: kops etcd list")}
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*
 func (r *roller) check() error {
 	p := r.Provider
 	if p.Machines == nil || p.Roll.Terminate == nil && !p.Roll.InPlace {
-		return fault.New(fault.Permanent, "the machines of a cluster on %s cannot be replaced by this program", p.Title)
+		return fault.New(fault.Permanent, "this version of kops cannot replace the machines of a cluster on %s", p.Title)
 	}
 	var err error
 	r.chosen, err = pipeline.Chosen(r.Cluster, r.o.Groups, r.o.Roles)
@@ -77,7 +77,7 @@ func (r *roller) roll(ctx context.Context) (*Rollout, error) {
 	continued := state != nil && state.Ended.IsZero()
 	if continued && r.o.Instance != "" {
 		return nil, &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("a rollout of cluster %s is not finished", r.told.cluster),
-			"finish it: kops rolling-update cluster "+r.told.cluster+" --yes; or end it: kops rolling-update abort "+r.told.cluster)}
+			"to finish it: kops rolling-update cluster "+r.told.cluster+" --yes; to end it: kops rolling-update abort "+r.told.cluster)}
 	}
 	if continued {
 		r.o.CloudOnly = state.Options.CloudOnly
@@ -101,7 +101,7 @@ func (r *roller) roll(ctx context.Context) (*Rollout, error) {
 	}
 	last, err := d.Run(ctx, *state)
 	if err != nil {
-		err = fmt.Errorf("%w; the rollout of %s is kept, and goes on with: kops rolling-update cluster %s --yes", err, r.told.cluster, r.told.cluster)
+		err = fmt.Errorf("%w; the rollout of %s is saved; to continue it: kops rolling-update cluster %s --yes", err, r.told.cluster, r.told.cluster)
 	}
 	return rolloutOf(&last), err
 }
@@ -116,7 +116,7 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 		return nil, err
 	}
 	if !v.API && !r.o.CloudOnly {
-		return nil, fault.Wrap(fault.NotYet, errors.New("the API server does not answer, so that no machine can be replaced safely"), "see why: kops validate cluster; or do without it: option:CloudOnly")
+		return nil, fault.Wrap(fault.NotYet, errors.New("the API server does not answer, so no machine can be replaced safely"), "find out why: kops validate cluster; or continue without it: option:CloudOnly")
 	}
 	w, err := r.look(ctx)
 	if err != nil {

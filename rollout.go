@@ -127,7 +127,7 @@ func (o RolloutOptions) ofInstance(instance string) RolloutOptions {
 }
 
 // ErrDeclined is the error of a rollout whose user did not want to go on.
-var ErrDeclined = errors.New("the rollout was stopped, as you said")
+var ErrDeclined = errors.New("the rollout stopped at your request")
 
 // ErrAborted is the error of a rollout that AbortRollout has ended before all machines were done.
 var ErrAborted = errors.New("the rollout was aborted")
@@ -153,7 +153,7 @@ func rolledOut(cluster string, r *Rollout) error {
 	case why == "":
 		return nil
 	}
-	remedy := "mend it, then begin again: kops rolling-update cluster " + cluster + " --yes"
+	remedy := "fix it, then start again: kops rolling-update cluster " + cluster + " --yes"
 	if back > 0 {
 		remedy += fmt.Sprintf("; or go back to the objects of revision %d: kops upgrade cluster %s --rollback --revision %d --yes", back, cluster, back)
 	}
@@ -233,7 +233,7 @@ func (c *Client) wish(ctx context.Context, name string, want roll.Want) (*Rollou
 	}
 	text, err := json.Marshal(wished{r.ID, want})
 	if err != nil {
-		return nil, fmt.Errorf("write the wish: %w", err)
+		return nil, fmt.Errorf("write the request: %w", err)
 	}
 	return r, c.store.Wish(ctx, name, text)
 }

@@ -42,7 +42,7 @@ func TestACanaryThatFailsOffersTheRevisionBefore(t *testing.T) {
 	o.CloudOnly, o.Groups = true, []string{"nodes-here"}
 	r, err := b.Rollout(t.Context(), name, o)
 	says(t, err, "the rollout stopped: group nodes-here: ", "the machine is protected")
-	remedies(t, err, "mend it, then begin again: kops rolling-update cluster "+name+" --yes; or go back to the objects of revision 2: kops upgrade cluster "+name+" --rollback --revision 2 --yes")
+	remedies(t, err, "fix it, then start again: kops rolling-update cluster "+name+" --yes; or go back to the objects of revision 2: kops upgrade cluster "+name+" --rollback --revision 2 --yes")
 	if r == nil || len(r.Groups) != 1 || r.Groups[0].Revision != 2 {
 		t.Fatalf("the rollout is %+v", r)
 	}

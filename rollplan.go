@@ -48,7 +48,7 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 		return nil, err
 	}
 	if w.API.Problem != nil && !o.CloudOnly {
-		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("ask the API server %s: %s", w.API.Problem.Name, w.API.Problem.Message), "see why: kops validate cluster; or do without it: option:CloudOnly")
+		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("ask the API server %s: %s", w.API.Problem.Name, w.API.Problem.Message), "find out why: kops validate cluster; or continue without it: option:CloudOnly")
 	}
 	if err := r.describe(ctx, w, out); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
 		if out.Shortages, err = r.shortages(part, s); err != nil { // the rest is worth knowing without it
-			out.Shortages = []status.Shortage{{Group: "all groups", Message: "it cannot be seen whether there is room: " + err.Error(), Remedy: fault.Remedy(err)}}
+			out.Shortages = []status.Shortage{{Group: "all groups", Message: "cannot check the capacity: " + err.Error(), Remedy: fault.Remedy(err)}}
 		}
 		return nil
 	})

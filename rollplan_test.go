@@ -120,7 +120,7 @@ func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
 		{Name: "restarts", Surge: 2, Machines: []roll.Machine{restarted, restarted}},
 	}}
 	found, err := r.shortages(t.Context(), s)
-	const message, remedy = "a roll has 2 more at a time, and there is room for 1: the rack is full", "buy another; or roll without more machines: spec.rollingUpdate.maxSurge 0"
+	const message, remedy = "a rolling update needs 2 more at a time, but there is capacity for 1: the rack is full", "buy another; or roll without surge machines: spec.rollingUpdate.maxSurge 0"
 	if err != nil || !slices.Equal(found, []status.Shortage{{Group: "wide", Message: message, Remedy: remedy}}) {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -145,7 +145,7 @@ func (r *rotation) open(ctx context.Context, what string) ([]string, error) {
 		r.state.Key = fmt.Sprintf("key-%d", now.Unix())
 	}
 	if what == rotate.Encryption && !encrypts {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s do not encrypt what they store: spec.encryptionConfig is not true", r.told.cluster),
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s do not encrypt objects in etcd: spec.encryptionConfig is not true", r.told.cluster),
 			"store a configuration with kops create secret encryptionconfig, and set the field")
 	}
 	return names, nil
@@ -209,5 +209,5 @@ func (r *rotation) step(ctx context.Context) error {
 			return now, err
 		}, alone)
 	}
-	return fault.New(fault.Permanent, "the step %q is not known: a newer kops began this rotation, and has to end it", r.state.Step)
+	return fault.New(fault.Permanent, "the step %q is unknown: a newer kops began this rotation and has to finish it", r.state.Step)
 }

@@ -41,7 +41,7 @@ func (r *rotation) foresee(ctx context.Context, out *Rotation) error {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
 	if k.Provider.Machines == nil {
-		return fmt.Errorf("%s does not show its machines", k.Provider.Title)
+		return fmt.Errorf("%s cannot list its machines", k.Provider.Title)
 	}
 	shown, err := k.Machines(ctx)
 	if err != nil {

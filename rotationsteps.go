@@ -67,7 +67,7 @@ func (r *rotation) make(ctx context.Context) error {
 				}
 			}
 		}
-		message := "made the keys of a rotation of " + next.What
+		message := "created the keys of a rotation of " + next.What
 		return message, r.encryptBy(ctx, f, func(c *encryption.Config, key string) (*encryption.Config, error) {
 			return c.Add(key, r.c.cfg.World.Random)
 		})
@@ -117,7 +117,7 @@ func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, chang
 		c, err = change(before, r.state.Key)
 	}
 	if err != nil {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "mend it with kops create secret encryptionconfig and option:Force")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "correct it with kops create secret encryptionconfig and option:Force")
 	}
 	text, err := c.Text()
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *Client) takeUp(ctx context.Context, cluster string, t takingUp) error {
 	if err != nil || len(behind) == 0 {
 		return err
 	}
-	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes do not say that they have become what the update has written: %s", len(behind), few(behind)),
+	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes have not reported the configuration that the update wrote: %s", len(behind), few(behind)),
 		"run kops rolling-update cluster "+cluster+" --yes, and then this command again")
 }
 
@@ -352,7 +352,7 @@ func (r *rotation) prove(ctx context.Context) error {
 		return err
 	}
 	if len(behind) > 0 {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("nodes do not run what the last update has written: %s", few(behind)), "run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
+		return fault.Wrap(fault.NotYet, fmt.Errorf("nodes do not run the configuration that the last update wrote: %s", few(behind)), "run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
 	}
 	if len(r.state.New) == 0 {
 		return nil

@@ -153,7 +153,7 @@ func decode(data []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more after its end")
+		return errors.New("there is data after its end")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func ReadPlan(data []byte) (*SavedPlan, error) {
 		return nil, fmt.Errorf("it is a %s, not a saved plan; make one with option:KeepKeys", head.Kind)
 	}
 	if head.Format != planFormat {
-		return nil, fmt.Errorf("it is of format %d, and this program knows format %d; make a new plan with this program", head.Format, planFormat)
+		return nil, fmt.Errorf("it has format %d, but this version of kops reads format %d; make a new plan with this version", head.Format, planFormat)
 	}
 	s := &SavedPlan{}
 	if err := decode(data, s); err != nil {
@@ -221,7 +221,7 @@ func (s *SavedPlan) check(now *SavedPlan) error {
 	}
 	was, is := flat(s.Part.limits()), flat(now.Part.limits())
 	if d := differing(was, is); len(d) > 0 {
-		return &Refused{fault.New(fault.Conflict, "the plan was saved with other options: %s; say the same ones, or make a new plan", strings.Join(d, "; "))}
+		return &Refused{fault.New(fault.Conflict, "the plan was saved with other options: %s; use the same options, or make a new plan", strings.Join(d, "; "))}
 	}
 	moved := slices.Concat(movedSteps("", s.Steps, now.Steps), movedSteps("with option:Prune: ", s.Deferred, now.Deferred))
 	if len(moved) == 0 {
@@ -230,7 +230,7 @@ func (s *SavedPlan) check(now *SavedPlan) error {
 	if n := len(moved) - mostMoved; n > 0 {
 		moved = append(moved[:mostMoved], fmt.Sprintf("and %d more", n))
 	}
-	return &Refused{fault.New(fault.Conflict, "the plan saved at %s is not carried out, as the cloud, the objects or this program (%s then, %s now) have changed since:\n  %s\nmake a new plan",
+	return &Refused{fault.New(fault.Conflict, "the plan saved at %s was not carried out, because the cloud, the objects or the version of kops (%s then, %s now) have changed since:\n  %s\nmake a new plan",
 		s.Time.Format(time.RFC3339), s.Version, now.Version, strings.Join(moved, "\n  "))}
 }
 
@@ -240,7 +240,7 @@ func movedSteps(prefix string, was, is []SavedStep) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(old)) {
 		if now[k] == nil {
-			out = append(out, prefix+k+" is not to be done any more")
+			out = append(out, prefix+k+" is no longer needed")
 			continue
 		}
 		for _, d := range differing(flat(old[k]), flat(now[k])) {
@@ -249,7 +249,7 @@ func movedSteps(prefix string, was, is []SavedStep) []string {
 	}
 	for _, k := range slices.Sorted(maps.Keys(now)) {
 		if old[k] == nil {
-			out = append(out, prefix+k+" is to be done as well")
+			out = append(out, prefix+k+" is also needed now")
 		}
 	}
 	return out

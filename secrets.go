@@ -54,7 +54,7 @@ func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, 
 		was, version, err := f.SecretAt(ctx, name)
 		switch {
 		case err == nil && !replace:
-			return "", fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s has a secret %s already", cluster, name), "say option:Force to replace it")
+			return "", fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s already has a secret %s", cluster, name), "use option:Force to replace it")
 		case err != nil && !fault.Is(err, fault.Gone):
 			return "", err
 		}
@@ -103,7 +103,7 @@ func checkSecret(name string, text []byte) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("it is none that users make; these are %s, %s and %s", SecretEncryptionConfig, SecretDockerConfig, SecretCiliumPassword)
+	return fmt.Errorf("users cannot create it; they can create %s, %s and %s", SecretEncryptionConfig, SecretDockerConfig, SecretCiliumPassword)
 }
 
 // unreadable warns of a configuration by which what is stored cannot be read.
@@ -114,8 +114,8 @@ func unreadable(was pki.Secret, text []byte) finding.List {
 		return nil
 	}
 	return finding.List{{Rule: "unreadable", Warning: true,
-		Message: "the new configuration lacks a key that the former one writes with: the API servers cannot read what is stored with that",
-		Remedy:  "list that key after the new one, until everything is written anew; kops rotate encryption does it"}}
+		Message: "the new configuration lacks the key that the old one encrypts with: API servers could not read objects encrypted with it",
+		Remedy:  "list that key after the new one until all objects are written again; kops rotate encryption does all of this"}}
 }
 
 // Delete removes secrets. It is an error when one of them is not there, or when the
@@ -126,8 +126,8 @@ func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) er
 		return err
 	}
 	if on := cl.Spec.Spec.EncryptionConfig; slices.Contains(names, SecretEncryptionConfig) && on != nil && *on {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s encrypt by the secret %s, and could not start without it", cluster, SecretEncryptionConfig),
-			"have everything written anew by the provider identity, and set spec.encryptionConfig to false, before")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s encrypt with the secret %s, and could not start without it", cluster, SecretEncryptionConfig),
+			"first write all objects again with the provider identity, and set spec.encryptionConfig to false")
 	}
 	return s.c.changeKeys(ctx, &call{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		there, err := f.SecretNames(ctx)

@@ -46,7 +46,7 @@ func backends(of []Backend) (store.Backends, error) {
 	out := make(store.Backends, len(of))
 	for i, b := range of {
 		if b == nil || !b.As(&out[i]) {
-			return nil, fmt.Errorf("open state stores: %T is no backend of kops", b)
+			return nil, fmt.Errorf("open state stores: %T is not a backend of kops", b)
 		}
 	}
 	return out, nil
@@ -57,7 +57,7 @@ func providers(of []Provider) ([]platform.Provider, error) {
 	out := make([]platform.Provider, len(of))
 	for i, p := range of {
 		if p == nil || !p.As(&out[i]) {
-			return nil, fmt.Errorf("reach platforms: %T is no platform of kops", p)
+			return nil, fmt.Errorf("reach platforms: %T is not a platform of kops", p)
 		}
 	}
 	return out, nil

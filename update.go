@@ -181,7 +181,7 @@ func (c *Client) preview(ctx context.Context, told *call, o UpdateOptions) (*Upd
 	u, err := compared()
 	if err == nil && o.KeepKeys && u.makesKeys() {
 		if err := c.makeKeys(ctx, told, o); err != nil {
-			return nil, fmt.Errorf("make the keys that the plan relies on: %w", err)
+			return nil, fmt.Errorf("create the keys that the plan needs: %w", err)
 		}
 		if u, err = compared(); err == nil {
 			u.KeysMade = true
@@ -318,7 +318,7 @@ func unwritten(m *pipeline.Modelled, kinds []resource.Any) finding.List {
 	for n := range m.Graph.All() {
 		is := func(k resource.Any) bool { return k.KindName() == n.Address.Kind }
 		if n.Kind.KindDirect() && !slices.ContainsFunc(kinds, is) {
-			out = append(out, finding.Finding{Rule: "not-written", Warning: true, Message: n.Address.String() + " is never part of Terraform's configuration, and is not written, as no platform is asked",
+			out = append(out, finding.Finding{Rule: "not-written", Warning: true, Message: n.Address.String() + " is never part of the Terraform configuration, and is not written, because no platform is accessed",
 				Remedy: "update the cluster once without a facts file (option:Facts)"})
 		}
 	}

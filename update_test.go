@@ -83,7 +83,7 @@ func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
 	// Somebody takes the balancer away: the plan is no longer what is needed.
 	b.world.Lose("fake_balancer/api." + name)
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, "the plan saved at 2026-01-02T03:04:05Z is not carried out", "\n  create fake_balancer/api."+name+" is to be done as well\n", "make a new plan")
+	refused(t, err, "the plan saved at 2026-01-02T03:04:05Z was not carried out", "\n  create fake_balancer/api."+name+" is also needed now\n", "make a new plan")
 	b.exist("", "control-plane-here", "nodes-here")
 	b.apply(kops.UpdateOptions{})
 	b.set("nodes-here", "spec.minSize=4", "spec.maxSize=4")
@@ -99,7 +99,7 @@ func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
 		t.Errorf("the saved plan did %q", got)
 	}
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, "modify fake_machines/nodes-here."+name+" is not to be done any more")
+	refused(t, err, "modify fake_machines/nodes-here."+name+" is no longer needed")
 }
 
 // A saved plan is carried out with the options that it was made with, which it holds.
@@ -172,7 +172,7 @@ func TestAnEditedPlanIsRefused(t *testing.T) {
 	if read, err := kops.ReadPlan(compact.Bytes()); err != nil || read.Digest != plan.Digest {
 		t.Errorf("indented in another way: %v", err)
 	}
-	for text, want := range map[string]string{"{": "not a saved plan", "{}": "not a saved plan", `{"format":7}`: "it is of format 7, and this program knows format 1",
+	for text, want := range map[string]string{"{": "not a saved plan", "{}": "not a saved plan", `{"format":7}`: "it has format 7, but this version of kops reads format 1",
 		strings.Replace(string(data), "{", `{"more":1,`, 1): `unknown field "more"`} {
 		_, err := kops.ReadPlan([]byte(text))
 		says(t, err, want)

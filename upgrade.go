@@ -112,7 +112,7 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 // upgradeFrom collects what the hops follow from.
 func (c *Client) upgradeFrom(ctx context.Context, cl *Cluster, o UpgradeOptions) (in upgrade.Input, err error) {
 	if cl.Spec.Annotations[api.AnnotationManagement] == "imported" {
-		return in, &Refused{fmt.Errorf("cluster %s was imported and not made by kops, which upgrades no such cluster", cl.Spec.Name)}
+		return in, &Refused{fmt.Errorf("cluster %s was imported and not created by kops, so kops cannot upgrade it", cl.Spec.Name)}
 	}
 	channel := cl.Spec.Spec.Channel
 	if o.Channel != "" {
@@ -234,7 +234,7 @@ func shownHops(hops []upgrade.Hop) []UpgradeHop {
 // inTheWay is what pre-checks refuse.
 func inTheWay(l finding.List) error {
 	if err := l.Err(); err != nil {
-		return &Refused{fault.Wrap(fault.NotYet, err, "what must not stop it is passed over by its name: option:SkipChecks")}
+		return &Refused{fault.Wrap(fault.NotYet, err, "to skip a check, specify its name: option:SkipChecks")}
 	}
 	return nil
 }

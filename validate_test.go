@@ -133,7 +133,7 @@ func TestValidationWithoutALoadBalancer(t *testing.T) {
 	b := applied(t)
 	b.world.Lose("fake_balancer/api." + name)
 	v, err := b.ValidateCluster(t.Context(), name, kops.ValidateOptions{})
-	if err != nil || len(v.Failures) != 1 || v.Failures[0].String() != "APIServer "+name+": it has no address yet: its load balancer is not there; make it: kops update cluster "+name+" --yes" {
+	if err != nil || len(v.Failures) != 1 || v.Failures[0].String() != "APIServer "+name+": it has no address yet: its load balancer does not exist; make it: kops update cluster "+name+" --yes" {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -231,7 +231,7 @@ func (d *decoder) named(v *value, path string) bool {
 	if meta != nil {
 		line = meta.line
 	}
-	d.add(line, join(join(path, "metadata"), "name"), "name", "is missing", "name the cluster, such as cluster.example.com")
+	d.add(line, join(join(path, "metadata"), "name"), "name", "is missing", "specify the name of the cluster, such as cluster.example.com")
 	return false
 }
 

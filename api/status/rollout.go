@@ -14,7 +14,7 @@ type Rollout struct {
 	Aborted bool   `json:"aborted,omitempty"`
 	// Stopped says why nothing more is begun; empty when nothing stopped it.
 	Stopped string `json:"stopped,omitempty"`
-	// Declined says that the user did not want to go on.
+	// Declined says that the user chose not to continue.
 	Declined bool           `json:"declined,omitempty"`
 	Groups   []RolloutGroup `json:"groups"`
 	// Baseline are the failures that were there before, which stop nothing.

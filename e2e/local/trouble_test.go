@@ -171,8 +171,8 @@ func (w *world) neverJoin() {
 	if len(broken) != 1 || len(w.machines(nodes)) != len(before)+1 {
 		w.Fatalf("the workers are %v, and were %v", namesOf(w.machines(nodes)), namesOf(before))
 	}
-	said := fmt.Sprintf("%s, which takes the place of ", broken[0].Name)
-	for _, want := range []string{"waits until " + broken[0].Name + " is ready: its start is broken in the phase files: ", said, "is not well after 45s: it has not joined the cluster: its start is broken in the phase files: ", "/etc/hostname"} {
+	said := fmt.Sprintf("%s, which replaces ", broken[0].Name)
+	for _, want := range []string{"waits until " + broken[0].Name + " is ready: its boot failed in the phase files: ", said, "is not healthy after 45s: it has not joined the cluster: its boot failed in the phase files: ", "/etc/hostname"} {
 		if r.code != 1 || !strings.Contains(r.err, want) {
 			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
 		}
@@ -211,7 +211,7 @@ func (w *world) allowNoEviction() {
 	w.anew(nodes, "third.sh")
 	w.must("update", "cluster", cluster, "--yes")
 	r := w.must("rolling-update", "cluster", cluster)
-	for _, want := range []string{"These pods will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it wants 4 of 4 pods ready\n"} {
+	for _, want := range []string{"These pods will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it requires 4 of 4 pods ready\n"} {
 		if !strings.Contains(r.out, want) {
 			w.Errorf("the preview lacks %q:\n%s", want, r.out)
 		}

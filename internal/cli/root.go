@@ -267,7 +267,7 @@ func version(app *shell.App) *cobra.Command {
 	var short, server, texts bool
 	var format string
 	c := shell.Cobra("version", "Print the version of kops",
-		"Print the version of this program, and with --server the one that last applied the cluster,\nor with --licenses what it links.",
+		"Print the version of kops. With --server, also print the version that last applied the cluster;\nwith --licenses, list the linked modules.",
 		`
   kops version
   kops version --short

@@ -69,7 +69,7 @@ func (in Input) withoutPrograms() diag.List {
 		for _, a := range in.archesOf(g) {
 			if _, ok := in.Own.Programs.Nodeup[a]; !ok && !g.IsBastion() {
 				out = append(out, diag.Finding{Rule: "programs-not-found", Warning: true, Object: "instance group " + g.Name,
-					Message: fmt.Sprintf("its machines would not join, as the archive of kops' own programs has none for %s", a), Remedy: "take an archive that has them"})
+					Message: fmt.Sprintf("its machines would not join, as the archive of kops' own programs has no programs for %s", a), Remedy: "take an archive that has them"})
 			}
 		}
 	}

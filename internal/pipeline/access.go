@@ -109,7 +109,7 @@ func (o *Opened) endpoint(ctx context.Context) (string, error) {
 	}
 	host, err := o.Provider.Endpoint(ctx, o.Session, o.Cluster.Spec)
 	if err != nil {
-		return "", fmt.Errorf("find the address of the API of %s (option:Internal and option:Server need none): %w", o.Cluster.Spec.Name, err)
+		return "", fmt.Errorf("find the address of the API of %s (not needed with option:Internal or option:Server): %w", o.Cluster.Spec.Name, err)
 	}
 	return host, nil
 }

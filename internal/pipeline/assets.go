@@ -87,7 +87,7 @@ func foreign(c *api.Cluster) diag.List {
 	var out diag.List
 	for i, a := range c.Spec.Addons {
 		out = append(out, diag.Finding{Object: api.Name(c), Path: fmt.Sprintf("spec.addons[%d].manifest", i), Value: a.Manifest, Rule: "foreign-manifest", Warning: true,
-			Message: "is read by the cluster itself: neither it nor the images that it names are among these", Remedy: "add its images with kops bundle add"})
+			Message: "is read by the cluster itself: neither it nor the images that it names are included", Remedy: "add its images with kops bundle add"})
 	}
 	return out
 }

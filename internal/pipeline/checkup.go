@@ -107,7 +107,7 @@ func (k *Checkup) reach(ctx context.Context) (*health.Failure, error) {
 		return nil, err
 	}
 	if a.Server == "" {
-		return &health.Failure{Kind: health.KindAPI, Name: k.Cluster.Spec.Name, Message: "it has no address yet: its load balancer is not there",
+		return &health.Failure{Kind: health.KindAPI, Name: k.Cluster.Spec.Name, Message: "it has no address yet: its load balancer does not exist",
 			Remedy: "make it: kops update cluster " + k.Cluster.Spec.Name + " --yes"}, nil
 	}
 	k.config = &rest.Config{Host: a.Server, TLSClientConfig: rest.TLSClientConfig{ServerName: a.TLSServerName, CAData: a.CA, CertData: a.Certificate, KeyData: a.Key}}
@@ -177,7 +177,7 @@ func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return w, fmt.Errorf("look at the cluster %s: %w", w.Cluster, err)
+		return w, fmt.Errorf("check the cluster %s: %w", w.Cluster, err)
 	}
 	return w, nil
 }
@@ -196,7 +196,7 @@ func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most 
 			record, err := k.Provider.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
 			start := health.ReadStart(record)
 			if err != nil { // the rest of the result is worth having without it
-				start = health.Start{Message: "the account of its start cannot be had: " + err.Error()}
+				start = health.Start{Message: "its boot report could not be read:  " + err.Error()}
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -119,7 +119,7 @@ func (w *World) hash(ctx context.Context, public string, mirrors assets.Mirrors)
 // stated asks each place that may state a digest until one does. What comes
 // without TLS states nothing.
 func (w *World) stated(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
-	why := errors.New("no place states it over TLS")
+	why := errors.New("no server publishes it over TLS")
 	for i, place := range mirrors.Digests(public) {
 		if !strings.HasPrefix(place, "https://") {
 			continue
@@ -138,7 +138,7 @@ func (w *World) stated(ctx context.Context, public string, mirrors assets.Mirror
 		if err == nil {
 			return sum, nil
 		}
-		w.Log.Debug("the digest of a file is not stated", "place", place, "error", err)
+		w.Log.Debug("no digest is published for a file", "place", place, "error", err)
 		if i == 0 || mirrors.Files() { // a mirror's answer says more to its owner
 			why = err
 		}

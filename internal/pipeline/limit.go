@@ -144,7 +144,7 @@ func selfContained(part []resource.Node) error {
 		if len(missing) > 1 {
 			more = fmt.Sprintf(" and %d others", len(missing)-1)
 		}
-		return fmt.Errorf("%s needs %s%s, which this update leaves out; widen it, or narrow it more (option:Phase, option:Lifecycles)", n.Address, missing[0], more)
+		return fmt.Errorf("%s needs %s%s, which this update leaves out; include it, or leave out more (option:Phase, option:Lifecycles)", n.Address, missing[0], more)
 	}
 	return nil
 }

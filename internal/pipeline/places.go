@@ -112,7 +112,7 @@ func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 		if f.url != "" && store.IsFolder(f.url) {
 			l = append(l, diag.Finding{Object: api.Name(cl), Path: f.path, Value: f.url, Rule: "machines-store", Warning: w.Offline,
 				Message: "cannot be read by machines on " + p.Title,
-				Remedy:  "keep the state in a bucket (option:Store " + scheme + "://…), or name a bucket for what machines read (option:Sets " + f.path + "=" + scheme + "://…)"})
+				Remedy:  "keep the state in a bucket (option:Store " + scheme + "://…), or specify a bucket for the files that machines read (option:Sets " + f.path + "=" + scheme + "://…)"})
 		}
 	}
 	return l

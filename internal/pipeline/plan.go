@@ -125,7 +125,7 @@ func (p *Planned) Execute(ctx context.Context, o ExecuteOptions) error {
 	}
 	err = x.Run(ctx, p.Plan)
 	if err != nil && ctx.Err() != nil {
-		err = fault.Wrap(fault.Of(err), err, "what was done stays; the next update or deletion goes on from there")
+		err = fault.Wrap(fault.Of(err), err, "finished changes are kept; the next update or deletion continues from there")
 	}
 	return errors.Join(err, out.Close())
 }
@@ -174,7 +174,7 @@ func (w *World) journalFile(cluster string) (io.WriteCloser, error) {
 		return nowhere{}, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the journal: %w", err)
+		return nil, fmt.Errorf("create the folder of the journal: %w", err)
 	}
 	name := fmt.Sprintf("%s-%s.jsonl", cluster, w.Now().UTC().Format("20060102T150405.000"))
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

@@ -37,7 +37,7 @@ func (o *Opened) findRunning(ctx context.Context, authority *pki.Keyset) (string
 	if err != nil {
 		return "", diag.List{{
 			Object: api.KindCluster + "/" + o.Cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: o.Cluster.Spec.Spec.KubernetesVersion,
-			Rule: "running-version", Warning: true, Message: "the control plane does not say which version it runs, so new workers may get a newer one: " + err.Error(),
+			Rule: "running-version", Warning: true, Message: "the control plane's version could not be read, so new workers may get a newer version: " + err.Error(),
 			Remedy: "replace the control plane's machines before those of workers",
 		}}, nil
 	}

@@ -71,11 +71,11 @@ func (w *World) signedIndex(ctx context.Context, repository string, keys []strin
 		signature, err = w.read(ctx, at+signed.SignatureName)
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Of(err), fmt.Errorf("%s: the signed index of %s could not be read, without which machines would take no file of it: %w", field, repository, err), remedy)
+		return nil, fault.Wrap(fault.Of(err), fmt.Errorf("%s: the signed index of %s could not be read, and without it machines reject its files: %w", field, repository, err), remedy)
 	}
 	i, err := signed.Open(keys, index, signature)
 	if errors.Is(err, signed.ErrUnsigned) {
-		err = fault.Wrap(fault.Permanent, fmt.Errorf("%s: %s%s: %w, so machines would take no file of it", field, at, signed.IndexName, err), remedy)
+		err = fault.Wrap(fault.Permanent, fmt.Errorf("%s: %s%s: %w, so machines would reject its files", field, at, signed.IndexName, err), remedy)
 	} else if err != nil {
 		err = fault.Wrap(fault.Permanent, fmt.Errorf("%s: %s%s: %w", field, at, signed.IndexName, err), remedy)
 	}

@@ -106,7 +106,7 @@ func (o *Opened) made(ctx context.Context, machines []platform.Machine) (made ma
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask what machines were made of: %w", err)
+		return nil, fmt.Errorf("read the specifications that machines were created from: %w", err)
 	}
 	return made, nil
 }
@@ -165,7 +165,7 @@ func (o *Opened) runsOf(ctx context.Context, groups []string, read reader) (map[
 		all.Go(func() error {
 			a, err := o.runs(part, g, read)
 			if err != nil && !fault.Is(err, fault.Gone) { // without it, nothing is compared
-				return fmt.Errorf("read what the machines of group %s are to run: %w", name, err)
+				return fmt.Errorf("read the desired configuration of the machines of group %s: %w", name, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -98,7 +98,7 @@ func (b Backends) Read(ctx context.Context, url string) (io.ReadCloser, error) {
 	}
 	folder, key := path.Split(url)
 	if folder == "" {
-		return nil, fault.New(fault.Permanent, "%q is no address of an object", url)
+		return nil, fault.New(fault.Permanent, "%q is not the address of an object", url)
 	}
 	s, err := b.Open(ctx, folder)
 	if err != nil {

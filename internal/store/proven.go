@@ -53,7 +53,7 @@ func (p *Proof) of(ctx context.Context, s Store) error {
 	if p.done {
 		return nil
 	}
-	const first = "kops writes this object to see whether the server keeps the conditions of writes.\n"
+	const first = "kops writes this object to test whether the server enforces conditional writes.\n"
 	_, err := s.Put(ctx, ProofKey, []byte(first), PutOptions{IfAbsent: true})
 	if err == nil { // it was absent, or the server ignores the condition
 		_, err = s.Put(ctx, ProofKey, []byte(first+"Written although it existed.\n"), PutOptions{IfAbsent: true})
@@ -77,5 +77,5 @@ func (p *Proof) refused(s Store, condition string, err error) error {
 	case fault.Is(err, fault.Conflict):
 		return nil
 	}
-	return fmt.Errorf("find out whether the server keeps the conditions of writes: %w", err)
+	return fmt.Errorf("test whether the server enforces conditional writes: %w", err)
 }

@@ -308,7 +308,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	for says, args := range map[string][]string{
-		"name an image": {"add"}, "has no image app:2; it has [app:dev1]": {"add", "app:2", "--from", archive}, "the bundle is not changed": {"add", strings.Replace(image, "app", "none", 1)},
+		"name an image": {"add"}, "has no image app:2; it has [app:dev1]": {"add", "app:2", "--from", archive}, "the bundle is unchanged": {"add", strings.Replace(image, "app", "none", 1)},
 	} {
 		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q", args, err, says)

@@ -96,7 +96,7 @@ type Executor struct {
 }
 
 // errSkipped is the result of a step that follows a failed one.
-var errSkipped = errors.New("skipped: a step it follows failed")
+var errSkipped = errors.New("skipped: a step it depends on failed")
 
 // ErrStopped is the error of a run that its context stopped.
 var ErrStopped = errors.New("stopped before the plan was carried out")
@@ -151,7 +151,7 @@ func (e *Error) Error() string {
 		lines[i] += ": " + cause
 	}
 	if e.Skipped > 0 {
-		lines = append(lines, Untried(e.Skipped)+"; run the command again to go on")
+		lines = append(lines, Untried(e.Skipped)+"; run the command again to continue")
 	}
 	return strings.Join(lines, "\n")
 }
@@ -159,9 +159,9 @@ func (e *Error) Error() string {
 // Untried says how many changes failures kept from being tried.
 func Untried(n int) string {
 	if n == 1 {
-		return "1 change that depends on what failed was not tried"
+		return "1 change that depends on a failed change was not tried"
 	}
-	return fmt.Sprintf("%d changes that depend on what failed were not tried", n)
+	return fmt.Sprintf("%d changes that depend on failed changes were not tried", n)
 }
 
 // Unwrap returns the failures.

@@ -53,7 +53,7 @@ func TestFailures(t *testing.T) {
 		if !errors.As(err, &failed) || len(failed.Failed) != 1 || failed.Skipped != 1 || !fault.Is(err, fault.Denied) {
 			t.Fatalf("error: %v", err)
 		}
-		equal(t, "message", "create k/a: no permission; ask for it\n1 change that depends on what failed was not tried; run the command again to go on", err.Error())
+		equal(t, "message", "create k/a: no permission; ask for it\n1 change that depends on a failed change was not tried; run the command again to continue", err.Error())
 		equal(t, "creations", []string{"create a", "create c", "create d"}, sorted(l.called(false, "create")))
 		equal(t, "events of a and b", []string{"failed create a: no permission", "skipped create b", "started create a"}, sorted(about(x.events, " a", " b")))
 	})
@@ -75,7 +75,7 @@ func TestFailures(t *testing.T) {
 		kept := k.New("kept", item{Name: "kept"})
 		kept.After = []resource.Address{a.Address}
 		x := l.try(t, kinds(k), false, a, b, kept, node(k, "c", b))
-		equal(t, "message", "create k/a, create k/b: no more; ask for more\n1 change that depends on what failed was not tried; run the command again to go on",
+		equal(t, "message", "create k/a, create k/b: no more; ask for more\n1 change that depends on a failed change was not tried; run the command again to continue",
 			x.Run(t.Context(), x.plan).Error())
 		equal(t, "events of kept", []string(nil), about(x.events, " kept"))
 	})

@@ -119,16 +119,16 @@ func (b *builder) decideNode(n resource.Node) error {
 // expect makes the step of an object that must exist and is left as it is.
 func (b *builder) expect(n resource.Node, s Step) error {
 	if s.Have == nil {
-		return fmt.Errorf("%s must exist already, as it is not part of this update, but it was not found", n.Address)
+		return fmt.Errorf("%s must already exist, because it is not part of this update, but it was not found", n.Address)
 	}
 	s.Op, s.Shared = Keep, true
 	if len(s.Changes) > 0 && n.Exact {
 		c := s.Changes[0].Leaves[0]
-		return fmt.Errorf("%s must be as it is wanted, as it is not part of this update, but its %s is %q, and %q is wanted; update it first",
+		return fmt.Errorf("%s must be up to date, because it is not part of this update, but its %s is %q instead of %q; update it first",
 			n.Address, c.Path, c.Have, c.Want)
 	}
 	if len(s.Changes) > 0 {
-		s.Why = "differs, and is left as it is"
+		s.Why = "differs, and is left unchanged"
 	}
 	b.apply[n.Address] = b.add(s)
 	b.holder[s.Have] = b.apply[n.Address]
@@ -148,7 +148,7 @@ func (b *builder) adopt(n resource.Node, s Step) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: the shared object %s does not exist, or cannot be seen with these credentials", n.Address, n.Adopt)
+	return fmt.Errorf("%s: the shared object %s does not exist, or is not visible with these credentials", n.Address, n.Adopt)
 }
 
 // decideUnwanted deletes an observed object that no node took: a leftover of a
@@ -170,7 +170,7 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 		return
 	}
 	if idle, known := k.Idle(o.Got); known {
-		if s.Why = "nothing uses it any more"; idle {
+		if s.Why = "no longer used"; idle {
 			b.remove[o.Got] = b.add(s)
 		}
 		return

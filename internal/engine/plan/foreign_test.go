@@ -28,7 +28,7 @@ func TestWhatOthersMadeIsToldOfAndKept(t *testing.T) {
 			t.Errorf("prune %v: %+v", prune, p)
 		}
 		var b strings.Builder
-		if err := text.Plan(&b, p, text.Options{}); err != nil || !strings.Contains(b.String(), "Made by others among the cluster's own, and kept:\n") || !strings.Contains(b.String(), "door/a") {
+		if err := text.Plan(&b, p, text.Options{}); err != nil || !strings.Contains(b.String(), "Created by others with the cluster's tags, and kept:\n") || !strings.Contains(b.String(), "door/a") {
 			t.Errorf("prune %v: %q, %v", prune, b.String(), err)
 		}
 	}

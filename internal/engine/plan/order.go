@@ -102,10 +102,10 @@ func (b *builder) removeAfter(used any, k resource.Any, user resource.Object) er
 	}
 	i, ok := b.holder[user.Got]
 	if !ok { // a deletion that is deferred: the user stays
-		return fmt.Errorf("%s must be deleted, and %s/%s, which stays, uses it; allow deletions with option:Prune", d.Address, k.KindName(), user.Key)
+		return fmt.Errorf("%s must be deleted, but %s/%s, which stays, uses it; allow deletions with option:Prune", d.Address, k.KindName(), user.Key)
 	}
 	if b.match[d.Address] == d.Have && !d.Kind.CreatesFirst() {
-		return fmt.Errorf("%s must be replaced, and %s, which stays, uses it", d.Address, b.steps[i].Address)
+		return fmt.Errorf("%s must be replaced, but %s, which stays, uses it", d.Address, b.steps[i].Address)
 	}
 	d.After = append(d.After, i)
 	return nil

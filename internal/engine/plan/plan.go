@@ -104,7 +104,7 @@ func divided(have Snapshot, kinds []resource.Any) (own Snapshot, foreign []Step)
 				own[name] = append(own[name], o)
 				continue
 			}
-			foreign = append(foreign, Step{Address: resource.Address{Kind: name, Name: o.Key}, Op: Keep, Kind: k, Key: o.Key, Have: o.Got, Why: "others made it"})
+			foreign = append(foreign, Step{Address: resource.Address{Kind: name, Name: o.Key}, Op: Keep, Kind: k, Key: o.Key, Have: o.Got, Why: "not created by kops"})
 		}
 	}
 	slices.SortStableFunc(foreign, func(a, b Step) int { return strings.Compare(a.Address.String(), b.Address.String()) })

@@ -108,5 +108,5 @@ func clockRemedy(err error) error {
 	if err == nil || !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
 		return err
 	}
-	return fault.Wrap(fault.Of(err), err, "set the machine's clock right: chronyc makestep, or timedatectl set-time; where it is right, renew the certificate")
+	return fault.Wrap(fault.Of(err), err, "set the machine's clock right: chronyc makestep, or timedatectl set-time; if it is right, renew the certificate")
 }

@@ -89,7 +89,7 @@ func refused(err error) error {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		remedy = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
+		remedy = "check that the address belongs to this cluster; if the certificate authority was replaced, run kops update cluster --yes and replace the machine"
 	case errors.As(err, new(*bootstrap.Trouble)):
 		remedy = "see the log of kops-controller on the control plane, which tells why; the machine tries again by itself"
 	case fault.Of(err).Retryable():

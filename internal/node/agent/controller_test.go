@@ -153,7 +153,7 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 			asked + "the clock of the machine is 2h0m0s ahead: " + proof("the machine's clock is 2h0m0s ahead of the controller's; at most 5m0s are allowed: set the clock"),
 			bootstrap.SetClock, 2},
 		{"a clock before the certificate begins", func(c *control) { c.clock = func() time.Time { return now().Add(-72 * time.Hour) } },
-			"x509: certificate has expired or is not yet valid: current time 2026-07-29T00:45:00Z is before 2026-07-30T00:00:00Z", "set the machine's clock right: chronyc makestep, or timedatectl set-time; where it is right, renew the certificate", 0},
+			"x509: certificate has expired or is not yet valid: current time 2026-07-29T00:45:00Z is before 2026-07-30T00:00:00Z", "set the machine's clock right: chronyc makestep, or timedatectl set-time; if it is right, renew the certificate", 0},
 		{"someone between who wants a password", func(c *control) {
 			c.answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }
 		}, asked + "SERVER answered 401: who are you?", log, 2},

@@ -243,7 +243,7 @@ func (c *Client) denied(err error, date string) error {
 }
 
 // SetClock is what helps where a clock is wrong.
-const SetClock = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
+const SetClock = "set the machine's clock, or let it reach a time server (NTP, UDP port 123); the machine retries by itself"
 
 // SystemClock is the clock of the machine.
 func SystemClock() Clock { return systemClock{} }

@@ -234,7 +234,7 @@ func examine(m FleetMachine, n *corev1.Node) (patient, bool) {
 			return patient{m, cmp.Or(c.Message, c.Reason, "its node is not ready"), c.LastTransitionTime.Time}, c.Status == corev1.ConditionTrue
 		}
 	}
-	return patient{m, "its kubelet has told nothing yet", n.CreationTimestamp.Time}, false
+	return patient{m, "its kubelet has not reported yet", n.CreationTimestamp.Time}, false
 }
 
 // most is how many machines of a group may be dead while dead ones are replaced: one at least.

@@ -19,7 +19,7 @@ func (s *situation) adopt() Decision {
 			continue
 		}
 		if token != "" && token != p.State.Token {
-			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; empty the disks of the wrong one, or restore a back-up", token, p.State.Token)}
+			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; empty the disks of the wrong one, or restore a backup", token, p.State.Token)}
 		}
 		token = p.State.Token
 		if p.State.Seat == FounderSeat {

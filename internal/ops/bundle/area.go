@@ -39,10 +39,10 @@ type area struct {
 // removes what it had not.
 func openArea(dir string) (_ *area, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make the folder of the bundle: %w", err)
+		return nil, fmt.Errorf("create the folder of the bundle: %w", err)
 	}
 	if err := confined.MakeFolder(dir, blobs, 0o755); err != nil {
-		return nil, fmt.Errorf("make the folder of the bundle: %w", err)
+		return nil, fmt.Errorf("create the folder of the bundle: %w", err)
 	}
 	a := &area{dir: dir}
 	if a.lock, err = os.Open(dir); err != nil {
@@ -54,7 +54,7 @@ func openArea(dir string) (_ *area, err error) {
 		}
 	}()
 	if err := lock(a.lock); err != nil {
-		return nil, fault.Wrap(fault.Conflict, fmt.Errorf("lock the bundle %s: %w", dir, err), "another command adds to it; wait until that is done")
+		return nil, fault.Wrap(fault.Conflict, fmt.Errorf("lock the bundle %s: %w", dir, err), "another command is adding to it; wait until it is done")
 	}
 	a.was, err = Open(dir)
 	switch {
@@ -71,7 +71,7 @@ func openArea(dir string) (_ *area, err error) {
 		return nil, err
 	}
 	if err := confined.RemoveAll(dir, stage); err != nil {
-		return nil, fmt.Errorf("remove what an interrupted run left: %w", err)
+		return nil, fmt.Errorf("remove the remains of an interrupted run: %w", err)
 	}
 	a.undecided = true
 	return a, confined.MakeFolder(dir, stage, 0o755)
@@ -187,7 +187,7 @@ func (a *area) commit() (*Bundle, error) {
 		return nil, err
 	}
 	if err := confined.Remove(a.dir, signatureName); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remove the signature of what the bundle was: %w", err)
+		return nil, fmt.Errorf("remove the outdated signature of the bundle: %w", err)
 	}
 	if err := a.replace(indexName, a.next); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func expect(t *testing.T, dir, text string) {
 }
 
 // TestAnInterruptedRun ends a run where a killed process would: the folder is
-// left as it is then, and only the lock is given back.
+// left unchanged then, and only the lock is given back.
 func TestAnInterruptedRun(t *testing.T) {
 	dir := t.TempDir()
 	a := begin(t, dir, "old")

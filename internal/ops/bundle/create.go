@@ -146,7 +146,7 @@ func (m *maker) plan() error {
 }
 
 // notPacked is why something that kops has no recipe of is not packed.
-const notPacked = absent("kops does not make it from programs")
+const notPacked = absent("kops does not build it")
 
 // file plans a file.
 func (m *maker) file(url, known string) {
@@ -173,7 +173,7 @@ func (m *maker) file(url, known string) {
 			return err
 		})
 		if err == nil && !compared {
-			m.tell("its publisher states no digest of " + url)
+			m.tell("its publisher states no digest for " + url)
 		}
 		return err
 	})
@@ -266,7 +266,7 @@ func (m *maker) step(ctx context.Context, s step, verb string) error {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("make the bundle: %w", err)
+		return fmt.Errorf("create the bundle: %w", err)
 	}
 	return nil
 }
@@ -304,6 +304,6 @@ func (m *maker) refusal() error {
 	if remedy != "" {
 		text.WriteString("\n" + remedy)
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle is not changed; %d of %d files and images cannot be had:%s",
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle is unchanged; %d of %d files and images are not available:%s",
 		len(m.refused), len(m.Want.Files)+len(m.Want.Images), &text), remedy)
 }

@@ -24,7 +24,7 @@ func (b *Bundle) Extract(url string, to io.Writer) error {
 		return fmt.Errorf("copy %s of the bundle %s: %w", url, b.dir, err)
 	}
 	if got != want {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("%s of the bundle %s is not what it was: its SHA-256 is %s, not %s", url, b.dir, got, want), Remedy)
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s of the bundle %s has changed: its SHA-256 is %s, not %s", url, b.dir, got, want), Remedy)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (m *maker) archived(of programs.Image) error {
 	for _, arch := range m.Arches {
 		f, ok := of.Archives[arch]
 		if !ok {
-			return fmt.Errorf("the archive of kops' own programs has none for %s", arch)
+			return fmt.Errorf("the archive of kops' own programs has no programs for %s", arch)
 		}
 		text, err := m.Archive.Read(f)
 		if err != nil {

@@ -36,7 +36,7 @@ func (i *input) copy(w io.Writer) error {
 		return fmt.Errorf("copy %s: %w", i.path, err)
 	}
 	if i.sum != "" && sum != i.sum {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("%s has changed since it was made: its SHA-256 is %s, and %s.sha256 says %s",
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s has changed since it was built: its SHA-256 is %s, but %s.sha256 says %s",
 			i.path, sum, filepath.Base(i.path), i.sum), "build it again, or restore the file")
 	}
 	return nil
@@ -78,7 +78,7 @@ func (p folders) find(set, program string, arch download.Arch) (*input, error) {
 			err = runsOn(file, arch)
 		}
 		if err == nil && sum == "" && set != "" {
-			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s has no %s.sha256 beside it", file, program), "build it again")
+			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s has no %s.sha256 next to it", file, program), "build it again")
 		}
 		return &input{file, info.Size(), sum}, err
 	}
@@ -127,7 +127,7 @@ func (p folders) root(name string, arch download.Arch) (string, error) {
 
 func (p folders) where() string {
 	if len(p.folders) == 0 {
-		return "any folder: none was given"
+		return "any folder: no folder was given"
 	}
 	return strings.Join(p.folders, ", ")
 }

@@ -42,7 +42,7 @@ func (p publishers) file(ctx context.Context, url, known string, w io.Writer) (c
 		return false, fmt.Errorf("fetch %s: %w", url, err)
 	}
 	if known != "" && sum != known {
-		return true, fmt.Errorf("%s has the SHA-256 %s, and its publisher states %s", url, sum, known)
+		return true, fmt.Errorf("%s has the SHA-256 %s, but its publisher states %s", url, sum, known)
 	}
 	return known != "", nil
 }
@@ -113,7 +113,7 @@ func (p publishers) image(ctx context.Context, a *area, image, digest string, ar
 			return err
 		}
 		if !slices.Contains(arches, download.Arch(platform.Architecture)) || len(arches) > 1 {
-			return fmt.Errorf("%s is there for %s only", image, platform)
+			return fmt.Errorf("%s is available only for %s", image, platform)
 		}
 		return a.record(image, Image{Digest: got.Digest.String(), Platforms: []string{platform.String()}, Source: Published})
 	}
@@ -131,7 +131,7 @@ func (p publishers) image(ctx context.Context, a *area, image, digest string, ar
 			return d.Platform != nil && d.Platform.OS == "linux" && d.Platform.Architecture == string(arch)
 		})
 		if i < 0 {
-			return fmt.Errorf("%s is not there for linux/%s", image, arch)
+			return fmt.Errorf("%s is not available for linux/%s", image, arch)
 		}
 		img, err := index.Image(manifest.Manifests[i].Digest)
 		if err != nil {

@@ -219,7 +219,7 @@ func (p *push) failed(err error) error {
 		return err
 	}
 	first := p.errs[0]
-	return fault.Wrap(fault.Of(first), fmt.Errorf("%d of the files and images could not be sent, and the rest is there; the first: %w", len(p.errs), first), fault.Remedy(first))
+	return fault.Wrap(fault.Of(first), fmt.Errorf("%d of the files and images could not be sent, all others were; the first error: %w", len(p.errs), first), fault.Remedy(first))
 }
 
 // group does several things at once.

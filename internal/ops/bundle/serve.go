@@ -45,7 +45,7 @@ func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "a bundle is only read")
+			refuse(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "a bundle is read-only")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -128,7 +128,7 @@ func sized(f *os.File, size int64) error {
 func (b *Bundle) sendText(w http.ResponseWriter, r *http.Request, name string) {
 	text, err := confined.Read(b.dir, name, indexSize)
 	if err != nil {
-		http.Error(w, b.lacks("a signature: it was not signed since it has changed"), http.StatusNotFound)
+		http.Error(w, b.lacks("a signature: it has changed since it was signed, or was never signed"), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -35,13 +35,13 @@ func (b *Bundle) VerifySignature(keys ...string) error {
 	}
 	signature, err := confined.Read(b.dir, signatureName, indexSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s is not signed, or has changed since it was", b.dir), "kops bundle sign")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s is not signed, or has changed since it was signed", b.dir), "kops bundle sign")
 	}
 	if err != nil {
 		return fmt.Errorf("verify the signature: %w", err)
 	}
 	if err := signed.Verify(keys, text, signature); err != nil {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the index of the bundle %s: %w", b.dir, err), "take the bundle from whom you trust, or sign it yourself with kops bundle sign")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the index of the bundle %s: %w", b.dir, err), "get the bundle from someone you trust, or sign it yourself with kops bundle sign")
 	}
 	return nil
 }

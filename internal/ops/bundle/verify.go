@@ -47,7 +47,7 @@ func (b *Bundle) Verify(ctx context.Context, progress func(string)) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("%d of the files and images of the bundle %s are not what they were:%s\n%s",
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%d of the files and images of the bundle %s have changed:%s\n%s",
 		len(wrong), b.dir, strings.Join(wrong, ""), Remedy), Remedy)
 }
 
@@ -131,7 +131,7 @@ func (b *Bundle) prune() error {
 	for _, i := range b.contents.Images {
 		all, err := parts(b.dir, i)
 		if err != nil {
-			return fmt.Errorf("find what the bundle names: %w", err)
+			return fmt.Errorf("list the contents of the bundle: %w", err)
 		}
 		for _, p := range all {
 			named[blobPlace(p.Digest.Hex)] = true
@@ -148,7 +148,7 @@ func (b *Bundle) prune() error {
 			return confined.Remove(b.dir, name)
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove what the bundle does not name: %w", err)
+			return fmt.Errorf("remove contents that the bundle does not list: %w", err)
 		}
 	}
 	return nil

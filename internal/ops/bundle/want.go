@@ -29,7 +29,7 @@ type Want struct {
 func ForDefault(p *platform.Platform, kops, kubernetes string, arches []download.Arch) (Want, error) {
 	ch, ok := versions.Embedded(versions.Stable)
 	if !ok {
-		return Want{}, errors.New("this program holds no channel of versions")
+		return Want{}, errors.New("this build of kops has no channel")
 	}
 	const folder = "file:///state/bundle.k8s.local"
 	spec, groups, findings := newcluster.New(

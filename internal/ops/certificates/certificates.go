@@ -121,7 +121,7 @@ func (s *Stock) Former(keysets []string) []string {
 		}
 	}
 	for _, n := range s.Silent {
-		out = append(out, "node "+n+": it does not tell which certificates it holds")
+		out = append(out, "node "+n+": it does not report its certificates")
 	}
 	slices.Sort(out)
 	return out
@@ -164,7 +164,7 @@ func Served(ctx context.Context, server, name string) (*x509.Certificate, error)
 	defer conn.Close() //nolint:errcheck // nothing was written
 	t, ok := conn.(*tls.Conn)
 	if !ok || len(t.ConnectionState().PeerCertificates) == 0 {
-		return nil, errors.New("ask " + server + " for its certificate: it shows none")
+		return nil, errors.New("ask " + server + " for its certificate: it presents no certificate")
 	}
 	return t.ConnectionState().PeerCertificates[0], nil
 }

@@ -81,8 +81,8 @@ func (p Places) Find(ctx context.Context) (*Archive, error) {
 	if p.Releases != "" && len(p.Files) > 0 {
 		return p.fetch(ctx)
 	}
-	return nil, fault.Wrap(fault.Gone, fmt.Errorf("kops' own programs for machines are not here: there is no %s", strings.Join(p.Files, ", nor ")),
-		"put "+FileName(p.Version)+" of the release beside kops, or make it with `make archive`")
+	return nil, fault.Wrap(fault.Gone, fmt.Errorf("kops' own programs for machines are missing: there is no %s", strings.Join(p.Files, ", nor ")),
+		"put "+FileName(p.Version)+" of the release next to kops, or build it with `make archive`")
 }
 
 // copied reads the index of a copy.
@@ -101,9 +101,9 @@ func (p Places) copied(ctx context.Context) (*Archive, error) {
 
 // check refuses programs of another version than this one's, or others than are known to go with it.
 func (p Places) check(i *programs.Index, where string) error {
-	const remedy = "take the archive of the same release as kops"
+	const remedy = "use the archive of the same release as kops"
 	if i.Version != p.Version {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("%s holds the programs of kops %s, and this is kops %s", where, i.Version, p.Version), remedy)
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s holds the programs of kops %s, but this is kops %s", where, i.Version, p.Version), remedy)
 	}
 	if p.Digest == "" {
 		return nil
@@ -166,7 +166,7 @@ func open(file string) (*Archive, error) {
 	defer f.Close() //nolint:errcheck // it was only read
 	a := &Archive{file: file, places: map[string]section{}}
 	broken := func(err error) error {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("%s is not an archive of kops' own programs: %w", file, err), "remove it, and put that of the release there")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s is not an archive of kops' own programs: %w", file, err), "replace it with the archive of the release")
 	}
 	for t := tar.NewReader(f); ; {
 		h, err := t.Next()
@@ -217,7 +217,7 @@ func (a *Archive) Read(file programs.File) ([]byte, error) {
 		return nil, fmt.Errorf("read %s of %s: %w", file.Path, a.file, err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != file.SHA256 {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s of %s has changed since it was packed", file.Path, a.file), "put the archive of the release there again")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s of %s has changed since it was packed", file.Path, a.file), "replace it with the archive of the release")
 	}
 	return data, nil
 }

@@ -102,7 +102,7 @@ func TestArchivesThatCannotBeUsedAreRefused(t *testing.T) {
 	}
 	for says, p := range map[string]delivery.Places{
 		"there is no " + folder + "/none":       {Version: version, Files: []string{folder + "/none"}},
-		"and this is kops 1.38.0":               {Version: "1.38.0", Files: []string{at}},
+		"but this is kops 1.38.0":               {Version: "1.38.0", Files: []string{at}},
 		"holds other programs than this kops":   {Version: version, Files: []string{at}, Digest: strings.Repeat("0", 64)},
 		"is not an archive of kops' own progra": {Version: version, Files: file([]byte("no tar, " + strings.Repeat("long", 500)))},
 		"it is empty":                           {Version: version, Files: file(nil)},

@@ -93,7 +93,7 @@ func (w World) budgets(moving []*corev1.Pod) []Blocker {
 			add(&found, p)
 			if len(covering[key]) == 2 { // the API server evicts no pod of two budgets
 				out = append(out, Blocker{Kind: KindBudget, Name: name, Pods: []string{key}, Nodes: []string{p.Spec.NodeName}, Blocks: true,
-					Message: fmt.Sprintf("more than one disruption budget selects the pod, %s too, and such a pod cannot be evicted", covering[key][0]),
+					Message: fmt.Sprintf("more than one disruption budget selects the pod, including %s, so it cannot be evicted", covering[key][0]),
 					Remedy:  "delete one of the budgets, or narrow its selector"})
 			}
 		}
@@ -125,10 +125,10 @@ func guarded(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
 func allowsNone(b *policyv1.PodDisruptionBudget) (message, remedy string) {
 	s := b.Status
 	if s.CurrentHealthy < s.DesiredHealthy {
-		return fmt.Sprintf("it allows no eviction now: %d of %d pods are ready, and it wants %d", s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy),
-			"see why the others are not ready; the drain waits until they are"
+		return fmt.Sprintf("it allows no eviction now: %d of %d pods are ready, and it requires %d", s.CurrentHealthy, s.ExpectedPods, s.DesiredHealthy),
+			"find out why the others are not ready; the drain waits until they are"
 	}
-	return fmt.Sprintf("it never allows an eviction: it wants %d of %d pods ready", s.DesiredHealthy, s.ExpectedPods),
+	return fmt.Sprintf("it never allows an eviction: it requires %d of %d pods ready", s.DesiredHealthy, s.ExpectedPods),
 		"run more replicas, or let the budget allow one: kubectl edit pdb -n " + b.Namespace + " " + b.Name
 }
 
@@ -143,16 +143,16 @@ func (w World) ofPod(p *corev1.Pod) []Blocker {
 	}
 	var out []Blocker
 	if metav1.GetControllerOf(p) == nil {
-		out = append(out, one(KindUnmanaged, "nothing makes it again: it is deleted for good", "make it part of a Deployment, StatefulSet or Job"))
+		out = append(out, one(KindUnmanaged, "no controller creates it again: it is deleted permanently", "make it part of a Deployment, StatefulSet or Job"))
 	}
 	for _, v := range p.Spec.Volumes {
 		switch claim := v.PersistentVolumeClaim; {
 		case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:
 			out = append(out, one(KindLocal, fmt.Sprintf("the data of its volume %s (emptyDir) is deleted", v.Name), ""))
 		case v.HostPath != nil:
-			out = append(out, one(KindLocal, fmt.Sprintf("its volume %s is the folder %s of the node, which goes with the machine", v.Name, v.HostPath.Path), ""))
+			out = append(out, one(KindLocal, fmt.Sprintf("its volume %s is the folder %s of the node, which is lost with the machine", v.Name, v.HostPath.Path), ""))
 		case claim != nil && w.LocalClaims[p.Namespace+"/"+claim.ClaimName]:
-			b := one(KindLocal, fmt.Sprintf("its claim %s is bound to a disk of the node: its data goes with the machine, and no other node can run the pod", claim.ClaimName),
+			b := one(KindLocal, fmt.Sprintf("its claim %s is bound to a disk of the node: its data is lost with the machine, and no other node can run the pod", claim.ClaimName),
 				"move the data, then delete the claim and the pod")
 			out = append(out, b)
 		}

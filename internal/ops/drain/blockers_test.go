@@ -43,13 +43,13 @@ func TestBlockers(t *testing.T) {
 	}{
 		"nothing": {World{Pods: []corev1.Pod{aPod("a", "n1")}}, ""},
 		"a budget that never allows any": {World{Pods: []corev1.Pod{aPod("a", "n1"), aPod("b", "n2"), aPod("c", "n3")}, Budgets: []policyv1.PodDisruptionBudget{aBudget("shop", full)}},
-			"budget shop/shop blocks [shop/a shop/b] [n1 n2]: it never allows an eviction: it wants 2 of 2 pods ready\n"},
+			"budget shop/shop blocks [shop/a shop/b] [n1 n2]: it never allows an eviction: it requires 2 of 2 pods ready\n"},
 		"a budget of pods that are not ready": {World{Pods: []corev1.Pod{aPod("a", "n1")}, Budgets: []policyv1.PodDisruptionBudget{aBudget("shop", policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 1, DesiredHealthy: 2, ExpectedPods: 3})}},
-			"budget shop/shop blocks [shop/a] [n1]: it allows no eviction now: 1 of 3 pods are ready, and it wants 2\n"},
+			"budget shop/shop blocks [shop/a] [n1]: it allows no eviction now: 1 of 3 pods are ready, and it requires 2\n"},
 		"a budget that allows one":   {World{Pods: []corev1.Pod{aPod("a", "n1")}, Budgets: []policyv1.PodDisruptionBudget{aBudget("shop", policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1})}}, ""},
 		"a budget of pods elsewhere": {World{Pods: []corev1.Pod{aPod("a", "n3")}, Budgets: []policyv1.PodDisruptionBudget{aBudget("shop", full)}}, ""},
 		"two budgets of one pod": {World{Pods: []corev1.Pod{aPod("a", "n1")}, Budgets: []policyv1.PodDisruptionBudget{aBudget("x", policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}), aBudget("y", policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1})}},
-			"budget shop/y blocks [shop/a] [n1]: more than one disruption budget selects the pod, shop/x too, and such a pod cannot be evicted\n"},
+			"budget shop/y blocks [shop/a] [n1]: more than one disruption budget selects the pod, including shop/x, so it cannot be evicted\n"},
 		"a pod that is not ready, which its budget lets go": {World{Pods: []corev1.Pod{aPod("a", "n1", func(p *corev1.Pod) { p.Status.Conditions = nil })}, Budgets: []policyv1.PodDisruptionBudget{func() policyv1.PodDisruptionBudget {
 			b, always := aBudget("shop", full), policyv1.AlwaysAllow
 			b.Spec.UnhealthyPodEvictionPolicy = &always
@@ -66,10 +66,10 @@ func TestBlockers(t *testing.T) {
 			aPod("d", "n2", volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"}})),
 			aPod("e", "n2", volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "far"}}))}},
 			"local shop/a [] [n1]: the data of its volume data (emptyDir) is deleted\n" +
-				"local shop/c [] [n2]: its volume data is the folder /data of the node, which goes with the machine\n" +
-				"local shop/d [] [n2]: its claim disk is bound to a disk of the node: its data goes with the machine, and no other node can run the pod\n"},
+				"local shop/c [] [n2]: its volume data is the folder /data of the node, which is lost with the machine\n" +
+				"local shop/d [] [n2]: its claim disk is bound to a disk of the node: its data is lost with the machine, and no other node can run the pod\n"},
 		"nobody's": {World{Pods: []corev1.Pod{aPod("a", "n1", func(p *corev1.Pod) { p.OwnerReferences = nil })}},
-			"unmanaged shop/a [] [n1]: nothing makes it again: it is deleted for good\n"},
+			"unmanaged shop/a [] [n1]: no controller creates it again: it is deleted permanently\n"},
 		"long": {World{Timeout: 15 * time.Minute, Pods: []corev1.Pod{aPod("a", "n1", grace(10*time.Minute)), aPod("b", "n1", grace(time.Hour)), aPod("c", "n1", grace(time.Minute))}},
 			"grace shop/a [] [n1]: it may take 10m0s to end\ngrace shop/b [] [n1]: it may take 1h0m0s to end, longer than a drain may (15m0s)\n"},
 	} {

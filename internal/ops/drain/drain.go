@@ -327,9 +327,9 @@ func (r *run) late(last error) error {
 		left = append(left, text)
 	}
 	slices.Sort(left)
-	err := fmt.Errorf("node %s is not empty after %v; left are %s", r.node, r.o.Timeout, strings.Join(left, "; "))
+	err := fmt.Errorf("node %s is not empty after %v; it still runs %s", r.node, r.o.Timeout, strings.Join(left, "; "))
 	if len(left) == 0 {
 		err = fmt.Errorf("node %s is not empty after %v: %w", r.node, r.o.Timeout, last)
 	}
-	return fault.Wrap(fault.NotYet, err, "let the budget allow an eviction (more replicas, or a budget that allows one), or go on without it (option:FailOnDrainError)")
+	return fault.Wrap(fault.NotYet, err, "let the budget allow an eviction (more replicas, or a budget that allows one), or continue without it (option:FailOnDrainError)")
 }

@@ -33,16 +33,16 @@ type unfetch struct {
 
 // remedies of more than one cause.
 const (
-	setClock    = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
-	writeAnew   = "run kops update cluster --yes, which writes nodeup anew; the machine tries again by itself"
+	setClock    = "set the machine's clock, or let it reach a time server (NTP, UDP port 123); the machine retries by itself"
+	writeAnew   = "run kops update cluster --yes, which writes nodeup again; the machine retries by itself"
 	putThere    = "put the published file there, or correct spec.assets.fileRepository and run kops update cluster --yes"
-	readable    = "let the role of the machine read the bucket: kops update cluster --yes writes its policy anew; look also at the policy of the bucket and at the key that encrypts it"
-	seeListed   = "see why the control plane is not up, whose machines kops doctor shows first, and let this machine reach its port 3988"
-	seeLog      = "see to it that the control plane can read its store; the log of kops-controller tells more"
-	seeConsole  = "the console tells more: kops doctor"
+	readable    = "let the role of the machine read the bucket: kops update cluster --yes writes its policy again; also check the policy of the bucket and its encryption key"
+	seeListed   = "find out why the control plane is not up (kops doctor shows its machines first), and let this machine reach its port 3988"
+	seeLog      = "make sure that the control plane can read its store; see the log of kops-controller"
+	seeConsole  = "for details, see the console: kops doctor"
 	ownMirror   = "correct the mirror, or spec.assets.fileRepository"
-	newMachine  = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
-	trustMirror = "let it show a certificate of an authority that the machine's image trusts"
+	newMachine  = "check that the address belongs to this cluster; if the certificate authority was replaced, run kops update cluster --yes and replace the machine"
+	trustMirror = "use a certificate from an authority that the machine's image trusts"
 )
 
 // fetchCause is what one cause is called, and what helps, by the link that is broken.
@@ -57,16 +57,16 @@ type fetchCause struct {
 // first of them is what is wrong.
 func fetchCauses() []fetchCause {
 	return []fetchCause{
-		{"digest", "what %s gave is not the nodeup that it is to run", map[string]string{"": writeAnew, "mirror": putThere}},
+		{"digest", "the file from %s is not the expected nodeup", map[string]string{"": writeAnew, "mirror": putThere}},
 		{"clock", "its clock is wrong, and %s refuses it", map[string]string{"": setClock}},
-		{"expired", "the certificate of %s is not valid by its clock", map[string]string{"": "where the clock is wrong, " + setClock + "; where it is right, renew the certificate"}},
-		{"authority", "it does not trust what answers for %s", map[string]string{"": trustMirror, "control-plane": newMachine}},
+		{"expired", "the certificate of %s is not valid by its clock", map[string]string{"": "if the clock is wrong,  " + setClock + "; if it is right, renew the certificate"}},
+		{"authority", "it does not trust the server that answers for %s", map[string]string{"": trustMirror, "control-plane": newMachine}},
 		{"credentials", "it has no credentials to fetch nodeup with from %s", map[string]string{"": "give the machine its role: kops update cluster --yes; and let it reach its metadata service"}},
 		{"refused", "it is refused by %s", map[string]string{"": readable, "mirror": ownMirror, "control-plane": seeLog}},
-		{"server", "%s cannot give it nodeup now", map[string]string{"": "look at the server; the machine tries again by itself", "control-plane": seeLog}},
+		{"server", "%s cannot give it nodeup now", map[string]string{"": "check the server; the machine retries by itself", "control-plane": seeLog}},
 		{"absent", "nodeup is not at %s", map[string]string{"": writeAnew, "mirror": putThere}},
 		{"other", "it cannot fetch nodeup from %s", map[string]string{"": seeConsole}},
-		{"silent", "it gets no answer of %s", map[string]string{"": "check the routes, the firewall and the proxy between them", "control-plane": seeListed}},
+		{"silent", "it gets no answer from %s", map[string]string{"": "check the routes, the firewall and the proxy between them", "control-plane": seeListed}},
 		{"name", "it cannot resolve the name of %s", map[string]string{"": "check the network's DNS"}},
 	}
 }

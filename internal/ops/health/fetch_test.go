@@ -49,20 +49,20 @@ func TestWhatKeptNodeupFromBeingFetched(t *testing.T) {
 	)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	told := "[ 5.1] nodeup[80]: nodeup: " + report.Line(&report.Report{Started: at, Phases: []report.Phase{{Name: "images", State: report.Running, Started: at}}}) + "\n"
-	const under = "its start is in the phase images since 2026-01-02T03:04:05Z"
+	const under = "its boot has been in the phase images since 2026-01-02T03:04:05Z"
 	for _, c := range []struct {
 		name, console, want, remedy string
 		broken                      bool
 	}{
 		{"it waits", absent + round, waitsForControlPlane, "", false},
-		{"it waits for long", late + round, "it gets no answer of kops-controller at 10.0.0.1:3988: curl: (7) Failed to connect", seeListed, true},
+		{"it waits for long", late + round, "it gets no answer from kops-controller at 10.0.0.1:3988: curl: (7) Failed to connect", seeListed, true},
 		{"of two servers the one that answers tells more", refused + absent + round, "kops-controller at 10.0.0.2:3988 cannot give it nodeup now: 502 the store refuses", seeLog, true},
 		{"an old round is over", refused + round + absent + round, waitsForControlPlane, "", false},
 		{"a round is under way", refused + round + absent, "kops-controller at 10.0.0.2:3988 cannot give it nodeup now: 502 the store refuses", seeLog, true},
-		{"a packed file that is not there is no news", packed + other + round, "what https://m/nodeup gave is not the nodeup that it is to run: its SHA-256 is 1, and not 2; it is not run", putThere, true},
+		{"a packed file that is not there is no news", packed + other + round, "the file from https://m/nodeup is not the expected nodeup: its SHA-256 is 1, and not 2; it is not run", putThere, true},
 		{"a line that was cut", "nodeup is not fetched after 12 s: sto\n", "it cannot fetch nodeup", seeConsole, true},
 		{"a word that nobody knows", "nodeup is not fetched after 12 s: store magic: s3://x: y\n", "it cannot fetch nodeup", seeConsole, true},
-		{"it is over", other + round + "nodeup is fetched after 12 s\n", "it has fetched nodeup, which has written no report yet", "", false},
+		{"it is over", other + round + "nodeup is fetched after 12 s\n", "it has fetched nodeup, which has not written a report yet", "", false},
 		{"a report", other + "nodeup is fetched after 12 s\n" + told, under, "", false},
 		{"a report, and the kernel crashed", told + "Kernel panic - not syncing\n", "its kernel has crashed: Kernel panic - not syncing", "delete the machine, so that its group makes another", true},
 		{"a report of the start before", told + kernel + absent, waitsForControlPlane, "", false},
@@ -85,7 +85,7 @@ func TestAReportCommandsNoTerminal(t *testing.T) {
 	if text := got.Message + got.Remedy + got.Report.String() + got.Report.Version + got.Report.Warnings[0]; strings.ContainsAny(text, "\x1b\a\r") {
 		t.Errorf("%q", text)
 	}
-	if got.Message != "its start is broken in the phase read: last line" || got.Remedy != "do" {
+	if got.Message != "its boot failed in the phase read: last line" || got.Remedy != "do" {
 		t.Errorf("%q %q", got.Message, got.Remedy)
 	}
 }

@@ -120,17 +120,17 @@ func TestCheck(t *testing.T) {
 		{"a machine that stopped", func(w *World) {
 			w.Machines[1].Machines[1].Running, w.Machines[1].Machines[1].State = false, "stopped"
 			w.API.Nodes = w.API.Nodes[:2]
-		}, []string{"Machine n-1 [nodes]: it does not run, it is stopped; start it, or delete it so that its group makes another"}},
+		}, []string{"Machine n-1 [nodes]: it is not running; it is stopped; start it, or delete it so that its group makes another"}},
 		{"a machine that has not joined", func(w *World) { w.API.Nodes = w.API.Nodes[:2] },
 			[]string{"Machine n-1 [nodes]: it has not yet joined the cluster"}},
 		{"the phase in which it broke", func(w *World) {
 			w.API.Nodes, w.Starts = w.API.Nodes[:2], map[string]Start{"n-1": broken}
-		}, []string{"Machine n-1 [nodes]: it has not yet joined the cluster: its start is broken in the phase download: fetch kubelet: 404; put it there"}},
+		}, []string{"Machine n-1 [nodes]: it has not yet joined the cluster: its boot failed in the phase download: fetch kubelet: 404; put it there"}},
 		{"a node found by the cloud's name of its machine", func(w *World) {
 			w.API.Nodes[2].Name, w.API.Nodes[2].Spec.ProviderID = "ip-10-0-0-1", "aws:///us-east-1a/n-1"
 		}, nil},
 		{"a node without its machine", func(w *World) { w.API.Nodes = append(w.API.Nodes, node("old", "node")) },
-			[]string{"Node old: its machine is gone; if nothing removes it soon: kubectl delete node old"}},
+			[]string{"Node old: its machine is gone; if it is not removed soon: kubectl delete node old"}},
 		{"a platform that shows no machines", func(w *World) { w.Counted, w.Machines = false, nil },
 			[]string{"InstanceGroup cp [cp]: it did not have enough nodes: 0 of 1", "InstanceGroup nodes [nodes]: it did not have enough nodes: 0 of 2"}},
 		{"and nodes of the label", func(w *World) {
@@ -142,7 +142,7 @@ func TestCheck(t *testing.T) {
 		{"a node that is not ready", func(w *World) { notReady(&w.API.Nodes[1]) },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: KubeletNotReady: container runtime network not ready`}},
 		{"a node that told nothing", func(w *World) { w.API.Nodes[1].Status.Conditions = nil },
-			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has told nothing yet`}},
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has not reported yet`}},
 		{"a node without network", func(w *World) {
 			w.API.Nodes[1].Status.Conditions = append(w.API.Nodes[1].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated"})
 		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its network is not there: NoRouteCreated`}},
@@ -180,9 +180,9 @@ func TestCheck(t *testing.T) {
 		{"a control plane never is", func(w *World) { w.MaxUnready = 1; notReady(&w.API.Nodes[0]) },
 			[]string{`Node cp-0 [cp]: the node of role "control-plane" is not ready`}},
 		{"the wrong role", func(w *World) { w.API.Nodes[1].Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} },
-			[]string{"Node n-0 [nodes]: it has the role control-plane, and its group nodes has node",
+			[]string{"Node n-0 [nodes]: it has the role control-plane, but its group nodes has node",
 				"Node n-0 [nodes]: the control-plane node is missing its kube-apiserver pod", "Node n-0", "Node n-0"}},
-		{"no role", func(w *World) { w.API.Nodes[1].Labels = nil }, []string{"Node n-0 [nodes]: it has not the label of its role, node"}},
+		{"no role", func(w *World) { w.API.Nodes[1].Labels = nil }, []string{"Node n-0 [nodes]: it lacks the label of its role, node"}},
 		{"a part of the control plane is missing", func(w *World) { w.API.Pods = w.API.Pods[1:] },
 			[]string{"Node cp-0 [cp]: the control-plane node is missing its kube-apiserver pod"}},
 		{"no etcd", func(w *World) { w.API.Pods = slices.Delete(w.API.Pods, 3, 4) },
@@ -204,7 +204,7 @@ func TestCheck(t *testing.T) {
 		{"but what machines tell of themselves", func(w *World) {
 			w.API = Seen{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
 			w.Starts = map[string]Start{"cp-0": broken}
-		}, []string{"APIServer https://a: no answer", "Machine cp-0 [cp]: its start is in trouble: its start is broken in the phase download"}},
+		}, []string{"APIServer https://a: no answer", "Machine cp-0 [cp]: its boot has problems: its boot failed in the phase download"}},
 		{"each failure once, causes first", func(w *World) {
 			w.API.Unready = []string{"etcd", "etcd"}
 			waiting(&w.API.Pods[0], "CreateContainerError", "no")
@@ -255,7 +255,7 @@ func TestPodTrouble(t *testing.T) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 		}},
 		{"being made", "is not ready: the container c is being made", func(p *corev1.Pod) { waiting(p, "ContainerCreating", "") }},
-		{"not ready", "is not ready: the container c runs and does not pass its readiness check", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false }},
+		{"not ready", "is not ready: the container c runs but fails its readiness check", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false }},
 		{"preparing", "is not ready: the container init waits: ErrImagePull: no such host", func(p *corev1.Pod) {
 			waiting(p, "PodInitializing", "")
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"}}}}
@@ -286,23 +286,23 @@ func TestReadStart(t *testing.T) {
 		want, remedy string
 		broken       bool
 	}{
-		{"nothing", platform.BootRecord{}, "it has no boot report and has written nothing on its console", "", false},
+		{"nothing", platform.BootRecord{}, "it has no boot report, and its console is empty", "", false},
 		{"broken", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Failed, Attempts: 1, Error: "ask: no", Remedy: "do"}}})},
-			"its start is broken in the phase configure: ask: no", "do", true},
+			"its boot failed in the phase configure: ask: no", "do", true},
 		{"not renewed", platform.BootRecord{Report: boot(report.Report{Done: true, Phases: []report.Phase{{Name: report.Renewal, State: report.Failed, Error: "ask: no", Remedy: "do"}}})},
 			"it cannot renew its certificates: ask: no", "do", true},
 		{"waiting", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Running, Attempts: 3, Error: "EOF", Waiting: true}}})},
-			"its start waits for the control plane, which gives no answer yet", "", false},
+			"its boot waits for the control plane, which does not answer yet", "", false},
 		{"no longer waiting", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "configure", State: report.Running, Attempts: 99, Error: "EOF", Remedy: "do"}}})},
-			"its start is broken in the phase configure: EOF", "do", true},
+			"its boot failed in the phase configure: EOF", "do", true},
 		{"under way", platform.BootRecord{Report: boot(report.Report{Phases: []report.Phase{{Name: "images", State: report.Running, Started: at}}})},
-			"its start is in the phase images since 2026-01-02T03:04:05Z", "", false},
-		{"done", platform.BootRecord{Report: boot(report.Report{Done: true})}, "its start is done, and its kubelet has not registered", "the machine starts its kubelet anew within two minutes; if that does not help, look at it: journalctl -u kubelet on the machine", false},
+			"its boot has been in the phase images since 2026-01-02T03:04:05Z", "", false},
+		{"done", platform.BootRecord{Report: boot(report.Report{Done: true})}, "it has booted, but its kubelet has not registered", "the machine restarts its kubelet within two minutes; if that does not help, see: journalctl -u kubelet on the machine", false},
 		{"no report", platform.BootRecord{Report: []byte("{")}, "read the boot report: unexpected end of JSON input", "", true},
-		{"the kernel", platform.BootRecord{Console: []byte("[0.0] Linux version 6.18\n")}, "its kernel has started, and nothing else has shown on its console yet", "", false},
+		{"the kernel", platform.BootRecord{Console: []byte("[0.0] Linux version 6.18\n")}, "booting: the kernel has started, and the console shows nothing else yet", "", false},
 		{"a download", platform.BootRecord{Console: []byte("user data: running 00-nodeup.sh\ncurl: (7) Failed to connect to 10.0.0.1\ncurl: (22) The requested URL returned error: 404\n")},
-			"it cannot fetch nodeup: curl: (22) The requested URL returned error: 404", "check that machines reach the address, and that the file is there", true},
-		{"colours", platform.BootRecord{Console: []byte("\x1b[0;1;31muser data: x failed with status 3\x1b[0m\r\n")}, "its user data failed: user data: x failed with status 3", "the console tells more: kops doctor", true},
+			"it cannot fetch nodeup: curl: (22) The requested URL returned error: 404", "check that machines can reach the address, and that the file exists", true},
+		{"colours", platform.BootRecord{Console: []byte("\x1b[0;1;31muser data: x failed with status 3\x1b[0m\r\n")}, "its user data failed: user data: x failed with status 3", "for details, see the console: kops doctor", true},
 		{"nodeup runs", platform.BootRecord{Console: []byte("curl: (7) once\n" + nodeup)}, "nodeup runs: [  5.1] nodeup[80]: nodeup: identify: done after 0.1 s", "", false},
 		{"nodeup failed", platform.BootRecord{Console: []byte(nodeup + "nodeup: download: failed after 3.0 s: no\nsomething else\n")}, "nodeup failed: nodeup: download: failed after 3.0 s: no", "", true},
 		{"something else", platform.BootRecord{Console: []byte("GRUB loading.\n\n")}, "it has no boot report; its console ends with: GRUB loading.", "", false},

@@ -167,7 +167,7 @@ func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 		switch {
 		case m.Detached || m.Spare:
 		case !m.Running:
-			f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it does not run, it is " + cmp.Or(m.State, "in an unknown state")}
+			f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it is not running; it is " + cmp.Or(m.State, "in an unknown state")}
 			if m.State == "stopped" {
 				f.Remedy = "start it, or delete it so that its group makes another"
 			}
@@ -190,7 +190,7 @@ func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	}
 	f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it has not yet joined the cluster"}
 	if c.API.Problem != nil {
-		f.Message = "its start is in trouble"
+		f.Message = "its boot has problems"
 	}
 	switch {
 	case start.Down && c.API.Problem != nil:
@@ -209,10 +209,10 @@ func (c *check) role(g *api.InstanceGroup, n *corev1.Node) {
 	switch have {
 	case want:
 	case "":
-		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it has not the label of its role, %s, which kops-controller gives", want)})
+		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it lacks the label of its role, %s, which kops-controller sets", want)})
 	default:
-		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it has the role %s, and its group %s has %s", have, g.Name, want),
-			Remedy: "replace the machine, or mend the labels of the node"})
+		c.fail(Failure{Kind: KindNode, Name: n.Name, Group: g.Name, Message: fmt.Sprintf("it has the role %s, but its group %s has %s", have, g.Name, want),
+			Remedy: "replace the machine, or correct the labels of the node"})
 	}
 }
 
@@ -226,7 +226,7 @@ func (c *check) nodes() {
 		m, machine := c.machineOf[n.Name]
 		group := c.groupOf(n)
 		if c.Counted && !machine {
-			c.fail(Failure{Kind: KindNode, Name: n.Name, Group: group, Message: "its machine is gone", Remedy: "if nothing removes it soon: kubectl delete node " + n.Name})
+			c.fail(Failure{Kind: KindNode, Name: n.Name, Group: group, Message: "its machine is gone", Remedy: "if it is not removed soon: kubectl delete node " + n.Name})
 			continue
 		}
 		role := roleOf(n)

@@ -114,9 +114,9 @@ func stateTrouble(s corev1.ContainerStatus) string {
 	case s.State.Terminated != nil:
 		return ended(s.State.Terminated)
 	case s.State.Running != nil && last != nil:
-		return fmt.Sprintf("runs and does not pass its readiness check, %d restarts; the last time it %s", s.RestartCount, ended(last))
+		return fmt.Sprintf("runs but fails its readiness check, %d restarts; the last time it %s", s.RestartCount, ended(last))
 	case s.State.Running != nil:
-		return "runs and does not pass its readiness check"
+		return "runs but fails its readiness check"
 	}
 	return "has no state yet"
 }

@@ -33,7 +33,7 @@ func FromKubeconfig(file, cluster, server string, now time.Time) (*rest.Config, 
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.Wrap(fault.Gone, fmt.Errorf("there is no kubeconfig file %s", file), export)
 	case err != nil:
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read the kubeconfig file %s: %w", file, err), "mend or move the file")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("read the kubeconfig file %s: %w", file, err), "correct or move the file")
 	case config.Contexts[cluster] == nil:
 		return nil, fault.Wrap(fault.Gone, fmt.Errorf("the kubeconfig file %s has no context %s", file, cluster), export)
 	}
@@ -95,29 +95,29 @@ func problem(server string, err error) *Failure {
 	var status apierrors.APIStatus
 	switch {
 	case errors.As(err, &unknown):
-		f.Message = "it shows a certificate that the cluster's authority has not issued"
-		f.Remedy = "check that the address is this cluster's; if its authority was renewed, write the kubeconfig anew: kops export kubeconfig --admin"
+		f.Message = "it presents a certificate that the cluster's certificate authority did not issue"
+		f.Remedy = "check that the address belongs to this cluster; if the certificate authority was renewed, write the kubeconfig again: kops export kubeconfig --admin"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		f.Message = "its certificate is not valid now: " + invalid.Error()
 		f.Remedy = "check the clock of this computer; if it is right, replace the machines of the control plane, which get new certificates"
 	case errors.As(err, &host):
 		f.Message = "its certificate is not for that name: " + host.Error()
-		f.Remedy = "use the name of the API, or write the kubeconfig anew: kops export kubeconfig --admin"
+		f.Remedy = "use the name of the API, or write the kubeconfig again: kops export kubeconfig --admin"
 	case errors.Is(err, http.ErrSchemeMismatch):
-		f.Message = "what answers there is no API server: it speaks no TLS"
+		f.Message = "the server there is not an API server: it does not speak TLS"
 		f.Remedy = "check option:Server and the load balancer"
 	case apierrors.IsUnauthorized(err):
 		f.Message = "it does not accept the credentials"
 		f.Remedy = "write new ones: kops export kubeconfig --admin; if the cluster's authority was replaced, its machines must be replaced too"
 	case apierrors.IsForbidden(err):
-		f.Message = "the credentials may not see what is needed: " + line(err.Error())
+		f.Message = "the credentials lack a permission: " + line(err.Error())
 		f.Remedy = "use those of an administrator: kops export kubeconfig --admin"
 	case errors.As(err, &lookup):
 		f.Message = "its name cannot be resolved: " + lookup.Error()
-		f.Remedy = "if the cluster has just been made, wait (option:Wait 10m); otherwise check its DNS zone"
+		f.Remedy = "if the cluster has just been created, wait (option:Wait 10m); otherwise check its DNS zone"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Message = "nothing listens there: connection refused"
-		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to see why its control plane is not up: kops doctor"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to find out why its control plane is not up: kops doctor"
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		f.Message = "it does not answer in time"
 		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); check that this computer may reach it (spec.api.access)"
@@ -126,7 +126,7 @@ func problem(server string, err error) *Failure {
 		f.Message = "it is not ready: " + cmp.Or(line(s.Message), string(s.Reason))
 	default:
 		f.Message = "it cannot be reached: " + line(cause(err).Error())
-		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to see why its control plane is not up: kops doctor"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to find out why its control plane is not up: kops doctor"
 	}
 	return f
 }

@@ -59,7 +59,7 @@ func Open(c *rest.Config) (*API, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("know the objects of Kubernetes: %w", err)
+		return nil, fmt.Errorf("register the Kubernetes types: %w", err)
 	}
 	c = rest.CopyConfig(c)
 	c.APIPath, c.GroupVersion = "/api", &corev1.SchemeGroupVersion
@@ -128,7 +128,7 @@ func (a *API) placeholder(ctx context.Context) *Failure {
 	}
 	return &Failure{Kind: KindDNS, Name: "apiserver",
 		Message: fmt.Sprintf("the name %s still has the placeholder address %s, which the control plane replaces when it is up", u.Hostname(), strings.Join(addresses, ", ")),
-		Remedy:  "wait some minutes (option:Wait 10m); if it stays, look at the control plane's machines: kops doctor"}
+		Remedy:  "wait some minutes (option:Wait 10m); if it stays, check the control plane's machines: kops doctor"}
 }
 
 // unready lists the server's own checks that fail. The server says so with the
@@ -136,16 +136,16 @@ func (a *API) placeholder(ctx context.Context) *Failure {
 func (a *API) unready(ctx context.Context) ([]string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.client.Get().AbsPath("/readyz").Param("verbose", "").URL().String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("ask whether the API is ready: %w", err)
+		return nil, fmt.Errorf("check whether the API is ready: %w", err)
 	}
 	answer, err := a.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask whether the API is ready: %w", err)
+		return nil, fmt.Errorf("check whether the API is ready: %w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("ask whether the API is ready: %w", err)
+		return nil, fmt.Errorf("check whether the API is ready: %w", err)
 	}
 	var out []string
 	for l := range strings.Lines(string(body)) {

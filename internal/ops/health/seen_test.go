@@ -112,10 +112,10 @@ func TestLookAtARealAPIServer(t *testing.T) {
 		name, want string
 		do         func(*rest.Config)
 	}{
-		{"another authority", "it shows a certificate that the cluster's authority has not issued; check", func(c *rest.Config) { c.CAData = otherCA }},
+		{"another authority", "it presents a certificate that the cluster's certificate authority did not issue; check", func(c *rest.Config) { c.CAData = otherCA }},
 		{"another name", "its certificate is not for that name", func(c *rest.Config) { c.ServerName = "other" }},
 		{"no credentials", "it does not accept the credentials; write new ones: kops export", func(c *rest.Config) { c.BearerToken, c.CertData, c.KeyData = "wrong", nil, nil }},
-		{"nobody in particular", "the credentials may not see what is needed", func(c *rest.Config) { c.CertData, c.KeyData = nil, nil }},
+		{"nobody in particular", "the credentials lack a permission", func(c *rest.Config) { c.CertData, c.KeyData = nil, nil }},
 		{"nothing there", "nothing listens there: connection refused; if the cluster is starting", func(c *rest.Config) { c.Host = "https://127.0.0.1:1" }},
 	} {
 		bad := rest.CopyConfig(config)

@@ -73,7 +73,7 @@ const (
 	kernelStarts  = "Linux version"
 	kernelCrashes = "Kernel panic"
 	// waitsForControlPlane leaves out the error, which is another at each try.
-	waitsForControlPlane = "its start waits for the control plane, which gives no answer yet"
+	waitsForControlPlane = "its boot waits for the control plane, which does not answer yet"
 )
 
 // fromReport names what is down, the first broken phase, or the one under way.
@@ -85,7 +85,7 @@ func (s *Start) fromReport() {
 	}
 	if p := r.Broken(); p != nil {
 		s.Broken = true
-		s.Message = fmt.Sprintf("its start is broken in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new
+		s.Message = fmt.Sprintf("its boot failed in the phase %s: %s", p.Name, line(p.Error)) // not the number of attempts: who waits is told what is new
 		if p.Name == report.Renewal {
 			s.Message = "it cannot renew its certificates: " + line(p.Error)
 		}
@@ -93,20 +93,20 @@ func (s *Start) fromReport() {
 		return
 	}
 	if r.Done {
-		s.Message = "its start is done, and its kubelet has not registered"
-		s.Remedy = "the machine starts its kubelet anew within two minutes; if that does not help, look at it: journalctl -u kubelet on the machine"
+		s.Message = "it has booted, but its kubelet has not registered"
+		s.Remedy = "the machine restarts its kubelet within two minutes; if that does not help, see: journalctl -u kubelet on the machine"
 		return
 	}
 	i := slices.IndexFunc(r.Phases, func(p report.Phase) bool { return p.State == report.Running })
 	if i < 0 {
-		s.Message = "its start has begun"
+		s.Message = "its boot has begun"
 		return
 	}
 	if r.Phases[i].Waiting {
 		s.Message = waitsForControlPlane
 		return
 	}
-	s.Message = fmt.Sprintf("its start is in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
+	s.Message = fmt.Sprintf("its boot has been in the phase %s since %s", r.Phases[i].Name, r.Phases[i].Started.UTC().Format(time.RFC3339))
 }
 
 // sign is what a line of a console says of a start.
@@ -122,17 +122,17 @@ type sign struct {
 // signs are in the order in which a start comes to them; the furthest counts.
 func signs() []sign {
 	return []sign{
-		{text: kernelStarts, says: "its kernel has started, and nothing else has shown on its console yet"},
-		{text: "Welcome to ", says: "its system is starting, and the user data has not run"},
-		{text: "Cloud-init v", says: "cloud-init is at work, and nodeup does not run yet"},
-		{text: "user data: running", says: "its user data runs, and nodeup does not run yet"},
-		{text: "host0 has no address", says: "the machine got no address", broken: true, remedy: "look at the host's bridge: kops doctor shows the console"},
-		{text: "Could not resolve host", says: "it cannot resolve the name that nodeup is fetched from", broken: true, verbose: true, remedy: "check the network's DNS"},
-		{text: "curl: (", says: "it cannot fetch nodeup", broken: true, verbose: true, remedy: "check that machines reach the address, and that the file is there"},
+		{text: kernelStarts, says: "booting: the kernel has started, and the console shows nothing else yet"},
+		{text: "Welcome to ", says: "booting: the system is starting, and the user data has not run yet"},
+		{text: "Cloud-init v", says: "cloud-init is running, and nodeup has not started yet"},
+		{text: "user data: running", says: "its user data is running, and nodeup has not started yet"},
+		{text: "host0 has no address", says: "the machine got no address", broken: true, remedy: "check the host's bridge; kops doctor shows the console"},
+		{text: "Could not resolve host", says: "it cannot resolve the host name of nodeup's URL", broken: true, verbose: true, remedy: "check the network's DNS"},
+		{text: "curl: (", says: "it cannot fetch nodeup", broken: true, verbose: true, remedy: "check that machines can reach the address, and that the file exists"},
 		{text: unfetched, says: "it cannot fetch nodeup", broken: true, fetch: true},
 		{text: "There is no nodeup for the architecture", says: "there is no nodeup for its architecture", broken: true, verbose: true, remedy: "choose a machine type of amd64 or arm64"},
-		{text: fetched, says: "it has fetched nodeup, which has written no report yet"},
-		{text: "user data: finished", says: "its user data has run, and nodeup has written no report yet"},
+		{text: fetched, says: "it has fetched nodeup, which has not written a report yet"},
+		{text: "user data: finished", says: "its user data has run, and nodeup has not written a report yet"},
 		{text: "nodeup: ", says: "nodeup runs", verbose: true},
 		{text: "failed with status", says: "its user data failed", broken: true, verbose: true, remedy: seeConsole},
 		{text: "Failed to start cloud-final", says: "its user data failed", broken: true, remedy: seeConsole},
@@ -144,7 +144,7 @@ func signs() []sign {
 // fromConsole finds the furthest sign on the console; of equal ones the last line.
 func (s *Start) fromConsole() {
 	if len(s.Console) == 0 {
-		s.Message = "it has no boot report and has written nothing on its console"
+		s.Message = "it has no boot report, and its console is empty"
 		return
 	}
 	all, best, at := signs(), -1, ""

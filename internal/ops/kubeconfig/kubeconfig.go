@@ -113,7 +113,7 @@ func load(path string) (*clientapi.Config, error) {
 		return clientapi.NewConfig(), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as a kubeconfig: %w; mend or move the file", path, err)
+		return nil, fmt.Errorf("%s cannot be read as a kubeconfig: %w; correct or move the file", path, err)
 	}
 	return c, nil
 }

@@ -190,7 +190,7 @@ func refused(ref name.Reference, err error) error {
 	if e := (*transport.Error)(nil); errors.As(err, &e) {
 		class := web.ClassOf(e.StatusCode)
 		if class == fault.Denied {
-			return fault.Wrap(class, err, "log in with docker login "+host+", and see that you may write to "+path.Dir(ref.Context().RepositoryStr()))
+			return fault.Wrap(class, err, "log in with docker login "+host+", and check that you may write to "+path.Dir(ref.Context().RepositoryStr()))
 		}
 		return fault.Wrap(class, err, "")
 	}

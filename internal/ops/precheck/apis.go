@@ -42,15 +42,15 @@ func (j *judge) removedAPIs() {
 			continue
 		}
 		resource := strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
-		j.stop(schema.GroupVersion{Group: r.Group, Version: r.Version}.String()+" "+resource, "is asked for by a client, and Kubernetes "+r.Removed+" has it no more",
-			"have the client use a newer version of the API; the audit log says who it is; the API server forgets what it was asked for when it starts anew")
+		j.stop(schema.GroupVersion{Group: r.Group, Version: r.Version}.String()+" "+resource, "is used by a client, and Kubernetes "+r.Removed+" no longer serves it",
+			"make the client use a newer version of the API; the audit log shows which client it is; the API server forgets past requests when it restarts")
 	}
 	for _, w := range j.Written {
-		j.warn(w.Object, fmt.Sprintf("was written in %s by %s, and Kubernetes %s has that API no more", w.APIVersion, w.Manager, w.Removed),
-			"have the client use a newer version of the API")
+		j.warn(w.Object, fmt.Sprintf("was written in %s by %s, and Kubernetes %s no longer serves that API", w.APIVersion, w.Manager, w.Removed),
+			"make the client use a newer version of the API")
 	}
 	if want := j.servers(); j.Servers < want {
-		j.warn("", fmt.Sprintf("%d of %d API servers told which APIs they were asked for", j.Servers, want), "look again, or ask the others by option:Server")
+		j.warn("", fmt.Sprintf("%d of %d API servers reported which APIs clients use", j.Servers, want), "try again, or check the others with option:Server")
 	}
 }
 

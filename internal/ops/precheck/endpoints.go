@@ -54,8 +54,8 @@ func (s Service) lacks() string {
 func (j *judge) webhooks() {
 	for _, w := range j.Webhooks {
 		if why := w.lacks(); why != "" {
-			j.add(w.Object, "its webhook "+w.Name+" must answer, and "+why+": requests that it is asked about fail",
-				"bring its pods back, set its failurePolicy to Ignore, or delete the configuration", !w.Builtin)
+			j.add(w.Object, "its webhook "+w.Name+" must answer, but "+why+": requests that need it fail",
+				"repair its pods, set its failurePolicy to Ignore, or delete the configuration", !w.Builtin)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (j *judge) apiServices() {
 			why = "it does not answer: " + a.Message
 		}
 		if why != "" {
-			j.warn("APIService/"+a.Name, why+"; namespaces cannot be deleted meanwhile", "bring its pods back, or delete the APIService")
+			j.warn("APIService/"+a.Name, why+"; namespaces cannot be deleted meanwhile", "repair its pods, or delete the APIService")
 		}
 	}
 }

@@ -35,8 +35,8 @@ func (j *judge) etcd() {
 	for _, s := range j.Storage {
 		quota := quotaOf(j.Input.Etcd, s.Cluster)
 		if s.Bytes >= etcdFull*quota {
-			j.stop("etcd", fmt.Sprintf("%s keeps %.0f MiB of the %.0f MiB that it may: it takes no writes when it is full", s.Cluster, s.Bytes/(1<<20), quota/(1<<20)),
-				"compact and defragment it, or delete what fills it: kops etcd defrag")
+			j.stop("etcd", fmt.Sprintf("%s uses %.0f MiB of its quota of %.0f MiB: it rejects writes when the quota is full", s.Cluster, s.Bytes/(1<<20), quota/(1<<20)),
+				"compact and defragment it, or delete unneeded objects: kops etcd defrag")
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 		j.stop("Pod/"+p.Namespace+"/"+p.Name, "a member of the etcd "+e.Name+" is not ready", "see why: kops doctor")
 	}
 	if want := len(e.EtcdMembers); ready < want && managed(j.Pods) {
-		j.stop("etcd/"+e.Name, fmt.Sprintf("%d of %d members are ready", ready, want), "bring the others back before a machine is replaced: kops doctor")
+		j.stop("etcd/"+e.Name, fmt.Sprintf("%d of %d members are ready", ready, want), "repair the others before a machine is replaced: kops doctor")
 	}
 }
 

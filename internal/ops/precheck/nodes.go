@@ -34,7 +34,7 @@ func (j *judge) nodes() {
 			j.add("Node/"+n.Name, why, "see why: kops doctor", !health.IsControlPlane(&n))
 		}
 		if n.Spec.Unschedulable {
-			j.warn("Node/"+n.Name, "is cordoned", "replace it, or let it take pods again: kubectl uncordon "+n.Name)
+			j.warn("Node/"+n.Name, "is cordoned", "replace it, or make it schedulable again: kubectl uncordon "+n.Name)
 		}
 	}
 }
@@ -51,9 +51,9 @@ func (j *judge) skew() {
 		const roll = "replace its machine first: kops rolling-update cluster --yes"
 		switch {
 		case health.IsControlPlane(&n) && behind > 1:
-			j.stop("Node/"+n.Name, fmt.Sprintf("is of the control plane and still runs %s: no minor version may be skipped on the way to %s", v, j.Target), roll)
+			j.stop("Node/"+n.Name, fmt.Sprintf("is a control plane machine and still runs %s: no minor version may be skipped on the way to %s", v, j.Target), roll)
 		case behind > oldestKubelet:
-			j.stop("Node/"+n.Name, fmt.Sprintf("runs a kubelet of %s, and API servers of %s work with those of 1.%d and later", v, j.Target, j.Target.Minor-oldestKubelet), roll)
+			j.stop("Node/"+n.Name, fmt.Sprintf("runs kubelet %s, but API servers of %s support only kubelets of 1.%d and later", v, j.Target, j.Target.Minor-oldestKubelet), roll)
 		case behind > 1:
 			j.warn("Node/"+n.Name, fmt.Sprintf("still runs %s, %d minor versions behind %s", v, behind, j.Target), roll)
 		}

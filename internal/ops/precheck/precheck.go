@@ -113,7 +113,7 @@ func Judge(in Input, s Seen) diag.List {
 		}
 		j.rule = check.name
 		if err := s.Failed[check.name]; err != nil {
-			j.warn("", "could not be checked: "+err.Error(), "see that the credentials are an administrator's, or look yourself")
+			j.warn("", "could not be checked: "+err.Error(), "use an administrator's credentials, or check it yourself")
 			continue
 		}
 		check.do()

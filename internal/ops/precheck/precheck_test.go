@@ -103,8 +103,8 @@ func (s *server) removedAPIs() {
 	s.expect(target("1.36.9"), precheck.RemovedAPIs)
 	for range 2 { // a look is no request of its own
 		s.expect(target("1.37.0"), precheck.RemovedAPIs,
-			"stops networking.k8s.io/v1beta1 servicecidrs: is asked for by a client, and Kubernetes 1.37 has it no more; have the client use a newer version",
-			"warns ServiceCIDR/more: was written in networking.k8s.io/v1beta1 by old-tool, and Kubernetes 1.37 has that API no more")
+			"stops networking.k8s.io/v1beta1 servicecidrs: is used by a client, and Kubernetes 1.37 no longer serves it; have the client use a newer version",
+			"warns ServiceCIDR/more: was written in networking.k8s.io/v1beta1 by old-tool, and Kubernetes 1.37 no longer serves that API")
 	}
 	in := target("1.37.0")
 	in.Skip = []string{precheck.RemovedAPIs}
@@ -130,11 +130,11 @@ func (s *server) nodes() {
 	add("w3", worker, "v1.36.3", corev1.ConditionTrue, false)
 	s.expect(target("1.37.0"), precheck.Nodes,
 		"stops Node/c2: is not ready: as the test says; see why: kops doctor",
-		"warns Node/w1: is cordoned; replace it, or let it take pods again: kubectl uncordon w1",
+		"warns Node/w1: is cordoned; replace it, or make it schedulable again: kubectl uncordon w1",
 		"warns Node/w2: is not ready: as the test says")
 	s.expect(target("1.37.0"), precheck.Skew,
-		"stops Node/c2: is of the control plane and still runs 1.35.4: no minor version may be skipped on the way to 1.37.0",
-		"stops Node/w1: runs a kubelet of 1.33.0, and API servers of 1.37.0 work with those of 1.34 and later",
+		"stops Node/c2: is a control plane machine and still runs 1.35.4: no minor version may be skipped on the way to 1.37.0",
+		"stops Node/w1: runs kubelet 1.33.0, but API servers of 1.37.0 support only kubelets of 1.34 and later",
 		"warns Node/w2: still runs 1.34.1, 3 minor versions behind 1.37.0")
 	s.expect(target("1.36.3"), precheck.Skew,
 		"warns Node/w1: still runs 1.33.0, 3 minor versions behind 1.36.3",
@@ -142,7 +142,7 @@ func (s *server) nodes() {
 	s.expect(skipping("1.39.0", precheck.Skew), precheck.Skew,
 		"stops Node/c1: is of", "stops Node/c2: is of", "stops Node/w1: runs", "stops Node/w2: runs", "stops the API server runs 1.3", "warns Node/w3: still runs 1.36.3")
 	s.expect(target("1.37.0"), precheck.RemovedAPIs, "stops networking.k8s.io/v1beta1 servicecidrs",
-		"warns ServiceCIDR/more", "warns 1 of 2 API servers told which APIs they were asked for")
+		"warns ServiceCIDR/more", "warns 1 of 2 API servers reported which APIs clients use")
 	for _, n := range []string{"c1", "c2", "w1", "w2", "w3"} {
 		must(s, n, s.CoreV1().Nodes().Delete(s.Context(), n, metav1.DeleteOptions{}))
 	}
@@ -168,9 +168,9 @@ func (s *server) budgets() {
 	add("good", policyv1.PodDisruptionBudgetSpec{}, status(1, 3, 2, 3))
 	add("of-nothing", policyv1.PodDisruptionBudgetSpec{}, status(0, 0, 0, 0))
 	s.expect(target("1.36.3"), precheck.Budgets,
-		"stops PodDisruptionBudget/default/all: never allows that one of its 2 pods is evicted: spec.minAvailable is 100%; run more replicas",
-		"stops PodDisruptionBudget/default/never: never allows that one of its 3 pods is evicted: spec.maxUnavailable is 0",
-		"warns PodDisruptionBudget/default/not-now: allows no eviction now: 2 of its pods are healthy, and it wants 2")
+		"stops PodDisruptionBudget/default/all: never allows the eviction of one of its 2 pods: spec.minAvailable is 100%; run more replicas",
+		"stops PodDisruptionBudget/default/never: never allows the eviction of one of its 3 pods: spec.maxUnavailable is 0",
+		"warns PodDisruptionBudget/default/not-now: allows no eviction now: 2 of its pods are healthy, and it requires 2")
 }
 
 func (s *server) etcd() {
@@ -192,7 +192,7 @@ func (s *server) etcd() {
 	in.Etcd[0].Manager = &api.EtcdManagerSpec{Env: []api.EnvVar{{Name: "ETCD_QUOTA_BACKEND_BYTES", Value: "1000"}}}
 	s.expect(in, precheck.Etcd,
 		"stops Pod/kube-system/etcd-manager-main-1", "stops etcd/main: 1 of 3 members are ready",
-		"stops etcd: etcd-0 keeps 0 MiB of the 0 MiB that it may: it takes no writes when it is full")
+		"stops etcd: etcd-0 uses 0 MiB of its quota of 0 MiB: it rejects writes when the quota is full")
 }
 
 func (s *server) apiServices() {
@@ -243,7 +243,7 @@ func (s *server) webhooks() {
 	_, err = s.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(s.Context(), m, metav1.CreateOptions{})
 	must(s, 0, err)
 	s.expect(target("1.36.3"), precheck.Webhooks,
-		"stops ValidatingWebhookConfiguration/policy: its webhook gone.example.com must answer, and its service default/gone does not exist: requests that it is asked about fail; bring its pods back",
-		"stops MutatingWebhookConfiguration/sidecars: its webhook inject.example.com must answer, and its service default/silent has no endpoint that is ready",
-		"warns ValidatingWebhookConfiguration/policy: its webhook silent.example.com must answer, and its service default/silent has no endpoint")
+		"stops ValidatingWebhookConfiguration/policy: its webhook gone.example.com must answer, but its service default/gone does not exist: requests that need it fail; bring its pods back",
+		"stops MutatingWebhookConfiguration/sidecars: its webhook inject.example.com must answer, but its service default/silent has no endpoint that is ready",
+		"warns ValidatingWebhookConfiguration/policy: its webhook silent.example.com must answer, but its service default/silent has no endpoint")
 }

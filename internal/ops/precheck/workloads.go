@@ -19,12 +19,12 @@ func (j *judge) budgets() {
 		}
 		name := "PodDisruptionBudget/" + b.Namespace + "/" + b.Name
 		if s.DesiredHealthy >= s.ExpectedPods {
-			j.stop(name, fmt.Sprintf("never allows that one of its %d pods is evicted: %s", s.ExpectedPods, wants(&b)),
-				"run more replicas, or lower what it asks for; a roll would wait at the machines of these pods")
+			j.stop(name, fmt.Sprintf("never allows the eviction of one of its %d pods: %s", s.ExpectedPods, wants(&b)),
+				"run more replicas, or lower its requirement; a rolling update would wait at the machines of these pods")
 			continue
 		}
-		j.warn(name, fmt.Sprintf("allows no eviction now: %d of its pods are healthy, and it wants %d", s.CurrentHealthy, s.DesiredHealthy),
-			"see why its pods are not ready; a roll waits for them")
+		j.warn(name, fmt.Sprintf("allows no eviction now: %d of its pods are healthy, and it requires %d", s.CurrentHealthy, s.DesiredHealthy),
+			"find out why its pods are not ready; a rolling update waits for them")
 	}
 }
 
@@ -36,7 +36,7 @@ func wants(b *policyv1.PodDisruptionBudget) string {
 	if m := b.Spec.MinAvailable; m != nil {
 		return "spec.minAvailable is " + m.String()
 	}
-	return "it wants them all"
+	return "it requires all of them"
 }
 
 func lookAtBudgets(ctx context.Context, c kubernetes.Interface, s *Seen) error {

@@ -61,7 +61,7 @@ func (d *Deeds) stages() []stage {
 		{"roll the control plane", roll(ControlPlane)},
 		{"update everything", update(All)},
 		{"roll everything", roll(All)},
-		{"delete what is no longer wanted", update(Pruned)},
+		{"delete resources that are no longer wanted", update(Pruned)},
 	}
 }
 

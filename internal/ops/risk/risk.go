@@ -92,7 +92,7 @@ func deleted(p *plan.Plan, machines bool) []plan.Step {
 func dataDeleted(in In) (out []finding.Finding) {
 	for _, s := range deleted(in.Plan, false) {
 		out = append(out, finding.Finding{Object: s.Address.String(), Message: s.Kind.Holds(s.Have) + " will be lost",
-			Remedy: "make a back-up first, if it is needed"})
+			Remedy: "take a backup first, if you need the data"})
 	}
 	return out
 }
@@ -100,7 +100,7 @@ func dataDeleted(in In) (out []finding.Finding) {
 func groupRemoved(in In) (out []finding.Finding) {
 	for _, s := range deleted(in.Plan, true) {
 		out = append(out, finding.Finding{Object: api.KindInstanceGroup + "/" + s.Kind.Group(s.Have),
-			Message: "will be removed with " + s.Kind.Holds(s.Have), Remedy: "drain its nodes first, if pods must move without a break"})
+			Message: "will be removed with " + s.Kind.Holds(s.Have), Remedy: "drain its nodes first, if pods must move without interruption"})
 	}
 	return out
 }
@@ -116,7 +116,7 @@ func podNetworkChanged(in In) []finding.Finding {
 	return []finding.Finding{{Path: "spec.networking",
 		Message: fmt.Sprintf("the pod network changes from %s to %s: pods of old and new machines do not reach each other until every machine is replaced",
 			strings.Join(was, ", "), strings.Join(now, ", ")),
-		Remedy: "make a new cluster and move to it, or plan for an outage"}}
+		Remedy: "create a new cluster and move to it, or plan for an outage"}}
 }
 
 func kubernetesDowngraded(in In) []finding.Finding {
@@ -130,7 +130,7 @@ func kubernetesDowngraded(in In) []finding.Finding {
 	}
 	return []finding.Finding{{Path: "spec.kubernetesVersion",
 		Message: fmt.Sprintf("Kubernetes goes back from %s to %s, which it does not support: objects may be lost", was, now),
-		Remedy:  "keep " + was.String() + ", or restore a back-up of etcd that the older version wrote"}}
+		Remedy:  "keep " + was.String() + ", or restore an etcd backup that the older version wrote"}}
 }
 
 func controlPlaneReplaced(in In) (out []finding.Finding) {
@@ -146,7 +146,7 @@ func controlPlaneReplaced(in In) (out []finding.Finding) {
 	f := finding.Finding{Message: fmt.Sprintf("%d of %d machines of the control plane have to be replaced", replaced, machines)}
 	if machines < 3 {
 		f.Message += "; the API does not answer meanwhile"
-		f.Remedy = "choose a time at which nobody needs the API; a control plane of 3 machines keeps answering"
+		f.Remedy = "choose a time when the API is not needed; a control plane of 3 machines keeps answering"
 	}
 	return []finding.Finding{f}
 }
@@ -178,7 +178,7 @@ func opened(in In, path, what string, list func(*api.Cluster) []string) []findin
 	if len(now) == 0 {
 		return nil
 	}
-	return []finding.Finding{{Path: path, Message: what + " is open to everybody: " + strings.Join(now, ", "), Remedy: "name the ranges of those who need it"}}
+	return []finding.Finding{{Path: path, Message: what + " is open to everybody: " + strings.Join(now, ", "), Remedy: "restrict it to the CIDRs that need it"}}
 }
 
 // worlds returns the ranges that admit half of all public addresses or more.

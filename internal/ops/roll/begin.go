@@ -96,7 +96,7 @@ func (t *turn) note(g *group, why string, trouble bool) {
 		g.Held = t.now
 	}
 	if !t.wake(g.Held.Add(t.Options.ValidationTimeout)) {
-		t.stop(g, nil, fmt.Sprintf("group %s cannot go on for %v: %s", g.Name, t.Options.ValidationTimeout, why))
+		t.stop(g, nil, fmt.Sprintf("group %s is blocked for %v: %s", g.Name, t.Options.ValidationTimeout, why))
 	}
 }
 
@@ -126,7 +126,7 @@ func (t *turn) obstacle(g *group) (why string, trouble bool) {
 		t.accept(g)
 	}
 	if steady := time.Duration(t.Options.ValidateCount-1) * ValidateTick; g.finished() > 0 && steady > 0 && !g.Well.IsZero() && t.wake(g.Well.Add(steady)) {
-		return "the cluster to stay well", false
+		return "the cluster to stay healthy", false
 	}
 	return t.gate(g)
 }

@@ -31,7 +31,7 @@ func (t *turn) close(g *group) {
 		}
 	}
 	if g.Waits = ""; g.view == nil || !t.view.API && !g.nodeless {
-		g.Waits = "the cluster to answer, to leave its nodes in order"
+		g.Waits = "the cluster to answer, so that no node stays cordoned"
 	}
 	t.makeUp(g)
 }
@@ -53,7 +53,7 @@ func (t *turn) keep(g *group, m *Machine) {
 	if t.released(g, m) {
 		t.to(m, Kept)
 		if m.Deregistered && m.Trouble == "" {
-			m.Trouble = "load balancers do not know it any more"
+			m.Trouble = "load balancers to deregister it"
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (t *turn) controlPlane(g *group, m *Machine) string {
 			left--
 		}
 		if mine && healthy < voters && left < voters/2+1 {
-			return fmt.Sprintf("etcd %s: %d of %d voters are healthy, and without the one of %s there is no majority", e.Name, healthy, voters, m.Name)
+			return fmt.Sprintf("etcd %s: %d of %d voters are healthy, and without the voter of %s there is no majority", e.Name, healthy, voters, m.Name)
 		}
 	}
 	return ""

@@ -46,7 +46,7 @@ func (t *turn) vanished(g *group, m *Machine) bool {
 		return false
 	}
 	if m.Phase != Draining || m.Drained.IsZero() {
-		m.Trouble = "it was gone before it was to be terminated"
+		m.Trouble = "it disappeared before it was terminated"
 	}
 	m.Ended, m.Blockers, m.Touched = t.now, nil, false
 	g.Making = Making{}
@@ -130,15 +130,15 @@ func (t *turn) lateness(g *group, m *Machine) string {
 	case g.view == nil:
 		return fmt.Sprintf("the platform has not shown group %s, in which %s is replaced, within %v", g.Name, m.Name, t.Options.ValidationTimeout)
 	case g.well(m):
-		return fmt.Sprintf("%s is gone, and etcd is not what it was before after %v", m.Name, t.Options.ValidationTimeout)
+		return fmt.Sprintf("%s is gone, and etcd has not recovered after %v", m.Name, t.Options.ValidationTimeout)
 	case n == nil:
-		return fmt.Sprintf("no machine came in the place of %s within %v%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks))
+		return fmt.Sprintf("no machine replaced %s within %v%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks))
 	}
 	why := "its node is not ready"
 	if v := g.seen[n.Name]; v.Node == "" && !g.nodeless {
 		why = "it has not joined the cluster"
 	}
-	return fmt.Sprintf("%s, which takes the place of %s, is not well after %v: %s", n.Name, m.Name, t.Options.ValidationTimeout, why+because(m.Lacks))
+	return fmt.Sprintf("%s, which replaces %s, is not healthy after %v: %s", n.Name, m.Name, t.Options.ValidationTimeout, why+because(m.Lacks))
 }
 
 // lacks says what keeps a machine's successor from being there, or from being ready; empty
@@ -238,7 +238,7 @@ func (t *turn) endangers(g *group, m *Machine) string {
 func (t *turn) hold(g *group, m *Machine, why string) {
 	m.Trouble = "it waits for " + why
 	if !t.wake(m.Deadline) {
-		t.stop(g, m, fmt.Sprintf("%s cannot go: it waits for %s", m.Name, why))
+		t.stop(g, m, fmt.Sprintf("%s cannot be removed: it waits for %s", m.Name, why))
 	}
 }
 
@@ -282,7 +282,7 @@ func (t *turn) stuck(g *group, m *Machine, dead bool) {
 }
 
 // choices are what the user can do about a drain that takes too long, where nobody could be asked.
-const choices = "; let its pods go, or begin again with a longer option:DrainTimeout, with option:FailOnDrainError=false, which ends it with them, or with option:Interactive, which asks"
+const choices = "; remove what blocks its pods, or start again with a longer option:DrainTimeout, with option:FailOnDrainError=false, which terminates it with its pods, or with option:Interactive, which asks"
 
 // restart has a machine take up its configuration in place.
 func (t *turn) restart(g *group, m *Machine) {
@@ -292,7 +292,7 @@ func (t *turn) restart(g *group, m *Machine) {
 		t.to(m, Joined)
 		t.soak(g, m)
 	case !t.wake(m.Deadline):
-		why := fmt.Sprintf("%s has not taken up its configuration after %v", m.Name, t.Options.ValidationTimeout)
+		why := fmt.Sprintf("%s has not applied its configuration after %v", m.Name, t.Options.ValidationTimeout)
 		if note := cmp.Or(m.Trouble, noteOf(v)); note != "" {
 			why += ": " + note
 		}
@@ -326,7 +326,7 @@ func (t *turn) soak(g *group, m *Machine) {
 		}
 	}
 	if !t.wake(m.Deadline) {
-		t.stop(g, m, fmt.Sprintf("%s is not well %v after it was told to take up its configuration%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks)))
+		t.stop(g, m, fmt.Sprintf("%s is not healthy %v after it was asked to apply its configuration%s", m.Name, t.Options.ValidationTimeout, because(m.Lacks)))
 	}
 }
 

@@ -20,10 +20,10 @@ func TestWhatASuccessorLacksIsTold(t *testing.T) {
 		lacks   string
 		stopped string
 	}{
-		"the platform has trouble": {GroupView{Trouble: full}, nil, Gone, full, "no machine came in the place of a within 15m0s: " + full},
-		"the update has trouble":   {GroupView{}, failed, Gone, full, "no machine came in the place of a within 15m0s: " + full},
-		"nobody tells":             {GroupView{}, nil, Gone, "", "no machine came in the place of a within 15m0s"},
-		"the successor starts":     {GroupView{Trouble: full, Machines: []MachineView{boots}}, nil, Joined, starts, "b, which takes the place of a, is not well after 15m0s: it has not joined the cluster: " + starts},
+		"the platform has trouble": {GroupView{Trouble: full}, nil, Gone, full, "no machine replaced a within 15m0s: " + full},
+		"the update has trouble":   {GroupView{}, failed, Gone, full, "no machine replaced a within 15m0s: " + full},
+		"nobody tells":             {GroupView{}, nil, Gone, "", "no machine replaced a within 15m0s"},
+		"the successor starts":     {GroupView{Trouble: full, Machines: []MachineView{boots}}, nil, Joined, starts, "b, which replaces a, is not healthy after 15m0s: it has not joined the cluster: " + starts},
 	} {
 		c.view.Name, c.view.Target = "nodes", 1
 		v := View{Now: began, API: true, Groups: []GroupView{{Name: "nodes", Target: 1, Machines: []MachineView{{Name: "a", Running: true, Node: "a", Ready: true}}}}}

@@ -289,7 +289,7 @@ type Stop struct {
 	Phase   Phase  `json:"phase,omitempty"`
 	// Canary says that the first machine that was taken failed: the group had better go back to its Revision.
 	Canary bool `json:"canary,omitempty"`
-	// Declined says that the user did not want to go on.
+	// Declined says that the user chose not to continue.
 	Declined bool `json:"declined,omitempty"`
 }
 

@@ -76,7 +76,7 @@ func (t *turn) reply(q Question, answer string) {
 	case Always:
 		t.Options.Interactive = false
 	case No:
-		t.Stopped = &Stop{At: t.now, Why: "the user did not want to go on", Declined: true}
+		t.Stopped = &Stop{At: t.now, Why: "the user chose not to continue", Declined: true}
 	case Wait:
 		m.Deadline = t.now.Add(t.Options.DrainTimeout)
 	case Force:
@@ -108,12 +108,12 @@ func (t *turn) result(r Result) {
 	case r.Do == Update:
 		g.Making.Trouble = r.Trouble
 		if t.tried(&g.Making.Effort, r) {
-			t.stop(g, nil, fmt.Sprintf("the machines that group %s lacks cannot be made: %s", g.Name, r.Trouble))
+			t.stop(g, nil, fmt.Sprintf("the missing machines of group %s cannot be created: %s", g.Name, r.Trouble))
 		}
 	case r.Do == CheckGates && r.Round == g.Gates.Asked:
 		g.Gates.Trouble = r.Trouble
 		if t.tried(&g.Gates.Effort, r) {
-			t.stop(g, nil, fmt.Sprintf("the gates of group %s are not passed: %s", g.Name, r.Trouble))
+			t.stop(g, nil, fmt.Sprintf("the gates of group %s do not pass: %s", g.Name, r.Trouble))
 		} else if r.Trouble == "" {
 			g.Gates.Passed = r.Round
 		}

@@ -129,7 +129,7 @@ func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before t
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("start the pods of %s anew: %w", o, err)
+		return false, fmt.Errorf("restart the pods of %s: %w", o, err)
 	}
 	return onDelete, nil
 }
@@ -174,7 +174,7 @@ func size(ctx context.Context, client kubernetes.Interface, o Owner) (n int, err
 		}
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("ask how many pods %s is to have: %w", o, err)
+		return 0, fmt.Errorf("read the number of replicas of %s: %w", o, err)
 	}
 	return n, nil
 }
@@ -215,7 +215,7 @@ func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []O
 			return nil
 		}
 		if now().Sub(began) > most {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("pods of %s are not started anew after %v", still[0], most),
+			return fault.Wrap(fault.NotYet, fmt.Errorf("pods of %s have not restarted after %v", still[0], most),
 				"see why: kubectl get pods -n "+still[0].Namespace+"; then run the command again")
 		}
 		if err := Evict(ctx, client, onDelete, before); err != nil {

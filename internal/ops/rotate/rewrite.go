@@ -30,7 +30,7 @@ func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupV
 	for _, list := range found {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("read what the API server serves: %w", err)
+			return nil, fmt.Errorf("read the resources that the API server serves: %w", err)
 		}
 		for _, r := range list.APIResources {
 			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "patch") {
@@ -64,7 +64,7 @@ func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupV
 func Served(d discovery.DiscoveryInterface) ([]*metav1.APIResourceList, error) {
 	lists, err := discovery.ServerPreferredResources(d)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("ask the API server what it serves: %w", err)
+		return nil, fmt.Errorf("ask the API server for its resources: %w", err)
 	}
 	return lists, nil // extension servers that do not answer store what is theirs elsewhere
 }

@@ -152,25 +152,25 @@ func (s Step) Moves() bool { return s == Trust || s == Reissue || s == Forget }
 func (s Step) Text() string {
 	switch s {
 	case Make:
-		return "new keys are made and believed beside the old ones; they do not sign yet"
+		return "create new keys, which are trusted next to the old ones and do not sign yet"
 	case Trust:
-		return "every machine learns to believe them (update, then restart in place where that is enough)"
+		return "make every machine trust them (update, then restart in place if that is enough)"
 	case Pods:
-		return "pods that read the cluster's authority at their start are started anew, by their Deployments, StatefulSets and DaemonSets"
+		return "restart pods that read the cluster's certificate authority when they start, through their Deployments, StatefulSets and DaemonSets"
 	case Promote:
-		return "the new keys sign"
+		return "make the new keys sign"
 	case Reissue:
-		return "every machine gets certificates of theirs (update, then restart in place)"
+		return "issue certificates from the new keys to every machine (update, then restart in place)"
 	case Tokens:
-		return "pods get tokens of the new key, as they are started anew; Secrets with tokens get another"
+		return "restart pods, which get tokens from the new key; replace tokens in Secrets"
 	case Rewrite:
-		return "what is stored encrypted is written anew"
+		return "write all encrypted objects again with the new key"
 	case Distrust:
-		return "it is proven that nothing alive uses the old keys, and they are no longer believed"
+		return "prove that nothing uses the old keys, and distrust them"
 	case Forget:
-		return "every machine forgets them (update, then restart in place)"
+		return "remove them from every machine (update, then restart in place)"
 	case BackUp:
-		return "a back-up of etcd is taken, which needs none of the old keys"
+		return "take a backup of etcd that needs no old key"
 	}
 	return "done"
 }
@@ -180,5 +180,5 @@ func (s *State) Check(what string) error {
 	if s == nil || s.Step == Done || s.What == what {
 		return nil
 	}
-	return fmt.Errorf("the rotation of %s, which began at %s, is at its step %s", s.What, s.Began.Format(time.RFC3339), s.Step)
+	return fmt.Errorf("the rotation of %s, which began at %s, is not finished; its current step is %s", s.What, s.Began.Format(time.RFC3339), s.Step)
 }

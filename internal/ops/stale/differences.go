@@ -53,7 +53,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 	}
 	out = withoutWholes(withoutBlocks(out))
 	if len(out) == 0 { // the texts differ in their spelling alone
-		out = append(out, Reason{Field: "the node configuration is written otherwise", Effect: None})
+		out = append(out, Reason{Field: "the node configuration has a different form", Effect: None})
 	}
 	return out
 }

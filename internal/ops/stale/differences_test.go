@@ -63,7 +63,7 @@ func TestDifferences(t *testing.T) {
 			"KubernetesVersion: 1.35.4\nKubeProxy: {image: 'r/kube-proxy:v1.35.4@sha256:aa'}\nAssets: {amd64: ['aa@https://dl/v1.35.4/kubelet,https://m/kubelet']}\n",
 			"KubernetesVersion: 1.36.3\nKubeProxy: {image: 'r/kube-proxy:v1.36.3@sha256:bb'}\nAssets: {amd64: ['bb@https://dl/v1.36.3/kubelet']}\n",
 			"spec.kubernetesVersion: 1.35.4 -> 1.36.3 replace"},
-		{"the same files from elsewhere", "Assets: {amd64: ['aa@https://a/kubelet']}\n", "Assets: {amd64: ['aa@https://b/kubelet']}\n", "the node configuration is written otherwise:  ->  none"},
+		{"the same files from elsewhere", "Assets: {amd64: ['aa@https://a/kubelet']}\n", "Assets: {amd64: ['aa@https://b/kubelet']}\n", "the node configuration has a different form:  ->  none"},
 		{"a new release of containerd", "Assets: {amd64: ['aa@https://dl/containerd-2.1.tgz']}\n", "Assets: {amd64: ['bb@https://dl/containerd-2.2.tgz']}\n",
 			"file containerd-2.1.tgz: aa ->  restart; file containerd-2.2.tgz:  -> bb restart"},
 		{"lists", "SysctlParameters: [a=1]\nFileAssets: [{name: f, path: /f, content: x}]\n", "SysctlParameters: [a=1, b=2]\nFileAssets: [{name: f, path: /f, content: z}]\n",

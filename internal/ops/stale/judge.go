@@ -70,7 +70,7 @@ func hash(config []byte) string {
 const (
 	Annotated   = "annotation " + labels.NeedsUpdate
 	Detached    = "its group no longer counts it"
-	Unexplained = "the platform would make it otherwise"
+	Unexplained = "the platform would create it differently"
 	Unjoined    = "it has not joined the cluster"
 )
 

@@ -89,7 +89,7 @@ func Open(k encryption.Retired, o snapshot.Object) ([]byte, error) {
 		err = fmt.Errorf("%s is not a provider with keys", k.Provider)
 	}
 	if err == nil && !bytes.HasPrefix(plain, []byte("k8s\x00")) && !bytes.HasPrefix(plain, []byte("{")) {
-		err = errors.New("what was decrypted is not an object")
+		err = errors.New("the decrypted text is not an object")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decrypt %s with %s: %w", o.Key, k.ID(), err)
@@ -103,7 +103,7 @@ func openSecretbox(key, value []byte) ([]byte, error) {
 	}
 	plain, ok := secretbox.Open(nil, value[nonceSize:], (*[nonceSize]byte)(value), (*[32]byte)(key))
 	if !ok {
-		return nil, errors.New("the key is another")
+		return nil, errors.New("the key does not match")
 	}
 	return plain, nil
 }
@@ -137,7 +137,7 @@ func openCBC(key, value []byte) ([]byte, error) {
 	cipher.NewCBCDecrypter(block, value[:aes.BlockSize]).CryptBlocks(plain, value[aes.BlockSize:])
 	pad := int(plain[len(plain)-1])
 	if pad < 1 || pad > aes.BlockSize || !bytes.HasSuffix(plain, bytes.Repeat([]byte{byte(pad)}, pad)) {
-		return nil, errors.New("the key is another")
+		return nil, errors.New("the key does not match")
 	}
 	return plain[:len(plain)-pad], nil
 }

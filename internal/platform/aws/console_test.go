@@ -55,9 +55,9 @@ func TestTheReportComesByTheConsole(t *testing.T) {
 		message string
 		asked   []string
 	}{
-		{"as it is now", &console{text: full, old: old, nitro: true}, "its start is broken in the phase configure: 403", []string{"true"}},
-		{"as it was", &console{text: full, old: full}, "its start is broken in the phase configure: 403", []string{"true", "false"}},
-		{"nothing now", &console{old: old, nitro: true}, "its kernel has started, and nothing else has shown on its console yet", []string{"true", "false"}},
+		{"as it is now", &console{text: full, old: old, nitro: true}, "its boot failed in the phase configure: 403", []string{"true"}},
+		{"as it was", &console{text: full, old: full}, "its boot failed in the phase configure: 403", []string{"true", "false"}},
+		{"nothing now", &console{old: old, nitro: true}, "booting: the kernel has started, and the console shows nothing else yet", []string{"true", "false"}},
 	} {
 		s := httptest.NewServer(c.server)
 		t.Cleanup(s.Close)

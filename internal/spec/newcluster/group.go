@@ -27,7 +27,7 @@ func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup
 	g := newGroup(cluster.Name, o.Name, role)
 	g.Spec.Subnets, g.Spec.Zones = o.Subnets, o.Zones
 	if len(g.Spec.Subnets) == 0 && role == api.RoleControlPlane {
-		return nil, diag.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane stands in a subnet that must be named", Remedy: "name one with option:Subnets"}}
+		return nil, diag.List{{Path: "option:Subnets", Rule: "option", Message: "a control plane needs a subnet", Remedy: "specify it with option:Subnets"}}
 	}
 	if add := w.Platform.Rules.Group; add != nil {
 		if findings := add(g); findings.Err() != nil {

@@ -145,7 +145,7 @@ func TestNewGroups(t *testing.T) {
 			"spec.role": "Master", "spec.subnets": []string{"us-test-1b"}, "spec.maxSize": 1,
 		}},
 		{in: newcluster.GroupOptions{Name: "b", Role: "Bastion"}, want: map[string]any{"spec.role": "Bastion", "spec.machineType": "t3.micro"}},
-		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "option:Subnets: a control plane stands in a subnet that must be named; name one with option:Subnets"},
+		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "option:Subnets: a control plane needs a subnet; specify it with option:Subnets"},
 		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `option:Role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
 	} {
 		g, findings := newcluster.NewGroup(c.in, cluster, on(newcluster.World{Channel: w.Channel}, newcluster.Options{CloudProvider: "aws"}))

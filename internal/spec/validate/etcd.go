@@ -43,7 +43,7 @@ func etcdMembers(c *Check) {
 		case n == 0:
 			c.Required(path, "add a member for every control plane group")
 		case n%2 == 0:
-			c.Bad(path, fmt.Sprint(n), "is an even number of members, which survive no more losses than one member fewer", "use 1, 3 or 5")
+			c.Bad(path, fmt.Sprint(n), "is an even number of members, which tolerates no more failures than one member fewer", "use 1, 3 or 5")
 		}
 		var names []string
 		for j, m := range e.EtcdMembers {

@@ -45,7 +45,7 @@ func (c *Check) unwise(before *api.Cluster, exists func(string) bool) {
 	c.rule = "network-change"
 	if !slices.Equal(was, is) {
 		c.Warn("spec.networking", strings.Join(is, ", "), "another pod network on a cluster that runs, which had "+strings.Join(was, ", ")+": pods of old and new machines do not reach each other until every machine is replaced",
-			"make a new cluster and move to it, or plan for an outage")
+			"create a new cluster and move to it, or plan for an outage")
 	}
 	c.rule = "kubernetes-downgrade"
 	old, err := versions.ParseVersion(before.Spec.KubernetesVersion)

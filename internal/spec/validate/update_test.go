@@ -61,7 +61,7 @@ func TestChangesOfAClusterThatExists(t *testing.T) {
 		{name: "a newer Kubernetes", after: []string{"spec.kubernetesVersion=1.35.2"}},
 		{name: "an older Kubernetes of a cluster that was never made", after: []string{"spec.kubernetesVersion=1.33.2"}, fresh: true},
 		{name: "another pod network", after: []string{"-spec.networking.cni", "spec.networking.calico={}"},
-			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, got "calico"; make a new cluster and move to it, or plan for an outage`}},
+			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, got "calico"; create a new cluster and move to it, or plan for an outage`}},
 		{name: "another pod network of a cluster that was never made", after: []string{"-spec.networking.cni", "spec.networking.calico={}"}, fresh: true},
 		{name: "another group for a member", after: []string{"spec.etcdClusters[1].etcdMembers[0].instanceGroup=other"},
 			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, got "other"; put back "master-us-test-1a", or add a member of another name`}},

@@ -53,7 +53,7 @@ func (c Config) open(_ context.Context, _, rest string) (store.Store, error) {
 	name, prefix, _ := strings.Cut(place, "/")
 	switch {
 	case c.Account != "":
-		return nil, fault.Wrap(fault.Permanent, errors.New("AZURE_STORAGE_ACCOUNT is set, and the URL of the store names the account"),
+		return nil, fault.Wrap(fault.Permanent, errors.New("AZURE_STORAGE_ACCOUNT is set, but the URL of the store also names an account"),
 			"unset AZURE_STORAGE_ACCOUNT, and write azureblob://account/container")
 	case account == "" || name == "":
 		return nil, fault.Wrap(fault.Permanent, errors.New("the name of the account, or of the container, is missing"), "write azureblob://account/container")
@@ -89,7 +89,7 @@ func (s *container) web() string { return strings.TrimSuffix(s.endpoint+"/"+s.pr
 // checkKey is store.CheckKey, and refuses what the service would take for another key.
 func checkKey(key string) error {
 	if strings.Contains(key, `\`) {
-		return fault.New(fault.Permanent, "bad key %q in a store: Azure takes a backslash for a slash", key)
+		return fault.New(fault.Permanent, "bad key %q in a store: Azure treats a backslash as a slash", key)
 	}
 	return store.CheckKey(key)
 }
@@ -112,7 +112,7 @@ func (s *container) version(doing, key string, a web.Answer) (store.Version, err
 	v := strings.Trim(a.Header.Get("ETag"), `"`)
 	if v == "" {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: the answer has no ETag", doing, store.URL(s, key)),
-			"the server, or a proxy before it, lacks what guards writes; use another one")
+			"the server, or a proxy in front of it, does not support conditional writes; use another one")
 	}
 	return store.Version(v), nil
 }
@@ -175,7 +175,7 @@ func (s *container) list(ctx context.Context, prefix string, more url.Values) (*
 		}
 		var page listing
 		if err := xml.Unmarshal(a.Body, &page); err != nil {
-			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer is none of the storage's: %w", store.URL(s, prefix), err), "check any proxy")
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer does not come from the storage service: %w", store.URL(s, prefix), err), "check any proxy")
 		}
 		all.Blobs = append(all.Blobs, page.Blobs...)
 		if page.Next == "" {
@@ -192,8 +192,8 @@ func (s *container) Put(ctx context.Context, key string, data []byte, o store.Pu
 	}
 	if o.PublicRead {
 		if public, err := s.public(ctx); err != nil || !public {
-			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: everybody is to read it, and may not read the container", store.URL(s, key)),
-				"let everybody read the blobs of the container: az storage container set-permission --account-name "+s.account+" --name "+s.name+" --public-access blob"))
+			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: it must be public, but the container is not", store.URL(s, key)),
+				"make the container's blobs public: az storage container set-permission --account-name "+s.account+" --name "+s.name+" --public-access blob"))
 		}
 	}
 	r := request{method: http.MethodPut, blob: s.prefix + key, body: data, header: http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "Content-Md5": {md5Of(data)}}}

@@ -144,7 +144,7 @@ func errorsAreClassed(t *testing.T) {
 		{403, "AuthenticationFailed", fault.Denied, "log in again (az login), or check AZURE_STORAGE_KEY and this machine's clock", 1},
 		{403, "AuthorizationFailure", fault.Denied, "let the account a be reached from this network, and give this identity the role Storage Blob Data Contributor; or check AZURE_STORAGE_KEY", 1},
 		{403, "AccountIsDisabled", fault.Denied, "give this identity the role Storage Blob Data Contributor on the account a", 1},
-		{412, "LeaseIdMissing", fault.Permanent, "the blob is kept from being changed, and a state store changes: remove its lease, or the policy of the container", 1},
+		{412, "LeaseIdMissing", fault.Permanent, "the blob is immutable, but a state store has to change it: remove its lease, or the policy of the container", 1},
 		{412, "ConditionNotMet", fault.Conflict, "", 1},
 		{503, "ServerBusy", fault.Throttled, "", 7},
 		{500, "OperationTimedOut", fault.Throttled, "", 7},

@@ -110,7 +110,7 @@ func md5Of(data []byte) string {
 func (s *container) public(ctx context.Context) (bool, error) {
 	a, err := s.ask(ctx, request{method: http.MethodHead, query: url.Values{"restype": {"container"}}})
 	if err != nil || !a.OK() {
-		return false, s.failed(ctx, "ask whether everybody may read", "", a, err)
+		return false, s.failed(ctx, "check whether public access is allowed to", "", a, err)
 	}
 	return a.Header.Get("X-Ms-Blob-Public-Access") != "", nil
 }
@@ -149,7 +149,7 @@ func (s *container) failed(ctx context.Context, doing, key string, a web.Answer,
 	case "AuthorizationFailure":
 		return fault.Wrap(fault.Denied, err, "let the account "+s.account+" be reached from this network, and give this identity the role Storage Blob Data Contributor; or check AZURE_STORAGE_KEY")
 	case "LeaseIdMissing", "BlobImmutableDueToPolicy", "SnapshotsPresent":
-		return fault.Wrap(fault.Permanent, err, "the blob is kept from being changed, and a state store changes: remove its lease, or the policy of the container")
+		return fault.Wrap(fault.Permanent, err, "the blob is immutable, but a state store has to change it: remove its lease, or the policy of the container")
 	}
 	return s.classedByStatus(a.Status, err)
 }

@@ -143,7 +143,7 @@ func (f *Folders) ReplaceKeyset(ctx context.Context, k *pki.Keyset, was store.Ve
 // lostRace explains a conflict to somebody who changes key material.
 func lostRace(err error, what string) error {
 	if fault.Is(err, fault.Conflict) {
-		return fault.Wrap(fault.Conflict, fmt.Errorf("change %s: %w; your change was not made", what, err), "look what it is now, and repeat the command")
+		return fault.Wrap(fault.Conflict, fmt.Errorf("change %s: %w; your change was not made", what, err), "check its current state, and repeat the command")
 	}
 	return err
 }
@@ -263,14 +263,14 @@ type SSHKey struct {
 // NewSSHKey checks the text of a public key and finds its fingerprint. It is one line, the
 // key's type and the key, with a comment at most: clouds take no options of authorized_keys.
 func NewSSHKey(text string) (SSHKey, error) {
-	const remedy = "give one line of a type, a key and a comment, such as the content of a file that ends in .pub"
+	const remedy = "give one line with a type, a key and a comment, such as the content of a .pub file"
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(text))
 	switch {
 	case err != nil:
 	case len(options) > 0:
-		err = fmt.Errorf("it has options of authorized_keys (%.100q), which machines of a cloud do not take", strings.Join(options, ","))
+		err = fmt.Errorf("it has options of authorized_keys (%.100q), which cloud machines do not accept", strings.Join(options, ","))
 	case strings.ContainsAny(strings.TrimSpace(text), "\r\n"):
-		err = errors.New("it has more than one line, and each key is added on its own")
+		err = errors.New("it has more than one line; add each key separately")
 	}
 	if err != nil {
 		return SSHKey{}, fault.Wrap(fault.Permanent, fmt.Errorf("read SSH public key: %w", err), remedy)

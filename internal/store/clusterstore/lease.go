@@ -189,7 +189,7 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string,
 // restless is the error of one who finds the lease changed at every try.
 func restless(cluster string) error {
 	return fault.Wrap(fault.Conflict, fmt.Errorf("the lease of cluster %s changed at each of %d tries to write it", cluster, leaseTries),
-		"look who else is at work; if nobody is, the state store does not keep its conditions of writes")
+		"check which other commands are running; if there are none, the state store does not enforce conditional writes")
 }
 
 // now is the time by the clock on the wall, which goes on while the machine sleeps.
@@ -361,7 +361,7 @@ func (l *Lease) lost(there LeaseState) error {
 	if !there.Free && there.ID != l.state.ID {
 		err = fmt.Errorf("%w to %q of %s on %s", err, there.Command, there.User, there.Host)
 	}
-	return fault.Wrap(fault.Permanent, err, "run the command again when no other is at work")
+	return fault.Wrap(fault.Permanent, err, "run the command again when no other command is running")
 }
 
 // keep renews the lease until ctx ends, or ends ctx when the lease is lost. It
@@ -474,7 +474,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	free := l.state
 	free.Free = true
 	if err := l.write(ctx, free); err != nil && !errors.Is(err, ErrLost) {
-		return fmt.Errorf("give back the lease of cluster %s: %w", l.cluster, err)
+		return fmt.Errorf("release the lease of cluster %s: %w", l.cluster, err)
 	}
 	return nil
 }
@@ -500,7 +500,7 @@ func (l *Lease) discard(ctx context.Context, keys ...string) error {
 	defer cancel()
 	keys = append([]string{ownFolder + l.cluster + "/" + leaseKey}, keys...)
 	if err := store.DeleteAll(ctx, l.s.cfg.State, keys); err != nil {
-		return fmt.Errorf("delete the last of cluster %s: %w", l.cluster, err)
+		return fmt.Errorf("delete the last files of cluster %s: %w", l.cluster, err)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (s *Store) record(ctx context.Context, cluster string, n int, r Revision) (
 			return 0, fmt.Errorf("write revision %d of cluster %s: %w", n, cluster, err)
 		}
 	}
-	return 0, fault.New(fault.Conflict, "write a revision of cluster %s: the numbers up to %d were all taken by somebody else", cluster, n-1)
+	return 0, fault.New(fault.Conflict, "write a revision of cluster %s: all numbers up to %d were taken by other commands", cluster, n-1)
 }
 
 // Revisions lists the numbers of a cluster's revisions, the newest first.

@@ -58,14 +58,14 @@ func (s *Store) Wish(ctx context.Context, cluster string, wish json.RawMessage) 
 		}
 		data, err := json.Marshal(append(all, wish))
 		if err != nil {
-			return fmt.Errorf("write a wish for cluster %s: %w", cluster, err)
+			return fmt.Errorf("write a request to the rollout of cluster %s: %w", cluster, err)
 		}
 		_, err = s.own(cluster).Put(ctx, wishesKey, data, store.PutOptions{IfAbsent: v == "", IfVersion: v})
 		if !fault.Is(err, fault.Conflict) {
 			return err
 		}
 	}
-	return fault.New(fault.Conflict, "the wishes for the rollout of cluster %s changed at each try to write one", cluster)
+	return fault.New(fault.Conflict, "the requests to the rollout of cluster %s changed at each attempt to write one", cluster)
 }
 
 // Wishes are what users want of the rollout of a cluster, oldest first, and the version
@@ -83,7 +83,7 @@ func (s *Store) Wishes(ctx context.Context, cluster string) ([]json.RawMessage, 
 		all = nil // a damaged file keeps nobody from wishing
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("read the wishes for the rollout of cluster %s: %w", cluster, err)
+		return nil, "", fmt.Errorf("read the requests to the rollout of cluster %s: %w", cluster, err)
 	}
 	return all, v, nil
 }

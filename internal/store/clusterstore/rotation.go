@@ -31,7 +31,7 @@ func (s *Store) Rotation(ctx context.Context, cluster string) ([]byte, store.Ver
 func (s *Store) PutRotation(ctx context.Context, cluster string, data []byte, was store.Version) (store.Version, error) {
 	v, err := s.own(cluster).Put(ctx, rotationKey, data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
 	if fault.Is(err, fault.Conflict) {
-		return "", fault.Wrap(fault.Conflict, fmt.Errorf("another command goes on with the rotation of cluster %s: %w", cluster, err), "wait until it is done, or run this command again")
+		return "", fault.Wrap(fault.Conflict, fmt.Errorf("another command is continuing the rotation of cluster %s: %w", cluster, err), "wait until it is done, or run this command again")
 	}
 	return v, err
 }

@@ -263,7 +263,7 @@ func (s *Store) lost(err error, cluster, object string, was store.Version) error
 		return fmt.Errorf("write %s of cluster %s: %w", object, cluster, err)
 	case was == "":
 		return fault.Wrap(fault.Conflict, fmt.Errorf("create %s of cluster %s: %w", object, cluster, err),
-			"change what is there, or use another name")
+			"change the existing object, or use another name")
 	}
 	return fault.Wrap(fault.Conflict, fmt.Errorf("change %s of cluster %s: %w; your change was not made", object, cluster, err),
 		"read it again and repeat the change")

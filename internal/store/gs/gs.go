@@ -130,13 +130,13 @@ func (b *bucket) Get(ctx context.Context, key string) ([]byte, store.Version, er
 		v := store.Version(a.Header.Get("X-Goog-Generation"))
 		if v == "" {
 			return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: the answer has no generation", store.URL(b, key)),
-				"the server, or a proxy before it, lacks what guards writes; use another one")
+				"the server, or a proxy in front of it, does not support conditional writes; use another one")
 		}
 		if whole(a) {
 			return a.Body, v, nil
 		}
 	}
-	return nil, "", fault.Wrap(fault.Lost, fmt.Errorf("read %s: the checksum of what arrives is another than that of the object", store.URL(b, key)), "check the network, and any proxy")
+	return nil, "", fault.Wrap(fault.Lost, fmt.Errorf("read %s: the checksum of the received data differs from the object's checksum", store.URL(b, key)), "check the network, and any proxy")
 }
 
 // whole reports whether an object has the checksum that the server states. For an object
@@ -207,7 +207,7 @@ func (b *bucket) list(ctx context.Context, prefix, after string, versions bool) 
 	}
 	var page listing
 	if err := json.Unmarshal(a.Body, &page); err != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer is none of the storage's: %w", store.URL(b, prefix), err), "check any proxy")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer does not come from the storage service: %w", store.URL(b, prefix), err), "check any proxy")
 	}
 	return &page, nil
 }

@@ -215,7 +215,7 @@ func TestAMissingBucket(t *testing.T) {
 		},
 		"write":  func() error { _, err := s.Put(t.Context(), "a", nil, store.PutOptions{}); return err },
 		"delete": func() error { return s.Delete(t.Context(), "a", store.DeleteOptions{}) },
-		"ask whether everybody may read": func() error {
+		"check whether public access is allowed to": func() error {
 			_, err := s.About().Public(t.Context())
 			return err
 		},

@@ -28,13 +28,13 @@ func (b *bucket) public(ctx context.Context) (bool, error) {
 			Permissions []string `json:"permissions"`
 		}
 		if err := json.Unmarshal(a.Body, &may); err != nil {
-			return false, fault.Wrap(fault.Permanent, fmt.Errorf("ask whether everybody may read %s: %w", b.url, err), "check any proxy")
+			return false, fault.Wrap(fault.Permanent, fmt.Errorf("check whether public access is allowed to %s: %w", b.url, err), "check any proxy")
 		}
 		return slices.Contains(may.Permissions, get), nil
 	case err == nil && (a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden):
 		return false, nil
 	}
-	return false, b.failed(ctx, "ask whether everybody may read", "storage.buckets.testIamPermissions", "", a, err)
+	return false, b.failed(ctx, "check whether public access is allowed to", "storage.buckets.testIamPermissions", "", a, err)
 }
 
 // everybody refuses an object that everybody is to read, and may not. Where nobody
@@ -44,11 +44,11 @@ func (b *bucket) everybody(ctx context.Context, key string) error {
 	if err != nil || a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("%s is written, and everybody is to read it, but the server does not let everybody", store.URL(b, key)), b.open())
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s was written, but it must be public, and the server does not allow that", store.URL(b, key)), b.open())
 }
 
 // open is what lets everybody read.
 func (b *bucket) open() string {
-	return fmt.Sprintf("let everybody read the bucket: gcloud storage buckets update gs://%[1]s --no-public-access-prevention, and gcloud storage buckets add-iam-policy-binding gs://%[1]s --member=allUsers --role=roles/storage.objectViewer; "+
-		"one without uniform access can let everybody read single objects instead", b.name)
+	return fmt.Sprintf("make the bucket public: gcloud storage buckets update gs://%[1]s --no-public-access-prevention, and gcloud storage buckets add-iam-policy-binding gs://%[1]s --member=allUsers --role=roles/storage.objectViewer; "+
+		"in a bucket without uniform access, single objects can be public instead", b.name)
 }

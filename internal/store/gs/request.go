@@ -135,7 +135,7 @@ func (b *bucket) failed(ctx context.Context, doing, permission, key string, a we
 		return fault.Wrap(fault.Gone, err, "")
 	case http.StatusUnauthorized:
 		if b.c.Token == nil {
-			return fault.Wrap(fault.Denied, err, "everybody may not do that: log in, or give the machine a service account")
+			return fault.Wrap(fault.Denied, err, "anonymous users may not do that: log in, or give the machine a service account")
 		}
 		return fault.Wrap(fault.Denied, err, "log in again (gcloud auth application-default login), or renew the key in GOOGLE_APPLICATION_CREDENTIALS")
 	case http.StatusForbidden:
@@ -157,13 +157,13 @@ func (b *bucket) forbidden(permission, why string, err error) error {
 	case "rateLimitExceeded", "userRateLimitExceeded":
 		return fault.Wrap(fault.Throttled, err, "")
 	case "quotaExceeded", "dailyLimitExceeded":
-		return fault.Wrap(fault.Quota, err, "ask for a higher limit, or wait until it begins anew")
+		return fault.Wrap(fault.Quota, err, "ask for a higher limit, or wait until the quota period ends")
 	case "accountDisabled", "billingDisabled", "accessNotConfigured":
-		return fault.Wrap(fault.Denied, err, "give the project of the bucket an account of billing, and enable the Cloud Storage API there")
+		return fault.Wrap(fault.Denied, err, "give the bucket's project a billing account, and enable the Cloud Storage API in it")
 	case "retentionPolicyNotMet", "objectUnderActiveHold":
-		return fault.Wrap(fault.Permanent, err, fmt.Sprintf("the bucket %s keeps its objects from being changed, and a state store changes: remove its retention policy and holds", b.name))
+		return fault.Wrap(fault.Permanent, err, fmt.Sprintf("the bucket %s makes its objects immutable, but a state store has to change them: remove its retention policy and holds", b.name))
 	case "insufficientPermissions":
-		return fault.Wrap(fault.Denied, err, "give the instance the scope https://www.googleapis.com/auth/devstorage.read_write, or read_only for what only reads")
+		return fault.Wrap(fault.Denied, err, "give the instance the scope https://www.googleapis.com/auth/devstorage.read_write, or read_only for read access")
 	}
 	return fault.Wrap(fault.Denied, err, fmt.Sprintf("allow %s on the bucket %s to this account, such as by the role %s", permission, b.name, role(permission)))
 }

@@ -85,7 +85,7 @@ func (b *bucket) written(key string, answer, data []byte) (store.Version, error)
 	var o object
 	if err := json.Unmarshal(answer, &o); err != nil || o.Generation == "" {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("write %s: the answer has no generation", store.URL(b, key)),
-			"the server, or a proxy before it, lacks what guards writes; use another one")
+			"the server, or a proxy in front of it, does not support conditional writes; use another one")
 	}
 	if o.CRC32C != "" && o.CRC32C != checksum(data) {
 		return "", fault.Wrap(fault.Lost, fmt.Errorf("write %s: the object arrived damaged", store.URL(b, key)), "check the network, and any proxy")

@@ -20,7 +20,7 @@ import (
 
 // endless is the error of a listing whose next part cannot be asked for.
 func (b *bucket) endless(prefix string) error {
-	return fault.New(fault.Permanent, "list %s: the server has more objects than it told, and does not say how to go on",
+	return fault.New(fault.Permanent, "list %s: the server did not list all objects and gave no continuation token",
 		store.URL(b, strings.TrimPrefix(prefix, b.prefix)))
 }
 
@@ -117,14 +117,14 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 		return fault.Wrap(fault.Permanent, err, "set S3_REGION to the region of the bucket")
 	case "AccessControlListNotSupported":
 		return fault.Wrap(fault.Permanent, err,
-			fmt.Sprintf("let the bucket %s accept ACLs, or let everybody do s3:GetObject on %s by a policy of the bucket", b.name, store.URL(b, key)))
+			fmt.Sprintf("enable ACLs on the bucket %s, or allow everyone s3:GetObject on %s in the bucket policy", b.name, store.URL(b, key)))
 	case "NotImplemented":
 		return fault.Wrap(fault.Permanent, err,
-			"the server lacks conditional writes, without which two commands can damage each other; use another one")
+			"the server does not support conditional writes, so two commands could overwrite each other's changes; use another one")
 	case "PreconditionFailed", "ConditionalRequestConflict", "OperationAborted":
 		return fault.Wrap(fault.Conflict, err, "")
 	case "TooManyBuckets", "QuotaExceeded", "EntityTooLarge":
-		return fault.Wrap(fault.Quota, err, "ask for a higher limit, or free some room")
+		return fault.Wrap(fault.Quota, err, "ask for a higher limit, or free some space")
 	case "SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "ServiceUnavailable",
 		"InternalError", "RequestTimeout":
 		return fault.Wrap(fault.Throttled, err, "")

@@ -76,7 +76,7 @@ func errorsAreClassed(t *testing.T) {
 		{403, "SignatureDoesNotMatch", fault.Denied, "check or renew the credentials for the state store"},
 		{409, "OperationAborted", fault.Conflict, ""},
 		{412, "PreconditionFailed", fault.Conflict, ""},
-		{501, "NotImplemented", fault.Permanent, "the server lacks conditional writes, without which two commands can damage each other; use another one"},
+		{501, "NotImplemented", fault.Permanent, "the server does not support conditional writes, so two commands could overwrite each other's changes; use another one"},
 		{503, "SlowDown", fault.Throttled, ""},
 		{500, "InternalError", fault.Throttled, ""},
 		{400, "MalformedXML", fault.Permanent, ""},
@@ -126,7 +126,7 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 		"a cut":                   {io.ErrUnexpectedEOF, fault.Lost, network, 7},
 		"no answer in time":       {dial(os.ErrDeadlineExceeded), fault.Lost, network, 7},
 		"a name that is none":     {dial(&net.DNSError{Err: "no such host", Name: "s3.example.com", IsNotFound: true}), fault.Permanent, network, 1},
-		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or give this machine the certificate of the authority that the state store uses", 1},
+		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or install the certificate authority of the state store on this machine", 1},
 		"a server without TLS":    {http.ErrSchemeMismatch, fault.Permanent, network, 1},
 	} {
 		for call, do := range map[string]func(store.Store) error{

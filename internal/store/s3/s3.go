@@ -236,7 +236,7 @@ func (b *bucket) public(ctx context.Context) (bool, error) {
 	case slices.Contains([]string{"NoSuchBucketPolicy", "NotImplemented", "MethodNotAllowed"}, code(err)):
 		return false, nil
 	}
-	return false, b.failed(ctx, "ask whether everybody may read", "s3:GetBucketPolicyStatus", "", err)
+	return false, b.failed(ctx, "check whether public access is allowed to", "s3:GetBucketPolicyStatus", "", err)
 }
 
 // everybody refuses an object that everybody is to read, and may not: some servers take
@@ -250,12 +250,12 @@ func (b *bucket) everybody(ctx context.Context, key string) error {
 	if s := status(err); s != http.StatusForbidden && s != http.StatusUnauthorized {
 		return nil
 	}
-	what := "let the bucket " + b.name + " accept ACLs, and those that make objects public"
+	what := "let the bucket " + b.name + " accept ACLs, including public ones"
 	if b.cfg.ACL != "" {
 		what = "unset KOPS_STATE_S3_ACL, which is " + b.cfg.ACL
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("%s is written, and everybody is to read it, but the server does not let everybody", store.URL(b, key)),
-		what+"; or let everybody do s3:GetObject on "+store.URL(b, key)+" by a policy of the bucket")
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s was written, but it must be public, and the server does not allow that", store.URL(b, key)),
+		what+"; or allow everyone s3:GetObject on  "+store.URL(b, key)+" in the bucket policy")
 }
 
 // readable reports whether a canned ACL lets others than owners read (Amazon S3 User
@@ -270,7 +270,7 @@ func (b *bucket) versioned(doing, key string, etag *string) (store.Version, erro
 	v := version(etag)
 	if v == "" {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: the answer has no ETag", doing, store.URL(b, key)),
-			"the server lacks conditional writes, without which two commands can damage each other; use another one")
+			"the server does not support conditional writes, so two commands could overwrite each other's changes; use another one")
 	}
 	return v, nil
 }

@@ -143,7 +143,7 @@ func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Inf
 				Bytes      int64
 			}
 			if err := json.Unmarshal(a.Body, &page); err != nil {
-				yield(store.Info{}, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer is none of the storage's: %w", store.URL(s, prefix), err), "check any proxy"))
+				yield(store.Info{}, fault.Wrap(fault.Permanent, fmt.Errorf("list %s: the answer does not come from the storage service: %w", store.URL(s, prefix), err), "check any proxy"))
 				return
 			}
 			for _, o := range page {
@@ -166,7 +166,7 @@ func (s *container) Put(ctx context.Context, key string, data []byte, o store.Pu
 	}
 	if o.PublicRead {
 		if public, err := s.public(ctx); err != nil || !public {
-			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: everybody is to read it, and may not read the container", store.URL(s, key)),
+			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: it must be public, but the container is not", store.URL(s, key)),
 				"let everybody read the container: swift post --read-acl .r:* "+s.name))
 		}
 	}
@@ -203,7 +203,7 @@ func (s *container) guarded(ctx context.Context, key string, data []byte, o stor
 	a, err := s.write(timed, key, data, o)
 	switch {
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
-		return "", fault.Wrap(fault.Lost, fmt.Errorf("write %s: the server took longer than %v, in which others may have written", at, s.c.Settle), "check the network, and the load of the server")
+		return "", fault.Wrap(fault.Lost, fmt.Errorf("write %s: the server took longer than %v; another command may have written meanwhile", at, s.c.Settle), "check the network, and the load of the server")
 	case err == nil && a.Status == http.StatusPreconditionFailed:
 		return store.Refused(ctx, s, key, data, o, a.Tries)
 	case err != nil || !a.OK():
@@ -267,7 +267,7 @@ func (s *container) deleteAll(ctx context.Context, keys []string) error {
 func (s *container) public(ctx context.Context) (bool, error) {
 	a, err := s.ask(ctx, request{method: http.MethodHead})
 	if err != nil || !a.OK() {
-		return false, s.failed(ctx, "ask whether everybody may read", "", a, err)
+		return false, s.failed(ctx, "check whether public access is allowed to", "", a, err)
 	}
 	return slices.Contains(strings.Split(strings.ReplaceAll(a.Header.Get("X-Container-Read"), " ", ""), ","), ".r:*"), nil
 }
@@ -348,11 +348,11 @@ func (s *container) failed(ctx context.Context, doing, key string, a web.Answer,
 	case http.StatusUnauthorized:
 		return fault.Wrap(fault.Denied, err, "check OS_USERNAME and OS_PASSWORD, or the application credential")
 	case http.StatusForbidden:
-		return fault.Wrap(fault.Denied, err, "give this user a role in the project that may write objects, such as member, or the container "+s.name+" an ACL that lets it")
+		return fault.Wrap(fault.Denied, err, "give this user a role in the project that may write objects, such as member, or give the container "+s.name+" an ACL that allows it")
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		return fault.Wrap(fault.Conflict, err, "")
 	case http.StatusRequestEntityTooLarge, http.StatusInsufficientStorage:
-		return fault.Wrap(fault.Quota, err, "ask for a larger quota of the account or the container, or free some room")
+		return fault.Wrap(fault.Quota, err, "ask for a larger quota of the account or the container, or free some space")
 	case http.StatusUnprocessableEntity:
 		return fault.Wrap(fault.Lost, fmt.Errorf("%w: the object arrived damaged", err), "check the network, and any proxy")
 	case rateLimited, http.StatusTooManyRequests, http.StatusRequestTimeout:

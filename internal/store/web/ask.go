@@ -105,7 +105,7 @@ func Lost(what string, err error) error {
 	case errors.As(err, new(*fault.Error)): // of what was to give credentials, or of a redirect
 		return err
 	case untrusted(err):
-		return fault.Wrap(fault.Permanent, err, "check the proxy, or give this machine the certificate of the authority that the state store uses")
+		return fault.Wrap(fault.Permanent, err, "check the proxy, or install the certificate authority of the state store on this machine")
 	case hopeless(err):
 		return fault.Wrap(fault.Permanent, err, remedy)
 	}

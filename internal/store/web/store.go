@@ -79,7 +79,7 @@ func escaped(key string) string {
 
 // refuse is the error of what no web server does.
 func (s *site) refuse(doing, key string) error {
-	return fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: a web server can only be read from", doing, store.URL(s, key)),
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: a web server is read-only", doing, store.URL(s, key)),
 		"keep the state in a bucket, such as s3://… or gs://…, or in a folder")
 }
 

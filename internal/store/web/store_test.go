@@ -45,7 +45,7 @@ func TestAWebServerIsReadAndNothingElse(t *testing.T) {
 		list = err
 	}
 	for call, err := range map[string]error{"write": put, "list": list, "delete": s.Delete(t.Context(), "a", store.DeleteOptions{})} {
-		if !fault.Is(err, fault.Permanent) || err.Error() != call+" "+server.URL+"/c/a: a web server can only be read from" || !strings.Contains(fault.Remedy(err), "bucket") {
+		if !fault.Is(err, fault.Permanent) || err.Error() != call+" "+server.URL+"/c/a: a web server is read-only" || !strings.Contains(fault.Remedy(err), "bucket") {
 			t.Errorf("%s: %v; %s", call, err, fault.Remedy(err))
 		}
 	}

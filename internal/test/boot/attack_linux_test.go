@@ -121,7 +121,7 @@ func (w *world) scripts(t *testing.T) {
 			if ran, err := os.ReadFile("/opt/kops/ran"); err != nil || string(ran) != "--install-systemd-unit\n--conf=/opt/kops/conf/kube_env.yaml\n--v=8\n" {
 				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.said())
 			}
-			if got := m.doctor(); got.Broken || got.Message != "it has fetched nodeup, which has written no report yet" {
+			if got := m.doctor(); got.Broken || got.Message != "it has fetched nodeup, which has not written a report yet" {
 				t.Errorf("after it kops doctor says %s", got.Message)
 			}
 		})
@@ -130,13 +130,13 @@ func (w *world) scripts(t *testing.T) {
 
 // What helps.
 const (
-	anew      = "run kops update cluster --yes, which writes nodeup anew; the machine tries again by itself"
-	clockward = "set the clock of the machine right, or let it reach a time server (NTP, port 123 of UDP); the machine tries again by itself"
-	stranger  = "see that the address is this cluster's; if its authority was replaced, run kops update cluster --yes and replace the machine"
+	anew      = "run kops update cluster --yes, which writes nodeup again; the machine retries by itself"
+	clockward = "set the machine's clock, or let it reach a time server (NTP, UDP port 123); the machine retries by itself"
+	stranger  = "check that the address belongs to this cluster; if the certificate authority was replaced, run kops update cluster --yes and replace the machine"
 	mirror    = "make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository, with the file whose digest is stated"
 	replace   = "run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration"
 	reach     = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
-	waiting   = "its start waits for the control plane, which gives no answer yet"
+	waiting   = "its boot waits for the control plane, which does not answer yet"
 )
 
 // denied has the store refuse everybody.
@@ -152,14 +152,14 @@ func scriptAttacks() []attack {
 			data := packed(w.T, nodeupScript)
 			data[len(data)-6] ^= 1 // of its checksum
 			w.spoil(w.nodeup.Key(), data)
-		}, says: "what " + store + " gave is not the nodeup that it is to run: it cannot be unpacked", remedy: anew},
+		}, says: "the file from " + store + " is not the expected nodeup: it cannot be unpacked", remedy: anew},
 		{name: "an old nodeup", role: controlPlane, spoil: func(w *world) { w.spoil(w.nodeup.Key(), packed(w.T, oldNodeup)) },
-			says: "what " + store + " gave is not the nodeup that it is to run: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
+			says: "the file from " + store + " is not the expected nodeup: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
 		{name: "another authority", role: controlPlane, spoil: func(w *world) { w.is(wrong{authority: true}) },
-			says:   "~it does not trust what answers for " + regexp.QuoteMeta(store) + ": curl: \\(60\\) .*certificate.*",
-			remedy: "let it show a certificate of an authority that the machine's image trusts"},
+			says:   "~it does not trust the server that answers for " + regexp.QuoteMeta(store) + ": curl: \\(60\\) .*certificate.*",
+			remedy: "use a certificate from an authority that the machine's image trusts"},
 		{name: "a store that refuses", role: controlPlane, spoil: denied, says: "it is refused by " + store + ": 403 AccessDenied: Access Denied",
-			remedy: "let the role of the machine read the bucket: kops update cluster --yes writes its policy anew; look also at the policy of the bucket and at the key that encrypts it"},
+			remedy: "let the role of the machine read the bucket: kops update cluster --yes writes its policy again; also check the policy of the bucket and its encryption key"},
 		{name: "a store without nodeup", role: controlPlane, spoil: func(w *world) { w.spoil(w.nodeup.Key(), nil) },
 			says: "nodeup is not at " + store + ": 404 NoSuchKey: The specified key does not exist.", remedy: anew},
 		{name: "no role", role: controlPlane, spoil: func(w *world) { w.is(wrong{roleless: true}) },
@@ -172,20 +172,20 @@ func scriptAttacks() []attack {
 		{name: "a changed byte in the store", role: worker, spoil: func(w *world) { w.restarts(); w.spoil(w.nodeup.Key(), packed(w.T, nodeupScript+"#")) },
 			says: "nodeup is not at " + server + ": 404 what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew", remedy: anew},
 		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replays(packed(w.T, oldNodeup), false) },
-			says: "what " + server + " gave is not the nodeup that it is to run: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
+			says: "the file from " + server + " is not the expected nodeup: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
 		{name: "a nodeup without end", role: worker, spoil: func(w *world) { w.replays(make([]byte, 1<<20), true) },
-			says: "~it cannot fetch nodeup from " + regexp.QuoteMeta(server) + ": curl.*", remedy: "the console tells more: kops doctor"},
+			says: "~it cannot fetch nodeup from " + regexp.QuoteMeta(server) + ": curl.*", remedy: "for details, see the console: kops doctor"},
 		{name: "a small file that unpacks to a large one", role: worker, spoil: func(w *world) { w.replays(packed(w.T, strings.Repeat("\x00", 300<<20)), false) },
-			says: "what " + server + " gave is not the nodeup that it is to run: it cannot be unpacked", remedy: anew},
+			says: "the file from " + server + " is not the expected nodeup: it cannot be unpacked", remedy: anew},
 		{name: "another authority", role: worker, spoil: foreign,
-			says: "~it does not trust what answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
+			says: "~it does not trust the server that answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
 		{name: "a store that refuses", role: worker, spoil: denied,
 			says:   server + " cannot give it nodeup now: 502 kops-controller cannot read the cluster's store: list s3://state/k.example.com/programs/: AccessDenied: Access Denied (request r)",
-			remedy: "see to it that the control plane can read its store; the log of kops-controller tells more"},
+			remedy: "make sure that the control plane can read its store; see the log of kops-controller"},
 		{name: "no control plane yet", role: worker, spoil: (*world).controllerStops, says: waiting, waits: true},
 		{name: "no control plane for long", role: worker, spoil: (*world).controllerStops, ago: "400",
-			says:   "~it gets no answer of " + regexp.QuoteMeta(server) + ": curl: \\(7\\) .*",
-			remedy: "see why the control plane is not up, whose machines kops doctor shows first, and let this machine reach its port 3988"},
+			says:   "~it gets no answer from " + regexp.QuoteMeta(server) + ": curl: \\(7\\) .*",
+			remedy: "find out why the control plane is not up (kops doctor shows its machines first), and let this machine reach its port 3988"},
 	}
 }
 
@@ -244,7 +244,7 @@ func nodeupAttacks() []attack {
 		return func(w *world) { w.spoil(layout.NodeConfig(string(role), group), []byte("CAs: {}\n")) }
 	}
 	const (
-		broken  = "its start is broken in the phase "
+		broken  = "its boot failed in the phase "
 		stored  = "s3://state/k.example.com/igconfig/control-plane/control-plane/nodeupconfig.yaml"
 		reads   = broken + "configure: read the node configuration: read " + stored + ": "
 		asks    = broken + "configure: ask kops-controller for the node configuration: "
@@ -256,7 +256,7 @@ func nodeupAttacks() []attack {
 		{name: "another configuration", role: controlPlane, spoil: config(controlPlane, "control-plane"), says: another, remedy: replace},
 		{name: "another authority", role: controlPlane, spoil: func(w *world) { w.is(wrong{authority: true}) },
 			says:   "~" + regexp.QuoteMeta(reads) + ".*tls: failed to verify certificate: x509: certificate signed by unknown authority.*",
-			remedy: "check the proxy, or give this machine the certificate of the authority that the state store uses"},
+			remedy: "check the proxy, or install the certificate authority of the state store on this machine"},
 		{name: "a store that refuses", role: controlPlane, spoil: denied, says: reads + "AccessDenied: Access Denied (request r)",
 			remedy: "allow s3:GetObject on arn:aws:s3:::state/k.example.com/igconfig/control-plane/control-plane/nodeupconfig.yaml to this identity"},
 		{name: "no role", role: controlPlane, spoil: func(w *world) { w.is(wrong{roleless: true}) }, says: reads + "the machine has no role",

@@ -50,8 +50,8 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 		{"Will replace resources:", "-/+", g.replace},
 		{"Items will be deleted during update:", "-", g.remove},
 		{"Items will be deleted only when the --prune flag is specified:", "-", g.deferred},
-		{"Shared, used and kept as they are:", " ", g.shared},
-		{"Made by others among the cluster's own, and kept:", " ", g.foreign},
+		{"Shared resources, used and left unchanged:", " ", g.shared},
+		{"Created by others with the cluster's tags, and kept:", " ", g.foreign},
 	} {
 		out.section(s.title, s.mark, s.steps)
 	}
@@ -70,7 +70,7 @@ func Next(p *plan.Plan) string {
 	case !p.Empty():
 		return "\nMust specify --yes to apply changes\n"
 	case len(p.Deferred) > 0:
-		return "No changes need to be applied, but for what --prune would delete\n"
+		return "No changes need to be applied, except deletions that need --prune\n"
 	}
 	return "No changes need to be applied\n"
 }

@@ -67,7 +67,7 @@ func (p *Progress) Report(e exec.Event) {
 	case exec.Denied:
 		p.end(e)
 		p.denied++
-		p.screen.note(fmt.Sprintf("warning: not allowed to %s %s, which stays as it is: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
+		p.screen.note(fmt.Sprintf("warning: not allowed to %s %s, which stays unchanged: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
 	case exec.Failed:
 		begun := p.end(e)
 		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
@@ -92,7 +92,7 @@ func (p *Progress) Close() {
 	}
 	p.screen.note(text)
 	if p.cut > 0 {
-		p.screen.note("Whether what was interrupted took effect is not known; the next run looks, and goes on from there.")
+		p.screen.note("It is unknown whether the interrupted changes took effect; the next run checks and continues from there.")
 	}
 	p.running = nil
 }

@@ -194,7 +194,7 @@ func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
 	p.Report(exec.Event{Step: stepOf(plan.Update, "b"), State: exec.Failed, Err: context.Canceled})
 	p.Report(exec.Event{Step: stepOf(plan.Delete, "c"), State: exec.Skipped})
 	p.Close()
-	if want := "0 of 3 changes done in 0s, 1 interrupted, 2 not tried\nWhether what was interrupted took effect is not known; the next run looks, and goes on from there.\n"; b.String() != want {
+	if want := "0 of 3 changes done in 0s, 1 interrupted, 2 not tried\nIt is unknown whether the interrupted changes took effect; the next run checks and continues from there.\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
@@ -217,7 +217,7 @@ func TestCountsAddUp(t *testing.T) {
 	want := `created aws_vpc/a [1/5]
 failed to modify aws_vpc/b: denied; ask for it
 failed to create aws_vpc/e: as aws_vpc/b
-warning: not allowed to modify aws_vpc/f, which stays as it is: denied; ask for it
+warning: not allowed to modify aws_vpc/f, which stays unchanged: denied; ask for it
 cannot use aws_vpc/d: never ready
 1 of 5 changes done in 0s, 2 failed, 1 not allowed, 1 not tried, 1 unchanged and not usable
 `

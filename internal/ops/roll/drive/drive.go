@@ -269,4 +269,4 @@ func (d *Driver) wait(ctx context.Context, until time.Time) error {
 }
 
 // ErrNotKept is wrapped by an error of Config.Save after which another try may succeed.
-var ErrNotKept = errors.New("the state of the rollout was not kept")
+var ErrNotKept = errors.New("the state of the rollout was not saved")

@@ -36,7 +36,7 @@ func Source(client *http.Client) token.Source {
 		// The cause's class is hidden: an answer of the token service says nothing about the
 		// bucket.
 		return token.Token{}, fault.Wrap(fault.Denied, fmt.Errorf("find Google credentials: %v", err), //nolint:errorlint // see above
-			"log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to the file of a key")
+			"log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to a key file")
 	}
 }
 

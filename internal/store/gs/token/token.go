@@ -81,7 +81,7 @@ func Machine(client *http.Client, server string) Source {
 			Seconds int    `json:"expires_in"`
 		}
 		if err := json.Unmarshal(a.Body, &t); err != nil || t.Access == "" {
-			return Token{}, denied(errors.New("the metadata server answers what is no token"))
+			return Token{}, denied(errors.New("the metadata server's answer is not a token"))
 		}
 		return Token{t.Access, time.Now().Add(time.Duration(t.Seconds) * time.Second)}, nil
 	}
@@ -91,7 +91,7 @@ func Machine(client *http.Client, server string) Source {
 // store.
 func denied(err error) error {
 	return fault.Wrap(fault.Denied, fmt.Errorf("the machine has no account: %v", err), //nolint:errorlint // see above
-		"give the instance a service account, with the scope of what it asks for")
+		"give the instance a service account, with the required scope")
 }
 
 // Client is a client whose requests bear a token; base sends them. It is what clients of

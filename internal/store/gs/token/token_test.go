@@ -19,8 +19,8 @@ func TestTheAccountOfAMachine(t *testing.T) {
 	for _, c := range []struct{ body, access, error string }{
 		{`{"access_token":"t","expires_in":3599,"token_type":"Bearer"}`, "t", ""},
 		{"", "", "the machine has no account: the metadata server answers 404"},
-		{"<html>", "", "the machine has no account: the metadata server answers what is no token"},
-		{"{}", "", "the machine has no account: the metadata server answers what is no token"},
+		{"<html>", "", "the machine has no account: the metadata server's answer is not a token"},
+		{"{}", "", "the machine has no account: the metadata server's answer is not a token"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/computeMetadata/v1/instance/service-accounts/default/token" || r.Header.Get("Metadata-Flavor") != "Google" || c.body == "" {

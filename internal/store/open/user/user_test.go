@@ -38,7 +38,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		"azureblob://container/key":   {map[string]string{"AZURE_STORAGE_ACCOUNT": "a"}, "AZURE_STORAGE_ACCOUNT is set", "unset AZURE_STORAGE_ACCOUNT"},
 		"azureblob://account/c":       {map[string]string{"AZURE_STORAGE_KEY": "not in base64!"}, "the key of the account is not in base64", "set AZURE_STORAGE_KEY"},
 		"swift://container":           {map[string]string{"OPENSTACK_CREDENTIAL_FILE": "/absent"}, "OS_AUTH_URL is not set, and /absent cannot be read", "set OS_AUTH_URL"},
-		"https://example.com/state":   {nil, "a web server can only be read from", "in a bucket"},
+		"https://example.com/state":   {nil, "a web server is read-only", "in a bucket"},
 		"azure://account/container/c": {nil, "unknown", "use one of azureblob://, do://, file://, gs://, hos://, linode://, s3://, scw://, swift://"},
 	} {
 		s, err := backends(c.env).Open(t.Context(), url)

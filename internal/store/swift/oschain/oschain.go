@@ -82,7 +82,7 @@ func Options(env func(string) string) (o gophercloud.AuthOptions, region string,
 		ApplicationCredentialSecret: env("OS_APPLICATION_CREDENTIAL_SECRET"),
 	}
 	if o.IdentityEndpoint == "" {
-		return o, "", errors.New("it is not known where: there is no auth URL")
+		return o, "", errors.New("there is no auth URL")
 	}
 	if o.ApplicationCredentialID != "" || o.ApplicationCredentialName != "" {
 		o.TenantID, o.TenantName = "", "" // the credential is of one project
