@@ -103,7 +103,7 @@ func eachFile(t *testing.T, p pkg, f func(*token.FileSet, *ast.File)) {
 	t.Helper()
 	for _, name := range p.GoFiles {
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
