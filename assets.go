@@ -20,7 +20,7 @@ import (
 type Assets struct {
 	Images []ImageAsset `json:"images"`
 	Files  []FileAsset  `json:"files"`
-	// Warnings say what else the cluster fetches, and which digests could not be had.
+	// Warnings say what else the cluster fetches, and which digests are not available.
 	Warnings finding.List `json:"-"`
 
 	of *pipeline.Assets

@@ -33,13 +33,13 @@ type Config struct {
 	Cache string
 	// Offline says that only the state store and folders can be reached.
 	Offline bool
-	// Version is that of this program, without a leading v.
+	// Version is the version of this program, without a leading v.
 	Version string
 	// RunObsolete and RunTooNew let versions pass that the channel, or this program, does not allow.
 	RunObsolete, RunTooNew bool
 	// Features are the switches that are on.
 	Features Features
-	// KeySize is that of new RSA keys, in bits; 0 means 2048, and less is refused.
+	// KeySize is the size of new RSA keys in bits; 0 means 2048, and less is refused.
 	KeySize int
 	// Programs are kops' own for machines.
 	Programs Programs
@@ -48,7 +48,7 @@ type Config struct {
 	// FileHashes are the hexadecimal SHA-256 of files that machines fetch, by public URL,
 	// where the files that machines will find are not their publishers'.
 	FileHashes map[string]string
-	// IsSet reports whether a variable is set, for guessing the cloud; nil: none is.
+	// IsSet reports whether a variable is set, for guessing the cloud; nil means that no variable is set.
 	IsSet func(variable string) bool
 	// Log gets what is worth keeping of a run; nil: nothing is kept.
 	Log *slog.Logger
@@ -61,7 +61,7 @@ type Store struct {
 	Backends []Backend
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
-	// Region is that of its bucket, where it has one.
+	// Region is the region of its bucket, if it is in a bucket.
 	Region string
 	// Keys are those of the server of its bucket, where that is not the platform's own. Control
 	// planes get them in a place of the platform's that only they read.
@@ -77,12 +77,11 @@ type Programs struct {
 	// Archives are files that may be the archive of this version; the first that exists is taken.
 	Archives []string
 	// Releases is the URL of a folder with the archive of each version, which is fetched into
-	// the last of Archives when none exists; "" is none.
+	// the last of Archives when none exists; "" disables this.
 	Releases string
 	// Digest is the hexadecimal SHA-256 of the archive's index; "" takes any of this version.
 	Digest string
-	// Base is the URL of a copy of an archive's contents, which machines read instead of
-	// the cluster's store; "" is none.
+	// Base is the URL of a copy of an archive's contents, which machines read instead of the cluster's store; "" disables this.
 	Base string
 	// Images stand for those of the programs, by the program's name.
 	Images map[string]string

@@ -39,7 +39,7 @@ func (c *Cluster) stored() *clusterstore.Contents {
 // Group returns the group of a name, or nil.
 func (c *Cluster) Group(name string) *api.InstanceGroup { return c.stored().Group(name) }
 
-// SelectGroups returns the groups of the names, or all when there are none.
+// SelectGroups returns the groups with the names, or all groups if there are no names.
 func (c *Cluster) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
 	return c.stored().SelectGroups(names...)
 }

@@ -45,10 +45,10 @@ func hasMember(e *api.EtcdClusterSpec, group string) bool {
 	return slices.ContainsFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return m.InstanceGroup != nil && *m.InstanceGroup == group })
 }
 
-// MoveGroup stores a new group of the control plane, which takes the place of another: it says
-// what that says, but for its name, its subnets and zones, and has its members of etcd, under
-// other names. An update makes its machine, and one that prunes deletes that of the other group
-// when no member of etcd needs it.
+// MoveGroup stores a new control plane group that replaces another: it copies that group's
+// spec, except its name, subnets and zones, and has its etcd members under new names. An
+// update creates its machine, and a pruning update deletes the other group's machine when no
+// etcd member needs it.
 func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to NewGroupRequest) (Written, error) {
 	was := cl.Group(from)
 	switch {

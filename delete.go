@@ -30,7 +30,7 @@ type DeleteOptions struct {
 	Region   string
 	// Wait is how long one resource may take to become deletable; 0 means 10 minutes.
 	Wait time.Duration
-	// On is told of the deletion.
+	// On receives the events of the deletion.
 	On On
 }
 

@@ -27,7 +27,7 @@ type DiagnoseOptions struct {
 	Machine string
 	// Lines is how many lines of a console or a log are kept; 0 means 20.
 	Lines int
-	// On is told of the diagnosis.
+	// On receives the events of the diagnosis.
 	On On
 }
 
@@ -38,9 +38,9 @@ const (
 	mostLogs      = 20
 )
 
-// Diagnose looks at a cluster once, and collects what its machines tell of their
-// starts, and the critical pods that do not run of their ends. Trouble with the
-// cluster is in the result and is no error.
+// Diagnose checks a cluster once, and collects the boot reports of its machines and the ends
+// of the logs of critical pods that do not run. Problems of the cluster are in the result and
+// not an error.
 func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (*Diagnosis, error) {
 	k, err := c.checkup(ctx, &call{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {

@@ -32,7 +32,7 @@ type DumpOptions struct {
 	MachineTime time.Duration
 	// SSH logs in to the machines for their journals; nil: nobody does.
 	SSH *SSHOptions
-	// On is told of the dump.
+	// On receives the events of the dump.
 	On On
 }
 
@@ -48,7 +48,7 @@ type SSHOptions struct {
 type Dump struct {
 	Resources []DumpResource `json:"resources,omitempty"`
 	Instances []DumpInstance `json:"instances,omitempty"`
-	// Files are those of a support bundle, by path. What may be secret is left out.
+	// Files are the files of a support bundle, by path. Values that may be secret are left out.
 	Files map[string][]byte `json:"-"`
 }
 
@@ -70,8 +70,8 @@ type DumpInstance struct {
 	SSHUser          string   `json:"sshUser,omitempty"`
 }
 
-// Dump collects what others need to see of a cluster in trouble. What cannot be had is
-// told in the dump; the error says that there is none.
+// Dump collects a support bundle of a cluster. The dump says which parts could not be read; an
+// error means that there is no dump.
 func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, error) {
 	told := &call{cluster: name, on: o.On}
 	k, err := c.checkup(ctx, told, o.ReachOptions, pipeline.CheckupLife)

@@ -34,7 +34,7 @@ type EtcdBackup struct {
 	Etcd string    `json:"etcd"`
 	Name string    `json:"name"`
 	Time time.Time `json:"time"`
-	// Size is that of the compressed snapshot, in bytes.
+	// Size is the size of the compressed snapshot, in bytes.
 	Size int64 `json:"size"`
 	// EtcdVersion took the back-up; MemberCount was wanted at the time.
 	EtcdVersion string `json:"etcdVersion"`
@@ -42,8 +42,7 @@ type EtcdBackup struct {
 	// Damaged says that the back-up cannot be restored, and Problem why.
 	Damaged bool   `json:"damaged,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Empty says that the back-up is known to hold no keys, as that of a cluster that
-	// was only just founded.
+	// Empty says that the backup is known to hold no keys, like the first backup of a new cluster.
 	Empty bool `json:"empty,omitempty"`
 	// Foreign says why the back-up does not seem to be of this cluster; it is restored
 	// only with RestoreEtcdOptions.Foreign.
@@ -104,7 +103,7 @@ type RestoreEtcdOptions struct {
 	Apply bool
 	// Wait is how long to wait until it is carried out; 0: not at all.
 	Wait time.Duration
-	// On is told of the restore, which nothing stops any more once it is awaited.
+	// On receives the events of the restore, which cannot be stopped once the call waits for it.
 	On On
 }
 
@@ -114,9 +113,9 @@ type Etcd struct{ c *Client }
 // Etcd returns what is done about etcd clusters.
 func (c *Client) Etcd() Etcd { return Etcd{c} }
 
-// Backups lists the back-ups of an etcd cluster, or of all when none is
-// named, in the order of the spec and oldest first. One that is still being
-// written is left out.
+// Backups lists the backups of an etcd cluster, or of all etcd clusters if no name is given,
+// in the order of the spec and oldest first. It leaves out a backup that is still being
+// written.
 func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, error) {
 	cl, err := e.c.Clusters().Get(ctx, cluster)
 	if err != nil {

@@ -36,7 +36,7 @@ type EtcdMember struct {
 	// Learner says that it has no vote yet.
 	Learner     bool   `json:"learner,omitempty"`
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// Size is that of the database, of which InUse holds data, and Quota the most it may have.
+	// Size is the size of the database, InUse the part that holds data, and Quota the maximum size.
 	Size  int64 `json:"size,omitempty"`
 	InUse int64 `json:"inUse,omitempty"`
 	Quota int64 `json:"quota,omitempty"`
@@ -81,7 +81,7 @@ type EtcdDrill struct {
 	Changed int64 `json:"changed"`
 	Made    int64 `json:"made"`
 	Deleted int64 `json:"deleted"`
-	// Wrong are keys, at most some, of which the back-up has something else than the cluster had.
+	// Wrong are some of the keys whose values in the backup differ from the cluster's.
 	Wrong []string `json:"wrong,omitempty"`
 	// Decrypted are encrypted objects of the back-up, one or two of each key, that were
 	// decrypted with the keys at hand.
@@ -92,11 +92,11 @@ type EtcdDrill struct {
 type EtcdCareOptions struct {
 	// Wait is how long to wait until it is done.
 	Wait time.Duration
-	// On is told of the task.
+	// On receives the events of the task.
 	On On
 }
 
-// Status tells how an etcd cluster is, or each where none is named, in the order of the spec.
+// Status returns the state of an etcd cluster, or of all etcd clusters if no name is given, in the order of the spec.
 func (e Etcd) Status(ctx context.Context, cluster, name string) ([]EtcdStatus, error) {
 	cl, err := e.c.Clusters().Get(ctx, cluster)
 	if err != nil {

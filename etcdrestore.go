@@ -27,16 +27,16 @@ const refusalTime = 24 * time.Hour
 // how often it is asked.
 const apiTime, apiPause = time.Minute, time.Second
 
-// Restore says what the restore of a back-up means and, with Apply, asks the
-// managers of the etcd cluster for it, who do it when they look into their store next.
-// The back-up is fetched and verified first; the error of one that is damaged, not of this
-// cluster, or that API servers could not read is of class fault.Permanent, and nothing is
-// asked for. Retired keys that it needs are put back before. With Wait it returns when the
-// restore is done and the API server answers again, or does not for some time, or when the
-// request is withdrawn, which is an error of class fault.Permanent; where the restore takes
-// longer the error is of class fault.NotYet, and the request stands. A name that is not
-// that of a back-up is an error of class fault.Gone; LatestBackup stands for the youngest
-// that is of this cluster, not damaged, and holds keys.
+// Restore returns the consequences of restoring a backup and, with Apply, asks etcd-manager
+// for the restore, which it starts when it reads its store next. Restore first downloads and
+// verifies the backup. If the backup is damaged, comes from another cluster, or API servers
+// could not read it, the error is of class fault.Permanent, and nothing is requested. Restore
+// first puts back retired keys that the backup needs. With Wait, it returns when the restore
+// is done and the API server answers again, or has not answered for some time, or when the
+// request is withdrawn, which is an error of class fault.Permanent. If the restore takes
+// longer, the error is of class fault.NotYet, and the request stays pending. If no backup has
+// the name, the error is of class fault.Gone; LatestBackup stands for the newest intact backup
+// of this cluster that holds keys.
 func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
 	p := &restoring{c: e.c, told: &call{cluster: cluster, on: o.On}, o: o, name: name, from: from}
 	if !o.Apply {

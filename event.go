@@ -81,8 +81,8 @@ const (
 	EventAwaiting EventKind = "awaiting"
 )
 
-// On gets the events of one call, one after the other. An error stops the call as soon
-// as it can, and is in the chain of the call's error. A nil On is told nothing.
+// On gets the events of one call, one after the other. An error stops the call as soon as possible, and is in the chain of the call's error. On may
+// be nil.
 type On func(Event) error
 
 // OnPlan is an On that gets the plan only.

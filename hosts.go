@@ -126,7 +126,7 @@ type ReleaseOptions struct {
 	Lost bool
 	// Apply does it; otherwise it is only checked.
 	Apply bool
-	// On is told of it.
+	// On receives the events of the call.
 	On On
 }
 

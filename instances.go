@@ -25,7 +25,7 @@ type Aftermath = status.Aftermath
 // InstancesOptions say how the machines of a cluster are looked at.
 type InstancesOptions struct {
 	ReachOptions
-	// On is told of the look.
+	// On receives the events of the call.
 	On On
 }
 

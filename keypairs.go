@@ -56,7 +56,7 @@ type Keypairs struct {
 	on On
 }
 
-// Keypairs returns what is done about keysets; on is told of it, and may be nil.
+// Keypairs returns the operations on keysets; on receives their events, and may be nil.
 func (c *Client) Keypairs(on On) Keypairs { return Keypairs{c, on} }
 
 // List lists the items of the keysets of some names, or of all, by name and age.
@@ -145,8 +145,8 @@ func (k Keypairs) Promote(ctx context.Context, cluster, keyset, id string) ([]Ke
 	})
 }
 
-// Distrust marks items of a keyset, or of each, as no longer believed: those of ids or,
-// when there are none, those older than the one that signs.
+// Distrust marks keys of a keyset, or of every keyset, as distrusted: the keys with the given
+// ids or, without ids, all keys older than the signing key.
 func (k Keypairs) Distrust(ctx context.Context, cluster, keyset string, ids ...string) ([]KeypairChange, error) {
 	return k.change(ctx, cluster, keyset, "distrusted", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 		if was == nil {

@@ -99,7 +99,7 @@ func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clust
 	return f.AddSSHKey(ctx, k)
 }
 
-// Delete removes all keys of a cluster. It is an error when there is none.
+// Delete removes all keys of a cluster. It is an error if the cluster has no keys.
 func (k Keys) Delete(ctx context.Context, cluster string) error {
 	cl, err := k.c.Clusters().Get(ctx, cluster)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // KubeconfigOptions say how a user reaches a cluster.
 type KubeconfigOptions struct {
-	// Admin is the life of an admin certificate; 0: none is made.
+	// Admin is the lifetime of an admin certificate; 0 means no certificate.
 	Admin time.Duration
 	// User is an existing user of the kubeconfig file.
 	User string
@@ -55,8 +55,8 @@ func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOpt
 	return (*Access)(a), err
 }
 
-// KubeconfigOf returns how a cluster is reached that was just updated, without
-// reading it again. That of a deletion is an error.
+// KubeconfigOf returns the address and credentials of a cluster that was just updated, without
+// reading it again. It is an error for a deletion.
 func (c *Client) KubeconfigOf(ctx context.Context, u *Update, o KubeconfigOptions) (*Access, error) {
 	if u.modelled == nil {
 		return nil, errNoUpdate

@@ -4,14 +4,14 @@ import (
 	"context"
 )
 
-// Leases are the leases of clusters, of which whoever changes one holds its own.
+// Leases are the leases of clusters. A process holds a cluster's lease while it changes the cluster.
 type Leases struct{ c *Client }
 
 // Leases returns what is done about leases.
 func (c *Client) Leases() Leases { return Leases{c} }
 
-// Holder says in a sentence who holds the lease of a cluster; "" means nobody.
-// What holds a lease need not be a cluster any more.
+// Holder describes in a sentence who holds the lease of a cluster; "" means that the lease is
+// free. The cluster itself need not exist.
 func (l Leases) Holder(ctx context.Context, cluster string) (string, error) {
 	held, err := l.c.store.Holding(ctx, cluster)
 	if err != nil {
@@ -24,7 +24,7 @@ func (l Leases) Holder(ctx context.Context, cluster string) (string, error) {
 	return held.Describe(), nil
 }
 
-// Break frees the lease of a cluster, whoever holds it.
+// Break frees the lease of a cluster, regardless of its holder.
 func (l Leases) Break(ctx context.Context, cluster string) error {
 	return l.c.store.Break(ctx, l.c.holder(), cluster)
 }

@@ -25,7 +25,7 @@ type NewClusterRequest struct {
 	Facts *Facts
 	// Target is "terraform" where that is what will make the cluster.
 	Target string
-	// On is told of the call.
+	// On receives the events of the call.
 	On On
 }
 
@@ -127,8 +127,8 @@ func (s Clusters) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGrou
 	return s.AddGroups(ctx, cl, g)
 }
 
-// AddGroups stores new instance groups, which the first of Written stands for. Those of the
-// control plane get members of etcd, of which there has to be an odd number.
+// AddGroups stores new instance groups, which the first of Written stands for. Control plane
+// groups get etcd members, and the number of members must be odd.
 func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.InstanceGroup) (Written, error) {
 	ch := &change{was: cl, now: cl.stored().Clone()}
 	var beside []api.Object

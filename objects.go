@@ -450,8 +450,8 @@ func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, tex
 	return s.c.keep(ctx, ch, shown, objs...)
 }
 
-// Stored returns the stored text of a cluster, or with a group that of the group,
-// whether or not it can be read.
+// Stored returns the stored text of a cluster, or with a group the text of the group, even if
+// it cannot be parsed.
 func (s Clusters) Stored(ctx context.Context, cluster, group string) (api.Object, string, error) {
 	o := stub(cluster, group)
 	text, err := s.c.store.Text(ctx, cluster, o)
@@ -472,7 +472,7 @@ func stub(cluster, group string) api.Object {
 	return g
 }
 
-// Mended stores a text in the place of that of a stored object which cannot be read.
+// Mended replaces the text of a stored object that cannot be parsed.
 func (s Clusters) Mended(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
 	if _, _, err := compat.Decode(text, compat.Options{Exact: true}); err != nil {
 		return Written{}, err

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/engine/plan"
 )
 
-// Plan is what is to be done, step by step. As JSON it holds all that is known of each step.
+// Plan is a list of steps. Its JSON form holds everything that is known about each step.
 type Plan struct {
 	// Steps are in an order in which they can be carried out; one that keeps what is there is among them.
 	Steps []Step

@@ -27,13 +27,13 @@ type ReconcileOptions struct {
 	// SkipChecks are the names of pre-checks of an upgrade that are not made.
 	SkipChecks []string
 	Rollout    RolloutOptions
-	// On is told of all of it.
+	// On receives the events of the call.
 	On On
 }
 
 // Reconciliation is what reconciling a cluster comes to, or came to.
 type Reconciliation struct {
-	// Version is that of Kubernetes that the objects ask for, at the end.
+	// Version is the Kubernetes version in the objects at the end.
 	Version string `json:"version"`
 	// Stages are what is done for each version, in order.
 	Stages []string `json:"stages"`

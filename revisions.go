@@ -32,8 +32,8 @@ type Revision struct {
 type RevisionChange struct {
 	// Object is Cluster, or kind and name: InstanceGroup/nodes.
 	Object string `json:"object"`
-	// Field is the path in v1alpha2; "" where the whole object is meant, of which Whole
-	// says what happened to it.
+	// Field is the path in v1alpha2; "" stands for the whole object, and Whole says what happened
+	// to it.
 	Field string `json:"field,omitempty"`
 	Whole string `json:"whole,omitempty"`
 }

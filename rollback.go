@@ -30,7 +30,7 @@ type RollBackOptions struct {
 	// older version of Kubernetes.
 	Revision int
 	ReachOptions
-	// On is told of it.
+	// On receives the events of the call.
 	On On
 }
 

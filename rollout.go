@@ -56,9 +56,9 @@ type RolloutOptions struct {
 	GateURLs     []string
 	// Ask puts a question to the user and returns one of its choices; nil: nobody can be asked.
 	Ask func(context.Context, status.Question) (string, error)
-	// Life is that of the credentials for the API server; 0 means 18 hours.
+	// Life is the lifetime of the credentials for the API server; 0 means 18 hours.
 	Life time.Duration
-	// On is told of the rollout.
+	// On receives the events of the rollout.
 	On On
 }
 
@@ -114,7 +114,7 @@ func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*R
 	return out, err
 }
 
-// DeleteInstance replaces one machine, by its name or that of its node, as a rollout does.
+// DeleteInstance replaces one machine, by its name or its node's name, as a rollout does.
 func (c *Client) DeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*Rollout, error) {
 	return c.Rollout(ctx, cluster, o.ofInstance(instance))
 }
@@ -179,8 +179,8 @@ func (c *Client) storedRollout(ctx context.Context, cluster string) (*roll.State
 	return &s, file, nil
 }
 
-// RolloutStatus returns the last rollout of a cluster. The error is of the class Gone when
-// there was none.
+// RolloutStatus returns the last rollout of a cluster. The error is of the class Gone if the
+// cluster has had no rollout.
 func (c *Client) RolloutStatus(ctx context.Context, name string) (*Rollout, error) {
 	if _, err := c.Clusters().Get(ctx, name); err != nil {
 		return nil, err
@@ -199,8 +199,8 @@ func (c *Client) RolloutStatus(ctx context.Context, name string) (*Rollout, erro
 	return out, err
 }
 
-// PauseRollout has the rollout of a cluster begin nothing more; what was begun goes on.
-// Whoever drives it hears of that within seconds.
+// PauseRollout pauses the rollout of a cluster: no further machine is started, and machines in
+// progress are finished. The process that drives it pauses within seconds.
 func (c *Client) PauseRollout(ctx context.Context, name string) (*Rollout, error) {
 	return c.wish(ctx, name, roll.Pause)
 }

@@ -56,8 +56,8 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 	return out, told.phase("")
 }
 
-// PlanDeleteInstance finds out what DeleteInstance would do. Of the groups, only that of the
-// machine has one to roll.
+// PlanDeleteInstance returns what DeleteInstance would do. Only the machine's group has a
+// machine to roll.
 func (c *Client) PlanDeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*RolloutPlan, error) {
 	return c.PlanRollout(ctx, cluster, o.ofInstance(instance))
 }

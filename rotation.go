@@ -22,7 +22,7 @@ type RotateOptions struct {
 	// Roll has every machine take up what an update has written for it. It may be nil: the
 	// rotation stops then before machines have to change, and goes on when they have.
 	Roll func(context.Context) error
-	// On is told of the rotation.
+	// On receives the events of the rotation.
 	On On
 }
 
@@ -40,13 +40,13 @@ type Rotation struct {
 	// them by which the API server encrypts.
 	Keysets    []string `json:"keysets,omitempty"`
 	Encryption bool     `json:"encryption,omitempty"`
-	// Left are pods that nobody started anew; in a plan, those that nobody will.
+	// Left are pods that were not restarted; in a plan, pods that will not be.
 	Left []string `json:"left,omitempty"`
 	// NoBackup says why no back-up of etcd was taken at the end.
 	NoBackup string `json:"noBackup,omitempty"`
 	// Unknown says in a plan why it is not known what becomes of machines and pods.
 	Unknown string `json:"unknown,omitempty"`
-	// Progress is how many objects of a resource were written anew, in an event.
+	// Progress is how many objects of a resource were rewritten, in an event.
 	Progress string `json:"progress,omitempty"`
 }
 

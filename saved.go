@@ -34,7 +34,7 @@ type SavedPlan struct {
 	Format  int       `json:"format"`
 	Cluster string    `json:"cluster"`
 	Time    time.Time `json:"time"`
-	// Version is that of the program that made the plan.
+	// Version is the version of the program that made the plan.
 	Version string    `json:"version"`
 	Part    PlanPart  `json:"options"`
 	Summary PlanCount `json:"summary"`

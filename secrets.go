@@ -31,7 +31,7 @@ type Secrets struct {
 	on On
 }
 
-// Secrets returns what is done about secrets; on is told of it, and may be nil.
+// Secrets returns the operations on secrets; on receives their events, and may be nil.
 func (c *Client) Secrets(on On) Secrets { return Secrets{c, on} }
 
 // List lists the names of a cluster's secrets, in order.
@@ -43,8 +43,7 @@ func (s Secrets) List(ctx context.Context, cluster string) ([]string, error) {
 	return f.SecretNames(ctx)
 }
 
-// Create checks and stores one of the secrets that users bring. One that is there is an
-// error of class fault.Conflict, unless it is to be replaced.
+// Create checks and stores one of the secrets that users bring. An existing secret is an error of class fault.Conflict, unless replace is set.
 func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, replace bool) (finding.List, error) {
 	if err := checkSecret(name, text); err != nil {
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", name, err), "")
@@ -118,8 +117,8 @@ func unreadable(was pki.Secret, text []byte) finding.List {
 		Remedy:  "list that key after the new one until all objects are written again; kops rotate encryption does all of this"}}
 }
 
-// Delete removes secrets. It is an error when one of them is not there, or when the
-// cluster cannot do without it; then none is removed.
+// Delete removes secrets. It is an error if one of them does not exist, or if the cluster
+// needs it; then Delete removes no secret.
 func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) error {
 	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {

@@ -104,7 +104,7 @@ func Findings(err error) finding.List {
 	return l
 }
 
-// Facts are what was looked up. A nil *Facts is to be looked up.
+// Facts are looked-up values. A nil *Facts means that kops looks them up.
 type Facts struct{ of *facts.Facts }
 
 // ReadFacts reads facts that Marshal wrote. The platforms check what is theirs.

@@ -43,15 +43,14 @@ type UpdateOptions struct {
 	AllowUnverified bool
 	// Refresh observes everything, without what is remembered from former runs.
 	Refresh bool
-	// Plan, when set, refuses every plan but this one. What it was made with need not be
-	// said again: options that are empty here are those of the plan.
+	// Plan, when set, refuses every plan but this one. Its options need not be repeated: options that are empty here are taken from the plan.
 	Plan *SavedPlan
 	// KeepKeys makes the keys that the cluster lacks before it is planned, and stores
 	// them, so that the plan can be saved: no second plan would make the same keys.
 	KeepKeys bool
 	// Facts, when set, are taken instead of looking up.
 	Facts *Facts
-	// On is told of the update.
+	// On receives the events of the update.
 	On On
 
 	// target is what the graph is made into: "terraform", or the platform itself.
@@ -272,8 +271,8 @@ func shown(told *call, u *Update) error {
 	return told.plan(u)
 }
 
-// Terraform renders what the cluster needs as Terraform configuration. What
-// Terraform cannot hold, such as key material, is written to the state store.
+// Terraform renders the cluster's resources as Terraform configuration. Data that does not
+// belong there, such as key material, is written to the state store.
 func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	var u *Update
 	o.target = pipeline.Terraform

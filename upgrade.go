@@ -21,8 +21,8 @@ import (
 
 // UpgradeOptions say to what a cluster is upgraded.
 type UpgradeOptions struct {
-	// To is the version of Kubernetes to end with, 1.36.3, or a minor version of which the
-	// channel recommends one, 1.36; "" is one step as the channel recommends it.
+	// To is the target version of Kubernetes, such as 1.36.3, or a minor version such as 1.36, for
+	// which the channel recommends a release; "" is one step that the channel recommends.
 	To string
 	// KubernetesVersion is To, too, but one that is older than the cluster's leaves that as it is.
 	KubernetesVersion string
@@ -33,7 +33,7 @@ type UpgradeOptions struct {
 	// SkipChecks are the names of pre-checks that are not made.
 	SkipChecks []string
 	ReachOptions
-	// On is told of the upgrade.
+	// On receives the events of the upgrade.
 	On On
 }
 
@@ -44,7 +44,7 @@ type Upgrade struct {
 	// Hops are the steps, each of one minor version at most. With Apply the first was
 	// written into the objects; the others wait for ReconcileCluster, or the next upgrade.
 	Hops []UpgradeHop `json:"hops"`
-	// Findings are what is in the way of the first hop; those that are no warnings stop it.
+	// Findings are the problems of the first hop; findings that are not warnings stop it.
 	Findings finding.List `json:"findings,omitempty"`
 	// Warnings are what most likely is wrong with the objects that come of it.
 	Warnings finding.List `json:"warnings,omitempty"`
@@ -52,7 +52,7 @@ type Upgrade struct {
 
 // UpgradeHop is one step of an upgrade.
 type UpgradeHop struct {
-	// Version is that of Kubernetes after it.
+	// Version is the Kubernetes version after it.
 	Version string          `json:"version"`
 	Changes []UpgradeChange `json:"changes"`
 	// Etcd are the etcd clusters that get another version with it, as their spec names none.
@@ -71,10 +71,10 @@ type UpgradeChange struct {
 // PreChecks lists the names of the checks that go before an upgrade.
 func PreChecks() []string { return precheck.Names() }
 
-// Upgrade works out how a cluster comes to a later version of Kubernetes, and what is in the
-// way of that, and with Apply writes the first hop into its objects. Nothing but the objects
-// changes: an update and a rollout, or ReconcileCluster, bring it to the machines. What
-// stops it is an error, Refused, with all that is in the way.
+// Upgrade plans the upgrade of a cluster to a later version of Kubernetes, checks for
+// problems, and with Apply writes the first hop into its objects. Only the objects change: an
+// update and a rollout, or ReconcileCluster, apply them to machines. Problems that stop the
+// upgrade are an error, Refused, with all findings.
 func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*Upgrade, error) {
 	if err := precheck.CheckSkipped(o.SkipChecks); err != nil {
 		return nil, err

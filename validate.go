@@ -32,17 +32,17 @@ type ValidateOptions struct {
 	Count int
 	// MaxUnready is how many worker nodes need not be ready.
 	MaxUnready int
-	// On is told of the validation.
+	// On receives the events of the validation.
 	On On
 }
 
 // validationInterval is the pause between two tries when nothing else is said.
 const validationInterval = 10 * time.Second
 
-// ValidateCluster finds out whether a cluster is what its objects say. A cluster
-// that is not has failures in the result, which is no error; an API server that
-// does not answer is such a failure. When the time is over before the cluster is
-// ready, the last result is returned with an error of the class NotYet.
+// ValidateCluster checks whether a cluster is ready and matches its objects. Failures of the
+// cluster are in the result and not an error; an API server that does not answer is such a
+// failure. If the time is over before the cluster is ready, the last result is returned with
+// an error of the class NotYet.
 func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOptions) (*Validation, error) {
 	told := &call{cluster: name, on: o.On}
 	if err := c.withoutGossip(ctx, name); err != nil {

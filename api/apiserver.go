@@ -19,7 +19,7 @@ type KubeAPIServerConfig struct {
 	// SecurePort is 443 or 6443 by platform.
 	SecurePort   int32  `json:"securePort,omitempty" flag:"secure-port"`
 	InsecurePort *int32 `json:"insecurePort,omitempty" flag:"insecure-port"`
-	// Address is of no use any more.
+	// Address no longer has an effect.
 	Address                  string `json:"address,omitempty" flag:"address"`
 	AdvertiseAddress         string `json:"advertiseAddress,omitempty" flag:"advertise-address"`
 	BindAddress              string `json:"bindAddress,omitempty" flag:"bind-address"`

@@ -20,7 +20,7 @@ type AddonsSpec struct {
 type Addon struct {
 	Name string `json:"name,omitempty"`
 	ID   string `json:"id,omitempty"`
-	// Manifest is the URL of the objects, relative to that of the list.
+	// Manifest is the URL of the objects, relative to the URL of the list.
 	Manifest string `json:"manifest,omitempty"`
 	// ManifestHash is the SHA-256 of the trimmed manifest, in hex.
 	ManifestHash string            `json:"manifestHash,omitempty"`
@@ -37,7 +37,7 @@ type Addon struct {
 	Version string `json:"version,omitempty"`
 }
 
-// PruneSpec lists the kinds of which an add-on's objects are removed when its manifest no longer holds them.
+// PruneSpec lists the kinds of objects that are deleted when an add-on's manifest no longer holds them.
 type PruneSpec struct {
 	Kinds []PruneKind `json:"kinds,omitempty"`
 }

@@ -17,7 +17,7 @@ type OpenstackSpec struct {
 type OpenstackLoadbalancerConfig struct {
 	// Method is the balancing algorithm, such as ROUND_ROBIN.
 	Method *string `json:"method,omitempty"`
-	// Provider is that of Octavia.
+	// Provider is the provider of Octavia.
 	Provider              *string `json:"provider,omitempty"`
 	UseOctavia            *bool   `json:"useOctavia,omitempty"`
 	FloatingNetwork       *string `json:"floatingNetwork,omitempty"`

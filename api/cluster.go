@@ -13,8 +13,8 @@ type Cluster struct {
 	Spec ClusterSpec `json:"spec,omitzero"`
 }
 
-// ClusterSpec is everything that a user says about a cluster. What is left out is completed
-// by rules; the completed spec has the same shape.
+// ClusterSpec is everything that a user says about a cluster. Rules complete the fields that are left out;
+// the completed spec has the same shape.
 type ClusterSpec struct {
 	// Channel names the Channel that recommends versions and images: a name, a URL, or "none".
 	Channel string `json:"channel,omitempty"`
@@ -155,8 +155,9 @@ type AssetsSpec struct {
 	FileRepository *string `json:"fileRepository,omitempty"`
 	// ContainerProxy is a registry that fetches images on demand.
 	ContainerProxy *string `json:"containerProxy,omitempty"`
-	// TrustedKeys are public keys in PEM, one of which must have signed the index of FileRepository,
-	// bundle.json: digests of files and images are taken from it, and machines take no other file.
+	// TrustedKeys are public keys in PEM. One of them must have signed the index of
+	// FileRepository, bundle.json. It provides the digests of files and images, and machines
+	// accept no other file.
 	TrustedKeys []string `json:"trustedKeys,omitempty" text:"lines"`
 }
 

@@ -43,7 +43,7 @@ type CalicoNetworkingSpec struct {
 	PrometheusProcessMetricsEnabled bool   `json:"prometheusProcessMetricsEnabled,omitempty"`
 	TyphaPrometheusMetricsEnabled   bool   `json:"typhaPrometheusMetricsEnabled,omitempty"`
 	TyphaPrometheusMetricsPort      int32  `json:"typhaPrometheusMetricsPort,omitempty"`
-	// TyphaReplicas is the number of Typha pods; 0 is none.
+	// TyphaReplicas is the number of Typha pods; with 0, Typha does not run.
 	TyphaReplicas int32 `json:"typhaReplicas,omitempty"`
 	// VXLANMode is Always, CrossSubnet or Never.
 	VXLANMode string `json:"vxlanMode,omitempty"`

@@ -69,7 +69,7 @@ type DCGMExporterConfig struct {
 // GVisorConfig is the gVisor sandbox; for groups of role Node.
 type GVisorConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
-	// Platform is that of gVisor, such as systrap.
+	// Platform is the platform of gVisor, such as systrap.
 	Platform string `json:"platform,omitempty"`
 }
 

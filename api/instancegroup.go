@@ -21,7 +21,7 @@ const (
 	RoleControlPlane InstanceGroupRole = "ControlPlane"
 	// RoleNode runs workloads.
 	RoleNode InstanceGroupRole = "Node"
-	// RoleBastion is the SSH entry to private subnets; it is no node of the cluster.
+	// RoleBastion is the SSH entry to private subnets; it is not a node of the cluster.
 	RoleBastion InstanceGroupRole = "Bastion"
 	// RoleAPIServer runs further API servers without etcd.
 	RoleAPIServer InstanceGroupRole = "APIServer"
@@ -173,7 +173,7 @@ type VolumeSpec struct {
 	IOPS      *int64 `json:"iops,omitempty"`
 	// Throughput is in MiB/s.
 	Throughput *int64 `json:"throughput,omitempty"`
-	// Key is that of an encrypted disk.
+	// Key is the key of an encrypted disk.
 	Key *string `json:"key,omitempty"`
 	// Size is in GB.
 	Size int64  `json:"size,omitempty"`

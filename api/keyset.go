@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Keyset is a named set of key pairs of which one, the primary, signs; the others are still trusted.
+// Keyset is a named set of key pairs. One of them, the primary, signs; the others are still trusted.
 type Keyset struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KubeletConfigSpec is the configuration of the kubelet on a node. What has no flag is set in its
-// configuration file.
+// KubeletConfigSpec is the configuration of the kubelet on a node. Fields without a flag are
+// set in its configuration file.
 type KubeletConfigSpec struct {
 	// AnonymousAuth lets unauthenticated requests in; false by default.
 	AnonymousAuth       *bool  `json:"anonymousAuth,omitempty" flag:"anonymous-auth"`
@@ -96,11 +96,11 @@ type KubeletConfigSpec struct {
 	CPUManagerPolicy                   string           `json:"cpuManagerPolicy,omitempty" flag:"cpu-manager-policy"`
 	RegistryPullQPS                    *int32           `json:"registryPullQPS,omitempty" flag:"registry-qps"`
 	RegistryBurst                      *int32           `json:"registryBurst,omitempty" flag:"registry-burst"`
-	// TopologyManagerPolicy is none, best-effort, restricted or single-numa-node.
+	// TopologyManagerPolicy is best-effort, restricted, single-numa-node or none.
 	TopologyManagerPolicy string `json:"topologyManagerPolicy,omitempty" flag:"topology-manager-policy"`
 	RotateCertificates    *bool  `json:"rotateCertificates,omitempty" flag:"rotate-certificates"`
 	ProtectKernelDefaults *bool  `json:"protectKernelDefaults,omitempty" flag:"protect-kernel-defaults"`
-	// CgroupDriver is systemd; other values are of no use any more.
+	// CgroupDriver is systemd; other values are no longer supported.
 	CgroupDriver                          string           `json:"cgroupDriver,omitempty" flag:"cgroup-driver"`
 	HousekeepingInterval                  *metav1.Duration `json:"housekeepingInterval,omitempty" flag:"housekeeping-interval"`
 	EventQPS                              *int32           `json:"eventQPS,omitempty" flag:"event-qps (empty=0)"`

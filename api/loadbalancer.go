@@ -46,7 +46,7 @@ type LoadBalancerAccessSpec struct {
 
 // LoadBalancerSubnetSpec places the load balancer in one subnet.
 type LoadBalancerSubnetSpec struct {
-	// Name is that of a subnet of the cluster.
+	// Name is the name of a subnet of the cluster.
 	Name string `json:"name,omitempty"`
 	// PrivateIPv4Address is its address there; for internal network load balancers.
 	PrivateIPv4Address *string `json:"privateIPv4Address,omitempty"`

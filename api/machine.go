@@ -29,7 +29,7 @@ type FileAssetSpec struct {
 
 // HookSpec is a systemd unit that machines run.
 type HookSpec struct {
-	// Name is that of the unit; made up when empty.
+	// Name is the name of the unit; generated if empty.
 	Name string `json:"name,omitempty"`
 	// Enabled false switches off a unit of that name that is set for the whole cluster; true when nil.
 	Enabled *bool `json:"enabled,omitempty"`
@@ -68,7 +68,8 @@ type RollingUpdate struct {
 type RepairSpec struct {
 	// After is how long a machine must be dead before it is replaced; 0 turns the repair off.
 	After *metav1.Duration `json:"after,omitempty"`
-	// MaxUnhealthy is the most machines of a group, or the largest part of it, that may be
-	// dead: when more are, none is replaced, as what is wrong then is another thing. One may always.
+	// MaxUnhealthy is the maximum number or percentage of machines of a group that may be dead:
+	// when more are dead, no machine is replaced, because the cause is then not a single machine.
+	// One may always be dead.
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }

@@ -21,7 +21,7 @@ type Finding struct {
 	Object string `json:"object,omitempty"`
 	// Path is the field, spelled as in the version that the user wrote: spec.subnets[0].cidr.
 	Path string `json:"path,omitempty"`
-	// Value is the offending value as text; empty when there is none.
+	// Value is the offending value as text; empty if there is no value.
 	Value string `json:"value,omitempty"`
 	// Rule is a stable name for the check, such as "unknown-field".
 	Rule string `json:"rule"`

@@ -31,9 +31,9 @@ type Kind[T any] struct {
 	Key func(*T) string
 	// Group is the instance group whose machines the resource makes; nil, or "": none.
 	Group func(*T) string
-	// MadeOf are the fields of which those machines are made, by their names: machines that
-	// run are behind when one of them changes, and not when another one does, such as their
-	// number. nil: all fields, where Group is set.
+	// MadeOf are the names of the fields that those machines are created from: running machines
+	// become stale when one of them changes, but not when another field does, such as their
+	// number. nil means all fields, if Group is set.
 	MadeOf []string
 	// List observes every resource in scope.
 	List func(context.Context, Scope) ([]*T, error)
@@ -45,7 +45,7 @@ type Kind[T any] struct {
 	// Update makes what there is as it is wanted, as far as the fields Updates go.
 	Update  func(ctx context.Context, have, want *T) error
 	Updates []string
-	// Delete removes a resource. One that is gone already is no error.
+	// Delete removes a resource. It is not an error if the resource is already gone.
 	Delete func(context.Context, *T) error
 }
 
@@ -53,8 +53,8 @@ type Kind[T any] struct {
 // it uses.
 type Scope struct {
 	Cluster string
-	// All asks for everything that belongs to the cluster, whoever made it: what a deletion
-	// must remove.
+	// All asks for everything that belongs to the cluster, regardless of who created it:
+	// everything that a deletion must remove.
 	All bool
 	// Adopted are the identifiers of shared resources of this kind.
 	Adopted []string

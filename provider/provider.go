@@ -15,7 +15,7 @@ import (
 
 // Platform is one platform. All but Name, Kinds and Model may be left out.
 type Platform struct {
-	// Name is that of the label api.LabelMetalCloud; Title is for people.
+	// Name is the value of the label api.LabelMetalCloud; Title is for people.
 	Name, Title string
 	// Kinds are the kinds of its resources, each after the kinds it may refer to.
 	Kinds []AnyKind
@@ -23,14 +23,14 @@ type Platform struct {
 	Calls int
 	// MachineType and Image are those of new instance groups.
 	MachineType, Image string
-	// FileHashes are the hexadecimal SHA-256 of what machines download, by URL; * stands
-	// for any text. What is not here is asked of its publisher.
+	// FileHashes are the hexadecimal SHA-256 digests of the files that machines download, by URL;
+	// * stands for any text. For other files, kops asks the publisher.
 	FileHashes map[string]string
 	// Model lists the resources that a cluster needs, each after those it refers to.
 	Model func(*Cluster) ([]Resource, error)
 	// Shared lists what a cluster uses and does not own, so that a deletion keeps it.
 	Shared func(*api.Cluster) ([]Resource, error)
-	// Endpoint finds the address of a cluster's API; "" while there is none.
+	// Endpoint finds the address of a cluster's API; "" while it has no address.
 	Endpoint func(context.Context, *api.Cluster) (string, error)
 	// Machines finds the machines of the instance groups.
 	Machines func(context.Context, *api.Cluster) ([]MachineGroup, error)

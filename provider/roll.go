@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/platform/servers"
 )
 
-// Roll is what replacing machines needs of a platform. Each function can be called again
-// with what it has done already. What is left out is not supported, and a roll does without.
+// Roll holds the functions of a platform that replace machines. Each function is idempotent. A
+// nil function is not supported, and a rolling update does without it.
 type Roll struct {
 	// Surge is how many machines more than its size a group has during a roll, where neither
 	// the group nor the cluster says.
@@ -19,15 +19,15 @@ type Roll struct {
 	// Refills says that a group by itself makes another machine in the place of one that is
 	// detached or ended; otherwise an update of the cluster makes it.
 	Refills bool
-	// Made tells what machines were made of, by their names; a machine of which nothing can
-	// be told is left out.
+	// Made returns the fields that machines were created from, by machine name; it leaves out
+	// machines whose fields are unknown.
 	Made func(context.Context, *api.Cluster, []Machine) (map[string]Made, error)
 	// Detach has the group count a machine no longer, which goes on to serve.
 	Detach func(context.Context, *api.Cluster, Machine) error
-	// Deregister takes a machine out of the load balancers, and returns when they send it
-	// nothing any more.
+	// Deregister takes a machine out of the load balancers, and returns when they no longer send
+	// it requests.
 	Deregister func(context.Context, *api.Cluster, Machine) error
-	// Terminate ends a machine for good; one that is gone is no error.
+	// Terminate terminates a machine; it is not an error if the machine is gone.
 	Terminate func(context.Context, *api.Cluster, Machine) error
 }
 

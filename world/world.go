@@ -38,7 +38,7 @@ type Options struct {
 	// Kops is the path of the kops program, which keeps clusters of this host; those
 	// of other platforms need none.
 	Kops string
-	// Version is that of kops, without a leading v.
+	// Version is the version of kops, without a leading v.
 	Version string
 	// Releases is where releases of kops are, and Programs the digest of the programs for
 	// machines that this one was released with; both may be empty. See kops.Programs.
@@ -173,8 +173,8 @@ func Transport() *http.Transport {
 	return t
 }
 
-// Bundle is the folder of files and images that machines of this host fetch; ""
-// when none is named and the user has no cache folder.
+// Bundle is the folder of files and images that machines of this host fetch; "" if it is not
+// set and the user has no cache folder.
 func Bundle(env func(string) string, cache string) string {
 	dir := env("KOPS_BUNDLE")
 	if dir == "" && cache != "" {

@@ -277,7 +277,7 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 	}
 	f := diag.Finding{
 		File: c.file, Line: e.line, Object: c.object, Path: path, Value: shown(e.value),
-		Rule: "no-effect", Message: "has no effect any more", Remedy: r.remedy, Warning: !c.exact,
+		Rule: "no-effect", Message: "no longer has an effect", Remedy: r.remedy, Warning: !c.exact,
 	}
 	if f.Warning {
 		f.Message += " and is dropped"
@@ -292,7 +292,7 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 // drops such fields, so specs that it stored have them; it refuses AWS' cloudConfig.
 func (c *checker) otherCloud(e entry, want api.CloudProviderID, path string) {
 	refused := want == api.CloudAWS && strings.Contains(path, "spec.cloudConfig.")
-	have := "none is set"
+	have := "none of them is set"
 	if c.cloud != "" {
 		have = "the cluster is on " + string(c.cloud)
 	}

@@ -22,8 +22,8 @@ type Options struct {
 	// Lenient is for what a store holds: what this version of kops does not know, or
 	// no longer supports, is dropped with a warning instead of an error.
 	Lenient bool
-	// Exact is for what was written just now for one object: what has no effect any
-	// more is an error instead of a warning.
+	// Exact is for a document that was written just now for one object: a field that no longer has
+	// an effect is an error instead of a warning.
 	Exact bool
 	// Named refuses a cluster without a name, as what is new must have one.
 	Named bool

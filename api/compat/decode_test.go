@@ -38,8 +38,8 @@ func TestFieldsWithoutEffectAreDroppedWithAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`f:7: Cluster/a.example.com: spec.masterInternalName: has no effect any more and is dropped, got "api.internal.a.example.com"`,
-		`f:16: Cluster/a.example.com: spec.networking.calico.crossSubnet: has no effect any more and is dropped, got "true"; set ipipMode: CrossSubnet`,
+		`f:7: Cluster/a.example.com: spec.masterInternalName: no longer has an effect and is dropped, got "api.internal.a.example.com"`,
+		`f:16: Cluster/a.example.com: spec.networking.calico.crossSubnet: no longer has an effect and is dropped, got "true"; set ipipMode: CrossSubnet`,
 	}
 	if diff := cmp.Diff(want, texts(warnings)); diff != "" {
 		t.Errorf("warnings: got (+), want (-):\n%s", diff)

@@ -35,7 +35,7 @@ type Options struct {
 	NodeSizes         []string
 	APIServerSizes    []string
 
-	// Image is that of all machines; those of the roles win over it.
+	// Image is the image of all machines; the images of roles override it.
 	Image             string
 	ControlPlaneImage string
 	NodeImage         string

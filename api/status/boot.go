@@ -13,7 +13,7 @@ type BootReport struct {
 	Node    string    `json:"node,omitempty"`
 	Version string    `json:"version,omitempty"` // nodeup's
 	Started time.Time `json:"started"`
-	// Run counts how often nodeup began anew since it was started.
+	// Run counts how often nodeup has retried since it was started.
 	Run    int         `json:"run"`
 	Phases []BootPhase `json:"phases"`
 	// Done says that the machine holds what it is to hold.
@@ -96,8 +96,8 @@ const (
 	Stopped BootState = "stopped"
 )
 
-// Broken returns the first phase that has failed, or, when none has, the first that has not
-// ended and met an error, other than that it has to wait; nil when there is neither.
+// Broken returns the first phase that has failed, or otherwise the first unfinished phase with
+// an error other than having to wait; nil if there is neither.
 func (r *BootReport) Broken() *BootPhase {
 	for _, state := range []BootState{Failed, Running} {
 		for i, p := range r.Phases {

@@ -46,7 +46,7 @@ func (r Reason) String() string {
 type Instance struct {
 	// Name is the platform's own, such as the ID of an instance.
 	Name string `json:"id"`
-	// Node is the name of its node; empty while it is none, or nobody knows.
+	// Node is the name of its node; empty while it has no node or the node is unknown.
 	Node string `json:"nodeName,omitempty"`
 	// Status is UpToDate, NeedsUpdate or Detached.
 	Status string `json:"status"`
@@ -92,7 +92,7 @@ const (
 	RestartTime = 30 * time.Second
 )
 
-// GroupAftermath is what is to be done about the machines of a group.
+// GroupAftermath is the effect of a change on the machines of a group.
 type GroupAftermath struct {
 	Group string `json:"instanceGroup"`
 	// Effect is the greatest of the machines'; Machines of the Count that there are have one

@@ -22,7 +22,7 @@ type Rollout struct {
 	Questions []Question `json:"questions,omitempty"`
 }
 
-// Done counts the machines that are replaced or restarted, and all that are to be.
+// Done counts the machines that are replaced or restarted, and all machines of the rollout.
 func (r *Rollout) Done() (done, all int) {
 	for _, g := range r.Groups {
 		for _, m := range g.Machines {
@@ -46,15 +46,15 @@ type RolloutGroup struct {
 	// Waits says what the group waits for, and Stopped why nothing more of it is begun.
 	Waits   string `json:"waits,omitempty"`
 	Stopped string `json:"stopped,omitempty"`
-	// Revision is the number of the change that the objects had better go back to, because
-	// the first machine failed; 0 where that is not so, or none is known.
+	// Revision is the number of the change to roll back to, because the first machine failed; 0 if
+	// it did not fail, or no such change is known.
 	Revision int `json:"revision,omitempty"`
 }
 
 // RolloutMachine is a machine in a rollout.
 type RolloutMachine struct {
 	Name string `json:"name"`
-	// Node is its node's name; empty when it is none.
+	// Node is its node's name; empty if it has no node.
 	Node string `json:"node,omitempty"`
 	// Effect is replace or restart, and Reasons are why.
 	Effect  string   `json:"effect"`
@@ -77,7 +77,7 @@ type RolloutMachine struct {
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
-	// Choices are the answers, of which the first is the usual one.
+	// Choices are the possible answers; the first is the usual one.
 	Choices []string `json:"choices"`
 	Group   string   `json:"group,omitempty"`
 	Machine string   `json:"machine,omitempty"`
@@ -142,7 +142,7 @@ type Shortage struct {
 type Blocker struct {
 	// Kind is budget, local, unmanaged or grace.
 	Kind string `json:"kind"`
-	// Name is that of the budget or the pod, as namespace/name.
+	// Name is the name of the budget or the pod, as namespace/name.
 	Name string `json:"name"`
 	// Pods are those that a budget keeps, and Nodes where they run.
 	Pods    []string `json:"pods,omitempty"`

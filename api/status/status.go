@@ -6,7 +6,7 @@ package status
 
 import "time"
 
-// Failure is one thing that is not as it is to be.
+// Failure is one problem of the cluster.
 type Failure struct {
 	// Kind is dns, APIServer, InstanceGroup, Machine, Node, Pod, Certificate, Keyset or Etcd.
 	Kind    string `json:"type"`
@@ -49,7 +49,7 @@ type Node struct {
 	// Role is control-plane, apiserver or node; empty when no label tells.
 	Role     string `json:"role,omitempty"`
 	Hostname string `json:"hostname,omitempty"`
-	// Status is that of the condition Ready: True, False or Unknown.
+	// Status is the status of the condition Ready: True, False or Unknown.
 	Status string `json:"status"`
 }
 
@@ -58,10 +58,10 @@ type Validation struct {
 	// Failures are what is wrong, causes before what may follow from them; empty when all is well.
 	Failures []Failure `json:"failures"`
 	Nodes    []Node    `json:"nodes"`
-	// Ending are certificates that end within 30 days. That is no failure.
+	// Ending are certificates that expire within 30 days. That is not a failure.
 	Ending []string `json:"ending,omitempty"`
-	// Stale is how many machines have to be restarted or replaced to be what the spec says.
-	// That is no failure.
+	// Stale is how many machines have to be restarted or replaced to match the spec. That is not a
+	// failure.
 	Stale int `json:"stale,omitempty"`
 }
 
@@ -85,7 +85,7 @@ type Machine struct {
 	State     string    `json:"state,omitempty"` // the platform's word
 	Created   time.Time `json:"created,omitzero"`
 	// Status is ready, not ready, not joined, not running, spare or detached;
-	// running for a machine that is to be no node, and unknown while the API cannot be asked.
+	// running for a machine that does not become a node, and unknown while the API does not answer.
 	Status string `json:"status"`
 	// Message says what is wrong, Remedy what helps.
 	Message string `json:"message,omitempty"`

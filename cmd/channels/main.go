@@ -43,8 +43,7 @@ func applyChannel() *cobra.Command {
 		Use:   "channel URL...",
 		Short: "Apply the add-ons of channels whose version differs from the one in the cluster",
 		Long: `Apply the add-ons of channels whose version differs from the one in the cluster.
-An add-on that was applied from one of the channels and that none of them lists
-any more is removed; its namespaces, kinds and volumes are kept.`,
+An add-on that was applied from one of the channels and that no channel lists now is removed; its namespaces, kinds and volumes are kept.`,
 		Example: `  # show what differs
   channels apply channel s3://state/c.example.com/addons/bootstrap-channel.yaml
   # apply it, and again each minute

@@ -23,7 +23,7 @@ func parse(args, environment []string) (*run.Options, error) {
 	f := pflag.NewFlagSet("etcd-manager", pflag.ContinueOnError)
 	f.SortFlags = true
 	f.StringVar(&o.Cluster, "cluster-name", "", "name of the etcd cluster, such as etcd or etcd-events")
-	f.StringVar(&o.PeerID, "peer-id", "", "name of this peer and its member; by default that of its volume, or the one in DATA-DIR/myid, made up at the first start")
+	f.StringVar(&o.PeerID, "peer-id", "", "name of this peer and its member; by default the name of its volume, or the name in DATA-DIR/myid, which is generated at the first start")
 	f.StringVar(&o.BackupStore, "backup-store", "", "where the spec, the commands and the back-ups of the cluster are: s3://bucket/folder or file:///folder")
 	f.StringSliceVar(&o.ClientURLs, "client-urls", []string{"https://__name__:4001"}, "where clients reach etcd; __name__ is this peer's host name")
 	f.StringSliceVar(&o.PeerURLs, "peer-urls", []string{"https://__name__:2380"}, "where other members reach etcd")
@@ -99,7 +99,7 @@ func check(o *run.Options, plain, plainEtcd bool) error {
 		return errors.New("--insecure is not supported: managers always use TLS")
 	}
 	if p := o.MetricsPort; p < 0 || p > 65535 {
-		return fmt.Errorf("--etcd-manager-metrics-port: %d is no port", p)
+		return fmt.Errorf("--etcd-manager-metrics-port: %d is not a port", p)
 	}
 	for _, u := range append(append(append([]string{}, o.ClientURLs...), o.PeerURLs...), o.QuarantineURLs...) {
 		if plainEtcd && strings.HasPrefix(u, "https:") {
@@ -139,7 +139,7 @@ func takeEnvironment(o *run.Options, environment []string) error {
 	if value := o.Environment["ETCD_MANAGER_METRICS_PORT"]; value != "" && o.MetricsPort == 0 {
 		port, err := strconv.Atoi(value)
 		if err != nil {
-			return fmt.Errorf("ETCD_MANAGER_METRICS_PORT: %q is no port", value)
+			return fmt.Errorf("ETCD_MANAGER_METRICS_PORT: %q is not a port", value)
 		}
 		o.MetricsPort = port
 	}
@@ -172,14 +172,14 @@ func parseDuration(s string) (time.Duration, error) {
 		if digits, ok := strings.CutSuffix(s, suffix); ok {
 			n, err := strconv.ParseUint(digits, 10, 16)
 			if err != nil {
-				return 0, fmt.Errorf("%q is no duration; use 90d, 2y or 12h30m", s)
+				return 0, fmt.Errorf("%q is not a duration; use 90d, 2y or 12h30m", s)
 			}
 			return time.Duration(n) * unit, nil
 		}
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no duration; use 90d, 2y or 12h30m", s)
+		return 0, fmt.Errorf("%q is not a duration; use 90d, 2y or 12h30m", s)
 	}
 	return d, nil
 }

@@ -50,10 +50,10 @@ func TestBadCommandLines(t *testing.T) {
 		{append(least, "--insecure"), nil, "--insecure is not supported: managers always use TLS"},
 		{append(least, "--etcd-insecure"), nil, "--etcd-insecure needs URLs that start with http://, not https://__name__:4001"},
 		{append(least, "--no-such-flag"), nil, "unknown flag: --no-such-flag"},
-		{append(least, "--etcd-manager-metrics-port=65536"), nil, "--etcd-manager-metrics-port: 65536 is no port"},
-		{least, []string{"ETCD_MANAGER_METRICS_PORT=http"}, `ETCD_MANAGER_METRICS_PORT: "http" is no port`},
+		{append(least, "--etcd-manager-metrics-port=65536"), nil, "--etcd-manager-metrics-port: 65536 is not a port"},
+		{least, []string{"ETCD_MANAGER_METRICS_PORT=http"}, `ETCD_MANAGER_METRICS_PORT: "http" is not a port`},
 		{append(least, "word"), nil, `unexpected argument "word"`},
-		{least, []string{"ETCD_MANAGER_DAILY_BACKUPS_RETENTION=long"}, `ETCD_MANAGER_DAILY_BACKUPS_RETENTION: "long" is no duration; use 90d, 2y or 12h30m`},
+		{least, []string{"ETCD_MANAGER_DAILY_BACKUPS_RETENTION=long"}, `ETCD_MANAGER_DAILY_BACKUPS_RETENTION: "long" is not a duration; use 90d, 2y or 12h30m`},
 		{append(least, "--env-file=/no/such/file"), nil, "read the environment: open /no/such/file: no such file or directory"},
 	} {
 		if _, err := parse(x.args, x.env); err == nil || err.Error() != x.want {

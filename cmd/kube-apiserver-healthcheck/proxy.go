@@ -50,7 +50,7 @@ func addresses(list string) ([]netip.Addr, error) {
 		}
 		a, err := netip.ParseAddr(s)
 		if err != nil {
-			return nil, fmt.Errorf("--clients: got %q, which is no address such as 10.0.0.1", s)
+			return nil, fmt.Errorf("--clients: got %q, which is not an address such as 10.0.0.1", s)
 		}
 		out = append(out, a.Unmap())
 	}

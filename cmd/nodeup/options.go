@@ -19,8 +19,8 @@ state that it says. Run again, it changes only what differs.
   nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
   nodeup --conf /opt/kops/conf/kube_env.yaml --install-systemd-unit  do it now and at every start
   nodeup --conf /opt/kops/conf/kube_env.yaml --renew                 only renew certificates, as a timer does twice a day
-  nodeup --conf /opt/kops/conf/kube_env.yaml --watch-node            start the kubelet anew if its node is gone, and have the node say what the machine runs
-  nodeup --conf /opt/kops/conf/kube_env.yaml --apply                 become in place what the node asks for (annotation kops.k8s.io/apply-config)
+  nodeup --conf /opt/kops/conf/kube_env.yaml --watch-node            restart the kubelet if its node is gone, and report the machine's configuration on its node
+  nodeup --conf /opt/kops/conf/kube_env.yaml --apply                 apply the configuration that the node requests in place (annotation kops.k8s.io/apply-config)
 
 Flags:
 `
@@ -37,12 +37,12 @@ func parse(args []string, o run.Options) (run.Options, error) {
 	}
 	f.StringVar(&o.Conf, "conf", "", "`file` with the boot configuration")
 	f.StringVar(&o.Cache, "cache", "/var/cache/nodeup", "`folder` for fetched files")
-	f.IntVar(&o.Retries, "retries", -1, "how often a run that failed begins anew; -1 is without end")
+	f.IntVar(&o.Retries, "retries", -1, "how many times a failed run is repeated; -1 means no limit")
 	f.StringVar(&target, "target", "direct", "direct, or dryrun to only show what would be done")
 	f.BoolVar(&o.DryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&o.DryRun, "dryrun", false, "the same as --dry-run")
-	f.BoolVar(&o.Renew, "renew", false, "only issue certificates anew that are near their end, and start anew what reads them")
-	f.BoolVar(&o.WatchNode, "watch-node", false, "look after the machine's node until the program is stopped: start the kubelet anew if the node is gone")
+	f.BoolVar(&o.Renew, "renew", false, "only renew certificates that expire soon, and restart the components that read them")
+	f.BoolVar(&o.WatchNode, "watch-node", false, "watch the machine's node until the program is stopped: restart the kubelet if the node is gone")
 	f.BoolVar(&o.Apply, "apply", false, "change the machine in place until it is what its node asks for")
 	f.BoolVar(&o.Install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
 	f.StringVar(&o.Root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")

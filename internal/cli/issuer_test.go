@@ -31,7 +31,7 @@ func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
 	}
 	const name = "c.example.com"
 	kops("create", "cluster", "--cloud", "fake", "--zones", "here", "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/issuer/"+name, name)
-	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "whoever checks tokens reads with TLS only") {
+	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "clients that verify tokens read only over TLS") {
 		t.Errorf("nothing is told of a server without TLS:\n%s", told)
 	}
 	state, err := store.Backends{s3.Backend(server.S3())}.Open(t.Context(), "s3://state")

@@ -129,7 +129,7 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, hosts []resource
 		case host == "":
 			return nil, fmt.Errorf("group %s: no address of the API is given, and the cluster's names are not published", g.Name)
 		case err != nil:
-			return nil, fmt.Errorf("group %s: %s is not the address of an API server, of which there are several", g.Name, h)
+			return nil, fmt.Errorf("group %s: %s is not the address of an API server; there are several", g.Name, h)
 		default:
 			b.APIServerIPs = append(b.APIServerIPs, host)
 			b.ConfigServer.Servers = append(b.ConfigServer.Servers, controllerAt(address.String()))

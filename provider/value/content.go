@@ -23,8 +23,8 @@ func Text(v Value) Content { return Content{text: v} }
 // SecretText returns a content that is never shown.
 func SecretText(s string) Content { return Content{text: Lit(s), secret: true} }
 
-// Digested returns an observed content of which only a digest is known: the
-// hexadecimal MD5, or the SHA-256, by which Same tells them apart.
+// Digested returns an observed content with only a known digest, the hexadecimal MD5 or
+// SHA-256, which Same compares.
 func Digested(hexadecimal string) Content { return Content{digest: hexadecimal} }
 
 // Same reports whether a wanted content is what was observed, as far as that is known.

@@ -85,7 +85,7 @@ continue it.`, `
 // progress tells which step begins, and reports whether one does.
 func progress(app *shell.App, r *kops.Rotation) bool {
 	if r.Progress != "" {
-		app.Notef("  written anew: %s\n", r.Progress)
+		app.Notef("  rewritten: %s\n", r.Progress)
 		return false
 	}
 	for i, s := range r.Steps {

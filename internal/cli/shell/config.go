@@ -35,8 +35,8 @@ func (a *App) clientConfig(state string) kops.Config {
 	return c
 }
 
-// Bundle is the folder of files and images that machines of this host fetch; ""
-// when none is named and the user has no cache folder.
+// Bundle is the folder of files and images that machines of this host fetch; "" if it is not
+// set and the user has no cache folder.
 func (a *App) Bundle() string { return world.Bundle(a.Env, a.Cache) }
 
 // Rehearses reports whether this is a program of a rehearsal, whose platform is this host.

@@ -81,7 +81,7 @@ func Parse(text []byte) (*Config, error) {
 	case c.APIVersion != apiVersion || c.Kind != kind:
 		return nil, fmt.Errorf("apiVersion and kind: got %q and %q; want %s and %s", c.APIVersion, c.Kind, apiVersion, kind)
 	case len(c.Resources) == 0:
-		return nil, errors.New("resources: none is listed; list at least secrets")
+		return nil, errors.New("resources: the list is empty; list at least secrets")
 	}
 	var errs []error
 	for i, r := range c.Resources {
@@ -106,7 +106,7 @@ func (r Resource) check() error {
 		return errors.New("resources: name each resource, such as secrets")
 	}
 	if len(r.Providers) == 0 {
-		return errors.New("providers: none is listed; the first of them writes")
+		return errors.New("providers: the list is empty; the first provider encrypts")
 	}
 	for i, p := range r.Providers {
 		if err := p.check(); err != nil {
@@ -134,7 +134,7 @@ func (p Provider) check() error {
 		return nil
 	}
 	if len(keys.Keys) == 0 {
-		return fmt.Errorf(".%s.keys: none is listed", name)
+		return fmt.Errorf(".%s.keys: the list is empty", name)
 	}
 	seen := map[string]bool{}
 	for i, k := range keys.Keys {

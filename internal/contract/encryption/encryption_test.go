@@ -45,7 +45,7 @@ func TestWhatIsRefused(t *testing.T) {
 		provider("{}"):                                                                                    "resources[0].providers[0]: got 0 of aesgcm",
 		provider("{identity: }"):                                                                          "resources[0].providers[0]: got 0 of aesgcm",
 		provider("{identity: {}, secretbox: {keys: []}}"):                                                 "got 2 of aesgcm",
-		provider("{secretbox: {keys: []}}"):                                                               "resources[0].providers[0].secretbox.keys: none is listed",
+		provider("{secretbox: {keys: []}}"):                                                               "resources[0].providers[0].secretbox.keys: the list is empty",
 		provider("{identity: {}}, {aescbc: {keys: [{secret: " + key + "}]}}"):                             "providers[1].aescbc.keys[0].name: it is needed",
 		provider("{aesgcm: {keys: [{name: a, secret: hunter2}]}}"):                                        "keys[0].secret: it is not base64",
 		provider("{secretbox: {keys: [{name: a, secret: AAAAAAAAAAAAAAAAAAAAAA==}]}}"):                    "got a key of 16 bytes; want 32",

@@ -115,7 +115,7 @@ func (c *Config) change(f func([]Key) []Key) (*Config, error) {
 		out.Resources[i].Providers = slices.Concat([]Provider{first}, r.Providers[1:])
 	}
 	if !found {
-		return nil, errors.New("no provider that writes has a key of its own, so that there is none to rotate: identity does not encrypt, and the keys of kms are rotated where they are kept")
+		return nil, errors.New("there is no key to rotate: the provider identity does not encrypt, and keys of a kms provider are rotated in the KMS")
 	}
 	return &out, nil
 }

@@ -72,15 +72,15 @@ func (i Issuer) checkGiven(k *Keyset, n NewItem) error {
 	case n.Key.IsZero() && n.Primary:
 		return fmt.Errorf("keyset %s: an item without its private key cannot sign; give the key too, or leave out option:Primary", k.Name)
 	case !n.Key.IsZero() && !SamePublic(n.Key.Public(), c.PublicKey):
-		return fmt.Errorf("keyset %s: the private key is not that of the certificate", k.Name)
+		return fmt.Errorf("keyset %s: the private key does not match the certificate", k.Name)
 	case !c.IsCA && k.Name != ServiceAccount:
-		return fmt.Errorf("keyset %s: the certificate of %s is not that of an authority, which can sign others", k.Name, Subject(c))
+		return fmt.Errorf("keyset %s: the certificate of %s is not a certificate authority, which can sign others", k.Name, Subject(c))
 	case i.Now().After(c.NotAfter):
 		return fmt.Errorf("keyset %s: the certificate of %s ended at %s", k.Name, Subject(c), c.NotAfter.UTC().Format(time.DateOnly))
 	}
 	for _, o := range k.Items {
 		if o.Certificate != nil && o.Certificate.Equal(c) {
-			return fmt.Errorf("keyset %s: the certificate is that of its item %s", k.Name, o.ID)
+			return fmt.Errorf("keyset %s: its item %s already has this certificate", k.Name, o.ID)
 		}
 	}
 	return nil

@@ -107,10 +107,10 @@ func TestItemsThatAreRefused(t *testing.T) {
 	leaf, ended := other(t, big.NewInt(7), Request{Usage: Server}), other(t, big.NewInt(8), Request{Validity: time.Minute})
 	for want, n := range map[string]NewItem{
 		"an item without its private key cannot sign":            {Certificate: p.Certificate, Primary: true},
-		"the private key is not that of the certificate":         {Certificate: p.Certificate, Key: q.Key},
+		"the private key does not match the certificate":         {Certificate: p.Certificate, Key: q.Key},
 		"the certificate of cn=theirs is not that of an authori": {Certificate: leaf.Certificate, Key: leaf.Key},
 		"the certificate of cn=theirs ended at 2026-08-01":       {Certificate: ended.Certificate, Key: ended.Key},
-		"the certificate is that of its item " + k.Primary:       {Certificate: k.Signer().Certificate},
+		"its item " already has this certificate + k.Primary:       {Certificate: k.Signer().Certificate},
 	} {
 		if _, _, err := at(5).Add(k, k.Name, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

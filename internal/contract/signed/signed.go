@@ -175,5 +175,5 @@ func parseSigner(text []byte) (crypto.Signer, error) {
 			return nil, errors.New("the private key is encrypted; decrypt it with openssl pkey")
 		}
 	}
-	return nil, errors.New("it is no private key in PEM")
+	return nil, errors.New("it is not a private key in PEM")
 }

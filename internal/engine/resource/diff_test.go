@@ -194,7 +194,7 @@ func TestTags(t *testing.T) {
 		}{}, `A: unknown option "ident"`},
 		{struct {
 			A string `out:"a"`
-		}{}, `A: it is no output, and named "a" as one`},
+		}{}, `A: it is not an output, but has the output name "a"`},
 		{struct {
 			A string `tf:"a,fle"`
 		}{}, `A: unknown option "fle"`},

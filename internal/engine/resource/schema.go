@@ -95,7 +95,7 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 	}
 	f.Output = sf.Tag.Get("out")
 	if f.Output != "" && f.Mode != Output {
-		return f, fmt.Errorf("it is no output, and named %q as one", f.Output)
+		return f, fmt.Errorf("it is not an output, but has the output name %q", f.Output)
 	}
 	if err := f.spell(sf.Tag.Get("tf")); err != nil {
 		return f, err

@@ -49,7 +49,7 @@ var OwnProgram = resource.Kind[Program, Programs]{
 	},
 	Create: func(ctx context.Context, c Programs, p *Program) error {
 		if c.Read == nil {
-			return fault.New(fault.Permanent, "the archive with %s is not there any more", p.File.Path)
+			return fault.New(fault.Permanent, "the archive with %s no longer exists", p.File.Path)
 		}
 		data, err := c.Read(p.File)
 		if err != nil {

@@ -53,7 +53,7 @@ func (r *run) configure(ctx context.Context) error {
 	}
 	if got := nodeconfig.Hash(text); want != "" && got != want {
 		if r.asked != "" {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration of the group is another than the machine was told to take: its hash is %s, and not %s", got, want),
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration of the group differs from the requested one: its hash is %s, and not %s", got, want),
 				"run kops update cluster --yes and then kops rolling-update cluster --yes")
 		}
 		// the cluster is ahead, and the machine goes by what it has until its turn comes

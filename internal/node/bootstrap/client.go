@@ -83,7 +83,7 @@ func (c *Client) Certificates(ctx context.Context, keys, keypairIDs map[string]s
 	}
 	for name := range keys {
 		if r.Certs[name] == "" {
-			return nil, fault.New(fault.Permanent, "ask for certificates: the answer lacks that of %s", name)
+			return nil, fault.New(fault.Permanent, "ask for certificates: the answer lacks the certificate of %s", name)
 		}
 	}
 	return r.Certs, nil

@@ -123,7 +123,7 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 		return Identity{}, err
 	}
 	if errs := validation.IsDNS1123Subdomain(claim.Instance); len(errs) > 0 {
-		return Identity{}, denied("%q is no name of a node", claim.Instance)
+		return Identity{}, denied("%q is not a node name", claim.Instance)
 	}
 	if !v.unproven.Take(v.now(), lookedUpPerSecond, lookedUpAtOnce) {
 		return Identity{}, ErrBusy
@@ -135,7 +135,7 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 	case err != nil:
 		return Identity{}, fault.New(fault.NotYet, "look up the machine %s: %w", claim.Instance, err) // a store's refusal is not one of the proof
 	case m.Node != claim.Instance:
-		return Identity{}, fmt.Errorf("look up the machine %s: the entry is that of %q", claim.Instance, m.Node)
+		return Identity{}, fmt.Errorf("look up the machine %s: the entry belongs to %q", claim.Instance, m.Node)
 	}
 	if err := m.checkSignature(token); err != nil {
 		return Identity{}, err

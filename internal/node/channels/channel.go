@@ -173,7 +173,7 @@ func checkEntry(a api.Addon) error {
 	switch a.NeedsRollingUpdate {
 	case "", rollControlPlane, rollWorkers, rollAll:
 	default:
-		return fmt.Errorf("add-on %s: needsRollingUpdate: %q is none of control-plane, workers, all", a.Name, a.NeedsRollingUpdate)
+		return fmt.Errorf("add-on %s: needsRollingUpdate: got %q; use control-plane, workers or all", a.Name, a.NeedsRollingUpdate)
 	}
 	if a.Prune == nil {
 		return nil

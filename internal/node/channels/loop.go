@@ -128,7 +128,7 @@ func (l *Loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != "/readyz":
 		http.NotFound(w, r)
 	case !l.applied.Load() || l.Node != "" && !l.labelled.Load():
-		http.Error(w, "the last pass failed, or there was none yet", http.StatusServiceUnavailable)
+		http.Error(w, "the last pass failed, or has not run yet", http.StatusServiceUnavailable)
 	default:
 		w.WriteHeader(http.StatusOK)
 	}

@@ -37,7 +37,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	if err := a.remove(ctx, old.GroupVersionKind().GroupKind(), old); err != nil {
 		return false, err
 	}
-	a.Log.Warn("removed, to make it anew: what changed of it cannot be changed", "addon", addon, "object", nameOf(o))
+	a.Log.Warn("removed to create it again: its changed fields are immutable", "addon", addon, "object", nameOf(o))
 	return true, nil
 }
 

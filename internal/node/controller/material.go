@@ -84,7 +84,7 @@ func certificateOf(key crypto.PublicKey, bundle []byte) (*x509.Certificate, erro
 	for {
 		var b *pem.Block
 		if b, bundle = pem.Decode(bundle); b == nil {
-			return nil, errors.New("no certificate of the bundle is that of the key")
+			return nil, errors.New("no certificate of the bundle matches the key")
 		}
 		if b.Type != "CERTIFICATE" {
 			continue

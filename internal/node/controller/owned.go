@@ -140,7 +140,7 @@ func parseTaints(in []string) ([]corev1.Taint, error) {
 		head, effect, ok := strings.Cut(text, ":")
 		key, value, _ := strings.Cut(head, "=")
 		if !ok || key == "" || effect == "" {
-			return nil, fault.New(fault.Permanent, "%q is no taint", text)
+			return nil, fault.New(fault.Permanent, "%q is not a taint", text)
 		}
 		out = append(out, corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)})
 	}

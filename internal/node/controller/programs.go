@@ -64,7 +64,7 @@ const heldPrograms = 48 << 20
 const largestProgram = 40 << 20
 
 // errChanged says that a program is as good as not there.
-var errChanged = errors.New("what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew")
+var errChanged = errors.New("the cluster's store has another file for this digest; run kops update cluster --yes, which writes it again")
 
 // ServeHTTP answers GET and HEAD for a key of package programs.
 func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -148,7 +148,7 @@ func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, 
 // CheckName refuses names that cannot be part of a key.
 func CheckName(name string) error {
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		return fault.New(fault.Gone, "%q is no name of a node or a group", name)
+		return fault.New(fault.Gone, "%q is not the name of a node or a group", name)
 	}
 	return nil
 }

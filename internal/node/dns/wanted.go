@@ -135,7 +135,7 @@ func (c *collection) service(s *corev1.Service) {
 	case corev1.ServiceTypeNodePort:
 		if len(internal) > 0 && len(external) > 0 {
 			for _, name := range slices.Concat(internal, external) {
-				from.refuse(name, fmt.Sprintf("the Service %s/%s has both annotations, of which a NodePort may have one", s.Namespace, s.Name))
+				from.refuse(name, fmt.Sprintf("the Service %s/%s has both annotations, but a NodePort may have only one", s.Namespace, s.Name))
 			}
 			return
 		}
@@ -257,12 +257,12 @@ func (c *collection) desired() Desired {
 				continue
 			}
 			if len(s.Values) > 1 {
-				c.limit(k.Name, "it would lead to several names, of which the first is published: "+strings.Join(s.Values, ", "))
+				c.limit(k.Name, "it would point to several names, and only the first is published: "+strings.Join(s.Values, ", "))
 				s.Values = s.Values[:1]
 			}
 		}
 		if n := len(s.Values); n > mostValues {
-			c.limit(k.Name, fmt.Sprintf("it has %d addresses, of which %d are published; a load balancer has fewer", n, mostValues))
+			c.limit(k.Name, fmt.Sprintf("it has %d addresses, and only %d are published; a load balancer has fewer", n, mostValues))
 			s.Values = s.Values[:mostValues]
 		}
 		d.Sets = append(d.Sets, s)

@@ -177,7 +177,7 @@ func (a Run) String() string {
 		s += fmt.Sprintf(", above revision %d", a.Served)
 	}
 	if a.Restored {
-		s += ", and API servers anew"
+		s += ", and restart API servers"
 	}
 	if a.Snapshot > 0 {
 		s += fmt.Sprintf(", once its log is in a snapshot as far as %d", a.Snapshot)

@@ -140,7 +140,7 @@ func (s *situation) defragment(a Answer) Decision {
 		case begun && !s.lost("member "+m.ID, s.policy.Replace):
 			return Decision{Note: "waiting for " + m.Name + " to be well after its database was defragmented", Soon: true}
 		default:
-			return a.refuse("member " + m.Name + " is not well, and while one is not none is defragmented")
+			return a.refuse("member " + m.Name + " is unhealthy, and no member is defragmented while any is unhealthy")
 		}
 	}
 	if len(voters) != len(s.Members) || len(voters) != s.Spec.MemberCount || s.quarantined() {

@@ -57,7 +57,7 @@ func stopOutdated(ctx context.Context, m *Machine, r *Reader) error {
 	}
 	for _, id := range old {
 		if _, err := m.ctr(ctx, "tasks", "kill", "--signal", "SIGTERM", id); err != nil {
-			return fmt.Errorf("stop the container %s, for it to read %s anew: %w", r.Container, r.Path, err)
+			return fmt.Errorf("restart the container %s to reload %s: %w", r.Container, r.Path, err)
 		}
 	}
 	return nil

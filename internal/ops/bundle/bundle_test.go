@@ -290,7 +290,7 @@ func TestFilesArePackedAndServed(t *testing.T) {
 	if _, body := b.get(http.MethodGet, address+"/bundle.json"); err != nil || body != string(index) {
 		t.Errorf("the index is %q, %v", body, err)
 	}
-	if resp, body := b.get(http.MethodGet, address+"/bundle.json.sig"); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, "not signed") {
+	if resp, body := b.get(http.MethodGet, address+"/bundle.json.sig"); resp.StatusCode != http.StatusNotFound || !strings.Contains(body, "never signed") {
 		t.Errorf("the signature of what is not signed: %s, %q", resp.Status, body)
 	}
 }

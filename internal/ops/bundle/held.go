@@ -127,5 +127,5 @@ func (i heldIndex) Image(digest v1.Hash) (v1.Image, error) {
 
 // ImageIndex fails: indexes of images have no others in them.
 func (i heldIndex) ImageIndex(digest v1.Hash) (v1.ImageIndex, error) {
-	return nil, fmt.Errorf("%s is no index", digest)
+	return nil, fmt.Errorf("%s is not an index", digest)
 }

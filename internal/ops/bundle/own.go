@@ -120,7 +120,7 @@ func (m *maker) unpack(image string, open tarball.Opener) (v1.Descriptor, error)
 func SavedImages(file string) ([]string, error) {
 	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(file) })
 	if err != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s is no archive of images: %w", file, err), "write it with docker save, or podman save --format docker-archive")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s is not an archive of images: %w", file, err), "write it with docker save, or podman save --format docker-archive")
 	}
 	names := map[string]bool{}
 	for _, d := range manifest {

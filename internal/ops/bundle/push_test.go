@@ -299,7 +299,7 @@ func TestImagesOfTheUserAreAddedFromAnArchive(t *testing.T) {
 		t.Errorf("the image is %s, and was %s: %v %v", have, want, err, werr)
 	}
 	_, err = bundle.SavedImages(filepath.Join(b.own, "pause"))
-	says(t, err, "is no archive of images")
+	says(t, err, "is not an archive of images")
 }
 
 func TestOwnProgramsComeFromTheArchiveThatTravels(t *testing.T) {

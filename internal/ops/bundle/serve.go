@@ -192,7 +192,7 @@ func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 	if manifest {
 		d, err := describe(b.dir, digest)
 		if err != nil || d.MediaType == "" {
-			refuse(w, http.StatusNotFound, code, digest+" is no manifest")
+			refuse(w, http.StatusNotFound, code, digest+" is not a manifest")
 			return
 		}
 		kind = string(d.MediaType)

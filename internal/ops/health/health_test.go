@@ -351,7 +351,7 @@ func TestDiagnose(t *testing.T) {
 	done := ReadStart(platform.BootRecord{Report: boot(report.Report{Done: true})})
 	blind := w
 	blind.API, blind.Starts = Seen{Problem: &Failure{Kind: KindAPI, Message: "no answer"}}, map[string]Start{"n-1": done}
-	if m := Diagnose(blind, 2).Machines[3]; m.Status != "unknown" || !strings.Contains(m.Message, "nobody knows whether its node is there") || m.Remedy != "" {
+	if m := Diagnose(blind, 2).Machines[3]; m.Status != "unknown" || !strings.Contains(m.Message, "its node's state is unknown") || m.Remedy != "" {
 		t.Errorf("while the API cannot be asked: %+v", m)
 	}
 	if last := d.Machines[3]; !slices.Equal(last.Console, []string{"line 48", "line 49"}) || !strings.Contains(last.Message, "line 49") {

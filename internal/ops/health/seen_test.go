@@ -154,7 +154,7 @@ func TestAServerThatIsNotReady(t *testing.T) {
 	if got := look(t, &rest.Config{Host: s.URL}); got.Problem == nil {
 		t.Error("what is no API server is taken for one")
 	}
-	if got := look(t, &rest.Config{Host: strings.Replace(s.URL, "http:", "https:", 1)}); got.Problem == nil || !strings.Contains(got.Problem.Message, "it speaks no TLS") {
+	if got := look(t, &rest.Config{Host: strings.Replace(s.URL, "http:", "https:", 1)}); got.Problem == nil || !strings.Contains(got.Problem.Message, "it does not speak TLS") {
 		t.Errorf("plain HTTP: %+v", got.Problem)
 	}
 }

@@ -103,7 +103,7 @@ func (s *server) removedAPIs() {
 	s.expect(target("1.36.9"), precheck.RemovedAPIs)
 	for range 2 { // a look is no request of its own
 		s.expect(target("1.37.0"), precheck.RemovedAPIs,
-			"stops networking.k8s.io/v1beta1 servicecidrs: is used by a client, and Kubernetes 1.37 no longer serves it; have the client use a newer version",
+			"stops networking.k8s.io/v1beta1 servicecidrs: is used by a client, and Kubernetes 1.37 no longer serves it; make the client use a newer version",
 			"warns ServiceCIDR/more: was written in networking.k8s.io/v1beta1 by old-tool, and Kubernetes 1.37 no longer serves that API")
 	}
 	in := target("1.37.0")
@@ -140,7 +140,7 @@ func (s *server) nodes() {
 		"warns Node/w1: still runs 1.33.0, 3 minor versions behind 1.36.3",
 		"warns Node/w2: still runs 1.34.1, 2 minor versions behind 1.36.3")
 	s.expect(skipping("1.39.0", precheck.Skew), precheck.Skew,
-		"stops Node/c1: is of", "stops Node/c2: is of", "stops Node/w1: runs", "stops Node/w2: runs", "stops the API server runs 1.3", "warns Node/w3: still runs 1.36.3")
+		"stops Node/c1: is a", "stops Node/c2: is a", "stops Node/w1: runs", "stops Node/w2: runs", "stops the API server runs 1.3", "warns Node/w3: still runs 1.36.3")
 	s.expect(target("1.37.0"), precheck.RemovedAPIs, "stops networking.k8s.io/v1beta1 servicecidrs",
 		"warns ServiceCIDR/more", "warns 1 of 2 API servers reported which APIs clients use")
 	for _, n := range []string{"c1", "c2", "w1", "w2", "w3"} {
@@ -202,7 +202,7 @@ func (s *server) apiServices() {
 	must(s, 0, s.Discovery().RESTClient().Post().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").
 		SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(s.Context()).Error())
 	s.expect(target("1.36.3"), precheck.APIServices,
-		"warns APIService/v1beta1.metrics.k8s.io: its service kube-system/metrics-server does not exist; namespaces cannot be deleted meanwhile; bring its pods back")
+		"warns APIService/v1beta1.metrics.k8s.io: its service kube-system/metrics-server does not exist; namespaces cannot be deleted meanwhile; repair its pods")
 	s.service("kube-system", "metrics-server", false)
 	s.expect(target("1.36.3"), precheck.APIServices,
 		"warns APIService/v1beta1.metrics.k8s.io: its service kube-system/metrics-server has no endpoint that is ready")
@@ -243,7 +243,7 @@ func (s *server) webhooks() {
 	_, err = s.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(s.Context(), m, metav1.CreateOptions{})
 	must(s, 0, err)
 	s.expect(target("1.36.3"), precheck.Webhooks,
-		"stops ValidatingWebhookConfiguration/policy: its webhook gone.example.com must answer, but its service default/gone does not exist: requests that need it fail; bring its pods back",
+		"stops ValidatingWebhookConfiguration/policy: its webhook gone.example.com must answer, but its service default/gone does not exist: requests that need it fail; repair its pods",
 		"stops MutatingWebhookConfiguration/sidecars: its webhook inject.example.com must answer, but its service default/silent has no endpoint that is ready",
 		"warns ValidatingWebhookConfiguration/policy: its webhook silent.example.com must answer, but its service default/silent has no endpoint")
 }

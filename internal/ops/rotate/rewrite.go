@@ -93,7 +93,7 @@ func Objects(ctx context.Context, client metadata.Interface, r schema.GroupVersi
 			g.Go(func() error {
 				_, err := client.Resource(r).Namespace(o.Namespace).Patch(part, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 				if err != nil && !apierrors.IsNotFound(err) {
-					return fmt.Errorf("write %s %s/%s anew: %w", r.GroupResource(), o.Namespace, o.Name, err)
+					return fmt.Errorf("rewrite %s %s/%s: %w", r.GroupResource(), o.Namespace, o.Name, err)
 				}
 				if n := int(done.Add(1)); told != nil && n%rewritePage == 0 {
 					told(n)

@@ -33,7 +33,7 @@ func Keys(all []Platform, w World) open.Account {
 	return open.AccountOf(keysPeriod, func(ctx context.Context) (id, secret, token string, err error) {
 		place, err := storekeys.ParsePlace(at)
 		if err != nil {
-			return "", "", "", fault.Wrap(fault.Permanent, err, "kops update cluster --yes writes the environment anew")
+			return "", "", "", fault.Wrap(fault.Permanent, err, "kops update cluster --yes writes the environment again")
 		}
 		p, ok := Find(all, place.Platform)
 		if !ok || p.Keys == nil {

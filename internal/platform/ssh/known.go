@@ -27,7 +27,7 @@ func (e *strangerError) Error() string {
 
 func (e *strangerError) remedy() string {
 	if e.changed {
-		return "if the machine was installed anew, remove what is known of it; else somebody may be in between"
+		return "if the machine was reinstalled, remove its known host key; otherwise the connection may be intercepted"
 	}
 	return "compare the fingerprint with what the console of the machine says (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then give it, or add the machine to known_hosts"
 }

@@ -10,7 +10,7 @@ import (
 // split cuts an IPv4 range into 2^bits equal parts, in order.
 func split(whole netip.Prefix, bits int) ([]netip.Prefix, error) {
 	if !whole.Addr().Is4() {
-		return nil, fmt.Errorf("%s is no IPv4 range", whole)
+		return nil, fmt.Errorf("%s is not an IPv4 range", whole)
 	}
 	length := whole.Bits() + bits
 	if length > 32 {

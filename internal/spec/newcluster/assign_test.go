@@ -110,7 +110,7 @@ func TestBadAssignmentsChangeNothing(t *testing.T) {
 		"spec.topology.dns.type=public":        `Cluster/minimal.example.com: spec.topology.dns.type: unknown value, got "public"; did you mean Public? possible are Public, Private, None`,
 		"spec.sshAccess.x=5":                   `spec.sshAccess.x: the field above "x" has no fields, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
 		"spec.hooks[*].name=x":                 `spec.hooks[*].name: the list before [*] is empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubeDNS.replicas=3":              `Cluster/minimal.example.com: spec.kubeDNS.replicas: has no effect any more, got "3"`,
+		"spec.kubeDNS.replicas=3":              `Cluster/minimal.example.com: spec.kubeDNS.replicas: no longer has an effect, got "3"`,
 		"instancegroup.spec.kubelet.maxPods=5": `instancegroup.spec.kubelet.maxPods: "instancegroup.spec.kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
 		"spec.kubelet[=x":                      `spec.kubelet[: "spec.kubelet[" has a bracket that is not closed or empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
 		"kubelet.maxPods=5":                    `kubelet.maxPods: "kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,

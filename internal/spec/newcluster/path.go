@@ -97,7 +97,7 @@ func changeList(at any, e element, rest []element, value any, remove bool) (any,
 	case e.index < 0 && len(list) == 0:
 		return nil, fmt.Errorf("the list before [*] is empty")
 	case e.index > len(list) || e.index == len(list) && remove:
-		return nil, fmt.Errorf("the list has %d elements, so [%d] is none of them", len(list), e.index)
+		return nil, fmt.Errorf("the list has %d elements, so [%d] does not exist", len(list), e.index)
 	case e.index == len(list):
 		list = append(list, nil)
 	}

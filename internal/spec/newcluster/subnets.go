@@ -129,7 +129,7 @@ func (b *Builder) share(option string, ids []string, subnets []api.ClusterSubnet
 		case b.findings.Err() != nil:
 			return
 		case at < 0:
-			b.Fail(option, id, "the subnet is in zone "+zone+", which is none of the cluster's", "add the zone to option:Zones, or leave the subnet out")
+			b.Fail(option, id, "the subnet is in zone "+zone+", which is not a zone of the cluster", "add the zone to option:Zones, or leave the subnet out")
 		case subnets[at].ID != "":
 			b.Fail(option, strings.Join(ids, ","), "two subnets are in zone "+zone, "name one subnet a zone")
 		default:

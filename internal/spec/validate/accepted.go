@@ -158,7 +158,7 @@ func (c *Check) auditPolicy(file string) {
 		}
 		var head struct{ APIVersion string }
 		if err := yaml.Unmarshal([]byte(f.Content), &head); err == nil && strings.HasPrefix(head.APIVersion, "audit.k8s.io/") && head.APIVersion != "audit.k8s.io/v1" {
-			c.Bad(At("spec.fileAssets", i)+".content", head.APIVersion, "is a version of audit policies that kube-apiserver does not read any more, and it does not start with it", "write apiVersion: audit.k8s.io/v1")
+			c.Bad(At("spec.fileAssets", i)+".content", head.APIVersion, "is a version of audit policies that kube-apiserver no longer reads; it cannot start with it", "write apiVersion: audit.k8s.io/v1")
 		}
 	}
 }

@@ -175,7 +175,7 @@ func kubeletDNS(c *Check) {
 			continue
 		}
 		if k.config.ClusterDNS != d.ServerIP && k.config.ClusterDNS != local {
-			c.Bad(k.path, k.config.ClusterDNS, "is neither kubeDNS.serverIP "+d.ServerIP+" nor that of nodeLocalDNS", "remove it")
+			c.Bad(k.path, k.config.ClusterDNS, "is neither kubeDNS.serverIP "+d.ServerIP+" nor the address of nodeLocalDNS", "remove it")
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (c *Check) memberGroup(path, group string) {
 	case group == "":
 		c.Required(path, "name the control plane group that runs the member")
 	case c.in.Strict && len(names) > 0 && !slices.Contains(names, group):
-		c.Bad(path, group, "is no instance group of the control plane", "use one of "+strings.Join(names, ", ")+", or add the group")
+		c.Bad(path, group, "is not an instance group of the control plane", "use one of "+strings.Join(names, ", ")+", or add the group")
 	}
 }
 
@@ -149,7 +149,7 @@ func etcdPlain(c *Check) {
 			p, ok := ports.OfEtcd(e.Name)
 			if ok && e.Name != "main" && strings.HasSuffix(o, "#"+plain(p)) {
 				c.Warn(At("spec.kubeAPIServer.etcdServersOverrides", i), o,
-					fmt.Sprintf("is without TLS: whoever reaches the ports %d and %d of a control plane reads and writes what the etcd %s holds, and can be a member of it", p.Client, p.Peer, e.Name),
+					fmt.Sprintf("is without TLS: anyone who reaches the ports %d and %d of a control plane can read and write the data of etcd %s, and become a member", p.Client, p.Peer, e.Name),
 					"unset the feature flag EtcdEventsHTTP, or see that nobody else reaches the ports; set the field itself, and the flag is not needed each time")
 			}
 		}

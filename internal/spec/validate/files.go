@@ -97,7 +97,7 @@ func egressProxy(c *Check) {
 func (c *Check) plain(path, value string) {
 	i := strings.IndexFunc(value, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`$\\", r) })
 	if i >= 0 {
-		c.Bad(path, value, "holds a space, a quote, a dollar sign, a backslash, or what is no printable ASCII", "remove it")
+		c.Bad(path, value, "contains a space, a quote, a dollar sign, a backslash, or a character that is not printable ASCII", "remove it")
 	}
 }
 
@@ -120,7 +120,7 @@ func fileAssets(c *Check, list []api.FileAssetSpec) {
 			if f.Path == "" {
 				field = ".name"
 			}
-			c.Warn(path+field, place(f), "is that of "+At("spec.fileAssets", first)+" too, which all machines get instead", "choose another, or remove one")
+			c.Warn(path+field, place(f), "is also the path of "+At("spec.fileAssets", first)+", which all machines get instead", "choose another, or remove one")
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (c *Check) unknownSubnet(path, name string) {
 	if near := diag.Nearest(name, names); near != "" {
 		remedy = "did you mean " + near + "?"
 	}
-	c.Bad(path, name, "is no subnet of the cluster", remedy)
+	c.Bad(path, name, "is not a subnet of the cluster", remedy)
 }
 
 func groupSubnets(c *Check, g *api.InstanceGroup) {

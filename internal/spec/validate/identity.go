@@ -66,7 +66,7 @@ func issuerDiscovery(c *Check) {
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", layout.Public)
 	case scheme == "s3" && c.in.Endpoint != "":
 		if strings.HasPrefix(c.in.Endpoint, "http://") {
-			c.Warn(path+".discoveryStore", d.DiscoveryStore, "is at "+c.in.Endpoint+", and whoever checks tokens reads with TLS only", "serve the bucket at the same host by HTTPS, or use another")
+			c.Warn(path+".discoveryStore", d.DiscoveryStore, "is at "+c.in.Endpoint+", but clients that verify tokens read only over TLS", "serve the bucket at the same host by HTTPS, or use another")
 		}
 	case scheme == "s3" && strings.Contains(bucket, "."):
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")

@@ -26,9 +26,9 @@ func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	if critical := k.ShutdownGracePeriodCriticalPods; critical != nil {
 		switch {
 		case k.ShutdownGracePeriod == nil:
-			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "needs shutdownGracePeriod, of which it is a part", "set shutdownGracePeriod")
+			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "needs shutdownGracePeriod, because it is part of that time", "set shutdownGracePeriod")
 		case critical.Duration > k.ShutdownGracePeriod.Duration:
-			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "is more than shutdownGracePeriod "+k.ShutdownGracePeriod.Duration.String()+", of which it is a part", "lower it")
+			c.Bad(path+"shutdownGracePeriodCriticalPods", critical.Duration.String(), "is more than shutdownGracePeriod "+k.ShutdownGracePeriod.Duration.String()+", but it is part of that time", "lower it")
 		}
 	}
 	if d := k.CrashLoopBackOffMaxContainerRestartPeriod; d != nil && (d.Duration < time.Second || d.Duration > 300*time.Second) {

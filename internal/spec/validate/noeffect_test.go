@@ -119,8 +119,8 @@ func TestWhatMachinesAreRolledByIsHeard(t *testing.T) {
 	for cloud, want := range map[string][]string{
 		"aws": nil, "local": nil,
 		"metal": {
-			"warning: Cluster/a.k8s.local: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; machines are changed in place, and none is made in their place",
-			"warning: InstanceGroup/nodes: spec.rollingUpdate.maxSurge: has no effect; remove it; machines are changed in place, and none is made in their place",
+			"warning: Cluster/a.k8s.local: spec.rollingUpdate.drainAndTerminate: has no effect; remove it; machines are changed in place and never replaced",
+			"warning: InstanceGroup/nodes: spec.rollingUpdate.maxSurge: has no effect; remove it; machines are changed in place and never replaced",
 		},
 	} {
 		cluster, groups := spectest.Read(t, []byte(`
@@ -153,7 +153,7 @@ kind: InstanceGroup
 metadata: {name: nodes}
 spec: {role: Node, rootVolumeSize: 20, rootVolumeType: gp3}
 `))
-	want := []string{"warning: InstanceGroup/nodes: spec.rootVolumeType: has no effect; remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"}
+	want := []string{"warning: InstanceGroup/nodes: spec.rootVolumeType: has no effect; remove it; disks of machines on this host are files, and only spec.rootVolumeSize applies"}
 	if d := cmp.Diff(want, lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)
 	}

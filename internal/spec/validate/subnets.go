@@ -32,7 +32,7 @@ func subnets(c *Check) {
 		// Those that are shared are in the zone that the cloud tells.
 		c.Need(!c.on.Network.Zoned || s.Zone != "" || s.ID != "" && !c.in.Strict, path+".zone", "name the zone of the subnet, such as us-east-1a")
 		if f := c.Facts; c.on.Network.Zoned && len(f.Zones) > 0 && c.region(s) == f.Region && !slices.Contains(f.Zones, s.Zone) {
-			c.Bad(path+".zone", s.Zone, "is no zone of "+f.Region+" that can be used", "use one of "+strings.Join(f.Zones, ", "))
+			c.Bad(path+".zone", s.Zone, "is not a zone of "+f.Region+" that can be used", "use one of "+strings.Join(f.Zones, ", "))
 		}
 		if region := c.region(s); region != "" {
 			regions = append(regions, region)

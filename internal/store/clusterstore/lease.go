@@ -189,7 +189,7 @@ func (s *Store) take(ctx context.Context, cluster string, who Holder, id string,
 // restless is the error of one who finds the lease changed at every try.
 func restless(cluster string) error {
 	return fault.Wrap(fault.Conflict, fmt.Errorf("the lease of cluster %s changed at each of %d tries to write it", cluster, leaseTries),
-		"check which other commands are running; if there are none, the state store does not enforce conditional writes")
+		"check which other commands are running; if no other is, the state store does not enforce conditional writes")
 }
 
 // now is the time by the clock on the wall, which goes on while the machine sleeps.

@@ -170,7 +170,7 @@ func scriptAttacks() []attack {
 		{name: "a clock behind", role: controlPlane, spoil: func(w *world) { w.is(wrong{clock: 2 * time.Hour}) },
 			says: "its clock is wrong, and " + store + " refuses it: the clock of the machine is 2h0m0s behind; 403 RequestTimeTooSkewed: The difference between the request time and the current time is too large.", remedy: clockward},
 		{name: "a changed byte in the store", role: worker, spoil: func(w *world) { w.restarts(); w.spoil(w.nodeup.Key(), packed(w.T, nodeupScript+"#")) },
-			says: "nodeup is not at " + server + ": 404 what the cluster's store has for this digest is something else; run kops update cluster --yes, which writes it anew", remedy: anew},
+			says: "nodeup is not at " + server + ": 404 the cluster's store has another file for this digest; run kops update cluster --yes, which writes it again", remedy: anew},
 		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replays(packed(w.T, oldNodeup), false) },
 			says: "the file from " + server + " is not the expected nodeup: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: anew},
 		{name: "a nodeup without end", role: worker, spoil: func(w *world) { w.replays(make([]byte, 1<<20), true) },

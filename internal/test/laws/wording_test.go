@@ -20,7 +20,7 @@ type wording struct {
 
 var stilted = []wording{
 	{regexp.MustCompile(`(?i)\bthat of\b`), `name the noun: "X's value", "the value of X"`},
-	{regexp.MustCompile(`(?i)\b(is|are|was|were|be) none\b|\bnone (is|are|has)\b`), `"there is no X", "no X is", "does not exist"`},
+	{regexp.MustCompile(`\b(is|are|was|were|be) none\b|\b[Nn]one (is|are|has)\b`), `"there is no X", "no X is", "does not exist"`},
 	{regexp.MustCompile(`(?i)\b(is|are|was|were|be|been) told\b|\btold of\b`), `"reports", "shows", "prints"`},
 	{regexp.MustCompile(`(?i)\banew\b`), `"again", or a verb: restarts, recreates, reissues`},
 	{regexp.MustCompile(`(?i)\bwhoever\b`), `"anyone who", "the process that"`},
@@ -32,7 +32,7 @@ var stilted = []wording{
 	{regexp.MustCompile(`(?i)\bothers' `), `name the others`},
 	{regexp.MustCompile(`(?i)\b(is|are|was|were) no [a-z]`), `"is not a"`},
 	{regexp.MustCompile(`(?i)\bsuch as (is|are)\b|\bgets known\b|^not [a-z]+ (is|are)\b`), `subject, verb, object`},
-	{regexp.MustCompile(`(^|[.;:] |\| )What [^?|]*$`), `a noun instead of a clause that begins with "What"`},
+	{regexp.MustCompile(`([.;:] |\| )What [^?|]*$`), `a noun instead of a clause that begins with "What"`},
 }
 
 // there matches the idiom that "is no" is part of, and quotations of code.
@@ -96,11 +96,14 @@ func textsForUsers(t *testing.T) map[string]string {
 	return texts
 }
 
-// literals are the strings of several words in a file, without the names of imports.
+// isFile matches contents of files on machines: scripts, units and their comments.
+var isFile = regexp.MustCompile("^[`\"](#|\\[Unit)")
+
+// literals are the strings of several words in a file, without contents of files.
 func literals(f *ast.File) []*ast.BasicLit {
 	var found []*ast.BasicLit
 	ast.Inspect(f, func(n ast.Node) bool {
-		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Contains(l.Value, " ") {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Contains(l.Value, " ") && !isFile.MatchString(l.Value) {
 			found = append(found, l)
 		}
 		return true

@@ -58,7 +58,7 @@ func contained(in Input) (Input, []string) {
 		tell("ntp.managed: false, as the clock is the host's")
 	}
 	if config.UpdatePolicy != api.UpdateExternal && in.Host.Like == "debian" {
-		tell("updatePolicy: unattended-upgrades is not installed, as containers are made anew of their image")
+		tell("updatePolicy: unattended-upgrades is not installed, because containers are recreated from their image")
 	}
 	tell("sysctlParameters: of kops' own only those of the network, as the kernel is the host's")
 	tell("oomScoreAdj: 0 for all services, as a container may not spare its processes before the host's")

@@ -96,7 +96,7 @@ func (c *Check) absent(ctx context.Context) error {
 	if err != nil || c.Now().Sub(info.ModTime()) < settled {
 		return err
 	}
-	c.Tell("the node " + c.Own.Node + " is not in the cluster, so the kubelet is started anew, which registers it")
+	c.Tell("the node " + c.Own.Node + " is not in the cluster, so the kubelet is restarted, which registers it")
 	for _, f := range ofRange {
 		if err := host.RemoveAt(filepath.Join(c.Root, f)); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) er
 		if err != nil || p.Spec.HostNetwork || slices.ContainsFunc(now, in) || !slices.ContainsFunc(before, in) {
 			continue
 		}
-		c.Tell(fmt.Sprintf("the pod %s/%s has the address %s, to which nothing leads any more: it is deleted", p.Metadata.Namespace, p.Metadata.Name, address))
+		c.Tell(fmt.Sprintf("the pod %s/%s has the address %s, which is no longer reachable: it is deleted", p.Metadata.Namespace, p.Metadata.Name, address))
 		if _, err := c.Own.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil, nil); err != nil {
 			return err
 		}

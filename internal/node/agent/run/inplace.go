@@ -129,7 +129,7 @@ func (o Options) with(systemd host.Systemd, do func(*presence.Check) error) erro
 		return err
 	}
 	if c == nil {
-		return errors.New("the machine is no member of a cluster")
+		return errors.New("the machine is not a member of a cluster")
 	}
 	defer c.Own.Close()
 	return do(c)

@@ -116,7 +116,7 @@ func New(o Options) (*Provider, error) {
 		return nil, fmt.Errorf("the TSIG key %s: got the algorithm %q, known are %s", p.key.Name, p.key.Algorithm, strings.Join(known, " "))
 	}
 	if _, err := base64.StdEncoding.DecodeString(p.key.Secret); err != nil {
-		return nil, fmt.Errorf("the TSIG key %s: its secret is no base64", p.key.Name)
+		return nil, fmt.Errorf("the TSIG key %s: its secret is not base64", p.key.Name)
 	}
 	return p, nil
 }

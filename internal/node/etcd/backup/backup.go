@@ -272,7 +272,7 @@ func decompress(packed []byte, facts *etcd.Facts, w io.Writer) error {
 		case size != facts.Size:
 			return sizeDiffers(size, facts.Size)
 		case digest(packed) != facts.SHA256:
-			return errors.New("its digest is not that of when it was taken")
+			return errors.New("its digest has changed since it was taken")
 		}
 	}
 	zip, err := gzip.NewReader(bytes.NewReader(packed))

@@ -222,7 +222,7 @@ func (c *Cluster) change(ctx context.Context, client *clientv3.Client, a etcd.Ac
 		_, err := client.Downgrade(ctx, what, a.Version)
 		return err
 	}
-	return fmt.Errorf("%T is no change of the membership", a)
+	return fmt.Errorf("%T is not a membership change", a)
 }
 
 func (c *Cluster) byID(member string, do func(uint64) error) error {

@@ -135,8 +135,8 @@ func (m *Manager) replacement(ctx context.Context, state etcd.State) (string, er
 func (m *Manager) bar(token, other string) {
 	if m.barred != other {
 		m.barred = other
-		m.cfg.Log.Error("etcd is not started: the store names another cluster than that of the data here", "here", token, "store", other,
-			"remedy", "none is needed where that other cluster runs, as this member then gets its data; otherwise, "+etcd.OtherClusterRemedy)
+		m.cfg.Log.Error("etcd is not started: the store names another cluster than the local data", "here", token, "store", other,
+			"remedy", "not needed if that other cluster runs, because this member then copies its data; otherwise, "+etcd.OtherClusterRemedy)
 	}
 }
 

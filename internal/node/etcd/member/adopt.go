@@ -13,7 +13,7 @@ func (m *Member) adopt(k kept, theirs []node) (kept, error) {
 	if k.Token == "" {
 		token, err := m.data.anyBegun()
 		if err == nil && token != "" {
-			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s holds data of cluster %s, of which %s says nothing", m.cfg.Dir, token, m.data.state()),
+			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s holds data of cluster %s, but %s does not mention it", m.cfg.Dir, token, m.data.state()),
 				"nothing on the disk was changed; bring the file back, or if the data are not needed, remove them: then the member gets those of the others, or of a back-up")
 		}
 		return k, err

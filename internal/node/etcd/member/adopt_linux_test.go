@@ -187,8 +187,8 @@ func TestADiskThatIsNotUnderstoodIsRefusedAndLeftAlone(t *testing.T) {
 		"a token that is a path": {state: with(func(s *etcdtest.KopsState) { s.Token = "../.." }), want: `the token "../.."`},
 		"no version":             {state: with(func(s *etcdtest.KopsState) { s.Version = "" }), want: "names no version"},
 		"damaged JSON":           {state: []byte(`{"token":"tok-1_A",`), want: "cannot be read"},
-		"emptied":                {state: []byte{}, want: "says nothing"},
-		"missing":                {want: "says nothing"},
+		"emptied":                {state: []byte{}, want: "does not mention it"},
+		"missing":                {want: "does not mention it"},
 		"of another member":      {state: with(func(s *etcdtest.KopsState) { s.Nodes = s.Nodes[1:] }), want: `knows ["etcd-b" "etcd-c"] and not etcd-a`},
 		"with TLS, and ours not": {state: with(func(s *etcdtest.KopsState) {
 			s.Nodes[0].TLS, s.Nodes[0].PeerURLs = true, []string{"https://etcd-a:2380"}

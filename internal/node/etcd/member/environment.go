@@ -22,7 +22,7 @@ func (c Config) check() error {
 		for _, s := range urls {
 			u, err := url.Parse(s)
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" {
-				return fault.New(fault.Permanent, "%q is no URL for etcd; it has to be like https://host:2380", s)
+				return fault.New(fault.Permanent, "%q is not a URL for etcd; write it like https://host:2380", s)
 			}
 		}
 		if secure(urls) && c.Authorities == nil {

@@ -33,7 +33,7 @@ type runner struct {
 }
 
 // errKill is the cause to cancel a runner with when etcd need not end gracefully.
-var errKill = errors.New("etcd is not needed any more")
+var errKill = errors.New("etcd is no longer needed")
 
 func (m *Member) running() bool {
 	m.mu.Lock()

@@ -56,7 +56,7 @@ func NewTLS(a *certs.Authorities, id string) TLS {
 func verifyServer(s tls.ConnectionState, pool *x509.CertPool) error {
 	c := s.PeerCertificates[0]
 	if !strings.HasPrefix(c.Subject.CommonName, serverName) {
-		return fmt.Errorf("%q is no manager of etcd", c.Subject.CommonName)
+		return fmt.Errorf("%q is not an etcd-manager", c.Subject.CommonName)
 	}
 	o := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	for _, i := range s.PeerCertificates[1:] {
@@ -113,7 +113,7 @@ func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Conte
 		a, err := func() (a A, err error) {
 			from, ok := strings.CutPrefix(r.TLS.PeerCertificates[0].Subject.CommonName, clientName)
 			if !ok {
-				return a, fault.New(fault.Denied, "%q is no manager of etcd", r.TLS.PeerCertificates[0].Subject.CommonName)
+				return a, fault.New(fault.Denied, "%q is not an etcd-manager", r.TLS.PeerCertificates[0].Subject.CommonName)
 			}
 			var q Q
 			if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&q); err != nil {

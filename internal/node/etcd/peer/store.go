@@ -206,7 +206,7 @@ func (s *Shared) serve(mux *http.ServeMux) {
 // admits refuses clients that are not managers, and everybody if this machine is not the home.
 func (s *Shared) admits(r *http.Request) error {
 	if name := r.TLS.PeerCertificates[0].Subject.CommonName; !strings.HasPrefix(name, clientName) {
-		return fault.New(fault.Denied, "%q is no manager of etcd", name)
+		return fault.New(fault.Denied, "%q is not an etcd-manager", name)
 	}
 	endpoint, own, err := s.Home()
 	if err == nil && !own {

@@ -50,7 +50,7 @@ func metricsOf(cluster string, s manager.Status) []metrics.Metric {
 	out = append(out,
 		one("waits", metrics.Gauge, "1 where something stands in the way of what the cluster shall be; the log says what.", metrics.Bool(s.Waits)),
 		one("members_wanted", metrics.Gauge, "Voting members that the spec asks for.", float64(s.Wanted)),
-		one("backup_timestamp_seconds", metrics.Gauge, "When the youngest back-up was taken; 0: there is none.", metrics.Time(s.LastBackup)))
+		one("backup_timestamp_seconds", metrics.Gauge, "When the newest backup was taken; 0: no backup exists.", metrics.Time(s.LastBackup)))
 	if s.BackupSize > 0 {
 		out = append(out, one("backup_size_bytes", metrics.Gauge, "Size of the youngest back-up as it is stored.", float64(s.BackupSize)))
 	}

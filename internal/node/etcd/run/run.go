@@ -162,7 +162,7 @@ func anew(ports []string, log *slog.Logger) func(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			log.Info("etcd begins with other data; API servers that have read those before start anew", "port", port, "processes", ended)
+			log.Info("etcd starts with other data; API servers that have read the old data restart", "port", port, "processes", ended)
 		}
 		return nil
 	}

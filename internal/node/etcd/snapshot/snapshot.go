@@ -69,7 +69,7 @@ func read(revisions *bolt.Bucket) (Contents, error) {
 	alive, sealed := map[string]struct{}{}, sealedObjects{}
 	err := revisions.ForEach(func(name, value []byte) error {
 		if len(name) < revisionSize {
-			return fmt.Errorf("an entry has the name %x, which is no revision", name)
+			return fmt.Errorf("an entry has the name %x, which is not a revision", name)
 		}
 		c.Revision = max(c.Revision, int64(binary.BigEndian.Uint64(name))) //nolint:gosec // revisions are signed in etcd
 		if len(value) == 0 {                                               // where a restore has raised the revision

@@ -100,7 +100,7 @@ func (h Host) follow(path string) (string, error) {
 		return "", err
 	}
 	if info.Mode()&(fs.ModeDevice|fs.ModeCharDevice) != fs.ModeDevice {
-		return "", fault.New(fault.Permanent, "%s is no disk", to)
+		return "", fault.New(fault.Permanent, "%s is not a disk", to)
 	}
 	return to, nil
 }

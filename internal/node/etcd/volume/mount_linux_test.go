@@ -148,7 +148,7 @@ func TestWhatIsNotUnderstoodIsNotFormatted(t *testing.T) {
 		t.Errorf("a disk that does not show yet: %v", err)
 	}
 	if _, err := h.Mount(t.Context(), Volume{ID: "vol-1", Devices: []string{"/dev/null"}}); !fault.Is(err, fault.Permanent) {
-		t.Errorf("a device that is no disk: %v", err)
+		t.Errorf("a device that is not a disk: %v", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 		"arn:aws:sts::999999999999:assumed-role/nodes.c.example.com/i-0123456789abcdef0":    "another account",
 		"arn:aws-cn:sts::123456789012:assumed-role/nodes.c.example.com/i-0123456789abcdef0": "another account",
 		"arn:aws:sts::123456789012:assumed-role/nodes.other.com/i-0123456789abcdef0":        "no role of machines",
-		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/somebody":               "is no machine",
+		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/somebody":               "is not a machine",
 		"arn:aws:sts::123456789012:federated-user/somebody":                                 "no assumed role",
 		"arn:aws:iam::123456789012:user/somebody":                                           "no assumed role",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-0f0f0f0f0f0f0f0f0":    "no machine i-0f0f0f0f0f0f0f0f0",
@@ -141,7 +141,7 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 	}
 }
 
-// Who may assume the role, and is no instance, names the session as an instance of others.
+// Who may assume the role, and is not an instance, names the session as an instance of others.
 func TestTheInstanceHasTheProfileOfTheRole(t *testing.T) {
 	const id = "i-0123456789abcdef0"
 	for name, tt := range map[string]struct {

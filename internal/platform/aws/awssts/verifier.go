@@ -218,7 +218,7 @@ var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 func (v *Verifier) machine(arn string) (role, id string, err error) {
 	parts := strings.SplitN(arn, ":", 6) // arn:PARTITION:sts::ACCOUNT:assumed-role/ROLE/SESSION
 	if len(parts) != 6 || parts[2] != "sts" {
-		return "", "", denied("%s is no assumed role", arn)
+		return "", "", denied("%s is not an assumed role", arn)
 	}
 	if parts[1] != v.Partition || parts[4] != v.Account {
 		return "", "", denied("%s is of another account", arn)
@@ -226,11 +226,11 @@ func (v *Verifier) machine(arn string) (role, id string, err error) {
 	name := strings.Split(parts[5], "/")
 	switch {
 	case len(name) != 3 || name[0] != "assumed-role":
-		return "", "", denied("%s is no assumed role", arn)
+		return "", "", denied("%s is not an assumed role", arn)
 	case !slices.Contains(v.Roles, name[1]):
-		return "", "", denied("%s is no role of machines of this cluster", name[1])
+		return "", "", denied("the role %s is not used by this cluster's machines", name[1])
 	case !instanceID.MatchString(name[2]):
-		return "", "", denied("%s is no machine", arn)
+		return "", "", denied("%s is not a machine", arn)
 	}
 	return name[1], name[2], nil
 }

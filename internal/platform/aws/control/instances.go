@@ -63,7 +63,7 @@ func (i instances) find(ctx context.Context, id string) (ec2types.Instance, erro
 			}
 		}
 	}
-	return ec2types.Instance{}, fault.New(fault.Gone, "%s is no running machine of the cluster", id)
+	return ec2types.Instance{}, fault.New(fault.Gone, "%s is not a running machine of the cluster", id)
 }
 
 // list returns the instances that filters leave.

@@ -149,11 +149,11 @@ func relativeCIDR(text string) (size, index int, relative bool, err error) {
 	bits, number, _ := strings.Cut(rest, "#")
 	size, err = strconv.Atoi(bits)
 	if err != nil || size < vpcIPv6Bits || size > 64 {
-		return 0, 0, true, fmt.Errorf("%s is no range of the form /64#n", text)
+		return 0, 0, true, fmt.Errorf("%s is not a range of the form /64#n", text)
 	}
 	n, err := strconv.ParseUint(number, 16, 8)
 	if err != nil || n >= 1<<(size-vpcIPv6Bits) {
-		return 0, 0, true, fmt.Errorf("%s: %q is no number of a /%d in a /%d, in hexadecimal", text, number, size, vpcIPv6Bits)
+		return 0, 0, true, fmt.Errorf("%s: %q is not the hexadecimal number of a /%d in a /%d", text, number, size, vpcIPv6Bits)
 	}
 	return size, int(n), true, nil
 }

@@ -41,7 +41,7 @@ func TestRelativeCIDRs(t *testing.T) {
 		{text: "/64#ff", size: 64, index: 255, relative: true},
 		{text: "/60#f", size: 60, index: 15, relative: true},
 		{text: "/60#10", relative: true, fails: "no number of a /60"},
-		{text: "/64", relative: true, fails: `"" is no number of a /64`},
+		{text: "/64", relative: true, fails: `"" is not the hexadecimal number of a /64`},
 		{text: "/64#x", relative: true, fails: `"x" is no number`},
 		{text: "/80#1", relative: true, fails: "no range of the form /64#n"},
 	} {
@@ -147,7 +147,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 			s := in.Cluster.Spec.Networking.Subnets
 			s[0].Type, s[0].PublicIP = api.SubnetPrivate, "198.51.100.1"
 			in.Cluster.Spec.Networking.Subnets = append(s, api.ClusterSubnetSpec{Name: "u", Zone: "us-test-1a", Type: api.SubnetUtility})
-		}, "the address 198.51.100.1 is no elastic IP of the account"},
+		}, "the address 198.51.100.1 is not an elastic IP of the account"},
 		{"a target of nothing known", func(in *platform.Model) {
 			in.Cluster.Spec.Networking.Subnets[0].AdditionalRoutes = []api.RouteSpec{{CIDR: "10.0.0.0/8", Target: "sg-1"}}
 		}, "subnet us-test-1a: sg-1 is nothing that a route can lead to"},

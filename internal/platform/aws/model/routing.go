@@ -215,7 +215,7 @@ func (m *model) natGateway(z *zoneRoutes, allocation, publicIP string) ([]resour
 	case publicIP != "":
 		id, ok := m.account.ElasticIPs[publicIP]
 		if !ok {
-			return nil, fmt.Errorf("the address %s is no elastic IP of the account", publicIP)
+			return nil, fmt.Errorf("the address %s is not an elastic IP of the account", publicIP)
 		}
 		address = kinds.ElasticIPs.Adopt(name, id, kinds.ElasticIP{})
 	}

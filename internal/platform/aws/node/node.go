@@ -62,7 +62,7 @@ func keys(ctx context.Context, w onmachine.World, place string) (onmachine.Crede
 	}
 	p, err := storekeys.Parse(text)
 	if err != nil {
-		return onmachine.Credentials{}, fault.Wrap(fault.Permanent, fmt.Errorf("read the parameter %s: %w", place, err), "kops update cluster --yes writes it anew")
+		return onmachine.Credentials{}, fault.Wrap(fault.Permanent, fmt.Errorf("read the parameter %s: %w", place, err), "kops update cluster --yes writes it again")
 	}
 	return onmachine.Credentials{ID: p.ID, Secret: p.Secret}, nil
 }

@@ -77,7 +77,7 @@ func (h *host) Destroy(_ context.Context, name string) error {
 
 func (h *host) Console(name string) ([]byte, error) {
 	if _, ok := h.machines[name]; !ok {
-		return nil, errors.New("there is no machine " + name)
+		return nil, errors.New("there is not a machine " + name)
 	}
 	return []byte("the console of " + name), nil
 }
@@ -215,7 +215,7 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 		t.Errorf("without a session: %d", code)
 	}
 	if code, _ := p.asks(at.Next(), http.MethodGet, "/latest/meta-data/instance-id", header, token); code != http.StatusNotFound {
-		t.Errorf("somebody who is no instance: %d", code)
+		t.Errorf("somebody who is not an instance: %d", code)
 	}
 	_, text := p.asks(at, http.MethodGet, "/latest/dynamic/instance-identity/document", header, token)
 	var document struct{ InstanceID, AccountID, Region string }

@@ -68,7 +68,7 @@ func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine
 func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
 	parts := strings.Split(m.Name, "/")
 	if len(parts) != 3 {
-		return fault.New(fault.Permanent, "%q is no instance", m.Name)
+		return fault.New(fault.Permanent, "%q is not an instance", m.Name)
 	}
 	zone, name, id := parts[0], parts[1], parts[2]
 	i, err := f.get(ctx, zone, name)

@@ -233,7 +233,7 @@ func (p *project) named(ctx context.Context, name string) (gcerest.Instance, err
 		case len(found) == 1:
 			return found[0], nil
 		case len(found) > 1: // as names are unique in a zone only
-			return gcerest.Instance{}, fault.New(fault.Conflict, "the instances %s of %s and %s have one name, that of a node", name, gcerest.Last(found[0].Zone), gcerest.Last(found[1].Zone))
+			return gcerest.Instance{}, fault.New(fault.Conflict, "the instances %s of %s and %s have the same name, which a node has", name, gcerest.Last(found[0].Zone), gcerest.Last(found[1].Zone))
 		}
 	}
 	return gcerest.Instance{}, fault.New(fault.Gone, "the cluster has no instance %s", name)

@@ -171,7 +171,7 @@ func shapeAddress(c *call, o, _ object) error {
 	}
 	preset(o, "purpose", "GCE_ENDPOINT")
 	if !slices.Contains([]string{"GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"}, text(o, "purpose")) {
-		return invalid("resource.purpose", purpose, "The purpose is not that of an address in a subnetwork.")
+		return invalid("resource.purpose", purpose, "The purpose does not fit an address in a subnetwork.")
 	}
 	a, err := c.internal("resource.address", text(o, "subnetwork"), text(o, "address"))
 	o["address"] = a

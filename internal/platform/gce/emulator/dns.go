@@ -138,7 +138,7 @@ func (z *dnsZone) shape(o object, at string) error {
 	for _, d := range data {
 		a, err := netip.ParseAddr(d)
 		if kind := text(o, "type"); kind == "A" && (err != nil || !a.Is4()) || kind == "AAAA" && (err != nil || !a.Is6()) || kind == "CNAME" && !strings.HasSuffix(d, ".") {
-			return invalid(at+".rrdata", d, "It is none of type "+kind+".")
+			return invalid(at+".rrdata", d, "It is not of type "+kind+".")
 		}
 	}
 	o["name"], o["kind"] = name, "dns#resourceRecordSet"

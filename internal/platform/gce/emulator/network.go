@@ -37,7 +37,7 @@ func networkHandlers() map[string]handler {
 
 func shapeNetwork(c *call, o, _ object) error {
 	if _, said := o["autoCreateSubnetworks"]; !said {
-		return invalid("resource.autoCreateSubnetworks", "", "Legacy networks cannot be created any more: say true or false.")
+		return invalid("resource.autoCreateSubnetworks", "", "Legacy networks can no longer be created: set true or false.")
 	}
 	if n := number(o, "mtu"); o["mtu"] != nil && (n < 1300 || n > 8896) {
 		return invalid("resource.mtu", n, "Must be between 1300 and 8896.")

@@ -114,7 +114,7 @@ func (c *call) added(set *entry, path, at string) error {
 func (c *call) removed(set *entry, path, _ string) error {
 	at := slices.Index(set.members, path)
 	if at < 0 {
-		return refusal(http.StatusBadRequest, "memberNotFound", "The resource '%s' is no member of '%s'", path, set.path)
+		return refusal(http.StatusBadRequest, "memberNotFound", "The resource '%s' is not a member of '%s'", path, set.path)
 	}
 	set.members = slices.Delete(slices.Clone(set.members), at, at+1)
 	return nil

@@ -177,7 +177,7 @@ func (a *asker) missing() diag.List {
 	absent(a.query.Images, asks.Has(a.got.Images), "image-exists", "there is no such machine image", "write project/name, or the name of one of "+a.project+" (gcloud compute images list)")
 	absent(a.query.MachineTypes, asks.Has(a.got.MachineTypes), "machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers (gcloud compute machine-types list)")
 	absent(a.query.Accelerators, asks.Has(a.own.Accelerators), "accelerator-exists", "there is no such type of GPU"+in, "choose a type that the region offers (gcloud compute accelerator-types list)")
-	absent([]asks.Ask{a.query.Network}, func(string) bool { return a.found.exists }, "network-exists", "there is no such network", "check the name and the project; that of another is written project/name")
+	absent([]asks.Ask{a.query.Network}, func(string) bool { return a.found.exists }, "network-exists", "there is no such network", "check the name and the project; write a network of another project as project/name")
 	absent(a.query.Subnets, asks.Has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the name, and the project in spec.networkID")
 	absent([]asks.Ask{a.query.ServiceAccount}, func(string) bool { return !a.noAccount }, "account-exists", "there is no such service account", "check the address (gcloud iam service-accounts list)")
 	if a.found.legacy {

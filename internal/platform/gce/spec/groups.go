@@ -30,9 +30,9 @@ func groupZones(c *validate.Check, g *api.InstanceGroup) {
 	for i, z := range g.Spec.Zones {
 		switch f := c.Facts; {
 		case region != "" && RegionOf(z) != region:
-			c.Bad(validate.At(path, i), z, "is no zone of "+region+", where the cluster's subnets are", "name zones of that region")
+			c.Bad(validate.At(path, i), z, "is not a zone of "+region+", where the cluster's subnets are", "name zones of that region")
 		case len(f.Zones) > 0 && f.Region == RegionOf(z) && !slices.Contains(f.Zones, z):
-			c.Bad(validate.At(path, i), z, "is no zone of "+f.Region+" that can be used", "use one of "+strings.Join(f.Zones, ", "))
+			c.Bad(validate.At(path, i), z, "is not a zone of "+f.Region+" that can be used", "use one of "+strings.Join(f.Zones, ", "))
 		}
 	}
 	several := strings.Join(g.Spec.Zones, ",")
@@ -70,7 +70,7 @@ func image(c *validate.Check, g *api.InstanceGroup) {
 	i := known.Images[name]
 	switch {
 	case i.State == "OBSOLETE" || i.State == "DELETED":
-		c.Bad(path, name, "is withdrawn ("+i.State+"), and no machine is made of it any more", "choose a newer image")
+		c.Bad(path, name, "is withdrawn ("+i.State+"), so new machines cannot use it", "choose a newer image")
 	case i.NoUEFI && g.Spec.Role != api.RoleBastion:
 		c.Warn(path, name, "does not start with UEFI, so that its machines have no virtual TPM, with which they would prove who they are", "choose an image that is UEFI_COMPATIBLE")
 	}

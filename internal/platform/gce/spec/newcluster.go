@@ -15,7 +15,7 @@ import (
 func description() newcluster.Rules {
 	return newcluster.Rules{
 		Options: []newcluster.Option{
-			{Name: "project", Usage: "GCE: project (default: that of the environment or of gcloud)"},
+			{Name: "project", Usage: "GCE: project (default: the project of the environment or of gcloud)"},
 			{Name: "gce-service-account", Usage: "GCE: address of an existing service account of the machines, or default"},
 		},
 		Defaults: defaults,

@@ -26,7 +26,7 @@ func unused() []traits.Unused {
 		cluster("remove it; bastions have addresses of their own", "networking.topology.bastion", "loadBalancer.additionalSecurityGroups", "loadBalancer.type"),
 		cluster("remove it; Google encrypts all disks", "etcdClusters[].etcdMembers[]", "encryptedVolume", "kmsKeyID"),
 		cluster("remove it; see kops create sshpublickey", "", "sshKeyName"),
-		cluster("remove it; only AWS is told of audiences", "serviceAccountIssuerDiscovery", "additionalAudiences"),
+		cluster("remove it; only AWS uses audiences", "serviceAccountIssuerDiscovery", "additionalAudiences"),
 		group("remove it; Google encrypts all disks", "rootVolume.encryption", "rootVolume.encryptionKey"),
 		group("remove it; ask for spot machines with gcpProvisioningModel: SPOT", "maxPrice", "spotDurationInMinutes", "instanceInterruptionBehavior", "capacityRebalance"),
 		group("remove it; firewall rules go by the roles of machines", "additionalSecurityGroups", "securityGroupOverride"),

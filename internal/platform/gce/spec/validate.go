@@ -90,7 +90,7 @@ func subnets(c *validate.Check) {
 		case s.ID == "" && s.Name != "" && (!isName(s.Name) || len(s.Name) > nameMax-1-names.Tail):
 			c.Bad(path+".name", s.Name, "begins no name of Google's", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin with a letter", nameMax-1-names.Tail))
 		case s.ID != "" && !isName(s.ID):
-			c.Bad(path+".id", s.ID, "is not the name of a subnet", "write its name alone; its project is that of spec.networkID")
+			c.Bad(path+".id", s.ID, "is not the name of a subnet", "write only its name; its project is the project of spec.networkID")
 		case known && f.Network[strings.LastIndex(f.Network, "/")+1:] != network:
 			c.Bad(path+".id", s.ID, "is in the network "+f.Network, "name that in spec.networkID, or a subnet of "+network)
 		case known && c.Strict() && usesAliasRanges(c.Spec):
@@ -130,7 +130,7 @@ func labels(c *validate.Check, all map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if value := all[key]; !takesLabel(key, value) {
 			k, v := fitLabel(key, value)
-			c.Warn("spec.cloudLabels["+key+"]", value, "is no label of Google's, which have lower-case letters, digits, dashes and underscores, 63 at most, and begin with a letter",
+			c.Warn("spec.cloudLabels["+key+"]", value, "is not a Google Cloud label: use at most 63 lower-case letters, digits, dashes and underscores, and begin with a letter",
 				fmt.Sprintf("write %s: %q", k, v))
 		}
 	}

@@ -66,7 +66,7 @@ func (r Registry) entry(name string) (localcloud.Machine, error) {
 		return e, fault.New(fault.Permanent, "read the entry of the machine %s: %w", name, err)
 	}
 	if e.Name != name {
-		return e, fault.New(fault.Permanent, "the entry of the machine %s is that of %q", name, e.Name)
+		return e, fault.New(fault.Permanent, "the entry of the machine %s belongs to %q", name, e.Name)
 	}
 	return e, nil
 }

@@ -14,7 +14,7 @@ import (
 func (k *keeper) asked(machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
 	names, err := site.List(k.host.Path(site.Requests))
 	if err != nil {
-		return nil, fmt.Errorf("read which machines are to be replaced: %w", err)
+		return nil, fmt.Errorf("read the requests to replace machines: %w", err)
 	}
 	var out []machine.Machine
 	for _, name := range names {

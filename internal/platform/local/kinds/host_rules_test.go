@@ -45,7 +45,7 @@ func TestObstacles(t *testing.T) {
 		return err
 	}
 	err := create(Networks.Erase(), &Network{Cluster: cluster, CIDR: "127.0.0.0/16", Up: true})
-	if err == nil || err.Error() != "the network 127.0.0.0/16 overlaps that of the interface lo of this host" || fault.Remedy(err) == "" {
+	if err == nil || err.Error() != "the network 127.0.0.0/16 overlaps the network of this host's interface lo" || fault.Remedy(err) == "" {
 		t.Errorf("a network that the host has: %v", err)
 	}
 	if err := create(Networks.Erase(), &Network{Cluster: "../x", CIDR: "10.199.7.0/24", Up: true}); err == nil {

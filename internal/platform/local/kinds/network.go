@@ -131,9 +131,9 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if other != "" {
 		remedy := "choose another range for the cluster's network, such as 10.78.0.0/24"
 		if strings.HasPrefix(other, site.BridgePrefix) {
-			remedy += "; if no cluster of this host has that interface any more, remove it: ip link delete " + other
+			remedy += "; if no cluster of this host uses that interface, remove it: ip link delete  " + other
 		}
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", cidr, other), remedy)
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps the network of this host's interface %s", cidr, other), remedy)
 	}
 	// kops-controller has its own account, or is root without the right to write what is another's.
 	err = errors.Join(os.MkdirAll(n.Registry, 0o755), os.MkdirAll(n.Requests, 0o770), os.Chown(n.Requests, users.Controller, 0), os.Chmod(n.Requests, 0o770))

@@ -63,7 +63,7 @@ func (s Site) Bridge() string { return BridgePrefix + s.ID() }
 // CheckName checks that a name can be a folder's name.
 func CheckName(name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") || len(name) > 200 {
-		return fmt.Errorf("%q cannot be a name of the local cloud: it must be that of a folder", name)
+		return fmt.Errorf("%q cannot be a name of the local cloud: it must be a valid folder name", name)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func completion() complete.Rules {
 			{Name: "local-api-address", Why: "clients reach the API under the host's address in the cluster's network", Do: setAPI},
 			{Name: "local-mirror", Why: "the host serves files and images from its bundle", Do: setMirror},
 			{Name: "local-kubelet", Why: "machines share the kernel of the host", Do: setKubelet},
-			{Name: "local-hardened", Why: "the host is others' too: the control plane follows the CIS benchmark", Do: setHardening},
+			{Name: "local-hardened", Why: "the host is shared with other programs, so the control plane follows the CIS benchmark", Do: setHardening},
 			{Name: "local-memory", Why: "all machines take from the memory of one host", Do: setMemory},
 			{Name: "local-etcd", Why: "members of etcd on one host hear each other at once, and elect another leader sooner", Do: setEtcd},
 			{Name: "local-repair", Why: "machines of this host cost nothing, and nobody watches them", Do: setRepair},

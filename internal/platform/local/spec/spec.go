@@ -66,7 +66,7 @@ func unused() []traits.Unused {
 		{Kind: api.KindCluster, Blocks: []string{"containerd"}, Names: []string{"installNerdCtl"}, Remedy: inImage},
 		{Kind: api.KindInstanceGroup, Blocks: []string{"containerd"}, Names: []string{"installNerdCtl"}, Remedy: inImage},
 		{Kind: api.KindInstanceGroup, Blocks: []string{"rootVolume"}, Names: []string{"type", "iops", "throughput", "optimization", "encryption", "encryptionKey"},
-			Remedy: "remove it; disks of machines on this host are files, of which spec.rootVolumeSize is heeded"},
+			Remedy: "remove it; disks of machines on this host are files, and only spec.rootVolumeSize applies"},
 	}
 }
 

@@ -61,7 +61,7 @@ func (w *wires) Addresses(list []netip.Prefix) error {
 			return err
 		}
 		if other != "" {
-			return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps that of the interface %s of this host", p.Masked(), other), "choose another range for the network")
+			return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps the network of this host's interface %s", p.Masked(), other), "choose another range for the network")
 		}
 	}
 	w.addresses = slices.Clone(list)

@@ -65,7 +65,7 @@ func Platform() platform.Platform {
 
 const (
 	asMade  = "remove it; the machine is as you made it"
-	inPlace = "remove it; machines are changed in place, and none is made in their place"
+	inPlace = "remove it; machines are changed in place and never replaced"
 )
 
 // noImage stands where other platforms name an image.
