@@ -79,7 +79,7 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 	d.Failures = append(d.Failures, keyTrouble(err)...)
 	judged, err := k.Stale(ctx, w, pipeline.StaleOptions{})
 	if err != nil {
-		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: w.Cluster, Message: "cannot tell which machines are stale:  " + err.Error(), Remedy: fault.Remedy(err)})
+		d.Failures = append(d.Failures, health.Failure{Kind: health.KindMachine, Name: w.Cluster, Message: "cannot tell which machines are stale: " + err.Error(), Remedy: fault.Remedy(err)})
 	}
 	for i := range d.Machines {
 		staleness(&d.Machines[i], judged)

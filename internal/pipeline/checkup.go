@@ -196,7 +196,7 @@ func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most 
 			record, err := k.Provider.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
 			start := health.ReadStart(record)
 			if err != nil { // the rest of the result is worth having without it
-				start = health.Start{Message: "its boot report could not be read:  " + err.Error()}
+				start = health.Start{Message: "its boot report could not be read: " + err.Error()}
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -59,7 +59,7 @@ func fetchCauses() []fetchCause {
 	return []fetchCause{
 		{"digest", "the file from %s is not the expected nodeup", map[string]string{"": writeAnew, "mirror": putThere}},
 		{"clock", "its clock is wrong, and %s refuses it", map[string]string{"": setClock}},
-		{"expired", "the certificate of %s is not valid by its clock", map[string]string{"": "if the clock is wrong,  " + setClock + "; if it is right, renew the certificate"}},
+		{"expired", "the certificate of %s is not valid by its clock", map[string]string{"": "if the clock is wrong, " + setClock + "; if it is right, renew the certificate"}},
 		{"authority", "it does not trust the server that answers for %s", map[string]string{"": trustMirror, "control-plane": newMachine}},
 		{"credentials", "it has no credentials to fetch nodeup with from %s", map[string]string{"": "give the machine its role: kops update cluster --yes; and let it reach its metadata service"}},
 		{"refused", "it is refused by %s", map[string]string{"": readable, "mirror": ownMirror, "control-plane": seeLog}},

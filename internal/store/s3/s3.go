@@ -255,7 +255,7 @@ func (b *bucket) everybody(ctx context.Context, key string) error {
 		what = "unset KOPS_STATE_S3_ACL, which is " + b.cfg.ACL
 	}
 	return fault.Wrap(fault.Permanent, fmt.Errorf("%s was written, but it must be public, and the server does not allow that", store.URL(b, key)),
-		what+"; or allow everyone s3:GetObject on  "+store.URL(b, key)+" in the bucket policy")
+		what+"; or allow everyone s3:GetObject on "+store.URL(b, key)+" in the bucket policy")
 }
 
 // readable reports whether a canned ACL lets others than owners read (Amazon S3 User

@@ -131,7 +131,7 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if other != "" {
 		remedy := "choose another range for the cluster's network, such as 10.78.0.0/24"
 		if strings.HasPrefix(other, site.BridgePrefix) {
-			remedy += "; if no cluster of this host uses that interface, remove it: ip link delete  " + other
+			remedy += "; if no cluster of this host uses that interface, remove it: ip link delete " + other
 		}
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps the network of this host's interface %s", cidr, other), remedy)
 	}

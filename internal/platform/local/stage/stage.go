@@ -151,7 +151,7 @@ func (s *Stage) build(ctx context.Context) (err error) {
 		return err
 	}
 	if other != "" {
-		return fault.Wrap(fault.Conflict, fmt.Errorf("the address %s, which the rehearsal needs, belongs to the interface %s", s.address, other), "end the other rehearsal; if it no longer runs: ip link delete  "+other)
+		return fault.Wrap(fault.Conflict, fmt.Errorf("the address %s, which the rehearsal needs, belongs to the interface %s", s.address, other), "end the other rehearsal; if it no longer runs: ip link delete "+other)
 	}
 	if s.image, err = s.Image.Ensure(ctx, s.Cache, s.Output); err != nil {
 		return err
