@@ -106,11 +106,11 @@ func TestItemsThatAreRefused(t *testing.T) {
 	p, q := other(t, big.NewInt(5), Request{}), other(t, big.NewInt(6), Request{})
 	leaf, ended := other(t, big.NewInt(7), Request{Usage: Server}), other(t, big.NewInt(8), Request{Validity: time.Minute})
 	for want, n := range map[string]NewItem{
-		"an item without its private key cannot sign":            {Certificate: p.Certificate, Primary: true},
-		"the private key does not match the certificate":         {Certificate: p.Certificate, Key: q.Key},
-		"the certificate of cn=theirs is not that of an authori": {Certificate: leaf.Certificate, Key: leaf.Key},
-		"the certificate of cn=theirs ended at 2026-08-01":       {Certificate: ended.Certificate, Key: ended.Key},
-		"its item " already has this certificate + k.Primary:       {Certificate: k.Signer().Certificate},
+		"an item without its private key cannot sign":             {Certificate: p.Certificate, Primary: true},
+		"the private key does not match the certificate":          {Certificate: p.Certificate, Key: q.Key},
+		"the certificate of cn=theirs is not a certificate auth":  {Certificate: leaf.Certificate, Key: leaf.Key},
+		"the certificate of cn=theirs ended at 2026-08-01":        {Certificate: ended.Certificate, Key: ended.Key},
+		"its item " + k.Primary + " already has this certificate": {Certificate: k.Signer().Certificate},
 	} {
 		if _, _, err := at(5).Add(k, k.Name, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

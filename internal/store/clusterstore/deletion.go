@@ -97,7 +97,7 @@ func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key strin
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list what cluster %s has: %w", d.cluster, err)
+		return fmt.Errorf("list the files of cluster %s: %w", d.cluster, err)
 	}
 	var keys []string
 	for _, info := range listing {
@@ -125,7 +125,7 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("list what cluster %s has: spec.serviceAccountIssuerDiscovery.discoveryStore: %w", d.cluster, err)
+			return fmt.Errorf("list the files of cluster %s: spec.serviceAccountIssuerDiscovery.discoveryStore: %w", d.cluster, err)
 		}
 		if slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			d.add(t.store, key)
@@ -164,7 +164,7 @@ func (d *Deletion) runSteps(ctx context.Context, lease *Lease) error {
 	}
 	for _, step := range d.steps {
 		if err := store.DeleteAll(ctx, step.store, step.keys); err != nil {
-			return fmt.Errorf("delete what cluster %s has: %w", d.cluster, err)
+			return fmt.Errorf("delete the files of cluster %s: %w", d.cluster, err)
 		}
 	}
 	return nil
