@@ -94,7 +94,7 @@ type world struct {
 // wrong is what is not as it should be.
 type wrong struct {
 	denied    bool          // the store refuses everybody
-	authority bool          // the public servers show certificates unknown authority
+	authority bool          // the public servers show certificates of another authority
 	roleless  bool          // the machine has no role
 	file      bool          // mirrors give a file of which one byte is another
 	clock     time.Duration // of the store and the token service

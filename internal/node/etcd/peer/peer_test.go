@@ -115,10 +115,10 @@ func TestStrangersAndImpostorsAreRefused(t *testing.T) {
 	endpoint := serve(t, a, "b", &host{id: "b"})
 	hello := func(id string) peer.Hello { return peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: id}} }
 	if _, err := peer.Dial(peer.NewTLS(foreign, "a")).At(endpoint).Hello(t.Context(), hello("a")); err == nil {
-		t.Error("a manager unknown authority was answered")
+		t.Error("a manager of another authority was answered")
 	}
 	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(serve(t, foreign, "b", &host{id: "b"})).Hello(t.Context(), hello("a")); err == nil {
-		t.Error("a server unknown authority was believed")
+		t.Error("a server of another authority was believed")
 	}
 	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(endpoint).Hello(t.Context(), hello("c")); !fault.Is(err, fault.Denied) {
 		t.Errorf("a says that it is c: %v", err)

@@ -77,7 +77,7 @@ func (h *host) Destroy(_ context.Context, name string) error {
 
 func (h *host) Console(name string) ([]byte, error) {
 	if _, ok := h.machines[name]; !ok {
-		return nil, errors.New("there is not a machine " + name)
+		return nil, errors.New("there is no machine " + name)
 	}
 	return []byte("the console of " + name), nil
 }

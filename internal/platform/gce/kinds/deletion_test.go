@@ -98,7 +98,7 @@ func (s *stage) controllers(cluster, letter string) {
 	managed := gcename.Group("cp", testZone, cluster)
 	machines, err := s.c.Compute.InstanceGroupManagers.ListManagedInstances(testProject, testZone, managed).Do()
 	if err != nil || len(machines.ManagedInstances) != 1 {
-		s.Fatalf("there is not a machine: %v", err)
+		s.Fatalf("there is no machine: %v", err)
 	}
 	machine := gceapi.Link(machines.ManagedInstances[0].Instance)
 	s.done(s.c.Compute.Instances.AttachDisk(testProject, testZone, gceapi.Name(machine), &compute.AttachedDisk{DeviceName: "pvc-" + letter,
