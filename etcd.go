@@ -226,7 +226,7 @@ func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]
 		if rest, ok := strings.CutPrefix(url, f.Base.URL+"/"); ok && f.Base.Store != nil {
 			a.store = store.Sub(f.Base.Store, rest)
 		} else if a.store, err = c.world.Backends.Open(ctx, url); err != nil {
-			return nil, fmt.Errorf("open the back-ups of etcd %s: %w", e.Name, err)
+			return nil, fmt.Errorf("open the backups of etcd %s: %w", e.Name, err)
 		}
 		out = append(out, a)
 	}

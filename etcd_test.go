@@ -74,7 +74,7 @@ func TestBackupsOfEtcd(t *testing.T) {
 		return out
 	}
 	if got := names(""); !slices.Equal(got, []string{"main " + first, "main " + second, "events " + events}) {
-		t.Errorf("the back-ups are %q", got)
+		t.Errorf("the backups are %q", got)
 	}
 	if got := names("events"); !slices.Equal(got, []string{"events " + events}) {
 		t.Errorf("those of events are %q", got)
@@ -92,7 +92,7 @@ func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
 	}
 	list, err := b.Etcd().Backups(t.Context(), name, "main")
 	if err != nil || len(list) != 2 || list[0].Name != first || list[0].Damaged || list[1].Name != damaged || !list[1].Damaged {
-		t.Errorf("the back-ups are %+v, %v", list, err)
+		t.Errorf("the backups are %+v, %v", list, err)
 	}
 	latest, err := b.Etcd().Restore(t.Context(), name, "main", kops.LatestBackup, kops.RestoreEtcdOptions{Apply: true})
 	if err != nil || latest.Backup.Name != first || !latest.Requested {
@@ -148,7 +148,7 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 	}
 	_, err = b.Etcd().Restore(t.Context(), name, "main", strings.Replace(first, "-000001", "-000002", 1), kops.RestoreEtcdOptions{Apply: true})
 	if !fault.Is(err, fault.Gone) || len(commands()) != 1 {
-		t.Errorf("a back-up that is not there: %v", err)
+		t.Errorf("a backup that is not there: %v", err)
 	}
 	_, err = b.Etcd().Restore(t.Context(), name, "", first, kops.RestoreEtcdOptions{})
 	says(t, err, "main or events")
@@ -164,7 +164,7 @@ func TestABackupIsWaitedFor(t *testing.T) {
 			if looks++; looks == 5 {
 				control, err := etcd.ReadControl(t.Context(), b.etcdStore("main"))
 				if err != nil || control.BackupAfter == nil || !control.BackupAfter.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
-					t.Errorf("asked for is a back-up after %v, %v", control.BackupAfter, err)
+					t.Errorf("asked for is a backup after %v, %v", control.BackupAfter, err)
 				}
 				b.takesBackup("main")
 			}
@@ -237,7 +237,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 		}
 	}
 	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 || !strings.Contains(err.Error(), "it was damaged") || strings.Contains(fault.Remedy(err), "stands") {
-		t.Errorf("of a back-up that the managers refuse: %+v after %d looks, %v", r, looks, err)
+		t.Errorf("of a backup that the managers refuse: %+v after %d looks, %v", r, looks, err)
 	}
 	if d, err := c.Diagnose(ctx, name, kops.DiagnoseOptions{}); err != nil || !slices.ContainsFunc(d.Failures, func(f health.Failure) bool { return f.Kind == "Etcd" && strings.Contains(f.Message, "it was damaged") }) {
 		t.Errorf("doctor does not tell of it: %+v, %v", d, err)

@@ -164,7 +164,7 @@ func (e Etcd) Drill(ctx context.Context, cluster, name string, o EtcdCareOptions
 		i--
 	}
 	if i < 0 {
-		return nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up yet", name, cluster),
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no backup yet", name, cluster),
 			fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`", cluster, name))
 	}
 	out, err := e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Drill, Backup: all[i].Name}, o)

@@ -105,7 +105,7 @@ func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 		t.Errorf("before the rotation it is %q", got)
 	}
 	done, err := b.Rotate(t.Context(), name, "encryption", o)
-	if err != nil || done.Step != "done" || !strings.Contains(done.NoBackup, "took no back-up") {
+	if err != nil || done.Step != "done" || !strings.Contains(done.NoBackup, "took no backup") {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if keys := b.encryptionConfig().Keys(); len(keys) != 1 || keys[0].Name == "a" {
@@ -155,7 +155,7 @@ func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 	_, err = b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true})
 	says(t, err, before, "key a of secretbox", pki.RetiredKeys[:len("encryptionconfig")])
 	if !fault.Is(err, fault.Permanent) || b.asked() != 1 {
-		t.Errorf("a back-up that nobody can read: %v, %s", err, fault.Remedy(err))
+		t.Errorf("a backup that nobody can read: %v, %s", err, fault.Remedy(err))
 	}
 }
 
@@ -209,7 +209,7 @@ func TestARetiredKeyIsRemovedWhenNoBackupNeedsIt(t *testing.T) {
 	b.now = b.now.Add(100 * 24 * time.Hour)
 	replace("c")
 	if got := retired(); got != "a b" {
-		t.Errorf("while a back-up needs it the retired keys are %q", got)
+		t.Errorf("while a backup needs it the retired keys are %q", got)
 	}
 	if err := store.DeleteAll(t.Context(), b.etcdStore("main"), []string{before + etcd.SnapshotName, before + etcd.MetaName, etcd.FactsKey(before)}); err != nil {
 		t.Fatal(err)
@@ -302,13 +302,13 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 	}
 	// Later back-ups do not go on from a name of the future.
 	if next := b.records(nil, "ours", ours); next >= future || next <= kopsOnes {
-		t.Errorf("the next back-up is %s", next)
+		t.Errorf("the next backup is %s", next)
 	}
 	if err := etcd.RequestBackup(t.Context(), b.etcdStore("main"), b.now); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := etcd.ReadControl(t.Context(), b.etcdStore("main")); err != nil || c.BackupAfter.After(b.now.Add(time.Minute)) {
-		t.Errorf("asked for is a back-up after %v, %v", c.BackupAfter, err)
+		t.Errorf("asked for is a backup after %v, %v", c.BackupAfter, err)
 	}
 }
 

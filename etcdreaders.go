@@ -23,7 +23,7 @@ func (a *etcdArchive) refuse(b EtcdBackup, foreign bool) error {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s of etcd %s does not seem to come from cluster %s: %s", b.Name, a.name, a.cluster, b.Foreign),
 			"restore another, "+a.list()+"; if it is the right one, use option:Foreign")
 	case b.Encryption.State == EtcdUnreadable:
-		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the back-up %s of etcd %s: %s", a.cluster, b.Name, a.name, a.unreadable(b.Encryption)),
+		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the backup %s of etcd %s: %s", a.cluster, b.Name, a.name, a.unreadable(b.Encryption)),
 			"restore another, "+a.list()+"; or add the key after the others of the EncryptionConfiguration, and store that with kops create secret encryptionconfig and option:Force")
 	}
 	return nil

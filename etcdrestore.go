@@ -234,7 +234,7 @@ func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error
 	b := &all[i]
 	dir, err := os.MkdirTemp("", "kops-etcd-")
 	if err != nil {
-		return fmt.Errorf("verify the back-up %s: %w", b.Name, err)
+		return fmt.Errorf("verify the backup %s: %w", b.Name, err)
 	}
 	held, err := (&backup.Archive{Store: a.store, Scratch: dir}).Verify(ctx, b.Name)
 	if err == nil {
@@ -291,19 +291,19 @@ func (a *etcdArchive) find(all []EtcdBackup, name string) (int, error) {
 	for i, b := range all {
 		switch {
 		case b.Name == name && b.Damaged:
-			return 0, fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s of etcd %s is %w, and cannot be restored: %s", name, a.name, etcd.ErrDamaged, b.Problem), "restore another; "+remedy)
+			return 0, fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s of etcd %s is %w, and cannot be restored: %s", name, a.name, etcd.ErrDamaged, b.Problem), "restore another; "+remedy)
 		case b.Name == name:
 			return i, nil
 		}
 		known = append(known, b.Name)
 	}
 	if len(all) == 0 {
-		return 0, fault.New(fault.Gone, "etcd %s of cluster %s has no back-up yet", a.name, a.cluster)
+		return 0, fault.New(fault.Gone, "etcd %s of cluster %s has no backup yet", a.name, a.cluster)
 	}
 	if near := diag.Nearest(name, known); near != "" {
 		remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
 	}
-	return 0, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no back-up %q", a.name, a.cluster, name), remedy)
+	return 0, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no backup %q", a.name, a.cluster, name), remedy)
 }
 
 // refusals are the restores that managers of etcd have refused lately. What cannot be

@@ -50,7 +50,7 @@ func TestObjectsWrittenByHandArePinned(t *testing.T) {
 	}
 	for _, e := range spec.EtcdClusters {
 		if e.Manager == nil || e.Manager.BackupRetentionDays == nil || *e.Manager.BackupRetentionDays != 90 {
-			t.Errorf("etcd %s keeps its back-ups as %+v says", e.Name, e.Manager)
+			t.Errorf("etcd %s keeps its backups as %+v says", e.Name, e.Manager)
 		}
 	}
 }

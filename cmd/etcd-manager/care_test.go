@@ -185,6 +185,6 @@ func TestADrill(t *testing.T) {
 		t.Error("what was restored is still there")
 	}
 	if a := c.ask(etcd.Request{Task: etcd.Drill, Backup: "2020-01-01T00:00:00Z-000001"}); a.Problem == "" || a.Drill == nil {
-		t.Errorf("of a back-up that does not exist: %+v", a)
+		t.Errorf("of a backup that does not exist: %+v", a)
 	}
 }

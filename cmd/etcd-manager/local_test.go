@@ -81,8 +81,8 @@ func TestALocalClusterOfOneIsSoonThere(t *testing.T) {
 	if err := etcd.RequestBackup(t.Context(), c.store, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	c.eventually("the back-up that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first by itself is there after a minute
-	lap("a back-up was there after it was asked for")
+	c.eventually("the backup that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first by itself is there after a minute
+	lap("a backup was there after it was asked for")
 
 	c.unplug(a)
 	lap("")

@@ -26,7 +26,7 @@ func TestManagersAndEtcdTellOfThemselves(t *testing.T) {
 	c.whole(etcdtest.New, c.peers...)
 	a, b, x := c.peers[0], c.peers[1], c.peers[2]
 	var lead map[string]float64
-	c.eventually("the leader tells of three members and a back-up", 30*time.Second, func() bool {
+	c.eventually("the leader tells of three members and a backup", 30*time.Second, func() bool {
 		lead = scrape(t, own[a])
 		return lead[`etcd_manager_backups_total{cluster="etcd"}`] > 0 && sum(lead, "etcd_manager_member_votes{") == 3 && sum(lead, "etcd_manager_member_healthy{") == 3
 	})
@@ -48,7 +48,7 @@ func TestManagersAndEtcdTellOfThemselves(t *testing.T) {
 		known = known || b.Complete && b.Time.Unix() == at && b.Size == size
 	}
 	if took := lead[`etcd_manager_backup_duration_seconds{cluster="etcd"}`]; !known || took <= 0 || took > 30 {
-		t.Errorf("a back-up of %d bytes at %d took %v seconds; there are %+v", size, at, took, list)
+		t.Errorf("a backup of %d bytes at %d took %v seconds; there are %+v", size, at, took, list)
 	}
 	for _, p := range []*testPeer{b, x} {
 		if s := scrape(t, own[p]); s[`etcd_manager_leads{cluster="etcd"}`] != 0 || sum(s, "etcd_manager_member") != 0 || s[`etcd_manager_peers{cluster="etcd"}`] != 3 {

@@ -56,5 +56,5 @@ func TestAClusterGoesFromTLSToNoneAndBack(t *testing.T) {
 		}
 	}
 	before := len(c.backups())
-	c.eventually("a back-up after all that", 30*time.Second, func() bool { return len(c.backups()) > before })
+	c.eventually("a backup after all that", 30*time.Second, func() bool { return len(c.backups()) > before })
 }

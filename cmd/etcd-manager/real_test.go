@@ -44,7 +44,7 @@ func TestOneMemberSurvivesKillsAndTheLossOfItsDisk(t *testing.T) {
 		t.Errorf("after the manager was killed: %q", got)
 	}
 
-	c.eventually("a back-up is there", 10*time.Second, func() bool { return len(c.backups()) > 0 })
+	c.eventually("a backup is there", 10*time.Second, func() bool { return len(c.backups()) > 0 })
 	c.kill(a)
 	if err := os.RemoveAll(a.dir); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestThreeMembersHealAndAreRestored(t *testing.T) {
 
 	c.put(cli, "/registry/kept", "backed up")
 	backup := c.nextBackup()
-	c.put(cli, "/registry/kept", "after the back-up")
+	c.put(cli, "/registry/kept", "after the backup")
 	for _, p := range c.peers {
 		c.destroy(p)
 	}
@@ -105,7 +105,7 @@ func TestThreeMembersHealAndAreRestored(t *testing.T) {
 	lap("")
 	c.startAll()
 	c.whole(etcdtest.New, c.peers...)
-	lap("three empty machines were restored from a back-up")
+	lap("three empty machines were restored from a backup")
 	if got := c.get(c.client(c.peers...), "/registry/kept"); got != "backed up" {
 		t.Errorf("after the restore: %q", got)
 	}
@@ -213,7 +213,7 @@ func (c *testCluster) removed(at, p *testPeer) bool {
 func (c *testCluster) nextBackup() string {
 	c.t.Helper()
 	before := len(c.backups())
-	c.eventually("two more back-ups", 20*time.Second, func() bool { return len(c.backups()) > before+1 })
+	c.eventually("two more backups", 20*time.Second, func() bool { return len(c.backups()) > before+1 })
 	return c.backups()[before+1]
 }
 

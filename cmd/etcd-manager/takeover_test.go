@@ -183,7 +183,7 @@ func TestAMemberOfKopsIsTakenOverAndHandedBack(t *testing.T) {
 	if now := c.members(cli); !maps.Equal(now, members) {
 		t.Errorf("the members were %v and are %v", members, now)
 	}
-	c.eventually("a back-up", 20*time.Second, func() bool { return len(c.backups()) > 0 })
+	c.eventually("a backup", 20*time.Second, func() bool { return len(c.backups()) > 0 })
 	if err := etcd.WriteSpec(t.Context(), c.store, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 		record, err := etcd.ReadRecord(t.Context(), c.store)
 		return err == nil && record != nil && record.Token == kopsToken && record.Phase == etcd.Running
 	})
-	c.eventually("a back-up", 20*time.Second, func() bool { return len(c.backups()) > 0 })
+	c.eventually("a backup", 20*time.Second, func() bool { return len(c.backups()) > 0 })
 	w.stop()
 	t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.done), w.failed, w.gap.Round(time.Millisecond))
 	c.holds(w.done)

@@ -20,7 +20,7 @@ func (w *world) restoredAcrossRotation() {
 	w.secret("before")
 	before := w.backUp("main")
 	if got := w.readable(before.name); got.State != kops.EtcdReadable {
-		w.Errorf("before the rotation the back-up is %s", got)
+		w.Errorf("before the rotation the backup is %s", got)
 	}
 	start := time.Now()
 	if !w.rotate(w.Context(), "encryption", "to the end", func(string) {}) {
@@ -29,13 +29,13 @@ func (w *world) restoredAcrossRotation() {
 	w.figures.seconds("rotation of the key that encrypts", time.Since(start))
 	w.secret("after")
 	if got := w.readable(before.name); got.State != kops.EtcdNeedsKey {
-		w.Errorf("after the rotation the back-up is %s", got)
+		w.Errorf("after the rotation the backup is %s", got)
 	}
 
 	start = time.Now()
 	var r kops.EtcdRestore
 	w.ok(json.Unmarshal([]byte(w.must("etcd", "restore", cluster, before.name, "--yes", "-o", "json").out), &r))
-	w.figures.seconds("restore of a back-up that needs a retired key", time.Since(start))
+	w.figures.seconds("restore of a backup that needs a retired key", time.Since(start))
 	if len(r.PutBack) != 1 || !r.Restored || !r.Serving || r.Unconfirmed != "" {
 		w.Errorf("the restore: %+v", r)
 	}
@@ -66,7 +66,7 @@ func (w *world) readable(backup string) kops.EtcdEncryption {
 	w.ok(json.Unmarshal([]byte(w.must("etcd", "list", cluster, "--etcd", "main", "-o", "json").out), &list))
 	i := slices.IndexFunc(list, func(b kops.EtcdBackup) bool { return b.Name == backup })
 	if i < 0 {
-		w.Fatal(fmt.Errorf("the back-up %s is not listed", backup))
+		w.Fatal(fmt.Errorf("the backup %s is not listed", backup))
 	}
 	return list[i].Encryption
 }

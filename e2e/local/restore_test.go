@@ -26,7 +26,7 @@ func TestEtcdRestore(t *testing.T) {
 	w.create("--node-count", "1")
 	w.put("before")
 	main, events := w.backUp("main"), w.backUp("events")
-	w.figures.seconds("take two back-ups", main.took+events.took)
+	w.figures.seconds("take two backups", main.took+events.took)
 	w.put("after")
 
 	lost := time.Now()
@@ -36,7 +36,7 @@ func TestEtcdRestore(t *testing.T) {
 	w.wait("the API, after the restore", clusterTime, func() error { return w.has("before") })
 	w.figures.seconds("all of the control plane lost, to an API with the restored objects", time.Since(lost))
 	if err := w.has("after"); !kerrors.IsNotFound(err) {
-		t.Errorf("what was written after the back-up: %v", err)
+		t.Errorf("what was written after the backup: %v", err)
 	}
 	w.joined(nodes, 1)
 	w.validated()
@@ -65,9 +65,9 @@ func (w *world) restoreAgain(backup string) {
 func (w *world) servesWhatEtcdHas() error {
 	switch err := w.has("again"); {
 	case err == nil:
-		return errors.New("what was written after the back-up is there")
+		return errors.New("what was written after the backup is there")
 	case !kerrors.IsNotFound(err):
-		return fmt.Errorf("look for what was written after the back-up: %w", err)
+		return fmt.Errorf("look for what was written after the backup: %w", err)
 	}
 	var lists [2][]string
 	for i, version := range []string{"", "0"} { // of etcd, of the API server's memory

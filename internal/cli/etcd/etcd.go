@@ -84,7 +84,7 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 	}
 	return v.PrintAs(v.format, list, func() error {
 		if len(list) == 0 {
-			v.Notef("No back-ups yet\n")
+			v.Notef("No backups yet\n")
 			return nil
 		}
 		rows := make([][]string, len(list))

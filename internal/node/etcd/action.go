@@ -202,4 +202,4 @@ func (a AllowDowngrade) String() string {
 	}
 	return "allow etcd to go back to " + a.Version
 }
-func (a TakeBackup) String() string { return "take a back-up: " + a.Why }
+func (a TakeBackup) String() string { return "take a backup: " + a.Why }

@@ -75,7 +75,7 @@ func ReadFacts(ctx context.Context, s store.Store, backup string) (*Facts, error
 // WriteFacts writes the facts of a back-up.
 func WriteFacts(ctx context.Context, s store.Store, backup string, f Facts) error {
 	if err := write(ctx, s, FactsKey(backup), f, store.PutOptions{}); err != nil {
-		return fmt.Errorf("write the facts of the back-up %s: %w", backup, err)
+		return fmt.Errorf("write the facts of the backup %s: %w", backup, err)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func LoneFacts(ctx context.Context, s store.Store, backups []Backup) ([]string, 
 	var out []string
 	for info, err := range s.List(ctx, factsFolder) {
 		if err != nil {
-			return nil, fmt.Errorf("list the facts of back-ups: %w", err)
+			return nil, fmt.Errorf("list the facts of backups: %w", err)
 		}
 		if !slices.ContainsFunc(backups, func(b Backup) bool { return FactsKey(b.Name) == info.Key }) {
 			out = append(out, info.Key)
@@ -120,7 +120,7 @@ func ReadMeta(ctx context.Context, s store.Store, backup string) (Meta, error) {
 		return Meta{}, err
 	}
 	if f == nil {
-		return Meta{}, fault.Wrap(fault.Gone, fmt.Errorf("there is no back-up %s in %s", backup, s.About().URL), "list the back-ups, and use one of them")
+		return Meta{}, fault.Wrap(fault.Gone, fmt.Errorf("there is no backup %s in %s", backup, s.About().URL), "list the backups, and use one of them")
 	}
 	return Meta{f.EtcdVersion, time.Unix(int64(f.Timestamp), 0), f.ClusterSpec}, nil
 }
@@ -135,7 +135,7 @@ func Useless(err error) bool { return fault.Is(err, fault.Gone) || errors.Is(err
 // WriteMeta writes what a back-up is of.
 func WriteMeta(ctx context.Context, s store.Store, backup string, m Meta) error {
 	if err := write(ctx, s, backup+MetaName, metaFile{m.EtcdVersion, stamp(m.Time.Unix()), m.Spec}, store.PutOptions{}); err != nil {
-		return fmt.Errorf("describe the back-up %s: %w", backup, err)
+		return fmt.Errorf("describe the backup %s: %w", backup, err)
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func Backups(ctx context.Context, s store.Store) ([]Backup, error) {
 	meta, recorded := map[string]bool{}, map[string]bool{}
 	for info, err := range s.List(ctx, "") {
 		if err != nil {
-			return nil, fmt.Errorf("list the back-ups of etcd: %w", err)
+			return nil, fmt.Errorf("list the backups of etcd: %w", err)
 		}
 		if name, of := strings.CutPrefix(info.Key, factsFolder); of {
 			recorded[name] = true

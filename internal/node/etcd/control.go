@@ -33,7 +33,7 @@ const (
 
 // OtherClusterRemedy is what to do when the store names a cluster, and disks have the
 // data of another, say because kOps' manager has restored a back-up meanwhile.
-const OtherClusterRemedy = "if the data are of the right cluster, remove " + recordKey + " from the back-up store; else restore a back-up"
+const OtherClusterRemedy = "if the data are of the right cluster, remove " + recordKey + " from the backup store; else restore a backup"
 
 // Control is what the store says about a cluster.
 type Control struct {
@@ -236,7 +236,7 @@ func RequestBackup(ctx context.Context, s store.Store, now time.Time) error {
 		}
 	}
 	if err := write(ctx, s, requestKey, f, store.PutOptions{}); err != nil {
-		return fmt.Errorf("ask for a back-up: %w", err)
+		return fmt.Errorf("ask for a backup: %w", err)
 	}
 	return nil
 }

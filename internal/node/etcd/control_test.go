@@ -49,7 +49,7 @@ func TestObjectsThatOthersWriteAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := etcd.Control{Spec: &etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Created: true, Commands: []etcd.Command{
-		{Key: "control/2026-08-01T10:00:01Z-000000/_command.json", Time: time.Unix(1785578401, 0), Spec: etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Backup: "gone", Unusable: "there is no back-up gone in memory://memory://etcd"},
+		{Key: "control/2026-08-01T10:00:01Z-000000/_command.json", Time: time.Unix(1785578401, 0), Spec: etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}, Backup: "gone", Unusable: "there is no backup gone in memory://memory://etcd"},
 		{Key: "control/2026-08-01T10:00:02Z-000000/_command.json", Time: time.Unix(1785578402, 0), Spec: etcd.Spec{MemberCount: 1, EtcdVersion: "3.5.31"},
 			Backup: "2026-08-01T10:00:00Z-000001", BackupVersion: "3.5.30"},
 	}}

@@ -80,7 +80,7 @@ func (s *situation) refused() string {
 	if s.Refused == nil {
 		return ""
 	}
-	return fmt.Sprintf("back-up %s was not restored: %s", s.Refused.Backup, s.Refused.Why)
+	return fmt.Sprintf("backup %s was not restored: %s", s.Refused.Backup, s.Refused.Why)
 }
 
 // restore restarts a cluster from a backup when a command asks for it.
@@ -100,7 +100,7 @@ func (s *situation) found() Decision {
 	case s.Refused != nil: // a user who wants a backup does not want an empty cluster
 		return Decision{Note: s.refused() + "; ask for another, or for an empty cluster remove " + refusedKey}
 	case s.Created:
-		return Decision{Note: "the cluster was created once, but no peer has its data; restore a back-up"}
+		return Decision{Note: "the cluster was created once, but no peer has its data; restore a backup"}
 	}
 	return s.begin(Record{Version: s.Spec.EtcdVersion}, "")
 }

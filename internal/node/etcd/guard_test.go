@@ -98,7 +98,7 @@ func TestADeletedClusterStaysDeleted(t *testing.T) {
 		"record": func(ctx context.Context, s store.Store, c etcd.Control) error {
 			return c.SaveRecord(ctx, s, etcd.Record{Token: "T"})
 		},
-		"back-up": func(ctx context.Context, s store.Store, _ etcd.Control) error {
+		"backup": func(ctx context.Context, s store.Store, _ etcd.Control) error {
 			a := backup.Archive{Store: s, Now: func() time.Time { return now }}
 			_, _, err := a.Take(ctx, pages, etcd.Spec{}, now)
 			return err

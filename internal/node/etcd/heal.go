@@ -79,7 +79,7 @@ func (s *situation) replace() Decision {
 			continue
 		}
 		if !s.spared(m) {
-			return Decision{Note: fmt.Sprintf("member %s of %s is lost, but without it there is no majority; restore a back-up", m.ID, m.Name)}
+			return Decision{Note: fmt.Sprintf("member %s of %s is lost, but without it there is no majority; restore a backup", m.ID, m.Name)}
 		}
 		if first := s.ensureBackup("before member " + m.ID + " is removed"); first != nil {
 			return Decision{Actions: first}

@@ -320,7 +320,7 @@ func (s *situation) needQuorum() Decision {
 	case len(s.Members) > 0:
 		return Decision{Note: "no peer has the data of a member of the cluster", Soon: true}
 	}
-	d := Decision{Note: "no peer has the cluster's data; restore a back-up", Actions: s.wake(s.Record.Token)}
+	d := Decision{Note: "no peer has the cluster's data; restore a backup", Actions: s.wake(s.Record.Token)}
 	for _, p := range s.Peers {
 		switch p.State.Token {
 		case s.Record.Token:

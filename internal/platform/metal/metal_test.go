@@ -290,7 +290,7 @@ func TestTheModelOfAnInventory(t *testing.T) {
 		t.Error("the hosts are not made one after the other")
 	}
 	if a.Home != "10.0.0.2" || other.Home != a.Home {
-		t.Errorf("the back-ups are at home at %s and %s", a.Home, other.Home)
+		t.Errorf("the backups are at home at %s and %s", a.Home, other.Home)
 	}
 	for name, key := range map[string]string{"a": "", "c": "PEM of c"} {
 		n, ok := g.Get(resource.Address{Kind: "store_file", Name: "machine-" + name})

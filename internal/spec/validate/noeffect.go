@@ -19,7 +19,7 @@ const NoManifest = "remove it; this version of kops has no manifest of the add-o
 func unusedCluster() []traits.Unused {
 	return []traits.Unused{
 		{Blocks: []string{"kubelet", "controlPlaneKubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have it"},
-		{Blocks: []string{"etcdClusters[].backups"}, Names: []string{"image"}, Remedy: "remove it; back-ups are taken by etcd-manager itself, see manager.image"},
+		{Blocks: []string{"etcdClusters[].backups"}, Names: []string{"image"}, Remedy: "remove it; backups are taken by etcd-manager itself, see manager.image"},
 		{Names: []string{"useHostCertificates"}, Remedy: "remove it; programs trust the certificates of their own images"},
 		{Blocks: []string{"kubeAPIServer"}, Names: []string{"disableBasicAuth"}, Remedy: "remove it; there is no basic authentication"},
 		{Blocks: []string{"kubeAPIServer"}, Names: []string{"clientCAFile"}, Remedy: "remove it; kops writes the file"},

@@ -49,8 +49,8 @@ spec:
   guestAccelerators: [{acceleratorCount: 1}]
 `))
 	want := []string{
-		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; back-ups are taken by etcd-manager itself, see manager.image",
-		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; back-ups are taken by etcd-manager itself, see manager.image",
+		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
+		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; there is no basic authentication",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.clientCAFile: has no effect; remove it; kops writes the file",

@@ -93,7 +93,7 @@ func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since t
 		facts.Encryption = a.Encryption()
 	}
 	if b.Version, err = a.Store.Put(ctx, b.Name+etcd.SnapshotName, packed.Bytes(), store.PutOptions{Private: true}); err != nil {
-		return etcd.Backup{}, etcd.Facts{}, fmt.Errorf("store the back-up %s: %w", b.Name, err)
+		return etcd.Backup{}, etcd.Facts{}, fmt.Errorf("store the backup %s: %w", b.Name, err)
 	}
 	facts.Version = b.Version
 	if err = etcd.WriteFacts(ctx, a.Store, b.Name, facts); err == nil {
@@ -169,7 +169,7 @@ func (a *Archive) Clean(ctx context.Context) (int, error) {
 		keys = append(keys, b.Name+etcd.MetaName, b.Name+etcd.SnapshotName, etcd.FactsKey(b.Name))
 	}
 	if err := store.Purge(ctx, a.Store, keys); err != nil {
-		return 0, fmt.Errorf("remove old back-ups: %w", err)
+		return 0, fmt.Errorf("remove old backups: %w", err)
 	}
 	a.cleaned = now
 	return len(expired), nil
@@ -181,7 +181,7 @@ func (a *Archive) Clean(ctx context.Context) (int, error) {
 func (a *Archive) Fetch(ctx context.Context, name, file string) (snapshot.Contents, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
-		return snapshot.Contents{}, fmt.Errorf("fetch the back-up %s: %w", name, err)
+		return snapshot.Contents{}, fmt.Errorf("fetch the backup %s: %w", name, err)
 	}
 	c, err := a.unpack(ctx, name, f)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -214,7 +214,7 @@ func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot
 	}
 	packed, _, err := a.Store.Get(ctx, name+etcd.SnapshotName)
 	if err != nil {
-		return snapshot.Contents{}, fmt.Errorf("fetch the back-up %s: %w", name, err)
+		return snapshot.Contents{}, fmt.Errorf("fetch the backup %s: %w", name, err)
 	}
 	if err = decompress(packed, facts, f); err != nil {
 		return snapshot.Contents{}, damaged(name, err)
@@ -246,7 +246,7 @@ func Glance(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, err
 	}
 	packed, _, err := s.Get(ctx, b.Name+etcd.SnapshotName)
 	if err != nil {
-		return nil, fmt.Errorf("look at the back-up %s: %w", b.Name, err)
+		return nil, fmt.Errorf("look at the backup %s: %w", b.Name, err)
 	}
 	if err := decompress(packed, facts, io.Discard); err != nil {
 		return facts, damaged(b.Name, err)
@@ -255,7 +255,7 @@ func Glance(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, err
 }
 
 func damaged(name string, why error) error {
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the back-up %s is %w: %w", name, etcd.ErrDamaged, why), "restore another back-up")
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s is %w: %w", name, etcd.ErrDamaged, why), "restore another backup")
 }
 
 func sizeDiffers(now, taken int64) error {

@@ -230,7 +230,7 @@ func TestOldBackupsAreRemovedOnceAnHour(t *testing.T) {
 	}
 	// An hour of quarters, the one that is about to go, two hours and three days.
 	if most < 8 || most > 14 {
-		t.Errorf("up to %d back-ups were kept", most)
+		t.Errorf("up to %d backups were kept", most)
 	}
 }
 

@@ -44,7 +44,7 @@ func Serves(ctx context.Context, c *clientv3.Client) (revision, keys, bytes int6
 		}
 		select {
 		case <-ctx.Done():
-			return 0, 0, 0, errors.Join(fmt.Errorf("etcd does not serve the back-up: %w", err), ctx.Err())
+			return 0, 0, 0, errors.Join(fmt.Errorf("etcd does not serve the backup: %w", err), ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -70,12 +70,12 @@ func TestARequestIsMetOnceWhateverTheClock(t *testing.T) {
 					w.now = w.now.Add(100 * time.Millisecond)
 				}
 				if got := w.backups(t); got != want {
-					t.Fatalf("%d back-ups, not %d", got, want)
+					t.Fatalf("%d backups, not %d", got, want)
 				}
 			}
 			w.pass(3 * time.Minute)
 			if got := w.backups(t); got != 4 {
-				t.Errorf("nobody asks, and there are %d back-ups, not 4", got)
+				t.Errorf("nobody asks, and there are %d backups, not 4", got)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 		return err == nil && r != nil && r.Phase == etcd.Running
 	}
 	for name, since := range map[string]func(*world) bool{
-		"than the youngest back-up": func(w *world) bool { return w.backups(t) > 0 },
+		"than the youngest backup": func(w *world) bool { return w.backups(t) > 0 },
 		"than the founding":         running,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 			w.machines["a"].crashed = true
 			w.pass(31 * time.Minute)
 			if got := w.backups(t); got != 3 {
-				t.Errorf("%d back-ups in half an hour, not the first and two more", got)
+				t.Errorf("%d backups in half an hour, not the first and two more", got)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestWithoutASpecBackupsAreTaken(t *testing.T) {
 	}
 	w.pass(31 * time.Minute)
 	if got := w.backups(t); got != 3 {
-		t.Errorf("%d back-ups in half an hour, not the first and two more", got)
+		t.Errorf("%d backups in half an hour, not the first and two more", got)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
 			had := w.backups(t)
 			w.pass(31 * time.Minute)
 			if w.machines["a"].state != before || w.backups(t) != had+2 {
-				t.Errorf("the state is %+v, was %+v; %d back-ups, were %d", w.machines["a"].state, before, w.backups(t), had)
+				t.Errorf("the state is %+v, was %+v; %d backups, were %d", w.machines["a"].state, before, w.backups(t), had)
 			}
 			if _, err := etcd.RequestRestore(t.Context(), w.objects, all[1].Name, w.now); err != nil {
 				t.Fatal(err)

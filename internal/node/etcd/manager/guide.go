@@ -258,9 +258,9 @@ func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty, m.lead.backupSize = b.Time, m.cfg.Now(), facts.Keys == 0, facts.Size
 	m.took = m.lead.backupSeen.Sub(start)
 	removed, err := m.cfg.Archive.Clean(ctx)
-	m.cfg.Log.Info("a back-up was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
+	m.cfg.Log.Info("a backup was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
 	if err != nil {
-		m.cfg.Log.Warn("old back-ups are not removed", "error", err)
+		m.cfg.Log.Warn("old backups are not removed", "error", err)
 	}
 	return nil
 }

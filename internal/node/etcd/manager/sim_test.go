@@ -208,13 +208,13 @@ func (w *world) damage(ctx context.Context, name string) bool {
 		zip := gzip.NewWriter(&packed)
 		_, err := zip.Write(packWrites(7, []string{"of another cluster"}))
 		if err := errors.Join(err, zip.Close()); err != nil {
-			w.breaks("damage a back-up: %v", err)
+			w.breaks("damage a backup: %v", err)
 		}
 		content = packed.Bytes()
 	}
 	_, err = w.objects.Put(ctx, name+etcd.SnapshotName, content, store.PutOptions{})
 	if err != nil {
-		w.breaks("damage a back-up: %v", err)
+		w.breaks("damage a backup: %v", err)
 	}
 	return true
 }

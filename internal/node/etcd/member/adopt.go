@@ -14,7 +14,7 @@ func (m *Member) adopt(k kept, theirs []node) (kept, error) {
 		token, err := m.data.anyBegun()
 		if err == nil && token != "" {
 			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s holds data of cluster %s, but %s does not mention it", m.cfg.Dir, token, m.data.state()),
-				"nothing on the disk was changed; bring the file back, or if the data are not needed, remove them: then the member gets those of the others, or of a back-up")
+				"nothing on the disk was changed; bring the file back, or if the data are not needed, remove them: then the member gets those of the others, or of a backup")
 		}
 		return k, err
 	}
@@ -40,7 +40,7 @@ func (m *Member) adopt(k kept, theirs []node) (kept, error) {
 	seat, err := memberOf(m.data.data(k.Token))
 	if err != nil {
 		return kept{}, fault.Wrap(fault.Permanent, fmt.Errorf("whose data are in %s is not known: %w", m.data.data(k.Token), err),
-			"nothing on the disk was changed; if it is damaged, and not needed, empty it: then the member gets the data of the others, or of a back-up")
+			"nothing on the disk was changed; if it is damaged, and not needed, empty it: then the member gets the data of the others, or of a backup")
 	}
 	k.Seat = seat
 	m.cfg.Log.Info("the data that kOps' etcd-manager has left are taken over", "token", k.Token, "seat", k.Seat, "version", k.Version)

@@ -62,7 +62,7 @@ func (f folder) load() (k kept, theirs []node, err error) {
 	}
 	if k, theirs, err = decode(text); err != nil {
 		return kept{}, nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be read: %w", f.state(), err),
-			"nothing on the disk was changed; bring the file back, or if nothing of the disk is needed, empty it: then the member gets the data of the others, or of a back-up")
+			"nothing on the disk was changed; bring the file back, or if nothing of the disk is needed, empty it: then the member gets the data of the others, or of a backup")
 	}
 	return k, theirs, nil
 }

@@ -354,7 +354,7 @@ func TestABackupIsUnpacked(t *testing.T) {
 	}
 	m2 := o
 	m2.Token, m2.Backup = "U", "broken"
-	h.fails(m, m2, errors.New("no such back-up"))
+	h.fails(m, m2, errors.New("no such backup"))
 	if m.State() != (etcd.State{}) || m.running() {
 		t.Errorf("after a restore that failed: %v", m.State())
 	}

@@ -261,7 +261,7 @@ func (m *Member) unpack(ctx context.Context, o etcd.Run) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if out, err := restore.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("restore the back-up %s: %w: %s", o.Backup, err, lastLine(out)), os.RemoveAll(data))
+		return errors.Join(fmt.Errorf("restore the backup %s: %w: %s", o.Backup, err, lastLine(out)), os.RemoveAll(data))
 	}
 	return nil
 }

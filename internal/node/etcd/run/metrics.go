@@ -38,11 +38,11 @@ func metricsOf(cluster string, s manager.Status) []metrics.Metric {
 		one("etcd_seated", metrics.Gauge, "1 where this machine holds the data of a member.", metrics.Bool(s.Local.Token != "")),
 		one("etcd_quarantined", metrics.Gauge, "1 where the etcd of this machine is closed to clients.", metrics.Bool(s.Local.Quarantined)),
 		one("failures_total", metrics.Counter, "Failed actions and observations since the start.", float64(s.Failures)),
-		one("backups_total", metrics.Counter, "Back-ups that this manager took since its start.", float64(s.Backups.Taken)),
-		one("backup_failures_total", metrics.Counter, "Back-ups that this manager failed to take since its start.", float64(s.Backups.Failed)),
+		one("backups_total", metrics.Counter, "Backups that this manager took since its start.", float64(s.Backups.Taken)),
+		one("backup_failures_total", metrics.Counter, "Backups that this manager failed to take since its start.", float64(s.Backups.Failed)),
 	}
 	if s.Took > 0 {
-		out = append(out, one("backup_duration_seconds", metrics.Gauge, "How long the last back-up of this manager took.", s.Took.Seconds()))
+		out = append(out, one("backup_duration_seconds", metrics.Gauge, "How long the last backup of this manager took.", s.Took.Seconds()))
 	}
 	if !s.Leads {
 		return out
@@ -52,7 +52,7 @@ func metricsOf(cluster string, s manager.Status) []metrics.Metric {
 		one("members_wanted", metrics.Gauge, "Voting members that the spec asks for.", float64(s.Wanted)),
 		one("backup_timestamp_seconds", metrics.Gauge, "When the newest backup was taken; 0: no backup exists.", metrics.Time(s.LastBackup)))
 	if s.BackupSize > 0 {
-		out = append(out, one("backup_size_bytes", metrics.Gauge, "Size of the youngest back-up as it is stored.", float64(s.BackupSize)))
+		out = append(out, one("backup_size_bytes", metrics.Gauge, "Size of the youngest backup as it is stored.", float64(s.BackupSize)))
 	}
 	of := func(name, help string, value func(etcd.Member) bool) metrics.Metric {
 		m := metrics.Metric{Name: "etcd_manager_" + name, Kind: metrics.Gauge, Help: help}

@@ -180,7 +180,7 @@ func readers(ports []string, log *slog.Logger) []encryption.KeyID {
 		}
 		switch {
 		case err != nil:
-			log.Warn("it is not recorded which keys the back-up needs", "error", err)
+			log.Warn("it is not recorded which keys the backup needs", "error", err)
 			return nil
 		case config != nil:
 			return config.Keys()

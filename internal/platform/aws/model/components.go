@@ -29,7 +29,7 @@ func everyNode() []api.InstanceGroupRole {
 func components() []component {
 	return []component{
 		{name: "etcd-manager", machines: controlPlane(), grant: (*model).grantEtcdManager},
-		{name: "state store and back-ups", machines: controlPlane(), grant: (*model).grantStoreAndBackups},
+		{name: "state store and backups", machines: controlPlane(), grant: (*model).grantStoreAndBackups},
 		{name: "state store", machines: []api.InstanceGroupRole{api.RoleAPIServer}, grant: (*model).grantStore},
 		{name: "keys", order: 50, machines: controlPlane(), grant: (*model).grantKeys},
 		{name: "kops-controller", machines: controlPlane(), grant: (*model).grantKopsController},

@@ -81,7 +81,7 @@ func (p peers) addresses() ([]string, error) {
 func (p peers) home() (string, error) {
 	known, err := p.read()
 	if err == nil && known.Home == "" {
-		err = fault.New(fault.NotYet, "%s does not say which host keeps the back-ups", p.file)
+		err = fault.New(fault.NotYet, "%s does not say which host keeps the backups", p.file)
 	}
 	return known.Home, err
 }

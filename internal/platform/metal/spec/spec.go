@@ -107,7 +107,7 @@ func backups(c *validate.Check) {
 	for i, e := range c.Spec.EtcdClusters {
 		if e.Backups != nil && e.Backups.BackupStore != "" && !strings.HasPrefix(e.Backups.BackupStore, "file://") {
 			c.Bad(fmt.Sprintf("spec.etcdClusters[%d].backups.backupStore", i), e.Backups.BackupStore,
-				"cannot be reached by machines without an account for it", "leave it out: back-ups are in the cluster's folder on the host of the control plane that was enrolled first")
+				"cannot be reached by machines without an account for it", "leave it out: backups are in the cluster's folder on the host of the control plane that was enrolled first")
 		}
 	}
 }

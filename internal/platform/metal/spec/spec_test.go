@@ -75,7 +75,7 @@ func TestWhatIsRefusedOnBareMetal(t *testing.T) {
 		"a bucket":   {func(c *api.Cluster, _ []*api.InstanceGroup) { c.Spec.ConfigStore.Base = "s3://b/x" }, []string{"spec.configBase", "spec.keyStore", "spec.secretStore"}},
 		"keys apart": {func(c *api.Cluster, _ []*api.InstanceGroup) { c.Spec.ConfigStore.Keypairs = "file:///keys" }, []string{"spec.keyStore"}},
 		"secrets":    {func(c *api.Cluster, _ []*api.InstanceGroup) { c.Spec.ConfigStore.Secrets = "file:///keys" }, []string{"spec.secretStore"}},
-		"back-ups": {func(c *api.Cluster, _ []*api.InstanceGroup) {
+		"backups": {func(c *api.Cluster, _ []*api.InstanceGroup) {
 			c.Spec.EtcdClusters[1].Backups = &api.EtcdBackupSpec{BackupStore: "s3://b/x"}
 		}, []string{"spec.etcdClusters[1].backups.backupStore"}},
 		"user data": {func(_ *api.Cluster, g []*api.InstanceGroup) {
