@@ -347,7 +347,7 @@ func (c *Client) notMoved(ctx context.Context, told *call, cl *Cluster, before r
 		v, err := versions.ParseVersion(n.Status.NodeInfo.KubeletVersion)
 		if health.IsControlPlane(&n) && err == nil && versions.AtLeast(v, now.Major, now.Minor) {
 			return &Refused{fault.Wrap(fault.Permanent, fmt.Errorf("it is too late to go back to %s: %s of the control plane runs %s, and its API server may have written data that %d.%d cannot read", was, n.Name, v, was.Major, was.Minor),
-				"go on: kops reconcile cluster --yes; or restore a backup of etcd from before: kops etcd list")}
+				"to continue: kops reconcile cluster --yes; or restore an earlier backup of etcd: kops etcd list")}
 		}
 	}
 	return nil

@@ -375,7 +375,7 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"missing kind",
 		"apiVersion: kops.k8s.io/v1alpha2\nmetadata:\n  name: a\n",
-		"f:1: kind: is missing; say what the object is, such as kind: Cluster",
+		"f:1: kind: is missing; set the kind of the object, such as kind: Cluster",
 	},
 	{
 		"missing version",

@@ -95,7 +95,7 @@ func (d *decoder) document(v *value, path string) []api.Object {
 		d.add(v.line, path, "header", "must be an object with apiVersion and kind, not "+string(v.form), "")
 		return nil
 	}
-	kindName, ok := d.header(v, path, "kind", "say what the object is, such as kind: Cluster")
+	kindName, ok := d.header(v, path, "kind", "set the kind of the object, such as kind: Cluster")
 	if !ok {
 		return nil
 	}

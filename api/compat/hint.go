@@ -149,6 +149,6 @@ func bounded(file string, l diag.List) diag.List {
 	}
 	rest := l[maxFindings:]
 	return append(slices.Clone(l[:maxFindings]), diag.Finding{
-		File: file, Line: rest[0].Line, Rule: "more", Message: fmt.Sprintf("%d more findings of this file are not shown", len(rest)), Remedy: "mend those above first", Warning: rest.Err() == nil,
+		File: file, Line: rest[0].Line, Rule: "more", Message: fmt.Sprintf("%d more findings of this file are not shown", len(rest)), Remedy: "fix the errors above first", Warning: rest.Err() == nil,
 	})
 }

@@ -44,8 +44,8 @@ api.loadBalancer.accessLog interval
 
 // clusterRetired are the other retired fields of a Cluster, by their path.
 var clusterRetired = map[string]retirement{
-	"spec.topology.masters":              {silent: []string{"public", "private"}, remedy: "the types of the subnets say it"},
-	"spec.topology.nodes":                {silent: []string{"public", "private"}, remedy: "the types of the subnets say it"},
+	"spec.topology.masters":              {silent: []string{"public", "private"}, remedy: "the types of the subnets determine it"},
+	"spec.topology.nodes":                {silent: []string{"public", "private"}, remedy: "the types of the subnets determine it"},
 	"spec.configStore":                   {remedy: "use configBase, keyStore and secretStore"},
 	"spec.serviceOIDCProvider":           {remedy: "see serviceAccountIssuerDiscovery"},
 	"spec.networking.calico.crossSubnet": {remedy: "set ipipMode: CrossSubnet"},

@@ -53,7 +53,7 @@ func parse(args, environment []string) (*run.Options, error) {
 	f.DurationVar(&o.Heard, "peer-timeout", 20*time.Second, "time after which a manager that is not heard counts as gone")
 	f.DurationVar(&o.Soon, "progress-interval", 300*time.Millisecond, "time between two looks while something is going on")
 	f.DurationVar(&o.Commands, "command-interval", 0, "time between two looks for commands in the backup store; by default 30s, or 3s where it is a folder")
-	f.DurationVar(&o.Replace, "replace-after", time.Minute, "time after which a member that is not well may be replaced")
+	f.DurationVar(&o.Replace, "replace-after", time.Minute, "time after which an unhealthy member may be replaced")
 	f.IntVarP(&o.Verbosity, "v", "v", 2, "8 and more shows every attempt")
 	metrics := f.String("listen-metrics-urls", "", "where etcd itself serves its metrics and its health; the same as ETCD_LISTEN_METRICS_URLS")
 	envFile := f.String("env-file", "", "file with further environment, NAME=value on each line")

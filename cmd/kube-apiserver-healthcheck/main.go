@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&c.cert, "client-cert", "", "file of the certificate to ask with")
 	flag.StringVar(&c.key, "client-key", "", "file of its key")
 	listen := flag.String("listen", fmt.Sprintf("127.0.0.1:%d", ports.APIHealth), "address to answer at, without TLS")
-	clients := flag.String("clients", "", "addresses that are answered beside this machine's own, divided by commas; empty: all that reach --listen")
+	clients := flag.String("clients", "", "comma-separated addresses that are answered besides this machine's own; empty: all that reach --listen")
 	port := flag.Int("secure-port", 443, "port of the API server on 127.0.0.1")
 	flag.Parse()
 	allowed, err := addresses(*clients)

@@ -57,7 +57,7 @@ func TestABadWorldEndsInOneMessage(t *testing.T) {
 	t.Cleanup(server.Close)
 	gone, mirror := server.URL+"/gone/kubelet", server.URL+"/mirror/kubelet"
 	digest := func(text string) string { sum := sha256.Sum256([]byte(text)); return hex.EncodeToString(sum[:]) }
-	const room = "make room on the disk, or give the machine a larger one; then run nodeup again, which goes on where it stopped"
+	const room = "free space on the disk, or give the machine a larger one; then run nodeup again, which continues where it stopped"
 	for _, c := range []struct {
 		name, phase   string
 		spoil         func(*place)

@@ -51,7 +51,7 @@ func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
 	const at = "issuer/" + name + "/"
 	config, keys := open[at+".well-known/openid-configuration"], open[at+"openid/v1/jwks"]
 	if len(open) != 2 || config == nil || keys == nil || all < 10 {
-		t.Fatalf("everybody reads %d of %d objects: %q", len(open), all, open)
+		t.Fatalf("public: everyone can read %d of %d objects: %q", len(open), all, open)
 	}
 	var told struct {
 		Issuer string `json:"issuer"`

@@ -199,8 +199,8 @@ func TestFilesOfUnknownDigestAreRefused(t *testing.T) {
 	if !errors.As(err, &found) || len(found) != 3 {
 		t.Fatalf("%v", err)
 	}
-	want := "what machines run as root would be unchecked, as the SHA-256 of 2 files is not known; state it under fileHashes in a facts file (option:Facts), " +
-		"put FILE.sha256 beside each in an https:// repository (spec.assets.fileRepository), or take the files unchecked with option:AllowUnverified\n" +
+	want := "cannot verify 2 files that machines run as root: their SHA-256 is unknown; state it under fileHashes in a facts file (option:Facts), " +
+		"put FILE.sha256 next to each file in an https:// repository (spec.assets.fileRepository), or accept the files unverified with option:AllowUnverified\n" +
 		"  " + nodeup + "amd64/nodeup\n  " + nodeup + "arm64/nodeup: 404 Not Found"
 	if err.Error() != want {
 		t.Errorf("%s\nwant\n%s", err, want)
@@ -221,7 +221,7 @@ func TestFilesThatTheUserAllowsAreNamed(t *testing.T) {
 	node := group(t, in, api.RoleNode)
 	node.Spec.Containerd.Version = ptr("2.2.0")
 	_, warnings := build(t, in)
-	want := "machines run as root, unchecked, as you allowed it: " + containerd + "amd64.tar.gz, " + containerd + "arm64.tar.gz, " + nodeup + "amd64/nodeup, " + nodeup + "arm64/nodeup"
+	want := "machines run unverified files as root, as you allowed: " + containerd + "amd64.tar.gz, " + containerd + "arm64.tar.gz, " + nodeup + "amd64/nodeup, " + nodeup + "arm64/nodeup"
 	if len(warnings) != 1 || warnings[0] != want {
 		t.Errorf("warnings %v", warnings)
 	}

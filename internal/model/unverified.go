@@ -20,14 +20,13 @@ func (in Input) unchecked(files []download.File) diag.List {
 	}
 	if in.AllowUnverified {
 		return diag.List{{Rule: "unverified-file", Warning: true,
-			Message: "machines run as root, unchecked, as you allowed it: " + places(files)}}
+			Message: "machines run unverified files as root, as you allowed: " + places(files)}}
 	}
-	const what = "what machines run as root would be unchecked, as the SHA-256 of "
-	out := diag.List{{Rule: "unknown-digest", Message: what + fmt.Sprintf("%d files is not known", len(files)),
-		Remedy: "state it under fileHashes in a facts file (option:Facts), put FILE.sha256 beside each in an https:// repository " +
-			"(spec.assets.fileRepository), or take the files unchecked with option:AllowUnverified"}}
+	out := diag.List{{Rule: "unknown-digest", Message: fmt.Sprintf("cannot verify %d files that machines run as root: their SHA-256 is unknown", len(files)),
+		Remedy: "state it under fileHashes in a facts file (option:Facts), put FILE.sha256 next to each file in an https:// repository " +
+			"(spec.assets.fileRepository), or accept the files unverified with option:AllowUnverified"}}
 	if len(files) == 1 {
-		out[0].Message = what + "a file is not known"
+		out[0].Message = "cannot verify a file that machines run as root: its SHA-256 is unknown"
 	}
 	for _, f := range files {
 		line := diag.Finding{Rule: "unknown-digest", Message: "  " + f.Public}

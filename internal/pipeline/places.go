@@ -38,7 +38,7 @@ func (p *Places) private(ctx context.Context, m past.Memo, written bool) (bool, 
 	if p.issuer == nil || p.issuer.About().Public == nil {
 		return false, nil
 	}
-	key := "everybody reads " + p.issuer.About().URL
+	key := "public: everyone can read " + p.issuer.About().URL
 	if public, known := past.Recall[bool](m, key); known && !written {
 		return !public, nil
 	}

@@ -85,13 +85,13 @@ func (r *run) parseConfig() error {
 
 // refused says what helps when kops-controller does not give a machine what it asks for.
 func refused(err error) error {
-	remedy := "see the log of kops-controller on the control plane, which tells why; replace a machine that it does not know"
+	remedy := "see the reason in the log of kops-controller on the control plane; replace a machine that it does not know"
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
 		remedy = "check that the address belongs to this cluster; if the certificate authority was replaced, run kops update cluster --yes and replace the machine"
 	case errors.As(err, new(*bootstrap.Trouble)):
-		remedy = "see the log of kops-controller on the control plane, which tells why; the machine tries again by itself"
+		remedy = "see the reason in the log of kops-controller on the control plane; the machine retries by itself"
 	case fault.Of(err).Retryable():
 		remedy = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
 	}

@@ -124,7 +124,7 @@ func (c *control) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, er
 }
 
 func TestAWorkerJoinsByARealController(t *testing.T) {
-	const log = "see the log of kops-controller on the control plane, which tells why; replace a machine that it does not know"
+	const log = "see the reason in the log of kops-controller on the control plane; replace a machine that it does not know"
 	const unreachable = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
 	const asked = "ask kops-controller for the node configuration: "
 	proof := func(why string) string { return "SERVER answered 403: the identity is not proven: " + why }

@@ -146,7 +146,7 @@ func (a Addon) manifestText(ctx context.Context, fetch Fetch) ([]byte, error) {
 		return nil, fmt.Errorf("read the manifest: %w", err)
 	}
 	if got := digest(text); a.ManifestHash != "" && got != a.ManifestHash {
-		return nil, fault.New(fault.NotYet, "the manifest %s has the hash %s, but the channel names %s: it is being changed, or somebody edited it", a.manifest, got, a.ManifestHash)
+		return nil, fault.New(fault.NotYet, "the manifest %s has the hash %s, but the channel names %s: it is being changed, or was edited", a.manifest, got, a.ManifestHash)
 	}
 	return text, nil
 }

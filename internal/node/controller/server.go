@@ -248,11 +248,11 @@ func (s *Server) holds(conn *tls.ConnectionState, node string) bool {
 // refuse answers with the status of an error. Problems of the controller itself only go to its own
 // log.
 func (s *Server) refuse(w http.ResponseWriter, log *slog.Logger, err error) {
-	status, text := http.StatusInternalServerError, "kops-controller cannot answer now; its log tells why"
+	status, text := http.StatusInternalServerError, "kops-controller cannot answer now; see its log"
 	var bad badRequest
 	switch {
 	case errors.As(err, new(storeTrouble)):
-		text = "kops-controller cannot read the cluster's store; its log tells why"
+		text = "kops-controller cannot read the cluster's store; see its log"
 	case errors.Is(err, bootstrap.ErrBusy):
 		w.Header().Set("Retry-After", strconv.Itoa(int(busy.Seconds())))
 		http.Error(w, err.Error(), http.StatusTooManyRequests)

@@ -165,9 +165,9 @@ func (n *name) refusedType(zone Zone, kind string) string {
 	have, there := n.have[kind]
 	switch m, marked := n.marks[kind]; {
 	case marked && !n.ours(kind):
-		return "the zone has it for somebody else: " + strings.Join(m.Values, " ") + remedy
+		return "the zone has a record of another owner for it: " + strings.Join(m.Values, " ") + remedy
 	case there && have.Opaque:
-		return "the zone has it as an alias, or with rules, which is somebody else's" + remedy
+		return "the zone has it as an alias or with rules, set by another owner" + remedy
 	case there && !n.ours(kind) && !n.own(n.name) && !slices.Equal(have.Values, n.want[kind].Values):
 		return "the zone has it already, without the mark of this cluster: " + kind + " " + strings.Join(have.Values, ",") + remedy
 	case kind == CNAME && n.name == zone.Name:

@@ -24,7 +24,7 @@ func (c *Controller) Handler() http.Handler {
 		s := c.Status()
 		return []metrics.Metric{
 			metrics.One("dns_controller_records_wanted", metrics.Gauge, "Record sets that the cluster wants.", float64(s.Wanted)),
-			metrics.One("dns_controller_names_refused", metrics.Gauge, "Names that are not published, for want of a zone or because somebody else has them.", float64(s.Refused)),
+			metrics.One("dns_controller_names_refused", metrics.Gauge, "Names that are not published, because there is no zone or another owner has them.", float64(s.Refused)),
 			metrics.One("dns_controller_zones_failing", metrics.Gauge, "Zones that could not be brought up to date when last tried.", float64(len(s.Failing))),
 			metrics.One("dns_controller_changes_total", metrics.Counter, "Names changed since the start.", float64(s.Changed)),
 			metrics.One("dns_controller_failures_total", metrics.Counter, "Failed tries to bring a zone up to date since the start.", float64(s.Failed)),

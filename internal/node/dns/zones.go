@@ -71,7 +71,7 @@ func PickZones(all []Zone, specs []ZoneSpec) Zones {
 func (z Zones) Of(name string) (zone Zone, why string) {
 	for rest, ok := name, true; ok; _, rest, ok = strings.Cut(rest, ".") {
 		if z.several[rest] {
-			return Zone{}, "there are several zones " + rest + "; say which with its identifier: --zone=" + rest + "/ID"
+			return Zone{}, "there are several zones " + rest + "; choose one by its identifier: --zone=" + rest + "/ID"
 		}
 		if found, ok := z.named[rest]; ok {
 			return found, ""

@@ -138,7 +138,7 @@ func (s *situation) defragment(a Answer) Decision {
 		switch {
 		case m.Healthy:
 		case begun && !s.lost("member "+m.ID, s.policy.Replace):
-			return Decision{Note: "waiting for " + m.Name + " to be well after its database was defragmented", Soon: true}
+			return Decision{Note: "waiting for " + m.Name + " to be healthy after its database was defragmented", Soon: true}
 		default:
 			return a.refuse("member " + m.Name + " is unhealthy, and no member is defragmented while any is unhealthy")
 		}
@@ -179,7 +179,7 @@ func (s *situation) disarm(a Answer) Decision {
 	case !alarmed:
 		return a.conclude()
 	case corrupt && len(healthy(s.voters())) < len(s.voters()):
-		return a.refuse("not all members are well, and so cannot be compared with one another")
+		return a.refuse("not all members are healthy, so their data cannot be compared")
 	}
 	return Decision{Actions: []Action{Disarm{Compare: corrupt, Answer: a}}, Soon: true}
 }

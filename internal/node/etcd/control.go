@@ -281,7 +281,7 @@ func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Vers
 	}
 	out := new(T)
 	if err := json.Unmarshal(data, out); err != nil {
-		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: it is %w: %w", store.URL(s, key), ErrDamaged, err), "mend or remove the object")
+		return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: it is %w: %w", store.URL(s, key), ErrDamaged, err), "correct or remove the object")
 	}
 	return out, version, nil
 }

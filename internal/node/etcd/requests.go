@@ -52,7 +52,7 @@ func unasked(ctx context.Context, s store.Store) (store.PutOptions, error) {
 	a, err := ReadAnswer(ctx, s)
 	if err == nil && (a == nil || a.Request != other.ID || !a.Done) {
 		err = fault.Wrap(fault.Conflict, fmt.Errorf("the managers are asked for another, %s, since %s", other.Task, other.At.UTC().Format(time.RFC3339)),
-			"wait until it is done; where nobody does it, remove "+Asked(s))
+			"wait until it is done; if it is not being handled, remove "+Asked(s))
 	}
 	return store.PutOptions{IfVersion: version}, err
 }

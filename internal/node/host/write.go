@@ -172,7 +172,7 @@ func classed(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Wrap(fault.Quota, err, "make room on the disk, or give the machine a larger one; then run nodeup again, which goes on where it stopped")
+		return fault.Wrap(fault.Quota, err, "free space on the disk, or give the machine a larger one; then run nodeup again, which continues where it stopped")
 	case errors.Is(err, syscall.EROFS):
 		return fault.Wrap(fault.Denied, err, "the file system is mounted read-only")
 	case errors.Is(err, fs.ErrPermission):

@@ -178,7 +178,7 @@ func opened(in In, path, what string, list func(*api.Cluster) []string) []findin
 	if len(now) == 0 {
 		return nil
 	}
-	return []finding.Finding{{Path: path, Message: what + " is open to everybody: " + strings.Join(now, ", "), Remedy: "restrict it to the CIDRs that need it"}}
+	return []finding.Finding{{Path: path, Message: what + " is open to everyone: " + strings.Join(now, ", "), Remedy: "restrict it to the CIDRs that need it"}}
 }
 
 // worlds returns the ranges that admit half of all public addresses or more.

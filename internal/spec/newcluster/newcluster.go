@@ -156,7 +156,7 @@ func (b *Builder) setBasics() {
 	}
 	labels, err := parseLabels(b.CloudLabels)
 	if err != "" {
-		b.Fail("option:CloudLabels", b.CloudLabels, err, "write k=v, divided by commas; quote values that have commas")
+		b.Fail("option:CloudLabels", b.CloudLabels, err, "write comma-separated k=v; quote values that contain commas")
 	}
 	b.Spec.CloudLabels = labels
 	switch b.InstanceManager {

@@ -32,7 +32,7 @@ func (b *Builder) setNetwork() {
 		return
 	}
 	if !b.on.Has.IPv6 {
-		b.Fail("option:IPv6", "true", "no IPv6 clusters are made on "+b.on.Title, "leave option:IPv6 out")
+		b.Fail("option:IPv6", "true", "IPv6 clusters are not supported on "+b.on.Title, "leave option:IPv6 out")
 	}
 	n.NonMasqueradeCIDR = "::/0"
 	b.Spec.CloudControllerManager = &api.CloudControllerManagerConfig{}

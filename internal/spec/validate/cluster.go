@@ -75,10 +75,10 @@ func closed(c *Check) {
 		return
 	}
 	if len(c.Spec.API.Access) == 0 {
-		c.Warn("spec.kubernetesApiAccess", "", "is empty: nobody outside of the network reaches the API, neither kubectl nor kops validate", "write ranges such as 203.0.113.0/24, unless you only come from inside")
+		c.Warn("spec.kubernetesApiAccess", "", "is empty: the API cannot be reached from outside the network, neither by kubectl nor by kops validate", "write ranges such as 203.0.113.0/24, unless you only come from inside")
 	}
 	if len(c.Spec.SSHAccess) == 0 && c.in.Strict { // which many mean: only an update says so
-		c.Warn("spec.sshAccess", "", "is empty: nobody outside of the network reaches the machines by SSH", "write ranges such as 203.0.113.0/24, unless you need no SSH")
+		c.Warn("spec.sshAccess", "", "is empty: machines cannot be reached by SSH from outside the network", "write ranges such as 203.0.113.0/24, unless you need no SSH")
 	}
 }
 

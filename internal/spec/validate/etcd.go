@@ -150,7 +150,7 @@ func etcdPlain(c *Check) {
 			if ok && e.Name != "main" && strings.HasSuffix(o, "#"+plain(p)) {
 				c.Warn(At("spec.kubeAPIServer.etcdServersOverrides", i), o,
 					fmt.Sprintf("is without TLS: anyone who reaches the ports %d and %d of a control plane can read and write the data of etcd %s, and become a member", p.Client, p.Peer, e.Name),
-					"unset the feature flag EtcdEventsHTTP, or see that nobody else reaches the ports; set the field itself, and the flag is not needed each time")
+					"unset the feature flag EtcdEventsHTTP, or make sure that no one else can reach the ports; if you set the field itself, the flag is not needed each time")
 			}
 		}
 	}

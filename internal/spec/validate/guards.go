@@ -72,7 +72,7 @@ func (g *guard) kops() {
 }
 
 func (g *guard) kubernetes() {
-	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step to 1.31, and kops upgrade cluster goes on from there", "set spec.kubernetesVersion to that (kops edit cluster)"
+	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step to 1.31, and kops upgrade cluster continues from there", "set spec.kubernetesVersion to that (kops edit cluster)"
 	if g.New {
 		path, upgrade, steps, raise = "option:KubernetesVersion", "", "", "ask for that version"
 	}

@@ -54,7 +54,7 @@ func issuerDiscovery(c *Check) {
 		c.Bad(path+".discoveryService", "", "cannot stand together with discoveryStore", "leave one of them")
 	}
 	if d.DiscoveryService != nil {
-		c.Bad(path+".discoveryService", d.DiscoveryService.URL, "is not supported: machines would not register the keys of tokens there, so that nobody trusts them", "use discoveryStore")
+		c.Bad(path+".discoveryService", d.DiscoveryService.URL, "is not supported: kops does not register the service account keys there, so tokens would not be trusted", "use discoveryStore")
 	}
 	if d.DiscoveryStore == "" {
 		return

@@ -139,7 +139,7 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 func (c *Check) openToAll(list string, ranges []string) {
 	for i, r := range ranges {
 		if r != "0.0.0.0/0" && r != "::/0" {
-			c.Warn(compat.OlderPath(api.KindCluster, At(list, i)), r, "has no effect: on "+c.title()+" kops bounds no access", "bound it with a firewall of yours")
+			c.Warn(compat.OlderPath(api.KindCluster, At(list, i)), r, "has no effect: on "+c.title()+" kops bounds no access", "restrict it with your own firewall")
 		}
 	}
 }

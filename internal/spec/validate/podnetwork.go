@@ -50,7 +50,7 @@ func networkingChoice(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
 		switch {
 		case first != "":
-			c.Bad(path, "", "is a second pod network beside "+first, "leave one")
+			c.Bad(path, "", "is a second pod network besides "+first, "leave one")
 		case p.gone:
 			c.Bad(path, "", "is no longer supported", c.network("another"))
 		}

@@ -101,7 +101,7 @@ spec:
 			[]string{`spec.kubernetesVersion: is not yet supported by kops 1.36.4, got "1.37.0-alpha.1"; use Kubernetes 1.36, a newer kops, or set KOPS_RUN_TOO_NEW_VERSION=1`}},
 		{"Kubernetes too new, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.37.0", RunTooNew: true}, nil},
 		{"Kubernetes too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", RunObsolete: true},
-			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, got "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step to 1.31, and kops upgrade cluster goes on from there`}},
+			[]string{`spec.kubernetesVersion: is no longer supported, kubernetes upgrade is required, got "1.31.9"; use 1.32.0 or later; an older kops upgrades step by step to 1.31, and kops upgrade cluster continues from there`}},
 		{"Kubernetes too old for a new cluster", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", New: true},
 			[]string{`option:KubernetesVersion: is no longer supported, got "1.31.9"; use 1.32.0 or later`}},
 		{"Kubernetes that the channel refuses for a new cluster", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding, New: true},

@@ -171,7 +171,7 @@ func TestEverybodyReadsWhatIsPublicAndNothingElse(t *testing.T) {
 	}
 	for key, want := range map[string]bool{".well-known/openid-configuration": true, "openid/v1/jwks": true, "config": false, "pki/key": false} {
 		if got := reads(key); got != want {
-			t.Errorf("everybody reads %q: %v", key, got)
+			t.Errorf("public: everyone can read %q: %v", key, got)
 		}
 	}
 	server.Open("issuer")

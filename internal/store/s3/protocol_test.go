@@ -266,7 +266,7 @@ func TestEachCallIsOneRequest(t *testing.T) {
 		t.Errorf("put has headers %v", put.Header)
 	}
 	if asked := s.seen[1].Header; asked.Get("Authorization") != "" {
-		t.Errorf("whether everybody reads is asked with %v", asked)
+		t.Errorf("whether public: everyone can read is asked with %v", asked)
 	}
 	if s.seen[3].Header.Get("Content-Md5") == "" {
 		t.Errorf("delete has headers %v", s.seen[3].Header)

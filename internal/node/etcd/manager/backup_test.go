@@ -89,7 +89,7 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 	}
 	for name, since := range map[string]func(*world) bool{
 		"than the youngest backup": func(w *world) bool { return w.backups(t) > 0 },
-		"than the founding":         running,
+		"than the founding":        running,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := alone(t, since)

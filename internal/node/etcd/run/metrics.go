@@ -52,7 +52,7 @@ func metricsOf(cluster string, s manager.Status) []metrics.Metric {
 		one("members_wanted", metrics.Gauge, "Voting members that the spec asks for.", float64(s.Wanted)),
 		one("backup_timestamp_seconds", metrics.Gauge, "When the newest backup was taken; 0: no backup exists.", metrics.Time(s.LastBackup)))
 	if s.BackupSize > 0 {
-		out = append(out, one("backup_size_bytes", metrics.Gauge, "Size of the youngest backup as it is stored.", float64(s.BackupSize)))
+		out = append(out, one("backup_size_bytes", metrics.Gauge, "Stored size of the newest backup.", float64(s.BackupSize)))
 	}
 	of := func(name, help string, value func(etcd.Member) bool) metrics.Metric {
 		m := metrics.Metric{Name: "etcd_manager_" + name, Kind: metrics.Gauge, Help: help}

@@ -128,7 +128,7 @@ func (h Host) format(ctx context.Context, device string) (kind string, err error
 	}
 	kind, err = filesystemOf(disk, size)
 	if errors.Is(err, errUnknown) {
-		return "", fault.Wrap(fault.Permanent, err, fmt.Sprintf("look what is on it; if nothing of it is needed, overwrite its first and its last %d MiB with zeros", margin>>20))
+		return "", fault.Wrap(fault.Permanent, err, fmt.Sprintf("check its content; if you do not need it, overwrite its first and last %d MiB with zeros", margin>>20))
 	}
 	if err != nil || kind != "" {
 		return kind, err

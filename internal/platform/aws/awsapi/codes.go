@@ -171,7 +171,7 @@ func quotaRemedy(code string) string {
 		"TooManyListeners":                        "Elastic Load Balancing: Listeners per Network Load Balancer",
 	}[code]
 	if !ok {
-		return "ask for a higher limit on the page Service Quotas, or remove what is no longer needed"
+		return "ask for a higher limit on the page Service Quotas, or remove resources that you no longer need"
 	}
-	return "ask for a higher limit on the page Service Quotas (" + name + "), or remove what is no longer needed"
+	return "ask for a higher limit on the page Service Quotas (" + name + "), or remove resources that you no longer need"
 }

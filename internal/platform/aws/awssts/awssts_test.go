@@ -241,7 +241,7 @@ func TestAnswersOfAWSThatAreNoDenial(t *testing.T) {
 		{400, "<ErrorResponse><Error><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>", "400 Bad Request: Throttling: Rate exceeded", false},
 		{429, "", "429 Too Many Requests", false},
 		{503, "", "503 Service Unavailable", false},
-		{200, "<GetCallerIdentityResponse/>", "the answer names nobody", false},
+		{200, "<GetCallerIdentityResponse/>", "the answer names no identity", false},
 		{200, "<html>", "not understood", false},
 		{400, "<ErrorResponse><Error><Code>IncompleteSignature</Code><Message>no</Message></Error></ErrorResponse>", "IncompleteSignature: no", true},
 	} {

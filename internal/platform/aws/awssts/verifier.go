@@ -206,7 +206,7 @@ func (v *Verifier) caller(ctx context.Context, header http.Header) (string, erro
 		return "", fmt.Errorf("ask AWS who signed: %w", err)
 	}
 	if answer.ARN == "" {
-		return "", errors.New("ask AWS who signed: the answer names nobody")
+		return "", errors.New("ask AWS who signed: the answer names no identity")
 	}
 	return answer.ARN, nil
 }

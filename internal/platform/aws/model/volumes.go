@@ -67,7 +67,7 @@ func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, p
 	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(or(member.VolumeIOPS, 0)), int(or(member.VolumeThroughput, 0)))
 	n := kinds.Volumes.New(volumeNode(name), v)
 	n.Remedy = "the volume holds etcd's data: keep it, and undo the change of " + path + ".encryptedVolume, or of the zone of the group that " +
-		path + ".instanceGroup names; both are chosen when a cluster is made"
+		path + ".instanceGroup names; both are fixed when a cluster is created"
 	return n, nil
 }
 

@@ -20,7 +20,7 @@ func accountPermissions(c *validate.Check) {
 		path := validate.At("spec.iam.serviceAccountExternalPermissions", i) + ".aws"
 		switch {
 		case p.AWS == nil:
-			c.Required(path, "say which permissions it gets")
+			c.Required(path, "specify its permissions")
 		case (len(p.AWS.PolicyARNs) > 0) == (p.AWS.InlinePolicy != ""):
 			c.Bad(path, "", "must have policyARNs or inlinePolicy, and not both", "leave one of them")
 		}

@@ -157,12 +157,12 @@ func (e *Error) quotaRemedy() string {
 		name = m[1]
 	}
 	if name == "" {
-		return "ask for a higher limit on the page Quotas & System Limits, or remove what is no longer needed"
+		return "ask for a higher limit on the page Quotas & System Limits, or remove resources that you no longer need"
 	}
 	if limit := e.Details["limit"]; limit != "" {
 		name += ", now " + limit
 	}
-	return "ask for a higher limit of " + name + " on the page Quotas & System Limits, or remove what is no longer needed"
+	return "ask for a higher limit of " + name + " on the page Quotas & System Limits, or remove resources that you no longer need"
 }
 
 // noCredentials reports whether Google's server of tokens refused the credentials.

@@ -161,7 +161,7 @@ func setDiskSpeed(ctx context.Context, c *Client, have, want *Disk) error {
 		return nil
 	}
 	if !strings.HasPrefix(have.Type, "hyperdisk-") {
-		return fault.Wrap(fault.Permanent, errors.New("disk "+have.Name+" is of the type "+have.Type+", whose speed cannot be set once it is made"),
+		return fault.Wrap(fault.Permanent, errors.New("disk "+have.Name+" is of the type "+have.Type+", whose speed cannot be set after it is created"),
 			"undo the change of volumeIops and volumeThroughput; a larger volumeSize makes the disk faster")
 	}
 	change.Name = have.Name

@@ -45,7 +45,7 @@ func (m *model) etcdDisk(etcd string, member *api.EtcdMemberSpec, path string) (
 		Labels: m.labels(gcecloud.RolePrefix+gcename.Master, gcename.Master, gcecloud.EtcdPrefix+etcd, gcename.EncodeLabel(member.Name+"/"+member.Name)),
 	})
 	n.Remedy = "the disk holds etcd's data: keep it, and undo the change of " + path + ".volumeType, or of the zone of the group that " +
-		path + ".instanceGroup names; both are chosen when a cluster is made"
+		path + ".instanceGroup names; both are fixed when a cluster is created"
 	return n, nil
 }
 

@@ -73,7 +73,7 @@ func newModel(in platform.Model) (*model, error) {
 	case own == nil:
 		return nil, fmt.Errorf("cluster %s is not on GCE", in.Cluster.Name)
 	case own.Project == "":
-		return nil, fmt.Errorf("cluster %s: spec.project is empty; write the id of the project, which gcloud config get-value project tells", in.Cluster.Name)
+		return nil, fmt.Errorf("cluster %s: spec.project is empty; write the ID of the project (gcloud config get-value project)", in.Cluster.Name)
 	}
 	region, err := Region(in.Cluster)
 	if err != nil {

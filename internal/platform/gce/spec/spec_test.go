@@ -157,7 +157,7 @@ func TestNewClustersThatGoogleWouldRefuse(t *testing.T) {
 		"two shared subnets":           {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared", "b"}}, "option:SubnetIDs: subnets of GCE span their region, and a cluster has one"},
 		"a shared subnet of somewhere": {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"b"}}, "option:NetworkID: the network of the shared subnet is not known"},
 		"zones of two regions":         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a", "us-test2-a"}}, "option:Zones: a cluster on gce stands in one region"},
-		"IPv6":                         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, IPv6: true}, "option:IPv6: no IPv6 clusters are made on GCE"},
+		"IPv6":                         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, IPv6: true}, "option:IPv6: IPv6 clusters are not supported on GCE"},
 	} {
 		if _, _, findings := describeNew(t, c.o, cloud(t)); !strings.HasPrefix(findings.Error(), c.want) {
 			t.Errorf("%s: %q", name, findings.Error())

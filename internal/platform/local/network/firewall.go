@@ -120,7 +120,7 @@ func set(bridge string, rules, former []rule, on bool) error {
 		if !on {
 			return nil
 		}
-		return fault.Wrap(fault.Permanent, errors.New("what machines may reach cannot be set without the program iptables"), "run: apt-get install -y iptables")
+		return fault.Wrap(fault.Permanent, errors.New("the machines' network access cannot be restricted without the program iptables"), "run: apt-get install -y iptables")
 	}
 	if on && !slices.ContainsFunc(rules, absent) && !slices.ContainsFunc(former, present) {
 		return trust(bridge, true)

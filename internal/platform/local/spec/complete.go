@@ -26,7 +26,7 @@ func completion() complete.Rules {
 			{Name: "local-hardened", Why: "the host is shared with other programs, so the control plane follows the CIS benchmark", Do: setHardening},
 			{Name: "local-memory", Why: "all machines take from the memory of one host", Do: setMemory},
 			{Name: "local-etcd", Why: "members of etcd on one host hear each other at once, and elect another leader sooner", Do: setEtcd},
-			{Name: "local-repair", Why: "machines of this host cost nothing, and nobody watches them", Do: setRepair},
+			{Name: "local-repair", Why: "machines on this host cost nothing and are not watched", Do: setRepair},
 			{Name: "local-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes},
 		},
 	}
