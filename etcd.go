@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// LatestBackup stands for the youngest back-up of an etcd cluster.
+// LatestBackup stands for the youngest backup of an etcd cluster.
 const LatestBackup = "latest"
 
 const (
-	// metaReaders is how many descriptions of back-ups are read at once.
+	// metaReaders is how many descriptions of backups are read at once.
 	metaReaders = 16
-	// etcdPause is how often it is looked whether a back-up is there, or restored.
+	// etcdPause is how often it is looked whether a backup is there, or restored.
 	etcdPause = 500 * time.Millisecond
 )
 
-// EtcdBackup is one whole back-up of an etcd cluster.
+// EtcdBackup is one whole backup of an etcd cluster.
 type EtcdBackup struct {
 	// Etcd is the cluster's name in the spec, such as main or events.
 	Etcd string    `json:"etcd"`
@@ -36,15 +36,15 @@ type EtcdBackup struct {
 	Time time.Time `json:"time"`
 	// Size is the size of the compressed snapshot, in bytes.
 	Size int64 `json:"size"`
-	// EtcdVersion took the back-up; MemberCount was wanted at the time.
+	// EtcdVersion took the backup; MemberCount was wanted at the time.
 	EtcdVersion string `json:"etcdVersion"`
 	MemberCount int    `json:"memberCount"`
-	// Damaged says that the back-up cannot be restored, and Problem why.
+	// Damaged says that the backup cannot be restored, and Problem why.
 	Damaged bool   `json:"damaged,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	// Empty says that the backup is known to hold no keys, like the first backup of a new cluster.
 	Empty bool `json:"empty,omitempty"`
-	// Foreign says why the back-up does not seem to be of this cluster; it is restored
+	// Foreign says why the backup does not seem to be of this cluster; it is restored
 	// only with RestoreEtcdOptions.Foreign.
 	Foreign string `json:"foreign,omitempty"`
 	// Encryption says whether API servers can read what is encrypted in it.
@@ -54,16 +54,16 @@ type EtcdBackup struct {
 	facts    *etcd.Facts // what was recorded; nil where that is not known
 }
 
-// EtcdRestore is what the restore of a back-up means.
+// EtcdRestore is what the restore of a backup means.
 type EtcdRestore struct {
 	Backup EtcdBackup `json:"backup"`
-	// Age is the time since the back-up, whose changes the restore undoes, in nanoseconds.
+	// Age is the time since the backup, whose changes the restore undoes, in nanoseconds.
 	Age time.Duration `json:"age"`
-	// Younger counts the back-ups that are younger than this one.
+	// Younger counts the backups that are younger than this one.
 	Younger int `json:"younger"`
-	// Pending are the back-ups that were asked for before, and are not restored yet.
+	// Pending are the backups that were asked for before, and are not restored yet.
 	Pending []string `json:"pending,omitempty"`
-	// Skipped are the younger back-ups that LatestBackup does not stand for.
+	// Skipped are the younger backups that LatestBackup does not stand for.
 	Skipped []SkippedBackup `json:"skipped,omitempty"`
 	// Requested says that the managers were asked to restore it, and Restored that they have done so.
 	Requested bool `json:"requested"`
@@ -78,14 +78,14 @@ type EtcdRestore struct {
 	Reencrypt string    `json:"reencrypt,omitempty"`
 	// Unconfirmed says why it is not known whether the API servers have these keys.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
-	// Notes say what else in the back-up is no longer as it was.
+	// Notes say what else in the backup is no longer as it was.
 	Notes []string `json:"notes,omitempty"`
 	// Restart are the instance groups on whose machines the API server has to be
 	// restarted by hand after the restore; on all others etcd's managers do so.
 	Restart []string `json:"restart,omitempty"`
 }
 
-// SkippedBackup is a back-up that is not restored unless it is named.
+// SkippedBackup is a backup that is not restored unless it is named.
 type SkippedBackup struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
@@ -94,7 +94,7 @@ type SkippedBackup struct {
 // RestoreEtcdOptions say what a restore does.
 type RestoreEtcdOptions struct {
 	ReachOptions
-	// Foreign allows a back-up that does not seem to be of this cluster.
+	// Foreign allows a backup that does not seem to be of this cluster.
 	Foreign bool
 	// Roll has every machine become what an update has written for it, where retired keys have
 	// to be put back. It may be nil: the restore waits then until machines were changed.
@@ -126,7 +126,7 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 		return nil, err
 	}
 	var out []EtcdBackup
-	keys, _ := e.c.keyring(ctx, cl) // without it, it is not known which back-ups can be read
+	keys, _ := e.c.keyring(ctx, cl) // without it, it is not known which backups can be read
 	for _, a := range archives {
 		a.keys = keys
 		list, err := a.backups(ctx)
@@ -138,14 +138,14 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 	return out, nil
 }
 
-// BackUp asks the managers of an etcd cluster for a back-up and returns it
+// BackUp asks the managers of an etcd cluster for a backup and returns it
 // when it is there, or an error of class fault.NotYet when that takes longer than wait.
 func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Duration) (*EtcdBackup, error) {
 	a, cl, err := e.c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
 	}
-	a.keys, _ = e.c.keyring(ctx, cl) // without it, it is not known whether the back-up can be read
+	a.keys, _ = e.c.keyring(ctx, cl) // without it, it is not known whether the backup can be read
 	before, err := a.complete(ctx)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Durati
 	}
 }
 
-// etcdArchive is the store of the back-ups of one etcd cluster.
+// etcdArchive is the store of the backups of one etcd cluster.
 type etcdArchive struct {
 	cluster, name string
 	store         store.Store
@@ -185,13 +185,13 @@ type etcdArchive struct {
 	members       int // that the cluster's spec has
 	now           func() time.Time
 	keys          *keyring // nil: not read
-	// back are the retired keys that the back-up which was verified last needs.
+	// back are the retired keys that the backup which was verified last needs.
 	back []encryption.Retired
 	// decrypted are the keys of its objects that were decrypted.
 	decrypted []string
 }
 
-// etcdArchive opens the store of one etcd cluster's back-ups.
+// etcdArchive opens the store of one etcd cluster's backups.
 func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdArchive, *Cluster, error) {
 	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdAr
 	return &all[0], cl, nil
 }
 
-// etcdArchives opens the store of the back-ups of an etcd cluster, or of each when none is named.
+// etcdArchives opens the store of the backups of an etcd cluster, or of each when none is named.
 func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]etcdArchive, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
@@ -252,13 +252,13 @@ func noEtcd(c *api.Cluster, name string) error {
 	return fault.New(fault.Gone, "cluster %s has no etcd cluster %q; it has %s", c.Name, name, strings.Join(known, ", "))
 }
 
-// complete lists the whole back-ups, oldest first.
+// complete lists the whole backups, oldest first.
 func (a *etcdArchive) complete(ctx context.Context) ([]etcd.Backup, error) {
 	all, err := etcd.Backups(ctx, a.store)
 	return slices.DeleteFunc(all, func(b etcd.Backup) bool { return !b.Complete }), err
 }
 
-// describe reads what a back-up is of, and whether it can be seen at little cost that
+// describe reads what a backup is of, and whether it can be seen at little cost that
 // it is damaged.
 func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, error) {
 	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size, recorded: b.Recorded, Encryption: EtcdEncryption{State: EtcdUnknown}}
@@ -276,7 +276,7 @@ func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, 
 	return out, err
 }
 
-// backups describes the whole back-ups, oldest first. One that is removed meanwhile is left out.
+// backups describes the whole backups, oldest first. One that is removed meanwhile is left out.
 func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	list, err := a.complete(ctx)
 	if err != nil {
@@ -306,7 +306,7 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 	return out, nil
 }
 
-// list says how the back-ups are listed.
+// list says how the backups are listed.
 func (a *etcdArchive) list() string {
 	return fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
 }

@@ -18,13 +18,13 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// takesBackup stores a back-up of an etcd cluster as its managers do, and returns its name.
+// takesBackup stores a backup of an etcd cluster as its managers do, and returns its name.
 func (b *bench) takesBackup(etcdName string, keys ...string) string {
 	b.Helper()
 	return b.storesBackup(etcdName, etcdtest.Packed(b, etcdtest.Snapshot(b, append(keys, "/registry/namespaces/default")...)))
 }
 
-// storesBackup stores a back-up with a compressed snapshot, as kOps' managers do.
+// storesBackup stores a backup with a compressed snapshot, as kOps' managers do.
 func (b *bench) storesBackup(etcdName string, packed []byte) string {
 	b.Helper()
 	s := b.etcdStore(etcdName)
@@ -81,7 +81,7 @@ func TestBackupsOfEtcd(t *testing.T) {
 	}
 }
 
-// One damaged back-up must not keep anybody from the others.
+// One damaged backup must not keep anybody from the others.
 func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
 	b := applied(t)
 	first := b.takesBackup("main")
@@ -250,7 +250,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The latest back-up is the youngest with anything in it: others are restored only by name.
+// The latest backup is the youngest with anything in it: others are restored only by name.
 func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 	b := applied(t)
 	restore := func(from string) (*kops.EtcdRestore, error) {

@@ -64,26 +64,26 @@ type EtcdDefragmented struct {
 	After  int64  `json:"after"`
 }
 
-// EtcdDrill is what the restore of a back-up beside its cluster has shown.
+// EtcdDrill is what the restore of a backup beside its cluster has shown.
 type EtcdDrill struct {
 	Backup EtcdBackup `json:"backup"`
-	// Age is the time since the back-up, in nanoseconds.
+	// Age is the time since the backup, in nanoseconds.
 	Age time.Duration `json:"age"`
-	// Took is how long it took until etcd served the back-up, in nanoseconds.
+	// Took is how long it took until etcd served the backup, in nanoseconds.
 	Took time.Duration `json:"took"`
 	// Revision and Keys are what was restored, Now the revision that the cluster was at.
 	Revision int64 `json:"revision"`
 	Keys     int64 `json:"keys"`
 	Now      int64 `json:"now"`
 	// Same keys are equal in both. The others were changed, made or deleted since the
-	// back-up, which its restore would undo.
+	// backup, which its restore would undo.
 	Same    int64 `json:"same"`
 	Changed int64 `json:"changed"`
 	Made    int64 `json:"made"`
 	Deleted int64 `json:"deleted"`
 	// Wrong are some of the keys whose values in the backup differ from the cluster's.
 	Wrong []string `json:"wrong,omitempty"`
-	// Decrypted are encrypted objects of the back-up, one or two of each key, that were
+	// Decrypted are encrypted objects of the backup, one or two of each key, that were
 	// decrypted with the keys at hand.
 	Decrypted []string `json:"decrypted,omitempty"`
 }
@@ -143,7 +143,7 @@ func (e Etcd) DisarmAlarms(ctx context.Context, cluster, name string, o EtcdCare
 	return e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.DisarmAlarms}, o)
 }
 
-// Drill has the newest back-up of an etcd cluster restored beside it, on the machine of the
+// Drill has the newest backup of an etcd cluster restored beside it, on the machine of the
 // managers' leader, compared with the cluster, and thrown away. Of what is encrypted in it, an
 // object or two of each key are decrypted. One that cannot be restored, or read, is an error of
 // class fault.Permanent.

@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// tellForeign notes which back-ups do not seem to be of this cluster, by what its managers have
-// recorded: where back-ups are recorded, those that follow are too. Those from before the
+// tellForeign notes which backups do not seem to be of this cluster, by what its managers have
+// recorded: where backups are recorded, those that follow are too. Those from before the
 // first recorded one were taken by kOps' manager.
 func (a *etcdArchive) tellForeign(all []EtcdBackup) {
 	recorded := false
@@ -26,7 +26,7 @@ func (a *etcdArchive) tellForeign(all []EtcdBackup) {
 	}
 }
 
-// otherMembers says whether a back-up is of a cluster with another number of members.
+// otherMembers says whether a backup is of a cluster with another number of members.
 func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
 	if b.MemberCount == a.members {
 		return ""
@@ -34,8 +34,8 @@ func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
 	return fmt.Sprintf("; it was taken with %d members, and this cluster has %d", b.MemberCount, a.members)
 }
 
-// identify judges a back-up that nobody recorded by the UID of its namespace kube-system, where
-// that of this cluster is known from back-ups that were recorded.
+// identify judges a backup that nobody recorded by the UID of its namespace kube-system, where
+// that of this cluster is known from backups that were recorded.
 func (a *etcdArchive) identify(all []EtcdBackup, i int, uid string) {
 	b := &all[i]
 	if b.recorded || uid == "" || b.Foreign != "" && (etcd.Backup{Time: b.Time}).Future(a.now()) {

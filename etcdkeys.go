@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// usualRetention is how many days back-ups are kept by default.
+	// usualRetention is how many days backups are kept by default.
 	usualRetention = 90
-	// retirement is how long after a key was retired back-ups may still need it.
+	// retirement is how long after a key was retired backups may still need it.
 	retirement = time.Hour
 )
 
-// EtcdReadability says whether API servers can read what is encrypted in a back-up.
+// EtcdReadability says whether API servers can read what is encrypted in a backup.
 type EtcdReadability string
 
-// Readabilities of back-ups.
+// Readabilities of backups.
 const (
 	// EtcdReadable: the cluster's EncryptionConfiguration has every key.
 	EtcdReadable EtcdReadability = "readable"
@@ -39,7 +39,7 @@ const (
 	EtcdUnknown EtcdReadability = "unknown"
 )
 
-// EtcdEncryption says what is needed to read the encrypted objects of a back-up.
+// EtcdEncryption says what is needed to read the encrypted objects of a backup.
 type EtcdEncryption struct {
 	State EtcdReadability `json:"state"`
 	// Retired are the needed keys that a restore has to put back, and Until is the earliest
@@ -85,7 +85,7 @@ type keyring struct {
 	// config is nil where the API servers do not encrypt.
 	config  *encryption.Config
 	retired encryption.RetiredKeys
-	// retention is how long back-ups are kept, and so retired keys at least.
+	// retention is how long backups are kept, and so retired keys at least.
 	retention time.Duration
 }
 
@@ -134,7 +134,7 @@ type versioned struct {
 	version store.Version
 }
 
-// backupRetention is how long the back-ups of a cluster are kept at most.
+// backupRetention is how long the backups of a cluster are kept at most.
 func backupRetention(c *api.Cluster) time.Duration {
 	days := uint32(0)
 	for _, e := range c.Spec.EtcdClusters {
@@ -147,7 +147,7 @@ func backupRetention(c *api.Cluster) time.Duration {
 	return time.Duration(days) * 24 * time.Hour
 }
 
-// recorded judges a back-up by what was recorded when it was taken: all keys that API servers
+// recorded judges a backup by what was recorded when it was taken: all keys that API servers
 // could read by, of which it may need fewer.
 func (k *keyring) recorded(f *etcd.Facts) EtcdEncryption {
 	if k == nil || f == nil || f.Encryption == nil {
@@ -160,7 +160,7 @@ func (k *keyring) recorded(f *etcd.Facts) EtcdEncryption {
 	return out.settled()
 }
 
-// found judges a back-up by its encrypted objects, and returns the keys that were retired
+// found judges a backup by its encrypted objects, and returns the keys that were retired
 // once and are needed, whether or not the configuration has them again.
 func (k *keyring) found(needs []unseal.Need) (EtcdEncryption, []encryption.Retired) {
 	var out EtcdEncryption
@@ -182,7 +182,7 @@ func (k *keyring) found(needs []unseal.Need) (EtcdEncryption, []encryption.Retir
 	return out.settled(), back
 }
 
-// judge adds a key that a back-up needs.
+// judge adds a key that a backup needs.
 func (k *keyring) judge(e *EtcdEncryption, id encryption.KeyID) {
 	if id.Provider == "kms" {
 		e.Plugins = append(e.Plugins, id.Name)
@@ -218,8 +218,8 @@ func (e EtcdEncryption) settled() EtcdEncryption {
 func (k *keyring) all() []encryption.Retired { return encryption.AllKeys(k.config, k.retired) }
 
 // retire keeps the keys that a configuration had and its successor, nil for none, lacks: the
-// back-ups from before need them. It is to be called before the successor is written. Keys
-// that no back-up needs are removed.
+// backups from before need them. It is to be called before the successor is written. Keys
+// that no backup needs are removed.
 func (c *Client) retire(ctx context.Context, cluster string, f *clusterstore.Folders, was, now *encryption.Config) error {
 	before, at, err := retiredKeys(ctx, f)
 	if err != nil {
@@ -240,8 +240,8 @@ func (c *Client) retire(ctx context.Context, cluster string, f *clusterstore.Fol
 	return f.ReplaceSecret(ctx, pki.RetiredKeys, pki.NewSecret(text), at.version)
 }
 
-// unexpired returns the keys that back-ups may need: those that were retired less long ago
-// than back-ups are kept, and those before whose retirement a back-up was taken.
+// unexpired returns the keys that backups may need: those that were retired less long ago
+// than backups are kept, and those before whose retirement a backup was taken.
 func (c *Client) unexpired(ctx context.Context, cl *Cluster, l encryption.RetiredKeys) (encryption.RetiredKeys, error) {
 	kept, now := backupRetention(cl.Spec), c.cfg.World.Now()
 	old := func(r encryption.Retired) bool { return now.Sub(r.Retired) >= kept }

@@ -50,7 +50,7 @@ func (b *bench) secretText(secret string) (string, bool) {
 	return out.Reveal(), true
 }
 
-// records has a manager store a back-up, as of now, with what it knows of the keys.
+// records has a manager store a backup, as of now, with what it knows of the keys.
 func (b *bench) records(keys []encryption.KeyID, cluster string, all ...etcdtest.KeyValue) string {
 	b.Helper()
 	a := backup.Archive{Store: b.etcdStore("main"), Now: func() time.Time { return b.now }, Encryption: func() []encryption.KeyID { return keys }}
@@ -73,7 +73,7 @@ func (o recorded) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error
 	return backup.Origin{EtcdVersion: "3.6.12", Revision: 2, Keys: o.keys, Cluster: o.cluster}, err
 }
 
-// encrypting is a cluster that encrypts, whose machine is rolled, and a back-up of it.
+// encrypting is a cluster that encrypts, whose machine is rolled, and a backup of it.
 func encrypting(t *testing.T) (b *bench, o kops.RotateOptions, backup string) {
 	t.Helper()
 	b, _, o = rotating(t)
@@ -182,7 +182,7 @@ func TestAKeyIsPutBackThoughTheAPIIsAway(t *testing.T) {
 	}
 }
 
-// A retired key stays as long as a back-up needs it, and goes with the next change of the keys after that.
+// A retired key stays as long as a backup needs it, and goes with the next change of the keys after that.
 func TestARetiredKeyIsRemovedWhenNoBackupNeedsIt(t *testing.T) {
 	b, _, before := encrypting(t)
 	replace := func(key string) {
@@ -300,7 +300,7 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 	if r, err := restore(kops.LatestBackup, false); err != nil || r.Backup.Name != kopsOnes || len(r.Skipped) != 1 {
 		t.Errorf("the latest: %+v, %v", r, err)
 	}
-	// Later back-ups do not go on from a name of the future.
+	// Later backups do not go on from a name of the future.
 	if next := b.records(nil, "ours", ours); next >= future || next <= kopsOnes {
 		t.Errorf("the next backup is %s", next)
 	}

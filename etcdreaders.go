@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// refuse returns the error of a back-up that is not to be restored.
+// refuse returns the error of a backup that is not to be restored.
 func (a *etcdArchive) refuse(b EtcdBackup, foreign bool) error {
 	switch {
 	case b.Foreign != "" && !foreign:
@@ -29,7 +29,7 @@ func (a *etcdArchive) refuse(b EtcdBackup, foreign bool) error {
 	return nil
 }
 
-// unreadable says which keys of a back-up are not there.
+// unreadable says which keys of a backup are not there.
 func (a *etcdArchive) unreadable(e EtcdEncryption) string {
 	var missing []string
 	for _, k := range e.Missing {
@@ -42,7 +42,7 @@ func (a *etcdArchive) unreadable(e EtcdEncryption) string {
 	return out
 }
 
-// restoreNotes says what in a back-up other keys have signed than those that sign now.
+// restoreNotes says what in a backup other keys have signed than those that sign now.
 func (c *Client) restoreNotes(ctx context.Context, cl *Cluster, b EtcdBackup) ([]string, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Client) restoreNotes(ctx context.Context, cl *Cluster, b EtcdBackup) ([
 	return out, nil
 }
 
-// putBack has API servers read by the retired keys that the back-up needs. Where the API does
+// putBack has API servers read by the retired keys that the backup needs. Where the API does
 // not answer, it is not known whether they do.
 func (p *restoring) putBack(ctx context.Context) error {
 	err := p.c.changeKeys(ctx, p.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {

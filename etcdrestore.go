@@ -73,7 +73,7 @@ type restoring struct {
 	at  *etcdArchive
 	cl  *Cluster
 	key string // of the request
-	// back are the retired keys that the back-up needs, and ready says that the API servers have them.
+	// back are the retired keys that the backup needs, and ready says that the API servers have them.
 	back  []encryption.Retired
 	ready bool
 }
@@ -163,7 +163,7 @@ func (p *restoring) awaitAPI(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// plan chooses a back-up, verifies it, and says what its restore means.
+// plan chooses a backup, verifies it, and says what its restore means.
 func (p *restoring) plan(ctx context.Context) error {
 	a, cl, err := p.c.etcdArchive(ctx, p.told.cluster, p.name)
 	if err != nil {
@@ -228,7 +228,7 @@ func (a *etcdArchive) apiServers(controlPlanes bool) []string {
 	return out
 }
 
-// verify fetches the back-up at a place of a list, and notes what it holds; of a damaged one it
+// verify fetches the backup at a place of a list, and notes what it holds; of a damaged one it
 // is an error with etcd.ErrDamaged in its chain.
 func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error {
 	b := &all[i]
@@ -254,7 +254,7 @@ func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// latest returns the place of the youngest back-up that is whole, of this cluster unless
+// latest returns the place of the youngest backup that is whole, of this cluster unless
 // foreign ones are allowed, and holds keys, and those that are younger. Whoever wants the
 // latest wants what was there, and an empty cluster in its place is never that.
 func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool) (int, []SkippedBackup, error) {
@@ -284,7 +284,7 @@ func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool
 		fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`; to restore a backup without keys anyway, specify it: %s", a.cluster, a.name, a.list()))
 }
 
-// find returns the place of a back-up in a list; of a damaged one it is an error.
+// find returns the place of a backup in a list; of a damaged one it is an error.
 func (a *etcdArchive) find(all []EtcdBackup, name string) (int, error) {
 	remedy := a.list()
 	var known []string

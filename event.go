@@ -36,7 +36,7 @@ type Event struct {
 	Findings finding.List `json:"findings,omitempty"`
 	// Stage is the part of a reconciliation that begins.
 	Stage *ReconcileStage `json:"stage,omitempty"`
-	// Restore is what the restore of a back-up means.
+	// Restore is what the restore of a backup means.
 	Restore *EtcdRestore `json:"restore,omitempty"`
 	// Rotation is how far a rotation has come.
 	Rotation *Rotation `json:"rotation,omitempty"`

@@ -42,7 +42,7 @@ type Rotation struct {
 	Encryption bool     `json:"encryption,omitempty"`
 	// Left are pods that were not restarted; in a plan, pods that will not be.
 	Left []string `json:"left,omitempty"`
-	// NoBackup says why no back-up of etcd was taken at the end.
+	// NoBackup says why no backup of etcd was taken at the end.
 	NoBackup string `json:"noBackup,omitempty"`
 	// Unknown says in a plan why it is not known what becomes of machines and pods.
 	Unknown string `json:"unknown,omitempty"`

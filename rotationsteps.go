@@ -28,7 +28,7 @@ const (
 	podTime = 15 * time.Minute
 	// toldTime is how long machines may take to tell what they have become.
 	toldTime = time.Minute
-	// backupTime is how long the managers of etcd may take for a back-up.
+	// backupTime is how long the managers of etcd may take for a backup.
 	backupTime = 2 * time.Minute
 	// rewriteRate is how many objects are written anew in a second.
 	rewriteRate = 50
@@ -279,7 +279,7 @@ func (r *rotation) restart(ctx context.Context) error {
 	return rotate.Wait(ctx, client, owners, onDelete, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
 }
 
-// backUp has the objects of the cluster backed up. Where nobody takes a back-up in time, as
+// backUp has the objects of the cluster backed up. Where nobody takes a backup in time, as
 // kOps' managers do not, one follows by itself, and the rotation is done all the same.
 func (r *rotation) backUp(ctx context.Context) error {
 	_, err := r.c.Etcd().BackUp(ctx, r.told.cluster, "main", backupTime)

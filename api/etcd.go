@@ -18,7 +18,7 @@ type EtcdClusterSpec struct {
 	HeartbeatInterval     *metav1.Duration `json:"heartbeatInterval,omitempty"`
 	// Image replaces etcd's image; needs version.
 	Image string `json:"image,omitempty"`
-	// Backups says where back-ups go.
+	// Backups says where backups go.
 	Backups *EtcdBackupSpec `json:"backups,omitempty"`
 	// Manager holds options of etcd-manager.
 	Manager *EtcdManagerSpec `json:"manager,omitempty"`
@@ -46,7 +46,7 @@ type EtcdMemberSpec struct {
 	EncryptedVolume *bool   `json:"encryptedVolume,omitempty"`
 }
 
-// EtcdBackupSpec says where back-ups go.
+// EtcdBackupSpec says where backups go.
 type EtcdBackupSpec struct {
 	// BackupStore is a store path: <base>/backups/etcd/<name> when empty.
 	BackupStore string `json:"backupStore,omitempty"`
