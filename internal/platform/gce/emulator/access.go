@@ -100,7 +100,7 @@ func (c *call) createAccount() (object, error) {
 	}
 	id := text(c.body, "accountId")
 	if !accountID().MatchString(id) {
-		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or is no match of [a-z]([-a-z0-9]*[a-z0-9]).", id)
+		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or does not match [a-z]([-a-z0-9]*[a-z0-9]).", id)
 	}
 	if n := len(text(sub(c.body, "serviceAccount"), "displayName")); n > 100 {
 		return nil, refusal(http.StatusBadRequest, "badRequest", "The display name has %d bytes, and 100 at most may be.", n)

@@ -160,7 +160,7 @@ func (o Options) complete() (Options, error) {
 	for region, zones := range o.Regions {
 		for _, z := range zones {
 			if !zoneName().MatchString(z) || regionOf(z) != region {
-				return o, fmt.Errorf("the emulator's zone %q is none of region %s", z, region)
+				return o, fmt.Errorf("the emulator's zone %q is not in region %s", z, region)
 			}
 		}
 	}

@@ -124,11 +124,11 @@ func (v *Verifier) check(c claim, body []byte) error {
 	case subtle.ConstantTimeCompare(c.RequestHash, hash[:]) != 1:
 		return denied("the signature is for another request")
 	case c.Project != v.Project:
-		return denied("the project %q is not that of the cluster", c.Project)
+		return denied("the project %q is not the cluster's project", c.Project)
 	case !resource().MatchString(c.Zone) || !strings.HasPrefix(c.Zone, v.Region+"-"):
-		return denied("%q is no zone of the region %s", c.Zone, v.Region)
+		return denied("%q is not a zone of the region %s", c.Zone, v.Region)
 	case !resource().MatchString(c.Instance):
-		return denied("%q is no name of an instance", c.Instance)
+		return denied("%q is not the name of an instance", c.Instance)
 	}
 	return nil
 }
