@@ -36,7 +36,7 @@ var stilted = []wording{
 }
 
 // there matches the idiom that "is no" is part of, and quotations of code.
-var there = regexp.MustCompile("(?i)\\bthere (is|are|was|were) no\\b|\\b(is|are|was|were) no longer\\b|`[^`\n]*`")
+var there = regexp.MustCompile("(?i)\\bthere (is|are|was|were) (no|none)\\b|\\b(is|are|was|were) no longer\\b|`[^`\n]*`")
 
 // TestTextsForUsersArePlain holds that messages, help, pages and the documentation of the
 // library are free of phrases that a reader stumbles over.

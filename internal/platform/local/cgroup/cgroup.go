@@ -49,7 +49,7 @@ func Trees(mounts string) ([]Tree, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("find the control groups: none are mounted below /sys/fs/cgroup")
+		return nil, errors.New("find the control groups: no hierarchy is mounted below /sys/fs/cgroup")
 	}
 	return out, nil
 }
