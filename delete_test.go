@@ -82,7 +82,7 @@ func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
 
 func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
 	b := applied(t)
-	says(t, b.DeleteGroup(t.Context(), name, "control-plane-here", kops.DeleteOptions{Apply: true}), "nothing of the control plane would be left", "kops delete cluster")
+	says(t, b.DeleteGroup(t.Context(), name, "control-plane-here", kops.DeleteOptions{Apply: true}), "is the last group of the control plane", "kops delete cluster")
 	says(t, b.DeleteGroup(t.Context(), name, "nodes-hree", kops.DeleteOptions{Apply: true}), `did you mean "nodes-here"?`)
 	says(t, b.DeleteGroup(t.Context(), "b.example.com", "nodes-here", kops.DeleteOptions{Apply: true}), "b.example.com", "not found")
 	b.world.Refuse(func(verb, _ string) error {

@@ -278,9 +278,9 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 	b.now = now
 	for backup, want := range map[string]string{
 		older: "", own: "", kopsOnes: "",
-		elsewhere: "another cluster, whose namespace kube-system has the UID theirs, not ours",
-		copied:    "not recorded by this cluster's etcd-managers",
-		future:    "taken in the future",
+		elsewhere: "another cluster: its namespace kube-system has the UID theirs, not ours",
+		copied:    "this cluster's etcd-manager did not record it, but",
+		future:    "in the future",
 	} {
 		_, err := restore(backup, false)
 		if want == "" && err != nil {

@@ -92,7 +92,7 @@ func TestAPlatformThatMakesItsMachinesTakesNone(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	_, err := b.Hosts().Enroll(t.Context(), name, kops.EnrollOptions{Group: "nodes-here"})
-	if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "the platform makes them itself") {
+	if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "the platform creates them") {
 		t.Errorf("got %v", err)
 	}
 }

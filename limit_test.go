@@ -116,6 +116,6 @@ func TestExistsAndValidatesInsists(t *testing.T) {
 	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
 	b.set("nodes-here", "spec.machineType=big")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
-	says(t, err, "fake_machines/nodes-here."+name+" must be as it is wanted", `"big" is wanted`)
+	says(t, err, "fake_machines/nodes-here."+name+" must be up to date", `instead of "big"`)
 	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndWarnIfChanges"}})
 }

@@ -98,5 +98,5 @@ func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
 func TestAClusterWithoutANameIsToldSo(t *testing.T) {
 	b := newBench(t)
 	_, err := b.Clusters().Create(t.Context(), []api.Object{&api.Cluster{}})
-	says(t, err, "Cluster: metadata.name: is missing; name the cluster")
+	says(t, err, "Cluster: metadata.name: is missing; specify the name of the cluster")
 }

@@ -97,7 +97,7 @@ func TestFieldsOfOtherCloudsAreDropped(t *testing.T) {
 		{clusterHead + "  project: p\n", "line:7: Cluster/a.example.com: spec.project: is for cloudProvider gce only, and the cluster is on aws, so it has no effect and is dropped; remove it"},
 		{clusterHead + "  cloudConfig:\n    openstack:\n      insecureSkipVerify: true\n",
 			"line:9: Cluster/a.example.com: spec.cloudConfig.openstack.insecureSkipVerify: is for cloudProvider openstack only, and the cluster is on aws, so it has no effect and is dropped; remove it"},
-		{none + "  warmPool: {}\n", "line:6: Cluster/a.example.com: spec.warmPool: is for cloudProvider aws only, and none is set, so it has no effect and is dropped; remove it"},
+		{none + "  warmPool: {}\n", "line:6: Cluster/a.example.com: spec.warmPool: is for cloudProvider aws only, and none of them is set, so it has no effect and is dropped; remove it"},
 	} {
 		_, warnings, err := Decode([]byte(c.text), Options{})
 		if err != nil {

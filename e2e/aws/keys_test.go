@@ -161,7 +161,7 @@ func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--record-facts", facts); strings.Contains(r.Err, "aws_store_keys") { // again
 		t.Errorf("what is written is warned of:\n%s", r.Err)
 	}
-	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.Err, "aws_store_keys/s3-keys."+name+" is never part of Terraform's configuration, and is not written") {
+	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.Err, "aws_store_keys/s3-keys."+name+" is never part of the Terraform configuration, and is not written") {
 		t.Errorf("nothing is told of what is not written:\n%s", r.Err)
 	}
 }

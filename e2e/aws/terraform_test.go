@@ -36,7 +36,7 @@ func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 			t.Errorf("%s waits for the address, too", path)
 		}
 	}
-	if !strings.Contains(told, "kops export kubeconfig "+name+" --admin") || !strings.Contains(told, "needs no second run") {
+	if !strings.Contains(told, "kops export kubeconfig "+name+" --admin") || !strings.Contains(told, "no second run is needed") {
 		t.Errorf("the user is not told how it goes on:\n%s", told)
 	}
 	w.Must("update", "cluster", name, "--yes") // as Terraform does it

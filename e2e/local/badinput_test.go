@@ -114,7 +114,7 @@ func (w *world) stuck(phase string) health.MachineDiagnosis {
 		return nil
 	})
 	r := w.run(w.Context(), time.Minute, "validate", "cluster", cluster)
-	if r.code != 2 || !strings.Contains(r.out, out.Name) || !strings.Contains(r.out, "broken in the phase "+phase) {
+	if r.code != 2 || !strings.Contains(r.out, out.Name) || !strings.Contains(r.out, "failed in the phase "+phase) {
 		w.Errorf("kops validate: exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	w.Logf("%s: %s\n\tremedy: %s", out.Name, out.Message, out.Remedy)

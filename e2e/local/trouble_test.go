@@ -94,7 +94,7 @@ func (w *world) rollKilled(what string, phases ...roll.Phase) {
 		drivers++
 		fresh := func(m roll.Machine) bool { return slices.Contains(phases, m.Phase) && killed[m.Phase] == "" }
 		r, cut := w.drive(rolling(), fresh, func(kill func()) { kill() })
-		if (drivers > 1) != strings.Contains(r.err, "It is continued") {
+		if (drivers > 1) != strings.Contains(r.err, "It continues") {
 			w.Errorf("driver %d says:\n%s%s", drivers, r.out, r.err)
 		}
 		if !cut {

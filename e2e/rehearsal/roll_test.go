@@ -86,7 +86,7 @@ func TestRoll(t *testing.T) {
 	}
 	out := kops(roll + " 2>&1")
 	t.Logf("FIGURE %d workers and a spare replaced, the first driver killed: %s", size, time.Since(begun).Round(time.Second))
-	for _, want := range []string{"It is continued", fmt.Sprintf("Rolling update completed: %d of %[1]d machines", size+1)} {
+	for _, want := range []string{"It continues", fmt.Sprintf("Rolling update completed: %d of %[1]d machines", size+1)} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the second driver does not say %q:\n%s", want, out)
 		}

@@ -220,7 +220,7 @@ func TestPush(t *testing.T) {
 	}
 	folder := t.TempDir()
 	out, err = w.run(t.Context(), io.Discard, "push", folder)
-	if err != nil || !strings.Contains(out, "No web server is known for it") {
+	if err != nil || !strings.Contains(out, "kops knows no web server for this folder") {
 		t.Errorf("%q, %v", out, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(folder, "binaries/kops/1.37.0/linux/amd64/nodeup")); err != nil || string(text) != "#!/bin/sh\n" {

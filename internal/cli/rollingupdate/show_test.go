@@ -31,7 +31,7 @@ func TestTheEndOfTheInputIsNo(t *testing.T) {
 				t.Errorf("%v: %q, %v", choices, got, err)
 			}
 		}
-		if last := told[len(told)-1]; !strings.Contains(last, "has ended; taken as") {
+		if last := told[len(told)-1]; !strings.Contains(last, "ended without an answer; assuming") {
 			t.Errorf("told was %q", told)
 		}
 	}

@@ -44,7 +44,7 @@ func TestObjectsOfAWebServer(t *testing.T) {
 
 func TestObjectsAtURLsThatAreRefused(t *testing.T) {
 	a := &App{System: System{Env: func(string) string { return "" }}}
-	for url, says := range map[string]string{"http://u:hush@h/x": "read http://xxxxx@h/x: anyone on the way could change it; use https", "s3://bucket": "names no file", "s3://bucket/x/": "names no file"} {
+	for url, says := range map[string]string{"http://u:hush@h/x": "read http://xxxxx@h/x: it could be modified in transit; use https", "s3://bucket": "does not name a file", "s3://bucket/x/": "does not name a file"} {
 		if _, err := a.readObjects(t.Context(), url); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", url, err, says)
 		}

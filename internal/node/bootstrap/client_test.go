@@ -159,7 +159,7 @@ func TestARefusalNamesTheClock(t *testing.T) {
 
 func TestIncompleteAnswersAreErrors(t *testing.T) {
 	c, _ := client(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
-	if _, err := c.Certificates(t.Context(), map[string]string{"kubelet": "key"}, nil); err == nil || !strings.Contains(err.Error(), "lacks that of kubelet") {
+	if _, err := c.Certificates(t.Context(), map[string]string{"kubelet": "key"}, nil); err == nil || !strings.Contains(err.Error(), "lacks the certificate of kubelet") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := c.NodeConfig(t.Context()); err == nil {

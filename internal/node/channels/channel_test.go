@@ -93,7 +93,7 @@ func TestBadChannelsAreRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"kind: Addons\nspec: {addons: [{name: a}]}":                                                   "no name or no manifest",
 		"kind: Addons\nspec: {addons: [{name: a, manifest: m, kubernetesVersion: '1'}]}":              "kubernetesVersion",
-		"kind: Addons\nspec: {addons: [{name: a, manifest: m, needsRollingUpdate: some}]}":            "none of control-plane, workers, all",
+		"kind: Addons\nspec: {addons: [{name: a, manifest: m, needsRollingUpdate: some}]}":            "use control-plane, workers or all",
 		"kind: Addons\nspec: {addons: [{name: a, manifest: m, prune: {kinds: [{kind: ConfigMap}]}}]}": "remove what belongs to others",
 	} {
 		_, err := Load(t.Context(), func(context.Context, string) ([]byte, error) { return []byte(text), nil }, "/channel.yaml")

@@ -69,7 +69,7 @@ func TestProgramsAreServedByTheirDigest(t *testing.T) {
 		{http.MethodGet, "/" + nodeup, 200, "nodeup"},
 		{http.MethodHead, "/" + nodeup, 200, ""},
 		{http.MethodPost, "/" + nodeup, 405, "only GET"},
-		{http.MethodGet, "/" + changed, 404, "has for this digest is something else; run kops update cluster --yes"},
+		{http.MethodGet, "/" + changed, 404, "has another file for this digest; run kops update cluster --yes"},
 		{http.MethodGet, "/" + keyOf("unheard of", "nodeup.gz"), 404, "run kops update cluster --yes"},
 		{http.MethodGet, "/" + strings.Replace(nodeup, "nodeup.gz", "other.gz", 1), 404, ""},
 		{http.MethodGet, "/programs/../pki/private/kubernetes-ca/keyset.yaml", 404, ""},

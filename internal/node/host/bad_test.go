@@ -118,7 +118,7 @@ func TestAFullDisk(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := smallMachine(t)
 			err := c.do(t, m)
-			if !fault.Is(err, fault.Quota) || !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(fault.Remedy(err), "make room on the disk") {
+			if !fault.Is(err, fault.Quota) || !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(fault.Remedy(err), "free space on the disk") {
 				t.Errorf("%s: %v; %s", fault.Of(err), err, fault.Remedy(err))
 			}
 			if left := hidden(t, m.Root); len(left) > 0 {

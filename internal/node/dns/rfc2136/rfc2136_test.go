@@ -187,7 +187,7 @@ func TestOptions(t *testing.T) {
 		"no DNS server is named":  {Zones: []string{"a.b"}, Key: k},
 		"no zone is named":        {Server: "x", Key: k},
 		"got the algorithm \"md5": {Server: "x", Zones: []string{"a.b"}, Key: Key{Name: "k", Algorithm: "md5", Secret: "AAAA"}},
-		"is no base64":            {Server: "x", Zones: []string{"a.b"}, Key: Key{Name: "k", Secret: "?"}},
+		"is not base64":           {Server: "x", Zones: []string{"a.b"}, Key: Key{Name: "k", Secret: "?"}},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -128,8 +128,8 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 		"arn:aws-cn:sts::123456789012:assumed-role/nodes.c.example.com/i-0123456789abcdef0": "another account",
 		"arn:aws:sts::123456789012:assumed-role/nodes.other.com/i-0123456789abcdef0":        "no role of machines",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/somebody":               "is not a machine",
-		"arn:aws:sts::123456789012:federated-user/somebody":                                 "no assumed role",
-		"arn:aws:iam::123456789012:user/somebody":                                           "no assumed role",
+		"arn:aws:sts::123456789012:federated-user/somebody":                                 "not an assumed role",
+		"arn:aws:iam::123456789012:user/somebody":                                           "not an assumed role",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-0f0f0f0f0f0f0f0f0":    "no machine i-0f0f0f0f0f0f0f0f0",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-00000000":             "no instance group",
 	} {

@@ -216,7 +216,7 @@ func TestRecordsChangeAllOrNone(t *testing.T) {
 	c.refused(change(nil, one(record("none.example.com.", "A", 60, "203.0.113.2"))), 404, "notFound", "named 'none.example.com. (A)' does not exist")
 	c.refused(change(one(record("api.example.com", "A", 60, "203.0.113.2")), nil), 400, "invalid", "end with a dot")
 	c.refused(change(one(record("api.example.org.", "A", 60, "203.0.113.2")), nil), 400, "invalid", "not in the zone")
-	c.refused(change(one(record("y.example.com.", "A", 60, "fd00::1")), nil), 400, "invalid", "none of type A")
+	c.refused(change(one(record("y.example.com.", "A", 60, "fd00::1")), nil), 400, "invalid", "not of type A")
 	c.refused(change(one(record("api.example.com.", "CNAME", 60, "www.example.com.")), nil), 400, "cnameResourceRecordSetConflict", "")
 	c.refused(change(nil, nil), 400, "required", "")
 	list, err := s.ResourceRecordSets.List(project, "b-example").Do()

@@ -237,7 +237,7 @@ func TestAGroupOfNobodys(t *testing.T) {
 		return c.InstanceGroups.RemoveInstances(project, zone, "g", &compute.InstanceGroupsRemoveInstancesRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Do()
 	}
 	_, err := remove()
-	c.refused(err, 400, "memberNotFound", "is no member")
+	c.refused(err, 400, "memberNotFound", "is not a member")
 	c.done(add())
 	_, err = add()
 	c.refused(err, 400, "memberAlreadyExists", "already a member")
