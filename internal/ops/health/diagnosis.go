@@ -112,7 +112,7 @@ func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
 	case start.Down && n == nil:
 		out.Message, out.Remedy = start.Message, w.replace(m.Name)
 	case w.API.Problem != nil && start.Report != nil && start.Report.Done && !start.Broken:
-		out.Message = "its start is done; while the API cannot be asked, nobody knows whether its node is there"
+		out.Message = "it has booted; its node's state is unknown while the API does not answer"
 	case n == nil || start.Broken && out.Message == "":
 		out.Message, out.Remedy = start.Message, start.Remedy
 	}

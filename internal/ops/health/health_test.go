@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has not reported yet`}},
 		{"a node without network", func(w *World) {
 			w.API.Nodes[1].Status.Conditions = append(w.API.Nodes[1].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated"})
-		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its network is not there: NoRouteCreated`}},
+		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its network is not ready: NoRouteCreated`}},
 		{"a full disk", func(w *World) { underPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its disk is almost full, so it takes no new pods and evicts others: Why: what; free space on it (logs, images, emptyDir volumes), or give its group a larger disk (spec.rootVolume.size)`}},
 		{"no memory", func(w *World) { underPressure(&w.API.Nodes[0], corev1.NodeMemoryPressure) },

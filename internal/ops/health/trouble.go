@@ -44,7 +44,7 @@ func Unready(n *corev1.Node) string {
 	c := condition(n, corev1.NodeReady)
 	switch {
 	case c == nil:
-		return "its kubelet has told nothing yet"
+		return "its kubelet has not reported yet"
 	case c.Status != corev1.ConditionTrue:
 		return reasonAndMessage(c.Reason, c.Message)
 	}
