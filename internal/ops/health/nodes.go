@@ -196,7 +196,7 @@ func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	case start.Down && c.API.Problem != nil:
 		f.Message, f.Remedy = start.Message, c.replace(m.Name)
 	case start.Down:
-		f.Message, f.Remedy = "it is no node of the cluster: "+start.Message, c.replace(m.Name)
+		f.Message, f.Remedy = "it is not a node of the cluster: "+start.Message, c.replace(m.Name)
 	case known && start.Message != "":
 		f.Message, f.Remedy = f.Message+": "+start.Message, start.Remedy
 	}

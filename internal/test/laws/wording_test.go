@@ -84,7 +84,11 @@ func textsForUsers(t *testing.T) map[string]string {
 				texts[filepath.Join(p.short(), filepath.Base(pos.Filename))+":"+strconv.Itoa(pos.Line)+":"+strconv.Itoa(pos.Column)] = text
 			}
 			for _, text := range literals(f) {
-				add(text.Pos(), text.Value)
+				value, err := strconv.Unquote(text.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				add(text.Pos(), value)
 			}
 			if public {
 				for _, doc := range docs(f) {
