@@ -189,7 +189,7 @@ func TestExtract(t *testing.T) {
 	if err := os.WriteFile(kept, []byte("#!/bin/no\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.run(t.Context(), io.Discard, "extract", "nodeup", "--to", to); err == nil || !strings.Contains(err.Error(), "is not what it was") {
+	if _, err := w.run(t.Context(), io.Discard, "extract", "nodeup", "--to", to); err == nil || !strings.Contains(err.Error(), "has changed") {
 		t.Errorf("a changed file: %v", err)
 	}
 	if text, err = os.ReadFile(to); err != nil || string(text) != "#!/bin/sh\n" {
@@ -347,7 +347,7 @@ func TestSign(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	for says, args := range map[string][]string{
-		"no private key": {"sign", "--key", public}, "--key is required": {"sign"}, "not one public key": {"verify", "--key", key},
+		"not a private key": {"sign", "--key", public}, "--key is required": {"sign"}, "not one public key": {"verify", "--key", key},
 	} {
 		if _, err := w.run(t.Context(), io.Discard, args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v, want %q", args, err, says)

@@ -74,7 +74,7 @@ func TestASignedIndexIsOpened(t *testing.T) {
 
 func TestKeysOfOtherKindsAreRefused(t *testing.T) {
 	for says, key := range map[string][]byte{
-		"of another kind": ecKey(t, elliptic.P384()), "no private key": []byte("x"), "encrypted": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY"}),
+		"of another kind": ecKey(t, elliptic.P384()), "not a private key": []byte("x"), "encrypted": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY"}),
 	} {
 		if _, _, err := signed.Sign(key, nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)

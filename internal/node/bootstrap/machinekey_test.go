@@ -102,7 +102,7 @@ func TestWrongProofsAreRefused(t *testing.T) {
 		"another machine's name":  {prove(t, impostor, "body"), "body", "not by the key of the machine node-1"},
 		"a machine without a key": {prove(t, keyless, "body"), "body", "no key of the machine control-plane-1"},
 		"an unknown machine":      {prove(t, outsider, "body"), "body", "no machine node-3 is known"},
-		"a name that is a path":   {prove(t, climber, "body"), "body", "no name of a node"},
+		"a name that is a path":   {prove(t, climber, "body"), "body", "not a node name"},
 		"another body":            {prove(t, prover, "body"), "changed", "for another request"},
 		"a changed claim":         {edit(func(c *machineClaim) { c.Timestamp++ }), "body", "not by the key"},
 		"another name in a claim": {edit(func(c *machineClaim) { c.Instance = "node-2" }), "body", "not by the key of the machine node-2"},

@@ -63,10 +63,10 @@ func TestRisks(t *testing.T) {
 		})}, []string{"pod-network-changed spec.networking from calico to cilium"}},
 		{"an older Kubernetes", risk.In{Was: cluster("1.36.3"), Now: cluster("1.35.4")}, []string{"kubernetes-downgraded spec.kubernetesVersion from 1.36.3 to 1.35.4"}},
 		{"a new cluster that is open", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0", "::/0", "10.0.0.0/8"))},
-			[]string{"api-open spec.kubernetesApiAccess everybody: 0.0.0.0/0, ::/0"}},
+			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/0, ::/0"}},
 		{"one that was open before", risk.In{Was: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
 		{"one that is opened by halves", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", open("0.0.0.0/1", "128.0.0.0/1"))},
-			[]string{"api-open spec.kubernetesApiAccess everybody: 0.0.0.0/1, 128.0.0.0/1"}},
+			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/1, 128.0.0.0/1"}},
 		{"one that is reached from inside only", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0"), func(s *api.ClusterSpec) {
 			s.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: api.LoadBalancerInternal}
 		})}, nil},
