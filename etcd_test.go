@@ -236,7 +236,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 || !strings.Contains(err.Error(), "it was damaged") || strings.Contains(fault.Remedy(err), "stands") {
+	if r, err := restore(ctx, time.Minute); !fault.Is(err, fault.Permanent) || r.Restored || looks != 5 || !strings.Contains(err.Error(), "it was damaged") || strings.Contains(fault.Remedy(err), "until the restore is done") {
 		t.Errorf("of a backup that the managers refuse: %+v after %d looks, %v", r, looks, err)
 	}
 	if d, err := c.Diagnose(ctx, name, kops.DiagnoseOptions{}); err != nil || !slices.ContainsFunc(d.Failures, func(f health.Failure) bool { return f.Kind == "Etcd" && strings.Contains(f.Message, "it was damaged") }) {
@@ -245,7 +245,7 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	b.takesBackup("main")
 	managers = func(etcd.Command) { interrupt() }
 	first = kops.LatestBackup
-	if _, err := restore(ctx, time.Minute); !errors.Is(err, context.Canceled) || !strings.Contains(fault.Remedy(err), "stands") {
+	if _, err := restore(ctx, time.Minute); !errors.Is(err, context.Canceled) || !strings.Contains(fault.Remedy(err), "until the restore is done") {
 		t.Errorf("interrupted: %v; %s", err, fault.Remedy(err))
 	}
 }
@@ -262,7 +262,7 @@ func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 	nothing := b.storesBackup("main", etcdtest.Packed(t, etcdtest.Snapshot(t)))
 	_, err := restore(kops.LatestBackup)
 	says(t, err, nothing, "no keys")
-	if !strings.Contains(fault.Remedy(err), "name it") {
+	if !strings.Contains(fault.Remedy(err), "specify it") {
 		t.Errorf("the remedy is %s", fault.Remedy(err))
 	}
 	if r, err := restore(nothing); err != nil || !r.Backup.Empty {

@@ -280,7 +280,7 @@ func TestARotationThatWasCutOffGoesOn(t *testing.T) {
 func TestARotationWaitsForMachines(t *testing.T) {
 	b, r, o := rotating(t)
 	o.Roll = nil
-	if _, err := b.Rotate(t.Context(), name, "ca", o); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "step trust: 1 nodes do not say") {
+	if _, err := b.Rotate(t.Context(), name, "ca", o); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "step trust: 1 nodes have not reported") {
 		t.Fatalf("nobody rolls: %v", err)
 	}
 	r.late, o.Roll = true, r.roll
