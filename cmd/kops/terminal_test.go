@@ -211,7 +211,7 @@ func scenes() []scene {
 		{what: "reconcile, observing", args: []string{"reconcile", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: "interrupted"},
 		{what: "roll, preview", args: []string{"rolling-update", "cluster", cluster, "--cloudonly"}, hold: "ec2.DescribeInstances", text: interrupted},
 		{what: "roll, looking", args: []string{"rolling-update", "cluster", cluster, "--cloudonly", "--force", "--yes"}, hold: "autoscaling.DescribeAutoScalingGroups", leased: true, text: interrupted},
-		{what: "roll, rolling", args: []string{"rolling-update", "cluster", cluster, "--cloudonly", "--force", "--yes"}, sees: "has to stay so", leased: true, text: interrupted},
+		{what: "roll, rolling", args: []string{"rolling-update", "cluster", cluster, "--cloudonly", "--force", "--yes"}, sees: "has to stay ready", leased: true, text: interrupted},
 		{what: "validate --wait", args: []string{"validate", "cluster", cluster, "--wait", "10m", "--api-server", "https://127.0.0.1:1"}, sees: "waiting for ", text: interrupted},
 		{what: "delete, preview", args: []string{"delete", "cluster", cluster}, hold: "ec2.DescribeSubnets", text: interrupted},
 		{what: "delete, observing", args: []string{"delete", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: interrupted},
