@@ -80,7 +80,7 @@ func (c *Client) ValidateCluster(ctx context.Context, name string, o ValidateOpt
 			stock := certificates.New(keysets)
 			stock.Nodes(w.API.Nodes)
 			ended, soon := ends(stock, name, c.cfg.World.Now())
-			last.Failures, last.Ending = slices.Concat(last.Failures, broken, ended), soon
+			last.Failures, last.Ending = append(last.Failures, slices.Concat(broken, ended)...), soon
 			last.Failures = append(last.Failures, c.etcdTrouble(looking, newCluster(k.Cluster), crammed)...)
 			if err := told.tell(Event{Kind: EventValidation, Validation: last}); err != nil {
 				return last, err
