@@ -22,7 +22,7 @@ type pressure struct {
 
 func pressures() []pressure {
 	return []pressure{
-		{corev1.NodeNetworkUnavailable, "its network is not there", "look at the pods of the cluster's network in kube-system; where kops sets the routes (kubenet), look at kops-controller"},
+		{corev1.NodeNetworkUnavailable, "its network is not ready", "look at the pods of the cluster's network in kube-system; where kops sets the routes (kubenet), look at kops-controller"},
 		{corev1.NodeDiskPressure, "its disk is almost full, so it takes no new pods and evicts others", "free space on it (logs, images, emptyDir volumes), or give its group a larger disk (spec.rootVolume.size)"},
 		{corev1.NodeMemoryPressure, "its memory is almost used up, so it takes no new pods and evicts others", "limit the memory of its pods, or give its group a larger machine type (spec.machineType)"},
 		{corev1.NodePIDPressure, "it runs almost as many processes as it can, so it takes no new pods and evicts others", "find the pods with many processes, or limit them (spec.kubelet.podPidsLimit)"},

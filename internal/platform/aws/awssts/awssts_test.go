@@ -126,7 +126,7 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 	for arn, says := range map[string]string{
 		"arn:aws:sts::999999999999:assumed-role/nodes.c.example.com/i-0123456789abcdef0":    "another account",
 		"arn:aws-cn:sts::123456789012:assumed-role/nodes.c.example.com/i-0123456789abcdef0": "another account",
-		"arn:aws:sts::123456789012:assumed-role/nodes.other.com/i-0123456789abcdef0":        "no role of machines",
+		"arn:aws:sts::123456789012:assumed-role/nodes.other.com/i-0123456789abcdef0":        "is not used by this cluster's machines",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/somebody":               "is not a machine",
 		"arn:aws:sts::123456789012:federated-user/somebody":                                 "not an assumed role",
 		"arn:aws:iam::123456789012:user/somebody":                                           "not an assumed role",

@@ -86,7 +86,7 @@ func TestMachinesOfAWS(t *testing.T) {
 		"another cluster's machine": {"nodes.c.example.com", *other.InstanceId, "has no machine"},
 		"a machine that has ended":  {"nodes.c.example.com", *ended.InstanceId, "has no machine"},
 		"no machine":                {"nodes.c.example.com", "i-0f0f0f0f0f0f0f0f0", "has no machine"},
-		"another role":              {"masters.c.example.com", *ours.InstanceId, "no role of machines"},
+		"another role":              {"masters.c.example.com", *ours.InstanceId, "is not used by this cluster's machines"},
 	} {
 		if _, err := verify(tt.role, tt.session); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.says)

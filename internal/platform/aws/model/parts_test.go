@@ -42,8 +42,8 @@ func TestRelativeCIDRs(t *testing.T) {
 		{text: "/60#f", size: 60, index: 15, relative: true},
 		{text: "/60#10", relative: true, fails: "not the hexadecimal number of a /60"},
 		{text: "/64", relative: true, fails: `"" is not the hexadecimal number of a /64`},
-		{text: "/64#x", relative: true, fails: `"x" is no number`},
-		{text: "/80#1", relative: true, fails: "no range of the form /64#n"},
+		{text: "/64#x", relative: true, fails: `"x" is not the hexadecimal number`},
+		{text: "/80#1", relative: true, fails: "not a range of the form /64#n"},
 	} {
 		size, index, relative, err := relativeCIDR(c.text)
 		if c.fails != "" {

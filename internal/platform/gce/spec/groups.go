@@ -107,7 +107,7 @@ func accelerators(c *validate.Check, g *api.InstanceGroup) {
 	}
 	series, _, _ := strings.Cut(g.Spec.MachineType, "-")
 	if len(g.Spec.GuestAccelerators) > 0 && series != "" && series != "n1" && series != "custom" {
-		c.Warn("spec.guestAccelerators", "", "machines of type "+g.Spec.MachineType+" take no GPUs beside those of their type", "choose a type of the series n1, or one that has GPUs, such as g2-standard-4, and remove it")
+		c.Warn("spec.guestAccelerators", "", "machines of type "+g.Spec.MachineType+" support no GPUs besides those of their type", "choose a type of the series n1, or one that has GPUs, such as g2-standard-4, and remove it")
 	}
 }
 
