@@ -159,7 +159,7 @@ func TestTheCommandFindsWhatTheUserHasOutside(t *testing.T) {
 func TestAPlayThatEndsIsTold(t *testing.T) {
 	h := &theatre{breaks: make(chan error, 1)}
 	h.breaks <- io.ErrUnexpectedEOF
-	code, out, errs := h.rehearse(t, shell.System{}, `while ! grep -q 'ended by itself' $WORK/errs; do sleep 0.05; done; echo seen`)
+	code, out, errs := h.rehearse(t, shell.System{}, `while ! grep -q 'the rehearsal has failed' $WORK/errs; do sleep 0.05; done; echo seen`)
 	if code != 1 || out != "seen\n" || !strings.Contains(errs, "Error: unexpected EOF") {
 		t.Errorf("exit code %d, got %q, %q", code, out, errs)
 	}
