@@ -29,7 +29,7 @@ func TestWhatCannotBeModelledIsRefused(t *testing.T) {
 		want string
 	}{
 		"another cloud": {do: func(in *platform.Model) { in.Cluster.Spec.CloudProvider.GCE = nil }, want: "cluster a.example.com is not on GCE"},
-		"no project":    {do: func(in *platform.Model) { in.Cluster.Spec.CloudProvider.GCE.Project = "" }, want: "spec.project is empty; write the id of the project"},
+		"no project":    {do: func(in *platform.Model) { in.Cluster.Spec.CloudProvider.GCE.Project = "" }, want: "spec.project is empty; write the ID of the project"},
 		"no region":     {do: func(in *platform.Model) { in.Cluster.Spec.Networking.Subnets[0].Region = "" }, want: "no subnet of cluster a.example.com names its region; write spec.subnets[].region"},
 		"two regions":   {spec: balanced, do: func(in *platform.Model) { in.Cluster.Spec.Networking.Subnets[1].Region = "r-2" }, want: "subnet b is in region r-2, and others are in us-test1"},
 		"no subnet":     {do: func(in *platform.Model) { in.Groups[1].Spec.Subnets = nil }, want: "group nodes: its machines are in one subnet, and spec.subnets names 0"},

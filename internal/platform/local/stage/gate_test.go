@@ -77,14 +77,14 @@ func TestTheGateKnowsHosts(t *testing.T) {
 		{"POST", "https://api.service.test/v2/", 200, "the service api.service.test/v2/"},
 		{"GET", "https://files.publisher.test/dl/thing", 200, thing},
 		{"GET", "https://files.publisher.test/dl/thing.sha256", 200, fmt.Sprintf("%x\n", sha256.Sum256([]byte(thing)))},
-		{"POST", "https://files.publisher.test/dl/thing", 405, "only read"},
+		{"POST", "https://files.publisher.test/dl/thing", 405, "read-only"},
 		{"GET", "https://files.publisher.test/dl/other", 404, "https://files.publisher.test/dl/other"},
 		{"GET", "https://images.publisher.test/dl/thing", 404, "does not hold"}, // it is another's
 		{"GET", "https://nobody.test/dl/thing", 421, "nobody.test"},
 		{"GET", "https://127.0.0.1/", 421, "127.0.0.1"}, // without a name
 		{"GET", "https://registry-1.docker.io/v2/", 200, "{}"},
 		{"GET", "https://registry-1.docker.io/v2/own/manifests/1", 404, "MANIFEST_UNKNOWN"}, // it is another's
-		{"POST", "https://images.publisher.test/v2/own/manifests/1", 405, "only read"},
+		{"POST", "https://images.publisher.test/v2/own/manifests/1", 405, "read-only"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
 		if err != nil {
