@@ -143,7 +143,7 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 	c.status("no alarm", func(s *etcd.Status) bool { return !strings.Contains(fmt.Sprint(s.Members), etcd.NoSpace) })
 	c.kill(c.peers[2])
 	c.status("a member is not well", func(s *etcd.Status) bool { return len(s.Members) == 3 && !s.Members[2].Healthy })
-	if a := c.ask(etcd.Request{Task: etcd.Defragment}); len(a.Members) > 0 || !strings.Contains(a.Problem, "etcd-c is not well") {
+	if a := c.ask(etcd.Request{Task: etcd.Defragment}); len(a.Members) > 0 || !strings.Contains(a.Problem, "etcd-c is unhealthy") {
 		t.Errorf("with a member that is not well: %+v", a)
 	}
 }

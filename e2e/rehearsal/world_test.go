@@ -264,7 +264,7 @@ func newWorld(t *testing.T, cloud, store string) *world {
 	cache, err := os.UserCacheDir()
 	w.ok(err)
 	t.Setenv("PATH", at("bin")+":"+os.Getenv("PATH")) // the play starts programs, too
-	w.env = []string{"PATH=" + at("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir}
+	w.env = []string{"PATH=" + at("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir, "KOPS_BUNDLE=" + at("bundle")}
 	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: at("bundle"), Log: os.Stderr})
 	log, err := os.Create(filepath.Join(w.dir, "rehearsal.log"))
 	w.ok(err)
