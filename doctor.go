@@ -97,8 +97,8 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 	return d, ctx.Err()
 }
 
-// keyTrouble is the failure of a keyset that cannot be understood. One that may not be read, or
-// cannot be now, or whose key is kept elsewhere, is none: a kubeconfig serves without.
+// keyTrouble returns a failure for a damaged keyset. A keyset that kops cannot read, for lack of
+// permission or for now, or whose key is kept elsewhere, is not a failure: a kubeconfig suffices.
 func keyTrouble(err error) []health.Failure {
 	var broken *clusterstore.BrokenError
 	if !errors.As(err, &broken) || errors.Is(err, pki.ErrNoKey) {

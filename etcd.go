@@ -207,7 +207,7 @@ func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdAr
 	return &all[0], cl, nil
 }
 
-// etcdArchives opens the store of the backups of an etcd cluster, or of each when none is named.
+// etcdArchives opens the store of the backups of the named etcd cluster, or of every one if name is empty.
 func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]etcdArchive, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {

@@ -34,8 +34,8 @@ func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
 	return fmt.Sprintf("; it was taken with %d members, and this cluster has %d", b.MemberCount, a.members)
 }
 
-// identify judges a backup that nobody recorded by the UID of its namespace kube-system, where
-// that of this cluster is known from backups that were recorded.
+// identify judges a backup without a record by the UID of its namespace kube-system, if recorded
+// backups tell the UID of this cluster's namespace.
 func (a *etcdArchive) identify(all []EtcdBackup, i int, uid string) {
 	b := &all[i]
 	if b.recorded || uid == "" || b.Foreign != "" && (etcd.Backup{Time: b.Time}).Future(a.now()) {

@@ -57,8 +57,8 @@ func (w *world) killDrivers() {
 	w.onlyNew(before)
 }
 
-// anew changes a group so that new machines replace its old ones: they run another script at their
-// start, which does nothing. more are further changes.
+// anew changes a group so that new machines must replace its old ones: it gives the group another boot
+// script, which does nothing. more are further changes.
 func (w *world) anew(group, script string, more ...string) {
 	w.Helper()
 	args := []string{"edit", "instancegroup", group, "--name", cluster}

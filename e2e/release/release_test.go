@@ -242,8 +242,8 @@ var (
 	linuxURL   = regexp.MustCompile(`kops-[^/]*-linux-[^/]*\.tar\.gz$`)
 )
 
-// TestTheFormulaNamesTheRelease reads the formula: each URL is below that of the releases,
-// and each digest is that of the file of this name.
+// TestTheFormulaNamesTheRelease reads the formula: each URL is below the URL of the releases,
+// and each digest is the digest of the file at the end of its URL.
 func TestTheFormulaNamesTheRelease(t *testing.T) {
 	r := made(t)
 	base := os.Getenv("RELEASES")

@@ -87,8 +87,8 @@ determines which files and images, for which architectures and add-ons. Without 
 flag, the bundle is for a new cluster on this host.
 
 For a cluster in a cloud, binaries come from their publishers, unless --programs names
-a folder with binaries that you built. Those have other digests, so the cluster must trust the signed bundle ('kops bundle
-sign').
+a folder with binaries that you built. Those have other digests, so the cluster must
+trust the signed bundle ('kops bundle sign').
 
 kops packs each file and image from the built binaries if a folder has them. Otherwise
 it keeps the bundle's copy, or fetches the file from its publisher and compares it
@@ -203,7 +203,7 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 	if err != nil {
 		return bundle.Want{}, nil, nil, false, err
 	}
-	return wanted(a), a.Arches, a.Archive, a.Bundle == "", nil
+	return Wanted(a), a.Arches, a.Archive, a.Bundle == "", nil
 }
 
 func version(app *shell.App) *cobra.Command {

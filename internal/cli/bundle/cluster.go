@@ -47,8 +47,8 @@ func (d *described) assets(ctx context.Context, app *shell.App, arches []downloa
 	return shell.Inside[*pipeline.Assets](found), nil
 }
 
-// wanted is what a bundle of assets holds.
-func wanted(a *pipeline.Assets) bundle.Want {
+// Wanted returns what a bundle of assets holds.
+func Wanted(a *pipeline.Assets) bundle.Want {
 	return bundle.Want{Kops: a.Kops, Kubernetes: a.Kubernetes, Files: a.Files, Images: a.Images}
 }
 
@@ -116,7 +116,7 @@ func compared(ctx context.Context, app *shell.App, b *bundle.Bundle, args []stri
 	if err != nil {
 		return nil, err
 	}
-	return b.Lacks(wanted(a), a.Arches), nil
+	return b.Lacks(Wanted(a), a.Arches), nil
 }
 
 func printDiff(app *shell.App, format string, b *bundle.Bundle, all []bundle.Difference) error {

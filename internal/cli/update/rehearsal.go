@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops"
+	clibundle "kops.local/kops/internal/cli/bundle"
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
@@ -33,7 +34,7 @@ func checkRehearsal(ctx context.Context, app *shell.App, client *kops.Client, na
 		return err
 	}
 	a := shell.Inside[*pipeline.Assets](found)
-	files, images := lacking(b.Lacks(bundle.Want{Kops: a.Kops, Kubernetes: a.Kubernetes, Files: a.Files, Images: a.Images}, a.Arches))
+	files, images := lacking(b.Lacks(clibundle.Wanted(a), a.Arches))
 	const remedy = "leave the rehearsal, complete its bundle and start it again: docs/rehearsal.md, \"The bundle\""
 	if len(files) > 0 {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("machines of %s would not start: in a rehearsal they fetch from the bundle %s alone, and it lacks %s", name, b.Dir(), strings.Join(append(files, images...), ", ")), remedy)

@@ -3,7 +3,6 @@ package bundle
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -50,7 +49,7 @@ func Pull(ctx context.Context, from store.Store, dir string, keys []string, prog
 	}
 	defer a.close()
 	a.next = next
-	p := &pull{area: a, from: from, tell: progress}
+	p := &pull{area: a, from: from, tell: progress, done: map[string]*sync.Once{}}
 	if err := p.all(ctx, next); err != nil {
 		return nil, p.result(), err
 	}
@@ -111,7 +110,7 @@ type pull struct {
 
 	mu   sync.Mutex // of tell and what follows
 	tell func(string)
-	done map[string]*sync.Once // by digest of a blob
+	done map[string]*sync.Once // by digest of a part of images
 }
 
 func (p *pull) result() Pulled {
@@ -152,7 +151,10 @@ func (p *pull) file(ctx context.Context, url string, f File) error {
 	if err != nil {
 		return err
 	}
-	return p.area.file(url, f.Source, writing(data))
+	return p.area.file(url, f.Source, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
 
 // image fetches all that belongs to an image: documents first, as they name the rest.
@@ -196,9 +198,6 @@ func (p *pull) image(ctx context.Context, name string, i Image) error {
 // blob fetches a part of an image once, unless the folder has it.
 func (p *pull) blob(ctx context.Context, name, sum string) (err error) {
 	p.mu.Lock()
-	if p.done == nil {
-		p.done = map[string]*sync.Once{}
-	}
 	once := p.done[sum]
 	if once == nil {
 		once = &sync.Once{}
@@ -218,7 +217,7 @@ func (p *pull) fetchBlob(ctx context.Context, name, sum string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.area.blob("", writing(data))
+	_, err = p.area.raw("", data)
 	return err
 }
 
@@ -232,16 +231,9 @@ func (p *pull) get(ctx context.Context, what, key, sum string) ([]byte, error) {
 		return nil, err
 	}
 	if got := digestOf(data); got != sum {
-		return nil, fault.Wrap(fault.Permanent, errors.New(store.URL(p.from, key)+" has the SHA-256 "+got+", and the index of the bundle says "+sum), "push the bundle again")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s has the SHA-256 %s, and the index of the bundle says %s", store.URL(p.from, key), got, sum), "push the bundle again")
 	}
 	p.fetched.Add(1)
 	p.bytes.Add(int64(len(data)))
 	return data, nil
-}
-
-func writing(data []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
 }

@@ -193,7 +193,7 @@ func (a *API) pods(ctx context.Context) ([]corev1.Pod, error) {
 	}
 }
 
-// serving lists the addresses at which API servers serve. Whoever may not read them does without.
+// serving lists the addresses at which API servers serve; none if the user may not read them.
 func (a *API) serving(ctx context.Context) (out []netip.Addr) {
 	text, err := a.client.Get().AbsPath("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").
 		Param("labelSelector", "kubernetes.io/service-name=kubernetes").SetHeader("Accept", "application/json").Do(ctx).Raw()

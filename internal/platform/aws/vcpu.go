@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/awsapi"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/lookup"
 )
 
 // cpuQuota is a quota of an account in a region on the vCPUs of running instances.
@@ -59,76 +60,88 @@ func quotaOf(instanceType string, spot bool) (code, name string) {
 	return "", ""
 }
 
+// bounded is a group whose machines a quota bounds.
+type bounded struct {
+	group      *api.InstanceGroup
+	code, name string // of the quota
+}
+
+// boundedBy returns the groups of which it is known which quota bounds their machines: these are of one type.
+func boundedBy(groups []*api.InstanceGroup) (out []bounded) {
+	for _, g := range groups {
+		oneType := g.Spec.MixedInstancesPolicy == nil && !strings.Contains(g.Spec.MachineType, ",")
+		spot := g.Spec.MaxPrice != nil && *g.Spec.MaxPrice != ""
+		if code, name := quotaOf(g.Spec.MachineType, spot); code != "" && oneType {
+			out = append(out, bounded{g, code, name})
+		}
+	}
+	return out
+}
+
 // cpuRoom returns for how many more machines of each group the account's quotas on vCPUs leave
 // room. A group whose machines may be of several types, or whose quota cannot be read, is left
 // out: missing permission for servicequotas:GetServiceQuota does not stop a roll.
 func cpuRoom(ctx context.Context, client *kinds.Client, groups []*api.InstanceGroup) ([]platform.Room, error) {
-	limits := map[string]int{} // by the quota's code; -1 where it cannot be read
-	readable := false
-	vCPUs := map[ec2types.InstanceType]int{}
-	for _, g := range groups {
-		code, _ := quotaOf(g.Spec.MachineType, isSpot(g))
-		if code == "" || !isOfOneType(g) {
-			continue
-		}
-		if _, asked := limits[code]; !asked {
-			limits[code] = cpuLimit(ctx, client, code)
-			readable = readable || limits[code] >= 0
-		}
-		vCPUs[ec2types.InstanceType(g.Spec.MachineType)] = 0
-	}
-	if !readable {
+	all := boundedBy(groups)
+	limits := cpuLimits(ctx, client, all)
+	if len(limits) == 0 {
 		return nil, nil
 	}
 	running, err := runningOfAccount(ctx, client)
 	if err != nil {
 		return nil, err
 	}
+	names := map[string]bool{}
 	for r := range running {
-		vCPUs[r.machine] = 0
+		names[r.machine] = true
 	}
-	if err := fillCPUs(ctx, client, vCPUs); err != nil {
+	for _, b := range all {
+		names[b.group.Spec.MachineType] = true
+	}
+	types, err := lookup.Types(ctx, client.EC2, slices.Sorted(maps.Keys(names)))
+	if err != nil {
 		return nil, err
 	}
 	used := map[string]int{} // by the quota's code
 	for r, count := range running {
-		code, _ := quotaOf(string(r.machine), r.spot)
-		used[code] += count * vCPUs[r.machine]
+		code, _ := quotaOf(r.machine, r.spot)
+		used[code] += count * types[r.machine].VCPU
 	}
 	var out []platform.Room
-	for _, g := range groups {
-		code, name := quotaOf(g.Spec.MachineType, isSpot(g))
-		limit, asked := limits[code]
-		each := vCPUs[ec2types.InstanceType(g.Spec.MachineType)]
-		if !asked || limit < 0 || each == 0 || !isOfOneType(g) {
+	for _, b := range all {
+		machine := b.group.Spec.MachineType
+		limit, known := limits[b.code]
+		each := types[machine].VCPU
+		if !known || each == 0 {
 			continue
 		}
-		left := max(limit-used[code], 0)
-		out = append(out, platform.Room{Group: g.Name, Machines: left / each,
-			Why:    fmt.Sprintf("the quota %q leaves %d vCPUs, and a %s has %d", name, left, g.Spec.MachineType, each),
-			Remedy: "request a higher value of the quota " + code + " in Service Quotas, or choose another machine type"})
+		left := max(limit-used[b.code], 0)
+		out = append(out, platform.Room{Group: b.group.Name, Machines: left / each,
+			Why:    fmt.Sprintf("the quota %q leaves %d vCPUs, and a %s has %d", b.name, left, machine, each),
+			Remedy: "request a higher value of the quota " + b.code + " in Service Quotas, or choose another machine type"})
 	}
 	return out, nil
 }
 
-func isSpot(g *api.InstanceGroup) bool { return g.Spec.MaxPrice != nil && *g.Spec.MaxPrice != "" }
-
-func isOfOneType(g *api.InstanceGroup) bool {
-	return g.Spec.MixedInstancesPolicy == nil && !strings.Contains(g.Spec.MachineType, ",")
-}
-
-// cpuLimit returns the value of a quota of EC2 in vCPUs, or -1 when it cannot be read.
-func cpuLimit(ctx context.Context, client *kinds.Client, code string) int {
-	var answer struct{ Quota struct{ Value float64 } }
-	if err := client.Quotas.Call(ctx, "GetServiceQuota", awsapi.Fields{"ServiceCode": "ec2", "QuotaCode": code}, &answer); err != nil {
-		return -1
+// cpuLimits returns the values of the quotas of groups in vCPUs, by the quota's code, without those that cannot be read.
+func cpuLimits(ctx context.Context, client *kinds.Client, all []bounded) map[string]int {
+	asked, limits := map[string]bool{}, map[string]int{}
+	for _, b := range all {
+		if asked[b.code] {
+			continue
+		}
+		asked[b.code] = true
+		var answer struct{ Quota struct{ Value float64 } }
+		if err := client.Quotas.Call(ctx, "GetServiceQuota", awsapi.Fields{"ServiceCode": "ec2", "QuotaCode": b.code}, &answer); err == nil {
+			limits[b.code] = int(answer.Quota.Value)
+		}
 	}
-	return int(answer.Quota.Value)
+	return limits
 }
 
 // alike are instances that a quota counts alike.
 type alike struct {
-	machine ec2types.InstanceType
+	machine string // its type
 	spot    bool
 }
 
@@ -144,28 +157,9 @@ func runningOfAccount(ctx context.Context, client *kinds.Client) (map[alike]int,
 		}
 		for _, r := range page.Reservations {
 			for _, i := range r.Instances {
-				count[alike{i.InstanceType, i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot}]++
+				count[alike{string(i.InstanceType), i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot}]++
 			}
 		}
 	}
 	return count, nil
-}
-
-// fillCPUs sets how many vCPUs an instance of each type has; types that the region lacks stay at 0.
-func fillCPUs(ctx context.Context, client *kinds.Client, vCPUs map[ec2types.InstanceType]int) error {
-	const most = 100 // values of a filter; EC2 takes 200
-	for names := range slices.Chunk(slices.Sorted(maps.Keys(vCPUs)), most) {
-		filter := ec2types.Filter{Name: sdk.String("instance-type")}
-		for _, n := range names {
-			filter.Values = append(filter.Values, string(n))
-		}
-		found, err := client.EC2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{Filters: []ec2types.Filter{filter}})
-		if err != nil {
-			return fmt.Errorf("describe machine types: %w", err)
-		}
-		for _, t := range found.InstanceTypes {
-			vCPUs[t.InstanceType] = int(sdk.ToInt32(t.VCpuInfo.DefaultVCpus))
-		}
-	}
-	return nil
 }

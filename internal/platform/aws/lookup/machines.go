@@ -51,12 +51,7 @@ func (a *asker) machineTypes(ctx context.Context) error {
 	found, zones := map[string]facts.MachineType{}, map[string][]string{}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		for some := range slices.Chunk(wanted, most) {
-			if err := a.describeTypes(ctx, some, found); err != nil {
-				return err
-			}
-		}
-		return nil
+		return describeTypes(ctx, a.EC2, wanted, found)
 	})
 	g.Go(func() error {
 		for some := range slices.Chunk(wanted, most) {
@@ -84,15 +79,23 @@ func typeFilter(names []string) []types.Filter {
 	return []types.Filter{{Name: aws.String("instance-type"), Values: names}}
 }
 
-func (a *asker) describeTypes(ctx context.Context, names []string, into map[string]facts.MachineType) error {
-	p := ec2.NewDescribeInstanceTypesPaginator(a.EC2, &ec2.DescribeInstanceTypesInput{Filters: typeFilter(names)})
-	for p.HasMorePages() {
-		page, err := p.NextPage(ctx)
-		if err != nil {
-			return fmt.Errorf("describe machine types: %w", err)
-		}
-		for _, t := range page.InstanceTypes {
-			into[string(t.InstanceType)] = machineType(t)
+// Types describes machine types, by name; types that the region lacks are left out.
+func Types(ctx context.Context, client *ec2.Client, names []string) (map[string]facts.MachineType, error) {
+	found := map[string]facts.MachineType{}
+	return found, describeTypes(ctx, client, names, found)
+}
+
+func describeTypes(ctx context.Context, client *ec2.Client, names []string, into map[string]facts.MachineType) error {
+	for some := range slices.Chunk(names, most) {
+		p := ec2.NewDescribeInstanceTypesPaginator(client, &ec2.DescribeInstanceTypesInput{Filters: typeFilter(some)})
+		for p.HasMorePages() {
+			page, err := p.NextPage(ctx)
+			if err != nil {
+				return fmt.Errorf("describe machine types: %w", err)
+			}
+			for _, t := range page.InstanceTypes {
+				into[string(t.InstanceType)] = machineType(t)
+			}
 		}
 	}
 	return nil
