@@ -16,6 +16,9 @@ PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES
 KOPS_E2E ?= 1
 E2E       = KOPS_E2E=$(KOPS_E2E) tools/try go test -vet=off -count=1
 
+# With KOPS_CPU, the name of a file, the CPU time of each test is measured.
+MEASURE = $(if $(KOPS_CPU),-exec '"$(CURDIR)/$(BUILD)/cpu"')
+
 # Architectures of machines in a cloud, and kops' own programs for them.
 ARCHES ?= amd64,arm64
 comma  := ,
@@ -47,50 +50,51 @@ root: # before anything takes long
 	@[ "$$(uname -s)" = Linux ] || { echo "make: machines on this host need Linux, and this is $$(uname -s); run it on a Linux host, or in a virtual machine with Linux" >&2; exit 1; }
 	@[ "$$(id -u)" = 0 ] || { echo 'make: machines on this host need root; run: sudo env "PATH=$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-bundle: build ## all that machines of this host fetch: from its publishers, or else built here, once
+bundle: build ## everything that machines of this host fetch; what cannot be downloaded is built here, once
 	tools/install
 	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) || { \
-	  echo 'make: what cannot be fetched is built here, once; on two cores that takes about 20 minutes' >&2; \
+	  echo 'make: what cannot be downloaded is built here, once; this takes about 20 minutes on two cores' >&2; \
 	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
-rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, and placeholders for images of which nothing can be built
+rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, with placeholders for images that cannot be built
 	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws)
 
-programs: build ## those of a cluster, built from their modules, once; CLOUD=aws, or gce: those of clusters there, too
+programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there
 	$(PROGRAMS)
 
-demo: build ## describe a cluster, and write it as Terraform: needs neither a cloud nor an account
+demo: build ## describe a cluster, and write it as Terraform; this needs neither a cloud nor an account
 	rm -rf $(BUILD)/demo
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops create cluster demo.example.com \
 		--cloud aws --zones us-test-1a,us-test-1b,us-test-1c --control-plane-count 3 --networking calico \
 		--set spec.configBase=s3://my-state-store/demo.example.com --facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
 
-build: ## kops, stripped, in .build; the same source makes the same programs, whatever its last commit is and whose folder it is in
+build: ## kops, stripped, in .build; the same source always gives the same programs, whatever the commit or the folder
 	go build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
-archive: build ## kops' own programs for machines in a cloud: `kops update cluster` brings them into the cluster's store
+archive: build ## kops' own programs for machines in a cloud; `kops update cluster` copies them to the cluster's store
 	for arch in $(subst $(comma), ,$(ARCHES)); do GOOS=linux GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(BUILD)/linux-$$arch/ $(OWN:%=./cmd/%) || exit 1; done
 	$(BUILD)/kops bundle programs --arch $(ARCHES)
 
-release: ## archives, deb, rpm, container image, Homebrew formula (needs RELEASES=URL), what is linked, and digests, in .build/release; the same source makes the same files
+release: ## archives, deb, rpm, container image, Homebrew formula (needs RELEASES=URL), list of linked modules, and digests, in .build/release; the same source always gives the same files
 	VERSION='$(VERSION)' ARCHES='$(ARCHES)' TARGETS='$(TARGETS)' RELEASES='$(RELEASES)' tools/release
 
-release-test: ## installs what `make release` has written, into folders; as root
+release-test: ## install what `make release` has written, into folders; needs root
 	KOPS_RELEASE=$(CURDIR)/$(BUILD)/release VERSION='$(VERSION)' RELEASES='$(RELEASES)' go test -vet=off -count=1 -v ./e2e/release
 
-servers: ## the servers of objects that tests run against, built once, apart from the tests' time limits
+servers: ## build the object storage servers for tests, once, outside the tests' time limits
 	go test -count=1 -timeout 30m -run 'Versity|MissingBucket' ./internal/store/s3 ./internal/store/gs
 
-test: build ## every test; installs and builds what they need, once, and says loudly what it skips
+test: build ## run every test; installs and builds what they need, once, and reports what it skips
 	tools/install tests
 	$(PROGRAMS)
 	go vet ./...
-	go test -vet=off -timeout 30m -exec '"$(CURDIR)/tools/cpu"' ./...
+	go build -o $(BUILD)/cpu ./tools/cpu
+	go test -vet=off -timeout 30m $(MEASURE) ./...
 
 e2e: root bundle ## whole clusters on this host, made and broken; as root, on a quiet machine; about 25 minutes
-	tools/try go test -vet=off -p 1 -timeout 30m ./internal/platform/local/... # known already where `make test` ran as root
+	tools/try go test -vet=off -p 1 -timeout 30m $(MEASURE) ./internal/platform/local/... # known already where `make test` ran as root
 	$(E2E) ./cmd/etcd-manager
 	$(E2E) ./e2e/node
 	$(E2E) -timeout 60m ./e2e/local

@@ -15,15 +15,15 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Assets are the files and images that the machines and pods of a cluster fetch, each
-// with its publisher's name and the place that the cluster takes it from.
+// Assets are the files and images that the machines and pods of a cluster download, each
+// with the publisher's name and the location that the cluster uses.
 type Assets struct {
 	Images []ImageAsset `json:"images"`
 	Files  []FileAsset  `json:"files"`
-	// Warnings say what else the cluster fetches, and which digests are not available.
+	// Warnings list what else the cluster downloads, and which digests are not available.
 	Warnings finding.List `json:"-"`
 
-	of *pipeline.Assets
+	assets *pipeline.Assets
 }
 
 // ImageAsset is a container image. Download is its name under the cluster's registry.
@@ -32,39 +32,39 @@ type ImageAsset struct {
 	Download  string `json:"download"`
 }
 
-// FileAsset is a file. SHA is its hexadecimal SHA-256; "" when nobody states it.
+// FileAsset is a file. SHA is its hexadecimal SHA-256, or "" if it is unknown.
 type FileAsset struct {
 	Canonical string `json:"canonical"`
 	Download  string `json:"download"`
 	SHA       string `json:"sha"`
 }
 
-// As sets what target points to, where that is of the type that serves inside.
+// As sets the value that target points to, if that has the internal type.
 func (a *Assets) As(target any) bool {
 	t, ok := target.(**pipeline.Assets)
 	if ok {
-		*t = a.of
+		*t = a.assets
 	}
 	return ok
 }
 
-// AssetsOptions say how assets are found.
+// AssetsOptions configure how assets are determined.
 type AssetsOptions struct {
-	// Facts, when set, are taken instead of asking the platform.
+	// Facts, if set, are used instead of querying the platform.
 	Facts *Facts
-	// Arches are architectures, amd64 or arm64; empty: those of the cluster's machines.
+	// Arches are architectures, amd64 or arm64; empty means the architectures of the cluster's machines.
 	Arches []string
-	// Hashes looks up the digests of files that this program does not know.
+	// Hashes enables looking up the digests of files that this program does not know.
 	Hashes bool
 }
 
-// Assets lists what a cluster fetches, which need not be stored. Nothing is changed.
+// Assets lists what a cluster downloads; the cluster need not be stored. Nothing is changed.
 func (c *Client) Assets(ctx context.Context, cl *Cluster, o AssetsOptions) (*Assets, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
 	}
-	known, err := opened.LookUp(ctx, o.Facts.known())
+	known, err := opened.LookUp(ctx, o.Facts.internal())
 	if err != nil && fault.Of(err) != fault.Permanent {
 		err = fmt.Errorf("%w; the files that a cluster fetches depend on data of its cloud; give access to the cloud, or a facts file: option:Facts", err)
 	}
@@ -79,7 +79,7 @@ func (c *Client) Assets(ctx context.Context, cl *Cluster, o AssetsOptions) (*Ass
 	if err != nil {
 		return nil, err
 	}
-	out := &Assets{of: found, Warnings: found.Warnings}
+	out := &Assets{assets: found, Warnings: found.Warnings}
 	if o.Hashes {
 		unfound, err := c.world.Hashes(ctx, found)
 		if err != nil {
@@ -98,10 +98,10 @@ func (c *Client) Assets(ctx context.Context, cl *Cluster, o AssetsOptions) (*Ass
 	return out, nil
 }
 
-// Described is the cluster that objects describe: one Cluster, and what belongs to it.
-// Nothing is read from the store, nor written.
-func (s Clusters) Described(objs []api.Object) (*Cluster, error) {
-	if err := writable(objs); err != nil {
+// Describe returns the cluster that objects describe: one Cluster, and the objects that belong to it.
+// It neither reads nor writes the store.
+func (s Clusters) Describe(objs []api.Object) (*Cluster, error) {
+	if err := checkWritable(objs); err != nil {
 		return nil, err
 	}
 	clusters, _ := Named(objs)
@@ -110,11 +110,11 @@ func (s Clusters) Described(objs []api.Object) (*Cluster, error) {
 	}
 	one := map[string]*change{clusters[0]: {now: &clusterstore.Contents{}}}
 	for _, o := range objs {
-		ch, err := owner(one, clusters, o)
+		ch, err := changeOwning(one, clusters, o)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := ch.put(o, false); err != nil {
+		if _, err := ch.apply(o, false); err != nil {
 			return nil, err
 		}
 	}

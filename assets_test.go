@@ -27,7 +27,7 @@ import (
 	"kops.local/kops/internal/test/bundletest"
 )
 
-// bundled is a bundle of all that the cluster of the bench fetches, signed, and served.
+// bundled is a bundle, signed and served, of everything that the cluster of the bench downloads.
 type bundled struct {
 	*bundle.Bundle
 	url         string
@@ -58,9 +58,9 @@ func (b *bench) bundled() *bundled {
 		}
 	}
 	for u := range a.Files {
-		a.Files[u] = "" // what is published here is not what kops knows
+		a.Files[u] = "" // the file published here differs from the one that kops knows
 	}
-	made, err := bundle.Create(b.Context(), bundle.Options{Dir: filepath.Join(b.TempDir(), "bundle"), Own: own, Arches: a.Arches, Now: b.now,
+	made, err := bundle.Create(b.Context(), bundle.Options{Dir: filepath.Join(b.TempDir(), "bundle"), OwnPrograms: own, Arches: a.Arches, Now: b.now,
 		Want: bundle.Want{Files: a.Files, Images: a.Images}, HTTP: &http.Client{Transport: bundletest.Publishers(b.T, published)}})
 	if err != nil {
 		b.Fatal(err)
@@ -95,8 +95,8 @@ func (d *bundled) sign(t *testing.T) {
 	d.public = []byte(public)
 }
 
-// uses makes the cluster take all from a bundle.
-func (b *bench) uses(d *bundled) {
+// useBundle makes the cluster use a bundle for all downloads.
+func (b *bench) useBundle(d *bundled) {
 	b.Helper()
 	cl, err := b.Clusters().Get(b.Context(), name)
 	if err != nil {
@@ -110,8 +110,8 @@ func (b *bench) uses(d *bundled) {
 	}
 }
 
-// recorded is a client of the bench that reaches one server only, and records what it asks for.
-func (b *bench) recorded(only string) (c *kops.Client, hosts func() []string) {
+// recordingClient is a client of the bench that can reach only one server, and records its requests.
+func (b *bench) recordingClient(only string) (c *kops.Client, hosts func() []string) {
 	b.Helper()
 	var mu sync.Mutex
 	var asked []string
@@ -138,15 +138,15 @@ func TestWithASignedBundleNoOtherHostIsContacted(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	d := b.bundled()
-	b.uses(d)
-	c, hosts := b.recorded(d.url)
+	b.useBundle(d)
+	c, hosts := b.recordingClient(d.url)
 	if _, err := c.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := hosts(); len(got) != 1 || "http://"+got[0] != d.url {
 		t.Errorf("kops has contacted %v, and not only %s", got, d.url)
 	}
-	// All that machines are told to fetch is there, by digests that the bundle states.
+	// Everything that machines download is in the bundle, with the digests that it states.
 	config, _, err := b.folder("igconfig").Get(t.Context(), "control-plane/control-plane-here/nodeupconfig.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -177,34 +177,38 @@ func TestABundleThatIsNotSignedIsRefusedByAnUpdate(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	d := b.bundled()
-	b.uses(d)
+	b.useBundle(d)
 	refusedWith := func(texts ...string) {
 		t.Helper()
 		_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
-		says(t, err, texts...)
+		expectTexts(t, err, texts...)
 		if !strings.Contains(fault.Remedy(err)+err.Error(), "kops bundle sign") {
 			t.Errorf("%v: no remedy", err)
 		}
 	}
 	d.sign(t) // with another key
-	refusedWith("spec.assets.trustedKeys: " + d.url + "/bundle.json: none of the trusted keys has signed it")
+	refusedWith("spec.assets.trustedKeys: " + d.url + "/bundle.json: it is not signed by a trusted key")
 	if err := os.Remove(filepath.Join(d.Dir(), "bundle.json.sig")); err != nil {
 		t.Fatal(err)
 	}
 	refusedWith("spec.assets.trustedKeys: the signed index of "+d.url+" could not be read, and without it machines reject its files", "404")
-	b.uses(d) // the other key
+	b.useBundle(d) // the other key
 	if _, err := d.Sign(d.key); err != nil {
 		t.Fatal(err)
 	}
 	b.preview(kops.UpdateOptions{})
-	// an index that lacks a file that machines fetch
+	// an index without a file that machines download
 	index := filepath.Join(d.Dir(), "bundle.json")
 	text, err := os.ReadFile(index)
 	if err == nil {
 		err = os.WriteFile(index, []byte(strings.ReplaceAll(string(text), "amd64/kubelet\"", "amd64/other\"")), 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
+	kubelets, gerr := filepath.Glob(filepath.Join(d.Dir(), "files/release/*/bin/linux/amd64/kubelet"))
+	for _, f := range kubelets {
+		err = errors.Join(err, os.Rename(f, filepath.Join(filepath.Dir(f), "other")))
+	}
+	if err != nil || gerr != nil || len(kubelets) == 0 {
+		t.Fatal(err, gerr)
 	}
 	if _, err := d.Sign(d.key); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 
 const name = "a.example.com"
 
-// bench is a platform in memory, a state store in memory, and a clock that stands still.
+// bench is a platform in memory, a state store in memory, and a clock that does not advance on its own.
 type bench struct {
 	*testing.T
 	*kops.Client
@@ -43,13 +43,13 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// inside is what stands behind a value of the library.
+// inside returns the internal value behind a value of the library.
 func inside[T any](shown interface{ As(target any) bool }) (out T) {
 	shown.As(&out)
 	return out
 }
 
-// factsOf reads facts.
+// factsOf parses facts.
 func factsOf(t *testing.T, text string) *kops.Facts {
 	t.Helper()
 	f, err := kops.ReadFacts([]byte(text))
@@ -59,7 +59,7 @@ func factsOf(t *testing.T, text string) *kops.Facts {
 	return f
 }
 
-// stores are what the bench can open.
+// stores returns the stores that the bench can open.
 func (b *bench) stores() store.Backends {
 	var out store.Backends
 	for _, s := range b.cfg.Store.Backends {
@@ -68,14 +68,14 @@ func (b *bench) stores() store.Backends {
 	return out
 }
 
-// clouds are those of the bench with a changed platform.
+// clouds returns the bench's clouds with a changed platform.
 func (b *bench) clouds(change func(*platform.Provider)) []kops.Provider {
 	p := inside[platform.Provider](b.world.Provider())
 	change(&p)
 	return []kops.Provider{p}
 }
 
-// client is another client of the same store and platform.
+// client returns another client of the same store and platform.
 func (b *bench) client(change func(*kops.Config)) *kops.Client {
 	b.Helper()
 	cfg := b.cfg
@@ -101,8 +101,8 @@ func (b *bench) describe(change func(*newcluster.Options)) {
 	}
 }
 
-// applied is a cluster that exists.
-func applied(t *testing.T) *bench {
+// newAppliedBench returns a bench with an applied cluster.
+func newAppliedBench(t *testing.T) *bench {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	b.apply(kops.UpdateOptions{})
@@ -124,7 +124,7 @@ func (b *bench) preview(o kops.UpdateOptions) *kops.Update {
 	return u
 }
 
-// set sets fields of a group, or of the cluster when there is no such group.
+// set sets fields of a group, or of the cluster if there is no such group.
 func (b *bench) set(object string, sets ...string) {
 	b.Helper()
 	c, err := b.Clusters().Get(b.Context(), name)
@@ -135,13 +135,13 @@ func (b *bench) set(object string, sets ...string) {
 	if g := c.Group(object); g != nil {
 		o = g
 	}
-	daring := b.client(func(c *kops.Config) { c.RunObsolete, c.RunTooNew = true, true }) // also versions that only an update is to refuse
+	daring := b.client(func(c *kops.Config) { c.RunObsolete, c.RunTooNew = true, true }) // also versions that only an update refuses
 	if _, err := daring.Clusters().SetFields(b.Context(), c, o, sets, nil); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// inStore replaces a text of the stored cluster, as another version of kops may have left it.
+// inStore replaces a text of the stored cluster, as another version of kops might have written it.
 func (b *bench) inStore(old, now string) {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL)
@@ -171,8 +171,8 @@ func (b *bench) addGroup(group string) {
 	}
 }
 
-// forget takes a group out of the store, and leaves its machines.
-func (b *bench) forget(group string) error {
+// removeFromStore removes a group from the store, but not its machines.
+func (b *bench) removeFromStore(group string) error {
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL)
 	if err != nil {
 		return err
@@ -180,8 +180,8 @@ func (b *bench) forget(group string) error {
 	return s.Delete(b.Context(), name+"/instancegroup/"+group, store.DeleteOptions{})
 }
 
-// exist checks what is on the platform, in words that leave out the kind and the cluster.
-func (b *bench) exist(want ...string) {
+// expectResources checks the resources on the platform; names omit the kind and the cluster.
+func (b *bench) expectResources(want ...string) {
 	b.Helper()
 	var got []string
 	for _, o := range b.world.Objects() {
@@ -195,7 +195,7 @@ func (b *bench) exist(want ...string) {
 	}
 }
 
-// changes are the steps of a plan on the platform: "modify fake_machines/nodes-here".
+// changes returns the steps of a plan on the platform: "modify fake_machines/nodes-here".
 func changes(shown *kops.Plan) []string {
 	p := inside[*plan.Plan](shown)
 	var out []string
@@ -207,8 +207,8 @@ func changes(shown *kops.Plan) []string {
 	return out
 }
 
-// says checks that an error holds some words.
-func says(t *testing.T, err error, want ...string) {
+// expectTexts checks that an error contains the given texts.
+func expectTexts(t *testing.T, err error, want ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want one that says %q", want)
@@ -220,10 +220,10 @@ func says(t *testing.T, err error, want ...string) {
 	}
 }
 
-// refused checks that a guard refused something.
-func refused(t *testing.T, err error, want ...string) {
+// expectRefusal checks that a guard refused an operation.
+func expectRefusal(t *testing.T, err error, want ...string) {
 	t.Helper()
-	says(t, err, want...)
+	expectTexts(t, err, want...)
 	if r := (*kops.Refused)(nil); !errors.As(err, &r) {
 		t.Errorf("%v is no refusal of a guard", err)
 	}

@@ -10,23 +10,23 @@ import (
 	"kops.local/kops/internal/pipeline"
 )
 
-// Certificate is a certificate of a cluster, wherever it is.
+// Certificate is a certificate of a cluster, wherever it is stored.
 type Certificate = status.ClusterCertificate
 
-// Certificates are those of a cluster.
+// Certificates are the certificates of a cluster.
 type Certificates struct {
-	// All are sorted by who holds them; authorities come first.
+	// All are sorted by holder; authorities come first.
 	All []Certificate
-	// Silent are nodes that tell nothing of theirs.
+	// Silent are nodes that do not report their certificates.
 	Silent []string
-	// Problem is why the API server could not be asked; the authorities are shown all the same.
+	// Problem is the reason why the API server could not be queried; the authorities are listed anyway.
 	Problem error
 }
 
-// Certificates takes stock of all certificates of a cluster: its authorities, those that
-// nodes tell of their machines, the API server's, and the user's in the kubeconfig file.
+// Certificates lists all certificates of a cluster: its authorities, those that nodes report
+// for their machines, the API server's, and the user's in the kubeconfig file.
 func (c *Client) Certificates(ctx context.Context, cluster string, o ReachOptions, on On) (*Certificates, error) {
-	k, err := c.checkup(ctx, &call{cluster: cluster, on: on}, o, pipeline.CheckupLife)
+	k, err := c.checkup(ctx, &reporter{cluster: cluster, on: on}, o, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func (c *Client) Certificates(ctx context.Context, cluster string, o ReachOption
 	return &Certificates{All: stock.Sorted(), Silent: stock.Silent, Problem: err}, nil
 }
 
-// ends judges which certificates have ended, which is a failure, and which will soon.
-func ends(stock *certificates.Stock, cluster string, now time.Time) (failures []status.Failure, soon []string) {
+// expiringCertificates returns the expired certificates as failures, and those that expire soon.
+func expiringCertificates(stock *certificates.Stock, cluster string, now time.Time) (failures []status.Failure, soon []string) {
 	text := func(c Certificate) string {
 		at := c.Holder
 		if c.File != "" {
 			at += " " + c.File
 		}
-		return fmt.Sprintf("%s of %s ends at %s", at, c.Subject, c.Ends.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s of %s expires at %s", at, c.Subject, c.Ends.UTC().Format(time.RFC3339))
 	}
 	remedy := func(c Certificate) string {
 		if c.Holder == certificates.Store {
@@ -55,9 +55,9 @@ func ends(stock *certificates.Stock, cluster string, now time.Time) (failures []
 		}
 		return "see why it is not renewed: kops doctor " + cluster
 	}
-	ended, near := certificates.Ending(stock.All, now)
+	ended, near := certificates.Expiring(stock.All, now)
 	for _, c := range ended {
-		failures = append(failures, status.Failure{Kind: status.KindCertificate, Name: c.Holder, Message: text(c) + ", which is past", Remedy: remedy(c)})
+		failures = append(failures, status.Failure{Kind: status.KindCertificate, Name: c.Holder, Message: text(c) + ", which has passed", Remedy: remedy(c)})
 	}
 	for _, c := range near {
 		soon = append(soon, text(c)+"; "+remedy(c))

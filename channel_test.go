@@ -78,14 +78,14 @@ func TestAChannelThatCannotBeRead(t *testing.T) {
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
 	for url, want := range map[string]string{
-		"file://" + dir + "/none.yaml":   "no such file or directory; name stable, alpha, or the URL",
-		server.URL + "/none.yaml":        "404 Not Found; name stable, alpha, or the URL",
+		"file://" + dir + "/none.yaml":   "no such file or directory; use stable, alpha or the URL",
+		server.URL + "/none.yaml":        "404 Not Found; use stable, alpha or the URL",
 		"file://" + dir + "/broken.yaml": `the kind is "Cluster", not Channel`,
 	} {
 		_, err := b.NewCluster(t.Context(), request(url))
-		says(t, err, "channel "+url, want)
+		expectTexts(t, err, "channel "+url, want)
 	}
-	// A cluster that exists is updated without its channel, with a warning.
+	// An existing cluster is updated without its channel, with a warning.
 	b.describe(func(*newcluster.Options) {})
 	b.set("", "spec.channel="+server.URL+"/none.yaml")
 	u := b.preview(kops.UpdateOptions{})
@@ -107,7 +107,7 @@ func TestAChannelRequiresAVersion(t *testing.T) {
 	b.describe(func(o *newcluster.Options) { o.Channel = path })
 	b.set("", "spec.kubernetesVersion=1.34.1")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
-	refused(t, err, "1.34.1", "KOPS_RUN_OBSOLETE_VERSION")
+	expectRefusal(t, err, "1.34.1", "KOPS_RUN_OBSOLETE_VERSION")
 	old := b.client(func(c *kops.Config) { c.RunObsolete = true })
 	if _, err := old.Update(t.Context(), name, kops.UpdateOptions{}); err != nil {
 		t.Errorf("with RunObsolete: %v", err)

@@ -19,112 +19,112 @@ import (
 	"kops.local/kops/internal/store/onstore"
 )
 
-// Config is what a Client works on, and how. Store, Clouds and World are needed.
+// Config configures a Client. Store, Clouds and World are required.
 type Config struct {
-	// Store is where clusters are kept.
+	// Store is the state store with the clusters.
 	Store Store
 	// Clouds are the platforms.
 	Clouds []Provider
-	// World is what else there is.
+	// World is the environment: time, randomness and the network.
 	World World
-	// Identity is who works on the clusters.
+	// Identity identifies the user of the client.
 	Identity Identity
-	// Cache is a folder for what can be fetched again; empty: no cache.
+	// Cache is a folder for data that can be downloaded again; empty means no cache.
 	Cache string
-	// Offline says that only the state store and folders can be reached.
+	// Offline means that only stores can be reached, and only local ones if the state store is local.
 	Offline bool
 	// Version is the version of this program, without a leading v.
 	Version string
-	// RunObsolete and RunTooNew let versions pass that the channel, or this program, does not allow.
+	// RunObsolete and RunTooNew allow versions that the channel, or this program, does not allow.
 	RunObsolete, RunTooNew bool
-	// Features are the switches that are on.
+	// Features are the enabled feature flags.
 	Features Features
 	// KeySize is the size of new RSA keys in bits; 0 means 2048, and less is refused.
 	KeySize int
-	// Programs are kops' own for machines.
+	// Programs is the location of kops' own programs for machines.
 	Programs Programs
-	// Arch is the only architecture of machines, amd64 or arm64; empty: both.
+	// Arch is the only architecture of machines, amd64 or arm64; empty means both.
 	Arch string
-	// FileHashes are the hexadecimal SHA-256 of files that machines fetch, by public URL,
-	// where the files that machines will find are not their publishers'.
+	// FileHashes are the hexadecimal SHA-256 digests of files that machines download, by public URL,
+	// if the files that machines will find differ from the published ones.
 	FileHashes map[string]string
 	// IsSet reports whether a variable is set, for guessing the cloud; nil means that no variable is set.
 	IsSet func(variable string) bool
-	// Log gets what is worth keeping of a run; nil: nothing is kept.
+	// Log receives the log records of a run; nil discards them.
 	Log *slog.Logger
 }
 
-// Store is a state store. URL and Backends are needed.
+// Store is a state store. URL and Backends are required.
 type Store struct {
 	URL string
 	// Backends open stores by the scheme of their URL.
 	Backends []Backend
-	// Environment are variables that machines of the control plane need to reach the store.
+	// Environment are the environment variables that control plane machines need to access the store.
 	Environment map[string]string
 	// Region is the region of its bucket, if it is in a bucket.
 	Region string
-	// Keys are those of the server of its bucket, where that is not the platform's own. Control
-	// planes get them in a place of the platform's that only they read.
+	// Keys are the access keys of the bucket's server, if that is not the platform's own. Control
+	// planes receive them from a place on the platform that only they can read.
 	Keys StoreKeys
 }
 
-// StoreKeys are an access key of a server of S3.
+// StoreKeys are an access key of an S3 server.
 type StoreKeys struct{ ID, Secret string }
 
-// Programs says where kops' own programs for machines are: one archive of all, which
-// an update brings into the store of each cluster.
+// Programs is the location of kops' own programs for machines: one archive of all, which
+// an update copies to the store of each cluster.
 type Programs struct {
-	// Archives are files that may be the archive of this version; the first that exists is taken.
+	// Archives are possible paths of this version's archive; the first existing file is used.
 	Archives []string
-	// Releases is the URL of a folder with the archive of each version, which is fetched into
-	// the last of Archives when none exists; "" disables this.
+	// Releases is the URL of a folder with the archive of each version, which is downloaded to
+	// the last of Archives if no file exists; "" disables this.
 	Releases string
-	// Digest is the hexadecimal SHA-256 of the archive's index; "" takes any of this version.
+	// Digest is the hexadecimal SHA-256 of the archive's index; "" accepts any archive of this version.
 	Digest string
 	// Base is the URL of a copy of an archive's contents, which machines read instead of the cluster's store; "" disables this.
 	Base string
-	// Images stand for those of the programs, by the program's name.
+	// Images replace the images of the programs, by the program's name.
 	Images map[string]string
 }
 
-// World is time, chance and the network. Now and Random are needed.
+// World is time, randomness and the network. Now and Random are required.
 type World struct {
 	Now func() time.Time
-	// Sleep waits, as long as the context lives; nil: for real.
+	// Sleep waits, or returns when the context is done; nil means a real timer.
 	Sleep  func(context.Context, time.Duration) error
 	Random io.Reader
-	// NewKey makes a private key; nil: RSA of Config.KeySize bits.
+	// NewKey generates a private key; nil generates an RSA key of Config.KeySize bits.
 	NewKey func() (crypto.Signer, error)
-	// HTTP fetches digests of files from their publishers; nil: http.DefaultClient.
+	// HTTP downloads digests of files from their publishers; nil means http.DefaultClient.
 	HTTP *http.Client
 }
 
-// Identity is who works on clusters.
+// Identity identifies the user of a client.
 type Identity struct {
-	// Holder says who this is in leases and revisions.
+	// Holder is the client's identity in leases and revisions.
 	Holder Holder
-	// Gone reports that a process of this machine, as a Holder names it, has ended; may be nil.
-	Gone func(process string) bool
+	// ProcessEnded reports whether a process of this machine, as identified in a Holder, has exited; may be nil.
+	ProcessEnded func(process string) bool
 }
 
-// Holder is who changes a cluster.
+// Holder identifies who changes a cluster.
 type Holder struct {
 	User    string
 	Host    string
 	PID     int
-	Command string // the command line
-	// Process identifies the process to others on its machine; see Config.Gone. May be empty.
+	Command string // the command line, without secrets: others see it
+	// Process identifies the process to others on its machine; see Identity.ProcessEnded. May be empty.
 	Process string
 }
 
-// Client works on the clusters of one state store. It is safe for concurrent use.
+// Client operates on the clusters of one state store. It is safe for concurrent use.
 type Client struct {
 	cfg   Config
 	store *clusterstore.Store
 	world *pipeline.World
 }
 
-// New opens the state store. It makes no request beyond what opening needs.
+// New opens the state store. It makes only the requests that opening needs.
 func New(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.World.Sleep == nil {
 		cfg.World.Sleep = clock.Sleep
@@ -163,7 +163,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{
 		State: s, Backends: stores, Offline: cfg.Offline, Cache: w.CacheFolder("state"), Version: cfg.Version,
-		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, Gone: cfg.Identity.Gone,
+		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, ProcessEnded: cfg.Identity.ProcessEnded,
 	})
 	if err != nil {
 		return nil, err
@@ -171,5 +171,5 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, store: w.Store, world: w}, nil
 }
 
-// holder is who this client is in leases and revisions.
+// holder returns the client's identity in leases and revisions.
 func (c *Client) holder() clusterstore.Holder { return clusterstore.Holder(c.cfg.Identity.Holder) }

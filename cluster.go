@@ -11,12 +11,12 @@ import (
 // Cluster is a stored cluster with its groups and additional objects, as users wrote them.
 type Cluster struct {
 	Spec   *api.Cluster
-	Groups []*api.InstanceGroup // in the order of their names
-	// Hosts are machines of the user that were enrolled, in the order of their names.
+	Groups []*api.InstanceGroup // sorted by name
+	// Hosts are enrolled machines of the user, sorted by name.
 	Hosts []*api.Host
-	// Additional are further Kubernetes objects that the cluster gets.
+	// Additional are additional Kubernetes objects to create in the cluster.
 	Additional []api.Object
-	// Warnings are about what in the documents was not understood, and dropped.
+	// Warnings are about unknown parts of the documents, which were dropped.
 	Warnings finding.List
 
 	read *clusterstore.Contents // the documents; nil when they were not read
@@ -26,7 +26,7 @@ func newCluster(c *clusterstore.Contents) *Cluster {
 	return &Cluster{Spec: c.Spec, Groups: c.Groups, Hosts: c.Hosts, Additional: c.Additional, Warnings: c.Warnings, read: c}
 }
 
-// stored is the cluster as the store takes it.
+// stored returns the cluster in the type of the store.
 func (c *Cluster) stored() *clusterstore.Contents {
 	var out clusterstore.Contents
 	if c.read != nil {
@@ -36,7 +36,7 @@ func (c *Cluster) stored() *clusterstore.Contents {
 	return &out
 }
 
-// Group returns the group of a name, or nil.
+// Group returns the group with a name, or nil.
 func (c *Cluster) Group(name string) *api.InstanceGroup { return c.stored().Group(name) }
 
 // SelectGroups returns the groups with the names, or all groups if there are no names.
@@ -44,11 +44,11 @@ func (c *Cluster) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
 	return c.stored().SelectGroups(names...)
 }
 
-// Unread returns what was not understood in the text of an object, and the text; the
-// list is empty when all of it was understood.
-func (c *Cluster) Unread(o api.Object) (finding.List, string) { return c.stored().Unread(o) }
+// Unread returns warnings about the unknown parts of an object's text, and the text; the
+// list is empty if all of it is known.
+func (c *Cluster) Unread(o api.Object) (finding.List, string) { return c.stored().Unrecognized(o) }
 
-// Objects lists everything: the cluster, its groups, and the additional objects.
+// Objects lists all objects: the cluster, its groups, and the additional objects.
 func (c *Cluster) Objects() []api.Object {
 	out := []api.Object{c.Spec}
 	for _, g := range c.Groups {

@@ -11,21 +11,21 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Completed is a cluster with all that was inferred for it.
+// Completed is a cluster with all inferred values.
 type Completed struct {
 	Spec   *api.Cluster
 	Groups []*api.InstanceGroup
 
-	of *complete.Cluster
+	completed *complete.Cluster
 }
 
-// Explanation says of one value of a completed object who set it.
+// Explanation is the origin of one value of a completed object.
 type Explanation struct {
 	Object string `json:"object"` // Cluster/name or InstanceGroup/name
 	// Path and Value are as users write them, in v1alpha2.
 	Path  string `json:"path"`
 	Value string `json:"value"`
-	// Rule is "user" for what the user said.
+	// Rule is "user" if the user set the value.
 	Rule string `json:"rule"`
 	Why  string `json:"why,omitempty"`
 }
@@ -33,7 +33,7 @@ type Explanation struct {
 // Explain lists every value of the cluster and its groups, by object and path.
 func (c *Completed) Explain() []Explanation {
 	var out []Explanation
-	for _, e := range c.of.Explain() {
+	for _, e := range c.completed.Explain() {
 		out = append(out, Explanation(e))
 	}
 	return out
@@ -55,9 +55,9 @@ func (c *Client) Completed(ctx context.Context, name string, o UpdateOptions) (*
 	return &Completed{done.Done.Spec, done.Done.Groups, done.Done}, nil
 }
 
-// Check completes and validates a cluster that need not be stored, and returns
-// the facts that this took. Its machines must be able to fetch what they need, and the
-// stores that it names beside the state store must exist.
+// Check completes and validates a cluster, which need not be stored, and returns
+// the facts that this required. Its machines must be able to download what they need, and the
+// stores that it names, other than the state store, must exist.
 func (c *Client) Check(ctx context.Context, cl *Cluster, known *Facts) (*Facts, error) {
 	done, err := c.completed(ctx, cl, UpdateOptions{Facts: known})
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Client) Check(ctx context.Context, cl *Cluster, known *Facts) (*Facts, 
 	return &Facts{done.Facts}, nil
 }
 
-// completed completes and validates a cluster, and reads no more than that needs.
+// completed completes and validates a cluster, and reads no more than necessary.
 func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*pipeline.Completed, error) {
 	if err := validate.Gossip(cl.Spec).Err(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Client) completed(ctx context.Context, cl *Cluster, o UpdateOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	known, err := opened.LookUp(ctx, o.Facts.known())
+	known, err := opened.LookUp(ctx, o.Facts.internal())
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// seat gives each group of the control plane that has none a member of each etcd, made
-// as its first one, where their number is odd then. It reports whether it has changed the spec.
-func seat(c *clusterstore.Contents) bool {
+// addMembers adds a member of each etcd cluster, copied from its first one, for every control plane
+// group without one, if their number is then odd. It reports whether it has changed the spec.
+func addMembers(c *clusterstore.Contents) bool {
 	changed := false
 	for i := range c.Spec.Spec.EtcdClusters {
 		e := &c.Spec.Spec.EtcdClusters[i]
@@ -63,15 +63,15 @@ func (s Clusters) MoveGroup(ctx context.Context, cl *Cluster, from string, to Ne
 	}
 	now, g := inPlaceOf(cl.stored(), was, to)
 	on := s.c.world.PlatformOf(cl.Spec)
-	if err := unseated(on.Traits.Model.Peers, on.Title, cl.Spec, now.Spec); err != nil {
+	if err := checkSeats(on.Traits.Model.Peers, on.Title, cl.Spec, now.Spec); err != nil {
 		return Written{}, err
 	}
-	w, err := s.c.keep(ctx, &change{was: cl, now: now}, g, now.Spec)
+	w, err := s.c.keep(ctx, &change{stored: cl, now: now}, g, now.Spec)
 	w.Created = true
 	return w, err
 }
 
-// inPlaceOf is a cluster in which a new group has the place of another.
+// inPlaceOf returns the cluster in which a new group replaces another.
 func inPlaceOf(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupRequest) (*clusterstore.Contents, *api.InstanceGroup) {
 	g := from.DeepCopy()
 	g.ObjectMeta = metav1.ObjectMeta{Name: to.Name, Labels: g.Labels, Annotations: g.Annotations}
@@ -92,9 +92,9 @@ func inPlaceOf(was *clusterstore.Contents, from *api.InstanceGroup, to NewGroupR
 	return now, g
 }
 
-// unseated refuses a move that etcd's managers cannot be told of: of the members that shall be,
-// one has to bear a name that none has now.
-func unseated(peers func(api.EtcdClusterSpec) []string, platform string, was, now *api.Cluster) error {
+// checkSeats refuses a move that cannot be communicated to etcd's managers: one of the future members
+// must have a name that no current member has.
+func checkSeats(peers func(api.EtcdClusterSpec) []string, platform string, was, now *api.Cluster) error {
 	for i, e := range now.Spec.EtcdClusters {
 		if peers == nil || !slices.ContainsFunc(peers(e), func(name string) bool { return !slices.Contains(peers(was.Spec.EtcdClusters[i]), name) }) {
 			return fault.New(fault.Permanent, "etcd members have no names of their own on %s, so a new member cannot replace another; create two more groups, and delete two old ones when the new members are healthy", platform)
@@ -103,8 +103,8 @@ func unseated(peers func(api.EtcdClusterSpec) []string, platform string, was, no
 	return nil
 }
 
-// memberless lists the groups of the control plane that have no member of an etcd.
-func memberless(c *clusterstore.Contents) []string {
+// groupsWithoutMember lists the control plane groups without a member of some etcd cluster.
+func groupsWithoutMember(c *clusterstore.Contents) []string {
 	var out []string
 	for _, g := range c.Groups {
 		if g.IsControlPlane() && slices.ContainsFunc(c.Spec.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return !hasMember(&e, g.Name) }) {
@@ -114,9 +114,9 @@ func memberless(c *clusterstore.Contents) []string {
 	return out
 }
 
-// without is a cluster without some groups and their members of etcd. An error says that
-// the rest is no control plane.
-func without(was *clusterstore.Contents, groups []string) (*clusterstore.Contents, error) {
+// withoutGroups returns a cluster without some groups and their etcd members. It is an error if
+// the rest is not a valid control plane.
+func withoutGroups(was *clusterstore.Contents, groups []string) (*clusterstore.Contents, error) {
 	now := was.Clone()
 	gone := func(name string) bool { return slices.Contains(groups, name) }
 	now.Groups = slices.DeleteFunc(now.Groups, func(g *api.InstanceGroup) bool { return gone(g.Name) })
@@ -135,9 +135,9 @@ func without(was *clusterstore.Contents, groups []string) (*clusterstore.Content
 	return now, nil
 }
 
-// reseated refuses a change by which a member that stays would be another to etcd's managers
-// and its machine: where members are counted, only the last can go.
-func reseated(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) finding.List {
+// checkRenames refuses a change that would rename a remaining member for etcd's managers and its
+// machine: where members are numbered, only the last one can be removed.
+func checkRenames(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) finding.List {
 	var out finding.List
 	if peers == nil {
 		return nil
@@ -154,24 +154,24 @@ func reseated(peers func(api.EtcdClusterSpec) []string, was, now *api.Cluster) f
 			})
 			if n >= 0 && before[n] != name {
 				out = append(out, finding.Finding{Object: api.Name(now), Path: fmt.Sprintf("spec.etcdClusters[%d].etcdMembers[%d]", i, j), Value: *old[n].InstanceGroup, Rule: "etcd-member-change",
-					Message: "is the member with the data of " + before[n] + ", and would become " + name, Remedy: "keep its name and position in the list: remove members from the end, and add members at the end"})
+					Message: "is the member " + before[n] + ", and this change would rename it to " + name, Remedy: "keep its name and position in the list: remove members from the end, and add members at the end"})
 			}
 		}
 	}
 	return out
 }
 
-// vacate takes groups of the control plane out of a cluster: out of the store first, then
-// their members out of etcd. It returns when no member needs their machines.
-func (c *Client) vacate(ctx context.Context, told *call, lease *clusterstore.Lease, was, now *clusterstore.Contents) error {
+// removeControlPlanes removes control plane groups from a cluster: first from the store, then
+// their members from etcd. It returns when no member needs their machines.
+func (c *Client) removeControlPlanes(ctx context.Context, progress *reporter, lease *clusterstore.Lease, was, now *clusterstore.Contents) error {
 	if _, err := c.store.Change(ctx, c.holder(), was, now); err != nil {
 		return err
 	}
-	m, err := c.modelled(ctx, told, UpdateOptions{Apply: true})
+	m, err := c.model(ctx, progress, UpdateOptions{Apply: true})
 	if err != nil {
 		return err
 	}
-	if err := c.seats(ctx, m, UpdateOptions{}); err != nil {
+	if err := c.writeSeats(ctx, m, UpdateOptions{}); err != nil {
 		return err
 	}
 	have, err := m.Observe(ctx, false)
@@ -179,27 +179,27 @@ func (c *Client) vacate(ctx context.Context, told *call, lease *clusterstore.Lea
 		return err
 	}
 	p, err := have.Plan(false)
-	if err == nil { // its steps are not those of the deletion, which was shown
-		err = apply(ctx, &call{cluster: told.cluster}, lease, p, "apply")
+	if err == nil { // its steps are not part of the deletion, which was shown
+		err = apply(ctx, &reporter{cluster: progress.cluster}, lease, p, "apply")
 	}
 	if err != nil {
 		return err
 	}
-	return c.settled(ctx, told, m)
+	return c.awaitMembers(ctx, progress, m)
 }
 
-// settled waits until the members of etcd are those that the spec names.
-func (c *Client) settled(ctx context.Context, told *call, m *pipeline.Modelled) error {
-	if err := told.phase("members"); err != nil {
+// awaitMembers waits until the etcd members match the spec.
+func (c *Client) awaitMembers(ctx context.Context, progress *reporter, m *pipeline.Modelled) error {
+	if err := progress.phase("members"); err != nil {
 		return err
 	}
 	for start := c.cfg.World.Now(); ; {
-		left, err := c.moving(ctx, m)
+		left, err := c.memberMoves(ctx, m)
 		if err != nil || len(left) == 0 {
 			return err
 		}
 		if c.cfg.World.Now().Sub(start) >= memberTime {
-			return notSettled(told.cluster, left)
+			return unsettledError(progress.cluster, left)
 		}
 		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
 			return err

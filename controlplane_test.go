@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// control is a cluster whose etcd main has a member on each group.
+// control returns a cluster whose etcd main has a member on each group.
 func control(groups ...string) *api.Cluster {
 	c := &api.Cluster{}
 	c.Name = "a.example.com"
@@ -40,13 +40,13 @@ func TestAMemberThatStaysKeepsItsData(t *testing.T) {
 		{"counted, the first go", counted, control("a", "b", "c"), control("c"), true},
 		{"nobody can name them", nil, control("a", "b", "c"), control("c"), false},
 	} {
-		if err := reseated(x.peers, x.was, x.now).Err(); (err != nil) != x.refused {
+		if err := checkRenames(x.peers, x.was, x.now).Err(); (err != nil) != x.refused {
 			t.Errorf("%s: %v", x.what, err)
 		}
 	}
 	renamed := control("a")
 	renamed.Spec.EtcdClusters[0].EtcdMembers[0].Name = "z"
-	if err := reseated(traits.NamedPeers, control("a"), renamed).Err(); err == nil {
+	if err := checkRenames(traits.NamedPeers, control("a"), renamed).Err(); err == nil {
 		t.Error("a member gets another name, and with it another disk")
 	}
 }
@@ -77,7 +77,7 @@ func TestAGroupTakesThePlaceOfAnother(t *testing.T) {
 		peers   func(api.EtcdClusterSpec) []string
 		refused bool
 	}{"named": {traits.NamedPeers, false}, "counted": {counted, true}, "nobody can name them": {nil, true}} {
-		if err := unseated(x.peers, "a cloud", was.Spec, now.Spec); (err != nil) != x.refused {
+		if err := checkSeats(x.peers, "a cloud", was.Spec, now.Spec); (err != nil) != x.refused {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -17,14 +17,14 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// DeleteOptions say what a deletion does.
+// DeleteOptions configure a deletion.
 type DeleteOptions struct {
-	// Apply deletes; otherwise the plan is only made.
+	// Apply deletes; otherwise the deletion is only planned.
 	Apply bool
-	// Unregister deletes the cluster's objects only, and keeps its resources.
+	// Unregister deletes only the cluster's objects, and keeps its resources.
 	Unregister bool
-	// External deletes the resources of a cluster that the store does not hold, of
-	// Cloud, which is AWS when it is empty, or local. AWS needs the Region.
+	// External deletes the resources of a cluster that is not in the store, on
+	// Cloud, which is AWS if it is empty, or local. AWS needs the Region.
 	External bool
 	Cloud    api.CloudProviderID
 	Region   string
@@ -35,29 +35,29 @@ type DeleteOptions struct {
 }
 
 // DeleteCluster plans the deletion of every resource of a cluster and, with
-// Apply, carries it out and removes the cluster from the store.
+// Apply, applies the plan and removes the cluster from the store.
 func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions) error {
-	told := &call{cluster: name, on: o.On}
+	progress := &reporter{cluster: name, on: o.On}
 	if o.External {
-		return c.deleteExternal(ctx, told, o)
+		return c.deleteExternal(ctx, progress, o)
 	}
 	if !o.Apply {
-		_, err := c.planDeletion(ctx, told, o)
+		_, err := c.planDeletion(ctx, progress, o)
 		return err
 	}
-	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		d, err := c.planDeletion(ctx, told, o)
+	return c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		d, err := c.planDeletion(ctx, progress, o)
 		if err != nil {
 			return err
 		}
 		if d.Planned != nil && !d.Plan.Empty() {
-			if err := told.phase("delete"); err != nil {
+			if err := progress.phase("delete"); err != nil {
 				return err
 			}
-			if err := execute(ctx, told, d.Planned, pipeline.ExecuteOptions{Guard: lease.Hold, Patience: o.Wait}); err != nil {
+			if err := execute(ctx, progress, d.Planned, pipeline.ExecuteOptions{Guard: lease.Hold, Patience: o.Wait}); err != nil {
 				return err
 			}
-			// Until its machines were gone, the control plane may have written more.
+			// Until its machines were deleted, the control plane may have written more files.
 			if d.files, err = c.store.Deletion(ctx, d.cluster.stored()); err != nil {
 				return err
 			}
@@ -66,9 +66,9 @@ func (c *Client) DeleteCluster(ctx context.Context, name string, o DeleteOptions
 	})
 }
 
-// execute carries out a plan, and tells its steps.
-func execute(ctx context.Context, told *call, p *pipeline.Planned, o pipeline.ExecuteOptions) error {
-	return told.steps(ctx, func(ctx context.Context, report func(exec.Event)) error {
+// execute applies a plan, and reports its steps.
+func execute(ctx context.Context, progress *reporter, p *pipeline.Planned, o pipeline.ExecuteOptions) error {
+	return progress.steps(ctx, func(ctx context.Context, report func(exec.Event)) error {
 		o.Report = report
 		return p.Execute(ctx, o)
 	})
@@ -76,15 +76,15 @@ func execute(ctx context.Context, told *call, p *pipeline.Planned, o pipeline.Ex
 
 // deletion is a cluster that is about to be deleted.
 type deletion struct {
-	*pipeline.Planned // nil where nothing of the platform is deleted
+	*pipeline.Planned // nil if nothing on the platform is deleted
 	cluster           *Cluster
 	files             *clusterstore.Deletion
 }
 
-// planDeletion plans the deletion of everything that belongs to a cluster but the
-// files of its store, which go last and all at once.
-func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) (*deletion, error) {
-	cl, err := c.loaded(ctx, told)
+// planDeletion plans the deletion of everything that belongs to a cluster except the
+// files in its store, which are deleted last and all at once.
+func (c *Client) planDeletion(ctx context.Context, progress *reporter, o DeleteOptions) (*deletion, error) {
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +92,19 @@ func (c *Client) planDeletion(ctx context.Context, told *call, o DeleteOptions) 
 	if d.files, err = c.store.Deletion(ctx, cl.stored()); err != nil {
 		return nil, err
 	}
-	u := &Update{Plan: newPlan(&plan.Plan{}), Warnings: cl.Warnings, Objects: d.files.URLs}
+	u := &Update{Plan: newPlan(&plan.Plan{}), Warnings: slices.Concat(cl.Warnings, d.files.Kept), Objects: d.files.URLs}
 	if !o.Unregister {
-		if d.Planned, err = c.planRemoval(ctx, told, cl); err != nil {
+		if d.Planned, err = c.planRemoval(ctx, progress, cl); err != nil {
 			return nil, err
 		}
 		u.Plan, u.Risks = newPlan(d.Plan), d.RemovalRisks()
 	}
-	return d, told.plan(u)
+	return d, progress.plan(u)
 }
 
-// planRemoval observes everything that belongs to the cluster and plans to
-// remove it. What the spec shares is kept.
-func (c *Client) planRemoval(ctx context.Context, told *call, cl *Cluster) (*pipeline.Planned, error) {
+// planRemoval observes everything that belongs to the cluster and plans its
+// deletion. Resources that the spec shares are kept.
+func (c *Client) planRemoval(ctx context.Context, progress *reporter, cl *Cluster) (*pipeline.Planned, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (c *Client) planRemoval(ctx context.Context, told *call, cl *Cluster) (*pip
 	if err != nil {
 		return nil, err
 	}
-	if err := told.phase("observe"); err != nil {
+	if err := progress.phase("observe"); err != nil {
 		return nil, err
 	}
 	have, err := shared.Observe(ctx, true)
@@ -123,11 +123,11 @@ func (c *Client) planRemoval(ctx context.Context, told *call, cl *Cluster) (*pip
 	return have.Removal()
 }
 
-// deleteExternal deletes the resources of a cluster of which only the name is known.
-// The store at hand must not hold it: with its objects, a deletion knows what is shared,
-// and where all of it is.
-func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions) error {
-	name := told.cluster
+// deleteExternal deletes the resources of a cluster that is only known by name.
+// The state store must not contain it: with its objects, a deletion knows what is shared,
+// and where everything is.
+func (c *Client) deleteExternal(ctx context.Context, progress *reporter, o DeleteOptions) error {
+	name := progress.cluster
 	stub := &api.Cluster{}
 	stub.Name = name
 	on, err := c.world.Provider(string(cmp.Or(o.Cloud, c.world.Clouds[0].Name)))
@@ -147,43 +147,43 @@ func (c *Client) deleteExternal(ctx context.Context, told *call, o DeleteOptions
 		return &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("cluster %s is in the state store %s, so it is not external", name, c.store.URL()),
 			fmt.Sprintf("delete it with kops delete cluster %s, or forget its objects first: kops delete cluster %[1]s --unregister --yes", name))}
 	}
-	p, err := c.planRemoval(ctx, told, &Cluster{Spec: stub})
+	p, err := c.planRemoval(ctx, progress, &Cluster{Spec: stub})
 	if err != nil {
 		return err
 	}
-	if err := told.plan(&Update{Plan: newPlan(p.Plan), Risks: p.RemovalRisks()}); err != nil || !o.Apply {
+	if err := progress.plan(&Update{Plan: newPlan(p.Plan), Risks: p.RemovalRisks()}); err != nil || !o.Apply {
 		return err
 	}
-	return execute(ctx, told, p, pipeline.ExecuteOptions{Patience: o.Wait})
+	return execute(ctx, progress, p, pipeline.ExecuteOptions{Patience: o.Wait})
 }
 
-// DeleteGroup is DeleteGroups of one group.
+// DeleteGroup is DeleteGroups for one group.
 func (c *Client) DeleteGroup(ctx context.Context, cluster, group string, o DeleteOptions) error {
 	return c.DeleteGroups(ctx, cluster, []string{group}, o)
 }
 
-// DeleteGroups deletes what only the machines of some groups need, and then the groups. Members
-// of etcd leave before their machines go: those of groups of the control plane, which therefore
-// are taken out of the store first.
+// DeleteGroups deletes the resources that only the machines of some groups need, and then the groups.
+// Etcd members leave before their machines are deleted; control plane groups are
+// therefore removed from the store first.
 func (c *Client) DeleteGroups(ctx context.Context, cluster string, groups []string, o DeleteOptions) error {
-	told := &call{cluster: cluster, on: o.On}
+	progress := &reporter{cluster: cluster, on: o.On}
 	if !o.Apply {
-		_, _, err := c.planGroupRemoval(ctx, told, groups)
+		_, _, err := c.planGroupRemoval(ctx, progress, groups)
 		return err
 	}
-	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		p, now, err := c.planGroupRemoval(ctx, told, groups)
+	return c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		p, now, err := c.planGroupRemoval(ctx, progress, groups)
 		if err != nil {
 			return err
 		}
 		was := p.Cluster
 		if slices.ContainsFunc(groups, func(g string) bool { return was.Group(g).IsControlPlane() }) {
-			if err := c.vacate(ctx, told, lease, was, now); err != nil {
+			if err := c.removeControlPlanes(ctx, progress, lease, was, now); err != nil {
 				return err
 			}
-			return apply(ctx, told, lease, p, "delete")
+			return apply(ctx, progress, lease, p, "delete")
 		}
-		if err := apply(ctx, told, lease, p, "delete"); err != nil {
+		if err := apply(ctx, progress, lease, p, "delete"); err != nil {
 			return err
 		}
 		_, err = c.store.Change(ctx, c.holder(), was, now)
@@ -191,20 +191,23 @@ func (c *Client) DeleteGroups(ctx context.Context, cluster string, groups []stri
 	})
 }
 
-// planGroupRemoval plans to remove what only these groups' machines need, and what the
-// cluster is without them.
-func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []string) (*pipeline.Planned, *clusterstore.Contents, error) {
-	cl, err := c.loaded(ctx, told)
+// planGroupRemoval plans the deletion of what only these groups' machines need, and returns the
+// cluster without them.
+func (c *Client) planGroupRemoval(ctx context.Context, progress *reporter, groups []string) (*pipeline.Planned, *clusterstore.Contents, error) {
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := c.ownedFolders(ctx, cl); err != nil {
 		return nil, nil, err
 	}
 	gone, err := cl.SelectGroups(groups...)
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := without(cl.stored(), groups)
+	now, err := withoutGroups(cl.stored(), groups)
 	if err == nil {
-		err = reseated(c.world.PlatformOf(cl.Spec).Traits.Model.Peers, cl.Spec, now.Spec).Err()
+		err = checkRenames(c.world.PlatformOf(cl.Spec).Traits.Model.Peers, cl.Spec, now.Spec).Err()
 	}
 	if err != nil {
 		return nil, nil, err
@@ -216,7 +219,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []stri
 	if !slices.ContainsFunc(opened.Provider.Kinds, resource.Any.Grouped) {
 		return nil, nil, fmt.Errorf("kops cannot distinguish the machines of one group on %s; set the group's size to 0 and update the cluster", opened.Provider.Title)
 	}
-	if err := told.phase("observe"); err != nil {
+	if err := progress.phase("observe"); err != nil {
 		return nil, nil, err
 	}
 	have, err := opened.Nothing().Observe(ctx, false)
@@ -225,7 +228,7 @@ func (c *Client) planGroupRemoval(ctx context.Context, told *call, groups []stri
 	}
 	p, err := have.GroupRemoval(gone...)
 	if err == nil {
-		err = told.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings, Risks: p.RemovalRisks()})
+		err = progress.plan(&Update{Plan: newPlan(p.Plan), Warnings: cl.Warnings, Risks: p.RemovalRisks()})
 	}
 	return p, now, err
 }

@@ -22,10 +22,10 @@ import (
 )
 
 func TestDeleteGroup(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.addGroup("spare")
 	b.apply(kops.UpdateOptions{})
-	b.exist("", "api", "control-plane-here", "nodes-here", "spare")
+	b.expectResources("", "api", "control-plane-here", "nodes-here", "spare")
 
 	var shown []string
 	o := kops.DeleteOptions{On: kops.OnPlan(func(u *kops.Update) error { shown = changes(u.Plan); return nil })}
@@ -35,13 +35,13 @@ func TestDeleteGroup(t *testing.T) {
 	if !slices.Equal(shown, []string{"delete machines/spare"}) {
 		t.Errorf("shown are %q", shown)
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here", "spare")
+	b.expectResources("", "api", "control-plane-here", "nodes-here", "spare")
 
 	o.Apply = true
 	if err := b.DeleteGroup(t.Context(), name, "spare", o); err != nil {
 		t.Fatal(err)
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 	if c, err := b.Clusters().Get(t.Context(), name); err != nil || c.Group("spare") != nil || len(c.Groups) != 2 {
 		t.Errorf("the group is still stored: %v, %v", c.Groups, err)
 	}
@@ -53,9 +53,9 @@ func TestDeleteGroup(t *testing.T) {
 	}
 }
 
-// Nothing that machines would need to be made is needed to delete them.
-func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
-	b := applied(t)
+// A deletion does not need what creating machines would need.
+func TestAGroupThatCouldNotBeCreatedIsDeleted(t *testing.T) {
+	b := newAppliedBench(t)
 	b.addGroup("spare")
 	b.apply(kops.UpdateOptions{})
 	missing := errors.New("there is no bundle")
@@ -77,29 +77,29 @@ func TestAGroupIsDeletedThatCouldNotBeMade(t *testing.T) {
 			t.Errorf("shown are %q", shown)
 		}
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 }
 
 func TestDeleteGroupRefusesWhatWouldBreakTheCluster(t *testing.T) {
-	b := applied(t)
-	says(t, b.DeleteGroup(t.Context(), name, "control-plane-here", kops.DeleteOptions{Apply: true}), "is the last group of the control plane", "kops delete cluster")
-	says(t, b.DeleteGroup(t.Context(), name, "nodes-hree", kops.DeleteOptions{Apply: true}), `did you mean "nodes-here"?`)
-	says(t, b.DeleteGroup(t.Context(), "b.example.com", "nodes-here", kops.DeleteOptions{Apply: true}), "b.example.com", "not found")
+	b := newAppliedBench(t)
+	expectTexts(t, b.DeleteGroup(t.Context(), name, "control-plane-here", kops.DeleteOptions{Apply: true}), "is the last group of the control plane", "kops delete cluster")
+	expectTexts(t, b.DeleteGroup(t.Context(), name, "nodes-hree", kops.DeleteOptions{Apply: true}), `did you mean "nodes-here"?`)
+	expectTexts(t, b.DeleteGroup(t.Context(), "b.example.com", "nodes-here", kops.DeleteOptions{Apply: true}), "b.example.com", "not found")
 	b.world.Refuse(func(verb, _ string) error {
 		if verb == "delete" {
 			return fault.Wrap(fault.Denied, errors.New("you may not"), "ask somebody who may")
 		}
 		return nil
 	})
-	says(t, b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}), "delete fake_machines/nodes-here."+name, "you may not")
+	expectTexts(t, b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}), "delete fake_machines/nodes-here."+name, "you may not")
 	if c, err := b.Clusters().Get(t.Context(), name); err != nil || c.Group("nodes-here") == nil {
 		t.Errorf("the group is gone from the store though its machines are not: %v", err)
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 }
 
 func TestDeleteCluster(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	var files []string
 	o := kops.DeleteOptions{On: kops.OnPlan(func(u *kops.Update) error { files = u.Objects; return nil })}
 	if err := b.DeleteCluster(t.Context(), name, o); err != nil {
@@ -108,13 +108,13 @@ func TestDeleteCluster(t *testing.T) {
 	if !slices.Contains(files, "memory://state/"+name+"/pki/private/kubernetes-ca/keyset.yaml") || files[len(files)-1] != "memory://state/"+name+"/config" {
 		t.Errorf("files are %q", files)
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 	o.Apply = true
 	if err := b.DeleteCluster(t.Context(), name, o); err != nil {
 		t.Fatal(err)
 	}
-	b.exist()
-	says(t, b.DeleteCluster(t.Context(), name, o), "not found")
+	b.expectResources()
+	expectTexts(t, b.DeleteCluster(t.Context(), name, o), "not found")
 	s, err := b.stores().Open(t.Context(), "memory://state")
 	if err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func TestDeleteCluster(t *testing.T) {
 	}
 }
 
-func TestWhatAControlPlaneWritesUntilItsEndIsDeletedToo(t *testing.T) {
-	b := applied(t)
+func TestFilesWrittenDuringADeletionAreDeleted(t *testing.T) {
+	b := newAppliedBench(t)
 	s, err := b.stores().Open(t.Context(), "memory://state")
 	if err != nil {
 		t.Fatal(err)
@@ -146,15 +146,15 @@ func TestWhatAControlPlaneWritesUntilItsEndIsDeletedToo(t *testing.T) {
 }
 
 func TestADeletionThatBreaksKeepsTheClusterAndIsFinishedByTheNext(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.world.Refuse(func(verb, address string) error {
 		if verb == "delete" && strings.HasPrefix(address, "fake_network/") {
 			return fault.Wrap(fault.Permanent, errors.New("machine m-1 is still in it"), "remove it")
 		}
 		return nil
 	})
-	says(t, b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}), "fake_network/"+name, "machine m-1 is still in it")
-	b.exist("")
+	expectTexts(t, b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}), "fake_network/"+name, "machine m-1 is still in it")
+	b.expectResources("")
 	if _, err := b.Clusters().Get(t.Context(), name); err != nil {
 		t.Errorf("the cluster left the store before its resources were gone: %v", err)
 	}
@@ -162,7 +162,7 @@ func TestADeletionThatBreaksKeepsTheClusterAndIsFinishedByTheNext(t *testing.T) 
 	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.exist()
+	b.expectResources()
 }
 
 func TestASharedNetworkIsKept(t *testing.T) {
@@ -170,19 +170,19 @@ func TestASharedNetworkIsKept(t *testing.T) {
 	id := b.world.AddNetwork("ours", "10.0.0.0/8")
 	b.describe(func(o *newcluster.Options) { o.NetworkID = id })
 	b.apply(kops.UpdateOptions{})
-	b.exist("ours", "api", "control-plane-here", "nodes-here")
+	b.expectResources("ours", "api", "control-plane-here", "nodes-here")
 	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.exist("ours")
+	b.expectResources("ours")
 }
 
 func TestDeletionOfTheObjectsAlone(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, Unregister: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 	if _, err := b.Clusters().Get(t.Context(), name); !fault.Is(err, fault.Gone) {
 		t.Errorf("error %v", err)
 	}
@@ -191,7 +191,7 @@ func TestDeletionOfTheObjectsAlone(t *testing.T) {
 func TestDeletionOfWhatIsOnThePlatformAlone(t *testing.T) {
 	for _, o := range []kops.DeleteOptions{{}, {Cloud: fakecloud.Name}} {
 		t.Run(cmp.Or(string(o.Cloud), "by default"), func(t *testing.T) {
-			b := applied(t)
+			b := newAppliedBench(t)
 			if err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, Unregister: true}); err != nil {
 				t.Fatal(err)
 			}
@@ -199,47 +199,47 @@ func TestDeletionOfWhatIsOnThePlatformAlone(t *testing.T) {
 			if err := b.DeleteCluster(t.Context(), name, o); err != nil {
 				t.Fatal(err)
 			}
-			b.exist("", "api", "control-plane-here", "nodes-here")
+			b.expectResources("", "api", "control-plane-here", "nodes-here")
 			o.Apply = true
 			if err := b.DeleteCluster(t.Context(), name, o); err != nil {
 				t.Fatal(err)
 			}
-			b.exist()
+			b.expectResources()
 		})
 	}
-	b := applied(t)
+	b := newAppliedBench(t)
 	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, External: true, Cloud: api.CloudGCE})
-	says(t, err, `"gce" is not supported; use `+fakecloud.Name)
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	expectTexts(t, err, `"gce" is not supported; use `+fakecloud.Name)
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 }
 
-// With its objects at hand, a deletion knows what is shared, and where all of it is.
+// With its objects, a deletion knows what is shared, and where everything is.
 func TestAClusterOfTheStoreIsNotExternal(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	var refused *kops.Refused
 	err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{External: true, Apply: true})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), name+" is in the state store memory://state") ||
 		!strings.Contains(fault.Remedy(err), "kops delete cluster "+name+", or") || !strings.Contains(fault.Remedy(err), "--unregister --yes") {
 		t.Errorf("%v; %s", err, fault.Remedy(err))
 	}
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 }
 
-// absent is a store that does not exist.
-type absent struct{ store.Store }
+// absentStore is a store that does not exist.
+type absentStore struct{ store.Store }
 
-func (absent) List(_ context.Context, prefix string) iter.Seq2[store.Info, error] {
+func (absentStore) List(_ context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
-		yield(store.Info{}, &store.Missing{Err: fmt.Errorf("list absent://bucket/%s: NoSuchBucket", prefix)})
+		yield(store.Info{}, &store.MissingError{Err: fmt.Errorf("list absent://bucket/%s: NoSuchBucket", prefix)})
 	}
 }
 
-// A store that does not exist holds nothing, so that a cluster goes whose description
-// named a wrong one; whatever else looks there says which field of the spec names it.
+// A store that does not exist contains nothing, so a cluster whose spec names a wrong one can
+// be deleted; other commands report the field of the spec that names it.
 func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Store.Backends = append(slices.Clone(b.cfg.Store.Backends), store.Backend{Schemes: []string{"absent"}, Open: func(context.Context, string, string) (store.Store, error) {
-		return absent{store.NewMemory("absent")}, nil
+		return absentStore{store.NewMemory("absent")}, nil
 	}})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(*newcluster.Options) {})
@@ -264,7 +264,7 @@ func TestAClusterWhoseBucketIsMissingIsDeleted(t *testing.T) {
 	}
 }
 
-// Where machines take one key, a second one would make every update fail.
+// On platforms whose machines accept one key, a second one would make every update fail.
 func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	b := newBench(t)
 	p := inside[platform.Provider](b.world.Provider())
@@ -276,7 +276,7 @@ func TestASecondSSHKeyIsRefusedWhereMachinesTakeOne(t *testing.T) {
 	})
 	one := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIK0wmN/Cr3JXqmLW7u+g9pTh+wyqDHpSQEIQczXkVx9q jane")
 	two := []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl joe")
-	for i := range 2 { // the same again is no second one
+	for i := range 2 { // adding the same key again does not add a second one
 		if _, _, err := b.Keys().Add(t.Context(), name, one); err != nil {
 			t.Fatal(i, err)
 		}

@@ -20,10 +20,10 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// DiagnoseOptions say what a diagnosis looks at.
+// DiagnoseOptions configure a diagnosis.
 type DiagnoseOptions struct {
 	ReachOptions
-	// Machine limits it to one machine or node, of that name.
+	// Machine limits it to the machine or node with that name.
 	Machine string
 	// Lines is how many lines of a console or a log are kept; 0 means 20.
 	Lines int
@@ -31,34 +31,34 @@ type DiagnoseOptions struct {
 	On On
 }
 
-// mostDiagnosed is how many machines a diagnosis asks for the account of their
-// start, those in trouble first, and mostLogs from how many pods it reads logs.
+// maxDiagnosed is the maximum number of machines whose boot report a diagnosis
+// requests, those in trouble first, and maxLogs of pods whose logs it reads.
 const (
-	mostDiagnosed = 50
-	mostLogs      = 20
+	maxDiagnosed = 50
+	maxLogs      = 20
 )
 
 // Diagnose checks a cluster once, and collects the boot reports of its machines and the ends
 // of the logs of critical pods that do not run. Problems of the cluster are in the result and
 // not an error.
 func (c *Client) Diagnose(ctx context.Context, name string, o DiagnoseOptions) (*Diagnosis, error) {
-	k, err := c.checkup(ctx, &call{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
+	k, err := c.checkup(ctx, &reporter{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
-	w, err := k.Look(ctx)
+	w, err := k.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return c.diagnose(ctx, k, w, o)
 }
 
-// diagnose collects it of a cluster that was looked at.
+// diagnose collects the diagnosis of a cluster that has been checked.
 func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.World, o DiagnoseOptions) (*Diagnosis, error) {
 	if o.Lines <= 0 {
 		o.Lines = 20
 	}
-	wanting := health.Wanting(w)
+	wanting := health.MachinesInTrouble(w)
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
 			if !slices.ContainsFunc(wanting, func(x platform.Machine) bool { return x.Name == m.Name }) {
@@ -68,12 +68,12 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 	}
 	if o.Machine != "" {
 		var err error
-		if wanting, err = only(wanting, o.Machine, w.Cluster); err != nil {
+		if wanting, err = onlyMachine(wanting, o.Machine, w.Cluster); err != nil {
 			return nil, err
 		}
 	}
-	w.Starts = k.Starts(ctx, wanting, mostDiagnosed)
-	w.Rolling = c.rolling(ctx, w.Cluster)
+	w.Starts = k.Starts(ctx, wanting, maxDiagnosed)
+	w.Rolling = c.rollingMachines(ctx, w.Cluster)
 	d := health.Diagnose(w, o.Lines)
 	_, err := k.Places.Keysets(ctx)
 	d.Failures = append(d.Failures, keyTrouble(err)...)
@@ -89,7 +89,7 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 	if o.Machine != "" {
 		health.Limit(d, wanting[0])
 	}
-	for i := range d.Pods[:min(len(d.Pods), mostLogs)] {
+	for i := range d.Pods[:min(len(d.Pods), maxLogs)] {
 		p := &d.Pods[i]
 		at := slices.IndexFunc(w.API.Pods, func(x corev1.Pod) bool { return x.Namespace == p.Namespace && x.Name == p.Name })
 		k.Logs(ctx, &w.API.Pods[at], p, o.Lines)
@@ -97,8 +97,8 @@ func (c *Client) diagnose(ctx context.Context, k *pipeline.Checkup, w health.Wor
 	return d, ctx.Err()
 }
 
-// keyTrouble returns a failure for a damaged keyset. A keyset that kops cannot read, for lack of
-// permission or for now, or whose key is kept elsewhere, is not a failure: a kubeconfig suffices.
+// keyTrouble returns a failure for a damaged keyset. A keyset that kops cannot read for lack of
+// permission or temporarily, or whose key is kept elsewhere, is not a failure: a kubeconfig is sufficient.
 func keyTrouble(err error) []health.Failure {
 	var broken *clusterstore.BrokenError
 	if !errors.As(err, &broken) || errors.Is(err, pki.ErrNoKey) {
@@ -107,9 +107,9 @@ func keyTrouble(err error) []health.Failure {
 	return []health.Failure{{Kind: status.KindKeyset, Name: broken.Name, Message: fmt.Sprintf("its file %s cannot be read: %v", broken.URL, broken.Err), Remedy: fault.Remedy(err)}}
 }
 
-// rolling are the machines that a rolling update is changing, by name, and how far it is. A
-// rollout that cannot be read explains nothing.
-func (c *Client) rolling(ctx context.Context, cluster string) map[string]string {
+// rollingMachines returns the progress of the machines that a rolling update is changing, by name. A
+// rollout that cannot be read is ignored.
+func (c *Client) rollingMachines(ctx context.Context, cluster string) map[string]string {
 	s, _, err := c.storedRollout(ctx, cluster)
 	if err != nil || s == nil || !s.Ended.IsZero() {
 		return nil
@@ -125,17 +125,17 @@ func (c *Client) rolling(ctx context.Context, cluster string) map[string]string 
 	return out
 }
 
-// staleness adds to a machine in what it is not what the spec says.
+// staleness adds to a machine how it differs from the spec.
 func staleness(m *status.Machine, judged []stale.Machine) {
 	for _, j := range judged {
 		if j.Name == m.Name && j.Stale() {
-			m.Effect, m.Reasons = status.Effect(j.Effect.String()), reasons(j.Reasons)
+			m.Effect, m.Reasons = status.Effect(j.Effect.String()), publicReasons(j.Reasons)
 		}
 	}
 }
 
-// only returns the machine of a name, or of a node's name.
-func only(machines []platform.Machine, name, cluster string) ([]platform.Machine, error) {
+// onlyMachine returns the machine with a name, or with a node's name.
+func onlyMachine(machines []platform.Machine, name, cluster string) ([]platform.Machine, error) {
 	var known []string
 	for _, m := range machines {
 		if m.Name == name || m.Node == name {

@@ -20,39 +20,39 @@ import (
 	"kops.local/kops/internal/platform/ssh"
 )
 
-// DumpOptions say what a dump holds.
+// DumpOptions configure a dump.
 type DumpOptions struct {
 	ReachOptions
-	// Resources lists what the cluster has in its cloud.
+	// Resources lists the cluster's resources in its cloud.
 	Resources bool
-	// Files collects the files for a support bundle, Objects those of Kubernetes' objects besides.
+	// Files collects the files for a support bundle, Objects also the files of Kubernetes objects.
 	Files, Objects bool
-	// Machines is from how many machines files are collected, and MachineTime how long one may take.
+	// Machines is the maximum number of machines from which files are collected, and MachineTime the time limit per machine.
 	Machines    int
 	MachineTime time.Duration
-	// SSH logs in to the machines for their journals; nil: nobody does.
+	// SSH logs in to the machines to read their journals; nil skips the journals.
 	SSH *SSHOptions
 	// On receives the events of the dump.
 	On On
 }
 
-// SSHOptions say how machines are logged in to.
+// SSHOptions configure logins to machines.
 type SSHOptions struct {
 	User string
-	// Agent is the socket of the user's agent, Keys are files of private keys, and Known files of known hosts.
+	// Agent is the socket of the user's SSH agent, Keys are private key files, and Known are known_hosts files.
 	Agent       string
 	Keys, Known []string
 }
 
-// Dump is what a cluster consists of. As JSON it is in kOps' form.
+// Dump is the content of a cluster. Its JSON has kOps' format.
 type Dump struct {
 	Resources []DumpResource `json:"resources,omitempty"`
 	Instances []DumpInstance `json:"instances,omitempty"`
-	// Files are the files of a support bundle, by path. Values that may be secret are left out.
+	// Files are the files of a support bundle, by path. Values that may be secret are omitted.
 	Files map[string][]byte `json:"-"`
 }
 
-// DumpResource is an object of the cloud.
+// DumpResource is a resource of the cloud.
 type DumpResource struct {
 	Type   string `json:"type"`
 	Name   string `json:"name"`
@@ -70,21 +70,21 @@ type DumpInstance struct {
 	SSHUser          string   `json:"sshUser,omitempty"`
 }
 
-// Dump collects a support bundle of a cluster. The dump says which parts could not be read; an
+// Dump collects a support bundle of a cluster. The dump lists the parts that could not be read; an
 // error means that there is no dump.
 func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, error) {
-	told := &call{cluster: name, on: o.On}
-	k, err := c.checkup(ctx, told, o.ReachOptions, pipeline.CheckupLife)
+	progress := &reporter{cluster: name, on: o.On}
+	k, err := c.checkup(ctx, progress, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := k.Look(ctx)
+	seen, err := k.Observe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d, files := &Dump{Instances: dumpInstances(seen, o.SSH)}, dump.Files{}
 	if o.Resources {
-		if d.Resources, err = c.dumpResources(ctx, told, newCluster(k.Cluster)); err != nil {
+		if d.Resources, err = c.dumpResources(ctx, progress, newCluster(k.Cluster)); err != nil {
 			files.Add("resources.yaml", nil, err)
 			if !o.Files {
 				return nil, err
@@ -92,15 +92,15 @@ func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, e
 		}
 	}
 	if !o.Files {
-		return d, told.phase("")
+		return d, progress.phase("")
 	}
 	files.Add("dump.yaml", d, nil)
 	c.dumpCluster(ctx, k, seen, files)
-	if err := told.phase("read machines"); err != nil {
+	if err := progress.phase("read machines"); err != nil {
 		return nil, err
 	}
 	dumpMachines(ctx, k, seen, o, files)
-	if err := told.phase("read objects"); err != nil {
+	if err := progress.phase("read objects"); err != nil {
 		return nil, err
 	}
 	if client, err := k.Kubernetes(ctx); err != nil {
@@ -112,10 +112,10 @@ func (c *Client) Dump(ctx context.Context, name string, o DumpOptions) (*Dump, e
 		}
 	}
 	d.Files = files
-	return d, errors.Join(ctx.Err(), told.phase(""))
+	return d, errors.Join(ctx.Err(), progress.phase(""))
 }
 
-// dumpInstances lists the machines that were seen.
+// dumpInstances lists the observed machines.
 func dumpInstances(w health.World, s *SSHOptions) []DumpInstance {
 	roles := map[string]string{}
 	for _, g := range w.Groups {
@@ -145,8 +145,8 @@ func dumpInstances(w health.World, s *SSHOptions) []DumpInstance {
 }
 
 // dumpResources lists everything that belongs to the cluster.
-func (c *Client) dumpResources(ctx context.Context, told *call, cl *Cluster) ([]DumpResource, error) {
-	p, err := c.planRemoval(ctx, told, cl)
+func (c *Client) dumpResources(ctx context.Context, progress *reporter, cl *Cluster) ([]DumpResource, error) {
+	p, err := c.planRemoval(ctx, progress, cl)
 	if err != nil {
 		return nil, err
 	}
@@ -166,18 +166,18 @@ func (c *Client) dumpResources(ctx context.Context, told *call, cl *Cluster) ([]
 	return out, nil
 }
 
-// dumpCluster adds what the store tells, and what is wrong.
+// dumpCluster adds the contents of the store, and the problems of the cluster.
 func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, seen health.World, files dump.Files) {
 	name := k.Cluster.Spec.Name
-	files.Add("cluster.yaml", dump.Redacted(k.Cluster.Spec), nil)
+	files.Add("cluster.yaml", k.Cluster.Spec, nil)
 	for _, g := range k.Cluster.Groups {
-		files.Add("instancegroups/"+dump.Part(g.Name)+".yaml", dump.Redacted(g), nil)
+		files.Add("instancegroups/"+dump.Part(g.Name)+".yaml", g, nil)
 	}
 	done, err := c.Completed(ctx, name, UpdateOptions{})
 	if err != nil {
 		files.Add("completed.yaml", nil, err)
 	} else {
-		files.Add("completed.yaml", dump.Redacted(done.Spec), nil)
+		files.Add("completed.yaml", done.Spec, nil)
 	}
 	history, err := c.Clusters().Revisions(ctx, name)
 	files.Add("revisions.yaml", history, err)
@@ -185,16 +185,16 @@ func (c *Client) dumpCluster(ctx context.Context, k *pipeline.Checkup, seen heal
 	files.Add("diagnosis.yaml", found, err)
 }
 
-// journalScript tells of a machine what its platform does not.
+// journalScript collects what a machine's platform does not report.
 const journalScript = `journalctl -q -o short-iso-precise -n 20000 -u kubelet -u containerd -u 'kops-*'
 echo; echo '== containers'; crictl ps -a 2>&1
 echo; echo '== disks'; df -h; echo; echo '== memory'; free -m; echo; echo '== processes'; ps axww -o pid,etime,rss,comm
 `
 
-// journalSize bounds what one machine may write, in bytes.
+// journalSize is the maximum output of one machine, in bytes.
 const journalSize = 64 << 20
 
-// dumpMachines adds what machines tell: their reports, their consoles, and their journals.
+// dumpMachines adds the files of machines: their reports, their consoles, and their journals.
 func dumpMachines(ctx context.Context, k *pipeline.Checkup, w health.World, o DumpOptions, files dump.Files) {
 	var all []platform.Machine
 	for _, g := range w.Machines {
@@ -217,7 +217,7 @@ func dumpMachines(ctx context.Context, k *pipeline.Checkup, w health.World, o Du
 			return nil
 		})
 	}
-	_ = work.Wait() // what cannot be had is told in the dump
+	_ = work.Wait() // the dump lists what is not available
 }
 
 func dumpMachine(ctx context.Context, k *pipeline.Checkup, m platform.Machine, s *SSHOptions, files dump.Files) {
@@ -240,12 +240,12 @@ func dumpMachine(ctx context.Context, k *pipeline.Checkup, m platform.Machine, s
 	if err != nil {
 		files.Add("journal.txt", nil, err)
 	}
-	if len(text) > 0 { // what there is of it
+	if len(text) > 0 { // as far as available
 		files["journal.txt"] = text
 	}
 }
 
-// journal logs in to a machine, at the first of its addresses that lets it.
+// journal logs in to a machine, at the first of its addresses that accepts the connection.
 func journal(ctx context.Context, m platform.Machine, s *SSHOptions) ([]byte, error) {
 	errs := []error{}
 	for _, a := range m.Addresses {
@@ -254,7 +254,7 @@ func journal(ctx context.Context, m platform.Machine, s *SSHOptions) ([]byte, er
 			errs = append(errs, fmt.Errorf("log in at %s: %w", a, err))
 			continue
 		}
-		defer machine.Close() //nolint:errcheck // it was only read
+		defer machine.Close() //nolint:errcheck // only read
 		return machine.Run(ctx, journalScript, nil, journalSize)
 	}
 	if len(errs) == 0 {

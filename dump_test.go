@@ -8,10 +8,10 @@ import (
 	"kops.local/kops"
 )
 
-// TestADumpOfAClusterThatDoesNotAnswer: there is a dump whatever does not answer, with
-// what is missing and why, and without what is secret.
+// TestADumpOfAClusterThatDoesNotAnswer: there is a dump regardless of what does not answer, with
+// the missing parts and the reasons, and without secrets.
 func TestADumpOfAClusterThatDoesNotAnswer(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	c, err := b.Clusters().Get(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -7,18 +7,18 @@ import (
 	"kops.local/kops/internal/ops/roll"
 )
 
-// work is what a rollout does to the machines of a group.
-type work struct {
+// groupWork is the number of changes of a rollout to the machines of a group.
+type groupWork struct {
 	stage              roll.Stage
 	restarts, replaces int
-	atOnce             int // how many machines are taken at once
+	atOnce             int // how many machines are processed at once
 }
 
-// about is about how long a rollout takes that has not begun.
+// about returns the approximate duration of a rollout that has not begun.
 func about(s roll.State) time.Duration {
-	var all []work
+	var all []groupWork
 	for _, g := range s.Groups {
-		w := work{stage: g.Stage, atOnce: g.Surge + g.Unavailable}
+		w := groupWork{stage: g.Stage, atOnce: g.Surge + g.Unavailable}
 		for _, m := range g.Machines {
 			if m.Effect == roll.Restart {
 				w.restarts++
@@ -28,17 +28,18 @@ func about(s roll.State) time.Duration {
 		}
 		all = append(all, w)
 	}
-	return estimate(all, s.Options)
+	return estimateTime(all, s.Options)
 }
 
-// estimate is about how long work takes: status.RestartTime and status.ReplaceTime for each
-// machine, and what the options wait longer than usual. Stages follow one another; the groups of
-// one are rolled at once, but for control planes, which take their turns.
-func estimate(all []work, o roll.Options) time.Duration {
+// estimateTime returns the approximate duration of work: status.RestartTime and status.ReplaceTime
+// for each machine, and waits of the options beyond the usual. Stages follow one another; the
+// groups of a stage are rolled concurrently, except control planes, which are rolled one after the
+// other.
+func estimateTime(all []groupWork, o roll.Options) time.Duration {
 	stages := map[roll.Stage]time.Duration{}
 	for _, w := range all {
-		wait, drained := longer(w.stage, o), max(0, o.PostDrainDelay-roll.Defaults().PostDrainDelay)
-		took := rounds(w.restarts, w.atOnce)*(status.RestartTime+wait) + rounds(w.replaces, w.atOnce)*(status.ReplaceTime+wait+drained)
+		wait, drained := extraWait(w.stage, o), max(0, o.PostDrainDelay-roll.Defaults().PostDrainDelay)
+		took := batches(w.restarts, w.atOnce)*(status.RestartTime+wait) + batches(w.replaces, w.atOnce)*(status.ReplaceTime+wait+drained)
 		if w.stage == roll.ControlPlanes {
 			stages[w.stage] += took
 		} else {
@@ -52,8 +53,8 @@ func estimate(all []work, o roll.Options) time.Duration {
 	return total
 }
 
-// longer is how much longer than usual the options wait after a machine.
-func longer(s roll.Stage, o roll.Options) time.Duration {
+// extraWait returns how much longer than usual the options wait after a machine.
+func extraWait(s roll.Stage, o roll.Options) time.Duration {
 	usual := roll.Defaults()
 	switch s {
 	case roll.Bastions:
@@ -64,8 +65,8 @@ func longer(s roll.Stage, o roll.Options) time.Duration {
 	return max(0, o.NodeInterval-usual.NodeInterval)
 }
 
-// rounds is how often as many machines as a budget allows are taken.
-func rounds(machines, budget int) time.Duration {
+// batches returns the number of batches of the budget's size.
+func batches(machines, budget int) time.Duration {
 	budget = max(1, budget)
 	return time.Duration((machines + budget - 1) / budget)
 }

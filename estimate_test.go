@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// What an update says of the time that machines take is what a rollout of them says.
-func TestUpdatesAndRolloutsTellOneTime(t *testing.T) {
+// An update and a rollout report the same duration.
+func TestUpdatesAndRolloutsEstimateTheSameTime(t *testing.T) {
 	group := func(name string, role api.InstanceGroupRole) *api.InstanceGroup {
 		g := &api.InstanceGroup{Spec: api.InstanceGroupSpec{Role: role}}
 		g.Name = name
@@ -40,24 +40,24 @@ func TestUpdatesAndRolloutsTellOneTime(t *testing.T) {
 			plans = append(plans, p)
 		}
 		got := about(roll.New("x", roll.Defaults(), plans, roll.View{}))
-		if minutes := summed(judged, &api.Cluster{}, groups, platform.Roll{}).Minutes; got != c.want || minutes != int((c.want+time.Minute-1)/time.Minute) {
+		if minutes := summarize(judged, &api.Cluster{}, groups, platform.Roll{}).Minutes; got != c.want || minutes != int((c.want+time.Minute-1)/time.Minute) {
 			t.Errorf("%v: the rollout takes %v, and the update says %d min; want %v", c.effect, got, minutes, c.want)
 		}
 	}
 	slow := roll.Defaults()
 	slow.NodeInterval, slow.PostDrainDelay = slow.NodeInterval+time.Minute, 0
-	if got := estimate([]work{{stage: roll.Nodes, replaces: 4, atOnce: 2}}, slow); got != 6*time.Minute {
+	if got := estimateTime([]groupWork{{stage: roll.Nodes, replaces: 4, atOnce: 2}}, slow); got != 6*time.Minute {
 		t.Errorf("with a longer wait 4 machines take %v", got)
 	}
 }
 
-// Only machines whose nodes are drained lose what their pods have there.
+// Only machines whose nodes are drained lose the local data of their pods.
 func TestOnlyMachinesThatAreDrainedAreInTheWay(t *testing.T) {
 	s := roll.State{Options: roll.Defaults(), Groups: []roll.Group{{Machines: []roll.Machine{{Node: "a", Effect: roll.Restart}, {Node: "b", Effect: roll.Replace}, {Effect: roll.Replace}}}}}
-	if got := drained(s); !slices.Equal(got, []string{"b"}) {
+	if got := drainedNodes(s); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("got %v", got)
 	}
-	if s.Options.DrainRestarts = true; !slices.Equal(drained(s), []string{"a", "b"}) {
-		t.Errorf("with drains before restarts: got %v", drained(s))
+	if s.Options.DrainRestarts = true; !slices.Equal(drainedNodes(s), []string{"a", "b"}) {
+		t.Errorf("with drains before restarts: got %v", drainedNodes(s))
 	}
 }

@@ -18,99 +18,99 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// LatestBackup stands for the youngest backup of an etcd cluster.
+// LatestBackup is the name for the most recent backup of an etcd cluster.
 const LatestBackup = "latest"
 
 const (
-	// metaReaders is how many descriptions of backups are read at once.
+	// metaReaders is how many backup descriptions are read concurrently.
 	metaReaders = 16
-	// etcdPause is how often it is looked whether a backup is there, or restored.
+	// etcdPause is the interval of polling whether a backup exists, or is restored.
 	etcdPause = 500 * time.Millisecond
 )
 
-// EtcdBackup is one whole backup of an etcd cluster.
+// EtcdBackup is one complete backup of an etcd cluster.
 type EtcdBackup struct {
-	// Etcd is the cluster's name in the spec, such as main or events.
+	// Etcd is the name of the etcd cluster in the spec, such as main or events.
 	Etcd string    `json:"etcd"`
 	Name string    `json:"name"`
 	Time time.Time `json:"time"`
 	// Size is the size of the compressed snapshot, in bytes.
 	Size int64 `json:"size"`
-	// EtcdVersion took the backup; MemberCount was wanted at the time.
+	// EtcdVersion is the version that took the backup; MemberCount is the desired number of members at that time.
 	EtcdVersion string `json:"etcdVersion"`
 	MemberCount int    `json:"memberCount"`
-	// Damaged says that the backup cannot be restored, and Problem why.
+	// Damaged means that the backup cannot be restored, and Problem why.
 	Damaged bool   `json:"damaged,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Empty says that the backup is known to hold no keys, like the first backup of a new cluster.
+	// Empty means that the backup is known to contain no keys, like the first backup of a new cluster.
 	Empty bool `json:"empty,omitempty"`
-	// Foreign says why the backup does not seem to be of this cluster; it is restored
+	// Foreign is the reason why the backup does not seem to be of this cluster; it is restored
 	// only with RestoreEtcdOptions.Foreign.
 	Foreign string `json:"foreign,omitempty"`
-	// Encryption says whether API servers can read what is encrypted in it.
+	// Encryption reports whether API servers can read the encrypted objects in it.
 	Encryption EtcdEncryption `json:"encryption"`
 
-	recorded bool        // by a manager of this cluster
-	facts    *etcd.Facts // what was recorded; nil where that is not known
+	isRecorded bool        // by a manager of this cluster
+	facts      *etcd.Facts // the recorded facts; nil if unknown
 }
 
-// EtcdRestore is what the restore of a backup means.
+// EtcdRestore describes the consequences of restoring a backup.
 type EtcdRestore struct {
 	Backup EtcdBackup `json:"backup"`
-	// Age is the time since the backup, whose changes the restore undoes, in nanoseconds.
+	// Age is the time since the backup, in nanoseconds; the restore undoes all changes since then.
 	Age time.Duration `json:"age"`
-	// Younger counts the backups that are younger than this one.
+	// Younger is the number of more recent backups.
 	Younger int `json:"younger"`
-	// Pending are the backups that were asked for before, and are not restored yet.
+	// Pending are the backups whose restore was requested before and has not been carried out yet.
 	Pending []string `json:"pending,omitempty"`
-	// Skipped are the younger backups that LatestBackup does not stand for.
+	// Skipped are the more recent backups that LatestBackup does not select.
 	Skipped []SkippedBackup `json:"skipped,omitempty"`
-	// Requested says that the managers were asked to restore it, and Restored that they have done so.
+	// Requested means that the managers were asked to restore it, and Restored that they have done so.
 	Requested bool `json:"requested"`
 	Restored  bool `json:"restored"`
-	// Serving says that an API server answers after the restore, and NotServing why none does yet.
+	// Serving means that an API server answers after the restore; NotServing is the reason if none does yet.
 	Serving    bool   `json:"serving,omitempty"`
 	NotServing string `json:"notServing,omitempty"`
-	// PutBack are retired keys that API servers have to read by again: they are put back before
-	// the restore, and control planes restarted. Reencrypt is the command that has everything
-	// written with a new key afterwards, so that they can be retired again.
+	// PutBack are retired keys that API servers need again for reading: they are put back before
+	// the restore, and control planes are restarted. Reencrypt is the command that rewrites everything
+	// with a new key afterwards, so that they can be retired again.
 	PutBack   []EtcdKey `json:"putBack,omitempty"`
 	Reencrypt string    `json:"reencrypt,omitempty"`
-	// Unconfirmed says why it is not known whether the API servers have these keys.
+	// Unconfirmed is the reason why it is not known whether the API servers have these keys.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
-	// Notes say what else in the backup is no longer as it was.
+	// Notes list what else in the backup is out of date.
 	Notes []string `json:"notes,omitempty"`
-	// Restart are the instance groups on whose machines the API server has to be
-	// restarted by hand after the restore; on all others etcd's managers do so.
+	// Restart are the instance groups whose API servers must be restarted manually after the
+	// restore; on all others etcd's managers do so.
 	Restart []string `json:"restart,omitempty"`
 }
 
-// SkippedBackup is a backup that is not restored unless it is named.
+// SkippedBackup is a backup that is only restored if it is named.
 type SkippedBackup struct {
 	Name string `json:"name"`
 	Why  string `json:"why"`
 }
 
-// RestoreEtcdOptions say what a restore does.
+// RestoreEtcdOptions configure a restore.
 type RestoreEtcdOptions struct {
 	ReachOptions
 	// Foreign allows a backup that does not seem to be of this cluster.
 	Foreign bool
-	// Roll has every machine become what an update has written for it, where retired keys have
-	// to be put back. It may be nil: the restore waits then until machines were changed.
+	// Roll makes every machine apply the changes of an update, if retired keys must be put
+	// back. It may be nil: then the restore waits until the machines have changed.
 	Roll func(context.Context) error
-	// Apply asks for the restore; otherwise it is only said what it means.
+	// Apply requests the restore; otherwise only its consequences are returned.
 	Apply bool
-	// Wait is how long to wait until it is carried out; 0: not at all.
+	// Wait is how long to wait until it is carried out; 0 means not at all.
 	Wait time.Duration
-	// On receives the events of the restore, which cannot be stopped once the call waits for it.
+	// On receives the events of the restore, which can no longer be stopped once the call waits for it.
 	On On
 }
 
-// Etcd are the etcd clusters of clusters.
+// Etcd operates on the etcd clusters of clusters.
 type Etcd struct{ c *Client }
 
-// Etcd returns what is done about etcd clusters.
+// Etcd returns the operations on etcd clusters.
 func (c *Client) Etcd() Etcd { return Etcd{c} }
 
 // Backups lists the backups of an etcd cluster, or of all etcd clusters if no name is given,
@@ -126,7 +126,7 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 		return nil, err
 	}
 	var out []EtcdBackup
-	keys, _ := e.c.keyring(ctx, cl) // without it, it is not known which backups can be read
+	keys, _ := e.c.keyring(ctx, cl) // without it, the readability of backups is unknown
 	for _, a := range archives {
 		a.keys = keys
 		list, err := a.backups(ctx)
@@ -138,15 +138,15 @@ func (e Etcd) Backups(ctx context.Context, cluster, name string) ([]EtcdBackup, 
 	return out, nil
 }
 
-// BackUp asks the managers of an etcd cluster for a backup and returns it
-// when it is there, or an error of class fault.NotYet when that takes longer than wait.
+// BackUp requests a backup from the managers of an etcd cluster and returns it
+// when it exists, or an error of class fault.NotYet if that takes longer than wait.
 func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Duration) (*EtcdBackup, error) {
 	a, cl, err := e.c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
 	}
-	a.keys, _ = e.c.keyring(ctx, cl) // without it, it is not known whether the backup can be read
-	before, err := a.complete(ctx)
+	a.keys, _ = e.c.keyring(ctx, cl) // without it, the readability of the backup is unknown
+	before, err := a.completeBackups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (e Etcd) BackUp(ctx context.Context, cluster, name string, wait time.Durati
 		return nil, err
 	}
 	for start := e.c.cfg.World.Now(); ; {
-		now, err := a.complete(ctx)
+		now, err := a.completeBackups(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -182,12 +182,12 @@ type etcdArchive struct {
 	cluster, name string
 	store         store.Store
 	groups        []*api.InstanceGroup
-	members       int // that the cluster's spec has
+	members       int // the number in the cluster's spec
 	now           func() time.Time
-	keys          *keyring // nil: not read
-	// back are the retired keys that the backup which was verified last needs.
+	keys          *keyring // nil if not read
+	// back are the retired keys that the most recently verified backup needs.
 	back []encryption.Retired
-	// decrypted are the keys of its objects that were decrypted.
+	// decrypted identifies its objects that were decrypted.
 	decrypted []string
 }
 
@@ -198,7 +198,7 @@ func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdAr
 		return nil, nil, err
 	}
 	if name == "" {
-		return nil, nil, fmt.Errorf("name the etcd cluster: %s", strings.Join(etcdNames(cl.Spec), " or "))
+		return nil, nil, fmt.Errorf("name the etcd cluster: %s", diag.Or(etcdNames(cl.Spec)))
 	}
 	all, err := c.etcdArchives(ctx, cl, name)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Client) etcdArchive(ctx context.Context, cluster, name string) (*etcdAr
 
 // etcdArchives opens the store of the backups of the named etcd cluster, or of every one if name is empty.
 func (c *Client) etcdArchives(ctx context.Context, cl *Cluster, name string) ([]etcdArchive, error) {
-	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
+	f, err := c.ownedFolders(ctx, cl)
 	if err != nil {
 		return nil, err
 	}
@@ -252,23 +252,23 @@ func noEtcd(c *api.Cluster, name string) error {
 	return fault.New(fault.Gone, "cluster %s has no etcd cluster %q; it has %s", c.Name, name, strings.Join(known, ", "))
 }
 
-// complete lists the whole backups, oldest first.
-func (a *etcdArchive) complete(ctx context.Context) ([]etcd.Backup, error) {
+// completeBackups lists the complete backups, oldest first.
+func (a *etcdArchive) completeBackups(ctx context.Context) ([]etcd.Backup, error) {
 	all, err := etcd.Backups(ctx, a.store)
 	return slices.DeleteFunc(all, func(b etcd.Backup) bool { return !b.Complete }), err
 }
 
-// describe reads what a backup is of, and whether it can be seen at little cost that
-// it is damaged.
+// describe reads the description of a backup, and checks whether it is damaged, as far as
+// that is cheap.
 func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, error) {
-	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size, recorded: b.Recorded, Encryption: EtcdEncryption{State: EtcdUnknown}}
+	out := EtcdBackup{Etcd: a.name, Name: b.Name, Time: b.Time, Size: b.Size, isRecorded: b.Recorded, Encryption: EtcdEncryption{State: EtcdUnknown}}
 	m, err := etcd.ReadMeta(ctx, a.store, b.Name)
 	if err == nil {
 		var facts *etcd.Facts
 		out.EtcdVersion, out.MemberCount = m.EtcdVersion, m.Spec.MemberCount
-		facts, err = backup.Glance(ctx, a.store, b)
+		facts, err = backup.Inspect(ctx, a.store, b)
 		out.facts, out.Empty = facts, facts != nil && facts.Keys == 0
-		out.Encryption = a.keys.recorded(facts)
+		out.Encryption = a.keys.judgeRecorded(facts)
 	}
 	if errors.Is(err, etcd.ErrDamaged) {
 		out.Damaged, out.Problem, err = true, err.Error(), nil
@@ -276,9 +276,9 @@ func (a *etcdArchive) describe(ctx context.Context, b etcd.Backup) (EtcdBackup, 
 	return out, err
 }
 
-// backups describes the whole backups, oldest first. One that is removed meanwhile is left out.
+// backups describes the complete backups, oldest first. A backup that is deleted meanwhile is omitted.
 func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
-	list, err := a.complete(ctx)
+	list, err := a.completeBackups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -302,11 +302,11 @@ func (a *etcdArchive) backups(ctx context.Context) ([]EtcdBackup, error) {
 			return nil, err
 		}
 	}
-	a.tellForeign(out)
+	a.markForeign(out)
 	return out, nil
 }
 
-// list says how the backups are listed.
+// list returns advice on how to list the backups.
 func (a *etcdArchive) list() string {
 	return fmt.Sprintf("list them with `kops etcd list %s --etcd %s`", a.cluster, a.name)
 }

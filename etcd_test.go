@@ -39,7 +39,7 @@ func (b *bench) storesBackup(etcdName string, packed []byte) string {
 	return backup
 }
 
-// etcdStore is where the managers of an etcd cluster read and write.
+// etcdStore returns the store of an etcd cluster's managers.
 func (b *bench) etcdStore(etcdName string) store.Store {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/backups/etcd/"+etcdName)
@@ -50,7 +50,7 @@ func (b *bench) etcdStore(etcdName string) store.Store {
 }
 
 func TestBackupsOfEtcd(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	first := b.takesBackup("main")
 	b.now = b.now.Add(time.Hour)
 	second := b.takesBackup("main")
@@ -81,9 +81,9 @@ func TestBackupsOfEtcd(t *testing.T) {
 	}
 }
 
-// One damaged backup must not keep anybody from the others.
+// One damaged backup must not make the others inaccessible.
 func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	first := b.takesBackup("main")
 	b.now = b.now.Add(time.Hour)
 	damaged := b.takesBackup("main")
@@ -99,11 +99,11 @@ func TestADamagedBackupDoesNotHideTheOthers(t *testing.T) {
 		t.Errorf("the restore of the latest: %+v, %v", latest, err)
 	}
 	_, err = b.Etcd().Restore(t.Context(), name, "main", damaged, kops.RestoreEtcdOptions{})
-	says(t, err, damaged, "damaged")
+	expectTexts(t, err, damaged, "damaged")
 }
 
-func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
-	b := applied(t)
+func TestARestoreIsRequestedUnderTheLease(t *testing.T) {
+	b := newAppliedBench(t)
 	first := b.takesBackup("main")
 	b.now = b.now.Add(time.Hour)
 	b.takesBackup("main")
@@ -128,7 +128,7 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 			return nil
 		}
 		_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
-		refused(t, err, "jane", "laptop")
+		expectRefusal(t, err, "jane", "laptop")
 		return nil
 	}
 	done, err := b.Etcd().Restore(t.Context(), name, "main", first, kops.RestoreEtcdOptions{Apply: true, On: planned})
@@ -151,11 +151,11 @@ func TestARestoreIsAskedForUnderTheLease(t *testing.T) {
 		t.Errorf("a backup that is not there: %v", err)
 	}
 	_, err = b.Etcd().Restore(t.Context(), name, "", first, kops.RestoreEtcdOptions{})
-	says(t, err, "main or events")
+	expectTexts(t, err, "main or events")
 }
 
 func TestABackupIsWaitedFor(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.takesBackup("main")
 	looks := 0
 	c := b.client(func(cfg *kops.Config) {
@@ -180,9 +180,9 @@ func TestABackupIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The cluster is found ready until the managers begin: only they can say when it is restored.
+// The cluster is ready until the managers begin: only they can report when it is restored.
 func TestARestoreIsWaitedFor(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	first := b.takesBackup("main")
 	looks, managers := 0, func(etcd.Command) {}
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -250,9 +250,9 @@ func TestARestoreIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The latest backup is the youngest with anything in it: others are restored only by name.
+// The latest backup is the most recent one that is not empty: others are restored only by name.
 func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	restore := func(from string) (*kops.EtcdRestore, error) {
 		t.Helper()
 		b.now = b.now.Add(time.Minute)
@@ -261,7 +261,7 @@ func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 	later := func() { b.now = b.now.Add(time.Hour) }
 	nothing := b.storesBackup("main", etcdtest.Packed(t, etcdtest.Snapshot(t)))
 	_, err := restore(kops.LatestBackup)
-	says(t, err, nothing, "no keys")
+	expectTexts(t, err, nothing, "no keys")
 	if !strings.Contains(fault.Remedy(err), "specify it") {
 		t.Errorf("the remedy is %s", fault.Remedy(err))
 	}
@@ -293,13 +293,13 @@ func TestTheLatestBackupIsWholeAndHoldsKeys(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, err = restore(damaged)
-	says(t, err, damaged, "damaged")
+	expectTexts(t, err, damaged, "damaged")
 	if fault.Of(err) != fault.Permanent {
 		t.Errorf("the class is %v", fault.Of(err))
 	}
 }
 
-// origin gives a snapshot without keys.
+// origin creates a snapshot without keys.
 type origin []byte
 
 func (o origin) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) {

@@ -12,17 +12,17 @@ import (
 	"kops.local/kops/internal/ops/health"
 )
 
-// EtcdStatus is how an etcd cluster is, as its managers have told last.
+// EtcdStatus is the last reported status of an etcd cluster.
 type EtcdStatus struct {
 	// Etcd is the cluster's name in the spec.
 	Etcd string `json:"etcd"`
-	// Told is when that was. Old says that they have been silent since for too long.
-	Told time.Time `json:"told,omitzero"`
-	Old  bool      `json:"old,omitempty"`
-	// Leader is the peer whose manager leads, Wanted how many members there shall be.
+	// ReportedAt is the time of the report. Old means that the report is out of date.
+	ReportedAt time.Time `json:"told,omitzero"`
+	Old        bool      `json:"old,omitempty"`
+	// Leader is the peer with the leading manager, Wanted the desired number of members.
 	Leader string `json:"leader,omitempty"`
 	Wanted int    `json:"wanted"`
-	// Waiting says what stands in the way of what the cluster shall be.
+	// Waiting is what prevents the desired state.
 	Waiting string       `json:"waiting,omitempty"`
 	Members []EtcdMember `json:"members"`
 }
@@ -33,7 +33,7 @@ type EtcdMember struct {
 	ID      string `json:"id"`
 	Healthy bool   `json:"healthy"`
 	Leads   bool   `json:"leads,omitempty"`
-	// Learner says that it has no vote yet.
+	// Learner means that it has no vote yet.
 	Learner     bool   `json:"learner,omitempty"`
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// Size is the size of the database, InUse the part that holds data, and Quota the maximum size.
@@ -44,51 +44,51 @@ type EtcdMember struct {
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// Full is the share of its quota that the database of a member has.
+// Full returns the fraction of the quota that the member's database uses.
 func (m EtcdMember) Full() float64 { return float64(m.Size) / float64(max(m.Quota, 1)) }
 
-// EtcdCare is what was done for an etcd cluster.
+// EtcdCare is the result of a maintenance task on an etcd cluster.
 type EtcdCare struct {
 	Etcd string `json:"etcd"`
-	// Defragmented are the members whose databases were, in this order; sizes in bytes.
+	// Defragmented are the members whose databases were defragmented, in this order; sizes in bytes.
 	Defragmented []EtcdDefragmented `json:"defragmented,omitempty"`
-	// Disarmed are the alarms that were ended, such as "NOSPACE of etcd-a".
+	// Disarmed lists the alarms that were cleared, such as "NOSPACE of etcd-a".
 	Disarmed []string   `json:"disarmed,omitempty"`
 	Drill    *EtcdDrill `json:"drill,omitempty"`
 }
 
-// EtcdDefragmented is what became of the database of a member, in bytes.
+// EtcdDefragmented is the result of defragmenting a member's database, in bytes.
 type EtcdDefragmented struct {
 	Name   string `json:"name"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// EtcdDrill is what the restore of a backup beside its cluster has shown.
+// EtcdDrill is the result of restoring a backup beside its cluster.
 type EtcdDrill struct {
 	Backup EtcdBackup `json:"backup"`
 	// Age is the time since the backup, in nanoseconds.
 	Age time.Duration `json:"age"`
 	// Took is how long it took until etcd served the backup, in nanoseconds.
 	Took time.Duration `json:"took"`
-	// Revision and Keys are what was restored, Now the revision that the cluster was at.
+	// Revision and Keys describe the restored data, Now is the cluster's revision at that time.
 	Revision int64 `json:"revision"`
 	Keys     int64 `json:"keys"`
 	Now      int64 `json:"now"`
-	// Same keys are equal in both. The others were changed, made or deleted since the
-	// backup, which its restore would undo.
+	// Same is the number of keys that are equal in both. The others were changed, created or deleted
+	// since the backup, which its restore would undo.
 	Same    int64 `json:"same"`
 	Changed int64 `json:"changed"`
 	Made    int64 `json:"made"`
 	Deleted int64 `json:"deleted"`
 	// Wrong are some of the keys whose values in the backup differ from the cluster's.
 	Wrong []string `json:"wrong,omitempty"`
-	// Decrypted are encrypted objects of the backup, one or two of each key, that were
-	// decrypted with the keys at hand.
+	// Decrypted are encrypted objects of the backup, one or two per key, that were
+	// decrypted with the available keys.
 	Decrypted []string `json:"decrypted,omitempty"`
 }
 
-// EtcdCareOptions say how a task is waited for.
+// EtcdCareOptions configure how a task is awaited.
 type EtcdCareOptions struct {
 	// Wait is how long to wait until it is done.
 	Wait time.Duration
@@ -122,7 +122,7 @@ func (a *etcdArchive) status(s *etcd.Status, now time.Time) EtcdStatus {
 	if s == nil {
 		return out
 	}
-	out.Told, out.Old, out.Leader, out.Wanted, out.Waiting = s.At, now.Sub(s.At) > 2*etcd.StatusLife, s.Leader, s.Wanted, s.Waiting
+	out.ReportedAt, out.Old, out.Leader, out.Wanted, out.Waiting = s.At, now.Sub(s.At) > 2*etcd.StatusLife, s.Leader, s.Wanted, s.Waiting
 	for _, m := range s.Members {
 		out.Members = append(out.Members, EtcdMember{Name: m.Name, ID: m.ID, Healthy: m.Healthy, Leads: m.Leader, Learner: m.Learner, EtcdVersion: m.Version,
 			Size: m.Size, InUse: m.InUse, Quota: m.Quota, Alarms: m.Alarms})
@@ -130,22 +130,22 @@ func (a *etcdArchive) status(s *etcd.Status, now time.Time) EtcdStatus {
 	return out
 }
 
-// Defragment gives back to the disks what the databases of an etcd cluster do not use, one
-// member after the other and etcd's leader last. An error of class fault.Permanent says why
-// not, with what was done before.
+// Defragment returns unused space of an etcd cluster's databases to the disks, one member
+// after the other and etcd's leader last. An error of class fault.Permanent is the reason why
+// it could not, together with what was done before.
 func (e Etcd) Defragment(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
 	return e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.Defragment}, o)
 }
 
-// DisarmAlarms ends the alarms of an etcd cluster whose causes are gone; the error of class
-// fault.Permanent says of one whose cause is not.
+// DisarmAlarms clears the alarms of an etcd cluster whose causes are gone; an error of class
+// fault.Permanent names an alarm whose cause remains.
 func (e Etcd) DisarmAlarms(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
 	return e.c.care(ctx, cluster, name, etcd.Request{Task: etcd.DisarmAlarms}, o)
 }
 
-// Drill has the newest backup of an etcd cluster restored beside it, on the machine of the
-// managers' leader, compared with the cluster, and thrown away. Of what is encrypted in it, an
-// object or two of each key are decrypted. One that cannot be restored, or read, is an error of
+// Drill has the latest backup of an etcd cluster restored beside it, on the machine of the
+// managers' leader, compared with the cluster, and discarded. One or two encrypted objects per
+// key are decrypted. A backup that cannot be restored, or read, is an error of
 // class fault.Permanent.
 func (e Etcd) Drill(ctx context.Context, cluster, name string, o EtcdCareOptions) (*EtcdCare, error) {
 	a, cl, err := e.c.etcdArchive(ctx, cluster, name)
@@ -174,14 +174,14 @@ func (e Etcd) Drill(ctx context.Context, cluster, name string, o EtcdCareOptions
 	err = a.verify(ctx, all, i)
 	out.Drill.Backup, out.Drill.Age, out.Drill.Decrypted = all[i], e.c.cfg.World.Now().Sub(all[i].Time), a.decrypted
 	if err == nil {
-		err = a.refuse(all[i], true)
+		err = a.restoreRefusal(all[i], true)
 	}
 	return out, err
 }
 
-// care asks the managers of an etcd cluster for a task, and waits until it is done.
+// care requests a task from the managers of an etcd cluster, and waits until it is done.
 func (c *Client) care(ctx context.Context, cluster, name string, r etcd.Request, o EtcdCareOptions) (*EtcdCare, error) {
-	told := &call{cluster: cluster, on: o.On}
+	progress := &reporter{cluster: cluster, on: o.On}
 	a, _, err := c.etcdArchive(ctx, cluster, name)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (c *Client) care(ctx context.Context, cluster, name string, r etcd.Request,
 		out := newCare(name, answer)
 		if n := len(answer.Members); n > done {
 			done = n
-			if err := told.tell(Event{Kind: EventCare, Care: out}); err != nil {
+			if err := progress.report(Event{Kind: EventCare, Care: out}); err != nil {
 				return out, err
 			}
 		}
@@ -213,10 +213,10 @@ func (c *Client) care(ctx context.Context, cluster, name string, r etcd.Request,
 			return out, nil
 		case c.cfg.World.Now().Sub(start) >= o.Wait:
 			return out, fault.Wrap(fault.NotYet, fmt.Errorf("etcd-manager did not complete the request for etcd %s of cluster %s within %s", name, cluster, o.Wait),
-				"the request is still pending; to withdraw it, remove "+etcd.Asked(a.store)+"; check the control plane: kops doctor "+cluster)
+				"the request is still pending; to withdraw it, remove "+etcd.RequestURL(a.store)+"; check the control plane: kops doctor "+cluster)
 		}
 		if err := c.cfg.World.Sleep(ctx, etcdPause); err != nil {
-			return out, fault.Wrap(fault.NotYet, err, "the request is still pending; to withdraw it, remove "+etcd.Asked(a.store))
+			return out, fault.Wrap(fault.NotYet, err, "the request is still pending; to withdraw it, remove "+etcd.RequestURL(a.store))
 		}
 	}
 }
@@ -233,12 +233,12 @@ func newCare(name string, a *etcd.Answer) *EtcdCare {
 	return out
 }
 
-// roomy is the share of its quota up to which a database has room; from crammed on it is a
+// roomy is the fraction of its quota up to which a database has room; from crammed on, that is a
 // failure of the cluster.
 const roomy, crammed = 0.8, 0.95
 
-// etcdTrouble tells of alarms of etcd, and of databases that have reached a share of their
-// quotas. What cannot be read is passed over: who looks at a cluster is told what can.
+// etcdTrouble reports alarms of etcd, and databases that have reached a fraction of their
+// quotas. Statuses that cannot be read are skipped: a check reports what it can.
 func (c *Client) etcdTrouble(ctx context.Context, cl *Cluster, share float64) []health.Failure {
 	archives, err := c.etcdArchives(ctx, cl, "")
 	if err != nil {
@@ -246,11 +246,11 @@ func (c *Client) etcdTrouble(ctx context.Context, cl *Cluster, share float64) []
 	}
 	var out []health.Failure
 	for _, a := range archives {
-		told, err := etcd.ReadStatus(ctx, a.store)
+		status, err := etcd.ReadStatus(ctx, a.store)
 		if err != nil {
 			continue
 		}
-		if s := a.status(told, c.cfg.World.Now()); !s.Old {
+		if s := a.status(status, c.cfg.World.Now()); !s.Old {
 			out = append(out, a.trouble(s, share)...)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// managed is a client whose pauses the managers of etcd main use for their work.
+// managed returns a client; the managers of etcd main work while it sleeps.
 func (b *bench) managed(work func(etcd.Request) etcd.Answer) *kops.Client {
 	return b.client(func(cfg *kops.Config) {
 		cfg.World.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -26,31 +26,31 @@ func (b *bench) managed(work func(etcd.Request) etcd.Answer) *kops.Client {
 	})
 }
 
-func TestManagersAreAskedForCare(t *testing.T) {
-	b := applied(t)
+func TestMaintenanceIsRequestedOfManagers(t *testing.T) {
+	b := newAppliedBench(t)
 	newest := b.takesBackup("main")
 	rounds := 0
 	c := b.managed(func(r etcd.Request) etcd.Answer {
 		rounds++
 		switch r.Task {
 		case etcd.Defragment:
-			all := []etcd.Defragmented{{Name: "etcd-b", Before: 30, After: 10}, {Name: "etcd-a", Before: 40, After: 10}}
+			all := []etcd.DefragmentResult{{Name: "etcd-b", Before: 30, After: 10}, {Name: "etcd-a", Before: 40, After: 10}}
 			return etcd.Answer{Members: all[:min(rounds, 2)], Done: rounds == 3}
 		case etcd.Drill:
-			return etcd.Answer{Done: true, Drill: &etcd.Drilled{Backup: r.Backup, Keys: 7, Same: 5, Changed: 2}}
+			return etcd.Answer{Done: true, Drill: &etcd.DrillResult{Backup: r.Backup, Keys: 7, Same: 5, Changed: 2}}
 		}
 		return etcd.Answer{Done: true, Problem: "the database of etcd-a is full"}
 	})
-	var told []int
+	var progress []int
 	o := kops.EtcdCareOptions{Wait: time.Minute, On: func(e kops.Event) error {
 		if e.Kind == kops.EventCare {
-			told = append(told, len(e.Care.Defragmented))
+			progress = append(progress, len(e.Care.Defragmented))
 		}
 		return nil
 	}}
 	done, err := c.Etcd().Defragment(t.Context(), name, "main", o)
-	if err != nil || len(done.Defragmented) != 2 || done.Defragmented[1] != (kops.EtcdDefragmented{Name: "etcd-a", Before: 40, After: 10}) || len(told) != 3 {
-		t.Errorf("%+v, %v, told %v", done, err, told)
+	if err != nil || len(done.Defragmented) != 2 || done.Defragmented[1] != (kops.EtcdDefragmented{Name: "etcd-a", Before: 40, After: 10}) || len(progress) != 3 {
+		t.Errorf("%+v, %v, told %v", done, err, progress)
 	}
 	b.now = b.now.Add(time.Hour)
 	drill, err := c.Etcd().Drill(t.Context(), name, "main", o)
@@ -58,14 +58,14 @@ func TestManagersAreAskedForCare(t *testing.T) {
 		t.Errorf("%+v, %v", drill, err)
 	}
 	_, err = c.Etcd().DisarmAlarms(t.Context(), name, "main", o)
-	says(t, err, "etcd main", "the database of etcd-a is full")
+	expectTexts(t, err, "etcd main", "the database of etcd-a is full")
 	if !fault.Is(err, fault.Permanent) {
 		t.Errorf("the class is %v", fault.Of(err))
 	}
 }
 
 func TestAValidationFailsWithAnAlarmOfEtcd(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	tell := func(members ...etcd.MemberStatus) *kops.Diagnosis {
 		t.Helper()
 		err := etcd.WriteStatus(t.Context(), b.etcdStore("main"), etcd.Status{At: b.now, Members: members})
@@ -94,7 +94,7 @@ func TestAValidationFailsWithAnAlarmOfEtcd(t *testing.T) {
 			t.Errorf("of %+v: %q", m, got)
 		}
 	}
-	b.now = b.now.Add(time.Hour) // what was told long ago is not told again
+	b.now = b.now.Add(time.Hour) // old reports are not repeated
 	d, err := b.Diagnose(t.Context(), name, kops.DiagnoseOptions{})
 	if err != nil || len(of(d)) > 0 {
 		t.Errorf("of an old status: %q, %v", of(d), err)

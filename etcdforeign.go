@@ -7,18 +7,18 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// tellForeign notes which backups do not seem to be of this cluster, by what its managers have
-// recorded: where backups are recorded, those that follow are too. Those from before the
+// markForeign marks the backups that do not seem to be of this cluster, according to what its
+// managers have recorded: once backups are recorded, all later ones are, too. Those from before the
 // first recorded one were taken by kOps' manager.
-func (a *etcdArchive) tellForeign(all []EtcdBackup) {
+func (a *etcdArchive) markForeign(all []EtcdBackup) {
 	recorded := false
 	for i := range all {
 		b := &all[i]
 		switch {
 		case b.Damaged:
-		case b.recorded:
+		case b.isRecorded:
 			recorded = true
-		case (etcd.Backup{Time: b.Time}).Future(a.now()):
+		case (etcd.Backup{Time: b.Time}).IsFromFuture(a.now()):
 			b.Foreign = "its time is in the future, and this cluster's etcd-manager did not record it"
 		case recorded:
 			b.Foreign = "this cluster's etcd-manager did not record it, but recorded earlier ones" + a.otherMembers(b)
@@ -26,7 +26,7 @@ func (a *etcdArchive) tellForeign(all []EtcdBackup) {
 	}
 }
 
-// otherMembers says whether a backup is of a cluster with another number of members.
+// otherMembers returns a problem if a backup is of a cluster with another number of members.
 func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
 	if b.MemberCount == a.members {
 		return ""
@@ -35,10 +35,10 @@ func (a *etcdArchive) otherMembers(b *EtcdBackup) string {
 }
 
 // identify judges a backup without a record by the UID of its namespace kube-system, if recorded
-// backups tell the UID of this cluster's namespace.
+// backups contain the UID of this cluster's namespace.
 func (a *etcdArchive) identify(all []EtcdBackup, i int, uid string) {
 	b := &all[i]
-	if b.recorded || uid == "" || b.Foreign != "" && (etcd.Backup{Time: b.Time}).Future(a.now()) {
+	if b.isRecorded || uid == "" || b.Foreign != "" && (etcd.Backup{Time: b.Time}).IsFromFuture(a.now()) {
 		return
 	}
 	var own []string

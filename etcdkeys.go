@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// usualRetention is how many days backups are kept by default.
-	usualRetention = 90
-	// retirement is how long after a key was retired backups may still need it.
+	// defaultRetention is the default number of days for which backups are kept.
+	defaultRetention = 90
+	// retirement is how long after its retirement backups may still need a key.
 	retirement = time.Hour
 )
 
-// EtcdReadability says whether API servers can read what is encrypted in a backup.
+// EtcdReadability describes whether API servers can read the encrypted objects in a backup.
 type EtcdReadability string
 
 // Readabilities of backups.
@@ -33,39 +33,44 @@ const (
 	EtcdReadable EtcdReadability = "readable"
 	// EtcdNeedsKey: retired keys are needed, which a restore puts back.
 	EtcdNeedsKey EtcdReadability = "needs retired key"
-	// EtcdUnreadable: a key is gone.
+	// EtcdNeedsEncryption: keys are needed, but spec.encryptionConfig is not true, so API servers
+	// have none. A restore is refused.
+	EtcdNeedsEncryption EtcdReadability = "needs encryption"
+	// EtcdUnreadable: a key no longer exists.
 	EtcdUnreadable EtcdReadability = "unreadable"
-	// EtcdUnknown: it was not recorded which keys are needed. A restore and a drill find out.
+	// EtcdUnknown: the needed keys were not recorded. A restore and a drill determine them.
 	EtcdUnknown EtcdReadability = "unknown"
 )
 
-// EtcdEncryption says what is needed to read the encrypted objects of a backup.
+// EtcdEncryption describes what is needed to read the encrypted objects in a backup.
 type EtcdEncryption struct {
 	State EtcdReadability `json:"state"`
-	// Retired are the needed keys that a restore has to put back, and Until is the earliest
+	// Retired are the needed keys that a restore must put back, and Until is the earliest
 	// time at which the first of them may be removed.
 	Retired []EtcdKey `json:"retired,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
-	// Missing are the needed keys that are gone.
+	// Missing are the needed keys that no longer exist.
 	Missing []EtcdKey `json:"missing,omitempty"`
-	// Plugins are the KMS plugins that are needed. Whether they still have their keys is not known.
+	// Plugins are the KMS plugins that are needed. Whether they still have their keys is unknown.
 	Plugins []string `json:"plugins,omitempty"`
 }
 
-// EtcdKey identifies a key by which API servers encrypt.
+// EtcdKey identifies a key with which API servers encrypt.
 type EtcdKey struct {
 	// Provider is aesgcm, aescbc, secretbox or kms.
 	Provider string `json:"provider"`
 	Name     string `json:"name"`
-	// Digest distinguishes keys of one name. It is empty where the key is gone.
+	// Digest distinguishes keys with the same name. It is empty if the key no longer exists.
 	Digest string `json:"digest,omitempty"`
 }
 
-// String describes it in a few words.
+// String returns a description in a few words.
 func (e EtcdEncryption) String() string {
 	switch e.State {
 	case EtcdNeedsKey:
 		return fmt.Sprintf("needs retired key %s (kept until %s)", keyNames(e.Retired), e.Until.UTC().Format(time.DateOnly))
+	case EtcdNeedsEncryption:
+		return "set spec.encryptionConfig: true first"
 	case EtcdUnreadable:
 		return fmt.Sprintf("unreadable: key %s gone", keyNames(e.Missing))
 	}
@@ -80,12 +85,14 @@ func keyNames(keys []EtcdKey) string {
 	return strings.Join(out, ", ")
 }
 
-// keyring holds the keys that a cluster's store has for what API servers encrypt.
+// keyring holds a cluster's stored keys for API server encryption.
 type keyring struct {
-	// config is nil where the API servers do not encrypt.
+	// used reports whether API servers use the configuration.
+	used bool
+	// config is the stored configuration; nil if there is none.
 	config  *encryption.Config
 	retired encryption.RetiredKeys
-	// retention is how long backups are kept, and so retired keys at least.
+	// retention is how long backups, and therefore also retired keys, are kept.
 	retention time.Duration
 }
 
@@ -95,24 +102,33 @@ func (c *Client) keyring(ctx context.Context, cl *Cluster) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keyring{retention: backupRetention(cl.Spec)}
+	k := &keyring{used: encrypts(cl.Spec), retention: backupRetention(cl.Spec)}
 	if k.retired, _, err = retiredKeys(ctx, f); err != nil {
 		return nil, err
 	}
-	if on := cl.Spec.Spec.EncryptionConfig; on == nil || !*on {
-		return k, nil
-	}
 	secret, err := f.Secret(ctx, pki.EncryptionConfig)
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.Gone) && k.used:
+		return nil, fault.Wrap(fault.Gone, err, "spec.encryptionConfig is true: store the configuration with kops create secret encryptionconfig")
+	case fault.Is(err, fault.Gone):
+		return k, nil
+	case err != nil:
 		return nil, err
 	}
-	if k.config, err = encryption.Parse([]byte(secret.Reveal())); err != nil {
+	config, err := encryption.Parse([]byte(secret.Reveal()))
+	switch {
+	case err == nil:
+		k.config = config
+	case k.used:
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", pki.EncryptionConfig, err), "correct it with kops create secret encryptionconfig and option:Force")
 	}
 	return k, nil
 }
 
-// retiredKeys reads the retired keys, and the version against which their next write is held.
+// encrypts reports whether the API servers of a cluster encrypt objects.
+func encrypts(c *api.Cluster) bool { return c.Spec.EncryptionConfig != nil && *c.Spec.EncryptionConfig }
+
+// retiredKeys reads the retired keys, and the version for the precondition of their next write.
 func retiredKeys(ctx context.Context, f *clusterstore.Folders) (encryption.RetiredKeys, versioned, error) {
 	secret, version, err := f.SecretAt(ctx, pki.RetiredKeys)
 	if fault.Is(err, fault.Gone) {
@@ -128,17 +144,17 @@ func retiredKeys(ctx context.Context, f *clusterstore.Folders) (encryption.Retir
 	return keys, versioned{secret.Reveal(), version}, err
 }
 
-// versioned is the text of a secret, and its version; both are empty where there is none.
+// versioned is the text of a secret, and its version; both are empty if it does not exist.
 type versioned struct {
 	text    string
 	version store.Version
 }
 
-// backupRetention is how long the backups of a cluster are kept at most.
+// backupRetention returns how long the backups of a cluster are kept at most.
 func backupRetention(c *api.Cluster) time.Duration {
 	days := uint32(0)
 	for _, e := range c.Spec.EtcdClusters {
-		own := uint32(usualRetention)
+		own := uint32(defaultRetention)
 		if e.Manager != nil && e.Manager.BackupRetentionDays != nil {
 			own = *e.Manager.BackupRetentionDays
 		}
@@ -147,30 +163,30 @@ func backupRetention(c *api.Cluster) time.Duration {
 	return time.Duration(days) * 24 * time.Hour
 }
 
-// recorded judges a backup by what was recorded when it was taken: all keys that API servers
-// could read by, of which it may need fewer.
-func (k *keyring) recorded(f *etcd.Facts) EtcdEncryption {
+// judgeRecorded judges a backup by what was recorded when it was taken: all keys that API servers
+// could read with; it may need fewer.
+func (k *keyring) judgeRecorded(f *etcd.Facts) EtcdEncryption {
 	if k == nil || f == nil || f.Encryption == nil {
 		return EtcdEncryption{State: EtcdUnknown}
 	}
 	var out EtcdEncryption
 	for _, id := range f.Encryption {
-		k.judge(&out, id)
+		k.addKey(&out, id)
 	}
-	return out.settled()
+	return out.withState()
 }
 
-// found judges a backup by its encrypted objects, and returns the keys that were retired
-// once and are needed, whether or not the configuration has them again.
-func (k *keyring) found(needs []unseal.Need) (EtcdEncryption, []encryption.Retired) {
+// judgeObjects judges a backup by its encrypted objects, and returns the needed keys that were
+// retired at some time, whether or not the configuration has them again.
+func (k *keyring) judgeObjects(needs []unseal.Need) (EtcdEncryption, []encryption.Retired) {
 	var out EtcdEncryption
 	var back []encryption.Retired
 	for _, n := range needs {
 		if n.KMS() {
-			k.judge(&out, encryption.KeyID{Provider: n.Provider, Name: n.Name})
+			k.addKey(&out, encryption.KeyID{Provider: n.Provider, Name: n.Name})
 		}
 		for _, key := range n.Keys {
-			k.judge(&out, key.ID())
+			k.addKey(&out, key.ID())
 			if r, ok := k.retired.Find(key.ID()); ok {
 				back = append(back, r)
 			}
@@ -179,13 +195,16 @@ func (k *keyring) found(needs []unseal.Need) (EtcdEncryption, []encryption.Retir
 			out.Missing = append(out.Missing, EtcdKey{Provider: n.Provider, Name: n.Name})
 		}
 	}
-	return out.settled(), back
+	return out.withState(), back
 }
 
-// judge adds a key that a backup needs.
-func (k *keyring) judge(e *EtcdEncryption, id encryption.KeyID) {
+// addKey adds a key that a backup needs.
+func (k *keyring) addKey(e *EtcdEncryption, id encryption.KeyID) {
 	if id.Provider == "kms" {
 		e.Plugins = append(e.Plugins, id.Name)
+	}
+	if !k.used {
+		e.State = EtcdNeedsEncryption
 	}
 	if k.config != nil && slices.Contains(k.config.Keys(), id) {
 		return
@@ -201,11 +220,12 @@ func (k *keyring) judge(e *EtcdEncryption, id encryption.KeyID) {
 	}
 }
 
-// settled returns e with its state.
-func (e EtcdEncryption) settled() EtcdEncryption {
+// withState returns e with its state.
+func (e EtcdEncryption) withState() EtcdEncryption {
 	switch {
 	case len(e.Missing) > 0:
 		e.State = EtcdUnreadable
+	case e.State == EtcdNeedsEncryption:
 	case len(e.Retired) > 0:
 		e.State = EtcdNeedsKey
 	default:
@@ -214,13 +234,13 @@ func (e EtcdEncryption) settled() EtcdEncryption {
 	return e
 }
 
-// all are all keys at hand.
+// all returns all available keys.
 func (k *keyring) all() []encryption.Retired { return encryption.AllKeys(k.config, k.retired) }
 
-// retire keeps the keys that a configuration had and its successor, nil for none, lacks: the
-// backups from before need them. It is to be called before the successor is written. Keys
-// that no backup needs are removed.
-func (c *Client) retire(ctx context.Context, cluster string, f *clusterstore.Folders, was, now *encryption.Config) error {
+// keepRetired keeps the keys of a configuration that its successor (nil if there is no successor)
+// does not have: backups from before need them. It must be called before the successor is written.
+// Keys that no backup needs are removed.
+func (c *Client) keepRetired(ctx context.Context, cluster string, f *clusterstore.Folders, was, now *encryption.Config) error {
 	before, at, err := retiredKeys(ctx, f)
 	if err != nil {
 		return err
@@ -229,7 +249,7 @@ func (c *Client) retire(ctx context.Context, cluster string, f *clusterstore.Fol
 	if err != nil {
 		return err
 	}
-	keys, err := c.unexpired(ctx, cl, before.Retire(was, now, c.cfg.World.Now()))
+	keys, err := c.unexpiredKeys(ctx, cl, before.Retire(was, now, c.cfg.World.Now()))
 	if err != nil {
 		return err
 	}
@@ -240,9 +260,9 @@ func (c *Client) retire(ctx context.Context, cluster string, f *clusterstore.Fol
 	return f.ReplaceSecret(ctx, pki.RetiredKeys, pki.NewSecret(text), at.version)
 }
 
-// unexpired returns the keys that backups may need: those that were retired less long ago
-// than backups are kept, and those before whose retirement a backup was taken.
-func (c *Client) unexpired(ctx context.Context, cl *Cluster, l encryption.RetiredKeys) (encryption.RetiredKeys, error) {
+// unexpiredKeys returns the keys that backups may need: those whose retirement is more recent than
+// the retention of backups, and those with a backup from before their retirement.
+func (c *Client) unexpiredKeys(ctx context.Context, cl *Cluster, l encryption.RetiredKeys) (encryption.RetiredKeys, error) {
 	kept, now := backupRetention(cl.Spec), c.cfg.World.Now()
 	old := func(r encryption.Retired) bool { return now.Sub(r.Retired) >= kept }
 	if !slices.ContainsFunc(l.Keys, old) {

@@ -18,10 +18,10 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// oldKey is the base64 of the key by which a cluster encrypts before a rotation.
+// oldKey is the base64 of the key with which a cluster encrypts before a rotation.
 const oldKey = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
-// encryptionConfig is the configuration that the store has.
+// encryptionConfig returns the configuration in the store.
 func (b *bench) encryptionConfig() *encryption.Config {
 	b.Helper()
 	secret, ok := b.secretText(pki.EncryptionConfig)
@@ -50,30 +50,30 @@ func (b *bench) secretText(secret string) (string, bool) {
 	return out.Reveal(), true
 }
 
-// records has a manager store a backup, as of now, with what it knows of the keys.
+// records stores a backup of the current time as a manager does, with what it knows about the keys.
 func (b *bench) records(keys []encryption.KeyID, cluster string, all ...etcdtest.KeyValue) string {
 	b.Helper()
 	a := backup.Archive{Store: b.etcdStore("main"), Now: func() time.Time { return b.now }, Encryption: func() []encryption.KeyID { return keys }}
-	made, _, err := a.Take(b.Context(), recorded{etcdtest.SnapshotOf(b, all...), cluster, int64(len(all))}, etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}, time.Time{})
+	made, _, err := a.Take(b.Context(), fakeSnapshot{etcdtest.SnapshotOf(b, all...), cluster, int64(len(all))}, etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}, time.Time{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return made.Name
 }
 
-// recorded gives a snapshot.
-type recorded struct {
+// fakeSnapshot creates a snapshot.
+type fakeSnapshot struct {
 	data    []byte
 	cluster string
 	keys    int64
 }
 
-func (o recorded) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) {
+func (o fakeSnapshot) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) {
 	_, err := w.Write(o.data)
 	return backup.Origin{EtcdVersion: "3.6.12", Revision: 2, Keys: o.keys, Cluster: o.cluster}, err
 }
 
-// encrypting is a cluster that encrypts, whose machine is rolled, and a backup of it.
+// encrypting returns a cluster that encrypts, whose machine is rolled, and a backup of it.
 func encrypting(t *testing.T) (b *bench, o kops.RotateOptions, backup string) {
 	t.Helper()
 	b, _, o = rotating(t)
@@ -89,7 +89,7 @@ func encrypting(t *testing.T) (b *bench, o kops.RotateOptions, backup string) {
 	return b, o, backup
 }
 
-func (b *bench) listed(backup string) kops.EtcdBackup {
+func (b *bench) listedBackup(backup string) kops.EtcdBackup {
 	b.Helper()
 	list, err := b.Etcd().Backups(b.Context(), name, "main")
 	i := slices.IndexFunc(list, func(x kops.EtcdBackup) bool { return x.Name == backup })
@@ -101,7 +101,7 @@ func (b *bench) listed(backup string) kops.EtcdBackup {
 
 func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 	b, o, before := encrypting(t)
-	if got := b.listed(before).Encryption.String(); got != "readable" {
+	if got := b.listedBackup(before).Encryption.String(); got != "readable" {
 		t.Errorf("before the rotation it is %q", got)
 	}
 	done, err := b.Rotate(t.Context(), name, "encryption", o)
@@ -112,11 +112,11 @@ func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 		t.Errorf("API servers read by %v", keys)
 	}
 	until := b.now.Add(90 * 24 * time.Hour)
-	if got := b.listed(before).Encryption.String(); !strings.HasPrefix(got, "needs retired key a (kept until "+until.Format("2006-01")) {
+	if got := b.listedBackup(before).Encryption.String(); !strings.HasPrefix(got, "needs retired key a (kept until "+until.Format("2006-01")) {
 		t.Errorf("after the rotation it is %q", got)
 	}
 	after := b.records(b.encryptionConfig().Keys(), "", etcdtest.KeyValue{Key: "/registry/pods/a"})
-	if got := b.listed(after).Encryption.String(); got != "readable" {
+	if got := b.listedBackup(after).Encryption.String(); got != "readable" {
 		t.Errorf("one from after the rotation is %q", got)
 	}
 
@@ -125,18 +125,18 @@ func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 		t.Errorf("the preview: %+v, %v", preview, err)
 	}
 	r, err := b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true, ReachOptions: o.ReachOptions})
-	if !fault.Is(err, fault.NotYet) || r.Requested || b.asked() > 0 {
+	if !fault.Is(err, fault.NotYet) || r.Requested || b.restoreRequests() > 0 {
 		t.Errorf("while machines do not have the key: %+v, %v", r, err)
 	}
 	r, err = b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true, ReachOptions: o.ReachOptions, Roll: o.Roll})
-	if err != nil || !r.Requested || b.asked() != 1 || len(r.PutBack) != 1 || r.Unconfirmed != "" {
+	if err != nil || !r.Requested || b.restoreRequests() != 1 || len(r.PutBack) != 1 || r.Unconfirmed != "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	config := b.encryptionConfig()
 	if keys := config.Keys(); len(keys) != 2 || keys[0].Name == "a" || keys[1].Name != "a" {
 		t.Errorf("API servers read by %v", keys)
 	}
-	if got := b.listed(before).Encryption.String(); got != "readable" {
+	if got := b.listedBackup(before).Encryption.String(); got != "readable" {
 		t.Errorf("with the key put back it is %q", got)
 	}
 	if _, err := b.Rotate(t.Context(), name, "encryption", o); err != nil {
@@ -149,18 +149,68 @@ func TestABackupFromBeforeARotationIsRestored(t *testing.T) {
 	if err := b.Secrets(nil).Delete(t.Context(), name, pki.RetiredKeys); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.listed(before).Encryption.String(); got != "unreadable: key a gone" {
+	if got := b.listedBackup(before).Encryption.String(); got != "unreadable: key a gone" {
 		t.Errorf("without the key it is %q", got)
 	}
 	_, err = b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true})
-	says(t, err, before, "key a of secretbox", pki.RetiredKeys[:len("encryptionconfig")])
-	if !fault.Is(err, fault.Permanent) || b.asked() != 1 {
+	expectTexts(t, err, before, "key a of secretbox", pki.RetiredKeys[:len("encryptionconfig")])
+	if !fault.Is(err, fault.Permanent) || b.restoreRequests() != 1 {
 		t.Errorf("a backup that nobody can read: %v, %s", err, fault.Remedy(err))
 	}
 }
 
-// asked counts the restores that the managers of main are asked for.
-func (b *bench) asked() int {
+func TestABackupWithEncryptedObjectsNeedsEncryption(t *testing.T) {
+	b, o, before := encrypting(t)
+	refused := func(when string, remedies ...string) {
+		t.Helper()
+		if got := b.listedBackup(before).Encryption.String(); got != "set spec.encryptionConfig: true first" {
+			t.Errorf("%s it is %q", when, got)
+		}
+		config, _ := b.secretText(pki.EncryptionConfig)
+		_, err := b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true, ReachOptions: o.ReachOptions, Roll: o.Roll})
+		expectTexts(t, err, before, "spec.encryptionConfig is not true")
+		for _, r := range append(remedies, "set spec.encryptionConfig: true first") {
+			if !strings.Contains(fault.Remedy(err), r) {
+				t.Errorf("%s the remedy is %s", when, fault.Remedy(err))
+			}
+		}
+		if now, _ := b.secretText(pki.EncryptionConfig); !fault.Is(err, fault.Permanent) || b.restoreRequests() > 0 || now != config {
+			t.Errorf("%s: %v, the secret is %s", when, err, now)
+		}
+	}
+	b.now = b.now.Add(time.Hour)
+	plain := b.records(nil, "", etcdtest.KeyValue{Key: "/registry/pods/a"})
+	b.set("cluster", "spec.encryptionConfig=false")
+	refused("with the key in the secret")
+	b.set("cluster", "spec.encryptionConfig=true")
+	if _, err := b.Rotate(t.Context(), name, "encryption", o); err != nil {
+		t.Fatal(err)
+	}
+	b.set("cluster", "spec.encryptionConfig=false")
+	refused("with a retired key")
+	if err := b.Secrets(nil).Delete(t.Context(), name, pki.EncryptionConfig); err != nil {
+		t.Fatal(err)
+	}
+	refused("without the secret", "kops create secret encryptionconfig")
+	if _, err := b.Etcd().Restore(t.Context(), name, "main", plain, kops.RestoreEtcdOptions{}); err != nil {
+		t.Errorf("a backup without encrypted objects: %v", err)
+	}
+	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [\"*.none\"], providers: [{secretbox: {keys: [{name: b, secret: " + oldKey[:42] + "E=}]}}]}]"
+	if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretEncryptionConfig, []byte(config), false); err != nil {
+		t.Fatal(err)
+	}
+	b.set("cluster", "spec.encryptionConfig=true")
+	if got := b.listedBackup(before).Encryption.String(); !strings.HasPrefix(got, "needs retired key a") {
+		t.Errorf("after that it is %q", got)
+	}
+	r, err := b.Etcd().Restore(t.Context(), name, "main", before, kops.RestoreEtcdOptions{Apply: true, ReachOptions: o.ReachOptions, Roll: o.Roll})
+	if err != nil || !r.Requested || len(b.encryptionConfig().Keys()) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// restoreRequests returns the number of requested restores of main.
+func (b *bench) restoreRequests() int {
 	b.Helper()
 	c, err := etcd.ReadControl(b.Context(), b.etcdStore("main"))
 	if err != nil {
@@ -169,7 +219,7 @@ func (b *bench) asked() int {
 	return len(c.Commands)
 }
 
-// Where the API does not answer nobody can say what API servers read by, and a restore is what helps.
+// If the API does not answer it is unknown which keys API servers read with, and a restore helps.
 func TestAKeyIsPutBackThoughTheAPIIsAway(t *testing.T) {
 	b, o, before := encrypting(t)
 	if _, err := b.Rotate(t.Context(), name, "encryption", o); err != nil {
@@ -182,7 +232,7 @@ func TestAKeyIsPutBackThoughTheAPIIsAway(t *testing.T) {
 	}
 }
 
-// A retired key stays as long as a backup needs it, and goes with the next change of the keys after that.
+// A retired key is kept as long as a backup needs it, and removed with the next change of the keys after that.
 func TestARetiredKeyIsRemovedWhenNoBackupNeedsIt(t *testing.T) {
 	b, _, before := encrypting(t)
 	replace := func(key string) {
@@ -223,7 +273,7 @@ func TestARetiredKeyIsRemovedWhenNoBackupNeedsIt(t *testing.T) {
 func TestADrillDecrypts(t *testing.T) {
 	b, o, before := encrypting(t)
 	c := b.managed(func(r etcd.Request) etcd.Answer {
-		return etcd.Answer{Done: true, Drill: &etcd.Drilled{Backup: r.Backup, Keys: 1, Same: 1}}
+		return etcd.Answer{Done: true, Drill: &etcd.DrillResult{Backup: r.Backup, Keys: 1, Same: 1}}
 	})
 	drill := func() (*kops.EtcdDrill, error) {
 		t.Helper()
@@ -246,16 +296,16 @@ func TestADrillDecrypts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := drill()
-	says(t, err, before, "key a of secretbox")
+	expectTexts(t, err, before, "key a of secretbox")
 }
 
-func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
-	b := applied(t)
+func TestABackupOfAnotherClusterIsNotRestoredByDefault(t *testing.T) {
+	b := newAppliedBench(t)
 	restore := func(from string, foreign bool) (*kops.EtcdRestore, error) {
 		t.Helper()
 		return b.Etcd().Restore(t.Context(), name, "main", from, kops.RestoreEtcdOptions{Foreign: foreign})
 	}
-	put := func(all ...etcdtest.KeyValue) string { // as cp does
+	put := func(all ...etcdtest.KeyValue) string { // like cp
 		t.Helper()
 		return b.storesBackup("main", etcdtest.Packed(t, etcdtest.SnapshotOf(t, all...)))
 	}
@@ -289,7 +339,7 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		says(t, err, backup, want)
+		expectTexts(t, err, backup, want)
 		if !strings.Contains(fault.Remedy(err), "option:Foreign") {
 			t.Errorf("the remedy is %s", fault.Remedy(err))
 		}
@@ -300,7 +350,7 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 	if r, err := restore(kops.LatestBackup, false); err != nil || r.Backup.Name != kopsOnes || len(r.Skipped) != 1 {
 		t.Errorf("the latest: %+v, %v", r, err)
 	}
-	// Later backups do not go on from a name of the future.
+	// Later backups do not continue from a name with a future time.
 	if next := b.records(nil, "ours", ours); next >= future || next <= kopsOnes {
 		t.Errorf("the next backup is %s", next)
 	}
@@ -312,7 +362,7 @@ func TestABackupOfAnotherClusterIsNotRestoredUnasked(t *testing.T) {
 	}
 }
 
-// A restore is done for its user when an API server serves what was restored.
+// For its user, a restore is done when an API server serves the restored data.
 func TestARestoreSaysWhetherTheAPIIsBack(t *testing.T) {
 	b, r, o := rotating(t)
 	before := b.takesBackup("main")

@@ -14,11 +14,11 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// memberTime is how long new members may take to join, on machines that are yet to be
-// made, and others to leave.
+// memberTime is the time limit for new members to join, on machines that have yet to be
+// created, and for others to leave.
 const memberTime = 15 * time.Minute
 
-// peersOf are the peers that shall be the members of an etcd cluster; nil where the
+// peersOf returns the peers that are to become the members of an etcd cluster; nil if the
 // platform cannot name them.
 func peersOf(m *pipeline.Modelled, name string) []string {
 	peers := m.Provider.Traits.Model.Peers
@@ -29,11 +29,11 @@ func peersOf(m *pipeline.Modelled, name string) []string {
 	return peers(m.Cluster.Spec.Spec.EtcdClusters[i])
 }
 
-// seats names to the managers of each etcd cluster the peers that shall be its members,
-// before they read how many those are.
-func (c *Client) seats(ctx context.Context, m *pipeline.Modelled, o UpdateOptions) error {
+// writeSeats passes the names of the future members' peers to the managers of each etcd cluster,
+// before they read the number of members.
+func (c *Client) writeSeats(ctx context.Context, m *pipeline.Modelled, o UpdateOptions) error {
 	if c.cfg.Offline || o.Phase != "" && o.Phase != "cluster" {
-		return nil // their spec is not written either, or by others
+		return nil // their spec is not written either, or is written by others
 	}
 	archives, err := c.etcdArchives(ctx, newCluster(m.Cluster), "")
 	if err != nil {
@@ -52,8 +52,9 @@ func (c *Client) seats(ctx context.Context, m *pipeline.Modelled, o UpdateOption
 	return nil
 }
 
-// moving says of each etcd cluster that has other members than the spec names which do; empty for none.
-func (c *Client) moving(ctx context.Context, m *pipeline.Modelled) ([]string, error) {
+// memberMoves returns a message for each etcd cluster whose members differ from the spec's; empty
+// if there are none.
+func (c *Client) memberMoves(ctx context.Context, m *pipeline.Modelled) ([]string, error) {
 	archives, err := c.etcdArchives(ctx, newCluster(m.Cluster), "")
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (c *Client) moving(ctx context.Context, m *pipeline.Modelled) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		if s == nil || want == nil { // nobody has told of it, or nobody can be told
+		if s == nil || want == nil { // its status, or the names of its peers, are unknown
 			continue
 		}
 		var names []string
@@ -82,24 +83,24 @@ func (c *Client) moving(ctx context.Context, m *pipeline.Modelled) ([]string, er
 	return out, nil
 }
 
-// pruned carries out a plan that deletes. Where members of etcd are to move, everything
+// applyDeletion applies a plan that deletes. If etcd members have to move, everything
 // else is done first, and machines and disks are deleted once no member needs them.
-func (c *Client) pruned(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, p *pipeline.Planned) error {
+func (c *Client) applyDeletion(ctx context.Context, progress *reporter, lease *clusterstore.Lease, m *pipeline.Modelled, p *pipeline.Planned) error {
 	if p.Plan.Empty() {
 		return nil
 	}
 	if err := p.Prepare(ctx); err != nil {
 		return err
 	}
-	left, err := c.moving(ctx, m)
+	left, err := c.memberMoves(ctx, m)
 	if err != nil {
 		return err
 	}
 	if len(left) == 0 {
-		return apply(ctx, told, lease, p, "apply")
+		return apply(ctx, progress, lease, p, "apply")
 	}
 	again := func(prune bool) error {
-		have, err := p.Wanted.Observe(ctx, false)
+		have, err := p.Desired.Observe(ctx, false)
 		if err != nil {
 			return err
 		}
@@ -107,18 +108,18 @@ func (c *Client) pruned(ctx context.Context, told *call, lease *clusterstore.Lea
 		if err != nil {
 			return err
 		}
-		return apply(ctx, told, lease, p, "apply")
+		return apply(ctx, progress, lease, p, "apply")
 	}
 	if err := again(false); err != nil {
 		return err
 	}
-	if err := c.settled(ctx, told, m); err != nil {
+	if err := c.awaitMembers(ctx, progress, m); err != nil {
 		return err
 	}
 	return again(true)
 }
 
-func notSettled(cluster string, left []string) error {
+func unsettledError(cluster string, left []string) error {
 	return fault.Wrap(fault.NotYet, fmt.Errorf("nothing was deleted, because the control plane did not move within %s: %s", memberTime, strings.Join(left, "; ")),
 		"see the reason with `kops etcd status "+cluster+"`, and continue with an update with option:Prune")
 }

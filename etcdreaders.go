@@ -2,7 +2,6 @@ package kops
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,37 +11,38 @@ import (
 	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/ops/rotate"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// refuse returns the error of a backup that is not to be restored.
-func (a *etcdArchive) refuse(b EtcdBackup, foreign bool) error {
+// restoreRefusal returns the error for a backup that must not be restored.
+func (a *etcdArchive) restoreRefusal(b EtcdBackup, foreign bool) error {
 	switch {
 	case b.Foreign != "" && !foreign:
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s of etcd %s does not seem to come from cluster %s: %s", b.Name, a.name, a.cluster, b.Foreign),
 			"restore another, "+a.list()+"; if it is the right one, use option:Foreign")
 	case b.Encryption.State == EtcdUnreadable:
-		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the backup %s of etcd %s: %s", a.cluster, b.Name, a.name, a.unreadable(b.Encryption)),
+		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the backup %s of etcd %s: %s", a.cluster, b.Name, a.name, a.missingKeys(b.Encryption)),
 			"restore another, "+a.list()+"; or add the key after the others of the EncryptionConfiguration, and store that with kops create secret encryptionconfig and option:Force")
+	case b.Encryption.State == EtcdNeedsEncryption:
+		remedy := "set spec.encryptionConfig: true first, and update the machines: kops update cluster " + a.cluster + " --yes, and kops rolling-update cluster " + a.cluster + " --yes"
+		if a.keys.config == nil {
+			remedy = "store a configuration with kops create secret encryptionconfig; then " + remedy
+		}
+		return fault.Wrap(fault.Permanent, fmt.Errorf("API servers of cluster %s could not read the backup %s of etcd %s: it has encrypted objects, and spec.encryptionConfig is not true", a.cluster, b.Name, a.name), remedy)
 	}
 	return nil
 }
 
-// unreadable says which keys of a backup are not there.
-func (a *etcdArchive) unreadable(e EtcdEncryption) string {
+// missingKeys describes which keys of a backup are missing.
+func (a *etcdArchive) missingKeys(e EtcdEncryption) string {
 	var missing []string
 	for _, k := range e.Missing {
 		missing = append(missing, encryption.KeyID(k).String())
 	}
-	out := "it has objects encrypted by " + strings.Join(missing, ", ") + ", which neither the secret " + pki.EncryptionConfig + " nor the retired keys have"
-	if a.keys.config == nil {
-		out += "; spec.encryptionConfig is not true"
-	}
-	return out
+	return "it has objects encrypted by " + strings.Join(missing, ", ") + ", which neither the secret " + pki.EncryptionConfig + " nor the retired keys have"
 }
 
-// restoreNotes says what in a backup other keys have signed than those that sign now.
+// restoreNotes returns notes on tokens in a backup that API servers will reject, and on KMS plugins that it needs.
 func (c *Client) restoreNotes(ctx context.Context, cl *Cluster, b EtcdBackup) ([]string, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil {
@@ -63,10 +63,10 @@ func (c *Client) restoreNotes(ctx context.Context, cl *Cluster, b EtcdBackup) ([
 	return out, nil
 }
 
-// putBack has API servers read by the retired keys that the backup needs. Where the API does
-// not answer, it is not known whether they do.
+// putBack makes API servers read with the retired keys that the backup needs. If the API does
+// not answer, it is unknown whether they do.
 func (p *restoring) putBack(ctx context.Context) error {
-	err := p.c.changeKeys(ctx, p.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+	err := p.c.changeKeys(ctx, p.progress, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		secret, version, err := f.SecretAt(ctx, pki.EncryptionConfig)
 		if err != nil {
 			return "", err
@@ -84,13 +84,13 @@ func (p *restoring) putBack(ctx context.Context) error {
 		if err != nil || text == secret.Reveal() {
 			return "", err
 		}
-		return "put back retired keys that the backup " + p.Backup.Name + " of etcd needs", f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
+		return "restored retired keys that the backup " + p.Backup.Name + " of etcd needs", f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
 	})
 	if err != nil {
 		return err
 	}
 	p.ready = true
-	err = p.c.takeUp(ctx, p.told.cluster, takingUp{ReachOptions: p.o.ReachOptions, roll: p.o.Roll, on: p.o.On, groups: (*api.InstanceGroup).HasAPIServer})
+	err = p.c.applyToMachines(ctx, p.progress.cluster, applyOptions{ReachOptions: p.o.ReachOptions, roll: p.o.Roll, on: p.o.On, groups: (*api.InstanceGroup).HasAPIServer})
 	var away *unreachedError
 	if errors.As(err, &away) {
 		p.Unconfirmed, err = away.Error(), nil
@@ -98,24 +98,17 @@ func (p *restoring) putBack(ctx context.Context) error {
 	return err
 }
 
-// rewindRotation has a rotation that is under way write everything with the new key again: what
-// is restored is written with the old one.
+// rewindRotation makes a rotation in progress rewrite everything with the new key again: the
+// restored data is encrypted with the old one.
 func (c *Client) rewindRotation(ctx context.Context, cluster string) error {
-	data, version, err := c.store.Rotation(ctx, cluster)
-	if err != nil || len(data) == 0 {
+	s, version, err := c.rotation(ctx, cluster)
+	if err != nil {
 		return err
-	}
-	var s rotate.State
-	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf("read the rotation of cluster %s: %w", cluster, err)
 	}
 	back, changed := s.Rewind()
 	if !changed {
 		return nil
 	}
-	if data, err = json.MarshalIndent(back, "", "  "); err != nil {
-		return fmt.Errorf("write the rotation of cluster %s: %w", cluster, err)
-	}
-	_, err = c.store.PutRotation(ctx, cluster, append(data, '\n'), version)
+	_, err = c.putRotation(ctx, cluster, back, version)
 	return err
 }

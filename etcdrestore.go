@@ -20,11 +20,11 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// refusalTime is how long Diagnose tells of a restore that was refused.
+// refusalTime is how long Diagnose reports a refused restore.
 const refusalTime = 24 * time.Hour
 
-// apiTime is how long an API server may at least take to answer after a restore, and apiPause
-// how often it is asked.
+// apiTime is the minimum time limit for an API server to answer after a restore, and apiPause
+// the interval of polling it.
 const apiTime, apiPause = time.Minute, time.Second
 
 // Restore returns the consequences of restoring a backup and, with Apply, asks etcd-manager
@@ -35,10 +35,10 @@ const apiTime, apiPause = time.Minute, time.Second
 // is done and the API server answers again, or has not answered for some time, or when the
 // request is withdrawn, which is an error of class fault.Permanent. If the restore takes
 // longer, the error is of class fault.NotYet, and the request stays pending. If no backup has
-// the name, the error is of class fault.Gone; LatestBackup stands for the newest intact backup
+// the name, the error is of class fault.Gone; LatestBackup selects the newest intact backup
 // of this cluster that holds keys.
 func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o RestoreEtcdOptions) (*EtcdRestore, error) {
-	p := &restoring{c: e.c, told: &call{cluster: cluster, on: o.On}, o: o, name: name, from: from}
+	p := &restoring{c: e.c, progress: &reporter{cluster: cluster, on: o.On}, o: o, name: name, backup: from}
 	if !o.Apply {
 		return p.EtcdRestore, p.plan(ctx)
 	}
@@ -51,11 +51,11 @@ func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o Restore
 	if err != nil || o.Wait <= 0 {
 		return p.EtcdRestore, err
 	}
-	if err := p.told.tell(Event{Kind: EventAwaiting}); err != nil {
+	if err := p.progress.report(Event{Kind: EventAwaiting}); err != nil {
 		return p.EtcdRestore, err
 	}
 	start := e.c.cfg.World.Now()
-	if err = e.c.awaitRestore(ctx, p.at, p.EtcdRestore, p.key, o.Wait); err != nil {
+	if err = e.c.awaitRestore(ctx, p.archive, p.EtcdRestore, p.key, o.Wait); err != nil {
 		return p.EtcdRestore, err
 	}
 	p.Restored = true
@@ -64,23 +64,23 @@ func (e Etcd) Restore(ctx context.Context, cluster, name, from string, o Restore
 
 // restoring is one call of Restore.
 type restoring struct {
-	*EtcdRestore // nil until it is planned
+	*EtcdRestore // nil until planned
 	c            *Client
-	told         *call
+	progress     *reporter
 	o            RestoreEtcdOptions
-	name, from   string
+	name, backup string
 
-	at  *etcdArchive
-	cl  *Cluster
-	key string // of the request
-	// back are the retired keys that the backup needs, and ready says that the API servers have them.
+	archive *etcdArchive
+	cl      *Cluster
+	key     string // of the request
+	// back are the retired keys that the backup needs, and ready means that the API servers have them.
 	back  []encryption.Retired
 	ready bool
 }
 
-// request asks the managers for the restore, unless keys have to be put back before.
+// request requests the restore from the managers, unless keys must be put back first.
 func (p *restoring) request(ctx context.Context) error {
-	return p.c.leased(ctx, p.told, func(ctx context.Context, lease *clusterstore.Lease) error {
+	return p.c.withLease(ctx, p.progress, func(ctx context.Context, lease *clusterstore.Lease) error {
 		if err := p.plan(ctx); err != nil {
 			return err
 		}
@@ -90,10 +90,10 @@ func (p *restoring) request(ctx context.Context) error {
 		if err := lease.Check(ctx); err != nil {
 			return err
 		}
-		if err := p.c.rewindRotation(ctx, p.told.cluster); err != nil {
+		if err := p.c.rewindRotation(ctx, p.progress.cluster); err != nil {
 			return err
 		}
-		key, err := etcd.RequestRestore(ctx, p.at.store, p.Backup.Name, p.c.cfg.World.Now())
+		key, err := etcd.RequestRestore(ctx, p.archive.store, p.Backup.Name, p.c.cfg.World.Now())
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 			return fault.Wrap(fault.Permanent, fmt.Errorf("etcd %s is not restored: %s", a.name, control.Refused.Why),
 				"nothing was changed, and the request is withdrawn; restore another backup: "+a.list())
 		case !slices.ContainsFunc(control.Commands, func(x etcd.Command) bool { return x.Key == key }):
-			if control.Record == nil || control.Record.Command != key { // kOps' manager has done it, and leaves API servers alone
+			if control.Record == nil || control.Record.Command != key { // kOps' manager has done it, and does not restart API servers
 				r.Restart = a.apiServers(true)
 			}
 			return nil
@@ -133,12 +133,12 @@ func (c *Client) awaitRestore(ctx context.Context, a *etcdArchive, r *EtcdRestor
 	}
 }
 
-// awaitAPI waits until an API server is ready after the restore, and notes why none is.
+// awaitAPI waits until an API server is ready after the restore, and otherwise records the reason.
 func (p *restoring) awaitAPI(ctx context.Context, most time.Duration) error {
 	if p.name == "cilium" {
 		return nil
 	}
-	k, err := p.c.checkup(ctx, &call{cluster: p.told.cluster}, p.o.ReachOptions, time.Hour)
+	k, err := p.c.checkup(ctx, &reporter{cluster: p.progress.cluster}, p.o.ReachOptions, time.Hour)
 	if err != nil {
 		p.NotServing = err.Error()
 		return ctx.Err()
@@ -149,7 +149,7 @@ func (p *restoring) awaitAPI(ctx context.Context, most time.Duration) error {
 		return ctx.Err()
 	}
 	for start := p.c.cfg.World.Now(); ; {
-		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Timeout(5 * time.Second).DoRaw(ctx)
+		_, err := client.Path("/readyz").Timeout(5 * time.Second).DoRaw(ctx)
 		if p.Serving, p.NotServing = err == nil, ""; err == nil {
 			return nil
 		}
@@ -163,9 +163,9 @@ func (p *restoring) awaitAPI(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// plan chooses a backup, verifies it, and says what its restore means.
+// plan selects a backup, verifies it, and determines the consequences of its restore.
 func (p *restoring) plan(ctx context.Context) error {
-	a, cl, err := p.c.etcdArchive(ctx, p.told.cluster, p.name)
+	a, cl, err := p.c.etcdArchive(ctx, p.progress.cluster, p.name)
 	if err != nil {
 		return err
 	}
@@ -178,16 +178,16 @@ func (p *restoring) plan(ctx context.Context) error {
 	}
 	r := &EtcdRestore{Restart: a.apiServers(false)}
 	var i int
-	if p.from == LatestBackup && len(all) > 0 {
+	if p.backup == LatestBackup && len(all) > 0 {
 		i, r.Skipped, err = a.latest(ctx, all, p.o.Foreign)
-	} else if i, err = a.find(all, p.from); err == nil {
+	} else if i, err = a.find(all, p.backup); err == nil {
 		err = a.verify(ctx, all, i)
 	}
 	if err != nil {
 		return err
 	}
 	b := all[i]
-	if err := a.refuse(b, p.o.Foreign); err != nil {
+	if err := a.restoreRefusal(b, p.o.Foreign); err != nil {
 		return err
 	}
 	r.Backup, r.Age, r.Younger = b, p.c.cfg.World.Now().Sub(b.Time), len(all)-i-1
@@ -206,18 +206,18 @@ func (p *restoring) plan(ctx context.Context) error {
 		r.Reencrypt = "kops rotate encryption " + cl.Spec.Name + " --yes"
 	}
 	first := p.EtcdRestore == nil
-	if !first { // what was found out since the first plan
+	if !first { // determined since the first plan
 		r.Unconfirmed = p.Unconfirmed
 	}
-	p.EtcdRestore, p.at, p.cl, p.back = r, a, cl, a.back
+	p.EtcdRestore, p.archive, p.cl, p.back = r, a, cl, a.back
 	if !first {
 		return nil
 	}
-	return p.told.tell(Event{Kind: EventRestore, Restore: r})
+	return p.progress.report(Event{Kind: EventRestore, Restore: r})
 }
 
 // apiServers lists the groups whose machines have an API server that uses the etcd
-// cluster: those without etcd, or with it as well.
+// cluster: those without etcd, or also those with it.
 func (a *etcdArchive) apiServers(controlPlanes bool) []string {
 	var out []string
 	for _, g := range a.groups {
@@ -228,8 +228,8 @@ func (a *etcdArchive) apiServers(controlPlanes bool) []string {
 	return out
 }
 
-// verify fetches the backup at a place of a list, and notes what it holds; of a damaged one it
-// is an error with etcd.ErrDamaged in its chain.
+// verify downloads the backup at an index of a list, and records its contents; for a damaged one it
+// returns an error with etcd.ErrDamaged in its chain.
 func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error {
 	b := &all[i]
 	dir, err := os.MkdirTemp("", "kops-etcd-")
@@ -240,7 +240,7 @@ func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error
 	if err == nil {
 		b.Empty = held.Keys == 0
 		needs := unseal.Needs(held.Sealed, a.keys.all())
-		b.Encryption, a.back = a.keys.found(needs)
+		b.Encryption, a.back = a.keys.judgeObjects(needs)
 		a.decrypted = nil
 		for _, n := range needs {
 			for _, o := range n.Samples {
@@ -254,9 +254,9 @@ func (a *etcdArchive) verify(ctx context.Context, all []EtcdBackup, i int) error
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// latest returns the place of the youngest backup that is whole, of this cluster unless
-// foreign ones are allowed, and holds keys, and those that are younger. Whoever wants the
-// latest wants what was there, and an empty cluster in its place is never that.
+// latest returns the index of the most recent backup that is intact, of this cluster unless
+// foreign ones are allowed, and contains keys, and the more recent ones. An empty backup is skipped
+// because the user wants the previous data, and not an empty cluster.
 func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool) (int, []SkippedBackup, error) {
 	var skipped []SkippedBackup
 	for i := len(all) - 1; i >= 0; i-- {
@@ -284,7 +284,7 @@ func (a *etcdArchive) latest(ctx context.Context, all []EtcdBackup, foreign bool
 		fmt.Sprintf("take one with `kops etcd backup %s --etcd %s --yes`; to restore a backup without keys anyway, specify it: %s", a.cluster, a.name, a.list()))
 }
 
-// find returns the place of a backup in a list; of a damaged one it is an error.
+// find returns the index of a backup in a list; for a damaged one it returns an error.
 func (a *etcdArchive) find(all []EtcdBackup, name string) (int, error) {
 	remedy := a.list()
 	var known []string
@@ -306,8 +306,8 @@ func (a *etcdArchive) find(all []EtcdBackup, name string) (int, error) {
 	return 0, fault.Wrap(fault.Gone, fmt.Errorf("etcd %s of cluster %s has no backup %q", a.name, a.cluster, name), remedy)
 }
 
-// refusals are the restores that managers of etcd have refused lately. What cannot be
-// read is passed over: a diagnosis tells what it can.
+// refusals returns the restores that etcd's managers have refused recently. Archives that cannot be
+// read are skipped: a diagnosis reports what it can.
 func (c *Client) refusals(ctx context.Context, cl *Cluster) []health.Failure {
 	archives, err := c.etcdArchives(ctx, cl, "")
 	if err != nil {

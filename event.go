@@ -11,81 +11,81 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Event is one thing that happens in a call, told to the On of the call's options. Kind
-// says what happened, and which of the fields after it are set.
+// Event is one event of a call, passed to the On of the call's options. Kind is
+// what happened, and determines which of the following fields are set.
 type Event struct {
-	// Cluster is whose call it is.
+	// Cluster is the cluster of the call.
 	Cluster string    `json:"cluster"`
 	Kind    EventKind `json:"kind"`
-	// Phase is what the call does from now on, such as observe; "" says that it shows
-	// what it found.
+	// Phase is the current activity of the call, such as observe; "" means that it shows
+	// the result.
 	Phase string `json:"phase,omitempty"`
 	// Plan is what an update or a deletion will do.
 	Plan *Update `json:"plan,omitempty"`
-	// Step is what became of a step of the plan.
+	// Step is the progress of a step of the plan.
 	Step *StepEvent `json:"step,omitempty"`
-	// Holder says in a sentence who holds the lease that is watched, for the time of Watch.
+	// Holder describes in a sentence who holds the watched lease, which is watched for the time Watch.
 	Holder string        `json:"holder,omitempty"`
 	Watch  time.Duration `json:"watch,omitempty"`
-	// Validation is the result of one look at the cluster.
+	// Validation is the result of one check of the cluster.
 	Validation *Validation `json:"validation,omitempty"`
-	// Rollout is how far a rollout is; Continued says that another process had begun it.
+	// Rollout is the progress of a rollout; Continued means that another process had begun it.
 	Rollout   *Rollout `json:"rollout,omitempty"`
 	Continued bool     `json:"continued,omitempty"`
-	// Findings are what pre-checks of an upgrade found, or a look for room before a rollout.
+	// Findings are the results of the pre-checks of an upgrade, or of the capacity check before a rollout.
 	Findings finding.List `json:"findings,omitempty"`
 	// Stage is the part of a reconciliation that begins.
 	Stage *ReconcileStage `json:"stage,omitempty"`
-	// Restore is what the restore of a backup means.
+	// Restore describes the consequences of restoring a backup.
 	Restore *EtcdRestore `json:"restore,omitempty"`
-	// Rotation is how far a rotation has come.
+	// Rotation is the progress of a rotation.
 	Rotation *Rotation `json:"rotation,omitempty"`
-	// Care is what was done for an etcd cluster so far.
+	// Care is the progress of a maintenance task on an etcd cluster.
 	Care *EtcdCare `json:"care,omitempty"`
 }
 
-// EventKind is what happened.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // Kinds of events.
 const (
-	// EventPhase: the call passes to the next Phase.
+	// EventPhase: the call enters the next Phase.
 	EventPhase EventKind = "phase"
-	// EventPlan: the Plan is made, and nothing is done yet.
+	// EventPlan: the Plan is ready, and nothing is done yet.
 	EventPlan EventKind = "plan"
-	// EventStep: a Step began, ended or is tried again.
+	// EventStep: a Step began, ended or is being retried.
 	EventStep EventKind = "step"
-	// EventLeased and EventReleased: the call took the cluster's lease, and gave it back.
+	// EventLeased and EventReleased: the call acquired the cluster's lease, and released it.
 	EventLeased   EventKind = "leased"
 	EventReleased EventKind = "released"
-	// EventWatching: the call watches a lease that has ended, as its last Holder may
-	// still live; EventWatched: it has done so.
+	// EventWatching: the call watches an expired lease, because its last Holder may
+	// still be running; EventWatched: it has finished watching.
 	EventWatching EventKind = "watching"
 	EventWatched  EventKind = "watched"
-	// EventValidation: the call looked at the cluster once.
+	// EventValidation: the call checked the cluster once.
 	EventValidation EventKind = "validation"
-	// EventRollout: a Rollout begins, is Continued, or has come further.
+	// EventRollout: a Rollout begins, is Continued, or has progressed.
 	EventRollout EventKind = "rollout"
-	// EventChecked: the cluster was looked at before an upgrade, or a rollout, and Findings are known.
+	// EventChecked: the cluster was checked before an upgrade, or a rollout, and Findings are known.
 	EventChecked EventKind = "checked"
-	// EventStage: a reconciliation passes to its next Stage.
+	// EventStage: a reconciliation enters its next Stage.
 	EventStage EventKind = "stage"
-	// EventRestore: it is known what the Restore means, and nothing is done yet.
+	// EventRestore: the consequences of the Restore are known, and nothing is done yet.
 	EventRestore EventKind = "restore"
-	// EventRotation: the Rotation begins its next step, or ended.
+	// EventRotation: the Rotation begins its next step, or has ended.
 	EventRotation EventKind = "rotation"
-	// EventCare: the managers of an etcd cluster are at what they were asked for; Care says
-	// how far.
+	// EventCare: the managers of an etcd cluster are working on the requested task; Care is
+	// the progress.
 	EventCare EventKind = "care"
-	// EventAwaiting: the restore was asked for, and is waited for.
+	// EventAwaiting: the restore was requested, and the call waits for it.
 	EventAwaiting EventKind = "awaiting"
 )
 
-// On gets the events of one call, one after the other. An error stops the call as soon as possible, and is in the chain of the call's error. On may
-// be nil.
+// On receives the events of one call, one after the other. An error stops the call as soon as possible,
+// and is in the chain of the call's error. On may be nil.
 type On func(Event) error
 
-// OnPlan is an On that gets the plan only.
+// OnPlan returns an On that passes only the plan to f.
 func OnPlan(f func(*Update) error) On {
 	return func(e Event) error {
 		if e.Kind != EventPlan {
@@ -95,43 +95,43 @@ func OnPlan(f func(*Update) error) On {
 	}
 }
 
-// call is one call as far as its events go.
-type call struct {
+// reporter sends the events of one call to its On.
+type reporter struct {
 	cluster string
 	on      On
 	mu      sync.Mutex
 }
 
-func (c *call) tell(e Event) error {
-	if c.on == nil {
+func (r *reporter) report(e Event) error {
+	if r.on == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.Cluster = c.cluster
-	return c.on(e)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Cluster = r.cluster
+	return r.on(e)
 }
 
-func (c *call) phase(name string) error { return c.tell(Event{Kind: EventPhase, Phase: name}) }
+func (r *reporter) phase(name string) error { return r.report(Event{Kind: EventPhase, Phase: name}) }
 
-// plan tells a plan before anything is done.
-func (c *call) plan(u *Update) error { return c.tell(Event{Kind: EventPlan, Plan: u}) }
+// plan reports a plan before anything is done.
+func (r *reporter) plan(u *Update) error { return r.report(Event{Kind: EventPlan, Plan: u}) }
 
-// watch tells that a lease is watched. It is watched to its end, whatever is answered.
-func (c *call) watch(h *clusterstore.Held, d time.Duration) (over func()) {
-	_ = c.tell(Event{Kind: EventWatching, Holder: h.Describe(), Watch: d})
-	return func() { _ = c.tell(Event{Kind: EventWatched}) }
+// watch reports that a lease is watched. It is watched to the end, even if On returns an error.
+func (r *reporter) watch(h *clusterstore.LeaseHeldError, d time.Duration) (over func()) {
+	_ = r.report(Event{Kind: EventWatching, Holder: h.Describe(), Watch: d})
+	return func() { _ = r.report(Event{Kind: EventWatched}) }
 }
 
-// steps runs f, which reports the steps of a plan. The context of f ends when one of them
-// is answered with an error.
-func (c *call) steps(ctx context.Context, f func(context.Context, func(exec.Event)) error) error {
+// steps runs f, which reports the steps of a plan. The context of f is canceled when On returns
+// an error for one of them.
+func (r *reporter) steps(ctx context.Context, f func(context.Context, func(exec.Event)) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var mu sync.Mutex
 	var stopped error
 	err := f(ctx, func(e exec.Event) {
-		if err := c.tell(Event{Kind: EventStep, Step: newStepEvent(e)}); err != nil {
+		if err := r.report(Event{Kind: EventStep, Step: newStepEvent(e)}); err != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			stopped = err

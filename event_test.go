@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// TestEachCallGetsItsOwnEvents has one client delete 20 clusters at once.
+// TestEachCallGetsItsOwnEvents deletes 20 clusters concurrently with one client.
 func TestEachCallGetsItsOwnEvents(t *testing.T) {
 	b := newBench(t)
 	var clusters []string
@@ -25,12 +25,12 @@ func TestEachCallGetsItsOwnEvents(t *testing.T) {
 	if _, err := b.Update(t.Context(), clusters[0], kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
-	told := make([][]kops.Event, len(clusters))
+	received := make([][]kops.Event, len(clusters))
 	var calls sync.WaitGroup
 	for i, name := range clusters {
 		calls.Go(func() {
 			err := b.DeleteCluster(t.Context(), name, kops.DeleteOptions{Apply: true, On: func(e kops.Event) error {
-				told[i] = append(told[i], e)
+				received[i] = append(received[i], e)
 				return nil
 			}})
 			if err != nil {
@@ -39,7 +39,7 @@ func TestEachCallGetsItsOwnEvents(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	for i, events := range told {
+	for i, events := range received {
 		var kinds []string
 		for _, e := range events {
 			if e.Cluster != clusters[i] {
@@ -85,22 +85,22 @@ func TestEventsAreJSON(t *testing.T) {
 	}
 }
 
-// TestOnStopsACall answers each event of an update with an error.
+// TestOnStopsACall returns an error for each event of an update.
 func TestOnStopsACall(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	stop := errors.New("stop")
 	for _, at := range []kops.EventKind{kops.EventLeased, kops.EventPhase, kops.EventPlan, kops.EventStep} {
-		var told []kops.EventKind
+		var kinds []kops.EventKind
 		_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: func(e kops.Event) error {
-			told = append(told, e.Kind)
+			kinds = append(kinds, e.Kind)
 			if e.Kind == at {
 				return stop
 			}
 			return nil
 		}})
-		if !errors.Is(err, stop) || told[len(told)-1] != kops.EventReleased {
-			t.Errorf("at %s: %v, after %v", at, err, told)
+		if !errors.Is(err, stop) || kinds[len(kinds)-1] != kops.EventReleased {
+			t.Errorf("at %s: %v, after %v", at, err, kinds)
 		}
 	}
 	if u := b.preview(kops.UpdateOptions{}); u.Plan.Empty() {

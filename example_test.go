@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/fakecloud"
 )
 
-// A cluster is described, its plan looked at, and carried out: on a platform in
-// memory, with a state store in memory. A real one differs in Store and Clouds.
+// A cluster is described, previewed, and applied: on a platform in memory, with a state
+// store in memory. For a real one, only Store and Clouds differ.
 func Example() {
 	ctx := context.Background()
 	world := fakecloud.New()
@@ -28,7 +28,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// What is not said of a new cluster is inferred. Nothing is stored before Create.
+	// Options that are not set are inferred. Nothing is stored before Create.
 	described, err := client.NewCluster(ctx, kops.NewClusterRequest{Options: kops.NewClusterOptions{
 		ClusterName: "demo.example.com", CloudProvider: fakecloud.Name, Zones: []string{"here"}, NodeCount: 3,
 	}})
@@ -45,8 +45,8 @@ func Example() {
 	}
 	fmt.Println("stored:", strings.Join(names, ", "))
 
-	// A preview makes the plan and does nothing. Beside the machines it holds keys
-	// and files of the state store, which are left out here.
+	// A preview makes the plan and does nothing. Besides the machines it contains keys
+	// and files of the state store, which are omitted here.
 	preview, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{})
 	if err != nil {
 		log.Fatal(err)
@@ -54,7 +54,7 @@ func Example() {
 	show(preview.Plan)
 	fmt.Println("exist:", len(world.Objects()))
 
-	// An update carries it out; a second one finds nothing to do.
+	// An update applies it; a second one has nothing to do.
 	if _, err := client.Update(ctx, "demo.example.com", kops.UpdateOptions{Apply: true}); err != nil {
 		log.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func Example() {
 	}
 	fmt.Println(again.Summary())
 
-	// A change of a field makes a small plan.
+	// A change of a field results in a small plan.
 	c, err := client.Clusters().Get(ctx, "demo.example.com")
 	if err != nil {
 		log.Fatal(err)
@@ -92,7 +92,7 @@ func Example() {
 	// modify fake_machines/nodes-here.demo.example.com: Count 3 -> 4
 }
 
-// show prints the steps of a plan that change something of the platform.
+// show prints the steps of a plan that change the platform.
 func show(p *kops.Plan) {
 	for _, s := range p.Steps {
 		if s.Op == kops.OpKeep || !strings.HasPrefix(s.Kind, "fake_") {
@@ -106,8 +106,8 @@ func show(p *kops.Plan) {
 	}
 }
 
-// Each call gets its own events, so that one client serves many clusters at once: here
-// two are planned, and the output of each is kept apart.
+// Each call has its own events, so that one client serves many clusters concurrently: here
+// two are planned, and the output of each is kept separate.
 func ExampleOn() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, kops.Config{

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// folder is a folder below the cluster's.
+// folder returns a folder below the cluster's.
 func (b *bench) folder(of string) store.Store {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name+"/"+of)
@@ -34,19 +34,19 @@ func (b *bench) secret(secretName, text string) {
 	}
 }
 
-func TestSecretsThatAClusterAsksForMustBeThere(t *testing.T) {
+func TestRequiredSecretsMustExist(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(o *newcluster.Options) { o.Networking = "cilium" })
 	b.set("", "spec.networking.cilium.enableEncryption=true")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{})
-	says(t, err, "spec.networking.cilium.enableEncryption", "could not find ciliumpassword secret")
+	expectTexts(t, err, "spec.networking.cilium.enableEncryption", "could not find ciliumpassword secret")
 
 	b.secret("ciliumpassword", "3 rfc4106(gcm(aes)) 00 128")
 	b.preview(kops.UpdateOptions{})
 
 	b.set("", "spec.encryptionConfig=true")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
-	says(t, err, "could not find encryptionconfig secret")
+	expectTexts(t, err, "could not find encryptionconfig secret")
 	if strings.Contains(err.Error(), "ciliumpassword") {
 		t.Errorf("%v: ciliumpassword is there", err)
 	}
@@ -54,7 +54,7 @@ func TestSecretsThatAClusterAsksForMustBeThere(t *testing.T) {
 	b.preview(kops.UpdateOptions{})
 }
 
-// The key that encrypts etcd comes with the cluster's authority, and never again.
+// The key that encrypts etcd is created together with the cluster's authority, and never again.
 func TestTheKeyThatEncryptsIsMadeOnce(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(o *newcluster.Options) { o.Hardened = true })
@@ -85,12 +85,12 @@ func TestTheKeyThatEncryptsIsMadeOnce(t *testing.T) {
 	if err := keys.Delete(t.Context(), pki.EncryptionConfig, store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Update(t.Context(), name, kops.UpdateOptions{}) // another could not read what is stored
-	says(t, err, "could not find encryptionconfig secret")
+	_, err = b.Update(t.Context(), name, kops.UpdateOptions{}) // a different key could not read the stored data
+	expectTexts(t, err, "could not find encryptionconfig secret")
 }
 
-func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
-	b := applied(t)
+func TestAnOlderKopsIsReportedBeforeOtherErrors(t *testing.T) {
+	b := newAppliedBench(t)
 	newer := b.client(func(c *kops.Config) { c.Version = "1.38.2" })
 	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
@@ -103,13 +103,13 @@ func TestAnOlderKopsSaysSoBeforeItFindsFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the newer version knows, this one takes for a mistake.
+	// This version treats fields that only the newer version knows as mistakes.
 	text := strings.Replace(string(data), "enableNodePort: true", "enableNodePort: true\n      version: v1.99.0", 1)
 	if _, err := s.Put(t.Context(), "config", []byte(text), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
-	refused(t, err, "1.38.2", "option:AllowDowngrade")
+	expectRefusal(t, err, "1.38.2", "option:AllowDowngrade")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{AllowDowngrade: true})
-	says(t, err, "v1.99.0")
+	expectTexts(t, err, "v1.99.0")
 }

@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// AppliedVersion returns the version of the program that applied a cluster last.
+// AppliedVersion returns the version of the program that last applied a cluster.
 func (c *Client) AppliedVersion(ctx context.Context, cluster string) (string, error) {
 	f, err := c.folders(ctx, cluster)
 	if err != nil {
@@ -28,16 +28,16 @@ func (c *Client) AppliedVersion(ctx context.Context, cluster string) (string, er
 	return strings.TrimSpace(string(data)), err
 }
 
-// Refused is the error of a guard. Nothing is wrong with what was asked, but now
-// or with this program it must not be done; Err says why, and the way out.
+// Refused is the error of a guard. The request is valid, but now, or with this program, it
+// must not be carried out; Err is the reason, and the remedy.
 type Refused struct{ Err error }
 
 func (r *Refused) Error() string { return r.Err.Error() }
 
-// Unwrap returns what the guard says.
+// Unwrap returns the guard's error.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// guard refuses an update that another version of this program should do.
+// guard refuses an update that another version of this program must do.
 func guard(g *pipeline.Gathered, done *pipeline.Completed, o UpdateOptions) (*pipeline.Completed, error) {
 	if o.Prune && (o.Phase != "" || len(o.Groups)+len(o.Roles)+len(o.Lifecycles) > 0) {
 		return nil, errors.New("option:Prune needs the whole cluster; it cannot be combined with option:Phase, option:Groups, option:Roles or option:Lifecycles")
@@ -49,7 +49,7 @@ func guard(g *pipeline.Gathered, done *pipeline.Completed, o UpdateOptions) (*pi
 	return guarded, nil
 }
 
-// guardNew refuses to describe a new cluster that no update would make then.
+// guardNew refuses the description of a new cluster that no update would then create.
 func (c *Client) guardNew(kubernetes string, ch *versions.Channel) error {
 	err := validate.Guard(validate.Versions{Kops: c.cfg.Version, Kubernetes: kubernetes, Channel: ch, New: true,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}).Err()
@@ -62,34 +62,34 @@ func (c *Client) guardNew(kubernetes string, ch *versions.Channel) error {
 // guardChange refuses a change to a version of Kubernetes that no update would apply.
 func (c *Client) guardChange(ctx context.Context, ch *change) error {
 	spec := ch.now.Spec.Spec
-	if ch.was != nil && ch.was.Spec.Spec.KubernetesVersion == spec.KubernetesVersion {
+	if ch.stored != nil && ch.stored.Spec.Spec.KubernetesVersion == spec.KubernetesVersion {
 		return nil
 	}
 	known, err := c.world.Channel(ctx, spec.Channel)
 	if err != nil {
-		known = nil // which the update warns of
+		known = nil // the update warns about it
 	}
 	return refuseVersion(validate.Versions{Kops: c.cfg.Version, Kubernetes: spec.KubernetesVersion, Channel: known,
 		RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew})
 }
 
-// withoutGossip reads a cluster, and refuses one whose names are spread by gossip: every other advice would be wrong.
-func (c *Client) withoutGossip(ctx context.Context, cluster string) error {
-	cl, err := c.Clusters().Get(ctx, cluster)
-	if err != nil {
-		return err
+// ownedFolders returns the folders of a cluster, and refuses those that belong to another one.
+func (c *Client) ownedFolders(ctx context.Context, cl *Cluster) (*clusterstore.Folders, error) {
+	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
+	if err == nil {
+		err = f.CheckOwned(ctx, true)
 	}
-	return validate.Gossip(cl.Spec).Err()
+	return f, err
 }
 
-// hasVersion reports whether a cluster's folder says which version applied it.
+// hasVersion reports whether a cluster's folder contains the version that applied it.
 func hasVersion(ctx context.Context, f clusterstore.Folder) (bool, error) {
 	listing, err := f.Listing(ctx)
 	return slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Version }), err
 }
 
-// applied reports whether a cluster was ever applied, as far as its store tells.
-func (c *Client) applied(ctx context.Context, cl *Cluster) (bool, error) {
+// wasApplied reports whether a cluster was ever applied, according to its store.
+func (c *Client) wasApplied(ctx context.Context, cl *Cluster) (bool, error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl.stored())
 	if err != nil || f.Base.Store == nil || !pipeline.Below(f.Base.URL, c.store.URL()) {
 		return false, err

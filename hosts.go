@@ -14,29 +14,29 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// EnrollOptions say which machine of the user is to belong to a cluster.
+// EnrollOptions identify the user's machine that is to become a member of a cluster.
 type EnrollOptions struct {
-	// Group is the instance group that it is to belong to.
+	// Group is its instance group.
 	Group string
-	// Address is its name or IP address with the port of SSH, and User who logs in.
+	// Address is its name or IP address with the SSH port, and User the login user.
 	Address, User string
-	// HostKey is the fingerprint of its host key, such as SHA256:…; empty: known_hosts has it.
+	// HostKey is the fingerprint of its host key, such as SHA256:…; if empty, it is in known_hosts.
 	HostKey string
-	// PodCIDRs are the ranges of its pods, where they are chosen by hand.
+	// PodCIDRs are the ranges of its pods, if they are chosen manually.
 	PodCIDRs []string
-	// Replace is the name of a host that is gone for good, and whose place another machine
-	// of the same name takes.
+	// Replace is the name of a permanently lost host, which another machine with
+	// the same name replaces.
 	Replace string
 }
 
-// Hosts are the machines of the user in the inventories of clusters.
+// Hosts operates on the user's machines in the inventories of clusters.
 type Hosts struct{ c *Client }
 
-// Hosts returns what is done about machines of the user.
+// Hosts returns the operations on the user's own machines.
 func (c *Client) Hosts() Hosts { return Hosts{c} }
 
-// Find finds out who a machine of the user is, and lets it prove that, but does not yet
-// enroll it.
+// Find identifies a machine of the user, and verifies its identity, but does not
+// enroll it yet.
 func (s Hosts) Find(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
 	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.enrolls(ctx, cl)
+	opened, err := c.openForHosts(ctx, cl)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 	return h, nil
 }
 
-// replaces fails when a machine would take the place of another host of the same name
-// that o does not name, or when it would not take the place of the host that o names.
+// replaces returns an error if a machine would replace another host of the same name
+// that o does not name, or if it would not replace the host that o names.
 func replaces(old, h *api.Host, o EnrollOptions) error {
 	const another = "if it is another machine, give it a unique name: hostnamectl set-hostname NAME"
 	switch {
@@ -75,22 +75,22 @@ func replaces(old, h *api.Host, o EnrollOptions) error {
 			"leave out option:Replace; if the host "+o.Replace+" is gone, delete it with a separate command")
 	case old == nil && o.Replace != "":
 		return fault.New(fault.Gone, "enroll %s: there is no host %s to replace", o.Address, o.Replace)
-	case old == nil || o.Replace != "" || sameMachine(old, h):
+	case old == nil || o.Replace != "" || isSameMachine(old, h):
 		return nil
 	}
 	return fault.Wrap(fault.Conflict, fmt.Errorf("enroll %s: the host %s is another machine, at %s with other keys", o.Address, h.Name, old.Annotations[api.AnnotationSSH]),
 		another+"; if the host is gone, or was installed again, replace it: option:Replace="+h.Name)
 }
 
-// sameMachine reports whether two hosts have the same public key and, as far as the first
+// isSameMachine reports whether two hosts have the same public key and, if the first
 // one's is known, the same host key.
-func sameMachine(old, h *api.Host) bool {
+func isSameMachine(old, h *api.Host) bool {
 	known := old.Annotations[api.AnnotationSSHKey]
 	return strings.TrimSpace(old.Spec.PublicKey) == strings.TrimSpace(h.Spec.PublicKey) && (known == "" || known == h.Annotations[api.AnnotationSSHKey])
 }
 
-// enrolls opens the platform of a cluster, which must take machines of the user.
-func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
+// openForHosts opens the platform of a cluster, which must support machines of the user.
+func (c *Client) openForHosts(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err == nil && opened.Provider.Enroll == nil {
 		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s cannot use your own machines: the platform creates them", opened.Provider.Title),
@@ -99,9 +99,9 @@ func (c *Client) enrolls(ctx context.Context, cl *Cluster) (*pipeline.Opened, er
 	return opened, err
 }
 
-// Enroll takes a machine of the user into the inventory of a cluster; the next update
-// makes it a member. One that is in the inventory already may change its group and how
-// it is reached. Another machine of the same name needs Replace. It writes to the store alone.
+// Enroll adds a machine of the user to the inventory of a cluster; the next update
+// makes it a member. Enrolling it again may change its group and its SSH address. Another
+// machine of the same name requires Replace. Enroll only writes to the store.
 func (s Hosts) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*api.Host, error) {
 	cl, err := s.c.Clusters().Get(ctx, cluster)
 	if err != nil {
@@ -120,30 +120,30 @@ func (s Hosts) Enroll(ctx context.Context, cluster string, o EnrollOptions) (*ap
 	return saved.Host(h.Name), nil
 }
 
-// ReleaseOptions say how a host leaves a cluster.
+// ReleaseOptions configure the release of a host.
 type ReleaseOptions struct {
-	// Lost says that the machine is gone for good, and nothing can be done on it.
+	// Lost means that the machine is permanently lost, and cannot be accessed.
 	Lost bool
-	// Apply does it; otherwise it is only checked.
+	// Apply releases the host; otherwise the release is only checked.
 	Apply bool
 	// On receives the events of the call.
 	On On
 }
 
-// Release ends all that a cluster runs on a host, and takes the host out of the
-// inventory; the next update tells the other hosts.
+// Release stops everything that a cluster runs on a host, and removes the host from the
+// inventory; the next update informs the other hosts.
 func (s Hosts) Release(ctx context.Context, cluster, name string, o ReleaseOptions) error {
-	told := &call{cluster: cluster, on: o.On}
+	progress := &reporter{cluster: cluster, on: o.On}
 	if !o.Apply {
-		_, _, err := s.c.enrolled(ctx, told, name)
+		_, _, err := s.c.readHost(ctx, progress, name)
 		return err
 	}
-	return s.c.leased(ctx, told, func(ctx context.Context, _ *clusterstore.Lease) error {
-		cl, h, err := s.c.enrolled(ctx, told, name)
+	return s.c.withLease(ctx, progress, func(ctx context.Context, _ *clusterstore.Lease) error {
+		cl, h, err := s.c.readHost(ctx, progress, name)
 		if err != nil {
 			return err
 		}
-		opened, err := s.c.enrolls(ctx, cl)
+		opened, err := s.c.openForHosts(ctx, cl)
 		if err != nil {
 			return err
 		}
@@ -159,9 +159,9 @@ func (s Hosts) Release(ctx context.Context, cluster, name string, o ReleaseOptio
 	})
 }
 
-// enrolled reads a cluster, and one of its hosts.
-func (c *Client) enrolled(ctx context.Context, told *call, name string) (*Cluster, *api.Host, error) {
-	cl, err := c.loaded(ctx, told)
+// readHost reads a cluster, and one of its hosts.
+func (c *Client) readHost(ctx context.Context, progress *reporter, name string) (*Cluster, *api.Host, error) {
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,5 +175,5 @@ func (c *Client) enrolled(ctx context.Context, told *call, name string) (*Cluste
 	if len(known) == 0 {
 		known = []string{"none"}
 	}
-	return nil, nil, fault.New(fault.Gone, "host %q not found in cluster %s; it has %s", name, told.cluster, strings.Join(known, ", "))
+	return nil, nil, fault.New(fault.Gone, "host %q not found in cluster %s; it has %s", name, progress.cluster, strings.Join(known, ", "))
 }

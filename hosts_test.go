@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// enrolling is a client whose platform takes machines of the user; released are those
-// that were given back.
+// enrolling returns a client whose platform supports machines of the user; released are the
+// machines that were released.
 func (b *bench) enrolling(released *[]string) *kops.Client {
 	clouds := b.clouds(func(p *platform.Provider) {
 		p.Enroll = func(_ context.Context, _ *platform.Session, e platform.Enrollment) (*api.Host, error) {
@@ -97,7 +97,7 @@ func TestAPlatformThatMakesItsMachinesTakesNone(t *testing.T) {
 	}
 }
 
-// TestAnotherMachineDoesNotTakeOverAHost: two machines of one name differ by their keys.
+// TestAnotherMachineDoesNotTakeOverAHost: two machines with one name differ by their keys.
 func TestAnotherMachineDoesNotTakeOverAHost(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
 	"kops.local/kops/api/status"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/ops/roll"
@@ -16,30 +17,36 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// Instance is a machine of a cluster, and what it is behind in.
+// Instance is a machine of a cluster, and how it differs from the spec.
 type Instance = status.Instance
 
-// Aftermath is what an update leaves to do about machines that run.
+// Aftermath is what remains to be done to running machines after an update.
 type Aftermath = status.Aftermath
 
-// InstancesOptions say how the machines of a cluster are looked at.
+// InstancesOptions configure how the machines of a cluster are listed.
 type InstancesOptions struct {
 	ReachOptions
 	// On receives the events of the call.
 	On On
 }
 
-// Instances lists the machines of a cluster, with what each is behind in. While the API
-// server does not answer, nodes are unknown, and what machines run is what their platform
-// made them of.
+// Instances lists the machines of a cluster, and how each differs from the spec. While the API
+// server does not answer, nodes are unknown, and machines are assumed to run the configuration
+// that their platform created them with; an EventValidation has the reason.
 func (c *Client) Instances(ctx context.Context, name string, o InstancesOptions) ([]Instance, error) {
-	k, err := c.checkup(ctx, &call{cluster: name, on: o.On}, o.ReachOptions, pipeline.CheckupLife)
+	r := &reporter{cluster: name, on: o.On}
+	k, err := c.checkup(ctx, r, o.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
-	w, err := k.Look(ctx)
+	w, err := k.Observe(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if p := w.API.Problem; p != nil {
+		if err := r.report(Event{Kind: EventValidation, Validation: &Validation{Failures: []status.Failure{*p}, Nodes: []status.Node{}}}); err != nil {
+			return nil, err
+		}
 	}
 	judged, err := k.Stale(ctx, w, pipeline.StaleOptions{All: true})
 	if err != nil {
@@ -53,10 +60,10 @@ func (c *Client) Instances(ctx context.Context, name string, o InstancesOptions)
 	return out, nil
 }
 
-// instance is a machine as it is shown; its group may be nil.
+// instance returns a machine as users see it; its group may be nil.
 func instance(m stale.Machine, g *api.InstanceGroup) Instance {
 	i := Instance{Name: m.Name, Node: m.NodeName, Status: status.UpToDate, State: m.State, Addresses: m.Addresses, Group: m.Group, Zone: m.Zone,
-		MachineType: m.Type, Version: m.Version, Created: m.Created, Effect: status.Effect(m.Effect.String()), Reasons: reasons(m.Causes())}
+		MachineType: m.Type, Version: m.Version, Created: m.Created, Effect: status.Effect(m.Effect.String()), Reasons: publicReasons(m.Causes())}
 	if g != nil {
 		i.Roles = []string{role(g)}
 	}
@@ -69,7 +76,7 @@ func instance(m stale.Machine, g *api.InstanceGroup) Instance {
 	return i
 }
 
-// role is that of a group, as its nodes have it.
+// role returns the role of a group in the form of its nodes' labels.
 func role(g *api.InstanceGroup) string {
 	if g.IsControlPlane() {
 		return "control-plane"
@@ -77,38 +84,44 @@ func role(g *api.InstanceGroup) string {
 	return strings.ToLower(string(g.Spec.Role))
 }
 
-func reasons(of []stale.Reason) []status.Reason {
+// publicReasons spells fields as the users' files do, in v1alpha2.
+func publicReasons(of []stale.Reason) []status.Reason {
 	var out []status.Reason
 	for _, r := range of {
+		for _, kind := range []string{api.KindCluster, api.KindInstanceGroup} {
+			field := r.Field
+			r.Field, r.Have = compat.Older(kind, field, r.Have)
+			_, r.Want = compat.Older(kind, field, r.Want)
+		}
 		out = append(out, status.Reason{Field: r.Field, Have: r.Have, Want: r.Want, Effect: status.Effect(r.Effect.String())})
 	}
 	return out
 }
 
-// aftermath says by group what a plan leaves to do, and of which machines. It is nil where
-// no machine runs.
-func aftermath(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o UpdateOptions) (*Aftermath, []stale.Machine) {
+// aftermathOf returns, by group, what a plan leaves to be done, and to which machines. It is nil if
+// no machine is running.
+func aftermathOf(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled, o UpdateOptions) (*Aftermath, []stale.Machine) {
 	authority := m.Keysets[pki.KubernetesCA]
 	if o.IgnoreSkew {
-		authority = nil // the control plane is not asked
+		authority = nil // the control plane is not queried
 	}
 	judged, err := p.Effect(ctx, authority)
 	if err != nil {
 		return &Aftermath{Groups: []status.GroupAftermath{}, Unknown: err.Error()}, nil
 	}
-	if m.Provider.Roll.Refills { // its group makes another machine in the place of one that is dead
+	if m.Provider.Roll.Refills { // its group replaces a dead machine
 		judged = slices.DeleteFunc(judged, func(m stale.Machine) bool { return !m.Running && !m.Spare })
 	}
 	if len(judged) == 0 {
 		return nil, nil
 	}
-	return summed(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll), judged
+	return summarize(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll), judged
 }
 
-// summed puts machines together by group.
-func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup, p platform.Roll) *Aftermath {
+// summarize summarizes machines by group.
+func summarize(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup, p platform.Roll) *Aftermath {
 	a := &Aftermath{Groups: []status.GroupAftermath{}}
-	var all []work
+	var all []groupWork
 	for _, g := range groups {
 		of := status.GroupAftermath{Group: g.Name}
 		greatest := stale.None
@@ -125,7 +138,7 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 			case stale.Replace:
 				replaces++
 			}
-			for _, r := range reasons(m.Causes()) {
+			for _, r := range publicReasons(m.Causes()) {
 				if !slices.ContainsFunc(of.Reasons, func(x status.Reason) bool { return x.Field == r.Field }) {
 					of.Reasons = append(of.Reasons, r)
 				}
@@ -137,9 +150,9 @@ func summed(judged []stale.Machine, c *api.Cluster, groups []*api.InstanceGroup,
 		of.Effect, of.Machines = status.Effect(greatest.String()), restarts+replaces
 		a.Groups, a.Restarts, a.Replaces = append(a.Groups, of), a.Restarts+restarts, a.Replaces+replaces
 		more, fewer := budgetOf(p, c, g, of.Count)
-		all = append(all, work{roll.StageOf(g.Spec.Role), restarts, replaces, more + fewer})
+		all = append(all, groupWork{roll.StageOf(g.Spec.Role), restarts, replaces, more + fewer})
 	}
 	slices.SortFunc(a.Groups, func(x, y status.GroupAftermath) int { return cmp.Compare(x.Group, y.Group) })
-	a.Minutes = int((estimate(all, roll.Defaults()) + time.Minute - 1) / time.Minute)
+	a.Minutes = int((estimateTime(all, roll.Defaults()) + time.Minute - 1) / time.Minute)
 	return a
 }

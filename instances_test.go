@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// fleet is what the platform of a bench says of its machines, by the group's name.
+// fleet is what the platform of a bench reports about its machines, by the group's name.
 type fleet struct {
 	outdated map[string]bool
-	made     map[string]platform.Made
-	asked    int // how often what machines were made of
+	drifts   map[string]platform.Drift
+	queries  int // how often it was queried how machines were created
 }
 
-// fleet has the bench's platform tell what its machines were made of.
+// fleet makes the bench's platform report how its machines were created.
 func (b *bench) fleet() *fleet {
 	b.Helper()
-	f := &fleet{outdated: map[string]bool{}, made: map[string]platform.Made{}}
+	f := &fleet{outdated: map[string]bool{}, drifts: map[string]platform.Drift{}}
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
 		machines := p.Machines
 		p.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
@@ -41,11 +41,11 @@ func (b *bench) fleet() *fleet {
 			return all, err
 		}
 		p.Roll.Surge = 1
-		p.Roll.Made = func(_ context.Context, _ *platform.Session, _ *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
-			f.asked++
-			out := map[string]platform.Made{}
+		p.Roll.Drift = func(_ context.Context, _ *platform.Session, _ *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
+			f.queries++
+			out := map[string]platform.Drift{}
 			for _, m := range asked {
-				if made, ok := f.made[m.Group]; ok {
+				if made, ok := f.drifts[m.Group]; ok {
 					out[m.Name] = made
 				}
 			}
@@ -57,7 +57,7 @@ func (b *bench) fleet() *fleet {
 	return f
 }
 
-// configOf is the node configuration of the workers, as it was applied last.
+// configOf returns the workers' node configuration that was applied last.
 func (b *bench) configOf(group string) []byte {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name)
@@ -71,8 +71,8 @@ func (b *bench) configOf(group string) []byte {
 	return data
 }
 
-// leaves is what an update leaves to do, a line for each group.
-func leaves(u *kops.Update) string {
+// formatAftermath returns what remains to be done after an update, one line per group.
+func formatAftermath(u *kops.Update) string {
 	if u.Aftermath == nil {
 		return "nothing"
 	}
@@ -87,16 +87,16 @@ func leaves(u *kops.Update) string {
 	return strings.Join(out, "; ") + fmt.Sprintf("; %d+%d %dmin%s", u.Aftermath.Restarts, u.Aftermath.Replaces, u.Aftermath.Minutes, u.Aftermath.Unknown)
 }
 
-// TestAnUpdateSaysWhatMachinesNeed previews changes of each effect before anything is done.
+// TestAnUpdateSaysWhatMachinesNeed previews changes of each effect.
 func TestAnUpdateSaysWhatMachinesNeed(t *testing.T) {
 	b := newBench(t)
 	b.fleet()
 	b.describe(func(o *kops.NewClusterOptions) {})
 	if u := b.apply(kops.UpdateOptions{}); u.Aftermath != nil {
-		t.Errorf("a first update says %s", leaves(u))
+		t.Errorf("a first update says %s", formatAftermath(u))
 	}
 	if u := b.preview(kops.UpdateOptions{}); u.Aftermath != nil {
-		t.Errorf("an update without changes says %s", leaves(u))
+		t.Errorf("an update without changes says %s", formatAftermath(u))
 	}
 	const idle = "control-plane-here none 0/1 []; "
 	for _, c := range []struct{ object, set, want string }{
@@ -111,13 +111,13 @@ func TestAnUpdateSaysWhatMachinesNeed(t *testing.T) {
 		b.describe(func(o *kops.NewClusterOptions) {})
 		b.apply(kops.UpdateOptions{})
 		b.set(c.object, c.set)
-		if got := leaves(b.preview(kops.UpdateOptions{})); got != c.want {
+		if got := formatAftermath(b.preview(kops.UpdateOptions{})); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.set, got, c.want)
 		}
 	}
 }
 
-// TestASizeThatDriftedReplacesNoMachine: a machine that is gone is made again, and the others stay.
+// TestASizeThatDriftedReplacesNoMachine: a missing machine is recreated, and the others stay.
 func TestASizeThatDriftedReplacesNoMachine(t *testing.T) {
 	b := newBench(t)
 	b.fleet()
@@ -137,10 +137,10 @@ func TestASizeThatDriftedReplacesNoMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := b.preview(kops.UpdateOptions{})
-	if got, want := leaves(u), "control-plane-here none 0/1 []; nodes-here none 0/2 []; 0+0 0min"; got != want {
+	if got, want := formatAftermath(u), "control-plane-here none 0/1 []; nodes-here none 0/2 []; 0+0 0min"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := u.Summary(), "Would be applied: 1 modified"; got != want {
+	if got, want := u.Summary(), "Changes to apply: 1 modified"; got != want {
 		t.Errorf("a preview says %q, want %q", got, want)
 	}
 	if got, want := b.apply(kops.UpdateOptions{}).Summary(), "Applied: 1 modified"; got != want {
@@ -148,7 +148,7 @@ func TestASizeThatDriftedReplacesNoMachine(t *testing.T) {
 	}
 }
 
-// TestAnotherDockerConfigReachesMachinesInPlace: what images are pulled by is part of what machines run.
+// TestAnotherDockerConfigReachesMachinesInPlace: image pull credentials are part of a machine's configuration.
 func TestAnotherDockerConfigReachesMachinesInPlace(t *testing.T) {
 	b := newBench(t)
 	b.fleet()
@@ -158,7 +158,7 @@ func TestAnotherDockerConfigReachesMachinesInPlace(t *testing.T) {
 		if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretDockerConfig, []byte(text), true); err != nil {
 			t.Fatal(err)
 		}
-		if got := leaves(b.apply(kops.UpdateOptions{})); strings.Count(got, "[secret dockerconfig ") != 2 || !strings.HasSuffix(got, "; 3+0 2min") {
+		if got := formatAftermath(b.apply(kops.UpdateOptions{})); strings.Count(got, "[secret dockerconfig ") != 2 || !strings.HasSuffix(got, "; 3+0 2min") {
 			t.Errorf("another secret leaves %s", got)
 		}
 		if u := b.preview(kops.UpdateOptions{}); !u.Plan.Empty() {
@@ -168,31 +168,31 @@ func TestAnotherDockerConfigReachesMachinesInPlace(t *testing.T) {
 	if err := b.Secrets(nil).Delete(t.Context(), name, kops.SecretDockerConfig); err != nil {
 		t.Fatal(err)
 	}
-	if got := leaves(b.preview(kops.UpdateOptions{})); !strings.HasSuffix(got, "; 3+0 2min") {
+	if got := formatAftermath(b.preview(kops.UpdateOptions{})); !strings.HasSuffix(got, "; 3+0 2min") {
 		t.Errorf("without the secret it says %s", got)
 	}
 }
 
-// TestMachinesAreHeldAgainstWhatTheyRun goes through two updates that reach no machine:
-// what machines are behind in is named by the configuration that they started with.
-func TestMachinesAreHeldAgainstWhatTheyRun(t *testing.T) {
+// TestMachinesAreComparedWithWhatTheyRun does two updates that reach no machine:
+// the differences of a machine are relative to the configuration that it started with.
+func TestMachinesAreComparedWithWhatTheyRun(t *testing.T) {
 	b := newBench(t)
 	f := b.fleet()
 	b.describe(func(o *kops.NewClusterOptions) {})
 	b.apply(kops.UpdateOptions{})
-	f.made["nodes-here"] = platform.Made{Config: nodeconfig.Hash(b.configOf("nodes-here"))}
+	f.drifts["nodes-here"] = platform.Drift{Config: nodeconfig.Hash(b.configOf("nodes-here"))}
 	b.set("nodes-here", "spec.kubelet.maxPods=50")
-	if got, want := leaves(b.apply(kops.UpdateOptions{})), "control-plane-here none 0/1 []; nodes-here restart 2/2 [spec.kubelet.maxPods -> 50 restart]; 2+0 1min"; got != want {
+	if got, want := formatAftermath(b.apply(kops.UpdateOptions{})), "control-plane-here none 0/1 []; nodes-here restart 2/2 [spec.kubelet.maxPods -> 50 restart]; 2+0 1min"; got != want {
 		t.Errorf("the update says %s, want %s", got, want)
 	}
 	f.outdated["nodes-here"] = true
 	b.set("nodes-here", "spec.sysctlParameters=vm.swappiness=1", "spec.kubelet.maxPods=40")
 	u := b.preview(kops.UpdateOptions{})
-	if got := leaves(u); !strings.Contains(got, "2/2 [spec.kubelet.maxPods -> 40 restart, spec.sysctlParameters -> vm.swappiness=1 restart]") {
+	if got := formatAftermath(u); !strings.Contains(got, "2/2 [spec.kubelet.maxPods -> 40 restart, spec.sysctlParameters -> vm.swappiness=1 restart]") {
 		t.Errorf("the next update says %s", got)
 	}
 	b.apply(kops.UpdateOptions{})
-	asked := f.asked
+	asked := f.queries
 
 	all, err := b.Instances(t.Context(), name, kops.InstancesOptions{})
 	if err != nil {
@@ -205,8 +205,8 @@ func TestMachinesAreHeldAgainstWhatTheyRun(t *testing.T) {
 	if want := []string{"control-plane-here-0 UpToDate none 0", "nodes-here-0 NeedsUpdate restart 2", "nodes-here-1 NeedsUpdate restart 2"}; !slices.Equal(got, want) {
 		t.Errorf("machines are %q, want %q", got, want)
 	}
-	if f.asked != asked+1 {
-		t.Errorf("%d questions what machines were made of, want one for all", f.asked-asked)
+	if f.queries != asked+1 {
+		t.Errorf("%d questions what machines were made of, want one for all", f.queries-asked)
 	}
 
 	v, err := b.ValidateCluster(t.Context(), name, kops.ValidateOptions{})
@@ -222,9 +222,9 @@ func TestMachinesAreHeldAgainstWhatTheyRun(t *testing.T) {
 			t.Errorf("the diagnosis says of %s: %s %v", m.Name, m.Effect, m.Reasons)
 		}
 	}
-	f.outdated["nodes-here"], asked = false, f.asked
-	if v, err = b.ValidateCluster(t.Context(), name, kops.ValidateOptions{}); err != nil || v.Stale != 0 || f.asked != asked {
-		t.Errorf("where nothing is outdated a validation counts %+v, after %d questions, %v", v, f.asked-asked, err)
+	f.outdated["nodes-here"], asked = false, f.queries
+	if v, err = b.ValidateCluster(t.Context(), name, kops.ValidateOptions{}); err != nil || v.Stale != 0 || f.queries != asked {
+		t.Errorf("where nothing is outdated a validation counts %+v, after %d questions, %v", v, f.queries-asked, err)
 	}
 }
 
@@ -256,11 +256,11 @@ func TestKeepingConfigurationsCostsLittle(t *testing.T) {
 	b.set("nodes-here", "spec.kubelet.maxPods=60")
 	n.take()
 	b.apply(kops.UpdateOptions{})
-	if pruned := n.take(); count(pruned, "get nodeconfigs/") != 2 || count(pruned, "delete nodeconfigs/") != 0 { // the control plane runs what the first update wrote
+	if pruned := n.take(); count(pruned, "get nodeconfigs/") != 2 || count(pruned, "delete nodeconfigs/") != 0 { // the control plane runs the configuration of the first update
 		t.Errorf("an update after 100 days asks for %q", pruned)
 	}
 	dropped := 0
-	for i := range 2 { // what machines run is what was written before
+	for i := range 2 { // machines run the configuration that was written before
 		b.set(name, fmt.Sprintf("spec.sysctlParameters=vm.swappiness=%d", i))
 		n.take()
 		b.apply(kops.UpdateOptions{})
@@ -271,7 +271,7 @@ func TestKeepingConfigurationsCostsLittle(t *testing.T) {
 	}
 }
 
-// count counts the requests that hold a text.
+// count returns how many requests contain a text.
 func count(requests []string, text string) (n int) {
 	for _, r := range requests {
 		if strings.Contains(r, text) {
@@ -281,24 +281,24 @@ func count(requests []string, text string) (n int) {
 	return n
 }
 
-// counter notes requests to stores: "put nodeconfigs/…" below our folder of the cluster.
+// counter records requests to stores: "put nodeconfigs/…" below our folder of the cluster.
 type counter struct {
-	mu   sync.Mutex
-	seen []string
+	mu       sync.Mutex
+	requests []string
 }
 
-func (c *counter) note(verb, key string) {
+func (c *counter) record(verb, key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = append(c.seen, verb+" "+strings.TrimPrefix(strings.TrimPrefix(key, ".kops/"+name+"/"), name+"/"))
+	c.requests = append(c.requests, verb+" "+strings.TrimPrefix(strings.TrimPrefix(key, ".kops/"+name+"/"), name+"/"))
 }
 
-// take returns what was noted, and begins anew.
+// take returns the recorded requests, and resets them.
 func (c *counter) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := c.seen
-	c.seen = nil
+	out := c.requests
+	c.requests = nil
 	return out
 }
 
@@ -306,32 +306,32 @@ func (c *counter) backend(of store.Backend) store.Backend {
 	open := of.Open
 	of.Open = func(ctx context.Context, scheme, rest string) (store.Store, error) {
 		s, err := open(ctx, scheme, rest)
-		return counted{s, c}, err
+		return countingStore{s, c}, err
 	}
 	return of
 }
 
-type counted struct {
+type countingStore struct {
 	store.Store
 	c *counter
 }
 
-func (s counted) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
-	s.c.note("get", key)
+func (s countingStore) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	s.c.record("get", key)
 	return s.Store.Get(ctx, key)
 }
 
-func (s counted) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
-	s.c.note("list", prefix)
+func (s countingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	s.c.record("list", prefix)
 	return s.Store.List(ctx, prefix)
 }
 
-func (s counted) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
-	s.c.note("put", key)
+func (s countingStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	s.c.record("put", key)
 	return s.Store.Put(ctx, key, data, o)
 }
 
-func (s counted) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
-	s.c.note("delete", key)
+func (s countingStore) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+	s.c.record("delete", key)
 	return s.Store.Delete(ctx, key, o)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"kops.local/kops/internal/contract/pki"
@@ -15,10 +16,10 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// AllKeysets stands for each keyset of a cluster that can be changed.
+// AllKeysets selects every keyset of a cluster that can be changed.
 const AllKeysets = "all"
 
-// Keypair is an item of a keyset. Its private key is not shown.
+// Keypair is an item of a keyset, without its private key.
 type Keypair struct {
 	Keyset         string     `json:"name"`
 	ID             string     `json:"id"`
@@ -34,23 +35,23 @@ type Keypair struct {
 	HasPrivateKey  bool       `json:"hasPrivateKey,omitempty"`
 }
 
-// KeypairChange is what a command did to an item of a keyset.
+// KeypairChange is the effect of a command on an item of a keyset.
 type KeypairChange struct {
 	Keyset, ID string
-	// Unchanged says that the item was so before.
+	// Unchanged means that the item was already in this state.
 	Unchanged bool
 }
 
-// CreateKeypairOptions say what a new item is made of.
+// CreateKeypairOptions define a new item.
 type CreateKeypairOptions struct {
-	// Certificate and Key are PEM; what is empty is made, but not the key of a certificate that is given.
+	// Certificate and Key are PEM. An empty one is generated, except the key of a given certificate.
 	Certificate, Key []byte
-	// Primary has the item sign from now on.
+	// Primary makes the item sign from now on.
 	Primary bool
 }
 
-// Keypairs are the items of the keysets of clusters: of authorities, and of the keys that
-// sign tokens of service accounts. Every change is made under the cluster's lease.
+// Keypairs operates on the items of the keysets of clusters: of authorities, and of the keys that
+// sign service account tokens. Every change is made under the cluster's lease.
 type Keypairs struct {
 	c  *Client
 	on On
@@ -59,7 +60,8 @@ type Keypairs struct {
 // Keypairs returns the operations on keysets; on receives their events, and may be nil.
 func (c *Client) Keypairs(on On) Keypairs { return Keypairs{c, on} }
 
-// List lists the items of the keysets of some names, or of all, by name and age.
+// List lists the items of the named keysets, or of all, by name and age. If no keyset has any
+// of the names, the error is of class fault.Gone.
 func (k Keypairs) List(ctx context.Context, cluster string, names ...string) ([]Keypair, error) {
 	f, err := k.c.folders(ctx, cluster)
 	if err != nil {
@@ -77,6 +79,10 @@ func (k Keypairs) List(ctx context.Context, cluster string, names ...string) ([]
 		for _, i := range all[name].Items {
 			out = append(out, keypair(all[name], i))
 		}
+	}
+	if len(out) == 0 && len(names) > 0 && len(all) > 0 {
+		return nil, fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no keyset %s", cluster, strings.Join(names, ", ")),
+			"its keysets are "+strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 	}
 	return out, nil
 }
@@ -110,7 +116,7 @@ func keyLength(c *x509.Certificate) int {
 	return 0
 }
 
-// Create adds an item to a keyset or, with AllKeysets, a new one that does not sign yet to each.
+// Create adds an item to a keyset or, with AllKeysets, adds to each keyset a new one that does not sign yet.
 func (k Keypairs) Create(ctx context.Context, cluster, keyset string, o CreateKeypairOptions) ([]KeypairChange, error) {
 	given := pki.NewItem{Primary: o.Primary}
 	var err error
@@ -127,16 +133,16 @@ func (k Keypairs) Create(ctx context.Context, cluster, keyset string, o CreateKe
 			return nil, fault.Wrap(fault.Permanent, err, "give a PEM file with an RSA or ECDSA private key")
 		}
 	}
-	return k.change(ctx, cluster, keyset, "created", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
-		now, id, err := k.c.world.Issuer().Add(was, name, given)
+	return k.change(ctx, cluster, keyset, "created", o.Primary, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
+		now, id, err := k.c.world.Issuer(ctx).Add(was, name, given)
 		return now, []KeypairChange{{Keyset: name, ID: id}}, err
 	})
 }
 
-// Promote has another item of a keyset sign, or of each: the one of id or, when that is
-// empty, the youngest that can.
+// Promote makes another item of a keyset, or of every keyset, the signing one: the item with the id
+// or, if that is empty, the newest one that can sign.
 func (k Keypairs) Promote(ctx context.Context, cluster, keyset, id string) ([]KeypairChange, error) {
-	return k.change(ctx, cluster, keyset, "promoted", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
+	return k.change(ctx, cluster, keyset, "promoted", true, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 		if was == nil {
 			return nil, nil, noKeyset(cluster, name)
 		}
@@ -148,16 +154,16 @@ func (k Keypairs) Promote(ctx context.Context, cluster, keyset, id string) ([]Ke
 // Distrust marks keys of a keyset, or of every keyset, as distrusted: the keys with the given
 // ids or, without ids, all keys older than the signing key.
 func (k Keypairs) Distrust(ctx context.Context, cluster, keyset string, ids ...string) ([]KeypairChange, error) {
-	return k.change(ctx, cluster, keyset, "distrusted", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
+	return k.change(ctx, cluster, keyset, "distrusted", true, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 		if was == nil {
 			return nil, nil, noKeyset(cluster, name)
 		}
 		now, changed, err := was.Distrust(ids, k.c.cfg.World.Now())
-		return judged(was, now, name, changed, ids, err)
+		return keypairChanges(was, now, name, changed, ids, err)
 	})
 }
 
-// Trust has items of a keyset believed again.
+// Trust makes items of a keyset trusted again.
 func (k Keypairs) Trust(ctx context.Context, cluster, keyset string, ids ...string) ([]KeypairChange, error) {
 	switch {
 	case keyset == AllKeysets:
@@ -165,12 +171,12 @@ func (k Keypairs) Trust(ctx context.Context, cluster, keyset string, ids ...stri
 	case len(ids) == 0:
 		return nil, fault.New(fault.Permanent, "specify the IDs of the keys to trust again; kops get keypairs %s --distrusted shows them", keyset)
 	}
-	return k.change(ctx, cluster, keyset, "trusted", func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
+	return k.change(ctx, cluster, keyset, "trusted", false, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 		if was == nil {
 			return nil, nil, noKeyset(cluster, name)
 		}
 		now, changed, err := was.Trust(ids)
-		return judged(was, now, name, changed, ids, err)
+		return keypairChanges(was, now, name, changed, ids, err)
 	})
 }
 
@@ -178,8 +184,8 @@ func noKeyset(cluster, name string) error {
 	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no keyset %s", cluster, name), "to list keysets, run kops get keypairs")
 }
 
-// judged tells of each item whether it changed; the keyset is the same where none did.
-func judged(was, now *pki.Keyset, name string, changed, ids []string, err error) (*pki.Keyset, []KeypairChange, error) {
+// keypairChanges returns for each item whether it changed, and the same keyset if none did.
+func keypairChanges(was, now *pki.Keyset, name string, changed, ids []string, err error) (*pki.Keyset, []KeypairChange, error) {
 	if err != nil {
 		return nil, nil, err
 	}
@@ -196,14 +202,14 @@ func judged(was, now *pki.Keyset, name string, changed, ids []string, err error)
 	return now, out, nil
 }
 
-// change changes a keyset, or each, under the cluster's lease. What was read is written
-// only if it is still the same.
-func (k Keypairs) change(ctx context.Context, cluster, keyset, verb string, f func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error)) ([]KeypairChange, error) {
+// change changes a keyset, or every keyset, under the cluster's lease. A keyset is only written
+// if it has not changed since it was read. If waits is set, it is refused during a rotation.
+func (k Keypairs) change(ctx context.Context, cluster, keyset, verb string, waits bool, f func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error)) ([]KeypairChange, error) {
 	if keyset != AllKeysets && !pki.Rotatable(keyset) {
 		return nil, fault.New(fault.Permanent, "the keyset %s is not supported; use the keyset of a certificate authority, with -ca in its name, or %s", keyset, pki.ServiceAccount)
 	}
 	var out []KeypairChange
-	err := k.c.changeKeys(ctx, &call{cluster: cluster, on: k.on}, func(ctx context.Context, folders *clusterstore.Folders) (string, error) {
+	err := k.c.changeKeys(ctx, &reporter{cluster: cluster, on: k.on}, func(ctx context.Context, folders *clusterstore.Folders) (string, error) {
 		names := []string{keyset}
 		if keyset == AllKeysets {
 			all, err := folders.Keysets(ctx)
@@ -213,6 +219,11 @@ func (k Keypairs) change(ctx context.Context, cluster, keyset, verb string, f fu
 			names = slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(n string) bool { return !pki.Rotatable(n) })
 			if len(names) == 0 {
 				return "", fault.New(fault.Gone, "cluster %s has no keysets yet; run `kops update cluster %s --yes` first", cluster, cluster)
+			}
+		}
+		if waits {
+			if err := k.c.checkNotRotated(ctx, cluster, names); err != nil {
+				return "", err
 			}
 		}
 		message := ""

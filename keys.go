@@ -28,10 +28,10 @@ func (c *Client) folders(ctx context.Context, cluster string) (*clusterstore.Fol
 	return c.store.Folders(ctx, cl.Spec, cl.stored())
 }
 
-// Keys are the SSH public keys of clusters.
+// Keys operates on the SSH public keys of clusters.
 type Keys struct{ c *Client }
 
-// Keys returns what is done about SSH public keys.
+// Keys returns the operations on SSH public keys.
 func (c *Client) Keys() Keys { return Keys{c} }
 
 // List lists the keys that may log in to the machines of a cluster.
@@ -48,7 +48,7 @@ func (k Keys) List(ctx context.Context, cluster string) ([]SSHKey, error) {
 	return out, err
 }
 
-// Add stores a key in OpenSSH's format, and reports whether the cluster had it not yet.
+// Add stores a key in OpenSSH's format, and reports whether it is new to the cluster.
 func (k Keys) Add(ctx context.Context, cluster string, text []byte) (key SSHKey, added bool, err error) {
 	parsed, err := clusterstore.NewSSHKey(string(text))
 	if err != nil {
@@ -62,7 +62,7 @@ func (k Keys) Add(ctx context.Context, cluster string, text []byte) (key SSHKey,
 	return SSHKey(parsed), len(names) > 0, err
 }
 
-// addSSHKeys adds keys to a cluster, records those that are new, and returns their fingerprints.
+// addSSHKeys adds keys to a cluster, records the new ones, and returns their fingerprints.
 func (c *Client) addSSHKeys(ctx context.Context, cl *clusterstore.Contents, keys ...clusterstore.SSHKey) (added []string, err error) {
 	f, err := c.store.Folders(ctx, cl.Spec, cl)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Client) addSSHKeys(ctx context.Context, cl *clusterstore.Contents, keys
 	return added, c.store.Note(ctx, c.holder(), cl, "added the SSH public key "+strings.Join(added, ", "))
 }
 
-// addSSHKey adds a key, unless no update would be possible then.
+// addSSHKey adds a key, unless that would make updates impossible.
 func addSSHKey(ctx context.Context, cl *api.Cluster, on *traits.Traits, f *clusterstore.Folders, k clusterstore.SSHKey) error {
 	others, err := f.OtherSSHKeys(ctx, k)
 	if err != nil {
@@ -105,7 +105,7 @@ func (k Keys) Delete(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	f, err := k.c.store.Folders(ctx, cl.Spec, cl.stored())
+	f, err := k.c.ownedFolders(ctx, cl)
 	if err != nil {
 		return err
 	}

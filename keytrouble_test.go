@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// A keyset that is damaged is a failure; one that kops may not read is not.
+// A damaged keyset is a failure; one that kops has no permission to read is not.
 func TestADamagedKeysetIsAFailure(t *testing.T) {
 	damaged := fmt.Errorf("read the keysets: %w", fault.Wrap(fault.Permanent,
 		&clusterstore.BrokenError{Name: "etcd-clients-ca", URL: "file:///s/keyset.yaml", Err: errors.New("no PEM")}, "put it back"))

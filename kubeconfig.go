@@ -8,15 +8,15 @@ import (
 	"kops.local/kops/internal/pipeline"
 )
 
-// KubeconfigOptions say how a user reaches a cluster.
+// KubeconfigOptions configure how a user reaches a cluster.
 type KubeconfigOptions struct {
 	// Admin is the lifetime of an admin certificate; 0 means no certificate.
 	Admin time.Duration
 	// User is an existing user of the kubeconfig file.
 	User string
-	// AuthPlugin gets credentials by running kops.
+	// AuthPlugin obtains credentials by running kops.
 	AuthPlugin bool
-	// Internal uses the name of the API inside the cluster's network.
+	// Internal uses the DNS name of the API inside the cluster's network.
 	Internal bool
 	// Server is the URL of the API, instead of the inferred one.
 	Server string
@@ -29,13 +29,13 @@ func (o KubeconfigOptions) access() pipeline.AccessOptions {
 	return pipeline.AccessOptions{Admin: o.Admin, Internal: o.Internal, Server: o.Server}
 }
 
-// Access is how a user reaches a cluster.
+// Access is the address of a cluster and the credentials of a user.
 type Access struct {
 	Server, TLSServerName string
 	CA, Certificate, Key  []byte // PEM; empty when not needed
 }
 
-// Kubeconfig returns how a cluster is reached, with an admin certificate when one is asked for.
+// Kubeconfig returns how to reach a cluster, with an admin certificate if one is requested.
 func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOptions) (*Access, error) {
 	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
@@ -58,15 +58,15 @@ func (c *Client) Kubeconfig(ctx context.Context, cluster string, o KubeconfigOpt
 // KubeconfigOf returns the address and credentials of a cluster that was just updated, without
 // reading it again. It is an error for a deletion.
 func (c *Client) KubeconfigOf(ctx context.Context, u *Update, o KubeconfigOptions) (*Access, error) {
-	if u.modelled == nil {
+	if u.model == nil {
 		return nil, errNoUpdate
 	}
-	a, err := u.modelled.Access(ctx, u.modelled.Keysets[pki.KubernetesCA], o.access())
+	a, err := u.model.Access(ctx, u.model.Keysets[pki.KubernetesCA], o.access())
 	return (*Access)(a), err
 }
 
-// AdminCertificate issues a certificate with full rights on a cluster, which
-// lives as long as is said, and its key; both are PEM. No platform is asked.
+// AdminCertificate issues a certificate with full permissions on a cluster and the given
+// lifetime, and its key; both are PEM. It does not access the platform.
 func (c *Client) AdminCertificate(ctx context.Context, cluster string, life time.Duration) (certificate, key []byte, err error) {
 	cl, err := c.Clusters().Get(ctx, cluster)
 	if err != nil {
@@ -80,5 +80,5 @@ func (c *Client) AdminCertificate(ctx context.Context, cluster string, life time
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.world.IssueAdmin(ca, life)
+	return c.world.IssueAdmin(ctx, ca, life)
 }

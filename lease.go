@@ -4,16 +4,16 @@ import (
 	"context"
 )
 
-// Leases are the leases of clusters. A process holds a cluster's lease while it changes the cluster.
+// Leases operates on the leases of clusters. A process holds a cluster's lease while it changes the cluster.
 type Leases struct{ c *Client }
 
-// Leases returns what is done about leases.
+// Leases returns the operations on leases.
 func (c *Client) Leases() Leases { return Leases{c} }
 
 // Holder describes in a sentence who holds the lease of a cluster; "" means that the lease is
 // free. The cluster itself need not exist.
 func (l Leases) Holder(ctx context.Context, cluster string) (string, error) {
-	held, err := l.c.store.Holding(ctx, cluster)
+	held, err := l.c.store.LeaseHolder(ctx, cluster)
 	if err != nil {
 		return "", err
 	}

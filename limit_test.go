@@ -8,12 +8,12 @@ import (
 	"kops.local/kops"
 )
 
-// TestUpdatesOfAPart changes everything about a cluster, and updates a part.
+// TestUpdatesOfAPart changes everything about a cluster, and updates only a part of it.
 func TestUpdatesOfAPart(t *testing.T) {
 	const balancer, planes, nodes = "create balancer/api", "modify machines/control-plane-here", "modify machines/nodes-here"
 	for _, c := range []struct {
 		name  string
-		lost  []string // what is not there
+		lost  []string // objects that do not exist
 		o     kops.UpdateOptions
 		want  []string
 		error string
@@ -47,7 +47,7 @@ func TestUpdatesOfAPart(t *testing.T) {
 		{name: "prune of a group", o: kops.UpdateOptions{Prune: true, Groups: []string{"nodes-here"}}, error: "option:Prune needs the whole cluster"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := applied(t)
+			b := newAppliedBench(t)
 			b.set("nodes-here", "spec.machineType=big")
 			b.set("control-plane-here", "spec.machineType=big")
 			for _, l := range c.lost {
@@ -56,7 +56,7 @@ func TestUpdatesOfAPart(t *testing.T) {
 			before := b.world.Objects()
 			u, err := b.Update(t.Context(), name, c.o)
 			if c.error != "" {
-				says(t, err, c.error)
+				expectTexts(t, err, c.error)
 				c.o.Apply = true
 				if _, err := b.Update(t.Context(), name, c.o); err == nil {
 					t.Error("with Apply there is no error")
@@ -73,12 +73,12 @@ func TestUpdatesOfAPart(t *testing.T) {
 	}
 }
 
-// What an update of a part leaves out is not called unwanted: it was not compared.
+// Objects outside the updated part are not reported as unwanted: they were not compared.
 func TestAnUpdateOfAPartListsNothingElse(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.addGroup("spare")
 	b.apply(kops.UpdateOptions{})
-	if err := b.forget("spare"); err != nil {
+	if err := b.removeFromStore("spare"); err != nil {
 		t.Fatal(err)
 	}
 	spare := "machines/spare"
@@ -110,12 +110,12 @@ func TestAnUpdateOfAPartListsNothingElse(t *testing.T) {
 	}
 }
 
-// What is not part of an update may have to be as it is wanted.
+// Objects outside the updated part may be required to match.
 func TestExistsAndValidatesInsists(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
 	b.set("nodes-here", "spec.machineType=big")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndValidates"}})
-	says(t, err, "fake_machines/nodes-here."+name+" must be up to date", `instead of "big"`)
+	expectTexts(t, err, "fake_machines/nodes-here."+name+" must be up to date", `instead of "big"`)
 	b.preview(kops.UpdateOptions{Lifecycles: map[string]string{"Machines": "ExistsAndWarnIfChanges"}})
 }

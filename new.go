@@ -13,17 +13,18 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
 )
 
-// NewClusterRequest is what a user says of a new cluster.
+// NewClusterRequest describes a new cluster as the user specifies it.
 type NewClusterRequest struct {
 	create.Options
-	// Facts, when set, are taken instead of asking the cloud.
+	// Facts, if set, are used instead of querying the cloud.
 	Facts *Facts
-	// Target is "terraform" where that is what will make the cluster.
+	// Target is "terraform" if Terraform will create the cluster.
 	Target string
 	// On receives the events of the call.
 	On On
@@ -37,10 +38,10 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		return nil, err
 	}
 	if r.CloudProvider == "" {
-		r.CloudProvider = c.guessed()
+		r.CloudProvider = c.guessPlatform()
 	}
 	if r.CloudProvider == "" {
-		return nil, fmt.Errorf("the state store %s does not determine the cloud; specify it with option:CloudProvider: %s", c.cfg.Store.URL, strings.Join(c.world.Platforms(), " or "))
+		return nil, fmt.Errorf("the state store %s does not determine the cloud; specify it with option:CloudProvider: %s", c.cfg.Store.URL, diag.Or(c.world.Platforms()))
 	}
 	p, err := c.world.Targeted(api.CloudProviderID(r.CloudProvider), r.Target)
 	if err != nil {
@@ -53,9 +54,9 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	if err != nil {
 		return nil, err
 	}
-	w := c.describing(&p.Platform, ch, r.Facts.known())
+	w := c.newClusterWorld(&p.Platform, ch, r.Facts.internal())
 	if w.Facts == nil && p.NewClusterFacts != nil {
-		if err := (&call{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
+		if err := (&reporter{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
 			return nil, err
 		}
 		if w.Facts, err = c.newClusterFacts(ctx, p, r, w); err != nil {
@@ -72,7 +73,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 	return &Cluster{Spec: spec, Groups: groups, Warnings: findings}, nil
 }
 
-// newClusterFacts asks the platform what a new cluster may be made of.
+// newClusterFacts queries the platform for the facts that a new cluster needs.
 func (c *Client) newClusterFacts(ctx context.Context, p platform.Provider, r NewClusterRequest, w newcluster.World) (*facts.Facts, error) {
 	var cfg platform.Config
 	for _, zone := range slices.Concat(r.Zones, r.ControlPlaneZones) {
@@ -85,8 +86,8 @@ func (c *Client) newClusterFacts(ctx context.Context, p platform.Provider, r New
 	return p.NewClusterFacts(ctx, session, r.Options, w)
 }
 
-// guessed is the platform that goes with the state store, or "".
-func (c *Client) guessed() string {
+// guessPlatform returns the platform that matches the state store, or "".
+func (c *Client) guessPlatform() string {
 	var all []*traits.Traits
 	for i := range c.world.Clouds {
 		all = append(all, &c.world.Clouds[i].Traits)
@@ -94,12 +95,12 @@ func (c *Client) guessed() string {
 	return string(newcluster.PlatformOf(all, c.cfg.Store.URL, c.cfg.IsSet))
 }
 
-// describing is what a description is made with.
-func (c *Client) describing(p *platform.Platform, ch *versions.Channel, f *facts.Facts) newcluster.World {
+// newClusterWorld returns the environment for creating a description.
+func (c *Client) newClusterWorld(p *platform.Platform, ch *versions.Channel, f *facts.Facts) newcluster.World {
 	return newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Platforms: c.world.Platforms(), Facts: f, Channel: ch, KopsVersion: c.cfg.Version, Features: c.world.Features}
 }
 
-// NewGroupRequest is what a user says of a new instance group.
+// NewGroupRequest describes a new instance group as the user specifies it.
 type NewGroupRequest struct {
 	Cluster, Name, Role string
 	Subnets, Zones      []string
@@ -118,33 +119,33 @@ func (c *Client) NewGroup(ctx context.Context, r NewGroupRequest) (*Cluster, *ap
 	if err != nil {
 		return nil, nil, err
 	}
-	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.describing(c.world.PlatformOf(cl.Spec), ch, nil))
+	g, findings := newcluster.NewGroup(newcluster.GroupOptions{Name: r.Name, Role: r.Role, Subnets: r.Subnets, Zones: r.Zones}, cl.Spec, c.newClusterWorld(c.world.PlatformOf(cl.Spec), ch, nil))
 	return cl, g, findings.Err()
 }
 
-// AddGroup is AddGroups of one group.
+// AddGroup is AddGroups for one group.
 func (s Clusters) AddGroup(ctx context.Context, cl *Cluster, g *api.InstanceGroup) (Written, error) {
 	return s.AddGroups(ctx, cl, g)
 }
 
-// AddGroups stores new instance groups, which the first of Written stands for. Control plane
+// AddGroups stores new instance groups; Written describes the first. Control plane
 // groups get etcd members, and the number of members must be odd.
 func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.InstanceGroup) (Written, error) {
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{stored: cl, now: cl.stored().Clone()}
 	var beside []api.Object
 	for i, g := range groups {
-		if exists, err := ch.put(g, false); err != nil || exists {
+		if exists, err := ch.apply(g, false); err != nil || exists {
 			return Written{}, fmt.Errorf("instancegroup %q already exists", g.Name)
 		}
 		if i > 0 {
 			beside = append(beside, g)
 		}
 	}
-	seated := slices.ContainsFunc(groups, (*api.InstanceGroup).IsControlPlane) && seat(ch.now)
+	seated := slices.ContainsFunc(groups, (*api.InstanceGroup).IsControlPlane) && addMembers(ch.now)
 	if seated {
 		beside = append(beside, ch.now.Spec)
 	}
-	if left := memberless(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
+	if left := groupsWithoutMember(ch.now); len(left) > 0 && !seated && groups[0].IsControlPlane() {
 		return Written{}, fmt.Errorf("with %s, etcd would have an even number of members, which tolerates no more failures than one member fewer; create two control plane groups at once, as in `kops create ig %s NAME --role control-plane`, or replace a group with option:InPlaceOf",
 			strings.Join(left, ", "), groups[0].Name)
 	}
@@ -153,7 +154,7 @@ func (s Clusters) AddGroups(ctx context.Context, cl *Cluster, groups ...*api.Ins
 	return w, err
 }
 
-// AddGroupText stores a new instance group that was written as text.
+// AddGroupText stores a new instance group that is given as text.
 func (s Clusters) AddGroupText(ctx context.Context, cl *Cluster, text []byte) (Written, error) {
 	g, _, err := compat.DecodeOne[*api.InstanceGroup](text, compat.Options{Exact: true})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/store"
 )
 
 func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
@@ -24,19 +25,19 @@ func TestAVersionThatNoUpdateWouldTakeIsRefusedOfANewCluster(t *testing.T) {
 		_, err := c.NewCluster(t.Context(), r)
 		return err
 	}
-	refused(t, ask(b.Client, "1.31.0"), "option:KubernetesVersion: is no longer supported", "1.31.0")
-	refused(t, ask(b.Client, "", "spec.kubernetesVersion=1.25.0"), "option:KubernetesVersion: is no longer supported", "1.25.0")
-	refused(t, ask(b.Client, "1.99.0"), "option:KubernetesVersion: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
+	expectRefusal(t, ask(b.Client, "1.31.0"), "option:KubernetesVersion: is no longer supported", "1.31.0")
+	expectRefusal(t, ask(b.Client, "", "spec.kubernetesVersion=1.25.0"), "option:KubernetesVersion: is no longer supported", "1.25.0")
+	expectRefusal(t, ask(b.Client, "1.99.0"), "option:KubernetesVersion: is not yet supported", "KOPS_RUN_TOO_NEW_VERSION")
 	if err := ask(b.client(func(c *kops.Config) { c.RunTooNew = true }), "1.99.0"); err != nil {
 		t.Errorf("with RunTooNew: %v", err)
 	}
 }
 
-func TestATargetThatTheCloudHasNotIsRefusedOfANewCluster(t *testing.T) {
+func TestATargetMissingInTheCloudIsRefusedForANewCluster(t *testing.T) {
 	b := newBench(t)
 	_, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Target: "terraform", Options: newcluster.Options{
 		ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}}})
-	says(t, err, "cannot be written as Terraform; leave out option:Target terraform")
+	expectTexts(t, err, "cannot be written as Terraform; leave out option:Target terraform")
 }
 
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
@@ -53,10 +54,10 @@ func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.Check(t.Context(), c, nil)
-	says(t, err, "the bundle /bundle lacks files that machines fetch: https://", "/v1.36.99/")
+	expectTexts(t, err, "the bundle /bundle lacks files that machines fetch: https://", "/v1.36.99/")
 }
 
-// A folder takes no network to reach.
+// A folder can be accessed without a network.
 func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
 	b := newBench(t)
 	folder := t.TempDir()
@@ -76,7 +77,7 @@ func TestFilesInAFolderElsewhereAreWrittenOffline(t *testing.T) {
 	}
 }
 
-// A preview from facts sees the files of other stores that an apply sees.
+// A preview from facts includes the files in other stores that an apply includes.
 func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
@@ -95,8 +96,30 @@ func TestAPreviewFromFactsIsWhatIsApplied(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutANameIsToldSo(t *testing.T) {
+func TestAClusterWithoutANameIsRejected(t *testing.T) {
 	b := newBench(t)
 	_, err := b.Clusters().Create(t.Context(), []api.Object{&api.Cluster{}})
-	says(t, err, "Cluster: metadata.name: is missing; specify the name of the cluster")
+	expectTexts(t, err, "Cluster: metadata.name: is missing; specify the name of the cluster")
+}
+
+// Without access to its keys, a cluster that has some does not get others.
+func TestKeysThatCannotBeReachedAreNotReplaced(t *testing.T) {
+	b := newBench(t)
+	far := store.Memories()
+	far.Schemes = []string{"far"}
+	use := func(offline bool) *kops.Client {
+		return b.client(func(c *kops.Config) { c.Store.Backends, c.Offline = append(c.Store.Backends, far), offline })
+	}
+	b.Client = use(false)
+	b.describe(func(o *newcluster.Options) { o.ConfigBase = "far://bucket/files" })
+	o := kops.UpdateOptions{Facts: factsOf(t, "fileHashes: {'*': '"+strings.Repeat("0", 64)+"'}")}
+	if _, err := use(true).Update(t.Context(), name, o); err != nil {
+		t.Errorf("a new cluster: %v", err)
+	}
+	b.apply(o)
+	_, err := use(true).Update(t.Context(), name, o)
+	expectTexts(t, err, "cluster a.example.com has its keys in far://bucket/files/pki, which is not read with option:Facts because the state store is local; new keys would replace them")
+	if u := b.preview(o); !u.Plan.Empty() {
+		t.Error("with access, there is something left to do")
+	}
 }

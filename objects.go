@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
@@ -13,16 +12,17 @@ import (
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Clusters are the clusters of the state store, with all that is written about them.
+// Clusters operates on the clusters of the state store, and all their objects.
 type Clusters struct{ c *Client }
 
-// Clusters returns what is done about the objects of clusters.
+// Clusters returns the operations on the objects of clusters.
 func (c *Client) Clusters() Clusters { return Clusters{c} }
 
 // Names lists the names of the clusters in the store.
@@ -37,7 +37,7 @@ func (s Clusters) Get(ctx context.Context, name string) (*Cluster, error) {
 	return newCluster(contents), nil
 }
 
-// OwnerOf returns the only cluster that has an instance group of a name, or "".
+// OwnerOf returns the only cluster that has an instance group with the given name, or "".
 func (s Clusters) OwnerOf(ctx context.Context, group string) (string, error) {
 	owners, err := s.c.store.Owners(ctx, group)
 	if err != nil || len(owners) != 1 {
@@ -46,7 +46,7 @@ func (s Clusters) OwnerOf(ctx context.Context, group string) (string, error) {
 	return owners[0], nil
 }
 
-// List reads the clusters of the names, or all.
+// List reads the named clusters, or all.
 func (s Clusters) List(ctx context.Context, names ...string) ([]*api.Cluster, finding.List, error) {
 	if len(names) > 0 {
 		return s.c.store.ClustersNamed(ctx, names...)
@@ -58,28 +58,30 @@ func (s Clusters) List(ctx context.Context, names ...string) ([]*api.Cluster, fi
 	return all, warnings, err
 }
 
-// change is what a set of objects makes of one cluster.
+// change is the effect of a set of objects on one cluster.
 type change struct {
-	was  *Cluster // nil when the cluster is new
-	now  *clusterstore.Contents
-	keys []string // SSH public keys to add
-	// objects are those that were asked for, and done what became of each.
+	stored *Cluster // nil if the cluster is new
+	now    *clusterstore.Contents
+	keys   []string // SSH public keys to add
+	// dropped are the unknown fields of replaced objects.
+	dropped finding.List
+	// objects are the given objects, and done the result for each.
 	objects []api.Object
 	done    []Written
 }
 
 // Written is an object that was stored.
 type Written struct {
-	// Name is how messages call it, such as instancegroup/nodes; Cluster is whose it is.
+	// Name is its name in messages, such as instancegroup/nodes; Cluster is its cluster.
 	Name, Cluster string
-	// Created says that it is new, Changed that it says something else than before.
+	// Created means that it is new, Changed that its content differs from before.
 	Created, Changed bool
-	// Warnings are what most likely is wrong with the cluster that comes of it; they
-	// stand at the first object of each cluster.
+	// Warnings are probable problems of the resulting cluster; they are attached to the first
+	// object of each cluster.
 	Warnings []finding.Finding
 }
 
-// Create stores new objects. Nothing is stored when one is wrong or exists already.
+// Create stores new objects. If one is invalid or already exists, nothing is stored.
 func (s Clusters) Create(ctx context.Context, objs []api.Object) ([]Written, error) {
 	return s.c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if exists {
@@ -89,8 +91,8 @@ func (s Clusters) Create(ctx context.Context, objs []api.Object) ([]Written, err
 	}, false)
 }
 
-// Replace stores objects in the place of existing ones. With force, those that do
-// not exist are created. Nothing is stored when one is wrong.
+// Replace replaces existing objects. With force, those that do not exist are
+// created. If one is invalid, nothing is stored.
 func (s Clusters) Replace(ctx context.Context, objs []api.Object, force bool) ([]Written, error) {
 	return s.c.storeAll(ctx, objs, func(ch *change, exists bool, name string) error {
 		if !exists && !force {
@@ -100,25 +102,26 @@ func (s Clusters) Replace(ctx context.Context, objs []api.Object, force bool) ([
 	}, true)
 }
 
-// storeAll groups objects by cluster, checks the clusters that come of them, and stores them.
+// storeAll groups objects by cluster, checks the resulting clusters, and stores them.
 func (c *Client) storeAll(ctx context.Context, objs []api.Object, allow func(ch *change, exists bool, name string) error, replace bool) ([]Written, error) {
-	byCluster, order, err := c.affected(ctx, objs)
+	byCluster, order, err := c.changesOf(ctx, objs)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range objs {
-		ch, err := owner(byCluster, order, o)
+		ch, err := changeOwning(byCluster, order, o)
 		if err != nil {
 			return nil, err
 		}
 		name := displayName(o)
-		exists, err := ch.put(o, replace)
+		exists, err := ch.apply(o, replace)
 		if err != nil {
 			return nil, err
 		}
 		if err := allow(ch, exists, name); err != nil {
 			return nil, err
 		}
+		ch.drop(o)
 		ch.done = append(ch.done, Written{Name: name, Created: !exists})
 		ch.objects = append(ch.objects, o)
 	}
@@ -127,7 +130,7 @@ func (c *Client) storeAll(ctx context.Context, objs []api.Object, allow func(ch 
 		if err != nil {
 			return nil, err
 		}
-		byCluster[n].done[0].Warnings = warnings
+		byCluster[n].done[0].Warnings = append(byCluster[n].dropped, warnings...)
 	}
 	var done []Written
 	for _, n := range order {
@@ -139,9 +142,24 @@ func (c *Client) storeAll(ctx context.Context, objs []api.Object, allow func(ch 
 	return done, nil
 }
 
-// affected reads what exists of every cluster that the objects name.
-func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*change, []string, error) {
-	if err := writable(objs); err != nil {
+// drop allows that an object is replaced although its stored text has unknown fields.
+func (ch *change) drop(o api.Object) {
+	if ch.stored == nil {
+		return
+	}
+	unread, _ := ch.stored.Unread(o)
+	for _, f := range unread {
+		if f.Rule == compat.UnknownField {
+			f.Message += ", which is dropped"
+			ch.dropped = append(ch.dropped, f)
+			ch.now.Rewrite(o)
+		}
+	}
+}
+
+// changesOf reads the existing state of every cluster that the objects name.
+func (c *Client) changesOf(ctx context.Context, objs []api.Object) (map[string]*change, []string, error) {
+	if err := checkWritable(objs); err != nil {
 		return nil, nil, err
 	}
 	out := map[string]*change{}
@@ -159,14 +177,14 @@ func (c *Client) affected(ctx context.Context, objs []api.Object) (map[string]*c
 		case err != nil:
 			return nil, nil, fmt.Errorf("%s: %w", displayName(o), err)
 		default:
-			out[n] = &change{was: was, now: was.stored().Clone()}
+			out[n] = &change{stored: was, now: was.stored().Clone()}
 		}
 		order = append(order, n)
 	}
 	return out, order, nil
 }
 
-// clusterOf is the name of the cluster that an object is, or says it belongs to.
+// clusterOf returns the name of the cluster that an object is or belongs to.
 func clusterOf(o api.Object) string {
 	if _, ok := o.(*api.Cluster); ok {
 		return o.GetName()
@@ -174,15 +192,15 @@ func clusterOf(o api.Object) string {
 	return o.GetLabels()[api.LabelCluster]
 }
 
-// writable refuses objects that are given twice, and those that nobody writes by hand.
-func writable(objs []api.Object) error {
+// checkWritable refuses objects that are given twice, and kinds that users cannot write.
+func checkWritable(objs []api.Object) error {
 	seen := map[string]bool{}
 	for _, o := range objs {
 		switch o.(type) {
 		case *api.Keyset:
 			return fmt.Errorf("%s: objects of this kind cannot be written by users", displayName(o))
 		case *api.SSHCredential:
-			continue // all keys of a cluster may have one name
+			continue // all keys of a cluster may have the same name
 		}
 		name := clusterOf(o) + " " + o.GetNamespace() + " " + o.GetObjectKind().GroupVersionKind().String() + " " + o.GetName()
 		if seen[name] {
@@ -193,9 +211,9 @@ func writable(objs []api.Object) error {
 	return nil
 }
 
-// owner returns the change of the cluster that an object belongs to; one that
+// changeOwning returns the change of the cluster that an object belongs to; an object that
 // names no cluster belongs to the only one.
-func owner(byCluster map[string]*change, order []string, o api.Object) (*change, error) {
+func changeOwning(byCluster map[string]*change, order []string, o api.Object) (*change, error) {
 	name := clusterOf(o)
 	if _, group := o.(*api.InstanceGroup); name == "" && len(order) == 1 && !group {
 		name = order[0]
@@ -209,11 +227,11 @@ func owner(byCluster map[string]*change, order []string, o api.Object) (*change,
 	return byCluster[name], nil
 }
 
-// put puts an object into what the cluster is to be, and reports whether it was there before.
-func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
+// apply adds an object to the new state of the cluster, and reports whether it existed before.
+func (ch *change) apply(o api.Object, replace bool) (exists bool, err error) {
 	switch x := o.(type) {
 	case *api.Cluster:
-		exists = ch.was != nil
+		exists = ch.stored != nil
 		ch.now.Spec = x
 	case *api.InstanceGroup:
 		i := slices.IndexFunc(ch.now.Groups, func(g *api.InstanceGroup) bool { return g.Name == x.Name })
@@ -231,7 +249,7 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 		}
 	case *api.SSHCredential:
 		ch.keys = append(ch.keys, x.Spec.PublicKey)
-		exists = replace // a key is added; what is there stays
+		exists = replace // a key is added; existing ones stay
 	default:
 		i := slices.IndexFunc(ch.now.Additional, sameAs(o))
 		if exists = i >= 0; exists {
@@ -243,7 +261,7 @@ func (ch *change) put(o api.Object, replace bool) (exists bool, err error) {
 	return exists, nil
 }
 
-// sameAs says of an object whether it is this one, whatever it says.
+// sameAs returns a function that reports whether an object is o, regardless of its content.
 func sameAs(o api.Object) func(api.Object) bool {
 	return func(a api.Object) bool {
 		return a.GetName() == o.GetName() && a.GetNamespace() == o.GetNamespace() &&
@@ -251,11 +269,21 @@ func sameAs(o api.Object) func(api.Object) bool {
 	}
 }
 
-// check pins and validates what a cluster is to be, and that it may become it. It
-// returns warnings.
+// check pins and validates the new state of a cluster, and whether it may be changed to it. It
+// returns warnings. A Cluster that was not changed is not pinned: its document stays as it is.
 func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 	if ch.now.Spec == nil {
 		return nil, nil
+	}
+	if ch.stored != nil {
+		same, err := c.store.SameCluster(ch.stored.Spec, ch.now.Spec)
+		if err != nil {
+			return nil, err
+		}
+		if same {
+			given := ch.now.Spec.DeepCopy()
+			defer func() { ch.now.Spec = given }()
+		}
 	}
 	unpinned, err := c.pin(ctx, ch.now)
 	if err != nil {
@@ -267,10 +295,10 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 		}
 	}
 	on := c.world.PlatformOf(ch.now.Spec)
-	findings := append(c.reachable(ch), c.world.OnlyHere(ch.now.Spec)...)
+	findings := append(c.checkPlatform(ch), c.world.OnlyHere(ch.now.Spec)...)
 	applied := false
-	if ch.was != nil {
-		if applied, err = c.applied(ctx, ch.was); err != nil {
+	if ch.stored != nil {
+		if applied, err = c.wasApplied(ctx, ch.stored); err != nil {
 			return nil, err
 		}
 	}
@@ -279,21 +307,27 @@ func (c *Client) check(ctx context.Context, ch *change) (finding.List, error) {
 	}
 	findings = append(findings, validate.All(validate.Input{Platform: on.ForValidate(), Cluster: ch.now.Spec, Groups: ch.now.Groups, Features: c.world.Features})...)
 	findings = append(findings, validate.NoEffect(&on.Traits, ch.now.Spec, ch.now.Groups)...)
-	if ch.was != nil {
-		findings = append(findings, validate.Update(ch.was.Spec, ch.now.Spec, func(string) bool { return applied })...)
+	if ch.stored != nil {
+		findings = append(findings, validate.Update(ch.stored.Spec, ch.now.Spec, func(string) bool { return applied })...)
 		if applied {
-			findings = append(findings, reseated(on.Traits.Model.Peers, ch.was.Spec, ch.now.Spec)...)
+			findings = append(findings, checkRenames(on.Traits.Model.Peers, ch.stored.Spec, ch.now.Spec)...)
 		}
 	}
 	findings = append(findings, unpinned...)
 	if err := findings.Err(); err != nil {
 		return findings, err
 	}
+	// Objects can be stored while no other store can be reached: an update checks those.
+	if f, err := c.store.Folders(ctx, ch.now.Spec, ch.now); err == nil {
+		if err := f.CheckOwned(ctx, false); err != nil {
+			return findings, err
+		}
+	}
 	return findings, c.guardChange(ctx, ch)
 }
 
-// chooseBalancer gives a cluster that does not exist yet a network load balancer where its spec names no class, as
-// there is no other any more. A cluster that exists may have a classic one: there validation refuses the spec.
+// chooseBalancer sets a network load balancer for a new cluster whose spec names no class, because
+// it is the only class left. An existing cluster may have a classic one: there validation refuses the spec.
 func chooseBalancer(cluster *api.Cluster, on *traits.Traits) finding.List {
 	lb := cluster.Spec.API.LoadBalancer
 	if lb == nil || lb.Class != "" || !on.Has.BalancerClass {
@@ -306,22 +340,22 @@ func chooseBalancer(cluster *api.Cluster, on *traits.Traits) finding.List {
 	}}
 }
 
-// reachable says whether there is a platform for the cluster. One that is stored
-// already may be changed nevertheless: another program may use it.
-func (c *Client) reachable(ch *change) finding.List {
+// checkPlatform returns a finding if there is no platform for the cluster. A stored cluster
+// may be changed nevertheless: another program may use it.
+func (c *Client) checkPlatform(ch *change) finding.List {
 	id := ch.now.Spec.CloudProviderID()
 	if _, err := c.world.Provider(string(id)); err == nil || id == "" {
 		return nil
 	}
 	return finding.List{{
-		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.was != nil,
-		Message: "this version of kops cannot create clusters there", Remedy: "use " + strings.Join(c.world.Platforms(), " or "),
+		Object: api.Name(ch.now.Spec), Path: "spec.cloudProvider", Value: string(id), Rule: "platform", Warning: ch.stored != nil,
+		Message: "this version of kops cannot create clusters there", Remedy: "use " + diag.Or(c.world.Platforms()),
 	}}
 }
 
-// pin fills the values that are stored, so that they do not move with later
-// releases, and returns why some could not be. The cloud is asked only where a
-// shared network has to tell its ranges.
+// pin sets the values that are stored so that later releases do not change them, and
+// returns why some could not be set. The cloud is only queried for the ranges of a shared
+// network.
 func (c *Client) pin(ctx context.Context, now *clusterstore.Contents) (finding.List, error) {
 	spec := now.Spec
 	var ch *versions.Channel
@@ -352,18 +386,17 @@ func sharesNetwork(n *api.NetworkingSpec) bool {
 	return n.NetworkID != "" || slices.ContainsFunc(n.Subnets, func(s api.ClusterSubnetSpec) bool { return s.ID != "" })
 }
 
-// Acceptable returns what Create would refuse a new cluster for, as far as its
-// objects alone tell.
-func (s Clusters) Acceptable(ctx context.Context, cl *Cluster) error {
-	_, err := s.c.check(ctx, &change{now: cl.stored().Clone()})
-	return err
+// Check checks a new cluster like Create, as far as its objects alone allow, and stores
+// nothing. It returns the warnings, such as about fields without effect.
+func (s Clusters) Check(ctx context.Context, cl *Cluster) (finding.List, error) {
+	return s.c.check(ctx, &change{now: cl.stored().Clone()})
 }
 
-// save stores a change that was checked, and notes which objects it changed.
+// save stores a checked change, and records which objects it changed.
 func (c *Client) save(ctx context.Context, ch *change) error {
 	var was *clusterstore.Contents
-	if ch.was != nil {
-		was = ch.was.stored()
+	if ch.stored != nil {
+		was = ch.stored.stored()
 	}
 	saved, err := c.store.Change(ctx, c.holder(), was, ch.now)
 	if err != nil {
@@ -372,7 +405,7 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 	for i, o := range ch.objects {
 		ch.done[i].Cluster = saved.Spec.Name
 		_, key := o.(*api.SSHCredential)
-		ch.done[i].Changed = key || was == nil || !saved.Same(was, o)
+		ch.done[i].Changed = key || was == nil || !saved.SameDocument(was, o)
 	}
 	if len(ch.keys) == 0 {
 		return nil
@@ -387,7 +420,7 @@ func (c *Client) save(ctx context.Context, ch *change) error {
 	return err
 }
 
-// keep checks and stores a change that is one of o, and perhaps of objects beside it.
+// keep checks and stores a change of o, and of the objects beside.
 func (c *Client) keep(ctx context.Context, ch *change, o api.Object, beside ...api.Object) (Written, error) {
 	for _, o := range append([]api.Object{o}, beside...) {
 		ch.objects, ch.done = append(ch.objects, o), append(ch.done, Written{Name: displayName(o)})
@@ -405,7 +438,7 @@ func (c *Client) keep(ctx context.Context, ch *change, o api.Object, beside ...a
 	return out, err
 }
 
-// displayName is how messages call an object: cluster/name.
+// displayName returns the name of an object in messages: cluster/name.
 func displayName(o api.Object) string {
 	switch o.(type) {
 	case *api.Cluster:
@@ -420,14 +453,14 @@ func displayName(o api.Object) string {
 	return api.Name(o)
 }
 
-// Edited stores the text of an edited object in place of the one that was shown. The
-// object was changed by somebody else meanwhile: nothing is stored.
-func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (Written, error) {
+// SaveEdit stores the text of an edited object in place of the shown one. If the object
+// was changed by another writer meanwhile, nothing is stored.
+func (s Clusters) SaveEdit(ctx context.Context, cl *Cluster, shown api.Object, text []byte) (Written, error) {
 	objs, _, err := compat.Decode(text, compat.Options{Exact: true})
 	if err != nil {
 		return Written{}, err
 	}
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{stored: cl, now: cl.stored().Clone()}
 	if unread, _ := cl.Unread(shown); len(unread) > 0 {
 		ch.now.Rewrite(shown)
 	}
@@ -440,7 +473,7 @@ func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, tex
 			return Written{}, fmt.Errorf("the edited text is %s, not %s; the kind and the name cannot be changed", displayName(o), displayName(shown))
 		}
 		found = found || same
-		if _, err := ch.put(o, true); err != nil {
+		if _, err := ch.apply(o, true); err != nil {
 			return Written{}, err
 		}
 	}
@@ -450,16 +483,16 @@ func (s Clusters) Edited(ctx context.Context, cl *Cluster, shown api.Object, tex
 	return s.c.keep(ctx, ch, shown, objs...)
 }
 
-// Stored returns the stored text of a cluster, or with a group the text of the group, even if
+// ReadStored returns the stored text of a cluster or, if group is set, of the group, even if
 // it cannot be parsed.
-func (s Clusters) Stored(ctx context.Context, cluster, group string) (api.Object, string, error) {
-	o := stub(cluster, group)
+func (s Clusters) ReadStored(ctx context.Context, cluster, group string) (api.Object, string, error) {
+	o := objectStub(cluster, group)
 	text, err := s.c.store.Text(ctx, cluster, o)
 	return o, text, err
 }
 
-// stub is an object of which only the name is known: a cluster, or a group of it.
-func stub(cluster, group string) api.Object {
+// objectStub returns an object with only a name: a cluster, or a group of it.
+func objectStub(cluster, group string) api.Object {
 	if group == "" {
 		c := &api.Cluster{}
 		c.Name = cluster
@@ -472,8 +505,8 @@ func stub(cluster, group string) api.Object {
 	return g
 }
 
-// Mended replaces the text of a stored object that cannot be parsed.
-func (s Clusters) Mended(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
+// RepairStored replaces the stored text of an object that cannot be parsed.
+func (s Clusters) RepairStored(ctx context.Context, cluster string, o api.Object, text []byte) (Written, error) {
 	if _, _, err := compat.Decode(text, compat.Options{Exact: true}); err != nil {
 		return Written{}, err
 	}
@@ -481,13 +514,13 @@ func (s Clusters) Mended(ctx context.Context, cluster string, o api.Object, text
 	if err != nil {
 		return Written{}, err
 	}
-	return s.c.Clusters().Edited(ctx, newCluster(contents), o, text)
+	return s.c.Clusters().SaveEdit(ctx, newCluster(contents), o, text)
 }
 
 // SetFields sets and clears fields of one object of a cluster: spec.path=value,
 // spec.path.
 func (s Clusters) SetFields(ctx context.Context, cl *Cluster, obj api.Object, sets, unsets []string) (Written, error) {
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{stored: cl, now: cl.stored().Clone()}
 	var target api.Object = ch.now.Spec
 	if g, ok := obj.(*api.InstanceGroup); ok {
 		target = ch.now.Group(g.Name)
@@ -496,7 +529,7 @@ func (s Clusters) SetFields(ctx context.Context, cl *Cluster, obj api.Object, se
 	if err := findings.Err(); err != nil {
 		return Written{}, err
 	}
-	if _, err := ch.put(changed, true); err != nil {
+	if _, err := ch.apply(changed, true); err != nil {
 		return Written{}, err
 	}
 	return s.c.keep(ctx, ch, changed)

@@ -10,18 +10,18 @@ import (
 
 // Plan is a list of steps. Its JSON form holds everything that is known about each step.
 type Plan struct {
-	// Steps are in an order in which they can be carried out; one that keeps what is there is among them.
+	// Steps are in an order in which they can be applied; steps that keep an existing resource are included.
 	Steps []Step
-	// Deferred are deletions that only an update with Prune would make.
+	// Deferred are deletions that only an update with Prune would do.
 	Deferred []Step
 
-	made *plan.Plan
+	plan *plan.Plan
 }
 
-// Op is what a step does.
+// Op is the operation of a step.
 type Op string
 
-// What a step does. Replacing a resource takes two steps, a deletion and a creation.
+// Operations of a step. Replacing a resource takes two steps, a deletion and a creation.
 const (
 	OpKeep   Op = "keep"
 	OpCreate Op = "create"
@@ -32,24 +32,24 @@ const (
 // Step is one operation on one resource.
 type Step struct {
 	Op Op
-	// Kind is the resource's, such as aws_vpc; Name is its own.
+	// Kind is the kind of the resource, such as aws_vpc; Name is its name.
 	Kind, Name string
-	// Why says what makes the step needed, where its changes do not.
+	// Why is the reason for the step, if its changes do not explain it.
 	Why     string
 	Changes []FieldChange
-	// Shared marks a resource that is used and kept as it is, Replaces the creation of one
-	// in the place of one that is deleted.
+	// Shared marks a resource that is used and left unchanged, Replaces a creation that replaces a
+	// deleted resource.
 	Shared, Replaces bool
 	// After are the steps that must succeed first.
 	After []int
 }
 
-// FieldChange is a value that differs. Path leads to it from the resource: Tags["team"].
+// FieldChange is a field with different values. Path is its path in the resource: Tags["team"].
 type FieldChange struct{ Path, Have, Want string }
 
-// newPlan shows a plan.
+// newPlan converts a plan to its public form.
 func newPlan(p *plan.Plan) *Plan {
-	out := &Plan{made: p}
+	out := &Plan{plan: p}
 	for _, s := range p.Steps {
 		out.Steps = append(out.Steps, newStep(s))
 	}
@@ -70,51 +70,51 @@ func newStep(s plan.Step) Step {
 }
 
 // Empty reports whether nothing would be done.
-func (p *Plan) Empty() bool { return p.made.Empty() }
+func (p *Plan) Empty() bool { return p.plan.Empty() }
 
-// PlanCount counts the resources of a plan by what becomes of them. A replaced one is
-// counted once, though it takes two steps.
+// PlanCount counts the resources of a plan by operation. A replaced one is
+// counted once, although it takes two steps.
 type PlanCount struct {
 	Create   int `json:"create"`
 	Modify   int `json:"modify"`
 	Replace  int `json:"replace"`
 	Delete   int `json:"delete"`
-	Deferred int `json:"deferred"` // deleted with Prune only
+	Deferred int `json:"deferred"` // deleted only with Prune
 	Keep     int `json:"keep"`
 	Shared   int `json:"shared"`
 }
 
-// Count counts what the plan does.
-func (p *Plan) Count() PlanCount { return PlanCount(p.made.Summary()) }
+// Count counts the operations of the plan.
+func (p *Plan) Count() PlanCount { return PlanCount(p.plan.Summary()) }
 
-// As sets what target points to, where that is of the type that serves inside.
+// As sets the value that target points to, if that has the internal type.
 func (p *Plan) As(target any) bool {
 	t, ok := target.(**plan.Plan)
 	if ok {
-		*t = p.made
+		*t = p.plan
 	}
 	return ok
 }
 
-// MarshalJSON writes all that is known of the plan.
-func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.made) }
+// MarshalJSON writes everything known about the plan.
+func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.plan) }
 
-// StepEvent tells how a step goes.
+// StepEvent reports the progress of a step.
 type StepEvent struct {
 	Step  Step
 	State StepState
-	// Err is why a step failed, or is tried again.
+	// Err is the reason why a step failed, or is being retried.
 	Err error
 	// Elapsed is how long the step has taken.
 	Elapsed time.Duration
 
-	of exec.Event
+	event exec.Event
 }
 
-// StepState is what a step has come to.
+// StepState is the state of a step.
 type StepState string
 
-// What a step has come to.
+// States of a step.
 const (
 	StepStarted  StepState = "started"
 	StepRetrying StepState = "retrying"
@@ -122,22 +122,22 @@ const (
 	StepFailed   StepState = "failed"
 	// StepSkipped: a step that had to succeed first has failed.
 	StepSkipped StepState = "skipped"
-	// StepDenied: the credentials do not suffice, and the update goes on without the step.
+	// StepDenied means that the credentials do not have a permission, and the update continues without the step.
 	StepDenied StepState = "denied"
 )
 
 func newStepEvent(e exec.Event) *StepEvent {
-	return &StepEvent{Step: newStep(e.Step), State: StepState(e.State), Err: e.Err, Elapsed: e.Elapsed, of: e}
+	return &StepEvent{Step: newStep(e.Step), State: StepState(e.State), Err: e.Err, Elapsed: e.Elapsed, event: e}
 }
 
-// As sets what target points to, where that is of the type that serves inside.
+// As sets the value that target points to, if that has the internal type.
 func (e *StepEvent) As(target any) bool {
 	t, ok := target.(*exec.Event)
 	if ok {
-		*t = e.of
+		*t = e.event
 	}
 	return ok
 }
 
-// MarshalJSON writes what the step does, to what, and what it has come to.
-func (e *StepEvent) MarshalJSON() ([]byte, error) { return json.Marshal(e.of) }
+// MarshalJSON writes the operation of the step, its resource, and its state.
+func (e *StepEvent) MarshalJSON() ([]byte, error) { return json.Marshal(e.event) }

@@ -34,9 +34,9 @@ func TestTheLibrarysWordsAreTheEngines(t *testing.T) {
 	}
 }
 
-// What a plan shows is what it holds, and its JSON is that of the engine.
+// The public form of a plan has the content of the plan, and its JSON is the engine's.
 func TestAPlanShowsWhatItHolds(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
 	p := b.preview(kops.UpdateOptions{}).Plan
 	made := inside[*plan.Plan](p)

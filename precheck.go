@@ -14,42 +14,42 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// firstAnswer bounds how long pre-checks wait for an API server to answer at all.
+// firstAnswer is how long pre-checks wait for an API server to answer at all.
 const firstAnswer = 15 * time.Second
 
-// beforeHop says what is in the way of a hop. A cluster that was never applied has nothing
-// in the way, and of one that cannot be asked only that is known, which stops nothing here:
-// the objects may be changed, and ReconcileCluster looks again.
-func (c *Client) beforeHop(ctx context.Context, told *call, cl *Cluster, version string, o UpgradeOptions) (finding.List, error) {
-	applied, err := c.applied(ctx, cl)
+// checkHop returns what prevents a hop. Nothing prevents a hop of a cluster that was never applied,
+// and for a cluster that cannot be queried there is only a warning, which does not stop it here:
+// the objects may be changed, and ReconcileCluster checks again.
+func (c *Client) checkHop(ctx context.Context, progress *reporter, cl *Cluster, version string, o UpgradeOptions) (finding.List, error) {
+	applied, err := c.wasApplied(ctx, cl)
 	if err != nil || !applied {
 		return nil, err
 	}
-	l, err := c.preCheck(ctx, told, cl, version, o.SkipChecks, o.ReachOptions)
+	l, err := c.preCheck(ctx, progress, cl, version, o.SkipChecks, o.ReachOptions)
 	if ctx.Err() == nil && err != nil {
-		return finding.List{unchecked(err, true)}, nil
+		return finding.List{uncheckedFinding(err, true)}, nil
 	}
 	return l, err
 }
 
-// unchecked is the finding of a cluster that cannot be asked.
-func unchecked(err error, warning bool) finding.Finding {
+// uncheckedFinding returns the finding for a cluster that cannot be queried.
+func uncheckedFinding(err error, warning bool) finding.Finding {
 	return finding.Finding{Rule: precheck.API, Message: "the cluster could not be checked for the upgrade: " + err.Error(), Remedy: fault.Remedy(err), Warning: warning}
 }
 
-// preCheck looks at a cluster that runs. The error says why it cannot be asked.
-func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version string, skip []string, reach ReachOptions) (finding.List, error) {
+// preCheck checks a running cluster. An error is the reason why it cannot be queried.
+func (c *Client) preCheck(ctx context.Context, progress *reporter, cl *Cluster, version string, skip []string, reach ReachOptions) (finding.List, error) {
 	target, err := versions.ParseVersion(version)
 	if err != nil {
 		return nil, err
 	}
-	k, err := c.checkup(ctx, told, reach, pipeline.CheckupLife)
+	k, err := c.checkup(ctx, progress, reach, pipeline.CheckupLife)
 	if err != nil {
 		return nil, err
 	}
 	first, cancel := context.WithTimeout(ctx, firstAnswer)
 	defer cancel()
-	w, err := k.Look(first)
+	w, err := k.Observe(first)
 	if err != nil {
 		return nil, err
 	}
@@ -61,21 +61,21 @@ func (c *Client) preCheck(ctx context.Context, told *call, cl *Cluster, version 
 		return nil, err
 	}
 	in := precheck.Input{Target: target, Etcd: cl.Spec.Spec.EtcdClusters, Skip: skip}
-	if in.Rollout, err = c.unfinished(ctx, cl.Spec.Name); err != nil {
+	if in.Rollout, err = c.unfinishedRollout(ctx, cl.Spec.Name); err != nil {
 		return nil, err
 	}
 	if in.Room, err = shortages(ctx, k.Opened, surges(k.Opened, w.Machines)); err != nil {
 		return nil, err
 	}
-	seen, err := precheck.Look(ctx, client, w.API, in)
+	seen, err := precheck.Observe(ctx, client, w.API, in)
 	if err != nil {
 		return nil, err
 	}
 	return precheck.Judge(in, seen), nil
 }
 
-// unfinished says that a rollout was begun and not ended, or "".
-func (c *Client) unfinished(ctx context.Context, cluster string) (string, error) {
+// unfinishedRollout describes a rollout that was begun but not finished, or returns "".
+func (c *Client) unfinishedRollout(ctx context.Context, cluster string) (string, error) {
 	s, _, err := c.storedRollout(ctx, cluster)
 	if err != nil || s == nil || !s.Ended.IsZero() {
 		return "", err
@@ -84,7 +84,7 @@ func (c *Client) unfinished(ctx context.Context, cluster string) (string, error)
 	return fmt.Sprintf("a rollout that began at %s is not finished: %d of %d machines are done", s.Began.Format(time.RFC3339), done, all), nil
 }
 
-// surges are how many machines a roll of all groups adds to each at once, by its name.
+// surges returns how many machines a roll of all groups adds to each at once, by group name.
 func surges(o *pipeline.Opened, machines []platform.MachineGroup) map[string]int {
 	out := map[string]int{}
 	for _, g := range o.Cluster.Groups {
@@ -100,8 +100,8 @@ func surges(o *pipeline.Opened, machines []platform.MachineGroup) map[string]int
 	return out
 }
 
-// shortages are the groups that lack room for the machines that a rollout adds to them at
-// once, where the platform can tell.
+// shortages returns the groups without room for the machines that a rollout adds to them at
+// once, if the platform knows.
 func shortages(ctx context.Context, o *pipeline.Opened, adds map[string]int) ([]precheck.Shortage, error) {
 	var asked []*api.InstanceGroup
 	for _, g := range o.Cluster.Groups {

@@ -15,30 +15,30 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// meeting holds requests until all that are named are under way.
+// meeting blocks requests until all of the named ones are in progress.
 type meeting struct {
-	mu      sync.Mutex
-	of, met []string
-	all     chan struct{}
+	mu                sync.Mutex
+	expected, arrived []string
+	all               chan struct{}
 }
 
-// gather names the requests of the next meeting, by a part of each.
-func (m *meeting) gather(of ...string) {
+// expect names the requests of the next meeting, by substrings.
+func (m *meeting) expect(of ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of, m.met, m.all = of, nil, make(chan struct{})
+	m.expected, m.arrived, m.all = of, nil, make(chan struct{})
 }
 
-// come is called for each request.
-func (m *meeting) come(request string) {
+// arrive is called for each request.
+func (m *meeting) arrive(request string) {
 	m.mu.Lock()
-	i := slices.IndexFunc(m.of, func(part string) bool { return strings.Contains(request, part) })
-	if i < 0 || slices.Contains(m.met, m.of[i]) {
+	i := slices.IndexFunc(m.expected, func(part string) bool { return strings.Contains(request, part) })
+	if i < 0 || slices.Contains(m.arrived, m.expected[i]) {
 		m.mu.Unlock()
 		return
 	}
 	all := m.all
-	if m.met = append(m.met, m.of[i]); len(m.met) == len(m.of) {
+	if m.arrived = append(m.arrived, m.expected[i]); len(m.arrived) == len(m.expected) {
 		close(all)
 	}
 	m.mu.Unlock()
@@ -48,34 +48,34 @@ func (m *meeting) come(request string) {
 	}
 }
 
-// over checks that all were under way at once.
-func (m *meeting) over(t *testing.T, command string) {
+// expectMet checks that all were in progress at the same time.
+func (m *meeting) expectMet(t *testing.T, command string) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {
 	case <-m.all:
 	default:
-		t.Errorf("%s: of %q only %q were asked", command, m.of, m.met)
+		t.Errorf("%s: of %q only %q were asked", command, m.expected, m.arrived)
 	}
 }
 
-// meets is a store whose reads come to a meeting.
+// meets is a store whose reads take part in a meeting.
 type meets struct {
 	store.Store
 	m *meeting
 }
 
 func (s meets) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
-	s.m.come("get " + key)
+	s.m.arrive("get " + key)
 	return s.Store.Get(ctx, key)
 }
 
-// TestPreviewsReadAtOnce what does not follow from each other.
+// TestPreviewsReadAtOnce checks that independent reads are concurrent.
 func TestPreviewsReadAtOnce(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	f := b.fleet()
-	f.made["nodes-here"], f.outdated["nodes-here"] = platform.Made{Config: nodeconfig.Hash(b.configOf("nodes-here"))}, true
+	f.drifts["nodes-here"], f.outdated["nodes-here"] = platform.Drift{Config: nodeconfig.Hash(b.configOf("nodes-here"))}, true
 	node := "v1.35.4"
 	reach := kops.ReachOptions{Server: "https://" + b.running(&node, &node)}
 	b.set("nodes-here", "spec.kubelet.maxPods=50")
@@ -88,13 +88,13 @@ func TestPreviewsReadAtOnce(t *testing.T) {
 		return meets{s, m}, err
 	}
 	p := inside[platform.Provider](b.cfg.Clouds[0])
-	machines, made := p.Machines, p.Roll.Made
+	machines, made := p.Machines, p.Roll.Drift
 	p.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
-		m.come("machines")
+		m.arrive("machines")
 		return machines(ctx, s, c, groups)
 	}
-	p.Roll.Made = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
-		m.come("made")
+	p.Roll.Drift = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
+		m.arrive("made")
 		return made(ctx, s, c, groups, asked)
 	}
 	b.cfg.Store.Backends, b.cfg.Clouds = []kops.Backend{backend}, []kops.Provider{p}
@@ -102,9 +102,9 @@ func TestPreviewsReadAtOnce(t *testing.T) {
 
 	o := kops.DefaultRollout()
 	o.ReachOptions = reach
-	m.gather("rollout.json", "machines")
+	m.expect("rollout.json", "machines")
 	_, err := b.PlanRollout(t.Context(), name, o)
-	m.over(t, "rolling-update")
+	m.expectMet(t, "rolling-update")
 	if err != nil {
 		t.Error(err)
 	}
@@ -112,16 +112,16 @@ func TestPreviewsReadAtOnce(t *testing.T) {
 		{"made", "nodes-here/nodeupconfig.yaml", "control-plane-here/nodeupconfig.yaml"},
 		{"manifests/etcd/main", "manifests/etcd/events", "manifests/channels", "manifests/static"},
 	} {
-		m.gather(together...)
+		m.expect(together...)
 		_, err = b.Instances(t.Context(), name, kops.InstancesOptions{ReachOptions: reach})
-		m.over(t, "get instances")
+		m.expectMet(t, "get instances")
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	m.gather("made", "/revisions/")
+	m.expect("made", "/revisions/")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
-	m.over(t, "update")
+	m.expectMet(t, "update")
 	if err != nil {
 		t.Error(err)
 	}

@@ -17,35 +17,35 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// ReconcileOptions say how a cluster is brought to what its objects say. Rollout begins
-// with DefaultRollout; it says how the API server is reached, too.
+// ReconcileOptions configure how a cluster is made to match its objects. Rollout starts
+// with DefaultRollout; it also configures how the API server is reached.
 type ReconcileOptions struct {
-	// Apply does it; otherwise it is only said what it would do.
+	// Apply runs the stages; otherwise they are only returned.
 	Apply bool
-	// AllowDowngrade and AllowUnverified are those of each update.
+	// AllowDowngrade and AllowUnverified are the options of each update.
 	AllowDowngrade, AllowUnverified bool
-	// SkipChecks are the names of pre-checks of an upgrade that are not made.
+	// SkipChecks are the names of upgrade pre-checks to skip.
 	SkipChecks []string
 	Rollout    RolloutOptions
 	// On receives the events of the call.
 	On On
 }
 
-// Reconciliation is what reconciling a cluster comes to, or came to.
+// Reconciliation is the plan or the result of a reconciliation.
 type Reconciliation struct {
-	// Version is the Kubernetes version in the objects at the end.
+	// Version is the Kubernetes version in the objects when it ends.
 	Version string `json:"version"`
-	// Stages are what is done for each version, in order.
+	// Stages are the stages for each version, in order.
 	Stages []string `json:"stages"`
-	// Hops are the upgrades that follow, one after the other.
+	// Hops are the upgrades that remain, one after the other.
 	Hops []UpgradeHop `json:"hops,omitempty"`
-	// Update is what the update of the whole would do now; nil after it was done.
+	// Update is what an update of the whole cluster would do now; nil after it was done.
 	Update *Update `json:"-"`
-	// Findings are what is in the way of an upgrade that is not begun.
+	// Findings are the problems that prevent an upgrade from starting.
 	Findings finding.List `json:"findings,omitempty"`
 }
 
-// ReconcileStage is a part of the way: Number counts from 1 to Of for each Version.
+// ReconcileStage is a stage of a reconciliation: Number counts from 1 to Of for each Version.
 type ReconcileStage struct {
 	Number  int    `json:"number"`
 	Of      int    `json:"of"`
@@ -53,29 +53,29 @@ type ReconcileStage struct {
 	Version string `json:"version"`
 }
 
-// awaited is how long the control plane may take to be well after its update (kOps').
+// awaited is how long the control plane may take to recover after its update (kOps').
 const awaited = 10 * time.Minute
 
-// reconciler brings one cluster to what its objects say.
+// reconciler makes one cluster match its objects.
 type reconciler struct {
-	c    *Client
-	told *call
-	o    ReconcileOptions
-	// before are the failures of the control plane that were there at the beginning, and
-	// are no reason to wait.
-	before []health.Failure
+	c        *Client
+	progress *reporter
+	o        ReconcileOptions
+	// initialFailures are the initial failures of the control plane, which are not a reason
+	// to wait.
+	initialFailures []health.Failure
 }
 
 // ReconcileCluster updates a cluster and replaces its machines in the order in which an
 // upgrade is safe: the control plane first, then the rest. An upgrade of several hops is
-// carried out hop by hop. One that was cut off is finished by the next call, of whomever.
+// done hop by hop. The next call, by any user, finishes an interrupted one.
 func (c *Client) ReconcileCluster(ctx context.Context, name string, o ReconcileOptions) (*Reconciliation, error) {
 	if err := precheck.CheckSkipped(o.SkipChecks); err != nil {
 		return nil, err
 	}
-	r := &reconciler{c: c, told: &call{cluster: name, on: o.On}, o: o}
+	r := &reconciler{c: c, progress: &reporter{cluster: name, on: o.On}, o: o}
 	r.o.Rollout.On = o.On
-	cl, err := c.loaded(ctx, r.told)
+	cl, err := c.readCluster(ctx, r.progress)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *Client) ReconcileCluster(ctx context.Context, name string, o ReconcileO
 	if err := r.remember(ctx, cl); err != nil {
 		return nil, err
 	}
-	err = reconcile.Run(ctx, reconcile.Deeds{Check: r.check, Update: r.update, Await: r.await, Roll: r.roll, Next: r.next, On: r.stage})
+	err = reconcile.Run(ctx, reconcile.Actions{Check: r.check, Update: r.update, Await: r.awaitHealthy, Roll: r.roll, Next: r.next, On: r.stage})
 	if err != nil {
 		return nil, err
 	}
@@ -98,27 +98,27 @@ func (c *Client) ReconcileCluster(ctx context.Context, name string, o ReconcileO
 	return &Reconciliation{Version: cl.Spec.Spec.KubernetesVersion, Stages: reconcile.Names()}, nil
 }
 
-// preview says what there is to do.
+// preview returns what has to be done.
 func (r *reconciler) preview(ctx context.Context, cl *Cluster) (*Reconciliation, error) {
 	out := &Reconciliation{Version: cl.Spec.Spec.KubernetesVersion, Stages: reconcile.Names()}
-	hops, err := r.c.following(ctx, cl)
+	hops, err := r.c.laterHops(ctx, cl)
 	if err != nil {
 		return nil, err
 	}
-	out.Hops = shownHops(hops)
+	out.Hops = publicHops(hops)
 	if len(hops) > 0 {
 		out.Version = hops[len(hops)-1].Version
 	}
-	if out.Findings, err = r.look(ctx, cl); err != nil {
+	if out.Findings, err = r.checkObjects(ctx, cl); err != nil {
 		return nil, err
 	}
 	out.Update, err = r.c.Update(ctx, cl.Spec.Name, r.updating(reconcile.All))
 	return out, err
 }
 
-// following are the hops of an upgrade that come after what the objects ask for.
-func (c *Client) following(ctx context.Context, cl *Cluster) ([]upgrade.Hop, error) {
-	rest, err := c.remaining(ctx, cl)
+// laterHops returns the hops of an upgrade that come after the version in the objects.
+func (c *Client) laterHops(ctx context.Context, cl *Cluster) ([]upgrade.Hop, error) {
+	rest, err := c.remainingHops(ctx, cl)
 	if err != nil || len(rest) == 0 {
 		return nil, err
 	}
@@ -135,72 +135,73 @@ func (c *Client) following(ctx context.Context, cl *Cluster) ([]upgrade.Hop, err
 		}
 		for _, h := range hops {
 			out = append(out, h)
-			in.Cluster, in.Groups = upgrade.Applied(in.Cluster, in.Groups, h.Changes)
+			in.Cluster, in.Groups = upgrade.Apply(in.Cluster, in.Groups, h.Changes)
 		}
 	}
 	return out, nil
 }
 
-// look says what is in the way of the upgrade that the objects ask for. Where their version
-// was applied, or tried to be, nothing is: the only way is on.
-func (r *reconciler) look(ctx context.Context, cl *Cluster) (finding.List, error) {
-	upgrading, err := r.c.upgrading(ctx, cl)
+// checkObjects returns what prevents the upgrade in the objects. If their version was applied, or
+// an attempt was made, nothing does: the upgrade must be finished.
+func (r *reconciler) checkObjects(ctx context.Context, cl *Cluster) (finding.List, error) {
+	upgrading, err := r.c.isUpgrading(ctx, cl)
 	if err != nil || !upgrading {
 		return nil, err
 	}
-	return r.checked(ctx, cl, cl.Spec.Spec.KubernetesVersion)
+	return r.checkVersion(ctx, cl, cl.Spec.Spec.KubernetesVersion)
 }
 
-// checked looks at the cluster before a version; one that cannot be asked is in the way.
-func (r *reconciler) checked(ctx context.Context, cl *Cluster, version string) (finding.List, error) {
-	l, err := r.c.preCheck(ctx, r.told, cl, version, r.o.SkipChecks, r.o.Rollout.ReachOptions)
+// checkVersion checks the cluster before a version; if it cannot be queried, that prevents the
+// upgrade.
+func (r *reconciler) checkVersion(ctx context.Context, cl *Cluster, version string) (finding.List, error) {
+	l, err := r.c.preCheck(ctx, r.progress, cl, version, r.o.SkipChecks, r.o.Rollout.ReachOptions)
 	if err != nil && ctx.Err() == nil {
-		l, err = finding.List{unchecked(err, slices.Contains(r.o.SkipChecks, precheck.API))}, nil
+		l, err = finding.List{uncheckedFinding(err, slices.Contains(r.o.SkipChecks, precheck.API))}, nil
 	}
 	if err == nil {
-		err = r.told.tell(Event{Kind: EventChecked, Findings: l})
+		err = r.progress.report(Event{Kind: EventChecked, Findings: l})
 	}
 	return l, err
 }
 
-// check refuses to begin what something is in the way of.
+// check refuses to begin if something prevents the upgrade.
 func (r *reconciler) check(ctx context.Context) error {
-	cl, err := r.c.Clusters().Get(ctx, r.told.cluster)
+	cl, err := r.c.Clusters().Get(ctx, r.progress.cluster)
 	if err != nil {
 		return err
 	}
-	l, err := r.look(ctx, cl)
+	l, err := r.checkObjects(ctx, cl)
 	if err != nil {
 		return err
 	}
-	return inTheWay(l)
+	return blockingError(l)
 }
 
-// next takes the next hop, if there is one and nothing is in its way.
+// next takes the next hop, if there is one and nothing prevents it.
 func (r *reconciler) next(ctx context.Context) (bool, error) {
-	cl, err := r.c.Clusters().Get(ctx, r.told.cluster)
+	cl, err := r.c.Clusters().Get(ctx, r.progress.cluster)
 	if err != nil {
 		return false, err
 	}
-	hops, err := r.c.following(ctx, cl)
+	hops, err := r.c.laterHops(ctx, cl)
 	if err != nil {
 		return false, err
 	}
 	if len(hops) == 0 {
-		return false, r.c.store.DropUpgrade(ctx, r.told.cluster)
+		return false, r.c.store.DropUpgrade(ctx, r.progress.cluster)
 	}
-	l, err := r.checked(ctx, cl, hops[0].Version)
+	l, err := r.checkVersion(ctx, cl, hops[0].Version)
 	if err == nil {
-		err = inTheWay(l)
+		err = blockingError(l)
 	}
 	if err != nil {
 		return false, fmt.Errorf("before Kubernetes %s: %w", hops[0].Version, err)
 	}
-	_, err = r.c.takeHop(ctx, cl, hops[0])
+	_, err = r.c.writeHop(ctx, cl, hops[0])
 	return true, err
 }
 
-// first are the roles that come before all others.
+// first returns the roles that precede all others.
 func first() []string { return []string{string(api.RoleControlPlane), string(api.RoleAPIServer)} }
 
 func (r *reconciler) updating(s reconcile.Scope) UpdateOptions {
@@ -212,12 +213,12 @@ func (r *reconciler) updating(s reconcile.Scope) UpdateOptions {
 }
 
 func (r *reconciler) update(ctx context.Context, s reconcile.Scope) error {
-	_, err := r.c.Update(ctx, r.told.cluster, r.updating(s))
+	_, err := r.c.Update(ctx, r.progress.cluster, r.updating(s))
 	return err
 }
 
-// roll replaces machines. A rollout that somebody else began before is finished first: it
-// may be about others.
+// roll replaces machines. A rollout that was begun earlier is finished first: it
+// may be about other machines.
 func (r *reconciler) roll(ctx context.Context, s reconcile.Scope) error {
 	o := r.o.Rollout
 	if s == reconcile.ControlPlane {
@@ -225,57 +226,57 @@ func (r *reconciler) roll(ctx context.Context, s reconcile.Scope) error {
 	}
 	for {
 		asked := r.c.cfg.World.Now()
-		done, err := r.c.Rollout(ctx, r.told.cluster, o)
+		done, err := r.c.Rollout(ctx, r.progress.cluster, o)
 		if err != nil || done == nil || !done.Began.Before(asked) {
 			return err
 		}
 	}
 }
 
-// stage tells of a stage.
+// stage reports the start of a stage.
 func (r *reconciler) stage(ctx context.Context, s reconcile.Stage) error {
-	cl, err := r.c.Clusters().Get(ctx, r.told.cluster)
+	cl, err := r.c.Clusters().Get(ctx, r.progress.cluster)
 	if err != nil {
 		return err
 	}
-	return r.told.tell(Event{Kind: EventStage, Stage: &ReconcileStage{s.Number, s.Of, s.Name, cl.Spec.Spec.KubernetesVersion}})
+	return r.progress.report(Event{Kind: EventStage, Stage: &ReconcileStage{s.Number, s.Of, s.Name, cl.Spec.Spec.KubernetesVersion}})
 }
 
-// remember notes what is wrong with the control plane before anything is done. Of a
-// cluster that has no keys yet nothing can be.
+// remember records the problems of the control plane before anything is done. A
+// cluster without keys has none yet.
 func (r *reconciler) remember(ctx context.Context, cl *Cluster) error {
-	applied, err := r.c.applied(ctx, cl)
+	applied, err := r.c.wasApplied(ctx, cl)
 	if err != nil || !applied {
 		return err
 	}
-	k, err := r.c.checkup(ctx, r.told, r.o.Rollout.ReachOptions, pipeline.CheckupLife)
+	k, err := r.c.checkup(ctx, r.progress, r.o.Rollout.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return err
 	}
-	w, err := k.Look(ctx)
+	w, err := k.Observe(ctx)
 	if err == nil && w.API.Problem == nil {
-		r.before = ofControlPlane(w)
+		r.initialFailures = controlPlaneFailures(w)
 	}
 	return err
 }
 
-// await waits until the control plane is as well as it was.
-func (r *reconciler) await(ctx context.Context) error {
-	k, err := r.c.checkup(ctx, r.told, r.o.Rollout.ReachOptions, pipeline.CheckupLife)
+// awaitHealthy waits until the control plane is at least as healthy as before.
+func (r *reconciler) awaitHealthy(ctx context.Context) error {
+	k, err := r.c.checkup(ctx, r.progress, r.o.Rollout.ReachOptions, pipeline.CheckupLife)
 	if err != nil {
 		return err
 	}
 	for until := r.c.cfg.World.Now().Add(awaited); ; {
-		w, err := k.Look(ctx)
+		w, err := k.Observe(ctx)
 		if err != nil {
 			return err
 		}
-		failures := slices.DeleteFunc(ofControlPlane(w), func(f health.Failure) bool { return slices.Contains(r.before, f) })
-		if err := r.told.tell(Event{Kind: EventValidation, Validation: &Validation{Failures: failures, Nodes: []health.Node{}}}); err != nil || len(failures) == 0 {
+		failures := slices.DeleteFunc(controlPlaneFailures(w), func(f health.Failure) bool { return slices.Contains(r.initialFailures, f) })
+		if err := r.progress.report(Event{Kind: EventValidation, Validation: &Validation{Failures: failures, Nodes: []health.Node{}}}); err != nil || len(failures) == 0 {
 			return err
 		}
 		if !r.c.cfg.World.Now().Before(until) {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the control plane is not ready after %s: %s", awaited, failures[0]), "fix it, then continue: kops reconcile cluster "+r.told.cluster+" --yes")
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the control plane is not ready after %s: %s", awaited, failures[0]), "fix it, then continue: kops reconcile cluster "+r.progress.cluster+" --yes")
 		}
 		if err := r.c.cfg.World.Sleep(ctx, validationInterval); err != nil {
 			return err
@@ -283,8 +284,9 @@ func (r *reconciler) await(ctx context.Context) error {
 	}
 }
 
-// ofControlPlane are the failures of the API and of the groups before all others, but for those of pods.
-func ofControlPlane(w health.World) []health.Failure {
+// controlPlaneFailures returns the failures of the API and of the groups that precede all others,
+// except failures of pods.
+func controlPlaneFailures(w health.World) []health.Failure {
 	var groups []string
 	for _, g := range w.Groups {
 		if slices.Contains(first(), string(g.Spec.Role)) {

@@ -11,21 +11,21 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// removal is what is taken out of the store of one cluster.
+// removal is what is removed from the store of one cluster.
 type removal struct {
 	*change
-	folders *clusterstore.Folders
-	have    []clusterstore.SSHKey
-	prints  []string // fingerprints of SSH keys that go
-	gone    []string // how messages call all that goes
+	folders      *clusterstore.Folders
+	have         []clusterstore.SSHKey
+	prints       []string // fingerprints of SSH keys to remove
+	removedNames []string // the names of all removed objects in messages
 }
 
-// Remove takes additional objects, and the SSH keys of SSHCredentials, out of their
-// clusters' part of the store, and returns how messages call them; with an error,
-// those of the clusters that were done before it. Without apply it only checks.
-// Nothing is removed when one of them is not there.
+// Remove removes additional objects, and the SSH keys of SSHCredentials, from their
+// clusters' part of the store, and returns their names in messages; with an error,
+// the names for the clusters that were done before it. Without apply it only checks.
+// If one of them does not exist, nothing is removed.
 //
-// Clusters and groups have resources besides: DeleteCluster and DeleteGroup are for them.
+// Clusters and groups also have resources: use DeleteCluster and DeleteGroup for them.
 func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]string, error) {
 	for _, o := range objs {
 		switch o.(type) {
@@ -33,7 +33,7 @@ func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]
 			return nil, fmt.Errorf("%s has cloud resources, and cannot be removed only from the store", displayName(o))
 		}
 	}
-	byCluster, order, err := s.c.affected(ctx, objs)
+	byCluster, order, err := s.c.changesOf(ctx, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]
 		removals[n] = &removal{change: byCluster[n]}
 	}
 	for _, o := range objs {
-		ch, err := owner(byCluster, order, o)
+		ch, err := changeOwning(byCluster, order, o)
 		if err != nil {
 			return nil, err
 		}
@@ -51,26 +51,26 @@ func (s Clusters) Remove(ctx context.Context, objs []api.Object, apply bool) ([]
 		if err != nil {
 			return nil, err
 		}
-		r.gone = append(r.gone, name)
+		r.removedNames = append(r.removedNames, name)
 	}
 	var gone []string
 	for _, n := range order {
 		if apply {
-			if err := s.c.carryOut(ctx, removals[n]); err != nil {
+			if err := s.c.remove(ctx, removals[n]); err != nil {
 				return gone, err
 			}
 		}
-		gone = append(gone, removals[n].gone...)
+		gone = append(gone, removals[n].removedNames...)
 	}
 	return gone, nil
 }
 
-// carryOut carries out the removal of one cluster.
-func (c *Client) carryOut(ctx context.Context, r *removal) error {
-	if _, err := c.store.Change(ctx, c.holder(), r.was.stored(), r.now); err != nil {
+// remove does the removal for one cluster.
+func (c *Client) remove(ctx context.Context, r *removal) error {
+	if _, err := c.store.Change(ctx, c.holder(), r.stored.stored(), r.now); err != nil {
 		return err
 	}
-	if len(r.prints) == 0 { // which would mean all keys
+	if len(r.prints) == 0 { // it would mean all keys
 		return nil
 	}
 	if err := r.folders.DeleteSSHKeys(ctx, r.prints...); err != nil {
@@ -79,7 +79,7 @@ func (c *Client) carryOut(ctx context.Context, r *removal) error {
 	return c.store.Note(ctx, c.holder(), r.now, "deleted the SSH public key "+strings.Join(r.prints, ", "))
 }
 
-// addRemoval adds an object to what is taken out of a cluster, and returns how messages call it.
+// addRemoval adds an object to the removal from a cluster, and returns its name in messages.
 func (c *Client) addRemoval(ctx context.Context, r *removal, o api.Object) (string, error) {
 	if k, ok := o.(*api.SSHCredential); ok {
 		return c.addKeyRemoval(ctx, r, k)
@@ -92,14 +92,14 @@ func (c *Client) addRemoval(ctx context.Context, r *removal, o api.Object) (stri
 	return displayName(o), nil
 }
 
-// addKeyRemoval is addRemoval of an SSH key, which is known by its fingerprint, as all have one name.
+// addKeyRemoval is addRemoval for an SSH key, which is identified by its fingerprint, because all keys have the same name.
 func (c *Client) addKeyRemoval(ctx context.Context, r *removal, o *api.SSHCredential) (_ string, err error) {
 	k, err := clusterstore.NewSSHKey(o.Spec.PublicKey)
 	if err != nil {
 		return "", err
 	}
 	if r.folders == nil {
-		if r.folders, err = c.store.Folders(ctx, r.was.Spec, r.was.stored()); err != nil {
+		if r.folders, err = c.ownedFolders(ctx, r.stored); err != nil {
 			return "", err
 		}
 		if r.have, err = r.folders.SSHKeys(ctx); err != nil {

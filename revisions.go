@@ -17,14 +17,14 @@ type Revision struct {
 	Who     string    `json:"who"`
 	Version string    `json:"version"`
 	Command string    `json:"command"`
-	// Result is done, failed or interrupted of what was carried out, and stored of a
-	// change of the objects, which an update applies.
+	// Result is done, failed or interrupted for an operation, and stored for a change of the
+	// objects, which an update applies.
 	Result  string `json:"result"`
 	Message string `json:"message,omitempty"`
-	// Changes are the fields that a change of the objects has changed.
+	// Changes are the fields changed by a change of the objects.
 	Changes []RevisionChange `json:"changes,omitempty"`
 	// Spec is the cluster with its groups and additional objects after the change, in
-	// v1alpha2; a list of revisions leaves it out.
+	// v1alpha2; it is empty in a list of revisions.
 	Spec string `json:"spec,omitempty"`
 }
 
@@ -32,18 +32,18 @@ type Revision struct {
 type RevisionChange struct {
 	// Object is Cluster, or kind and name: InstanceGroup/nodes.
 	Object string `json:"object"`
-	// Field is the path in v1alpha2; "" stands for the whole object, and Whole says what happened
+	// Field is the path in v1alpha2; "" means the whole object, and Whole describes what happened
 	// to it.
 	Field string `json:"field,omitempty"`
 	Whole string `json:"whole,omitempty"`
 }
 
-// String is the change in words: InstanceGroup/nodes spec.maxSize.
+// String returns the change in words: InstanceGroup/nodes spec.maxSize.
 func (c RevisionChange) String() string {
 	return c.Object + " " + c.Field + c.Whole // one of the two is empty
 }
 
-// Revisions lists the changes of a cluster, the newest first.
+// Revisions lists the changes of a cluster, newest first.
 func (s Clusters) Revisions(ctx context.Context, cluster string) ([]Revision, error) {
 	if _, err := s.c.Clusters().Get(ctx, cluster); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (s Clusters) Revisions(ctx context.Context, cluster string) ([]Revision, er
 	return out, nil
 }
 
-// Revision reads one change of a cluster, with the objects after it. One that there is not
-// is an error of class Gone.
+// Revision reads one change of a cluster, with the objects after it. If it does not exist, the
+// error is of class Gone.
 func (s Clusters) Revision(ctx context.Context, cluster string, n int) (*Revision, error) {
 	r, err := s.c.revisionAt(ctx, cluster, n)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s Clusters) Revision(ctx context.Context, cluster string, n int) (*Revisio
 func (c *Client) revisionAt(ctx context.Context, cluster string, n int) (clusterstore.Revision, error) {
 	r, err := c.store.Revision(ctx, cluster, n)
 	if fault.Is(err, fault.Gone) {
-		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no revision %d", cluster, n), "kops get revisions --name "+cluster)
+		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no revision %d", cluster, n), "to list them: kops get revisions --name "+cluster)
 	}
 	return r, err
 }

@@ -13,8 +13,8 @@ import (
 
 const sshKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGdrpiWcjtqwIbxAuIZ6FuLkQm1c6PwFfmzdLzIDFzMD jane"
 
-// TestEveryChangeOfTheStoreIsARevision makes each kind of change, and looks at the line that
-// it leaves in the history.
+// TestEveryChangeOfTheStoreIsARevision makes each kind of change, and checks its line in the
+// history.
 func TestEveryChangeOfTheStoreIsARevision(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
@@ -32,36 +32,36 @@ func TestEveryChangeOfTheStoreIsARevision(t *testing.T) {
 	key.Name, key.Kind, key.Labels = "admin", api.KindSSHCredential, map[string]string{api.LabelCluster: name}
 	objects := []api.Object{key}
 	b.replace(objects...)
-	b.noted("added the SSH public key ")
-	b.replace(objects...) // which is there already
-	b.noted("added the SSH public key ")
+	b.expectMessage("added the SSH public key ")
+	b.replace(objects...) // they exist already
+	b.expectMessage("added the SSH public key ")
 	b.ok(b.Keys().Delete(t.Context(), name))
-	b.noted("deleted all SSH public keys")
+	b.expectMessage("deleted all SSH public keys")
 	_, _, err := b.Keys().Add(t.Context(), name, []byte(sshKey))
 	b.ok(err)
-	b.noted("added the SSH public key ")
+	b.expectMessage("added the SSH public key ")
 	if _, err := b.Clusters().Remove(t.Context(), objects, true); err != nil {
 		t.Fatal(err)
 	}
-	b.noted("deleted the SSH public key ")
+	b.expectMessage("deleted the SSH public key ")
 	_, err = b.RollBackUpgrade(t.Context(), name, kops.RollBackOptions{Apply: true, Revision: 2})
 	b.ok(err)
 	b.revised("stored", "Cluster metadata.annotations.team", "InstanceGroup/nodes-here spec.maxSize")
 	b.ok(b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}))
 	b.revised("stored", "InstanceGroup/nodes-here deleted")
 
-	b.hold(`{"user": "joe", "host": "desktop", "pid": 7, "command": "kops update", "id": "1", "fence": 99, "expires": "2026-01-02T03:05:00Z"}`)
+	b.writeLease(`{"user": "joe", "host": "desktop", "pid": 7, "command": "kops update", "id": "1", "fence": 99, "expires": "2026-01-02T03:05:00Z"}`)
 	b.ok(b.Leases().Break(t.Context(), name))
-	b.noted(`broke the lease of "kops update", of joe on desktop (process 7)`)
-	b.ok(b.Leases().Break(t.Context(), name)) // nobody holds it
+	b.expectMessage(`broke the lease of "kops update", of joe on desktop (process 7)`)
+	b.ok(b.Leases().Break(t.Context(), name)) // it is not held
 	if all := b.history(); len(all) != 12 {
 		t.Errorf("there are %d revisions: %+v", len(all), all)
 	}
 }
 
-// TestARevisionHoldsTheObjects: one that is read by its number has them, a list does not.
+// TestARevisionHoldsTheObjects: a revision read by number has them, a list does not.
 func TestARevisionHoldsTheObjects(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.maxSize=5")
 	r, err := b.Clusters().Revision(t.Context(), name, 3)
 	if err != nil || !strings.Contains(r.Spec, "maxSize: 5") || r.Who != "jane@laptop" || r.Command != "kops test" || r.Version != "1.37.0" || !r.Time.Equal(b.now) {
@@ -71,8 +71,8 @@ func TestARevisionHoldsTheObjects(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	_, err = b.Clusters().Revision(t.Context(), name, 4)
-	says(t, err, "cluster a.example.com has no revision 4")
-	remedies(t, err, "kops get revisions --name a.example.com")
+	expectTexts(t, err, "cluster a.example.com has no revision 4")
+	remedies(t, err, "to list them: kops get revisions --name a.example.com")
 }
 
 func (b *bench) ok(err error) {
@@ -111,16 +111,16 @@ func (b *bench) revised(result string, changes ...string) {
 	}
 }
 
-// noted checks the message of the newest revision.
-func (b *bench) noted(message string) {
+// expectMessage checks the message of the newest revision.
+func (b *bench) expectMessage(message string) {
 	b.Helper()
 	if r := b.history()[0]; r.Result != "done" || !strings.HasPrefix(r.Message, message) {
 		b.Errorf("revision %d is %s %q, want %q", r.Number, r.Result, r.Message, message)
 	}
 }
 
-// hold writes the lease of the cluster.
-func (b *bench) hold(lease string) {
+// writeLease writes the lease of the cluster.
+func (b *bench) writeLease(lease string) {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL)
 	b.ok(err)

@@ -22,11 +22,11 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// RollBackOptions say how an upgrade is taken back.
+// RollBackOptions configure how an upgrade is rolled back.
 type RollBackOptions struct {
-	// Apply puts the objects back; otherwise it is only said what would change.
+	// Apply restores the objects; otherwise the changes are only returned.
 	Apply bool
-	// Revision is the number of the change whose objects are put back; 0: the newest with an
+	// Revision is the number of the change whose objects are restored; 0 means the newest with an
 	// older version of Kubernetes.
 	Revision int
 	ReachOptions
@@ -34,33 +34,33 @@ type RollBackOptions struct {
 	On On
 }
 
-// RollBack is what taking back an upgrade means.
+// RollBack is the effect of rolling back an upgrade.
 type RollBack struct {
-	// Revision is the number of the change whose objects are put back.
+	// Revision is the number of the change whose objects are restored.
 	Revision int    `json:"revision"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Changes are the fields that change, by their paths in v1alpha2. An etcd cluster that may
-	// run a newer version already keeps it, as etcd knows no way back.
+	// Changes are the changed fields, by their paths in v1alpha2. An etcd cluster that may already
+	// run a newer version keeps it, because etcd does not support downgrades.
 	Changes []UpgradeChange `json:"changes"`
-	// Warnings are what most likely is wrong with the objects that come of it.
+	// Warnings are probable problems of the resulting objects.
 	Warnings finding.List `json:"warnings,omitempty"`
 }
 
-// RollBackUpgrade puts back the objects as they were before the last upgrade, or at another
-// change, as long as no machine of the control plane has taken up a later minor version: its
-// API server may have written what those before cannot read. The error is then Refused.
-// Groups that are newer stay; an upgrade of several hops is given up with its version.
+// RollBackUpgrade restores the objects as they were before the last upgrade, or at another
+// change, unless a machine of the control plane already runs the later minor version: its
+// API server may have written data that older ones cannot read. The error is then Refused.
+// Newer groups are kept; an upgrade of several hops is abandoned together with its version.
 func (c *Client) RollBackUpgrade(ctx context.Context, name string, o RollBackOptions) (*RollBack, error) {
-	told := &call{cluster: name, on: o.On}
-	cl, err := c.loaded(ctx, told)
+	progress := &reporter{cluster: name, on: o.On}
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	find := c.beforeUpgrade
+	find := c.revisionBeforeUpgrade
 	if o.Revision != 0 {
 		find = func(ctx context.Context, cl *Cluster) (revisionObjects, bool, error) {
-			r, err := c.atRevision(ctx, cl, o.Revision)
+			r, err := c.objectsAt(ctx, cl, o.Revision)
 			return r, true, err
 		}
 	}
@@ -69,14 +69,14 @@ func (c *Client) RollBackUpgrade(ctx context.Context, name string, o RollBackOpt
 		return nil, err
 	}
 	if begun {
-		if err := c.notMoved(ctx, told, cl, before, o.ReachOptions); err != nil {
+		if err := c.checkNotUpgraded(ctx, progress, cl, before, o.ReachOptions); err != nil {
 			return nil, err
 		}
 		keepEtcd(cl.Spec, before.cluster)
 	}
-	ch := &change{was: cl, now: cl.stored().Clone()}
+	ch := &change{stored: cl, now: cl.stored().Clone()}
 	for _, obj := range before.objects {
-		if _, err := ch.put(obj, true); err != nil {
+		if _, err := ch.apply(obj, true); err != nil {
 			return nil, err
 		}
 	}
@@ -102,16 +102,16 @@ func (c *Client) RollBackUpgrade(ctx context.Context, name string, o RollBackOpt
 	return r, err
 }
 
-// revisionObjects are the objects of a change that was applied.
+// revisionObjects are the objects of an applied change.
 type revisionObjects struct {
 	number  int
 	cluster *api.Cluster
 	objects []api.Object
 }
 
-// beforeUpgrade finds the newest revision with an older version of Kubernetes, and whether
-// what was applied last, or was tried to, has the version of now.
-func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisionObjects, begun bool, err error) {
+// revisionBeforeUpgrade finds the newest revision with an older version of Kubernetes, and reports
+// whether the last apply, or attempt, already had the current version.
+func (c *Client) revisionBeforeUpgrade(ctx context.Context, cl *Cluster) (before revisionObjects, begun bool, err error) {
 	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
 	if err != nil {
 		return before, false, fmt.Errorf("spec.kubernetesVersion: %w", err)
@@ -121,7 +121,7 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 		return before, false, err
 	}
 	found, tried := false, false
-	for _, n := range numbers { // the newest first
+	for _, n := range numbers { // newest first
 		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
 		if err != nil {
 			return before, false, err
@@ -131,7 +131,7 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 			return before, false, err
 		}
 		if of.cluster == nil {
-			continue // it holds no objects
+			continue // it contains no objects
 		}
 		v, err := versions.ParseVersion(of.cluster.Spec.KubernetesVersion)
 		older := err == nil && v.LT(now)
@@ -151,9 +151,9 @@ func (c *Client) beforeUpgrade(ctx context.Context, cl *Cluster) (before revisio
 	return before, begun, err
 }
 
-// upgrading reports whether the objects ask for a later version of Kubernetes than what was
-// applied last, or was tried to. Where nothing was, there is nothing to upgrade.
-func (c *Client) upgrading(ctx context.Context, cl *Cluster) (bool, error) {
+// isUpgrading reports whether the objects have a later version of Kubernetes than the last apply,
+// or attempt. If nothing was ever applied, there is nothing to upgrade.
+func (c *Client) isUpgrading(ctx context.Context, cl *Cluster) (bool, error) {
 	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
 	if err != nil {
 		return false, fmt.Errorf("spec.kubernetesVersion: %w", err)
@@ -162,7 +162,7 @@ func (c *Client) upgrading(ctx context.Context, cl *Cluster) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, n := range numbers { // the newest first
+	for _, n := range numbers { // newest first
 		r, err := c.store.Revision(ctx, cl.Spec.Name, n)
 		if err != nil {
 			return false, err
@@ -180,9 +180,9 @@ func (c *Client) upgrading(ctx context.Context, cl *Cluster) (bool, error) {
 	return false, nil
 }
 
-// atRevision reads the objects of a change, whose version of Kubernetes is none that the
-// cluster has yet to come to.
-func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisionObjects, err error) {
+// objectsAt reads the objects of a change, whose version of Kubernetes must not be newer
+// than the cluster's.
+func (c *Client) objectsAt(ctx context.Context, cl *Cluster, n int) (out revisionObjects, err error) {
 	r, err := c.revisionAt(ctx, cl.Spec.Name, n)
 	if err != nil {
 		return out, err
@@ -191,7 +191,7 @@ func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisi
 		return out, err
 	}
 	if out.cluster == nil {
-		return out, fault.New(fault.Permanent, "revision %d holds no objects to put back", n)
+		return out, fault.New(fault.Permanent, "revision %d contains no objects to restore", n)
 	}
 	now, err := versions.ParseVersion(cl.Spec.Spec.KubernetesVersion)
 	if err != nil {
@@ -204,32 +204,32 @@ func (c *Client) atRevision(ctx context.Context, cl *Cluster, n int) (out revisi
 	return out, err
 }
 
-// mostRevisions is how many of the newest revisions are looked at for one to go back to.
-const mostRevisions = 20
+// maxRevisions is how many of the newest revisions are searched for one to go back to.
+const maxRevisions = 20
 
-// history are the changes that were carried out, the newest first. Each is read once.
+// history is the list of applied changes, newest first. Each is read once.
 type history struct {
 	c       *Client
 	cluster string
-	left    []int // numbers of those that are not read
-	tries   int   // how many more are looked for
+	unread  []int // numbers of the changes that have not been read
+	tries   int   // how many more are searched
 	read    []revisionObjects
 }
 
 func (c *Client) history(ctx context.Context, cluster string) (*history, error) {
 	numbers, err := c.store.Revisions(ctx, cluster)
-	return &history{c: c, cluster: cluster, left: numbers, tries: mostRevisions}, err
+	return &history{c: c, cluster: cluster, unread: numbers, tries: maxRevisions}, err
 }
 
-// at returns the change at a place in the order; false when there is none.
-func (h *history) at(ctx context.Context, i int) (revisionObjects, bool, error) {
+// changeAt returns the change at an index; false if there is none.
+func (h *history) changeAt(ctx context.Context, i int) (revisionObjects, bool, error) {
 	for i >= len(h.read) && h.tries > 0 {
 		h.tries--
-		r, older, err := h.c.store.LastApplied(ctx, h.cluster, h.left)
+		r, older, err := h.c.store.LastApplied(ctx, h.cluster, h.unread)
 		if err != nil || r == nil {
 			return revisionObjects{}, false, err
 		}
-		h.left = older
+		h.unread = older
 		of, err := objectsOf(*r)
 		if err != nil {
 			return revisionObjects{}, false, err
@@ -242,18 +242,18 @@ func (h *history) at(ctx context.Context, i int) (revisionObjects, bool, error) 
 	return h.read[i], true, nil
 }
 
-// revisionFor is the newest change before a field that machines of a group are rolled for,
-// by the reasons of each; 0 where none is kept, and where the control plane has gone too
+// revisionFor returns the newest change before the change of a field that is among the reasons why
+// machines of a group are rolled; 0 if no such change is kept, or if the control plane has progressed too
 // far to go back to it.
 func (h *history) revisionFor(ctx context.Context, cl *clusterstore.Contents, g *api.InstanceGroup, machines []stale.Machine) (int, error) {
 	for i := 0; ; i++ {
-		of, there, err := h.at(ctx, i)
+		of, there, err := h.changeAt(ctx, i)
 		if err != nil || !there {
 			return 0, err
 		}
 		was := of.group(g.Name)
 		if of.cluster == nil || was == nil {
-			return 0, nil // there was no such group before
+			return 0, nil // the group did not exist before
 		}
 		ofCluster, err := stale.Changes(of.cluster.Spec, cl.Spec.Spec)
 		if err != nil {
@@ -263,7 +263,7 @@ func (h *history) revisionFor(ctx context.Context, cl *clusterstore.Contents, g 
 		if err != nil {
 			return 0, err
 		}
-		if !explains(append(ofCluster, ofGroup...), machines) {
+		if !isReasonFor(append(ofCluster, ofGroup...), machines) {
 			continue
 		}
 		if roll.StageOf(g.Spec.Role) > roll.ControlPlanes && minorOf(of.cluster) != minorOf(cl.Spec) {
@@ -273,8 +273,8 @@ func (h *history) revisionFor(ctx context.Context, cl *clusterstore.Contents, g 
 	}
 }
 
-// explains reports whether one of the changes is one for which a machine is stale.
-func explains(changes []platform.Change, machines []stale.Machine) bool {
+// isReasonFor reports whether one of the changes is a reason why a machine is stale.
+func isReasonFor(changes []platform.Change, machines []stale.Machine) bool {
 	within := func(a, b string) bool { return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(a, b+"[") }
 	for _, m := range machines {
 		for _, r := range m.Reasons {
@@ -286,7 +286,7 @@ func explains(changes []platform.Change, machines []stale.Machine) bool {
 	return false
 }
 
-// minorOf is a cluster's version of Kubernetes without the patch.
+// minorOf returns a cluster's Kubernetes version without the patch version.
 func minorOf(c *api.Cluster) string {
 	v, err := versions.ParseVersion(c.Spec.KubernetesVersion)
 	if err != nil {
@@ -295,7 +295,7 @@ func minorOf(c *api.Cluster) string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// group is that of a name; nil when there is none.
+// group returns the group with a name; nil if it does not exist.
 func (r *revisionObjects) group(name string) *api.InstanceGroup {
 	for _, o := range r.objects {
 		if g, ok := o.(*api.InstanceGroup); ok && g.Name == name {
@@ -305,7 +305,7 @@ func (r *revisionObjects) group(name string) *api.InstanceGroup {
 	return nil
 }
 
-// objectsOf reads the objects of a revision.
+// objectsOf parses the objects of a revision.
 func objectsOf(r clusterstore.Revision) (out revisionObjects, err error) {
 	out.number = r.Number
 	if out.objects, _, err = compat.Decode([]byte(r.Spec), compat.Options{Lenient: true}); err != nil {
@@ -319,9 +319,9 @@ func objectsOf(r clusterstore.Revision) (out revisionObjects, err error) {
 	return out, nil
 }
 
-// notMoved refuses where a machine of the control plane has taken up the upgrade, or
-// may have. The way back within a minor version is always free.
-func (c *Client) notMoved(ctx context.Context, told *call, cl *Cluster, before revisionObjects, reach ReachOptions) error {
+// checkNotUpgraded refuses if a machine of the control plane runs the upgraded version, or
+// may. A downgrade within a minor version is always allowed.
+func (c *Client) checkNotUpgraded(ctx context.Context, progress *reporter, cl *Cluster, before revisionObjects, reach ReachOptions) error {
 	was, err := versions.ParseVersion(before.cluster.Spec.KubernetesVersion)
 	if err != nil {
 		return err
@@ -330,13 +330,13 @@ func (c *Client) notMoved(ctx context.Context, told *call, cl *Cluster, before r
 	if err != nil || was.Minor == now.Minor && was.Major == now.Major {
 		return err
 	}
-	k, err := c.checkup(ctx, told, reach, pipeline.CheckupLife)
+	k, err := c.checkup(ctx, progress, reach, pipeline.CheckupLife)
 	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, firstAnswer)
 	defer cancel()
-	w, err := k.Look(limited)
+	w, err := k.Observe(limited)
 	if err == nil && w.API.Problem != nil {
 		err = fmt.Errorf("%s: %s", w.API.Problem.Name, w.API.Problem.Message)
 	}
@@ -353,7 +353,7 @@ func (c *Client) notMoved(ctx context.Context, told *call, cl *Cluster, before r
 	return nil
 }
 
-// keepEtcd has etcd clusters keep the version that their managers may have taken up by now.
+// keepEtcd makes etcd clusters keep the version that their managers may already run.
 func keepEtcd(now, before *api.Cluster) {
 	is, err := versions.ParseVersion(now.Spec.KubernetesVersion)
 	was, werr := versions.ParseVersion(before.Spec.KubernetesVersion)

@@ -21,28 +21,25 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// roller makes a rollout of one cluster.
+// roller runs a rollout of one cluster.
 type roller struct {
 	*pipeline.Checkup
-	c     *Client
-	told  *call
-	o     RolloutOptions
-	lease *clusterstore.Lease
-	// chosen are the names of the groups that are asked for; nil: all are.
+	c        *Client
+	progress *reporter
+	o        RolloutOptions
+	lease    *clusterstore.Lease
+	// chosen are the names of the requested groups; nil means all.
 	chosen []string
-	// updating is held while the cluster is updated, of which one is under way at a time.
+	// updating is held during an update of the cluster; only one runs at a time.
 	updating sync.Mutex
 }
 
 // newRoller opens the platform of a cluster and finds the credentials of its API server.
-func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*roller, error) {
+func (c *Client) newRoller(ctx context.Context, progress *reporter, o RolloutOptions) (*roller, error) {
 	if o.Life <= 0 {
 		o.Life = rolloutLife
 	}
-	if err := c.withoutGossip(ctx, told.cluster); err != nil {
-		return nil, err
-	}
-	opened, err := c.examined(ctx, told)
+	opened, err := c.openPlatform(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +49,11 @@ func (c *Client) newRoller(ctx context.Context, told *call, o RolloutOptions) (*
 			return nil, err
 		}
 	}
-	r := &roller{Checkup: k, c: c, told: told, o: o}
+	r := &roller{Checkup: k, c: c, progress: progress, o: o}
 	return r, r.check()
 }
 
-// check refuses what the platform cannot do, and finds the groups that are asked for.
+// check refuses what the platform does not support, and finds the requested groups.
 func (r *roller) check() error {
 	p := r.Provider
 	if p.Machines == nil || p.Roll.Terminate == nil && !p.Roll.InPlace {
@@ -67,17 +64,17 @@ func (r *roller) check() error {
 	return err
 }
 
-// roll continues the rollout that has not ended, or begins one, and drives it to its end.
+// roll continues an unfinished rollout, or begins one, and drives it to its end.
 func (r *roller) roll(ctx context.Context) (*Rollout, error) {
-	state, file, err := r.c.storedRollout(ctx, r.told.cluster)
+	state, file, err := r.c.storedRollout(ctx, r.progress.cluster)
 	if err != nil {
 		return nil, err
 	}
 	file.lease = r.lease
 	continued := state != nil && state.Ended.IsZero()
 	if continued && r.o.Instance != "" {
-		return nil, &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("a rollout of cluster %s is not finished", r.told.cluster),
-			"to finish it: kops rolling-update cluster "+r.told.cluster+" --yes; to end it: kops rolling-update abort "+r.told.cluster)}
+		return nil, &Refused{fault.Wrap(fault.Conflict, fmt.Errorf("a rollout of cluster %s is not finished", r.progress.cluster),
+			"to finish it: kops rolling-update cluster "+r.progress.cluster+" --yes; to end it: kops rolling-update abort "+r.progress.cluster)}
 	}
 	if continued {
 		r.o.CloudOnly = state.Options.CloudOnly
@@ -95,20 +92,20 @@ func (r *roller) roll(ctx context.Context) (*Rollout, error) {
 	} else {
 		state.Options.Ask, state.Options.Interactive = r.o.Ask != nil, r.o.Interactive
 	}
-	file.of(state.ID)
-	if err := r.told.tell(Event{Kind: EventRollout, Rollout: rolloutOf(state), Continued: continued}); err != nil {
+	file.setRollout(state.ID)
+	if err := r.progress.report(Event{Kind: EventRollout, Rollout: rolloutOf(state), Continued: continued}); err != nil {
 		return nil, err
 	}
 	last, err := d.Run(ctx, *state)
 	if err != nil {
-		err = fmt.Errorf("%w; the rollout of %s is saved; to continue it: kops rolling-update cluster %s --yes", err, r.told.cluster, r.told.cluster)
+		err = fmt.Errorf("%w; the rollout of %s is saved; to continue it: kops rolling-update cluster %s --yes", err, r.progress.cluster, r.progress.cluster)
 	}
 	return rolloutOf(&last), err
 }
 
-// begin makes the state of a new rollout; nil when there is nothing to do.
+// begin creates the state of a new rollout; nil if there is nothing to do.
 func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error) {
-	if err := r.told.phase("observe"); err != nil {
+	if err := r.progress.phase("observe"); err != nil {
 		return nil, err
 	}
 	v, err := d.First(ctx)
@@ -118,11 +115,11 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 	if !v.API && !r.o.CloudOnly {
 		return nil, fault.Wrap(fault.NotYet, errors.New("the API server does not answer, so no machine can be replaced safely"), "find out why: kops validate cluster; or continue without it: option:CloudOnly")
 	}
-	w, err := r.look(ctx)
+	w, err := r.observe(ctx)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := r.judge(ctx, w)
+	machines, err := r.staleMachines(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -132,17 +129,17 @@ func (r *roller) begin(ctx context.Context, d *drive.Driver) (*roll.State, error
 		return nil, err
 	}
 	r.backwards(ctx, plans, machines)
-	s := roll.New(id, r.o.rolling(), plans, v)
+	s := roll.New(id, r.o.rollOptions(), plans, v)
 	if len(s.Groups) == 0 {
 		return nil, nil
 	}
 	if err := r.warn(ctx, s); err != nil {
 		return nil, err
 	}
-	return &s, r.told.phase("roll")
+	return &s, r.progress.phase("roll")
 }
 
-// warn tells of groups that lack room. Where that cannot be seen, the rollout begins without.
+// warn reports groups without room. If that is unknown, the rollout begins without a warning.
 func (r *roller) warn(ctx context.Context, s roll.State) error {
 	lacks, err := r.shortages(ctx, s)
 	if err != nil || len(lacks) == 0 {
@@ -152,11 +149,11 @@ func (r *roller) warn(ctx context.Context, s roll.State) error {
 	for _, l := range lacks {
 		found = append(found, finding.Finding{Object: "InstanceGroup/" + l.Group, Rule: precheck.Room, Message: l.Message, Remedy: l.Remedy, Warning: true})
 	}
-	return r.told.tell(Event{Kind: EventChecked, Findings: found})
+	return r.progress.report(Event{Kind: EventChecked, Findings: found})
 }
 
-// backwards says of the groups with machines to roll which revision they go back to when
-// the first fails. A rollout goes without where the revisions cannot be read.
+// backwards sets, for the groups with machines to roll, the revision to go back to if
+// the first machine fails. If the revisions cannot be read, the rollout continues without.
 func (r *roller) backwards(ctx context.Context, plans []roll.Plan, machines []stale.Machine) {
 	h, err := r.c.history(ctx, r.Cluster.Spec.Name)
 	if err != nil {
@@ -174,11 +171,11 @@ func (r *roller) backwards(ctx context.Context, plans []roll.Plan, machines []st
 	}
 }
 
-// config is what a driver needs.
+// config returns the configuration of a driver.
 func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, error) {
 	p, cl := r.Provider, r.Cluster
 	cfg := drive.Config{Cluster: cl.Spec, Groups: cl.Groups, Platform: r.platform(), Hash: r.hash, Save: file.save,
-		Wishes: file.wishes, Heard: file.heard, Ask: r.o.Ask, Tell: r.tell, HTTP: r.c.cfg.World.HTTP, Now: r.c.cfg.World.Now, Sleep: r.c.cfg.World.Sleep}
+		Requests: file.requests, RequestsSaved: file.deleteRead, Ask: r.o.Ask, OnChange: r.reportChange, HTTP: r.c.cfg.World.HTTP, Now: r.c.cfg.World.Now, Sleep: r.c.cfg.World.Sleep}
 	if r.o.CloudOnly {
 		return cfg, nil
 	}
@@ -187,22 +184,22 @@ func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, e
 		return cfg, err
 	}
 	cfg.Server = r.Server
-	if archives, err := r.c.etcdArchives(ctx, newCluster(cl), ""); err == nil { // else the pods of its members tell
-		cfg.Etcd = func(ctx context.Context) (drive.EtcdTold, error) { return r.etcdTold(ctx, archives) }
+	if archives, err := r.c.etcdArchives(ctx, newCluster(cl), ""); err == nil { // otherwise the pods of its members are used
+		cfg.Etcd = func(ctx context.Context) (drive.EtcdReport, error) { return r.etcdReport(ctx, archives) }
 	}
 	if p.BootRecord != nil {
-		cfg.Look = func(ctx context.Context, silent []platform.Machine) map[string]health.Start {
-			return r.Starts(ctx, silent, mostStarts)
+		cfg.Starts = func(ctx context.Context, silent []platform.Machine) map[string]health.Start {
+			return r.Starts(ctx, silent, maxStarts)
 		}
 	}
 	return cfg, nil
 }
 
-// etcdTold is what the managers of etcd told of its members lately. A cluster whose members
-// are others than the spec's, as while they move, is left out, and so is one of kOps' own
-// managers, which tell nothing.
-func (r *roller) etcdTold(ctx context.Context, archives []etcdArchive) (drive.EtcdTold, error) {
-	out := drive.EtcdTold{}
+// etcdReport returns what etcd's managers recently reported about their members. A cluster whose
+// members differ from the spec's, as while they move, is omitted, and so is one with kOps' own
+// managers, which report nothing.
+func (r *roller) etcdReport(ctx context.Context, archives []etcdArchive) (drive.EtcdReport, error) {
+	out := drive.EtcdReport{}
 	for i, a := range archives {
 		s, err := etcd.ReadStatus(ctx, a.store)
 		if err != nil {
@@ -212,24 +209,24 @@ func (r *roller) etcdTold(ctx context.Context, archives []etcdArchive) (drive.Et
 		if s == nil || groups == nil || a.status(s, r.c.cfg.World.Now()).Old {
 			continue
 		}
-		told := map[string]bool{}
+		members := map[string]bool{}
 		for _, m := range s.Members {
 			g, known := groups[m.Name]
 			if !known {
-				told = nil
+				members = nil
 				break
 			}
-			told[g] = m.Healthy && !m.Learner
+			members[g] = m.Healthy && !m.Learner
 		}
-		if told != nil {
-			out[a.name] = told
+		if members != nil {
+			out[a.name] = members
 		}
 	}
 	return out, nil
 }
 
-// seatsOf are the instance groups of the members of an etcd cluster, by the names of their
-// peers; nil where these are not known, or a group has several.
+// seatsOf returns the instance groups of the members of an etcd cluster, by the names of their
+// peers; nil if the names are unknown, or a group has several members.
 func seatsOf(peers func(api.EtcdClusterSpec) []string, e api.EtcdClusterSpec) map[string]string {
 	if peers == nil {
 		return nil
@@ -245,7 +242,7 @@ func seatsOf(peers func(api.EtcdClusterSpec) []string, e api.EtcdClusterSpec) ma
 	return out
 }
 
-// platform is what a driver needs of the platform.
+// platform returns the platform functions that a driver needs.
 func (r *roller) platform() drive.Platform {
 	p, cl := r.Provider, r.Cluster
 	on := func(f func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error) func(context.Context, platform.Machine) error {
@@ -266,17 +263,17 @@ func (r *roller) platform() drive.Platform {
 	return out
 }
 
-// update makes the machines that a group lacks, by an update of the cluster that is
+// update creates the missing machines of a group, by an update of the cluster that is
 // limited to the group.
 func (r *roller) update(ctx context.Context, group string) error {
 	r.updating.Lock()
 	defer r.updating.Unlock()
-	quiet := &call{cluster: r.told.cluster}
+	quiet := &reporter{cluster: r.progress.cluster}
 	o := UpdateOptions{Apply: true, Groups: []string{group}, prefetch: &sync.WaitGroup{}}
 	defer o.prefetch.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m, err := r.c.modelled(ctx, quiet, o)
+	m, err := r.c.model(ctx, quiet, o)
 	if err != nil {
 		return err
 	}
@@ -287,12 +284,12 @@ func (r *roller) update(ctx context.Context, group string) error {
 	return apply(ctx, quiet, r.lease, p, "apply")
 }
 
-// tell tells of a change of the rollout.
-func (r *roller) tell(before, after roll.State) {
-	_ = r.told.tell(Event{Kind: EventRollout, Rollout: rolloutOf(&after)}) // what is told keeps no rollout from its end
+// reportChange reports a change of the rollout.
+func (r *roller) reportChange(before, after roll.State) {
+	_ = r.progress.report(Event{Kind: EventRollout, Rollout: rolloutOf(&after)}) // an error of On does not stop the rollout
 }
 
-// hash is that of the node configuration that the machines of a group are to run.
+// hash returns the hash of the node configuration that the machines of a group should run.
 func (r *roller) hash(ctx context.Context, group string) (string, error) {
 	hash, err := "", error(fault.New(fault.Gone, "the cluster has no group of that name"))
 	if g := r.Cluster.Group(group); g != nil {

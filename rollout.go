@@ -18,43 +18,43 @@ import (
 )
 
 // Rollout is the replacement, or the restart in place, of the machines of a cluster, and
-// RolloutPlan what one will do.
+// RolloutPlan a preview of one.
 type (
 	Rollout     = status.Rollout
 	RolloutPlan = status.RolloutPlan
 )
 
-// RolloutOptions say which machines are rolled, and how. Begin with DefaultRollout.
+// RolloutOptions configure which machines are rolled, and how. Start with DefaultRollout.
 type RolloutOptions struct {
 	ReachOptions
 	// Groups and Roles limit the rollout to some instance groups.
 	Groups, Roles []string
-	// Instance is the name of the only machine to roll, or of its node; empty: all that need it.
+	// Instance is the name of the only machine to roll, or of its node; empty means all that need it.
 	Instance string
-	// Surge false lets no machine come before another goes.
+	// Surge false means that no machine is created before another is removed.
 	Surge bool
-	// Force rolls machines that need it not, too.
+	// Force also rolls machines that do not need it.
 	Force bool
-	// CloudOnly neither asks nor changes nodes.
+	// CloudOnly neither queries nor changes nodes.
 	CloudOnly bool
-	// Interactive asks after each machine whether to go on.
+	// Interactive asks after each machine whether to continue.
 	Interactive bool
 	// Intervals are the pauses after a machine.
 	BastionInterval, ControlPlaneInterval, NodeInterval time.Duration
-	// ValidateCount is how often the cluster has to be found well between machines; 0: it is not validated.
+	// ValidateCount is how many times in a row the cluster must be found healthy between machines; 0 means no validation.
 	ValidateCount int32
-	// ValidationTimeout is how long the cluster may take to be well.
+	// ValidationTimeout is how long the cluster may take to become healthy.
 	ValidationTimeout time.Duration
-	// DrainTimeout is how long a drain may take, and PostDrainDelay the pause after one.
+	// DrainTimeout is the time limit of a drain, and PostDrainDelay the pause after one.
 	DrainTimeout, PostDrainDelay time.Duration
-	// FailOnDrainError and FailOnValidateError stop a group whose machine cannot be
-	// drained, or after whose machine the cluster is not well.
+	// FailOnDrainError and FailOnValidateError stop a group if a machine cannot be
+	// drained, or if the cluster is not healthy after a machine.
 	FailOnDrainError, FailOnValidateError bool
-	// GateCommands and GateURLs are checks that have to pass between machines: a command
-	// with its arguments, and a URL that has to answer 2xx.
+	// GateCommands and GateURLs are checks that must pass between machines: a command
+	// with its arguments, and a URL that must respond with 2xx.
 	GateCommands [][]string
 	GateURLs     []string
-	// Ask puts a question to the user and returns one of its choices; nil: nobody can be asked.
+	// Ask asks the user a question and returns one of its choices; nil means that no user is available.
 	Ask func(context.Context, status.Question) (string, error)
 	// Life is the lifetime of the credentials for the API server; 0 means 18 hours.
 	Life time.Duration
@@ -62,10 +62,10 @@ type RolloutOptions struct {
 	On On
 }
 
-// rolloutLife is the life of a rollout's credentials where nothing else is said (kOps').
+// rolloutLife is the default lifetime of a rollout's credentials (kOps').
 const rolloutLife = 18 * time.Hour
 
-// DefaultRollout are the options that hold where the user says nothing.
+// DefaultRollout returns the default options.
 func DefaultRollout() RolloutOptions {
 	d := roll.Defaults()
 	return RolloutOptions{
@@ -75,8 +75,8 @@ func DefaultRollout() RolloutOptions {
 	}
 }
 
-// rolling is what these options are to a rollout.
-func (o *RolloutOptions) rolling() roll.Options {
+// rollOptions converts the options to those of a rollout.
+func (o *RolloutOptions) rollOptions() roll.Options {
 	out := roll.Defaults()
 	out.CloudOnly, out.Interactive, out.Ask = o.CloudOnly, o.Interactive, o.Ask != nil
 	out.BastionInterval, out.ControlPlaneInterval, out.NodeInterval = o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval
@@ -92,15 +92,15 @@ func (o *RolloutOptions) rolling() roll.Options {
 	return out
 }
 
-// Rollout replaces, or restarts, the machines that are not what the objects of a cluster
-// say. An earlier rollout that has not ended is continued instead, with the options that
-// it was begun with. It returns when the rollout has ended, and an error of the class
-// NotYet when it was stopped; one that was cut off is continued by the next call.
+// Rollout replaces, or restarts, the machines that do not match the objects of a cluster.
+// An unfinished rollout is continued instead, with its original options. Rollout returns
+// when the rollout has ended, and an error of class NotYet if it was stopped; the next
+// call continues an interrupted one.
 func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*Rollout, error) {
-	told := &call{cluster: name, on: o.On}
+	progress := &reporter{cluster: name, on: o.On}
 	var out *Rollout
-	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		r, err := c.newRoller(ctx, told, o)
+	err := c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		r, err := c.newRoller(ctx, progress, o)
 		if err != nil {
 			return err
 		}
@@ -109,31 +109,31 @@ func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*R
 		return err
 	})
 	if err == nil {
-		err = rolledOut(name, out)
+		err = unfinishedError(name, out)
 	}
 	return out, err
 }
 
-// DeleteInstance replaces one machine, by its name or its node's name, as a rollout does.
+// DeleteInstance replaces one machine, given by its name or its node's name, like a rollout.
 func (c *Client) DeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*Rollout, error) {
 	return c.Rollout(ctx, cluster, o.ofInstance(instance))
 }
 
-// ofInstance are these options for one machine, after which nothing is waited for.
+// ofInstance returns these options for one machine, without waiting after it.
 func (o RolloutOptions) ofInstance(instance string) RolloutOptions {
 	o.Instance = instance
 	o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval = 0, 0, 0
 	return o
 }
 
-// ErrDeclined is the error of a rollout whose user did not want to go on.
+// ErrDeclined is the error of a rollout that the user chose not to continue.
 var ErrDeclined = errors.New("the rollout stopped at your request")
 
-// ErrAborted is the error of a rollout that AbortRollout has ended before all machines were done.
+// ErrAborted is the error of a rollout that AbortRollout ended before all machines were done.
 var ErrAborted = errors.New("the rollout was aborted")
 
-// rolledOut is the error of a rollout that has ended before its end.
-func rolledOut(cluster string, r *Rollout) error {
+// unfinishedError returns the error of a rollout that ended before all machines were done.
+func unfinishedError(cluster string, r *Rollout) error {
 	if r == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func rolledOut(cluster string, r *Rollout) error {
 	return fault.Wrap(fault.NotYet, fmt.Errorf("the rollout stopped: %s", why), remedy)
 }
 
-// storedRollout reads the rollout of a cluster; nil when there is none. A state that
+// storedRollout reads the rollout of a cluster; nil if there is none. A state that
 // cannot be read, because another version of this program wrote it, is an error.
 func (c *Client) storedRollout(ctx context.Context, cluster string) (*roll.State, *rolloutFile, error) {
 	file := &rolloutFile{store: c.store, cluster: cluster}
@@ -187,7 +187,7 @@ func (c *Client) RolloutStatus(ctx context.Context, name string) (*Rollout, erro
 	}
 	s, _, err := c.storedRollout(ctx, name)
 	if err == nil && s == nil {
-		err = fault.New(fault.Gone, "cluster %s has had no rollout", name)
+		err = fault.New(fault.Gone, "cluster %s has no rollout", name)
 	}
 	if err != nil {
 		return nil, err
@@ -202,43 +202,43 @@ func (c *Client) RolloutStatus(ctx context.Context, name string) (*Rollout, erro
 // PauseRollout pauses the rollout of a cluster: no further machine is started, and machines in
 // progress are finished. The process that drives it pauses within seconds.
 func (c *Client) PauseRollout(ctx context.Context, name string) (*Rollout, error) {
-	return c.wish(ctx, name, roll.Pause)
+	return c.storeRequest(ctx, name, roll.Pause)
 }
 
-// ResumeRollout has a rollout that was paused go on, and groups that were stopped.
+// ResumeRollout continues a paused rollout, and its stopped groups.
 func (c *Client) ResumeRollout(ctx context.Context, name string) (*Rollout, error) {
-	return c.wish(ctx, name, roll.Resume)
+	return c.storeRequest(ctx, name, roll.Resume)
 }
 
 // AbortRollout ends the rollout of a cluster without finishing it.
 func (c *Client) AbortRollout(ctx context.Context, name string) (*Rollout, error) {
-	return c.wish(ctx, name, roll.Abort)
+	return c.storeRequest(ctx, name, roll.Abort)
 }
 
-// wished is a wish as it is kept: it is about one rollout.
-type wished struct {
+// storedRequest is a stored request: it applies to one rollout.
+type storedRequest struct {
 	Rollout string    `json:"rollout"`
 	Want    roll.Want `json:"want"`
 }
 
-// wish keeps a wish for whoever drives the rollout, or will continue it. Driver of what it
-// returns is empty when nobody drives it now.
-func (c *Client) wish(ctx context.Context, name string, want roll.Want) (*Rollout, error) {
+// storeRequest stores a request for the process that drives the rollout, or will continue it.
+// Driver in the result is empty if no process drives it now.
+func (c *Client) storeRequest(ctx context.Context, name string, want roll.Want) (*Rollout, error) {
 	r, err := c.RolloutStatus(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if !r.Ended.IsZero() {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the last rollout of cluster %s has ended", name), "begin another: kops rolling-update cluster "+name+" --yes")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the last rollout of cluster %s has ended", name), "start another: kops rolling-update cluster "+name+" --yes")
 	}
-	text, err := json.Marshal(wished{r.ID, want})
+	text, err := json.Marshal(storedRequest{r.ID, want})
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
-	return r, c.store.Wish(ctx, name, text)
+	return r, c.store.AddRolloutRequest(ctx, name, text)
 }
 
-// newID tells a rollout from others.
+// newID returns an identifier for a rollout.
 func (c *Client) newID() (string, error) {
 	some := make([]byte, 3)
 	if _, err := io.ReadFull(c.cfg.World.Random, some); err != nil {
@@ -247,8 +247,8 @@ func (c *Client) newID() (string, error) {
 	return c.cfg.World.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(some), nil
 }
 
-// notKept tells a driver of a state that may be kept at another try.
-func notKept(err error) error {
+// notStoredError converts an error of a driver whose state may be stored on a retry.
+func notStoredError(err error) error {
 	if err == nil || errors.Is(err, clusterstore.ErrLost) || fault.Is(err, fault.Conflict) || fault.Is(err, fault.Denied) {
 		return err
 	}

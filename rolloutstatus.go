@@ -5,7 +5,7 @@ import (
 	"kops.local/kops/internal/ops/roll"
 )
 
-// rolloutOf is a rollout as it is shown.
+// rolloutOf converts a rollout to its public form.
 func rolloutOf(s *roll.State) *Rollout {
 	out := &Rollout{ID: s.ID, Began: s.Began, Ended: s.Ended, Paused: s.Paused, Aborted: s.Aborted, Baseline: s.Baseline, Questions: s.Questions}
 	if s.Stopped != nil {

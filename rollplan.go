@@ -20,21 +20,21 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// PlanRollout finds out what a rollout would do, and what will be in its way.
+// PlanRollout returns what a rollout would do, and its obstacles.
 func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions) (*RolloutPlan, error) {
-	told := &call{cluster: name, on: o.On}
-	r, err := c.newRoller(ctx, told, o)
+	progress := &reporter{cluster: name, on: o.On}
+	r, err := c.newRoller(ctx, progress, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := told.phase("observe"); err != nil {
+	if err := progress.phase("observe"); err != nil {
 		return nil, err
 	}
 	out := &RolloutPlan{Cluster: name}
 	var w health.World
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
-		w, err = r.look(part)
+		w, err = r.observe(part)
 		return err
 	})
 	all.Go(func() error {
@@ -53,7 +53,7 @@ func (c *Client) PlanRollout(ctx context.Context, name string, o RolloutOptions)
 	if err := r.describe(ctx, w, out); err != nil {
 		return nil, err
 	}
-	return out, told.phase("")
+	return out, progress.phase("")
 }
 
 // PlanDeleteInstance returns what DeleteInstance would do. Only the machine's group has a
@@ -62,21 +62,21 @@ func (c *Client) PlanDeleteInstance(ctx context.Context, cluster, instance strin
 	return c.PlanRollout(ctx, cluster, o.ofInstance(instance))
 }
 
-// describe tells of each group what is done to it, and what will be in the way.
+// describe adds for each group what is done to it, and the obstacles.
 func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan) error {
-	machines, err := r.judge(ctx, w)
+	machines, err := r.staleMachines(ctx, w)
 	if err != nil {
 		return err
 	}
-	view := drive.Seen(w, "")
-	s := roll.New("preview", r.o.rolling(), r.plansOf(machines), view)
+	view := drive.NewView(w, "")
+	s := roll.New("preview", r.o.rollOptions(), r.plansOf(machines), view)
 	rolls := map[string]*roll.Group{}
 	for i := range s.Groups {
 		rolls[s.Groups[i].Name] = &s.Groups[i]
 	}
-	nodes := drained(s)
+	nodes := drainedNodes(s)
 	for _, g := range r.Cluster.Groups {
-		if r.selects(g) {
+		if r.isSelected(g) {
 			out.Groups = append(out.Groups, plannedRoll(g, w, machines, rolls[g.Name]))
 		}
 	}
@@ -86,7 +86,7 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	out.About = about(s)
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
-		if out.Shortages, err = r.shortages(part, s); err != nil { // the rest is worth knowing without it
+		if out.Shortages, err = r.shortages(part, s); err != nil { // the rest is useful without it
 			out.Shortages = []status.Shortage{{Group: "all groups", Message: "cannot check the capacity: " + err.Error(), Remedy: fault.Remedy(err)}}
 		}
 		return nil
@@ -103,8 +103,9 @@ func (r *roller) describe(ctx context.Context, w health.World, out *RolloutPlan)
 	return all.Wait()
 }
 
-// drained are the nodes that a rollout drains: a machine that restarts in place keeps its pods.
-func drained(s roll.State) []string {
+// drainedNodes returns the nodes that a rollout drains: a machine that restarts in place keeps its
+// pods.
+func drainedNodes(s roll.State) []string {
 	var out []string
 	for _, g := range s.Groups {
 		for _, m := range g.Machines {
@@ -116,20 +117,20 @@ func drained(s roll.State) []string {
 	return out
 }
 
-// blockers are what will be in the way of drains of nodes.
+// blockers returns the obstacles to draining nodes.
 func (r *roller) blockers(ctx context.Context, nodes []string) ([]status.Blocker, error) {
 	client, err := r.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := drain.Look(ctx, client, nodes, r.o.DrainTimeout)
+	seen, err := drain.Observe(ctx, client, nodes, r.o.DrainTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return drain.Blockers(seen), nil
 }
 
-// shortages are the groups of a rollout that lack room for the machines that it adds.
+// shortages returns the groups of a rollout without room for the machines that it adds.
 func (r *roller) shortages(ctx context.Context, s roll.State) ([]status.Shortage, error) {
 	adds := map[string]int{}
 	for _, g := range s.Groups {
@@ -150,26 +151,26 @@ func (r *roller) shortages(ctx context.Context, s roll.State) ([]status.Shortage
 	return out, nil
 }
 
-// look sees the machines and, unless only the cloud counts, what the API server shows.
-func (r *roller) look(ctx context.Context) (health.World, error) {
+// observe observes the machines and, unless CloudOnly is set, the API server's objects.
+func (r *roller) observe(ctx context.Context) (health.World, error) {
 	if !r.o.CloudOnly {
-		return r.Look(ctx)
+		return r.Observe(ctx)
 	}
 	machines, err := r.Machines(ctx)
 	return health.World{Cluster: r.Cluster.Spec.Name, Groups: r.Cluster.Groups, Machines: machines, Counted: true}, err
 }
 
-// selects reports whether a group is among those that are asked for.
-func (r *roller) selects(g *api.InstanceGroup) bool {
+// isSelected reports whether a group is among the requested ones.
+func (r *roller) isSelected(g *api.InstanceGroup) bool {
 	return r.chosen == nil || slices.Contains(r.chosen, g.Name)
 }
 
-// plansOf are the groups with the machines that are rolled.
+// plansOf returns the groups with the machines to roll.
 func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 	var out []roll.Plan
 	p := r.Provider.Roll
 	for _, g := range r.Cluster.Groups {
-		plan := roll.Plan{Name: g.Name, Role: g.Spec.Role, Refills: p.Refills, Lone: lone(g, machines)}
+		plan := roll.Plan{Name: g.Name, Role: g.Spec.Role, Refills: p.Refills, Lone: isLone(g, machines)}
 		count := 0
 		for _, m := range machines {
 			if m.Group != g.Name {
@@ -178,7 +179,7 @@ func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 			if !m.Spare && !m.Detached {
 				count++
 			}
-			if effect := r.effect(m); effect != "" && r.selects(g) {
+			if effect := r.effect(m); effect != "" && r.isSelected(g) {
 				plan.Machines = append(plan.Machines, roll.Machine{Name: m.Name, Node: m.NodeName, Effect: effect, Reasons: why(m)})
 			}
 		}
@@ -192,21 +193,21 @@ func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 	return out
 }
 
-// budgetOf is how many machines of a group of a size there may be more, and fewer, during a rollout.
+// budgetOf returns how many machines more and fewer than size a group may have during a rollout.
 func budgetOf(p platform.Roll, c *api.Cluster, g *api.InstanceGroup, size int) (surge, unavailable int) {
 	usual := p.Surge
 	if g.Spec.Manager == api.ManagerKarpenter {
-		usual = 0 // nothing counts its machines
+		usual = 0 // its number of machines is not managed
 	}
 	surge, unavailable = roll.Budget(g.Spec.Role, g.Spec.RollingUpdate, c.Spec.RollingUpdate, usual, size)
-	if p.Detach == nil { // no machine can go on to serve beside its successor
+	if p.Detach == nil { // no machine can continue to serve beside its successor
 		surge, unavailable = 0, max(1, unavailable)
 	}
 	return surge, unavailable
 }
 
-// lone reports that a group's machine is the only one of a role that load balancers ask.
-func lone(g *api.InstanceGroup, machines []stale.Machine) bool {
+// isLone reports whether a group's machine is the only one of a role behind load balancers.
+func isLone(g *api.InstanceGroup, machines []stale.Machine) bool {
 	stage := roll.StageOf(g.Spec.Role)
 	n := 0
 	for _, m := range machines {
@@ -217,7 +218,7 @@ func lone(g *api.InstanceGroup, machines []stale.Machine) bool {
 	return (stage == roll.ControlPlanes || stage == roll.APIServers) && n == 1
 }
 
-// surgeOnly reports that nothing is drained or terminated, where the group or its cluster says so.
+// surgeOnly reports whether nothing is drained or terminated, according to the group or its cluster.
 func surgeOnly(of ...*api.RollingUpdate) bool {
 	for _, u := range of {
 		if u != nil && u.DrainAndTerminate != nil {
@@ -227,7 +228,7 @@ func surgeOnly(of ...*api.RollingUpdate) bool {
 	return false
 }
 
-// effect is what is done to a machine; empty: nothing.
+// effect returns what is done to a machine; "" means nothing.
 func (r *roller) effect(m stale.Machine) roll.Effect {
 	whole := roll.Replace
 	if r.Provider.Roll.InPlace {
@@ -241,35 +242,35 @@ func (r *roller) effect(m stale.Machine) roll.Effect {
 	case m.Effect == stale.Restart && !r.o.CloudOnly:
 		return roll.Restart
 	case m.Effect == stale.Restart:
-		return whole // nobody can tell the machine to restart
+		return whole // with CloudOnly, a restart cannot be requested
 	}
 	return ""
 }
 
-// why is why a machine is rolled, a reason a line, in the words of all that tells of machines.
+// why returns the reasons why a machine is rolled, one per line, as in all output about machines.
 func why(m stale.Machine) []string {
 	var out []string
-	for _, r := range reasons(m.Causes()) {
+	for _, r := range publicReasons(m.Causes()) {
 		out = append(out, r.String())
 	}
 	return out
 }
 
-// judge says which machines are not what the objects say. The one that is asked for must be there.
-func (r *roller) judge(ctx context.Context, w health.World) ([]stale.Machine, error) {
+// staleMachines returns the machines that do not match the objects. The requested one must exist.
+func (r *roller) staleMachines(ctx context.Context, w health.World) ([]stale.Machine, error) {
 	machines, err := r.Stale(ctx, w, pipeline.StaleOptions{})
 	if err == nil && r.o.Instance != "" && !slices.ContainsFunc(machines, r.names) {
-		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no instance or node %q", r.Cluster.Spec.Name, r.o.Instance), "kops get instances --name "+r.Cluster.Spec.Name)
+		err = fault.Wrap(fault.Gone, fmt.Errorf("cluster %s has no instance or node %q", r.Cluster.Spec.Name, r.o.Instance), "to list them: kops get instances --name "+r.Cluster.Spec.Name)
 	}
 	return machines, err
 }
 
-// names reports whether RolloutOptions.Instance is a machine.
+// names reports whether RolloutOptions.Instance names a machine.
 func (r *roller) names(m stale.Machine) bool {
 	return m.Name == r.o.Instance || m.NodeName == r.o.Instance && m.NodeName != ""
 }
 
-// plannedRoll is a group in a preview.
+// plannedRoll returns a group of a preview.
 func plannedRoll(g *api.InstanceGroup, w health.World, machines []stale.Machine, of *roll.Group) status.PlannedRoll {
 	out := status.PlannedRoll{Name: g.Name, Role: string(g.Spec.Role), Status: "Ready"}
 	if g.Spec.MinSize != nil {

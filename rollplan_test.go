@@ -22,8 +22,8 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// TestOneInstanceIsRolledAmongAllOthers: the machine that is asked for is rolled alone, and
-// what may be missing follows from all that there are.
+// TestOneInstanceIsRolledAmongAllOthers: only the requested machine is rolled, and the number
+// that may be unavailable is computed from all machines.
 func TestOneInstanceIsRolledAmongAllOthers(t *testing.T) {
 	cl := &clusterstore.Contents{Spec: &api.Cluster{}}
 	var machines []stale.Machine
@@ -48,9 +48,9 @@ func TestOneInstanceIsRolledAmongAllOthers(t *testing.T) {
 	}
 }
 
-// TestARolloutHearsOfEveryFieldOfItsOwn: each field of spec.rollingUpdate, of the group or
-// else of the cluster, changes what is planned.
-func TestARolloutHearsOfEveryFieldOfItsOwn(t *testing.T) {
+// TestEveryRollingUpdateFieldReachesARollout: each field of spec.rollingUpdate, of the group or
+// otherwise of the cluster, changes the plan.
+func TestEveryRollingUpdateFieldReachesARollout(t *testing.T) {
 	three, no := intstr.FromInt32(3), false
 	type budget struct {
 		surge, unavailable int
@@ -83,9 +83,9 @@ func TestARolloutHearsOfEveryFieldOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestARolloutSaysWhereRoomIsLacking for the machines that come before others go: no more
-// than there are to replace, and none for one that does not serve.
-func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
+// TestARolloutReportsMissingRoom checks the shortage of room for machines that are created before
+// others are removed: at most as many as are replaced, and no room for one that does not serve.
+func TestARolloutReportsMissingRoom(t *testing.T) {
 	named := func(name string) *api.InstanceGroup {
 		g := &api.InstanceGroup{}
 		g.Name = name
@@ -100,12 +100,12 @@ func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
 		}
 		return out, nil
 	}
-	var told []string
+	var findings []string
 	r := &roller{Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Provider: platform.Provider{Room: room},
 		Cluster: &clusterstore.Contents{Spec: &api.Cluster{}, Groups: []*api.InstanceGroup{named("wide"), named("narrow"), named("broken"), named("fixed"), named("restarts")}}}}}
-	r.told = &call{on: func(e Event) error {
+	r.progress = &reporter{on: func(e Event) error {
 		for _, f := range e.Findings {
-			told = append(told, f.String())
+			findings = append(findings, f.String())
 		}
 		return nil
 	}}
@@ -124,16 +124,17 @@ func TestARolloutSaysWhereRoomIsLacking(t *testing.T) {
 	if err != nil || !slices.Equal(found, []status.Shortage{{Group: "wide", Message: message, Remedy: remedy}}) {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if err := r.warn(t.Context(), s); err != nil || !slices.Equal(told, []string{"InstanceGroup/wide: " + message + "; " + remedy}) {
-		t.Errorf("as it begins it says %q, %v", told, err)
+	if err := r.warn(t.Context(), s); err != nil || !slices.Equal(findings, []string{"InstanceGroup/wide: " + message + "; " + remedy}) {
+		t.Errorf("as it begins it says %q, %v", findings, err)
 	}
 	if !slices.Equal(asked, []string{"wide", "narrow", "wide", "narrow"}) {
 		t.Errorf("asked was for %q", asked)
 	}
 }
 
-// TestWhatEtcdTellsIsHeld against the members of the spec, where it is told of late.
-func TestWhatEtcdTellsIsHeld(t *testing.T) {
+// TestReportsOfEtcdReachARollout compares recent reports of etcd's managers with the members of the
+// spec.
+func TestReportsOfEtcdReachARollout(t *testing.T) {
 	now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	members := func(groups ...string) (out []api.EtcdMemberSpec) {
 		for _, g := range groups {
@@ -166,21 +167,21 @@ func TestWhatEtcdTellsIsHeld(t *testing.T) {
 		r := &roller{c: &Client{}, Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: cl, Provider: p}}}
 		r.c.cfg.World.Now = func() time.Time { return now }
 		s := store.NewMemory("memory://x")
-		if err := etcd.WriteStatus(t.Context(), s, etcd.Tell(c.at, "etcd-a", 3, "", c.told)); err != nil {
+		if err := etcd.WriteStatus(t.Context(), s, etcd.NewStatus(c.at, "etcd-a", 3, "", c.told)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.etcdTold(t.Context(), []etcdArchive{{name: "main", store: s}})
+		got, err := r.etcdReport(t.Context(), []etcdArchive{{name: "main", store: s}})
 		if err != nil || !maps.Equal(got["main"], c.want) || (got["main"] == nil) != (c.want == nil) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
 		}
 	}
 	r := &roller{c: &Client{}, Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: &clusterstore.Contents{Spec: &api.Cluster{Spec: api.ClusterSpec{EtcdClusters: []api.EtcdClusterSpec{{Name: "main"}}}}}}}}
-	if got, err := r.etcdTold(t.Context(), []etcdArchive{{name: "main", store: store.NewMemory("memory://x")}}); err != nil || len(got) != 0 {
+	if got, err := r.etcdReport(t.Context(), []etcdArchive{{name: "main", store: store.NewMemory("memory://x")}}); err != nil || len(got) != 0 {
 		t.Errorf("where nobody has told anything: %v, %v", got, err)
 	}
 }
 
-// A rollout that was aborted has not done what it was for, unless it was over by then.
+// An aborted rollout has not achieved its purpose, unless it had already finished.
 func TestAnAbortedRolloutIsAnError(t *testing.T) {
 	machines := func(phases ...string) *Rollout {
 		r := &Rollout{Aborted: true, Groups: []status.RolloutGroup{{Name: "nodes"}}}
@@ -189,10 +190,10 @@ func TestAnAbortedRolloutIsAnError(t *testing.T) {
 		}
 		return r
 	}
-	if err := rolledOut("a", machines("done", "pending")); !errors.Is(err, ErrAborted) {
+	if err := unfinishedError("a", machines("done", "pending")); !errors.Is(err, ErrAborted) {
 		t.Errorf("half of it: %v", err)
 	}
-	if err := rolledOut("a", machines("done", "done")); err != nil {
+	if err := unfinishedError("a", machines("done", "done")); err != nil {
 		t.Errorf("all of it: %v", err)
 	}
 }

@@ -32,25 +32,25 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// rolled is a control plane of one machine that is what the store said when it was rolled
-// last: its API server shows a certificate of the authority that signed then, and believes
-// those that were believed.
-type rolled struct {
+// testControlPlane is a control plane of one machine in the state of the store when it was last
+// rolled: its API server presents a certificate of the authority that signed then, and trusts those
+// that were trusted then.
+type testControlPlane struct {
 	b  *bench
 	mu sync.Mutex
 
-	pool  *x509.CertPool
-	shown tls.Certificate
-	node  corev1.Node
-	// away is how often the API server says that it is not ready.
+	pool    *x509.CertPool
+	serving tls.Certificate
+	node    corev1.Node
+	// away is how often the API server reports that it is not ready.
 	away int
-	// late keeps one certificate from being issued anew.
-	late bool
-	kept status.Certificate
+	// keepCertificate prevents one certificate from being reissued.
+	keepCertificate bool
+	kept            status.Certificate
 }
 
-// roll makes the machine what the store says.
-func (r *rolled) roll(context.Context) error {
+// roll makes the machine match the store.
+func (r *testControlPlane) roll(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s, err := r.b.stores().Open(context.Background(), r.b.cfg.Store.URL)
@@ -81,7 +81,7 @@ func (r *rolled) roll(context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.shown = tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: signer(p.Key)}
+	r.serving = tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: signer(p.Key)}
 	text, _, err := f.Base.Store.Get(context.Background(), "igconfig/control-plane/control-plane-here/nodeupconfig.yaml")
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *rolled) roll(context.Context) error {
 		r.kept = held[0]
 		r.kept.File = "/srv/kubernetes/other.crt"
 	}
-	if r.late {
+	if r.keepCertificate {
 		held = append(held, r.kept)
 	}
 	r.node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control-plane-here-0", Labels: map[string]string{api.LabelInstanceGroup: "control-plane-here"}, Annotations: map[string]string{
@@ -99,7 +99,7 @@ func (r *rolled) roll(context.Context) error {
 	return nil
 }
 
-// signer is a key as TLS wants it.
+// signer returns a key as a crypto.PrivateKey for TLS.
 func signer(k pki.PrivateKey) crypto.PrivateKey {
 	text, err := k.PEM()
 	if err != nil {
@@ -113,7 +113,7 @@ func signer(k pki.PrivateKey) crypto.PrivateKey {
 	return key
 }
 
-func (r *rolled) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (r *testControlPlane) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var answer any
@@ -147,7 +147,7 @@ func (r *rolled) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 }
 
 // serve starts the API server.
-func (r *rolled) serve(t *testing.T) string {
+func (r *testControlPlane) serve(t *testing.T) string {
 	t.Helper()
 	if err := r.roll(t.Context()); err != nil {
 		t.Fatal(err)
@@ -156,22 +156,22 @@ func (r *rolled) serve(t *testing.T) string {
 	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return &tls.Config{Certificates: []tls.Certificate{r.shown}, ClientCAs: r.pool, ClientAuth: tls.VerifyClientCertIfGiven, Time: r.b.cfg.World.Now}, nil
+		return &tls.Config{Certificates: []tls.Certificate{r.serving}, ClientCAs: r.pool, ClientAuth: tls.VerifyClientCertIfGiven, Time: r.b.cfg.World.Now}, nil
 	}}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.URL
 }
 
-// rotating is a cluster whose clock goes on, and its machine.
-func rotating(t *testing.T) (*bench, *rolled, kops.RotateOptions) {
+// rotating returns a cluster whose clock advances, and its machine.
+func rotating(t *testing.T) (*bench, *testControlPlane, kops.RotateOptions) {
 	t.Helper()
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.now = b.now.Add(time.Hour)
 	b.Client = b.client(func(c *kops.Config) {
 		c.World.Sleep = func(ctx context.Context, d time.Duration) error { b.now = b.now.Add(d); return ctx.Err() }
 	})
-	r := &rolled{b: b}
+	r := &testControlPlane{b: b}
 	o := kops.RotateOptions{Apply: true, Roll: r.roll}
 	o.Server = r.serve(t)
 	return b, r, o
@@ -226,12 +226,12 @@ func TestKeysAreRotatedWhileTheClusterServes(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if len(r.pool.Subjects()) != 1 { //nolint:staticcheck // the pool is no system's
+	if len(r.pool.Subjects()) != 1 { //nolint:staticcheck // the pool is not the system pool
 		t.Error("the API server believes more than one authority")
 	}
 }
 
-// Whoever gives the command goes on where another was cut off, and nothing is made twice.
+// Any user's command continues an interrupted one, and nothing is created twice.
 func TestARotationThatWasCutOffGoesOn(t *testing.T) {
 	b, _, o := rotating(t)
 	before, err := b.Keypairs(nil).List(t.Context(), name)
@@ -283,7 +283,7 @@ func TestARotationWaitsForMachines(t *testing.T) {
 	if _, err := b.Rotate(t.Context(), name, "ca", o); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "step trust: 1 nodes have not reported") {
 		t.Fatalf("nobody rolls: %v", err)
 	}
-	r.late, o.Roll = true, r.roll
+	r.keepCertificate, o.Roll = true, r.roll
 	_, err := b.Rotate(t.Context(), name, "ca", o)
 	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "step distrust: the old keys are still in use by node control-plane-here-0: /srv/kubernetes/other.crt of n, signed by kubernetes-ca ") {
 		t.Fatalf("a machine holds an old certificate: %v", err)
@@ -292,7 +292,7 @@ func TestARotationWaitsForMachines(t *testing.T) {
 	if err != nil || len(k) != 2 || k[0].Distrusted != nil {
 		t.Errorf("%+v, %v", k, err)
 	}
-	r.late = false
+	r.keepCertificate = false
 	if err := r.roll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestARotationWaitsForMachines(t *testing.T) {
 
 func TestWhatCannotBeRotated(t *testing.T) {
 	b, _, o := rotating(t)
-	for what, want := range map[string]string{"kubelet": "cannot be rotated", "encryption": "spec.encryptionConfig is not true"} {
+	for what, want := range map[string]string{"kubelet": "cannot rotate", "encryption": "spec.encryptionConfig is not true"} {
 		if _, err := b.Rotate(t.Context(), name, what, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", what, err)
 		}

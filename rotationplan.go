@@ -16,19 +16,19 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// foreseen is a rotation as it is told before it is carried out: with the machines that each
-// step changes, and the pods that somebody else has to start anew. What cannot be found out
-// keeps nobody from the rest.
-func (r *rotation) foreseen(ctx context.Context, names []string) *Rotation {
-	out := r.shown(names)
-	if err := r.foresee(ctx, out); err != nil {
+// preview returns a preview of a rotation: with the machines that each step changes, and the
+// pods that must be restarted by someone else. Anything that cannot be determined is
+// omitted, without affecting the rest.
+func (r *rotation) preview(ctx context.Context, names []string) *Rotation {
+	out := r.public(names)
+	if err := r.fillPreview(ctx, out); err != nil {
 		out.Unknown = err.Error()
 	}
 	return out
 }
 
-func (r *rotation) foresee(ctx context.Context, out *Rotation) error {
-	k, err := r.reached(ctx)
+func (r *rotation) fillPreview(ctx context.Context, out *Rotation) error {
+	k, err := r.checkup(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (r *rotation) foresee(ctx context.Context, out *Rotation) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
@@ -47,9 +47,9 @@ func (r *rotation) foresee(ctx context.Context, out *Rotation) error {
 	if err != nil {
 		return err
 	}
-	touched := slices.DeleteFunc(slices.Clone(k.Cluster.Groups), func(g *api.InstanceGroup) bool { return !rotate.Concerns(g, out.Keysets) })
-	machines := moved(shown, nodes.Items, touched, k.Provider.Roll.InPlace)
-	each := summed(machines, k.Cluster.Spec, touched, k.Provider.Roll)
+	touched := slices.DeleteFunc(slices.Clone(k.Cluster.Groups), func(g *api.InstanceGroup) bool { return !rotate.IsAffected(g, out.Keysets) })
+	machines := machinesReplaced(shown, nodes.Items, touched, k.Provider.Roll.InPlace)
+	each := summarize(machines, k.Cluster.Spec, touched, k.Provider.Roll)
 	for i, s := range out.Steps {
 		if s.Moves && !s.Done {
 			out.Steps[i].Restarts, out.Steps[i].Replaces, out.Steps[i].Minutes = each.Restarts, each.Replaces, each.Minutes
@@ -60,13 +60,14 @@ func (r *rotation) foresee(ctx context.Context, out *Rotation) error {
 	}) {
 		return nil
 	}
-	_, out.Left, err = rotate.LookForRestarts(ctx, client, r.c.cfg.World.Now())
+	_, out.Left, err = rotate.FindRestarts(ctx, client, r.c.cfg.World.Now())
 	return err
 }
 
-// moved are the machines of some groups, and how a step changes each: in place where its node
-// tells what it runs, as the machine then looks after its node, or where nothing replaces it.
-func moved(shown []platform.MachineGroup, nodes []corev1.Node, groups []*api.InstanceGroup, inPlace bool) []stale.Machine {
+// machinesReplaced returns the machines of some groups, and how a step changes each: in place if
+// its node reports what it runs, because the machine then manages its node, or if nothing replaces
+// it.
+func machinesReplaced(shown []platform.MachineGroup, nodes []corev1.Node, groups []*api.InstanceGroup, inPlace bool) []stale.Machine {
 	var out []stale.Machine
 	for _, of := range shown {
 		for _, m := range of.Machines {

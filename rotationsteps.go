@@ -22,23 +22,23 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Bounds of a rotation.
+// Limits of a rotation.
 const (
-	// podTime is how long pods may take to be started anew.
+	// podTime is the time limit for pods to restart.
 	podTime = 15 * time.Minute
-	// toldTime is how long machines may take to tell what they have become.
-	toldTime = time.Minute
-	// backupTime is how long the managers of etcd may take for a backup.
+	// reportTime is the time limit for machines to report their new state.
+	reportTime = time.Minute
+	// backupTime is the time limit for a backup by etcd's managers.
 	backupTime = 2 * time.Minute
-	// rewriteRate is how many objects are written anew in a second.
+	// rewriteRate is how many objects are rewritten per second.
 	rewriteRate = 50
 )
 
-// make makes what is to sign, unless an earlier try has: the youngest item that can.
+// make creates the next signing items, unless an earlier attempt has: the newest item that can sign.
 func (r *rotation) make(ctx context.Context) error {
 	next := r.state
 	next.New, next.Old = map[string]string{}, map[string][]string{}
-	err := r.c.changeKeys(ctx, r.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+	err := r.c.changeKeys(ctx, r.progress, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		all, err := f.Keysets(ctx)
 		if err != nil {
 			return "", err
@@ -53,7 +53,7 @@ func (r *rotation) make(ctx context.Context) error {
 				return "", err
 			}
 			if young == k {
-				if k, id, err = r.c.world.Issuer().Add(k, name, pki.NewItem{}); err != nil {
+				if k, id, err = r.c.world.Issuer(ctx).Add(k, name, pki.NewItem{}); err != nil {
 					return "", err
 				}
 				if err := f.ReplaceKeyset(ctx, k, version); err != nil {
@@ -78,18 +78,18 @@ func (r *rotation) make(ctx context.Context) error {
 	return err
 }
 
-// promoted and alone are what becomes of an EncryptionConfiguration when its new key writes,
-// and when the others are no longer needed.
-func promoted(c *encryption.Config, key string) (*encryption.Config, error) { return c.Promote(key) }
-func alone(c *encryption.Config, key string) (*encryption.Config, error)    { return c.Only(key) }
+// promoteKey and onlyKey return an EncryptionConfiguration whose new key encrypts, and one
+// without the other keys.
+func promoteKey(c *encryption.Config, key string) (*encryption.Config, error) { return c.Promote(key) }
+func onlyKey(c *encryption.Config, key string) (*encryption.Config, error)    { return c.Only(key) }
 
 // change changes each keyset of the rotation, and the EncryptionConfiguration.
 func (r *rotation) change(ctx context.Context, message string, keyset func(k *pki.Keyset, name string) (*pki.Keyset, error), config func(*encryption.Config, string) (*encryption.Config, error)) error {
-	return r.c.changeKeys(ctx, r.told, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+	return r.c.changeKeys(ctx, r.progress, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		for _, name := range slices.Sorted(maps.Keys(r.state.New)) {
 			_, err := changeKeyset(ctx, f, name, func(was *pki.Keyset, name string) (*pki.Keyset, []KeypairChange, error) {
 				if was == nil {
-					return nil, nil, noKeyset(r.told.cluster, name)
+					return nil, nil, noKeyset(r.progress.cluster, name)
 				}
 				now, err := keyset(was, name)
 				return now, nil, err
@@ -102,7 +102,7 @@ func (r *rotation) change(ctx context.Context, message string, keyset func(k *pk
 	})
 }
 
-// encryptBy changes the EncryptionConfiguration, where its key is rotated.
+// encryptBy changes the EncryptionConfiguration, if its key is rotated.
 func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, change func(*encryption.Config, string) (*encryption.Config, error)) error {
 	if r.state.Key == "" {
 		return nil
@@ -123,44 +123,44 @@ func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, chang
 	if err != nil {
 		return err
 	}
-	if err := r.c.retire(ctx, r.told.cluster, f, before, c); err != nil {
+	if err := r.c.keepRetired(ctx, r.progress.cluster, f, before, c); err != nil {
 		return err
 	}
 	return f.ReplaceSecret(ctx, pki.EncryptionConfig, pki.NewSecret(text), version)
 }
 
-// move writes what machines are to be, and has them become it.
+// move writes the desired state of machines, and makes them apply it.
 func (r *rotation) move(ctx context.Context) error {
-	return r.c.takeUp(ctx, r.told.cluster, takingUp{ReachOptions: r.o.ReachOptions, roll: r.o.Roll, on: r.o.On})
+	return r.c.applyToMachines(ctx, r.progress.cluster, applyOptions{ReachOptions: r.o.ReachOptions, roll: r.o.Roll, on: r.o.On})
 }
 
-// takingUp says how machines become what the store says.
-type takingUp struct {
+// applyOptions configures how machines apply the stored state.
+type applyOptions struct {
 	ReachOptions
 	// roll changes the machines; it may be nil.
 	roll func(context.Context) error
 	on   On
-	// groups selects the groups whose machines matter; nil: all.
+	// groups selects the groups whose machines matter; nil means all.
 	groups func(*api.InstanceGroup) bool
 }
 
-// unreachedError says that the API did not answer.
+// unreachedError means that the API did not answer.
 type unreachedError struct{ error }
 
 func (e *unreachedError) Unwrap() error { return e.error }
 
-// takeUp updates a cluster, has its machines become what it has written, and returns when
+// applyToMachines updates a cluster, makes its machines apply the update, and returns when
 // their nodes report that they have.
-func (c *Client) takeUp(ctx context.Context, cluster string, t takingUp) error {
+func (c *Client) applyToMachines(ctx context.Context, cluster string, t applyOptions) error {
 	if _, err := c.Update(ctx, cluster, UpdateOptions{Apply: true, On: t.on}); err != nil {
 		return err
 	}
 	look := func() ([]string, error) {
-		k, err := c.checkup(ctx, &call{cluster: cluster}, t.ReachOptions, pipeline.CheckupLife) // API servers may show another certificate now
+		k, err := c.checkup(ctx, &reporter{cluster: cluster}, t.ReachOptions, pipeline.CheckupLife) // API servers may present another certificate now
 		if err != nil {
 			return nil, &unreachedError{err}
 		}
-		behind, err := nodesBehind(ctx, k, t.groups)
+		behind, err := nodesNotRunning(ctx, k, t.groups)
 		if err != nil {
 			err = &unreachedError{err}
 		}
@@ -176,7 +176,7 @@ func (c *Client) takeUp(ctx context.Context, cluster string, t takingUp) error {
 		}
 		began := c.cfg.World.Now()
 		for {
-			if behind, err = look(); err != nil || len(behind) == 0 || c.cfg.World.Now().Sub(began) > toldTime {
+			if behind, err = look(); err != nil || len(behind) == 0 || c.cfg.World.Now().Sub(began) > reportTime {
 				break
 			}
 			if err := c.cfg.World.Sleep(ctx, 2*time.Second); err != nil {
@@ -187,31 +187,31 @@ func (c *Client) takeUp(ctx context.Context, cluster string, t takingUp) error {
 	if err != nil || len(behind) == 0 {
 		return err
 	}
-	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes have not reported the configuration that the update wrote: %s", len(behind), few(behind)),
+	return fault.Wrap(fault.NotYet, fmt.Errorf("%d nodes have not reported the configuration that the update wrote: %s", len(behind), firstNames(behind)),
 		"run kops rolling-update cluster "+cluster+" --yes, and then this command again")
 }
 
-// few are the first of some names.
-func few(names []string) string {
+// firstNames returns the first of some names.
+func firstNames(names []string) string {
 	if len(names) > 5 {
 		return strings.Join(names[:5], ", ") + " …"
 	}
 	return strings.Join(names, ", ")
 }
 
-// reached is a look at the cluster, with the authorities of now.
-func (r *rotation) reached(ctx context.Context) (*pipeline.Checkup, error) {
-	return r.c.checkup(ctx, &call{cluster: r.told.cluster}, r.o.ReachOptions, pipeline.CheckupLife)
+// checkup checks the cluster, with the current authorities.
+func (r *rotation) checkup(ctx context.Context) (*pipeline.Checkup, error) {
+	return r.c.checkup(ctx, &reporter{cluster: r.progress.cluster}, r.o.ReachOptions, pipeline.CheckupLife)
 }
 
-// nodesBehind lists the nodes of some groups, or of all where groups is nil, whose machines do
-// not report that they run what the store has for their groups.
-func nodesBehind(ctx context.Context, k *pipeline.Checkup, groups func(*api.InstanceGroup) bool) ([]string, error) {
+// nodesNotRunning lists the nodes of some groups, or of all if groups is nil, whose machines do
+// not report that they run the stored configuration of their groups.
+func nodesNotRunning(ctx context.Context, k *pipeline.Checkup, groups func(*api.InstanceGroup) bool) ([]string, error) {
 	client, err := k.Kubernetes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
@@ -228,12 +228,12 @@ func nodesBehind(ctx context.Context, k *pipeline.Checkup, groups func(*api.Inst
 			want[g.Name] = hash
 		}
 	}
-	return behind(nodes.Items, want), nil
+	return outdatedNodes(nodes.Items, want), nil
 }
 
-// behind lists the nodes that do not tell that they run the configuration of their group,
-// by whose name want has its hash.
-func behind(nodes []corev1.Node, want map[string]string) []string {
+// outdatedNodes lists the nodes that do not report that they run the configuration of their group;
+// want has its hash by group name.
+func outdatedNodes(nodes []corev1.Node, want map[string]string) []string {
 	var out []string
 	for _, n := range nodes {
 		running, there, err := labels.Read[labels.Running](n.Annotations, labels.NodeConfig)
@@ -246,9 +246,9 @@ func behind(nodes []corev1.Node, want map[string]string) []string {
 	return out
 }
 
-// restart starts anew the pods that began before the last step was done.
+// restart restarts the pods that were started before the last step was done.
 func (r *rotation) restart(ctx context.Context) error {
-	k, err := r.reached(ctx)
+	k, err := r.checkup(ctx)
 	if err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (r *rotation) restart(ctx context.Context) error {
 			return err
 		}
 	}
-	owners, left, err := rotate.LookForRestarts(ctx, client, r.state.Since)
+	owners, left, err := rotate.FindRestarts(ctx, client, r.state.Since)
 	if err != nil {
 		return err
 	}
@@ -279,19 +279,19 @@ func (r *rotation) restart(ctx context.Context) error {
 	return rotate.Wait(ctx, client, owners, onDelete, r.state.Since, podTime, r.c.cfg.World.Now, r.c.cfg.World.Sleep)
 }
 
-// backUp has the objects of the cluster backed up. Where nobody takes a backup in time, as
-// kOps' managers do not, one follows by itself, and the rotation is done all the same.
+// backUp requests a backup of the cluster's objects. If no manager takes one in time, as
+// with kOps' managers, the next scheduled one follows, and the rotation finishes anyway.
 func (r *rotation) backUp(ctx context.Context) error {
-	_, err := r.c.Etcd().BackUp(ctx, r.told.cluster, "main", backupTime)
+	_, err := r.c.Etcd().BackUp(ctx, r.progress.cluster, "main", backupTime)
 	if fault.Is(err, fault.NotYet) && ctx.Err() == nil {
 		r.state.NoBackup, err = err.Error(), nil
 	}
 	return err
 }
 
-// rewrite writes anew what the old key has encrypted, resource by resource.
+// rewrite rewrites what the old key has encrypted, resource by resource.
 func (r *rotation) rewrite(ctx context.Context) error {
-	k, err := r.reached(ctx)
+	k, err := r.checkup(ctx)
 	if err != nil {
 		return err
 	}
@@ -299,7 +299,7 @@ func (r *rotation) rewrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	served, err := rotate.Served(client.Discovery())
+	served, err := client.Resources(ctx)
 	if err != nil {
 		return err
 	}
@@ -325,9 +325,9 @@ func (r *rotation) rewrite(ctx context.Context) error {
 			continue
 		}
 		err := rotate.Objects(ctx, writing, resource, func(done int) {
-			shown := r.shown(nil)
+			shown := r.public(nil)
 			shown.Progress = fmt.Sprintf("%s: %d", name, done)
-			_ = r.told.tell(Event{Kind: EventRotation, Rotation: shown}) // the next step hears of a wish to stop
+			_ = r.progress.report(Event{Kind: EventRotation, Rotation: shown}) // a request to stop is handled at the next step
 		})
 		if err != nil {
 			return err
@@ -341,18 +341,19 @@ func (r *rotation) rewrite(ctx context.Context) error {
 	return nil
 }
 
-// prove refuses to go on while anything alive uses what is no longer to be believed.
-func (r *rotation) prove(ctx context.Context) error {
-	k, err := r.reached(ctx)
+// checkUnused refuses to continue while anything in use depends on items that will no longer be
+// trusted.
+func (r *rotation) checkUnused(ctx context.Context) error {
+	k, err := r.checkup(ctx)
 	if err != nil {
 		return err
 	}
-	behind, err := nodesBehind(ctx, k, nil)
+	behind, err := nodesNotRunning(ctx, k, nil)
 	if err != nil {
 		return err
 	}
 	if len(behind) > 0 {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("nodes do not run the configuration that the last update wrote: %s", few(behind)), "run kops rolling-update cluster "+r.told.cluster+" --yes, and then this command again")
+		return fault.Wrap(fault.NotYet, fmt.Errorf("nodes do not run the configuration that the last update wrote: %s", firstNames(behind)), "run kops rolling-update cluster "+r.progress.cluster+" --yes, and then this command again")
 	}
 	if len(r.state.New) == 0 {
 		return nil
@@ -361,7 +362,7 @@ func (r *rotation) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if former := stock.Former(slices.Collect(maps.Keys(r.state.New))); len(former) > 0 {
+	if former := stock.SignedByOthers(slices.Collect(maps.Keys(r.state.New))); len(former) > 0 {
 		return fault.Wrap(fault.NotYet, errors.New("the old keys are still in use by "+strings.Join(former, "; ")), "kops get certificates shows them; replace these machines, and run this command again")
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// running serves the API of the bench's cluster, whose nodes have the versions, and
+// running serves the API of the bench's cluster, whose nodes have the given versions, and
 // returns its host.
 func (b *bench) running(worker *string, controlPlane ...*string) string {
 	b.Helper()
@@ -75,7 +75,7 @@ func (b *bench) running(worker *string, controlPlane ...*string) string {
 	return server.Listener.Addr().String()
 }
 
-// workers is the version for which workers are configured.
+// workers returns the configured version of workers.
 func (b *bench) workers() string {
 	b.Helper()
 	s, err := b.stores().Open(b.Context(), b.cfg.Store.URL+"/"+name)
@@ -94,12 +94,12 @@ func (b *bench) workers() string {
 	return ""
 }
 
-// warned are the warnings about the running version.
-func warned(u *kops.Update) string {
+// versionWarnings returns the warnings about the running version.
+func versionWarnings(u *kops.Update) string {
 	var out diag.List
 	for _, w := range u.Warnings {
 		if w.Rule == "running-version" {
-			w.Warning = false // the text of a list has no warnings
+			w.Warning = false // the text of a list omits warnings
 			out = append(out, w)
 		}
 	}
@@ -108,7 +108,7 @@ func warned(u *kops.Update) string {
 
 func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b := newBench(t)
-	b.now = time.Now() // TLS reads certificates by the real clock
+	b.now = time.Now() // TLS verifies certificates with the real clock
 	asked, host := 0, ""
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
 		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
@@ -126,13 +126,13 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b.set("", "spec.kubernetesVersion=1.36.3")
 	for range 2 { // as often as the cluster is updated
 		u := b.apply(kops.UpdateOptions{})
-		if got := b.workers(); got != "1.35.4" || !strings.Contains(warned(u), "workers stay at 1.35.4") {
-			t.Errorf("workers get %s, warned %q", got, warned(u))
+		if got := b.workers(); got != "1.35.4" || !strings.Contains(versionWarnings(u), "workers stay at 1.35.4") {
+			t.Errorf("workers get %s, warned %q", got, versionWarnings(u))
 		}
 	}
 	old = "v1.36.3"
-	if u := b.apply(kops.UpdateOptions{}); b.workers() != "1.36.3" || warned(u) != "" {
-		t.Errorf("workers get %s, warned %q", b.workers(), warned(u))
+	if u := b.apply(kops.UpdateOptions{}); b.workers() != "1.36.3" || versionWarnings(u) != "" {
+		t.Errorf("workers get %s, warned %q", b.workers(), versionWarnings(u))
 	}
 	asked = 0
 	b.apply(kops.UpdateOptions{})
@@ -141,7 +141,7 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
+func TestAControlPlaneWithoutAVersionCausesAWarning(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
 		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
@@ -151,8 +151,8 @@ func TestAControlPlaneThatSaysNoVersionIsWarnedOf(t *testing.T) {
 	b.apply(kops.UpdateOptions{})
 	b.set("", "spec.kubernetesVersion=1.36.3")
 	u := b.apply(kops.UpdateOptions{})
-	if got := b.workers(); got != "1.36.3" || !strings.Contains(warned(u), "no address yet") {
-		t.Errorf("workers get %s, warned %q", got, warned(u))
+	if got := b.workers(); got != "1.36.3" || !strings.Contains(versionWarnings(u), "no address yet") {
+		t.Errorf("workers get %s, warned %q", got, versionWarnings(u))
 	}
 }
 
@@ -167,7 +167,7 @@ func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
 	b.apply(kops.UpdateOptions{})
 	b.set("", "spec.kubernetesVersion=1.36.3")
 	u := b.apply(kops.UpdateOptions{IgnoreSkew: true})
-	if got := b.workers(); got != "1.36.3" || warned(u) != "" || asked != 0 {
-		t.Errorf("workers get %s, warned %q, and the control plane was asked %d times", got, warned(u), asked)
+	if got := b.workers(); got != "1.36.3" || versionWarnings(u) != "" || asked != 0 {
+		t.Errorf("workers get %s, warned %q, and the control plane was asked %d times", got, versionWarnings(u), asked)
 	}
 }

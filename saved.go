@@ -28,8 +28,8 @@ import (
 // planFormat is the number of the format of saved plans.
 const planFormat = 1
 
-// SavedPlan is a plan as a file holds it: the steps that do something, and for
-// which cluster, when, by whom and with which options it was made. It holds no key.
+// SavedPlan is a plan in the form of a file: the steps that change something, and for
+// which cluster, when, by whom and with which options it was made. It contains no key.
 type SavedPlan struct {
 	Format  int       `json:"format"`
 	Cluster string    `json:"cluster"`
@@ -38,37 +38,37 @@ type SavedPlan struct {
 	Version string    `json:"version"`
 	Part    PlanPart  `json:"options"`
 	Summary PlanCount `json:"summary"`
-	// Steps are in the order in which they are carried out; Deferred are deletions
-	// that they do not make, for lack of --prune.
+	// Steps are in the order in which they are applied; Deferred are deletions
+	// that they do not include, for lack of --prune.
 	Steps    []SavedStep `json:"steps"`
 	Deferred []SavedStep `json:"deferred"`
-	// Risks are what deserves a second look before the plan is carried out.
+	// Risks are consequences that should be reviewed before the plan is applied.
 	Risks finding.List `json:"risks,omitempty"`
-	// Digest is the SHA-256 of all the rest, in hexadecimal.
+	// Digest is the SHA-256 of everything else, in hexadecimal.
 	Digest string `json:"digest"`
 }
 
-// PlanPart is which part of a cluster a plan is about, and whether it prunes.
+// PlanPart is the part of a cluster that a plan covers, and whether it prunes.
 type PlanPart struct {
 	Prune      bool              `json:"prune,omitempty"`
 	Phase      string            `json:"phase,omitempty"`
 	Groups     []string          `json:"instanceGroups,omitempty"`
 	Roles      []string          `json:"instanceGroupRoles,omitempty"`
 	Lifecycles map[string]string `json:"lifecycleOverrides,omitempty"`
-	// What was allowed when the plan was made is allowed when it is carried out.
+	// What was allowed when the plan was made is allowed when it is applied.
 	AllowUnverified bool `json:"allowUnverified,omitempty"`
 	AllowDowngrade  bool `json:"allowDowngrade,omitempty"`
 	IgnoreSkew      bool `json:"ignoreKubeletVersionSkew,omitempty"`
 }
 
-// partOf is the part of a cluster that the options of an update say.
-func partOf(o UpdateOptions) PlanPart {
+// selectedPart returns the part of a cluster that the options of an update select.
+func selectedPart(o UpdateOptions) PlanPart {
 	return PlanPart{Prune: o.Prune, Phase: o.Phase, Groups: o.Groups, Roles: o.Roles, Lifecycles: o.Lifecycles,
 		AllowUnverified: o.AllowUnverified, AllowDowngrade: o.AllowDowngrade, IgnoreSkew: o.IgnoreSkew}
 }
 
-// asPlanned gives an update the options of the saved plan that it carries out. An option
-// that is given as well stays, and the plan is refused when it was made with another.
+// asPlanned gives an update the options of the saved plan that it applies. An option
+// that is also given is kept, and the plan is refused if it was made with another value.
 func (o UpdateOptions) asPlanned() UpdateOptions {
 	if o.Plan == nil {
 		return o
@@ -88,30 +88,30 @@ func (o UpdateOptions) asPlanned() UpdateOptions {
 	return o
 }
 
-// limits is a part without what is only allowed: that does not change a plan which is compared.
+// limits returns a part without the options that only allow something: they do not affect the comparison of plans.
 func (p PlanPart) limits() PlanPart {
 	p.AllowUnverified, p.AllowDowngrade, p.IgnoreSkew = false, false, false
 	return p
 }
 
-// SavedStep is a step in the shape that its JSON has.
+// SavedStep is a step in the shape of its JSON.
 type SavedStep map[string]any
 
-// Saved returns the plan of an update as a file holds it.
+// Saved returns the plan of an update in the form of a file.
 func (u *Update) Saved() (*SavedPlan, error) {
-	if u.modelled == nil || u.Plan == nil {
+	if u.model == nil || u.Plan == nil {
 		return nil, errNoUpdate
 	}
-	w, o := u.modelled.World, u.options
-	s := &SavedPlan{Format: planFormat, Cluster: u.modelled.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
-		Part:    partOf(o),
+	w, o := u.model.World, u.options
+	s := &SavedPlan{Format: planFormat, Cluster: u.model.Cluster.Spec.Name, Time: w.Now().UTC().Truncate(time.Second), Version: w.Version,
+		Part:    selectedPart(o),
 		Summary: u.Plan.Count(), Risks: u.Risks}
 	var err error
-	doing := slices.DeleteFunc(slices.Clone(u.Plan.made.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
+	doing := slices.DeleteFunc(slices.Clone(u.Plan.plan.Steps), func(st plan.Step) bool { return st.Op == plan.Keep })
 	if s.Steps, err = savedSteps(doing); err != nil {
 		return nil, err
 	}
-	if s.Deferred, err = savedSteps(u.Plan.made.Deferred); err != nil {
+	if s.Deferred, err = savedSteps(u.Plan.plan.Deferred); err != nil {
 		return nil, err
 	}
 	if s.Digest, err = s.digest(); err != nil {
@@ -121,13 +121,13 @@ func (u *Update) Saved() (*SavedPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ReadPlan(data) // as it will be read
+	return ReadPlan(data) // in the form in which it will be read
 }
 
 func savedSteps(steps []plan.Step) ([]SavedStep, error) {
 	out := []SavedStep{}
 	for _, st := range steps {
-		st.After = nil // counts steps that are left out
+		st.After = nil // it refers to steps that are omitted
 		data, err := json.Marshal(st)
 		if err != nil {
 			return nil, fmt.Errorf("save the plan: %w", err)
@@ -144,7 +144,7 @@ func savedSteps(steps []plan.Step) ([]SavedStep, error) {
 	return out, nil
 }
 
-// decode reads JSON without giving up a digit of its numbers.
+// decode decodes JSON without losing digits of numbers.
 func decode(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -158,7 +158,7 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// digest is the digest of everything but itself, in whatever way that is indented.
+// digest returns the digest of everything except itself, regardless of indentation.
 func (s SavedPlan) digest() (string, error) {
 	s.Digest = ""
 	data, err := json.Marshal(s)
@@ -181,7 +181,7 @@ func (s *SavedPlan) Marshal() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReadPlan reads a saved plan. One that was edited is refused.
+// ReadPlan reads a saved plan. A modified one is refused.
 func ReadPlan(data []byte) (*SavedPlan, error) {
 	var head struct {
 		Format int
@@ -210,33 +210,37 @@ func ReadPlan(data []byte) (*SavedPlan, error) {
 	return s, nil
 }
 
-// mostMoved is how many differences between two plans are told.
-const mostMoved = 10
+// maxDifferences is the maximum number of reported differences between two plans.
+const maxDifferences = 10
 
-// check refuses the plan of now when it is another than the saved one, and says
-// in what.
+// check refuses the current plan if it differs from the saved one, and reports
+// the differences.
 func (s *SavedPlan) check(now *SavedPlan) error {
 	if s.Cluster != now.Cluster {
-		return &Refused{fault.New(fault.Conflict, "the saved plan is of cluster %q, not of %q", s.Cluster, now.Cluster)}
+		return &Refused{fault.New(fault.Conflict, "the saved plan is for cluster %q, not for %q", s.Cluster, now.Cluster)}
 	}
 	was, is := flat(s.Part.limits()), flat(now.Part.limits())
 	if d := differing(was, is); len(d) > 0 {
 		return &Refused{fault.New(fault.Conflict, "the plan was saved with other options: %s; use the same options, or make a new plan", strings.Join(d, "; "))}
 	}
-	moved := slices.Concat(movedSteps("", s.Steps, now.Steps), movedSteps("with option:Prune: ", s.Deferred, now.Deferred))
+	moved := slices.Concat(stepDifferences("", s.Steps, now.Steps), stepDifferences("with option:Prune: ", s.Deferred, now.Deferred))
 	if len(moved) == 0 {
 		return nil
 	}
-	if n := len(moved) - mostMoved; n > 0 {
-		moved = append(moved[:mostMoved], fmt.Sprintf("and %d more", n))
+	if n := len(moved) - maxDifferences; n > 0 {
+		moved = append(moved[:maxDifferences], fmt.Sprintf("and %d more", n))
 	}
-	return &Refused{fault.New(fault.Conflict, "the plan saved at %s was not carried out, because the cloud, the objects or the version of kops (%s then, %s now) have changed since:\n  %s\nmake a new plan",
-		s.Time.Format(time.RFC3339), s.Version, now.Version, strings.Join(moved, "\n  "))}
+	what := "the cloud or the objects"
+	if s.Version != now.Version {
+		what = fmt.Sprintf("the cloud, the objects or the version of kops (%s then, %s now)", s.Version, now.Version)
+	}
+	return &Refused{fault.New(fault.Conflict, "the plan saved at %s was not carried out, because %s have changed since:\n  %s\nsave a new plan, and have it reviewed",
+		s.Time.Format(time.RFC3339), what, strings.Join(moved, "\n  "))}
 }
 
-// movedSteps tells the differences between two lists of steps.
-func movedSteps(prefix string, was, is []SavedStep) []string {
-	old, now := named(was), named(is)
+// stepDifferences returns the differences between two lists of steps.
+func stepDifferences(prefix string, was, is []SavedStep) []string {
+	old, now := stepsByName(was), stepsByName(is)
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(old)) {
 		if now[k] == nil {
@@ -255,8 +259,8 @@ func movedSteps(prefix string, was, is []SavedStep) []string {
 	return out
 }
 
-// named returns steps by what they do; several that do the same have numbers.
-func named(steps []SavedStep) map[string]SavedStep {
+// stepsByName returns steps by what they do; duplicates are numbered.
+func stepsByName(steps []SavedStep) map[string]SavedStep {
 	out := map[string]SavedStep{}
 	for _, s := range steps {
 		a, _ := s["address"].(map[string]any)
@@ -269,7 +273,7 @@ func named(steps []SavedStep) map[string]SavedStep {
 	return out
 }
 
-// flat spells the values of a JSON document by their paths.
+// flat returns the values of a JSON document by path.
 func flat(doc any) map[string]string {
 	out := map[string]string{}
 	data, err := json.Marshal(doc)
@@ -302,8 +306,8 @@ func flatten(path string, v reflect.Value, out map[string]string) {
 	}
 }
 
-// differing tells the values that differ: `want.Count was "3", and is "4"`. Changes are
-// left out, as they follow from what is there and what is wanted.
+// differing returns the values that differ: `want.Count was "3", and is "4"`. Changes are
+// omitted, because they follow from the existing and the desired state.
 func differing(was, is map[string]string) []string {
 	var out []string
 	both := maps.Clone(was)
@@ -316,14 +320,14 @@ func differing(was, is map[string]string) []string {
 	return out
 }
 
-// makeKeys makes the keysets and the random secrets that a cluster lacks, and stores
-// them where they belong, so that all plans from then on have the same.
-func (c *Client) makeKeys(ctx context.Context, told *call, o UpdateOptions) error {
-	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, told, o)
+// makeKeys creates the missing keysets and random secrets of a cluster, and stores
+// them in their final place, so that all later plans have the same.
+func (c *Client) makeKeys(ctx context.Context, progress *reporter, o UpdateOptions) error {
+	return c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.model(ctx, progress, o)
 		if err != nil {
 			return err
 		}
-		return applyOnly(ctx, told, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()}, true)
+		return applyOnly(ctx, progress, lease, m, []resource.Any{managedfile.Keyset.Erase(), managedfile.Secret.Erase()}, true)
 	})
 }

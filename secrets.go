@@ -15,17 +15,17 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Names of the secrets that users bring.
+// Names of the secrets that users provide.
 const (
-	// SecretEncryptionConfig says how API servers encrypt what they store: an EncryptionConfiguration.
+	// SecretEncryptionConfig is the EncryptionConfiguration with which API servers encrypt stored data.
 	SecretEncryptionConfig = pki.EncryptionConfig
-	// SecretDockerConfig is by what machines pull images: a config.json of Docker's.
+	// SecretDockerConfig contains the credentials with which machines pull images: Docker's config.json.
 	SecretDockerConfig = pki.DockerConfig
-	// SecretCiliumPassword are Cilium's keys of IPsec.
+	// SecretCiliumPassword contains Cilium's IPsec keys.
 	SecretCiliumPassword = "ciliumpassword"
 )
 
-// Secrets are the secrets of clusters. Nothing returns what they hold.
+// Secrets operates on the secrets of clusters. No method returns their contents.
 type Secrets struct {
 	c  *Client
 	on On
@@ -34,7 +34,7 @@ type Secrets struct {
 // Secrets returns the operations on secrets; on receives their events, and may be nil.
 func (c *Client) Secrets(on On) Secrets { return Secrets{c, on} }
 
-// List lists the names of a cluster's secrets, in order.
+// List lists the names of a cluster's secrets, sorted.
 func (s Secrets) List(ctx context.Context, cluster string) ([]string, error) {
 	f, err := s.c.folders(ctx, cluster)
 	if err != nil {
@@ -43,13 +43,13 @@ func (s Secrets) List(ctx context.Context, cluster string) ([]string, error) {
 	return f.SecretNames(ctx)
 }
 
-// Create checks and stores one of the secrets that users bring. An existing secret is an error of class fault.Conflict, unless replace is set.
+// Create checks and stores one of the secrets that users provide. An existing secret is an error of class fault.Conflict, unless replace is set.
 func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, replace bool) (finding.List, error) {
 	if err := checkSecret(name, text); err != nil {
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("secret %s: %w", name, err), "")
 	}
 	var warnings finding.List
-	err := s.c.changeKeys(ctx, &call{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+	err := s.c.changeKeys(ctx, &reporter{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		was, version, err := f.SecretAt(ctx, name)
 		switch {
 		case err == nil && !replace:
@@ -58,8 +58,8 @@ func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, 
 			return "", err
 		}
 		if name == SecretEncryptionConfig && err == nil {
-			warnings = unreadable(was, text)
-			if err := s.c.retireAll(ctx, cluster, f, was, text); err != nil {
+			warnings = checkReadable(was, text)
+			if err := s.c.keepAllRetired(ctx, cluster, f, was, text); err != nil {
 				return "", err
 			}
 		}
@@ -68,9 +68,9 @@ func (s Secrets) Create(ctx context.Context, cluster, name string, text []byte, 
 	return warnings, err
 }
 
-// retireAll keeps the keys of an EncryptionConfiguration that the text which takes its place,
-// nil for none, lacks. One that cannot be read has no keys to keep.
-func (c *Client) retireAll(ctx context.Context, cluster string, f *clusterstore.Folders, was pki.Secret, text []byte) error {
+// keepAllRetired keeps the keys of an EncryptionConfiguration that its replacement text (nil if
+// there is no replacement) does not have. An invalid configuration has no keys to keep.
+func (c *Client) keepAllRetired(ctx context.Context, cluster string, f *clusterstore.Folders, was pki.Secret, text []byte) error {
 	old, err := encryption.Parse([]byte(was.Reveal()))
 	if err != nil {
 		return nil //nolint:nilerr // the API server could not read it either
@@ -81,10 +81,10 @@ func (c *Client) retireAll(ctx context.Context, cluster string, f *clusterstore.
 			return err
 		}
 	}
-	return c.retire(ctx, cluster, f, old, now)
+	return c.keepRetired(ctx, cluster, f, old, now)
 }
 
-// checkSecret refuses contents that what reads them would refuse.
+// checkSecret refuses contents that their consumer would refuse.
 func checkSecret(name string, text []byte) error {
 	switch name {
 	case SecretEncryptionConfig:
@@ -105,8 +105,8 @@ func checkSecret(name string, text []byte) error {
 	return fmt.Errorf("users cannot create it; they can create %s, %s and %s", SecretEncryptionConfig, SecretDockerConfig, SecretCiliumPassword)
 }
 
-// unreadable warns of a configuration by which what is stored cannot be read.
-func unreadable(was pki.Secret, text []byte) finding.List {
+// checkReadable warns about a configuration with which stored data could not be read.
+func checkReadable(was pki.Secret, text []byte) finding.List {
 	old, err := encryption.Parse([]byte(was.Reveal()))
 	now, nerr := encryption.Parse(text)
 	if err != nil || nerr != nil || now.Reads(old) {
@@ -124,11 +124,11 @@ func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) er
 	if err != nil {
 		return err
 	}
-	if on := cl.Spec.Spec.EncryptionConfig; slices.Contains(names, SecretEncryptionConfig) && on != nil && *on {
+	if slices.Contains(names, SecretEncryptionConfig) && encrypts(cl.Spec) {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the API servers of %s encrypt with the secret %s, and could not start without it", cluster, SecretEncryptionConfig),
 			"first write all objects again with the provider identity, and set spec.encryptionConfig to false")
 	}
-	return s.c.changeKeys(ctx, &call{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
+	return s.c.changeKeys(ctx, &reporter{cluster: cluster, on: s.on}, func(ctx context.Context, f *clusterstore.Folders) (string, error) {
 		there, err := f.SecretNames(ctx)
 		if err != nil {
 			return "", err
@@ -140,8 +140,8 @@ func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) er
 		}
 		for _, n := range names {
 			if n == SecretEncryptionConfig {
-				if was, err := f.Secret(ctx, n); err == nil { // of a damaged one there are no keys to keep
-					if err := s.c.retireAll(ctx, cluster, f, was, nil); err != nil {
+				if was, err := f.Secret(ctx, n); err == nil { // a damaged one has no keys to keep
+					if err := s.c.keepAllRetired(ctx, cluster, f, was, nil); err != nil {
 						return "", err
 					}
 				}
@@ -155,14 +155,14 @@ func (s Secrets) Delete(ctx context.Context, cluster string, names ...string) er
 }
 
 // changeKeys runs f under the lease of a cluster, and records what it has done, unless
-// that is nothing.
-func (c *Client) changeKeys(ctx context.Context, told *call, f func(context.Context, *clusterstore.Folders) (string, error)) error {
-	return c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		cl, err := c.Clusters().Get(ctx, told.cluster)
+// it has done nothing.
+func (c *Client) changeKeys(ctx context.Context, progress *reporter, f func(context.Context, *clusterstore.Folders) (string, error)) error {
+	return c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		cl, err := c.Clusters().Get(ctx, progress.cluster)
 		if err != nil {
 			return err
 		}
-		folders, err := c.store.Folders(ctx, cl.Spec, cl.stored())
+		folders, err := c.ownedFolders(ctx, cl)
 		if err != nil {
 			return err
 		}

@@ -15,21 +15,21 @@ import (
 )
 
 // Backend opens the state stores of some URL schemes: see Folders, Memories, and package
-// world. As sets what it points to, where that is of the type that serves inside.
+// world. As sets the value that target points to, if that has the internal type.
 type Backend interface{ As(target any) bool }
 
-// Provider is a platform: one of package world's, or one that package provider describes.
-// As sets what it points to, where that is of the type that serves inside.
+// Provider is a platform: one of package world, or one that package provider defines.
+// As sets the value that target points to, if that has the internal type.
 type Provider interface{ As(target any) bool }
 
-// Features are switches of what is not on by itself, by name.
+// Features are the feature flags, by name; true means enabled.
 type Features map[string]bool
 
-// NewClusterOptions are those of `create cluster`.
+// NewClusterOptions are the options of `create cluster`.
 type NewClusterOptions = create.Options
 
-// Validation is whether a cluster is what its objects say, and what is wrong; Diagnosis
-// is that with what its machines and pods tell.
+// Validation reports whether a cluster matches its objects, and its problems; Diagnosis
+// adds the reports of its machines and pods.
 type (
 	Validation = status.Validation
 	Diagnosis  = status.Diagnosis
@@ -41,7 +41,7 @@ func Folders() Backend { return store.Folders() }
 // Memories returns the backend of memory://name, and of memfs://name. One value opens one store per name.
 func Memories() Backend { return store.Memories() }
 
-// backends are those of a Config as they serve inside.
+// backends converts the backends of a Config to the internal type.
 func backends(of []Backend) (store.Backends, error) {
 	out := make(store.Backends, len(of))
 	for i, b := range of {
@@ -52,7 +52,7 @@ func backends(of []Backend) (store.Backends, error) {
 	return out, nil
 }
 
-// providers are those of a Config as they serve inside.
+// providers converts the platforms of a Config to the internal type.
 func providers(of []Provider) ([]platform.Provider, error) {
 	out := make([]platform.Provider, len(of))
 	for i, p := range of {
@@ -63,41 +63,41 @@ func providers(of []Provider) ([]platform.Provider, error) {
 	return out, nil
 }
 
-// Class is what an error means for a retry.
+// Class classifies an error for retries.
 type Class string
 
 // Classes of errors.
 const (
-	// Permanent errors come back at every try: a bad request, an unknown field.
+	// Permanent errors recur on every attempt: a bad request, an unknown field.
 	Permanent Class = "permanent"
 	// Denied means that the caller has no permission.
 	Denied Class = "denied"
-	// Quota means that a limit of the account is reached.
+	// Quota means that a limit of the account has been reached.
 	Quota Class = "quota"
-	// Throttled means that the caller asked too often; a later try may succeed.
+	// Throttled means that the caller sent too many requests; a later attempt may succeed.
 	Throttled Class = "throttled"
-	// NotYet means that something the operation needs is not ready.
+	// NotYet means that something that the operation needs is not ready.
 	NotYet Class = "not yet"
-	// Conflict means that another writer, or something still in use, was in the way.
+	// Conflict means that another writer, or a resource that is still in use, prevented it.
 	Conflict Class = "conflict"
 	// Gone means that the object does not exist.
 	Gone Class = "gone"
-	// Lost means that the answer did not arrive, and nobody knows whether the operation took effect.
+	// Lost means that the response did not arrive, and it is unknown whether the operation took effect.
 	Lost Class = "lost"
 )
 
 // ClassOf returns the class of an error.
 func ClassOf(err error) Class { return Class(fault.Of(err)) }
 
-// WithClass gives an error a class and, where remedy is not empty, what a user can do about it.
+// WithClass gives an error a class and, if remedy is not empty, what a user can do about it.
 func WithClass(c Class, err error, remedy string) error {
 	return fault.Wrap(fault.Class(c), err, remedy)
 }
 
-// Remedy returns what a user can do about an error; "" when that is not known.
+// Remedy returns what a user can do about an error; "" if that is unknown.
 func Remedy(err error) string { return fault.Remedy(err) }
 
-// Findings returns what is wrong with the objects of a user, where that is the error.
+// Findings returns the problems of a user's objects, if they are the error.
 func Findings(err error) finding.List {
 	var l finding.List
 	errors.As(err, &l)
@@ -107,7 +107,7 @@ func Findings(err error) finding.List {
 // Facts are looked-up values. A nil *Facts means that kops looks them up.
 type Facts struct{ of *facts.Facts }
 
-// ReadFacts reads facts that Marshal wrote. The platforms check what is theirs.
+// ReadFacts reads facts that Marshal wrote. The platforms check their own parts.
 func ReadFacts(data []byte, platforms ...Provider) (*Facts, error) {
 	of, err := facts.Parse(data)
 	if err != nil {
@@ -128,14 +128,14 @@ func ReadFacts(data []byte, platforms ...Provider) (*Facts, error) {
 	return &Facts{of}, nil
 }
 
-// Marshal writes the facts as a file that people can read.
-func (f *Facts) Marshal() ([]byte, error) { return f.known().Marshal() }
+// Marshal returns the facts as a human-readable file.
+func (f *Facts) Marshal() ([]byte, error) { return f.internal().Marshal() }
 
-// MarshalJSON writes the facts as JSON.
-func (f *Facts) MarshalJSON() ([]byte, error) { return json.Marshal(f.known()) }
+// MarshalJSON returns the facts as JSON.
+func (f *Facts) MarshalJSON() ([]byte, error) { return json.Marshal(f.internal()) }
 
-// known are the facts as they serve inside, or nil.
-func (f *Facts) known() *facts.Facts {
+// internal returns the facts in the internal type, or nil.
+func (f *Facts) internal() *facts.Facts {
 	if f == nil {
 		return nil
 	}

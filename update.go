@@ -20,96 +20,97 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// UpdateOptions say what an update does.
+// UpdateOptions configure an update.
 type UpdateOptions struct {
-	// Apply carries the plan out; otherwise it is only made.
+	// Apply applies the plan; otherwise it is only made.
 	Apply bool
 	// Prune deletes what is no longer wanted.
 	Prune bool
-	// Phase limits the update to one part: network, security, cluster; empty: all.
+	// Phase limits the update to one part: network, security, cluster; empty means all.
 	Phase string
-	// Lifecycles say how resources are treated, by the name of their type or, before
-	// that, by type/name: Sync, Ignore, ExistsAndWarnIfChanges or ExistsAndValidates.
+	// Lifecycles configure how resources are treated, by the name of their type or, with
+	// precedence, by type/name: Sync, Ignore, ExistsAndWarnIfChanges or ExistsAndValidates.
 	Lifecycles map[string]string
 	// Groups and Roles limit the update to some instance groups.
 	Groups, Roles []string
 	// IgnoreSkew gives workers the spec's version of Kubernetes at once, without
-	// asking the control plane which one it runs.
+	// checking which one the control plane runs.
 	IgnoreSkew bool
-	// AllowDowngrade goes on although a newer version applied the cluster last.
+	// AllowDowngrade continues although a newer version last applied the cluster.
 	AllowDowngrade bool
-	// AllowUnverified lets machines install files whose SHA-256 is not known. A warning
+	// AllowUnverified lets machines install files whose SHA-256 is unknown. A warning
 	// of the Update names them.
 	AllowUnverified bool
-	// Refresh observes everything, without what is remembered from former runs.
+	// Refresh observes everything, without data cached by earlier runs.
 	Refresh bool
-	// Plan, when set, refuses every plan but this one. Its options need not be repeated: options that are empty here are taken from the plan.
+	// Plan, if set, is the only plan that is applied; any other is refused. Its options need not be
+	// repeated: options that are empty here are taken from the plan.
 	Plan *SavedPlan
-	// KeepKeys makes the keys that the cluster lacks before it is planned, and stores
-	// them, so that the plan can be saved: no second plan would make the same keys.
+	// KeepKeys creates the cluster's missing keys before it is planned, and stores
+	// them, so that the plan can be saved: no second plan would have the same keys.
 	KeepKeys bool
-	// Facts, when set, are taken instead of looking up.
+	// Facts, if set, are used instead of being looked up.
 	Facts *Facts
 	// On receives the events of the update.
 	On On
 
-	// target is what the graph is made into: "terraform", or the platform itself.
+	// target is the result of the graph: "terraform", or the platform itself.
 	target string
-	// prefetch, when not nil, says that the platform is observed once the graph is made,
-	// and counts what asks it before then.
+	// prefetch, if not nil, means that the platform is observed once the graph is built,
+	// and counts the requests to it before then.
 	prefetch *sync.WaitGroup
 }
 
-// Update is what an update came to.
+// Update is the result of an update.
 type Update struct {
 	Facts    *Facts
 	Plan     *Plan
 	Warnings finding.List
-	// Files are those of a target that writes files, by path.
+	// Files are the files of a target that writes files, by path.
 	Files map[string][]byte
-	// Unnamed says that no name of the API is published: where it is reached is known only
-	// when Files were applied, which themselves refer to it.
+	// Unnamed means that the API has no published name: its address is only known once Files are
+	// applied, which themselves refer to it.
 	Unnamed bool
-	// Aftermath is what the update leaves to do about machines that run; nil where none
-	// does, and where nothing changes.
+	// Aftermath is what remains to be done to running machines after the update; nil if no machine
+	// is running, or if nothing changes.
 	Aftermath *Aftermath
-	// Risks are what in the plan deserves a second look before it is carried out. The Rule
-	// of each is a code that stays: pod-network-changed, data-deleted and so on.
+	// Risks are consequences that should be reviewed before the plan is applied. The Rule
+	// of each is a stable code: pod-network-changed, data-deleted and so on.
 	Risks finding.List
-	// Objects are the URLs of files of a store that a deletion removes.
+	// Objects are the URLs of store files that a deletion removes.
 	Objects []string
 
-	// KeysMade says that UpdateOptions.KeepKeys has made keys.
+	// KeysMade means that UpdateOptions.KeepKeys has created keys.
 	KeysMade bool
 
-	// modelled is what was planned or rendered; nil for a deletion.
-	modelled *pipeline.Modelled
-	options  UpdateOptions
+	// model is what was planned or rendered; nil for a deletion.
+	model   *pipeline.Modelled
+	options UpdateOptions
 }
 
-// errNoUpdate refuses to make of a deletion, or of rendered files, what only the plan of
-// an update can be made into.
-var errNoUpdate = errors.New("this is not the plan of an update")
+// errNoUpdate is the error of an operation that needs the plan of an update, for the plan of a
+// deletion or for rendered files.
+var errNoUpdate = errors.New("the plan is not for an update")
 
-// Summary says in a sentence what was applied or, after a preview, what would be.
+// Summary describes in a sentence what was applied or, after a preview, what would be.
 func (u *Update) Summary() string {
 	switch {
 	case u.Plan.Empty():
 		return "No changes need to be applied"
 	case !u.options.Apply:
-		return "Would be applied: " + u.Plan.made.Summary().Applied()
+		return "Changes to apply: " + u.Plan.plan.Summary().Applied()
 	}
-	return "Applied: " + u.Plan.made.Summary().Applied()
+	return "Applied: " + u.Plan.plan.Summary().Applied()
 }
 
-// Starts reports whether the plan makes the machines of the control plane: none
-// were there, and some are made.
+// Starts reports whether the plan creates the control plane: none of its machines existed
+// before, and some are created.
 func (u *Update) Starts() bool {
-	made, m := false, u.modelled
+	made, m := false, u.model
 	if m == nil || u.Plan == nil {
 		return false
 	}
-	for _, s := range u.Plan.made.Steps {
+	for _, s := range u.Plan.plan.Steps {
 		n, wanted := m.Graph.Get(s.Address)
 		if !wanted {
 			continue
@@ -124,62 +125,62 @@ func (u *Update) Starts() bool {
 	return made
 }
 
-// makesKeys reports whether the plan makes keys or other random secrets. They are
-// made anew in every plan, so that no second plan equals this one.
-func (u *Update) makesKeys() bool {
-	return slices.ContainsFunc(u.Plan.made.Steps, func(s plan.Step) bool {
+// createsKeys reports whether the plan creates keys or other random secrets. They are
+// generated for every plan, so that no second plan equals this one.
+func (u *Update) createsKeys() bool {
+	return slices.ContainsFunc(u.Plan.plan.Steps, func(s plan.Step) bool {
 		return s.Op == plan.Create && (s.Address.Kind == managedfile.Keyset.Name || s.Address.Kind == managedfile.Secret.Name)
 	})
 }
 
-// Update plans what the cluster needs in its cloud, and with Apply carries the
-// plan out, while it holds the cluster's lease.
+// Update plans what the cluster needs in its cloud, and with Apply applies the
+// plan, while it holds the cluster's lease.
 func (c *Client) Update(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	o = o.asPlanned()
 	o.prefetch = &sync.WaitGroup{}
 	defer o.prefetch.Wait()
-	ctx, cancel := context.WithCancel(ctx) // what is asked ahead is of no use afterwards
+	ctx, cancel := context.WithCancel(ctx) // prefetched data is not needed afterwards
 	defer cancel()
-	told := &call{cluster: name, on: o.On}
+	progress := &reporter{cluster: name, on: o.On}
 	if !o.Apply {
-		return c.preview(ctx, told, o)
+		return c.preview(ctx, progress, o)
 	}
 	var u *Update
-	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, told, o)
+	err := c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.model(ctx, progress, o)
 		if err != nil {
 			return err
 		}
-		made, p, err := planned(ctx, told, m, o)
+		made, p, err := planned(ctx, progress, m, o)
 		if err == nil {
-			err = shown(told, made)
+			err = reportPlan(progress, made)
 		}
 		if err != nil {
 			return err
 		}
 		u = made
-		p.Prepare = func(ctx context.Context) error { return c.seats(ctx, m, o) }
+		p.Prepare = func(ctx context.Context) error { return c.writeSeats(ctx, m, o) }
 		if o.Prune {
-			return c.pruned(ctx, told, lease, m, p)
+			return c.applyDeletion(ctx, progress, lease, m, p)
 		}
-		return apply(ctx, told, lease, p, "apply")
+		return apply(ctx, progress, lease, p, "apply")
 	})
 	return u, err
 }
 
-// preview plans an update, and makes the keys that a saved plan relies on.
-func (c *Client) preview(ctx context.Context, told *call, o UpdateOptions) (*Update, error) {
+// preview plans an update, and creates the keys that a saved plan needs.
+func (c *Client) preview(ctx context.Context, progress *reporter, o UpdateOptions) (*Update, error) {
 	compared := func() (*Update, error) {
-		m, err := c.modelled(ctx, told, o)
+		m, err := c.model(ctx, progress, o)
 		if err != nil {
 			return nil, err
 		}
-		u, _, err := planned(ctx, told, m, o)
+		u, _, err := planned(ctx, progress, m, o)
 		return u, err
 	}
 	u, err := compared()
-	if err == nil && o.KeepKeys && u.makesKeys() {
-		if err := c.makeKeys(ctx, told, o); err != nil {
+	if err == nil && o.KeepKeys && u.createsKeys() {
+		if err := c.makeKeys(ctx, progress, o); err != nil {
 			return nil, fmt.Errorf("create the keys that the plan needs: %w", err)
 		}
 		if u, err = compared(); err == nil {
@@ -189,12 +190,12 @@ func (c *Client) preview(ctx context.Context, told *call, o UpdateOptions) (*Upd
 	if err != nil {
 		return nil, err
 	}
-	return u, shown(told, u)
+	return u, reportPlan(progress, u)
 }
 
-// modelled takes a cluster through completion, validation and the model.
-func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pipeline.Modelled, error) {
-	cl, err := c.loaded(ctx, told)
+// model takes a cluster through completion, validation and the model.
+func (c *Client) model(ctx context.Context, progress *reporter, o UpdateOptions) (*pipeline.Modelled, error) {
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -205,10 +206,10 @@ func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pi
 	if err != nil {
 		return nil, err
 	}
-	if err := told.phase("look up"); err != nil {
+	if err := progress.phase("look up"); err != nil {
 		return nil, err
 	}
-	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts.known(), IgnoreSkew: o.IgnoreSkew, Prefetch: o.prefetch})
+	g, err := opened.Gather(ctx, pipeline.GatherOptions{Facts: o.Facts.internal(), IgnoreSkew: o.IgnoreSkew, Prefetch: o.prefetch})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +223,7 @@ func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pi
 	if err != nil {
 		return nil, err
 	}
-	if err := told.phase("model"); err != nil {
+	if err := progress.phase("model"); err != nil {
 		return nil, err
 	}
 	m, err := g.Model(ctx, done, pipeline.ModelOptions{AllowUnverified: o.AllowUnverified, Written: o.Apply || o.target == pipeline.Terraform})
@@ -232,9 +233,9 @@ func (c *Client) modelled(ctx context.Context, told *call, o UpdateOptions) (*pi
 	return m.Limit(pipeline.LimitOptions{Apply: o.Apply, Phase: o.Phase, Lifecycles: o.Lifecycles, Groups: o.Groups, Roles: o.Roles})
 }
 
-// planned observes the world and makes the plan, which is the saved one where one is given.
-func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOptions) (*Update, *pipeline.Planned, error) {
-	if err := told.phase("observe"); err != nil {
+// planned observes the platform and makes the plan, which must equal the saved one if one is given.
+func planned(ctx context.Context, progress *reporter, m *pipeline.Modelled, o UpdateOptions) (*Update, *pipeline.Planned, error) {
+	if err := progress.phase("observe"); err != nil {
 		return nil, nil, err
 	}
 	have, err := m.Observe(ctx, false)
@@ -245,9 +246,9 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 	if err != nil {
 		return nil, nil, err
 	}
-	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, modelled: m, options: o}
+	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, model: m, options: o}
 	var machines []stale.Machine
-	u.Aftermath, machines = aftermath(ctx, p, m, o)
+	u.Aftermath, machines = aftermathOf(ctx, p, m, o)
 	if u.Risks, err = p.Risks(ctx, machines); err != nil {
 		return nil, nil, err
 	}
@@ -263,12 +264,12 @@ func planned(ctx context.Context, told *call, m *pipeline.Modelled, o UpdateOpti
 	return u, p, nil
 }
 
-// shown tells a plan, after all that was done to make it.
-func shown(told *call, u *Update) error {
-	if err := told.phase(""); err != nil {
+// reportPlan reports a plan, after everything that was done to make it.
+func reportPlan(progress *reporter, u *Update) error {
+	if err := progress.phase(""); err != nil {
 		return err
 	}
-	return told.plan(u)
+	return progress.plan(u)
 }
 
 // Terraform renders the cluster's resources as Terraform configuration. Data that does not
@@ -276,9 +277,9 @@ func shown(told *call, u *Update) error {
 func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*Update, error) {
 	var u *Update
 	o.target = pipeline.Terraform
-	told := &call{cluster: name, on: o.On}
-	err := c.leased(ctx, told, func(ctx context.Context, lease *clusterstore.Lease) error {
-		m, err := c.modelled(ctx, told, o)
+	progress := &reporter{cluster: name, on: o.On}
+	err := c.withLease(ctx, progress, func(ctx context.Context, lease *clusterstore.Lease) error {
+		m, err := c.model(ctx, progress, o)
 		if err != nil {
 			return err
 		}
@@ -286,33 +287,34 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err != nil {
 			return err
 		}
-		u = &Update{Facts: &Facts{m.Model.Facts}, Warnings: m.Warnings, Unnamed: m.Model.Cluster.Spec.DNSType() == api.DNSNone, modelled: m, options: o}
+		u = &Update{Facts: &Facts{m.Model.Facts}, Warnings: m.Warnings, Unnamed: m.Model.Cluster.Spec.DNSType() == api.DNSNone, model: m, options: o}
 		if u.Files, err = terraform.Render(doc); err != nil {
 			return err
 		}
-		kinds := direct(m.Kinds)
+		kinds := directKinds(m.Kinds)
 		if c.cfg.Offline {
 			kinds = managedfile.Direct()
-			u.Warnings = append(slices.Clone(u.Warnings), unwritten(m, kinds)...)
+			u.Warnings = append(slices.Clone(u.Warnings), checkUnwritten(m, kinds)...)
 		}
 		if err := m.KeepConfigs(ctx); err != nil {
 			return err
 		}
-		if err := c.seats(ctx, m, o); err != nil {
+		if err := c.writeSeats(ctx, m, o); err != nil {
 			return err
 		}
-		return applyOnly(ctx, told, lease, m, kinds, false)
+		return applyOnly(ctx, progress, lease, m, kinds, false)
 	})
 	return u, err
 }
 
-// direct lists the kinds that are never part of Terraform's configuration.
-func direct(kinds []resource.Any) []resource.Any {
+// directKinds lists the kinds that are never part of Terraform's configuration.
+func directKinds(kinds []resource.Any) []resource.Any {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k resource.Any) bool { return !k.KindDirect() })
 }
 
-// unwritten warns of what neither Terraform makes nor this program, which asks no platform.
-func unwritten(m *pipeline.Modelled, kinds []resource.Any) finding.List {
+// checkUnwritten warns about resources that neither Terraform nor this program creates, because it
+// does not access the platform.
+func checkUnwritten(m *pipeline.Modelled, kinds []resource.Any) finding.List {
 	var out finding.List
 	for n := range m.Graph.All() {
 		is := func(k resource.Any) bool { return k.KindName() == n.Address.Kind }
@@ -324,48 +326,48 @@ func unwritten(m *pipeline.Modelled, kinds []resource.Any) finding.List {
 	return out
 }
 
-// loaded reads the cluster of a call.
-func (c *Client) loaded(ctx context.Context, told *call) (*Cluster, error) {
-	if err := told.phase("read"); err != nil {
+// readCluster reads the cluster of a call.
+func (c *Client) readCluster(ctx context.Context, progress *reporter) (*Cluster, error) {
+	if err := progress.phase("read"); err != nil {
 		return nil, err
 	}
-	return c.Clusters().Get(ctx, told.cluster)
+	return c.Clusters().Get(ctx, progress.cluster)
 }
 
-// leased runs f while this process holds the cluster's lease. When the lease is
-// lost, the context that f gets ends.
-func (c *Client) leased(ctx context.Context, told *call, f func(context.Context, *clusterstore.Lease) error) (err error) {
-	held, lease, err := c.store.Acquire(ctx, told.cluster, c.holder(), told.watch)
-	if other := (*clusterstore.Held)(nil); errors.As(err, &other) {
+// withLease runs f while this process holds the cluster's lease. If the lease is
+// lost, the context of f is canceled.
+func (c *Client) withLease(ctx context.Context, progress *reporter, f func(context.Context, *clusterstore.Lease) error) (err error) {
+	held, lease, err := c.store.Acquire(ctx, progress.cluster, c.holder(), progress.watch)
+	if other := (*clusterstore.LeaseHeldError)(nil); errors.As(err, &other) {
 		return &Refused{err}
 	}
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)), told.tell(Event{Kind: EventReleased}))
+		err = errors.Join(err, lease.Release(context.WithoutCancel(ctx)), progress.report(Event{Kind: EventReleased}))
 	}()
-	if err := told.tell(Event{Kind: EventLeased}); err != nil {
+	if err := progress.report(Event{Kind: EventLeased}); err != nil {
 		return err
 	}
 	return f(held, lease)
 }
 
-// apply carries out a plan, in the named phase, and records what came of it.
-func apply(ctx context.Context, told *call, lease *clusterstore.Lease, p *pipeline.Planned, phase string) error {
+// apply applies a plan, in the named phase, and records the result.
+func apply(ctx context.Context, progress *reporter, lease *clusterstore.Lease, p *pipeline.Planned, phase string) error {
 	if p.Plan.Empty() {
 		return nil
 	}
-	if err := told.phase(phase); err != nil {
+	if err := progress.phase(phase); err != nil {
 		return err
 	}
-	return told.steps(ctx, func(ctx context.Context, report func(exec.Event)) error { return p.Apply(ctx, lease, report) })
+	return progress.steps(ctx, func(ctx context.Context, report func(exec.Event)) error { return p.Apply(ctx, lease, report) })
 }
 
-// applyOnly carries out what is to do about some kinds of files, aside from an update or
+// applyOnly applies the changes of some kinds of files, aside from an update or
 // as its part in the store.
-func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any, aside bool) error {
-	have, err := m.Only(kinds).Observe(ctx, false)
+func applyOnly(ctx context.Context, progress *reporter, lease *clusterstore.Lease, m *pipeline.Modelled, kinds []resource.Any, aside bool) error {
+	have, err := m.Filter(kinds).Observe(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -374,5 +376,5 @@ func applyOnly(ctx context.Context, told *call, lease *clusterstore.Lease, m *pi
 		return err
 	}
 	p.Aside = aside
-	return apply(ctx, told, lease, p, "write")
+	return apply(ctx, progress, lease, p, "write")
 }

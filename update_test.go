@@ -13,21 +13,24 @@ import (
 	"time"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/engine/exec"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
+	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/clusterstore"
 )
 
 func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
 	other := b.client(func(c *kops.Config) { c.Identity.Holder.User = "joe" })
 	_, err := other.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error {
-		// While joe's update stands between plan and apply, jane tries each way of changing the cluster.
+		// While joe's update is between plan and apply, jane tries each way of changing the cluster.
 		for what, change := range map[string]func() error{
 			"update":       func() error { _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); return err },
 			"terraform":    func() error { _, err := b.Terraform(t.Context(), name, kops.UpdateOptions{}); return err },
@@ -35,8 +38,8 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 			"delete group": func() error { return b.DeleteGroup(t.Context(), name, "nodes-here", kops.DeleteOptions{Apply: true}) },
 		} {
 			err := change()
-			refused(t, err, "joe", "laptop")
-			if held := (*clusterstore.Held)(nil); !errors.As(err, &held) || held.State.User != "joe" {
+			expectRefusal(t, err, "joe", "laptop")
+			if held := (*clusterstore.LeaseHeldError)(nil); !errors.As(err, &held) || held.State.User != "joe" {
 				t.Errorf("%s: %v does not say that joe holds the lease", what, err)
 			}
 		}
@@ -54,20 +57,20 @@ func TestAnUpdateIsRefusedWhileAnotherHoldsTheLease(t *testing.T) {
 }
 
 func TestALeaseOfADeadHolderEnds(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error {
-		b.now = b.now.Add(time.Hour) // as a machine that slept
+		b.now = b.now.Add(time.Hour) // like a machine that was suspended
 		if u := b.apply(kops.UpdateOptions{}); u.Plan.Empty() {
 			t.Error("the second update did nothing")
 		}
 		return nil
 	})})
-	says(t, err, "lease")
+	expectTexts(t, err, "lease")
 }
 
-// saved is the plan of a preview, as a file holds it.
-func (b *bench) saved(o kops.UpdateOptions) *kops.SavedPlan {
+// savedPlan returns the plan of a preview in the form of a file.
+func (b *bench) savedPlan(o kops.UpdateOptions) *kops.SavedPlan {
 	b.Helper()
 	s, err := b.preview(o).Saved()
 	if err != nil {
@@ -77,50 +80,50 @@ func (b *bench) saved(o kops.UpdateOptions) *kops.SavedPlan {
 }
 
 func TestASavedPlanHoldsAsLongAsTheWorld(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
-	plan := b.saved(kops.UpdateOptions{})
-	// Somebody takes the balancer away: the plan is no longer what is needed.
+	plan := b.savedPlan(kops.UpdateOptions{})
+	// Another process deletes the balancer: the plan is out of date.
 	b.world.Lose("fake_balancer/api." + name)
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, "the plan saved at 2026-01-02T03:04:05Z was not carried out", "\n  create fake_balancer/api."+name+" is also needed now\n", "make a new plan")
-	b.exist("", "control-plane-here", "nodes-here")
+	expectRefusal(t, err, "the plan saved at 2026-01-02T03:04:05Z was not carried out", "\n  create fake_balancer/api."+name+" is also needed now\n", "save a new plan")
+	b.expectResources("", "control-plane-here", "nodes-here")
 	b.apply(kops.UpdateOptions{})
 	b.set("nodes-here", "spec.minSize=4", "spec.maxSize=4")
-	plan = b.saved(kops.UpdateOptions{})
+	plan = b.savedPlan(kops.UpdateOptions{})
 	b.set("nodes-here", "spec.minSize=5", "spec.maxSize=5")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, "modify fake_machines/nodes-here."+name+`: want.Count was "4", and is "5"`)
+	expectRefusal(t, err, "modify fake_machines/nodes-here."+name+`: want.Count was "4", and is "5"`)
 	b.set("nodes-here", "spec.minSize=4", "spec.maxSize=4")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Prune: true, Plan: plan})
-	refused(t, err, `saved with other options: prune was "", and is "true"`)
+	expectRefusal(t, err, `saved with other options: prune was "", and is "true"`)
 	u := b.apply(kops.UpdateOptions{Plan: plan})
 	if got := changes(u.Plan); !slices.Equal(got, []string{"modify machines/nodes-here"}) {
 		t.Errorf("the saved plan did %q", got)
 	}
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, "modify fake_machines/nodes-here."+name+" is no longer needed")
+	expectRefusal(t, err, "modify fake_machines/nodes-here."+name+" is no longer needed")
 }
 
-// A saved plan is carried out with the options that it was made with, which it holds.
+// A saved plan is applied with its original options, which it contains.
 func TestASavedPlanBringsItsOptions(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	newer := b.client(func(c *kops.Config) { c.Version = "1.38.2" })
 	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
-	plan := b.saved(kops.UpdateOptions{AllowDowngrade: true, Groups: []string{"nodes-here"}})
+	plan := b.savedPlan(kops.UpdateOptions{AllowDowngrade: true, Groups: []string{"nodes-here"}})
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan, Groups: []string{"control-plane-here"}})
-	refused(t, err, `saved with other options: instanceGroups[0] was "nodes-here", and is "control-plane-here"`)
+	expectRefusal(t, err, `saved with other options: instanceGroups[0] was "nodes-here", and is "control-plane-here"`)
 	u := b.apply(kops.UpdateOptions{Plan: plan})
 	if got := changes(u.Plan); !slices.Contains(got, "modify machines/nodes-here") {
 		t.Errorf("the saved plan did %q", got)
 	}
 }
 
-// The first plan of a cluster can be saved: its keys are made then, and are in the
-// state store alone.
+// The first plan of a cluster can be saved: its keys are created then, and are only in the
+// state store.
 func TestTheFirstPlanIsSavedAndCarriedOut(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
@@ -139,20 +142,20 @@ func TestTheFirstPlanIsSavedAndCarriedOut(t *testing.T) {
 	if err != nil || bytes.Contains(data, []byte("PRIVATE")) || bytes.Contains(data, []byte(`"keyset"`)) {
 		t.Errorf("the plan holds keys: %v", err)
 	}
-	b.exist()
+	b.expectResources()
 	b.now = b.now.Add(time.Hour)
 	b.apply(kops.UpdateOptions{Plan: plan})
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 	if again := b.preview(kops.UpdateOptions{KeepKeys: true}); again.KeysMade {
 		t.Error("keys are made twice")
 	}
 }
 
-// What a reviewer reads is what is carried out, or nothing is.
+// The plan that a reviewer reads is applied unchanged, or not at all.
 func TestAnEditedPlanIsRefused(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.set("nodes-here", "spec.minSize=3", "spec.maxSize=3")
-	plan := b.saved(kops.UpdateOptions{})
+	plan := b.savedPlan(kops.UpdateOptions{})
 	data, err := plan.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +166,7 @@ func TestAnEditedPlanIsRefused(t *testing.T) {
 			t.Fatalf("the plan has no %s:\n%s", edit[0], data)
 		}
 		_, err := kops.ReadPlan(edited)
-		refused(t, err, "it was changed after it was saved")
+		expectRefusal(t, err, "it was changed after it was saved")
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
@@ -175,12 +178,12 @@ func TestAnEditedPlanIsRefused(t *testing.T) {
 	for text, want := range map[string]string{"{": "not a saved plan", "{}": "not a saved plan", `{"format":7}`: "it has format 7, but this version of kops reads format 1",
 		strings.Replace(string(data), "{", `{"more":1,`, 1): `unknown field "more"`} {
 		_, err := kops.ReadPlan([]byte(text))
-		says(t, err, want)
+		expectTexts(t, err, want)
 	}
-	// One that was edited by who can count a digest does not match the plan of now.
+	// A plan that was edited with a correct digest does not match the current one.
 	plan.Steps[0]["want"].(map[string]any)["Count"] = "9"
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, Plan: plan})
-	refused(t, err, `want.Count was "9", and is "3"`)
+	expectRefusal(t, err, `want.Count was "9", and is "3"`)
 }
 
 func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
@@ -193,14 +196,14 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 		return nil
 	})
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
-	says(t, err, "fake_balancer/api."+name, "no more balancers")
+	expectTexts(t, err, "fake_balancer/api."+name, "no more balancers")
 	if got := fault.Remedy(err); got != "ask for more" {
 		t.Errorf("the remedy is %q", got)
 	}
-	b.exist("", "control-plane-here")
+	b.expectResources("", "control-plane-here")
 	b.world.Refuse(nil)
 	b.apply(kops.UpdateOptions{})
-	b.exist("", "api", "control-plane-here", "nodes-here")
+	b.expectResources("", "api", "control-plane-here", "nodes-here")
 	list, err := b.Clusters().Revisions(t.Context(), name)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("revisions %+v, %v", list, err)
@@ -214,7 +217,7 @@ func TestAnUpdateThatBreaksIsFinishedByTheNext(t *testing.T) {
 }
 
 func TestNothingToDoIsNoRevision(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.apply(kops.UpdateOptions{})
 	if list, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(list) != 2 { // it was stored, and applied once
 		t.Errorf("revisions %+v, %v", list, err)
@@ -228,11 +231,11 @@ func TestOnCanStopAnUpdate(t *testing.T) {
 	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error { return stop })}); !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
-	b.exist()
+	b.expectResources()
 }
 
 func TestVersionsThatAreRefused(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	newer := b.client(func(c *kops.Config) { c.Version = "1.38.2" })
 	if _, err := newer.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
 		t.Fatal(err)
@@ -241,21 +244,21 @@ func TestVersionsThatAreRefused(t *testing.T) {
 		t.Errorf("applied by %q, %v", got, err)
 	}
 	_, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true})
-	refused(t, err, "1.38.2", "option:AllowDowngrade")
+	expectRefusal(t, err, "1.38.2", "option:AllowDowngrade")
 	b.apply(kops.UpdateOptions{AllowDowngrade: true})
 	b.set("", "spec.kubernetesVersion=1.99.0")
 	_, err = b.Update(t.Context(), name, kops.UpdateOptions{})
-	refused(t, err, "1.99.0", "KOPS_RUN_TOO_NEW_VERSION")
+	expectRefusal(t, err, "1.99.0", "KOPS_RUN_TOO_NEW_VERSION")
 	daring := b.client(func(c *kops.Config) { c.RunTooNew = true })
 	if _, err := daring.Update(t.Context(), name, kops.UpdateOptions{}); errors.As(err, new(*kops.Refused)) {
 		t.Errorf("with RunTooNew: %v", err)
 	}
 }
 
-// The platform is asked while the graph is made, with the client that then observes
-// it, and once the update is over nothing asks any more.
-func TestThePlatformIsAskedAhead(t *testing.T) {
-	b := applied(t)
+// The platform is queried while the graph is built, with the client that then observes
+// it, and once the update is over there are no more requests.
+func TestThePlatformIsQueriedAhead(t *testing.T) {
+	b := newAppliedBench(t)
 	var known, ended atomic.Bool
 	var asked []string
 	provider := inside[platform.Provider](b.world.Provider())
@@ -298,22 +301,33 @@ func TestThePlatformIsAskedAhead(t *testing.T) {
 	}
 }
 
-// A run that was stopped did not fail, and the history says which it was.
+// A stopped run did not fail, and the history shows that it was stopped, and what it had done.
 func TestAStoppedRunIsInterruptedInTheHistory(t *testing.T) {
 	b := newBench(t)
 	b.describe(func(*newcluster.Options) {})
 	ctx, stop := context.WithCancel(t.Context())
-	o := kops.UpdateOptions{Apply: true, On: kops.OnPlan(func(*kops.Update) error { stop(); return nil })}
+	var done atomic.Int32
+	o := kops.UpdateOptions{Apply: true, On: func(e kops.Event) error {
+		if e.Kind != kops.EventStep {
+			return nil
+		}
+		if step := inside[exec.Event](e.Step); step.State == exec.Done && step.Step.Op != plan.Keep {
+			done.Add(1)
+			stop()
+		}
+		return nil
+	}}
 	if _, err := b.Update(ctx, name, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("the run ends with %v", err)
 	}
-	if all, err := b.Clusters().Revisions(t.Context(), name); err != nil || len(all) != 2 || all[0].Result != "interrupted" {
-		t.Errorf("revisions are %+v, %v", all, err)
+	all, err := b.Clusters().Revisions(t.Context(), name)
+	if err != nil || len(all) != 2 || all[0].Result != "interrupted" || !strings.HasPrefix(all[0].Message, fmt.Sprintf("stopped after %d of ", done.Load())) {
+		t.Errorf("revisions are %+v, %v; %d changes were done", all, err, done.Load())
 	}
 }
 
 func TestAKubeconfigFollowsFromAnUpdateOnly(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	u := b.preview(kops.UpdateOptions{})
 	if a, err := b.KubeconfigOf(t.Context(), u, kops.KubeconfigOptions{Internal: true}); err != nil || len(a.CA) == 0 {
 		t.Errorf("of a preview: %+v, %v", a, err)
@@ -330,4 +344,39 @@ func TestAKubeconfigFollowsFromAnUpdateOnly(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// The completed spec is in the store before the update that writes it is done: a cluster of ours is
+// new until then. One of another program has no revisions, and has run.
+func TestAClusterIsNewUntilAnUpdateIsDone(t *testing.T) {
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	s, err := b.stores().Open(t.Context(), b.cfg.Store.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := s.Get(t.Context(), name+"/config")
+	if err == nil {
+		_, err = s.Put(t.Context(), name+"/cluster-completed.spec", left, store.PutOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range b.preview(kops.UpdateOptions{}).Risks {
+			if !slices.Contains(got, r.Rule) {
+				got = append(got, r.Rule)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: risks are %q, want %q", what, got, want)
+		}
+	}
+	expect("after an interrupted update", "api-open", "ssh-open")
+	if err := s.Delete(t.Context(), ".kops/"+name+"/revisions/00000001.json", store.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expect("of another program", "keys-lost")
 }

@@ -19,34 +19,34 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// UpgradeOptions say to what a cluster is upgraded.
+// UpgradeOptions configure an upgrade of a cluster.
 type UpgradeOptions struct {
 	// To is the target version of Kubernetes, such as 1.36.3, or a minor version such as 1.36, for
-	// which the channel recommends a release; "" is one step that the channel recommends.
+	// which the channel recommends a release; "" means one step that the channel recommends.
 	To string
-	// KubernetesVersion is To, too, but one that is older than the cluster's leaves that as it is.
+	// KubernetesVersion is like To, but a version older than the cluster's leaves the cluster's unchanged.
 	KubernetesVersion string
-	// Channel recommends instead of the spec's, which names it from then on.
+	// Channel is used instead of the spec's channel, and replaces it in the spec.
 	Channel string
-	// Apply changes the objects of the cluster; otherwise it is only said what would change.
+	// Apply changes the objects of the cluster; otherwise the changes are only returned.
 	Apply bool
-	// SkipChecks are the names of pre-checks that are not made.
+	// SkipChecks are the names of pre-checks to skip.
 	SkipChecks []string
 	ReachOptions
 	// On receives the events of the upgrade.
 	On On
 }
 
-// Upgrade is how a cluster comes to another version of Kubernetes.
+// Upgrade is the way of a cluster to another version of Kubernetes.
 type Upgrade struct {
-	// From is the version that the cluster is to have now.
+	// From is the cluster's current version in its spec.
 	From string `json:"from"`
 	// Hops are the steps, each of one minor version at most. With Apply the first was
 	// written into the objects; the others wait for ReconcileCluster, or the next upgrade.
 	Hops []UpgradeHop `json:"hops"`
 	// Findings are the problems of the first hop; findings that are not warnings stop it.
 	Findings finding.List `json:"findings,omitempty"`
-	// Warnings are what most likely is wrong with the objects that come of it.
+	// Warnings are probable problems of the resulting objects.
 	Warnings finding.List `json:"warnings,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type UpgradeHop struct {
 	// Version is the Kubernetes version after it.
 	Version string          `json:"version"`
 	Changes []UpgradeChange `json:"changes"`
-	// Etcd are the etcd clusters that get another version with it, as their spec names none.
+	// Etcd are the etcd clusters whose version changes with it, because their spec does not set one.
 	Etcd []UpgradeChange `json:"etcd,omitempty"`
 }
 
@@ -68,7 +68,7 @@ type UpgradeChange struct {
 	New      string `json:"new"`
 }
 
-// PreChecks lists the names of the checks that go before an upgrade.
+// PreChecks lists the names of the checks before an upgrade.
 func PreChecks() []string { return precheck.Names() }
 
 // Upgrade plans the upgrade of a cluster to a later version of Kubernetes, checks for
@@ -79,8 +79,8 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 	if err := precheck.CheckSkipped(o.SkipChecks); err != nil {
 		return nil, err
 	}
-	told := &call{cluster: name, on: o.On}
-	cl, err := c.loaded(ctx, told)
+	progress := &reporter{cluster: name, on: o.On}
+	cl, err := c.readCluster(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -92,24 +92,24 @@ func (c *Client) Upgrade(ctx context.Context, name string, o UpgradeOptions) (*U
 		return nil, err
 	}
 	hops, err := c.hops(in)
-	u := &Upgrade{From: cl.Spec.Spec.KubernetesVersion, Hops: shownHops(hops)}
+	u := &Upgrade{From: cl.Spec.Spec.KubernetesVersion, Hops: publicHops(hops)}
 	if err != nil || len(hops) == 0 {
 		return u, err
 	}
-	if u.Findings, err = c.beforeHop(ctx, told, cl, hops[0].Version, o); err != nil || !o.Apply {
+	if u.Findings, err = c.checkHop(ctx, progress, cl, hops[0].Version, o); err != nil || !o.Apply {
 		return u, err
 	}
-	if err := inTheWay(u.Findings); err != nil {
+	if err := blockingError(u.Findings); err != nil {
 		return u, err
 	}
-	if err := c.keepHops(ctx, cl, hops); err != nil {
+	if err := c.storeHops(ctx, cl, hops); err != nil {
 		return u, err
 	}
-	u.Warnings, err = c.takeHop(ctx, cl, hops[0])
+	u.Warnings, err = c.writeHop(ctx, cl, hops[0])
 	return u, err
 }
 
-// upgradeFrom collects what the hops follow from.
+// upgradeFrom collects the input from which the hops are derived.
 func (c *Client) upgradeFrom(ctx context.Context, cl *Cluster, o UpgradeOptions) (in upgrade.Input, err error) {
 	if cl.Spec.Annotations[api.AnnotationManagement] == "imported" {
 		return in, &Refused{fmt.Errorf("cluster %s was imported and not created by kops, so kops cannot upgrade it", cl.Spec.Name)}
@@ -127,7 +127,7 @@ func (c *Client) upgradeFrom(ctx context.Context, cl *Cluster, o UpgradeOptions)
 	}
 	in = upgrade.Input{Cluster: cl.Spec, Groups: cl.Groups, Platform: &c.world.PlatformOf(cl.Spec).Traits, Channel: ch, ChannelName: channel, Kops: c.cfg.Version, To: o.To}
 	if o.KubernetesVersion != "" {
-		if in.To, err = notOlder(o.KubernetesVersion, cl.Spec.Spec.KubernetesVersion); err != nil {
+		if in.To, err = newerVersion(o.KubernetesVersion, cl.Spec.Spec.KubernetesVersion); err != nil {
 			return in, err
 		}
 	}
@@ -137,8 +137,8 @@ func (c *Client) upgradeFrom(ctx context.Context, cl *Cluster, o UpgradeOptions)
 	return in, err
 }
 
-// notOlder is the newer of a version that is asked for and the one that there is.
-func notOlder(asked, has string) (string, error) {
+// newerVersion returns the newer of a requested version and the current one.
+func newerVersion(asked, has string) (string, error) {
 	v, err := versions.ParseVersion(asked)
 	if err != nil {
 		return "", fmt.Errorf("option:KubernetesVersion: %w", err)
@@ -149,7 +149,7 @@ func notOlder(asked, has string) (string, error) {
 	return v.String(), nil
 }
 
-// machineFacts asks the platform what its machine types are.
+// machineFacts queries the platform for its machine types.
 func (c *Client) machineFacts(ctx context.Context, cl *Cluster) (*facts.Cloud, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
 	if err != nil {
@@ -162,17 +162,17 @@ func (c *Client) machineFacts(ctx context.Context, cl *Cluster) (*facts.Cloud, e
 	return f.Of(string(cl.Spec.CloudProviderID())), nil
 }
 
-// hops are the steps of an upgrade. It refuses one that this program cannot begin or bring to its end, and
-// a cluster that stays at a version which no update applies.
+// hops returns the steps of an upgrade. It refuses one that this program cannot begin or complete, and
+// a cluster that stays at a version that no update applies.
 func (c *Client) hops(in upgrade.Input) ([]upgrade.Hop, error) {
 	v := validate.Versions{Kops: c.cfg.Version, Kubernetes: in.Cluster.Spec.KubernetesVersion, Channel: in.Channel, RunObsolete: c.cfg.RunObsolete, RunTooNew: c.cfg.RunTooNew}
 	oldest := semver.MustParse(validate.OldestKubernetes)
 	if now, err := versions.ParseVersion(v.Kubernetes); err == nil && !versions.AtLeast(now, oldest.Major, oldest.Minor-1) {
 		return nil, refuseVersion(v)
 	}
-	if asked, ok := in.Least(); ok && asked.GE(oldest) {
+	if asked, ok := in.Least(); ok && asked.GE(oldest) && asked.Major == oldest.Major {
 		end := v
-		end.Kubernetes, end.RunObsolete = asked.String(), true // the way may end in a later patch
+		end.Kubernetes, end.RunObsolete = asked.String(), true // the upgrade may end at a later patch version
 		if err := refuseVersion(end); err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (c *Client) hops(in upgrade.Input) ([]upgrade.Hop, error) {
 	return hops, refuseVersion(v)
 }
 
-// refuseVersion refuses a version of Kubernetes that this program does not apply.
+// refuseVersion refuses a version of Kubernetes that this program does not support.
 func refuseVersion(v validate.Versions) error {
 	l := slices.DeleteFunc(validate.Guard(v), func(f finding.Finding) bool { return f.Path != "spec.kubernetesVersion" })
 	if err := l.Err(); err != nil {
@@ -196,8 +196,8 @@ func refuseVersion(v validate.Versions) error {
 	return nil
 }
 
-// keepHops keeps an upgrade of several hops, and forgets another one.
-func (c *Client) keepHops(ctx context.Context, cl *Cluster, hops []upgrade.Hop) error {
+// storeHops stores an upgrade of several hops, and deletes another one.
+func (c *Client) storeHops(ctx context.Context, cl *Cluster, hops []upgrade.Hop) error {
 	if len(hops) < 2 {
 		return c.store.DropUpgrade(ctx, cl.Spec.Name)
 	}
@@ -208,15 +208,15 @@ func (c *Client) keepHops(ctx context.Context, cl *Cluster, hops []upgrade.Hop) 
 	return c.store.PutUpgrade(ctx, cl.Spec.Name, u)
 }
 
-// takeHop writes a hop into the objects.
-func (c *Client) takeHop(ctx context.Context, cl *Cluster, h upgrade.Hop) (finding.List, error) {
-	ch := &change{was: cl, now: cl.stored().Clone()}
-	ch.now.Spec, ch.now.Groups = upgrade.Applied(ch.now.Spec, ch.now.Groups, h.Changes)
+// writeHop writes a hop into the objects.
+func (c *Client) writeHop(ctx context.Context, cl *Cluster, h upgrade.Hop) (finding.List, error) {
+	ch := &change{stored: cl, now: cl.stored().Clone()}
+	ch.now.Spec, ch.now.Groups = upgrade.Apply(ch.now.Spec, ch.now.Groups, h.Changes)
 	w, err := c.keep(ctx, ch, ch.now.Spec)
 	return w.Warnings, err
 }
 
-func shownHops(hops []upgrade.Hop) []UpgradeHop {
+func publicHops(hops []upgrade.Hop) []UpgradeHop {
 	out := []UpgradeHop{}
 	for _, h := range hops {
 		shown := UpgradeHop{Version: h.Version, Changes: []UpgradeChange{}}
@@ -231,16 +231,16 @@ func shownHops(hops []upgrade.Hop) []UpgradeHop {
 	return out
 }
 
-// inTheWay is what pre-checks refuse.
-func inTheWay(l finding.List) error {
+// blockingError returns the error for findings of pre-checks that prevent an upgrade.
+func blockingError(l finding.List) error {
 	if err := l.Err(); err != nil {
 		return &Refused{fault.Wrap(fault.NotYet, err, "to skip a check, specify its name: option:SkipChecks")}
 	}
 	return nil
 }
 
-// remaining lists the hops of an upgrade that was begun and that a cluster has not taken yet.
-func (c *Client) remaining(ctx context.Context, cl *Cluster) ([]string, error) {
+// remainingHops lists the hops of an unfinished upgrade that a cluster has not taken yet.
+func (c *Client) remainingHops(ctx context.Context, cl *Cluster) ([]string, error) {
 	u, err := c.store.Upgrade(ctx, cl.Spec.Name)
 	if err != nil || u == nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// described is a cluster with a version, which is not applied yet.
-func described(t *testing.T, kubernetes string) *bench {
+// newDescribedBench returns a bench with a cluster of a version, which is not applied yet.
+func newDescribedBench(t *testing.T, kubernetes string) *bench {
 	b := newBench(t)
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = kubernetes })
 	return b
@@ -27,7 +27,7 @@ func (b *bench) version() string {
 }
 
 func TestAnUpgradeOfAnImportedClusterIsRefused(t *testing.T) {
-	b := described(t, "1.35.4")
+	b := newDescribedBench(t, "1.35.4")
 	c, err := b.Clusters().Get(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -38,20 +38,20 @@ func TestAnUpgradeOfAnImportedClusterIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true})
-	refused(t, err, "was imported")
+	expectRefusal(t, err, "was imported")
 }
 
 func TestAnUpgradeThatThisProgramCannotEndIsNotBegun(t *testing.T) {
-	b := described(t, "1.35.4")
+	b := newDescribedBench(t, "1.35.4")
 	old := b.client(func(c *kops.Config) { c.Version = "1.35.2" })
 	_, err := old.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true, To: "1.36.3"})
-	refused(t, err, "1.36.3", "is not yet supported by kops 1.35.2")
+	expectRefusal(t, err, "1.36.3", "is not yet supported by kops 1.35.2")
 	if b.version() != "1.35.4" {
 		t.Errorf("the cluster is to have %s", b.version())
 	}
 }
 
-// TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion holds upgrade to what update refuses, and to advice that can be followed.
+// TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion checks that upgrade refuses what update refuses, with advice that can be followed.
 func TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion(t *testing.T) {
 	for _, x := range []struct{ has, to, want string }{
 		{"1.29.4", "", "is no longer supported"},
@@ -62,11 +62,11 @@ func TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion(t *testing.T) {
 		{"1.31.4", "", ""},
 		{"1.31.4", "1.34", ""},
 	} {
-		b := described(t, "1.35.4")
+		b := newDescribedBench(t, "1.35.4")
 		b.inStore("kubernetesVersion: 1.35.4", "kubernetesVersion: "+x.has)
 		u, err := b.Upgrade(t.Context(), name, kops.UpgradeOptions{To: x.to})
 		if x.want != "" {
-			refused(t, err, x.want)
+			expectRefusal(t, err, x.want)
 		} else if err != nil || u.Hops[0].Version != "1.32.13" {
 			t.Errorf("from %s to %q: %+v, %v", x.has, x.to, u, err)
 		}
@@ -74,10 +74,10 @@ func TestAnUpgradeSaysWhenNoUpdateAppliesTheVersion(t *testing.T) {
 }
 
 // TestTheWayBackKeepsWhatEtcdMayHaveBecome goes from 1.34 to 1.33, between which the
-// usual version of etcd changes.
+// default version of etcd changes.
 func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
-	b := described(t, "1.33.0")
-	b.now = time.Now() // TLS reads certificates by the real clock
+	b := newDescribedBench(t, "1.33.0")
+	b.now = time.Now() // TLS verifies certificates with the real clock
 	b.apply(kops.UpdateOptions{})
 	b.addGroup("more")
 	if _, err := b.Upgrade(t.Context(), name, kops.UpgradeOptions{Apply: true, To: "1.35"}); err != nil {
@@ -94,12 +94,12 @@ func TestTheWayBackKeepsWhatEtcdMayHaveBecome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var changes []string
 	for _, c := range back.Changes {
-		told = append(told, c.Property+" "+c.Old+" -> "+c.New)
+		changes = append(changes, c.Property+" "+c.Old+" -> "+c.New)
 	}
 	want := "spec.etcdClusters[0].version  -> 3.6.12, spec.etcdClusters[1].version  -> 3.6.12, spec.kubernetesVersion 1.34.10 -> 1.33.0"
-	if got := strings.Join(told, ", "); got != want {
+	if got := strings.Join(changes, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c, err := b.Clusters().Get(t.Context(), name)

@@ -22,7 +22,7 @@ import (
 )
 
 // readyAPI is an API server with the nodes of the bench's cluster and its control
-// plane; ready says, by the number of the look, whether it says that it is ready.
+// plane; ready returns, for the number of the check, whether it reports that it is ready.
 func readyAPI(t *testing.T, ready func(look int) bool) string {
 	t.Helper()
 	node := func(name, role string) string {
@@ -55,7 +55,7 @@ func readyAPI(t *testing.T, ready func(look int) bool) string {
 }
 
 func TestValidationWaitsUntilTheClusterIsReadyOftenEnough(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	slept := 0
 	c := b.client(func(c *kops.Config) {
 		c.World.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -81,7 +81,7 @@ func TestValidationWaitsUntilTheClusterIsReadyOftenEnough(t *testing.T) {
 	}
 }
 
-// onValidation is an On that gets the results.
+// onValidation returns an On that receives the results.
 func onValidation(f func(*kops.Validation)) kops.On {
 	return func(e kops.Event) error {
 		if e.Kind == kops.EventValidation {
@@ -92,7 +92,7 @@ func onValidation(f func(*kops.Validation)) kops.On {
 }
 
 func TestValidationEndsWithTheTime(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := b.client(func(c *kops.Config) { c.World.Sleep = nil })
 		o := kops.ValidateOptions{Wait: time.Minute, Interval: 25 * time.Second}
@@ -115,9 +115,9 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 	})
 }
 
-// An error of the first look is told, though the time was over before it came.
-func TestValidationTellsWhyTheFirstLookFailed(t *testing.T) {
-	b := applied(t)
+// An error of the first check is reported, even if the time had expired before it occurred.
+func TestValidationReportsWhyTheFirstCheckFailed(t *testing.T) {
+	b := newAppliedBench(t)
 	p := inside[platform.Provider](b.world.Provider())
 	p.Machines = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 		return nil, fault.New(fault.Denied, "you may not list machines")
@@ -126,19 +126,19 @@ func TestValidationTellsWhyTheFirstLookFailed(t *testing.T) {
 	o := kops.ValidateOptions{Wait: time.Nanosecond}
 	o.Server = "https://127.0.0.1:1"
 	_, err := c.ValidateCluster(t.Context(), name, o)
-	says(t, err, "you may not list machines")
+	expectTexts(t, err, "you may not list machines")
 }
 
 func TestValidationWithoutALoadBalancer(t *testing.T) {
-	b := applied(t)
+	b := newAppliedBench(t)
 	b.world.Lose("fake_balancer/api." + name)
 	v, err := b.ValidateCluster(t.Context(), name, kops.ValidateOptions{})
-	if err != nil || len(v.Failures) != 1 || v.Failures[0].String() != "APIServer "+name+": it has no address yet: its load balancer does not exist; make it: kops update cluster "+name+" --yes" {
+	if err != nil || len(v.Failures) != 1 || v.Failures[0].String() != "APIServer "+name+": it has no address yet: its load balancer does not exist; create it: kops update cluster "+name+" --yes" {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
 
-// A store may hold an authority without its key; then the user's kubeconfig serves.
+// A store may contain an authority without its key; then the user's kubeconfig is used.
 func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 	b := newBench(t)
 	state := t.TempDir()
@@ -164,7 +164,7 @@ func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = b.ValidateCluster(t.Context(), name, o)
-	says(t, err, "kubernetes-ca", "there is no kubeconfig file")
+	expectTexts(t, err, "kubernetes-ca", "there is no kubeconfig file")
 	config := fmt.Sprintf("clusters: [{name: a, cluster: {server: %s}}]\nusers: [{name: a, user: {token: t}}]\ncontexts: [{name: %s, context: {cluster: a, user: a}}]\n", o.Server, name)
 	if err := os.WriteFile(o.Kubeconfig, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -174,9 +174,9 @@ func TestValidationWithoutTheKeyOfTheAuthority(t *testing.T) {
 	}
 }
 
-func TestADiagnosisShowsWhatMachinesTell(t *testing.T) {
-	b := applied(t)
-	b.world.Tell("nodes-here-0", provider.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
+func TestADiagnosisShowsWhatMachinesReport(t *testing.T) {
+	b := newAppliedBench(t)
+	b.world.SetBootRecord("nodes-here-0", provider.BootRecord{Report: []byte(`{"phases":[{"name":"configure","state":"failed","error":"no answer","remedy":"ask again"}]}`)})
 	o := kops.DiagnoseOptions{}
 	o.Server = "https://127.0.0.1:1"
 	d, err := b.Diagnose(t.Context(), name, o)

@@ -4,16 +4,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// NTPConfig is time synchronisation.
+// NTPConfig configures time synchronisation.
 type NTPConfig struct {
 	// Managed false leaves it to the image; true when nil.
 	Managed *bool `json:"managed,omitempty"`
 }
 
-// NodeProblemDetectorConfig is the node problem detector.
+// NodeProblemDetectorConfig configures the node problem detector.
 type NodeProblemDetectorConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image *string `json:"image,omitempty"`
 	// MemoryRequest is the memory that the pod reserves.
 	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
@@ -25,31 +25,31 @@ type NodeProblemDetectorConfig struct {
 	CPULimit *resource.Quantity `json:"cpuLimit,omitempty"`
 }
 
-// MetricsServerConfig is the metrics server.
+// MetricsServerConfig configures the metrics server.
 type MetricsServerConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image *string `json:"image,omitempty"`
 	// Insecure skips verification of kubelet certificates; true when nil.
 	Insecure *bool `json:"insecure,omitempty"`
 }
 
-// CertManagerConfig is cert-manager.
+// CertManagerConfig configures cert-manager.
 type CertManagerConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
 	// Managed false means that the user installs it; true when nil.
 	Managed *bool `json:"managed,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image         *string  `json:"image,omitempty"`
 	DefaultIssuer *string  `json:"defaultIssuer,omitempty"`
 	Nameservers   []string `json:"nameservers,omitempty"`
-	// HostedZoneIDs are Route 53 zones it may answer DNS challenges in.
+	// HostedZoneIDs are the Route 53 zones in which it may answer DNS challenges.
 	HostedZoneIDs []string `json:"hostedZoneIDs,omitempty"`
 	// FeatureGates switches features of the component on ("true") or off ("false").
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 
-// ClusterAutoscalerConfig is the cluster autoscaler.
+// ClusterAutoscalerConfig configures the cluster autoscaler.
 type ClusterAutoscalerConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
 	// Expander is least-waste, random, most-pods, price or priority, or a comma-separated list.
@@ -68,7 +68,7 @@ type ClusterAutoscalerConfig struct {
 	ScaleDownUnneededTime             *string `json:"scaleDownUnneededTime,omitempty"`
 	ScaleDownUnreadyTime              *string `json:"scaleDownUnreadyTime,omitempty"`
 	CordonNodeBeforeTerminating       *bool   `json:"cordonNodeBeforeTerminating,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image *string `json:"image,omitempty"`
 	// MemoryRequest is the memory that the pod reserves.
 	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
@@ -82,19 +82,19 @@ type ClusterAutoscalerConfig struct {
 	CustomPriorityExpanderConfig map[string][]string `json:"customPriorityExpanderConfig,omitempty"`
 }
 
-// SnapshotControllerConfig is the volume snapshot controller; it needs cert-manager.
+// SnapshotControllerConfig configures the volume snapshot controller, which needs cert-manager.
 type SnapshotControllerConfig struct {
 	Enabled             *bool `json:"enabled,omitempty"`
 	InstallDefaultClass bool  `json:"installDefaultClass,omitempty"`
 }
 
-// KarpenterConfig is Karpenter, on AWS.
+// KarpenterConfig configures Karpenter, on AWS.
 type KarpenterConfig struct {
 	Enabled     bool   `json:"enabled,omitempty"`
 	LogEncoding string `json:"logEncoding,omitempty"`
 	// LogLevel is the verbosity; higher is more.
 	LogLevel string `json:"logLevel,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string `json:"image,omitempty"`
 	// FeatureGates switches features of the component on ("true") or off ("false").
 	FeatureGates string `json:"featureGates,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 // KubeAPIServerConfig sets flags and the pod of the API server.
 type KubeAPIServerConfig struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image            string `json:"image,omitempty"`
 	DisableBasicAuth *bool  `json:"disableBasicAuth,omitempty"`
 	// LogFormat is text or json.
@@ -16,7 +16,7 @@ type KubeAPIServerConfig struct {
 	LogLevel           int32            `json:"logLevel,omitempty" flag:"v (empty=0)"`
 	CloudProvider      string           `json:"cloudProvider,omitempty" flag:"cloud-provider"`
 	CompactionInterval *metav1.Duration `json:"compactionInterval,omitempty" flag:"etcd-compaction-interval"`
-	// SecurePort is 443 or 6443 by platform.
+	// SecurePort is 443 or 6443, depending on the platform.
 	SecurePort   int32  `json:"securePort,omitempty" flag:"secure-port"`
 	InsecurePort *int32 `json:"insecurePort,omitempty" flag:"insecure-port"`
 	// Address no longer has an effect.
@@ -46,7 +46,7 @@ type KubeAPIServerConfig struct {
 	BasicAuthFile        string   `json:"basicAuthFile,omitempty" flag:"basic-auth-file"`
 	TLSCertFile          string   `json:"tlsCertFile,omitempty" flag:"tls-cert-file"`
 	TLSPrivateKeyFile    string   `json:"tlsPrivateKeyFile,omitempty" flag:"tls-private-key-file"`
-	// TLSCipherSuites are the names of the suites offered, as Go spells them.
+	// TLSCipherSuites are the names of the offered cipher suites, as in Go.
 	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty" flag:"tls-cipher-suites"`
 	// TLSMinVersion is the oldest version accepted, such as VersionTLS12.
 	TLSMinVersion                            string             `json:"tlsMinVersion,omitempty" flag:"tls-min-version"`
@@ -86,7 +86,7 @@ type KubeAPIServerConfig struct {
 	AuthorizationWebhookCacheAuthorizedTTL   *metav1.Duration   `json:"authorizationWebhookCacheAuthorizedTTL,omitempty" flag:"authorization-webhook-cache-authorized-ttl"`
 	AuthorizationWebhookCacheUnauthorizedTTL *metav1.Duration   `json:"authorizationWebhookCacheUnauthorizedTTL,omitempty" flag:"authorization-webhook-cache-unauthorized-ttl"`
 	AuthorizationRbacSuperUser               *string            `json:"authorizationRbacSuperUser,omitempty" flag:"authorization-rbac-super-user"`
-	// EncryptionProviderConfig is the path of the encryption configuration; set when spec.encryptionConfig is.
+	// EncryptionProviderConfig is the path of the encryption configuration; it is set if spec.encryptionConfig is.
 	EncryptionProviderConfig             *string  `json:"encryptionProviderConfig,omitempty" flag:"encryption-provider-config"`
 	ExperimentalEncryptionProviderConfig *string  `json:"experimentalEncryptionProviderConfig,omitempty" flag:"experimental-encryption-provider-config"`
 	RequestheaderUsernameHeaders         []string `json:"requestheaderUsernameHeaders,omitempty" flag:"requestheader-username-headers"`
@@ -109,7 +109,7 @@ type KubeAPIServerConfig struct {
 	ServiceAccountKeyFile        []string          `json:"serviceAccountKeyFile,omitempty" flag:"service-account-key-file,repeat"`
 	ServiceAccountSigningKeyFile *string           `json:"serviceAccountSigningKeyFile,omitempty" flag:"service-account-signing-key-file"`
 	ServiceAccountIssuer         *string           `json:"serviceAccountIssuer,omitempty" flag:"service-account-issuer"`
-	// AdditionalServiceAccountIssuers are accepted in tokens besides serviceAccountIssuer.
+	// AdditionalServiceAccountIssuers are accepted in tokens in addition to serviceAccountIssuer.
 	AdditionalServiceAccountIssuers []string `json:"additionalServiceAccountIssuers,omitempty"`
 	ServiceAccountJWKSURI           *string  `json:"serviceAccountJWKSURI,omitempty" flag:"service-account-jwks-uri"`
 	APIAudiences                    []string `json:"apiAudiences,omitempty" flag:"api-audiences"`

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// AuthenticationSpec chooses further ways for users to prove who they are.
+// AuthenticationSpec configures additional authentication methods for users.
 type AuthenticationSpec struct {
 	Kopeio *KopeioAuthenticationSpec `json:"kopeio,omitempty"`
 	AWS    *AWSAuthenticationSpec    `json:"aws,omitempty"`
@@ -14,13 +14,13 @@ type AuthenticationSpec struct {
 // KopeioAuthenticationSpec has no options.
 type KopeioAuthenticationSpec struct{}
 
-// AWSAuthenticationSpec is aws-iam-authenticator.
+// AWSAuthenticationSpec configures aws-iam-authenticator.
 type AWSAuthenticationSpec struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string `json:"image,omitempty"`
 	// BackendMode is a comma-separated list of MountedFile, EKSConfigMap and CRD.
 	BackendMode string `json:"backendMode,omitempty"`
-	// ClusterID must be unique; the cluster's name by custom.
+	// ClusterID must be unique; by convention it is the cluster's name.
 	ClusterID string `json:"clusterID,omitempty"`
 	// MemoryRequest is the memory that the pod reserves.
 	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`

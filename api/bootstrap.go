@@ -2,7 +2,7 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Addons is the list of add-ons that a cluster applies to itself, the file
+// Addons is the list of add-ons that a cluster applies to itself: the file
 // addons/bootstrap-channel.yaml. It is written without an apiVersion.
 type Addons struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -16,7 +16,7 @@ type AddonsSpec struct {
 	Addons []Addon `json:"addons,omitempty"`
 }
 
-// Addon is one set of objects, applied again when its ID or hash changes.
+// Addon is one set of objects, reapplied when its ID or hash changes.
 type Addon struct {
 	Name string `json:"name,omitempty"`
 	ID   string `json:"id,omitempty"`
@@ -29,24 +29,24 @@ type Addon struct {
 	Namespace string `json:"namespace,omitempty"`
 	// NeedsRollingUpdate is control-plane, workers, all, or "".
 	NeedsRollingUpdate string `json:"needsRollingUpdate,omitempty"`
-	// NeedsPKI asks for a key pair for the add-on.
+	// NeedsPKI requests a key pair for the add-on.
 	NeedsPKI bool `json:"needsPKI,omitempty"`
-	// Prune says which objects of an earlier version are removed.
+	// Prune lists the objects of an earlier version that are removed.
 	Prune *PruneSpec `json:"prune,omitempty"`
 	// Version is the version of the add-on itself.
 	Version string `json:"version,omitempty"`
 }
 
-// PruneSpec lists the kinds of objects that are deleted when an add-on's manifest no longer holds them.
+// PruneSpec lists the kinds of objects that are deleted when an add-on's manifest no longer contains them.
 type PruneSpec struct {
 	Kinds []PruneKind `json:"kinds,omitempty"`
 }
 
-// PruneKind is one kind to prune.
+// PruneKind selects objects of one kind to prune.
 type PruneKind struct {
 	Group string `json:"group,omitempty"`
 	Kind  string `json:"kind,omitempty"`
-	// Namespaces are searched; none means the whole cluster.
+	// Namespaces are searched; empty means the whole cluster.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// LabelSelector and FieldSelector narrow the objects, in the text form of the Kubernetes API.
 	LabelSelector string `json:"labelSelector,omitempty"`

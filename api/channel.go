@@ -2,8 +2,8 @@ package api
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Channel recommends versions and images. Names without a scheme mean a file of the
-// kOps project; a copy is embedded for use without a network.
+// Channel recommends versions and images. A name without a scheme is a file of the
+// kOps project; an embedded copy is used without a network.
 type Channel struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -11,16 +11,16 @@ type Channel struct {
 	Spec ChannelSpec `json:"spec,omitzero"`
 }
 
-// ChannelSpec holds the recommendations; of a list, the first entry whose range holds
-// the version asked for counts.
+// ChannelSpec holds the recommendations. In each list, the first entry whose range
+// contains the requested version applies.
 type ChannelSpec struct {
 	// Images are the machine images, by cloud, architecture and Kubernetes version.
 	Images []ChannelImage `json:"images,omitempty"`
 	// Cluster is a fragment of a v1alpha2 Cluster spec with defaults for new clusters.
 	Cluster map[string]any `json:"cluster,omitempty"`
-	// KubernetesVersions recommends and requires a Kubernetes version by the one in use.
+	// KubernetesVersions recommends and requires a Kubernetes version, depending on the one in use.
 	KubernetesVersions []ChannelVersion `json:"kubernetesVersions,omitempty"`
-	// KopsVersions recommends by the version of kops that runs.
+	// KopsVersions recommends a version of kops, depending on the one that runs.
 	KopsVersions []ChannelVersion `json:"kopsVersions,omitempty"`
 	// Packages are versions of packages for machines.
 	Packages []ChannelPackage `json:"packages,omitempty"`
@@ -36,7 +36,7 @@ type ChannelImage struct {
 	Labels            map[string]string `json:"labels,omitempty"`
 }
 
-// ChannelVersion is what a channel says of the versions in a semver range.
+// ChannelVersion is what a channel recommends for the versions in a semver range.
 type ChannelVersion struct {
 	Range              string `json:"range,omitempty"`
 	RecommendedVersion string `json:"recommendedVersion,omitempty"`

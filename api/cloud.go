@@ -10,20 +10,20 @@ type CloudProviderSpec struct {
 	Openstack *OpenstackSpec `json:"openstack,omitempty"`
 	Scaleway  *ScalewaySpec  `json:"scaleway,omitempty"`
 	Linode    *LinodeSpec    `json:"linode,omitempty"`
-	// Local is the machine that kops runs on; kOps does not know it.
+	// Local is the machine that kops runs on; kOps does not support it.
 	Local *LocalSpec `json:"local,omitempty"`
 }
 
-// LocalSpec is for clusters of machines that are containers of one host.
+// LocalSpec selects machines that are containers on one host; it has no options.
 type LocalSpec struct{}
 
 // CloudConfiguration holds options that several clouds share.
 type CloudConfiguration struct {
-	// ManageStorageClasses says whether the cluster applies a default storage class; true when nil.
+	// ManageStorageClasses enables the default storage class; true when nil.
 	ManageStorageClasses *bool `json:"manageStorageClasses,omitempty"`
 }
 
-// DOSpec has no options. It is DigitalOcean, which v1alpha2 calls digitalocean.
+// DOSpec has no options. It is DigitalOcean; v1alpha2 names it digitalocean.
 type DOSpec struct{}
 
 // HetznerSpec has no options.

@@ -6,11 +6,11 @@ import (
 
 // AWSSpec holds options for Amazon Web Services.
 type AWSSpec struct {
-	// EBSCSIDriver is the storage driver, which is always on.
+	// EBSCSIDriver configures the storage driver, which is always on.
 	EBSCSIDriver *EBSCSIDriverSpec `json:"ebsCSIDriver,omitempty"`
 	// NodeTerminationHandler drains nodes that AWS is about to take away.
 	NodeTerminationHandler *NodeTerminationHandlerSpec `json:"nodeTerminationHandler,omitempty"`
-	// LoadBalancerController is the AWS load balancer controller.
+	// LoadBalancerController configures the AWS load balancer controller.
 	LoadBalancerController *LoadBalancerControllerSpec `json:"loadBalancerController,omitempty"`
 	// PodIdentityWebhook gives pods the credentials of their service account's role.
 	PodIdentityWebhook *PodIdentityWebhookSpec `json:"podIdentityWebhook,omitempty"`
@@ -32,14 +32,14 @@ type AWSSpec struct {
 	BinariesLocation    *string `json:"binariesLocation,omitempty"`
 }
 
-// EBSCSIDriverSpec is the driver for EBS volumes.
+// EBSCSIDriverSpec configures the driver for EBS volumes.
 type EBSCSIDriverSpec struct {
 	// Managed false leaves its deployment to the user.
 	Managed *bool   `json:"managed,omitempty"`
 	Version *string `json:"version,omitempty"`
 	// KubeAPIQPS limits requests to the API server per second.
 	KubeAPIQPS *resource.Quantity `json:"kubeAPIQPS,omitempty"`
-	// KubeAPIBurst lets short bursts exceed that limit.
+	// KubeAPIBurst is the number of requests in a burst that may exceed that limit.
 	KubeAPIBurst *int32 `json:"kubeAPIBurst,omitempty"`
 	HostNetwork  bool   `json:"hostNetwork,omitempty"`
 	// VolumeAttachLimit is the number of volumes a node may attach.
@@ -48,7 +48,7 @@ type EBSCSIDriverSpec struct {
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 }
 
-// NodeTerminationHandlerSpec is the AWS node termination handler; on by default, fed by a queue.
+// NodeTerminationHandlerSpec configures the AWS node termination handler, which is on by default and reads a queue.
 type NodeTerminationHandlerSpec struct {
 	DeleteSQSMsgIfNodeNotFound *bool `json:"deleteSQSMsgIfNodeNotFound,omitempty"`
 	Enabled                    *bool `json:"enabled,omitempty"`
@@ -60,12 +60,12 @@ type NodeTerminationHandlerSpec struct {
 	EnableRebalanceDraining *bool `json:"enableRebalanceDraining,omitempty"`
 	EnableOutOfServiceTaint *bool `json:"enableOutOfServiceTaint,omitempty"`
 	PrometheusEnable        *bool `json:"prometheusEnable,omitempty"`
-	// EnableSQSTerminationDraining chooses the queue (true) or the instance metadata (false) as its source of events.
+	// EnableSQSTerminationDraining selects the source of events: the queue (true) or the instance metadata (false).
 	EnableSQSTerminationDraining *bool `json:"enableSQSTerminationDraining,omitempty"`
 	// ManagedASGTag is the tag of the groups it looks after.
 	ManagedASGTag            *string `json:"managedASGTag,omitempty"`
 	ExcludeFromLoadBalancers *bool   `json:"excludeFromLoadBalancers,omitempty"`
-	// PodTerminationGracePeriod is in seconds; -1 takes each pod's own.
+	// PodTerminationGracePeriod is in seconds; -1 uses each pod's own period.
 	PodTerminationGracePeriod *int32 `json:"podTerminationGracePeriod,omitempty"`
 	TaintNode                 *bool  `json:"taintNode,omitempty"`
 	// MemoryLimit is the most memory that the pod gets.
@@ -79,7 +79,7 @@ type NodeTerminationHandlerSpec struct {
 	WebhookURL      *string            `json:"webhookURL,omitempty"`
 }
 
-// LoadBalancerControllerSpec is the AWS load balancer controller; it needs cert-manager.
+// LoadBalancerControllerSpec configures the AWS load balancer controller, which needs cert-manager.
 type LoadBalancerControllerSpec struct {
 	Enabled      *bool   `json:"enabled,omitempty"`
 	Version      *string `json:"version,omitempty"`
@@ -96,7 +96,7 @@ type LoadBalancerControllerSpec struct {
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
 }
 
-// PodIdentityWebhookSpec is the webhook that mounts role credentials into pods; it needs cert-manager.
+// PodIdentityWebhookSpec configures the webhook that mounts role credentials into pods; it needs cert-manager.
 type PodIdentityWebhookSpec struct {
 	Enabled  bool `json:"enabled,omitempty"`
 	Replicas int  `json:"replicas,omitempty"`
@@ -104,9 +104,9 @@ type PodIdentityWebhookSpec struct {
 
 // WarmPoolSpec keeps stopped machines ready to join a group.
 type WarmPoolSpec struct {
-	// MinSize is the least number of stopped machines.
+	// MinSize is the minimum number of stopped machines.
 	MinSize int64 `json:"minSize,omitempty"`
-	// MaxSize bounds them; 0 means no pool, nil no bound of its own.
+	// MaxSize is their maximum number; 0 means no pool, nil no limit of its own.
 	MaxSize *int64 `json:"maxSize,omitempty"`
 	// EnableLifecycleHook holds a machine in the pool until nodeup has prepared it.
 	EnableLifecycleHook bool `json:"enableLifecycleHook,omitempty"`

@@ -10,13 +10,13 @@ type GCESpec struct {
 	// NodeTags are the tags by which firewall rules find nodes.
 	NodeTags           *string `json:"nodeTags,omitempty"`
 	NodeInstancePrefix *string `json:"nodeInstancePrefix,omitempty"`
-	// PDCSIDriver is the driver for persistent disks.
+	// PDCSIDriver configures the driver for persistent disks.
 	PDCSIDriver      *PDCSIDriver `json:"pdCSIDriver,omitempty"`
 	UseStartupScript *bool        `json:"useStartupScript,omitempty"`
 	BinariesLocation *string      `json:"binariesLocation,omitempty"`
 }
 
-// PDCSIDriver is the driver for persistent disks; on by default.
+// PDCSIDriver configures the driver for persistent disks, which is on by default.
 type PDCSIDriver struct {
 	Enabled                 *bool   `json:"enabled,omitempty"`
 	Version                 *string `json:"version,omitempty"`

@@ -2,9 +2,9 @@ package api
 
 // OpenstackSpec holds options for OpenStack.
 type OpenstackSpec struct {
-	// LoadBalancer is for load balancers of the API and of services.
+	// LoadBalancer configures load balancers of the API and of services.
 	LoadBalancer *OpenstackLoadbalancerConfig `json:"loadbalancer,omitempty"`
-	// Monitor is their health check.
+	// Monitor configures their health check.
 	Monitor      *OpenstackMonitor            `json:"monitor,omitempty"`
 	Router       *OpenstackRouter             `json:"router,omitempty"`
 	BlockStorage *OpenstackBlockStorageConfig `json:"blockStorage,omitempty"`
@@ -30,7 +30,7 @@ type OpenstackLoadbalancerConfig struct {
 	FlavorID              *string `json:"flavorID,omitempty"`
 }
 
-// OpenstackMonitor is a health check; delay and timeout are durations.
+// OpenstackMonitor configures a health check; delay and timeout are durations.
 type OpenstackMonitor struct {
 	Delay      *string `json:"delay,omitempty"`
 	Timeout    *string `json:"timeout,omitempty"`
@@ -47,11 +47,11 @@ type OpenstackRouter struct {
 	AvailabilityZoneHints []string `json:"availabilityZoneHints,omitempty"`
 }
 
-// OpenstackBlockStorageConfig is about Cinder volumes.
+// OpenstackBlockStorageConfig configures Cinder volumes.
 type OpenstackBlockStorageConfig struct {
 	// BSVersion is the version of the volume API.
 	BSVersion *string `json:"bs-version,omitempty"`
-	// IgnoreVolumeAZ lets a volume be used from another zone.
+	// IgnoreVolumeAZ allows the use of a volume from another zone.
 	IgnoreVolumeAZ *bool `json:"ignore-volume-az,omitempty"`
 	// OverrideVolumeAZ is one zone for all volumes.
 	OverrideVolumeAZ         *string `json:"override-volume-az,omitempty"`
@@ -63,7 +63,7 @@ type OpenstackBlockStorageConfig struct {
 	ClusterName              string  `json:"clusterName,omitempty"`
 }
 
-// OpenstackNetwork tells the cloud controller which networks to report.
+// OpenstackNetwork configures which networks the cloud controller reports.
 type OpenstackNetwork struct {
 	AvailabilityZoneHints []string `json:"availabilityZoneHints,omitempty"`
 	IPv6SupportDisabled   *bool    `json:"ipv6SupportDisabled,omitempty"`

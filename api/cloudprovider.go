@@ -3,8 +3,8 @@ package api
 // CloudProviderID names a cloud as users write it.
 type CloudProviderID string
 
-// Clouds that a cluster can stand on. CloudMetal has no member in CloudProviderSpec:
-// a label of the cluster says it (LabelMetalCloud).
+// Platforms of a cluster. CloudMetal has no member in CloudProviderSpec: a label of the
+// cluster selects it (LabelMetalCloud).
 const (
 	CloudAWS       CloudProviderID = "aws"
 	CloudAzure     CloudProviderID = "azure"
@@ -12,15 +12,15 @@ const (
 	CloudGCE       CloudProviderID = "gce"
 	CloudHetzner   CloudProviderID = "hetzner"
 	CloudLinode    CloudProviderID = "linode"
-	CloudLocal     CloudProviderID = "local" // the machine that kops runs on; kOps does not know it
+	CloudLocal     CloudProviderID = "local" // the machine that kops runs on; kOps does not support it
 	CloudMetal     CloudProviderID = "metal"
 	CloudOpenstack CloudProviderID = "openstack"
 	CloudScaleway  CloudProviderID = "scaleway"
 )
 
-// CloudProviderID returns the cloud of the cluster: metal when its label says so, else the
-// first member set in spec.cloudProvider, else what the label says, which is a platform
-// that another program brings, or "".
+// CloudProviderID returns the cloud of the cluster: metal if its label says so, else the
+// first member set in spec.cloudProvider, else the label's value, which names a platform
+// that another program provides, or "".
 func (c *Cluster) CloudProviderID() CloudProviderID {
 	labelled := CloudProviderID(c.Labels[LabelMetalCloud])
 	if ids := c.Spec.CloudProvider.IDs(); len(ids) > 0 && labelled != CloudMetal {
@@ -56,7 +56,7 @@ func (s *CloudProviderSpec) IDs() []CloudProviderID {
 // IsControlPlane reports whether the group's machines run the control plane and etcd.
 func (g *InstanceGroup) IsControlPlane() bool { return g.Spec.Role == RoleControlPlane }
 
-// IsBastion reports whether the group's machines are SSH entries and no nodes.
+// IsBastion reports whether the group's machines are SSH entry points and not nodes.
 func (g *InstanceGroup) IsBastion() bool { return g.Spec.Role == RoleBastion }
 
 // HasAPIServer reports whether the group's machines run an API server.

@@ -13,24 +13,24 @@ type Cluster struct {
 	Spec ClusterSpec `json:"spec,omitzero"`
 }
 
-// ClusterSpec is everything that a user says about a cluster. Rules complete the fields that are left out;
+// ClusterSpec is everything that a user specifies about a cluster. Rules complete the fields that are left out;
 // the completed spec has the same shape.
 type ClusterSpec struct {
 	// Channel names the Channel that recommends versions and images: a name, a URL, or "none".
 	Channel string `json:"channel,omitempty"`
-	// Addons are further manifests to apply.
+	// Addons are additional manifests to apply.
 	Addons []AddonSpec `json:"addons,omitempty"`
-	// ConfigStore says where the cluster's files, keys and secrets are kept.
+	// ConfigStore is the location of the cluster's files, keys and secrets.
 	ConfigStore ConfigStoreSpec `json:"configStore,omitzero"`
-	// CloudProvider chooses the cloud, by which member is set, and holds its options.
+	// CloudProvider selects the cloud by the member that is set, and holds its options.
 	CloudProvider CloudProviderSpec `json:"cloudProvider,omitzero"`
-	// GossipConfig is refused: gossip DNS is gone.
+	// GossipConfig is refused: gossip DNS was removed.
 	GossipConfig *GossipConfig `json:"gossipConfig,omitempty"`
 	// KubernetesVersion is a version with or without a leading v, or the base URL of a release.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// DNSZone is the name or ID of the zone for the cluster's names; found by the longest suffix when empty.
+	// DNSZone is the name or ID of the zone for the cluster's names; if empty, the zone with the longest matching suffix.
 	DNSZone string `json:"dnsZone,omitempty"`
-	// DNSControllerGossipConfig is refused: gossip DNS is gone.
+	// DNSControllerGossipConfig is refused: gossip DNS was removed.
 	DNSControllerGossipConfig *DNSControllerGossipConfig `json:"dnsControllerGossipConfig,omitempty"`
 	// ClusterDNSDomain is the domain of services; cluster.local when empty.
 	ClusterDNSDomain string `json:"clusterDNSDomain,omitempty"`
@@ -40,7 +40,7 @@ type ClusterSpec struct {
 	NodePortAccess []string `json:"nodePortAccess,omitempty"`
 	// SSHKeyName is the name of an existing key pair of the cloud; "" means no key at all.
 	SSHKeyName *string `json:"sshKeyName,omitempty"`
-	// UpdatePolicy says whether machines install operating system updates: UpdateAutomatic (default) or UpdateExternal.
+	// UpdatePolicy selects whether machines install operating system updates: UpdateAutomatic (default) or UpdateExternal.
 	UpdatePolicy *string `json:"updatePolicy,omitempty"`
 	// ExternalPolicies are policies of the cloud account attached to the role of a machine, by group role in lower case
 	// (control-plane, node, bastion …).
@@ -52,35 +52,35 @@ type ClusterSpec struct {
 	// EtcdClusters are the etcd clusters: main, events, and others that add-ons need.
 	EtcdClusters []EtcdClusterSpec `json:"etcdClusters,omitempty"`
 	Containerd   *ContainerdConfig `json:"containerd,omitempty"`
-	// KubeDNS is the cluster's DNS server.
+	// KubeDNS configures the cluster's DNS server.
 	KubeDNS                *KubeDNSConfig                `json:"kubeDNS,omitempty"`
 	KubeAPIServer          *KubeAPIServerConfig          `json:"kubeAPIServer,omitempty"`
 	KubeControllerManager  *KubeControllerManagerConfig  `json:"kubeControllerManager,omitempty"`
 	CloudControllerManager *CloudControllerManagerConfig `json:"cloudControllerManager,omitempty"`
 	KubeScheduler          *KubeSchedulerConfig          `json:"kubeScheduler,omitempty"`
 	KubeProxy              *KubeProxyConfig              `json:"kubeProxy,omitempty"`
-	// Kubelet holds for every node; an InstanceGroup's own block overrides it field by field.
+	// Kubelet applies to every node; an InstanceGroup's own block overrides it field by field.
 	Kubelet *KubeletConfigSpec `json:"kubelet,omitempty"`
 	// ControlPlaneKubelet is laid over kubelet on control-plane machines.
 	ControlPlaneKubelet *KubeletConfigSpec `json:"controlPlaneKubelet,omitempty"`
 	// CloudConfig holds options that several clouds share.
 	CloudConfig *CloudConfiguration `json:"cloudConfig,omitempty"`
-	// ExternalDNS is the add-on that publishes names.
+	// ExternalDNS configures the add-on that publishes names.
 	ExternalDNS *ExternalDNSConfig `json:"externalDNS,omitempty"`
-	// NTP says whether time synchronisation is managed.
+	// NTP configures time synchronisation.
 	NTP *NTPConfig `json:"ntp,omitempty"`
 	// Packages are operating system packages to install on every machine.
 	Packages            []string                   `json:"packages,omitempty"`
 	NodeProblemDetector *NodeProblemDetectorConfig `json:"nodeProblemDetector,omitempty"`
 	MetricsServer       *MetricsServerConfig       `json:"metricsServer,omitempty"`
 	CertManager         *CertManagerConfig         `json:"certManager,omitempty"`
-	// Networking is the network of machines and pods.
+	// Networking configures the network of machines and pods.
 	Networking NetworkingSpec `json:"networking,omitzero"`
-	// API is how the API server is reached.
+	// API configures how the API server is reached.
 	API APISpec `json:"api,omitzero"`
-	// Authentication chooses further ways for users to prove who they are.
+	// Authentication configures additional authentication methods for users.
 	Authentication *AuthenticationSpec `json:"authentication,omitempty"`
-	// Authorization chooses how the API server decides; RBAC when empty.
+	// Authorization selects the authorization mode of the API server; RBAC when empty.
 	Authorization *AuthorizationSpec `json:"authorization,omitempty"`
 	// CloudLabels are tags of every cloud resource.
 	CloudLabels map[string]string `json:"cloudLabels,omitempty"`
@@ -90,7 +90,7 @@ type ClusterSpec struct {
 	Assets *AssetsSpec `json:"assets,omitempty"`
 	// IAM holds options for roles of the cloud account.
 	IAM *IAMSpec `json:"iam,omitempty"`
-	// EncryptionConfig says that secrets in etcd are encrypted by the secret "encryptionconfig".
+	// EncryptionConfig enables encryption of secrets in etcd, as configured by the secret "encryptionconfig".
 	EncryptionConfig *bool `json:"encryptionConfig,omitempty"`
 	// Target holds options of the output formats of an update.
 	Target *TargetSpec `json:"target,omitempty"`
@@ -98,7 +98,7 @@ type ClusterSpec struct {
 	UseHostCertificates *bool `json:"useHostCertificates,omitempty"`
 	// SysctlParameters are lines key=value for the kernel of every machine.
 	SysctlParameters []string `json:"sysctlParameters,omitempty"`
-	// Repair has dead machines replaced; off when nil. It is the default for all groups.
+	// Repair enables the replacement of dead machines; off when nil. It is the default for all groups.
 	Repair *RepairSpec `json:"repair,omitempty"`
 	// RollingUpdate is the default for all groups.
 	RollingUpdate     *RollingUpdate           `json:"rollingUpdate,omitempty"`
@@ -109,14 +109,14 @@ type ClusterSpec struct {
 	Karpenter                     *KarpenterConfig                     `json:"karpenter,omitempty"`
 }
 
-// AddonSpec is a manifest that the cluster applies to itself.
+// AddonSpec identifies a manifest that the cluster applies to itself.
 type AddonSpec struct {
 	// Manifest is the URL or store path of a list of add-ons, or of objects. It may end
-	// with ManifestDigest and the SHA-256 of what stands there.
+	// with ManifestDigest and the SHA-256 of the content.
 	Manifest string `json:"manifest,omitempty"`
 }
 
-// ManifestDigest parts the URL of an add-on's manifest from the 64 hexadecimal digits
+// ManifestDigest separates the URL of an add-on's manifest from the 64 hexadecimal digits
 // of its SHA-256: https://e.com/x.yaml#sha256=…
 const ManifestDigest = "#sha256="
 
@@ -130,13 +130,13 @@ type ConfigStoreSpec struct {
 	Secrets string `json:"secrets,omitempty"`
 }
 
-// APISpec is how users and machines reach the API server; at most one of DNS and LoadBalancer is set.
+// APISpec configures how users and machines reach the API server; at most one of DNS and LoadBalancer is set.
 type APISpec struct {
 	// DNS points a name at the control-plane machines themselves.
 	DNS *DNSAccessSpec `json:"dns,omitempty"`
-	// LoadBalancer puts a load balancer before them.
+	// LoadBalancer puts a load balancer in front of them.
 	LoadBalancer *LoadBalancerAccessSpec `json:"loadBalancer,omitempty"`
-	// PublicName is the name that users call: api.<cluster> when DNS is published.
+	// PublicName is the name that clients connect to: api.<cluster> when DNS is published.
 	PublicName string `json:"publicName,omitempty"`
 	// AdditionalSANs are further names and addresses in the API server's certificate.
 	AdditionalSANs []string `json:"additionalSANs,omitempty"`
@@ -147,7 +147,7 @@ type APISpec struct {
 // DNSAccessSpec has no options.
 type DNSAccessSpec struct{}
 
-// AssetsSpec are mirrors; a registry and a proxy exclude each other.
+// AssetsSpec configures mirrors; a registry and a proxy are mutually exclusive.
 type AssetsSpec struct {
 	// ContainerRegistry is the registry that holds copies of all images.
 	ContainerRegistry *string `json:"containerRegistry,omitempty"`
@@ -166,7 +166,7 @@ type TargetSpec struct {
 	Terraform *TerraformSpec `json:"terraform,omitempty"`
 }
 
-// TerraformSpec adds attributes to the provider blocks that are written.
+// TerraformSpec adds attributes to the generated provider blocks.
 type TerraformSpec struct {
 	// ProviderExtraConfig is for the cloud's provider.
 	ProviderExtraConfig map[string]string `json:"providerExtraConfig,omitempty"`

@@ -6,31 +6,31 @@ type KubenetNetworkingSpec struct{}
 // ExternalNetworkingSpec has no options.
 type ExternalNetworkingSpec struct{}
 
-// CNINetworkingSpec is a network that the user installs.
+// CNINetworkingSpec configures a network that the user installs.
 type CNINetworkingSpec struct {
-	// UsesSecondaryIP says that pods take secondary addresses of the machine.
+	// UsesSecondaryIP means that pods use secondary addresses of the machine.
 	UsesSecondaryIP bool `json:"usesSecondaryIP,omitempty"`
 }
 
 // KopeioNetworkingSpec has no options.
 type KopeioNetworkingSpec struct{}
 
-// FlannelNetworkingSpec is the flannel network.
+// FlannelNetworkingSpec configures the flannel network.
 type FlannelNetworkingSpec struct {
-	// Backend is vxlan or udp; udp when a document leaves it out.
+	// Backend is vxlan or udp; udp if omitted.
 	Backend string `json:"backend,omitempty"`
-	// IptablesResyncSeconds is the interval of checking the rules.
+	// IptablesResyncSeconds is the interval between checks of the rules.
 	IptablesResyncSeconds *int32 `json:"iptablesResyncSeconds,omitempty"`
 }
 
-// KuberouterNetworkingSpec is the kube-router network, which replaces kube-proxy.
+// KuberouterNetworkingSpec configures the kube-router network, which replaces kube-proxy.
 type KuberouterNetworkingSpec struct {
 	UseNFTablesForNetpol *bool `json:"useNFTablesForNetpol,omitempty"`
 }
 
-// AmazonVPCNetworkingSpec gives pods addresses of the VPC.
+// AmazonVPCNetworkingSpec assigns addresses of the VPC to pods.
 type AmazonVPCNetworkingSpec struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image                   string `json:"image,omitempty"`
 	InitImage               string `json:"initImage,omitempty"`
 	NetworkPolicyAgentImage string `json:"networkPolicyAgentImage,omitempty"`
@@ -38,10 +38,10 @@ type AmazonVPCNetworkingSpec struct {
 	Env []EnvVar `json:"env,omitempty"`
 }
 
-// GCPNetworkingSpec has no options: pods take alias addresses of Google Cloud.
+// GCPNetworkingSpec has no options: pods use alias IP addresses of Google Cloud.
 type GCPNetworkingSpec struct{}
 
-// KindnetNetworkingSpec is the kindnet network.
+// KindnetNetworkingSpec configures the kindnet network.
 type KindnetNetworkingSpec struct {
 	Version                      string `json:"version,omitempty"`
 	NetworkPolicies              *bool  `json:"networkPolicies,omitempty"`
@@ -58,7 +58,7 @@ type KindnetNetworkingSpec struct {
 	LogLevel *int32 `json:"logLevel,omitempty"`
 }
 
-// KindnetMasqueradeSpec says which traffic leaves with the node's address.
+// KindnetMasqueradeSpec selects the traffic that leaves with the node's address.
 type KindnetMasqueradeSpec struct {
 	Enabled            *bool    `json:"enabled,omitempty"`
 	NonMasqueradeCIDRs []string `json:"nonMasqueradeCIDRs,omitempty"`

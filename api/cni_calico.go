@@ -4,13 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CalicoNetworkingSpec is the Calico network.
+// CalicoNetworkingSpec configures the Calico network.
 type CalicoNetworkingSpec struct {
 	// Registry replaces the registry of its images.
 	Registry          string `json:"registry,omitempty"`
 	Version           string `json:"version,omitempty"`
 	AllowIPForwarding bool   `json:"allowIPForwarding,omitempty"`
-	// AWSSrcDstCheck is Enable, Disable or DoNothing with the check of network interfaces.
+	// AWSSrcDstCheck is Enable, Disable or DoNothing: the source/destination check of network interfaces.
 	AWSSrcDstCheck string `json:"awsSrcDstCheck,omitempty" enum:"Enable|Disable|DoNothing" cloud:"aws"`
 	// BPFEnabled chooses the eBPF data plane; kube-proxy must then be off.
 	BPFEnabled bool `json:"bpfEnabled,omitempty"`
@@ -34,7 +34,7 @@ type CalicoNetworkingSpec struct {
 	// IptablesBackend is Auto, Legacy or NFT.
 	IptablesBackend   string `json:"iptablesBackend,omitempty"`
 	LogSeverityScreen string `json:"logSeverityScreen,omitempty"`
-	// MTU is in bytes; found from the machine's interface when nil.
+	// MTU is in bytes; detected from the machine's interface when nil.
 	MTU                             *int32 `json:"mtu,omitempty"`
 	NFTablesMode                    string `json:"nftablesMode,omitempty"`
 	PrometheusMetricsEnabled        bool   `json:"prometheusMetricsEnabled,omitempty"`

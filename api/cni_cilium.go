@@ -4,17 +4,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CiliumEncryptionType is how Cilium encrypts traffic between nodes.
+// CiliumEncryptionType selects how Cilium encrypts traffic between nodes.
 type CiliumEncryptionType string
 
 const (
 	// CiliumEncryptionIPSec needs the secret ciliumpassword.
 	CiliumEncryptionIPSec CiliumEncryptionType = "ipsec"
-	// CiliumEncryptionWireguard makes its keys itself.
+	// CiliumEncryptionWireguard generates its keys itself.
 	CiliumEncryptionWireguard CiliumEncryptionType = "wireguard"
 )
 
-// CiliumNetworkingSpec is the Cilium network, the default.
+// CiliumNetworkingSpec configures the Cilium network, which is the default.
 type CiliumNetworkingSpec struct {
 	// Registry replaces the registry of its images.
 	Registry string `json:"registry,omitempty"`
@@ -23,7 +23,7 @@ type CiliumNetworkingSpec struct {
 	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
 	// CPURequest is the processor share that the pod reserves.
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
-	// AgentPrometheusPort is where the agent serves metrics.
+	// AgentPrometheusPort is the port on which the agent serves metrics.
 	AgentPrometheusPort int      `json:"agentPrometheusPort,omitempty"`
 	Metrics             []string `json:"metrics,omitempty"`
 	// ChainingMode runs it on top of another network.
@@ -45,7 +45,7 @@ type CiliumNetworkingSpec struct {
 	// IdentityAllocationMode is crd or kvstore.
 	IdentityAllocationMode    string `json:"identityAllocationMode,omitempty"`
 	IdentityChangeGracePeriod string `json:"identityChangeGracePeriod,omitempty"`
-	// Masquerade gives traffic that leaves the cluster the node's address.
+	// Masquerade rewrites the source of traffic that leaves the cluster to the node's address.
 	Masquerade             *bool             `json:"masquerade,omitempty"`
 	AgentPodAnnotations    map[string]string `json:"agentPodAnnotations,omitempty"`
 	OperatorPodAnnotations map[string]string `json:"operatorPodAnnotations,omitempty"`
@@ -68,7 +68,7 @@ type CiliumNetworkingSpec struct {
 	PreallocateBPFMaps     bool   `json:"preallocateBPFMaps,omitempty"`
 	SidecarIstioProxyImage string `json:"sidecarIstioProxyImage,omitempty"`
 	ClusterName            string `json:"clusterName,omitempty"`
-	// ClusterID tells clusters of a mesh apart: 1 to 255, 0 for none.
+	// ClusterID distinguishes the clusters of a mesh: 1 to 255, or 0 without a mesh.
 	ClusterID                    uint8  `json:"clusterID,omitempty"`
 	ToFQDNsDNSRejectResponseCode string `json:"toFQDNsDNSRejectResponseCode,omitempty"`
 	ToFQDNsEnablePoller          bool   `json:"toFQDNsEnablePoller,omitempty"`
@@ -84,7 +84,7 @@ type CiliumNetworkingSpec struct {
 	EnableRemoteNodeIdentity *bool `json:"enableRemoteNodeIdentity,omitempty"`
 	EnableUnreachableRoutes  *bool `json:"enableUnreachableRoutes,omitempty"`
 	CNIExclusive             *bool `json:"cniExclusive,omitempty"`
-	// Hubble is the observability layer; it needs cert-manager.
+	// Hubble configures the observability layer, which needs cert-manager.
 	Hubble                  *HubbleSpec           `json:"hubble,omitempty"`
 	DisableCNPStatusUpdates *bool                 `json:"disableCNPStatusUpdates,omitempty"`
 	EnableServiceTopology   bool                  `json:"enableServiceTopology,omitempty"`
@@ -94,13 +94,13 @@ type CiliumNetworkingSpec struct {
 	ExtraConfig map[string]string `json:"extraConfig,omitempty"`
 }
 
-// HubbleSpec is Cilium's observability layer.
+// HubbleSpec configures Cilium's observability layer.
 type HubbleSpec struct {
 	Enabled *bool    `json:"enabled,omitempty"`
 	Metrics []string `json:"metrics,omitempty"`
 }
 
-// CiliumIngressSpec is Cilium's ingress controller.
+// CiliumIngressSpec configures Cilium's ingress controller.
 type CiliumIngressSpec struct {
 	Enabled                        *bool  `json:"enabled,omitempty"`
 	EnforceHTTPS                   *bool  `json:"enforceHttps,omitempty"`
@@ -111,7 +111,7 @@ type CiliumIngressSpec struct {
 	SharedLoadBalancerServiceName string `json:"sharedLoadBalancerServiceName,omitempty"`
 }
 
-// CiliumGatewayAPISpec is Cilium's gateway controller.
+// CiliumGatewayAPISpec configures Cilium's gateway controller.
 type CiliumGatewayAPISpec struct {
 	Enabled           *bool `json:"enabled,omitempty"`
 	EnableSecretsSync *bool `json:"enableSecretsSync,omitempty"`

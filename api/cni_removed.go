@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// WeaveNetworkingSpec is read so that validation can refuse it.
+// WeaveNetworkingSpec is parsed so that validation can refuse it.
 type WeaveNetworkingSpec struct {
 	MTU         *int32 `json:"mtu,omitempty"`
 	ConnLimit   *int32 `json:"connLimit,omitempty"`
@@ -26,7 +26,7 @@ type WeaveNetworkingSpec struct {
 	Version          string             `json:"version,omitempty"`
 }
 
-// CanalNetworkingSpec is read so that validation can refuse it.
+// CanalNetworkingSpec is parsed so that validation can refuse it.
 type CanalNetworkingSpec struct {
 	ChainInsertMode string `json:"chainInsertMode,omitempty"`
 	// CPURequest is the processor share that the pod reserves.

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ContainerdConfig is the container runtime.
+// ContainerdConfig configures the container runtime.
 type ContainerdConfig struct {
 	Address *string `json:"address,omitempty" flag:"address"`
 	// ConfigAdditions adds values to containerd's configuration, by dotted path.
@@ -19,7 +19,7 @@ type ContainerdConfig struct {
 	// RegistryMirrors are mirrors to try, by registry.
 	RegistryMirrors map[string][]string `json:"registryMirrors,omitempty"`
 	Root            *string             `json:"root,omitempty" flag:"root"`
-	// SkipInstall leaves containerd to the image.
+	// SkipInstall uses the containerd of the image.
 	SkipInstall bool    `json:"skipInstall,omitempty"`
 	State       *string `json:"state,omitempty" flag:"state"`
 	// Version is without a leading v.
@@ -37,7 +37,7 @@ type ContainerdConfig struct {
 	SandboxImage *string `json:"sandboxImage,omitempty"`
 }
 
-// PackagesConfig is an archive by architecture; URL and hash (SHA-256, hex) go together.
+// PackagesConfig locates an archive for each architecture; URL and hash (SHA-256, hex) go together.
 type PackagesConfig struct {
 	HashAmd64 *string `json:"hashAmd64,omitempty"`
 	HashArm64 *string `json:"hashArm64,omitempty"`
@@ -45,18 +45,18 @@ type PackagesConfig struct {
 	URLArm64  *string `json:"urlArm64,omitempty"`
 }
 
-// Runc is the low-level runtime under containerd.
+// Runc configures the low-level runtime under containerd.
 type Runc struct {
 	Version  *string         `json:"version,omitempty"`
 	Packages *PackagesConfig `json:"packages,omitempty"`
 }
 
-// NvidiaGPUConfig is the NVIDIA driver and runtime.
+// NvidiaGPUConfig configures the NVIDIA driver and runtime.
 type NvidiaGPUConfig struct {
 	// Package is the driver's package name.
 	Package string `json:"package,omitempty"`
 	Enabled *bool  `json:"enabled,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image        string              `json:"image,omitempty"`
 	DCGMExporter *DCGMExporterConfig `json:"dcgmExporter,omitempty"`
 }
@@ -66,14 +66,14 @@ type DCGMExporterConfig struct {
 	Enabled bool `json:"enabled,omitempty"`
 }
 
-// GVisorConfig is the gVisor sandbox; for groups of role Node.
+// GVisorConfig configures the gVisor sandbox, for groups of role Node.
 type GVisorConfig struct {
 	Enabled *bool `json:"enabled,omitempty"`
 	// Platform is the platform of gVisor, such as systrap.
 	Platform string `json:"platform,omitempty"`
 }
 
-// NRIConfig is containerd's node resource interface.
+// NRIConfig configures containerd's node resource interface.
 type NRIConfig struct {
 	Enabled                   *bool            `json:"enabled,omitempty"`
 	PluginRegistrationTimeout *metav1.Duration `json:"pluginRegistrationTimeout,omitempty"`

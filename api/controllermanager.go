@@ -13,7 +13,7 @@ type KubeControllerManagerConfig struct {
 	// LogLevel is the verbosity; higher is more.
 	LogLevel                     int32  `json:"logLevel,omitempty" flag:"v (empty=0)"`
 	ServiceAccountPrivateKeyFile string `json:"serviceAccountPrivateKeyFile,omitempty" flag:"service-account-private-key-file"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image                string   `json:"image,omitempty"`
 	CloudProvider        string   `json:"cloudProvider,omitempty" flag:"cloud-provider"`
 	ClusterName          string   `json:"clusterName,omitempty" flag:"cluster-name"`
@@ -25,7 +25,7 @@ type KubeControllerManagerConfig struct {
 	Controllers          []string `json:"controllers,omitempty" flag:"controllers"`
 	// CIDRAllocatorType is RangeAllocator or CloudAllocator.
 	CIDRAllocatorType *string `json:"cidrAllocatorType,omitempty" flag:"cidr-allocator-type"`
-	// LeaderElection sets how replicas elect the one that works.
+	// LeaderElection configures how replicas elect the active one.
 	LeaderElection                                 *LeaderElectionConfiguration `json:"leaderElection,omitempty"`
 	AttachDetachReconcileSyncPeriod                *metav1.Duration             `json:"attachDetachReconcileSyncPeriod,omitempty" flag:"attach-detach-reconcile-sync-period"`
 	DisableAttachDetachReconcileSync               *bool                        `json:"disableAttachDetachReconcileSync,omitempty" flag:"disable-attach-detach-reconcile-sync"`
@@ -48,7 +48,7 @@ type KubeControllerManagerConfig struct {
 	// FeatureGates switches features of the component on ("true") or off ("false").
 	FeatureGates map[string]string `json:"featureGates,omitempty" flag:"feature-gates"`
 	TLSCertFile  *string           `json:"tlsCertFile,omitempty" flag:"tls-cert-file"`
-	// TLSCipherSuites are the names of the suites offered, as Go spells them.
+	// TLSCipherSuites are the names of the offered cipher suites, as in Go.
 	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty" flag:"tls-cipher-suites"`
 	// TLSMinVersion is the oldest version accepted, such as VersionTLS12.
 	TLSMinVersion     string `json:"tlsMinVersion,omitempty" flag:"tls-min-version"`
@@ -56,7 +56,7 @@ type KubeControllerManagerConfig struct {
 	MinResyncPeriod   string `json:"minResyncPeriod,omitempty" flag:"min-resync-period"`
 	// KubeAPIQPS limits requests to the API server per second.
 	KubeAPIQPS *resource.Quantity `json:"kubeAPIQPS,omitempty" flag:"kube-api-qps"`
-	// KubeAPIBurst lets short bursts exceed that limit.
+	// KubeAPIBurst is the number of requests in a burst that may exceed that limit.
 	KubeAPIBurst                            *int32           `json:"kubeAPIBurst,omitempty" flag:"kube-api-burst"`
 	ConcurrentDeploymentSyncs               *int32           `json:"concurrentDeploymentSyncs,omitempty" flag:"concurrent-deployment-syncs"`
 	ConcurrentEndpointSyncs                 *int32           `json:"concurrentEndpointSyncs,omitempty" flag:"concurrent-endpoint-syncs"`
@@ -92,7 +92,7 @@ type CloudControllerManagerConfig struct {
 	Master string `json:"master,omitempty" flag:"master"`
 	// LogLevel is the verbosity; higher is more.
 	LogLevel int32 `json:"logLevel,omitempty" flag:"v (empty=0)"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image                string   `json:"image,omitempty"`
 	CloudProvider        string   `json:"cloudProvider,omitempty" flag:"cloud-provider"`
 	ClusterName          string   `json:"clusterName,omitempty" flag:"cluster-name"`
@@ -102,7 +102,7 @@ type CloudControllerManagerConfig struct {
 	ConfigureCloudRoutes *bool    `json:"configureCloudRoutes,omitempty" flag:"configure-cloud-routes"`
 	Controllers          []string `json:"controllers,omitempty" flag:"controllers"`
 	CIDRAllocatorType    *string  `json:"cidrAllocatorType,omitempty" flag:"cidr-allocator-type"`
-	// LeaderElection sets how replicas elect the one that works.
+	// LeaderElection configures how replicas elect the active one.
 	LeaderElection               *LeaderElectionConfiguration `json:"leaderElection,omitempty"`
 	UseServiceAccountCredentials *bool                        `json:"useServiceAccountCredentials,omitempty" flag:"use-service-account-credentials"`
 	EnableLeaderMigration        *bool                        `json:"enableLeaderMigration,omitempty" flag:"enable-leader-migration"`
@@ -114,7 +114,7 @@ type CloudControllerManagerConfig struct {
 	AzureNodeManagerImage string `json:"azureNodeManagerImage,omitempty" cloud:"azure"`
 }
 
-// LeaderElectionConfiguration is how replicas of a component elect the one that works.
+// LeaderElectionConfiguration configures how replicas of a component elect the active one.
 type LeaderElectionConfiguration struct {
 	LeaderElect                      *bool            `json:"leaderElect,omitempty" flag:"leader-elect"`
 	LeaderElectLeaseDuration         *metav1.Duration `json:"leaderElectLeaseDuration,omitempty" flag:"leader-elect-lease-duration"`

@@ -4,11 +4,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ExternalDNSProvider is the add-on that publishes names of services and nodes.
+// ExternalDNSProvider selects the add-on that publishes names of services and nodes.
 type ExternalDNSProvider string
 
 const (
-	// ExternalDNSProviderDNSController is the controller of kOps; the default where DNS is published.
+	// ExternalDNSProviderDNSController is kOps' own controller; the default where DNS is published.
 	ExternalDNSProviderDNSController ExternalDNSProvider = "dns-controller"
 	// ExternalDNSProviderExternalDNS is the project external-dns.
 	ExternalDNSProviderExternalDNS ExternalDNSProvider = "external-dns"
@@ -16,7 +16,7 @@ const (
 	ExternalDNSProviderNone ExternalDNSProvider = "none"
 )
 
-// KubeDNSConfig is the cluster's DNS server.
+// KubeDNSConfig configures the cluster's DNS server.
 type KubeDNSConfig struct {
 	CacheMaxSize       int          `json:"cacheMaxSize,omitempty"`
 	CacheMaxConcurrent int          `json:"cacheMaxConcurrent,omitempty"`
@@ -36,7 +36,7 @@ type KubeDNSConfig struct {
 	ServerIP string `json:"serverIP,omitempty"`
 	// StubDomains are servers for other domains.
 	StubDomains map[string][]string `json:"stubDomains,omitempty"`
-	// UpstreamNameservers are addresses asked for names outside the cluster.
+	// UpstreamNameservers are the servers for names outside the cluster.
 	UpstreamNameservers []string `json:"upstreamNameservers,omitempty"`
 	// MemoryRequest is the memory that the pod reserves.
 	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
@@ -44,18 +44,18 @@ type KubeDNSConfig struct {
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
 	// MemoryLimit is the most memory that the pod gets.
 	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
-	// NodeLocalDNS is a cache on every node.
+	// NodeLocalDNS configures a cache on every node.
 	NodeLocalDNS *NodeLocalDNSConfig `json:"nodeLocalDNS,omitempty"`
 	// PodAnnotations are added to the pods.
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 }
 
-// NodeLocalDNSConfig is a DNS cache on every node.
+// NodeLocalDNSConfig configures a DNS cache on every node.
 type NodeLocalDNSConfig struct {
 	Enabled          *bool  `json:"enabled,omitempty"`
 	ExternalCoreFile string `json:"externalCoreFile,omitempty" text:"lines"`
 	AdditionalConfig string `json:"additionalConfig,omitempty" text:"lines"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image *string `json:"image,omitempty"`
 	// LocalIP is the address on which it answers.
 	LocalIP string `json:"localIP,omitempty"`
@@ -69,12 +69,12 @@ type NodeLocalDNSConfig struct {
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 }
 
-// ExternalDNSConfig is the add-on that publishes names.
+// ExternalDNSConfig configures the add-on that publishes names.
 type ExternalDNSConfig struct {
-	// WatchIngress publishes the hosts of ingresses too.
+	// WatchIngress also publishes the hosts of ingresses.
 	WatchIngress *bool `json:"watchIngress,omitempty"`
 	// AllowedDomains are the domains in which objects of every namespace may publish names,
-	// beside the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all names.
+	// in addition to the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all names.
 	AllowedDomains []string `json:"allowedDomains,omitempty"`
 	// WatchNamespace is kube-system or empty.
 	WatchNamespace    string              `json:"watchNamespace,omitempty"`

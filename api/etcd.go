@@ -5,20 +5,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EtcdClusterSpec is one etcd cluster.
+// EtcdClusterSpec configures one etcd cluster.
 type EtcdClusterSpec struct {
 	// Name is main, events, cilium or leases.
 	Name string `json:"name,omitempty"`
 	// EtcdMembers are the members, an odd number, each tied to a group.
 	EtcdMembers []EtcdMemberSpec `json:"etcdMembers,omitempty"`
-	// Version is without a leading v; it goes with the Kubernetes version when empty.
+	// Version is without a leading v; if empty, it depends on the Kubernetes version.
 	Version string `json:"version,omitempty"`
-	// LeaderElectionTimeout and HeartbeatInterval are etcd's timings.
+	// LeaderElectionTimeout and HeartbeatInterval are timing parameters of etcd.
 	LeaderElectionTimeout *metav1.Duration `json:"leaderElectionTimeout,omitempty"`
 	HeartbeatInterval     *metav1.Duration `json:"heartbeatInterval,omitempty"`
 	// Image replaces etcd's image; needs version.
 	Image string `json:"image,omitempty"`
-	// Backups says where backups go.
+	// Backups configures where backups are stored.
 	Backups *EtcdBackupSpec `json:"backups,omitempty"`
 	// Manager holds options of etcd-manager.
 	Manager *EtcdManagerSpec `json:"manager,omitempty"`
@@ -28,9 +28,9 @@ type EtcdClusterSpec struct {
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
 }
 
-// EtcdMemberSpec is one member and its volume.
+// EtcdMemberSpec configures one member and its volume.
 type EtcdMemberSpec struct {
-	// Name is unique in the cluster; a letter or number by custom.
+	// Name is unique in the cluster; by convention a letter or number.
 	Name string `json:"name,omitempty"`
 	// InstanceGroup is the control-plane group whose machine runs it.
 	InstanceGroup *string `json:"instanceGroup,omitempty"`
@@ -46,17 +46,17 @@ type EtcdMemberSpec struct {
 	EncryptedVolume *bool   `json:"encryptedVolume,omitempty"`
 }
 
-// EtcdBackupSpec says where backups go.
+// EtcdBackupSpec configures where backups are stored.
 type EtcdBackupSpec struct {
 	// BackupStore is a store path: <base>/backups/etcd/<name> when empty.
 	BackupStore string `json:"backupStore,omitempty"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string `json:"image,omitempty"`
 }
 
 // EtcdManagerSpec holds options of etcd-manager.
 type EtcdManagerSpec struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string   `json:"image,omitempty"`
 	Env   []EnvVar `json:"env,omitempty"`
 	// BackupInterval is 15 minutes by default.

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/test/goldentest"
 )
 
-// onlyInV1Alpha2 are fields that the list of v1alpha3 lacks and kOps yet writes or reads in v1alpha2.
+// onlyInV1Alpha2 are fields that are missing in the list of v1alpha3, although kOps writes or reads them in v1alpha2.
 var onlyInV1Alpha2 = map[string]bool{
 	"EtcdClusterSpec.leaderElectionTimeout": true, "EtcdClusterSpec.heartbeatInterval": true,
 
@@ -28,7 +28,7 @@ var onlyInV1Alpha2 = map[string]bool{
 	"KubeletConfigSpec.registerSchedulable": true, "KubeletConfigSpec.nodeLabels": true, "KubeletConfigSpec.enableCustomMetrics": true,
 }
 
-// ours are fields that kOps does not know.
+// ours are fields that kOps does not have.
 var ours = map[string]bool{"CloudProviderSpec.local": true, "AssetsSpec.trustedKeys": true, "ExternalDNSConfig.allowedDomains": true,
 	"ClusterSpec.repair": true, "InstanceGroupSpec.repair": true, "RepairSpec.after": true, "RepairSpec.maxUnhealthy": true,
 	"InstanceGroupSpec.gcpShielded": true, "GCPShieldedConfig.secureBoot": true, "GCPShieldedConfig.integrityMonitoring": true, "InstanceGroupSpec.gcpConfidential": true}
@@ -78,7 +78,7 @@ func TestEveryListedFieldIsInTheStructs(t *testing.T) {
 	}
 }
 
-// walkFields visits the fields of a struct and of those inside, as far as they are of this package.
+// walkFields visits the fields of a struct and of the structs of this package inside it.
 func walkFields(t reflect.Type, path string, visit func(reflect.Type, string, reflect.StructField)) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -99,7 +99,7 @@ func walkFields(t reflect.Type, path string, visit func(reflect.Type, string, re
 	}
 }
 
-// typeName writes a type as the list does.
+// typeName returns the name of a type as in the list.
 func typeName(t reflect.Type) string {
 	return strings.NewReplacer(
 		"api.ContainerEnvVar", "corev1.EnvVar", "api.Toleration", "corev1.Toleration", "api.Affinity", "corev1.Affinity",

@@ -1,6 +1,6 @@
 package api
 
-// GossipConfig is refused: gossip DNS is gone.
+// GossipConfig is refused: gossip DNS was removed.
 type GossipConfig struct {
 	Protocol  *string                `json:"protocol,omitempty"`
 	Listen    *string                `json:"listen,omitempty"`
@@ -15,7 +15,7 @@ type GossipConfigSecondary struct {
 	Secret   *string `json:"secret,omitempty"`
 }
 
-// DNSControllerGossipConfig is refused: gossip DNS is gone.
+// DNSControllerGossipConfig is refused: gossip DNS was removed.
 type DNSControllerGossipConfig struct {
 	Protocol  *string                             `json:"protocol,omitempty"`
 	Listen    *string                             `json:"listen,omitempty"`

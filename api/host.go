@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Host is a machine of the user that has been enrolled in a bare-metal cluster, in the namespace kops-system.
+// Host is a user's machine that has been enrolled in a bare-metal cluster, in the namespace kops-system.
 type Host struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -12,7 +12,7 @@ type Host struct {
 	Spec HostSpec `json:"spec,omitzero"`
 }
 
-// Annotations of a Host, of kops' own: how it is reached, as USER@ADDRESS:PORT; its SSH
+// Annotations of a Host, specific to kops: its SSH destination, as USER@ADDRESS:PORT; its SSH
 // host key, as in authorized_keys(5); and the address at which other machines reach it.
 const (
 	AnnotationSSH     = "ssh.kops.k8s.io/login"
@@ -20,9 +20,9 @@ const (
 	AnnotationAddress = "ssh.kops.k8s.io/address"
 )
 
-// HostSpec says who the machine is.
+// HostSpec identifies the machine.
 type HostSpec struct {
-	// PublicKey is the key by which it proves itself, in PEM.
+	// PublicKey is the key by which it authenticates, in PEM.
 	PublicKey string `json:"publicKey,omitempty"`
 	// InstanceGroup is the group it belongs to.
 	InstanceGroup string `json:"instanceGroup,omitempty"`

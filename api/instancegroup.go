@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// InstanceGroup is a set of like machines of one cluster. The label kops.k8s.io/cluster names the cluster.
+// InstanceGroup is a set of identical machines of one cluster. The label kops.k8s.io/cluster names the cluster.
 type InstanceGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
@@ -13,7 +13,7 @@ type InstanceGroup struct {
 	Spec InstanceGroupSpec `json:"spec,omitzero"`
 }
 
-// InstanceGroupRole is what the machines of a group are for.
+// InstanceGroupRole is the role of a group's machines.
 type InstanceGroupRole string
 
 const (
@@ -21,7 +21,7 @@ const (
 	RoleControlPlane InstanceGroupRole = "ControlPlane"
 	// RoleNode runs workloads.
 	RoleNode InstanceGroupRole = "Node"
-	// RoleBastion is the SSH entry to private subnets; it is not a node of the cluster.
+	// RoleBastion is the SSH entry point to private subnets; it is not a node of the cluster.
 	RoleBastion InstanceGroupRole = "Bastion"
 	// RoleAPIServer runs further API servers without etcd.
 	RoleAPIServer InstanceGroupRole = "APIServer"
@@ -33,7 +33,7 @@ const (
 	RoleKubeControllerManager InstanceGroupRole = "KubeControllerManager"
 )
 
-// InstanceManager is what creates the machines of a group.
+// InstanceManager selects what creates the machines of a group.
 type InstanceManager string
 
 const (
@@ -43,43 +43,43 @@ const (
 	ManagerKarpenter InstanceManager = "Karpenter"
 )
 
-// InstanceGroupSpec is everything that a user says about a group of machines.
+// InstanceGroupSpec is everything that a user specifies about a group of machines.
 type InstanceGroupSpec struct {
-	// Manager is what creates the machines; CloudGroup when empty.
+	// Manager selects what creates the machines; CloudGroup when empty.
 	Manager InstanceManager `json:"manager,omitempty" enum:"CloudGroup|Karpenter"`
-	// Role is what they are for.
+	// Role is the purpose of the machines.
 	Role InstanceGroupRole `json:"role,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
 	// Image is the cloud's ID or name of an image, or ssm:/… on AWS.
 	Image string `json:"image,omitempty"`
-	// MinSize is the least number of machines.
+	// MinSize is the minimum number of machines.
 	MinSize *int32 `json:"minSize,omitempty"`
-	// MaxSize is the largest.
+	// MaxSize is the maximum number of machines.
 	MaxSize *int32 `json:"maxSize,omitempty"`
 	// Autoscale lets the cluster autoscaler change the number; true when nil.
 	Autoscale *bool `json:"autoscale,omitempty"`
-	// AutoscalePriority is that for the autoscaler's priority expander.
+	// AutoscalePriority is the priority for the autoscaler's priority expander.
 	AutoscalePriority int16 `json:"autoscalePriority,omitempty"`
 	// MachineType is the cloud's name for a size of machine; on AWS also a comma-separated list.
 	MachineType string `json:"machineType,omitempty"`
-	// RootVolume is the disk with the operating system.
+	// RootVolume configures the disk with the operating system.
 	RootVolume *InstanceRootVolumeSpec `json:"rootVolume,omitempty"`
 	// Volumes are further disks, on AWS.
 	Volumes []VolumeSpec `json:"volumes,omitempty"`
-	// VolumeMounts are file systems to make on them.
+	// VolumeMounts are file systems to create on them.
 	VolumeMounts []VolumeMountSpec `json:"volumeMounts,omitempty"`
 	// Subnets are names of the cluster's subnets.
 	Subnets []string `json:"subnets,omitempty"`
-	// Zones restrict the group where subnets span a region.
+	// Zones restrict the group on clouds whose subnets span a region.
 	Zones []string   `json:"zones,omitempty"`
 	Hooks []HookSpec `json:"hooks,omitempty"`
-	// MaxPrice asks for spot machines, at most at that price per hour.
+	// MaxPrice requests spot machines, at most at that price per hour.
 	MaxPrice              *string `json:"maxPrice,omitempty"`
 	SpotDurationInMinutes *int64  `json:"spotDurationInMinutes,omitempty"`
-	// CPUCredits is standard or unlimited, for machines that burst.
+	// CPUCredits is standard or unlimited, for burstable machines.
 	CPUCredits *string `json:"cpuCredits,omitempty"`
-	// AssociatePublicIP gives machines a public address; by type of subnet when nil.
+	// AssociatePublicIP gives machines a public address; if nil, it depends on the type of the subnet.
 	AssociatePublicIP *bool `json:"associatePublicIP,omitempty"`
-	// AdditionalSecurityGroups are existing groups (sg-…) they get besides.
+	// AdditionalSecurityGroups are existing groups (sg-…) to add.
 	AdditionalSecurityGroups []string `json:"additionalSecurityGroups,omitempty"`
 	// CloudLabels are tags of the group and its machines.
 	CloudLabels map[string]string `json:"cloudLabels,omitempty"`
@@ -90,17 +90,17 @@ type InstanceGroupSpec struct {
 	Tenancy string `json:"tenancy,omitempty"`
 	// Kubelet overrides the cluster's block field by field.
 	Kubelet *KubeletConfigSpec `json:"kubelet,omitempty"`
-	// Taints are those of the nodes: key=value:effect.
+	// Taints are the taints of the nodes: key=value:effect.
 	Taints []string `json:"taints,omitempty"`
 	// MixedInstancesPolicy mixes machine types and purchase options, on AWS.
 	MixedInstancesPolicy *MixedInstancesPolicySpec `json:"mixedInstancesPolicy,omitempty"`
 	// CapacityRebalance replaces spot machines before they are taken away.
 	CapacityRebalance *bool `json:"capacityRebalance,omitempty"`
-	// AdditionalUserData are further parts of the boot data.
+	// AdditionalUserData are additional parts of the boot data.
 	AdditionalUserData []UserData `json:"additionalUserData,omitempty"`
 	// SuspendProcesses are processes of the scaling group to suspend.
 	SuspendProcesses []string `json:"suspendProcesses,omitempty"`
-	// ExternalLoadBalancers are existing balancers that the machines join.
+	// ExternalLoadBalancers are existing load balancers that the machines join.
 	ExternalLoadBalancers []LoadBalancerSpec `json:"externalLoadBalancers,omitempty"`
 	// DetailedInstanceMonitoring reports metrics every minute.
 	DetailedInstanceMonitoring *bool `json:"detailedInstanceMonitoring,omitempty"`
@@ -117,9 +117,9 @@ type InstanceGroupSpec struct {
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 	// InstanceInterruptionBehavior is hibernate, stop or terminate, for spot machines.
 	InstanceInterruptionBehavior *string `json:"instanceInterruptionBehavior,omitempty"`
-	// CompressUserData packs the boot data with gzip.
+	// CompressUserData compresses the boot data with gzip.
 	CompressUserData *bool `json:"compressUserData,omitempty"`
-	// InstanceMetadata is about the instance metadata service.
+	// InstanceMetadata configures the instance metadata service.
 	InstanceMetadata *InstanceMetadataOptions `json:"instanceMetadata,omitempty"`
 	// UpdatePolicy overrides the cluster's.
 	UpdatePolicy *string `json:"updatePolicy,omitempty"`
@@ -127,7 +127,7 @@ type InstanceGroupSpec struct {
 	WarmPool *WarmPoolSpec `json:"warmPool,omitempty"`
 	// Containerd overrides the cluster's block field by field.
 	Containerd *ContainerdConfig `json:"containerd,omitempty"`
-	// Packages are operating system packages to install besides the cluster's.
+	// Packages are operating system packages to install in addition to the cluster's.
 	Packages []string `json:"packages,omitempty"`
 	// GuestAccelerators are GPUs, on GCE.
 	GuestAccelerators []AcceleratorConfig `json:"guestAccelerators,omitempty" cloud:"gce"`
@@ -135,21 +135,21 @@ type InstanceGroupSpec struct {
 	MaxInstanceLifetime *metav1.Duration `json:"maxInstanceLifetime,omitempty"`
 	// GCPProvisioningModel is STANDARD or SPOT.
 	GCPProvisioningModel *string `json:"gcpProvisioningModel,omitempty" enum:"STANDARD|SPOT" cloud:"gce"`
-	// GCPShielded guards the start of machines on GCE.
+	// GCPShielded protects the boot of machines on GCE.
 	GCPShielded *GCPShieldedConfig `json:"gcpShielded,omitempty" cloud:"gce"`
-	// GCPConfidential is the technology by which a processor on GCE encrypts the memory of machines.
+	// GCPConfidential is the technology that encrypts the memory of machines on GCE.
 	GCPConfidential *string `json:"gcpConfidential,omitempty" enum:"SEV|SEV_SNP|TDX" cloud:"gce"`
 }
 
-// GCPShieldedConfig guards the start of machines; that they have a virtual TPM goes without saying.
+// GCPShieldedConfig protects the boot of machines, which always have a virtual TPM.
 type GCPShieldedConfig struct {
-	// SecureBoot starts only what is signed.
+	// SecureBoot boots only signed software.
 	SecureBoot *bool `json:"secureBoot,omitempty"`
-	// IntegrityMonitoring compares each start with the first; true when nil.
+	// IntegrityMonitoring compares each boot with the first; true when nil.
 	IntegrityMonitoring *bool `json:"integrityMonitoring,omitempty"`
 }
 
-// InstanceRootVolumeSpec is the disk with the operating system.
+// InstanceRootVolumeSpec configures the disk with the operating system.
 type InstanceRootVolumeSpec struct {
 	// Size is in GB.
 	Size *int32  `json:"size,omitempty"`
@@ -157,14 +157,14 @@ type InstanceRootVolumeSpec struct {
 	IOPS *int32  `json:"iops,omitempty"`
 	// Throughput is in MiB/s.
 	Throughput *int32 `json:"throughput,omitempty"`
-	// Optimization asks for a machine with dedicated disk bandwidth.
+	// Optimization requests a machine with dedicated disk bandwidth.
 	Optimization *bool `json:"optimization,omitempty"`
 	Encryption   *bool `json:"encryption,omitempty"`
 	// EncryptionKey is the key's ARN.
 	EncryptionKey *string `json:"encryptionKey,omitempty"`
 }
 
-// VolumeSpec is a further disk.
+// VolumeSpec configures an additional disk.
 type VolumeSpec struct {
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
 	// Device is its name on the machine, such as /dev/xvdd.
@@ -180,7 +180,7 @@ type VolumeSpec struct {
 	Type string `json:"type,omitempty"`
 }
 
-// VolumeMountSpec is a file system that is made and mounted at boot.
+// VolumeMountSpec configures a file system that is created and mounted at boot.
 type VolumeMountSpec struct {
 	Device string `json:"device,omitempty"`
 	// Filesystem is ext4, xfs or btfs.
@@ -200,11 +200,11 @@ type MixedInstancesPolicySpec struct {
 	// OnDemandAboveBase is the percentage of the rest that is not spot.
 	OnDemandAboveBase      *int64  `json:"onDemandAboveBase,omitempty"`
 	SpotAllocationStrategy *string `json:"spotAllocationStrategy,omitempty"`
-	// SpotInstancePools is the number of types to spread over.
+	// SpotInstancePools is the number of machine types to spread over.
 	SpotInstancePools *int64 `json:"spotInstancePools,omitempty"`
 }
 
-// InstanceRequirementsSpec chooses machine types by what they offer.
+// InstanceRequirementsSpec selects machine types by their properties.
 type InstanceRequirementsSpec struct {
 	CPU                   *MinMaxSpec `json:"cpu,omitempty"`
 	Memory                *MinMaxSpec `json:"memory,omitempty"`
@@ -225,19 +225,19 @@ type UserData struct {
 	Content string `json:"content,omitempty" text:"lines"`
 }
 
-// LoadBalancerSpec is an existing load balancer: a classic one by name, or a target group by ARN.
+// LoadBalancerSpec identifies an existing load balancer: a classic one by name, or a target group by ARN.
 type LoadBalancerSpec struct {
 	LoadBalancerName *string `json:"loadBalancerName,omitempty"`
 	TargetGroupARN   *string `json:"targetGroupARN,omitempty"`
 }
 
-// IAMProfileSpec is an existing instance profile.
+// IAMProfileSpec identifies an existing instance profile.
 type IAMProfileSpec struct {
 	// Profile is its ARN.
 	Profile *string `json:"profile,omitempty"`
 }
 
-// InstanceMetadataOptions is about the instance metadata service of AWS.
+// InstanceMetadataOptions configures the instance metadata service of AWS.
 type InstanceMetadataOptions struct {
 	// HTTPPutResponseHopLimit is from 1 to 64.
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
@@ -245,7 +245,7 @@ type InstanceMetadataOptions struct {
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// AcceleratorConfig is a number of GPUs of one type.
+// AcceleratorConfig requests a number of GPUs of one type.
 type AcceleratorConfig struct {
 	AcceleratorCount int64  `json:"acceleratorCount,omitempty"`
 	AcceleratorType  string `json:"acceleratorType,omitempty"`

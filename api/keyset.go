@@ -12,7 +12,7 @@ type Keyset struct {
 	Spec KeysetSpec `json:"spec,omitzero"`
 }
 
-// KeysetType is what the items of a Keyset are.
+// KeysetType is the type of the items of a Keyset.
 type KeysetType string
 
 const (
@@ -25,9 +25,9 @@ const (
 // KeysetSpec holds the items.
 type KeysetSpec struct {
 	Type KeysetType `json:"type,omitempty" enum:"Keypair|Secret"`
-	// PrimaryID is the id of the item that signs.
+	// PrimaryID is the ID of the item that signs.
 	PrimaryID string `json:"primaryID,omitempty"`
-	// Keys are in ascending order of id.
+	// Keys are in ascending order of their IDs.
 	Keys []KeysetItem `json:"keys,omitempty"`
 }
 
@@ -35,7 +35,7 @@ type KeysetSpec struct {
 type KeysetItem struct {
 	// ID is the serial number of the certificate, in decimal.
 	ID string `json:"id,omitempty"`
-	// DistrustTimestamp is when the item ceased to be trusted; nil while it is.
+	// DistrustTimestamp is the time when the item stopped being trusted; nil while it is trusted.
 	DistrustTimestamp *metav1.Time `json:"distrustTimestamp,omitempty"`
 	// PublicMaterial is the certificate, in PEM.
 	PublicMaterial []byte `json:"publicMaterial,omitempty"`

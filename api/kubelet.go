@@ -7,14 +7,14 @@ import (
 // KubeletConfigSpec is the configuration of the kubelet on a node. Fields without a flag are
 // set in its configuration file.
 type KubeletConfigSpec struct {
-	// AnonymousAuth lets unauthenticated requests in; false by default.
+	// AnonymousAuth allows unauthenticated requests; false by default.
 	AnonymousAuth       *bool  `json:"anonymousAuth,omitempty" flag:"anonymous-auth"`
 	AuthorizationMode   string `json:"authorizationMode,omitempty" flag:"authorization-mode"`
 	BootstrapKubeconfig string `json:"bootstrapKubeconfig,omitempty" flag:"bootstrap-kubeconfig"`
 	ClientCAFile        string `json:"clientCAFile,omitempty"`
 	TLSCertFile         string `json:"tlsCertFile,omitempty" flag:"tls-cert-file"`
 	TLSPrivateKeyFile   string `json:"tlsPrivateKeyFile,omitempty" flag:"tls-private-key-file"`
-	// TLSCipherSuites are the names of the suites offered, as Go spells them.
+	// TLSCipherSuites are the names of the offered cipher suites, as in Go.
 	TLSCipherSuites []string `json:"tlsCipherSuites,omitempty" flag:"tls-cipher-suites"`
 	// TLSMinVersion is the oldest version accepted, such as VersionTLS12.
 	TLSMinVersion    string `json:"tlsMinVersion,omitempty" flag:"tls-min-version"`
@@ -70,7 +70,7 @@ type KubeletConfigSpec struct {
 	EvictionMaxPodGracePeriod        int32            `json:"evictionMaxPodGracePeriod,omitempty" flag:"eviction-max-pod-grace-period (empty=0)"`
 	EvictionMinimumReclaim           string           `json:"evictionMinimumReclaim,omitempty" flag:"eviction-minimum-reclaim"`
 	VolumePluginDirectory            string           `json:"volumePluginDirectory,omitempty" flag:"volume-plugin-dir"`
-	// Taints are those the node registers with: key=value:effect.
+	// Taints are the taints that the node registers with: key=value:effect.
 	Taints []string `json:"taints,omitempty" flag:"register-with-taints"`
 	// FeatureGates switches features of the component on ("true") or off ("false").
 	FeatureGates            map[string]string `json:"featureGates,omitempty" flag:"feature-gates"`
@@ -110,9 +110,9 @@ type KubeletConfigSpec struct {
 	EnableCadvisorJSONEndpoints           *bool            `json:"enableCadvisorJsonEndpoints,omitempty" flag:"enable-cadvisor-json-endpoints"`
 	PodPidsLimit                          *int64           `json:"podPidsLimit,omitempty" flag:"pod-max-pids"`
 	ExperimentalAllocatableIgnoreEviction *bool            `json:"experimentalAllocatableIgnoreEviction,omitempty" flag:"experimental-allocatable-ignore-eviction"`
-	// ShutdownGracePeriod is the time that pods get when the machine shuts down.
+	// ShutdownGracePeriod is the time that pods have to terminate when the machine shuts down.
 	ShutdownGracePeriod *metav1.Duration `json:"shutdownGracePeriod,omitempty"`
-	// ShutdownGracePeriodCriticalPods is the end of it that critical pods get.
+	// ShutdownGracePeriodCriticalPods is the final part of it, reserved for critical pods.
 	ShutdownGracePeriodCriticalPods *metav1.Duration `json:"shutdownGracePeriodCriticalPods,omitempty"`
 	// MemorySwapBehavior is LimitedSwap or UnlimitedSwap.
 	MemorySwapBehavior string `json:"memorySwapBehavior,omitempty"`

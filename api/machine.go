@@ -7,39 +7,39 @@ import (
 
 // Values of updatePolicy.
 const (
-	// UpdateAutomatic lets machines install operating system updates by themselves.
+	// UpdateAutomatic lets machines install operating system updates on their own.
 	UpdateAutomatic = "automatic"
 	// UpdateExternal leaves updates to the user.
 	UpdateExternal = "external"
 )
 
-// FileAssetSpec is a file written to machines.
+// FileAssetSpec describes a file that is written to machines.
 type FileAssetSpec struct {
 	Name string `json:"name,omitempty"`
-	// Path is where; <assets folder>/<name> when empty.
+	// Path is the path on the machine; <assets folder>/<name> when empty.
 	Path string `json:"path,omitempty"`
 	// Roles are the groups that get it; all when empty.
 	Roles   []InstanceGroupRole `json:"roles,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
 	Content string              `json:"content,omitempty" text:"lines"`
-	// IsBase64 says that content is base64.
+	// IsBase64 means that content is base64.
 	IsBase64 bool `json:"isBase64,omitempty"`
 	// Mode is octal text, such as "0440".
 	Mode string `json:"mode,omitempty"`
 }
 
-// HookSpec is a systemd unit that machines run.
+// HookSpec describes a systemd unit that machines run.
 type HookSpec struct {
 	// Name is the name of the unit; generated if empty.
 	Name string `json:"name,omitempty"`
-	// Enabled false switches off a unit of that name that is set for the whole cluster; true when nil.
+	// Enabled false disables a unit of that name that is set for the whole cluster; true when nil.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Roles are the groups that get it; all when empty.
 	Roles []InstanceGroupRole `json:"roles,omitempty" enum:"ControlPlane|Node|Bastion|APIServer|Etcd|Scheduler|KubeControllerManager"`
-	// Requires are units that it needs.
+	// Requires are the units that it depends on.
 	Requires []string `json:"requires,omitempty"`
 	// Before are units that start only after it.
 	Before []string `json:"before,omitempty"`
-	// ExecContainer runs a container; excludes manifest.
+	// ExecContainer runs a container; it excludes manifest.
 	ExecContainer *ExecContainerAction `json:"execContainer,omitempty"`
 	// Manifest is the body of the unit's Service section, or the whole unit with useRawManifest.
 	Manifest       string `json:"manifest,omitempty" text:"lines"`
@@ -48,23 +48,23 @@ type HookSpec struct {
 
 // ExecContainerAction runs a container once.
 type ExecContainerAction struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image       string            `json:"image,omitempty"`
 	Command     []string          `json:"command,omitempty" text:"lines"`
 	Environment map[string]string `json:"environment,omitempty" text:"lines"`
 }
 
-// RollingUpdate bounds how many machines are replaced at once; numbers or percentages.
+// RollingUpdate limits how many machines are replaced at once; numbers or percentages.
 type RollingUpdate struct {
 	// DrainAndTerminate false only terminates; true when nil.
 	DrainAndTerminate *bool `json:"drainAndTerminate,omitempty"`
-	// MaxUnavailable is how many may be missing.
+	// MaxUnavailable is how many machines may be missing.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many more there may be.
+	// MaxSurge is how many additional machines may exist.
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
-// RepairSpec has machines replaced that are dead: that do not run, or whose node is not ready.
+// RepairSpec enables the replacement of dead machines: those that do not run, or whose node is not ready.
 type RepairSpec struct {
 	// After is how long a machine must be dead before it is replaced; 0 turns the repair off.
 	After *metav1.Duration `json:"after,omitempty"`

@@ -31,12 +31,12 @@ const (
 	LabelCluster = "kops.k8s.io/cluster"
 	// LabelInstanceGroup is the node label that names the machine's group.
 	LabelInstanceGroup = "kops.k8s.io/instancegroup"
-	// LabelMetalCloud is the label of a Cluster that, with the value "metal", makes it a bare-metal one.
-	// Where spec.cloudProvider has no member for a platform, it says the platform's name.
+	// LabelMetalCloud is the label of a Cluster that makes it a bare-metal one if its value is "metal".
+	// For a platform without a member in spec.cloudProvider, its value is the platform's name.
 	LabelMetalCloud = "alpha.kops.k8s.io/cloud"
 	// AnnotationManagement is "imported" on a cluster that kops did not create.
 	AnnotationManagement = "kops.kubernetes.io/management"
-	// AnnotationHardened is "true" on a cluster of kops create cluster --hardened; see Cluster.IsHardened.
+	// AnnotationHardened is "true" on a cluster created with kops create cluster --hardened; see Cluster.IsHardened.
 	AnnotationHardened = "kops.k8s.io/hardened"
 	// AnnotationNeedsUpdate marks a Node whose machine a rolling update must replace.
 	AnnotationNeedsUpdate = "kops.k8s.io/needs-update"
@@ -49,7 +49,7 @@ type Object interface {
 	runtime.Object
 }
 
-// Kind returns the kind of an object, for the types of this package also when it does not say so itself.
+// Kind returns the kind of an object; for the types of this package, even if the object does not set it.
 func Kind(o Object) string {
 	switch o.(type) {
 	case *Cluster:
@@ -70,18 +70,18 @@ func Kind(o Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind
 }
 
-// Name returns how an object is called in messages: Kind/name.
+// Name returns the name of an object in messages: Kind/name.
 func Name(o Object) string { return Kind(o) + "/" + o.GetName() }
 
-// IsHardened reports whether what no field can say follows the CIS benchmark: the
-// controller manager and the scheduler tell their figures on their machine alone,
-// tokens of service accounts end when they say so, and a new cluster that encrypts
-// what its etcd holds gets a key. A cluster on this host always is.
+// IsHardened reports whether the settings without a field follow the CIS benchmark: the
+// controller manager and the scheduler listen on the loopback address only,
+// service account tokens expire at their stated time, and a new cluster that encrypts its
+// etcd data gets a key. A cluster on this host is always hardened.
 func (c *Cluster) IsHardened() bool {
 	return c.Annotations[AnnotationHardened] == "true" || c.CloudProviderID() == CloudLocal
 }
 
-// DNSType is where the cluster's names are published; Public when the spec does not say.
+// DNSType returns where the cluster's names are published; Public if the spec does not set it.
 func (s *ClusterSpec) DNSType() DNSType {
 	if t := s.Networking.Topology; t != nil && t.DNS != "" {
 		return t.DNS

@@ -55,7 +55,7 @@ func TestCloudProviderID(t *testing.T) {
 	}
 }
 
-func TestNameTellsTheKind(t *testing.T) {
+func TestNameReturnsTheKind(t *testing.T) {
 	for want, o := range map[string]Object{
 		"InstanceGroup/nodes": &InstanceGroup{ObjectMeta: metav1.ObjectMeta{Name: "nodes"}},
 		"ConfigMap/a":         &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}},

@@ -6,7 +6,7 @@ import (
 )
 
 // The types of this file have the JSON of the same types in the core/v1 API, as
-// far as a spec uses them; they stand here so that api needs no core/v1.
+// far as a spec uses them; they are here so that api does not need core/v1.
 
 // ContainerEnvVar is an environment variable of a container; one of Value and ValueFrom is set.
 type ContainerEnvVar struct {
@@ -15,7 +15,7 @@ type ContainerEnvVar struct {
 	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
 }
 
-// EnvVarSource says where the value of a variable comes from; exactly one member is set.
+// EnvVarSource is the source of a variable's value; exactly one member is set.
 type EnvVarSource struct {
 	FieldRef         *ObjectFieldSelector   `json:"fieldRef,omitempty"`
 	ResourceFieldRef *ResourceFieldSelector `json:"resourceFieldRef,omitempty"`
@@ -61,7 +61,7 @@ type Toleration struct {
 	TolerationSeconds *int64 `json:"tolerationSeconds,omitempty"`
 }
 
-// Affinity says near which nodes and pods a pod is placed.
+// Affinity is a preference for the nodes and pods near which a pod is placed.
 type Affinity struct {
 	NodeAffinity    *NodeAffinity `json:"nodeAffinity,omitempty"`
 	PodAffinity     *PodAffinity  `json:"podAffinity,omitempty"`
@@ -92,7 +92,7 @@ type NodeSelectorRequirement struct {
 	Values   []string `json:"values,omitempty"`
 }
 
-// PreferredSchedulingTerm is a wish of a weight from 1 to 100.
+// PreferredSchedulingTerm is a preference with a weight from 1 to 100.
 type PreferredSchedulingTerm struct {
 	Weight     int32            `json:"weight,omitempty"`
 	Preference NodeSelectorTerm `json:"preference,omitzero"`
@@ -104,13 +104,13 @@ type PodAffinity struct {
 	Preferred []WeightedPodAffinityTerm `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
-// WeightedPodAffinityTerm is a wish of a weight from 1 to 100.
+// WeightedPodAffinityTerm is a preference with a weight from 1 to 100.
 type WeightedPodAffinityTerm struct {
 	Weight          int32           `json:"weight,omitempty"`
 	PodAffinityTerm PodAffinityTerm `json:"podAffinityTerm,omitzero"`
 }
 
-// PodAffinityTerm chooses pods, and says by which node label "near" is meant.
+// PodAffinityTerm selects pods, and the node label that defines "near".
 type PodAffinityTerm struct {
 	LabelSelector     *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	Namespaces        []string              `json:"namespaces,omitempty"`

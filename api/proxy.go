@@ -7,7 +7,7 @@ import (
 
 // KubeProxyConfig sets flags and the pod of kube-proxy.
 type KubeProxyConfig struct {
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string `json:"image,omitempty"`
 	// CPURequest is the processor share that the pod reserves.
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`

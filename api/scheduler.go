@@ -5,18 +5,18 @@ import (
 )
 
 // KubeSchedulerConfig sets flags and the pod of the scheduler. A KubeSchedulerConfiguration
-// document among the additional objects says the rest.
+// document among the additional objects configures everything else.
 type KubeSchedulerConfig struct {
 	Master string `json:"master,omitempty" flag:"master"`
 	// LogFormat is text or json.
 	LogFormat string `json:"logFormat,omitempty" flag:"logging-format (empty=text)"`
 	// LogLevel is the verbosity; higher is more.
 	LogLevel int32 `json:"logLevel,omitempty" flag:"v"`
-	// Image replaces the image that goes with the version.
+	// Image replaces the default image of the version.
 	Image string `json:"image,omitempty"`
-	// LeaderElection sets how replicas elect the one that works.
+	// LeaderElection configures how replicas elect the active one.
 	LeaderElection *LeaderElectionConfiguration `json:"leaderElection,omitempty"`
-	// UsePolicyConfigMap is refused: scheduler policies are gone.
+	// UsePolicyConfigMap is refused: scheduler policies were removed.
 	UsePolicyConfigMap *bool `json:"usePolicyConfigMap,omitempty"`
 	// FeatureGates switches features of the component on ("true") or off ("false").
 	FeatureGates         map[string]string  `json:"featureGates,omitempty" flag:"feature-gates"`
@@ -25,7 +25,7 @@ type KubeSchedulerConfig struct {
 	Burst                int32              `json:"burst,omitempty"`
 	// KubeAPIQPS limits requests to the API server per second.
 	KubeAPIQPS *resource.Quantity `json:"kubeAPIQPS,omitempty" flag:"kube-api-qps"`
-	// KubeAPIBurst lets short bursts exceed that limit.
+	// KubeAPIBurst is the number of requests in a burst that may exceed that limit.
 	KubeAPIBurst                  *int32   `json:"kubeAPIBurst,omitempty" flag:"kube-api-burst"`
 	AuthenticationKubeconfig      string   `json:"authenticationKubeconfig,omitempty" flag:"authentication-kubeconfig"`
 	AuthorizationKubeconfig       string   `json:"authorizationKubeconfig,omitempty" flag:"authorization-kubeconfig"`

@@ -1,9 +1,9 @@
-// Package fakecloud is a platform in memory, for tests and examples: a cluster
-// has a network, a load balancer of its API, and machines for each instance group.
-// It is written as a platform of any program is, with package provider.
+// Package fakecloud is a platform in memory, for tests and examples: a cluster has
+// a network, a load balancer for its API, and machines for each instance group. It
+// uses package provider, as a platform outside of this module does.
 //
-// It must not know how plans are made or carried out, so that it can show
-// whether they are right.
+// It must not know how plans are computed or applied, so that tests can use it to
+// check them.
 package fakecloud
 
 import (
@@ -17,20 +17,20 @@ import (
 	"kops.local/kops/provider"
 )
 
-// Name is the platform's name, which is a label of its clusters.
+// Name is the name of the platform, which clusters carry as a label.
 const Name = "fake"
 
-// World is what exists. It is safe for concurrent use.
+// World holds the objects that exist. It is safe for concurrent use.
 type World struct {
-	mu      sync.Mutex
-	objects map[string]object // by kind/name
-	refuse  func(verb, address string) error
-	servers map[string]*server             // by cluster/group/number
-	stopped map[string]bool                // by name of a machine
-	told    map[string]provider.BootRecord // by name of a machine
+	mu          sync.Mutex
+	objects     map[string]object // by kind/name
+	refuse      func(verb, address string) error
+	servers     map[string]*server             // by cluster/group/number
+	stopped     map[string]bool                // by machine name
+	bootRecords map[string]provider.BootRecord // by machine name
 }
 
-// object is one thing that exists, and the cluster that it belongs to.
+// object is an object that exists, and the cluster that it belongs to.
 type object struct {
 	cluster string
 	got     any
@@ -38,25 +38,27 @@ type object struct {
 
 // New returns an empty world.
 func New() *World {
-	return &World{objects: map[string]object{}, servers: map[string]*server{}, stopped: map[string]bool{}, told: map[string]provider.BootRecord{}}
+	return &World{objects: map[string]object{}, servers: map[string]*server{}, stopped: map[string]bool{}, bootRecords: map[string]provider.BootRecord{}}
 }
 
-// Refuse makes calls fail with what f returns: verb is list, create, update or
-// delete, address is kind/name, or the kind for a list.
+// Refuse makes calls fail with the error that f returns. verb is list, create, update,
+// delete or terminate; address is kind/name, the kind for list, or the machine's name
+// for terminate.
 func (w *World) Refuse(f func(verb, address string) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = f
 }
 
-// Objects lists what exists, as kind/name, in order.
+// Objects returns the existing objects as kind/name, sorted.
 func (w *World) Objects() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.objects))
 }
 
-// Lose removes an object behind everybody's back. It reports whether it was there.
+// Lose removes an object without any request to the platform. It reports whether the
+// object existed.
 func (w *World) Lose(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +67,7 @@ func (w *World) Lose(address string) bool {
 	return there
 }
 
-// AddNetwork makes a network that no cluster owns, and returns its identifier.
+// AddNetwork creates a network that no cluster owns, and returns its identifier.
 func (w *World) AddNetwork(name, cidr string) (id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +76,7 @@ func (w *World) AddNetwork(name, cidr string) (id string) {
 	return n.ID
 }
 
-// Provider returns the platform whose resources live in w. Whatever its machines
+// Provider returns the platform whose resources live in w. Every file that its machines
 // download has a digest of zeros.
 func (w *World) Provider() *provider.Platform {
 	return &provider.Platform{
@@ -83,11 +85,11 @@ func (w *World) Provider() *provider.Platform {
 		MachineType: "small", Image: "fake-1",
 		FileHashes: map[string]string{"*": strings.Repeat("0", 64)},
 		Shared:     w.shared, Model: w.model, Endpoint: w.endpoint, Machines: w.fleet, BootRecord: w.bootRecord,
-		Roll: provider.Roll{Made: w.made, Terminate: w.terminate},
+		Roll: provider.Roll{Drift: w.drift, Terminate: w.terminate},
 	}
 }
 
-// shared is the network that the spec names, when it names one.
+// shared returns the existing network that the spec names, if it names one.
 func (w *World) shared(c *api.Cluster) ([]provider.Resource, error) {
 	if id := c.Spec.Networking.NetworkID; id != "" {
 		return []provider.Resource{w.networks().Shared(id, id, Network{})}, nil
@@ -118,7 +120,7 @@ func (w *World) model(in *provider.Cluster) ([]provider.Resource, error) {
 	return out, nil
 }
 
-// endpoint is the host of the cluster's load balancer.
+// endpoint returns the host of the cluster's load balancer, or "" if it does not exist.
 func (w *World) endpoint(_ context.Context, c *api.Cluster) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/provider/value"
 )
 
-// inside is a kind as it serves inside.
-func inside(k interface{ As(target any) bool }) (out resource.Any) {
+// internalKind returns the internal form of a public kind.
+func internalKind(k interface{ As(target any) bool }) (out resource.Any) {
 	k.As(&out)
 	return out
 }
@@ -24,15 +24,15 @@ func inside(k interface{ As(target any) bool }) (out resource.Any) {
 func TestKinds(t *testing.T) {
 	const cluster = "a.example.com"
 	t.Run("network", func(t *testing.T) {
-		kindtest.RunAny(t, inside(New().networks()), struct{}{}, kindtest.Life[Network]{Cluster: cluster, Want: Network{Cluster: cluster, Name: cluster, CIDR: "10.0.0.0/8"}})
+		kindtest.RunAny(t, internalKind(New().networks()), struct{}{}, kindtest.Life[Network]{Cluster: cluster, Want: Network{Cluster: cluster, Name: cluster, CIDR: "10.0.0.0/8"}})
 	})
 	t.Run("balancer", func(t *testing.T) {
-		kindtest.RunAny(t, inside(New().balancers()), struct{}{}, kindtest.Life[Balancer]{Cluster: cluster,
+		kindtest.RunAny(t, internalKind(New().balancers()), struct{}{}, kindtest.Life[Balancer]{Cluster: cluster,
 			Want: Balancer{Cluster: cluster, Name: "api." + cluster, Network: value.Lit("network-x")}})
 	})
 	t.Run("machines", func(t *testing.T) {
 		text := func(s string) value.Content { return value.Text(value.Lit(s)) }
-		kindtest.RunAny(t, inside(New().machines()), struct{}{}, kindtest.Life[Machines]{Cluster: cluster,
+		kindtest.RunAny(t, internalKind(New().machines()), struct{}{}, kindtest.Life[Machines]{Cluster: cluster,
 			Want: Machines{Cluster: cluster, Group: "nodes", Name: "nodes." + cluster, Network: value.Lit("network-x"), Type: "small", Count: 1, Start: text("one")},
 			Changes: []kindtest.Change[Machines]{
 				{Name: "type", Do: func(m *Machines) { m.Type = "big" }},
@@ -42,7 +42,7 @@ func TestKinds(t *testing.T) {
 	})
 }
 
-func TestTheWorldObeysTests(t *testing.T) {
+func TestTheWorldFollowsTests(t *testing.T) {
 	w, ctx := New(), context.Background()
 	a := &Network{Cluster: "a", Name: "a"}
 	if err := w.networks().Create(ctx, a); err != nil {
@@ -78,16 +78,16 @@ func TestTheWorldObeysTests(t *testing.T) {
 	}
 }
 
-// A cloud of single machines: one that was made otherwise is marked, and whoever is ended
-// is made anew by the next update.
+// A machine that would be created differently now is marked as outdated, and a terminated
+// machine is replaced by the next update.
 func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	w, ctx := New(), context.Background()
 	p := w.Provider()
 	c := &api.Cluster{}
 	c.Name = "a.example.com"
-	wish := Machines{Cluster: c.Name, Group: "nodes", Name: "nodes." + c.Name, Network: value.Lit("network-x"), Type: "small", Count: 2, Start: value.Text(value.Lit("#!/bin/sh"))}
+	spec := Machines{Cluster: c.Name, Group: "nodes", Name: "nodes." + c.Name, Network: value.Lit("network-x"), Type: "small", Count: 2, Start: value.Text(value.Lit("#!/bin/sh"))}
 	k := w.machines()
-	first := wish
+	first := spec
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -98,7 +98,7 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 		t.Helper()
 		have, err := k.List(ctx, provider.Scope{Cluster: c.Name})
 		ok(err)
-		next := wish
+		next := spec
 		ok(k.Update(ctx, have[0], &next))
 	}
 	outdated := func() (out []string) {
@@ -111,18 +111,18 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 		return out
 	}
 	ok(k.Create(ctx, &first))
-	wish.Type = "big"
+	spec.Type = "big"
 	update()
 	if got := outdated(); !slices.Equal(got, []string{"nodes-0 true", "nodes-1 true"}) {
 		t.Errorf("after a change: %v", got)
 	}
-	made, err := p.Roll.Made(ctx, c, []provider.Machine{{Name: "nodes-0"}, {Name: "absent"}})
+	made, err := p.Roll.Drift(ctx, c, []provider.Machine{{Name: "nodes-0"}, {Name: "absent"}})
 	ok(err)
 	var inside platform.Provider
 	if p.As(&inside); inside.Roll.Detach != nil || inside.Roll.Refills {
 		t.Error("the platform can what it cannot")
 	}
-	served, err := inside.Roll.Made(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
+	served, err := inside.Roll.Drift(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
 	ok(err)
 	if got := served["nodes-0"].Changes; !slices.Equal(got, []platform.Change{{Field: "spec.machineType", Have: "small", Want: "big"}}) {
 		t.Errorf("inside it is made of %+v", served)
@@ -139,12 +139,12 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	if got := outdated(); !slices.Equal(got, []string{"nodes-0-2 false", "nodes-1 true"}) {
 		t.Errorf("after an update: %v", got)
 	}
-	wish.Type = "small"
+	spec.Type = "small"
 	update()
 	if got := outdated(); !slices.Equal(got, []string{"nodes-0-2 true", "nodes-1 false"}) {
 		t.Errorf("after the way back: %v", got)
 	}
-	wish.Count = 1
+	spec.Count = 1
 	update()
 	ok(k.Delete(ctx, &first))
 	ok(k.Create(ctx, &first))

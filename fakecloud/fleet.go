@@ -10,76 +10,76 @@ import (
 	"kops.local/kops/provider"
 )
 
-// Power starts or stops a machine, which is named by its group, a dash and its
-// number from 0. Machines run when they are made.
+// Power starts or stops a machine, named GROUP-NUMBER with numbers from 0. New
+// machines are running.
 func (w *World) Power(machine string, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped[machine] = !on
 }
 
-// Tell sets what a machine tells of its start.
-func (w *World) Tell(machine string, r provider.BootRecord) {
+// SetBootRecord sets the boot record of a machine.
+func (w *World) SetBootRecord(machine string, r provider.BootRecord) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told[machine] = r
+	w.bootRecords[machine] = r
 }
 
-// server is one machine of a group, which an update has made.
+// server is one machine of a group, created by an update.
 type server struct {
-	name   string
-	born   int // how many there were with its number, with it
-	ended  bool
-	made   Machines // as it was wished when the machine was made
-	labels map[string]string
+	name       string
+	generation int // how many machines have had its number, including this one
+	terminated bool
+	spec       Machines // its group as specified when the machine was created
+	labels     map[string]string
 }
 
-// number names the place of a machine in its group.
-func number(m *Machines, i int) string { return fmt.Sprintf("%s/%s/%d", m.Cluster, m.Group, i) }
+// machineKey returns the key of machine i of a group: cluster/group/number.
+func machineKey(m *Machines, i int) string { return fmt.Sprintf("%s/%s/%d", m.Cluster, m.Group, i) }
 
-// staff makes the machines that a group lacks, and marks those that would be made
-// otherwise now. The lock is held.
-func (w *World) staff(m *Machines) {
-	digest := provider.Digest(m.Type, start(m))
+// reconcile creates the missing machines of a group and marks those that would be
+// created differently now. The caller holds the lock.
+func (w *World) reconcile(m *Machines) {
+	digest := provider.Digest(m.Type, startScript(m))
 	for i := range m.Count {
-		s := w.servers[number(m, i)]
+		s := w.servers[machineKey(m, i)]
 		switch {
 		case s == nil:
-			w.servers[number(m, i)] = &server{name: fmt.Sprintf("%s-%d", m.Group, i), born: 1, made: *m, labels: provider.Labels(m.Group, digest)}
-		case s.ended:
-			w.servers[number(m, i)] = &server{name: fmt.Sprintf("%s-%d-%d", m.Group, i, s.born+1), born: s.born + 1, made: *m, labels: provider.Labels(m.Group, digest)}
+			w.servers[machineKey(m, i)] = &server{name: fmt.Sprintf("%s-%d", m.Group, i), generation: 1, spec: *m, labels: provider.Labels(m.Group, digest)}
+		case s.terminated:
+			w.servers[machineKey(m, i)] = &server{name: fmt.Sprintf("%s-%d-%d", m.Group, i, s.generation+1), generation: s.generation + 1, spec: *m, labels: provider.Labels(m.Group, digest)}
 		default:
 			s.labels = provider.Mark(s.labels, digest)
 		}
 	}
-	for i := m.Count; w.servers[number(m, i)] != nil; i++ {
-		delete(w.servers, number(m, i))
+	for i := m.Count; w.servers[machineKey(m, i)] != nil; i++ {
+		delete(w.servers, machineKey(m, i))
 	}
 }
 
-// start is what machines run when they start.
-func start(m *Machines) string {
-	text, _ := m.Start.Value().Known() // it is when they are made
+// startScript returns the script that machines of a group run when they boot.
+func startScript(m *Machines) string {
+	text, _ := m.Start.Value().Known() // always known when machines are created
 	return text
 }
 
-// alive counts the machines of a group.
+// alive counts the machines of a group that are not terminated.
 func (w *World) alive(m *Machines) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := 0; w.servers[number(m, i)] != nil; i++ {
-		if !w.servers[number(m, i)].ended {
+	for i := 0; w.servers[machineKey(m, i)] != nil; i++ {
+		if !w.servers[machineKey(m, i)].terminated {
 			n++
 		}
 	}
 	return n
 }
 
-func (w *World) dismiss(m *Machines) {
+func (w *World) deleteMachines(m *Machines) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := 0; w.servers[number(m, i)] != nil; i++ {
-		delete(w.servers, number(m, i))
+	for i := 0; w.servers[machineKey(m, i)] != nil; i++ {
+		delete(w.servers, machineKey(m, i))
 	}
 }
 
@@ -91,11 +91,11 @@ func (w *World) fleet(_ context.Context, c *api.Cluster) ([]provider.MachineGrou
 	for _, m := range w.groups(c) {
 		g := provider.MachineGroup{Name: m.Group, Target: m.Count}
 		for i := range m.Count {
-			s := w.servers[number(m, i)]
-			if s == nil || s.ended {
+			s := w.servers[machineKey(m, i)]
+			if s == nil || s.terminated {
 				continue
 			}
-			one := provider.Machine{Name: s.name, Group: m.Group, Node: s.name, Type: s.made.Type, State: "running", Running: true, Outdated: provider.Outdated(s.labels)}
+			one := provider.Machine{Name: s.name, Group: m.Group, Node: s.name, Type: s.spec.Type, State: "running", Running: true, Outdated: provider.Outdated(s.labels)}
 			if w.stopped[s.name] {
 				one.State, one.Running = "stopped", false
 			}
@@ -106,7 +106,8 @@ func (w *World) fleet(_ context.Context, c *api.Cluster) ([]provider.MachineGrou
 	return out, nil
 }
 
-// groups are those of a cluster as they are wished, in order. The lock is held.
+// groups returns the groups of a cluster as last specified, sorted by name. The caller
+// holds the lock.
 func (w *World) groups(c *api.Cluster) []*Machines {
 	var out []*Machines
 	for _, address := range slices.Sorted(maps.Keys(w.objects)) {
@@ -117,11 +118,12 @@ func (w *World) groups(c *api.Cluster) []*Machines {
 	return out
 }
 
-// find returns a machine, and its group as it is wished; nil: there is none. The lock is held.
+// find returns a machine and its group as last specified, or nil if there is no such
+// machine. The caller holds the lock.
 func (w *World) find(c *api.Cluster, name string) (*server, *Machines) {
 	for _, m := range w.groups(c) {
 		for i := range m.Count {
-			if s := w.servers[number(m, i)]; s != nil && s.name == name && !s.ended {
+			if s := w.servers[machineKey(m, i)]; s != nil && s.name == name && !s.terminated {
 				return s, m
 			}
 		}
@@ -129,26 +131,26 @@ func (w *World) find(c *api.Cluster, name string) (*server, *Machines) {
 	return nil, nil
 }
 
-// made compares machines with what their groups are wished to be.
-func (w *World) made(_ context.Context, c *api.Cluster, list []provider.Machine) (map[string]provider.Made, error) {
+// drift compares machines with the current specification of their groups.
+func (w *World) drift(_ context.Context, c *api.Cluster, list []provider.Machine) (map[string]provider.Drift, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := map[string]provider.Made{}
+	out := map[string]provider.Drift{}
 	for _, asked := range list {
 		if s, m := w.find(c, asked.Name); s != nil {
-			made := provider.Started(start(&s.made), start(m))
-			made.Note("spec.machineType", s.made.Type, m.Type)
+			made := provider.CompareUserData(startScript(&s.spec), startScript(m))
+			made.Add("spec.machineType", s.spec.Type, m.Type)
 			out[asked.Name] = made
 		}
 	}
 	return out, nil
 }
 
-// terminate ends a machine; the next update makes another.
+// terminate terminates a machine; the next update creates its replacement.
 func (w *World) terminate(_ context.Context, c *api.Cluster, asked provider.Machine) error {
 	return w.call("terminate", asked.Name, func() {
 		if s, _ := w.find(c, asked.Name); s != nil {
-			s.ended = true
+			s.terminated = true
 		}
 	})
 }
@@ -156,5 +158,5 @@ func (w *World) terminate(_ context.Context, c *api.Cluster, asked provider.Mach
 func (w *World) bootRecord(_ context.Context, _ *api.Cluster, m provider.Machine) (provider.BootRecord, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.told[m.Name], nil
+	return w.bootRecords[m.Name], nil
 }

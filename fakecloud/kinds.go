@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/provider/value"
 )
 
-// Network is what all machines of a cluster share.
+// Network is the network that all machines of a cluster share.
 type Network struct {
 	Cluster string `res:"replace"`
 	Name    string `res:"replace"`
@@ -20,7 +20,7 @@ type Network struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Balancer is the address of the API.
+// Balancer is the load balancer of the API.
 type Balancer struct {
 	Cluster string      `res:"replace"`
 	Name    string      `res:"replace"`
@@ -30,7 +30,7 @@ type Balancer struct {
 	Host string `res:"out" out:"host"`
 }
 
-// Machines are those of an instance group.
+// Machines are the machines of an instance group.
 type Machines struct {
 	Cluster string      `res:"replace"`
 	Group   string      `res:"replace"`
@@ -38,7 +38,7 @@ type Machines struct {
 	Network value.Value `res:"replace"`
 	Type    string
 	Count   int
-	// Start is what they run when they are started.
+	// Start is the script that the machines run when they boot.
 	Start value.Content
 
 	ID string `res:"out,id" out:"id"`
@@ -64,10 +64,10 @@ func (w *World) balancers() *provider.Kind[Balancer] {
 	return k
 }
 
-// machines are made one by one: what is observed lacks those that were terminated, so that
-// an update makes others.
+// machines returns the kind of the machines of a group. Listing counts the machines that
+// are not terminated, so that an update replaces the others.
 func (w *World) machines() *provider.Kind[Machines] {
-	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID }, w.staff, "Type", "Count", "Start")
+	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID }, w.reconcile, "Type", "Count", "Start")
 	k.Title, k.Group = "Machines", func(m *Machines) string { return m.Group }
 	k.MadeOf = []string{"Type", "Start"}
 	list, remove := k.List, k.Delete
@@ -81,16 +81,16 @@ func (w *World) machines() *provider.Kind[Machines] {
 	k.Delete = func(ctx context.Context, m *Machines) error {
 		err := remove(ctx, m)
 		if err == nil {
-			w.dismiss(m)
+			w.deleteMachines(m)
 		}
 		return err
 	}
 	return k
 }
 
-// kind makes a kind whose objects live in a World. label tells the cluster and
-// the name of an object, and where its identifier is; fill sets its other
-// outputs; changeable are the fields that an update sets.
+// kind returns a kind whose objects live in a World. label returns an object's
+// cluster and name, and a pointer to its identifier; fill sets its other outputs;
+// changeable are the fields that an update sets.
 func kind[T any](w *World, name string, label func(*T) (cluster, name string, id *string), fill func(*T), changeable ...string) *provider.Kind[T] {
 	address := func(o *T) string {
 		_, n, _ := label(o)
@@ -107,7 +107,7 @@ func kind[T any](w *World, name string, label func(*T) (cluster, name string, id
 			cluster, n, id := label(o)
 			_, taken := w.get(address(o))
 			if taken {
-				return fmt.Errorf("%s exists already", address(o))
+				return fmt.Errorf("%s already exists", address(o))
 			}
 			return w.call("create", address(o), func() {
 				*id = strings.TrimPrefix(name, "fake_") + "-" + n
@@ -132,7 +132,8 @@ func kind[T any](w *World, name string, label func(*T) (cluster, name string, id
 	}
 }
 
-// list returns copies of the objects of a kind in a scope, in order. The lock is held.
+// list returns copies of the objects of a kind in a scope, sorted by name. The caller
+// holds the lock.
 func list[T any](w *World, kind string, s provider.Scope, label func(*T) (cluster, name string, id *string)) []*T {
 	var out []*T
 	for _, address := range slices.Sorted(maps.Keys(w.objects)) {
@@ -149,7 +150,7 @@ func list[T any](w *World, kind string, s provider.Scope, label func(*T) (cluste
 	return out
 }
 
-// call does something to the world, unless it is refused.
+// call runs do with the lock held, unless Refuse made the call fail.
 func (w *World) call(verb, address string, do func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

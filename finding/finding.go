@@ -1,5 +1,5 @@
-// Package finding is what a check finds wrong with what a user wrote: each finding names
-// the place, the value, what is wrong and the way out.
+// Package finding describes mistakes in a user's input: each finding names the place, the
+// value, what is wrong, and what to do.
 //
 // It must not know about objects, rules or terminals.
 package finding
@@ -14,12 +14,12 @@ import (
 
 // Finding is one thing that is wrong with a document or a command line.
 type Finding struct {
-	// File and Line say where the text stands; Line counts from 1, and is 0 when unknown.
+	// File and Line are the position of the text; Line counts from 1, and is 0 if unknown.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	// Object is what the finding is about, such as "Cluster/a.example.com".
 	Object string `json:"object,omitempty"`
-	// Path is the field, spelled as in the version that the user wrote: spec.subnets[0].cidr.
+	// Path is the field, spelled as in the API version of the input: spec.subnets[0].cidr.
 	Path string `json:"path,omitempty"`
 	// Value is the offending value as text; empty if there is no value.
 	Value string `json:"value,omitempty"`
@@ -53,7 +53,7 @@ func (f Finding) String() string {
 	}
 	b.WriteString(f.Message)
 	if f.Value != "" {
-		fmt.Fprintf(&b, ", got %q", redact.Userinfo(f.Value))
+		fmt.Fprintf(&b, ", got %q", redact.Field(f.Path, f.Value))
 	}
 	if f.Remedy != "" {
 		b.WriteString("; " + f.Remedy)
@@ -66,14 +66,14 @@ func (f Finding) about() string {
 	return strings.Join(slices.DeleteFunc([]string{f.Object, f.Path}, func(s string) bool { return s == "" }), ": ")
 }
 
-// List is every finding of a check, in the order found. As an error it prints one a line.
+// List holds the findings of a check, in the order found. As an error it prints one per line.
 type List []Finding
 
-// Error writes the findings that are not warnings, one a line.
+// Error returns the findings that are not warnings, one per line.
 func (l List) Error() string { return strings.Join(l.Errors(), "\n") }
 
 // Errors returns a text for each finding that is not a warning. Findings that differ only in
-// what they are about have one cause, and share a text.
+// their object or path have one cause, and share a text.
 func (l List) Errors() []string {
 	var out []string
 	var done []cause
@@ -90,19 +90,20 @@ func (l List) Errors() []string {
 	return out
 }
 
-// cause is what findings of one cause have in common.
+// cause is what findings that can share a text have in common.
 type cause struct{ value, rule, message, remedy string }
 
 func (f Finding) cause() cause { return cause{f.Value, f.Rule, f.Message, f.Remedy} }
 
-// shared reports whether a finding may share a text with others: lines of files are told one by one.
+// shared reports whether a finding may share a text with others: findings with a position
+// in a file are reported one by one.
 func (f Finding) shared() bool { return f.File == "" && f.Line == 0 && f.about() != "" }
 
-// mostNamed is how many objects or fields one text names.
-const mostNamed = 5
+// maxNamed is the number of objects or fields that one text names at most.
+const maxNamed = 5
 
-// about names what the errors of one cause are about: the objects of one field, the fields of
-// one object, or both.
+// about names the objects and fields of the errors with one cause: the objects that share a
+// field, the fields of one object, or each object with its field.
 func (l List) about(c cause) string {
 	var objects, paths, both []string
 	add := func(list *[]string, s string) {
@@ -123,15 +124,15 @@ func (l List) about(c cause) string {
 	return enumerate(both)
 }
 
-// enumerate lists names, and how many more there are.
+// enumerate joins up to maxNamed names, and says how many more there are.
 func enumerate(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }
 
-// Err returns the list as an error, or nil when it holds nothing but warnings.
+// Err returns the list as an error, or nil if it holds only warnings.
 func (l List) Err() error {
 	if slices.ContainsFunc(l, func(f Finding) bool { return !f.Warning }) {
 		return l

@@ -8,28 +8,28 @@ import (
 	"kops.local/kops/provider/value"
 )
 
-// Kind declares a kind of resource. T is a struct whose fields say what is wanted; a tag
-// says what a change of one means:
+// Kind declares a kind of resource. T is a struct whose fields are the desired state; a tag
+// defines how a change of its field is applied:
 //
-//	Name string `res:"replace"`        // a new resource has to be made
-//	Size int                           // the resource is changed by Update; it is among Updates
-//	Zone string `res:"default"`        // as Size, and the platform may choose where it is empty
-//	Key  string `res:"writeonly"`      // nobody can see it: it goes with every Create and Update
-//	ID   string `res:"out,id" out:"id"` // the platform sets it: an output, here with the name id
+//	Name string `res:"replace"`        // a new resource must be created
+//	Size int                           // the resource is changed by Update; the field is in Updates
+//	Zone string `res:"default"`        // like Size, and the platform may choose it if it is empty
+//	Key  string `res:"writeonly"`      // cannot be read back: part of every Create and Update
+//	ID   string `res:"out,id" out:"id"` // set by the platform: an output, here with the name id
 //
 // A field that needs an output of another resource is a value.Value, and a long or secret
 // text a value.Content.
 type Kind[T any] struct {
-	// Name is the kind's, such as acme_network: no other platform has it.
+	// Name is the kind's name, such as acme_network; it must be unique among all platforms.
 	Name string
-	// Title is its name for people who ask for one kind only.
+	// Title is its name for people, by which they select one kind.
 	Title string
-	// Phase is the part of an update that it belongs to: network, security, or cluster,
-	// which it is when nothing is said.
+	// Phase is the part of an update that it belongs to: network, security, or cluster, the
+	// default.
 	Phase string
-	// Key tells which resource of a cluster is which: what is wanted, and what is observed.
+	// Key identifies a resource in a cluster, both the desired and the observed one.
 	Key func(*T) string
-	// Group is the instance group whose machines the resource makes; nil, or "": none.
+	// Group is the instance group whose machines the resource creates; nil, or a result of "", means none.
 	Group func(*T) string
 	// MadeOf are the names of the fields that those machines are created from: running machines
 	// become stale when one of them changes, but not when another field does, such as their
@@ -37,28 +37,28 @@ type Kind[T any] struct {
 	MadeOf []string
 	// List observes every resource in scope.
 	List func(context.Context, Scope) ([]*T, error)
-	// Create makes a resource with one call, and sets its outputs. One that exists is an error.
+	// Create creates a resource with one call, and sets its outputs. If it already exists, that is an error.
 	Create func(context.Context, *T) error
-	// Ready is an error of the class kops.NotYet while a new resource cannot be used; nil:
-	// it can be used at once.
+	// Ready returns an error of the class kops.NotYet while a new resource cannot be used yet; nil means
+	// that it can be used at once.
 	Ready func(context.Context, *T) error
-	// Update makes what there is as it is wanted, as far as the fields Updates go.
+	// Update changes the resource to the desired state, as far as the fields in Updates are concerned.
 	Update  func(ctx context.Context, have, want *T) error
 	Updates []string
 	// Delete removes a resource. It is not an error if the resource is already gone.
 	Delete func(context.Context, *T) error
 }
 
-// Scope says which resources List returns: those of one cluster, and the shared ones that
+// Scope selects the resources that List returns: those of one cluster, and the shared ones that
 // it uses.
 type Scope struct {
 	Cluster string
-	// All asks for everything that belongs to the cluster, regardless of who created it:
+	// All requests everything that belongs to the cluster, regardless of its creator:
 	// everything that a deletion must remove.
 	All bool
 	// Adopted are the identifiers of shared resources of this kind.
 	Adopted []string
-	// Names are the keys of the wanted resources, for platforms that cannot list those of a cluster.
+	// Names are the keys of the desired resources, for platforms that cannot list the resources of a cluster.
 	Names []string
 }
 
@@ -68,17 +68,17 @@ type AnyKind interface{ erase() resource.Any }
 // Resource is a resource that a cluster needs.
 type Resource struct{ node resource.Node }
 
-// Want declares a resource. Its name is for people, and unique in its kind and cluster.
+// Want declares a resource. Its name is for people, and unique within its kind and cluster.
 func (k *Kind[T]) Want(name string, want T) Resource {
 	return Resource{k.inside().New(name, want)}
 }
 
-// Shared declares a resource with an identifier that the cluster uses and does not own.
+// Shared declares a resource, with its identifier, that the cluster uses but does not own.
 func (k *Kind[T]) Shared(name, id string, want T) Resource {
 	return Resource{k.inside().Adopt(name, id, want)}
 }
 
-// As sets what target points to, where that is of the type that serves inside.
+// As sets the value that target points to, if that has the internal type.
 func (k *Kind[T]) As(target any) bool {
 	t, ok := target.(*resource.Any)
 	if ok {
@@ -87,13 +87,13 @@ func (k *Kind[T]) As(target any) bool {
 	return ok
 }
 
-// Out is what an output of the resource will be.
+// Out returns the future value of an output of the resource.
 func (r Resource) Out(name string) value.Value { return r.node.Out(name) }
 
-// client is what kinds need to be reached: nothing, as they know it themselves.
+// client is the API client of the kinds: empty, because they have their own.
 type client = struct{}
 
-// inside is the kind as it serves inside.
+// inside converts the kind to the internal type.
 func (k *Kind[T]) inside() *resource.Kind[T, client] {
 	out := &resource.Kind[T, client]{
 		Name: k.Name, API: apiName, Phase: k.Phase, Key: k.Key, Group: k.Group,
@@ -121,7 +121,7 @@ func (k *Kind[T]) inside() *resource.Kind[T, client] {
 	return out
 }
 
-// fieldNames are the names of a struct's fields.
+// fieldNames returns the names of a struct's fields.
 func fieldNames[T any]() []string {
 	var out []string
 	for f := range reflect.TypeFor[T]().Fields() {

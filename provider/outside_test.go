@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestAModuleOutsideBringsAPlatform runs the tests of examples/provider, a module of its
-// own, which can reach what this one shows and nothing else.
+// TestAModuleOutsideBringsAPlatform runs the tests of examples/provider, a separate module,
+// which can use only the exported packages of this one.
 func TestAModuleOutsideBringsAPlatform(t *testing.T) {
 	dir, mods := filepath.Join("..", "examples", "provider"), t.TempDir()
-	for _, name := range []string{"go.mod", "go.sum"} { // copies, as the dependencies of this module may have moved on
+	for _, name := range []string{"go.mod", "go.sum"} { // copied, because the dependencies of this module may be newer
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(mods, name), text, 0o600)

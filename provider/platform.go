@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// apiName is what the limits of calls are counted by.
+// apiName is the name under which rate limits count calls.
 const apiName = "provider"
 
-// As sets what target points to, where that is of the type that serves inside.
+// As sets the value that target points to, if that has the internal type.
 func (p *Platform) As(target any) bool {
 	t, ok := target.(*platform.Provider)
 	if ok {
@@ -25,7 +25,7 @@ func (p *Platform) As(target any) bool {
 	return ok
 }
 
-// inside is the platform as it serves inside.
+// inside converts the platform to the internal type.
 func (p *Platform) inside() platform.Provider {
 	out := platform.Provider{
 		Platform: p.about(),
@@ -68,7 +68,7 @@ func (p *Platform) inside() platform.Provider {
 	return out
 }
 
-// about is what the platform is to specs.
+// about returns the properties of the platform that specs need.
 func (p *Platform) about() platform.Platform {
 	name := api.CloudProviderID(p.Name)
 	label := func(c *api.Cluster) {
@@ -96,8 +96,8 @@ func (p *Platform) about() platform.Platform {
 
 func (p *Platform) facts() *facts.Facts { return &facts.Facts{FileHashes: p.FileHashes} }
 
-// model adds what a cluster needs to a graph. What makes machines waits for the keys that
-// these start with.
+// model adds the resources of a cluster to a graph. Resources that create machines wait for the
+// keys that the machines start with.
 func (p *Platform) model(m platform.Model, g *graph.Graph) error {
 	list, err := p.Model(&Cluster{Spec: m.Cluster, Groups: m.Groups, SSHKeys: m.SSHKeys, Start: m.UserData})
 	if err != nil {

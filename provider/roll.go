@@ -9,68 +9,68 @@ import (
 )
 
 // Roll holds the functions of a platform that replace machines. Each function is idempotent. A
-// nil function is not supported, and a rolling update does without it.
+// nil function is not supported, and a rolling update works without it.
 type Roll struct {
-	// Surge is how many machines more than its size a group has during a roll, where neither
-	// the group nor the cluster says.
+	// Surge is how many machines more than its size a group has during a roll, if neither
+	// the group nor the cluster sets it.
 	Surge int
-	// InPlace says that machines are changed, and never replaced.
+	// InPlace means that machines are changed in place, and never replaced.
 	InPlace bool
-	// Refills says that a group by itself makes another machine in the place of one that is
-	// detached or ended; otherwise an update of the cluster makes it.
+	// Refills means that a group automatically replaces a machine that is detached or terminated;
+	// otherwise an update of the cluster creates the replacement.
 	Refills bool
-	// Made returns the fields that machines were created from, by machine name; it leaves out
+	// Drift returns the fields that machines were created from, by machine name; it leaves out
 	// machines whose fields are unknown.
-	Made func(context.Context, *api.Cluster, []Machine) (map[string]Made, error)
-	// Detach has the group count a machine no longer, which goes on to serve.
+	Drift func(context.Context, *api.Cluster, []Machine) (map[string]Drift, error)
+	// Detach removes a machine, which continues to serve, from its group's count.
 	Detach func(context.Context, *api.Cluster, Machine) error
-	// Deregister takes a machine out of the load balancers, and returns when they no longer send
+	// Deregister removes a machine from the load balancers, and returns when they no longer send
 	// it requests.
 	Deregister func(context.Context, *api.Cluster, Machine) error
 	// Terminate terminates a machine; it is not an error if the machine is gone.
 	Terminate func(context.Context, *api.Cluster, Machine) error
 }
 
-// Made is what a platform made a machine of.
-type Made struct {
+// Drift describes how a platform created a machine.
+type Drift struct {
 	// Config is the hash of the node configuration that the machine was started with.
 	Config string
-	// Wanted is that with which it would be started now; empty when the platform cannot tell.
+	// Wanted is the hash with which it would be started now; empty if the platform does not know.
 	Wanted string
-	// Changes are what the platform would do otherwise now, but for the node configuration.
+	// Changes are the differences from how the platform would create it now, except for the node configuration.
 	Changes []Change
 }
 
-// Change is one difference between a machine as it was made and as it would be made now.
+// Change is one difference between a machine as it was created and as it would be created now.
 type Change struct {
-	// Field is the spec's, such as spec.machineType, or the platform's word where no field says it.
+	// Field is the field of the spec, such as spec.machineType, or the platform's term if there is no field.
 	Field      string
 	Have, Want string
 }
 
-// Started is what the text of Cluster.Start with which a machine was started tells, in
-// comparison with the one that its group has now.
-func Started(have, want string) Made { return madeOf(platform.Started(have, want)) }
+// CompareUserData compares the Cluster.Start text with which a machine was started with the
+// current one of its group.
+func CompareUserData(have, want string) Drift { return driftOf(platform.CompareUserData(have, want)) }
 
-// Note adds a change, if there is one.
-func (m *Made) Note(field, have, want string) {
+// Add adds a change, if there is one.
+func (m *Drift) Add(field, have, want string) {
 	if have != want {
 		m.Changes = append(m.Changes, Change{field, have, want})
 	}
 }
 
-// A platform that knows single machines and no groups of them tells by labels what each was
-// made of: Labels are those of a new machine, whose digest is of all that it is made of. An
-// update makes the machines that lack, and has the others marked by Mark; those are
-// Outdated, and a roll ends them one after the other.
+// A platform with single machines and without groups records in labels how each was created:
+// Labels are the labels of a new machine; its digest covers everything that it is created from.
+// An update creates the missing machines, and sets the labels of Mark on the others; changed
+// ones are then Outdated, and a roll replaces them one after the other.
 
-// Digest is a label's value for what machines are made of, such as type, image and script.
+// Digest returns a label value for the properties that machines are created from, such as type, image and script.
 func Digest(parts ...string) string { return servers.Digest(parts...) }
 
-// Labels are those of a new machine of a group.
+// Labels returns the labels of a new machine of a group.
 func Labels(group, digest string) map[string]string { return servers.Labels(group, digest) }
 
-// Mark returns the labels of a machine after an update that would make it of digest.
+// Mark returns the labels of a machine after an update that would create it with digest.
 func Mark(have map[string]string, digest string) map[string]string {
 	return servers.Mark(have, digest)
 }
@@ -78,20 +78,20 @@ func Mark(have map[string]string, digest string) map[string]string {
 // Outdated reports whether a machine is marked.
 func Outdated(labels map[string]string) bool { return servers.Outdated(labels) }
 
-// inside is the roll as it serves inside.
+// inside converts the roll to the internal type.
 func (r Roll) inside() platform.Roll {
 	out := platform.Roll{Surge: r.Surge, InPlace: r.InPlace, Refills: r.Refills,
 		Detach: change(r.Detach), Deregister: change(r.Deregister), Terminate: change(r.Terminate)}
-	if r.Made != nil {
-		out.Made = func(ctx context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, list []platform.Machine) (map[string]platform.Made, error) {
+	if r.Drift != nil {
+		out.Drift = func(ctx context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, list []platform.Machine) (map[string]platform.Drift, error) {
 			asked := make([]Machine, len(list))
 			for i, m := range list {
 				asked[i] = Machine(m)
 			}
-			made, err := r.Made(ctx, c, asked)
-			out := map[string]platform.Made{}
+			made, err := r.Drift(ctx, c, asked)
+			out := map[string]platform.Drift{}
 			for name, m := range made {
-				one := platform.Made{Config: m.Config, Wanted: m.Wanted}
+				one := platform.Drift{Config: m.Config, Wanted: m.Wanted}
 				for _, x := range m.Changes {
 					one.Changes = append(one.Changes, platform.Change(x))
 				}
@@ -103,15 +103,15 @@ func (r Roll) inside() platform.Roll {
 	return out
 }
 
-func madeOf(m platform.Made) Made {
-	out := Made{Config: m.Config, Wanted: m.Wanted}
+func driftOf(m platform.Drift) Drift {
+	out := Drift{Config: m.Config, Wanted: m.Wanted}
 	for _, x := range m.Changes {
 		out.Changes = append(out.Changes, Change(x))
 	}
 	return out
 }
 
-// change is a change of one machine as it serves inside; nil stays nil.
+// change converts a function on one machine to the internal type; nil stays nil.
 func change(f func(context.Context, *api.Cluster, Machine) error) func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error {
 	if f == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/world"
 )
 
-// A program that says what an update of a real cluster would do.
+// Print the number of steps that an update of a real cluster would take.
 func Example() {
 	ctx := context.Background()
 	client, err := kops.New(ctx, world.Config("s3://my-state-store", world.Options{Env: os.Getenv, Version: "1.37.0"}))

@@ -1,8 +1,7 @@
-// Package world is the world that a program of a user sees: state stores in folders
-// and buckets, and every platform, reached as environment variables say. They are
-// those of the command line.
+// Package world configures a client for a user's program: state stores in folders and
+// buckets, and all platforms, with the same environment variables as the kops command.
 //
-// It must not read them itself, nor see the terminal.
+// It must not read the environment itself, nor use the terminal.
 package world
 
 import (
@@ -29,30 +28,30 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Options are what a program knows of its world. Env is needed.
+// Options describe the environment of a program. Env is required.
 type Options struct {
 	// Env returns an environment variable, or "", as os.Getenv does.
 	Env func(string) string
-	// Cache is a folder for what can be fetched again; empty: no cache.
+	// Cache is a folder for files that can be downloaded again; empty: no cache.
 	Cache string
-	// Kops is the path of the kops program, which keeps clusters of this host; those
-	// of other platforms need none.
+	// Kops is the path of the kops program, which runs the clusters of this host; other
+	// platforms do not need it.
 	Kops string
 	// Version is the version of kops, without a leading v.
 	Version string
-	// Releases is where releases of kops are, and Programs the digest of the programs for
-	// machines that this one was released with; both may be empty. See kops.Programs.
+	// Releases is the URL of the kops releases, and Programs the digest of the programs for
+	// machines that belong to this version; both may be empty. See kops.Programs.
 	Releases, Programs string
 	// HTTP sends all requests; nil: Client(Transport()).
 	HTTP *http.Client
-	// NewKey makes a private key; nil: RSA of the size that the environment says.
+	// NewKey generates a private key; nil: RSA, with the key size of KOPS_RSA_PRIVATE_KEY_SIZE.
 	NewKey func() (crypto.Signer, error)
-	// Log receives what long work on this host tells; may be nil.
+	// Log receives the output of long operations on this host; may be nil.
 	Log io.Writer
 }
 
-// Config returns the configuration of a client of the state store at a URL. A
-// program that changes clusters says in its Holder who it is.
+// Config returns the configuration of a client of the state store at a URL. A program
+// that changes clusters identifies itself in the Holder.
 func Config(state string, o Options) kops.Config {
 	if o.HTTP == nil {
 		o.HTTP = Client(Transport())
@@ -70,7 +69,7 @@ func Config(state string, o Options) kops.Config {
 	}
 	keySize, err := strconv.Atoi(o.Env("KOPS_RSA_PRIVATE_KEY_SIZE"))
 	if err != nil {
-		keySize = 0 // the usual one
+		keySize = 0 // the default
 	}
 	return kops.Config{
 		Store: kops.Store{
@@ -89,11 +88,11 @@ func Config(state string, o Options) kops.Config {
 		KeySize:     keySize,
 		IsSet:       func(name string) bool { return o.Env(name) != "" },
 		World:       kops.World{Now: time.Now, Random: rand.Reader, NewKey: o.NewKey, HTTP: o.HTTP},
-		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, Gone: process.Gone},
+		Identity:    kops.Identity{Holder: kops.Holder{Process: process.Self()}, ProcessEnded: process.HasEnded},
 	}
 }
 
-// keysOf are the keys of a server of S3 that is not Amazon's.
+// keysOf returns the credentials of an S3 server other than Amazon's, if one is set.
 func keysOf(o Options) kops.StoreKeys {
 	if o.Env(storekeys.Endpoint) == "" {
 		return kops.StoreKeys{}
@@ -101,7 +100,8 @@ func keysOf(o Options) kops.StoreKeys {
 	return kops.StoreKeys{ID: o.Env(storekeys.ID), Secret: o.Env(storekeys.Secret)}
 }
 
-// programsOf says where kops' own programs for machines are: beside kops, or in the cache.
+// programsOf returns where to find kops' own programs for machines: beside kops, or in
+// the cache, unless KOPS_PROGRAMS names an archive.
 func programsOf(o Options) kops.Programs {
 	p := kops.Programs{Releases: o.Releases, Digest: o.Programs, Base: o.Env("KOPS_BASE_URL"), Images: map[string]string{}}
 	for program, variable := range map[string]string{
@@ -124,7 +124,8 @@ func programsOf(o Options) kops.Programs {
 	return p
 }
 
-// architecture is that of all machines, where a variable says so. Another word is both.
+// architecture returns the architecture of all machines, as KOPS_ARCH sets it; "" means
+// both architectures.
 func architecture(o Options) string {
 	for _, a := range download.Arches() {
 		if o.Env("KOPS_ARCH") == string(a) {
@@ -134,7 +135,8 @@ func architecture(o Options) string {
 	return ""
 }
 
-// fileHashes are digests of files that a variable states: SHA256@URL, separated by commas.
+// fileHashes returns the digests in KOPS_FILE_HASHES by URL. The variable holds SHA256@URL
+// entries, separated by commas.
 func fileHashes(o Options) map[string]string {
 	out := map[string]string{}
 	for entry := range strings.SplitSeq(o.Env(FileHashes), ",") {
@@ -145,11 +147,11 @@ func fileHashes(o Options) map[string]string {
 	return out
 }
 
-// FileHashes is the variable with the digests of files that machines will find in place of
-// their publishers'.
+// FileHashes is the environment variable with the digests of files that replace the
+// publishers' files on machines.
 const FileHashes = "KOPS_FILE_HASHES"
 
-// each lists values as the interface that they implement.
+// each converts a list of values to a list of an interface that they implement.
 func each[I, T any](list []T) []I {
 	out := make([]I, len(list))
 	for i := range list {
@@ -158,23 +160,55 @@ func each[I, T any](list []T) []I {
 	return out
 }
 
-// Client sends requests by a transport, and follows no redirect from TLS to a place without.
+// Client returns an HTTP client that uses a transport, and does not follow redirects
+// from https to http. If the transport limits how long a server may take to begin its answer, it
+// allows more for requests that wait for something.
 func Client(t http.RoundTripper) *http.Client {
+	if quick, ok := t.(*http.Transport); ok && quick.ResponseHeaderTimeout > 0 {
+		patient := quick.Clone()
+		patient.ResponseHeaderTimeout = max(longPoll, quick.ResponseHeaderTimeout)
+		t = transports{quick, patient}
+	}
 	return &http.Client{Transport: t, CheckRedirect: web.KeepTLS}
 }
 
-// Transport keeps connections to a server open, as many as are used at once. It
-// never asks this machine's own services for what a spec names.
+// transports sends requests that wait for something by a transport of their own.
+type transports struct{ quick, patient *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	if web.IsLongPoll(r.Context()) {
+		return t.patient.RoundTrip(r)
+	}
+	return t.quick.RoundTrip(r)
+}
+
+// CloseIdleConnections is called by the method of http.Client.
+func (t transports) CloseIdleConnections() {
+	t.quick.CloseIdleConnections()
+	t.patient.CloseIdleConnections()
+}
+
+const (
+	// silence is how long a server may take to begin its answer to a complete request.
+	silence = 30 * time.Second
+	// longPoll is the same for a request that waits for something: up to two minutes.
+	longPoll = 150 * time.Second
+)
+
+// Transport returns a transport that keeps up to 64 idle connections per server, and waits up to 30
+// seconds for the beginning of an answer. It refuses to connect to addresses that web.Dialer
+// forbids for URLs from a spec.
 func Transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = web.Dialer().DialContext
 	t.MaxIdleConnsPerHost = 64
-	t.ResponseHeaderTimeout = 2 * time.Minute
+	t.ResponseHeaderTimeout = silence
 	return t
 }
 
-// Bundle is the folder of files and images that machines of this host fetch; "" if it is not
-// set and the user has no cache folder.
+// Bundle returns the folder of files and images for machines of this host: KOPS_BUNDLE, or
+// bundle in the cache folder; "" if neither is set.
 func Bundle(env func(string) string, cache string) string {
 	dir := env("KOPS_BUNDLE")
 	if dir == "" && cache != "" {

@@ -1,14 +1,19 @@
 package world
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
 	"kops.local/kops/internal/test/opentest"
 )
 
@@ -16,7 +21,7 @@ func from(env map[string]string) func(string) string {
 	return func(name string) string { return env[name] }
 }
 
-// The keeper of a local cluster runs in another folder than the command that starts it.
+// The keeper of a local cluster runs in a different folder from the command that starts it.
 func TestFoldersOfTheLocalCloudAreAbsolute(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)
@@ -61,7 +66,7 @@ func TestMissingCredentialsOfABucketSayWhatToDo(t *testing.T) {
 	}
 }
 
-// stores are what a program can open.
+// stores returns the backends of a configuration.
 func stores(c kops.Config) store.Backends {
 	out := make(store.Backends, len(c.Store.Backends))
 	for i, b := range c.Store.Backends {
@@ -72,4 +77,36 @@ func stores(c kops.Config) store.Backends {
 
 func TestTheStoresOfUsers(t *testing.T) {
 	opentest.Run(t, func(env func(string) string) store.Backends { return stores(Config("", Options{Env: env})) })
+}
+
+func TestARequestThatWaitsForSomethingMayBeAnsweredLater(t *testing.T) {
+	late := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-late }))
+	defer s.Close()
+	quick := Transport()
+	if quick.ResponseHeaderTimeout > 30*time.Second {
+		t.Errorf("a silent server is waited for %v", quick.ResponseHeaderTimeout)
+	}
+	quick.ResponseHeaderTimeout = 10 * time.Millisecond
+	client := Client(quick)
+	ask := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	waiting := make(chan error)
+	go func() { waiting <- ask(web.WithLongPoll(t.Context())) }()
+	if err := ask(t.Context()); !fault.TimedOut(err) {
+		t.Errorf("it ends with %v", err)
+	}
+	close(late)
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
 }

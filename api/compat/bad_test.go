@@ -15,7 +15,7 @@ const (
 	newHead     = "apiVersion: kops.k8s.io/v1alpha3\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n"
 )
 
-// TestBadDocuments holds the exact message of each mistake that a document can have.
+// TestBadDocuments checks the exact message of each mistake that a document can have.
 func TestBadDocuments(t *testing.T) {
 	for _, c := range badDocs {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,22 +245,22 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"value of an enumeration",
 		clusterHead + "  subnets:\n  - name: a\n    type: public\n",
-		"f:9: Cluster/a.example.com: spec.subnets[0].type: unknown value, got \"public\"; did you mean Public? possible are Public, Private, DualStack, Utility",
+		"f:9: Cluster/a.example.com: spec.subnets[0].type: unknown value, got \"public\"; did you mean Public? possible values: Public, Private, DualStack, Utility",
 	},
 	{
 		"role",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Mastr\n",
-		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Mastr\"; did you mean Master? possible are Master, ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Mastr\"; did you mean Master? possible values: Master, ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
 	},
 	{
 		"role of v1alpha2 in v1alpha3",
 		"apiVersion: kops.k8s.io/v1alpha3\nkind: InstanceGroup\nmetadata:\n  name: cp\nspec:\n  role: Master\n",
-		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Master\"; possible are ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
+		"f:6: InstanceGroup/cp: spec.role: unknown value, got \"Master\"; possible values: ControlPlane, Node, Bastion, APIServer, Etcd, Scheduler, KubeControllerManager",
 	},
 	{
 		"unknown cloud",
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a\nspec:\n  cloudProvider: awz\n",
-		"f:6: Cluster/a: spec.cloudProvider: unknown value, got \"awz\"; did you mean aws? possible are aws, azure, digitalocean, gce, hetzner, linode, local, openstack, scaleway",
+		"f:6: Cluster/a: spec.cloudProvider: unknown value, got \"awz\"; did you mean aws? possible values: aws, azure, digitalocean, gce, hetzner, linode, local, openstack, scaleway",
 	},
 	{
 		"AWS' settings on another cloud",
@@ -482,7 +482,7 @@ var badDocs = []struct{ name, text, want string }{
 	{
 		"infinite number",
 		clusterHead + "  kubeAPIServer:\n    auditWebhookBatchThrottleQps: .inf\n",
-		"f:8: Cluster/a.example.com: spec.kubeAPIServer.auditWebhookBatchThrottleQps: must be a finite number, is .inf",
+		"f:8: Cluster/a.example.com: spec.kubeAPIServer.auditWebhookBatchThrottleQps: must be a finite number, not .inf",
 	},
 	{
 		"foreign tag",

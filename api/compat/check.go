@@ -17,23 +17,26 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// checker checks one document against the schema of its version, and builds the plain
-// document of what is right in it.
+// UnknownField is the rule of the finding that a field is unknown.
+const UnknownField = "unknown-field"
+
+// checker checks one document against the schema of its version, and builds a plain
+// document of its valid parts.
 type checker struct {
 	file, object string
-	root         string // where the object stands in its document: "", or items[0]
+	root         string // path of the object in its document: "", or items[0]
 	version      string
 	lenient      bool
 	exact        bool
 	cloud        api.CloudProviderID // of a Cluster of v1alpha2
 	calls        map[string]string   // names of fields in this version, by path in the other
 	top          *schema             // of the object
-	known        []place             // the fields of the object, see places
+	knownFields  []place             // the fields of the object, see places
 	findings     diag.List
 }
 
-// build returns the value as JSON has it: map[string]any, []any, string, bool or
-// json.Number. What is wrong is left out, with a finding.
+// build returns the value as JSON represents it: map[string]any, []any, string, bool or
+// json.Number. Invalid parts are omitted, with a finding.
 func (c *checker) build(v *value, s *schema, path string) any {
 	switch {
 	case v.form == formNull:
@@ -55,19 +58,19 @@ func (c *checker) build(v *value, s *schema, path string) any {
 		}
 		return out
 	case v.form == formMap, v.form == formList, s.sort == sortObject, s.sort == sortMap, s.sort == sortList:
-		return c.wrong(v, s, path)
+		return c.recordWrongType(v, s, path)
 	}
 	return c.scalar(v, s, path)
 }
 
-// item builds an item of a list or a map. One that is empty is the empty string where
-// a string may stand, and else a mistake.
+// item builds an item of a list or a map. An empty one is the empty string where a
+// string is allowed, and otherwise a mistake.
 func (c *checker) item(v *value, s *schema, path string) any {
 	if v.form == formNull && s.sort == sortString {
 		return ""
 	}
 	if v.form == formNull && s.sort != sortAny {
-		return c.wrong(v, s, path)
+		return c.recordWrongType(v, s, path)
 	}
 	return c.build(v, s, path)
 }
@@ -93,8 +96,8 @@ func (c *checker) fields(v *value, s *schema, path string) any {
 	return out
 }
 
-// empty tells values that are as good as none: null, and lists and maps of nothing.
-// An empty block of known fields does say something, such as kubenet: {}.
+// empty reports whether a value is equivalent to a missing one: null, or an empty list or map.
+// An empty block of known fields does have a meaning, such as kubenet: {}.
 func empty(built any, s *schema) bool {
 	switch built := built.(type) {
 	case nil:
@@ -107,7 +110,7 @@ func empty(built any, s *schema) bool {
 	return false
 }
 
-// scalar builds a scalar where the schema wants one.
+// scalar builds a scalar where the schema requires one.
 func (c *checker) scalar(v *value, s *schema, path string) any {
 	isText := v.form == formString
 	isNumber := v.form == formInt || v.form == formFloat
@@ -158,13 +161,13 @@ func (c *checker) scalar(v *value, s *schema, path string) any {
 			return c.parsed(v, s, path, v.text, err)
 		}
 	}
-	return c.wrong(v, s, path)
+	return c.recordWrongType(v, s, path)
 }
 
-// text builds a string, which must be one of the values of an enumeration.
+// text builds a string, which must be an allowed value if there is an enumeration.
 func (c *checker) text(v *value, s *schema, path string) any {
 	if len(s.enum) > 0 && v.text != "" && !slices.Contains(s.enum, v.text) {
-		remedy := "possible are " + strings.Join(s.enum, ", ")
+		remedy := "possible values: " + strings.Join(s.enum, ", ")
 		if near := diag.Nearest(v.text, s.enum); near != "" {
 			remedy = "did you mean " + near + "? " + remedy
 		}
@@ -180,13 +183,13 @@ func (c *checker) text(v *value, s *schema, path string) any {
 	return v.text
 }
 
-// whole builds a whole number, which may be written 3.0 or 1e3 as well.
+// whole builds a whole number, which may also be written 3.0 or 1e3.
 func (c *checker) whole(v *value, s *schema, path string) any {
 	if f, err := strconv.ParseFloat(v.norm, 64); err == nil && v.form == formFloat && f == float64(int64(f)) {
 		v = &value{form: formInt, text: v.text, norm: strconv.FormatInt(int64(f), 10), line: v.line}
 	}
 	if v.form == formFloat && !digits.MatchString(v.text) {
-		return c.wrong(v, s, path)
+		return c.recordWrongType(v, s, path)
 	}
 	if s.unsigned {
 		if _, err := strconv.ParseUint(v.norm, 10, s.bits); err != nil {
@@ -201,7 +204,7 @@ func (c *checker) whole(v *value, s *schema, path string) any {
 	return json.Number(v.norm)
 }
 
-// parsed returns the text that its type can read, unless there was an error.
+// parsed returns the text if its type could parse it, that is, if err is nil.
 func (c *checker) parsed(v *value, s *schema, path, text string, err error) any {
 	if err != nil {
 		c.add(v, s, path, "syntax", "must be "+s.sort.String(), "")
@@ -210,10 +213,10 @@ func (c *checker) parsed(v *value, s *schema, path, text string, err error) any 
 	return text
 }
 
-// longExponent is a number that would have more digits than any quantity.
+// longExponent matches a number that would have more digits than any quantity.
 var longExponent = regexp.MustCompile(`[eE][+-]?\d{4,}$`)
 
-// quantityError says whether a text is a quantity.
+// quantityError returns an error if a text is not a quantity.
 func quantityError(text string) error {
 	if longExponent.MatchString(text) {
 		return resource.ErrFormatWrong
@@ -222,8 +225,8 @@ func quantityError(text string) error {
 	return err
 }
 
-// unknownBlock records the fields of a map that only the other version has, when it
-// tells what this version calls one of them.
+// unknownBlock records the fields of a map that only the other version has, if this
+// version has a name for one of them.
 func (c *checker) unknownBlock(e entry, path string) bool {
 	known := slices.ContainsFunc(e.value.keys, func(inner entry) bool { return c.otherName(join(path, inner.key)) != "" })
 	if known {
@@ -234,7 +237,7 @@ func (c *checker) unknownBlock(e entry, path string) bool {
 	return known
 }
 
-// unknown records a field that the schema has not.
+// unknown records a field that the schema does not have.
 func (c *checker) unknown(e entry, s *schema, path string) {
 	if c.otherName(path) == "" && c.unknownBlock(e, path) {
 		return
@@ -247,14 +250,14 @@ func (c *checker) unknown(e entry, s *schema, path string) {
 	}
 	c.findings = append(c.findings, diag.Finding{
 		File: c.file, Line: e.line, Object: c.object, Path: path,
-		Rule: "unknown-field", Message: "unknown field", Remedy: remedy, Warning: c.lenient,
+		Rule: UnknownField, Message: "unknown field", Remedy: remedy, Warning: c.lenient,
 	})
 }
 
-// indexes are the numbers of list items in a path.
+// indexes matches the indices of list items in a path.
 var indexes = regexp.MustCompile(`\[\d+\]`)
 
-// otherName returns what this version calls a field that the other version has at the
+// otherName returns this version's name of the field that the other version has at the
 // path, or "".
 func (c *checker) otherName(path string) string {
 	if c.root != "" {
@@ -276,7 +279,7 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 		return
 	}
 	f := diag.Finding{
-		File: c.file, Line: e.line, Object: c.object, Path: path, Value: shown(e.value),
+		File: c.file, Line: e.line, Object: c.object, Path: path, Value: display(e.value),
 		Rule: "no-effect", Message: "no longer has an effect", Remedy: r.remedy, Warning: !c.exact,
 	}
 	if f.Warning {
@@ -288,8 +291,8 @@ func (c *checker) retired(e entry, r *retirement, path string) {
 	c.findings = append(c.findings, f)
 }
 
-// otherCloud records a field of a cloud that the cluster is not on. kOps takes and
-// drops such fields, so specs that it stored have them; it refuses AWS' cloudConfig.
+// otherCloud records a field of a cloud that the cluster is not on. kOps accepts and
+// drops such fields, so stored specs contain them; it refuses AWS' cloudConfig.
 func (c *checker) otherCloud(e entry, want api.CloudProviderID, path string) {
 	refused := want == api.CloudAWS && strings.Contains(path, "spec.cloudConfig.")
 	have := "none of them is set"
@@ -305,7 +308,7 @@ func (c *checker) otherCloud(e entry, want api.CloudProviderID, path string) {
 	}
 }
 
-// digits are a whole number.
+// digits matches a whole number.
 var digits = regexp.MustCompile(`^-?\d+$`)
 
 // oneCloud records a Cluster of v1alpha3 that names several clouds.
@@ -327,8 +330,8 @@ func (c *checker) oneCloud(v *value, path string) {
 	}
 }
 
-// wrong records a value of the wrong sort.
-func (c *checker) wrong(v *value, s *schema, path string) any {
+// recordWrongType records a value of the wrong type.
+func (c *checker) recordWrongType(v *value, s *schema, path string) any {
 	remedy := ""
 	switch {
 	case s.sort == sortString && (v.form == formBool || v.form == formInt || v.form == formFloat):
@@ -342,24 +345,24 @@ func (c *checker) wrong(v *value, s *schema, path string) any {
 	case s.sort == sortDuration && v.form == formInt:
 		remedy = "add a unit, such as " + v.text + "s"
 	}
-	c.add(v, s, path, "type", fmt.Sprintf("must be %s, not %s", s.sort, v.looks()), remedy)
+	c.add(v, s, path, "type", fmt.Sprintf("must be %s, not %s", s.sort, v.describe()), remedy)
 	return nil
 }
 
-// add records a finding about a value. It does not show keys (base64), for they may be secret.
+// add records a finding about a value. It does not show keys (base64): they may be secret.
 func (c *checker) add(v *value, s *schema, path, rule, message, remedy string) {
 	f := diag.Finding{
 		File: c.file, Line: v.line, Object: c.object, Path: path,
 		Rule: rule, Message: message, Remedy: remedy,
 	}
 	if s.sort != sortBytes {
-		f.Value = shown(v)
+		f.Value = display(v)
 	}
 	c.findings = append(c.findings, f)
 }
 
-// shown is how much of a value a message shows.
-func shown(v *value) string {
+// display returns the part of a value that a message shows.
+func display(v *value) string {
 	const most = 60
 	line, _, more := strings.Cut(v.text, "\n")
 	if r := []rune(line); len(r) > most {
@@ -371,7 +374,7 @@ func shown(v *value) string {
 	return line
 }
 
-// natural returns a value as its form says.
+// natural returns a value in the type of its form.
 func natural(v *value) any {
 	switch v.form {
 	case formBool:

@@ -10,11 +10,11 @@ import (
 	"kops.local/kops/api"
 )
 
-// approval says, as API servers demand of a group under k8s.io, who has approved its definitions.
+// approval is the annotation that API servers require in a group under k8s.io: who approved its definitions.
 const approval = "unapproved, kOps' own group"
 
-// Definition returns the CustomResourceDefinition of a kind, by which an API server keeps
-// its objects in one version. A second version would need a webhook that converts.
+// Definition returns the CustomResourceDefinition with which an API server stores a kind's
+// objects in one version. A second version would need a conversion webhook.
 func Definition(kind, version string) (*unstructured.Unstructured, error) {
 	switch kind {
 	case api.KindCluster, api.KindInstanceGroup, api.KindKeyset, api.KindSSHCredential, api.KindHost:
@@ -48,7 +48,7 @@ func Definition(kind, version string) (*unstructured.Unstructured, error) {
 	}}, nil
 }
 
-// openAPI writes a schema as a CustomResourceDefinition has it.
+// openAPI returns the schema in the form of a CustomResourceDefinition.
 func (s *schema) openAPI() map[string]any {
 	switch s.sort {
 	case sortObject:
@@ -77,8 +77,8 @@ func (s *schema) openAPI() map[string]any {
 	return map[string]any{"x-kubernetes-preserve-unknown-fields": true}
 }
 
-// openAPIObject writes the schema of a map with known fields. Of those that no longer exist
-// it has the ones with values that say what holds anyway, which kOps writes.
+// openAPIObject returns the schema of a map with known fields. Of the retired fields it
+// includes those with values that match the behaviour anyway, which kOps writes.
 func (s *schema) openAPIObject() map[string]any {
 	properties := map[string]any{}
 	for name, f := range s.fields {
@@ -97,7 +97,7 @@ func (s *schema) openAPIObject() map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// openAPIString writes the schema of a string; one that takes certain values may be empty as well.
+// openAPIString returns the schema of a string; one with enumerated values may also be empty.
 func (s *schema) openAPIString() map[string]any {
 	out := map[string]any{"type": "string"}
 	if len(s.enum) > 0 {
@@ -110,7 +110,7 @@ func (s *schema) openAPIString() map[string]any {
 	return out
 }
 
-// openAPIInt writes the schema of a whole number, with the bounds that no format says.
+// openAPIInt returns the schema of a whole number, with the bounds that its format does not imply.
 func (s *schema) openAPIInt() map[string]any {
 	out := map[string]any{"type": "integer", "format": fmt.Sprintf("int%d", max(s.bits, 32))}
 	if s.unsigned {

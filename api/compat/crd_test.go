@@ -26,7 +26,7 @@ import (
 
 var rewrite = flag.Bool("update", false, "rewrite the definitions in api/crd")
 
-// kept are the kinds that an API server can keep.
+// kept are the kinds that an API server can store.
 var kept = []string{api.KindCluster, api.KindInstanceGroup, api.KindKeyset, api.KindSSHCredential, api.KindHost}
 
 // TestDefinitionsAreOfTheSchema compares the checked-in definitions with the schema.
@@ -67,8 +67,8 @@ func definition(t *testing.T, kind, version string) *unstructured.Unstructured {
 	return d
 }
 
-// TestAnAPIServerKeepsTheObjects defines the kinds at a real API server, in either version,
-// and has it keep the objects of testdata.
+// TestAnAPIServerKeepsTheObjects defines the kinds on a real API server, in either version,
+// and has it store the objects of testdata.
 func TestAnAPIServerKeepsTheObjects(t *testing.T) {
 	config := kubetest.Start(t)
 	client, err := dynamic.NewForConfig(config)
@@ -95,7 +95,7 @@ func TestAnAPIServerKeepsTheObjects(t *testing.T) {
 					t.Fatal(err)
 				}
 				await(t, d.GetName(), func() bool { return established(t, definitions, d.GetName()) })
-				defer forget(t, definitions, d.GetName())
+				defer deleteKind(t, definitions, d.GetName())
 			}
 			for _, file := range files {
 				t.Run(filepath.Base(file), func(t *testing.T) { keepObjects(t, client, version, file) })
@@ -107,7 +107,7 @@ func TestAnAPIServerKeepsTheObjects(t *testing.T) {
 	}
 }
 
-// namespaceOf is where the objects of a file are kept.
+// namespaceOf returns the namespace in which the objects of a file are stored.
 func namespaceOf(file string) string {
 	return strings.NewReplacer("_", "-", ".yaml", "").Replace(filepath.Base(file))
 }
@@ -119,7 +119,7 @@ func established(t *testing.T, definitions dynamic.ResourceInterface, name strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions") // none at first
+	conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions") // initially missing
 	for _, c := range conditions {
 		c := c.(map[string]any)
 		switch {
@@ -132,8 +132,8 @@ func established(t *testing.T, definitions dynamic.ResourceInterface, name strin
 	return false
 }
 
-// forget deletes a kind with all its objects.
-func forget(t *testing.T, definitions dynamic.ResourceInterface, name string) {
+// deleteKind deletes a kind with all its objects.
+func deleteKind(t *testing.T, definitions dynamic.ResourceInterface, name string) {
 	t.Helper()
 	ctx := t.Context()
 	if err := definitions.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
@@ -143,7 +143,7 @@ func forget(t *testing.T, definitions dynamic.ResourceInterface, name string) {
 	await(t, name+" to be gone", func() bool { _, err := definitions.Get(ctx, name, metav1.GetOptions{}); return err != nil })
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
@@ -153,7 +153,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// keepObjects has an API server keep the objects of a file, and reads them again.
+// keepObjects has an API server store the objects of a file, and reads them back.
 func keepObjects(t *testing.T, client dynamic.Interface, version, file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -187,12 +187,12 @@ func keepObjects(t *testing.T, client dynamic.Interface, version, file string) {
 			back = append(back, separator...)
 		}
 		back = append(back, own...)
-		o.SetCreationTimestamp(metav1.Time{}) // the server's is another
+		o.SetCreationTimestamp(metav1.Time{}) // the server sets another
 	}
 	sameObjects(t, objects, back)
 }
 
-// plain takes off an object what an API server adds.
+// plain removes from an object what an API server adds.
 func plain(o *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "namespace"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
@@ -200,7 +200,7 @@ func plain(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// keepTyped has an API server keep a Go struct, by a client that knows the types only.
+// keepTyped has an API server store a Go struct, using a client that knows only the types.
 func keepTyped(t *testing.T, config *rest.Config, namespace string) {
 	scheme := runtime.NewScheme()
 	if err := api.AddToScheme(scheme); err != nil {

@@ -15,27 +15,27 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Options say how to read a file.
+// Options configure how a file is read.
 type Options struct {
 	// File is the name of the file in findings; may be empty.
 	File string
-	// Lenient is for what a store holds: what this version of kops does not know, or
+	// Lenient is for the content of a store: what this version of kops does not know, or
 	// no longer supports, is dropped with a warning instead of an error.
 	Lenient bool
-	// Exact is for a document that was written just now for one object: a field that no longer has
+	// Exact is for a document that was just written for one object: a field that no longer has
 	// an effect is an error instead of a warning.
 	Exact bool
-	// Named refuses a cluster without a name, as what is new must have one.
-	Named bool
+	// RequireName refuses a cluster without a name, because new objects must have one.
+	RequireName bool
 }
 
 // Decode reads the objects of a file: YAML with any number of documents, or JSON; of
-// v1alpha2 or v1alpha3, or a List or an array of such. Objects of other API groups come back as
-// *unstructured.Unstructured, with all that was written. Defaults that belong to
-// reading are set (see setDefaults).
+// v1alpha2 or v1alpha3, or a List or an array of such. Objects of other API groups are returned
+// as *unstructured.Unstructured, with their complete content. The defaults of the versions
+// are set (see setDefaults).
 //
-// Everything that is wrong is collected; the error is then a diag.List, and there are
-// no objects. The warnings are findings that did not stop the reading.
+// All errors are collected; the error is then a diag.List, and there are no objects. The
+// warnings are findings that did not prevent reading.
 func Decode(data []byte, o Options) (objects []api.Object, warnings diag.List, err error) {
 	r := reader{file: o.File, lenient: o.Lenient}
 	docs := r.documents(data)
@@ -86,9 +86,9 @@ type decoder struct {
 	findings diag.List
 }
 
-// document reads one document, or the items of a list; path is where it stands.
+// document reads one document, or the items of a list; path is its path.
 func (d *decoder) document(v *value, path string) []api.Object {
-	if v.form == formList && path == "" { // so are several objects printed as JSON
+	if v.form == formList && path == "" { // several objects printed as JSON have this form
 		return d.each(v, path)
 	}
 	if v.form != formMap {
@@ -116,14 +116,14 @@ func (d *decoder) document(v *value, path string) []api.Object {
 	if !ours {
 		return []api.Object{&unstructured.Unstructured{Object: standard(natural(v)).(map[string]any)}}
 	}
-	if version == "" { // of Addons only
+	if version == "" { // only of Addons
 		version = api.V1Alpha2
 	}
 	return d.object(v, kindName, version, path)
 }
 
-// group refuses an apiVersion that is most likely a misspelling of ours, by which an
-// object of our own would be taken for one of another API.
+// group refuses an apiVersion that is most likely a misspelling of ours; otherwise an
+// object of ours would be mistaken for one of another API.
 func (d *decoder) group(v *value, kindName, apiVersion, path string) bool {
 	group, _, versioned := strings.Cut(apiVersion, "/")
 	message := ""
@@ -143,7 +143,7 @@ func (d *decoder) group(v *value, kindName, apiVersion, path string) bool {
 	return false
 }
 
-// header returns the text of kind or apiVersion, which must be there.
+// header returns the text of kind or apiVersion, which is required.
 func (d *decoder) header(v *value, path, key, remedy string) (string, bool) {
 	switch h := v.get(key); {
 	case h == nil || h.form == formNull || h.text == "":
@@ -205,7 +205,7 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 	}
 	doc := c.build(v, s, path).(map[string]any) // v is a map
 	d.findings = append(d.findings, c.findings...)
-	if c.findings.Err() != nil || kindName == api.KindCluster && !d.named(v, path) {
+	if c.findings.Err() != nil || kindName == api.KindCluster && !d.checkName(v, path) {
 		return nil
 	}
 	if version == api.V1Alpha2 {
@@ -221,10 +221,10 @@ func (d *decoder) object(v *value, kindName, version, path string) []api.Object 
 	return []api.Object{o}
 }
 
-// named reports whether a cluster has a name, where it needs one.
-func (d *decoder) named(v *value, path string) bool {
+// checkName reports whether a cluster has a name, if one is required.
+func (d *decoder) checkName(v *value, path string) bool {
 	meta := v.get("metadata")
-	if !d.Named || meta.str("name") != "" {
+	if !d.RequireName || meta.str("name") != "" {
 		return true
 	}
 	line := v.line
@@ -238,7 +238,7 @@ func (d *decoder) named(v *value, path string) bool {
 // goVersion is the version whose shape the Go structs have.
 var goVersion = runtimeschema.GroupVersion{Group: api.Group, Version: api.V1Alpha3}
 
-// object makes the Go object of a document of v1alpha3.
+// object creates the Go object of a v1alpha3 document.
 func (k *kind) object(doc map[string]any) (api.Object, error) {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -258,7 +258,7 @@ func (d *decoder) add(line int, path, rule, message, remedy string) {
 	})
 }
 
-// standard gives numbers the types that unstructured objects have: int64 and float64.
+// standard converts numbers to the types of unstructured objects: int64 and float64.
 func standard(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -89,8 +89,8 @@ func TestAStateOfAnotherVersionIsReadLeniently(t *testing.T) {
 	}
 }
 
-// TestFieldsOfOtherCloudsAreDropped reads what kOps takes and makes nothing of. Only
-// an edit refuses it: there it would be lost under the eyes of the user.
+// TestFieldsOfOtherCloudsAreDropped reads fields that kOps accepts and ignores. Only an
+// edit refuses them: there they would disappear before the user's eyes.
 func TestFieldsOfOtherCloudsAreDropped(t *testing.T) {
 	const none = "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n"
 	for _, c := range []struct{ text, want string }{
@@ -137,7 +137,7 @@ func TestDefaultsOfReading(t *testing.T) {
 	}
 }
 
-// TestFormsOfAFile gives the objects of files in all the forms that a file may have.
+// TestFormsOfAFile reads the objects of files in every form that a file may have.
 func TestFormsOfAFile(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -213,7 +213,7 @@ func TestDepthIsBounded(t *testing.T) {
 	}
 }
 
-// TestManyDuplicatesAreReadAtOnce would take minutes if each looked at all keys before it.
+// TestManyDuplicatesAreReadAtOnce would take minutes if each key were compared with all earlier ones.
 func TestManyDuplicatesAreReadAtOnce(t *testing.T) {
 	r := reader{lenient: true}
 	var b strings.Builder

@@ -2,8 +2,8 @@ package compat
 
 import "kops.local/kops/api"
 
-// setDefaults sets what a document means when it is silent, in either version: DNS names
-// are public, authorization is by RBAC, and flannel's backend is udp. Decode calls it.
+// setDefaults sets the defaults of both versions: DNS names are public, authorization is by
+// RBAC, and flannel's backend is udp. Decode calls it.
 func setDefaults(o api.Object) {
 	c, ok := o.(*api.Cluster)
 	if !ok {

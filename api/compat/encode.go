@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
-
 	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/escape/yamltext"
 )
 
-// separator stands between the documents of a file.
+// separator separates the documents of a file.
 const separator = "\n---\n\n"
 
 // Encode writes objects as YAML in a version of the group (api.V1Alpha2 or
@@ -24,7 +23,7 @@ func Encode(version string, objects ...api.Object) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := yaml.Marshal(doc)
+		text, err := yamltext.Marshal(doc)
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", api.Name(o), err)
 		}
@@ -33,7 +32,7 @@ func Encode(version string, objects ...api.Object) ([]byte, error) {
 	return bytes.Join(docs, []byte(separator)), nil
 }
 
-// EncodeJSON writes objects as indented JSON: one as an object, none or several as an array.
+// EncodeJSON writes objects as indented JSON: one as an object, zero or several as an array.
 func EncodeJSON(version string, objects ...api.Object) ([]byte, error) {
 	docs := []any{}
 	for _, o := range objects {
@@ -86,7 +85,7 @@ func document(version string, o api.Object) (map[string]any, error) {
 		doc["apiVersion"] = api.Group + "/" + version
 	}
 	if c, ok := o.(*api.Cluster); ok && len(c.Spec.CloudProvider.IDs()) > 1 && version == api.V1Alpha2 {
-		return nil, fmt.Errorf("write %s: spec.cloudProvider names several clouds, and v1alpha2 can name one", api.Name(o))
+		return nil, fmt.Errorf("write %s: spec.cloudProvider names several clouds, but v1alpha2 can name only one", api.Name(o))
 	}
 	if version == api.V1Alpha2 {
 		k.down(doc)

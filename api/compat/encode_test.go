@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// someObjects are made in Go, as the rest of the program makes them: without kind and version.
+// someObjects are built in Go, as in the rest of the program: without kind and version.
 func someObjects() []api.Object {
 	off := false
 	return []api.Object{
@@ -143,7 +143,7 @@ func TestEncodeRefuses(t *testing.T) {
 	two := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	two.Spec.CloudProvider = api.CloudProviderSpec{AWS: &api.AWSSpec{}, GCE: &api.GCESpec{}}
 	for _, c := range []struct{ version, want string }{
-		{api.V1Alpha2, "write Cluster/a: spec.cloudProvider names several clouds, and v1alpha2 can name one"},
+		{api.V1Alpha2, "write Cluster/a: spec.cloudProvider names several clouds, but v1alpha2 can name only one"},
 		{"v1", `write Cluster/a: unknown version "v1"`},
 	} {
 		if _, err := Encode(c.version, two); err == nil || err.Error() != c.want {
@@ -155,8 +155,8 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfBothNames keeps a policy for the old name beside one for the new: which
-// of the two is meant is for the user to say.
+// TestPoliciesOfBothNames keeps a policy for the old name in addition to one for the new:
+// the user must decide which of the two applies.
 func TestPoliciesOfBothNames(t *testing.T) {
 	text := clusterHead + "  additionalPolicies:\n    control-plane: '[1]'\n    master: '[2]'\n"
 	c, _, err := DecodeOne[*api.Cluster]([]byte(text), Options{})

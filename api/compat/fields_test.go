@@ -14,7 +14,7 @@ import (
 // field is a line of the lists of fields.
 type field struct{ kind, path, goType, enum, status string }
 
-// readFields reads the list of the fields of a version.
+// readFields reads the list of a version's fields.
 func readFields(t *testing.T, version string) []field {
 	t.Helper()
 	file, statusColumn := "../testdata/fields.tsv.gz", 6
@@ -28,8 +28,8 @@ func readFields(t *testing.T, version string) []field {
 	return fields
 }
 
-// TestSchemasMatchTheLists compares the schema of each version, of which that of
-// v1alpha2 follows from the steps, with the list of its fields in both directions.
+// TestSchemasMatchTheLists compares the schema of each version with the list of its fields
+// in both directions. The schema of v1alpha2 is derived by the steps.
 func TestSchemasMatchTheLists(t *testing.T) {
 	for _, version := range []string{api.V1Alpha2, api.V1Alpha3} {
 		t.Run(version, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestSchemasMatchTheLists(t *testing.T) {
 	}
 }
 
-// unlisted tells the fields that are right to be in no list: those inside of types of
-// the core API, our own, one that v1alpha3 only knows, two that users wrote early, and in
+// unlisted reports whether a field is rightly missing from the lists: fields inside core API
+// types, our own fields, one that only v1alpha3 has, two that users wrote early, and in
 // v1alpha3 those that only v1alpha2 lists.
 func unlisted(path string) bool {
 	for _, prefix := range []string{
@@ -81,7 +81,7 @@ func unlisted(path string) bool {
 	return false
 }
 
-// schemaAt finds the schema at a path; what is below a retired field is that field.
+// schemaAt finds the schema at a path; a path below a retired field leads to that field.
 func schemaAt(s *schema, path string) *schema {
 	for key := range strings.SplitSeq(path, ".") {
 		name, isList := strings.CutSuffix(key, "[]")
@@ -95,7 +95,7 @@ func schemaAt(s *schema, path string) *schema {
 	return s
 }
 
-// sortOf returns what a Go type of the lists is; sortAny for the names of structs and enumerations.
+// sortOf returns the sort of a Go type in the lists; sortAny for names of structs and enumerations.
 func sortOf(goType string) sort {
 	switch goType = strings.TrimPrefix(goType, "*"); {
 	case goType == "[]byte":
@@ -116,8 +116,8 @@ func sortOf(goType string) sort {
 	}[goType]
 }
 
-// TestEveryFieldSurvivesAlone writes a document for each line of the lists with that
-// one field set, reads it, and writes it in both versions.
+// TestEveryFieldSurvivesAlone writes, for each line of the lists, a document with only that
+// field set, reads it, and writes it in both versions.
 func TestEveryFieldSurvivesAlone(t *testing.T) {
 	for _, version := range []string{api.V1Alpha2, api.V1Alpha3} {
 		t.Run(version, func(t *testing.T) {
@@ -135,7 +135,7 @@ func survivesAlone(t *testing.T, version string, f field) {
 	}
 	doc := map[string]any{"apiVersion": "kops.k8s.io/" + version, "kind": f.kind, "metadata": map[string]any{"name": "a"}}
 	if cloud := cloudFor(f.path); cloud != "" && f.kind == api.KindCluster && version == api.V1Alpha2 {
-		put(doc, "spec.cloudProvider", cloud)
+		setValue(doc, "spec.cloudProvider", cloud)
 	}
 	putSample(doc, f.path, sample(s))
 	data := asJSON(t, doc)
@@ -166,39 +166,39 @@ func survivesAlone(t *testing.T, version string, f field) {
 	}
 }
 
-// expected makes a document what it must look like after reading and writing.
+// expected changes a document to what it must be after reading and writing.
 func expected(version string, f field, doc map[string]any) {
 	if f.kind != api.KindCluster {
 		return
 	}
 	if version == api.V1Alpha3 {
-		if !has(doc, "spec.networking.topology.dns") {
-			put(doc, "spec.networking.topology.dns", "Public")
+		if !hasValue(doc, "spec.networking.topology.dns") {
+			setValue(doc, "spec.networking.topology.dns", "Public")
 		}
 	} else {
-		if !has(doc, "spec.topology.dns.type") {
-			put(doc, "spec.topology.dns.type", "Public")
+		if !hasValue(doc, "spec.topology.dns.type") {
+			setValue(doc, "spec.topology.dns.type", "Public")
 		}
-		if has(doc, "spec.iam") {
-			put(doc, "spec.iam.legacy", false)
+		if hasValue(doc, "spec.iam") {
+			setValue(doc, "spec.iam.legacy", false)
 		}
 	}
-	if !has(doc, "spec.authorization.rbac") && !has(doc, "spec.authorization.alwaysAllow") {
-		put(doc, "spec.authorization.rbac", map[string]any{})
+	if !hasValue(doc, "spec.authorization.rbac") && !hasValue(doc, "spec.authorization.alwaysAllow") {
+		setValue(doc, "spec.authorization.rbac", map[string]any{})
 	}
-	if has(doc, "spec.networking.flannel") && !has(doc, "spec.networking.flannel.backend") {
-		put(doc, "spec.networking.flannel.backend", "udp")
+	if hasValue(doc, "spec.networking.flannel") && !hasValue(doc, "spec.networking.flannel.backend") {
+		setValue(doc, "spec.networking.flannel.backend", "udp")
 	}
-	if cloud, _ := doc["spec"].(map[string]any)["cloudProvider"].(string); cloud == "gce" && !has(doc, "spec.cloudConfig") {
-		put(doc, "spec.cloudConfig", map[string]any{})
+	if cloud, _ := doc["spec"].(map[string]any)["cloudProvider"].(string); cloud == "gce" && !hasValue(doc, "spec.cloudConfig") {
+		setValue(doc, "spec.cloudConfig", map[string]any{})
 	}
 	if f.path == "spec.externalDns.disable" {
 		doc["spec"].(map[string]any)["externalDns"] = map[string]any{"provider": "none"}
 	}
 }
 
-// meaninglessWhenEmpty tells the blocks that are no pointers in v1alpha3, or that do
-// not exist there: an empty one is the same as none.
+// meaninglessWhenEmpty reports whether a block is not a pointer in v1alpha3 or does not
+// exist there, so that an empty block is the same as a missing one.
 func meaninglessWhenEmpty(version string, f field, s *schema) bool {
 	isBlock := s.sort == sortObject
 	if isBlock && version == api.V1Alpha3 {
@@ -226,7 +226,7 @@ func cloudFor(path string) string {
 	return ""
 }
 
-// putSample sets a value at a path with lists of one item.
+// putSample sets a value at a path, creating lists of one item.
 func putSample(m map[string]any, path string, v any) {
 	key, rest, deeper := strings.Cut(path, ".")
 	name, isList := strings.CutSuffix(key, "[]")
@@ -245,7 +245,7 @@ func putSample(m map[string]any, path string, v any) {
 	putSample(inner, rest, v)
 }
 
-// sample returns a value for a place, not a zero one.
+// sample returns a non-zero value for a schema.
 func sample(s *schema) any {
 	switch s.sort {
 	case sortObject:

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/api"
 )
 
-// FuzzDecode feeds the decoder with anything. It must not panic; it may refuse; and
-// what it reads it must write, in both versions, so that it reads the same again.
+// FuzzDecode feeds arbitrary input to the decoder. It must not panic; it may refuse; and
+// it must write whatever it reads, in both versions, so that it reads the same again.
 func FuzzDecode(f *testing.F) {
 	files, err := filepath.Glob("testdata/inputs/*.yaml")
 	if err != nil {
@@ -34,20 +34,20 @@ func FuzzDecode(f *testing.F) {
 		objects, _, err := Decode(data, Options{})
 		lenient, _, lenientErr := Decode(data, Options{Lenient: true})
 		if err != nil {
-			objects = lenient // which may read what the strict reading refuses
+			objects = lenient // lenient mode may accept what strict mode refuses
 		} else if lenientErr != nil {
 			t.Fatalf("only the lenient reading fails: %v", lenientErr)
 		}
 		for _, o := range objects {
 			for _, version := range []string{api.V1Alpha2, api.V1Alpha3} {
-				reads(t, o, version)
+				roundTrip(t, o, version)
 			}
 		}
 	})
 }
 
-// reads writes an object in a version and reads it again.
-func reads(t *testing.T, o api.Object, version string) {
+// roundTrip writes an object in a version and reads it again.
+func roundTrip(t *testing.T, o api.Object, version string) {
 	written := mustEncode(t, version, o)
 	again, warnings, err := Decode(written, Options{})
 	if err != nil || len(warnings) > 0 {
@@ -56,7 +56,7 @@ func reads(t *testing.T, o api.Object, version string) {
 	if len(again) != 1 {
 		t.Fatalf("%d objects of one:\n%s", len(again), written)
 	}
-	// Compared as written: an empty list and none are the same.
+	// Compared as written: an empty list and a missing one are the same.
 	if diff := cmp.Diff(string(written), string(mustEncode(t, version, again...))); diff != "" {
 		t.Fatalf("read again (+) differs:\n%s", diff)
 	}

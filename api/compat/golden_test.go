@@ -18,8 +18,8 @@ import (
 )
 
 // TestInputsSurviveReadingAndWriting reads every file of testdata, and of the folder
-// with all of kOps' inputs where there is one, and writes it as v1alpha2: nothing may
-// be lost and nothing invented. What kOps itself wrote must come out byte by byte.
+// with all of kOps' inputs if it exists, and writes it as v1alpha2: nothing may be lost
+// or added. Files that kOps itself wrote must be reproduced byte for byte.
 func TestInputsSurviveReadingAndWriting(t *testing.T) {
 	few, err := filepath.Glob("testdata/inputs/*.yaml")
 	if err != nil || len(few) == 0 {
@@ -54,7 +54,7 @@ func TestInputsSurviveReadingAndWriting(t *testing.T) {
 	}
 }
 
-// writtenByUser tells the files of users from those that kOps wrote.
+// writtenByUser distinguishes users' files from those that kOps wrote.
 func writtenByUser(file string) bool {
 	name := filepath.Base(file)
 	if filepath.Base(filepath.Dir(file)) == "inputs" {
@@ -63,7 +63,7 @@ func writtenByUser(file string) bool {
 	return strings.HasPrefix(name, "in-")
 }
 
-// goldens returns the inputs and outputs of kOps' own tests, which stand outside of
+// goldens returns the inputs and outputs of kOps' own tests, which are outside of
 // the repository.
 func goldens(t *testing.T) []string {
 	root := goldentest.Root()
@@ -85,7 +85,7 @@ func goldens(t *testing.T) []string {
 	return files
 }
 
-// sameObjects reads what was written and compares the objects.
+// sameObjects reads the written text and compares the objects.
 func sameObjects(t *testing.T, objects []api.Object, written []byte) {
 	t.Helper()
 	again, _, err := Decode(written, Options{})
@@ -97,7 +97,7 @@ func sameObjects(t *testing.T, objects []api.Object, written []byte) {
 	}
 }
 
-// sameMeaning compares what a user wrote, made explicit, with what was written.
+// sameMeaning compares a user's text, made explicit, with the written one.
 func sameMeaning(t *testing.T, read, written []byte) {
 	t.Helper()
 	want := documentsOf(t, read)
@@ -110,7 +110,7 @@ func sameMeaning(t *testing.T, read, written []byte) {
 	}
 }
 
-// documentsOf returns the documents of a file, read without the code under test.
+// documentsOf returns the documents of a file, parsed without the code under test.
 func documentsOf(t *testing.T, data []byte) []map[string]any {
 	t.Helper()
 	var out []map[string]any
@@ -126,7 +126,7 @@ func documentsOf(t *testing.T, data []byte) []map[string]any {
 	return out
 }
 
-// explicit makes the changes to a document of v1alpha2 that reading is meant to make.
+// explicit makes the changes to a v1alpha2 document that reading is supposed to make.
 func explicit(doc map[string]any) {
 	doc["apiVersion"] = strings.Replace(doc["apiVersion"].(string), "kops/", "kops.k8s.io/", 1)
 	if doc["kind"] != "Cluster" {
@@ -136,22 +136,22 @@ func explicit(doc map[string]any) {
 	if spec["containerRuntime"] == "containerd" {
 		delete(spec, "containerRuntime") // the only runtime there is
 	}
-	if !has(spec, "topology.dns.type") {
-		put(spec, "topology.dns.type", "Public")
+	if !hasValue(spec, "topology.dns.type") {
+		setValue(spec, "topology.dns.type", "Public")
 	}
-	if !has(spec, "authorization") {
-		put(spec, "authorization.rbac", map[string]any{})
+	if !hasValue(spec, "authorization") {
+		setValue(spec, "authorization.rbac", map[string]any{})
 	}
-	if has(spec, "iam") {
-		put(spec, "iam.legacy", false)
+	if hasValue(spec, "iam") {
+		setValue(spec, "iam.legacy", false)
 	}
 	delete(spec, "masterInternalName")
 	delete(spec, "serviceOIDCProvider")
 	delete(spec, "openstackServiceAccount")
 	if spec["cloudProvider"] != string(api.CloudGCE) {
 		delete(spec, "project")
-	} else if !has(spec, "cloudConfig") {
-		put(spec, "cloudConfig", map[string]any{}) // as kOps writes it
+	} else if !hasValue(spec, "cloudConfig") {
+		setValue(spec, "cloudConfig", map[string]any{}) // as kOps writes it
 	}
 	if driver, ok := nested(spec, "cloudConfig", "awsEBSCSIDriver"); ok && driver["enabled"] == true {
 		delete(driver, "enabled")
@@ -166,7 +166,7 @@ func isScalar(v any) bool {
 	return false
 }
 
-// sameScalar compares texts, or the quantities or durations that they are.
+// sameScalar compares two scalars as text, quantities or durations.
 func sameScalar(a, b any) bool {
 	if a == b {
 		return true

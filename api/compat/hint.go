@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// maxFindings bounds the findings of one file.
+// maxFindings limits the findings of one file.
 const maxFindings = 100
 
-// otherWords names what replaces a field that exists in other tools only, by the end of its path.
+// otherWords names the replacements of fields that exist only in other tools, by the end of the path.
 var otherWords = map[string]string{
 	"spec.preemptible":  "write gcpProvisioningModel: SPOT",
 	"spec.instanceType": "did you mean machineType?",
@@ -25,17 +25,17 @@ type place struct {
 	name, path string
 }
 
-// hint says which field an unknown one was most likely meant to be: one of the same block with
+// hint suggests the field that an unknown one was most likely meant to be: one of the same block with
 // a similar name, one of the same name elsewhere in the object, or one that shares most of its words.
 func (c *checker) hint(name, path string, block *schema) string {
 	if len(c.findings) >= maxFindings {
-		return "" // nobody is shown it
+		return "" // it would not be shown
 	}
 	if remedy, ok := otherWords[strings.TrimPrefix(path, c.root+".")]; ok {
 		return remedy
 	}
 	names := slices.Sorted(maps.Keys(block.fields))
-	meant := cmp.Or(diag.Nearest(name, names), c.elsewhere(name), sharingWords(name, names), c.alongPath(name))
+	meant := cmp.Or(diag.Nearest(name, names), c.findElsewhere(name), sharingWords(name, names), c.alongPath(name))
 	if meant == "" {
 		return ""
 	}
@@ -44,26 +44,26 @@ func (c *checker) hint(name, path string, block *schema) string {
 
 // places lists the known fields of the object, without those that are no longer read.
 func (c *checker) places() []place {
-	if c.known == nil {
+	if c.knownFields == nil {
 		c.top.walk("", func(path string, s *schema) {
 			if name := path[strings.LastIndexByte(path, '.')+1:]; s.retired == nil && !strings.HasSuffix(name, "]") && name != path {
-				c.known = append(c.known, place{name, path})
+				c.knownFields = append(c.knownFields, place{name, path})
 			}
 		})
-		slices.SortFunc(c.known, func(a, b place) int {
+		slices.SortFunc(c.knownFields, func(a, b place) int {
 			return cmp.Or(cmp.Compare(strings.Count(a.path, "."), strings.Count(b.path, ".")), cmp.Compare(a.path, b.path))
 		})
 	}
-	return c.known
+	return c.knownFields
 }
 
-// elsewhere finds a field of the same name, whatever its case and number, in another block.
-// Where there are several, the only one that is nearest to the root is meant.
-func (c *checker) elsewhere(name string) string {
+// findElsewhere finds a field of the same name, regardless of case and plural, in another block.
+// If there are several, it must be the only one that is nearest to the root.
+func (c *checker) findElsewhere(name string) string {
 	return c.outermost(func(p place) bool { return folded(p.name) == folded(name) })
 }
 
-// alongPath finds a field whose path holds every word of the name.
+// alongPath finds a field whose path contains every word of the name.
 func (c *checker) alongPath(name string) string {
 	want := words(name)
 	if len(want) < 2 {
@@ -75,7 +75,7 @@ func (c *checker) alongPath(name string) string {
 	})
 }
 
-// outermost is the path of the field that fits with the fewest blocks around it, or "" when none or several are.
+// outermost returns the path of the matching field with the fewest enclosing blocks, or "" if there are none or several.
 func (c *checker) outermost(fits func(place) bool) string {
 	all := c.places()
 	i := slices.IndexFunc(all, fits)
@@ -94,11 +94,11 @@ func (c *checker) outermost(fits func(place) bool) string {
 	return all[i].path
 }
 
-// folded is a name without case and plural.
+// folded returns a name without case and plural.
 func folded(name string) string { return strings.TrimSuffix(strings.ToLower(name), "s") }
 
-// sharingWords returns the name with which a name shares the most letters in whole words,
-// when these are more than half of both.
+// sharingWords returns the name that has the most letters in whole words in common with the
+// given name, if these are more than half of both.
 func sharingWords(name string, among []string) string {
 	best, most := "", 0
 	for _, other := range among {
@@ -110,8 +110,8 @@ func sharingWords(name string, among []string) string {
 	return best
 }
 
-// sharedLetters counts the letters of common words. A word of four letters or more is also common
-// with a longer one that begins with it: kube and kubernetes.
+// sharedLetters counts the letters of common words. A word of four letters or more also
+// matches a longer one that begins with it: kube and kubernetes.
 func sharedLetters(a, b []string) int {
 	n := 0
 	for _, w := range a {
@@ -129,10 +129,10 @@ func sharedLetters(a, b []string) int {
 	return n
 }
 
-// capital matches where a word begins inside a name: before the last capital of several, and after a small letter.
+// capital matches the start of a word inside a name: before the last capital of several, and after a lower-case letter.
 var capital = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
-// words are the words of a name or a path, in lower case and without the plural.
+// words returns the words of a name or a path, in lower case and without the plural.
 func words(name string) []string {
 	var out []string
 	spaced := capital.ReplaceAllString(name, "$1$3 $2$4")
@@ -142,7 +142,7 @@ func words(name string) []string {
 	return out
 }
 
-// bounded returns the first findings of a file, and how many more there are.
+// bounded returns the first findings of a file, and a note on how many more there are.
 func bounded(file string, l diag.List) diag.List {
 	if len(l) <= maxFindings {
 		return l

@@ -10,18 +10,18 @@ import (
 	"kops.local/kops/api"
 )
 
-// kind is one kind of object with what is needed to read and write it.
+// kind is one kind of object with everything needed to read and write it.
 type kind struct {
 	name  string
-	blank func() api.Object // makes an empty one
+	blank func() api.Object // returns an empty one
 	steps []step
-	// schemas are what a document may hold, by version.
+	// schemas define valid documents, by version.
 	schemas map[string]*schema
-	// calls tells what the other version calls a field, by version and path.
+	// calls maps a version and a path to the other version's name of the field.
 	calls map[string]map[string]string
 }
 
-// kinds returns the kinds by name. They are made at the first use.
+// kinds returns the kinds by name. They are created on first use.
 var kinds = sync.OnceValue(func() map[string]*kind {
 	out := map[string]*kind{}
 	for name, blank := range map[string]func() api.Object{
@@ -39,7 +39,7 @@ var kinds = sync.OnceValue(func() map[string]*kind {
 	return out
 })
 
-// kindOf returns the kind of an object of our own, or nil.
+// kindOf returns the kind of an object of our own group, or nil.
 func kindOf(o api.Object) *kind {
 	if _, foreign := o.(*unstructured.Unstructured); foreign {
 		return nil
@@ -47,7 +47,7 @@ func kindOf(o api.Object) *kind {
 	return kinds()[api.Kind(o)]
 }
 
-// derive makes the schemas from the Go type and the steps.
+// derive derives the schemas from the Go type and the steps.
 func (k *kind) derive() {
 	t := reflect.TypeOf(k.blank())
 	k.steps = stepsOf(k.name)
@@ -71,7 +71,7 @@ func (k *kind) derive() {
 	}
 }
 
-// up changes a document of v1alpha2 to v1alpha3.
+// up converts a document from v1alpha2 to v1alpha3.
 func (k *kind) up(doc map[string]any) {
 	for _, s := range k.steps {
 		s.up(doc)
@@ -81,7 +81,7 @@ func (k *kind) up(doc map[string]any) {
 	}
 }
 
-// down changes a document of v1alpha3 to v1alpha2, and adds what kOps always writes in that version.
+// down converts a document from v1alpha3 to v1alpha2, and adds what kOps always writes in that version.
 func (k *kind) down(doc map[string]any) {
 	for _, s := range slices.Backward(k.steps) {
 		s.down(doc)
@@ -93,7 +93,7 @@ func (k *kind) down(doc map[string]any) {
 		iam["legacy"] = false
 	}
 	for _, spec := range mapsAt(doc, "spec") {
-		if spec["cloudProvider"] == string(api.CloudGCE) && !has(spec, "cloudConfig") {
+		if spec["cloudProvider"] == string(api.CloudGCE) && !hasValue(spec, "cloudConfig") {
 			spec["cloudConfig"] = map[string]any{}
 		}
 	}

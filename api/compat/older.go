@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// bracketed are the indices and the keys of a path.
+// bracketed matches the indices and keys of a path.
 var bracketed = regexp.MustCompile(`\[[^]]*\]`)
 
-// OlderPath returns what v1alpha2 calls the field at a path of v1alpha3. Both have
+// OlderPath returns v1alpha2's path of the field at a path of v1alpha3. Both have
 // indices of lists and keys of maps in brackets: spec.networking.subnets[2].cidr is
 // spec.subnets[2].cidr.
 func OlderPath(kind, path string) string {
@@ -17,15 +17,15 @@ func OlderPath(kind, path string) string {
 	return path
 }
 
-// Older returns where v1alpha2 has the value at a path of v1alpha3, and how it writes
-// it: a number, a string, true, false, or {} for a block without fields.
+// Older returns the path in v1alpha2 of the value at a path of v1alpha3, and its form there:
+// a number, a string, true, false, or {} for a block without fields.
 func Older(kind, path, value string) (string, string) {
 	at := bracketed.ReplaceAllString(path, "[]")
 	for _, s := range slices.Backward(stepsOf(kind)) {
-		if below, ok := strings.CutPrefix(path, s.at+"["+s.new+"]"); ok {
-			path = s.at + "[" + s.old + "]" + below
+		if below, ok := strings.CutPrefix(path, s.path+"["+s.new+"]"); ok {
+			path = s.path + "[" + s.old + "]" + below
 		}
-		below, ok := strings.CutPrefix(at, s.at+"."+s.new)
+		below, ok := strings.CutPrefix(at, s.path+"."+s.new)
 		if !ok || below != "" && !strings.ContainsAny(below[:1], ".[") {
 			continue
 		}
@@ -35,7 +35,7 @@ func Older(kind, path, value string) (string, string) {
 		if s.change != nil && s.change.older != nil {
 			below, value = s.change.older(below, value)
 		}
-		at = s.at + "." + s.old + below
+		at = s.path + "." + s.old + below
 	}
 	for _, inside := range bracketed.FindAllString(path, -1) {
 		at = strings.Replace(at, "[]", inside, 1)

@@ -43,7 +43,7 @@ func TestValuesAsUsersWriteThem(t *testing.T) {
 	}
 }
 
-// TestOlderPathsAreOfTheSchema walks all that v1alpha3 has.
+// TestOlderPathsAreOfTheSchema walks all fields of v1alpha3.
 func TestOlderPathsAreOfTheSchema(t *testing.T) {
 	nowhere := map[string]bool{"spec.authentication.oidc": true, "spec.rootVolume": true} // their fields are elsewhere
 	for name, k := range kinds() {

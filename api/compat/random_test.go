@@ -16,8 +16,8 @@ import (
 
 var randomDocuments = flag.Int("random", 300, "how many random documents TestRandomDocumentsSurvive makes")
 
-// TestRandomDocumentsSurvive reads documents with random fields and values, of which
-// some are wrong: what is read must be written so that it reads the same again.
+// TestRandomDocumentsSurvive reads documents with random fields and values, some of them
+// invalid: what is read must be written so that it reads the same again.
 func TestRandomDocumentsSurvive(t *testing.T) {
 	names := []string{api.KindCluster, api.KindInstanceGroup, api.KindKeyset}
 	read := 0
@@ -41,10 +41,10 @@ func TestRandomDocumentsSurvive(t *testing.T) {
 	}
 }
 
-// survives writes an object in each version, and in the old one by way of the new.
+// survives writes an object in each version, and in the old one also via the new one.
 func survives(t *testing.T, o api.Object) {
-	reads(t, o, api.V1Alpha2)
-	reads(t, o, api.V1Alpha3)
+	roundTrip(t, o, api.V1Alpha2)
+	roundTrip(t, o, api.V1Alpha3)
 	newer, _, err := Decode(mustEncode(t, api.V1Alpha3, o), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func survives(t *testing.T, o api.Object) {
 	}
 }
 
-// randomValue makes a value that a schema allows; a wild one may also be another.
+// randomValue returns a value that a schema allows; a wild one may also be invalid.
 func randomValue(r *rand.Rand, s *schema, wild bool) any {
 	if s.retired != nil || wild && r.IntN(40) == 0 {
 		return pick(r, nil, true, 7, -1.5, "text", []any{}, map[string]any{})
@@ -99,7 +99,7 @@ func randomValue(r *rand.Rand, s *schema, wild bool) any {
 	return pick(r, "text", "", "a,b", ",", "yes", "1", "1e3", "null", "~", "- a", "a: b", "#", "line\nline\n", " a ", "😀", "\t", "2026-01-02", "{}", "*a", "!a", "\u2028", "0x10", "=")
 }
 
-// randomObject sets some of the fields of an object: of one cloud at most, and few that are retired.
+// randomObject sets some of an object's fields: of one cloud at most, and few that are retired.
 func randomObject(r *rand.Rand, s *schema, wild bool) any {
 	out := map[string]any{}
 	cloud := pick(r, "aws", "gce", "openstack", "azure", "hetzner", "digitalocean").(string)
@@ -113,7 +113,7 @@ func randomObject(r *rand.Rand, s *schema, wild bool) any {
 			member := memberOf(api.CloudProviderID(cloud))
 			out[name] = map[string]any{member: randomValue(r, f.fields[member], wild)}
 		case name == "cloudConfig" && len(f.fields) > 1 && !wild:
-			// Its fields belong to clouds, which are not known below.
+			// Its fields belong to clouds that are not known below.
 		case (otherCloud || f.retired != nil) && !(wild && r.IntN(100) == 0):
 		case r.IntN(6) == 0:
 			out[name] = randomValue(r, f, wild)

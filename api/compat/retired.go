@@ -6,13 +6,13 @@ import (
 	"kops.local/kops/api"
 )
 
-// retirement says what becomes of a field that v1alpha2 has and nothing reads any more.
+// retirement defines how a field of v1alpha2 that is no longer read is handled.
 type retirement struct {
-	// silent are values that are dropped without a word, because they say what holds anyway.
+	// silent are values that are dropped silently, because they are the behaviour anyway.
 	silent []string
-	// refused makes any other value an error; else it is dropped with a warning.
+	// refused makes any other value an error; otherwise it is dropped with a warning.
 	refused bool
-	// remedy says what to write instead.
+	// remedy is what to write instead.
 	remedy string
 }
 

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// sort is what a value must be.
+// sort is the required type of a value.
 type sort int
 
 const (
@@ -31,7 +31,7 @@ const (
 	sortBytes
 )
 
-// String says what a user has to write.
+// String returns what a user has to write.
 func (s sort) String() string {
 	return [...]string{
 		"anything", "a map", "a map", "a list", "a string", "true or false", "a whole number", "a number",
@@ -40,24 +40,24 @@ func (s sort) String() string {
 	}[s]
 }
 
-// schema says what may stand in one place of a document.
+// schema defines which values are allowed at one place of a document.
 type schema struct {
 	sort     sort
-	path     string             // where this is in v1alpha3: spec.networking.subnets[].cidr; "" where nowhere
+	path     string             // the path in v1alpha3: spec.networking.subnets[].cidr; "" if it does not exist there
 	fields   map[string]*schema // of an object
 	elem     *schema            // of a list or a map
 	bits     int                // of a whole number
-	unsigned bool               // of a whole number
-	enum     []string           // the values that a string takes; any when empty
+	unsigned bool               // whether a whole number must not be negative
+	enum     []string           // the allowed values of a string; any when empty
 
 	// The rest is set in the schema of v1alpha2 only.
 
 	cloud   api.CloudProviderID      // the field belongs to this cloud
 	retired *retirement              // the field no longer exists
-	check   func(text string) string // says what is wrong with a string
+	check   func(text string) string // returns what is wrong with a string
 }
 
-// typeSorts are types with a text of their own.
+// typeSorts are the sorts of types that have a textual form.
 var typeSorts = map[reflect.Type]sort{
 	reflect.TypeFor[resource.Quantity]():  sortQuantity,
 	reflect.TypeFor[metav1.Duration]():    sortDuration,
@@ -67,7 +67,7 @@ var typeSorts = map[reflect.Type]sort{
 	reflect.TypeFor[[]byte]():             sortBytes,
 }
 
-// schemaOf reads the schema of v1alpha3 off a Go type.
+// schemaOf derives the schema of v1alpha3 from a Go type.
 func schemaOf(t reflect.Type, path string) *schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -102,7 +102,7 @@ func schemaOf(t reflect.Type, path string) *schema {
 	return s
 }
 
-// addFields adds the fields of a struct, and of those embedded in it.
+// addFields adds the fields of a struct, and of its embedded structs.
 func (s *schema) addFields(t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -123,7 +123,7 @@ func (s *schema) addFields(t reflect.Type) {
 	}
 }
 
-// walk calls visit for s and all under it, with the path of each in this schema.
+// walk calls visit for s and every schema below it, with the path of each in this schema.
 func (s *schema) walk(path string, visit func(path string, s *schema)) {
 	visit(path, s)
 	for name, f := range s.fields {

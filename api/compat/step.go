@@ -6,43 +6,43 @@ import (
 	"kops.local/kops/api"
 )
 
-// step is one difference between v1alpha2 and v1alpha3: a field has another place,
-// and perhaps another form. Steps are done in order from v1alpha2 to v1alpha3, and
+// step is one difference between v1alpha2 and v1alpha3: a field is at another path,
+// and perhaps in another form. Steps are applied in order from v1alpha2 to v1alpha3, and
 // undone in reverse order on the way back.
 type step struct {
-	// at is the path, in v1alpha3, of the maps in which the step works; [] stands
-	// for every item of a list: spec.etcdClusters[].etcdMembers[].
-	at string
+	// path is the path, in v1alpha3, of the maps to which the step applies; [] is
+	// every item of a list: spec.etcdClusters[].etcdMembers[].
+	path string
 	// old and new are the paths of the field below at, in v1alpha2 and in v1alpha3.
 	old, new string
-	// cloud is the cloud that the field belongs to: the step is for documents of
-	// that cloud, whose map names it and so stays when it becomes empty.
+	// cloud is the cloud that the field belongs to: the step applies to documents of
+	// that cloud, whose map identifies the cloud and is therefore kept when it becomes empty.
 	cloud api.CloudProviderID
-	// change says how the value is written differently; nil when it is not.
+	// change converts the value; nil if both versions write it the same way.
 	change *change
 }
 
 // change is a value that the two versions write differently.
 type change struct {
-	// up turns a value of v1alpha2 into one of v1alpha3; nil leaves the field out.
+	// up converts a value of v1alpha2 to v1alpha3; nil omits the field.
 	up func(any) any
-	// down is the way back; nil when v1alpha2 can write the new form as well.
+	// down converts it back; nil if the new form is also valid in v1alpha2.
 	down func(any) any
-	// older tells how v1alpha2 writes one value: where below old, and what, from where
-	// it is below new; nil when both are the same.
+	// older returns the path below old and the value in v1alpha2 of one value at a path
+	// below new; nil if both are the same.
 	older func(below, value string) (string, string)
-	// schema turns the schema of v1alpha3 into that of v1alpha2; nil when it is the same.
+	// schema converts the schema of v1alpha3 to v1alpha2; nil if it is the same.
 	schema func(*schema) *schema
 }
 
-// up changes a document of v1alpha2 to v1alpha3. What stands in the new place already
-// is left alone: a map of any keys may have both.
+// up converts a document from v1alpha2 to v1alpha3. An existing value at the new path is
+// kept: a map with arbitrary keys may have both.
 func (s step) up(doc map[string]any) {
 	if s.cloud != "" && len(mapsAt(doc, "spec.cloudProvider."+memberOf(s.cloud))) == 0 {
 		return
 	}
-	for _, m := range mapsAt(doc, s.at) {
-		if s.change == nil && has(m, s.new) {
+	for _, m := range mapsAt(doc, s.path) {
+		if s.change == nil && hasValue(m, s.new) {
 			continue
 		}
 		v, ok := take(m, s.old, 0)
@@ -50,18 +50,18 @@ func (s step) up(doc map[string]any) {
 			v = s.change.up(v)
 		}
 		if ok && v != nil {
-			put(m, s.new, v)
+			setValue(m, s.new, v)
 		}
 	}
 }
 
-// down changes a document of v1alpha3 to v1alpha2.
+// down converts a document from v1alpha3 to v1alpha2.
 func (s step) down(doc map[string]any) {
 	if s.change != nil && s.change.down == nil {
 		return
 	}
-	for _, m := range mapsAt(doc, s.at) {
-		if s.change == nil && has(m, s.old) {
+	for _, m := range mapsAt(doc, s.path) {
+		if s.change == nil && hasValue(m, s.old) {
 			continue
 		}
 		v, ok := take(m, s.new, s.keep())
@@ -69,7 +69,7 @@ func (s step) down(doc map[string]any) {
 			v = s.change.down(v)
 		}
 		if ok && v != nil {
-			put(m, s.old, v)
+			setValue(m, s.old, v)
 		}
 		if s.cloud == "" {
 			dropEmpty(m, parent(s.new))
@@ -77,20 +77,20 @@ func (s step) down(doc map[string]any) {
 	}
 }
 
-// parent returns the path of the map that a path leads into, or "".
+// parent returns the path of the map that contains the last element of a path, or "".
 func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '.'))] }
 
-// dropEmpty removes the map at a path if it is empty: v1alpha2 has no place for an
-// empty block whose fields all stand elsewhere.
+// dropEmpty removes the map at a path if it is empty: v1alpha2 has no equivalent of an
+// empty block whose fields are all elsewhere.
 func dropEmpty(m map[string]any, path string) {
 	if inner := mapsAt(m, path); len(inner) == 1 && len(inner[0]) == 0 {
 		take(m, path, 0)
 	}
 }
 
-// downSchema changes the schema of v1alpha3 to that of v1alpha2.
+// downSchema converts the schema of v1alpha3 to v1alpha2.
 func (s step) downSchema(root *schema) {
-	for _, o := range objectsAt(root, s.at) {
+	for _, o := range objectsAt(root, s.path) {
 		var f *schema
 		if s.change != nil && s.change.down == nil {
 			f = o.fields[s.new]
@@ -105,7 +105,7 @@ func (s step) downSchema(root *schema) {
 	}
 }
 
-// keep is the number of leading keys of new that stay when the map under them
+// keep is the number of leading keys of new that are kept when the map under them
 // becomes empty: cloudProvider, and the cloud's own map.
 func (s step) keep() int {
 	if s.cloud != "" {
@@ -123,7 +123,7 @@ func mapsAt(doc map[string]any, path string) []map[string]any {
 		for _, m := range at {
 			children := []any{m[name]}
 			if isList {
-				children, _ = m[name].([]any) // absent: none
+				children, _ = m[name].([]any) // missing: no children
 			}
 			for _, c := range children {
 				if c, ok := c.(map[string]any); ok {
@@ -136,19 +136,19 @@ func mapsAt(doc map[string]any, path string) []map[string]any {
 	return at
 }
 
-// has reports whether there is a value at a path.
-func has(m map[string]any, path string) bool {
+// hasValue reports whether there is a value at a path.
+func hasValue(m map[string]any, path string) bool {
 	key, rest, deeper := strings.Cut(path, ".")
 	v, ok := m[key]
 	if !deeper {
 		return ok
 	}
-	inner, _ := v.(map[string]any) // not a map: nothing is in it
-	return has(inner, rest)
+	inner, _ := v.(map[string]any) // not a map: it is empty
+	return hasValue(inner, rest)
 }
 
-// take removes the value at a path and returns it. Maps that become empty go too,
-// except those of the first keep keys.
+// take removes the value at a path and returns it. It also removes maps that become empty, unless
+// they belong to one of the first keep keys.
 func take(m map[string]any, path string, keep int) (any, bool) {
 	key, rest, deeper := strings.Cut(path, ".")
 	v, ok := m[key]
@@ -167,8 +167,8 @@ func take(m map[string]any, path string, keep int) (any, bool) {
 	return v, ok
 }
 
-// put sets the value at a path and makes the maps on the way.
-func put(m map[string]any, path string, v any) {
+// setValue sets the value at a path and creates the maps on the way.
+func setValue(m map[string]any, path string, v any) {
 	key, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
 		m[key] = v
@@ -179,11 +179,11 @@ func put(m map[string]any, path string, v any) {
 		inner = map[string]any{}
 		m[key] = inner
 	}
-	put(inner, rest, v)
+	setValue(inner, rest, v)
 }
 
-// objectsAt returns the objects of a schema at a path: one, or none where the path
-// leads to a map of any keys.
+// objectsAt returns the object schemas at a path: one, or none if the path leads to a
+// map with arbitrary keys.
 func objectsAt(root *schema, path string) []*schema {
 	for key := range strings.SplitSeq(path, ".") {
 		name, isList := strings.CutSuffix(key, "[]")
@@ -214,7 +214,7 @@ func takeField(s *schema, path string, keep int) *schema {
 	return f
 }
 
-// putField is put for schemas. A field that two clouds have is of neither.
+// putField is put for schemas. A field that two clouds have belongs to neither.
 func putField(s *schema, path string, f *schema) {
 	key, rest, deeper := strings.Cut(path, ".")
 	if !deeper {

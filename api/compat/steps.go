@@ -16,18 +16,18 @@ func stepsOf(kind string) []step {
 	case api.KindInstanceGroup:
 		return groupSteps()
 	case api.KindKeyset:
-		return []step{{at: "spec", old: "primaryId", new: "primaryID"}}
+		return []step{{path: "spec", old: "primaryId", new: "primaryID"}}
 	}
 	return nil
 }
 
-// clusterSteps are the differences of a Cluster. Paths after the first blocks are
-// those that these blocks lead to.
+// clusterSteps are the differences of a Cluster. Later steps use the paths that the
+// first blocks produce.
 func clusterSteps() []step {
 	return slices.Concat(
-		[]step{{at: "spec", old: "cloudProvider", new: "cloudProvider", change: &cloudName}},
+		[]step{{path: "spec", old: "cloudProvider", new: "cloudProvider", change: &cloudName}},
 		cloudSteps(),
-		moves("spec",
+		moveSteps("spec",
 			"configBase", "configStore.base",
 			"keyStore", "configStore.keypairs",
 			"secretStore", "configStore.secrets",
@@ -50,16 +50,16 @@ func clusterSteps() []step {
 		networkSteps(),
 		componentSteps(),
 		hookSteps(),
-		moves("spec.etcdClusters[].etcdMembers[]", "kmsKeyId", "kmsKeyID", "volumeIops", "volumeIOPS"),
-		moves("spec.externalPolicies", "master", "control-plane"),
-		moves("spec.additionalPolicies", "master", "control-plane"),
-		moves("spec.api.loadBalancer", "useForInternalApi", "useForInternalAPI"),
-		moves("spec.api.loadBalancer.subnets[]", "allocationId", "allocationID"),
-		[]step{{at: "spec.externalDNS", old: "disable", new: "provider", change: &disabledDNS}},
+		moveSteps("spec.etcdClusters[].etcdMembers[]", "kmsKeyId", "kmsKeyID", "volumeIops", "volumeIOPS"),
+		moveSteps("spec.externalPolicies", "master", "control-plane"),
+		moveSteps("spec.additionalPolicies", "master", "control-plane"),
+		moveSteps("spec.api.loadBalancer", "useForInternalApi", "useForInternalAPI"),
+		moveSteps("spec.api.loadBalancer.subnets[]", "allocationId", "allocationID"),
+		[]step{{path: "spec.externalDNS", old: "disable", new: "provider", change: &disabledDNS}},
 	)
 }
 
-// cloudSteps are the fields that stand under the cloud in v1alpha3.
+// cloudSteps are the fields that are under the cloud in v1alpha3.
 func cloudSteps() []step {
 	return slices.Concat(
 		cloudMoves(api.CloudAWS,
@@ -110,18 +110,18 @@ func cloudSteps() []step {
 func networkSteps() []step {
 	return slices.Concat(
 		[]step{
-			{at: "spec", old: "DisableSubnetTags", new: "networking.tagSubnets", change: &inverted},
-			{at: "spec.networking.topology", old: "dns", new: "dns", change: &dnsType},
+			{path: "spec", old: "DisableSubnetTags", new: "networking.tagSubnets", change: &inverted},
+			{path: "spec.networking.topology", old: "dns", new: "dns", change: &dnsType},
 		},
-		moves("spec.networking.topology.bastion", "bastionPublicName", "publicName"),
-		moves("spec.networking", "amazonvpc", "amazonVPC", "kuberouter", "kubeRouter", "gce", "gcp"),
-		moves("spec.networking.amazonVPC", "imageName", "image", "initImageName", "initImage"),
+		moveSteps("spec.networking.topology.bastion", "bastionPublicName", "publicName"),
+		moveSteps("spec.networking", "amazonvpc", "amazonVPC", "kuberouter", "kubeRouter", "gce", "gcp"),
+		moveSteps("spec.networking.amazonVPC", "imageName", "image", "initImageName", "initImage"),
 		[]step{
-			{at: "spec.networking.canal", old: "disableFlannelForwardRules", new: "flanneldIptablesForwardRules", change: &inverted},
-			{at: "spec.networking.cilium", old: "disableMasquerade", new: "masquerade", change: &inverted},
-			{at: "spec.networking.cilium", old: "IPTablesRulesNoinstall", new: "installIptablesRules", change: &inverted},
+			{path: "spec.networking.canal", old: "disableFlannelForwardRules", new: "flanneldIptablesForwardRules", change: &inverted},
+			{path: "spec.networking.cilium", old: "disableMasquerade", new: "masquerade", change: &inverted},
+			{path: "spec.networking.cilium", old: "IPTablesRulesNoinstall", new: "installIptablesRules", change: &inverted},
 		},
-		moves("spec.networking.cilium",
+		moveSteps("spec.networking.cilium",
 			"toFqdnsDnsRejectResponseCode", "toFQDNsDNSRejectResponseCode",
 			"toFqdnsEnablePoller", "toFQDNsEnablePoller",
 		),
@@ -130,7 +130,7 @@ func networkSteps() []step {
 
 // componentSteps are the differences of the Kubernetes components of a Cluster.
 func componentSteps() []step {
-	oidc := moves("spec",
+	oidc := moveSteps("spec",
 		"kubeAPIServer.oidcUsernameClaim", "authentication.oidc.usernameClaim",
 		"kubeAPIServer.oidcUsernamePrefix", "authentication.oidc.usernamePrefix",
 		"kubeAPIServer.oidcGroupsPrefix", "authentication.oidc.groupsPrefix",
@@ -138,18 +138,18 @@ func componentSteps() []step {
 		"kubeAPIServer.oidcClientID", "authentication.oidc.clientID",
 	)
 	oidc = append(oidc,
-		step{at: "spec", old: "kubeAPIServer.oidcGroupsClaim", new: "authentication.oidc.groupsClaims", change: &commaList},
-		step{at: "spec", old: "kubeAPIServer.oidcRequiredClaim", new: "authentication.oidc.requiredClaims", change: &keyValues},
+		step{path: "spec", old: "kubeAPIServer.oidcGroupsClaim", new: "authentication.oidc.groupsClaims", change: &commaList},
+		step{path: "spec", old: "kubeAPIServer.oidcRequiredClaim", new: "authentication.oidc.requiredClaims", change: &keyValues},
 	)
 	return slices.Concat(
 		oidc,
-		moves("spec.kubeAPIServer",
+		moveSteps("spec.kubeAPIServer",
 			"etcdCaFile", "etcdCAFile",
 			"authorizationWebhookCacheAuthorizedTtl", "authorizationWebhookCacheAuthorizedTTL",
 			"authorizationWebhookCacheUnauthorizedTtl", "authorizationWebhookCacheUnauthorizedTTL",
 		),
-		moves("spec.kubeControllerManager", "concurrentRcSyncs", "concurrentRCSyncs"),
-		moves("spec.kubeProxy", "ipvsExcludeCidrs", "ipvsExcludeCIDRs"),
+		moveSteps("spec.kubeControllerManager", "concurrentRcSyncs", "concurrentRCSyncs"),
+		moveSteps("spec.kubeProxy", "ipvsExcludeCidrs", "ipvsExcludeCIDRs"),
 		kubeletSteps("spec.kubelet"),
 		kubeletSteps("spec.controlPlaneKubelet"),
 	)
@@ -157,7 +157,7 @@ func componentSteps() []step {
 
 // kubeletSteps are the differences of a kubelet block.
 func kubeletSteps(at string) []step {
-	return moves(at,
+	return moveSteps(at,
 		"authenticationTokenWebhookCacheTtl", "authenticationTokenWebhookCacheTTL",
 		"clientCaFile", "clientCAFile",
 	)
@@ -166,17 +166,17 @@ func kubeletSteps(at string) []step {
 // hookSteps are the differences of hooks and file assets, which both kinds have.
 func hookSteps() []step {
 	return []step{
-		{at: "spec.hooks[]", old: "disabled", new: "enabled", change: &inverted},
-		{at: "spec.hooks[]", old: "roles", new: "roles", change: &roles},
-		{at: "spec.fileAssets[]", old: "roles", new: "roles", change: &roles},
+		{path: "spec.hooks[]", old: "disabled", new: "enabled", change: &inverted},
+		{path: "spec.hooks[]", old: "roles", new: "roles", change: &roles},
+		{path: "spec.fileAssets[]", old: "roles", new: "roles", change: &roles},
 	}
 }
 
 // groupSteps are the differences of an InstanceGroup.
 func groupSteps() []step {
 	return slices.Concat(
-		[]step{{at: "spec", old: "role", new: "role", change: &roles}},
-		moves("spec",
+		[]step{{path: "spec", old: "role", new: "role", change: &roles}},
+		moveSteps("spec",
 			"rootVolumeSize", "rootVolume.size",
 			"rootVolumeType", "rootVolume.type",
 			"rootVolumeIops", "rootVolume.iops",
@@ -186,25 +186,25 @@ func groupSteps() []step {
 			"rootVolumeEncryptionKey", "rootVolume.encryptionKey",
 			"associatePublicIp", "associatePublicIP",
 		),
-		moves("spec.externalLoadBalancers[]", "targetGroupArn", "targetGroupARN"),
+		moveSteps("spec.externalLoadBalancers[]", "targetGroupArn", "targetGroupARN"),
 		kubeletSteps("spec.kubelet"),
 		hookSteps(),
 	)
 }
 
-// moves makes steps that only move: pairs of old and new path below at.
-func moves(at string, pairs ...string) []step {
+// moveSteps returns steps that only move: pairs of old and new path below at.
+func moveSteps(at string, pairs ...string) []step {
 	var out []step
 	for pair := range slices.Chunk(pairs, 2) {
-		out = append(out, step{at: at, old: pair[0], new: pair[1]})
+		out = append(out, step{path: at, old: pair[0], new: pair[1]})
 	}
 	return out
 }
 
-// cloudMoves makes steps of pairs of the path below spec in v1alpha2 and the path
+// cloudMoves returns steps from pairs of the path below spec in v1alpha2 and the path
 // below the cloud's own map in v1alpha3.
 func cloudMoves(id api.CloudProviderID, pairs ...string) []step {
-	out := moves("spec", pairs...)
+	out := moveSteps("spec", pairs...)
 	for i := range out {
 		out[i].cloud = id
 		out[i].new = "cloudProvider." + memberOf(id) + "." + out[i].new
@@ -220,7 +220,7 @@ func memberOf(id api.CloudProviderID) string {
 	return string(id)
 }
 
-// cloudName is the name of the cloud, in v1alpha3 a map with the cloud's member.
+// cloudName is the name of the cloud; in v1alpha3 a map with the cloud's member.
 var cloudName = change{
 	up: func(v any) any {
 		if v == "" {
@@ -229,7 +229,7 @@ var cloudName = change{
 		return map[string]any{memberOf(api.CloudProviderID(v.(string))): map[string]any{}}
 	},
 	down: func(v any) any {
-		for member := range v.(map[string]any) { // at most one: Encode sees to it
+		for member := range v.(map[string]any) { // at most one: Encode ensures that
 			if member == memberOf(api.CloudDO) {
 				return string(api.CloudDO)
 			}
@@ -255,7 +255,7 @@ var cloudName = change{
 	},
 }
 
-// inverted is a boolean that means the opposite.
+// inverted is a boolean with the opposite meaning.
 var inverted = change{
 	up:   func(v any) any { return !v.(bool) },
 	down: func(v any) any { return !v.(bool) },
@@ -264,7 +264,7 @@ var inverted = change{
 	},
 }
 
-// dnsType is topology.dns, in v1alpha2 a map with the one key type.
+// dnsType is topology.dns; in v1alpha2 a map with the single key type.
 var dnsType = change{
 	up:    func(v any) any { return v.(map[string]any)["type"] },
 	down:  func(v any) any { return map[string]any{"type": v} },
@@ -306,7 +306,7 @@ func renamed(v any, from, to string) any {
 	return v
 }
 
-// commaList is a list that v1alpha2 writes in one string.
+// commaList is a list that v1alpha2 writes as one string.
 var commaList = change{
 	up: func(v any) any {
 		var out []any
@@ -354,7 +354,7 @@ var keyValues = change{
 	},
 }
 
-// disabledDNS is an old way to write provider: none.
+// disabledDNS is a legacy form of provider: none.
 var disabledDNS = change{
 	up: func(v any) any {
 		if v == true {

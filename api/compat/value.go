@@ -19,15 +19,15 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// maxValues bounds the values in one file, so that a few aliases of aliases
-// cannot fill the memory. The largest real files have some ten thousand.
+// maxValues limits the number of values in one file, so that a few aliases of aliases
+// cannot exhaust the memory. The largest real files have some ten thousand.
 const maxValues = 250_000
 
-// maxDepth bounds how deep lists and maps lie in each other. Schemas of resources, the
-// deepest of real files, have some forty.
+// maxDepth limits how deeply lists and maps are nested. CRD schemas, the deepest of
+// real files, have some forty levels.
 const maxDepth = 100
 
-// form is what a value looks like in a document.
+// form is the syntactic form of a value in a document.
 type form string
 
 const (
@@ -40,33 +40,33 @@ const (
 	formMap    form = "a map"
 )
 
-// value is a part of a document with its place.
+// value is a part of a document with its position.
 type value struct {
 	form form
 	text string // of a scalar, as it was written
 	norm string // of a boolean or a number, as JSON writes it
 	line int
 	list []*value
-	keys []entry // of a map, in the order written
+	keys []entry // of a map, in the order of the document
 }
 
-// entry is one key of a map and what stands under it.
+// entry is one key of a map and its value.
 type entry struct {
 	key   string
 	line  int
 	value *value
 }
 
-// looks is the form in words. A number without a fraction is none, even where it is
-// larger than any whole number that is held exactly.
-func (v *value) looks() form {
+// describe describes the form in words. A number without a fraction is a whole number, even
+// one that is too large to be represented exactly.
+func (v *value) describe() form {
 	if v.form == formFloat && digits.MatchString(v.text) {
 		return formInt
 	}
 	return v.form
 }
 
-// get returns what stands under a key, or nil.
+// get returns the value of a key, or nil.
 func (v *value) get(key string) *value {
 	if v == nil {
 		return nil
@@ -79,7 +79,7 @@ func (v *value) get(key string) *value {
 	return nil
 }
 
-// str returns the text under a key, or "" when there is none.
+// str returns the text of a key's value, or "" if there is no such key.
 func (v *value) str(key string) string {
 	if e := v.get(key); e != nil && e.form == formString {
 		return e.text
@@ -87,7 +87,7 @@ func (v *value) str(key string) string {
 	return ""
 }
 
-// objectName returns how findings call the object that a document is: Cluster/a.example.com.
+// objectName returns the name of a document's object in findings: Cluster/a.example.com.
 func objectName(v *value) string {
 	kind, name := v.str("kind"), v.get("metadata").str("name")
 	if name == "" {
@@ -101,14 +101,14 @@ type reader struct {
 	file     string
 	lenient  bool
 	count    int
-	depth    int          // of the value that is being read
-	deep     bool         // that some value was too deep is told already
-	open     []*yaml.Node // anchors that are being expanded
+	depth    int          // of the value being read
+	deep     bool         // whether excessive nesting has already been reported
+	open     []*yaml.Node // anchors being expanded
 	findings diag.List
 }
 
-// documents returns the documents of a file, without the empty ones. Text that is no
-// YAML ends the reading with a finding.
+// documents returns the non-empty documents of a file. Text that is not YAML stops the
+// reading with a finding.
 func (r *reader) documents(data []byte) []*value {
 	var docs []*value
 	d := yaml.NewDecoder(bytes.NewReader(plainJSON(data)))
@@ -134,13 +134,13 @@ func (r *reader) documents(data []byte) []*value {
 	}
 }
 
-// yamlLine finds the line in an error of the YAML library, which tells it in its text only.
+// yamlLine finds the line number in an error of the YAML library, which only has it in its text.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // unknownAnchor is the error of an alias without an anchor.
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-// syntaxFinding says where text ceases to be YAML.
+// syntaxFinding reports the line at which a text is no longer valid YAML.
 func syntaxFinding(file string, data []byte, err error) diag.Finding {
 	f := diag.Finding{File: file, Rule: "syntax", Message: "is not YAML: " + err.Error()}
 	m := yamlLine.FindStringSubmatch(err.Error())
@@ -149,7 +149,7 @@ func syntaxFinding(file string, data []byte, err error) diag.Finding {
 	}
 	f.Message = "is not YAML: " + m[2]
 	if f.Line, _ = strconv.Atoi(m[1]); f.Line == 0 { // no number
-		f.Line = 1 + bytes.Count(data[:unreadable(data, m[2])], []byte("\n"))
+		f.Line = 1 + bytes.Count(data[:errorLine(data, m[2])], []byte("\n"))
 	}
 	for i, line := range strings.Split(string(data), "\n") {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -160,9 +160,9 @@ func syntaxFinding(file string, data []byte, err error) diag.Finding {
 	return f
 }
 
-// unreadable is where the text has what the YAML library complains about without a
-// line: an alias, a character, or else something in the first line.
-func unreadable(data []byte, message string) int {
+// errorLine finds the line of an error that the YAML library reports without one:
+// an alias, a character, or otherwise something in the first line.
+func errorLine(data []byte, message string) int {
 	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
 		return max(0, bytes.Index(data, []byte("*"+m[1])))
 	}
@@ -176,7 +176,7 @@ func unreadable(data []byte, message string) int {
 	return 0
 }
 
-// value converts a node and what is under it; path is for findings.
+// value converts a node and its children; path is for findings.
 func (r *reader) value(n *yaml.Node, path string) *value {
 	if r.count++; r.count > maxValues {
 		if r.count == maxValues+1 {
@@ -227,10 +227,10 @@ func (r *reader) alias(n *yaml.Node, path string) *value {
 	return &v
 }
 
-// entries fills a map. A key that is merged in (<<) yields to one that stands in the map.
-// A quoted << merges as well: nobody could tell it from the other once it is written.
+// entries fills a map. A key that is set in the map itself overrides a merged one (<<).
+// A quoted << merges as well: once written, it cannot be distinguished from an unquoted one.
 func (r *reader) entries(v *value, n *yaml.Node, path string) {
-	seen, at := map[string]int{}, map[string]int{} // its line, and its place in v.keys
+	seen, at := map[string]int{}, map[string]int{} // the line of a key, and its index in v.keys
 	dropped := false
 	var merged []*value
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -262,7 +262,7 @@ func (r *reader) entries(v *value, n *yaml.Node, path string) {
 	}
 }
 
-// merge adds the entries of a merged map, or of a list of them, that v lacks.
+// merge adds the entries that v does not have from a merged map, or a list of such maps.
 func (r *reader) merge(v, m *value, seen map[string]int, path string) {
 	switch m.form {
 	case formMap:
@@ -295,7 +295,7 @@ func (r *reader) scalar(v *value, n *yaml.Node, path string) {
 	case "!!float":
 		v.form = formFloat
 		if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err != nil {
-			r.add(n.Line, path, "number", "must be a finite number, is "+n.Value)
+			r.add(n.Line, path, "number", "must be a finite number, not "+n.Value)
 			v.form = formNull
 		} else {
 			v.norm = strconv.FormatFloat(f, 'g', -1, 64)
@@ -315,7 +315,7 @@ var oldBool = map[string]string{
 	"n": "false", "N": "false", "no": "false", "No": "false", "NO": "false", "off": "false", "Off": "false", "OFF": "false",
 }
 
-// number writes a whole number in decimal; what no 64 bits hold is a fraction.
+// number writes a whole number in decimal; a number that does not fit in 64 bits is a fraction.
 func (r *reader) number(v *value, n *yaml.Node, path string) {
 	v.form = formInt
 	var i int64
@@ -329,7 +329,7 @@ func (r *reader) number(v *value, n *yaml.Node, path string) {
 	case n.Decode(&f) == nil:
 		v.form, v.norm = formFloat, strconv.FormatFloat(f, 'g', -1, 64)
 	default:
-		r.add(n.Line, path, "number", "must be a number, is "+n.Value)
+		r.add(n.Line, path, "number", "must be a number, not "+n.Value)
 		v.form = formNull
 	}
 }
@@ -339,7 +339,7 @@ func (r *reader) add(line int, path, rule, message string) {
 	r.findings = append(r.findings, diag.Finding{File: r.file, Line: line, Path: path, Rule: rule, Message: message})
 }
 
-// addDuplicate records a key that stands twice in a map; the last one counts where it is let pass.
+// addDuplicate records a duplicate key in a map; in lenient mode the last one wins.
 func (r *reader) addDuplicate(line int, path string, first int) {
 	r.findings = append(r.findings, diag.Finding{
 		File: r.file, Line: line, Path: path, Rule: "duplicate-key", Warning: r.lenient,
@@ -348,7 +348,7 @@ func (r *reader) addDuplicate(line int, path string, first int) {
 	})
 }
 
-// plainKey is a key that needs no brackets in a path.
+// plainKey matches a key that needs no brackets in a path.
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // join appends a key to a path: spec.nodeLabels, then spec.nodeLabels[a.b/c].
@@ -362,12 +362,12 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// surrogates is a character above U+FFFF as JSON escapes it, which YAML cannot read,
+// surrogates matches a character above U+FFFF as JSON escapes it, which YAML cannot read,
 // or any other escape.
 var surrogates = regexp.MustCompile(`\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// plainJSON makes JSON readable as YAML, and leaves all else alone. In JSON a tab can
-// only be white space.
+// plainJSON makes JSON readable as YAML, and leaves everything else unchanged. In JSON a
+// tab can only be white space.
 func plainJSON(data []byte) []byte {
 	if text := bytes.TrimSpace(data); len(text) == 0 || !bytes.ContainsRune([]byte("{["), rune(text[0])) || !json.Valid(data) {
 		return data

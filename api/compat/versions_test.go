@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/api"
 )
 
-// TestVersionsSayTheSame reads each pair of files in testdata/versions, which say the
-// same in the two versions, and writes either as the other. Every step is in one of them.
+// TestVersionsSayTheSame reads each pair of files in testdata/versions, which have the
+// same meaning in the two versions, and writes each as the other. Together they cover every step.
 func TestVersionsSayTheSame(t *testing.T) {
 	files, err := filepath.Glob("testdata/versions/*.v1alpha2.yaml")
 	if err != nil || len(files) == 0 {

@@ -1,9 +1,9 @@
-// Package create is what a user can say of a new cluster.
+// Package create defines what a user can specify about a new cluster.
 //
-// It must not know what follows from it.
+// It must not know how these options are implemented.
 package create
 
-// Options are what a user can say of a new cluster. Zero values mean the default.
+// Options are what a user can specify about a new cluster. Zero values mean the default.
 type Options struct {
 	ClusterName string
 	// CloudProvider is the name of the platform.
@@ -18,29 +18,29 @@ type Options struct {
 	// Authorization is RBAC, the default, or AlwaysAllow.
 	Authorization string
 
-	// AdminAccess and SSHAccess are CIDRs; SSHAccess is AdminAccess when empty, which is everywhere when empty.
+	// AdminAccess and SSHAccess are CIDRs; SSHAccess defaults to AdminAccess, which defaults to everywhere.
 	AdminAccess []string
 	SSHAccess   []string
 
-	// Zones are those of the nodes, ControlPlaneZones those of the control plane; either may stand for both.
+	// Zones are the zones of the nodes, ControlPlaneZones the zones of the control plane; either alone is sufficient.
 	Zones             []string
 	ControlPlaneZones []string
-	// ControlPlaneCount is the number of control plane machines; 0 is one a zone of ControlPlaneZones, or one.
+	// ControlPlaneCount is the number of control plane machines; 0 means one per zone of ControlPlaneZones, or one.
 	ControlPlaneCount int32
-	// NodeCount is the number of nodes in all; 0 is one a zone, or two on the local cloud.
+	// NodeCount is the total number of nodes; 0 means one per zone, or two on the local cloud.
 	NodeCount      int32
 	APIServerCount int32
-	// Sizes are machine types; more than one makes a mixed group, on AWS.
+	// Sizes are machine types; several create a mixed group, on AWS.
 	ControlPlaneSizes []string
 	NodeSizes         []string
 	APIServerSizes    []string
 
-	// Image is the image of all machines; the images of roles override it.
+	// Image is the image of all machines; the images by role override it.
 	Image             string
 	ControlPlaneImage string
 	NodeImage         string
 	BastionImage      string
-	// Volume sizes are in GB, of the root volume.
+	// Volume sizes are in GB and apply to the root volume.
 	ControlPlaneVolumeSize int32
 	NodeVolumeSize         int32
 	ControlPlaneVolumeType string
@@ -54,7 +54,7 @@ type Options struct {
 	// InstanceManager is cloudgroups, the default, or karpenter.
 	InstanceManager string
 
-	// Counts and sizes of roles that are not built yet are read and have no effect.
+	// Counts and sizes of roles that are not implemented yet are read and have no effect.
 	EtcdCount                  int32
 	EtcdSizes                  []string
 	KubeControllerManagerCount int32
@@ -67,12 +67,12 @@ type Options struct {
 	EtcdStorageType    string
 	EncryptEtcdStorage *bool
 
-	// Networking is the pod network, such as cilium, the default; on the local cloud kubenet is.
+	// Networking is the pod network, such as cilium; the default is cilium, or kubenet on the local cloud.
 	Networking string
-	// NetworkCIDRs are the range of the network, then further ranges, each with a subnet.
+	// NetworkCIDRs are the range of the network, then further ranges, each with a subnet of its own.
 	NetworkCIDRs []string
 	NetworkID    string
-	// SubnetIDs and UtilitySubnetIDs are shared subnets, at most one a zone.
+	// SubnetIDs and UtilitySubnetIDs are shared subnets, at most one per zone.
 	SubnetIDs         []string
 	UtilitySubnetIDs  []string
 	DisableSubnetTags bool
@@ -81,7 +81,7 @@ type Options struct {
 	Topology string
 	Bastion  bool
 
-	// DNSType is public, private or none; "" is public with a zone, else none.
+	// DNSType is public, private or none; "" is public if there is a zone, else none.
 	DNSType string
 	DNSZone string
 	// APILoadBalancerType is public or internal.
@@ -89,16 +89,16 @@ type Options struct {
 	APISSLCertificate   string
 	APIPublicName       string
 
-	// Hardened sets what the CIS benchmark asks for, and has a key made that encrypts secrets in etcd.
+	// Hardened sets what the CIS benchmark requires, and creates a key that encrypts secrets in etcd.
 	Hardened bool
 
-	CloudLabels string // k=v, by commas; values may be quoted
+	CloudLabels string // k=v, comma-separated; values may be quoted
 	// DiscoveryStore is the URL of a store for the public documents of the service account issuer.
 	DiscoveryStore string
-	// DiscoveryService is the URL of a service that publishes them, which is refused: no cluster is registered yet.
+	// DiscoveryService is the URL of a service that publishes them; refused, because no cluster is registered yet.
 	DiscoveryService string
 
-	// Own are the options of the platform alone, by name, as its page says.
+	// Own are the platform-specific options, by name, as documented on its page.
 	Own map[string]string
 
 	// Sets are assignments of fields, spec.path=value; Unsets are paths.

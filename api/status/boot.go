@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// BootReport is the account of a machine's start. It is written again whenever it changes.
+// BootReport is the report of a machine's boot. It is rewritten whenever it changes.
 type BootReport struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Group   string    `json:"group,omitempty"`
 	Node    string    `json:"node,omitempty"`
 	Version string    `json:"version,omitempty"` // nodeup's
 	Started time.Time `json:"started"`
-	// Run counts how often nodeup has retried since it was started.
+	// Run counts the retries of nodeup since it was started.
 	Run    int         `json:"run"`
 	Phases []BootPhase `json:"phases"`
-	// Done says that the machine holds what it is to hold.
+	// Done means that the machine is in its desired state.
 	Done     bool     `json:"done"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Adapted is what the machine has otherwise than its configuration says, because it is
+	// Adapted are the settings that differ from the machine's configuration because it is
 	// a container: "FIELD: VALUE, WHY".
 	Adapted []string `json:"adapted,omitempty"`
-	// Certificates are those that the machine holds, as they were when it last renewed
-	// them or looked whether it had to, which the phase renewal tells of.
+	// Certificates are the machine's certificates when it last renewed them or checked
+	// whether it had to; the phase renewal shows when that was.
 	Certificates []Certificate `json:"certificates,omitempty"`
-	// Down are the parts of the machine that have failed since its start, and not recovered.
+	// Down are the parts of the machine that have failed since its boot, and not recovered.
 	Down []Down `json:"down,omitempty"`
 }
 
@@ -33,39 +33,39 @@ type BootReport struct {
 type Down struct {
 	Name  string    `json:"name"`
 	Since time.Time `json:"since"`
-	// Error says what is seen of it, and Log is the end of what it wrote.
+	// Error is the symptom, and Log is the end of the part's log.
 	Error string   `json:"error"`
 	Log   []string `json:"log,omitempty"`
 }
 
 // Certificate is a certificate that a machine holds.
 type Certificate struct {
-	// File is where it is: a file of its own, or a kubeconfig.
+	// File is its path: a file of its own, or a kubeconfig.
 	File string `json:"file"`
 	// Subject is its common name.
 	Subject string    `json:"subject"`
 	Ends    time.Time `json:"ends"`
-	// Authority tells which authority signed it: the begin of the identifier of its key.
+	// Authority is the authority that signed it: the beginning of its key identifier.
 	Authority string `json:"authority,omitempty"`
 }
 
-// ClusterCertificate is a certificate of a cluster, wherever it is.
+// ClusterCertificate is a certificate of a cluster, wherever it is stored.
 type ClusterCertificate struct {
-	// Holder is who has it: "store", "api server", "kubeconfig", or "node " and its name.
+	// Holder is where it is: "store", "api server", "kubeconfig", or "node " and its name.
 	Holder string `json:"holder"`
-	// File is where it is there; empty for what was seen in use.
+	// File is its path there; empty for a certificate that was seen in use.
 	File    string    `json:"file,omitempty"`
 	Subject string    `json:"subject"`
 	Ends    time.Time `json:"ends"`
-	// Keyset and Signer are the keyset that signed it, and its item; empty where none of the store did.
+	// Keyset and Signer are the keyset and its item that signed it; empty if no item of the store did.
 	Keyset string `json:"keyset,omitempty"`
 	Signer string `json:"signer,omitempty"`
-	// Former says that this item is no longer the one that signs, and Distrusted that it is no longer believed.
+	// Former means that this item no longer signs, and Distrusted that it is no longer trusted.
 	Former     bool `json:"former,omitempty"`
 	Distrusted bool `json:"distrusted,omitempty"`
 }
 
-// BootPhase is one phase of a start.
+// BootPhase is one phase of a boot.
 type BootPhase struct {
 	Name  string    `json:"name"`
 	State BootState `json:"state"`
@@ -79,12 +79,12 @@ type BootPhase struct {
 	// Error is the last error; it stays when a later try succeeds. Remedy is what helps.
 	Error  string `json:"error,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Waiting says of a phase that runs that the error is only that the control plane,
-	// which may itself be starting, gives no answer yet.
+	// Waiting means for a running phase that the error is only the missing answer of the control
+	// plane, which may itself be starting.
 	Waiting bool `json:"waiting,omitempty"`
 }
 
-// BootState is what a phase has come to.
+// BootState is the state of a phase.
 type BootState string
 
 // States of a phase.
@@ -92,7 +92,7 @@ const (
 	Running BootState = "running"
 	Passed  BootState = "done"
 	Failed  BootState = "failed"
-	// Stopped says that a part was not tried, because of a failure in another phase.
+	// Stopped means that a part was not tried, because another phase failed.
 	Stopped BootState = "stopped"
 )
 
@@ -109,7 +109,7 @@ func (r *BootReport) Broken() *BootPhase {
 	return nil
 }
 
-// String is the report in words, a line for each phase.
+// String returns the report as text, one line per phase.
 func (r *BootReport) String() string {
 	var b strings.Builder
 	for _, p := range r.Phases {

@@ -6,18 +6,18 @@ import "time"
 type Rollout struct {
 	ID    string    `json:"id"`
 	Began time.Time `json:"began"`
-	// Ended is zero while it is under way, or waits for somebody to continue it.
+	// Ended is zero while it is in progress, or waits for someone to continue it.
 	Ended time.Time `json:"ended,omitzero"`
-	// Driver says in a sentence who drives it; empty when nobody does.
+	// Driver describes in a sentence the process that drives it; empty if there is none.
 	Driver  string `json:"driver,omitempty"`
 	Paused  bool   `json:"paused,omitempty"`
 	Aborted bool   `json:"aborted,omitempty"`
-	// Stopped says why nothing more is begun; empty when nothing stopped it.
+	// Stopped is the reason why nothing more is begun; empty if nothing stopped it.
 	Stopped string `json:"stopped,omitempty"`
-	// Declined says that the user chose not to continue.
+	// Declined means that the user chose not to continue.
 	Declined bool           `json:"declined,omitempty"`
 	Groups   []RolloutGroup `json:"groups"`
-	// Baseline are the failures that were there before, which stop nothing.
+	// Baseline are the failures that existed before, which do not stop it.
 	Baseline  []Failure  `json:"baseline,omitempty"`
 	Questions []Question `json:"questions,omitempty"`
 }
@@ -39,11 +39,11 @@ func (r *Rollout) Done() (done, all int) {
 type RolloutGroup struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
-	// Surge and Unavailable are how many machines more and fewer there may be.
+	// Surge and Unavailable are the allowed numbers of machines above and below its size.
 	Surge       int              `json:"surge"`
 	Unavailable int              `json:"unavailable"`
 	Machines    []RolloutMachine `json:"machines"`
-	// Waits says what the group waits for, and Stopped why nothing more of it is begun.
+	// Waits is what the group waits for, and Stopped why nothing more of it is begun.
 	Waits   string `json:"waits,omitempty"`
 	Stopped string `json:"stopped,omitempty"`
 	// Revision is the number of the change to roll back to, because the first machine failed; 0 if
@@ -56,24 +56,24 @@ type RolloutMachine struct {
 	Name string `json:"name"`
 	// Node is its node's name; empty if it has no node.
 	Node string `json:"node,omitempty"`
-	// Effect is replace or restart, and Reasons are why.
+	// Effect is replace or restart, and Reasons are the reasons for it.
 	Effect  string   `json:"effect"`
 	Reasons []string `json:"reasons,omitempty"`
-	// Phase is how far it has come: pending, surged, joined, soaking, cordoned, draining,
-	// restarting, gone, and at the end done or kept.
+	// Phase is its progress: pending, surged, joined, soaking, cordoned, draining,
+	// restarting, gone, and finally done or kept.
 	Phase string    `json:"phase"`
 	Since time.Time `json:"since,omitzero"`
-	// Successor is the machine in its place, once it exists.
+	// Successor is the machine that replaces it, once it exists.
 	Successor string `json:"successor,omitempty"`
-	// Blockers keep it from being drained, and Trouble is what went wrong last.
+	// Blockers prevent it from being drained, and Trouble is the last problem.
 	Blockers []string `json:"blockers,omitempty"`
 	Trouble  string   `json:"trouble,omitempty"`
-	// Lacks says what keeps its successor from being there, or from being ready; empty where
-	// nothing is known.
+	// Lacks is what prevents its successor from existing, or from being ready; empty if
+	// unknown.
 	Lacks string `json:"lacks,omitempty"`
 }
 
-// Question is what the user of a rollout is asked.
+// Question is a question to the user of a rollout.
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
@@ -87,19 +87,19 @@ type Question struct {
 type RolloutPlan struct {
 	Cluster string        `json:"cluster"`
 	Groups  []PlannedRoll `json:"groups"`
-	// Blockers are what the drains will meet.
+	// Blockers are what the drains will encounter.
 	Blockers []Blocker `json:"blockers,omitempty"`
-	// Shortages are the groups that lack room for the machines that come before others go.
+	// Shortages are the groups without room for the machines that are created before others are removed.
 	Shortages []Shortage `json:"shortages,omitempty"`
-	// Baseline are the failures that are there now, which stop nothing.
+	// Baseline are the failures that exist now, which do not stop it.
 	Baseline []Failure `json:"baseline,omitempty"`
-	// About is how long it will take, about (nanoseconds).
+	// About is approximately how long it will take (nanoseconds).
 	About time.Duration `json:"about,omitempty"`
 	// Unfinished is an earlier rollout, which is continued instead.
 	Unfinished *Rollout `json:"unfinished,omitempty"`
 }
 
-// Machines counts those that are replaced or restarted.
+// Machines returns how many machines are replaced or restarted.
 func (p *RolloutPlan) Machines() int {
 	n := 0
 	for _, g := range p.Groups {
@@ -119,36 +119,36 @@ type PlannedRoll struct {
 	Min        int    `json:"min"`
 	Target     int    `json:"target"`
 	Max        int    `json:"max"`
-	// Nodes is how many nodes it has.
+	// Nodes is its number of nodes.
 	Nodes       int `json:"nodes"`
 	Surge       int `json:"surge"`
 	Unavailable int `json:"unavailable"`
-	// SurgesFirst says that the successor of the first machine comes before that goes, and
-	// Stays that nothing is drained or terminated then (drainAndTerminate: false).
+	// SurgesFirst means that the successor of the first machine is created before that machine is removed,
+	// and Stays that nothing is drained or terminated then (drainAndTerminate: false).
 	SurgesFirst bool `json:"surgesFirst,omitempty"`
 	Stays       bool `json:"stays,omitempty"`
-	// Machines are those that are replaced or restarted.
+	// Machines are the machines to replace or restart.
 	Machines []RolloutMachine `json:"machines,omitempty"`
 }
 
-// Shortage says that there is not room for all machines that a group is to have for a while.
+// Shortage means that there is no room for all machines that a group temporarily needs.
 type Shortage struct {
 	Group   string `json:"group"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-// Blocker is what a drain will meet.
+// Blocker is an obstacle to a drain.
 type Blocker struct {
 	// Kind is budget, local, unmanaged or grace.
 	Kind string `json:"kind"`
 	// Name is the name of the budget or the pod, as namespace/name.
 	Name string `json:"name"`
-	// Pods are those that a budget keeps, and Nodes where they run.
+	// Pods are the pods that a budget protects, and Nodes the nodes they run on.
 	Pods    []string `json:"pods,omitempty"`
 	Nodes   []string `json:"nodes"`
 	Message string   `json:"message"`
 	Remedy  string   `json:"remedy,omitempty"`
-	// Blocks says that no drain ends while this is so.
+	// Blocks means that no drain can finish while it exists.
 	Blocks bool `json:"blocks"`
 }

@@ -56,7 +56,7 @@ An add-on that was applied from one of the channels and that no channel lists no
 	}
 	f := c.Flags()
 	f.BoolVar(&o.Yes, "yes", false, "apply; without it, only show the differences")
-	f.DurationVar(&o.Interval, "interval", 0, "apply again and again, this long after each success; 0 means once")
+	f.DurationVar(&o.Interval, "interval", 0, "time to wait after each success before applying again; 0 means once")
 	f.StringVar(&o.NodeLabels, "node-labels", "", "labels that the node gets at each pass, such as a=b,c")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the node that gets the labels")
 	f.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the cluster; empty means with the pod's service account")

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// applyWith runs the command and returns what it printed.
+// applyWith runs the command and returns its output.
 func applyWith(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

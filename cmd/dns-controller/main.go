@@ -1,5 +1,5 @@
-// Command dns-controller publishes the names of a cluster, and those that annotations
-// of its Services, pods and Ingresses ask for, in zones of a DNS service.
+// Command dns-controller publishes the names of a cluster, and the names requested by annotations
+// of its Services, pods and Ingresses, in zones of a DNS service.
 package main
 
 import (
@@ -56,23 +56,23 @@ func command() *cobra.Command {
 	}
 	server := addRFC2136(c, &o)
 	o.Services = append(o.Services, run.Service{Name: "rfc2136", Open: server})
-	f.StringVar(&o.Cluster, "cluster-name", "", "name of the cluster, whose names and records these are")
+	f.StringVar(&o.Cluster, "cluster-name", "", "name of the cluster whose names are published")
 	f.StringVar(&o.API, "api-name", "", "public name of the cluster's API, if it is published")
 	f.StringVar(&o.DNS, "dns", o.Services[0].Name, "DNS service")
-	f.StringSliceVar(&o.Zones, "zone", nil, "zones that may be changed: NAME, NAME/ID, */ID, or */* for any; may be repeated")
+	f.StringSliceVar(&o.Zones, "zone", nil, "zones that may be changed: NAME, NAME/ID, */ID, or */* for any; repeatable")
 	f.BoolVar(&o.Ingress, "watch-ingress", true, "publish the hosts of Ingresses")
 	f.StringVar(&o.Namespace, "watch-namespace", "", "namespace whose pods, Services and Ingresses are published; empty: all")
-	f.StringSliceVar(&o.Allowed, "allow-domain", nil, "domain in which objects of every namespace may publish names, beside the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all; may be repeated")
+	f.StringSliceVar(&o.Allowed, "allow-domain", nil, "domain in which objects of every namespace may publish names, in addition to the cluster's own name: DOMAIN, *.DOMAIN with wildcards, or * for all; may be repeated")
 	f.BoolVar(&o.Families.IPv4, "internal-ipv4", false, "machines of the cluster reach each other by IPv4")
 	f.BoolVar(&o.Families.IPv6, "internal-ipv6", false, "machines of the cluster reach each other by IPv6")
 	f.DurationVar(&o.Interval, "update-interval", 5*time.Second, "time between rounds")
 	f.StringVar(&o.Listen, "metrics-listen", "", "address of /metrics and /readyz, such as 127.0.0.1:3985; empty: none")
-	f.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the cluster; empty means with the pod's service account")
-	f.IntVarP(&verbosity, "v", "v", 0, "how much to log; 4 shows details")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the cluster; empty means the pod's service account")
+	f.IntVarP(&verbosity, "v", "v", 0, "log verbosity; 4 shows details")
 	return c
 }
 
-// addRFC2136 adds the flags of a server of one's own, and returns what connects to it.
+// addRFC2136 adds the flags of a self-hosted DNS server, and returns the function that connects to it.
 func addRFC2136(c *cobra.Command, o *run.Options) func(context.Context) (dns.Provider, error) {
 	var server, keyFile string
 	c.Flags().StringVar(&server, "dns-server", "", "with --dns=rfc2136: the primary server of the zones, HOST or HOST:PORT")
@@ -80,7 +80,7 @@ func addRFC2136(c *cobra.Command, o *run.Options) func(context.Context) (dns.Pro
 	return func(context.Context) (dns.Provider, error) {
 		to := rfc2136.Options{Server: server, Now: time.Now}
 		for _, text := range o.Zones {
-			if z, err := dns.ParseZone(text); err == nil && z.Name != "" { // the program says what is wrong with others
+			if z, err := dns.ParseZone(text); err == nil && z.Name != "" { // the program reports invalid ones
 				to.Zones = append(to.Zones, z.Name)
 			}
 		}

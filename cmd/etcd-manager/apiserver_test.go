@@ -29,22 +29,22 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// TestAPIServersSeeWhatWasRestored restores one back-up three times below API servers
-// and controllers that both are kept running: each time, what every API server lists, from
-// etcd and from its cache, and what the controllers know, is what etcd holds.
-func TestAPIServersSeeWhatWasRestored(t *testing.T) {
+// TestAPIServersSeeRestoredData restores one back-up three times under running API servers
+// and controllers: each time, what every API server lists, from etcd and from its cache, and
+// what the controllers know, must equal the content of etcd.
+func TestAPIServersSeeRestoredData(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
 	kubetest.Programs(t)
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	restoreThrice(t, c, []*kube{newKube(c, c.peers[0]), newKube(c, c.peers[1])}, true)
 }
 
-// TestAPIServersSeeWhatWasRestoredAtALowerRevision is the same with an etcdutl that cannot raise
-// the revision: a restart of the API servers is enough for them, but not for controllers, which
-// continue to ask for changes after the revision that they know.
-func TestAPIServersSeeWhatWasRestoredAtALowerRevision(t *testing.T) {
+// TestAPIServersSeeRestoredDataAtALowerRevision does the same with an etcdutl that cannot raise
+// the revision: a restart is sufficient for API servers, but not for controllers, which
+// continue to watch from the revision that they know.
+func TestAPIServersSeeRestoredDataAtALowerRevision(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a")
 	kubetest.Programs(t)
@@ -57,7 +57,7 @@ func TestAPIServersSeeWhatWasRestoredAtALowerRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start(c.peers[0])
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	restoreThrice(t, c, []*kube{newKube(c, c.peers[0])}, false)
 }
 
@@ -72,13 +72,13 @@ func restoreThrice(t *testing.T, c *testCluster, servers []*kube, raised bool) {
 	before := k.revision()
 	want := map[string]string{"kept": "after", "made-later": "after"}
 	for round := range 3 {
-		for i := range 8 { // so that more was written since the back-up each time, of which nothing is left
+		for i := range 8 { // so that each time more was written since the back-up, all of which is lost
 			name := fmt.Sprintf("ghost-%d-%d", round, i)
 			k.write(name, "ghost")
 			want[name] = "ghost"
 		}
 		for i, s := range servers {
-			s.sees(fmt.Sprintf("before restore %d, API server %d", round, i), want, raised)
+			s.expectView(fmt.Sprintf("before restore %d, API server %d", round, i), want, raised)
 		}
 		start := time.Now()
 		if _, err := etcd.RequestRestore(t.Context(), c.store, backup, start); err != nil {
@@ -86,7 +86,7 @@ func restoreThrice(t *testing.T, c *testCluster, servers []*kube, raised bool) {
 		}
 		want = map[string]string{"kept": "before", "deleted-later": "before"}
 		for i, s := range servers {
-			s.sees(fmt.Sprintf("after restore %d, API server %d", round, i), want, raised)
+			s.expectView(fmt.Sprintf("after restore %d, API server %d", round, i), want, raised)
 			t.Logf("API server %d and who watches it saw the restored objects after %s", i, time.Since(start).Round(time.Millisecond))
 		}
 		if after := k.revision(); raised && after <= before {
@@ -99,7 +99,7 @@ func restoreThrice(t *testing.T, c *testCluster, servers []*kube, raised bool) {
 		want[name] = "1"
 	}
 	for i, s := range servers {
-		s.sees(fmt.Sprintf("and goes on, API server %d", i), want, raised)
+		s.expectView(fmt.Sprintf("and goes on, API server %d", i), want, raised)
 	}
 }
 
@@ -107,10 +107,10 @@ func restoreThrice(t *testing.T, c *testCluster, servers []*kube, raised bool) {
 type kube struct {
 	c      *testCluster
 	client kubernetes.Interface
-	etcd   *clientv3.Client // of the member that the API server asks
+	etcd   *clientv3.Client // of the member that the API server uses
 
-	mu   sync.Mutex
-	seen map[string]string // by the controller
+	mu             sync.Mutex
+	controllerView map[string]string // by the controller
 }
 
 func newKube(c *testCluster, at *testPeer) *kube {
@@ -123,19 +123,19 @@ func newKube(c *testCluster, at *testPeer) *kube {
 		c.t.Fatal(err)
 	}
 	file := func(name string) string { return filepath.Join(c.path("apiserver-"+at.id), name) }
-	config := kubetest.Keep(c.t, "--etcd-servers=https://127.0.0.1:"+at.client, "--etcd-cafile="+file("ca.crt"), "--etcd-certfile="+file("etcd.crt"), "--etcd-keyfile="+file("etcd.key"))
+	config := kubetest.ServeRestarting(c.t, "--etcd-servers=https://127.0.0.1:"+at.client, "--etcd-cafile="+file("ca.crt"), "--etcd-certfile="+file("etcd.crt"), "--etcd-keyfile="+file("etcd.key"))
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	k := &kube{c: c, client: client, etcd: c.client(at), seen: map[string]string{}}
+	k := &kube{c: c, client: client, etcd: c.client(at), controllerView: map[string]string{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("default"))
 	informer := factory.Core().V1().ConfigMaps().Informer()
 	note := func(o any) {
 		m := o.(*corev1.ConfigMap)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.seen[m.Name] = m.Data["value"]
+		k.controllerView[m.Name] = m.Data["value"]
 	}
 	forget := func(o any) {
 		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -143,7 +143,7 @@ func newKube(c *testCluster, at *testPeer) *kube {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		delete(k.seen, o.(*corev1.ConfigMap).Name)
+		delete(k.controllerView, o.(*corev1.ConfigMap).Name)
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, o any) { note(o) }, DeleteFunc: forget}); err != nil {
 		c.t.Fatal(err)
@@ -153,7 +153,7 @@ func newKube(c *testCluster, at *testPeer) *kube {
 	return k
 }
 
-// write makes an object, or changes it.
+// write creates or changes an object.
 func (k *kube) write(name, value string) {
 	k.c.t.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"value": value}}
@@ -182,8 +182,8 @@ func (k *kube) do(what string, f func(ctx context.Context) error) {
 	})
 }
 
-// list returns the objects, of which a revision of "" asks etcd, and "0" the API
-// server's cache; and the revision of the list.
+// list returns the objects, and the revision of the list. The revision "" reads from etcd, and
+// "0" from the API server's cache.
 func (k *kube) list(ctx context.Context, revision string) (map[string]string, int) {
 	list, err := k.client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{ResourceVersion: revision})
 	if err != nil {
@@ -205,8 +205,8 @@ func (k *kube) revision() int {
 	return n
 }
 
-// stored returns the names of the objects that etcd itself holds.
-func (k *kube) stored(ctx context.Context) []string {
+// objectsInEtcd returns the names of the objects in etcd itself.
+func (k *kube) objectsInEtcd(ctx context.Context) []string {
 	const folder = "/registry/configmaps/default/"
 	all, err := k.etcd.Get(ctx, folder, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
@@ -219,20 +219,20 @@ func (k *kube) stored(ctx context.Context) []string {
 	return out
 }
 
-// sees waits until etcd, the API server, its cache, and the controller's if that is asked
-// for, have the same objects.
-func (k *kube) sees(when string, want map[string]string, controller bool) {
+// expectView waits until etcd, the API server, its cache, and the controller's if controller is
+// set, have the same objects.
+func (k *kube) expectView(when string, want map[string]string, controller bool) {
 	k.c.t.Helper()
 	var stored []string
 	var listed, cached, seen map[string]string
 	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(k.c.t.Context(), 3*time.Second)
-		stored = k.stored(ctx)
+		stored = k.objectsInEtcd(ctx)
 		listed, _ = k.list(ctx, "")
 		cached, _ = k.list(ctx, "0")
 		cancel()
 		k.mu.Lock()
-		seen = maps.Clone(k.seen)
+		seen = maps.Clone(k.controllerView)
 		k.mu.Unlock()
 		if slices.Equal(stored, slices.Sorted(maps.Keys(want))) && maps.Equal(listed, want) && maps.Equal(cached, want) && (!controller || maps.Equal(seen, want)) {
 			return

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// wish asks for members by name, as an update does.
-func (c *testCluster) wish(peers ...*testPeer) {
+// requestMembers requests members by name, as an update does.
+func (c *testCluster) requestMembers(peers ...*testPeer) {
 	c.t.Helper()
 	var names []string
 	for _, p := range peers {
@@ -35,14 +35,14 @@ func TestMembersGrowMoveAndShrink(t *testing.T) {
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c", "etcd-d", "etcd-e")
 	all := c.peers
 	for _, p := range all {
-		c.wish(all[0])
+		c.requestMembers(all[0])
 		c.start(p)
 	}
-	c.whole(etcdtest.New, all[0])
+	c.awaitMembers(etcdtest.New, all[0])
 	for _, step := range []struct {
 		what string
 		to   []*testPeer
-		// at serve all the time.
+		// at are the machines that serve all the time.
 		at []*testPeer
 	}{
 		{"one becomes three", []*testPeer{all[0], all[1], all[2]}, all[:1]},
@@ -52,13 +52,13 @@ func TestMembersGrowMoveAndShrink(t *testing.T) {
 	} {
 		w := c.writeOn(step.at...)
 		lap := stopwatch(t)
-		c.wish(step.to...)
-		c.whole(etcdtest.New, step.to...)
+		c.requestMembers(step.to...)
+		c.awaitMembers(etcdtest.New, step.to...)
 		lap(step.what)
 		w.stop()
-		t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.done), w.failed, w.gap.Round(time.Millisecond))
+		t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.acknowledged), w.failed, w.gap.Round(time.Millisecond))
 		cli := c.client(step.to...)
-		for key := range w.done {
+		for key := range w.acknowledged {
 			if c.get(cli, key) != key {
 				t.Errorf("%s: the write of %s was acknowledged, and is lost", step.what, key)
 			}
@@ -69,7 +69,7 @@ func TestMembersGrowMoveAndShrink(t *testing.T) {
 	}
 }
 
-// ask asks for a task and returns the answer.
+// ask requests a task and returns the answer.
 func (c *testCluster) ask(r etcd.Request) etcd.Answer {
 	c.t.Helper()
 	r.ID, r.At = fmt.Sprint(time.Now().UnixNano()), time.Now()
@@ -87,7 +87,7 @@ func (c *testCluster) ask(r etcd.Request) etcd.Answer {
 	return *a
 }
 
-// status waits until what the managers tell is as wanted.
+// status waits until the status reported by the managers satisfies ok.
 func (c *testCluster) status(what string, ok func(*etcd.Status) bool) *etcd.Status {
 	c.t.Helper()
 	var s *etcd.Status
@@ -101,7 +101,7 @@ func (c *testCluster) status(what string, ok func(*etcd.Status) bool) *etcd.Stat
 	return s
 }
 
-// TestAFullDatabaseIsDefragmented until etcd takes no more, and back.
+// TestAFullDatabaseIsDefragmented fills a database until etcd refuses writes, and defragments it.
 func TestAFullDatabaseIsDefragmented(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
@@ -112,7 +112,7 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 		p.more = []string{"--env-file=" + c.path("quota")}
 	}
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	cli := c.client(c.peers...)
 	value := strings.Repeat("x", 1<<20)
 	full := func() bool { _, err := cli.Put(t.Context(), "/registry/big", value); return err != nil }
@@ -139,7 +139,7 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 	if a.Problem != "" || len(a.Disarmed) == 0 || !strings.HasPrefix(a.Disarmed[0], etcd.NoSpace) {
 		t.Errorf("the alarms: %+v", a)
 	}
-	c.put(cli, "/registry/again", "1")
+	c.putKey(cli, "/registry/again", "1")
 	c.status("no alarm", func(s *etcd.Status) bool { return !strings.Contains(fmt.Sprint(s.Members), etcd.NoSpace) })
 	c.kill(c.peers[2])
 	c.status("a member is not well", func(s *etcd.Status) bool { return len(s.Members) == 3 && !s.Members[2].Healthy })
@@ -148,15 +148,15 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 	}
 }
 
-// TestADrill restores a back-up beside the cluster, which goes on.
+// TestADrill restores a back-up beside the cluster, which keeps running.
 func TestADrill(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a")
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	cli := c.client(c.peers...)
 	for i := range 1000 {
-		c.put(cli, fmt.Sprintf("/registry/pods/%04d", i), "1")
+		c.putKey(cli, fmt.Sprintf("/registry/pods/%04d", i), "1")
 	}
 	if err := etcd.RequestBackup(t.Context(), c.store, time.Now()); err != nil {
 		t.Fatal(err)
@@ -166,9 +166,9 @@ func TestADrill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.put(cli, "/registry/pods/0000", "2")
-	c.put(cli, "/registry/pods/new", "1")
-	c.put(cli, "/registry/pods/new2", "1")
+	c.putKey(cli, "/registry/pods/0000", "2")
+	c.putKey(cli, "/registry/pods/new", "1")
+	c.putKey(cli, "/registry/pods/new2", "1")
 	if _, err := cli.Delete(t.Context(), "/registry/pods/0999"); err != nil {
 		t.Fatal(err)
 	}

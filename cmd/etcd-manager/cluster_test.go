@@ -27,7 +27,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// asProgram makes the test's own program be etcd-manager.
+// asProgram makes the test binary act as etcd-manager.
 const asProgram = "ETCD_MANAGER_IS_TESTED"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	// The clusters mostly wait, for elections and the like: all of them at once, however few the processors.
+	// The clusters mostly wait, for elections and the like: all run in parallel, however few the processors.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -43,22 +43,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testCluster is managers as processes on this machine, with real etcd.
+// testCluster is a set of managers as processes on this machine, with real etcd.
 type testCluster struct {
-	t        *testing.T
-	programs string
-	dir      string
-	store    store.Store
-	peers    []*testPeer
-	tls      *tls.Config
-	registry string // of machines; they find each other through it, not by seeds
-	named    bool   // they find each other by a list of who is where
+	t              *testing.T
+	programs       string
+	dir            string
+	store          store.Store
+	peers          []*testPeer
+	tls            *tls.Config
+	registry       string // of machines; they find each other through it, not by seeds
+	usesStaticList bool   // they find each other by a list of names and addresses
 }
 
-// testPeer is one machine: a folder for its disk, and an address or ports of its own.
+// testPeer is one machine: a folder for its disk, and its own address or ports.
 type testPeer struct {
 	id, dir, host                  string
-	hosts                          string // its /etc/hosts, when it goes by names
+	hosts                          string // its /etc/hosts, if it uses names
 	grpc, peer, client, quarantine string
 	cmd                            *exec.Cmd
 	machine                        string // name in the registry
@@ -93,8 +93,8 @@ func newCluster(t *testing.T, spec etcd.Spec, ids ...string) *testCluster {
 	return c
 }
 
-// lastPort is the last port that a test took. They are below those that the
-// system gives to outgoing connections.
+// lastPort is the last port that a test used. They are below the ephemeral ports of the
+// system.
 var lastPort atomic.Int32
 
 func freePort(t *testing.T) string {
@@ -103,7 +103,7 @@ func freePort(t *testing.T) string {
 	for range 1000 {
 		port := strconv.Itoa(int(lastPort.Add(1)))
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
-			_ = l.Close() // it is the test's now
+			_ = l.Close() // the test uses it now
 			return port
 		}
 	}
@@ -113,7 +113,7 @@ func freePort(t *testing.T) string {
 
 func (c *testCluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// add makes a machine; its manager is not started.
+// add creates a machine; its manager is not started.
 func (c *testCluster) add(id string) *testPeer {
 	c.t.Helper()
 	p := &testPeer{id: id, dir: c.path("disk-" + id), host: "127.0.0.1"}
@@ -124,7 +124,7 @@ func (c *testCluster) add(id string) *testPeer {
 	return p
 }
 
-// start runs a machine's manager.
+// start starts a machine's manager.
 func (c *testCluster) start(p *testPeer) {
 	c.t.Helper()
 	name := "__name__"
@@ -138,7 +138,7 @@ func (c *testCluster) start(p *testPeer) {
 	if p.plain {
 		args = append(args, "--etcd-insecure=true")
 	}
-	args = append(append(args, c.meeting(p)...), p.more...)
+	args = append(append(args, c.discoveryFlags(p)...), p.more...)
 	p.cmd = exec.Command(os.Args[0], args...)
 	if p.hosts != "" {
 		script := `mount --bind "$0" /etc/hosts && exec "$@" --dns-suffix=.internal.example.com`
@@ -148,7 +148,7 @@ func (c *testCluster) start(p *testPeer) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer log.Close() // the process has it now
+	defer log.Close() // the process has its own descriptor
 	p.cmd.Env = append(os.Environ(), asProgram+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -165,9 +165,10 @@ func (p *testPeer) scheme() string {
 	return "https://"
 }
 
-// meeting is how a machine finds its disk and the others, and in which times.
-func (c *testCluster) meeting(p *testPeer) []string {
-	if c.registry != "" { // in the times that a manifest leaves as they are
+// discoveryFlags returns the flags by which a machine finds its disk and the others, with their
+// intervals.
+func (c *testCluster) discoveryFlags(p *testPeer) []string {
+	if c.registry != "" { // with the default intervals of a manifest
 		return []string{"--volume-provider=local", "--volume-tag=" + localTag, "--disks-path=" + filepath.Dir(p.dir), "--machines-path=" + c.registry}
 	}
 	var seeds []string
@@ -175,7 +176,7 @@ func (c *testCluster) meeting(p *testPeer) []string {
 		seeds = append(seeds, q.host+":"+q.grpc)
 	}
 	find := "--seeds=" + strings.Join(seeds, ",")
-	if c.named {
+	if c.usesStaticList {
 		var nodes []string
 		for _, q := range c.peers {
 			nodes = append(nodes, fmt.Sprintf(`{"id":%q,"ip":[%q]}`, q.id, q.host))
@@ -192,22 +193,22 @@ func (c *testCluster) startAll() {
 	}
 }
 
-// kill ends a manager at once; its etcd ends by itself.
+// kill kills a manager immediately; its etcd exits on its own.
 func (c *testCluster) kill(p *testPeer) {
 	c.t.Helper()
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have exited
 	_ = p.cmd.Wait()         // it was killed
 	pid, ok := p.etcdPID()
 	c.eventually("the etcd of "+p.id+" ends with its manager", 10*time.Second, func() bool { return !ok || syscall.Kill(pid, 0) != nil })
 	p.cmd = nil
 }
 
-// destroy takes a machine away with all that runs on it and all that it holds.
+// destroy removes a machine with all its processes and data.
 func (c *testCluster) destroy(p *testPeer) {
 	c.t.Helper()
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have exited
 	if pid, ok := p.etcdPID(); ok {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have exited
 	}
 	c.kill(p)
 	if err := os.RemoveAll(p.dir); err != nil {
@@ -218,7 +219,7 @@ func (c *testCluster) destroy(p *testPeer) {
 func (c *testCluster) stopAll() {
 	for _, p := range c.peers {
 		if p.cmd != nil {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have exited
 		}
 	}
 	for _, p := range c.peers {
@@ -236,7 +237,7 @@ func (c *testCluster) stopAll() {
 	}
 }
 
-// managerLines are the lines of a log that are not etcd's own.
+// managerLines returns the lines of a log that are not etcd's own.
 func managerLines(log []byte) string {
 	var out []string
 	for line := range strings.Lines(string(log)) {
@@ -247,7 +248,7 @@ func managerLines(log []byte) string {
 	return strings.Join(out[max(0, len(out)-80):], "")
 }
 
-// etcdPID is the process that the manager says etcd is.
+// etcdPID returns the PID of etcd according to the manager.
 func (p *testPeer) etcdPID() (int, bool) {
 	text, err := os.ReadFile(filepath.Join(p.dir, "etcd.pid"))
 	if err != nil || len(text) == 0 {
@@ -281,12 +282,13 @@ func (c *testCluster) client(peers ...*testPeer) *clientv3.Client {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { _ = cli.Close() }) // nothing is under way
+	c.t.Cleanup(func() { _ = cli.Close() }) // nothing is pending
 	return cli
 }
 
-// whole waits until all machines' members, and no others, are voters that answer clients with a version.
-func (c *testCluster) whole(version string, peers ...*testPeer) time.Duration {
+// awaitMembers waits until exactly the members of all given machines are voters that serve clients
+// with a version.
+func (c *testCluster) awaitMembers(version string, peers ...*testPeer) time.Duration {
 	c.t.Helper()
 	clients := make([]*clientv3.Client, len(peers))
 	for i, p := range peers {
@@ -295,7 +297,7 @@ func (c *testCluster) whole(version string, peers ...*testPeer) time.Duration {
 	var last string
 	start := time.Now()
 	for time.Since(start) < 60*time.Second {
-		if last = c.unmet(version, peers, clients); last == "" {
+		if last = c.whyIncomplete(version, peers, clients); last == "" {
 			return time.Since(start)
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -304,7 +306,7 @@ func (c *testCluster) whole(version string, peers ...*testPeer) time.Duration {
 	return 0
 }
 
-func (c *testCluster) unmet(version string, peers []*testPeer, clients []*clientv3.Client) string {
+func (c *testCluster) whyIncomplete(version string, peers []*testPeer, clients []*clientv3.Client) string {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
 	defer cancel()
 	for i, p := range peers {
@@ -320,7 +322,7 @@ func (c *testCluster) unmet(version string, peers []*testPeer, clients []*client
 	return ""
 }
 
-func (c *testCluster) put(cli *clientv3.Client, key, value string) {
+func (c *testCluster) putKey(cli *clientv3.Client, key, value string) {
 	c.t.Helper()
 	c.eventually("put "+key, 15*time.Second, func() bool {
 		ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)

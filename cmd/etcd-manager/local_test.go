@@ -12,10 +12,10 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// localTag is how the disks of a local cluster's machines begin.
+// localTag is the prefix of the disks of a local cluster's machines.
 const localTag = "demo.k8s.local--main--"
 
-// newLocal prepares a cluster whose machines are registered, and go by names.
+// newLocal prepares a cluster whose machines are registered, and use names.
 func newLocal(t *testing.T, members int) *testCluster {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -55,7 +55,7 @@ func (c *testCluster) boot(machine, address, member string) *testPeer {
 	return p
 }
 
-// unplug takes a machine away; its disk stays.
+// unplug removes a machine; its disk stays.
 func (c *testCluster) unplug(p *testPeer) {
 	c.t.Helper()
 	c.kill(p)
@@ -74,20 +74,20 @@ func TestALocalClusterOfOneIsSoonThere(t *testing.T) {
 	c := newLocal(t, 1)
 	lap := stopwatch(t)
 	a := c.boot("control-plane-a-x1", "127.0.78.9", "a")
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	lap("a local cluster of one formed, in the times of a manifest")
-	c.put(c.client(a), "/registry/one", "1")
+	c.putKey(c.client(a), "/registry/one", "1")
 
 	if err := etcd.RequestBackup(t.Context(), c.store, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	c.eventually("the backup that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first by itself is there after a minute
+	c.eventually("the backup that was asked for", 20*time.Second, func() bool { return len(c.backups()) > 0 }) // the first scheduled one is only taken after a minute
 	lap("a backup was there after it was asked for")
 
 	c.unplug(a)
 	lap("")
 	a = c.boot("control-plane-a-x2", "127.0.78.10", "a")
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	lap("its only machine was replaced by one of another name and address with the same disk")
 	if got := c.get(c.client(a), "/registry/one"); got != "1" {
 		t.Errorf("after the machine was replaced: %q", got)
@@ -101,24 +101,24 @@ func TestLocalMachinesComeAndGo(t *testing.T) {
 	a := c.boot("control-plane-a-x1", "127.0.78.1", "a")
 	b := c.boot("control-plane-b-x1", "127.0.78.2", "b")
 	x := c.boot("control-plane-c-x1", "127.0.78.3", "c")
-	c.answers(a, b, x)
+	c.awaitClient(a, b, x)
 	lap("the first of three local machines serves clients")
-	c.whole(etcdtest.New, a, b, x)
+	c.awaitMembers(etcdtest.New, a, b, x)
 	lap("and then all three do")
-	c.put(c.client(a, b), "/registry/kept", "before")
+	c.putKey(c.client(a, b), "/registry/kept", "before")
 
 	seat := c.seat(b, x.id)
 	c.unplug(x)
-	c.put(c.client(a, b), "/registry/kept", "while c was away")
+	c.putKey(c.client(a, b), "/registry/kept", "while c was away")
 	lap("")
 	x = c.boot("control-plane-c-x2", "127.0.78.4", "c")
-	c.whole(etcdtest.New, a, b, x)
+	c.awaitMembers(etcdtest.New, a, b, x)
 	lap("a machine of another name and address took over the disk")
 	if now := c.seat(b, x.id); now != seat {
 		t.Errorf("its member was %x and is %x", seat, now)
 	}
 	c.eventually("the others know its new address", 10*time.Second, func() bool {
-		return c.resolves(a, x) && c.resolves(b, x)
+		return c.hasAddressOf(a, x) && c.hasAddressOf(b, x)
 	})
 	lap("and the others had its address")
 	if got := c.get(c.client(x), "/registry/kept"); got != "while c was away" {
@@ -126,14 +126,14 @@ func TestLocalMachinesComeAndGo(t *testing.T) {
 	}
 
 	dir := a.dir
-	c.unplug(a) // which leads
+	c.unplug(a) // the leader
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	seat = c.seat(b, "etcd-a")
 	lap("")
 	a = c.boot("control-plane-a-x2", "127.0.78.5", "a")
-	c.whole(etcdtest.New, b, x, a)
+	c.awaitMembers(etcdtest.New, b, x, a)
 	lap("the leader's machine was replaced, with an empty disk")
 	if now := c.seat(b, a.id); now == seat {
 		t.Error("an empty disk came back as the member whose data are lost")
@@ -143,14 +143,14 @@ func TestLocalMachinesComeAndGo(t *testing.T) {
 	}
 }
 
-// answers waits until some machine's etcd serves clients.
-func (c *testCluster) answers(peers ...*testPeer) {
+// awaitClient waits until the etcd of one of the machines serves clients.
+func (c *testCluster) awaitClient(peers ...*testPeer) {
 	c.t.Helper()
 	cli := c.client(peers...)
-	c.put(cli, "/registry/first", "1")
+	c.putKey(cli, "/registry/first", "1")
 }
 
-// seat is the identifier of the member with a name.
+// seat returns the ID of the member with a name.
 func (c *testCluster) seat(at *testPeer, name string) uint64 {
 	c.t.Helper()
 	list, err := c.client(at).MemberList(c.t.Context())
@@ -166,8 +166,8 @@ func (c *testCluster) seat(at *testPeer, name string) uint64 {
 	return 0
 }
 
-// resolves reports whether a machine has the address of another in its hosts file.
-func (c *testCluster) resolves(at, p *testPeer) bool {
+// hasAddressOf reports whether a machine has the address of another in its hosts file.
+func (c *testCluster) hasAddressOf(at, p *testPeer) bool {
 	text, err := os.ReadFile(at.hosts)
 	if err != nil {
 		c.t.Fatal(err)

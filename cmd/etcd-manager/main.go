@@ -1,10 +1,10 @@
 // Command etcd-manager runs one member of an etcd cluster: it finds the managers
 // of the other members, and with them forms the cluster, replaces lost members,
-// takes back-ups and restores them, and changes the version of etcd. It takes the
-// flags of kOps' etcd-manager, so that the same manifests start it.
+// takes back-ups and restores them, and changes the version of etcd. It accepts the
+// flags of kOps' etcd-manager, so that it works with the same manifests.
 //
 // It must not know how any of that is done: it turns flags and environment into
-// the parts of internal/node/etcd, and runs them.
+// options for internal/node/etcd, and runs it.
 package main
 
 import (

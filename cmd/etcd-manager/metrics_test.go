@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// TestManagersAndEtcdTellOfThemselves asks all that a manifest can turn on.
-func TestManagersAndEtcdTellOfThemselves(t *testing.T) {
+// TestMetricsOfManagersAndEtcd queries all endpoints that a manifest can enable.
+func TestMetricsOfManagersAndEtcd(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
 	own, etcds := map[*testPeer]string{}, map[*testPeer]string{}
@@ -23,7 +23,7 @@ func TestManagersAndEtcdTellOfThemselves(t *testing.T) {
 		p.more = []string{"--etcd-manager-metrics-port=" + own[p], "--listen-metrics-urls=http://127.0.0.1:" + etcds[p]}
 	}
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	a, b, x := c.peers[0], c.peers[1], c.peers[2]
 	var lead map[string]float64
 	c.eventually("the leader tells of three members and a backup", 30*time.Second, func() bool {
@@ -71,7 +71,7 @@ func TestManagersAndEtcdTellOfThemselves(t *testing.T) {
 	}
 }
 
-// scrape is what a port tells, by name and labels; empty where nobody answers.
+// scrape returns the metrics at a port, by name and labels; empty if no server responds.
 func scrape(t *testing.T, port string) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -97,7 +97,7 @@ func scrape(t *testing.T, port string) map[string]float64 {
 	return out
 }
 
-// sum adds what stands at names with a prefix.
+// sum adds the values of metrics with a prefix.
 func sum(of map[string]float64, prefix string) float64 {
 	n := 0.0
 	for name, v := range of {

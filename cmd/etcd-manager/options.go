@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/node/etcd/run"
 )
 
-// parse reads flags and environment. Flags that only matter to another program
+// parse parses flags and environment. Flags that only concern another program
 // of the same manifests are accepted.
 func parse(args, environment []string) (*run.Options, error) {
 	o := &run.Options{Environment: map[string]string{}}
@@ -31,33 +31,33 @@ func parse(args, environment []string) (*run.Options, error) {
 	f.IntVar(&o.Port, "grpc-port", 8000, "port on which managers talk to each other")
 	f.StringVar(&o.DNSSuffix, "dns-suffix", "", "what follows the peer's name in its host name, such as .internal.example.com; empty uses addresses")
 	f.StringVar(&o.HostsFile, "hosts-file", "/etc/hosts", "file to keep the host names of the peers in; empty for none")
-	f.StringVar(&o.Address, "address", "", "address of this machine; by default its first that is not local")
+	f.StringVar(&o.Address, "address", "", "address of this machine; by default its first non-local address")
 	f.StringVar(&o.Listen, "listen-address", "0.0.0.0", "address on which to listen for other managers")
 	f.StringVar(&o.EtcdListen, "etcd-address", "0.0.0.0", "address on which etcd listens")
-	f.StringVar(&o.NetworkCIDR, "network-cidr", "", "network that the address of this machine has to be in")
+	f.StringVar(&o.NetworkCIDR, "network-cidr", "", "network that the address of this machine must be in")
 	f.BoolVar(&o.Containerized, "containerized", false, "the machine's own files are below /rootfs")
 	f.StringVar(&o.PKIDir, "pki-dir", paths.EtcdManagerPod, "folder of etcd-manager-ca, etcd-peers-ca and etcd-clients-ca, .crt and .key")
 	f.StringVar(&o.DataDir, "data-dir", "", "folder for the member's data when no volume provider is given; by default /var/lib/CLUSTER-NAME")
-	f.StringVar(&o.Programs, "programs", "/opt", "folder of the folders etcd-vVERSION that hold the programs of etcd")
+	f.StringVar(&o.Programs, "programs", "/opt", "folder with a subfolder etcd-vVERSION for each version of etcd")
 	f.StringVar(&o.VolumeProvider, "volume-provider", "", "how the member's disk is found: the name of a cloud, a volume with all of the volume tags, which is attached and mounted; external or local, a folder of DISKS-PATH whose name starts with the volume tag; with local, other managers are found by the machines of MACHINES-PATH")
-	f.StringArrayVar(&o.VolumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; may be repeated")
+	f.StringArrayVar(&o.VolumeTags, "volume-tag", nil, "what the volumes of the cluster have in common; in a cloud a tag, KEY=VALUE or KEY; repeatable")
 	f.StringVar(&o.Disks, "disks-path", "/mnt/disks", "folder of the volumes of a machine without a cloud")
 	f.StringVar(&o.Machines, "machines-path", "/etc/kops/machines", "folder with a file NAME.json for each machine of a local cluster: its address, and the label role")
 	f.StringSliceVar(&o.Seeds, "seeds", nil, "host:port of other managers")
-	f.StringVar(&o.SeedsPath, "seeds-path", "/etc/kubernetes/etcd-manager/seeds", "file, or folder of files, with host:port of other managers, one a line")
+	f.StringVar(&o.SeedsPath, "seeds-path", "/etc/kubernetes/etcd-manager/seeds", "file, or folder of files, with host:port of other managers, one per line")
 	f.StringSliceVar(&o.DNS, "discovery-dns", nil, "names that resolve to the machines of the managers")
 	f.StringVar(&o.StaticConfig, "static-config", "", `other managers as {"nodes":[{"id":"…","ip":["…"]}]}`)
 	f.DurationVar(&o.BackupInterval, "backup-interval", 15*time.Minute, "time between two backups")
 	f.DurationVar(&o.Discover, "discovery-poll-interval", time.Minute, "time between two searches for other managers")
 	f.DurationVar(&o.Meet, "greeting-interval", 5*time.Second, "time between two greetings of the other managers")
-	f.DurationVar(&o.Heard, "peer-timeout", 20*time.Second, "time after which a manager that is not heard counts as gone")
-	f.DurationVar(&o.Soon, "progress-interval", 300*time.Millisecond, "time between two looks while something is going on")
-	f.DurationVar(&o.Commands, "command-interval", 0, "time between two looks for commands in the backup store; by default 30s, or 3s where it is a folder")
+	f.DurationVar(&o.PeerTimeout, "peer-timeout", 20*time.Second, "time without contact after which another manager counts as gone")
+	f.DurationVar(&o.Soon, "progress-interval", 300*time.Millisecond, "time between two checks while a change is in progress")
+	f.DurationVar(&o.Commands, "command-interval", 0, "time between two checks for commands in the backup store; by default 30s, or 3s if it is a folder")
 	f.DurationVar(&o.Replace, "replace-after", time.Minute, "time after which an unhealthy member may be replaced")
 	f.IntVarP(&o.Verbosity, "v", "v", 2, "8 and more shows every attempt")
 	metrics := f.String("listen-metrics-urls", "", "where etcd itself serves its metrics and its health; the same as ETCD_LISTEN_METRICS_URLS")
 	envFile := f.String("env-file", "", "file with further environment, NAME=value on each line")
-	plainEtcd := f.Bool("etcd-insecure", false, "etcd uses no TLS; the URLs have to be http://")
+	plainEtcd := f.Bool("etcd-insecure", false, "etcd uses no TLS; the URLs must be http://")
 	plain := f.Bool("insecure", false, "not supported: managers always use TLS")
 	f.StringVar(&o.NameTag, "volume-name-tag", "", "tag of a cloud's volumes whose value, up to a slash, names the member")
 	f.IntVar(&o.MetricsPort, "etcd-manager-metrics-port", 0, "port, on LISTEN-ADDRESS, of /metrics of the manager itself, without TLS; 0: none. The same as ETCD_MANAGER_METRICS_PORT")
@@ -70,7 +70,7 @@ func parse(args, environment []string) (*run.Options, error) {
 	if o.Commands == 0 {
 		o.Commands = 30 * time.Second
 		if strings.HasPrefix(o.BackupStore, "file://") {
-			o.Commands = 3 * time.Second // nobody pays for it
+			o.Commands = 3 * time.Second // requests are free
 		}
 	}
 	if *envFile != "" {
@@ -146,7 +146,7 @@ func takeEnvironment(o *run.Options, environment []string) error {
 	return nil
 }
 
-// readEnvironment reads NAME=value lines; empty ones and those that start with # say nothing.
+// readEnvironment reads NAME=value lines; empty lines and those that start with # are ignored.
 func readEnvironment(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -166,7 +166,7 @@ func readEnvironment(path string) ([]string, error) {
 	return out, nil
 }
 
-// parseDuration reads what Go does, and whole days (90d) and years of 365 days (2y).
+// parseDuration parses what Go does, and whole days (90d) and years of 365 days (2y).
 func parseDuration(s string) (time.Duration, error) {
 	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "y": 365 * 24 * time.Hour} {
 		if digits, ok := strings.CutSuffix(s, suffix); ok {

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// manifest is how the manifests of control planes start the program.
+// manifest returns the arguments with which the manifests of control planes start the program.
 func manifest() []string {
 	return []string{"--backup-interval=10m0s", "--backup-store=s3://bucket/c.example.com/backups/etcd/events", "--client-urls=https://__name__:4002",
 		"--cluster-name=etcd-events", "--containerized=true", "--discovery-poll-interval=30s", "--dns-suffix=.internal.c.example.com", "--grpc-port=3997",

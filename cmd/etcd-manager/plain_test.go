@@ -11,24 +11,24 @@ import (
 )
 
 // TestAClusterGoesFromTLSToNoneAndBack changes one machine after the other, as a rolling
-// update does where the feature EtcdEventsHTTP is set, and unset again. What was written
-// stays, and all the while most of the members serve.
+// update does when the feature EtcdEventsHTTP is set, and unset again. No data is lost, and
+// a majority of the members serves all the time.
 func TestAClusterGoesFromTLSToNoneAndBack(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
 	lap := stopwatch(t)
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	lap("a cluster of three formed, with TLS")
 	for _, plain := range []bool{true, false} {
 		for i, p := range c.peers {
 			c.kill(p)
 			other := c.peers[(i+1)%3]
-			c.put(c.client(other), "/registry/events/without-"+p.id, "written")
+			c.putKey(c.client(other), "/registry/events/without-"+p.id, "written")
 			p.plain = plain
 			c.start(p)
-			c.whole(etcdtest.New, c.peers...)
-			c.put(c.client(p), "/registry/events/"+p.id, p.scheme())
+			c.awaitMembers(etcdtest.New, c.peers...)
+			c.putKey(c.client(p), "/registry/events/"+p.id, p.scheme())
 			for _, q := range c.peers {
 				if got := c.get(c.client(q), "/registry/events/"+p.id); got != p.scheme() {
 					t.Errorf("%s has %q of %s, which was written by %s", q.id, got, p.id, p.scheme())
@@ -46,7 +46,7 @@ func TestAClusterGoesFromTLSToNoneAndBack(t *testing.T) {
 			}
 		}
 		for _, p := range c.peers {
-			r, err := http.Get("http://127.0.0.1:" + p.client + "/health") // etcd closes the connection where it serves TLS
+			r, err := http.Get("http://127.0.0.1:" + p.client + "/health") // etcd closes the connection if it serves TLS
 			if err == nil {
 				_ = r.Body.Close()
 			}

@@ -23,10 +23,10 @@ func TestOneMemberSurvivesKillsAndTheLossOfItsDisk(t *testing.T) {
 	a := c.peers[0]
 	start := time.Now()
 	c.start(a)
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	t.Logf("a cluster of one formed in %s", time.Since(start).Round(time.Millisecond))
 	cli := c.client(a)
-	c.put(cli, "/registry/one", "1")
+	c.putKey(cli, "/registry/one", "1")
 
 	pid, _ := a.etcdPID()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -39,7 +39,7 @@ func TestOneMemberSurvivesKillsAndTheLossOfItsDisk(t *testing.T) {
 	}
 	c.kill(a)
 	c.start(a)
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	if got := c.get(cli, "/registry/one"); got != "1" {
 		t.Errorf("after the manager was killed: %q", got)
 	}
@@ -59,7 +59,7 @@ func TestOneMemberSurvivesKillsAndTheLossOfItsDisk(t *testing.T) {
 	if _, err := etcd.RequestRestore(t.Context(), c.store, list[len(list)-1], time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	t.Logf("a cluster of one restored in %s", time.Since(start).Round(time.Millisecond))
 }
 
@@ -68,18 +68,18 @@ func TestThreeMembersHealAndAreRestored(t *testing.T) {
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.New}, "etcd-a", "etcd-b", "etcd-c")
 	lap := stopwatch(t)
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	lap("a cluster of three formed")
 	a, b, x := c.peers[0], c.peers[1], c.peers[2]
 	cli := c.client(a, b)
-	c.put(cli, "/registry/kept", "before")
+	c.putKey(cli, "/registry/kept", "before")
 
 	if err := os.RemoveAll(filepath.Join(x.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
 	lap("")
-	c.eventually("the seat of the lost data is given up", 10*time.Second, func() bool { return c.removed(a, x) })
-	c.whole(etcdtest.New, a, b, x)
+	c.eventually("the seat of the lost data is given up", 10*time.Second, func() bool { return c.hasNewMember(a, x) })
+	c.awaitMembers(etcdtest.New, a, b, x)
 	lap("a member whose data were wiped was back")
 
 	c.destroy(x)
@@ -87,15 +87,15 @@ func TestThreeMembersHealAndAreRestored(t *testing.T) {
 	d := c.add("etcd-d")
 	lap("")
 	c.start(d)
-	c.whole(etcdtest.New, a, b, d)
+	c.awaitMembers(etcdtest.New, a, b, d)
 	lap("a lost machine was replaced by one of another name (3 s of which to give it up)")
 	if got := c.get(c.client(d), "/registry/kept"); got != "before" {
 		t.Errorf("the new member has %q", got)
 	}
 
-	c.put(cli, "/registry/kept", "backed up")
+	c.putKey(cli, "/registry/kept", "backed up")
 	backup := c.nextBackup()
-	c.put(cli, "/registry/kept", "after the backup")
+	c.putKey(cli, "/registry/kept", "after the backup")
 	for _, p := range c.peers {
 		c.destroy(p)
 	}
@@ -104,37 +104,37 @@ func TestThreeMembersHealAndAreRestored(t *testing.T) {
 	}
 	lap("")
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	lap("three empty machines were restored from a backup")
 	if got := c.get(c.client(c.peers...), "/registry/kept"); got != "backed up" {
 		t.Errorf("after the restore: %q", got)
 	}
 }
 
-// TestVersionChangesUpAndDownWithoutALostWrite goes over the version between, both ways.
+// TestVersionChangesUpAndDownWithoutALostWrite passes through the intermediate version, both ways.
 func TestVersionChangesUpAndDownWithoutALostWrite(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 3, EtcdVersion: etcdtest.Old}, "etcd-a", "etcd-b", "etcd-c")
 	c.startAll()
-	c.whole(etcdtest.Old, c.peers...)
+	c.awaitMembers(etcdtest.Old, c.peers...)
 	for _, version := range []string{etcdtest.Newest, etcdtest.Old} {
 		lap := stopwatch(t)
 		w := c.writeOn(c.peers...)
 		if err := etcd.WriteSpec(t.Context(), c.store, etcd.Spec{MemberCount: 3, EtcdVersion: version}); err != nil {
 			t.Fatal(err)
 		}
-		c.whole(version, c.peers...)
+		c.awaitMembers(version, c.peers...)
 		lap("three members changed to etcd " + version)
 		w.stop()
-		t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.done), w.failed, w.gap.Round(time.Millisecond))
-		c.holds(w.done)
+		t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.acknowledged), w.failed, w.gap.Round(time.Millisecond))
+		c.expectKeys(w.acknowledged)
 	}
 }
 
-// TestMachinesGoByNames gives each manager an address of its own and the ports of
-// a manifest: members know each other by names, which the managers write to a hosts
-// file that, as in a pod, is a mount.
-func TestMachinesGoByNames(t *testing.T) {
+// TestMachinesAreIdentifiedByNames gives each manager its own address and the ports of a
+// manifest: members know each other by names, which the managers write to a hosts
+// file that is a mount, as in a pod.
+func TestMachinesAreIdentifiedByNames(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED, names are not tested: mounting a hosts file needs root")
@@ -148,7 +148,7 @@ func TestMachinesGoByNames(t *testing.T) {
 		}
 	}
 	c.startAll()
-	c.whole(etcdtest.New, c.peers...)
+	c.awaitMembers(etcdtest.New, c.peers...)
 	list, err := c.client(c.peers[0]).MemberList(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +176,8 @@ func stopwatch(t *testing.T) func(what string) {
 	}
 }
 
-// holds checks that every key is there.
-func (c *testCluster) holds(keys map[string]bool) {
+// expectKeys checks that every key exists.
+func (c *testCluster) expectKeys(keys map[string]bool) {
 	c.t.Helper()
 	cli := c.client(c.peers...)
 	r, err := cli.Get(c.t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -195,8 +195,8 @@ func (c *testCluster) holds(keys map[string]bool) {
 	}
 }
 
-// removed reports whether a machine holds no seat, or one that is younger than its first.
-func (c *testCluster) removed(at, p *testPeer) bool {
+// hasNewMember reports whether a machine has no member, or one that is newer than its first.
+func (c *testCluster) hasNewMember(at, p *testPeer) bool {
 	list, err := c.client(at).MemberList(c.t.Context())
 	if err != nil {
 		return false
@@ -209,7 +209,7 @@ func (c *testCluster) removed(at, p *testPeer) bool {
 	return true
 }
 
-// nextBackup returns a back-up that was begun after now: the second one from here.
+// nextBackup returns a back-up that was started after the call: the second one from now.
 func (c *testCluster) nextBackup() string {
 	c.t.Helper()
 	before := len(c.backups())
@@ -217,20 +217,20 @@ func (c *testCluster) nextBackup() string {
 	return c.backups()[before+1]
 }
 
-// writer writes keys one after the other, and remembers which were acknowledged.
+// writer writes keys one after the other, and records which were acknowledged.
 type writer struct {
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
-	done   map[string]bool
-	failed int
-	gap    time.Duration
+	cancel       context.CancelFunc
+	stopped      sync.WaitGroup
+	acknowledged map[string]bool
+	failed       int
+	gap          time.Duration
 }
 
 func (c *testCluster) writeOn(peers ...*testPeer) *writer {
 	ctx, cancel := context.WithCancel(c.t.Context())
-	w := &writer{cancel: cancel, done: map[string]bool{}}
+	w := &writer{cancel: cancel, acknowledged: map[string]bool{}}
 	cli := c.client(peers...)
-	w.ended.Go(func() {
+	w.stopped.Go(func() {
 		last := time.Now()
 		for i := 0; ctx.Err() == nil; i++ {
 			key := time.Now().Format("/registry/150405.000000000")
@@ -241,8 +241,8 @@ func (c *testCluster) writeOn(peers ...*testPeer) *writer {
 				w.failed++
 				continue
 			}
-			time.Sleep(2 * time.Millisecond) // for the others on this machine
-			w.done[key] = true
+			time.Sleep(2 * time.Millisecond) // to yield to the others on this machine
+			w.acknowledged[key] = true
 			w.gap, last = max(w.gap, time.Since(last)), time.Now()
 		}
 	})
@@ -251,5 +251,5 @@ func (c *testCluster) writeOn(peers ...*testPeer) *writer {
 
 func (w *writer) stop() {
 	w.cancel()
-	w.ended.Wait()
+	w.stopped.Wait()
 }

@@ -21,10 +21,10 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// kopsToken is the token of the clusters that are taken over.
+// kopsToken is the cluster token of the clusters that are taken over.
 const kopsToken = "kR3vT0yN-qB_7xGz1wLh8A"
 
-// kopsState is what kOps' manager keeps on the disk of every member.
+// kopsState is the state that kOps' manager stores on the disk of every member.
 func (c *testCluster) kopsState(version string) etcdtest.KopsState {
 	s := etcdtest.KopsState{New: true, Size: uint64(len(c.peers)), Token: kopsToken, Version: version}
 	for _, p := range c.peers {
@@ -38,8 +38,8 @@ func (c *testCluster) kopsState(version string) etcdtest.KopsState {
 	return s
 }
 
-// leave writes a state to the disk of a machine.
-func (c *testCluster) leave(p *testPeer, state []byte) {
+// writeState writes a state to the disk of a machine.
+func (c *testCluster) writeState(p *testPeer, state []byte) {
 	c.t.Helper()
 	if err := os.MkdirAll(p.dir, 0o755); err != nil {
 		c.t.Fatal(err)
@@ -62,8 +62,8 @@ func (c *testCluster) readState(p *testPeer) etcdtest.KopsState {
 	return s
 }
 
-// asKops runs etcd on the disk of a machine as kOps' manager does that reads its state.
-func (c *testCluster) asKops(p *testPeer, version string) (end func()) {
+// runAsKops runs etcd on the disk of a machine like a kOps manager that reads its state.
+func (c *testCluster) runAsKops(p *testPeer, version string) (end func()) {
 	c.t.Helper()
 	s := c.readState(p)
 	me := s.Nodes[slices.IndexFunc(s.Nodes, func(n etcdtest.KopsNode) bool { return n.Name == p.id })]
@@ -109,7 +109,7 @@ func (c *testCluster) asKops(p *testPeer, version string) (end func()) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer log.Close() // the process has it now
+	defer log.Close() // the process has its own descriptor
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -118,8 +118,8 @@ func (c *testCluster) asKops(p *testPeer, version string) (end func()) {
 	end = func() {
 		if !ended {
 			ended = true
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-			_ = cmd.Wait()                          // it was told to
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have exited
+			_ = cmd.Wait()                          // it was told to exit
 		}
 	}
 	c.t.Cleanup(end)
@@ -133,15 +133,15 @@ func (c *testCluster) write(path, text string) {
 	}
 }
 
-// created writes the mark that kOps' manager leaves in the store.
-func (c *testCluster) created() {
+// writeCreated writes the marker that kOps' manager leaves in the store.
+func (c *testCluster) writeCreated() {
 	c.t.Helper()
 	if err := etcd.WriteCreated(c.t.Context(), c.store, time.Now()); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// members are the names of the members by their identifiers.
+// members returns the names of the members by ID.
 func (c *testCluster) members(cli *clientv3.Client) map[uint64]string {
 	c.t.Helper()
 	list, err := cli.MemberList(c.t.Context())
@@ -156,26 +156,26 @@ func (c *testCluster) members(cli *clientv3.Client) map[uint64]string {
 }
 
 // TestAMemberOfKopsIsTakenOverAndHandedBack takes over a disk that was left in
-// quarantine, by a patch of etcd that is not there, changes the version, and lets
-// kOps' manager have it back.
+// quarantine, with a patch version of etcd that is not installed, changes the version, and lets
+// kOps' manager take it back.
 func TestAMemberOfKopsIsTakenOverAndHandedBack(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.Old}, "etcd-a")
 	a := c.peers[0]
-	c.created()
+	c.writeCreated()
 	s := c.kopsState("3.5.20")
-	c.leave(a, s.Encode())
-	end := c.asKops(a, etcdtest.Old)
+	c.writeState(a, s.Encode())
+	end := c.runAsKops(a, etcdtest.Old)
 	cli := c.client(a)
-	c.put(cli, "/registry/of", "kops")
+	c.putKey(cli, "/registry/of", "kops")
 	members := c.members(cli)
 	end()
 	s.Quarantined = true
-	c.leave(a, s.Encode())
+	c.writeState(a, s.Encode())
 
 	start := time.Now()
 	c.start(a)
-	c.whole(etcdtest.Old, a)
+	c.awaitMembers(etcdtest.Old, a)
 	t.Logf("taken over, and opened to clients, after %s", time.Since(start).Round(time.Millisecond))
 	if got := c.get(cli, "/registry/of"); got != "kops" {
 		t.Errorf("after the takeover: %q", got)
@@ -187,8 +187,8 @@ func TestAMemberOfKopsIsTakenOverAndHandedBack(t *testing.T) {
 	if err := etcd.WriteSpec(t.Context(), c.store, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}); err != nil {
 		t.Fatal(err)
 	}
-	c.whole(etcdtest.New, a)
-	c.put(cli, "/registry/later", "ours")
+	c.awaitMembers(etcdtest.New, a)
+	c.putKey(cli, "/registry/later", "ours")
 	c.kill(a)
 
 	back := c.readState(a)
@@ -196,21 +196,21 @@ func TestAMemberOfKopsIsTakenOverAndHandedBack(t *testing.T) {
 	if string(back.Encode()) != string(s.Encode()) {
 		t.Errorf("kOps' manager reads %+v, not %+v", back, s)
 	}
-	end = c.asKops(a, etcdtest.New)
+	end = c.runAsKops(a, etcdtest.New)
 	if of, later := c.get(cli, "/registry/of"), c.get(cli, "/registry/later"); of != "kops" || later != "ours" {
 		t.Errorf("handed back, there are %q and %q", of, later)
 	}
-	c.put(cli, "/registry/of", "kops again")
+	c.putKey(cli, "/registry/of", "kops again")
 	end()
 	c.start(a)
-	c.whole(etcdtest.New, a)
+	c.awaitMembers(etcdtest.New, a)
 	if got := c.get(cli, "/registry/of"); got != "kops again" {
 		t.Errorf("after the second takeover: %q", got)
 	}
 }
 
 // TestMachinesOfKopsAreTakenOverOneAfterAnother rolls three machines, which know
-// each other by names: etcd goes on with a majority all the time, and nobody decides
+// each other by names: etcd keeps a majority all the time, and no manager decides
 // anything before all are there.
 func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 	t.Parallel()
@@ -228,16 +228,16 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 		hosts += p.host + "\t" + p.id + ".internal.example.com\n"
 	}
 	c.write(c.path("kops-hosts"), hosts)
-	c.named = true
-	c.created()
+	c.usesStaticList = true
+	c.writeCreated()
 	state := c.kopsState(etcdtest.New).Encode()
 	var ends []func()
 	for _, p := range c.peers {
-		c.leave(p, state)
-		ends = append(ends, c.asKops(p, etcdtest.New))
+		c.writeState(p, state)
+		ends = append(ends, c.runAsKops(p, etcdtest.New))
 	}
 	cli := c.client(c.peers...)
-	c.put(cli, "/registry/of", "kops")
+	c.putKey(cli, "/registry/of", "kops")
 	members := c.members(cli)
 	w := c.writeOn(c.peers...)
 	for i, p := range c.peers {
@@ -248,7 +248,7 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 		lap := stopwatch(t)
 		c.start(p)
 		own := c.client(p)
-		if got := c.get(own, "/registry/of"); got != "kops" { // a majority has agreed, and the member knows it
+		if got := c.get(own, "/registry/of"); got != "kops" { // a majority has committed it, and the member has applied it
 			t.Errorf("%s has %q", p.id, got)
 		}
 		lap(p.id + " was taken over")
@@ -265,8 +265,8 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 	})
 	c.eventually("a backup", 20*time.Second, func() bool { return len(c.backups()) > 0 })
 	w.stop()
-	t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.done), w.failed, w.gap.Round(time.Millisecond))
-	c.holds(w.done)
+	t.Logf("%d writes meanwhile, %d failed, longest gap %s", len(w.acknowledged), w.failed, w.gap.Round(time.Millisecond))
+	c.expectKeys(w.acknowledged)
 	if now := c.members(cli); !maps.Equal(now, members) {
 		t.Errorf("the members were %v and are %v", members, now)
 	}
@@ -281,16 +281,16 @@ func TestMachinesOfKopsAreTakenOverOneAfterAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start(lost)
-	c.eventually("the seat of the lost disk is given up", 20*time.Second, func() bool { return c.removed(c.peers[0], lost) })
-	c.whole(etcdtest.New, c.peers...)
+	c.eventually("the seat of the lost disk is given up", 20*time.Second, func() bool { return c.hasNewMember(c.peers[0], lost) })
+	c.awaitMembers(etcdtest.New, c.peers...)
 }
 
-// A disk that cannot be read ends the manager with a message, and stays as it is.
+// A disk that cannot be read stops the manager with a message, and is left unchanged.
 func TestADiskThatCannotBeReadEndsTheManager(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, etcd.Spec{MemberCount: 1, EtcdVersion: etcdtest.New}, "etcd-a")
 	a := c.peers[0]
-	c.leave(a, []byte("what is this?"))
+	c.writeState(a, []byte("what is this?"))
 	c.start(a)
 	err := a.cmd.Wait()
 	log, readErr := os.ReadFile(c.path(a.id + ".log"))

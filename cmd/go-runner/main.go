@@ -1,18 +1,18 @@
-// Command go-runner runs a program and keeps what it writes in a log file.
+// Command go-runner runs a program and stores its output in a log file.
 //
 //	go-runner --log-file=FILE [--also-stdout] [--redirect-stderr=false] PROGRAM [ARGUMENT...]
 //
-// The program's output is appended to the file, which may be truncated meanwhile
-// by what rotates logs, and with --also-stdout goes to standard output too. Its
-// standard error goes the same way, or stays apart with --redirect-stderr=false.
-// Signals are passed on, and go-runner ends as the program does: with its status,
-// or with 128 and the number of the signal that killed it.
+// The program's output is appended to the file, which log rotation may truncate
+// meanwhile, and with --also-stdout also written to standard output. Its standard
+// error is treated the same way, or stays separate with --redirect-stderr=false.
+// Signals are passed on, and go-runner exits like the program: with its status,
+// or with 128 plus the number of the signal that killed it.
 //
-// Where the environment has GO_RUNNER_WAIT_FOR=HOST:PORT/PATH, the program is
-// started when that answers HTTP requests with status 200: one that ends when its
-// server is not ready would be started again only after a pause that grows.
+// If the environment has GO_RUNNER_WAIT_FOR=HOST:PORT/PATH, the program is
+// started once that URL answers with status 200: a program that exits because its
+// server is not ready would be restarted only after an increasing back-off.
 //
-// It can be the first process of a container: it collects orphans.
+// It can be the init process of a container: it reaps orphans.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 	"time"
 )
 
-// drainTime is how long the output of an ended program is waited for: a process
+// drainTime is how long to wait for the output of an exited program: a process
 // that it left behind may keep the pipe open.
 const drainTime = 2 * time.Second
 
@@ -66,18 +66,18 @@ func parse() options {
 	return o
 }
 
-// waitVariable names the server that is waited for.
+// waitVariable names the server to wait for.
 const waitVariable = "GO_RUNNER_WAIT_FOR"
 
-// awaited returns when the server is ready, or with the signal that ends the
-// waiting. No server, "", is not waited for.
-func awaited(server string, signals <-chan os.Signal) os.Signal {
+// awaitReady returns when the server is ready, or with the signal that interrupts the
+// wait. If server is "", it does not wait.
+func awaitReady(server string, signals <-chan os.Signal) os.Signal {
 	const pause = 200 * time.Millisecond
-	if server == "" || ready(server) {
+	if server == "" || isReady(server) {
 		return nil
 	}
 	fmt.Fprintln(os.Stderr, "go-runner: waiting for", server)
-	for !ready(server) {
+	for !isReady(server) {
 		select {
 		case s := <-signals:
 			if s == syscall.SIGTERM || s == syscall.SIGINT {
@@ -89,16 +89,16 @@ func awaited(server string, signals <-chan os.Signal) os.Signal {
 	return nil
 }
 
-// ready asks HOST:PORT/PATH once. Only the first line of the answer matters, for
-// which a library of HTTP would be most of this program.
-func ready(server string) bool {
+// isReady requests HOST:PORT/PATH once. Only the first line of the response matters;
+// an HTTP library would be most of this program.
+func isReady(server string) bool {
 	const patience = 2 * time.Second
 	address, path, _ := strings.Cut(server, "/")
 	c, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		return false
 	}
-	defer c.Close() //nolint:errcheck // the answer was read
+	defer c.Close() //nolint:errcheck // the response was read
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return false
 	}
@@ -110,14 +110,14 @@ func ready(server string) bool {
 	return err == nil && len(fields) > 1 && fields[1] == "200"
 }
 
-// run runs the program to its end and returns its status.
+// run runs the program until it exits and returns its status.
 func run(o options) (int, error) {
 	if len(o.command) == 0 {
-		return failed, errors.New("no program is named; say go-runner --log-file=FILE PROGRAM")
+		return failed, errors.New("no program given; use go-runner --log-file=FILE PROGRAM")
 	}
-	signals := make(chan os.Signal, 64) // from now on nothing is lost, nor ends go-runner
+	signals := make(chan os.Signal, 64) // from now on no signal is lost, or terminates go-runner
 	signal.Notify(signals)
-	if stopped := awaited(os.Getenv(waitVariable), signals); stopped != nil {
+	if stopped := awaitReady(os.Getenv(waitVariable), signals); stopped != nil {
 		return 128 + int(stopped.(syscall.Signal)), nil //nolint:forcetypeassert // all signals of this system are
 	}
 	c := exec.Command(o.command[0], o.command[1:]...)
@@ -146,7 +146,7 @@ func run(o options) (int, error) {
 	return status, err
 }
 
-// record returns what the program writes to, and what waits until all of it is kept.
+// record returns the file for the program's output, and a function that waits until all of it is stored.
 func (o options) record() (*os.File, func(), error) {
 	file, err := os.OpenFile(o.logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -173,13 +173,13 @@ func (o options) record() (*os.File, func(), error) {
 	}, nil
 }
 
-// tee writes to all. If one of them fails, as on a full disk, the others still
-// get everything and the program goes on.
+// tee writes to all writers. If one of them fails, as on a full disk, the others still
+// receive everything and the program continues.
 type tee []io.Writer
 
 func (t tee) Write(p []byte) (int, error) {
 	for _, w := range t {
-		_, _ = w.Write(p) // there is nowhere to tell it
+		_, _ = w.Write(p) // there is nowhere to report it
 	}
 	return len(p), nil
 }
@@ -190,13 +190,13 @@ func forward(signals <-chan os.Signal, to *os.Process) {
 		switch s {
 		case syscall.SIGCHLD, syscall.SIGPIPE, syscall.SIGURG:
 		default:
-			_ = to.Signal(s) // it may have ended
+			_ = to.Signal(s) // it may have exited
 		}
 	}
 }
 
-// wait collects children, which for the first process are all orphans too, until
-// one ends, and returns the status of that one.
+// wait reaps children, which for the init process include all orphans, until pid
+// exits, and returns its status.
 func wait(pid int) (int, error) {
 	for {
 		var s syscall.WaitStatus

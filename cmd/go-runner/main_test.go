@@ -28,8 +28,8 @@ func TestGoRunner(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for name, test := range map[string]func(*testing.T){
-		"static and small": r.isSmall, "output": r.output, "appends": r.appends, "signals": r.signals, "truncated log": r.truncated,
-		"closed standard output": r.closedOutput, "process left behind": r.leftBehind, "orphans": r.orphans, "cannot run": r.cannotRun, "waits": r.waits,
+		"static and small": r.testSize, "output": r.testOutput, "appends": r.testAppends, "signals": r.testSignals, "truncated log": r.testTruncated,
+		"closed standard output": r.testClosedOutput, "process left behind": r.testLeftBehind, "orphans": r.testOrphans, "cannot run": r.testCannotRun, "waits": r.testWaits,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func (r runner) command(t *testing.T, args ...string) (c *exec.Cmd, stdout, stde
 	return c, stdout, stderr
 }
 
-// status is what a program ended with.
+// status returns the exit status of a program.
 func status(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
@@ -63,23 +63,23 @@ func status(t *testing.T, err error) int {
 func text(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // a thread may end
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // a thread may exit
 		t.Fatal(err)
 	}
 	return string(b)
 }
 
-// until waits for something to become true.
-func until(t *testing.T, what string, is func() bool) {
+// await waits until a condition is true.
+func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after 10 s still not so: %s", what)
 		}
 	}
 }
 
-func (r runner) isSmall(t *testing.T) {
+func (r runner) testSize(t *testing.T) {
 	info, err := os.Stat(r.path)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func (r runner) isSmall(t *testing.T) {
 	}
 }
 
-func (r runner) output(t *testing.T) {
+func (r runner) testOutput(t *testing.T) {
 	const script = "echo out; echo err >&2; exit 3"
 	for _, c := range []struct {
 		flags               []string
@@ -134,8 +134,9 @@ func (r runner) output(t *testing.T) {
 	}
 }
 
-// appends: a second run goes on where the first ended, and flags after the program are the program's.
-func (r runner) appends(t *testing.T) {
+// testAppends: a second run continues the file of the first, and flags after the program are the
+// program's.
+func (r runner) testAppends(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for range 2 {
 		cmd, _, stderr := r.command(t, "--log-file="+log, "echo", "--log-file=x", "-v")
@@ -148,14 +149,14 @@ func (r runner) appends(t *testing.T) {
 	}
 }
 
-func (r runner) signals(t *testing.T) {
+func (r runner) testSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		log := filepath.Join(t.TempDir(), "log")
 		cmd, _, _ := r.command(t, "--log-file="+log, "sh", "-c", fmt.Sprintf("trap 'echo got it; exit 7' %d; echo ready; while :; do sleep 0.05; done", s))
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the program runs", func() bool { return text(t, log) == "ready\n" })
+		await(t, "the program runs", func() bool { return text(t, log) == "ready\n" })
 		if err := cmd.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
@@ -165,14 +166,14 @@ func (r runner) signals(t *testing.T) {
 	}
 }
 
-// truncated: what rotates logs copies the file and makes it empty.
-func (r runner) truncated(t *testing.T) {
+// testTruncated: log rotation copies the file and truncates it.
+func (r runner) testTruncated(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	cmd, _, _ := r.command(t, "--log-file="+log, "sh", "-c", "trap 'echo after; exit 0' USR1; echo before; while :; do sleep 0.05; done")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the program runs", func() bool { return text(t, log) == "before\n" })
+	await(t, "the program runs", func() bool { return text(t, log) == "before\n" })
 	if err := os.Truncate(log, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +188,8 @@ func (r runner) truncated(t *testing.T) {
 	}
 }
 
-// closedOutput: nobody reads standard output any more.
-func (r runner) closedOutput(t *testing.T) {
+// testClosedOutput: the reader of standard output is gone.
+func (r runner) testClosedOutput(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -203,8 +204,8 @@ func (r runner) closedOutput(t *testing.T) {
 	}
 }
 
-// leftBehind: a process that outlives the program keeps its output open.
-func (r runner) leftBehind(t *testing.T) {
+// testLeftBehind: a process that outlives the program keeps its output open.
+func (r runner) testLeftBehind(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	cmd, _, _ := r.command(t, "--log-file="+log, "sh", "-c", "sleep 15 & echo done; exit 4")
 	start := time.Now()
@@ -216,8 +217,8 @@ func (r runner) leftBehind(t *testing.T) {
 	}
 }
 
-// orphans: as the first process of a container it collects what it did not start.
-func (r runner) orphans(t *testing.T) {
+// testOrphans: as the init process of a container it reaps processes that it did not start.
+func (r runner) testOrphans(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	cmd, _, stderr := r.command(t, "--log-file="+log, "sh", "-c", "(sleep 0.5 &); (sleep 0.5 &); trap 'exit 0' TERM; while :; do sleep 0.05 & wait; done")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -240,8 +241,8 @@ func (r runner) orphans(t *testing.T) {
 		}
 		return n
 	}
-	until(t, "the orphans are its children", func() bool { return children() == 3 })
-	until(t, "only the program is its child", func() bool { return children() == 1 })
+	await(t, "the orphans are its children", func() bool { return children() == 3 })
+	await(t, "only the program is its child", func() bool { return children() == 1 })
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func (r runner) orphans(t *testing.T) {
 	}
 }
 
-func (r runner) cannotRun(t *testing.T) {
+func (r runner) testCannotRun(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	missing := filepath.Join(t.TempDir(), "missing", "log")
 	for _, c := range []struct {
@@ -259,7 +260,7 @@ func (r runner) cannotRun(t *testing.T) {
 	}{
 		{[]string{"--log-file=" + log, "/no/such/program"}, "/no/such/program"},
 		{[]string{"--log-file=" + missing, "true"}, missing},
-		{[]string{"--log-file=" + log}, "no program is named"},
+		{[]string{"--log-file=" + log}, "no program given"},
 	} {
 		cmd, _, stderr := r.command(t, c.args...)
 		if got := status(t, cmd.Run()); got != failed || !strings.Contains(stderr.String(), c.want) {
@@ -268,7 +269,7 @@ func (r runner) cannotRun(t *testing.T) {
 	}
 }
 
-func (r runner) waits(t *testing.T) {
+func (r runner) testWaits(t *testing.T) {
 	var isReady atomic.Bool
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -285,7 +286,7 @@ func (r runner) waits(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the server is asked again", func() bool { return asked.Load() > 1 })
+	await(t, "the server is asked again", func() bool { return asked.Load() > 1 })
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the program was started before its server was ready")
 	}
@@ -306,7 +307,7 @@ func (r runner) waits(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the server is asked", func() bool { return asked.Load() > 0 })
+	await(t, "the server is asked", func() bool { return asked.Load() > 0 })
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Command kops-controller serves the machines of a cluster from its control
-// plane: it lets them join, keeps the labels of their nodes, gives these the
-// addresses that their machines have for pods, and removes the nodes of machines
-// that are gone. As `kops-controller routes` it runs on every machine and keeps
+// plane: it lets them join, maintains the labels of their nodes, gives each node the pod
+// addresses of its machine, and removes the nodes of machines
+// that no longer exist. As `kops-controller routes` it runs on every machine and maintains
 // its pod network.
 package main
 
@@ -45,8 +45,8 @@ func command() *cobra.Command {
 		},
 	}
 	p := c.PersistentFlags()
-	p.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "how to reach the cluster; empty means with the pod's service account")
-	p.IntVarP(&verbosity, "v", "v", 0, "how much to log; 4 shows details")
+	p.StringVar(&o.Kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the cluster; empty means the pod's service account")
+	p.IntVarP(&verbosity, "v", "v", 0, "log verbosity; 4 shows details")
 	c.Flags().StringVar(&o.Conf, "conf", "/etc/kubernetes/kops-controller/config/config.yaml", "configuration file")
 	c.AddCommand(routesCommand(&o.Kubeconfig, &verbosity))
 	return c

@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/node/daemon"
 )
 
-// routesCommand keeps the pod network of a machine.
+// routesCommand returns the command that maintains the pod network of a machine.
 func routesCommand(kubeconfig *string, verbosity *int) *cobra.Command {
 	a := routes.Agent{Kernel: routes.System()}
 	var pods []string
@@ -21,7 +21,7 @@ func routesCommand(kubeconfig *string, verbosity *int) *cobra.Command {
 		Use: "routes", Short: "Keep the pod network of this machine: routes to other nodes' pods, and the CNI configuration", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.Node == "" {
-				return errors.New("--node-name is needed")
+				return errors.New("--node-name is required")
 			}
 			for _, text := range pods {
 				r, err := netip.ParsePrefix(text)
@@ -43,7 +43,7 @@ func routesCommand(kubeconfig *string, verbosity *int) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&a.Node, "node-name", os.Getenv("NODE_NAME"), "name of this machine's node")
-	c.Flags().StringSliceVar(&pods, "pod-cidr", nil, "ranges of the cluster's pods; no other is led to a node")
+	c.Flags().StringSliceVar(&pods, "pod-cidr", nil, "CIDRs of the cluster's pods; other ranges are not routed to nodes")
 	c.Flags().IntVar(&a.Network.Bits, "node-cidr-mask-size", 24, "length of a node's range of IPv4 addresses")
 	c.Flags().IntVar(&a.Network.Bits6, "node-cidr-mask-size-ipv6", 64, "length of a node's range of IPv6 addresses")
 	c.Flags().StringVar(&a.CNIFolder, "cni-folder", "/etc/cni/net.d", "where the container runtime looks for its network configuration")

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestAKeeperOutlivesSIGHUP: the signal wakes the process that keeps a cluster of this host,
-// though it stops other commands. Here the process stands by, as another has the lock.
+// TestAKeeperOutlivesSIGHUP: the signal wakes the keeper process of a cluster of this host,
+// although it stops other commands. Here the process stands by, because another has the lock.
 func TestAKeeperOutlivesSIGHUP(t *testing.T) {
 	u := &user{T: t, home: t.TempDir()}
 	u.env = []string{"RUN_KOPS=" + version, "HOME=" + u.home}
@@ -24,7 +24,7 @@ func TestAKeeperOutlivesSIGHUP(t *testing.T) {
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}
-	defer lock.Close() // only this test asks for it
+	defer lock.Close() // only this test uses it
 	cmd := u.kops("local", "keep", "--root", u.home, "--cluster", "a.k8s.local")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Set when a release is built: its version, the SHA-256 of the index of the programs for
-// machines that belong to it, and the URL of the folder with the archives of releases.
+// Set in a release build: its version, the SHA-256 of the index of the corresponding programs for
+// machines, and the URL of the folder with the archives of releases.
 var (
 	version  = "1.37.0-dev"
 	programs = ""
@@ -24,9 +24,9 @@ var (
 )
 
 func main() {
-	signals := make(chan os.Signal, 2) // a stop and, while that is told, an interrupt
+	signals := make(chan os.Signal, 2) // a stop and, while that is reported, an interrupt
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	libraries := &shell.Libraries{}

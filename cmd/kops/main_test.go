@@ -23,7 +23,7 @@ import (
 
 const cluster = "a.example.com"
 
-// TestMain makes the binary of the tests one of kops, where it is asked to be.
+// TestMain makes the test binary act as kops when requested.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_KOPS") != "" {
 		version = os.Getenv("RUN_KOPS")
@@ -36,17 +36,17 @@ func TestMain(m *testing.M) {
 		}
 		main()
 	}
-	// Under nohup the programs that tests start would ignore a hang-up, too.
+	// Under nohup, the programs that tests start would ignore SIGHUP, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(m.Run())
 }
 
-// user is somebody with a state store, and a cloud that never answers.
+// user is a user with a state store, and a cloud that never answers.
 type user struct {
 	*testing.T
 	home    string
 	env     []string
-	reached chan struct{} // closed when the cloud is asked first
+	reached chan struct{} // closed at the first request to the cloud
 }
 
 func newUser(t *testing.T) *user {
@@ -64,7 +64,7 @@ func newUser(t *testing.T) *user {
 	t.Cleanup(func() { close(ended) })
 	u.env = []string{"RUN_KOPS=" + version, "HOME=" + u.home, "KOPS_STATE_STORE=file://" + u.state(),
 		"AWS_ENDPOINT_URL=" + cloud.URL, "AWS_REGION=us-test-1", "SKIP_REGION_CHECK=1", "AWS_ACCESS_KEY_ID=me", "AWS_SECRET_ACCESS_KEY=x"}
-	described, err := u.kops(described(cluster, "--dry-run", "-o", "yaml")...).Output()
+	described, err := u.kops(describeArgs(cluster, "--dry-run", "-o", "yaml")...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +76,8 @@ func newUser(t *testing.T) *user {
 	return u
 }
 
-// described is the command line that describes a cluster.
-func described(name string, more ...string) []string {
+// describeArgs returns the command line that describes a cluster.
+func describeArgs(name string, more ...string) []string {
 	return append([]string{"create", "cluster", name, "--cloud", "aws", "--zones", "us-test-1a", "--set", "spec.configBase=s3://files/" + name, "--facts", "../../testdata/facts/goldens.yaml"}, more...)
 }
 
@@ -89,9 +89,9 @@ func (u *user) kops(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// begun is a command that has the lease of the cluster and waits for the cloud,
-// with what it tells.
-func (u *user) begun(args ...string) (*exec.Cmd, *bufio.Reader) {
+// startBlocked starts a command that has the lease of the cluster and waits for the cloud; it also
+// returns its output.
+func (u *user) startBlocked(args ...string) (*exec.Cmd, *bufio.Reader) {
 	u.Helper()
 	cmd := u.kops(args...)
 	told, err := cmd.StderrPipe()
@@ -104,7 +104,7 @@ func (u *user) begun(args ...string) (*exec.Cmd, *bufio.Reader) {
 	select {
 	case <-u.reached:
 	case <-time.After(time.Minute):
-		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Process.Kill() // it may have exited
 		text, _ := io.ReadAll(told)
 		u.Fatalf("kops %s does not reach the cloud:\n%s", strings.Join(args, " "), text)
 	}
@@ -118,28 +118,28 @@ func (u *user) signal(cmd *exec.Cmd, s os.Signal) {
 	}
 }
 
-// ends reads what else a command tells, and checks how it ends.
-func (u *user) ends(cmd *exec.Cmd, told io.Reader, code int, want string) {
+// expectExit reads the rest of a command's output, and checks how it exits.
+func (u *user) expectExit(cmd *exec.Cmd, told io.Reader, code int, want string) {
 	u.Helper()
 	rest, err := io.ReadAll(told)
 	if err != nil {
 		u.Error(err)
 	}
-	_ = cmd.Wait() // the code tells
+	_ = cmd.Wait() // the exit code shows it
 	if got := cmd.ProcessState.ExitCode(); got != code || string(rest) != want {
 		u.Errorf("exit code %d, and told was\n%s\nwant %d and\n%s", got, rest, code, want)
 	}
 }
 
-// A user could not act on client-go's log.
+// Users could not act on client-go's log.
 func TestLibrariesLogWhereTheUserWants(t *testing.T) {
 	for verbosity, want := range map[string]bool{"0": false, "1": false, "2": true} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "create", "-f", "-", "-v", verbosity)
 		cmd.Env = []string{"RUN_KOPS=" + version, "LOG_OF_A_LIBRARY=1", "HOME=" + t.TempDir()}
 		in, out := io.Pipe()
 		cmd.Stdin = in
-		time.AfterFunc(time.Second, func() { out.Close() }) //nolint:errcheck // until when the command waits
-		told, _ := cmd.CombinedOutput()                     // nothing is created
+		time.AfterFunc(time.Second, func() { out.Close() }) //nolint:errcheck // the time for which the command waits
+		told, _ := cmd.CombinedOutput()                     // it creates nothing
 		if got := strings.Contains(string(told), "Unexpected error"); got != want {
 			t.Errorf("-v %s: told was\n%s", verbosity, told)
 		}
@@ -148,7 +148,7 @@ func TestLibrariesLogWhereTheUserWants(t *testing.T) {
 
 const stopping = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
 
-func (u *user) stops(told *bufio.Reader) {
+func (u *user) expectStopped(told *bufio.Reader) {
 	u.Helper()
 	if line, err := told.ReadString('\n'); line != stopping || err != nil {
 		u.Errorf("told was %q, %v", line, err)
@@ -158,10 +158,10 @@ func (u *user) stops(told *bufio.Reader) {
 func TestTheFirstInterruptStopsInOrder(t *testing.T) {
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		u := newUser(t)
-		cmd, told := u.begun("update", "cluster", cluster, "--yes")
+		cmd, told := u.startBlocked("update", "cluster", cluster, "--yes")
 		u.signal(cmd, s)
-		u.stops(told)
-		u.ends(cmd, told, 130, "Error: interrupted\n")
+		u.expectStopped(told)
+		u.expectExit(cmd, told, 130, "Error: interrupted\n")
 		out, err := u.kops("toolbox", "lock", "show", cluster).CombinedOutput()
 		if want := "No one holds the lease of " + cluster + "\n"; string(out) != want || err != nil {
 			t.Errorf("%v: %s, %v", s, out, err)
@@ -176,23 +176,23 @@ func TestTheSecondInterruptEndsAtOnce(t *testing.T) {
 	}{
 		{[]string{"update", "cluster", cluster, "--yes"}, "kops update cluster " + cluster + " --yes"},
 		{[]string{"delete", "cluster", cluster, "--yes"}, "kops delete cluster " + cluster + " --yes"},
-		{described("b."+cluster, "--yes"), "kops update cluster b." + cluster + " --yes"},
+		{describeArgs("b."+cluster, "--yes"), "kops update cluster b." + cluster + " --yes"},
 	} {
 		u := newUser(t)
-		cmd, told := u.begun(c.args...)
+		cmd, told := u.startBlocked(c.args...)
 		name := strings.Fields(c.next)[3]
-		defer locked(t, filepath.Join(u.state(), ".kops", name))() // so that the lease cannot be given back
+		defer lockFolder(t, filepath.Join(u.state(), ".kops", name))() // so that the lease cannot be released
 		u.signal(cmd, os.Interrupt)
-		u.stops(told)
-		u.signal(cmd, syscall.SIGTERM) // who asks in this way twice is not in a hurry
+		u.expectStopped(told)
+		u.signal(cmd, syscall.SIGTERM) // SIGTERM, unlike a second interrupt, does not make it quit immediately
 		u.signal(cmd, os.Interrupt)
-		u.ends(cmd, told, 130, "Error: quit immediately; changes in progress may or may not have completed, and the lease of "+name+
+		u.expectExit(cmd, told, 130, "Error: quit immediately; changes in progress may or may not have completed, and the lease of "+name+
 			" may remain, which expires within two minutes; to continue, run: "+c.next+"\n")
 	}
 }
 
-// locked takes the lock under which files of a folder are written.
-func locked(t *testing.T, folder string) (unlock func()) {
+// lockFolder takes the lock under which files of a folder are written.
+func lockFolder(t *testing.T, folder string) (unlock func()) {
 	t.Helper()
 	f, err := os.Open(folder)
 	if err != nil {
@@ -201,5 +201,5 @@ func locked(t *testing.T, folder string) (unlock func()) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	return func() { f.Close() } //nolint:errcheck // which gives the lock back
+	return func() { f.Close() } //nolint:errcheck // which releases the lock
 }

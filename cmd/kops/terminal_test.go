@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,36 +27,36 @@ import (
 
 const (
 	ctrlC   = "\x03"
-	another = "b.example.com" // a cluster that is described, and not made
+	another = "b.example.com" // a cluster that is described, but not created
 	image   = "099720109477/ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727"
 )
 
-// soon is how long a user waits for an answer to ^C, and patience for anything else.
+// soon is how long a user waits for a reaction to ^C, and patience for anything else.
 const (
 	soon     = time.Second
-	patience = time.Minute
+	patience = 20 * time.Second
 )
 
-// terminal is kops at a terminal.
+// terminal is kops running on a terminal.
 type terminal struct {
 	*testing.T
-	cmd       *exec.Cmd
-	keys, tty *os.File
-	before    *term.State
-	ended     chan struct{}
+	cmd          *exec.Cmd
+	keys, tty    *os.File
+	initialState *term.State
+	done         chan struct{}
 
-	mu    sync.Mutex
-	shown bytes.Buffer
+	mu     sync.Mutex
+	output bytes.Buffer
 }
 
-// newTerminal starts kops at a terminal of a size.
+// newTerminal starts kops on a terminal of a given size.
 func newTerminal(t *testing.T, env map[string]string, size pty.Winsize, args ...string) *terminal {
 	t.Helper()
 	keys, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{T: t, keys: keys, tty: tty, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), ended: make(chan struct{})}
+	x := &terminal{T: t, keys: keys, tty: tty, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), done: make(chan struct{})}
 	x.cmd.Env = []string{"RUN_KOPS=" + clitest.Version, "TERM=xterm", "PATH=" + os.Getenv("PATH")}
 	for k, v := range env {
 		x.cmd.Env = append(x.cmd.Env, k+"="+v)
@@ -64,7 +66,7 @@ func newTerminal(t *testing.T, env map[string]string, size pty.Winsize, args ...
 	if err := pty.Setsize(keys, &size); err != nil {
 		t.Fatal(err)
 	}
-	if x.before, err = term.GetState(int(tty.Fd())); err != nil {
+	if x.initialState, err = term.GetState(int(tty.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.cmd.Start(); err != nil {
@@ -72,8 +74,8 @@ func newTerminal(t *testing.T, env map[string]string, size pty.Winsize, args ...
 	}
 	go x.read()
 	go func() {
-		_ = x.cmd.Wait() // its code tells
-		close(x.ended)
+		_ = x.cmd.Wait() // the exit code shows it
+		close(x.done)
 	}()
 	t.Cleanup(func() {
 		_ = x.cmd.Process.Kill()
@@ -87,7 +89,7 @@ func (x *terminal) read() {
 	for {
 		n, err := x.keys.Read(buf)
 		x.mu.Lock()
-		x.shown.Write(buf[:n])
+		x.output.Write(buf[:n])
 		x.mu.Unlock()
 		if err != nil {
 			return
@@ -95,15 +97,15 @@ func (x *terminal) read() {
 	}
 }
 
-// screen is all that was written, with line ends as programs write them.
+// screen returns everything that was written, with line ends as programs write them.
 func (x *terminal) screen() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return strings.ReplaceAll(x.shown.String(), "\r\n", "\n")
+	return strings.ReplaceAll(x.output.String(), "\r\n", "\n")
 }
 
-// sees waits until a text is on the terminal.
-func (x *terminal) sees(text string, limit time.Duration) {
+// awaitText waits until a text is on the terminal.
+func (x *terminal) awaitText(text string, limit time.Duration) {
 	x.Helper()
 	for end := time.Now().Add(limit); !strings.Contains(x.screen(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -126,11 +128,11 @@ func (x *terminal) signal(s os.Signal) {
 	}
 }
 
-// ends waits for the end of the program, and checks how it leaves the terminal.
-func (x *terminal) ends(code int, limit time.Duration) {
+// expectExit waits until the program exits, and checks the state in which it leaves the terminal.
+func (x *terminal) expectExit(code int, limit time.Duration) {
 	x.Helper()
 	select {
-	case <-x.ended:
+	case <-x.done:
 	case <-time.After(limit):
 		x.Fatalf("it has not ended after %v; the terminal shows\n%s", limit, x.screen())
 	}
@@ -138,7 +140,7 @@ func (x *terminal) ends(code int, limit time.Duration) {
 		x.Errorf("exit code %d, not %d; the terminal shows\n%s", got, code, x.screen())
 	}
 	after, err := term.GetState(int(x.tty.Fd()))
-	if err == nil && !reflect.DeepEqual(x.before, after) {
+	if err == nil && !reflect.DeepEqual(x.initialState, after) {
 		x.Error("the modes of the terminal are not what they were")
 	}
 	if out := x.screen(); strings.Count(out, "\x1b[?25l") != strings.Count(out, "\x1b[?25h") {
@@ -146,13 +148,26 @@ func (x *terminal) ends(code int, limit time.Duration) {
 	}
 }
 
-// account is a user of two clusters at an emulator of AWS.
-type account struct{ *clitest.Proxied }
+// account is a user of two clusters in an emulator of AWS.
+type account struct {
+	*clitest.Proxied
+
+	// silentListener accepts connections, and never answers.
+	silentListener net.Listener
+	connections    chan struct{}
+}
 
 func newAccount(t *testing.T) *account {
 	server := awstest.Moto(t)
 	server.Bucket(t, "files")
-	a := &account{&clitest.Proxied{User: clitest.NewUser(t, awsspec.Platform()), Proxy: awstest.Proxy(t, server.URL), Cluster: cluster}}
+	server.Bucket(t, "state")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	a := &account{silentListener: silent, connections: make(chan struct{}, 1), Proxied: &clitest.Proxied{User: clitest.NewUser(t, awsspec.Platform()), Proxy: awstest.Proxy(t, server.URL), Cluster: cluster}}
+	go a.accept()
 	for k, v := range map[string]string{
 		"KOPS_STATE_STORE": "file://" + a.Home + "/state",
 		"AWS_ENDPOINT_URL": a.Proxy.URL, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey,
@@ -161,159 +176,171 @@ func newAccount(t *testing.T) *account {
 		a.Env[k] = v
 	}
 	for _, name := range []string{cluster, another} {
-		a.Must(a.created(name)...)
+		a.Must(a.createArgs(name)...)
 	}
 	a.Must("create", "secret", "dockerconfig", "--name", cluster, "-f", a.File("docker.json", "{}"))
 	a.Must("update", "cluster", cluster, "--yes")
+	there := a.withEnv(remote())
+	there.Must(withArgs(a.createArgs(distant), "--kubernetes-version", "1.35", "--allow-unverified")...)
+	a.Must("create", "cluster", own, "--cloud", "metal", "--zones", "main", "--networking", "cni")
 	return a
 }
 
-// created is the command line that describes a cluster.
-func (a *account) created(name string) []string {
+// withEnv returns the same user with additional environment variables.
+func (a *account) withEnv(env map[string]string) *clitest.User {
+	other := *a.User
+	other.Env = maps.Clone(a.Env)
+	maps.Copy(other.Env, env)
+	return &other
+}
+
+// awaitConnection returns a channel that receives once a client connects to the silent server.
+func (a *account) awaitConnection() <-chan struct{} {
+	for {
+		select {
+		case <-a.connections: // of an earlier scene
+		default:
+			return a.connections
+		}
+	}
+}
+
+// accept accepts every connection, and keeps it open.
+func (a *account) accept() {
+	for {
+		c, err := a.silentListener.Accept()
+		if err != nil {
+			return
+		}
+		a.Cleanup(func() { _ = c.Close() })
+		select {
+		case a.connections <- struct{}{}:
+		default: // one is already waiting
+		}
+	}
+}
+
+// createArgs returns the command line that describes a cluster.
+func (a *account) createArgs(name string) []string {
 	return []string{"create", "cluster", name, "--cloud", "aws", "--zones", "us-east-1a", "--dns", "none", "--networking", "cni", "--image", image,
 		"--set", "spec.configBase=s3://files/" + name, "--ssh-public-key", a.Key()}
 }
 
-// free checks that the lease of a cluster is there to be taken.
-func (a *account) free(t *testing.T, name string) {
+// expectLeaseFree checks that the lease of a cluster is available.
+func (a *account) expectLeaseFree(t *testing.T, name string, env map[string]string) {
 	t.Helper()
-	if out := a.Run("toolbox", "lock", "show", name).Out; !strings.Contains(out, "No one holds") {
+	if out := a.withEnv(env).Run("toolbox", "lock", "show", name).Out; !strings.Contains(out, "No one holds") {
 		t.Errorf("the lease was not given back: %s", out)
 	}
 }
 
-// case of the suite: what a user does who meets a command at some point.
-type scene struct {
-	what string
-	args []string
-	env  map[string]string
-	// hold is the request to the cloud that is under way when the user loses patience, and sees
-	// is what is on the terminal then.
-	hold, sees string
-	// leased says that the command has the lease, so that it tells that it stops.
-	leased bool
-	// text is on the terminal at the end.
-	text string
-	of   string // the cluster, when it is another
-}
-
-func scenes() []scene {
-	const interrupted = "Error: interrupted"
-	sleeper := map[string]string{"EDITOR": `echo an editor; exec sh -c "exec sleep 100"`}
-	return []scene{
-		{what: "preview, looking up", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeImages", sees: "looking up the spec's values …", text: interrupted},
-		{what: "preview, observing", args: []string{"update", "cluster", cluster}, hold: "ec2.DescribeSubnets", sees: "reading existing resources …", text: interrupted},
-		{what: "update, looking up", args: []string{"update", "cluster", cluster, "--yes"}, hold: "ec2.DescribeImages", sees: "looking up the spec's values …", leased: true, text: interrupted},
-		{what: "update, observing", args: []string{"update", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: interrupted},
-		{what: "update, applying", args: []string{"update", "cluster", another, "--yes"}, hold: "ec2.CreateVpc", sees: "creating aws_vpc/", leased: true, text: "interrupted", of: another},
-		{what: "create --yes, observing", args: []string{"create", "cluster", "c.example.com", "--cloud", "aws", "--zones", "us-east-1a", "--dns", "none", "--networking", "cni", "--image", image,
-			"--set", "spec.configBase=s3://files/c.example.com", "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: interrupted, of: "c.example.com"},
-		{what: "reconcile, observing", args: []string{"reconcile", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: "interrupted"},
-		{what: "roll, preview", args: []string{"rolling-update", "cluster", cluster, "--cloudonly"}, hold: "ec2.DescribeInstances", text: interrupted},
-		{what: "roll, looking", args: []string{"rolling-update", "cluster", cluster, "--cloudonly", "--force", "--yes"}, hold: "autoscaling.DescribeAutoScalingGroups", leased: true, text: interrupted},
-		{what: "roll, rolling", args: []string{"rolling-update", "cluster", cluster, "--cloudonly", "--force", "--yes"}, sees: "has to stay ready", leased: true, text: interrupted},
-		{what: "validate --wait", args: []string{"validate", "cluster", cluster, "--wait", "10m", "--api-server", "https://127.0.0.1:1"}, sees: "waiting for ", text: interrupted},
-		{what: "delete, preview", args: []string{"delete", "cluster", cluster}, hold: "ec2.DescribeSubnets", text: interrupted},
-		{what: "delete, observing", args: []string{"delete", "cluster", cluster, "--yes"}, hold: "ec2.DescribeSubnets", leased: true, text: interrupted},
-		{what: "delete a group, asked", args: []string{"delete", "instancegroup", "nodes-us-east-1a", "--name", cluster}, sees: "(y/N) ", leased: true, text: interrupted},
-		{what: "delete a secret, asked", args: []string{"delete", "secret", "dockerconfig", "--name", cluster}, sees: "(y/N) ", text: interrupted},
-		{what: "delete SSH keys, asked", args: []string{"delete", "sshpublickey", cluster}, sees: "(y/N) ", text: interrupted},
-		{what: "edit", args: []string{"edit", "cluster", cluster}, env: sleeper, sees: "an editor", text: "run the editor"},
-		{what: "edit a group", args: []string{"edit", "instancegroup", "nodes-us-east-1a", "--name", cluster}, env: sleeper, sees: "an editor", text: "run the editor"},
-		{what: "delete, deleting", args: []string{"delete", "cluster", cluster, "--yes"}, hold: "autoscaling.DeleteAutoScalingGroup", sees: "deleting aws_autoscaling_group/", leased: true, text: "interrupted"},
-	}
-}
-
-// at brings a command to the point of a scene.
-func (a *account) at(t *testing.T, s scene, size pty.Winsize) (x *terminal, release func()) {
+// startAt starts a command and waits until it reaches the point of a scene.
+func (a *account) startAt(t *testing.T, s scene, size pty.Winsize) (x *terminal, release func()) {
 	t.Helper()
 	var reached <-chan struct{}
 	release = func() {}
-	if s.hold != "" {
-		reached, release = a.Proxy.Hold(s.hold)
+	switch s.blockedRequest {
+	case "":
+	case silent:
+		reached = a.awaitConnection()
+	default:
+		reached, release = a.Proxy.Hold(s.blockedRequest)
 		t.Cleanup(release)
 	}
-	env := map[string]string{}
-	for _, m := range []map[string]string{a.Env, s.env} {
-		for k, v := range m {
-			env[k] = v
-		}
-	}
-	x = newTerminal(t, env, size, s.args...)
+	x = newTerminal(t, a.withEnv(s.env).Env, size, s.args...)
 	if reached != nil {
 		select {
 		case <-reached:
-		case <-x.ended:
-			t.Fatalf("it ended before %s; the terminal shows\n%s", s.hold, x.screen())
+		case <-x.done:
+			t.Fatalf("it ended before %s; the terminal shows\n%s", s.blockedRequest, x.screen())
 		case <-time.After(patience):
-			t.Fatalf("%s was never asked for; the terminal shows\n%s", s.hold, x.screen())
+			t.Fatalf("%s was never asked for; the terminal shows\n%s", s.blockedRequest, x.screen())
 		}
 	}
-	x.sees(s.sees, patience)
+	x.awaitText(s.expected, patience)
 	return x, release
 }
 
 func (s scene) cluster() string {
-	if s.of != "" {
-		return s.of
+	if s.clusterName != "" {
+		return s.clusterName
 	}
 	return cluster
 }
 
-const told = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
+const stopMessage = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
 
-// TestAtATerminal has a user press ^C, end kops, or close the terminal, wherever a command may be.
+// TestAtATerminal has a user press ^C, terminate kops, or close the terminal, at any point of a command.
 func TestAtATerminal(t *testing.T) {
 	a := newAccount(t)
 	sizes := []pty.Winsize{{Cols: 120, Rows: 40}, {Cols: 80, Rows: 24}, {Cols: 60, Rows: 24}}
-	for i, s := range scenes() {
+	all := scenes(a)
+	checkComplete(t, all)
+	for i, s := range all {
 		t.Run(s.what, func(t *testing.T) {
-			x, _ := a.at(t, s, sizes[i%len(sizes)])
-			x.press(ctrlC)
-			if s.leased {
-				x.sees(told, soon)
+			for _, args := range s.setup {
+				a.withEnv(s.env).Must(args...)
 			}
-			x.ends(130, 5*time.Second)
-			x.sees(s.text, soon)
-			a.free(t, s.cluster())
+			x, release := a.startAt(t, s, sizes[i%len(sizes)])
+			x.press(ctrlC)
+			if s.hasLease {
+				x.awaitText(stopMessage, soon)
+			}
+			x.expectExit(130, 5*time.Second)
+			release()
+			x.awaitText(s.text, soon)
+			a.expectLeaseFree(t, s.cluster(), s.env)
+		})
+	}
+	script := a.File("an editor", `trap 'n=$((n+1)); echo "not yet $n"' INT; echo an editor; until read line; do :; done; echo "# edited" >>"$2"`)
+	for _, editor := range []string{"sh '" + script + "' 'an argument'", "echo one; sh '" + script + "' 'an argument'"} {
+		t.Run("an editor that goes on after ^C: "+editor, func(t *testing.T) {
+			x, _ := a.startAt(t, scene{args: []string{"edit", "cluster", another}, env: map[string]string{"EDITOR": editor}, expected: "an editor\n"}, sizes[0])
+			for _, shown := range []string{"not yet 1\n", "not yet 2\n"} {
+				x.press(ctrlC)
+				x.awaitText(shown, soon)
+			}
+			x.press("\n")
+			x.expectExit(0, patience)
+			x.awaitText("already has these values", soon)
 		})
 	}
 	t.Run("SIGTERM: an editor that has changed the terminal", func(t *testing.T) {
 		raw := map[string]string{"EDITOR": `stty raw -echo; echo an editor; exec sh -c "exec sleep 100"`}
-		x, _ := a.at(t, scene{args: []string{"edit", "cluster", another}, env: raw, sees: "an editor"}, sizes[0])
+		x, _ := a.startAt(t, scene{args: []string{"edit", "cluster", another}, env: raw, expected: "an editor"}, sizes[0])
 		x.signal(syscall.SIGTERM)
-		x.ends(130, 5*time.Second)
+		x.expectExit(130, 5*time.Second)
 	})
-	some := scenes()[2:5]
+	some := all[2:5]
 	for i, s := range some {
 		t.Run("twice: "+s.what, func(t *testing.T) {
-			x, _ := a.at(t, s, sizes[i])
-			defer locked(t, filepath.Join(a.Home, "state", ".kops", s.cluster()))() // so that the lease cannot be given back
+			x, _ := a.startAt(t, s, sizes[i])
+			defer lockFolder(t, filepath.Join(a.Home, "state", ".kops", s.cluster()))() // so that the lease cannot be released
 			x.press(ctrlC)
-			x.sees(told, soon)
+			x.awaitText(stopMessage, soon)
 			x.press(ctrlC)
-			x.ends(130, soon)
-			x.sees("Error: quit immediately; changes in progress may or may not have completed", soon)
+			x.expectExit(130, soon)
+			x.awaitText("Error: quit immediately; changes in progress may or may not have completed", soon)
 		})
 		a.Must("toolbox", "lock", "break", "--name", s.cluster(), "--yes")
 		t.Run("SIGTERM: "+s.what, func(t *testing.T) {
-			x, _ := a.at(t, s, sizes[i])
+			x, _ := a.startAt(t, s, sizes[i])
 			x.signal(syscall.SIGTERM)
-			x.sees(told, soon)
-			x.ends(130, 5*time.Second)
-			a.free(t, s.cluster())
+			x.awaitText(stopMessage, soon)
+			x.expectExit(130, 5*time.Second)
+			a.expectLeaseFree(t, s.cluster(), s.env)
 		})
 		t.Run("hang-up: "+s.what, func(t *testing.T) {
-			x, _ := a.at(t, s, sizes[i])
+			x, _ := a.startAt(t, s, sizes[i])
 			if err := errors.Join(x.tty.Close(), x.keys.Close()); err != nil {
 				t.Fatal(err)
 			}
 			select {
-			case <-x.ended:
+			case <-x.done:
 			case <-time.After(5 * time.Second):
 				t.Fatal("it goes on without a terminal")
 			}
-			a.free(t, s.cluster())
+			a.expectLeaseFree(t, s.cluster(), s.env)
 		})
 	}
 }

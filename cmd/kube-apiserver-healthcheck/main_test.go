@@ -54,7 +54,7 @@ func certPEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// sign makes a certificate, of its own authority where by is nil.
+// sign creates a certificate, self-signed if by is nil.
 func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,8 +76,8 @@ func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certif
 	return cert, key
 }
 
-// apiServer is a TLS server that wants a client certificate of its authority and
-// tells in its answer what it was asked, and by whom.
+// apiServer is a TLS server that requires a client certificate of its authority and
+// returns the request and the name of its client.
 func apiServer(t *testing.T, a authority, addresses ...net.IP) (s *httptest.Server, handshakes *atomic.Int32) {
 	t.Helper()
 	certText, keyText := a.issue(t, "kube-apiserver", x509.ExtKeyUsageServerAuth, addresses...)
@@ -122,7 +122,7 @@ func write(t *testing.T, pairs ...any) {
 	}
 }
 
-// start builds and runs the program, and returns where it answers once it does.
+// start builds and runs the program, and returns its URL once it responds.
 func start(t *testing.T, c credentials, server *httptest.Server) (url string, process *exec.Cmd) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "healthcheck")
@@ -143,7 +143,7 @@ func start(t *testing.T, c credentials, server *httptest.Server) (url string, pr
 	process = exec.CommandContext(t.Context(), program, "--ca-cert="+c.ca, "--client-cert="+c.cert, "--client-key="+c.key,
 		"--listen="+address, fmt.Sprintf("--secure-port=%d", port))
 	process.Stdout, process.Stderr = &output, &output
-	process.Env = append(os.Environ(), "HTTPS_PROXY=http://127.0.0.1:1") // which must not be asked
+	process.Env = append(os.Environ(), "HTTPS_PROXY=http://127.0.0.1:1") // which must not be used
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func checkStatic(t *testing.T, program string) {
 	}
 }
 
-// ask returns the status and the text of an answer.
+// ask returns the status and the body of a response.
 func ask(t *testing.T, method, url string) (int, string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -204,7 +204,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %d %q", method, path, got, text, status, want)
 		}
 	}
-	check(t, "GET", "/livez", 503, c.ca) // which nobody has written yet
+	check(t, "GET", "/livez", 503, c.ca) // which has not been written yet
 	check(t, "GET", "/.kube-apiserver-healthcheck/healthz", 200, "ok")
 
 	first, firstKey := a.issue(t, "first", x509.ExtKeyUsageClientAuth)
@@ -218,8 +218,8 @@ func TestHealthcheck(t *testing.T) {
 		{"GET", "/healthz", 200, "GET /healthz by first"},
 		{"GET", "/readyz?verbose", 500, "GET /readyz?verbose= by first"},
 		{"GET", "/livez?exclude=etcd&exclude=ping", 200, "GET /livez?exclude=etcd&exclude=ping by first"},
-		{"GET", "/livez?verbose&limit=0&exclude=etcd", 200, "GET /livez?exclude=etcd&verbose= by first"}, // the rest is not passed on
-		{"GET", "/livez?exclude=redirect", 302, ""},                                                      // told, not followed
+		{"GET", "/livez?verbose&limit=0&exclude=etcd", 200, "GET /livez?exclude=etcd&verbose= by first"}, // other parameters are not passed on
+		{"GET", "/livez?exclude=redirect", 302, ""},                                                      // reported, not followed
 		{"POST", "/livez", 405, ""},
 		{"GET", "/livez/etcd", 404, ""},
 		{"GET", "/", 404, ""},
@@ -245,7 +245,7 @@ func TestHealthcheck(t *testing.T) {
 	})
 
 	server.Close()
-	check(t, "GET", "/livez", 502, "did not answer")
+	check(t, "GET", "/livez", 502, "did not respond")
 	check(t, "GET", "/.kube-apiserver-healthcheck/healthz", 200, "ok")
 	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestHealthcheck(t *testing.T) {
 	}
 }
 
-// TestOtherServer: what answers at the port has a certificate of the authority,
+// TestOtherServer: the server at the port has a certificate of the authority,
 // but not one for 127.0.0.1.
 func TestOtherServer(t *testing.T) {
 	a := newAuthority(t)
@@ -263,31 +263,31 @@ func TestOtherServer(t *testing.T) {
 	c := files(t.TempDir())
 	cert, key := a.issue(t, "client", x509.ExtKeyUsageClientAuth)
 	write(t, c.ca, certPEM(a.cert), c.cert, cert, c.key, key)
-	front := httptest.NewServer(handler(server.Listener.Addr().String(), &asker{files: c}))
+	front := httptest.NewServer(handler(server.Listener.Addr().String(), &apiClient{files: c}))
 	defer front.Close()
 	if status, text := ask(t, "GET", front.URL+"/livez"); status != 502 || !strings.Contains(text, "127.0.0.1") {
 		t.Errorf("%d %q, want 502 and which name did not fit", status, text)
 	}
 }
 
-func TestQuestionsThatWaitAreBounded(t *testing.T) {
+func TestWaitingRequestsAreBounded(t *testing.T) {
 	a := newAuthority(t)
 	c := files(t.TempDir())
 	cert, key := a.issue(t, "client", x509.ExtKeyUsageClientAuth)
 	write(t, c.ca, certPEM(a.cert), c.cert, cert, c.key, key)
-	busy := &asker{files: c}
-	busy.asking.Store(mostAsking)
+	busy := &apiClient{files: c}
+	busy.request.Store(maxRequests)
 	server, handshakes := apiServer(t, a, net.IPv4(127, 0, 0, 1))
 	front := httptest.NewServer(handler(server.Listener.Addr().String(), busy))
 	defer front.Close()
 	if status, text := ask(t, "GET", front.URL+"/livez"); status != 429 || handshakes.Load() != 0 {
 		t.Errorf("%d %q, with %d handshakes", status, text, handshakes.Load())
 	}
-	busy.asking.Add(-1)
+	busy.request.Add(-1)
 	if status, text := ask(t, "GET", front.URL+"/livez"); status != 200 {
 		t.Errorf("%d %q when one has its answer", status, text)
 	}
-	if n := busy.asking.Load(); n != mostAsking-1 {
+	if n := busy.request.Load(); n != maxRequests-1 {
 		t.Errorf("%d wait, want those that did before", n)
 	}
 	client, err := c.client()
@@ -306,7 +306,7 @@ func TestOnlyBalancersAreAnswered(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/.kube-apiserver-healthcheck/healthz", nil)
 		r.RemoteAddr = from
-		only(allowed, handler("127.0.0.1:1", &asker{})).ServeHTTP(w, r)
+		allowOnly(allowed, handler("127.0.0.1:1", &apiClient{})).ServeHTTP(w, r)
 		if w.Code != status {
 			t.Errorf("asked from %s: %d, want %d", from, w.Code, status)
 		}

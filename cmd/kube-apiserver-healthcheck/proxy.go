@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// handler passes questions about health on to the API server at an address.
-func handler(address string, a *asker) http.Handler {
+// handler forwards health checks to the API server at an address.
+func handler(address string, a *apiClient) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.kube-apiserver-healthcheck/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok") // who asked is gone if it fails
+		_, _ = io.WriteString(w, "ok") // the client is gone if it fails
 	})
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			a.pass(w, r, url.URL{Scheme: "https", Host: address, Path: path, RawQuery: passed(r.URL.Query())})
+			a.forward(w, r, url.URL{Scheme: "https", Host: address, Path: path, RawQuery: forwarded(r.URL.Query())})
 		})
 	}
 	return mux
 }
 
-// passed are the parameters that the API server is asked with.
-func passed(q url.Values) string {
+// forwarded returns the parameters that are forwarded to the API server.
+func forwarded(q url.Values) string {
 	out := url.Values{}
 	for _, name := range []string{"exclude", "verbose"} {
 		if q.Has(name) {
@@ -41,7 +41,7 @@ func passed(q url.Values) string {
 	return out.Encode()
 }
 
-// addresses reads a list of addresses.
+// addresses parses a list of addresses.
 func addresses(list string) ([]netip.Addr, error) {
 	var out []netip.Addr
 	for s := range strings.SplitSeq(list, ",") {
@@ -57,8 +57,8 @@ func addresses(list string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// only answers requests from this machine and from the addresses; without any, all requests.
-func only(allowed []netip.Addr, h http.Handler) http.Handler {
+// allowOnly accepts requests from this machine and from the addresses; without any, all requests.
+func allowOnly(allowed []netip.Addr, h http.Handler) http.Handler {
 	if len(allowed) == 0 {
 		return h
 	}
@@ -66,7 +66,7 @@ func only(allowed []netip.Addr, h http.Handler) http.Handler {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
 		if a := from.Addr().Unmap(); err != nil || !a.IsLoopback() && !slices.Contains(allowed, a) {
 			w.Header().Set("Connection", "close")
-			http.Error(w, "only load balancers of the cluster may ask", http.StatusForbidden)
+			http.Error(w, "only load balancers of the cluster are served", http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -76,37 +76,37 @@ func only(allowed []netip.Addr, h http.Handler) http.Handler {
 // credentials are files: authorities, a client certificate and its key.
 type credentials struct{ ca, cert, key string }
 
-// asker asks with credentials that it reads again when their files change.
-type asker struct {
+// apiClient sends requests with credentials that it reloads when their files change.
+type apiClient struct {
 	files credentials
-	// asking are the questions that the API server has not answered.
-	asking atomic.Int32
+	// request counts the pending requests to the API server.
+	request atomic.Int32
 
 	mu     sync.Mutex
 	client *http.Client
-	read   [3]stamp // of the files that client was made from
+	read   [3]stamp // of the files that client was created from
 }
 
 const (
-	// answerTime is twice what the kubelet's probes wait for an answer.
+	// answerTime is twice the timeout of the kubelet's probes.
 	answerTime = 30 * time.Second
-	// mostAsking is far above what probes and balancers ask at once.
-	mostAsking = 32
+	// maxRequests is far above the concurrency of probes and load balancers.
+	maxRequests = 32
 )
 
-// stamp tells whether a file changed.
+// stamp identifies a version of a file.
 type stamp struct{ modified, size int64 }
 
-// pass asks the API server and gives its answer back.
-func (a *asker) pass(w http.ResponseWriter, r *http.Request, to url.URL) {
-	defer a.asking.Add(-1)
-	if a.asking.Add(1) > mostAsking {
-		http.Error(w, fmt.Sprintf("%d others wait for the API server's answer; ask again later", mostAsking), http.StatusTooManyRequests)
+// forward sends the request to the API server and returns its response.
+func (a *apiClient) forward(w http.ResponseWriter, r *http.Request, to url.URL) {
+	defer a.request.Add(-1)
+	if a.request.Add(1) > maxRequests {
+		http.Error(w, fmt.Sprintf("%d other requests are waiting for the API server; try again later", maxRequests), http.StatusTooManyRequests)
 		return
 	}
 	c, err := a.current()
 	if err != nil {
-		http.Error(w, "the credentials to ask the API server with cannot be read: "+err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "cannot read the client credentials: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	q, err := http.NewRequestWithContext(r.Context(), r.Method, to.String(), nil)
@@ -116,7 +116,7 @@ func (a *asker) pass(w http.ResponseWriter, r *http.Request, to url.URL) {
 	}
 	answer, err := c.Do(q)
 	if err != nil {
-		http.Error(w, "the API server did not answer: "+err.Error(), http.StatusBadGateway)
+		http.Error(w, "the API server did not respond: "+err.Error(), http.StatusBadGateway)
 		return
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read
@@ -126,13 +126,13 @@ func (a *asker) pass(w http.ResponseWriter, r *http.Request, to url.URL) {
 		}
 	}
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(w, answer.Body) // who asked notices that the answer is cut
+	_, _ = io.Copy(w, answer.Body) // the client notices that the response is cut off
 }
 
-// current is a client with the credentials as they are now. While files do not
-// fit together, as between the writing of a certificate and of its key, it is
-// the client that was before.
-func (a *asker) current() (*http.Client, error) {
+// current returns a client with the current credentials. While files do not match, as
+// between the writing of a certificate and of its key, it returns the previous
+// client.
+func (a *apiClient) current() (*http.Client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, err := a.files.stamps()
@@ -168,7 +168,7 @@ func (c credentials) stamps() ([3]stamp, error) {
 	return out, nil
 }
 
-// client makes a client from the files.
+// client creates a client from the files.
 func (c credentials) client() (*http.Client, error) {
 	authorities, err := os.ReadFile(c.ca)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c credentials) client() (*http.Client, error) {
 	}
 	return &http.Client{
 		Timeout: answerTime,
-		Transport: &http.Transport{ // which asks no proxy
+		Transport: &http.Transport{ // which uses no proxy
 			TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 			IdleConnTimeout: time.Minute,
 		},

@@ -38,9 +38,9 @@ func nodeup(ctx context.Context, world run.Options, args []string) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(world.Err, "Error: %v\n", err) //nolint:errcheck // nothing could be told
+	fmt.Fprintf(world.Err, "Error: %v\n", err) //nolint:errcheck // there is nowhere to report it
 	if r := fault.Remedy(err); r != "" && !strings.Contains(err.Error(), r) {
-		fmt.Fprintf(world.Err, "%s\n", r) //nolint:errcheck // nothing could be told
+		fmt.Fprintf(world.Err, "%s\n", r) //nolint:errcheck // there is nowhere to report it
 	}
 	return 1
 }

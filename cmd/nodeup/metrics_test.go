@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// metrics are the figures of the machine.
-func (p *place) metrics() string {
+// metrics returns the metrics of the machine.
+func (p *testMachine) metrics() string {
 	p.Helper()
 	text, err := os.ReadFile(filepath.Join(p.root, report.Metrics))
 	if err != nil {
@@ -20,8 +20,8 @@ func (p *place) metrics() string {
 	return string(text)
 }
 
-// renewal is the phase of the last renewal.
-func (p *place) renewal() report.Phase {
+// renewal returns the phase of the last renewal.
+func (p *testMachine) renewal() report.Phase {
 	p.Helper()
 	r := p.report()
 	last := r.Phases[len(r.Phases)-1]
@@ -31,9 +31,9 @@ func (p *place) renewal() report.Phase {
 	return last
 }
 
-// When certificates end, and how the last renewal went, is in the report and in the figures.
-func TestAMachineTellsWhenItsCertificatesEnd(t *testing.T) {
-	p := newPlace(t)
+// The expiry of certificates, and the result of the last renewal, are in the report and in the metrics.
+func TestAMachineReportsWhenItsCertificatesExpire(t *testing.T) {
+	p := newTestMachine(t)
 	if code := p.run(); code != 0 {
 		t.Fatalf("code %d\n%s", code, &p.err)
 	}

@@ -13,7 +13,7 @@ const usage = `nodeup makes a machine a member of its cluster.
 
 It reads who the machine is from the file of --conf, gets the machine's
 configuration, and brings packages, files, certificates and services into the
-state that it says. Run again, it changes only what differs.
+state that the configuration describes. A further run changes only what differs.
 
   nodeup --conf /opt/kops/conf/kube_env.yaml                         do it
   nodeup --conf /opt/kops/conf/kube_env.yaml --dry-run               show what would be done
@@ -25,14 +25,14 @@ state that it says. Run again, it changes only what differs.
 Flags:
 `
 
-// parse adds what the command line says to a world.
+// parse adds the command line options to a world.
 func parse(args []string, o run.Options) (run.Options, error) {
 	var target string
 	out := o.Err
 	f := flag.NewFlagSet("nodeup", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.Usage = func() {
-		fmt.Fprint(out, usage) //nolint:errcheck // nothing could be told
+		fmt.Fprint(out, usage) //nolint:errcheck // there is nowhere to report it
 		f.PrintDefaults()
 	}
 	f.StringVar(&o.Conf, "conf", "", "`file` with the boot configuration")
@@ -43,9 +43,9 @@ func parse(args []string, o run.Options) (run.Options, error) {
 	f.BoolVar(&o.DryRun, "dryrun", false, "the same as --dry-run")
 	f.BoolVar(&o.Renew, "renew", false, "only renew certificates that expire soon, and restart the components that read them")
 	f.BoolVar(&o.WatchNode, "watch-node", false, "watch the machine's node until the program is stopped: restart the kubelet if the node is gone")
-	f.BoolVar(&o.Apply, "apply", false, "change the machine in place until it is what its node asks for")
+	f.BoolVar(&o.Apply, "apply", false, "apply the configuration that the node requests, in place")
 	f.BoolVar(&o.Install, "install-systemd-unit", false, "write a unit that runs nodeup at every start, start it, and end")
-	f.StringVar(&o.Root, "root", "/", "`folder` that stands for the machine's file system; no program is run and no service started in another than /")
+	f.StringVar(&o.Root, "root", "/", "`folder` to use as the root file system; unless it is /, no program is run and no service is started")
 	f.StringVar(&o.Report, "report", report.File, "`file` for the boot report, below the root")
 	f.Int("v", 0, "accepted for compatibility; has no effect")
 	if err := f.Parse(args); err != nil {
@@ -57,7 +57,7 @@ func parse(args []string, o run.Options) (run.Options, error) {
 	case o.Conf == "":
 		return o, errors.New("--conf is needed: the file with the boot configuration")
 	case target != "direct" && target != "dryrun":
-		return o, fmt.Errorf("--target is direct or dryrun, and not %q", target)
+		return o, fmt.Errorf("--target must be direct or dryrun, got %q", target)
 	}
 	o.DryRun = o.DryRun || target == "dryrun"
 	chosen := 0
@@ -67,7 +67,7 @@ func parse(args []string, o run.Options) (run.Options, error) {
 		}
 	}
 	if chosen > 1 {
-		return o, errors.New("of --renew, --watch-node, --apply, --dry-run and --install-systemd-unit only one goes")
+		return o, errors.New("use only one of --renew, --watch-node, --apply, --dry-run and --install-systemd-unit")
 	}
 	return o, nil
 }

@@ -30,8 +30,8 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// place is a folder that stands for a machine, and another with a cluster's store.
-type place struct {
+// testMachine is a folder that stands in for a machine, and another with a cluster's store.
+type testMachine struct {
 	*testing.T
 	root, conf string
 	state      string // the folder that is the cluster's store
@@ -57,10 +57,10 @@ func encode(t *testing.T, v any) []byte {
 	return text
 }
 
-// newPlace makes a machine of the control plane with little to do, and its store.
-func newPlace(t *testing.T) *place {
+// newTestMachine creates a control plane machine with little to do, and its store.
+func newTestMachine(t *testing.T) *testMachine {
 	t.Helper()
-	p := &place{T: t, root: t.TempDir(), state: t.TempDir(), conf: filepath.Join(t.TempDir(), "kube_env.yaml"), env: map[string]string{"S3_ENDPOINT": "https://s3"}}
+	p := &testMachine{T: t, root: t.TempDir(), state: t.TempDir(), conf: filepath.Join(t.TempDir(), "kube_env.yaml"), env: map[string]string{"S3_ENDPOINT": "https://s3"}}
 	state := p.state
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 	names := []string{pki.KubernetesCA, pki.AggregatorCA, pki.ServiceAccount, pki.EtcdClientsCA}
@@ -88,8 +88,8 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// kubeletAt writes the configuration with the places of the kubelet.
-func (p *place) kubeletAt(places string) {
+// kubeletAt writes the configuration with the kubelet's paths.
+func (p *testMachine) kubeletAt(places string) {
 	p.Helper()
 	sum := sha256.Sum256([]byte("program"))
 	p.config.Assets = map[download.Arch][]string{}
@@ -100,7 +100,7 @@ func (p *place) kubeletAt(places string) {
 }
 
 // save writes the node configuration, and the boot configuration with its hash.
-func (p *place) save() {
+func (p *testMachine) save() {
 	p.Helper()
 	config := encode(p.T, p.config)
 	write(p.T, filepath.Join(p.state, "c/igconfig/control-plane/cp/nodeupconfig.yaml"), config)
@@ -109,14 +109,14 @@ func (p *place) save() {
 	write(p.T, p.conf, encode(p.T, p.boot))
 }
 
-func (p *place) run(args ...string) int {
+func (p *testMachine) run(args ...string) int {
 	p.out.Reset()
 	p.err.Reset()
 	o := run.Options{Platforms: nodes.All(), Out: &p.out, Err: &p.err, Env: func(name string) string { return p.env[name] }}
 	return nodeup(p.Context(), o, append([]string{"--conf=" + p.conf, "--root=" + p.root, "--retries=0"}, args...))
 }
 
-func (p *place) report() report.Report {
+func (p *testMachine) report() report.Report {
 	p.Helper()
 	text, err := os.ReadFile(filepath.Join(p.root, "var/log/kops-boot.json"))
 	var r report.Report
@@ -127,7 +127,7 @@ func (p *place) report() report.Report {
 }
 
 func TestAMachineInAFolder(t *testing.T) {
-	p := newPlace(t)
+	p := newTestMachine(t)
 	if code := p.run("--dry-run"); code != 0 || !strings.Contains(p.out.String(), "/usr/local/bin/kubelet") {
 		t.Fatalf("code %d\n%s%s", code, &p.out, &p.err)
 	}
@@ -145,8 +145,8 @@ func TestAMachineInAFolder(t *testing.T) {
 	}
 }
 
-func TestAFailureIsToldOnceWithItsRemedy(t *testing.T) {
-	p := newPlace(t)
+func TestAFailureIsReportedOnceWithItsRemedy(t *testing.T) {
+	p := newTestMachine(t)
 	text, err := os.ReadFile(p.conf)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestAFailureIsToldOnceWithItsRemedy(t *testing.T) {
 }
 
 func TestTheUnitIsInstalled(t *testing.T) {
-	p := newPlace(t)
+	p := newTestMachine(t)
 	if code := p.run("--install-systemd-unit"); code != 0 {
 		t.Fatalf("code %d\n%s", code, &p.err)
 	}
@@ -197,7 +197,7 @@ func TestWrongCommandLines(t *testing.T) {
 	}{
 		{nil, "Error: --conf is needed: the file with the boot configuration\n"},
 		{[]string{"--conf=x", "y"}, "Error: unexpected argument \"y\"\n"},
-		{[]string{"--conf=x", "--target=cloud"}, "Error: --target is direct or dryrun, and not \"cloud\"\n"},
+		{[]string{"--conf=x", "--target=cloud"}, "Error: --target must be direct or dryrun, got \"cloud\"\n"},
 		{[]string{"--conf=/nowhere"}, "Error: read the boot configuration: open /nowhere: no such file or directory\n"},
 	} {
 		var out, err bytes.Buffer

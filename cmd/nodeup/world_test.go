@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/node/agent"
 )
 
-// A machine whose files are in a bucket is made with them.
+// A machine whose files are in a bucket is set up with them.
 func TestAMachineWithFilesInABucket(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -25,7 +25,7 @@ func TestAMachineWithFilesInABucket(t *testing.T) {
 		_, _ = fmt.Fprint(w, "program") // the test would fail
 	}))
 	t.Cleanup(server.Close)
-	p := newPlace(t)
+	p := newTestMachine(t)
 	p.kubeletAt("s3://bundle/dir/kubelet")
 	p.env = map[string]string{"S3_ENDPOINT": server.URL, "S3_REGION": "eu-west-3", "S3_ACCESS_KEY_ID": "id", "S3_SECRET_ACCESS_KEY": "secret"}
 	if code := p.run(); code != 0 || len(asked) != 1 || asked[0] != "/bundle/dir/kubelet" {
@@ -33,8 +33,8 @@ func TestAMachineWithFilesInABucket(t *testing.T) {
 	}
 }
 
-// small puts a file system of so many bytes in the place of the machine's folder.
-func (p *place) small(size string) {
+// small mounts a file system of the given size over the machine's folder.
+func (p *testMachine) small(size string) {
 	p.Helper()
 	if err := syscall.Mount("none", p.root, "tmpfs", 0, "size="+size); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -46,7 +46,7 @@ func (p *place) small(size string) {
 	write(p.T, filepath.Join(p.root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"))
 }
 
-func TestABadWorldEndsInOneMessage(t *testing.T) {
+func TestABadEnvironmentGivesOneMessage(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/mirror/kubelet" {
 			w.WriteHeader(http.StatusNotFound)
@@ -60,31 +60,31 @@ func TestABadWorldEndsInOneMessage(t *testing.T) {
 	const room = "free space on the disk, or give the machine a larger one; then run nodeup again, which continues where it stopped"
 	for _, c := range []struct {
 		name, phase   string
-		spoil         func(*place)
-		error, remedy string // the end of the phase's error, and all of its remedy
+		spoil         func(*testMachine)
+		error, remedy string // the end of the phase's error, and its complete remedy
 	}{
-		{"a file that is another, and one that is not there", agent.PhaseDownload, func(p *place) { p.kubeletAt(mirror + "," + gone) },
-			"host_asset/kubelet: fetch kubelet: " + mirror + ": the file is not the one that was asked for: its SHA-256 digest is " + digest("of a mirror") + ", and not " + digest("program") +
+		{"a file that is another, and one that is not there", agent.PhaseDownload, func(p *testMachine) { p.kubeletAt(mirror + "," + gone) },
+			"host_asset/kubelet: fetch kubelet: " + mirror + ": the file is not the requested one: its SHA-256 digest is " + digest("of a mirror") + ", not " + digest("program") +
 				"; " + gone + ": the server answers 404 Not Found",
-			"make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository, with the file whose digest is stated"},
-		{"a full disk", agent.PhaseFiles, func(p *place) { p.small("16k") },
-			"write what this run makes: write ROOT/var/lib/kops/.inventory.json.kops-new: no space left on device", room},
-		{"a disk that is full later", "", func(p *place) { p.small("96k") }, ": no space left on device", room},
-		{"no configuration", agent.PhaseConfigure, func(p *place) { p.boot.ConfigBase = "file:///nowhere/c"; p.save() },
+			"make one of these places reachable from the machine, or set spec.assets.fileRepository to a mirror that has the file with the given digest"},
+		{"a full disk", agent.PhaseFiles, func(p *testMachine) { p.small("16k") },
+			"write the inventory of this run: write ROOT/var/lib/kops/.inventory.json.kops-new: no space left on device", room},
+		{"a disk that is full later", "", func(p *testMachine) { p.small("96k") }, ": no space left on device", room},
+		{"no configuration", agent.PhaseConfigure, func(p *testMachine) { p.boot.ConfigBase = "file:///nowhere/c"; p.save() },
 			"open /nowhere/c/igconfig/control-plane/cp/nodeupconfig.yaml: no such file or directory",
-			"run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store"},
-		{"a key that was lost", agent.PhaseRead, func(p *place) {
+			"run kops update cluster --yes to write it, and check that the machine can reach the cluster's store"},
+		{"a key that was lost", agent.PhaseRead, func(p *testMachine) {
 			if err := os.Remove(filepath.Join(p.state, "c/pki/private", pki.AggregatorCA, "keyset.yaml")); err != nil {
 				p.Fatal(err)
 			}
-		}, "/keyset.yaml: no such file or directory", "run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store"},
+		}, "/keyset.yaml: no such file or directory", "run kops update cluster --yes to write it, and check that the machine can reach the cluster's store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newTestMachine(t)
 			c.spoil(p)
 			code, reported := p.run(), false
 			text := strings.ReplaceAll(p.err.String(), p.root, "ROOT")
-			for line := range strings.Lines(text) { // the news of the phase; the report itself may not fit on the disk
+			for line := range strings.Lines(text) { // the log lines of the phase; the report itself may not fit on the disk
 				phase, news, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "nodeup: "), ": ")
 				if !strings.HasPrefix(line, "nodeup: ") || !strings.HasPrefix(news, "failed after ") {
 					continue
@@ -103,7 +103,7 @@ func TestABadWorldEndsInOneMessage(t *testing.T) {
 					t.Errorf("the report\n%s", r.String())
 				}
 			}
-			if left := p.unfinished(); len(left) > 0 {
+			if left := p.partialFiles(); len(left) > 0 {
 				t.Errorf("left half-written: %v", left)
 			}
 		})

@@ -1,5 +1,5 @@
-// Command pause holds the namespaces of a pod: it does nothing until it is asked to end. If the
-// pod's containers share its process namespace it is the first process there, and collects the
+// Command pause holds the namespaces of a pod: it does nothing until it is asked to exit. If the
+// pod's containers share its process namespace it is the init process there, and reaps the
 // orphans.
 //
 //	pause [-v]
@@ -18,12 +18,12 @@ var version = "1.37.0-dev"
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "-v" {
-		_, _ = os.Stdout.WriteString("pause " + version + "\n") // there is nowhere to tell that it failed
+		_, _ = os.Stdout.WriteString("pause " + version + "\n") // there is nowhere to report a failure
 		return
 	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
-	died := make(chan os.Signal, 1) // one is enough: each time all are collected
+	died := make(chan os.Signal, 1) // one is enough: each time, all are reaped
 	signal.Notify(died, syscall.SIGCHLD)
 	for {
 		collect()
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// collect takes the status of every child that has ended.
+// collect reaps every child that has exited.
 func collect() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

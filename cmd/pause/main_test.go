@@ -110,7 +110,7 @@ func orphans(t *testing.T, program string) {
 	}
 }
 
-// children counts the children of a process, dead ones that nobody collected included.
+// children counts the children of a process, including zombies.
 func children(t *testing.T, pid int) (n int) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

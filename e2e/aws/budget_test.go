@@ -13,14 +13,14 @@ import (
 func (w *world) work() clitest.Work {
 	return clitest.Work{Small: w.small, Large: w.large, Nameless: []string{"--dns", "none", "--discovery-store", "s3://" + bucket + "/discovery"}, // and an issuer
 		Outdated: func() {
-			w.madeBefore()
-			w.Proxy.Lag(2) // the answers were recorded before: the emulator's own time is not counted
+			w.reportOldTemplates()
+			w.Proxy.Lag(2) // the responses were recorded before: the emulator's own time is not counted
 		}}
 }
 
 func TestRequestBudgets(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
-	w.KeepBudgets(w.work())
+	w.CheckBudgets(w.work())
 }
 
 // BenchmarkRequests prints the table of requests and time at 50 ms latency.
@@ -32,9 +32,9 @@ func BenchmarkRequests(b *testing.B) {
 	})
 }
 
-// madeBefore has the emulator, which tells the default version of now of all instances, say
-// that they were made of the first version of their launch template.
-func (w *world) madeBefore() {
+// reportOldTemplates makes the emulator, which reports the current default version for all instances,
+// report that they were created from the first version of their launch template.
+func (w *world) reportOldTemplates() {
 	w.Helper()
 	api := w.api().EC2
 	out, err := api.DescribeLaunchTemplates(w.Context(), &ec2.DescribeLaunchTemplatesInput{MaxResults: aws.Int32(200)})

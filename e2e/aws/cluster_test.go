@@ -60,7 +60,7 @@ spec:
 	w.Must("create", "-f", file)
 }
 
-// image is one that the emulator knows.
+// image is an image that exists in the emulator.
 const image = "099720109477/ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727"
 
 func TestLifeOfACluster(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLifeOfACluster(t *testing.T) {
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "Must specify --yes to apply changes") {
 		t.Errorf("the preview does not say how to go on:\n%s", r.Out)
 	}
-	if left := clitest.OnlyIn(w.inventory(), before); len(left) != len(clitest.OnlyIn(left, nil)) || strings.Contains(strings.Join(left, " "), "vpc-") {
+	if left := clitest.Difference(w.inventory(), before); len(left) != len(clitest.Difference(left, nil)) || strings.Contains(strings.Join(left, " "), "vpc-") {
 		t.Errorf("a preview made resources: %v", left)
 	}
 	w.Must("update", "cluster", name, "--yes")
@@ -90,7 +90,7 @@ func TestLifeOfACluster(t *testing.T) {
 		}
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	if left := clitest.OnlyIn(w.inventory(), before); len(left) > 0 {
+	if left := clitest.Difference(w.inventory(), before); len(left) > 0 {
 		t.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
 	}
 	if left := w.objects(); len(left) > 0 {
@@ -110,7 +110,7 @@ func TestTwoUpdatesAtOnce(t *testing.T) {
 	case r := <-first:
 		t.Fatalf("the first made no VPC: %+v", r)
 	}
-	lost := w.Run("update", "cluster", name, "--yes") // while the first is at work
+	lost := w.Run("update", "cluster", name, "--yes") // while the first is running
 	release()
 	if won := <-first; won.Code != 0 || lost.Code == 0 {
 		t.Fatalf("the first must win and the second be refused: %+v, %+v", won, lost)

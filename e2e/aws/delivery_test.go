@@ -14,9 +14,9 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// delivered are kops' own programs in the store of the cluster; each must be what its
-// key says.
-func (w *world) delivered() []string {
+// storedPrograms returns kops' own programs in the cluster's store; the content of each must match its
+// key.
+func (w *world) storedPrograms() []string {
 	w.Helper()
 	var out []string
 	s := openBucket(w, w.server)
@@ -39,8 +39,8 @@ func (w *world) delivered() []string {
 	return out
 }
 
-// What machines need of kops is brought into the store once, for the architecture of
-// their image, and what no machine starts with any more goes when it may.
+// The kops files that machines need are copied to the store once, for the architecture of
+// their image, and files that no machine needs any longer are removed when possible.
 func TestProgramsTravelWithTheCluster(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
@@ -49,7 +49,7 @@ func TestProgramsTravelWithTheCluster(t *testing.T) {
 	}
 	w.Must("update", "cluster", name, "--yes")
 	want := []string{"channels-amd64.tar", "etcd-manager-amd64.tar", "kops-controller-amd64.tar", "kube-apiserver-healthcheck-amd64.tar", "nodeup-amd64.gz"}
-	if got := w.delivered(); !slices.Equal(got, want) {
+	if got := w.storedPrograms(); !slices.Equal(got, want) {
 		t.Errorf("delivered are %v", got)
 	}
 	w.Proxy.Reset()
@@ -63,11 +63,11 @@ func TestProgramsTravelWithTheCluster(t *testing.T) {
 	}
 	w.Release("of another build")
 	r := w.Must("update", "cluster", name, "--yes")
-	if got := w.delivered(); len(got) != 2*len(want) {
+	if got := w.storedPrograms(); len(got) != 2*len(want) {
 		t.Errorf("after another build delivered are %v\n%s", got, r.Out)
 	}
 	w.Must("update", "cluster", name, "--yes", "--prune")
-	if got := w.delivered(); !slices.Equal(got, want) {
+	if got := w.storedPrograms(); !slices.Equal(got, want) {
 		t.Errorf("pruned, delivered are %v", got)
 	}
 	w.Must("delete", "cluster", name, "--yes")
@@ -76,7 +76,7 @@ func TestProgramsTravelWithTheCluster(t *testing.T) {
 	}
 }
 
-// userData is what the machines of a group start with.
+// userData returns the user data of a group's machines.
 func (w *world) userData(group string) string {
 	w.Helper()
 	out, err := ec2.NewFromConfig(w.server.AWS()).DescribeLaunchTemplateVersions(w.Context(), &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})

@@ -1,3 +1,3 @@
-// Package aws holds no code: its tests drive the whole of kops against an
+// Package aws holds no code: its tests run all of kops against an
 // emulator of AWS, behind a proxy that delays, counts and breaks requests.
 package aws

@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// inventory lists what the account has, each as "kind: identity", asked of the
-// server itself and not of the proxy.
+// inventory lists the contents of the account, each as "kind: identity", queried from
+// the server itself and not through the proxy.
 func (w *world) inventory() []string {
 	w.Helper()
 	ctx := w.Context()
@@ -31,7 +31,7 @@ func (w *world) inventory() []string {
 	for i, q := range questions {
 		g.Go(func() (err error) {
 			var ids []string
-			err = fault.Retry(ctx, clock.Sleep, func() (err error) { ids, err = q.ask(ctx); return err }) // a server that has just started fails at times
+			err = fault.Retry(ctx, clock.Sleep, func() (err error) { ids, err = q.ask(ctx); return err }) // a server that has just started sometimes fails
 			for _, id := range ids {
 				answers[i] = append(answers[i], q.kind+": "+id)
 			}
@@ -46,14 +46,14 @@ func (w *world) inventory() []string {
 	return all
 }
 
-// question asks for the identities of one kind.
+// question is a query for the identities of one kind.
 type question struct {
 	kind string
 	ask  func(context.Context) ([]string, error)
 }
 
-// of makes a question of an API call, the list in its answer, and the identity of
-// an item, which is empty for what is not there any more.
+// of builds a question from an API call, the list in its response, and the identity of
+// an item, which is empty for an item that no longer exists.
 func of[In, Opt, Out, Item any](kind string, call func(context.Context, *In, ...Opt) (*Out, error), list func(*Out) []Item, id func(Item) string) question {
 	return question{kind, func(ctx context.Context) ([]string, error) {
 		out, err := call(ctx, new(In))
@@ -78,7 +78,7 @@ func networkQuestions(c *awsapi.Clients) []question {
 		of("internet gateway", c.EC2.DescribeInternetGateways, func(o *ec2.DescribeInternetGatewaysOutput) []ec2types.InternetGateway { return o.InternetGateways }, func(g ec2types.InternetGateway) string { return *g.InternetGatewayId }),
 		of("dhcp options", c.EC2.DescribeDhcpOptions, func(o *ec2.DescribeDhcpOptionsOutput) []ec2types.DhcpOptions { return o.DhcpOptions }, func(d ec2types.DhcpOptions) string {
 			if len(d.Tags) == 0 {
-				return "" // the emulator ignores the tags of the call that makes them, so that a cut leaves untagged ones
+				return "" // the emulator ignores the tags of the creating call, so a cut leaves untagged ones
 			}
 			return *d.DhcpOptionsId
 		}),
@@ -96,7 +96,7 @@ func networkQuestions(c *awsapi.Clients) []question {
 	}
 }
 
-// networkInterfaces leaves out those that the emulator forgets to delete with
+// networkInterfaces omits interfaces that the emulator forgets to delete with
 // their machine or NAT gateway: the untagged ones whose subnet is gone.
 func networkInterfaces(ctx context.Context, c *ec2.Client) ([]string, error) {
 	all, err := c.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{})
@@ -109,9 +109,9 @@ func networkInterfaces(ctx context.Context, c *ec2.Client) ([]string, error) {
 	}
 	var ids []string
 	for _, n := range all.NetworkInterfaces {
-		there := slices.ContainsFunc(subnets.Subnets, func(s ec2types.Subnet) bool { return *s.SubnetId == *n.SubnetId })
+		exists := slices.ContainsFunc(subnets.Subnets, func(s ec2types.Subnet) bool { return *s.SubnetId == *n.SubnetId })
 		machine := n.Attachment != nil && n.Attachment.InstanceId != nil
-		if len(n.TagSet) > 0 || there && !machine {
+		if len(n.TagSet) > 0 || exists && !machine {
 			ids = append(ids, *n.NetworkInterfaceId)
 		}
 	}

@@ -28,10 +28,10 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
-// place is the parameter of the cluster.
+// place is the name of the cluster's parameter.
 const place = "/kops/" + name + "/s3-keys"
 
-// onServer is a world whose state is on a server of S3 that is not AWS'.
+// onServer returns a world whose state is on an S3 server that is not AWS'.
 func onServer(t *testing.T) (w *world, state store.Store) {
 	t.Helper()
 	w = newWorld(t, awstest.Moto(t))
@@ -45,7 +45,7 @@ func onServer(t *testing.T) (w *world, state store.Store) {
 	return w, state
 }
 
-// parameter returns the content of the cluster's place; "" if there is none.
+// parameter returns the value of the cluster's parameter; "" if there is none.
 func (w *world) parameter() string {
 	w.Helper()
 	out, err := ssm.NewFromConfig(w.server.AWS()).GetParametersByPath(w.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})
@@ -61,35 +61,37 @@ func (w *world) parameter() string {
 	return *out.Parameters[0].Value
 }
 
-func (w *world) pair() storekeys.Pair {
+func (w *world) storeKeyPair() storekeys.Pair {
 	return storekeys.Pair{ID: w.Env["S3_ACCESS_KEY_ID"], Secret: w.Env["S3_SECRET_ACCESS_KEY"]}
 }
 
-// secrets are texts that nobody else may have.
-func (w *world) secrets() []string { return []string{w.pair().Secret, w.pair().Encode()} }
+// secrets are texts that must not appear anywhere else.
+func (w *world) secrets() []string {
+	return []string{w.storeKeyPair().Secret, w.storeKeyPair().Encode()}
+}
 
 func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 	w, state := onServer(t)
 	w.small()
 	for _, args := range [][]string{{}, {"-o", "json"}, {"--save-plan", filepath.Join(w.Home, "plan")}} {
 		r := w.Must(append([]string{"update", "cluster", name}, args...)...)
-		w.without(strings.Join(args, " "), r.Out+r.Err)
+		w.checkNoSecrets(strings.Join(args, " "), r.Out+r.Err)
 	}
 	plan, err := os.ReadFile(filepath.Join(w.Home, "plan"))
 	if err != nil || len(plan) == 0 {
 		t.Fatal(err)
 	}
-	w.without("a saved plan", string(plan))
+	w.checkNoSecrets("a saved plan", string(plan))
 	r := w.Must("update", "cluster", name, "--yes")
-	w.without("the update", r.Out+r.Err)
-	if got := w.parameter(); got != w.pair().Encode() {
+	w.checkNoSecrets("the update", r.Out+r.Err)
+	if got := w.parameter(); got != w.storeKeyPair().Encode() {
 		t.Errorf("control planes find %q", got)
 	}
 	control := w.userData("control-plane-us-east-1a")
 	if !strings.Contains(control, "\nexport S3_KEYS='aws:"+place+"'\n") {
 		t.Error("control planes are not told where the keys are")
 	}
-	w.without("the user data of control planes", control)
+	w.checkNoSecrets("the user data of control planes", control)
 	if nodes := w.userData("nodes-us-east-1a"); strings.Contains(nodes, "S3_") {
 		t.Error("nodes are told of the store")
 	}
@@ -101,7 +103,7 @@ func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.without(o.Key, string(text))
+		w.checkNoSecrets(o.Key, string(text))
 		if strings.HasSuffix(o.Key, "/kops-channels.yaml") || strings.Contains(o.Key, "/manifests/etcd/") || strings.Contains(o.Key, "addons/kops-controller") {
 			for _, v := range []string{"name: S3_KEYS", "name: S3_ENDPOINT", "name: AWS_REGION"} {
 				if !strings.Contains(string(text), v) {
@@ -115,8 +117,8 @@ func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 			t.Errorf("%s may read the keys: %v", role, got)
 		}
 	}
-	w.booted(control)
-	w.opened(state)
+	w.runDownload(control)
+	w.writeAsControlPlane(state)
 
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes") {
 		t.Errorf("something is left to do:\n%s", r.Out)
@@ -126,8 +128,8 @@ func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = w.Must("update", "cluster", name, "--yes")
-	w.without("the update with other keys", r.Out+r.Err)
-	if got := w.parameter(); got != w.pair().Encode() || strings.Contains(r.Out, "b2xkOmtleXM=") {
+	w.checkNoSecrets("the update with other keys", r.Out+r.Err)
+	if got := w.parameter(); got != w.storeKeyPair().Encode() || strings.Contains(r.Out, "b2xkOmtleXM=") {
 		t.Errorf("after the keys were changed control planes find %q:\n%s", got, r.Out)
 	}
 	w.Must("delete", "cluster", name, "--yes")
@@ -147,14 +149,14 @@ func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		w.without(path, string(text))
+		w.checkNoSecrets(path, string(text))
 		files++
 		return err
 	})
 	if err != nil || files < 5 {
 		t.Fatal(files, err)
 	}
-	if got := w.parameter(); got != w.pair().Encode() {
+	if got := w.parameter(); got != w.storeKeyPair().Encode() {
 		t.Errorf("before Terraform makes them, control planes would find %q", got)
 	}
 	facts := filepath.Join(w.Home, "facts.yaml")
@@ -166,8 +168,8 @@ func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 	}
 }
 
-// without fails where a text holds a secret.
-func (w *world) without(what, text string) {
+// checkNoSecrets fails if a text contains a secret.
+func (w *world) checkNoSecrets(what, text string) {
 	w.Helper()
 	for _, s := range w.secrets() {
 		if strings.Contains(text, s) {
@@ -176,7 +178,7 @@ func (w *world) without(what, text string) {
 	}
 }
 
-// policies are the inline policies of a role.
+// policies returns the inline policies of a role.
 func (w *world) policies(role string) string {
 	w.Helper()
 	client := iam.NewFromConfig(w.server.AWS())
@@ -199,13 +201,13 @@ func (w *world) policies(role string) string {
 	return b.String()
 }
 
-// metadata is the metadata service of a machine with a role.
-func (w *world) metadata() string {
+// startMetadata starts the metadata service of a machine with a role.
+func (w *world) startMetadata() string {
 	return ec2test.Serve(w, ec2test.Role(w, "masters."+name, awsquery.Credentials{ID: w.server.AccessKey, Secret: w.server.SecretKey, Token: "session"}))
 }
 
-// booted runs the part of a boot script that fetches a file.
-func (w *world) booted(script string) {
+// runDownload runs the part of a boot script that downloads a file.
+func (w *world) runDownload(script string) {
 	w.Helper()
 	_, functions, ok := strings.Cut(script, "\nfailed() {")
 	functions, rest, _ := strings.Cut(functions, "\nfetch() {")
@@ -221,7 +223,7 @@ func (w *world) booted(script string) {
 		}
 	}
 	text += "failed() {" + functions + "\nfetch() {" + fetch + "\n}\nfetch \"$1\" \"$2\"\n"
-	text = strings.NewReplacer("http://169.254.169.254", w.metadata(), "https://ssm.${AWS_REGION}.amazonaws.com", w.server.URL).Replace(text)
+	text = strings.NewReplacer("http://169.254.169.254", w.startMetadata(), "https://ssm.${AWS_REGION}.amazonaws.com", w.server.URL).Replace(text)
 	file := filepath.Join(w.TempDir(), "config")
 	cmd := exec.Command("bash", "-c", text, "boot", file, "s3://"+bucket+"/"+name+"/config")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -238,9 +240,9 @@ func (w *world) booted(script string) {
 	}
 }
 
-// opened writes to the store as the programs of control planes do, which are told where
-// the keys are.
-func (w *world) opened(state store.Store) {
+// writeAsControlPlane writes to the store as the programs of control planes do, which are configured
+// with the place of the keys.
+func (w *world) writeAsControlPlane(state store.Store) {
 	w.Helper()
 	asked := 0
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -263,10 +265,10 @@ func (w *world) opened(state store.Store) {
 	}))
 	defer front.Close()
 	env := map[string]string{"S3_ENDPOINT": w.Env["S3_ENDPOINT"], "S3_REGION": w.Env["S3_REGION"], "S3_KEYS": "aws:" + place, "AWS_REGION": region,
-		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": w.metadata()}
+		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": w.startMetadata()}
 	stores := func() store.Backends {
 		get := func(k string) string { return env[k] }
-		return daemon.Stores(get, &http.Client{}, onmachine.KeysOf(nodes.All(), get, &http.Client{}))
+		return daemon.Stores(get, &http.Client{}, onmachine.LocalKeys(nodes.All(), get, &http.Client{}))
 	}
 	s, err := stores().Open(w.Context(), "s3://"+bucket+"/"+name)
 	if err != nil {

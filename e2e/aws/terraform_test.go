@@ -15,9 +15,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// If no name is published, machines join at the load balancer, whose address only Terraform
-// knows. The files written before it is made are the same as those written after: no second run
-// is needed.
+// If no name is published, machines join at the load balancer, whose address is only known to
+// Terraform. The files are the same before and after it is created: no second run is needed.
 func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small("--dns", "none")
@@ -39,7 +38,7 @@ func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	if !strings.Contains(told, "kops export kubeconfig "+name+" --admin") || !strings.Contains(told, "no second run is needed") {
 		t.Errorf("the user is not told how it goes on:\n%s", told)
 	}
-	w.Must("update", "cluster", name, "--yes") // as Terraform does it
+	w.Must("update", "cluster", name, "--yes") // as Terraform would
 	second, _ := w.terraform()
 	for _, path := range slices.Sorted(maps.Keys(first)) {
 		if first[path] != second[path] {
@@ -52,7 +51,7 @@ func TestTerraformWithoutNamesNeedsNoSecondRun(t *testing.T) {
 	w.Must("delete", "cluster", name, "--yes")
 }
 
-// terraform writes the cluster as Terraform, and returns the files, and what was told.
+// terraform writes the cluster as Terraform, and returns the files, and the output.
 func (w *world) terraform() (files map[string]string, told string) {
 	w.Helper()
 	dir, out := w.TempDir(), map[string]string{}
@@ -75,8 +74,8 @@ func (w *world) terraform() (files map[string]string, told string) {
 	return out, r.Err
 }
 
-// A shared subnet is not part of Terraform's configuration: it is only referred to, and gets the
-// tags by which controllers find it, at the first run and not again.
+// A shared subnet is not part of Terraform's configuration: it is only referenced, and receives the
+// tags by which controllers find it on the first run only.
 func TestTerraformOfSharedSubnets(t *testing.T) {
 	for title, c := range map[string]struct {
 		flags []string

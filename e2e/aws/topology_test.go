@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/test/clitest"
 )
 
-// api is the account, past the proxy.
+// api is a client of the account that bypasses the proxy.
 func (w *world) api() *awsapi.Clients {
 	w.Helper()
 	c, err := awsapi.Connect(w.Context(), awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
@@ -29,9 +29,9 @@ func (w *world) api() *awsapi.Clients {
 	return c
 }
 
-// lives applies a cluster, looks that a second preview is empty, and deletes it
-// without a trace.
-func (w *world) lives(before []string, create ...string) {
+// runLifecycle applies a cluster, checks that a second preview is empty, and deletes it
+// without leftovers.
+func (w *world) runLifecycle(before []string, create ...string) {
 	w.Helper()
 	w.Must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--bastion-image", image, "--ssh-public-key", w.Key(), name}, create...)...)
 	w.Must("update", "cluster", name, "--yes")
@@ -39,10 +39,10 @@ func (w *world) lives(before []string, create ...string) {
 		w.Errorf("a second preview has changes:\n%s", r.Out)
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	if left := clitest.OnlyIn(w.inventory(), before); len(left) > 0 {
+	if left := clitest.Difference(w.inventory(), before); len(left) > 0 {
 		w.Errorf("a deleted cluster leaves %s", strings.Join(left, "\n"))
 	}
-	if gone := clitest.OnlyIn(before, w.inventory()); len(gone) > 0 {
+	if gone := clitest.Difference(before, w.inventory()); len(gone) > 0 {
 		w.Errorf("the deletion took what is not the cluster's: %s", strings.Join(gone, "\n"))
 	}
 	if left := w.objects(); len(left) > 0 {
@@ -50,7 +50,7 @@ func (w *world) lives(before []string, create ...string) {
 	}
 }
 
-// zone makes a hosted zone and returns a function that lists its records.
+// zone creates a hosted zone and returns a function that lists its records.
 func (w *world) zone(in *route53.CreateHostedZoneInput) func() []string {
 	w.Helper()
 	c := w.api()
@@ -87,7 +87,7 @@ func TestTopologies(t *testing.T) {
 			private := w.zone(&route53.CreateHostedZoneInput{Name: new("example.com"), CallerReference: new("2"),
 				HostedZoneConfig: &r53types.HostedZoneConfig{PrivateZone: true},
 				VPC:              &r53types.VPC{VPCId: new(w.defaultVPC()), VPCRegion: r53types.VPCRegion(region)}})
-			w.lives(w.inventory(), create...)
+			w.runLifecycle(w.inventory(), create...)
 			if left := append(public(), private()...); len(left) > 0 {
 				t.Errorf("a deleted cluster leaves the records %v", left)
 			}
@@ -104,7 +104,7 @@ func (w *world) defaultVPC() string {
 	return *out.Vpcs[0].VpcId
 }
 
-// network makes a VPC with an internet gateway and a subnet that are not the cluster's.
+// network creates a VPC with an internet gateway and a subnet that do not belong to the cluster.
 func (w *world) network() (vpc, subnet string) {
 	w.Helper()
 	c, ctx := w.api().EC2, w.Context()
@@ -126,7 +126,7 @@ func (w *world) network() (vpc, subnet string) {
 	return *v.Vpc.VpcId, *s.Subnet.SubnetId
 }
 
-// subnet makes another subnet of a VPC.
+// subnet creates another subnet of a VPC.
 func (w *world) subnet(vpc, cidr string) string {
 	w.Helper()
 	s, err := w.api().EC2.CreateSubnet(w.Context(), &ec2.CreateSubnetInput{VpcId: &vpc, CidrBlock: &cidr, AvailabilityZone: new("us-east-1a")})
@@ -167,7 +167,7 @@ func TestSharedNetworkIsKept(t *testing.T) {
 	}
 	w.Must("delete", "cluster", name, "--yes")
 	after := w.inventory()
-	if left, gone := clitest.OnlyIn(after, before), clitest.OnlyIn(before, after); len(left)+len(gone) > 0 {
+	if left, gone := clitest.Difference(after, before), clitest.Difference(before, after); len(left)+len(gone) > 0 {
 		t.Errorf("the deletion leaves %v and took %v", left, gone)
 	}
 }
@@ -195,12 +195,12 @@ func TestBlockedDeletionNamesTheBlocker(t *testing.T) {
 	w.Must("delete", "cluster", name, "--yes")
 }
 
-// Machines that Karpenter makes find the API at the load balancer, as others do, where no name is published.
+// Karpenter's machines find the API at the load balancer, like others, if no name is published.
 func TestKarpenterWithoutNames(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	args := []string{"--zones", "us-east-1a", "--instance-manager", "karpenter", "--dns", "none", "--discovery-store", "s3://" + bucket + "/discovery"}
 	before := w.inventory()
-	w.lives(before, args...)
+	w.runLifecycle(before, args...)
 
 	w.Must(append([]string{"create", "cluster", "--cloud", "aws", "--image", image, "--ssh-public-key", w.Key(), name}, args...)...)
 	w.Must("update", "cluster", name, "--yes")

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/test/clitest"
 )
 
-// world is an account at an emulator, a proxy before it, and a user.
+// world is an account at an emulator, a proxy in front of it, and a user.
 type world struct {
 	*clitest.Proxied
 	server *awstest.Server
@@ -20,7 +20,7 @@ const (
 	region = "us-east-1"
 )
 
-// newWorld resets the server, which tests share, and makes the state store.
+// newWorld resets the server, which tests share, and creates the state store.
 func newWorld(t testing.TB, server *awstest.Server) *world {
 	server.Reset(t)
 	server.Bucket(t, bucket)
@@ -29,7 +29,7 @@ func newWorld(t testing.TB, server *awstest.Server) *world {
 		"KOPS_STATE_STORE": "s3://" + bucket,
 		"AWS_ENDPOINT_URL": w.Proxy.URL, "AWS_REGION": region,
 		"AWS_ACCESS_KEY_ID": server.AccessKey, "AWS_SECRET_ACCESS_KEY": server.SecretKey,
-		"KOPS_STATE_S3_WITHOUT_LOCKS": "true", // it stands for Amazon's, of which no proof of conditions is asked
+		"KOPS_STATE_S3_WITHOUT_LOCKS": "true", // it stands in for Amazon's, which need not prove that it supports conditions
 		"S3_ENDPOINT":                 w.Proxy.URL, "S3_REGION": region,
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey,
 	})

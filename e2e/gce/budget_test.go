@@ -12,7 +12,7 @@ func (w *world) work() clitest.Work {
 
 func TestRequestBudgets(t *testing.T) {
 	w := newWorld(t)
-	w.KeepBudgets(w.work())
+	w.CheckBudgets(w.work())
 }
 
 // BenchmarkRequests prints the table of requests and time at 50 ms latency.

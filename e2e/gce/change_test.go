@@ -15,13 +15,13 @@ import (
 	"kops.local/kops/internal/test/clitest"
 )
 
-// sleep has a test wait for operations as little as it can.
+// sleep makes a test wait for operations as briefly as possible.
 func sleep(ctx context.Context, _ time.Duration) error {
 	time.Sleep(time.Millisecond)
 	return ctx.Err()
 }
 
-// api is the project, past the proxy.
+// api is a client of the project that bypasses the proxy.
 func (w *world) api() *gceapi.Clients {
 	w.Helper()
 	c, err := gceapi.Connect(w.Context(), gceapi.Config{Project: project, Region: region, Endpoint: w.server, HTTPClient: http.DefaultClient, UserAgent: "test", Sleep: sleep})
@@ -31,23 +31,23 @@ func (w *world) api() *gceapi.Clients {
 	return c
 }
 
-// done waits for an operation that has to succeed.
-func (w *world) done(op *compute.Operation, err error) {
+// waitDone waits for an operation that must succeed.
+func (w *world) waitDone(op *compute.Operation, err error) {
 	w.Helper()
-	if err := w.api().Done(w.Context())(op, err); err != nil {
+	if err := w.api().Await(w.Context())(op, err); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// applied updates the cluster, and finds that nothing is left to do.
-func (w *world) applied() {
+// apply updates the cluster, and checks that nothing is left to do.
+func (w *world) apply() {
 	w.Helper()
 	w.Must("update", "cluster", name, "--yes")
-	w.unchanged()
+	w.checkUnchanged()
 }
 
-// set sets fields of an instance group, or with "" of the cluster.
-func (w *world) set(group string, fields ...string) {
+// setFields sets fields of an instance group, or of the cluster if group is "".
+func (w *world) setFields(group string, fields ...string) {
 	w.Helper()
 	args := []string{"edit", "cluster", name}
 	if group != "" {
@@ -59,16 +59,16 @@ func (w *world) set(group string, fields ...string) {
 	w.Must(args...)
 }
 
-// has finds that something of a path is there, or is not.
-func (w *world) has(want bool, path string) {
+// checkExists checks that an object of a path exists, or does not.
+func (w *world) checkExists(want bool, path string) {
 	w.Helper()
 	if there := slices.Contains(w.cloud.Inventory(), "projects/"+project+"/"+path); there != want {
 		w.Errorf("%s is there: %v, want %v", path, there, want)
 	}
 }
 
-// size is how many machines a group is to have.
-func (w *world) size(group, zone string) int64 {
+// targetSize returns the desired number of machines of a group.
+func (w *world) targetSize(group, zone string) int64 {
 	w.Helper()
 	m, err := w.api().Compute.InstanceGroupManagers.Get(project, zone, gcename.Group(group, zone, name)).Do()
 	if err != nil {
@@ -77,23 +77,23 @@ func (w *world) size(group, zone string) int64 {
 	return m.TargetSize
 }
 
-// TestChanges takes a cluster through what its user may change, and finds each change made, and no other.
+// TestChanges takes a cluster through the changes that a user may make, and checks that each, and nothing else, is applied.
 func TestChanges(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
 	w.small("--dns", "none")
-	w.applied()
+	w.apply()
 	nodes := "nodes-" + region + "-a"
 	for _, c := range []struct {
 		what     string
 		do, then func()
 	}{
-		{"sizes are set once", func() { w.set(nodes, "spec.minSize=3", "spec.maxSize=5") }, func() {
-			if n := w.size(nodes, region+"-a"); n != 1 {
+		{"sizes are set once", func() { w.setFields(nodes, "spec.minSize=3", "spec.maxSize=5") }, func() {
+			if n := w.targetSize(nodes, region+"-a"); n != 1 {
 				w.Errorf("an edit of minSize gives the group %d machines, want 1", n)
 			}
 		}},
-		{"machine type and labels", func() { w.set(nodes, "spec.machineType=e2-standard-2", "spec.cloudLabels.team=a") }, func() {
+		{"machine type and labels", func() { w.setFields(nodes, "spec.machineType=e2-standard-2", "spec.cloudLabels.team=a") }, func() {
 			r := w.Must("rolling-update", "cluster", name, "--cloudonly")
 			for _, want := range []string{"spec.machineType", "e2-standard-2"} {
 				if !strings.Contains(r.Out, want) {
@@ -102,7 +102,7 @@ func TestChanges(t *testing.T) {
 			}
 		}},
 		{"who may come in", func() {
-			w.set("", "spec.sshAccess=192.0.2.0/24,2001:db8::/32", "spec.kubernetesApiAccess=198.51.100.0/24")
+			w.setFields("", "spec.sshAccess=192.0.2.0/24,2001:db8::/32", "spec.kubernetesApiAccess=198.51.100.0/24")
 		}, func() {
 			f, err := w.api().Compute.Firewalls.Get(project, gcename.Suffixed("ssh-external-to-node", name)).Do()
 			if err != nil || !slices.Equal(f.SourceRanges, []string{"192.0.2.0/24"}) || f.Disabled {
@@ -116,14 +116,14 @@ func TestChanges(t *testing.T) {
 		{"nobody may come in", func() { w.Must("edit", "cluster", name, "--unset", "spec.sshAccess") }, func() {}},
 		{"a group in several zones", func() {
 			w.Must("create", "instancegroup", "more", "--name", name, "--subnet", region, "--zone", region+"-b,"+region+"-c", "--edit=false")
-			w.set("more", "spec.minSize=3", "spec.maxSize=3")
+			w.setFields("more", "spec.minSize=3", "spec.maxSize=3")
 		}, func() {
-			if b, c := w.size("more", region+"-b"), w.size("more", region+"-c"); b != 2 || c != 1 {
+			if b, c := w.targetSize("more", region+"-b"), w.targetSize("more", region+"-c"); b != 2 || c != 1 {
 				w.Errorf("the group has %d and %d machines, want 2 and 1", b, c)
 			}
 		}},
-		{"one zone more", func() { w.set("more", "spec.zones="+region+"-a,"+region+"-b,"+region+"-c") }, func() {
-			if a := w.size("more", region+"-a"); a != 1 {
+		{"one zone more", func() { w.setFields("more", "spec.zones="+region+"-a,"+region+"-b,"+region+"-c") }, func() {
+			if a := w.targetSize("more", region+"-a"); a != 1 {
 				w.Errorf("the group has %d machines in its new zone, want 1", a)
 			}
 			if r := w.Must("rolling-update", "cluster", name, "--cloudonly"); strings.Contains(r.Out, "spec.zones") {
@@ -138,7 +138,7 @@ func TestChanges(t *testing.T) {
 			}
 		}},
 		{"disks of etcd", func() {
-			w.set("", "spec.etcdClusters[0].etcdMembers[0].volumeSize=30")
+			w.setFields("", "spec.etcdClusters[0].etcdMembers[0].volumeSize=30")
 		}, func() {
 			d, err := w.api().Compute.Disks.Get(project, region+"-a", gcename.EtcdDisk("a", "main", name)).Do()
 			if err != nil || d.SizeGb != 30 {
@@ -148,14 +148,14 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Log(c.what)
 		c.do()
-		w.applied()
+		w.apply()
 		c.then()
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestABalancerComesAndGoes: the API's load balancer is added to a cluster, changes its sort, and is removed.
+// TestABalancerComesAndGoes: the API's load balancer is added to a cluster, changes its type, and is removed.
 func TestABalancerComesAndGoes(t *testing.T) {
 	for _, c := range []struct{ topology, sort string }{{"public", "Public"}, {"private", "Internal"}} {
 		t.Run(c.sort, func(t *testing.T) {
@@ -163,23 +163,23 @@ func TestABalancerComesAndGoes(t *testing.T) {
 			before := w.inventory()
 			w.small("--dns", "public", "--topology", c.topology)
 			w.Must("edit", "cluster", name, "--unset", "spec.api.loadBalancer", "--set", "spec.api.dns={}")
-			w.applied()
-			without := sorts(w.cloud.Inventory())
-			w.set("", "spec.api.loadBalancer.type="+c.sort)
-			w.applied()
-			w.has(c.sort == "Public", "regions/"+region+"/forwardingRules/"+gcename.Suffixed("api", name))
-			w.has(true, "regions/"+region+"/forwardingRules/"+gcename.Suffixed("api-"+region, name))
+			w.apply()
+			without := withoutVariableNames(w.cloud.Inventory())
+			w.setFields("", "spec.api.loadBalancer.type="+c.sort)
+			w.apply()
+			w.checkExists(c.sort == "Public", "regions/"+region+"/forwardingRules/"+gcename.Suffixed("api", name))
+			w.checkExists(true, "regions/"+region+"/forwardingRules/"+gcename.Suffixed("api-"+region, name))
 			w.Must("edit", "cluster", name, "--unset", "spec.api.loadBalancer")
 			if r := w.Must("update", "cluster", name, "--yes"); !strings.Contains(r.Out+r.Err, "--prune") {
 				t.Errorf("it is not told how the balancer is removed:\n%s", r.Out)
 			}
 			w.Must("update", "cluster", name, "--yes", "--prune")
-			w.unchanged()
-			if left := clitest.OnlyIn(sorts(w.cloud.Inventory()), without); len(left) > 0 {
+			w.checkUnchanged()
+			if left := clitest.Difference(withoutVariableNames(w.cloud.Inventory()), without); len(left) > 0 {
 				t.Errorf("a balancer that was removed leaves\n%s", strings.Join(left, "\n"))
 			}
 			w.Must("delete", "cluster", name, "--yes")
-			w.nothingLeft(before)
+			w.checkNothingLeft(before)
 		})
 	}
 }

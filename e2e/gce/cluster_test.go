@@ -14,13 +14,13 @@ func TestLifeOfACluster(t *testing.T) {
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "Must specify --yes to apply changes") {
 		t.Errorf("the preview does not say how to go on:\n%s", r.Out)
 	}
-	for _, left := range clitest.OnlyIn(w.inventory(), before) {
+	for _, left := range clitest.Difference(w.inventory(), before) {
 		if strings.HasPrefix(left, "projects/") {
 			t.Errorf("a preview made %s", left)
 		}
 	}
 	w.Must("update", "cluster", name, "--yes")
-	w.unchanged()
+	w.checkUnchanged()
 	r := w.Must("delete", "cluster", name)
 	for _, want := range []string{"google_compute_network ", "gs://state-store/a.example.com/config", "Must specify --yes to delete cluster"} {
 		if !strings.Contains(r.Out, want) {
@@ -28,10 +28,10 @@ func TestLifeOfACluster(t *testing.T) {
 		}
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestTopologies takes clusters of other sorts through their lives.
+// TestTopologies takes clusters of other topologies through their lives.
 func TestTopologies(t *testing.T) {
 	for _, c := range []struct{ name, args string }{
 		{"no names", "--dns none"},
@@ -48,14 +48,14 @@ func TestTopologies(t *testing.T) {
 			before := w.inventory()
 			w.small(strings.Fields(c.args)...)
 			w.Must("update", "cluster", name, "--yes")
-			w.unchanged()
+			w.checkUnchanged()
 			w.Must("delete", "cluster", name, "--yes")
-			w.nothingLeft(before)
+			w.checkNothingLeft(before)
 		})
 	}
 }
 
-// TestNeighbours: a deletion takes nothing of clusters whose names only begin or end alike.
+// TestNeighbours: a deletion does not affect clusters whose names only have the same beginning or end.
 func TestNeighbours(t *testing.T) {
 	w := newWorld(t)
 	var others []string
@@ -67,7 +67,7 @@ func TestNeighbours(t *testing.T) {
 	w.small("--dns", "none")
 	w.Must("update", "cluster", name, "--yes")
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(others)
+	w.checkNothingLeft(others)
 }
 
 func TestThrottled(t *testing.T) {
@@ -78,10 +78,10 @@ func TestThrottled(t *testing.T) {
 	w.Must("update", "cluster", name, "--yes")
 	w.Must("delete", "cluster", name, "--yes")
 	w.Proxy.Throttle(0, 1)
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestRefusalsHaveARemedy: a missing right, quota or zone is named, and nothing is lost.
+// TestRefusalsHaveARemedy: a missing permission, quota or zone is named, and nothing is lost.
 func TestRefusalsHaveARemedy(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
@@ -92,7 +92,7 @@ func TestRefusalsHaveARemedy(t *testing.T) {
 	}
 	w.cloud.Deny()
 	w.Must("update", "cluster", name, "--yes")
-	w.unchanged()
+	w.checkUnchanged()
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }

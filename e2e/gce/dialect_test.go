@@ -8,17 +8,17 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// reading are the calls by POST that only read.
+// reading matches the POST calls that only read.
 var reading = regexp.MustCompile(`listManagedInstances|/wait$|:getIamPolicy|getHealth|/token$`)
 
-// dialect reads what a request asks of Google: the last words of its path that name a sort of thing.
+// dialect names the call that a request makes: the last words of its path that name a type of object.
 func dialect(r *http.Request, _ []byte) proxy.Call {
 	c := proxy.Call{Name: strings.ToLower(r.Method) + " " + sort(r.URL.Path), Throttled: throttled()}
 	c.Write = r.Method != http.MethodGet && !reading.MatchString(r.URL.Path)
 	return c
 }
 
-// sort is a path without what only names one object: /compute/v1/…/zones/disks.
+// sort returns a path without the names of objects: /compute/v1/…/zones/disks.
 func sort(path string) string {
 	var out []string
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -42,7 +42,7 @@ func words(text string) map[string]bool {
 	return out
 }
 
-// throttled is what Google answers who asks too often (Compute Engine, "API rate quotas").
+// throttled is Google's response to too many requests (Compute Engine, "API rate quotas").
 func throttled() proxy.Answer {
 	return proxy.Answer{Status: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: []byte(`{"error":{"code":403,"message":"Quota exceeded for quota metric 'Queries' and limit 'Queries per minute'","errors":[{"domain":"usageLimits","reason":"rateLimitExceeded","message":"Rate Limit Exceeded"}]}}`)}

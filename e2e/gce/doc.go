@@ -1,3 +1,3 @@
-// Package gce runs kops as its user does, against a stand-in for Google Cloud that is judged by
-// Google's own description of its APIs.
+// Package gce runs kops as its user does, against an emulator of Google Cloud that is validated
+// by Google's own description of its APIs.
 package gce

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// machines are the names of a group's machines in the first zone.
+// machines returns the names of a group's machines in the first zone.
 func (w *world) machines(group string) []string {
 	w.Helper()
 	out, err := w.api().Compute.Instances.List(project, region+"-a").Filter("labels.k8s-io-instance-group=" + group).Do()
@@ -23,19 +23,19 @@ func (w *world) machines(group string) []string {
 	return names
 }
 
-// TestMachinesAreReplaced: a roll replaces what is outdated, and a deletion of one machine that one.
+// TestMachinesAreReplaced: a roll replaces outdated machines, and a deletion of one machine deletes only that one.
 func TestMachinesAreReplaced(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
 	w.small()
-	w.applied()
+	w.apply()
 	nodes := "nodes-" + region + "-a"
 	old := w.machines(nodes)
-	w.set(nodes, "spec.machineType=e2-standard-2")
-	w.applied()
+	w.setFields(nodes, "spec.machineType=e2-standard-2")
+	w.apply()
 	w.Must("rolling-update", "cluster", name, "--cloudonly", "--yes", "--node-interval", "0s", "--post-drain-delay", "0s", "--validate-count", "0", "--instance-group", nodes)
 	now := w.machines(nodes)
-	if len(now) != 1 || w.size(nodes, region+"-a") != 1 {
+	if len(now) != 1 || w.targetSize(nodes, region+"-a") != 1 {
 		t.Errorf("after the roll there are %v", now)
 	}
 	for _, m := range now {
@@ -49,30 +49,30 @@ func TestMachinesAreReplaced(t *testing.T) {
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "Plan: 1 to delete") || !strings.Contains(r.Out, "No changes for machines in 2 groups") {
 		t.Errorf("after the roll the old template goes, and no machine:\n%s", r.Out)
 	}
-	w.applied()
+	w.apply()
 	control := "control-plane-" + region + "-a"
 	one := w.machines(control)
 	w.Must("delete", "instance", one[0], "--name", name, "--cloudonly", "--yes", "--post-drain-delay", "0s", "--validate-count", "0")
 	if left := w.machines(control); len(left) != 1 || left[0] == one[0] {
 		t.Errorf("after the deletion of %s there are %v", one[0], left)
 	}
-	w.unchanged()
+	w.checkUnchanged()
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestAMachineThatWasLetGoIsTheClustersStill: a deletion takes it.
-func TestAMachineThatWasLetGoIsTheClustersStill(t *testing.T) {
+// TestAReleasedMachineStillBelongsToTheCluster: a deletion also deletes a detached machine.
+func TestAReleasedMachineStillBelongsToTheCluster(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
 	w.small("--dns", "none")
-	w.applied()
+	w.apply()
 	nodes := "nodes-" + region + "-a"
 	c := w.api()
-	if err := c.Done(t.Context())(c.Compute.InstanceGroupManagers.AbandonInstances(project, region+"-a", gcename.Group(nodes, region+"-a", name),
+	if err := c.Await(t.Context())(c.Compute.InstanceGroupManagers.AbandonInstances(project, region+"-a", gcename.Group(nodes, region+"-a", name),
 		&compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{"zones/" + region + "-a/instances/" + w.machines(nodes)[0]}}).Do()); err != nil {
 		t.Fatal(err)
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }

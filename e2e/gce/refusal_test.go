@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 )
 
-// refused finds that a command fails, and names all that it was refused.
-func (w *world) refused(words string, args ...string) {
+// checkRefused checks that a command fails, and names everything that was refused.
+func (w *world) checkRefused(words string, args ...string) {
 	w.Helper()
 	r := w.Run(args...)
 	for _, want := range strings.Fields(words) {
@@ -18,7 +18,7 @@ func (w *world) refused(words string, args ...string) {
 	}
 }
 
-// TestEveryRightThatIsMissingIsNamed: a command tells which rights it lacks, and goes on when it has them.
+// TestEveryRightThatIsMissingIsNamed: a command reports its missing permissions, and continues once it has them.
 func TestEveryRightThatIsMissingIsNamed(t *testing.T) {
 	w := newWorld(t)
 	before := w.inventory()
@@ -26,11 +26,11 @@ func TestEveryRightThatIsMissingIsNamed(t *testing.T) {
 	update := []string{"update", "cluster", name, "--yes"}
 	for _, right := range strings.Fields(`dns.managedZones.list compute.machineTypes.list compute.subnetworks.list compute.firewalls.list compute.instanceTemplates.list
 compute.instanceGroupManagers.list resourcemanager.projects.getIamPolicy`) {
-		w.Forget() // what an earlier command asked
+		w.ResetHome() // the queries of an earlier command
 		w.cloud.Deny(right)
-		w.refused(right, update...)
+		w.checkRefused(right, update...)
 	}
-	// Each needs that what the ones before make is there.
+	// Each requires the objects that the ones before it create.
 	for _, rights := range []string{
 		"compute.networks.create compute.disks.create iam.serviceAccounts.create dns.changes.create",
 		"compute.subnetworks.create compute.firewalls.create resourcemanager.projects.setIamPolicy",
@@ -38,10 +38,10 @@ compute.instanceGroupManagers.list resourcemanager.projects.getIamPolicy`) {
 		"compute.instanceGroupManagers.create",
 	} {
 		w.cloud.Deny(strings.Fields(rights)...)
-		w.refused(rights, update...)
+		w.checkRefused(rights, update...)
 	}
 	w.cloud.Deny()
-	w.applied()
+	w.apply()
 	for _, rights := range []string{
 		"compute.instanceGroupManagers.delete compute.firewalls.delete compute.disks.delete dns.changes.create",
 		"compute.instanceTemplates.delete",
@@ -49,35 +49,35 @@ compute.instanceGroupManagers.list resourcemanager.projects.getIamPolicy`) {
 		"compute.networks.delete",
 	} {
 		w.cloud.Deny(strings.Fields(rights)...)
-		w.refused(rights, "delete", "cluster", name, "--yes")
+		w.checkRefused(rights, "delete", "cluster", name, "--yes")
 	}
 	w.cloud.Deny()
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestAQuotaThatIsUsedUpIsNamed: objects made before are kept, and the rest is made when there is
-// room.
+// TestAQuotaThatIsUsedUpIsNamed: objects created before are kept, and the rest is created when
+// the quota allows it.
 func TestAQuotaThatIsUsedUpIsNamed(t *testing.T) {
 	quotas := map[string]float64{"FIREWALLS": 3, "INSTANCE_TEMPLATES": 1}
 	w := newWorld(t, func(o *emulator.Options) { o.Quotas = quotas })
 	before := w.inventory()
 	w.small()
-	w.refused("FIREWALLS INSTANCE_TEMPLATES higher", "update", "cluster", name, "--yes")
+	w.checkRefused("FIREWALLS INSTANCE_TEMPLATES higher", "update", "cluster", name, "--yes")
 	delete(quotas, "FIREWALLS")
 	delete(quotas, "INSTANCE_TEMPLATES")
-	w.applied()
+	w.apply()
 	w.Must("delete", "cluster", name, "--yes")
-	w.nothingLeft(before)
+	w.checkNothingLeft(before)
 }
 
-// TestAMachineTypeThatTheZoneLacksIsTold before anything is made.
-func TestAMachineTypeThatTheZoneLacksIsTold(t *testing.T) {
+// TestAMachineTypeThatTheZoneLacksIsReported checks that it is reported before anything is created.
+func TestAMachineTypeThatTheZoneLacksIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.small()
-	w.set("nodes-"+region+"-a", "spec.machineType=e9-medium")
+	w.setFields("nodes-"+region+"-a", "spec.machineType=e9-medium")
 	before := w.cloud.Inventory()
-	w.refused("e9-medium spec.machineType", "update", "cluster", name, "--yes")
+	w.checkRefused("e9-medium spec.machineType", "update", "cluster", name, "--yes")
 	if after := w.cloud.Inventory(); len(after) != len(before) {
 		t.Errorf("%v was made", after)
 	}

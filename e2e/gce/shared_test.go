@@ -10,15 +10,15 @@ import (
 	"kops.local/kops/internal/test/clitest"
 )
 
-// share makes a network with a subnet that are not the cluster's.
-func (w *world) share(in string) {
+// createSharedNetwork creates a network with a subnet that do not belong to the cluster.
+func (w *world) createSharedNetwork(in string) {
 	w.Helper()
 	c := w.api()
-	w.done(c.Compute.Networks.Insert(in, &compute.Network{Name: "shared", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
-	w.done(c.Compute.Subnetworks.Insert(in, region, &compute.Subnetwork{Name: "shared-subnet", Network: "projects/" + in + "/global/networks/shared", IpCidrRange: "10.8.0.0/20"}).Do())
+	w.waitDone(c.Compute.Networks.Insert(in, &compute.Network{Name: "shared", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
+	w.waitDone(c.Compute.Subnetworks.Insert(in, region, &compute.Subnetwork{Name: "shared-subnet", Network: "projects/" + in + "/global/networks/shared", IpCidrRange: "10.8.0.0/20"}).Do())
 }
 
-// TestSharedNetworkIsKept: a cluster stands in a network of its project, or of one that shares it, and leaves it as it was.
+// TestSharedNetworkIsKept: a cluster uses an existing network of its own or another project, and does not change it.
 func TestSharedNetworkIsKept(t *testing.T) {
 	for _, c := range []struct{ title, project, args string }{
 		{"of the project", project, "--network-id shared --subnets shared-subnet --dns none"},
@@ -29,10 +29,10 @@ func TestSharedNetworkIsKept(t *testing.T) {
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			w := newWorld(t)
-			w.share(c.project)
+			w.createSharedNetwork(c.project)
 			before := w.inventory()
 			w.small(strings.Fields(c.args)...)
-			w.applied()
+			w.apply()
 			nodes, err := w.api().Compute.Instances.List(project, region+"-a").Do()
 			if err != nil || len(nodes.Items) != 2 {
 				t.Fatalf("%+v, %v", nodes, err)
@@ -42,17 +42,17 @@ func TestSharedNetworkIsKept(t *testing.T) {
 					t.Errorf("the machine %s is in %s", i.Name, at)
 				}
 			}
-			w.has(false, "global/networks/"+gcename.Network(name))
+			w.checkExists(false, "global/networks/"+gcename.Network(name))
 			w.Must("delete", "cluster", name, "--yes")
-			w.nothingLeft(before)
+			w.checkNothingLeft(before)
 		})
 	}
 }
 
-// TestPodsInASharedSubnetNeedItsRange: kops adds none to what is not the cluster's, and says which it needs.
+// TestPodsInASharedSubnetNeedItsRange: kops does not add a range to a subnet that it does not own, and reports which one it needs.
 func TestPodsInASharedSubnetNeedItsRange(t *testing.T) {
 	w := newWorld(t)
-	w.share(project)
+	w.createSharedNetwork(project)
 	before := w.cloud.Inventory()
 	create := []string{"create", "cluster", "--cloud", "gce", "--project", project, "--zones", region + "-a", "--network-id", "shared", "--subnets", "shared-subnet", "--networking", "gcp", "--dns", "none", "--ssh-public-key", w.Key(), name}
 	r := w.Run(create...)
@@ -64,16 +64,16 @@ func TestPodsInASharedSubnetNeedItsRange(t *testing.T) {
 	c := w.api()
 	s, err := c.Compute.Subnetworks.Get(project, region, "shared-subnet").Do()
 	if err == nil {
-		err = c.Done(t.Context())(c.Compute.Subnetworks.Patch(project, region, "shared-subnet", &compute.Subnetwork{Fingerprint: s.Fingerprint,
+		err = c.Await(t.Context())(c.Compute.Subnetworks.Patch(project, region, "shared-subnet", &compute.Subnetwork{Fingerprint: s.Fingerprint,
 			SecondaryIpRanges: []*compute.SubnetworkSecondaryRange{{RangeName: "pods-a-example-com", IpCidrRange: pods}}}).Do())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Must(create...)
-	w.applied()
+	w.apply()
 	w.Must("delete", "cluster", name, "--yes")
-	if left := clitest.OnlyIn(w.cloud.Inventory(), before); len(left) > 0 {
+	if left := clitest.Difference(w.cloud.Inventory(), before); len(left) > 0 {
 		t.Errorf("a deleted cluster leaves %v", left)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"kops.local/kops/internal/test/clitest"
 )
 
-// asOfKOps gives a cluster templates as kOps makes them: two for each group, named by the second
-// in which they were made.
-func (w *world) asOfKOps() {
+// addKOpsTemplates gives a cluster instance templates as kOps creates them: two for each group, whose names
+// end with the time of their creation.
+func (w *world) addKOpsTemplates() {
 	w.Helper()
 	c := w.api()
 	managers, err := c.Compute.InstanceGroupManagers.List(project, region+"-a").Do()
@@ -33,19 +33,19 @@ func (w *world) asOfKOps() {
 			p.MachineType = size
 			slices.Reverse(p.Metadata.Items)
 			for _, nic := range p.NetworkInterfaces {
-				nic.Name = "" // what only answers have
+				nic.Name = "" // only responses have it
 			}
 			name := fmt.Sprintf("%s%d", gcename.TemplatePrefix(m.BaseInstanceName, name), 1700000000+10*n+i)
-			w.done(c.Compute.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Kind: "compute#instanceTemplate", Name: name, Properties: &p}).Do())
+			w.waitDone(c.Compute.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Kind: "compute#instanceTemplate", Name: name, Properties: &p}).Do())
 			m.InstanceTemplate = "global/instanceTemplates/" + name
 		}
-		w.done(c.Compute.InstanceGroupManagers.SetInstanceTemplate(project, region+"-a", m.Name, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: m.InstanceTemplate}).Do())
+		w.waitDone(c.Compute.InstanceGroupManagers.SetInstanceTemplate(project, region+"-a", m.Name, &compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: m.InstanceTemplate}).Do())
 		machines, err := c.Compute.InstanceGroupManagers.ListManagedInstances(project, region+"-a", m.Name).Do()
 		if err != nil {
 			w.Fatal(err)
 		}
 		for _, i := range machines.ManagedInstances {
-			w.done(c.Compute.InstanceGroupManagers.RecreateInstances(project, region+"-a", m.Name, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{i.Instance}}).Do())
+			w.waitDone(c.Compute.InstanceGroupManagers.RecreateInstances(project, region+"-a", m.Name, &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{i.Instance}}).Do())
 		}
 		for {
 			now, err := c.Compute.InstanceGroupManagers.Get(project, region+"-a", m.Name).Do()
@@ -56,36 +56,36 @@ func (w *world) asOfKOps() {
 				break
 			}
 		}
-		w.done(c.Compute.InstanceTemplates.Delete(project, before).Do())
+		w.waitDone(c.Compute.InstanceTemplates.Delete(project, before).Do())
 	}
 }
 
-// TestAClusterOfKOpsIsTakenOver: an update of it changes nothing but that old templates go, and a
-// deletion takes all, also where the state store is lost.
+// TestAClusterOfKOpsIsTakenOver: an update of it only deletes old templates, and a deletion
+// deletes everything, even if the state store is lost.
 func TestAClusterOfKOpsIsTakenOver(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost %v", lost), func(t *testing.T) {
 			w := newWorld(t)
 			before := w.inventory()
 			w.small("--dns", "none", "--api-loadbalancer-type", "public", "--networking", "gcp")
-			w.applied()
-			w.asOfKOps()
+			w.apply()
+			w.addKOpsTemplates()
 			r := w.Must("update", "cluster", name)
 			if !strings.Contains(r.Out, "Plan: 2 to delete") || !strings.Contains(r.Out, "No changes for machines in 2 groups") {
 				t.Errorf("an update of what kOps made is to do\n%s", r.Out)
 			}
-			w.applied()
+			w.apply()
 			if !lost {
 				w.Must("delete", "cluster", name, "--yes")
-				w.nothingLeft(before)
+				w.checkNothingLeft(before)
 				return
 			}
 			stored := slices.DeleteFunc(w.inventory(), func(s string) bool { return !strings.HasPrefix(s, "object ") })
 			w.Env["KOPS_STATE_STORE"] = "file://" + w.TempDir()
 			w.Env["GOOGLE_CLOUD_PROJECT"] = project
 			w.Must("delete", "cluster", name, "--external", "--cloud", "gce", "--region", region, "--yes")
-			for _, left := range clitest.OnlyIn(w.inventory(), append(before, stored...)) {
-				if !strings.HasPrefix(left, "b/"+bucket+"/policy/roles/storage.objectAdmin/deleted:") { // nothing tells which bucket it was
+			for _, left := range clitest.Difference(w.inventory(), append(before, stored...)) {
+				if !strings.HasPrefix(left, "b/"+bucket+"/policy/roles/storage.objectAdmin/deleted:") { // it does not identify the bucket
 					t.Errorf("a deleted cluster leaves %s", left)
 				}
 			}

@@ -25,22 +25,22 @@ const (
 	name    = "a.example.com"
 )
 
-// world is a project at an emulator, a proxy before it, and a user.
+// world is a project at an emulator, a proxy in front of it, and a user.
 type world struct {
 	*clitest.Proxied
 	cloud   *emulator.Emulator
-	server  string // the emulator, past the proxy
+	server  string // the emulator, without the proxy
 	objects *gstest.Server
 }
 
-// newWorld makes a project with a state store.
+// newWorld creates a project with a state store.
 func newWorld(t testing.TB, with ...func(*emulator.Options)) *world {
 	w := &world{Proxied: &clitest.Proxied{User: clitest.NewUser(t, gcespec.Platform()), Cluster: name}, objects: gstest.Start(t)}
 	w.objects.Bucket(t, bucket)
 	o := emulator.Options{Project: project, Buckets: []emulator.Bucket{{Name: bucket}}, Objects: w.objects, Latency: 20 * time.Millisecond, Boot: 50 * time.Millisecond,
 		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}, LateInUse: true,
 		Others: []string{"ubuntu-os-cloud", host}, Images: []emulator.Image{{Project: "ubuntu-os-cloud", Name: "ubuntu-2404-noble-amd64-v20260615", Family: "ubuntu-2404-lts-amd64"}},
-		OnWrong: func(err error) { t.Errorf("the emulator: %v", err) }}
+		OnBug: func(err error) { t.Errorf("the emulator: %v", err) }}
 	for _, f := range with {
 		f(&o)
 	}
@@ -91,7 +91,7 @@ spec:
 	w.Must("create", "-f", w.File("groups.yaml", strings.Join(docs, "---\n")))
 }
 
-// inventory is all that there is, in the project and in the store.
+// inventory lists all objects in the project and in the store.
 func (w *world) inventory() []string {
 	w.Helper()
 	out := w.cloud.Inventory()
@@ -108,21 +108,21 @@ func (w *world) inventory() []string {
 	return out
 }
 
-// unchanged finds that a preview has no changes.
-func (w *world) unchanged() {
+// checkUnchanged checks that a preview has no changes.
+func (w *world) checkUnchanged() {
 	w.Helper()
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes need to be applied") {
 		w.Errorf("a preview has changes:\n%s", r.Out)
 	}
 }
 
-// nothingLeft finds that a deleted cluster leaves only what was there before.
-func (w *world) nothingLeft(before []string) {
+// checkNothingLeft checks that a deleted cluster leaves only what existed before.
+func (w *world) checkNothingLeft(before []string) {
 	w.Helper()
-	if left := clitest.OnlyIn(w.inventory(), before); len(left) > 0 {
+	if left := clitest.Difference(w.inventory(), before); len(left) > 0 {
 		w.Errorf("a deleted cluster leaves\n%s", strings.Join(left, "\n"))
 	}
-	if lost := clitest.OnlyIn(before, w.inventory()); len(lost) > 0 {
+	if lost := clitest.Difference(before, w.inventory()); len(lost) > 0 {
 		w.Errorf("a deleted cluster takes with it\n%s", strings.Join(lost, "\n"))
 	}
 }

@@ -24,25 +24,25 @@ import (
 )
 
 func TestBadInput(t *testing.T) {
-	localtest.Turn(t, 2, 3)
+	localtest.ClusterTurn(t, 0, 4)
 	w := newWorld(t)
 	w.create("--node-count", "1")
-	t.Run("a file of the bundle is corrupt", func(t *testing.T) { w.in(t).corruptFile() })
-	t.Run("a proof of identity is wrong", func(t *testing.T) { w.in(t).wrongProof() })
-	w.validated()
+	t.Run("a file of the bundle is corrupt", func(t *testing.T) { w.forTest(t).corruptFile() })
+	t.Run("a proof of identity is wrong", func(t *testing.T) { w.forTest(t).registerWrongKey() })
+	w.waitUntilValid()
 	w.delete()
 }
 
-// in is the same world in a part of the test.
-func (w *world) in(t *testing.T) *world {
+// forTest returns the same world for a subtest.
+func (w *world) forTest(t *testing.T) *world {
 	part := *w
 	part.T = t
 	return &part
 }
 
-// corruptFile spoils kubelet in the bundle before a machine fetches it.
+// corruptFile corrupts kubelet in the bundle before a machine downloads it.
 func (w *world) corruptFile() {
-	version := strings.TrimSpace(w.must("bundle", "version").out) // a bundle may hold more versions than the cluster's
+	version := strings.TrimSpace(w.must("bundle", "version").out) // a bundle may contain more versions than the cluster's
 	file := filepath.Join(w.tools.bundle, "files", "release", "v"+version, "bin", "linux", runtime.GOARCH, "kubelet")
 	w.flip(file)
 	spoilt := true
@@ -57,7 +57,7 @@ func (w *world) corruptFile() {
 		w.Errorf("kops bundle verify: exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	w.size(2)
-	m := w.stuck("download")
+	m := w.waitUntilStuck("download")
 	for _, want := range []string{"kubelet", "digest"} {
 		if !strings.Contains(strings.ToLower(m.Message), want) {
 			w.Errorf("the message lacks %q: %s", want, m.Message)
@@ -69,12 +69,12 @@ func (w *world) corruptFile() {
 	mend()
 	w.must("bundle", "verify")
 	start := time.Now()
-	w.joined(nodes, 2)
+	w.waitUntilJoined(nodes, 2)
 	w.figures.seconds("a corrupt file is mended, to ready", time.Since(start))
-	w.validated()
+	w.waitUntilValid()
 }
 
-// flip inverts one bit in the middle of a file; twice, and it is as before.
+// flip inverts one bit in the middle of a file; calling it twice restores the file.
 func (w *world) flip(file string) {
 	w.Helper()
 	text, err := os.ReadFile(file)
@@ -83,16 +83,16 @@ func (w *world) flip(file string) {
 	w.ok(site.Write(file, text, 0o644))
 }
 
-// size makes the group of workers have so many machines.
+// size sets the number of machines of the group of workers.
 func (w *world) size(n int) {
 	w.Helper()
 	w.must("edit", "instancegroup", nodes, "--name", cluster, "--set", fmt.Sprintf("spec.maxSize=%d", n), "--set", fmt.Sprintf("spec.minSize=%d", n))
 	w.must("update", "cluster", cluster, "--yes")
 }
 
-// stuck waits until a phase of the start of one machine is broken, and returns what kops doctor
-// reports of it, after checking that kops validate reports the same.
-func (w *world) stuck(phase string) health.MachineDiagnosis {
+// waitUntilStuck waits until a boot phase of one machine is broken, and returns the report of
+// kops doctor, after checking that kops validate reports the same.
+func (w *world) waitUntilStuck(phase string) health.MachineDiagnosis {
 	w.Helper()
 	var out health.MachineDiagnosis
 	w.wait("the start of a machine is broken in the phase "+phase, 2*time.Minute, func() error {
@@ -121,8 +121,8 @@ func (w *world) stuck(phase string) health.MachineDiagnosis {
 	return out
 }
 
-// wrongProof gives the registry another key for a machine than the machine has.
-func (w *world) wrongProof() {
+// registerWrongKey registers another key for a machine than the machine has.
+func (w *world) registerWrongKey() {
 	before := namesOf(w.machines(""))
 	stop := make(chan struct{})
 	type swapped struct {
@@ -131,7 +131,7 @@ func (w *world) wrongProof() {
 		err      error
 	}
 	found := make(chan swapped, 1)
-	go func() { // the machine asks some seconds after it is registered
+	go func() { // the machine sends its request some seconds after it is registered
 		for {
 			file, identity, err := w.swapKey(before)
 			if err != nil || file != "" {
@@ -155,7 +155,7 @@ func (w *world) wrongProof() {
 	}
 	s := <-found
 	w.ok(s.err)
-	m := w.stuck("configure")
+	m := w.waitUntilStuck("configure")
 	if !strings.Contains(s.file, m.Name) {
 		w.Errorf("the key of %s was replaced, and stuck is %s", s.file, m.Name)
 	}
@@ -164,12 +164,12 @@ func (w *world) wrongProof() {
 	}
 	w.ok(site.Write(s.file, s.identity, 0o644))
 	start := time.Now()
-	w.joined(nodes, 3)
+	w.waitUntilJoined(nodes, 3)
 	w.figures.seconds("a registered key is mended, to ready", time.Since(start))
 }
 
-// swapKey gives a machine that is not among those before another public key in
-// the registry. It returns the file of its entry and what it held, or "" while there is none.
+// swapKey changes the public key in the registry of a machine that is not listed in before. It
+// returns the path and the old content of the machine's entry, or "" if no such machine exists yet.
 func (w *world) swapKey(before []string) (file string, was []byte, err error) {
 	entries, err := site.List(w.site.Path(site.Registry))
 	if err != nil {

@@ -26,16 +26,16 @@ import (
 	"kops.local/kops/internal/platform/local/machine"
 )
 
-// nodes is the group of workers that a new cluster has.
+// nodes is the group of workers of a new cluster.
 const nodes = "nodes-local"
 
-// create makes a cluster, waits until it is ready, and measures both.
+// create creates a cluster, waits until it is ready, and measures both.
 func (w *world) create(args ...string) {
 	w.Helper()
 	start := time.Now()
 	r := w.must(append([]string{"create", "cluster", "--cloud", "local", cluster, "--yes"}, args...)...)
 	w.figures.seconds("the command that creates the cluster", r.took)
-	v := w.validated()
+	v := w.waitUntilValid()
 	w.figures.seconds("created to ready", time.Since(start))
 	w.measureStarts()
 	if all := w.machines(""); len(v.Nodes) != len(all) {
@@ -43,8 +43,8 @@ func (w *world) create(args ...string) {
 	}
 }
 
-// validated waits until kops finds the cluster ready.
-func (w *world) validated() health.Validation {
+// waitUntilValid waits until kops reports the cluster ready.
+func (w *world) waitUntilValid() health.Validation {
 	w.Helper()
 	r := w.must("validate", "cluster", cluster, "--wait", clusterTime.String(), "--interval", "500ms", "-o", "json")
 	said := strings.Split(strings.TrimSpace(r.err), "\n")
@@ -68,12 +68,12 @@ func (w *world) delete() {
 	}
 	r = w.must("delete", "cluster", cluster, "--yes")
 	w.figures.seconds("delete the cluster", r.took)
-	w.nothingLeft()
+	w.checkNothingLeft()
 }
 
-// unchanged checks that the cluster is what its objects say: neither a preview
-// nor an update finds anything to do.
-func (w *world) unchanged() {
+// checkUnchanged checks that the cluster matches its objects: neither a preview nor an update
+// has anything to do.
+func (w *world) checkUnchanged() {
 	w.Helper()
 	before := w.machines("")
 	r := w.must("update", "cluster", cluster, "--detailed-exitcode")
@@ -91,7 +91,7 @@ func (w *world) unchanged() {
 	}
 }
 
-// machines returns the running machines of a group; of all groups for "".
+// machines returns the running machines of a group; of all groups if it is "".
 func (w *world) machines(group string) []machine.Machine {
 	w.Helper()
 	all, err := w.machine.List()
@@ -99,7 +99,7 @@ func (w *world) machines(group string) []machine.Machine {
 	return slices.DeleteFunc(all, func(m machine.Machine) bool { return !m.Running || group != "" && m.Group != group })
 }
 
-// controlPlanes and workers are the machines of each kind that run.
+// controlPlanes and workers return the running machines of each kind.
 func (w *world) controlPlanes() []machine.Machine {
 	w.Helper()
 	return slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Labels["role"] != "control-plane" })
@@ -118,15 +118,15 @@ func namesOf(machines []machine.Machine) []string {
 	return out
 }
 
-// kill ends a machine at once, as a power cut would.
+// kill terminates a machine immediately, like a power failure.
 func (w *world) kill(name string) {
 	w.Helper()
 	w.ok(w.machine.Group(name).Kill(w.Context()))
 }
 
-// joined waits until a group has so many machines whose nodes are ready, and the cluster has no
-// other nodes than its machines'.
-func (w *world) joined(group string, size int) []machine.Machine {
+// waitUntilJoined waits until a group has the given number of machines whose nodes are ready, and the
+// cluster has no nodes of other machines.
+func (w *world) waitUntilJoined(group string, size int) []machine.Machine {
 	w.Helper()
 	var out []machine.Machine
 	w.wait(fmt.Sprintf("%d nodes of %s", size, group), clusterTime, func() error {
@@ -161,7 +161,7 @@ func (w *world) joined(group string, size int) []machine.Machine {
 func TestCluster(t *testing.T) {
 	w := newWorld(t)
 	w.create("--node-count", "2")
-	w.unchanged()
+	w.checkUnchanged()
 	w.deploy()
 	w.measureMachines()
 	w.scale()
@@ -170,11 +170,11 @@ func TestCluster(t *testing.T) {
 	w.delete()
 }
 
-// deploy runs the servers of testdata, and looks at them from all sides.
+// deploy runs the servers of testdata, and checks them from every side.
 func (w *world) deploy() {
 	w.Helper()
 	w.kubectl("apply", "-f", "testdata/web.yaml")
-	web := w.served(2)
+	web := w.waitUntilServed(2)
 	if out := w.kubectl("logs", web[0].Name); !strings.Contains(out, "Started HTTP server on port 8080") {
 		w.Errorf("kubectl logs shows %q", out)
 	}
@@ -193,41 +193,41 @@ func (w *world) deploy() {
 		}
 		return nil
 	})
-	w.refused(web[0].Spec.NodeName)
+	w.checkPacketsRefused(web[0].Spec.NodeName)
 	w.wait("calls of the API with the token of a pod", clusterTime, func() error {
 		out := w.kubectl("logs", "caller")
 		if strings.Contains(out, "status=failed") {
 			w.Fatalf("the API refuses a pod:\n%s", out)
 		}
-		if strings.Count(out, "calling /healthz") < 2 { // the first was answered then
+		if strings.Count(out, "calling /healthz") < 2 { // the first had been answered by then
 			return errors.New("it has not called yet")
 		}
 		return nil
 	})
 }
 
-// refused checks that packets to an address that no pod has leave neither a machine nor this host.
-func (w *world) refused(name string) {
+// checkPacketsRefused checks that packets to an address without a pod leave neither a machine nor this host.
+func (w *world) checkPacketsRefused(name string) {
 	w.Helper()
-	way := []string{"ip", "route", "get", "100.127.255.77"} // no node has the last of the ranges of pods
+	way := []string{"ip", "route", "get", "100.127.255.77"} // no node has the last pod range
 	out, err := exec.CommandContext(w.Context(), way[0], way[1:]...).CombinedOutput()
 	if err == nil {
 		w.Errorf("the host sends packets to nobody's pod %s", out)
 	}
-	if inside, err := w.machine.Inside(w.Context(), name, way...); err == nil {
+	if inside, err := w.machine.RunInside(w.Context(), name, way...); err == nil {
 		w.Errorf("%s sends packets to nobody's pod %s", name, inside)
 	} else if !strings.Contains(err.Error()+string(inside), "No route to host") || !strings.Contains(string(out), "No route to host") {
 		w.Errorf("packets to nobody's pod: on the host %s, on %s %v %s", out, name, err, inside)
 	}
 }
 
-// served waits until two servers run on so many workers, and until each pod and
+// waitUntilServed waits until two servers run on the given number of workers, and until each pod and
 // the host reach both through the Service.
-func (w *world) served(workers int) (web []corev1.Pod) {
+func (w *world) waitUntilServed(workers int) (web []corev1.Pod) {
 	w.Helper()
-	w.running(workers)
+	w.waitForServers(workers)
 	w.wait("the Service, from its pods and at every node", clusterTime, func() (err error) {
-		if web, err = w.servers(workers); err != nil { // they may be others by now
+		if web, err = w.servers(workers); err != nil { // they may have changed by now
 			return err
 		}
 		want := podNames(web)
@@ -248,8 +248,8 @@ func (w *world) served(workers int) (web []corev1.Pod) {
 	return web
 }
 
-// running waits until two servers run, on so many nodes at least.
-func (w *world) running(nodes int) []corev1.Pod {
+// waitForServers waits until two servers run, on at least the given number of nodes.
+func (w *world) waitForServers(nodes int) []corev1.Pod {
 	w.Helper()
 	var web []corev1.Pod
 	took := w.wait("two servers", clusterTime, func() (err error) {
@@ -262,7 +262,7 @@ func (w *world) running(nodes int) []corev1.Pod {
 	return web
 }
 
-// servers are the two servers, when both are ready, on so many nodes at least.
+// servers returns the two servers, once both are ready, on at least the given number of nodes.
 func (w *world) servers(nodes int) ([]corev1.Pod, error) {
 	list, err := w.client().CoreV1().Pods("default").List(w.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
@@ -285,7 +285,7 @@ func (w *world) servers(nodes int) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// podNames are the names of pods, sorted.
+// podNames returns the names of pods, sorted.
 func podNames(pods []corev1.Pod) []string {
 	var out []string
 	for _, p := range pods {
@@ -295,7 +295,7 @@ func podNames(pods []corev1.Pod) []string {
 	return out
 }
 
-// dial makes a pod call the Service many times, and compares who answered.
+// dial makes a pod call the Service many times, and compares the servers that answered.
 func (w *world) dial(pod, name string, want []string) error {
 	params := map[string]string{"host": name, "port": "80", "protocol": "http", "request": "hostName", "tries": "20"}
 	text, err := w.client().CoreV1().Pods("default").ProxyGet("http", pod, "8080", "dial", params).DoRaw(w.Context())
@@ -313,7 +313,7 @@ func (w *world) dial(pod, name string, want []string) error {
 	return nil
 }
 
-// nodePort calls the Service at a node many times from the host, and compares who answered.
+// nodePort calls the Service at a node many times from the host, and compares the servers that answered.
 func nodePort(address string, want []string) error {
 	c := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	var got []string
@@ -323,7 +323,7 @@ func nodePort(address string, want []string) error {
 			return err
 		}
 		text, err := io.ReadAll(r.Body)
-		r.Body.Close() //nolint:errcheck // it was only read
+		r.Body.Close() //nolint:errcheck // only read
 		if err != nil {
 			return err
 		}
@@ -348,24 +348,24 @@ func (w *world) scale() {
 	}
 	start := time.Now()
 	w.must("update", "cluster", cluster, "--yes")
-	w.joined(nodes, 3)
+	w.waitUntilJoined(nodes, 3)
 	w.figures.seconds("a worker more, to ready", time.Since(start))
-	w.validated()
+	w.waitUntilValid()
 
 	w.must("replace", "-f", file)
 	start = time.Now()
 	w.must("update", "cluster", cluster, "--yes")
-	w.joined(nodes, 2)
+	w.waitUntilJoined(nodes, 2)
 	w.figures.seconds("a worker less, until its Node is gone", time.Since(start))
-	w.validated()
-	w.unchanged()
-	w.served(2)
+	w.waitUntilValid()
+	w.checkUnchanged()
+	w.waitUntilServed(2)
 }
 
 // replaceDead kills a worker with a server on it.
 func (w *world) replaceDead() {
 	w.Helper()
-	doomed := w.running(2)[0].Spec.NodeName
+	doomed := w.waitForServers(2)[0].Spec.NodeName
 	start := time.Now()
 	w.kill(doomed)
 	w.wait("the machine that replaces "+doomed, clusterTime, func() error {
@@ -374,19 +374,19 @@ func (w *world) replaceDead() {
 		}
 		return nil
 	})
-	w.joined(nodes, 2)
+	w.waitUntilJoined(nodes, 2)
 	w.figures.seconds("a killed worker is replaced, its Node gone", time.Since(start))
-	// The pod of the dead one may have gone to the other worker before the new one was there.
-	if web := w.served(1); web[0].Spec.NodeName == web[1].Spec.NodeName {
+	// The dead worker's pod may have moved to the other worker before the new one existed.
+	if web := w.waitUntilServed(1); web[0].Spec.NodeName == web[1].Spec.NodeName {
 		w.kubectl("delete", "pod", web[0].Name)
-		w.served(2)
+		w.waitUntilServed(2)
 	}
 	w.figures.seconds("a killed worker's pods serve again", time.Since(start))
-	w.validated()
-	w.unchanged()
+	w.waitUntilValid()
+	w.checkUnchanged()
 }
 
-// exportAccess writes the cluster into a file that has another cluster already.
+// exportAccess writes the cluster into a file that already contains another cluster.
 func (w *world) exportAccess() {
 	w.Helper()
 	file := filepath.Join(workplace, "home", "other")
@@ -407,7 +407,7 @@ func (w *world) exportAccess() {
 	w.kubectl("--kubeconfig", file, "get", "nodes")
 }
 
-// validFor is how long the certificate of the cluster's user is still valid.
+// validFor returns the remaining validity of the certificate of the cluster's user.
 func validFor(w *world, c *clientcmdapi.Config) time.Duration {
 	w.Helper()
 	user := c.AuthInfos[c.Contexts[cluster].AuthInfo]

@@ -13,23 +13,23 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// Versions of an upgrade by a minor one.
+// Versions of an upgrade by one minor version.
 const (
 	olderKubernetes = "1.35.4"
 	newerKubernetes = "1.36.3"
-	// upgradeTime is how long the upgrade of three control planes and three workers may take.
+	// upgradeTime is the time limit of the upgrade of three control planes and three workers.
 	upgradeTime = 8 * time.Minute
 )
 
-// TestUpgradeUnderLoad moves a cluster to the next minor version of Kubernetes with two
-// commands, and nobody notices.
+// TestUpgradeUnderLoad upgrades a cluster to the next minor version of Kubernetes with two
+// commands, and its clients notice nothing.
 func TestUpgradeUnderLoad(t *testing.T) {
-	localtest.Long(t, "TestRollUnderLoad")
+	localtest.SkipUnlessFull(t, "TestRollUnderLoad")
 	w := newWorld(t)
 	w.bundle(olderKubernetes, newerKubernetes)
 	w.create("--control-plane-count", "3", "--node-count", "3", "--kubernetes-version", olderKubernetes)
 	before := w.machines("")
-	l := w.strain()
+	l := w.startLoad()
 	begun := time.Now()
 	w.must("upgrade", "cluster", cluster, "--kubernetes-version", newerKubernetes, "--yes")
 	r := w.run(w.Context(), 2*upgradeTime, "reconcile", "cluster", cluster, "--yes")
@@ -42,22 +42,22 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	if took > upgradeTime {
 		t.Errorf("the upgrade took %s, and may take %s", took.Round(time.Second), upgradeTime)
 	}
-	w.validated()
-	l.rest("upgrade", begun, longestGap)
-	w.replaced(namesOf(before), 6)
+	w.waitUntilValid()
+	l.stopAndCheck("upgrade", begun, longestGap)
+	w.checkReplaced(namesOf(before), 6)
 	w.kubelets("v" + newerKubernetes)
-	w.unchanged()
+	w.checkUnchanged()
 	w.upToDate()
 	w.delete()
 }
 
-// TestRollUnderLoad has changes reach machines: one in place, and one by other machines, whose
-// driver is killed and continued by another. Nobody notices.
+// TestRollUnderLoad rolls changes through machines: one in place, and one by replacement, whose
+// driver is killed and continued by another. Clients notice nothing.
 func TestRollUnderLoad(t *testing.T) {
-	localtest.Turn(t, 2, 3)
+	localtest.ClusterTurn(t, 2, 4)
 	w := newWorld(t)
 	w.create("--node-count", "2")
-	l := w.strain()
+	l := w.startLoad()
 	begun, before := time.Now(), w.machines("")
 
 	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=77")
@@ -85,15 +85,15 @@ func TestRollUnderLoad(t *testing.T) {
 	if now := namesOf(w.machines(nodes)); len(now) != 2 || slices.ContainsFunc(now, func(n string) bool { return slices.Contains(namesOf(before), n) }) {
 		t.Errorf("the workers are %v, and were %v", now, namesOf(before))
 	}
-	w.joined(nodes, 2)
-	w.validated()
-	l.rest("roll", begun, longestGap)
+	w.waitUntilJoined(nodes, 2)
+	w.waitUntilValid()
+	l.stopAndCheck("roll", begun, longestGap)
 	w.upToDate()
 	w.delete()
 }
 
-// replaced checks that none of the machines is left, and that so many are there.
-func (w *world) replaced(before []string, size int) {
+// checkReplaced checks that none of the machines is left, and that there are as many as given.
+func (w *world) checkReplaced(before []string, size int) {
 	w.Helper()
 	now := namesOf(w.machines(""))
 	kept := slices.DeleteFunc(slices.Clone(now), func(n string) bool { return !slices.Contains(before, n) })
@@ -102,7 +102,7 @@ func (w *world) replaced(before []string, size int) {
 	}
 }
 
-// kubelets checks the version that every node runs.
+// kubelets checks the kubelet version of every node.
 func (w *world) kubelets(version string) {
 	w.Helper()
 	list, err := w.client().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
@@ -121,7 +121,7 @@ type instance struct {
 	Reasons []struct{ Field, Have, Want string }
 }
 
-// instances are what kops get instances tells.
+// instances returns the output of kops get instances.
 func (w *world) instances() []instance {
 	w.Helper()
 	var out []instance
@@ -142,7 +142,7 @@ func (w *world) upToDate() {
 	}
 }
 
-// bundle makes the bundle hold several versions of Kubernetes, which have to be built by now.
+// bundle adds several versions of Kubernetes to the bundle, which must have been built.
 func (w *world) bundle(versions ...string) {
 	w.Helper()
 	for _, v := range versions {

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/platform/local/keeper"
 )
 
-// diagnose tells all that is known of a cluster whose test failed.
+// diagnose prints everything known about a cluster whose test failed.
 func (w *world) diagnose() {
 	if _, err := os.Stat(filepath.Join(w.state(), cluster)); err != nil {
 		return // it was deleted
@@ -35,13 +35,13 @@ func (w *world) diagnose() {
 			w.Logf("--- console of %s, running %t\n%s", m.Name, m.Running, end(text))
 		}
 		inside, cancel := context.WithTimeout(ctx, limit)
-		text, err := w.machine.Inside(inside, m.Name, "journalctl", "--no-pager", "--lines=60", "--grep=^(?!.*FLAG: )", "--unit=kubelet", "--unit=containerd", "--unit=cloud-*", "--unit=kops*")
+		text, err := w.machine.RunInside(inside, m.Name, "journalctl", "--no-pager", "--lines=60", "--grep=^(?!.*FLAG: )", "--unit=kubelet", "--unit=containerd", "--unit=cloud-*", "--unit=kops*")
 		cancel()
 		w.Logf("--- journal of %s: %v\n%s", m.Name, err, text)
 	}
 }
 
-// end is the end of a text, of a readable length.
+// end returns the end of a text, limited to a readable length.
 func end(text []byte) []byte {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	return bytes.Join(lines[max(0, len(lines)-60):], []byte("\n"))

@@ -1,6 +1,6 @@
-// Package local holds no code: its tests make real clusters on this host with
+// Package local holds no code: its tests create real clusters on this host with
 // the built kops, and break them.
 //
-// They run where KOPS_E2E=1 is set, as root, on a quiet machine with 3 GB of
-// memory to spare. KOPS_E2E_REPORT names a JSON file that receives what was measured.
+// They run if KOPS_E2E=1 is set, as root, on an idle machine with 3 GB of free
+// memory. KOPS_E2E_REPORT names a JSON file that receives the measurements.
 package local

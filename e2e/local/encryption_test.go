@@ -12,14 +12,14 @@ import (
 	"kops.local/kops"
 )
 
-// restoredAcrossRotation replaces the key with which the API servers encrypt Secrets, as a new
-// cluster's do, and restores a backup from before: the key is put back, the cluster serves, and
-// Secrets can be read.
-func (w *world) restoredAcrossRotation() {
+// restoreAcrossRotation replaces the key with which the API servers encrypt Secrets, as in a new
+// cluster, and restores a backup from before: the key is put back, the cluster serves, and
+// Secrets are readable.
+func (w *world) restoreAcrossRotation() {
 	w.Helper()
 	w.secret("before")
 	before := w.backUp("main")
-	if got := w.readable(before.name); got.State != kops.EtcdReadable {
+	if got := w.encryptionOf(before.name); got.State != kops.EtcdReadable {
 		w.Errorf("before the rotation the backup is %s", got)
 	}
 	start := time.Now()
@@ -28,7 +28,7 @@ func (w *world) restoredAcrossRotation() {
 	}
 	w.figures.seconds("rotation of the key that encrypts", time.Since(start))
 	w.secret("after")
-	if got := w.readable(before.name); got.State != kops.EtcdNeedsKey {
+	if got := w.encryptionOf(before.name); got.State != kops.EtcdNeedsKey {
 		w.Errorf("after the rotation the backup is %s", got)
 	}
 
@@ -39,7 +39,7 @@ func (w *world) restoredAcrossRotation() {
 	if len(r.PutBack) != 1 || !r.Restored || !r.Serving || r.Unconfirmed != "" {
 		w.Errorf("the restore: %+v", r)
 	}
-	w.validated()
+	w.waitUntilValid()
 	secrets, err := w.client().CoreV1().Secrets("default").List(w.Context(), metav1.ListOptions{})
 	w.ok(err)
 	names := map[string]string{}
@@ -59,8 +59,8 @@ func (w *world) secret(name string) {
 	w.ok(err)
 }
 
-// readable is what the list of back-ups says of the keys that one needs.
-func (w *world) readable(backup string) kops.EtcdEncryption {
+// encryptionOf returns the encryption status of a back-up in the list of back-ups: the keys that it needs.
+func (w *world) encryptionOf(backup string) kops.EtcdEncryption {
 	w.Helper()
 	var list []kops.EtcdBackup
 	w.ok(json.Unmarshal([]byte(w.must("etcd", "list", cluster, "--etcd", "main", "-o", "json").out), &list))

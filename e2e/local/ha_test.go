@@ -28,49 +28,49 @@ import (
 )
 
 const (
-	// mostMemory is what all machines of the cluster may have of their own, in bytes.
+	// mostMemory is the maximum private memory of all machines of the cluster, in bytes.
 	mostMemory = 1600 << 20
 
 	writePeriod = 50 * time.Millisecond
-	// tryTime is how long one try of a write may take; writeTime is how long it is tried again.
+	// tryTime is the time limit of one attempt of a write; writeTime is how long it is retried.
 	tryTime, writeTime = 10 * time.Second, time.Minute
-	// calm is how long writes go on before and after what is done to the cluster.
+	// calm is how long writes continue before and after a fault.
 	calm = 5 * time.Second
 )
 
 func TestHighlyAvailable(t *testing.T) {
-	localtest.Turn(t, 0, 3)
+	localtest.ClusterTurn(t, 1, 4)
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "2")
-	w.unchanged()
+	w.checkUnchanged()
 	if memory := w.measureMachines(); memory > mostMemory {
 		w.Errorf("all machines have %d MB of memory, and may have %d", memory>>20, mostMemory>>20)
 	}
 	leader := w.etcdMembers()
 	before := w.machines(leader.Group)
 	wr := w.write()
-	w.wait("writes before", clusterTime, func() error { return wr.acknowledged(int(calm / writePeriod / 2)) })
-	killed := w.lose(leader, wr)
+	w.wait("writes before", clusterTime, func() error { return wr.checkAcknowledged(int(calm / writePeriod / 2)) })
+	killed := w.loseMachine(leader, wr)
 	w.wait("the replacement of "+leader.Name, clusterTime, func() error {
 		if now := w.machines(leader.Group); len(now) != 1 || now[0].Name == before[0].Name {
 			return fmt.Errorf("the machines are %v", namesOf(now))
 		}
 		return nil
 	})
-	w.joined(leader.Group, 1)
-	w.validated()
+	w.waitUntilJoined(leader.Group, 1)
+	w.waitUntilValid()
 	w.figures.seconds("a killed control plane, to ready again", time.Since(killed))
 	w.etcdMembers()
 	wr.stop()
-	w.judge(wr, killed)
+	w.evaluate(wr, killed)
 	w.measureMachines()
-	w.unchanged()
+	w.checkUnchanged()
 	w.delete()
 }
 
-// lose kills a machine of the control plane, and waits until the others have served
-// for some time. The keeper waits meanwhile, so that nothing replaces the machine.
-func (w *world) lose(m machine.Machine, wr *writer) (killed time.Time) {
+// loseMachine kills a machine of the control plane, and waits until the others have served
+// for some time. The keeper is paused meanwhile, so that nothing replaces the machine.
+func (w *world) loseMachine(m machine.Machine, wr *writer) (killed time.Time) {
 	w.Helper()
 	unlock, err := w.site.Lock(w.Context())
 	w.ok(err)
@@ -78,16 +78,16 @@ func (w *world) lose(m machine.Machine, wr *writer) (killed time.Time) {
 	killed = time.Now()
 	w.kill(m.Name)
 	had := wr.count()
-	w.wait("writes without "+m.Name, clusterTime, func() error { return wr.acknowledged(had + int(calm/writePeriod/2)) })
+	w.wait("writes without "+m.Name, clusterTime, func() error { return wr.checkAcknowledged(had + int(calm/writePeriod/2)) })
 	return killed
 }
 
-// etcdMembers waits until etcd main has three members that are well, and returns
+// etcdMembers waits until etcd main has three healthy members, and returns
 // the machine of their leader.
 func (w *world) etcdMembers() (leader machine.Machine) { return w.membersOf(3) }
 
-// membersOf waits until the control plane is so many machines, and etcd main has a member
-// that is well on each, and returns the machine of their leader.
+// membersOf waits until the control plane has the given number of machines, and etcd main has a
+// healthy member on each, and returns the machine of their leader.
 func (w *world) membersOf(count int) (leader machine.Machine) {
 	w.Helper()
 	w.wait(fmt.Sprintf("etcd of %d members", count), clusterTime, func() error {
@@ -112,7 +112,7 @@ func (w *world) membersOf(count int) (leader machine.Machine) {
 	return leader
 }
 
-// askEtcd asks one member whether it leads, and whether it knows so many that vote.
+// askEtcd queries one member for whether it leads, and checks that it knows the given number of voters.
 func (w *world) askEtcd(m machine.Machine, count int) (leads bool, err error) {
 	ctx, cancel := context.WithTimeout(w.Context(), 5*time.Second)
 	defer cancel()
@@ -125,7 +125,7 @@ func (w *world) askEtcd(m machine.Machine, count int) (leads bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer c.Close() //nolint:errcheck // it was only asked
+	defer c.Close() //nolint:errcheck // only queried
 	s, err := c.Status(ctx, endpoint)
 	if err != nil {
 		return false, err
@@ -146,7 +146,7 @@ func (w *world) askEtcd(m machine.Machine, count int) (leads bool, err error) {
 	return s.Leader == s.Header.MemberId, nil
 }
 
-// etcdTLS is what a member presents to another, from one of the members' disks.
+// etcdTLS returns the TLS configuration of a member as a client of another, from one of the members' disks.
 func (w *world) etcdTLS() (*tls.Config, error) {
 	found := w.every(w.site.Path(site.Volumes, "*etcd-main*", "pki", "*", "clients", "server.crt"))
 	if len(found) == 0 {
@@ -168,7 +168,7 @@ func (w *world) etcdTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// writer makes one object after another, even if earlier writes fail.
+// writer creates one object after another, even if earlier writes fail.
 type writer struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -176,11 +176,11 @@ type writer struct {
 	mu     sync.Mutex
 	sent   int
 	made   map[string]time.Time // when each object was acknowledged
-	failed []string             // why first tries failed
-	lost   []string             // why writes failed for good
+	failed []string             // the errors of failed first attempts
+	lost   []string             // the errors of writes that failed permanently
 }
 
-// write makes ConfigMaps through the load balancer until stop, or the end of the test.
+// write creates ConfigMaps through the load balancer until stop, or the end of the test.
 func (w *world) write() *writer {
 	w.Helper()
 	api := w.access()
@@ -205,9 +205,9 @@ func (w *world) write() *writer {
 	return wr
 }
 
-// make makes one object, and tries again after failures that may pass, with a back-off from
-// 50 ms to 1 s, as clients of Kubernetes do: connections that end or time out, answers
-// of 500 and more, and too many requests. An object that is there at a later try was made by one before.
+// make creates one object, and retries after transient failures, with a back-off from
+// 50 ms to 1 s, as clients of Kubernetes do: closed or timed out connections, status codes
+// of 500 and above, and too many requests. An object that exists on a retry was created by an earlier attempt.
 func (wr *writer) make(ctx context.Context, api *access, name string, begun time.Time) {
 	wait, start := writePeriod, time.Now()
 	for try := 0; ; try++ {
@@ -245,15 +245,15 @@ func (wr *writer) stop() {
 	wr.done.Wait()
 }
 
-// count is how many objects were acknowledged.
+// count returns how many objects were acknowledged.
 func (wr *writer) count() int {
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
 	return len(wr.made)
 }
 
-// acknowledged is an error while fewer objects than wanted were acknowledged.
-func (wr *writer) acknowledged(want int) error {
+// checkAcknowledged returns an error while fewer objects than wanted were acknowledged.
+func (wr *writer) checkAcknowledged(want int) error {
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
 	if len(wr.made) < want {
@@ -262,28 +262,28 @@ func (wr *writer) acknowledged(want int) error {
 	return nil
 }
 
-// outcome is what became of writes.
+// outcome is the result of writes.
 type outcome struct {
-	// first is how many failed at the first try, failed for good; lost were acknowledged and are not there.
+	// first counts failed first attempts, failed permanent failures; lost counts acknowledged objects that do not exist.
 	sent, first, failed, lost int
-	gap                       time.Duration // the longest time in which none was acknowledged
+	gap                       time.Duration // the longest time without an acknowledged write
 }
 
-// judge compares the acknowledged writes with the stored ones, and returns how long no write was
-// acknowledged. killed is when the fault began.
-func (w *world) judge(wr *writer, killed time.Time) outcome {
+// evaluate compares the acknowledged writes with the stored ones, and returns the longest time without
+// an acknowledged write. killed is when the fault began.
+func (w *world) evaluate(wr *writer, killed time.Time) outcome {
 	w.Helper()
 	list, err := w.client().CoreV1().ConfigMaps("default").List(w.Context(), metav1.ListOptions{})
 	w.ok(err)
-	there := map[string]bool{}
+	stored := map[string]bool{}
 	for _, c := range list.Items {
-		there[c.Name] = true
+		stored[c.Name] = true
 	}
 	out := outcome{sent: wr.sent, first: len(wr.failed), failed: len(wr.lost)}
 	var times []time.Time
 	for name, at := range wr.made {
 		times = append(times, at)
-		if !there[name] {
+		if !stored[name] {
 			out.lost++
 			w.Errorf("%s was acknowledged and is lost", name)
 		}

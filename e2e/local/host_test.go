@@ -16,29 +16,29 @@ import (
 	"kops.local/kops/internal/platform/local/ground"
 )
 
-// host is what the kernel and the disks of this host show of the cluster. What
-// others do on the host meanwhile is theirs.
+// host is the state of the kernel and the disks of this host that belongs to the cluster. Changes by
+// others on the host are ignored.
 type host struct {
 	Mounts, Disks, Links, Routes, Rules, Groups, Processes, Files []string
-	// Shared and Sysctls are of all clusters of the host.
+	// Shared and Sysctls belong to all clusters of the host.
 	Shared  []string
 	Sysctls map[string]string
 }
 
-// escaped is the control group that a kubelet makes where it sees the host's own.
+// escaped matches the control group that a kubelet creates if it sees the host's own.
 var escaped = regexp.MustCompile(`^/sys/fs/cgroup/([^/]+/)?kubepods[^/]*$`)
 
-// ours reports whether a text is about the cluster: it names the folder of these tests, or bears
+// isOurs reports whether a text is about the cluster: it contains the folder of these tests, or
 // the cluster's mark.
-func (w *world) ours(text string) bool {
+func (w *world) isOurs(text string) bool {
 	return strings.Contains(text, workplace) || strings.Contains(text, w.site.ID()) || escaped.MatchString(text)
 }
 
-// marked finds the marks that clusters put on interfaces.
+// marked matches the marks of clusters on interfaces.
 var marked = regexp.MustCompile(`\b(?:kops-|vb-k)([0-9a-f]{6})`)
 
-// others reports whether a text bears the mark of another cluster.
-func (w *world) others(text string) bool {
+// isOthers reports whether a text contains the mark of another cluster.
+func (w *world) isOthers(text string) bool {
 	for _, m := range marked.FindAllStringSubmatch(text, -1) {
 		if m[1] != w.site.ID() {
 			return true
@@ -47,18 +47,18 @@ func (w *world) others(text string) bool {
 	return false
 }
 
-// look lists what there is of the cluster on this host.
-func look(w *world) host {
+// observeHost lists the cluster's objects on this host.
+func observeHost(w *world) host {
 	w.Helper()
 	h := host{
 		Mounts: w.lines(os.ReadFile("/proc/self/mounts")),
 		Routes: w.lines(os.ReadFile("/proc/net/route")),
 		Links:  w.names("/sys/class/net/*"),
-		Groups: w.walk("/sys/fs/cgroup"),
-		Files:  slices.Concat(w.walk(w.site.Root), w.walk(w.state()), w.names("/run/systemd/nspawn/*/*"), w.names("/var/lib/machines/*")),
+		Groups: w.ourFiles("/sys/fs/cgroup"),
+		Files:  slices.Concat(w.ourFiles(w.site.Root), w.ourFiles(w.state()), w.names("/run/systemd/nspawn/*/*"), w.names("/var/lib/machines/*")),
 	}
 	for _, file := range w.every("/sys/block/loop*/loop/backing_file") {
-		if backing, err := os.ReadFile(file); err == nil { // else the device is free by now
+		if backing, err := os.ReadFile(file); err == nil { // otherwise the device is no longer in use
 			h.Disks = append(h.Disks, w.lines(backing, nil)...)
 		}
 	}
@@ -71,17 +71,17 @@ func look(w *world) host {
 			h.Processes = append(h.Processes, string(bytes.ReplaceAll(text, []byte{0}, []byte{' '})))
 		}
 	}
-	// With other clusters what all share stays until the last has gone.
-	if !slices.ContainsFunc(w.every("/sys/class/net/*"), w.others) {
+	// If there are other clusters, shared objects stay until the last one is deleted.
+	if !slices.ContainsFunc(w.every("/sys/class/net/*"), w.isOthers) {
 		h.Sysctls = ground.ReadSysctls("/proc/sys")
-		refused := w.out("ip", "-4", "route", "list", "type", "unreachable")
+		refused := w.output("ip", "-4", "route", "list", "type", "unreachable")
 		h.Shared = slices.Concat(strings.Split(refused, "\n"), w.every("/run/kops-local*"), w.every("/sys/fs/cgroup/kops.slice"), w.every("/sys/fs/cgroup/*/kops.slice"), w.every("/sys/fs/cgroup/kops"), w.every("/sys/fs/cgroup/*/kops"))
 	}
 	return h
 }
 
-// out is what a program of the host writes.
-func (w *world) out(program string, args ...string) string {
+// output returns the output of a program of the host.
+func (w *world) output(program string, args ...string) string {
 	w.Helper()
 	out, err := exec.Command(program, args...).CombinedOutput()
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) out(program string, args ...string) string {
 func (w *world) lines(text []byte, err error) []string {
 	w.Helper()
 	w.ok(err)
-	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !w.ours(l) })
+	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return !w.isOurs(l) })
 }
 
 func (w *world) every(pattern string) []string {
@@ -104,21 +104,21 @@ func (w *world) every(pattern string) []string {
 	return found
 }
 
-// names returns the files of a pattern that are about the cluster.
+// names returns the files matching a pattern that are about the cluster.
 func (w *world) names(pattern string) []string {
 	w.Helper()
-	return slices.DeleteFunc(w.every(pattern), func(f string) bool { return !w.ours(f) })
+	return slices.DeleteFunc(w.every(pattern), func(f string) bool { return !w.isOurs(f) })
 }
 
-// walk lists the files in a folder that are about the cluster.
-func (w *world) walk(dir string) []string {
+// ourFiles lists the files in a folder that are about the cluster.
+func (w *world) ourFiles(dir string) []string {
 	w.Helper()
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while it was looked at
+			return nil // deleted in the meantime
 		}
-		if err == nil && path != dir && w.ours(path) && (d.IsDir() || !strings.HasPrefix(dir, "/sys/")) {
+		if err == nil && path != dir && w.isOurs(path) && (d.IsDir() || !strings.HasPrefix(dir, "/sys/")) {
 			out = append(out, path)
 		}
 		return err
@@ -127,10 +127,10 @@ func (w *world) walk(dir string) []string {
 	return out
 }
 
-// nothingLeft checks that the host is as it was before the cluster.
-func (w *world) nothingLeft() {
+// checkNothingLeft checks that the host is as it was before the cluster.
+func (w *world) checkNothingLeft() {
 	w.Helper()
-	now := look(w)
+	now := observeHost(w)
 	if w.before.Sysctls == nil || now.Sysctls == nil {
 		w.Log("NOT TESTED, that the sysctls are as before and nothing is left of what clusters share: another cluster of this host needs them as well")
 		w.before.Sysctls, now.Sysctls, w.before.Shared, now.Shared = nil, nil, nil, nil

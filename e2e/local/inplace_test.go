@@ -26,22 +26,22 @@ import (
 // TestInPlace: a worker and a control plane are changed in place. Kubelet, containerd and the API
 // server are restarted, and everything else continues.
 func TestInPlace(t *testing.T) {
-	localtest.Turn(t, 2, 3)
+	localtest.ClusterTurn(t, 2, 4)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	w.kubectl("apply", "-f", "testdata/counter.yaml")
 	w.kubectl("wait", "--for=condition=Ready", "pod/counter", "--timeout=50s")
 	worker, server := w.machines(nodes)[0], slices.DeleteFunc(w.machines(""), func(m machine.Machine) bool { return m.Group == nodes })[0]
 	for _, m := range []machine.Machine{worker, server} {
-		w.wait("the node of "+m.Name+" says what it runs", clusterTime, func() error { return w.saysWhatItRuns(m) })
+		w.wait("the node of "+m.Name+" says what it runs", clusterTime, func() error { return w.checkReportedVersion(m) })
 	}
 	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=57", "--set", "spec.containerd.logLevel=warn", "--set", "spec.kubeAPIServer.maxRequestsInflight=555")
 	w.must("edit", "instancegroup", nodes, "--name", cluster, "--set", "spec.nodeLabels[example.com/live]=yes", "--set", "spec.taints=example.com/live=yes:PreferNoSchedule")
 	w.must("update", "cluster", cluster, "--yes")
 	changed := time.Now()
-	before, count := w.containers(), w.counted()
-	w.inPlace(server, "ControlPlane")
-	w.inPlace(worker, "Node")
+	before, count := w.containers(), w.currentCount()
+	w.changeInPlace(server, "ControlPlane")
+	w.changeInPlace(worker, "Node")
 
 	for _, m := range []machine.Machine{worker, server} {
 		if got := w.node(m).Status.Capacity.Pods().Value(); got != 57 {
@@ -58,14 +58,14 @@ func TestInPlace(t *testing.T) {
 			t.Errorf("the containers of %s were %s, and are %s", pod, ids, after[pod])
 		}
 	}
-	if now, least := w.counted(), count+int(time.Since(changed).Seconds()*5); now < least {
+	if now, least := w.currentCount(), count+int(time.Since(changed).Seconds()*5); now < least {
 		t.Errorf("the pod counted to %d, and then only to %d, not %d", count, now, least)
 	}
-	w.wait("the label and the taint of the group are on its node", clusterTime, func() error { return w.live(worker, true) })
+	w.wait("the label and the taint of the group are on its node", clusterTime, func() error { return w.checkChangeApplied(worker, true) })
 	w.figures.seconds("a changed label and taint, to the node", time.Since(changed))
 	w.must("edit", "instancegroup", nodes, "--name", cluster, "--unset", "spec.nodeLabels", "--unset", "spec.taints")
 	w.must("update", "cluster", cluster, "--yes")
-	w.wait("they are gone", clusterTime, func() error { return w.live(worker, false) })
+	w.wait("they are gone", clusterTime, func() error { return w.checkChangeApplied(worker, false) })
 	w.delete()
 }
 
@@ -76,7 +76,7 @@ func (w *world) node(m machine.Machine) *corev1.Node {
 	return n
 }
 
-// config is the hash of the configuration of a machine's group.
+// config returns the configuration hash of a machine's group.
 func (w *world) config(m machine.Machine, role string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.state(), cluster, layout.NodeConfig(role, m.Group)))
@@ -84,7 +84,7 @@ func (w *world) config(m machine.Machine, role string) string {
 	return nodeconfig.Hash(text)
 }
 
-func (w *world) saysWhatItRuns(m machine.Machine) error {
+func (w *world) checkReportedVersion(m machine.Machine) error {
 	r, there, err := labels.Read[labels.Running](w.node(m).Annotations, labels.NodeConfig)
 	if err == nil && (!there || r.Hash == "" || len(r.Files) == 0 && m.Group != nodes) {
 		err = fmt.Errorf("it says %+v", r)
@@ -92,8 +92,8 @@ func (w *world) saysWhatItRuns(m machine.Machine) error {
 	return err
 }
 
-// inPlace has a machine changed, and checks what it says of that.
-func (w *world) inPlace(m machine.Machine, role string) {
+// changeInPlace has a machine changed in place, and checks its report of the change.
+func (w *world) changeInPlace(m machine.Machine, role string) {
 	w.Helper()
 	hash, asked := w.config(m, role), time.Now()
 	_, err := inplace.Request(w.Context(), w.client().CoreV1().Nodes(), m.Name, hash)
@@ -116,7 +116,7 @@ func (w *world) inPlace(m machine.Machine, role string) {
 	}
 }
 
-// containers are the identifiers of the containers of each pod.
+// containers returns the container IDs of each pod.
 func (w *world) containers() map[string]string {
 	w.Helper()
 	pods, err := w.client().CoreV1().Pods("").List(w.Context(), metav1.ListOptions{})
@@ -130,16 +130,16 @@ func (w *world) containers() map[string]string {
 	return out
 }
 
-// counted is how far the pod has counted.
-func (w *world) counted() int {
+// currentCount returns the pod's current count.
+func (w *world) currentCount() int {
 	w.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(w.kubectl("logs", "counter", "--tail=1")))
 	w.ok(err)
 	return n
 }
 
-// live is nil when a node has the label and the taint of the change, or has them no more.
-func (w *world) live(m machine.Machine, want bool) error {
+// checkChangeApplied returns nil if a node has the label and the taint of the change, or no longer has them if want is false.
+func (w *world) checkChangeApplied(m machine.Machine, want bool) error {
 	n := w.node(m)
 	_, label := n.Labels["example.com/live"]
 	taint := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "example.com/live" })

@@ -11,13 +11,13 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestLimits: a pod that writes without end fills its machine's disk and is evicted, one that
-// eats memory is killed; the host hardly notices either, and the cluster goes on.
+// TestLimits: a pod that writes endlessly fills its machine's disk and is evicted, one that uses up
+// memory is killed; the host is hardly affected, and the cluster continues.
 func TestLimits(t *testing.T) {
-	localtest.Turn(t, 1, 3)
+	localtest.ClusterTurn(t, 3, 4)
 	w := newWorld(t)
 	w.create("--node-count", "1", "--node-size", "1cpu-1gib", "--node-volume-size", "2",
-		"--set", "spec.kubelet.evictionPressureTransitionPeriod=5s") // else the node stays closed for five minutes
+		"--set", "spec.kubelet.evictionPressureTransitionPeriod=5s") // otherwise the node stays unschedulable for five minutes
 	w.kubectl("apply", "-f", "testdata/greedy.yaml")
 	pod := func(name string) (p *corev1.Pod) {
 		w.Helper()
@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 		return p
 	}
 	node := w.machines(nodes)[0]
-	taken := func() int64 { return w.disk(w.site.Path(site.Machines, node.Name)) } // of the host's disk
+	taken := func() int64 { return w.disk(w.site.Path(site.Machines, node.Name)) } // on the host's disk
 	most := taken()
 	w.wait("the pod that fills the disk is evicted", clusterTime, func() error {
 		most = max(most, taken())
@@ -41,7 +41,7 @@ func TestLimits(t *testing.T) {
 	w.wait("the pod that eats memory is killed", clusterTime, func() error {
 		p := pod("eater")
 		for _, c := range p.Status.ContainerStatuses {
-			if end := c.State.Terminated; end != nil && end.ExitCode == 137 { // of SIGKILL
+			if end := c.State.Terminated; end != nil && end.ExitCode == 137 { // by SIGKILL
 				return nil
 			}
 		}
@@ -57,6 +57,6 @@ func TestLimits(t *testing.T) {
 		}
 		return nil
 	})
-	w.validated()
+	w.waitUntilValid()
 	w.delete()
 }

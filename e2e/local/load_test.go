@@ -19,8 +19,8 @@ type load struct {
 	api  *writer
 }
 
-// strain puts the cluster under load until the end of the test, or rest.
-func (w *world) strain() *load {
+// startLoad puts the cluster under load until the end of the test, or until rest is called.
+func (w *world) startLoad() *load {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "shop.yaml")
 	w.ok(os.WriteFile(file, loadtest.Shop, 0o600))
@@ -31,33 +31,33 @@ func (w *world) strain() *load {
 	w.Cleanup(l.shop.Stop)
 	w.wait("an answer of the application at every node", clusterTime, func() error {
 		for _, m := range w.workers() {
-			if !slices.Contains(l.shop.Takers(), m.Address) {
+			if !slices.Contains(l.shop.ReadyNodes(), m.Address) {
 				return fmt.Errorf("%s does not take requests", m.Name)
 			}
 		}
 		return nil
 	})
-	l.shop.Ask()
+	l.shop.StartRequests()
 	l.api = w.write()
-	w.wait("writes under load", clusterTime, func() error { return l.api.acknowledged(int(calm / writePeriod / 2)) })
+	w.wait("writes under load", clusterTime, func() error { return l.api.checkAcknowledged(int(calm / writePeriod / 2)) })
 	return l
 }
 
-// more waits until writes have gone on for some time.
-func (l *load) more() {
+// waitForWrites waits until writes have continued for some time.
+func (l *load) waitForWrites() {
 	l.w.Helper()
 	had := l.api.count()
-	l.w.wait("writes after", clusterTime, func() error { return l.api.acknowledged(had + int(calm/writePeriod/2)) })
+	l.w.wait("writes after", clusterTime, func() error { return l.api.checkAcknowledged(had + int(calm/writePeriod/2)) })
 }
 
-// rest ends the load, and judges what became of it since the time at which something began.
-// No request may have failed, nothing that was written may be lost, and writes may have
-// had no longer gap than the one given.
-func (l *load) rest(what string, since time.Time, gap time.Duration) {
+// stopAndCheck stops the load, and judges it since the time at which something began.
+// No request may have failed, no acknowledged write may be lost, and the longest time
+// between writes must not exceed the given gap.
+func (l *load) stopAndCheck(what string, since time.Time, gap time.Duration) {
 	l.w.Helper()
-	sent, failed := l.shop.Rest(l.w)
+	sent, failed := l.shop.Finish(l.w)
 	l.api.stop()
-	out := l.w.judge(l.api, since)
+	out := l.w.evaluate(l.api, since)
 	l.w.figures["requests of the application, "+what], l.w.figures["requests of the application that failed, "+what] = float64(sent), float64(failed)
 	l.w.figures.seconds("longest time without a write, "+what, out.gap)
 	if out.failed > 0 || out.gap > gap {

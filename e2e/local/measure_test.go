@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// figures are what a test measured: seconds and megabytes, by what they are of.
+// figures are a test's measurements: seconds and megabytes, by what was measured.
 type figures map[string]float64
 
 func (f figures) seconds(what string, d time.Duration) {
@@ -49,8 +49,8 @@ func (w *world) report() {
 }
 
 // measureMachines measures the memory and the disk of every machine. It returns
-// what all have of their own, in bytes: without the pages of files, which the
-// kernel drops when it needs them.
+// the private memory of all, in bytes: without page cache, which the kernel drops when it
+// needs memory.
 func (w *world) measureMachines() (own int64) {
 	w.Helper()
 	all, err := w.machine.List()
@@ -80,8 +80,8 @@ func (w *world) measureMachines() (own int64) {
 	return own
 }
 
-// kilobytes adds up lines of a file of a process, and returns bytes. A process
-// that has ended has none.
+// kilobytes adds up lines of a file of a process, and returns bytes. For a process
+// that has exited it returns 0.
 func kilobytes(file string, names ...string) (bytes int64) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -99,18 +99,18 @@ func kilobytes(file string, names ...string) (bytes int64) {
 	return bytes
 }
 
-// disk is what the files below a folder occupy, in bytes.
+// disk returns the disk usage of the files below a folder, in bytes.
 func (w *world) disk(dir string) (bytes int64) {
 	w.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil {
 			var info fs.FileInfo
 			if info, err = d.Info(); err == nil {
-				bytes += info.Sys().(*syscall.Stat_t).Blocks * 512 // its unit, whatever the file system's
+				bytes += info.Sys().(*syscall.Stat_t).Blocks * 512 // its unit, regardless of the file system's
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while it was looked at
+			return nil // deleted in the meantime
 		}
 		return err
 	})
@@ -118,8 +118,8 @@ func (w *world) disk(dir string) (bytes int64) {
 	return bytes
 }
 
-// measureStarts measures, of every machine, the time from its making until its
-// node was ready. The API tells the latter in whole seconds.
+// measureStarts measures, for every machine, the time from its creation until its
+// node was ready. The API reports the latter in whole seconds.
 func (w *world) measureStarts() {
 	w.Helper()
 	nodes, err := w.client().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
@@ -135,7 +135,7 @@ func (w *world) measureStarts() {
 	}
 }
 
-// readySince is when a node became ready; zero says that it is not.
+// readySince returns when a node became ready; zero if it is not.
 func readySince(n *corev1.Node) time.Time {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {

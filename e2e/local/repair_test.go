@@ -9,14 +9,14 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// TestRepair: a worker runs and its kubelet does not. The cluster replaces it by itself, and
-// leaves the machines alone when more are dead than the spec says.
+// TestRepair: a worker runs and its kubelet does not. The cluster replaces it automatically, and
+// leaves the machines alone if more are dead than the spec allows.
 func TestRepair(t *testing.T) {
-	localtest.Long(t, "TestDeadMachinesAreReplacedWithinBounds of kops-controller")
+	localtest.SkipUnlessFull(t, "TestDeadMachinesAreReplacedWithinBounds of kops-controller")
 	w := newWorld(t)
 	w.create("--node-count", "3", "--set", "spec.repair.after=2m")
 	workers := namesOf(w.machines(nodes))
-	w.silence(workers[0])
+	w.stopKubelet(workers[0])
 	since := time.Now()
 	w.wait("the machine that replaces "+workers[0], clusterTime, func() error {
 		now := namesOf(w.machines(nodes))
@@ -29,14 +29,14 @@ func TestRepair(t *testing.T) {
 	if time.Since(since) < 2*time.Minute {
 		t.Errorf("a machine was replaced after %s", time.Since(since))
 	}
-	w.joined(nodes, 3)
-	w.validated()
+	w.waitUntilJoined(nodes, 3)
+	w.waitUntilValid()
 	w.delete()
 }
 
-// silence stops the kubelet of a machine for good.
-func (w *world) silence(name string) {
+// stopKubelet stops the kubelet of a machine permanently.
+func (w *world) stopKubelet(name string) {
 	w.Helper()
-	_, err := w.machine.Inside(w.Context(), name, "systemctl", "mask", "--now", "--runtime", "kubelet.service")
+	_, err := w.machine.RunInside(w.Context(), name, "systemctl", "mask", "--now", "--runtime", "kubelet.service")
 	w.ok(err)
 }

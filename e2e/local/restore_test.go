@@ -21,7 +21,7 @@ import (
 )
 
 func TestEtcdRestore(t *testing.T) {
-	localtest.Turn(t, 1, 3)
+	localtest.ClusterTurn(t, 3, 4)
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	w.put("before")
@@ -30,40 +30,40 @@ func TestEtcdRestore(t *testing.T) {
 	w.put("after")
 
 	lost := time.Now()
-	w.loseWithDisks(w.controlPlanes()...)
+	w.destroyControlPlanes(w.controlPlanes()...)
 	w.restore("main", main.name)
 	w.restore("events", events.name)
-	w.wait("the API, after the restore", clusterTime, func() error { return w.has("before") })
+	w.wait("the API, after the restore", clusterTime, func() error { return w.checkConfigMap("before") })
 	w.figures.seconds("all of the control plane lost, to an API with the restored objects", time.Since(lost))
-	if err := w.has("after"); !kerrors.IsNotFound(err) {
+	if err := w.checkConfigMap("after"); !kerrors.IsNotFound(err) {
 		t.Errorf("what was written after the backup: %v", err)
 	}
-	w.joined(nodes, 1)
-	w.validated()
+	w.waitUntilJoined(nodes, 1)
+	w.waitUntilValid()
 	w.figures.seconds("all of the control plane lost, to ready again", time.Since(lost))
-	w.unchanged()
-	if localtest.Whole() {
-		w.restoreAgain(main.name)
+	w.checkUnchanged()
+	if localtest.IsFull() {
+		w.restoreSame(main.name)
 	}
-	w.loseNode()
+	w.deleteNode()
 	w.delete()
 }
 
-// restoreAgain restores a back-up from which the cluster comes already.
-func (w *world) restoreAgain(backup string) {
+// restoreSame restores the back-up that the cluster already comes from.
+func (w *world) restoreSame(backup string) {
 	w.Helper()
 	w.put("again")
 	start := time.Now()
 	w.restore("main", backup)
-	w.wait("the API, after a second restore of the same", clusterTime, w.servesWhatEtcdHas)
+	w.wait("the API, after a second restore of the same", clusterTime, w.checkWatchCache)
 	w.figures.seconds("a second restore, to lists that agree with etcd", time.Since(start))
-	w.validated()
+	w.waitUntilValid()
 }
 
-// servesWhatEtcdHas is nil when objects written after the backup are gone, and the list that the
-// API server keeps in memory is the same as etcd's.
-func (w *world) servesWhatEtcdHas() error {
-	switch err := w.has("again"); {
+// checkWatchCache returns nil when objects written after the backup are gone, and the list in the
+// API server's memory is the same as etcd's.
+func (w *world) checkWatchCache() error {
+	switch err := w.checkConfigMap("again"); {
 	case err == nil:
 		return errors.New("what was written after the backup is there")
 	case !kerrors.IsNotFound(err):
@@ -86,8 +86,8 @@ func (w *world) servesWhatEtcdHas() error {
 	return nil
 }
 
-// loseNode deletes the Node of a worker whose machine lives: it registers again, and runs pods.
-func (w *world) loseNode() {
+// deleteNode deletes the Node of a worker whose machine is running: it registers again, and runs pods.
+func (w *world) deleteNode() {
 	w.Helper()
 	name := w.machines(nodes)[0].Name
 	old, err := w.client().CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
@@ -102,24 +102,24 @@ func (w *world) loseNode() {
 		return err
 	})
 	w.figures.seconds("a Node that was deleted is registered anew", time.Since(start))
-	w.joined(nodes, 1)
+	w.waitUntilJoined(nodes, 1)
 	w.kubectl("apply", "-f", "testdata/web.yaml")
-	first := podNames(w.running(1))
-	if now := podNames(w.served(1)); !slices.Equal(first, now) {
+	first := podNames(w.waitForServers(1))
+	if now := podNames(w.waitUntilServed(1)); !slices.Equal(first, now) {
 		w.Errorf("the Node's first pods %v are replaced by %v: they began with addresses of its former range", first, now)
 	}
 	w.figures.seconds("a Node that was deleted runs pods that serve again", time.Since(start))
-	w.validated()
+	w.waitUntilValid()
 }
 
-// taken is a back-up.
-type taken struct {
+// backup is a completed back-up.
+type backup struct {
 	name string
 	took time.Duration
 }
 
 // backUp takes a back-up of an etcd cluster.
-func (w *world) backUp(etcd string) taken {
+func (w *world) backUp(etcd string) backup {
 	w.Helper()
 	r := w.must("etcd", "backup", cluster, "--etcd", etcd, "--yes", "-o", "json")
 	var backups []kops.EtcdBackup
@@ -127,25 +127,25 @@ func (w *world) backUp(etcd string) taken {
 	if len(backups) != 1 || backups[0].Damaged || backups[0].Empty && etcd == "main" {
 		w.Fatalf("kops etcd backup shows %+v", backups)
 	}
-	return taken{backups[0].Name, r.took}
+	return backup{backups[0].Name, r.took}
 }
 
-// put makes a ConfigMap.
+// put creates a ConfigMap.
 func (w *world) put(name string) {
 	w.Helper()
 	_, err := w.client().CoreV1().ConfigMaps("default").Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	w.ok(err)
 }
 
-// has is nil when the ConfigMap is there.
-func (w *world) has(name string) error {
+// checkConfigMap returns nil if the ConfigMap exists.
+func (w *world) checkConfigMap(name string) error {
 	_, err := w.client().CoreV1().ConfigMaps("default").Get(w.Context(), name, metav1.GetOptions{})
 	return err
 }
 
-// loseWithDisks kills machines of the control plane and destroys the disks of etcd that they have. The
-// keeper waits meanwhile, so that no new machine sees the old data.
-func (w *world) loseWithDisks(doomed ...machine.Machine) {
+// destroyControlPlanes kills control plane machines and destroys their etcd disks. The keeper is
+// paused meanwhile, so that no new machine sees the old data.
+func (w *world) destroyControlPlanes(doomed ...machine.Machine) {
 	w.Helper()
 	unlock, err := w.site.Lock(w.Context())
 	w.ok(err)
@@ -155,7 +155,7 @@ func (w *world) loseWithDisks(doomed ...machine.Machine) {
 		disks := 0
 		for _, f := range m.Folders {
 			if filepath.Dir(f.Host) == w.site.Path(site.Volumes) {
-				w.empty(f.Host)
+				w.emptyFolder(f.Host)
 				disks++
 			}
 		}
@@ -165,8 +165,8 @@ func (w *world) loseWithDisks(doomed ...machine.Machine) {
 	}
 }
 
-// empty destroys what a folder holds, which is something.
-func (w *world) empty(dir string) {
+// emptyFolder destroys the contents of a folder, which must not be empty.
+func (w *world) emptyFolder(dir string) {
 	w.Helper()
 	files, err := os.ReadDir(dir)
 	w.ok(err)
@@ -178,7 +178,7 @@ func (w *world) empty(dir string) {
 	}
 }
 
-// restore asks for the restore of a back-up, after a preview that asks for nothing.
+// restore requests the restore of a back-up, after a preview that requests nothing.
 func (w *world) restore(etcd, backup string) {
 	w.Helper()
 	preview := []string{"etcd", "restore", cluster, backup, "--etcd", etcd, "-o", "json"}

@@ -32,55 +32,55 @@ import (
 )
 
 const (
-	// rotationTime is how long the replacement of all keys of three control planes and three
-	// workers may take.
+	// rotationTime is the time limit of the replacement of all keys of three control planes and three
+	// workers.
 	rotationTime = 12 * time.Minute
-	// cutOff is after what time a rotation is killed, and cutLate after what time of a step.
+	// cutOff is the time after which a rotation is killed, and cutLate the time after the start of a step.
 	cutOff, cutLate = 20 * time.Second, 8 * time.Second
 	kubeletPort     = "10250"
 )
 
-// TestRotationUnderLoad replaces all keys of a cluster, and nobody notices: its driver is killed
-// twice, and the same command goes on. What the old keys have signed is refused then.
+// TestRotationUnderLoad replaces all keys of a cluster, and its clients notice nothing: its driver is
+// killed twice, and the same command continues. Afterwards everything signed by the old keys is refused.
 func TestRotationUnderLoad(t *testing.T) {
-	localtest.Long(t, "TestInPlace")
+	localtest.SkipUnlessFull(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--control-plane-count", "3", "--node-count", "3")
 	machines := namesOf(w.machines(""))
 	old := w.credentials()
-	w.tried(old, "")
-	l := w.strain()
+	w.checkAttempts(old, "")
+	l := w.startLoad()
 	begun := time.Now()
-	w.rotated(true)
+	w.rotateAll(true)
 	took := time.Since(begun)
 	w.figures.seconds("all keys of 3 control planes and 3 workers", took)
 	if took > rotationTime {
 		t.Errorf("the rotation took %s, and may take %s", took.Round(time.Second), rotationTime)
 	}
-	w.validated()
-	l.rest("rotation", begun, longestGap)
-	w.forgotten(old, machines)
+	w.waitUntilValid()
+	l.stopAndCheck("rotation", begun, longestGap)
+	w.checkOldKeysGone(old, machines)
 	w.delete()
 }
 
-// TestRotation replaces all keys of the smallest cluster, and restores a back-up from before the
-// key was replaced by which it encrypts.
+// TestRotation replaces all keys of the smallest cluster, and restores a back-up from before its
+// encryption key was replaced.
 func TestRotation(t *testing.T) {
-	localtest.Long(t, "TestInPlace")
+	localtest.SkipUnlessFull(t, "TestInPlace")
 	w := newWorld(t)
 	w.create("--node-count", "1")
 	machines := namesOf(w.machines(""))
 	old := w.credentials()
-	w.tried(old, "")
-	w.rotated(false)
-	w.validated()
-	w.forgotten(old, machines)
-	w.restoredAcrossRotation()
+	w.checkAttempts(old, "")
+	w.rotateAll(false)
+	w.waitUntilValid()
+	w.checkOldKeysGone(old, machines)
+	w.restoreAcrossRotation()
 	w.delete()
 }
 
-// rotated replaces all keys. cut has the command killed twice.
-func (w *world) rotated(cut bool) {
+// rotateAll replaces all keys. If cut is set, the command is killed twice.
+func (w *world) rotateAll(cut bool) {
 	w.Helper()
 	if cut {
 		early, end := context.WithTimeout(w.Context(), cutOff)
@@ -101,13 +101,13 @@ func (w *world) rotated(cut bool) {
 }
 
 // rotate continues the replacement of keys, all or encryption, until it is done or the context
-// ends. begun receives each step. It returns whether all is done.
+// ends. begun receives each step. rotate reports whether everything is done.
 func (w *world) rotate(ctx context.Context, keys, what string, begun func(step string)) (done bool) {
 	w.Helper()
 	c := exec.CommandContext(ctx, w.tools.kops, "rotate", keys, cluster, "--yes")
 	var out strings.Builder
 	c.Env, c.Stdout = w.env, &out
-	told, err := c.StderrPipe()
+	stderr, err := c.StderrPipe()
 	w.ok(err)
 	w.ok(c.Start())
 	start, since, step := time.Now(), time.Now(), ""
@@ -118,7 +118,7 @@ func (w *world) rotate(ctx context.Context, keys, what string, begun func(step s
 		}
 		step, since = name, time.Now()
 	}
-	for lines := bufio.NewScanner(told); lines.Scan(); {
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		line := lines.Text()
 		said = append(said, fmt.Sprintf("%7.1f %s", time.Since(start).Seconds(), line))
 		if rest, is := strings.CutPrefix(line, "step "); is {
@@ -137,15 +137,15 @@ func (w *world) rotate(ctx context.Context, keys, what string, begun func(step s
 	return err == nil
 }
 
-// attempt is something that old keys have signed, or that believes them, and its use. It
-// reports whether it was refused, as such a thing is.
+// attempt is the use of a credential that old keys have signed, or of a client that trusts them. It
+// reports whether it was refused in the way expected of such a credential.
 type attempt struct {
 	what string
 	do   func() (refused bool, err error)
 }
 
-// tried makes all attempts. Where why is empty all have to be accepted; otherwise all have to be refused.
-func (w *world) tried(all []attempt, why string) {
+// checkAttempts makes all attempts. If why is empty, all must be accepted; otherwise all must be refused.
+func (w *world) checkAttempts(all []attempt, why string) {
 	w.Helper()
 	n := 0
 	for _, a := range all {
@@ -164,10 +164,10 @@ func (w *world) tried(all []attempt, why string) {
 	w.Logf("%d of %d attempts with the old keys are as they are to be", n, len(all))
 }
 
-// credentials are attempts with what the keys of now have signed, at every machine.
+// credentials returns attempts with credentials signed by the current keys, at every machine.
 func (w *world) credentials() []attempt {
 	w.Helper()
-	kubeconfig := w.rest()
+	kubeconfig := w.restConfig()
 	w.ok(rest.LoadTLSFiles(kubeconfig))
 	admin, err := tls.X509KeyPair(kubeconfig.CertData, kubeconfig.KeyData)
 	w.ok(err)
@@ -179,7 +179,7 @@ func (w *world) credentials() []attempt {
 	var kubelets *tls.Certificate
 	out := []attempt{{"the old kubeconfig file", func() (bool, error) { return byKubeconfig(w.Context(), file) }}}
 	server := func(what, address string, roots *x509.CertPool) {
-		out = append(out, attempt{what + " for who believes the old authority alone", func() (bool, error) { return unbelieved(w.Context(), address, roots) }})
+		out = append(out, attempt{what + " for who believes the old authority alone", func() (bool, error) { return isUntrusted(w.Context(), address, roots) }})
 	}
 	for _, m := range w.machines("") {
 		kubelet := net.JoinHostPort(m.Address, kubeletPort)
@@ -198,7 +198,7 @@ func (w *world) credentials() []attempt {
 					number int
 					file   string
 				}{{"clients", p.Client, "server"}, {"peers", p.Peer, "me"}} {
-					dir := w.one(w.site.Path(site.Volumes, "*etcd-"+name+"*", "pki", "*", port.of))
+					dir := w.onlyMatch(w.site.Path(site.Volumes, "*etcd-"+name+"*", "pki", "*", port.of))
 					pair, err := tls.LoadX509KeyPair(filepath.Join(dir, port.file+".crt"), filepath.Join(dir, port.file+".key"))
 					w.ok(err)
 					ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
@@ -207,7 +207,7 @@ func (w *world) credentials() []attempt {
 					roots.AppendCertsFromPEM(ca)
 					address, what := net.JoinHostPort(m.Address, fmt.Sprint(port.number)), fmt.Sprintf("etcd %s of %s, its port of %s,", name, m.Name, port.of)
 					server(what, address, roots)
-					out = append(out, attempt{"an old certificate at " + what, func() (bool, error) { return alerted(w.Context(), address, pair) }})
+					out = append(out, attempt{"an old certificate at " + what, func() (bool, error) { return isAlert(w.Context(), address, pair) }})
 				}
 			}
 		}
@@ -219,8 +219,8 @@ func (w *world) credentials() []attempt {
 	return out
 }
 
-// one is the first of the paths that a pattern names.
-func (w *world) one(pattern string) string {
+// onlyMatch returns the first path that matches a pattern.
+func (w *world) onlyMatch(pattern string) string {
 	w.Helper()
 	found := w.every(pattern)
 	if len(found) == 0 {
@@ -229,12 +229,12 @@ func (w *world) one(pattern string) string {
 	return found[0]
 }
 
-// pair reads a certificate of a machine that runs, and its key.
+// pair reads a certificate of a running machine, and its key.
 func (w *world) pair(machine, path string) *tls.Certificate {
 	w.Helper()
 	pids, err := w.machine.Group(machine).Processes()
 	w.ok(err)
-	for _, pid := range pids { // some of them are in containers
+	for _, pid := range pids { // some of them belong to containers
 		at := fmt.Sprintf("/proc/%d/root%s", pid, path)
 		if c, err := tls.LoadX509KeyPair(at+".crt", at+".key"); err == nil {
 			return &c
@@ -244,7 +244,7 @@ func (w *world) pair(machine, path string) *tls.Certificate {
 	return nil
 }
 
-// byKubeconfig asks the API as a kubeconfig file says.
+// byKubeconfig calls the API with a kubeconfig file.
 func byKubeconfig(ctx context.Context, file []byte) (refused bool, err error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(file)
 	if err != nil {
@@ -269,9 +269,9 @@ func byKubeconfig(ctx context.Context, file []byte) (refused bool, err error) {
 	return r.StatusCode == http.StatusUnauthorized, r.Body.Close()
 }
 
-// unauthorized asks with a certificate or a token, at any server.
+// unauthorized sends a request with a certificate or a token, to any server.
 func unauthorized(ctx context.Context, url string, certificate *tls.Certificate, token string) (refused bool, err error) {
-	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // only what is shown here is in question
+	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // only the client's credentials matter here
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
@@ -290,40 +290,40 @@ func unauthorized(ctx context.Context, url string, certificate *tls.Certificate,
 	return r.StatusCode == http.StatusUnauthorized, r.Body.Close()
 }
 
-// alerted shows a certificate to a server that wants one, and reports whether it sends an alert.
-func alerted(ctx context.Context, address string, certificate tls.Certificate) (refused bool, err error) {
-	conn, err := shaken(ctx, address, certificate)
+// isAlert presents a certificate to a server that requires one, and reports whether it sends an alert.
+func isAlert(ctx context.Context, address string, certificate tls.Certificate) (refused bool, err error) {
+	conn, err := handshake(ctx, address, certificate)
 	if err != nil {
-		return remote(err), ignore(err, remote)
+		return isRemoteAlert(err), ignoreIf(err, isRemoteAlert)
 	}
 	defer conn.Close() //nolint:errcheck // nothing was written
 	if err := conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
 		return false, err
 	}
-	_, err = conn.Read(make([]byte, 1)) // with TLS 1.3 the client has shaken hands before the server judges
-	// etcd ends a connection of a peer that believes it and that has another address than its certificate says
+	_, err = conn.Read(make([]byte, 1)) // with TLS 1.3 the client completes the handshake before the server verifies its certificate
+	// etcd closes the connection of a peer that it trusts but whose address is not in its certificate
 	silent := func(err error) bool {
 		return err == nil || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.EOF)
 	}
-	return remote(err), ignore(ignore(err, remote), silent)
+	return isRemoteAlert(err), ignoreIf(ignoreIf(err, isRemoteAlert), silent)
 }
 
-// unbelieved reports whether a server shows a certificate that none of the roots has signed.
-func unbelieved(ctx context.Context, address string, roots *x509.CertPool) (refused bool, err error) {
-	conn, err := shaken(ctx, address)
+// isUntrusted reports whether a server presents a certificate that none of the roots has signed.
+func isUntrusted(ctx context.Context, address string, roots *x509.CertPool) (refused bool, err error) {
+	conn, err := handshake(ctx, address)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close() //nolint:errcheck // nothing was written
 	_, err = conn.ConnectionState().PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	unknown := func(err error) bool { return errors.As(err, new(x509.UnknownAuthorityError)) }
-	return unknown(err), ignore(err, unknown)
+	return unknown(err), ignoreIf(err, unknown)
 }
 
-func shaken(ctx context.Context, address string, certificates ...tls.Certificate) (*tls.Conn, error) {
+func handshake(ctx context.Context, address string, certificates ...tls.Certificate) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
-	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} //nolint:gosec // it is judged afterwards
+	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}} //nolint:gosec // it is verified afterwards
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -331,23 +331,23 @@ func shaken(ctx context.Context, address string, certificates ...tls.Certificate
 	return conn.(*tls.Conn), nil
 }
 
-// remote reports whether an error is an alert of the other side.
-func remote(err error) bool {
+// isRemoteAlert reports whether an error is an alert sent by the peer.
+func isRemoteAlert(err error) bool {
 	var o *net.OpError
 	return errors.As(err, &o) && o.Op == "remote error"
 }
 
-func ignore(err error, is func(error) bool) error {
+func ignoreIf(err error, is func(error) bool) error {
 	if is(err) {
 		return nil
 	}
 	return err
 }
 
-// forgotten checks that nothing of the old keys is left, and that all machines are the same.
-func (w *world) forgotten(old []attempt, machines []string) {
+// checkOldKeysGone checks that nothing of the old keys is left, and that the machines are unchanged.
+func (w *world) checkOldKeysGone(old []attempt, machines []string) {
 	w.Helper()
-	w.tried(old, "after the rotation")
+	w.checkAttempts(old, "after the rotation")
 	var all []status.ClusterCertificate
 	w.ok(json.Unmarshal([]byte(w.must("get", "certificates", "--name", cluster, "-o", "json").out), &all))
 	signs := map[string]string{}
@@ -371,14 +371,14 @@ func (w *world) forgotten(old []attempt, machines []string) {
 		w.Errorf("the holders of certificates are %v; the machines are %v, and were %v", slices.Sorted(maps.Keys(holders)), now, machines)
 	}
 	for _, file := range w.every(w.site.Path(site.Volumes, "*", "pki", "*", "*", "*.crt")) {
-		w.issued(file, signs)
+		w.checkIssuer(file, signs)
 	}
-	w.unchanged()
+	w.checkUnchanged()
 	w.upToDate()
 }
 
-// issued checks that a certificate of an etcd member is of a key that signs now.
-func (w *world) issued(file string, signs map[string]string) {
+// checkIssuer checks that the certificate of an etcd member is signed by a current key.
+func (w *world) checkIssuer(file string, signs map[string]string) {
 	w.Helper()
 	text, err := os.ReadFile(file)
 	w.ok(err)

@@ -17,49 +17,49 @@ import (
 	"kops.local/kops/internal/platform/local/machine"
 )
 
-// rollTime is how long a rollout of a few machines may take.
+// rollTime is the time limit of a rollout of a few machines.
 const rollTime = 6 * time.Minute
 
-// TestTrouble has rollouts meet trouble under load: their driver is killed at every state of a
-// machine, a worker never joins, and a budget allows no eviction. Nobody notices.
+// TestTrouble exposes rollouts to problems under load: their driver is killed at every state of a
+// machine, a worker never joins, and a budget allows no eviction. Clients notice nothing.
 func TestTrouble(t *testing.T) {
-	localtest.Long(t, "TestRollUnderLoad")
+	localtest.SkipUnlessFull(t, "TestRollUnderLoad")
 	w := newWorld(t)
-	w.create("--node-count", "2", "--node-volume-size", "2") // three of them have to fit
-	l := w.strain()
+	w.create("--node-count", "2", "--node-volume-size", "2") // three of them must fit
+	l := w.startLoad()
 	begun := time.Now()
 	w.killDrivers()
-	w.neverJoin()
+	w.rollWithBrokenSpec()
 	w.allowNoEviction()
-	w.joined(nodes, 2)
-	w.validated()
-	l.rest("rollouts in trouble", begun, longestGap)
+	w.waitUntilJoined(nodes, 2)
+	w.waitUntilValid()
+	l.stopAndCheck("rollouts in trouble", begun, longestGap)
 	w.upToDate()
-	w.unchanged()
+	w.checkUnchanged()
 	w.delete()
 }
 
-// killDrivers has two rollouts, one in place and one by other machines, carried out by one driver after the other.
+// killDrivers has two rollouts, one in place and one by replacement, carried out by a series of killed drivers.
 func (w *world) killDrivers() {
 	w.Helper()
 	before := namesOf(w.machines(""))
 	w.must("edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=77")
 	w.must("update", "cluster", cluster, "--yes")
-	w.rollKilled("3 machines restarted", roll.Pending, roll.Restarting, roll.Soaking, roll.Done)
+	w.rollWithKills("3 machines restarted", roll.Pending, roll.Restarting, roll.Soaking, roll.Done)
 	if now := namesOf(w.machines("")); !slices.Equal(now, before) {
 		w.Errorf("a change in place has replaced machines: %v, then %v", before, now)
 	}
 	w.upToDate()
 
-	w.anew(nodes, "first.sh")
+	w.changeBootScript(nodes, "first.sh")
 	w.must("update", "cluster", cluster, "--yes")
-	w.rollKilled("2 workers replaced", roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
-	w.onlyNew(before)
+	w.rollWithKills("2 workers replaced", roll.Pending, roll.Surged, roll.Joined, roll.Soaking, roll.Cordoned, roll.Draining, roll.Gone, roll.Done)
+	w.checkAllReplaced(before)
 }
 
-// anew changes a group so that new machines must replace its old ones: it gives the group another boot
-// script, which does nothing. more are further changes.
-func (w *world) anew(group, script string, more ...string) {
+// changeBootScript changes a group so that its machines must be replaced: it gives the group another boot
+// script, which does nothing. more are additional changes.
+func (w *world) changeBootScript(group, script string, more ...string) {
 	w.Helper()
 	args := []string{"edit", "instancegroup", group, "--name", cluster}
 	const at = "spec.additionalUserData[0]."
@@ -69,8 +69,8 @@ func (w *world) anew(group, script string, more ...string) {
 	w.must(args...)
 }
 
-// onlyNew checks that the workers are two, and none of those before.
-func (w *world) onlyNew(before []string) {
+// checkAllReplaced checks that there are two workers, and none of the old ones.
+func (w *world) checkAllReplaced(before []string) {
 	w.Helper()
 	now := namesOf(w.machines(nodes))
 	if len(now) != 2 || slices.ContainsFunc(now, func(n string) bool { return slices.Contains(before, n) }) {
@@ -78,22 +78,22 @@ func (w *world) onlyNew(before []string) {
 	}
 }
 
-// rolling is the command that carries a rollout out, without pauses.
-func rolling(more ...string) []string {
+// rolloutCommand returns the command that carries out a rollout, without pauses.
+func rolloutCommand(more ...string) []string {
 	return append([]string{"rolling-update", "cluster", cluster, "--yes", "--node-interval", "3s", "--control-plane-interval", "3s"}, more...)
 }
 
-// rollKilled has a rollout carried out, whose driver is killed when a machine has come to one of
-// the phases for the first time. It ends when the last driver has ended, and checks that there was
-// one killed in each phase.
-func (w *world) rollKilled(what string, phases ...roll.Phase) {
+// rollWithKills has a rollout carried out, and kills its driver whenever a machine first reaches one of
+// the phases. It returns when the last driver has finished, and checks that one was killed in
+// each phase.
+func (w *world) rollWithKills(what string, phases ...roll.Phase) {
 	w.Helper()
 	start, drivers := time.Now(), 0
-	killed := map[roll.Phase]string{} // by phase, a machine that was in it when a driver had died
+	killed := map[roll.Phase]string{} // by phase, a machine that was in it when a driver was killed
 	for {
 		drivers++
 		fresh := func(m roll.Machine) bool { return slices.Contains(phases, m.Phase) && killed[m.Phase] == "" }
-		r, cut := w.drive(rolling(), fresh, func(kill func()) { kill() })
+		r, cut := w.runDriver(rolloutCommand(), fresh, func(kill func()) { kill() })
 		if (drivers > 1) != strings.Contains(r.err, "It continues") {
 			w.Errorf("driver %d says:\n%s%s", drivers, r.out, r.err)
 		}
@@ -103,7 +103,7 @@ func (w *world) rollKilled(what string, phases ...roll.Phase) {
 			}
 			break
 		}
-		for _, m := range w.rolled() {
+		for _, m := range w.rolloutMachines() {
 			if fresh(m) {
 				killed[m.Phase] = m.Name
 				w.Logf("driver %d was killed after %s, while %s was %s", drivers, r.took.Round(time.Millisecond), m.Name, m.Phase)
@@ -117,9 +117,9 @@ func (w *world) rollKilled(what string, phases ...roll.Phase) {
 	}
 }
 
-// drive runs a command that drives a rollout until it ends. When a machine reaches the awaited
+// runDriver runs a command that drives a rollout until it exits. When a machine reaches the awaited
 // state, it calls do, once, which may kill the driver.
-func (w *world) drive(args []string, at func(roll.Machine) bool, do func(kill func())) (r result, done bool) {
+func (w *world) runDriver(args []string, at func(roll.Machine) bool, do func(kill func())) (r result, done bool) {
 	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
 	defer kill()
@@ -131,15 +131,15 @@ func (w *world) drive(args []string, at func(roll.Machine) bool, do func(kill fu
 			return r, done
 		case <-time.After(pause / 20):
 		}
-		if !done && slices.ContainsFunc(w.rolled(), at) {
+		if !done && slices.ContainsFunc(w.rolloutMachines(), at) {
 			done = true
 			do(kill)
 		}
 	}
 }
 
-// rolled are the machines of the rollout that has not ended, as the state store has them.
-func (w *world) rolled() (machines []roll.Machine) {
+// rolloutMachines returns the machines of the unfinished rollout, as recorded in the state store.
+func (w *world) rolloutMachines() (machines []roll.Machine) {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.state(), ".kops", cluster, "rollout.json"))
 	if os.IsNotExist(err) {
@@ -157,14 +157,14 @@ func (w *world) rolled() (machines []roll.Machine) {
 	return machines
 }
 
-// neverJoin gives a group a spec with which no machine starts. The rollout stops at the first one,
-// and reports the problem; once the spec is corrected, the next one ends well.
-func (w *world) neverJoin() {
+// rollWithBrokenSpec gives a group a spec with which no machine boots. The rollout stops at the first one,
+// and reports the problem; once the spec is corrected, the next one succeeds.
+func (w *world) rollWithBrokenSpec() {
 	w.Helper()
 	before := w.machines(nodes)
-	w.anew(nodes, "second.sh", "spec.fileAssets[0].name=motd", "spec.fileAssets[0].path=/etc/hostname/motd", "spec.fileAssets[0].content=hello")
+	w.changeBootScript(nodes, "second.sh", "spec.fileAssets[0].name=motd", "spec.fileAssets[0].path=/etc/hostname/motd", "spec.fileAssets[0].content=hello")
 	w.must("update", "cluster", cluster, "--yes")
-	r := w.run(w.Context(), rollTime, rolling("--validation-timeout", "45s")...)
+	r := w.run(w.Context(), rollTime, rolloutCommand("--validation-timeout", "45s")...)
 	w.Logf("a worker that never joins: exit %d\n%s%s", r.code, r.out, r.err)
 	w.figures.seconds("a rollout that is stopped by a worker that never joins", r.took)
 	broken := slices.DeleteFunc(w.machines(nodes), func(m machine.Machine) bool { return slices.Contains(namesOf(before), m.Name) })
@@ -177,21 +177,21 @@ func (w *world) neverJoin() {
 			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
 		}
 	}
-	w.serving(before)
+	w.checkServing(before)
 	if d := w.run(w.Context(), clusterTime, "doctor", cluster); d.code != 2 || !strings.Contains(d.out, broken[0].Name) || !strings.Contains(d.out, "in the phase files") {
 		w.Errorf("kops doctor: exit %d\n%s%s", d.code, d.out, d.err)
 	}
 
 	w.must("edit", "instancegroup", nodes, "--name", cluster, "--unset", "spec.fileAssets")
 	w.must("update", "cluster", cluster, "--yes")
-	r = w.must(rolling()...)
+	r = w.must(rolloutCommand()...)
 	w.figures.seconds("a rollout after a worker that never joined", r.took)
-	w.onlyNew(namesOf(append(before, broken...)))
+	w.checkAllReplaced(namesOf(append(before, broken...)))
 	w.upToDate()
 }
 
-// serving checks that nodes of machines are ready and take pods.
-func (w *world) serving(machines []machine.Machine) {
+// checkServing checks that nodes of machines are ready and accept pods.
+func (w *world) checkServing(machines []machine.Machine) {
 	w.Helper()
 	for _, m := range machines {
 		if n := w.node(m); n.Spec.Unschedulable || readySince(n).IsZero() {
@@ -200,7 +200,7 @@ func (w *world) serving(machines []machine.Machine) {
 	}
 }
 
-// allowNoEviction makes the budget of the application allow no eviction. That is reported before,
+// allowNoEviction makes the budget of the application allow no eviction. That is reported in advance,
 // the rollout waits, and stops with a choice; if the budget is relaxed while it waits, it
 // continues.
 func (w *world) allowNoEviction() {
@@ -208,7 +208,7 @@ func (w *world) allowNoEviction() {
 	before := w.machines(nodes)
 	w.kubectl("rollout", "status", "deployment/shop", "--timeout=50s")
 	w.budget(`{"minAvailable":4,"maxUnavailable":null}`)
-	w.anew(nodes, "third.sh")
+	w.changeBootScript(nodes, "third.sh")
 	w.must("update", "cluster", cluster, "--yes")
 	r := w.must("rolling-update", "cluster", cluster)
 	for _, want := range []string{"These pods will block drains:\n", "  budget default/shop (default/shop-", ": it never allows an eviction: it requires 4 of 4 pods ready\n"} {
@@ -216,7 +216,7 @@ func (w *world) allowNoEviction() {
 			w.Errorf("the preview lacks %q:\n%s", want, r.out)
 		}
 	}
-	r = w.run(w.Context(), rollTime, rolling("--drain-timeout", "15s")...)
+	r = w.run(w.Context(), rollTime, rolloutCommand("--drain-timeout", "15s")...)
 	w.Logf("a budget that allows no eviction: exit %d\n%s%s", r.code, r.out, r.err)
 	w.figures.seconds("a rollout that is stopped by a budget", r.took)
 	for _, want := range []string{" is not drained after 1", "shop", "--drain-timeout", "--fail-on-drain-error=false", "--interactive"} {
@@ -224,10 +224,10 @@ func (w *world) allowNoEviction() {
 			w.Errorf("exit %d, without %q:\n%s%s", r.code, want, r.out, r.err)
 		}
 	}
-	w.serving(before)
+	w.checkServing(before)
 
 	blocked := func(m roll.Machine) bool { return m.Phase == roll.Draining && len(m.Blockers) > 0 }
-	r, waited := w.drive(rolling(), blocked, func(func()) {
+	r, waited := w.runDriver(rolloutCommand(), blocked, func(func()) {
 		w.pass(calm)
 		now := namesOf(w.machines(nodes))
 		for _, m := range before {
@@ -241,7 +241,7 @@ func (w *world) allowNoEviction() {
 		w.Errorf("a budget is relaxed while a rollout waits, %t: exit %d\n%s%s", waited, r.code, r.out, r.err)
 	}
 	w.figures.seconds("a rollout that waits for a budget, and goes on", r.took)
-	w.onlyNew(namesOf(before))
+	w.checkAllReplaced(namesOf(before))
 }
 
 // budget changes the application's budget.

@@ -25,14 +25,14 @@ import (
 )
 
 const (
-	// workplace is the folder of all that these tests make. It is fixed, so that
-	// a run finds and removes what one that was cut off has left; it is on a disk,
+	// workplace is the folder of everything that these tests create. It is fixed, so that
+	// a run finds and removes the leftovers of an interrupted one; it is on a disk,
 	// because etcd and overlays need one.
 	workplace = "/var/lib/kops-e2e"
 	cluster   = "e2e.k8s.local"
 	agnhost   = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
-	// clusterTime is how long a cluster, or any change of one, may take to be ready,
-	// on a slow host. Nothing waits for time to pass, but for a state.
+	// clusterTime is the time limit for a cluster, or any change of one, to become ready,
+	// on a slow host. Tests never wait for a fixed time, but for a state.
 	clusterTime = 8 * time.Minute
 	pause       = 100 * time.Millisecond
 )
@@ -48,7 +48,7 @@ type world struct {
 	figures figures
 }
 
-// tools are the programs of a run, and the bundle that is made of them.
+// tools are the programs of a run, and the bundle built from them.
 type tools struct{ kops, ctl, bundle string }
 
 // prepare builds kops, and a bundle of it from the bundle of this host's user, once for all tests.
@@ -64,7 +64,7 @@ var prepare = sync.OnceValues(func() (tools, error) {
 	if err != nil {
 		return t, err
 	}
-	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
+	if _, err := os.Stat(own); err == nil { // then it need not be downloaded again
 		steps = slices.Insert(steps, 0, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, t.bundle})
 	}
 	for _, s := range steps {
@@ -75,7 +75,7 @@ var prepare = sync.OnceValues(func() (tools, error) {
 	return t, nil
 })
 
-// usersBundle is the folder of the bundle that make bundle makes.
+// usersBundle returns the folder of the bundle that make bundle creates.
 func usersBundle() (string, error) {
 	if dir := os.Getenv("KOPS_BUNDLE"); dir != "" {
 		return dir, nil
@@ -84,16 +84,16 @@ func usersBundle() (string, error) {
 	return filepath.Join(cache, "kops", "bundle"), err
 }
 
-// TestMain has the workplace to itself, and leaves none.
+// TestMain has exclusive use of the workplace, and removes it.
 func TestMain(m *testing.M) {
-	localtest.Main(m, workplace, func() bool { // where machines are left, the next run needs the rest to delete them
+	localtest.Main(m, workplace, func() bool { // if machines are left, the next run needs the rest to delete them
 		_, err := os.Stat(filepath.Join(workplace, "local"))
 		return !errors.Is(err, fs.ErrNotExist)
 	})
 }
 
-// newWorld returns a world that is gone when the test ends, or skips the test
-// where clusters are not to be made or cannot be.
+// newWorld returns a world that is deleted when the test ends, or skips the test
+// if clusters are not enabled or not possible.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	localtest.Cluster(t)
@@ -103,20 +103,20 @@ func newWorld(t *testing.T) *world {
 	w.tools, err = prepare()
 	w.ok(err)
 	w.figures.seconds("programs and their bundle", time.Since(start)) // once for all tests
-	w.machine, err = machine.On(w.site)
+	w.machine, err = machine.NewHost(w.site)
 	w.ok(err)
 	cache, err := os.UserCacheDir()
 	w.ok(err)
 	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(workplace, "home"), "XDG_CACHE_HOME=" + cache,
 		"KOPS_BUNDLE=" + w.tools.bundle, "KOPS_LOCAL_ROOT=" + w.site.Root, "KOPS_STATE_STORE=file://" + w.state(),
 		"KUBECONFIG=" + w.kubeconfig()}
-	w.clear(context.Background()) // what a run that was cut off has left
-	w.before = look(w)
+	w.deleteCluster(context.Background()) // leftovers of an interrupted run
+	w.before = observeHost(w)
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.diagnose()
 		}
-		w.clear(context.Background()) // the test's own context has ended
+		w.deleteCluster(context.Background()) // the test's own context has ended
 		w.report()
 	})
 	return w
@@ -125,8 +125,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) state() string      { return filepath.Join(workplace, "state") }
 func (w *world) kubeconfig() string { return filepath.Join(workplace, "home", "kubeconfig") }
 
-// clear deletes the cluster, if there is one, and the files of its user.
-func (w *world) clear(ctx context.Context) {
+// deleteCluster deletes the cluster, if there is one, and the files of its user.
+func (w *world) deleteCluster(ctx context.Context) {
 	w.Helper()
 	if _, err := os.Stat(filepath.Join(w.state(), cluster)); err == nil {
 		if r := w.run(ctx, clusterTime, "delete", "cluster", cluster, "--yes"); r.code != 0 {
@@ -138,14 +138,14 @@ func (w *world) clear(ctx context.Context) {
 	}
 }
 
-// result is what one run of the program left.
+// result is the result of one run of the program.
 type result struct {
 	code     int
 	out, err string
 	took     time.Duration
 }
 
-// run runs kops, for no longer than limit.
+// run runs kops, with a time limit.
 func (w *world) run(ctx context.Context, limit time.Duration, args ...string) result {
 	w.Helper()
 	return w.exec(ctx, limit, w.tools.kops, args...)
@@ -172,7 +172,7 @@ func (w *world) exec(ctx context.Context, limit time.Duration, program string, a
 	return r
 }
 
-// must runs kops, which has to succeed.
+// must runs kops, which must succeed.
 func (w *world) must(args ...string) result {
 	w.Helper()
 	r := w.run(w.Context(), clusterTime+time.Minute, args...)
@@ -182,7 +182,7 @@ func (w *world) must(args ...string) result {
 	return r
 }
 
-// kubectl runs kubectl, which has to succeed, and returns what it wrote.
+// kubectl runs kubectl, which must succeed, and returns its output.
 func (w *world) kubectl(args ...string) string {
 	w.Helper()
 	r := w.exec(w.Context(), time.Minute, w.tools.ctl, args...)
@@ -192,24 +192,24 @@ func (w *world) kubectl(args ...string) string {
 	return r.out
 }
 
-// rest says how the API is reached.
-func (w *world) rest() *rest.Config {
+// restConfig returns the configuration of API clients.
+func (w *world) restConfig() *rest.Config {
 	w.Helper()
 	c, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig())
 	w.ok(err)
 	c.Timeout = 10 * time.Second
-	c.QPS = -1 // no limit: what is measured is the cluster
+	c.QPS = -1 // no limit: the cluster is measured, not the client
 	return c
 }
 
 func (w *world) client() *kubernetes.Clientset {
 	w.Helper()
-	c, err := kubernetes.NewForConfig(w.rest())
+	c, err := kubernetes.NewForConfig(w.restConfig())
 	w.ok(err)
 	return c
 }
 
-// access is a client of the API that goes by what the user's kubeconfig file says now.
+// access is a client of the API that uses the current content of the user's kubeconfig file.
 type access struct {
 	w    *world
 	mu   sync.Mutex
@@ -222,7 +222,7 @@ func (w *world) access() *access {
 	return &access{w: w, last: w.client()}
 }
 
-// client reads the file again. A file that is just being written counts when it is complete.
+// client reads the file again. A file that is being written is used once it is complete.
 func (a *access) client() *kubernetes.Clientset {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -248,8 +248,8 @@ func (w *world) ok(err error) {
 	}
 }
 
-// wait tries f until it is nil, and returns how long that took. It tells what it
-// waited for last.
+// wait calls f until it returns nil, and returns how long that took. On failure it reports
+// the last error.
 func (w *world) wait(what string, limit time.Duration, f func() error) time.Duration {
 	w.Helper()
 	start := time.Now()

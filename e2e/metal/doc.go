@@ -1,5 +1,5 @@
-// Package metal makes a cluster of machines that are reached over SSH only, loses one of
+// Package metal creates a cluster of machines that are reached over SSH only, loses one of
 // them, and replaces it.
 //
-// It must not know how the machines are made; a cloud of this host makes them.
+// It must not know how the machines are created; a cloud of this host creates them.
 package metal

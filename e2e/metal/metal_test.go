@@ -23,53 +23,53 @@ func members() []member {
 	return []member{{"cp1", "control-plane-main-1"}, {"cp2", "control-plane-main-2"}, {"cp3", "control-plane-main-3"}, {"node1", "nodes-main"}, {"node2", "nodes-main"}}
 }
 
-// fetching are settings of machines that fetch from the bundle of this host. That they are
-// containers of it nodeup finds out.
-func fetching() []string {
+// downloadSettings are settings of machines that download from the bundle of this host. nodeup detects
+// that they are containers of the host.
+func downloadSettings() []string {
 	return []string{"--set", "spec.assets.fileRepository=" + mirror, "--set", "spec.kubeDNS.coreDNSImage=registry.k8s.io/coredns/coredns:v1.14.3"}
 }
 
 func TestMachinesOverSSH(t *testing.T) {
-	localtest.Turn(t, 1, 2)
+	localtest.ClusterTurn(t, 2, 4)
 	w := newWorld(t)
-	w.furnish()
+	w.createNetwork()
 	begun := time.Now()
 	text := w.must(w.kops, slices.Concat([]string{"create", "cluster", cluster, "--cloud", "metal", "--zones", "main", "--control-plane-count", "3", "--node-count", "2",
-		"--networking", "kubenet", "--dry-run", "-o", "yaml"}, fetching())...)
+		"--networking", "kubenet", "--dry-run", "-o", "yaml"}, downloadSettings())...)
 	text = strings.Replace(text, "\nspec:\n", "\nspec:\n  containerd: {registryMirrors: {'*': ["+mirror+"]}}\n", 1)
-	w.ok(os.WriteFile(w.at("cluster.yaml"), []byte(text), 0o600))
-	w.must(w.kops, "create", "-f", w.at("cluster.yaml"))
+	w.ok(os.WriteFile(w.path("cluster.yaml"), []byte(text), 0o600))
+	w.must(w.kops, "create", "-f", w.path("cluster.yaml"))
 	for _, m := range members() {
 		w.enroll(m)
 	}
 	enrolled := time.Now()
 	w.update("--admin")
-	w.valid()
+	w.waitUntilValid()
 	t.Logf("FIGURE machines made and enrolled: %s; from the update to ready: %s", enrolled.Sub(begun).Round(time.Second), time.Since(enrolled).Round(time.Second))
 	w.serves("before")
-	if out := w.must(w.kops, "update", "cluster", cluster, "--facts", w.at("facts.yaml")); !strings.Contains(out, "No changes") {
+	if out := w.must(w.kops, "update", "cluster", cluster, "--facts", w.path("facts.yaml")); !strings.Contains(out, "No changes") {
 		t.Errorf("an update right after is not empty:\n%s", out)
 	}
 
-	w.changed()
+	w.changeInPlace()
 
-	// A worker is lost, and another machine takes its place under another name.
+	// A worker is lost, and another machine replaces it under another name.
 	w.replace(member{"node2", "nodes-main"}, member{"node3", "nodes-main"})
-	// The host of the control plane is lost that was enrolled first, at which the managers of
-	// etcd share their folder, and another takes its place; in full, another host before it.
-	if localtest.Whole() {
+	// The control plane host that was enrolled first is lost, on which the etcd managers share
+	// their folder, and another replaces it; in full runs, another host before it, too.
+	if localtest.IsFull() {
 		w.replace(member{"cp2", "control-plane-main-2"}, member{"cp4", "control-plane-main-2"})
 	}
 	w.replace(member{"cp1", "control-plane-main-1"}, member{"cp5", "control-plane-main-1"})
 	w.serves("after")
 
 	w.must(w.kops, "delete", "cluster", cluster, "--yes")
-	w.released()
+	w.checkReleased()
 }
 
-// changed changes a setting of all kubelets, which each host applies in place by a rolling update:
-// nobody logs in, and no container is restarted.
-func (w *world) changed() {
+// changeInPlace changes a setting of all kubelets, which a rolling update makes each host apply in place:
+// without SSH logins, and without a restart of a container.
+func (w *world) changeInPlace() {
 	w.Helper()
 	w.must(w.kops, "edit", "cluster", cluster, "--set", "spec.kubelet.maxPods=99", "--set", "spec.masterKubelet.maxPods=99")
 	w.update()
@@ -98,11 +98,11 @@ func (w *world) changed() {
 		}
 		return nil
 	})
-	w.valid()
+	w.waitUntilValid()
 	w.Logf("FIGURE a setting of five hosts changed in place: %s", time.Since(begun).Round(time.Second))
 }
 
-// containers are the identifiers of the containers of each pod.
+// containers returns the container IDs of each pod.
 func (w *world) containers() map[string]string {
 	w.Helper()
 	pods, err := w.api().CoreV1().Pods("").List(w.Context(), metav1.ListOptions{})
@@ -116,14 +116,14 @@ func (w *world) containers() map[string]string {
 	return out
 }
 
-// released finds nothing of the cluster on the machines.
-func (w *world) released() {
+// checkReleased checks that nothing of the cluster is left on the machines.
+func (w *world) checkReleased() {
 	w.Helper()
 	all, err := w.host.List()
 	w.ok(err)
 	for _, m := range all {
-		out, err := w.try("ssh", "-i", w.at("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "root@"+m.Address,
-			"ps -eo comm; ls -d /etc/kubernetes/* /mnt/disks/* /var/lib/kubelet "+w.at("state")+"/* 2>/dev/null || true")
+		out, err := w.try("ssh", "-i", w.path("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "root@"+m.Address,
+			"ps -eo comm; ls -d /etc/kubernetes/* /mnt/disks/* /var/lib/kubelet "+w.path("state")+"/* 2>/dev/null || true")
 		w.ok(err)
 		for line := range strings.Lines(out) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "kube") || strings.HasPrefix(line, "etcd") || strings.HasPrefix(line, "containerd") || strings.HasPrefix(line, "/") && line != "/etc/kubernetes/kops" {
@@ -133,7 +133,7 @@ func (w *world) released() {
 	}
 }
 
-// enroll makes a machine and enrolls it, by the fingerprint that its console shows.
+// enroll creates a machine and enrolls it, by the fingerprint on its console.
 func (w *world) enroll(m member) {
 	w.Helper()
 	address, fingerprint := w.machine(m.name)
@@ -146,21 +146,21 @@ func (w *world) enroll(m member) {
 
 func (w *world) update(flags ...string) {
 	w.Helper()
-	w.must(w.kops, append([]string{"update", "cluster", cluster, "--yes", "--prune", "--facts", w.at("facts.yaml")}, flags...)...)
+	w.must(w.kops, append([]string{"update", "cluster", cluster, "--yes", "--prune", "--facts", w.path("facts.yaml")}, flags...)...)
 }
 
-// valid waits until kops finds the cluster ready.
-func (w *world) valid() {
+// waitUntilValid waits until kops reports the cluster ready.
+func (w *world) waitUntilValid() {
 	w.Helper()
 	w.must(w.kops, "validate", "cluster", cluster, "--wait", clusterTime.String(), "--interval", "1s")
 }
 
-// replace loses a machine and puts another in its place.
+// replace loses a machine and replaces it with another.
 func (w *world) replace(lost, found member) {
 	w.Helper()
 	w.destroy(lost.name)
 	begun := time.Now()
-	if out, err := w.try(w.kops, "update", "cluster", cluster, "--facts", w.at("facts.yaml")); err == nil || !strings.Contains(err.Error(), "kops delete host "+lost.name+" --lost") {
+	if out, err := w.try(w.kops, "update", "cluster", cluster, "--facts", w.path("facts.yaml")); err == nil || !strings.Contains(err.Error(), "kops delete host "+lost.name+" --lost") {
 		w.Errorf("a lost host is not told: %s%v", out, err)
 	}
 	w.must(w.kops, "delete", "host", lost.name, "--name", cluster, "--lost", "--yes")
@@ -180,11 +180,11 @@ func (w *world) replace(lost, found member) {
 		}
 		return nil
 	})
-	w.valid()
+	w.waitUntilValid()
 	w.Logf("FIGURE %s lost, %s ready in its place: %s", lost.name, found.name, time.Since(begun).Round(time.Second))
 }
 
-// serves waits until a pod on each worker has run to its end.
+// serves waits until a pod on each worker has completed.
 func (w *world) serves(name string) {
 	w.Helper()
 	client := w.api()

@@ -25,17 +25,17 @@ import (
 )
 
 const (
-	// workplace is the folder of all that this test makes. It is fixed, so that a run
-	// finds and removes what one that was cut off has left.
+	// workplace is the folder of everything that this test creates. It is fixed, so that a run
+	// finds and removes the leftovers of an interrupted one.
 	workplace = "/var/lib/kops-e2e-metal"
 	cluster   = "metal.k8s.local"
-	// rack is the site of this host whose machines stand for the user's.
+	// rack is the site of this host whose machines stand in for the user's.
 	rack    = "rack.k8s.local"
 	network = "10.199.7.0/24"
 	gateway = "10.199.7.1"
 	mirror  = "http://" + gateway + ":3989"
 	agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
-	// clusterTime is how long any change of the cluster may take, on a slow host.
+	// clusterTime is the time limit of any change of the cluster, on a slow host.
 	clusterTime = 8 * time.Minute
 )
 
@@ -59,19 +59,19 @@ func newWorld(t *testing.T) *world {
 	cache, err := os.UserCacheDir()
 	w.ok(err)
 	w.prepare(cache)
-	w.client = &kinds.Client{Root: w.at("rack"), Cache: filepath.Join(cache, "kops", "local"), Run: "/run/kops-local", Keeper: []string{w.kops, "local", "keep"}, Log: os.Stderr, Now: time.Now}
-	w.host, err = machine.On(site.Site{Root: w.client.Root, Cluster: rack})
+	w.client = &kinds.Client{Root: w.path("rack"), Cache: filepath.Join(cache, "kops", "local"), Run: "/run/kops-local", Keeper: []string{w.kops, "local", "keep"}, Log: os.Stderr, Now: time.Now}
+	w.host, err = machine.NewHost(site.Site{Root: w.client.Root, Cluster: rack})
 	w.ok(err)
-	w.clear()
-	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.at("home"), "XDG_CACHE_HOME=" + w.at("home"), "KOPS_FEATURE_FLAGS=Metal",
-		"KOPS_STATE_STORE=file://" + w.at("state"), "KUBECONFIG=" + w.at("home/kubeconfig")}
-	w.ok(os.MkdirAll(w.at("home/.ssh"), 0o700))
-	w.must("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", w.at("home/.ssh/id_ed25519"))
+	w.removeAll()
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "XDG_CACHE_HOME=" + w.path("home"), "KOPS_FEATURE_FLAGS=Metal",
+		"KOPS_STATE_STORE=file://" + w.path("state"), "KUBECONFIG=" + w.path("home/kubeconfig")}
+	w.ok(os.MkdirAll(w.path("home/.ssh"), 0o700))
+	w.must("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", w.path("home/.ssh/id_ed25519"))
 	w.Cleanup(func() {
 		if t.Failed() {
 			w.diagnose()
 		}
-		w.clear()
+		w.removeAll()
 		if !t.Failed() {
 			w.ok(errors.Join(os.RemoveAll(workplace), os.Remove(workplace+".lock")))
 		}
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) at(path string) string { return filepath.Join(workplace, path) }
+func (w *world) path(path string) string { return filepath.Join(workplace, path) }
 
 func (w *world) ok(err error) {
 	w.Helper()
@@ -91,8 +91,8 @@ func (w *world) ok(err error) {
 // prepare builds kops, and a bundle of it from the bundle of this host's user.
 func (w *world) prepare(cache string) {
 	w.Helper()
-	bin := w.at("bin")
-	w.kops, w.kubectl, w.bundle = filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), w.at("bundle")
+	bin := w.path("bin")
+	w.kops, w.kubectl, w.bundle = filepath.Join(bin, "kops"), filepath.Join(bin, "kubectl"), w.path("bundle")
 	w.must("env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", bin+"/", "kops.local/kops/cmd/...")
 	own := os.Getenv("KOPS_BUNDLE")
 	if own == "" {
@@ -109,11 +109,11 @@ func (w *world) prepare(cache string) {
 	f.Clouds = map[string]*facts.Cloud{"metal": {Architecture: "amd64"}}
 	text, err := f.Marshal()
 	w.ok(err)
-	w.ok(os.WriteFile(w.at("facts.yaml"), text, 0o600))
+	w.ok(os.WriteFile(w.path("facts.yaml"), text, 0o600))
 }
 
-// kind is a kind of the local cloud.
-func kind(name string) resource.Any {
+// kindNamed returns a kind of the local cloud.
+func kindNamed(name string) resource.Any {
 	for _, k := range kinds.All() {
 		if k.KindName() == name {
 			return k
@@ -122,26 +122,26 @@ func kind(name string) resource.Any {
 	panic("there is no kind " + name)
 }
 
-// make makes an object of the local cloud.
-func made[T any](w *world, name string, want *T) *T {
+// create creates an object of the local cloud.
+func create[T any](w *world, name string, want *T) *T {
 	w.Helper()
-	k := kind(name)
+	k := kindNamed(name)
 	got, err := k.Create(w.Context(), w.client, want)
 	w.ok(err)
 	w.wait("the "+name, func() error { return k.Ready(w.Context(), w.client, got) })
 	return got.(*T)
 }
 
-// furnish makes the network of the machines, and what serves files and images there.
-func (w *world) furnish() {
+// createNetwork creates the network of the machines, and the servers of files and images there.
+func (w *world) createNetwork() {
 	w.Helper()
-	img := made(w, "local_image", &kinds.Image{Cluster: rack, Packages: []string{"openssh-server"}})
-	net := made(w, "local_network", &kinds.Network{Cluster: rack, CIDR: network, NAT: true, Up: true})
+	img := create(w, "local_image", &kinds.Image{Cluster: rack, Packages: []string{"openssh-server"}})
+	net := create(w, "local_network", &kinds.Network{Cluster: rack, CIDR: network, NAT: true, Up: true})
 	w.image, w.bridge = img.Path, net.ID
-	made(w, "local_mirror", &kinds.Mirror{Cluster: rack, Name: "bundle", Network: resource.Lit(net.ID), Bundle: w.bundle, Port: 3989})
+	create(w, "local_mirror", &kinds.Mirror{Cluster: rack, Name: "bundle", Network: resource.Lit(net.ID), Bundle: w.bundle, Port: 3989})
 }
 
-// prints lets the console of a machine say the fingerprint of its host key, once SSH is there.
+// prints makes the console of a machine show the fingerprint of its host key, once SSH is ready.
 const prints = `#!/bin/sh
 set -e
 mkdir -p -m 700 /root/.ssh
@@ -156,12 +156,12 @@ systemctl start ssh.service
 echo "host key $(ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)"
 `
 
-// machine makes a machine, and returns its address and the fingerprint that its console shows.
+// machine creates a machine, and returns its address and the fingerprint on its console.
 func (w *world) machine(name string) (address, fingerprint string) {
 	w.Helper()
-	key, err := os.ReadFile(w.at("home/.ssh/id_ed25519.pub"))
+	key, err := os.ReadFile(w.path("home/.ssh/id_ed25519.pub"))
 	w.ok(err)
-	m := made(w, "local_machine", &kinds.Machine{Cluster: rack, Name: name, Network: resource.Lit(w.bridge), Image: resource.Lit(w.image),
+	m := create(w, "local_machine", &kinds.Machine{Cluster: rack, Name: name, Network: resource.Lit(w.bridge), Image: resource.Lit(w.image),
 		UserData: resource.Text(resource.Lit(fmt.Sprintf(prints, strings.TrimSpace(string(key)))))})
 	w.wait("the console of "+name, func() error {
 		log, err := w.host.Log(name)
@@ -178,17 +178,17 @@ func (w *world) machine(name string) (address, fingerprint string) {
 	return m.Address, fingerprint
 }
 
-// destroy ends a machine at once.
+// destroy terminates a machine immediately.
 func (w *world) destroy(name string) {
 	w.Helper()
 	w.ok(kinds.TerminateMachine(w.Context(), w.client, rack, name))
 }
 
-// clear removes all that this test, or one that was cut off, has made.
-func (w *world) clear() {
+// removeAll removes everything that this test, or an interrupted one, has created.
+func (w *world) removeAll() {
 	w.Helper()
 	for _, name := range []string{"local_machine", "local_mirror", "local_image", "local_network"} {
-		k, ctx := kind(name), context.Background() // the test's own has ended
+		k, ctx := kindNamed(name), context.Background() // the test's own has ended
 		all, err := k.Observe(ctx, w.client, resource.Scope{Cluster: rack, All: true})
 		w.ok(err)
 		for _, o := range all {
@@ -196,11 +196,11 @@ func (w *world) clear() {
 		}
 	}
 	for _, dir := range []string{"rack", "state", "home"} {
-		w.ok(os.RemoveAll(w.at(dir)))
+		w.ok(os.RemoveAll(w.path(dir)))
 	}
 }
 
-// must runs a program, which has to succeed, and returns what it wrote.
+// must runs a program, which must succeed, and returns its output.
 func (w *world) must(program string, args ...string) string {
 	w.Helper()
 	out, err := w.try(program, args...)
@@ -226,7 +226,7 @@ func (w *world) try(program string, args ...string) (string, error) {
 
 func (w *world) api() *kubernetes.Clientset {
 	w.Helper()
-	c, err := clientcmd.BuildConfigFromFlags("", w.at("home/kubeconfig"))
+	c, err := clientcmd.BuildConfigFromFlags("", w.path("home/kubeconfig"))
 	w.ok(err)
 	c.Timeout = 10 * time.Second
 	client, err := kubernetes.NewForConfig(c)
@@ -252,13 +252,13 @@ func (w *world) wait(what string, f func() error) {
 	}
 }
 
-// diagnose prints what the machines show about a failure.
+// diagnose prints the state of the machines after a failure.
 func (w *world) diagnose() {
-	all, _ := w.host.List() // what cannot be listed is not told
+	all, _ := w.host.List() // if it cannot be listed, it is not printed
 	for _, m := range all {
 		log, _ := w.host.Log(m.Name)
 		w.Logf("console of %s:\n%s", m.Name, tail(string(log), 1500))
-		out, err := exec.Command("ssh", "-i", w.at("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5", "root@"+m.Address,
+		out, err := exec.Command("ssh", "-i", w.path("home/.ssh/id_ed25519"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5", "root@"+m.Address,
 			"journalctl -u kops-configuration --no-pager | tail -15; tail -3 /var/log/kops-boot.log; crictl ps -a 2>/dev/null | head -30; for f in /var/log/containers/*; do echo == $f; tail -4 $f; done").CombinedOutput() //nolint:gosec // a test
 		w.Logf("%s: %v\n%s", m.Name, err, tail(string(out), 6000))
 	}

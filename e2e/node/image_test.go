@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// asAnImage makes the machine's system what Flatcar's is to those who use it: /usr holds
-// containerd and cannot be written to, and says that this is Flatcar.
+// asAnImage makes the machine's system look like Flatcar: containerd is in /usr, which
+// is read-only, and os-release identifies it as Flatcar.
 const asAnImage = `set -e
-cp ` + shown + `/image/* /usr/bin/
+cp ` + markerFile + `/image/* /usr/bin/
 cat > /usr/lib/systemd/system/containerd.service << 'END'
 [Unit]
 Description=containerd container runtime
@@ -42,13 +42,13 @@ systemctl daemon-reload
 systemctl enable --now containerd.service
 `
 
-// TestAWorkerWhoseSystemIsAnImage runs nodeup where /usr is read-only.
+// TestAWorkerWhoseSystemIsAnImage runs nodeup on a machine with a read-only /usr.
 func TestAWorkerWhoseSystemIsAnImage(t *testing.T) {
 	g := joiner(t)
 	files, kubernetes := bundle(t)
 	nodes := g.control(files, kubernetes)
 	g.ok(os.MkdirAll(filepath.Join(g.tools, "image"), 0o755))
-	for base, data := range files { // the image has them, and nobody else
+	for base, data := range files { // they are in the image, and nowhere else
 		switch {
 		case strings.HasPrefix(base, "runc."):
 			g.ok(os.WriteFile(filepath.Join(g.tools, "image", "runc"), data, 0o755))
@@ -64,14 +64,14 @@ func TestAWorkerWhoseSystemIsAnImage(t *testing.T) {
 	}
 	inside := func(command string) string {
 		t.Helper()
-		out, err := g.host.Inside(t.Context(), name, "sh", "-c", command)
+		out, err := g.host.RunInside(t.Context(), name, "sh", "-c", command)
 		if err != nil {
 			t.Logf("%s: %v", command, err)
 		}
 		return strings.TrimSpace(string(out))
 	}
 	inside(asAnImage)
-	nodeup := shown + "/nodeup --conf=" + shown + "/kube_env.yaml"
+	nodeup := markerFile + "/nodeup --conf=" + markerFile + "/kube_env.yaml"
 	if got := inside("touch /usr/x 2>/dev/null || echo read-only; systemctl is-active containerd"); got != "read-only\nactive" {
 		t.Fatalf("the machine is no image: %s", got)
 	}

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// inside is set for the run of this program within the machine.
+	// inside is set when this program runs within the machine.
 	inside = "KOPS_TEST_INSIDE"
-	// shown is where the machine sees the folder with this program.
-	shown   = "/mnt/test"
-	program = "node.test"
-	name    = "machine-1"
-	sysctls = "/proc/sys"
+	// markerFile is the path at which the machine sees the folder with this program.
+	markerFile = "/mnt/test"
+	program    = "node.test"
+	name       = "machine-1"
+	sysctls    = "/proc/sys"
 )
 
-// guest is a machine that is gone when the test ends.
+// guest is a machine that is deleted when the test ends.
 type guest struct {
 	*testing.T
 	host machine.Host
-	// tools is the folder that the machine sees.
+	// tools is the folder that is visible in the machine.
 	tools string
 }
 
-// boot starts a machine that sees this program, or skips the test where none can be made.
+// boot starts a machine that sees this program, or skips the test if none can be created.
 func boot(t *testing.T) *guest {
 	t.Helper()
-	localtest.Need(t)
+	localtest.Require(t)
 	g := &guest{T: t}
 	cache, err := os.UserCacheDir()
 	g.ok(err)
@@ -48,9 +48,9 @@ func boot(t *testing.T) *guest {
 	g.ok(err)
 	dir := localtest.Workplace(t, "node")
 	s := site.Site{Root: filepath.Join(dir, "local"), Cluster: "node.k8s.local"}
-	g.host, err = machine.On(s)
+	g.host, err = machine.NewHost(s)
 	g.ok(err)
-	g.clear() // what a run that was cut off, or failed, has left
+	g.clear() // leftovers of an interrupted or failed run
 	was := ground.ReadSysctls(sysctls)
 	t.Cleanup(func() {
 		g.clear()
@@ -65,11 +65,11 @@ func boot(t *testing.T) *guest {
 	cidr, err := network.Check("10.199.77.0/24")
 	g.ok(err)
 	g.ok(network.Ensure(s.Bridge(), network.Gateway(cidr)))
-	address, err := network.Free(cidr, func(netip.Addr) bool { return false })
+	address, err := network.FreeAddress(cidr, func(netip.Addr) bool { return false })
 	g.ok(err)
 	g.ok(g.host.Create(t.Context(), machine.Spec{Name: name, Image: root, Address: address, Gateway: network.Gateway(cidr).Addr(),
-		Folders: []machine.Folder{{Host: g.tools, Path: shown, ReadOnly: true}}}, time.Now()))
-	g.up()
+		Folders: []machine.Folder{{Host: g.tools, Path: markerFile, ReadOnly: true}}}, time.Now()))
+	g.waitUntilUp()
 	return g
 }
 
@@ -89,17 +89,17 @@ func (g *guest) ok(err error) {
 	}
 }
 
-// up waits until the machine's systemd has started everything.
-func (g *guest) up() {
+// waitUntilUp waits until the machine's systemd has started everything.
+func (g *guest) waitUntilUp() {
 	g.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for {
-		out, err := g.host.Inside(g.Context(), name, "systemctl", "is-system-running")
+		out, err := g.host.RunInside(g.Context(), name, "systemctl", "is-system-running")
 		if state := string(bytes.TrimSpace(out)); state == "running" || state == "degraded" {
 			return
 		}
 		if time.Now().After(deadline) {
-			log, _ := g.host.Log(name) // without it the failure says less
+			log, _ := g.host.Log(name) // if it is missing, the failure only has less detail
 			g.Fatalf("the machine is not up after 30 s: %s %v\n%s", out, err, log)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -112,7 +112,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close() //nolint:errcheck // only read
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// TestMain leaves the tests whose names begin with TestInside to TestInAMachine.
+// TestMain reserves the tests whose names begin with TestInside for TestInAMachine.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(inside) == "" {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // TestInAMachine runs the tests whose names begin with TestInside in a machine.
 func TestInAMachine(t *testing.T) {
 	g := boot(t)
-	out, err := g.host.Inside(t.Context(), name, "env", inside+"=yes", "HOME=/root", filepath.Join(shown, program), "-test.run=^TestInside", "-test.v", "-test.timeout=60s")
+	out, err := g.host.RunInside(t.Context(), name, "env", inside+"=yes", "HOME=/root", filepath.Join(markerFile, program), "-test.run=^TestInside", "-test.v", "-test.timeout=60s")
 	t.Logf("in the machine:\n%s", out)
 	if err != nil {
 		t.Error("the tests in the machine failed")
@@ -45,7 +45,7 @@ func TestInAMachine(t *testing.T) {
 	}
 }
 
-// within is this machine.
+// within returns this machine.
 func within(t *testing.T) *host.Machine {
 	t.Helper()
 	systemd, err := host.Connect(t.Context())
@@ -58,7 +58,7 @@ func within(t *testing.T) *host.Machine {
 
 func content(s string) resource.Content { return resource.Text(resource.Lit(s)) }
 
-// service is a unit that runs a command.
+// service returns a unit that runs a command.
 func service(kind, command string) string {
 	return "[Service]\nType=" + kind + "\nExecStart=" + command + "\n\n[Install]\nWantedBy=multi-user.target\n"
 }
@@ -71,13 +71,13 @@ func TestInsideUnits(t *testing.T) {
 	kindtest.Run(t, &host.Units, m, kindtest.Life[host.Unit]{OnlyNamed: true, Changes: change,
 		Want:     host.Unit{Name: "kops-test.service", Content: content(service("exec", "/bin/sleep 1000")), On: true, Current: true},
 		Untested: map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile"}})
-	if state(t, m, "kops-test.service") != nil {
+	if unitState(t, m, "kops-test.service") != nil {
 		t.Error("systemd still knows the unit")
 	}
 }
 
-// state is what systemd knows of a unit, nil: nothing.
-func state(t *testing.T, m *host.Machine, unit string) *host.UnitState {
+// unitState returns systemd's state of a unit; nil if systemd does not know it.
+func unitState(t *testing.T, m *host.Machine, unit string) *host.UnitState {
 	t.Helper()
 	all, err := m.Systemd.States(t.Context(), []string{unit})
 	if err != nil {
@@ -136,13 +136,13 @@ func TestInsideAUnitThatDoesNotStart(t *testing.T) {
 		u := host.Unit{Name: c.name, Content: content(service(c.kind, c.command)), On: true, Current: true}
 		err := create(t, m, u)
 		word := c.name
-		if strings.Contains(word, `\`) { // which a shell would take away
+		if strings.Contains(word, `\`) { // which a shell would remove
 			word = "'" + word + "'"
 		}
-		if !fault.Is(err, fault.NotYet) || err.Error() != c.message || fault.Remedy(err) != "see what it says: journalctl --unit="+word {
+		if !fault.Is(err, fault.NotYet) || err.Error() != c.message || fault.Remedy(err) != "see its log: journalctl --unit="+word {
 			t.Errorf("%s: %s %v; %s", c.name, fault.Of(err), err, fault.Remedy(err))
 		}
-		if s := state(t, m, c.name); s == nil || s.Running {
+		if s := unitState(t, m, c.name); s == nil || s.Running {
 			t.Errorf("%s: %+v", c.name, s)
 		}
 	}
@@ -154,7 +154,7 @@ func TestInsideATaskThatHasRun(t *testing.T) {
 	if err := create(t, m, u); err != nil {
 		t.Fatal(err)
 	}
-	if s := state(t, m, u.Name); s == nil || !s.Running || !s.Ended || !s.Enabled {
+	if s := unitState(t, m, u.Name); s == nil || !s.Running || !s.Ended || !s.Enabled {
 		t.Errorf("a task that ended well: %+v", s)
 	}
 	have, err := host.Units.List(t.Context(), m, resource.Scope{Names: []string{u.Name}})
@@ -163,7 +163,7 @@ func TestInsideATaskThatHasRun(t *testing.T) {
 	}
 }
 
-// A drop-in adds to a unit of the distribution's, which goes on without it.
+// A drop-in adds to a unit of the distribution, which keeps running without it.
 func TestInsideADropIn(t *testing.T) {
 	m := within(t)
 	const file = "/usr/lib/systemd/system/kops-theirs.service"
@@ -174,7 +174,7 @@ func TestInsideADropIn(t *testing.T) {
 		Want:     host.Unit{Name: "kops-theirs.service", DropIn: true, Content: content("[Service]\nNice=3\n"), On: true, Current: true},
 		Changes:  []kindtest.Change[host.Unit]{{Name: "content", Do: func(u *host.Unit) { u.Content = content("[Service]\nNice=4\n") }}},
 		Untested: map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile", "On": "see TestInsideUnits"}})
-	if s := state(t, m, "kops-theirs.service"); s == nil || !s.Running || !s.Enabled {
+	if s := unitState(t, m, "kops-theirs.service"); s == nil || !s.Running || !s.Enabled {
 		t.Errorf("without its drop-in the unit is %+v", s)
 	}
 	ctx := t.Context()
@@ -183,8 +183,8 @@ func TestInsideADropIn(t *testing.T) {
 	}
 }
 
-// What nodeup mounts the machine mounts by itself when it starts again. A file
-// system in memory stands for one of a device, which a container may not mount.
+// A mount by nodeup is mounted by the machine itself after a restart. A file system in
+// memory replaces one on a device, which a container cannot mount.
 func TestInsideAMount(t *testing.T) {
 	m := within(t)
 	m.Command = func(ctx context.Context, name string, args ...string) ([]byte, error) {
@@ -204,18 +204,18 @@ func TestInsideAMount(t *testing.T) {
 	if err != nil || len(have) != 1 || len(k.Schema().Diff(&v, have[0].Got)) > 0 {
 		t.Errorf("%v %+v", err, have)
 	}
-	if s := state(t, m, unit); s == nil || !s.Running || !s.Enabled {
+	if s := unitState(t, m, unit); s == nil || !s.Running || !s.Enabled {
 		t.Errorf("its unit is %+v", s)
 	}
 	if err := host.Mounts.Delete(t.Context(), m, &v); err != nil {
 		t.Error(err)
 	}
-	if s := state(t, m, unit); s != nil {
+	if s := unitState(t, m, unit); s != nil {
 		t.Errorf("without it its unit is %+v", s)
 	}
 }
 
-// When the machine starts, nodeup looks while kubelet waits for containerd.
+// At boot, nodeup checks while kubelet waits for containerd.
 func TestInsideAUnitThatWaitsForAnother(t *testing.T) {
 	m := within(t)
 	slow := host.Unit{Name: "kops-slow.service", Content: content(service("oneshot", "/bin/sh -c 'until test -e /run/kops-go-on; do sleep 0.1; done'")), On: true, Current: true}
@@ -236,7 +236,7 @@ func TestInsideAUnitThatWaitsForAnother(t *testing.T) {
 	if out, err := host.Run(ctx, "systemctl", "start", "--no-block", slow.Name, waits.Name); err != nil {
 		t.Fatal(err, string(out))
 	}
-	if s := state(t, m, waits.Name); s == nil || !s.Queued || !s.Running || s.Ended {
+	if s := unitState(t, m, waits.Name); s == nil || !s.Queued || !s.Running || s.Ended {
 		t.Errorf("while it waits, the unit is %+v", s)
 	}
 	have, err := k.Observe(ctx, m, resource.Scope{Names: []string{k.KeyOf(&waits)}})
@@ -246,16 +246,16 @@ func TestInsideAUnitThatWaitsForAnother(t *testing.T) {
 	if err := errors.Join(os.WriteFile(goOn, nil, 0o644), m.Systemd.Start(ctx, waits.Name, false)); err != nil {
 		t.Fatal(err)
 	}
-	started := state(t, m, waits.Name).Started
-	if err := m.Systemd.Start(ctx, waits.Name, false); err != nil || !state(t, m, waits.Name).Started.Equal(started) {
+	started := unitState(t, m, waits.Name).Started
+	if err := m.Systemd.Start(ctx, waits.Name, false); err != nil || !unitState(t, m, waits.Name).Started.Equal(started) {
 		t.Errorf("a unit that runs was started anew: %v", err)
 	}
-	if err := m.Systemd.Start(ctx, waits.Name, true); err != nil || state(t, m, waits.Name).Started.Equal(started) {
+	if err := m.Systemd.Start(ctx, waits.Name, true); err != nil || unitState(t, m, waits.Name).Started.Equal(started) {
 		t.Errorf("the unit was not started anew: %v", err)
 	}
 }
 
-// Nothing starts a masked unit, also not another one that asks for it.
+// Nothing starts a masked unit, not even another unit that requires it.
 func TestInsideAMaskedUnit(t *testing.T) {
 	m := within(t)
 	const file = "/usr/lib/systemd/system/kops-masked.service"
@@ -306,7 +306,7 @@ func TestInsideManyReloadsAreFew(t *testing.T) {
 	}
 }
 
-// The image holds what nodeup wants on every machine: without a network it could install nothing.
+// The image contains the packages that nodeup needs on every machine: without a network it could not install any.
 func TestInsideNoPackageIsMissing(t *testing.T) {
 	m := within(t)
 	const names = "iptables libapparmor1 libseccomp2 logrotate util-linux"
@@ -333,7 +333,7 @@ func TestInsideAMachineKnowsItself(t *testing.T) {
 	}
 }
 
-// Systemd that restarts itself, as after an upgrade of its package, is found again.
+// A systemd that re-executes itself, as after an upgrade of its package, is found again.
 func TestInsideSystemdIsReplaced(t *testing.T) {
 	m := within(t)
 	u := host.Unit{Name: "kops-slow.service", Content: content(service("oneshot", "/bin/sleep 2")), On: true, Current: true}

@@ -50,8 +50,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// built returns a program that tools/ builds, of the user's cache.
-func built(t *testing.T, module, name string) []byte {
+// buildProgram returns a program that tools/ builds, from the user's cache.
+func buildProgram(t *testing.T, module, name string) []byte {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -64,8 +64,8 @@ func built(t *testing.T, module, name string) []byte {
 	return data
 }
 
-// packed is a .tar.gz of programs.
-func packed(t *testing.T, module, folder string, names ...string) []byte {
+// archive returns a .tar.gz of programs.
+func archive(t *testing.T, module, folder string, names ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
@@ -74,7 +74,7 @@ func packed(t *testing.T, module, folder string, names ...string) []byte {
 	}
 	w := tar.NewWriter(z)
 	for _, n := range names {
-		data := built(t, module, n)
+		data := buildProgram(t, module, n)
 		if err := w.WriteHeader(&tar.Header{Name: path.Join(folder, n), Mode: 0o755, Size: int64(len(data)), Typeflag: tar.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
@@ -91,10 +91,10 @@ func packed(t *testing.T, module, folder string, names ...string) []byte {
 	return b.Bytes()
 }
 
-// released is where the version stands in the place of a published file.
+// released matches the version in the URL of a published file.
 var released = regexp.MustCompile(`/release(?:s/download)?/v([^/]+)/`)
 
-// bundle is what a worker of a new cluster fetches, by the place's last part, and
+// bundle returns the files that a worker of a new cluster downloads, by the last path element, and
 // the version of Kubernetes.
 func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	t.Helper()
@@ -110,13 +110,13 @@ func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 		}
 		switch {
 		case base == "kubelet":
-			files[base] = built(t, "kubernetes-v"+version, "kubelet")
+			files[base] = buildProgram(t, "kubernetes-v"+version, "kubelet")
 		case strings.HasPrefix(base, "runc."):
-			files[base] = built(t, "runc-v"+version, "runc")
+			files[base] = buildProgram(t, "runc-v"+version, "runc")
 		case strings.HasPrefix(base, "containerd-"):
-			files[base] = packed(t, "containerd-v"+version, "bin", "containerd", "containerd-shim-runc-v2", "ctr")
+			files[base] = archive(t, "containerd-v"+version, "bin", "containerd", "containerd-shim-runc-v2", "ctr")
 		case strings.HasPrefix(base, "cni-plugins-"):
-			files[base] = packed(t, "cni-plugins-v"+version, "", "bridge", "host-local", "loopback", "portmap")
+			files[base] = archive(t, "cni-plugins-v"+version, "", "bridge", "host-local", "loopback", "portmap")
 		}
 	}
 	if len(files) != 4 {
@@ -125,14 +125,14 @@ func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	return files, want.Kubernetes
 }
 
-// registration is what the Node of every machine has come to.
+// registration is the state of each machine's Node.
 type registration struct{ state atomic.Int32 }
 
 func (r *registration) State(context.Context, string) (controller.NodeState, error) {
 	return controller.NodeState(r.state.Load()), nil
 }
 
-func quick() pki.Issuer {
+func newIssuer() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 }
 
@@ -146,7 +146,7 @@ func (g *guest) serve(port string, h http.Handler, certificate *tls.Certificate)
 	if certificate != nil {
 		l, scheme = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*certificate}, ClientAuth: tls.RequestClientCert}), "https"
 	}
-	go s.Serve(l) //nolint:errcheck // it ends with the test
+	go s.Serve(l) //nolint:errcheck // it stops with the test
 	g.Cleanup(func() { _ = s.Close() })
 	return scheme + "://" + l.Addr().String()
 }
@@ -157,7 +157,7 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 	mirror := g.serve("3989", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[path.Base(r.URL.Path)]))
 	}), nil)
-	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, newIssuer())
 	g.ok(err)
 	ca := keysets[pki.KubernetesCA]
 	boot, config := g.configuration(mirror, files, kubernetes, ca)
@@ -173,7 +173,7 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 		g.ok(err)
 	}
 	stored := controller.Stored{Base: memory, Secrets: store.Sub(memory, "secrets")}
-	pair, err := quick().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{boot.ConfigServer.TLSServerName}}, ca)
+	pair, err := newIssuer().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{boot.ConfigServer.TLSServerName}}, ca)
 	g.ok(err)
 	key, err := pair.Key.PEM()
 	g.ok(err)
@@ -183,15 +183,15 @@ func (g *guest) control(files map[string][]byte, kubernetes string) *registratio
 	trusted.AddCert(ca.Signer().Certificate)
 	nodes := &registration{}
 	g.serve("3988", &controller.Server{Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: nodes, Configs: stored, Signers: keysets, Trusted: trusted,
-		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler)}, &own)
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: newIssuer(), Log: slog.New(slog.DiscardHandler)}, &own)
 	out, err := yaml.Marshal(boot)
 	g.ok(err)
 	g.ok(os.WriteFile(filepath.Join(g.tools, "kube_env.yaml"), out, 0o644))
 	return nodes
 }
 
-// configuration is the worker's in the tests of package agent, with these files, and with a
-// kubelet's settings for virtual machines.
+// configuration is the worker's configuration of the tests of package agent, with these files, and
+// with kubelet settings for virtual machines.
 func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes string, ca *pki.Keyset) (nodeconfig.Boot, []byte) {
 	g.Helper()
 	a, err := txtar.ParseFile("../../internal/node/agent/testdata/local-worker.txtar")
@@ -224,7 +224,7 @@ func (g *guest) configuration(mirror string, files map[string][]byte, kubernetes
 	return boot, config
 }
 
-// joiner boots a machine with nodeup, where clusters of real programs are wanted.
+// joiner boots a machine with nodeup if clusters of real programs are enabled.
 func joiner(t *testing.T) *guest {
 	t.Helper()
 	localtest.Cluster(t)
@@ -237,21 +237,21 @@ func joiner(t *testing.T) *guest {
 	return g
 }
 
-// TestAWorkerOfRealPrograms runs nodeup in a machine with the programs that a
-// cluster has, and tells how long each phase took.
+// TestAWorkerOfRealPrograms runs nodeup in a machine with the programs of a
+// cluster, and logs how long each phase took.
 func TestAWorkerOfRealPrograms(t *testing.T) {
 	g := joiner(t)
 	nodes := g.control(bundle(t))
 	run := func(args ...string) {
 		t.Helper()
 		begin := time.Now()
-		out, err := g.host.Inside(t.Context(), name, append([]string{shown + "/nodeup", "--conf=" + shown + "/kube_env.yaml"}, args...)...)
+		out, err := g.host.RunInside(t.Context(), name, append([]string{markerFile + "/nodeup", "--conf=" + markerFile + "/kube_env.yaml"}, args...)...)
 		t.Logf("nodeup took %s:\n%s", time.Since(begin), out)
 		g.ok(err)
 	}
 	run("--install-systemd-unit")
 	first := g.report()
-	_, err := g.host.Inside(t.Context(), name, "sh", "-c", "while systemctl show -p ActiveState kops-configuration | grep activating; do sleep 0.1; done")
+	_, err := g.host.RunInside(t.Context(), name, "sh", "-c", "while systemctl show -p ActiveState kops-configuration | grep activating; do sleep 0.1; done")
 	g.ok(err)
 	run("--retries=0")
 	for _, p := range g.report().Phases {
@@ -259,7 +259,7 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 			t.Errorf("the second run has changed something in the phase %s", p.Name)
 		}
 	}
-	warnings := slices.DeleteFunc(first.Warnings, func(w string) bool { return strings.HasPrefix(w, "the kernel module ") }) // the host may lack one
+	warnings := slices.DeleteFunc(first.Warnings, func(w string) bool { return strings.HasPrefix(w, "the kernel module ") }) // the host may not have one
 	if len(warnings) > 0 || len(first.Adapted) != 9 {
 		t.Errorf("what is adapted to a container is %q, and warnings are %q", first.Adapted, warnings)
 	}
@@ -278,7 +278,7 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 		"openssl verify -CAfile /srv/kubernetes/ca.crt /srv/kubernetes/kubelet-server.crt":                                "/srv/kubernetes/kubelet-server.crt: OK",
 		"for i in $(seq 50); do curl -sk https://127.0.0.1:10250/healthz && break; sleep 0.2; done":                       "Unauthorized",
 	} {
-		out, err := g.host.Inside(t.Context(), name, "sh", "-c", command)
+		out, err := g.host.RunInside(t.Context(), name, "sh", "-c", command)
 		if got := strings.TrimSpace(string(out)); got != want {
 			t.Errorf("%s: %q %v, want %q", command, got, err, want)
 		}
@@ -291,21 +291,21 @@ func TestAWorkerOfRealPrograms(t *testing.T) {
 		{"openssl verify -CAfile /srv/kubernetes/ca.crt /srv/kubernetes/kubelet-server.crt", "/srv/kubernetes/kubelet-server.crt: OK"},
 		{"systemctl show -p MainPID kubelet | cmp - /run/before && echo runs on", "runs on"},
 	} {
-		out, err := g.host.Inside(t.Context(), name, "sh", "-c", step[0])
+		out, err := g.host.RunInside(t.Context(), name, "sh", "-c", step[0])
 		if got := strings.TrimSpace(string(out)); got != step[1] {
-			log, _ := g.host.Inside(t.Context(), name, "journalctl", "-u", "kops-renewal.service")
+			log, _ := g.host.RunInside(t.Context(), name, "journalctl", "-u", "kops-renewal.service")
 			t.Errorf("%s: %q %v, want %q\n%s", step[0], got, err, step[1], log)
 		}
 	}
 }
 
-// report waits for the end of a run of nodeup and returns its account.
+// report waits for a run of nodeup to finish and returns its report.
 func (g *guest) report() report.Report {
 	g.Helper()
 	var r report.Report
 	deadline := time.Now().Add(time.Minute)
 	for {
-		text, err := g.host.Inside(g.Context(), name, "cat", report.File)
+		text, err := g.host.RunInside(g.Context(), name, "cat", report.File)
 		if err == nil {
 			r = report.Report{}
 			g.ok(json.Unmarshal(text, &r))

@@ -4,18 +4,17 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"kops.local/kops/internal/platform/aws/awstest"
-	awsspec "kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/test/clitest"
-	"kops.local/kops/internal/test/proxy"
-	"kops.local/kops/internal/test/servers"
+	"kops.local/kops/internal/test/kubetest"
 )
 
 const root = "../.."
@@ -24,20 +23,20 @@ const root = "../.."
 type block struct {
 	page, text string
 	line       int
-	reason     string   // why it is not run; "" where it is
+	reason     string   // why it is not run; "" if it is
 	without    []string // lines that begin with one of these are not run
 }
 
 var (
-	// fence matches a block of commands, with the comment before it that says why it is not run:
-	// <!-- not run: needs … -->, or, for lines that begin so, <!-- not run (kubectl; kops validate): needs … -->.
+	// fence matches a block of commands, with the preceding comment on why it is not run:
+	// <!-- not run: needs … -->, or, for lines with these prefixes, <!-- not run (kubectl; kops validate): needs … -->.
 	fence = regexp.MustCompile("(?ms)(?:^<!-- not run(?: \\(([^)]+)\\))?: ([^\n]+) -->\n)?^```(?:sh|shell|console)\n(.*?)^```")
 	// marks matches every such comment.
 	marks = regexp.MustCompile(`<!-- not run`)
 )
 
-// blocksOf reads the blocks of a page.
-func blocksOf(t *testing.T, page string) []block {
+// readBlocks reads the blocks of a page.
+func readBlocks(t *testing.T, page string) []block {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
@@ -67,84 +66,33 @@ func blocksOf(t *testing.T, page string) []block {
 	return out
 }
 
+// placeholders are the words of the pages that the reader replaces: functions of the
+// page's file in testdata print the values.
+var placeholders = regexp.MustCompile(`\b(NAME|NODE|HASH)\b|i-0123456789abcdef0|--revision 7\b`)
+
+// placeholderValue replaces a placeholder with the shell expression that yields its value.
+func placeholderValue(word string) string {
+	switch word {
+	case "i-0123456789abcdef0":
+		return `"$(MACHINE)"`
+	case "--revision 7":
+		return `--revision "$(REVISION)"`
+	case "HASH": // it is quoted
+		return `'"$(HASH)"'`
+	}
+	return `"$(` + word + `)"`
+}
+
 // script returns the commands of the block that are run.
 func (b block) script() string {
 	var out strings.Builder
-	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+	text := placeholders.ReplaceAllStringFunc(strings.ReplaceAll(b.text, "\\\n", " "), placeholderValue)
+	for line := range strings.Lines(text) {
 		if !slices.ContainsFunc(b.without, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
 			out.WriteString(line)
 		}
 	}
 	return fmt.Sprintf("echo '### %s:%d'\n%s", b.page, b.line, out.String())
-}
-
-// reader follows the pages: a home with kops and an account at an emulator of AWS.
-type reader struct {
-	*clitest.User
-	aws      *awstest.Server
-	proxy    *proxy.Proxy
-	programs string // a folder that is first in PATH
-}
-
-// wrapper is kops as the pages run it. The emulator has none of the images that kops takes by
-// default, and exit code 2 of --detailed-exitcode is what the page announces.
-const wrapper = `#!/bin/sh
-case "$1 $2" in 'create cluster') set -- "$@" --image 099720109477/ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727 ;; esac
-%s "$@" || { code=$?; case " $* " in *' --detailed-exitcode '*) [ $code = 2 ] && exit 0 ;; esac; exit $code; }
-`
-
-func newReader(t *testing.T, kops string, aws *awstest.Server) *reader {
-	t.Helper()
-	r := &reader{User: clitest.NewUser(t, awsspec.Platform()), aws: aws, proxy: awstest.Proxy(t, aws.URL), programs: t.TempDir()}
-	cli, err := exec.LookPath("aws")
-	if err != nil {
-		servers.Missing(t, "the command aws is not installed (pip install awscli)")
-	}
-	for name, text := range map[string]string{
-		"kops": fmt.Sprintf(wrapper, kops),
-		"aws":  fmt.Sprintf("#!/bin/sh\nAWS_ENDPOINT_URL=%s exec %s \"$@\"\n", aws.URL, cli), // kops does not make its calls
-	} {
-		if err := os.WriteFile(filepath.Join(r.programs, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	maps.Copy(r.Env, map[string]string{
-		"PATH": r.programs + ":" + os.Getenv("PATH"), "AWS_ENDPOINT_URL": r.proxy.URL, "AWS_REGION": aws.Region, "AWS_DEFAULT_REGION": aws.Region,
-		"AWS_ACCESS_KEY_ID": aws.AccessKey, "AWS_SECRET_ACCESS_KEY": aws.SecretKey, "KOPS_STATE_S3_WITHOUT_LOCKS": "true",
-		"S3_ENDPOINT": r.proxy.URL, "S3_REGION": aws.Region, "S3_ACCESS_KEY_ID": aws.AccessKey, "S3_SECRET_ACCESS_KEY": aws.SecretKey,
-	})
-	return r
-}
-
-// follow runs the blocks of a page in one shell, after testdata/PAGE.sh, which prepares what
-// the page takes for granted.
-func (r *reader) follow(blocks []block) {
-	r.Helper()
-	dir := r.TempDir()
-	script := "set -e\n"
-	name := strings.TrimSuffix(filepath.Base(blocks[0].page), ".md")
-	if prepare, err := os.ReadFile(filepath.Join("testdata", name+".sh")); err == nil {
-		script += string(prepare)
-	}
-	for _, b := range blocks {
-		script += b.script() + "\n"
-	}
-	cmd := exec.CommandContext(r.Context(), "sh", "-c", script)
-	cmd.Dir = dir
-	for k, v := range r.Env {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.Errorf("%v\n%s", err, tail(string(out)))
-	}
-}
-
-// tail is the end of an output, from its last block on.
-func tail(out string) string {
-	if i := strings.LastIndex(out, "### "); i >= 0 {
-		out = out[i:]
-	}
-	return out
 }
 
 // pages lists the pages for users.
@@ -161,35 +109,101 @@ func pages(t *testing.T) []string {
 	return out
 }
 
-// TestThePagesRun runs every block of commands in docs/ and the README that does not say why
-// it cannot run here.
-func TestThePagesRun(t *testing.T) {
-	aws, kops := awstest.Moto(t), clitest.Program(t)
-	ran, left := 0, 0
+// readOnlyPages and changing return pages that are followed one after the other, in this order, each list on one running cluster.
+func readOnlyPages() []string {
+	return []string{"docs/dns.md", "docs/joining.md", "docs/staleness.md", "docs/support.md", "docs/ci.md", "docs/from-kops.md"}
+}
+
+func changingPages() []string {
+	return []string{"docs/rotating-keys.md", "docs/in-place.md", "docs/rolling-updates.md", "docs/upgrades.md"}
+}
+
+// creationPages returns the pages on which a reader creates a whole cluster.
+func creationPages() []string { return []string{"README.md", awsPage, "docs/control-plane.md"} }
+
+// walk is the shared state of readers of several pages.
+type walk struct {
+	*testing.T
+	found map[string][]block // the blocks that run, by page
+	aws   *awstest.Server
+	kops  string // the program
+	admin *rest.Config
+	calls map[string]int // to AWS
+}
+
+func newWalk(t *testing.T) *walk {
+	t.Helper()
+	w := &walk{T: t, found: map[string][]block{}, aws: newMoto(t), kops: clitest.Program(t), admin: kubetest.Start(t), calls: map[string]int{}}
 	for _, page := range pages(t) {
-		var run []block
-		for _, b := range blocksOf(t, page) {
+		for _, b := range readBlocks(t, page) {
 			if b.reason == "" {
-				run = append(run, b)
-				continue
+				w.found[page] = append(w.found[page], b)
 			}
-			left++
-			t.Logf("not run: %s:%d: %s", b.page, b.line, b.reason)
 		}
-		if ran += len(run); len(run) == 0 {
-			continue
+	}
+	return w
+}
+
+// follow runs the blocks of pages one after the other, as one reader.
+func (w *walk) follow(name string, pages ...string) {
+	w.Run(name, func(t *testing.T) {
+		r := newReader(t, w.kops, w.aws, w.admin)
+		r.follow(w.found, pages...)
+		for call, n := range r.proxy.Counts() {
+			w.calls[call] += n
 		}
-		t.Run(filepath.Base(page), func(t *testing.T) {
-			aws.Reset(t)
-			r := newReader(t, kops, aws)
-			r.follow(run)
-			if page == awsPage {
-				checkPolicy(t, r.proxy.Counts())
+	})
+}
+
+// The tests below run every block of commands in docs/ and the README, except those with a reason why
+// they cannot run here, and check that the policy for the user of kops grants every call to AWS.
+
+func TestPagesThatLookAtAClusterRun(t *testing.T) {
+	w := newWalk(t)
+	w.follow("one cluster", readOnlyPages()...)
+	checkPolicy(t, w.calls, 60)
+}
+
+func TestPagesThatChangeAClusterRun(t *testing.T) {
+	w := newWalk(t)
+	w.follow("one cluster", changingPages()...)
+	checkPolicy(t, w.calls, 60)
+}
+
+func TestPagesThatCreateClustersRun(t *testing.T) {
+	w := newWalk(t)
+	for _, page := range creationPages() {
+		w.follow(filepath.Base(page), page)
+	}
+	checkPolicy(t, w.calls, 60)
+}
+
+func TestOtherPagesRun(t *testing.T) {
+	w := newWalk(t)
+	for _, page := range slices.Sorted(maps.Keys(w.found)) {
+		switch {
+		case page == gcePage:
+			t.Run(filepath.Base(page), func(t *testing.T) { newGoogleReader(t, w.kops, w.admin).follow(w.found, page) })
+		case !slices.Contains(slices.Concat(readOnlyPages(), changingPages(), creationPages()), page):
+			w.follow(filepath.Base(page), page)
+		}
+	}
+	checkPolicy(t, w.calls, 20)
+}
+
+// TestBlocksRun counts the blocks that run, and lists the others with their reasons.
+func TestBlocksRun(t *testing.T) {
+	ran := 0
+	for _, page := range pages(t) {
+		for _, b := range readBlocks(t, page) {
+			if b.reason == "" {
+				ran++
+			} else {
+				t.Logf("not run: %s:%d: %s", b.page, b.line, b.reason)
 			}
-		})
+		}
 	}
-	if ran < 15 {
-		t.Errorf("only %d blocks ran", ran)
+	if ran < 30 {
+		t.Errorf("only %d blocks run", ran)
 	}
-	t.Logf("%d blocks ran, and %d did not", ran, left)
 }

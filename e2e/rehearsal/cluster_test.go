@@ -24,8 +24,8 @@ import (
 
 const cluster = "cluster.example.com"
 
-// chapter returns the commands of the README's chapter on clusters in a cloud, one a line.
-func chapter(t *testing.T) []string {
+// readmeCommands returns the commands of the README's chapter on clusters in a cloud, one per line.
+func readmeCommands(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -47,17 +47,17 @@ func chapter(t *testing.T) []string {
 	return out
 }
 
-// TestTheChapter runs the README's chapter on clusters in a cloud as it is. A worker
-// and the only control plane are killed on the way.
+// TestTheChapter runs the README's chapter on clusters in a cloud unchanged. In between, a
+// worker and the only control plane are killed.
 func TestTheChapter(t *testing.T) {
-	localtest.Turn(t, 0, 3)
+	localtest.ClusterTurn(t, 0, 4)
 	w := newWorld(t, "aws", "s3://my-state-store")
 	w.bucket("my-state-store")
-	// Who is asked to edit a group makes it larger by one.
+	// The editor increases the size of a group by one.
 	w.env = append(w.env, `EDITOR=sed -i -e 's/\(minSize\|maxSize\): 2/\1: 3/'`)
 	exports, updates := "", 0
 	var begun time.Time
-	for _, line := range chapter(t) {
+	for _, line := range readmeCommands(t) {
 		if strings.HasPrefix(line, "export ") {
 			exports = line + "; "
 			continue
@@ -69,7 +69,7 @@ func TestTheChapter(t *testing.T) {
 			if updates++; updates == 1 {
 				begun = time.Now()
 				t.Logf("FIGURE the first update: %s", time.Since(started).Round(100*time.Millisecond))
-				w.unchanged(exports)
+				w.checkUnchanged(exports)
 			} else {
 				w.nodes(4)
 			}
@@ -77,18 +77,18 @@ func TestTheChapter(t *testing.T) {
 			t.Logf("FIGURE 1 + 2 from the update to validated: %s", time.Since(begun).Round(100*time.Millisecond))
 			w.serves()
 			w.note()
-			w.killed(exports, "worker", w.ofRole("node")[0])
-			w.killed(exports, "control plane", w.ofRole("control-plane")[0])
+			w.killInstance(exports, "worker", w.nodesWithRole("node")[0])
+			w.killInstance(exports, "control plane", w.nodesWithRole("control-plane")[0])
 			w.noted()
 		case strings.Contains(line, "delete cluster") && !strings.Contains(line, "--yes") && !strings.Contains(out, "Must specify --yes"):
 			t.Errorf("the preview of the deletion:\n%s", out)
 		}
 	}
-	w.gone("my-state-store")
+	w.waitUntilGone("my-state-store")
 }
 
-// gone finds that no instance is left, and nothing in some buckets.
-func (w *world) gone(buckets ...string) {
+// waitUntilGone checks that no instance is left, and that some buckets are empty.
+func (w *world) waitUntilGone(buckets ...string) {
 	w.Helper()
 	w.wait("no instance is left", func() error {
 		if left := w.machines(); len(left) > 0 {
@@ -103,8 +103,8 @@ func (w *world) gone(buckets ...string) {
 	}
 }
 
-// unchanged finds that an update right after another has nothing to do.
-func (w *world) unchanged(exports string) {
+// checkUnchanged checks that an update right after another has nothing to do.
+func (w *world) checkUnchanged(exports string) {
 	w.Helper()
 	begun := time.Now()
 	if out := w.must(exports + "kops update cluster " + cluster + " --yes"); !strings.Contains(out, "No changes") {
@@ -113,17 +113,17 @@ func (w *world) unchanged(exports string) {
 	w.Logf("FIGURE the second update, which sends nothing: %s", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// web asks the services of the rehearsal.
-func (w *world) web() *http.Client {
+// newHTTPClient returns an HTTP client for the services of the rehearsal.
+func (w *world) newHTTPClient() *http.Client {
 	w.Helper()
-	text, err := os.ReadFile(at("stage/rehearsal/authority.pem"))
+	text, err := os.ReadFile(inWorkplace("stage/rehearsal/authority.pem"))
 	w.ok(err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dialer().DialContext, TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
 }
 
-func (w *world) ask(method, url, body string) string {
+func (w *world) query(method, url, body string) string {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
 	w.ok(err)
@@ -132,7 +132,7 @@ func (w *world) ask(method, url, body string) string {
 
 func (w *world) send(r *http.Request) string {
 	w.Helper()
-	answer, err := w.web().Do(r)
+	answer, err := w.newHTTPClient().Do(r)
 	w.ok(err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -145,13 +145,13 @@ func (w *world) send(r *http.Request) string {
 
 func (w *world) bucket(name string) {
 	w.Helper()
-	w.ask(http.MethodPut, "https://"+name+".s3.us-east-1.amazonaws.com/", "")
+	w.query(http.MethodPut, "https://"+name+".s3.us-east-1.amazonaws.com/", "")
 }
 
-// objects are the keys in a bucket.
+// objects lists the keys in a bucket.
 func (w *world) objects(bucket string) string {
 	w.Helper()
-	text := w.ask(http.MethodGet, "https://"+bucket+".s3.us-east-1.amazonaws.com/?list-type=2", "")
+	text := w.query(http.MethodGet, "https://"+bucket+".s3.us-east-1.amazonaws.com/?list-type=2", "")
 	var out []string
 	for part := range strings.SplitSeq(text, "<Key>") {
 		if key, _, ok := strings.Cut(part, "</Key>"); ok {
@@ -161,7 +161,7 @@ func (w *world) objects(bucket string) string {
 	return strings.Join(out, "\n")
 }
 
-// nodes waits until so many nodes are ready, each with an instance.
+// nodes waits until the given number of nodes is ready, each with an instance.
 func (w *world) nodes(size int) []corev1.Node {
 	w.Helper()
 	var out []corev1.Node
@@ -187,7 +187,7 @@ func (w *world) nodes(size int) []corev1.Node {
 	return out
 }
 
-// readySince is when a node became ready; zero where it is not.
+// readySince returns when a node became ready; zero if it is not.
 func readySince(n corev1.Node) time.Time {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
@@ -197,7 +197,7 @@ func readySince(n corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// serves runs two servers, and looks at them from all sides.
+// serves runs two servers, and checks them from every side.
 func (w *world) serves() {
 	w.Helper()
 	file, err := filepath.Abs("testdata/web.yaml")
@@ -227,7 +227,7 @@ func (w *world) serves() {
 	})
 }
 
-// servers are the two servers, when both are ready, on so many nodes at least.
+// servers returns the two servers, once both are ready, on at least the given number of nodes.
 func (w *world) servers(nodes int) ([]corev1.Pod, error) {
 	list, err := w.api().CoreV1().Pods("default").List(w.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *world) servers(nodes int) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// dial makes a pod call the Service many times; so many servers have to answer.
+// dial makes a pod call the Service many times; the given number of servers must answer.
 func (w *world) dial(pod, name string, want int) error {
 	params := map[string]string{"host": name, "port": "80", "protocol": "http", "request": "hostName", "tries": "20"}
 	text, err := w.api().CoreV1().Pods("default").ProxyGet("http", pod, "8080", "dial", params).DoRaw(w.Context())
@@ -265,16 +265,16 @@ func (w *world) dial(pod, name string, want int) error {
 	return nil
 }
 
-// kill ends an instance at once, as a power cut would.
+// kill terminates an instance immediately, like a power failure.
 func (w *world) kill(instance string) {
 	w.Helper()
-	h, err := machine.On(site.Site{Root: at("stage"), Cluster: "rehearsal"})
+	h, err := machine.NewHost(site.Site{Root: inWorkplace("stage"), Cluster: "rehearsal"})
 	w.ok(err)
 	w.ok(h.Group(instance).Kill(w.Context()))
 }
 
-// killed kills an instance: its group makes another, with the volumes of the first.
-func (w *world) killed(exports, what, doomed string) {
+// killInstance kills an instance: its group creates another, with the volumes of the first.
+func (w *world) killInstance(exports, what, doomed string) {
 	w.Helper()
 	before := w.machines()
 	begun := time.Now()
@@ -301,13 +301,13 @@ func (w *world) killed(exports, what, doomed string) {
 	w.must(exports + "kops validate cluster " + cluster + " --wait 8m --interval 1s")
 	w.Logf("FIGURE a killed %s, until the cluster is valid again: %s", what, time.Since(begun).Round(time.Second))
 	w.wait("two servers again", func() error {
-		_, err := w.servers(1) // the one of a dead node may have gone to another that has one already
+		_, err := w.servers(1) // a dead node's server may have moved to another node that already has one
 		return err
 	})
 }
 
-// ofRole are the nodes of a role.
-func (w *world) ofRole(role string) []string {
+// nodesWithRole returns the nodes of a role.
+func (w *world) nodesWithRole(role string) []string {
 	w.Helper()
 	list, err := w.api().CoreV1().Nodes().List(w.Context(), metav1.ListOptions{LabelSelector: "node-role.kubernetes.io/" + role})
 	w.ok(err)
@@ -318,7 +318,7 @@ func (w *world) ofRole(role string) []string {
 	return out
 }
 
-// note keeps something in the cluster, and noted finds it.
+// note stores something in the cluster, and noted finds it.
 func (w *world) note() {
 	w.Helper()
 	_, err := w.api().CoreV1().ConfigMaps("default").Create(w.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "note"}, Data: map[string]string{"is": "kept"}}, metav1.CreateOptions{})

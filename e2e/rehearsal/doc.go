@@ -1,3 +1,3 @@
-// Package rehearsal tests whole clusters on AWS as it is played on this host: from unmodified
-// user data on machines of this host, with the commands that the README shows.
+// Package rehearsal tests whole clusters on an AWS that is emulated on this host: from unmodified
+// user data on machines of this host, with the commands of the README.
 package rehearsal

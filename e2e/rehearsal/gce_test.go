@@ -13,14 +13,14 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// TestGCE makes a cluster on Google Cloud of a control plane and two workers, from its user data
+// TestGCE creates a cluster on Google Cloud of a control plane and two workers, from its user data
 // alone. A worker and the only control plane are killed: their groups recreate each, under its
-// name, and etcd's disks with all data are found. A change that only new machines have rolls
+// name, and etcd's disks with all data are found. A change that only new machines have is rolled
 // through the workers once, and, if KOPS_E2E=whole is set, through the control plane.
 func TestGCE(t *testing.T) {
-	localtest.Turn(t, 1, 3)
+	localtest.ClusterTurn(t, 1, 4)
 	planes := 0 // to roll
-	if localtest.Whole() {
+	if localtest.IsFull() {
 		planes = 1
 	}
 	w := newWorld(t, "gce", "gs://kops-rehearsal")
@@ -32,14 +32,14 @@ func TestGCE(t *testing.T) {
 	begun := time.Now()
 	kops("update cluster " + cluster + " --yes --admin")
 	t.Logf("FIGURE GCE, the first update: %s", time.Since(begun).Round(100*time.Millisecond))
-	w.unchanged("")
+	w.checkUnchanged("")
 	kops("validate cluster " + cluster + " --wait 10m --interval 1s")
 	t.Logf("FIGURE GCE, 1 + 2 from the update to validated: %s", time.Since(begun).Round(100*time.Millisecond))
 	w.nodes(3)
 	w.serves()
 	w.note()
-	w.revived("worker", w.ofRole("node")[0], 3)
-	w.revived("control plane", w.ofRole("control-plane")[0], 3)
+	w.checkRecreated("worker", w.nodesWithRole("node")[0], 3)
+	w.checkRecreated("control plane", w.nodesWithRole("control-plane")[0], 3)
 	w.noted()
 
 	before := w.machines()
@@ -63,14 +63,14 @@ func TestGCE(t *testing.T) {
 	kops("validate cluster " + cluster + " --wait 8m --interval 1s")
 	w.noted()
 	kops("delete cluster " + cluster + " --yes")
-	w.gone()
-	if out := w.ask("GET", "https://compute.googleapis.com/compute/v1/projects/kops-rehearsal/aggregated/disks", ""); strings.Contains(out, "example-com") {
+	w.waitUntilGone()
+	if out := w.query("GET", "https://compute.googleapis.com/compute/v1/projects/kops-rehearsal/aggregated/disks", ""); strings.Contains(out, "example-com") {
 		t.Errorf("the deletion has left disks:\n%s", out)
 	}
 }
 
-// revived kills a machine, which its group recreates, and waits until the cluster is as it was.
-func (w *world) revived(what, doomed string, size int) {
+// checkRecreated kills a machine, which its group recreates, and waits until the cluster has recovered.
+func (w *world) checkRecreated(what, doomed string, size int) {
 	w.Helper()
 	begun := time.Now()
 	w.kill(doomed)

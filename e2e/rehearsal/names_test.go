@@ -20,13 +20,13 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// TestNamesAndTokens makes a cluster whose names are in a public zone, and whose tokens are
-// checked against published keys. Where KOPS_E2E=whole is set it has three control planes, of
-// which one is killed.
+// TestNamesAndTokens creates a cluster whose names are in a public zone, and whose tokens are
+// checked against published keys. If KOPS_E2E=whole is set it has three control planes, one of
+// which is killed.
 func TestNamesAndTokens(t *testing.T) {
-	localtest.Turn(t, 2, 3)
+	localtest.ClusterTurn(t, 3, 4)
 	planes := 1
-	if localtest.Whole() {
+	if localtest.IsFull() {
 		planes = 3
 	}
 	w := newWorld(t, "aws", "s3://my-state-store")
@@ -42,24 +42,24 @@ func TestNamesAndTokens(t *testing.T) {
 	t.Logf("FIGURE %d + 2 from before the update to validated: %s", planes, time.Since(begun).Round(100*time.Millisecond))
 	w.nodes(planes + 2)
 	w.serves()
-	w.published(planes)
-	w.accepted()
+	w.waitForNames(planes)
+	w.checkTokenAccepted()
 
-	if localtest.Whole() {
+	if localtest.IsFull() {
 		w.note()
-		w.killed(exports, "control plane of three", w.ofRole("control-plane")[0])
+		w.killInstance(exports, "control plane of three", w.nodesWithRole("control-plane")[0])
 		w.noted()
-		w.published(planes)
+		w.waitForNames(planes)
 	}
 
 	w.must(exports + "kops delete cluster " + cluster + " --yes")
-	w.gone("my-state-store", "my-keys")
+	w.waitUntilGone("my-state-store", "my-keys")
 	if text := w.route53(http.MethodGet, "hostedzone", ""); strings.Contains(text, cluster) {
 		t.Errorf("the deletion has left records:\n%s", text)
 	}
 }
 
-// route53 asks Route 53, which the emulator knows by what a request is signed for.
+// route53 calls Route 53, which the emulator recognizes by the signature's service.
 func (w *world) route53(method, path, body string) string {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, "https://route53.amazonaws.com/2013-04-01/"+path, strings.NewReader(body))
@@ -68,14 +68,14 @@ func (w *world) route53(method, path, body string) string {
 	return w.send(r)
 }
 
-// zone makes a hosted zone.
+// zone creates a hosted zone.
 func (w *world) zone(name string) {
 	w.Helper()
 	w.route53(http.MethodPost, "hostedzone", `<CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Name>`+name+`</Name><CallerReference>1</CallerReference></CreateHostedZoneRequest>`)
 }
 
-// published waits until the names of the cluster lead to its control planes, and to no other.
-func (w *world) published(planes int) {
+// waitForNames waits until the cluster's names resolve to its control planes, and to no other address.
+func (w *world) waitForNames(planes int) {
 	w.Helper()
 	for _, name := range []string{"api.internal." + cluster, "kops-controller.internal." + cluster} {
 		w.wait(fmt.Sprintf("%s leads to %d control planes", name, planes), func() error {
@@ -101,8 +101,8 @@ func (w *world) published(planes int) {
 	}
 }
 
-// accepted finds that the token of a service account is what the published keys sign.
-func (w *world) accepted() {
+// checkTokenAccepted checks that the token of a service account is signed by the published keys.
+func (w *world) checkTokenAccepted() {
 	w.Helper()
 	seconds := int64(600)
 	got, err := w.api().CoreV1().ServiceAccounts("default").CreateToken(w.Context(), "default",
@@ -123,12 +123,12 @@ func (w *world) accepted() {
 		Issuer string
 		URI    string `json:"jwks_uri"`
 	}
-	w.ok(json.Unmarshal([]byte(w.ask(http.MethodGet, claims.Iss+"/.well-known/openid-configuration", "")), &found))
+	w.ok(json.Unmarshal([]byte(w.query(http.MethodGet, claims.Iss+"/.well-known/openid-configuration", "")), &found))
 	if found.Issuer != claims.Iss {
 		w.Errorf("the issuer %s says that it is %s", claims.Iss, found.Issuer)
 	}
 	var keys struct{ Keys []struct{ Kid, N, E string } }
-	w.ok(json.Unmarshal([]byte(w.ask(http.MethodGet, found.URI, "")), &keys))
+	w.ok(json.Unmarshal([]byte(w.query(http.MethodGet, found.URI, "")), &keys))
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
 	w.ok(err)

@@ -31,14 +31,14 @@ const (
 	workers, plane = "nodes-us-east-1a", "control-plane-us-east-1a"
 )
 
-// TestRoll brings a change that only new instances have to the instances of a cluster: workers by
-// detaching them, of a group with a warm pool. The driver is killed while a successor starts, and
+// TestRoll rolls a change that only new instances have through a cluster: the workers by
+// detaching them, in a group with a warm pool. The driver is killed while a successor starts, and
 // another continues. Clients of the application notice nothing. If KOPS_E2E=whole is set there are
-// two workers, and the only control plane follows, with its volumes.
+// two workers, and the only control plane is replaced, too, with its volumes.
 func TestRoll(t *testing.T) {
-	localtest.Turn(t, 2, 3)
+	localtest.ClusterTurn(t, 3, 4)
 	size := 1
-	if localtest.Whole() {
+	if localtest.IsFull() {
 		size = 2
 	}
 	w := newWorld(t, "aws", "s3://my-state-store")
@@ -53,14 +53,14 @@ func TestRoll(t *testing.T) {
 	kops("update cluster " + cluster + " --yes --admin")
 	kops("validate cluster " + cluster + " --wait 10m --interval 1s")
 	w.nodes(1 + size)
-	before := w.scaled(workers, size, 1)
+	before := w.waitForSize(workers, size, 1)
 	l := w.strain(before.running)
 
 	kops("edit instancegroup " + workers + " --name " + cluster + " --set spec.rootVolume.size=40")
 	if out := kops("update cluster " + cluster + " --yes"); !strings.Contains(out, "replace") || !strings.Contains(out, fmt.Sprintf("%d machines to replace", size+1)) {
 		t.Errorf("the update does not say what machines need:\n%s", out)
 	}
-	for id, i := range w.stale(kops("get instances --name " + cluster + " -o json")) {
+	for id, i := range w.outdatedInstances(kops("get instances --name " + cluster + " -o json")) {
 		_, worker := before.all()[id]
 		if i != map[bool]string{true: "replace [{spec.rootVolume.size 128 40}]", false: "none []"}[worker] {
 			t.Errorf("%s is stale otherwise than it is to be: %s", id, i)
@@ -72,8 +72,8 @@ func TestRoll(t *testing.T) {
 
 	roll := "rolling-update cluster " + cluster + " --yes --node-interval 1s --control-plane-interval 1s"
 	begun := time.Now()
-	w.interrupted(exports+"exec kops "+roll, func() error {
-		if len(w.detached()) == 0 {
+	w.runInterrupted(exports+"exec kops "+roll, func() error {
+		if len(w.detachedInstances()) == 0 {
 			return errors.New("no instance is detached")
 		}
 		if len(w.group(workers).running) != size {
@@ -92,30 +92,30 @@ func TestRoll(t *testing.T) {
 		}
 	}
 	w.nodes(1 + size)
-	w.renewed(before, w.scaled(workers, size, 1))
-	if localtest.Whole() {
-		w.planeFollows(kops, roll)
+	w.checkReplaced(before, w.waitForSize(workers, size, 1))
+	if localtest.IsFull() {
+		w.rollControlPlane(kops, roll)
 	}
-	sent, failed := l.Rest(t)
+	sent, failed := l.Finish(t)
 	t.Logf("FIGURE requests of the application during the roll: %d, of which failed: %d", sent, failed)
 	if out := kops("rolling-update cluster " + cluster); !strings.Contains(out, "No rolling-update required") {
 		t.Errorf("a rolling update of what is up to date:\n%s", out)
 	}
 	kops("delete cluster " + cluster + " --yes")
-	w.gone("my-state-store")
+	w.waitUntilGone("my-state-store")
 }
 
-// planeFollows has a change reach the only control plane, whose data is kept.
-func (w *world) planeFollows(kops func(string) string, roll string) {
+// rollControlPlane rolls a change through the only control plane, whose data is kept.
+func (w *world) rollControlPlane(kops func(string) string, roll string) {
 	w.Helper()
 	w.note()
-	before, disks := w.scaled(plane, 1, 0), w.volumes()
+	before, disks := w.waitForSize(plane, 1, 0), w.volumes()
 	kops("edit instancegroup " + plane + " --name " + cluster + " --set spec.rootVolume.size=40")
 	kops("update cluster " + cluster + " --yes")
 	begun := time.Now()
 	kops(roll)
 	w.Logf("FIGURE the only control plane replaced: %s", time.Since(begun).Round(time.Second))
-	w.renewed(before, w.scaled(plane, 1, 0))
+	w.checkReplaced(before, w.waitForSize(plane, 1, 0))
 	kops("validate cluster " + cluster + " --wait 8m --interval 1s")
 	w.noted()
 	if now := w.volumes(); !slices.Equal(now, disks) || len(now) != 2 {
@@ -123,7 +123,7 @@ func (w *world) planeFollows(kops func(string) string, roll string) {
 	}
 }
 
-// strain has clients ask an application at nodes, fifty times a second.
+// strain starts clients that call an application at nodes, fifty times a second.
 func (w *world) strain(nodes map[string]string) *loadtest.Load {
 	w.Helper()
 	file := filepath.Join(w.dir, "shop.yaml")
@@ -132,17 +132,17 @@ func (w *world) strain(nodes map[string]string) *loadtest.Load {
 	l := loadtest.Start(w.Context(), func() kubernetes.Interface { return w.api() })
 	w.Cleanup(l.Stop)
 	w.wait("an answer of the application at every worker", func() error {
-		if takers := l.Takers(); len(takers) < len(nodes) {
+		if takers := l.ReadyNodes(); len(takers) < len(nodes) {
 			return fmt.Errorf("requests are taken by %v", takers)
 		}
 		return nil
 	})
-	l.Ask()
+	l.StartRequests()
 	return l
 }
 
-// interrupted kills a command line when something holds.
-func (w *world) interrupted(line string, holds func() error) {
+// runInterrupted kills a command when a condition holds.
+func (w *world) runInterrupted(line string, holds func() error) {
 	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
 	defer kill()
@@ -157,9 +157,9 @@ func (w *world) interrupted(line string, holds func() error) {
 	}
 }
 
-// stale returns the effect and the reasons of each instance in the output of kops get instances -o
+// outdatedInstances returns the effect and the reasons of each instance in the output of kops get instances -o
 // json.
-func (w *world) stale(text string) map[string]string {
+func (w *world) outdatedInstances(text string) map[string]string {
 	w.Helper()
 	var all []struct {
 		ID      string `json:"id"`
@@ -174,13 +174,13 @@ func (w *world) stale(text string) map[string]string {
 	return out
 }
 
-// asConfigured reaches the rehearsal as any program of an account does.
-func (w *world) asConfigured() aws.Config {
-	return aws.Config{Region: region, HTTPClient: w.web(), Credentials: credentials.NewStaticCredentialsProvider("rehearsal", "rehearsal", "")}
+// awsConfig returns the configuration with which any program of an account reaches the rehearsal.
+func (w *world) awsConfig() aws.Config {
+	return aws.Config{Region: region, HTTPClient: w.newHTTPClient(), Credentials: credentials.NewStaticCredentialsProvider("rehearsal", "rehearsal", "")}
 }
 
-// group is an Auto Scaling group: the versions of the launch template that its instances, and its
-// warm pool's, were made of, by their IDs.
+// group is an Auto Scaling group: the launch template versions from which its instances, and its
+// warm pool's, were created, by their IDs.
 type group struct {
 	running, spares map[string]string
 	desired         int
@@ -192,10 +192,10 @@ func (g group) all() map[string]string {
 	return out
 }
 
-// group is the Auto Scaling group of an instance group.
+// group returns the Auto Scaling group of an instance group.
 func (w *world) group(name string) group {
 	w.Helper()
-	api := autoscaling.NewFromConfig(w.asConfigured())
+	api := autoscaling.NewFromConfig(w.awsConfig())
 	out := group{running: map[string]string{}, spares: map[string]string{}}
 	found, err := api.DescribeAutoScalingGroups(w.Context(), &autoscaling.DescribeAutoScalingGroupsInput{
 		Filters: []scalingtypes.Filter{{Name: aws.String("tag:kops.k8s.io/instancegroup"), Values: []string{name}}}})
@@ -216,8 +216,8 @@ func (w *world) group(name string) group {
 	return out
 }
 
-// scaled waits until an Auto Scaling group has as many instances and spares as it is to have.
-func (w *world) scaled(name string, size, spares int) (out group) {
+// waitForSize waits until an Auto Scaling group has the desired numbers of instances and spares.
+func (w *world) waitForSize(name string, size, spares int) (out group) {
 	w.Helper()
 	w.wait(fmt.Sprintf("%s of %d instances and %d spares", name, size, spares), func() error {
 		if out = w.group(name); len(out.running) != size || out.desired != size || len(out.spares) != spares {
@@ -228,9 +228,9 @@ func (w *world) scaled(name string, size, spares int) (out group) {
 	return out
 }
 
-// renewed finds that all instances of a group are others than before, of the next version of
-// the launch template, and that none of those before is left in the account.
-func (w *world) renewed(before, now group) {
+// checkReplaced checks that all instances of a group were replaced, with the next version of the
+// launch template, and that none of the old ones is left in the account.
+func (w *world) checkReplaced(before, now group) {
 	w.Helper()
 	old := before.all()
 	for id, version := range now.all() {
@@ -251,8 +251,8 @@ func (w *world) renewed(before, now group) {
 	})
 }
 
-// detached are the instances that a roll took out of their groups, and that run.
-func (w *world) detached() []string {
+// detachedInstances returns the running instances that a roll detached from their groups.
+func (w *world) detachedInstances() []string {
 	w.Helper()
 	return w.instances(ec2types.Filter{Name: aws.String("tag-key"), Values: []string{"kops.k8s.io/detached-from-asg"}},
 		ec2types.Filter{Name: aws.String("instance-state-name"), Values: []string{"running"}})
@@ -260,7 +260,7 @@ func (w *world) detached() []string {
 
 func (w *world) instances(filters ...ec2types.Filter) []string {
 	w.Helper()
-	found, err := ec2.NewFromConfig(w.asConfigured()).DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{Filters: filters})
+	found, err := ec2.NewFromConfig(w.awsConfig()).DescribeInstances(w.Context(), &ec2.DescribeInstancesInput{Filters: filters})
 	w.ok(err)
 	var out []string
 	for _, r := range found.Reservations {
@@ -271,10 +271,10 @@ func (w *world) instances(filters ...ec2types.Filter) []string {
 	return out
 }
 
-// volumes are the volumes of etcd.
+// volumes returns the volumes of etcd.
 func (w *world) volumes() []string {
 	w.Helper()
-	found, err := ec2.NewFromConfig(w.asConfigured()).DescribeVolumes(w.Context(), &ec2.DescribeVolumesInput{})
+	found, err := ec2.NewFromConfig(w.awsConfig()).DescribeVolumes(w.Context(), &ec2.DescribeVolumesInput{})
 	w.ok(err)
 	var out []string
 	for _, v := range found.Volumes {

@@ -37,18 +37,18 @@ import (
 )
 
 const (
-	// workplace is the folder of all that this test makes. It is fixed, so that a run
-	// finds and removes what one that was cut off has left.
+	// workplace is the folder of everything that this test creates. It is fixed, so that a run
+	// finds and removes the leftovers of an interrupted one.
 	workplace = "/var/lib/kops-e2e-rehearsal"
-	// service is where the rehearsal answers.
+	// service is the address of the rehearsal.
 	service = "198.18.0.1"
-	// clusterTime is how long any change of a cluster may take, on a slow host.
+	// clusterTime is the time limit of any change of a cluster, on a slow host.
 	clusterTime = 8 * time.Minute
 	pause       = 100 * time.Millisecond
 )
 
-// Images of clusters that are made from modules besides every cluster's, and images that cannot be
-// built from modules: CoreDNS has another release here, and the rest is a program that does
+// Images that clusters also need, built from modules, and images that cannot be built
+// from modules: CoreDNS has another release here, and the others are a program that does
 // nothing.
 const (
 	credentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
@@ -61,7 +61,7 @@ const (
 	googleControllerManager  = "registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0"
 )
 
-func standsFor() []string {
+func standInNames() []string {
 	return []string{
 		"registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.58.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.2.0", "registry.k8s.io/sig-storage/csi-attacher:v4.11.0",
 		"registry.k8s.io/sig-storage/csi-snapshotter:v8.5.0", "registry.k8s.io/sig-storage/csi-resizer:v2.1.0", "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
@@ -72,10 +72,10 @@ func standsFor() []string {
 	}
 }
 
-func at(path string) string { return filepath.Join(workplace, path) }
+func inWorkplace(path string) string { return filepath.Join(workplace, path) }
 
-// prepare builds kops, its programs for machines, and a bundle with what clusters of a cloud
-// run, once for all tests of the cloud.
+// prepare builds kops, its programs for machines, and a bundle for the clusters of a cloud,
+// once for all tests of the cloud.
 func prepare(cloud string) error {
 	if err := prepareBase(); err != nil {
 		return err
@@ -89,50 +89,50 @@ var prepareBase = sync.OnceValue(func() error {
 		return err
 	}
 	steps := [][]string{
-		{"make", "-C", "../..", "archive", "BUILD=" + at("bin"), "ARCHES=" + runtime.GOARCH},
-		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", at("standin"), "./standin"},
+		{"make", "-C", "../..", "archive", "BUILD=" + inWorkplace("bin"), "ARCHES=" + runtime.GOARCH},
+		{"env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-o", inWorkplace("standin"), "./standin"},
 	}
-	if _, err := os.Stat(own); err == nil { // then it need not be fetched again
-		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, at("bundle")})
+	if _, err := os.Stat(own); err == nil { // then it need not be downloaded again
+		steps = append(steps, []string{"cp", "--archive", "--reflink=auto", "--no-target-directory", own, inWorkplace("bundle")})
 	}
 	return runAll(steps)
 })
 
 var prepareCloud = map[string]func() error{
-	"aws": sync.OnceValue(func() error { return bundleFor("aws", controllerManager, credentialProvider) }),
+	"aws": sync.OnceValue(func() error { return addCloudToBundle("aws", controllerManager, credentialProvider) }),
 	"gce": sync.OnceValue(func() error {
-		build := []string{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", at("bin/fake-gcs-server"), "github.com/fsouza/fake-gcs-server"}
+		build := []string{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", inWorkplace("bin/fake-gcs-server"), "github.com/fsouza/fake-gcs-server"}
 		if err := runAll([][]string{build}); err != nil {
 			return err
 		}
-		return bundleFor("gce", googleControllerManager, googleCredentialProvider)
+		return addCloudToBundle("gce", googleControllerManager, googleCredentialProvider)
 	}),
 }
 
-// bundleFor builds the programs of a cloud, and adds them to the bundle.
-func bundleFor(cloud string, more ...string) error {
-	kops, folder := at("bin/kops"), at("bundle")
-	create := []string{kops, "bundle", "create", "--dir", folder, "--own", at("bin"), "--add", agnhost}
+// addCloudToBundle builds the programs of a cloud, and adds them to the bundle.
+func addCloudToBundle(cloud string, more ...string) error {
+	kops, folder := inWorkplace("bin/kops"), inWorkplace("bundle")
+	create := []string{kops, "bundle", "create", "--dir", folder, "--own", inWorkplace("bin"), "--add", agnhost}
 	for _, m := range more {
 		create = append(create, "--add", m)
 	}
 	err := runAll([][]string{
 		{"make", "-C", "../..", "programs", "CLOUD=" + cloud},
 		create,
-		{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", at("bin/kubectl")},
+		{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", inWorkplace("bin/kubectl")},
 	})
 	if err != nil {
 		return err
 	}
-	if err := standIns(at("standin"), at("standins.tar")); err != nil {
+	if err := standIns(inWorkplace("standin"), inWorkplace("standins.tar")); err != nil {
 		return err
 	}
-	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", at("standins.tar")}})
+	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", inWorkplace("standins.tar")}})
 }
 
 var bundleCloud = flag.String("cloud", "", "cloud whose bundle TestBundle gives to this host's user")
 
-// TestBundle gives this host's user the bundle that the tests of a cloud have: make rehearsal-bundle.
+// TestBundle gives this host's user the bundle of a cloud's tests: make rehearsal-bundle.
 func TestBundle(t *testing.T) {
 	if *bundleCloud == "" {
 		t.Skip("SKIPPED, NOT TESTED: nobody asks for a bundle; make rehearsal-bundle does")
@@ -146,14 +146,14 @@ func TestBundle(t *testing.T) {
 		err = prepare(*bundleCloud)
 	}
 	if err == nil {
-		err = runAll([][]string{{"mkdir", "--parents", own}, {"cp", "--archive", "--reflink=auto", "--no-target-directory", at("bundle"), own}})
+		err = runAll([][]string{{"mkdir", "--parents", own}, {"cp", "--archive", "--reflink=auto", "--no-target-directory", inWorkplace("bundle"), own}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// usersBundle is the folder of the bundle that make bundle makes.
+// usersBundle returns the folder of the bundle that make bundle creates.
 func usersBundle() (string, error) {
 	if dir := os.Getenv("KOPS_BUNDLE"); dir != "" {
 		return dir, nil
@@ -171,7 +171,7 @@ func runAll(steps [][]string) error {
 	return nil
 }
 
-// standIns writes an archive of images with a program, under the names for which it stands.
+// standIns writes an archive of images with a program, under the names that it stands in for.
 func standIns(program, archive string) error {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -195,25 +195,25 @@ func standIns(program, archive string) error {
 	if err != nil {
 		return err
 	}
-	image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, RootFS: configOf(image), Config: v1.Config{Entrypoint: []string{"/standin"}}})
+	image, err = mutate.ConfigFile(image, &v1.ConfigFile{OS: "linux", Architecture: runtime.GOARCH, RootFS: rootFS(image), Config: v1.Config{Entrypoint: []string{"/standin"}}})
 	if err != nil {
 		return err
 	}
 	all := map[name.Reference]v1.Image{}
-	for _, n := range standsFor() {
+	for _, n := range standInNames() {
 		tag, err := name.NewTag(n)
 		if err != nil {
 			return err
 		}
 		all[tag] = image
 	}
-	if all[name.MustParseReference(coreDNS)], err = built(at("bundle"), coreDNSBuilt); err != nil {
+	if all[name.MustParseReference(coreDNS)], err = built(inWorkplace("bundle"), coreDNSBuilt); err != nil {
 		return err
 	}
 	return tarball.MultiRefWriteToFile(archive, all)
 }
 
-// built is an image of a bundle.
+// built returns an image of a bundle.
 func built(dir, image string) (v1.Image, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -236,10 +236,10 @@ func built(dir, image string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return index.Image(of.Manifests[0].Digest) // it was built for this host alone
+	return index.Image(of.Manifests[0].Digest) // it was built only for this host
 }
 
-func configOf(i v1.Image) v1.RootFS {
+func rootFS(i v1.Image) v1.RootFS {
 	c, err := i.ConfigFile()
 	if err != nil {
 		return v1.RootFS{}
@@ -247,12 +247,12 @@ func configOf(i v1.Image) v1.RootFS {
 	return c.RootFS
 }
 
-// world is a user with an account of the cloud that is played.
+// world is a user with an account of the emulated cloud.
 type world struct {
 	*testing.T
 	store     string // of the state
 	rehearsal *rehearse.Rehearsal
-	dir       string // where he works
+	dir       string // his working directory
 	env       []string
 }
 
@@ -263,24 +263,24 @@ func newWorld(t *testing.T, cloud, store string) *world {
 	w.ok(prepare(cloud))
 	cache, err := os.UserCacheDir()
 	w.ok(err)
-	t.Setenv("PATH", at("bin")+":"+os.Getenv("PATH")) // the play starts programs, too
-	w.env = []string{"PATH=" + at("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir, "KOPS_BUNDLE=" + at("bundle")}
-	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: at("bundle"), Log: os.Stderr})
+	t.Setenv("PATH", inWorkplace("bin")+":"+os.Getenv("PATH")) // the emulation starts programs, too
+	w.env = []string{"PATH=" + inWorkplace("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir, "KOPS_BUNDLE=" + inWorkplace("bundle")}
+	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: inWorkplace("bundle"), Log: os.Stderr})
 	log, err := os.Create(filepath.Join(w.dir, "rehearsal.log"))
 	w.ok(err)
-	w.rehearsal, err = rehearse.Open(t.Context(), all, cloud, platformrehearsal.HouseOptions{Root: at("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.rehearsal, err = rehearse.Open(t.Context(), all, cloud, platformrehearsal.StageOptions{Root: inWorkplace("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
 	w.ok(err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			w.diagnose()
 		}
 		w.ok(w.rehearsal.Close(context.Background())) // the test's own context has ended
-		w.nothingLeft()
+		w.checkNothingLeft()
 	})
 	return w
 }
 
-// TestMain has the workplace to itself, and leaves none.
+// TestMain has exclusive use of the workplace, and removes it.
 func TestMain(m *testing.M) { localtest.Main(m, workplace, func() bool { return false }) }
 
 func (w *world) ok(err error) {
@@ -290,8 +290,8 @@ func (w *world) ok(err error) {
 	}
 }
 
-// nothingLeft finds nothing of the rehearsal on this host.
-func (w *world) nothingLeft() {
+// checkNothingLeft checks that nothing of the rehearsal is left on this host.
+func (w *world) checkNothingLeft() {
 	w.Helper()
 	links, err := net.Interfaces()
 	w.ok(err)
@@ -304,7 +304,7 @@ func (w *world) nothingLeft() {
 			}
 		}
 	}
-	if left, err := os.ReadDir(at("stage")); !errors.Is(err, os.ErrNotExist) {
+	if left, err := os.ReadDir(inWorkplace("stage")); !errors.Is(err, os.ErrNotExist) {
 		w.Errorf("the rehearsal has left %v, %v", left, err)
 	}
 	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -316,7 +316,7 @@ func (w *world) nothingLeft() {
 	}
 }
 
-// try runs a command line in the rehearsal, and returns what it wrote.
+// try runs a command line in the rehearsal, and returns its output.
 func (w *world) try(line string) (string, error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), clusterTime+time.Minute)
@@ -332,7 +332,7 @@ func (w *world) try(line string) (string, error) {
 	return out.String(), nil
 }
 
-// must runs a command line, which has to succeed.
+// must runs a command line, which must succeed.
 func (w *world) must(line string) string {
 	w.Helper()
 	out, err := w.try(line)
@@ -358,7 +358,7 @@ func (w *world) wait(what string, f func() error) time.Duration {
 	}
 }
 
-// dialer reaches what has a name in the rehearsal.
+// dialer connects to the names of the rehearsal.
 func dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 5 * time.Second, Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, service+":53")
@@ -367,7 +367,7 @@ func dialer() *net.Dialer {
 
 func (w *world) api() *kubernetes.Clientset {
 	w.Helper()
-	c, err := clientcmd.BuildConfigFromFlags("", at("stage/rehearsal/play/kubeconfig"))
+	c, err := clientcmd.BuildConfigFromFlags("", inWorkplace("stage/rehearsal/play/kubeconfig"))
 	w.ok(err)
 	c.Timeout, c.QPS, c.Dial = 10*time.Second, -1, dialer().DialContext
 	client, err := kubernetes.NewForConfig(c)
@@ -375,7 +375,7 @@ func (w *world) api() *kubernetes.Clientset {
 	return client
 }
 
-// machines are the instances that run.
+// machines returns the running instances.
 func (w *world) machines() []string {
 	w.Helper()
 	all, err := w.rehearsal.Machines().List()
@@ -389,9 +389,9 @@ func (w *world) machines() []string {
 	return out
 }
 
-// diagnose prints what the rehearsal shows about a failure.
+// diagnose prints the state of the rehearsal after a failure.
 func (w *world) diagnose() {
-	log, _ := os.ReadFile(filepath.Join(w.dir, "rehearsal.log")) // what cannot be had is not told
+	log, _ := os.ReadFile(filepath.Join(w.dir, "rehearsal.log")) // if it cannot be read, it is not printed
 	w.Logf("the rehearsal:\n%s", tail(string(log), 4000))
 	for _, m := range w.machines() {
 		log, _ := w.rehearsal.Machines().Console(m)

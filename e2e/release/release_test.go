@@ -20,13 +20,13 @@ import (
 	"kops.local/kops/internal/test/servers"
 )
 
-// release is a folder that `make release` has written.
+// release is a folder written by `make release`.
 type release struct {
 	*testing.T
 	dir, version string
 }
 
-func made(t *testing.T) release {
+func newRelease(t *testing.T) release {
 	t.Helper()
 	r := release{t, os.Getenv("KOPS_RELEASE"), os.Getenv("VERSION")}
 	if r.dir == "" {
@@ -35,40 +35,43 @@ func made(t *testing.T) release {
 	return r
 }
 
-// path returns the path of a file of the release, whose name follows kops-VERSION.
+// path returns the path of a file of the release, whose name continues after kops-VERSION.
 func (r release) path(suffix string) string {
 	return filepath.Join(r.dir, "kops-"+r.version+suffix)
 }
 
-// pack is the path of a package for this machine.
+// pack returns the path of a package for this machine.
 func (r release) pack(format string) string { return r.path("-linux-" + runtime.GOARCH + "." + format) }
 
-// run runs a program that has to succeed, and returns what it prints.
+// run runs a program that must succeed, and returns its standard output, without its warnings.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
+	var stderr strings.Builder
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, &stderr)
 	}
 	return string(out)
 }
 
-// needs returns the path of a program that the test runs as root.
-func needs(t *testing.T, program string) string {
+// requireProgram returns the path of a program that the test runs as root.
+func requireProgram(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		servers.Missing(t, program+" is not installed")
+		servers.SkipMissing(t, program+" is not installed")
 	}
 	if os.Getuid() != 0 {
-		servers.Missing(t, "only root can install packages into a folder")
+		servers.SkipMissing(t, "only root can install packages into a folder")
 	}
 	return path
 }
 
-// works checks kops below a root folder: it runs, the programs for machines are beside it,
+// checkWorks checks kops below a root folder: it runs, the programs for machines are next to it,
 // and bash completes its commands.
-func (r release) works(root string) {
+func (r release) checkWorks(root string) {
 	r.Helper()
 	link := filepath.Join(root, "usr/bin/kops")
 	if out := run(r.T, link, "version"); !strings.Contains(out, r.version) {
@@ -84,8 +87,8 @@ func (r release) works(root string) {
 	}
 }
 
-// completes checks that the shell completion of a package completes a command.
-func (r release) completes(root string) {
+// checkCompletion checks that the shell completion of a package completes a command.
+func (r release) checkCompletion(root string) {
 	r.Helper()
 	script := `_get_comp_words_by_ref() { cur=valida prev=kops words=(kops valida) cword=1; }; __ltrim_colon_completions() { :; }; compopt() { :; }
 PATH=` + root + `/usr/bin:$PATH; . ` + root + `/usr/share/bash-completion/completions/kops
@@ -111,8 +114,8 @@ func digest(t *testing.T, file string) string {
 }
 
 func TestTheDebInstalls(t *testing.T) {
-	r := made(t)
-	needs(t, "dpkg")
+	r := newRelease(t)
+	requireProgram(t, "dpkg")
 	root := t.TempDir()
 	for _, dir := range []string{"info", "updates"} {
 		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", dir), 0o755); err != nil {
@@ -126,8 +129,8 @@ func TestTheDebInstalls(t *testing.T) {
 	if out := run(t, "dpkg", "--root="+root, "-s", "kops"); !strings.Contains(out, "Status: install ok installed") {
 		t.Error(out)
 	}
-	r.works(root)
-	r.completes(root)
+	r.checkWorks(root)
+	r.checkCompletion(root)
 	run(t, "dpkg", "--root="+root, "--log=/dev/null", "-P", "kops")
 	if _, err := os.Lstat(filepath.Join(root, "usr/bin/kops")); err == nil {
 		t.Error("a removed package leaves kops behind")
@@ -135,8 +138,8 @@ func TestTheDebInstalls(t *testing.T) {
 }
 
 func TestTheRPMInstalls(t *testing.T) {
-	r := made(t)
-	needs(t, "rpm")
+	r := newRelease(t)
+	requireProgram(t, "rpm")
 	if out := run(t, "rpm", "-K", "--nosignature", r.pack("rpm")); !strings.Contains(out, "OK") {
 		t.Error(out)
 	}
@@ -146,14 +149,14 @@ func TestTheRPMInstalls(t *testing.T) {
 	root := t.TempDir()
 	run(t, "rpm", "--root", root, "--initdb")
 	run(t, "rpm", "--root", root, "--nodeps", "--force-debian", "-i", r.pack("rpm"))
-	r.works(root)
-	r.completes(root)
+	r.checkWorks(root)
+	r.checkCompletion(root)
 }
 
 func TestTheImageRuns(t *testing.T) {
-	r := made(t)
-	env, chroot := needs(t, "env"), needs(t, "chroot")
-	needs(t, "unshare")
+	r := newRelease(t)
+	env, chroot := requireProgram(t, "env"), requireProgram(t, "chroot")
+	requireProgram(t, "unshare")
 	at := t.TempDir()
 	untar(t, r.path("-image.tar"), at, false)
 	blob := func(digest string) string { return filepath.Join(at, "blobs", strings.Replace(digest, ":", "/", 1)) }
@@ -208,7 +211,7 @@ func TestTheImageRuns(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(root, "etc/ssl/certs/ca-certificates.crt")); bytes.Count(data, []byte("BEGIN CERTIFICATE")) < 50 {
 		t.Errorf("the image knows few certificate authorities: %v", err)
 	}
-	r.works(root)
+	r.checkWorks(root)
 }
 
 type descriptor struct {
@@ -245,7 +248,7 @@ var (
 // TestTheFormulaNamesTheRelease reads the formula: each URL is below the URL of the releases,
 // and each digest is the digest of the file at the end of its URL.
 func TestTheFormulaNamesTheRelease(t *testing.T) {
-	r := made(t)
+	r := newRelease(t)
 	base := os.Getenv("RELEASES")
 	if base == "" {
 		t.Skip("SKIPPED, NOTHING WAS TESTED: RELEASES is not set, so the release has no formula")
@@ -286,7 +289,7 @@ func checkArchive(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it is only read
+	defer f.Close() //nolint:errcheck // only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -306,9 +309,9 @@ func checkArchive(t *testing.T, file string) {
 	}
 }
 
-// TestPackagesAreReproducible makes the packages of the same archives a second time.
+// TestPackagesAreReproducible creates the packages from the same archives a second time.
 func TestPackagesAreReproducible(t *testing.T) {
-	r := made(t)
+	r := newRelease(t)
 	again := t.TempDir()
 	run(t, "../../tools/packages", r.dir, again)
 	made, err := os.ReadDir(again)

@@ -1,5 +1,5 @@
-// Package acme is a platform of its own, outside of the module of kops: it rents out
-// machines by their number, each group with a name to reach it.
+// Package acme is an example of a platform outside of the kops module. Its cloud rents
+// out fleets of machines, each with a host name.
 package acme
 
 import (
@@ -12,45 +12,46 @@ import (
 	"kops.local/kops/provider/value"
 )
 
-// Cloud is what is rented. A real one would send requests.
+// Cloud holds the rented fleets. A real one would send requests.
 type Cloud struct {
 	mu     sync.Mutex
 	rented map[string]Fleet // by name
 }
 
-// Fleet are machines that are alike.
+// Fleet is a number of identical machines.
 type Fleet struct {
 	Name    string `res:"replace"`
 	Cluster string `res:"replace"`
 	Group   string `res:"replace"`
 	Size    int
-	// API is where the machines find the API, which the first fleet serves.
+	// API is the host name of the API.
 	API value.Value `res:"replace"`
-	// Start is what a machine runs when it starts.
+	// Start is the script that a machine runs when it boots.
 	Start value.Content
 
 	Host string `res:"out" out:"host"`
 }
 
-// Platform is the cloud as kops takes it.
+// Platform returns the cloud as a platform of kops.
 func (c *Cloud) Platform() *provider.Platform {
 	return &provider.Platform{
 		Name: "acme", Title: "Acme", Image: "acme-linux",
 		Kinds: []provider.AnyKind{c.names(), c.fleets()},
 		Model: c.model, Endpoint: c.endpoint,
-		// What machines download is not looked up, as this is a test.
+		// This is a test: do not look up the digests of the files that machines download.
 		FileHashes: map[string]string{"*": fmt.Sprintf("%064d", 0)},
 	}
 }
 
-// Name is a name that the cloud serves.
+// Name is a DNS name that the cloud serves.
 type Name struct {
 	Cluster string `res:"replace"`
 
 	Host string `res:"out" out:"host"`
 }
 
-// names is a kind that keeps nothing: a name is always there.
+// names returns the kind of DNS names. It stores nothing: a cluster has its name as long as
+// it has a fleet.
 func (c *Cloud) names() *provider.Kind[Name] {
 	return &provider.Kind[Name]{
 		Name: "acme_name", Phase: "network",
@@ -75,7 +76,7 @@ func (c *Cloud) fleets() *provider.Kind[Fleet] {
 		Name: "acme_fleet", Title: "Fleet",
 		Key:   func(f *Fleet) string { return f.Name },
 		Group: func(f *Fleet) string { return f.Group },
-		// A machine is another when it would start otherwise, and not when there are more of them.
+		// A machine is replaced if its API or Start changes, but not if Size does.
 		MadeOf: []string{"API", "Start"},
 		List: func(_ context.Context, s provider.Scope) (out []*Fleet, err error) {
 			c.mu.Lock()
@@ -110,7 +111,7 @@ func (c *Cloud) rent(f *Fleet) error {
 	return nil
 }
 
-// model is a fleet for each instance group, and the name of the API.
+// model declares the name of the API, and a fleet for each instance group.
 func (c *Cloud) model(in *provider.Cluster) ([]provider.Resource, error) {
 	cluster := in.Spec.Name
 	name := c.names().Want(cluster, Name{Cluster: cluster})

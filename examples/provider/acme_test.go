@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/api/create"
 )
 
-// A cluster is made on the platform, changed, and deleted.
+// Create a cluster on the platform, change it, and delete it.
 func Example() {
 	ctx, cloud := context.Background(), &Cloud{}
 	client, err := kops.New(ctx, kops.Config{

@@ -24,11 +24,11 @@ import (
 	"kops.local/kops/provider"
 )
 
-// serveAPI starts a server that stands in for the API server of a cluster of the state store,
-// until the end of the script, and sets APISERVER to its URL. It shows a certificate of the
-// cluster's authority and requires a client certificate of the same. The folder holds its objects,
-// nodes.yaml, pods.yaml and budgets.yaml, each a list; log is the log of each container, version
-// its version, metrics its metrics, and unready holds how often it says that it is not ready.
+// serveAPI starts a server that plays the API server of a cluster in the state store, until the end
+// of the script, and sets APISERVER to its URL. It presents a certificate of the cluster's
+// authority and requires a client certificate of the same. The folder has its objects, nodes.yaml,
+// pods.yaml and budgets.yaml, each a list; log is the log of each container, version its version,
+// metrics its metrics, and unready how often it reports that it is not ready.
 func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
 	cluster, dir := args[0], ts.MkAbs(args[1])
 	cert, ca, err := s.serverCertificate(ts, cluster)
@@ -41,7 +41,7 @@ func (s *session) serveAPI(ts *testscript.TestScript, args []string) {
 	ts.Setenv("APISERVER", server.URL)
 }
 
-// serverCertificate issues one with the key of the state store.
+// serverCertificate issues a certificate with the key in the state store.
 func (s *session) serverCertificate(ts *testscript.TestScript, cluster string) (tls.Certificate, *x509.CertPool, error) {
 	data, err := os.ReadFile(ts.MkAbs(filepath.Join("state", cluster, "pki/private/kubernetes-ca/keyset.yaml")))
 	if err != nil {
@@ -132,15 +132,15 @@ func apiHandler(dir string) http.Handler {
 	return mux
 }
 
-// machine starts or stops a machine of the fake cloud, or sets its report on its start.
+// machine starts or stops a machine of the fake cloud, or sets its start report.
 func (s *session) machine(ts *testscript.TestScript, args []string) {
 	switch {
 	case len(args) == 2 && (args[0] == "start" || args[0] == "stop"):
 		s.world.Power(args[1], args[0] == "start")
 	case len(args) == 3 && args[0] == "report":
-		s.world.Tell(args[1], provider.BootRecord{Report: []byte(ts.ReadFile(args[2]))})
+		s.world.SetBootRecord(args[1], provider.BootRecord{Report: []byte(ts.ReadFile(args[2]))})
 	case len(args) == 3 && args[0] == "console":
-		s.world.Tell(args[1], provider.BootRecord{Console: []byte(ts.ReadFile(args[2]))})
+		s.world.SetBootRecord(args[1], provider.BootRecord{Console: []byte(ts.ReadFile(args[2]))})
 	default:
 		ts.Fatalf("usage: machine start|stop NAME, machine report|console NAME FILE, not %s", strings.Join(args, " "))
 	}

@@ -18,19 +18,19 @@ import (
 
 var update = flag.Bool("update", false, "write what bad input gets into testdata/badinput")
 
-// TestBadInput runs the cases of testdata/badinput: each is a command line that
-// cannot succeed, on a folder with these files, and what it says.
+// TestBadInput runs the cases of testdata/badinput: each is a command line that cannot succeed, in
+// a folder with these files, and its output.
 //
 //	state         with a.example.com, on AWS and never applied, and b.example.com, applied
-//	a.yaml        the objects of a.example.com; new.yaml the same of a new c.example.com,
-//	              of which one.yaml is the Cluster alone
+//	a.yaml        the objects of a.example.com; new.yaml the same for a new c.example.com,
+//	              one.yaml only its Cluster
 //	group.yaml    a group that a.example.com does not have
-//	facts.yaml    what is known of AWS; key.pub an SSH public key
+//	facts.yaml    the facts of AWS; key.pub an SSH public key
 //
-// A case may change files, with a regular expression that must match; write and
-// remove files; and set variables, before it runs kops. Whatever it says, it must not
-// panic, must print nothing, and must leave every file as it was; a lease that it
-// took and gave back does not count.
+// Before it runs kops, a case may change files, with a regular expression that must match; write
+// and remove files; and set variables. Whatever kops reports, it must not panic, must print nothing
+// to standard output, and must leave every file unchanged; a lease that it took and released does
+// not count.
 func TestBadInput(t *testing.T) {
 	b := newBench(t)
 	files, err := filepath.Glob("testdata/badinput/*.txtar")
@@ -54,7 +54,7 @@ func TestBadInput(t *testing.T) {
 			}
 			cases++
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+ask.Name, func(t *testing.T) {
-				got := clouds.ReplaceAllString(b.run(t, string(ask.Data)), "$$CLOUDS") // whichever there are
+				got := clouds.ReplaceAllString(b.run(t, string(ask.Data)), "$$CLOUDS") // whichever exist
 				if *update {
 					says.Data = []byte(got)
 				} else if diff := cmp.Diff(string(says.Data), got); diff != "" {
@@ -73,10 +73,10 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// clouds are those that a message lists.
-var clouds = regexp.MustCompile(`fake or aws( or \w+)+`)
+// clouds matches the list of clouds in a message.
+var clouds = regexp.MustCompile(`fake, aws(, \w+)* or \w+`)
 
-// bench is the folder on which the cases run, and its files.
+// bench is the folder in which the cases run, and its files.
 type bench struct {
 	t       *testing.T
 	session *session
@@ -98,7 +98,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// enter goes to the folder and fills the state store.
+// enter changes to the folder and fills the state store.
 func (b *bench) enter() {
 	b.t.Chdir(b.dir)
 	b.restore()
@@ -113,7 +113,7 @@ func (b *bench) enter() {
 	}
 }
 
-// restore writes the files as they are at first.
+// restore writes the files in their initial state.
 func (b *bench) restore() {
 	for name, text := range b.files {
 		b.write(b.t, name, text)
@@ -150,7 +150,7 @@ func (b *bench) env(more map[string]string) func(string) string {
 	}
 }
 
-// run runs one case and returns its exit code and what it said.
+// run runs one case and returns its exit code and output.
 func (b *bench) run(t *testing.T, script string) string {
 	t.Helper()
 	touched, env := map[string]string{}, map[string]string{}
@@ -165,7 +165,7 @@ func (b *bench) run(t *testing.T, script string) string {
 				touched[name] = string(old)
 			}
 			if verb == "change" {
-				text = changed(t, string(old), text)
+				text = substitute(t, string(old), text)
 			}
 			b.write(t, name, strings.ReplaceAll(text, `\n`, "\n"))
 		case "remove":
@@ -190,7 +190,7 @@ func (b *bench) run(t *testing.T, script string) string {
 	return ""
 }
 
-// undo takes back what a case changed.
+// undo reverts what a case changed.
 func (b *bench) undo(t *testing.T, touched map[string]string) {
 	for name, old := range touched {
 		if old != "" {
@@ -201,8 +201,8 @@ func (b *bench) undo(t *testing.T, touched map[string]string) {
 	}
 }
 
-// changed applies s/regexp/replacement/, whose divider is the letter after s.
-func changed(t *testing.T, text, how string) string {
+// substitute applies s/regexp/replacement/, whose delimiter is the character after s.
+func substitute(t *testing.T, text, how string) string {
 	t.Helper()
 	parts := strings.Split(how[1:], how[1:2])
 	if len(parts) != 4 {
@@ -216,7 +216,7 @@ func changed(t *testing.T, text, how string) string {
 	return text[:at[0]] + string(re.ExpandString(nil, parts[2], text, at)) + text[at[1]:]
 }
 
-// words divides a command line; double quotes hold words together.
+// words splits a command line; double quotes group words.
 func words(line string) []string {
 	var out []string
 	for i, part := range strings.Split(line, `"`) {
@@ -236,7 +236,7 @@ func (b *bench) kops(t *testing.T, env map[string]string, args []string) string 
 			t.Fatalf("panic: %v", r)
 		}
 	}()
-	before, world := b.everything(t), b.session.world.Objects()
+	before, world := b.allFiles(t), b.session.world.Objects()
 	b.session.clock = newClock()
 	var out, errs bytes.Buffer
 	code := b.session.run(t, nil, &out, &errs, b.env(env), args)
@@ -246,7 +246,7 @@ func (b *bench) kops(t *testing.T, env map[string]string, args []string) string 
 	if out.Len() > 0 {
 		t.Errorf("it prints\n%s", &out)
 	}
-	for _, file := range differing(before, b.everything(t)) {
+	for _, file := range differentFiles(before, b.allFiles(t)) {
 		t.Errorf("%s was changed", file)
 	}
 	if !slices.Equal(world, b.session.world.Objects()) {
@@ -261,8 +261,8 @@ func (b *bench) kops(t *testing.T, env map[string]string, args []string) string 
 	return fmt.Sprintf("%s[exit %d]\n", text, code)
 }
 
-// everything is every file of the folder but caches, by path.
-func (b *bench) everything(t *testing.T) map[string]string {
+// allFiles returns every file of the folder except caches, by path.
+func (b *bench) allFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := tree(".")
 	if err != nil {
@@ -272,7 +272,7 @@ func (b *bench) everything(t *testing.T) map[string]string {
 	return files
 }
 
-// TestAStoreThatMayNotBeRead needs a user whom permissions stop.
+// TestAStoreThatMayNotBeRead needs a user who is subject to permissions.
 func TestAStoreThatMayNotBeRead(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("RUN AS ROOT, WHOM NO PERMISSION STOPS: that a store which may not be read is told of was not tested")

@@ -17,9 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"kops.local/kops/internal/cli/shell"
+	"kops.local/kops/internal/spec/diag"
 )
 
-// tree is every command, by its path, as it is with some feature flags on.
+// tree returns every command by its path, with some feature flags on.
 func tree(features string) map[string]*cobra.Command {
 	env := map[string]string{"KOPS_FEATURE_FLAGS": features}
 	root := command(shell.New(shell.System{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{},
@@ -37,10 +38,10 @@ func tree(features string) map[string]*cobra.Command {
 	return all
 }
 
-// everyFeature turns on each flag that adds to the command line.
+// everyFeature turns on every feature flag that adds to the command line.
 const everyFeature = "APIServerNodes,Azure,ClusterAddons,DiscoveryService,EnableSeparateConfigBase,ExperimentalRoles,Spotinst"
 
-// TestEveryOptionIsAFlag looks for the flags by which the options of the library are spelled.
+// TestEveryOptionIsAFlag looks for the flags that correspond to the options of the library.
 func TestEveryOptionIsAFlag(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range tree(everyFeature) {
@@ -58,7 +59,7 @@ func TestEveryOptionIsAFlag(t *testing.T) {
 func TestEveryCommandExplainsItself(t *testing.T) {
 	for path, c := range tree(everyFeature) {
 		if strings.HasPrefix(path, "kops completion") {
-			continue // of the library
+			continue // an option of the library only
 		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: its short text is %q; a line without a final stop is needed", path, c.Short)
@@ -87,8 +88,8 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// TestExamplesAreCommandLines reads every example line that runs kops: its
-// command and its flags exist.
+// TestExamplesAreCommandLines checks that the commands and flags in all example lines that run kops
+// exist.
 func TestExamplesAreCommandLines(t *testing.T) {
 	read := 0
 	for path, c := range tree("") {
@@ -99,8 +100,8 @@ func TestExamplesAreCommandLines(t *testing.T) {
 	}
 }
 
-// TestPagesAreCommandLines reads what the pages of documentation run, alike, and the
-// commands that they name in a sentence.
+// TestPagesAreCommandLines checks the same for the command lines in the documentation, and for
+// commands named in sentences.
 func TestPagesAreCommandLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -113,7 +114,7 @@ func TestPagesAreCommandLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, block := range strings.Split(string(text), "```") {
-			if i%2 == 1 { // between fences
+			if i%2 == 1 { // code between fences
 				run += checkLines(t, page, comment.ReplaceAllString(block, ""))
 				continue
 			}
@@ -130,19 +131,19 @@ func TestPagesAreCommandLines(t *testing.T) {
 }
 
 var (
-	// comment is one of a shell, at the end of a line.
+	// comment matches a shell comment at the end of a line.
 	comment = regexp.MustCompile(`(?m)\s#.*$`)
-	// inline is code in a sentence.
+	// inline matches code in a sentence.
 	inline = regexp.MustCompile("`([^`]+)`")
-	// option is a flag in the use of a command, with its value.
+	// option matches a flag in the usage of a command, with its value.
 	option = regexp.MustCompile(` --?[a-z-]+ [A-Z]+`)
-	// word is one of a shell, in which quotes keep spaces.
+	// word matches a word of a shell, in which quotes keep spaces.
 	word = regexp.MustCompile(`(?:"[^"]*"|'[^']*'|[^\s"'])+`)
 )
 
 func words(line string) []string { return word.FindAllString(line, -1) }
 
-// checkLines checks the lines of a text that run kops, and returns how many there are.
+// checkLines checks the lines of a text that run kops, and returns their number.
 func checkLines(t *testing.T, where, text string) (read int) {
 	t.Helper()
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
@@ -154,7 +155,7 @@ func checkLines(t *testing.T, where, text string) (read int) {
 				part, rest = part[:end], part[end+1:]
 			}
 			for len(part) > 0 && strings.Contains(part[0], "=") {
-				part = part[1:] // a variable
+				part = part[1:] // skip a variable
 			}
 			if len(part) == 0 || part[0] != "kops" {
 				continue
@@ -168,14 +169,16 @@ func checkLines(t *testing.T, where, text string) (read int) {
 	return read
 }
 
-// checkLine returns the command that a line runs, with its flags read; nil where the
-// command, or a flag, does not exist.
+// checkLine returns the command that a line runs, with its flags parsed; nil if the command, or a
+// flag, does not exist.
 func checkLine(t *testing.T, where string, line []string) *cobra.Command {
 	t.Helper()
 	if i := slices.IndexFunc(line, func(w string) bool { return w == ">" || w == "<" }); i > 0 {
 		line = line[:i]
 	}
-	c, rest, err := tree("")["kops"].Find(line[1:])
+	root := tree("")["kops"]
+	root.InitDefaultHelpCmd()
+	c, rest, err := root.Find(line[1:])
 	if err == nil {
 		err = c.ParseFlags(rest)
 	}
@@ -200,7 +203,7 @@ func checkArguments(t *testing.T, where string, line []string, c *cobra.Command)
 	t.Helper()
 	use := option.ReplaceAllString(c.Use, "")
 	if strings.ContainsAny(use, "{-") {
-		return // it says that in a way of its own
+		return // its usage has a format of its own
 	}
 	least, most := 0, 0
 	for _, w := range words(use)[1:] {
@@ -216,7 +219,37 @@ func checkArguments(t *testing.T, where string, line []string, c *cobra.Command)
 	}
 }
 
-// line is one line of cli.tsv: a command, or a flag of one, as kOps has it.
+// TestEveryCommandIsInterrupted checks that testdata/interrupted.tsv states for each command how
+// its reaction to ^C is tested: by a scene of cmd/kops' TestAtATerminal, or why it needs none.
+func TestEveryCommandIsInterrupted(t *testing.T) {
+	data, err := os.ReadFile("testdata/interrupted.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for text := range strings.Lines(string(data)) {
+		command, how, _ := strings.Cut(strings.TrimSpace(text), "\t")
+		if said[command] || how == "" {
+			t.Errorf("%q says nothing, or repeats a line", text)
+		}
+		said[command] = true
+	}
+	delete(said, "command") // the header
+	for path, c := range tree(everyFeature) {
+		if !c.Runnable() || c.Annotations[onlyCommands] != "" || strings.HasPrefix(path, "kops completion") || path == "kops help" {
+			continue
+		}
+		if !said[path] {
+			t.Errorf("%s is not in testdata/interrupted.tsv: add how it answers ^C, and its scene if it changes something", path)
+		}
+		delete(said, path)
+	}
+	for path := range said {
+		t.Errorf("testdata/interrupted.tsv has %s, which is no command", path)
+	}
+}
+
+// line is one line of cli.tsv: a command of kOps, or one of its flags.
 type line struct {
 	command, aliases, flag, short, kind, value, noOption, notes string
 }
@@ -235,8 +268,8 @@ func lines(t *testing.T) []line {
 	return out[1:]
 }
 
-// exceptions are flags that differ from kOps' on purpose, with the reason.
-func exceptions() map[string]string {
+// knownDifferences returns flags that differ from kOps' on purpose, with the reason.
+func knownDifferences() map[string]string {
 	return map[string]string{
 		"kops --config":                   "the default is a text for people",
 		"kops --v":                        "a number; the levels of another logging library have no meaning here",
@@ -245,10 +278,10 @@ func exceptions() map[string]string {
 }
 
 func isAbsent(command string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(absent())), func(l string) bool { return command == l || strings.HasPrefix(command, l+" ") })
+	return slices.ContainsFunc(slices.Collect(maps.Keys(absentCommands())), func(l string) bool { return command == l || strings.HasPrefix(command, l+" ") })
 }
 
-func TestCommandsAndFlagsAreThoseOfKops(t *testing.T) {
+func TestCommandsAndFlagsMatchKops(t *testing.T) {
 	plain, full := tree(""), tree(everyFeature)
 	checked := 0
 	for _, l := range lines(t) {
@@ -293,7 +326,7 @@ func checkFlag(t *testing.T, c *cobra.Command, l line) {
 	if strings.HasPrefix(l.notes, "deprecated") != (f.Hidden && f.Annotations != nil) {
 		t.Errorf("%s: hidden and deprecated: %v, but kOps says %q", name, f.Hidden, l.notes)
 	}
-	if exceptions()[name] != "" {
+	if knownDifferences()[name] != "" {
 		return
 	}
 	kind := map[string]string{"stringSlice": "strings"}[f.Value.Type()]
@@ -317,7 +350,7 @@ func TestAbsentCommandsAreNotThere(t *testing.T) {
 	for _, l := range lines(t) {
 		known[l.command] = true
 	}
-	for l := range absent() {
+	for l := range absentCommands() {
 		if all[l] != nil {
 			t.Errorf("%s is there, so take it out of the list", l)
 		}
@@ -327,7 +360,7 @@ func TestAbsentCommandsAreNotThere(t *testing.T) {
 	}
 }
 
-func TestAnInterruptIsNoRiddle(t *testing.T) {
+func TestAnInterruptIsExplained(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	env := map[string]string{"KOPS_STATE_STORE": "s3://bucket", "S3_ENDPOINT": "http://127.0.0.1:1", "S3_ACCESS_KEY_ID": "me", "S3_SECRET_ACCESS_KEY": "x"}
@@ -338,7 +371,7 @@ func TestAnInterruptIsNoRiddle(t *testing.T) {
 	}
 }
 
-// Help offers what works here: no flag of a cloud that is not there.
+// Help only offers what works here: no flags of clouds that are not built in.
 func TestHelpOffersNoOtherClouds(t *testing.T) {
 	usage := tree("")["kops create cluster"].UsageString()
 	for _, word := range []string{"OpenStack", "Hetzner", "openstack"} {
@@ -346,7 +379,7 @@ func TestHelpOffersNoOtherClouds(t *testing.T) {
 			t.Errorf("the help of create cluster has %s:\n%s", word, usage)
 		}
 	}
-	if all := shell.OneOf(shell.Names((&shell.App{System: shell.System{Env: func(string) string { return "" }}}).Platforms())); !strings.Contains(usage, "cloud: "+all) {
+	if all := diag.Or(shell.Names((&shell.App{System: shell.System{Env: func(string) string { return "" }}}).Platforms())); !strings.Contains(usage, "cloud: "+all) {
 		t.Error("the help does not say which clouds there are")
 	}
 }

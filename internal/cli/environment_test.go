@@ -16,10 +16,10 @@ import (
 
 var updateDocs = flag.Bool("update-docs", false, "rewrite docs/environment.md")
 
-// readsVariable is how source names a variable of kops.
+// readsVariable matches the name of a variable of kops in source code.
 var readsVariable = regexp.MustCompile(`"(KOPS_[A-Z0-9_]+)"`)
 
-// TestEveryVariableIsExplained looks for the variables that the source of programs names.
+// TestEveryVariableIsExplained checks the variables that the programs' source code names.
 func TestEveryVariableIsExplained(t *testing.T) {
 	known := map[string]bool{}
 	for _, v := range shell.Environment() {
@@ -57,7 +57,7 @@ func TestEveryVariableIsExplained(t *testing.T) {
 	}
 }
 
-func TestThePageOfTheEnvironmentIsThatOfTheHelp(t *testing.T) {
+func TestTheEnvironmentPageMatchesTheHelp(t *testing.T) {
 	const page = "../../docs/environment.md"
 	want := shell.EnvironmentPage()
 	if *updateDocs {

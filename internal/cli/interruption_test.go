@@ -12,18 +12,19 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// The state store cannot be reached for a while, from some write on; the command goes on after that.
+// From some write on, the state store cannot be reached for a while; the command continues after
+// that.
 func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "state")
 	p := awstest.Proxy(t, server.URL)
-	const long = 7 // one request alone is tried so often
+	const long = 7 // number of attempts for a single request
 	var lost atomic.Int32
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if broken := recover(); broken != nil {
 				if lost.Add(1) == long-1 {
-					p.Heal()
+					p.Restore()
 				}
 				panic(broken)
 			}
@@ -44,8 +45,8 @@ func TestAShortInterruptionOfTheStateStoreIsSurvived(t *testing.T) {
 	}
 	for name, cut := range map[string]proxy.Cut{
 		"a.example.com": {At: 1},               // the write that takes the lease
-		"b.example.com": {At: 1, After: true},  // the same, and its answer
-		"c.example.com": {At: 20, After: true}, // in the middle of all others
+		"b.example.com": {At: 1, After: true},  // the same, but after it took effect
+		"c.example.com": {At: 20, After: true}, // in the middle of the other writes
 	} {
 		kops("create", "cluster", "--cloud", "fake", "--zones", "here", name)
 		lost.Store(0)

@@ -13,9 +13,9 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
-// Everybody reads the two documents of the issuer, in the same bucket as all else, where
-// the URL in them says that they are.
-func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
+// Everyone can read the two documents of the issuer, in the same bucket as everything else, at the
+// URL that they contain.
+func TestTheDocumentsOfTheIssuerArePublic(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "state")
 	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
@@ -31,7 +31,7 @@ func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
 	}
 	const name = "c.example.com"
 	kops("create", "cluster", "--cloud", "fake", "--zones", "here", "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/issuer/"+name, name)
-	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "clients that verify tokens read only over TLS") {
+	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "clients that verify tokens require TLS") {
 		t.Errorf("nothing is told of a server without TLS:\n%s", told)
 	}
 	state, err := store.Backends{s3.Backend(server.S3())}.Open(t.Context(), "s3://state")
@@ -44,7 +44,7 @@ func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
 			t.Fatal(err)
 		}
 		all++
-		if status, text := anonymously(t, server.URL+"/state/"+o.Key); status == http.StatusOK {
+		if status, text := getAnonymously(t, server.URL+"/state/"+o.Key); status == http.StatusOK {
 			open[o.Key] = text
 		}
 	}
@@ -65,8 +65,8 @@ func TestEverybodyReadsTheDocumentsOfTheIssuer(t *testing.T) {
 	}
 }
 
-// anonymously is what a server answers without credentials.
-func anonymously(t *testing.T, url string) (int, []byte) {
+// getAnonymously returns a server's response to a request without credentials.
+func getAnonymously(t *testing.T, url string) (int, []byte) {
 	t.Helper()
 	r, err := http.Get(url)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package cli is the command line: flags in, text out. The path of a file below
-// it is the command it holds: create/cluster.go is `kops create cluster`.
+// Package cli is the command line: flags in, text out. The path of a file below it is the command
+// it implements: create/cluster.go is `kops create cluster`.
 //
 // It must not decide anything about clusters; package kops does.
 package cli
@@ -38,15 +38,15 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// killed is the exit code of a command that an interrupt ends, as shells have it.
+// killed is the exit code of a command that was ended by an interrupt, as in shells.
 const killed = 130
 
-// Run runs one command line and returns the exit code. The first signal ends the
-// command's context. At an interrupt after that Run returns while the command may
-// still be at work, for who cannot wait; the process is to end then.
+// Run runs one command line and returns the exit code. The first signal cancels the command's
+// context. On an interrupt after that, Run returns while the command may still be working, for
+// users who cannot wait, unless it is for an editor; the process must exit then.
 func Run(ctx context.Context, sys shell.System, args []string) int {
 	app := shell.New(sys)
-	app.Command, app.Absent = strings.Join(append([]string{"kops"}, args...), " "), absent()
+	app.Command, app.Absent = shell.CommandLine(args), absentCommands()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan int, 1)
@@ -60,7 +60,7 @@ func Run(ctx context.Context, sys shell.System, args []string) int {
 			case ctx.Err() == nil:
 				app.Stopping()
 				stop()
-			case signal == os.Interrupt:
+			case signal == os.Interrupt && !app.Lent():
 				app.Quit()
 				return killed
 			}
@@ -91,7 +91,7 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 	case errors.As(err, &refused), errors.Is(err, kops.ErrDeclined), errors.Is(err, kops.ErrAborted):
 		app.PrintError(err)
 		return int(shell.Refused)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled): // what was being done is of no interest
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // what was being done is irrelevant
 		app.PrintError(fault.Wrap(fault.Of(err), errors.New("interrupted"), fault.Remedy(err)))
 	default:
 		app.PrintError(err)
@@ -114,8 +114,9 @@ change a cloud show a preview; add --yes to make the changes.
 
 Exit codes: 0 success or nothing to do, 1 an error, 2 changes are pending
 (--detailed-exitcode) or the cluster is not valid, 3 the command was refused or
-declined: another process holds the lease, a saved plan does not match, a version is not allowed, a question was answered with
-no, or a rollout was aborted; 130 interrupted.`,
+declined: another process holds the lease, a saved plan does not match, a version is
+not allowed, a question was answered with no, or a rollout was aborted; 130
+interrupted.`,
 		Example: `  # Describe a cluster, preview its cloud resources, and create them
   export KOPS_STATE_STORE=s3://my-state-store
   kops create cluster --zones us-east-1c cluster.example.com
@@ -156,13 +157,14 @@ no, or a rollout was aborted; 130 interrupted.`,
 	root.SetUsageFunc(usage(app))
 	printsVersion(app, root)
 	if err := root.RegisterFlagCompletionFunc("name", shell.CompleteClusters(app)); err != nil {
-		panic(err) // the flag does not exist: a mistake in the lines above
+		panic(err) // the flag does not exist: a bug in the lines above
 	}
 	return root
 }
 
-// absent are the commands of kOps that are not here, and what to do instead.
-func absent() map[string]string {
+// absentCommands returns the commands of kOps that this program does not have, and what to use
+// instead.
+func absentCommands() map[string]string {
 	return map[string]string{
 		"kops toolbox addons":            "add the add-on's objects to the cluster's file for kops create -f or kops replace -f, or apply them with kubectl",
 		"kops toolbox clusterapi":        "create a group of machines with kops create instancegroup",
@@ -171,10 +173,10 @@ func absent() map[string]string {
 	}
 }
 
-// environment is the help topic on the variables that kops reads.
+// environment is the help topic about the variables that kops reads.
 const environment = "environment"
 
-// help tells more about a command; one that does not exist is a mistake.
+// help returns the help command; a command that does not exist is a usage error.
 func help(app *shell.App) *cobra.Command {
 	var c *cobra.Command
 	c = shell.Cobra("help [COMMAND]...", "Show help for a command", `
@@ -214,8 +216,8 @@ reads.`, `
 	return c
 }
 
-// verbs gives each command without an action of its own an error for an
-// unknown word, with the nearest known one.
+// verbs makes each command without an action of its own report an unknown word, with the nearest
+// known one.
 func verbs(app *shell.App, c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		if sub.HasSubCommands() && !sub.Runnable() {
@@ -225,7 +227,7 @@ func verbs(app *shell.App, c *cobra.Command) {
 	}
 }
 
-// onlyCommands annotates a command that takes no other words than names of commands.
+// onlyCommands annotates a command whose arguments can only be names of commands.
 const onlyCommands = "only commands"
 
 func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
@@ -237,7 +239,7 @@ func needsSubcommand(app *shell.App) func(*cobra.Command, []string) error {
 	}
 }
 
-// loggingFlags are the flags of kOps' logging, so that scripts that use them still work. They have
+// loggingFlags adds the flags of kOps' logging, so that scripts that use them still work. They have
 // no effect: the output depends on -v alone.
 func loggingFlags(f *pflag.FlagSet) {
 	for _, name := range []string{"add_dir_header", "alsologtostderr", "logtostderr", "one_output", "skip_headers", "skip_log_headers", "legacy_stderr_threshold_behavior"} {
@@ -267,7 +269,7 @@ func version(app *shell.App) *cobra.Command {
 	var short, server, texts bool
 	var format string
 	c := shell.Cobra("version", "Print the version of kops",
-		"Print the version of kops. With --server, also print the version that last applied the cluster;\nwith --licenses, list the linked modules.",
+		"Print the version of kops. With --server, also print the version that last applied the\ncluster; with --licenses, list the linked modules.",
 		`
   kops version
   kops version --short
@@ -294,8 +296,8 @@ func version(app *shell.App) *cobra.Command {
 	return c
 }
 
-// versions prints the version of this program and, with server, the one that applied the
-// cluster last.
+// versions prints the version of this program and, with server, the one that last applied the
+// cluster.
 func versions(ctx context.Context, app *shell.App, format string, server bool) error {
 	if format != "" {
 		if err := shell.CheckFormat(format, shell.JSON, shell.YAML); err != nil {

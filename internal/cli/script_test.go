@@ -27,21 +27,21 @@ import (
 	"kops.local/kops/internal/test/testkeys"
 )
 
-// TestSessions runs the scripts of testdata/script: whole sessions of the
-// command line in this process, against a platform in memory and a folder as
-// state store. Beside the commands of testscript, a script has
+// TestSessions runs the scripts of testdata/script: whole sessions of the command line in this
+// process, with an in-memory platform and a folder as state store. In addition to the commands of
+// testscript, a script has
 //
-//	kops ARG... [<FILE]   a command line, which must succeed unless ! stands before it
+//	kops ARG... [<FILE]   a command line, which must succeed unless preceded by !
 //	code N                the exit code of the last command line
-//	clock DURATION        lets the time pass, as a command does that waits; it stands still otherwise
-//	world [lose ADDRESS]  lists what exists on the platform, or takes something away
-//	remember, unchanged   compares the state store with what it was
-//	nosecrets DIR...      no file there holds a secret of the state store
-//	credentials FILE USER what the certificate of a kubeconfig says
-//	apiserver CLUSTER DIR an API server of the cluster, with the objects of a folder
-//	machine start|stop|report|console NAME [FILE]  what a machine does, or tells of its start
+//	clock DURATION        lets time pass, as a waiting command does; it stands still otherwise
+//	world [lose ADDRESS]  lists what exists on the platform, or removes something
+//	remember, unchanged   compares the state store with its earlier state
+//	nosecrets DIR...      no file there contains a secret of the state store
+//	credentials FILE USER prints the contents of a kubeconfig's certificate
+//	apiserver CLUSTER DIR an API server of the cluster, with the objects in a folder
+//	machine start|stop|report|console NAME [FILE]  what a machine does, or reports about its start
 //
-// Standard error holds $WORK for the folder of the script.
+// Standard error has $WORK for the folder of the script.
 func TestSessions(t *testing.T) {
 	facts, scripts := absolute(t, "../../testdata/facts/goldens.yaml"), absolute(t, "testdata/script")
 	testscript.RunT(inTurn{t}, testscript.Params{
@@ -54,16 +54,18 @@ func TestSessions(t *testing.T) {
 			return os.MkdirAll(s.home, 0o755)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"kops":        func(ts *testscript.TestScript, neg bool, args []string) { of(ts).kops(t, ts, neg, args) },
-			"code":        func(ts *testscript.TestScript, _ bool, args []string) { of(ts).checkCode(ts, args) },
-			"clock":       func(ts *testscript.TestScript, _ bool, args []string) { of(ts).pass(ts, args) },
-			"world":       func(ts *testscript.TestScript, _ bool, args []string) { of(ts).showWorld(ts, args) },
-			"remember":    func(ts *testscript.TestScript, _ bool, _ []string) { of(ts).remembered = of(ts).state(ts) },
-			"unchanged":   func(ts *testscript.TestScript, neg bool, _ []string) { of(ts).compare(ts, neg) },
+			"kops":  func(ts *testscript.TestScript, neg bool, args []string) { sessionOf(ts).kops(t, ts, neg, args) },
+			"code":  func(ts *testscript.TestScript, _ bool, args []string) { sessionOf(ts).checkCode(ts, args) },
+			"clock": func(ts *testscript.TestScript, _ bool, args []string) { sessionOf(ts).pass(ts, args) },
+			"world": func(ts *testscript.TestScript, _ bool, args []string) { sessionOf(ts).showWorld(ts, args) },
+			"remember": func(ts *testscript.TestScript, _ bool, _ []string) {
+				sessionOf(ts).remembered = sessionOf(ts).state(ts)
+			},
+			"unchanged":   func(ts *testscript.TestScript, neg bool, _ []string) { sessionOf(ts).compare(ts, neg) },
 			"nosecrets":   func(ts *testscript.TestScript, _ bool, args []string) { noSecrets(ts, args) },
 			"credentials": func(ts *testscript.TestScript, _ bool, args []string) { credentials(ts, args) },
-			"apiserver":   func(ts *testscript.TestScript, _ bool, args []string) { of(ts).serveAPI(ts, args) },
-			"machine":     func(ts *testscript.TestScript, _ bool, args []string) { of(ts).machine(ts, args) },
+			"apiserver":   func(ts *testscript.TestScript, _ bool, args []string) { sessionOf(ts).serveAPI(ts, args) },
+			"machine":     func(ts *testscript.TestScript, _ bool, args []string) { sessionOf(ts).machine(ts, args) },
 		},
 	})
 }
@@ -77,7 +79,7 @@ func absolute(t *testing.T, path string) string {
 	return out
 }
 
-// inTurn runs scripts one after the other, as each has a working directory.
+// inTurn runs scripts sequentially, because each changes the working directory.
 type inTurn struct{ *testing.T }
 
 func (inTurn) Parallel()     {}
@@ -86,7 +88,7 @@ func (t inTurn) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
 }
 
-// worldOf is the key of the session among the values of a script.
+// worldOf is the key of the session in the values of a script.
 type worldOf struct{}
 
 // session is the world of one script.
@@ -94,7 +96,7 @@ type session struct {
 	home       string
 	clock      *leasetest.Clock
 	world      *fakecloud.World
-	last       int
+	lastCode   int
 	remembered map[string]string
 	newKey     func() (crypto.Signer, error)
 }
@@ -105,29 +107,29 @@ func newSession(dir string) *session {
 
 func newClock() *leasetest.Clock { return leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) }
 
-func of(ts *testscript.TestScript) *session { return ts.Value(worldOf{}).(*session) }
+func sessionOf(ts *testscript.TestScript) *session { return ts.Value(worldOf{}).(*session) }
 
 func (s *session) kops(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(".")
 	t.Chdir(dir)
-	t.Setenv("TMPDIR", t.TempDir()) // what an editor leaves goes with the test
+	t.Setenv("TMPDIR", t.TempDir()) // an editor's leftovers are removed with the test
 	var in []byte
 	if n := len(args); n > 0 && strings.HasPrefix(args[n-1], "<") {
 		in, args = []byte(ts.ReadFile(args[n-1][1:])), args[:n-1]
 	}
 	var out, errs bytes.Buffer
-	s.last = s.run(t, in, &out, &errs, ts.Getenv, args)
+	s.lastCode = s.run(t, in, &out, &errs, ts.Getenv, args)
 	fmt.Fprint(ts.Stdout(), out.String())
 	fmt.Fprint(ts.Stderr(), strings.ReplaceAll(errs.String(), ts.Getenv("WORK"), "$WORK"))
-	if neg == (s.last == 0) {
-		ts.Fatalf("exit code %d", s.last)
+	if neg == (s.lastCode == 0) {
+		ts.Fatalf("exit code %d", s.lastCode)
 	}
 }
 
 // run is one run of the program.
 func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func(string) string, args []string) int {
 	return cli.Run(t.Context(), shell.System{
-		In: bytes.NewReader(in), Asked: in != nil, Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
+		In: bytes.NewReader(in), Interactive: in != nil, Out: out, Err: errs, Env: env, Home: s.home, Cache: filepath.Join(s.home, ".cache", "kops"),
 		User: "jane", Host: "laptop", PID: 42, Now: s.clock.Now, Sleep: s.clock.Sleep, NewKey: s.newKey, Version: "1.37.0",
 		Clouds: []kops.Provider{s.world.Provider()},
 	}, args)
@@ -136,8 +138,8 @@ func (s *session) run(t *testing.T, in []byte, out, errs *bytes.Buffer, env func
 func (s *session) checkCode(ts *testscript.TestScript, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	if s.last != want {
-		ts.Fatalf("exit code %d, want %d", s.last, want)
+	if s.lastCode != want {
+		ts.Fatalf("exit code %d, want %d", s.lastCode, want)
 	}
 }
 
@@ -158,20 +160,20 @@ func (s *session) showWorld(ts *testscript.TestScript, args []string) {
 }
 
 func (s *session) compare(ts *testscript.TestScript, neg bool) {
-	if files := differing(s.remembered, s.state(ts)); neg == (len(files) == 0) {
+	if files := differentFiles(s.remembered, s.state(ts)); neg == (len(files) == 0) {
 		ts.Fatalf("changed in the state store: %v", files)
 	}
 }
 
-// state is every file of the state store with its content.
+// state returns every file of the state store with its content.
 func (s *session) state(ts *testscript.TestScript) map[string]string {
 	files, err := tree(ts.MkAbs("state"))
 	ts.Check(err)
 	return files
 }
 
-// tree is every file below a folder, which need not exist, by its path below it:
-// its mode and content. A lease that nobody holds says nothing, and is left out.
+// tree returns every file below a folder, which need not exist, by its path below it: its mode and
+// content. A lease without a holder is left out.
 func tree(dir string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -195,8 +197,8 @@ func tree(dir string) (map[string]string, error) {
 	return out, err
 }
 
-// differing lists the files that are in one only, or not the same in both.
-func differing(a, b map[string]string) []string {
+// differentFiles lists the files that are in only one of the maps, or differ.
+func differentFiles(a, b map[string]string) []string {
 	var out []string
 	for _, m := range []map[string]string{a, b} {
 		for path := range m {
@@ -209,7 +211,7 @@ func differing(a, b map[string]string) []string {
 	return out
 }
 
-// credentials prints what the certificate of a user says, and whether the key is the certificate's.
+// credentials prints the contents of a user's certificate, and whether the key matches it.
 func credentials(ts *testscript.TestScript, args []string) {
 	c, err := clientcmd.LoadFromFile(ts.MkAbs(args[0]))
 	ts.Check(err)

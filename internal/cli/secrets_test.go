@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// noSecrets fails when a file below one of the folders holds a secret of the
-// state store, as it is or in base64 or compressed, or any private key.
+// noSecrets fails if a file below one of the folders contains a secret of the state store, in plain
+// text, base64 or compressed, or any private key.
 func noSecrets(ts *testscript.TestScript, dirs []string) {
 	secrets, err := secretsOf(ts.MkAbs("state"))
 	ts.Check(err)
@@ -34,7 +34,7 @@ func noSecrets(ts *testscript.TestScript, dirs []string) {
 			}
 			data, err := os.ReadFile(path)
 			read++
-			for _, text := range within(data, 4) {
+			for _, text := range embeddedTexts(data, 4) {
 				for name, s := range secrets {
 					if bytes.Contains(text, []byte(s)) {
 						ts.Fatalf("%s holds %s", path, name)
@@ -47,7 +47,7 @@ func noSecrets(ts *testscript.TestScript, dirs []string) {
 	fmt.Fprintf(ts.Stdout(), "%d files hold none of %d secrets\n", read, len(secrets))
 }
 
-// secretsOf are the texts that nobody may see, by a name for messages.
+// secretsOf returns the secret texts, by a name for messages.
 func secretsOf(state string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
@@ -95,20 +95,20 @@ func privateKeys(path string, data []byte, out map[string]string) error {
 	return nil
 }
 
-// within returns a text and the texts packed into it, to a depth.
-func within(data []byte, depth int) [][]byte {
+// embeddedTexts returns a text and the texts encoded in it, down to a depth.
+func embeddedTexts(data []byte, depth int) [][]byte {
 	out := [][]byte{data}
 	if depth == 0 {
 		return out
 	}
 	if r, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
 		if plain, err := io.ReadAll(r); err == nil {
-			out = append(out, within(plain, depth-1)...)
+			out = append(out, embeddedTexts(plain, depth-1)...)
 		}
 	}
 	for _, word := range regexp.MustCompile(`[A-Za-z0-9+/]{40,}=*`).FindAll(data, -1) {
 		if plain, err := base64.StdEncoding.DecodeString(string(word)); err == nil {
-			out = append(out, within(plain, depth-1)...)
+			out = append(out, embeddedTexts(plain, depth-1)...)
 		}
 	}
 	return out

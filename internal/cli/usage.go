@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// usage writes how a command is called, its subcommands and its flags. Cobra's templates
-// would do that too, but they look up methods by name, and a program that does so keeps
-// every method of everything that it links.
+// usage returns a function that writes how a command is called, its subcommands and its flags.
+// Cobra's templates would do that too, but they look up methods by name, and a program that does so
+// keeps every method of everything that it links.
 func usage(app *shell.App) func(*cobra.Command) error {
 	return func(c *cobra.Command) error {
 		var b strings.Builder

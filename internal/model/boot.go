@@ -26,19 +26,19 @@ import (
 	"kops.local/kops/internal/template"
 )
 
-// controllerAt is the URL of a kops-controller.
+// controllerAt returns the URL of a kops-controller.
 func controllerAt(host string) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(ports.Controller)) + "/"
 }
 
-// hostMark stands in the boot configuration, while it is written, for a host that is not
-// known yet, by its place among the hosts; no host has such a name.
+// hostMark returns the placeholder in the boot configuration for the i-th host while it is not
+// known; no host has such a name.
 func hostMark(i int) string { return fmt.Sprintf("@host-%d@", i) }
 
-// UserData returns what the machines of a group run at their first start; it is
-// zero when they run nothing. hosts are where they reach the control plane when the
-// cluster's names are not published: the API, which is one host or the addresses of several,
-// or, for machines that run an API server alone, the addresses of etcd. Else they are not used.
+// UserData returns what the machines of a group run at their first boot; it is zero if they run
+// nothing. hosts are where they reach the control plane if the cluster's names are not published:
+// the API, which is one host or the addresses of several, or, for machines that only run an API
+// server, the addresses of etcd. Otherwise they are not used.
 func UserData(in Input, g *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() {
 		if len(g.Spec.AdditionalUserData) == 0 {
@@ -53,8 +53,8 @@ func UserData(in Input, g *api.InstanceGroup, hosts ...resource.Value) (resource
 	return in.userData(g, in.shared.configs[g.Name], hosts)
 }
 
-// Script declares the file with a group's user data, for machines that others than
-// kops make. It comes after the keysets, as what stands in it relies on them.
+// Script declares the file with a group's user data, for machines that are not created by kops. It
+// comes after the keysets, because the user data depends on them.
 func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []resource.Address) (resource.Node, error) {
 	content, err := UserData(in, g, apiHost)
 	if err != nil {
@@ -66,7 +66,7 @@ func Script(in Input, g *api.InstanceGroup, apiHost resource.Value, keysets []re
 	return n, nil
 }
 
-// userData writes the user data of machines with a node configuration.
+// userData returns the user data of machines with a node configuration.
 func (in Input) userData(g *api.InstanceGroup, config []byte, hosts []resource.Value) (resource.Content, error) {
 	boot, err := in.bootConfig(g, config, hosts)
 	if err != nil {
@@ -138,7 +138,7 @@ func (in Input) bootConfig(g *api.InstanceGroup, config []byte, hosts []resource
 	return b, nil
 }
 
-// addresses are those hosts that are known, and marks for the others.
+// addresses returns the known hosts, and placeholders for the others.
 func addresses(hosts []resource.Value) []string {
 	var out []string
 	for i, h := range hosts {
@@ -152,7 +152,7 @@ func addresses(hosts []resource.Value) []string {
 	return out
 }
 
-// substitute puts the hosts from the nth on where their marks stand in a text.
+// substitute replaces the placeholders in a text with the hosts from the nth on.
 func substitute(text string, hosts []resource.Value, n int) resource.Value {
 	if n == len(hosts) {
 		return resource.Lit(text)
@@ -185,10 +185,10 @@ func compress(text string) (string, error) {
 //go:embed boot.sh.tmpl
 var bootScript string
 
-// configMark stands for the boot configuration while the script is written.
+// configMark is the placeholder for the boot configuration in the script.
 const configMark = "@boot-config@"
 
-// script writes the boot script around the boot configuration.
+// script returns the boot script with the boot configuration.
 func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed bool) (resource.Value, error) {
 	t, err := template.Parse("boot.sh", bootScript, template.Funcs{"shell": shellQuote, "word": shellWord, "join": strings.Join})
 	if err != nil {
@@ -201,7 +201,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	for _, a := range in.arches() {
 		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), in.nodeup(g, a)})
 	}
-	if at := in.programs(g) + "/"; !g.HasAPIServer() && view.from(at) {
+	if at := in.programs(g) + "/"; !g.HasAPIServer() && view.downloads(at) {
 		view.Controller = strings.TrimSuffix(strings.TrimPrefix(at, "https://"), "/")
 	}
 	if p := in.spec().Networking.EgressProxy; p != nil && p.HTTPProxy.Host != "" {
@@ -211,32 +211,32 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("write the boot script: %w", err)
 	}
-	at := strings.LastIndex(text, configMark) // nothing of the user's stands behind it
+	at := strings.LastIndex(text, configMark) // no text of the user's follows it
 	return resource.Concat(resource.Lit(text[:at]), config, resource.Lit(text[at+len(configMark):])), nil
 }
 
-// bootView is what the template of the boot script sees.
+// bootView is the data for the template of the boot script.
 type bootView struct {
 	Config     string
 	Compressed bool
 	Env        [][2]string
 	Downloads  []nodeupOf
-	// Keys is the place of the platform's in which the keys of the store are, if it has one.
+	// Keys is the platform's place that has the keys of the store, if any.
 	Keys string
-	// Controller is host:port of kops-controller, where the machine fetches from it.
+	// Controller is host:port of kops-controller, if the machine fetches from it.
 	Controller string
 	Proxy      string
 	NoProxy    string
 	Cloud      string
 }
 
-// nodeupOf is nodeup of an architecture, as the script spells it.
+// nodeupOf is the nodeup for an architecture, as the script spells it.
 type nodeupOf struct {
 	Arch string
 	download.File
 }
 
-// TemplateFunc returns a function that the boot script calls.
+// TemplateFunc returns a function for the boot script.
 func (v bootView) TemplateFunc(name string) any {
 	if name == "Has" {
 		return v.Has
@@ -244,10 +244,10 @@ func (v bootView) TemplateFunc(name string) any {
 	return nil
 }
 
-// Has reports whether nodeup may stand at a URL of a scheme.
-func (v bootView) Has(scheme string) bool { return v.from(scheme + "://") }
+// Has reports whether a URL of nodeup may have a scheme.
+func (v bootView) Has(scheme string) bool { return v.downloads(scheme + "://") }
 
-func (v bootView) from(prefix string) bool {
+func (v bootView) downloads(prefix string) bool {
 	return slices.ContainsFunc(v.Downloads, func(d nodeupOf) bool {
 		return slices.ContainsFunc(d.URLs, func(u string) bool { return strings.HasPrefix(u, prefix) })
 	})
@@ -276,11 +276,11 @@ func (in Input) exports(g *api.InstanceGroup) [][2]string {
 	return out
 }
 
-// shellQuote writes a text as one word of a shell.
+// shellQuote quotes a text as one word of a shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// shellWord is shellQuote for what mostly needs no quotes, and stands without them in
-// the scripts of kOps.
+// shellWord is like shellQuote, for texts that mostly need no quotes, and have none in kOps'
+// scripts.
 func shellWord(s string) string {
 	harmless := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("%+,-./:=@_", r)
@@ -291,8 +291,8 @@ func shellWord(s string) string {
 	return shellQuote(s)
 }
 
-// multipart joins a script and further parts to one document that cloud-init takes
-// apart. What a part says is never a header, nor the end of its part.
+// multipart joins a script and further parts into one document that cloud-init splits again. The
+// text of a part is never taken for a header, nor for the end of the part.
 func multipart(script *resource.Value, more []api.UserData) resource.Value {
 	boundary := "MIMEBOUNDARY"
 	for slices.ContainsFunc(more, func(u api.UserData) bool { return strings.Contains(u.Content, "--"+boundary) }) {
@@ -312,7 +312,7 @@ func multipart(script *resource.Value, more []api.UserData) resource.Value {
 	return resource.Concat(append(out, resource.Lit("--"+boundary+"--\n"))...)
 }
 
-// headerText writes a text within the quotes of a header of RFC 2045, on one line.
+// headerText returns a text for use within the quotes of an RFC 2045 header, on one line.
 func headerText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -73,7 +73,7 @@ func script(t *testing.T, in model.Input, g *api.InstanceGroup, host resource.Va
 
 var heredoc = regexp.MustCompile(`(?s)<< '__EOF_KUBE_ENV'(.*?)\n(.*?\n)__EOF_KUBE_ENV\n`)
 
-// bootConfig reads the boot configuration out of a script.
+// bootConfig reads the boot configuration from a script.
 func bootConfig(t *testing.T, text string) nodeconfig.Boot {
 	t.Helper()
 	m := heredoc.FindStringSubmatch(text)
@@ -224,8 +224,8 @@ func TestTheScriptExportsWhatTheStoreNeedsAndNoSecret(t *testing.T) {
 	}
 }
 
-// Control planes are told where the keys of another's server of S3 are, and nodes nothing;
-// where their platform has no place for them, the user is.
+// Control planes learn where the keys of a non-Amazon S3 server are, and nodes nothing; if the
+// platform has no place for the keys, the user is warned.
 func TestKeysOfAnotherServerAreNamedAndNotShown(t *testing.T) {
 	in := input(t, golden+"irsa")
 	in.Environment = map[string]string{"S3_ENDPOINT": "https://s3.e.com"}
@@ -266,7 +266,7 @@ func TestKeysOfAnotherServerAreNamedAndNotShown(t *testing.T) {
 	traits := *in.Traits
 	traits.Store.Keys = nil
 	in.Traits = &traits
-	if found := of(); len(found) != 1 || !strings.Contains(found[0], "spec.configBase: is at https://s3.e.com, whose keys kops puts into no user data") {
+	if found := of(); len(found) != 1 || !strings.Contains(found[0], "spec.configBase: is on the S3 server https://s3.e.com, whose keys kops does not put into user data") {
 		t.Errorf("it is told: %q", found)
 	}
 	if text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{}); strings.Contains(text, "S3_KEYS=") || strings.Contains(text, "AmazonSSM") {
@@ -274,9 +274,9 @@ func TestKeysOfAnotherServerAreNamedAndNotShown(t *testing.T) {
 	}
 }
 
-// TestTheScriptRunsNodeup runs the boot script with a bash of this machine, in a
-// folder of its own: a repository of the user's gives a wrong nodeup first, and then
-// one packed or as it is, or a control plane gives one that is known by its authority alone.
+// TestTheScriptRunsNodeup runs the boot script with this machine's bash, in a folder of its own: a
+// user's repository first serves a wrong nodeup, and then a compressed or plain one, or a control
+// plane serves one, and is identified only by its authority.
 func TestTheScriptRunsNodeup(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "xz", "gzip", "sha256sum"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -288,31 +288,31 @@ func TestTheScriptRunsNodeup(t *testing.T) {
 	}
 	nodeup := "#!/bin/bash\nprintf '%s\\n' \"$@\" > \"$(dirname \"$0\")/ran\"\n"
 	t.Run("a repository, packed", func(t *testing.T) {
-		s := newSource(t, map[string]string{".xz": packed(t, "xz", nodeup)})
-		s.wrong = 1
+		s := newSource(t, map[string]string{".xz": compressed(t, "xz", nodeup)})
+		s.wrongResponses = 1
 		s.run(t, nodeup, &api.AssetsSpec{FileRepository: &s.plain.URL})
-		s.wants(t, "GET .xz", "GET ", "GET .xz")
+		s.expectRequests(t, "GET .xz", "GET ", "GET .xz")
 	})
 	t.Run("a repository, as it is", func(t *testing.T) {
 		s := newSource(t, map[string]string{"nodeup": nodeup})
 		s.run(t, nodeup, &api.AssetsSpec{FileRepository: &s.plain.URL})
-		s.wants(t, "GET .xz", "GET nodeup")
+		s.expectRequests(t, "GET .xz", "GET nodeup")
 	})
 	t.Run("a control plane", func(t *testing.T) {
-		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
-		s.wrong = 1
+		s := newSource(t, map[string]string{".gz": compressed(t, "gzip", nodeup)})
+		s.wrongResponses = 1
 		s.run(t, nodeup, nil)
-		s.wants(t, "GET .gz", "GET .gz")
+		s.expectRequests(t, "GET .gz", "GET .gz")
 	})
 	t.Run("a system of one image, without xz", func(t *testing.T) {
-		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
-		s.toolbox = t.TempDir() // all that can be written to and run from
+		s := newSource(t, map[string]string{".gz": compressed(t, "gzip", nodeup)})
+		s.toolbox = t.TempDir() // the only folder that can be written to and run from
 		s.tools = []string{"base64", "cat", "chmod", "curl", "cut", "dirname", "gzip", "head", "mkdir", "rm", "sed", "sha256sum", "uname"}
 		s.run(t, nodeup, nil)
-		s.wants(t, "GET .gz")
+		s.expectRequests(t, "GET .gz")
 	})
 	t.Run("another's control plane", func(t *testing.T) {
-		s := newSource(t, map[string]string{".gz": packed(t, "gzip", nodeup)})
+		s := newSource(t, map[string]string{".gz": compressed(t, "gzip", nodeup)})
 		s.authority, _ = selfSigned(t)
 		out := s.fails(t, nodeup)
 		for _, part := range []string{" s: control-plane authority: https://127.0.0.1:", "/nodeup.gz: curl: (60)", "No place gave a valid nodeup"} {
@@ -320,20 +320,20 @@ func TestTheScriptRunsNodeup(t *testing.T) {
 				t.Errorf("it does not say %q:\n%s", part, out)
 			}
 		}
-		s.wants(t)
+		s.expectRequests(t)
 	})
 }
 
-// source is where a boot script fetches from: a repository without TLS, and a control plane.
+// source is what a boot script fetches from: a repository without TLS, and a control plane.
 type source struct {
-	plain     *httptest.Server
-	tls       *httptest.Server
-	authority []byte // PEM, which the boot configuration names
-	files     map[string]string
-	wrong     int // how many answers hold something else
-	asked     []string
-	toolbox   string   // the folder of image systems; empty: there is none
-	tools     []string // those that the machine has; none: all of this one
+	plain          *httptest.Server
+	tls            *httptest.Server
+	authority      []byte // PEM, in the boot configuration
+	files          map[string]string
+	wrongResponses int // number of responses with other content
+	requests       []string
+	toolbox        string   // the folder of image systems; "" if there is none
+	tools          []string // those that the machine has; if empty, all of this one
 }
 
 func newSource(t *testing.T, files map[string]string) *source {
@@ -351,7 +351,7 @@ func newSource(t *testing.T, files map[string]string) *source {
 	return s
 }
 
-// selfSigned makes a certificate of kops-controller that is its own authority.
+// selfSigned creates a self-signed certificate for kops-controller.
 func selfSigned(t *testing.T) (pem []byte, own tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -371,7 +371,7 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-func packed(t *testing.T, tool, text string) string {
+func compressed(t *testing.T, tool, text string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool, "-c")
 	cmd.Stdin = strings.NewReader(text)
@@ -385,26 +385,26 @@ func packed(t *testing.T, tool, text string) string {
 func (s *source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for suffix, text := range s.files {
 		if strings.HasSuffix(r.URL.Path, suffix) {
-			s.asked = append(s.asked, r.Method+" "+suffix)
-			if s.wrong--; s.wrong >= 0 {
+			s.requests = append(s.requests, r.Method+" "+suffix)
+			if s.wrongResponses--; s.wrongResponses >= 0 {
 				text = "something else"
 			}
-			_, _ = io.WriteString(w, text) // the client sees what is missing
+			_, _ = io.WriteString(w, text) // the client notices what is missing
 			return
 		}
 	}
-	s.asked = append(s.asked, r.Method+" "+path.Ext(r.URL.Path))
+	s.requests = append(s.requests, r.Method+" "+path.Ext(r.URL.Path))
 	http.NotFound(w, r)
 }
 
-func (s *source) wants(t *testing.T, asked ...string) {
+func (s *source) expectRequests(t *testing.T, asked ...string) {
 	t.Helper()
-	if d := cmp.Diff(asked, s.asked); d != "" {
+	if d := cmp.Diff(asked, s.requests); d != "" {
 		t.Errorf("asked for (-want +got):\n%s", d)
 	}
 }
 
-// script is the boot script of a worker, changed so that it runs here.
+// script returns the boot script of a worker, changed so that it runs here.
 func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) string {
 	t.Helper()
 	in := input(t, golden+"minimal-dns-none")
@@ -426,7 +426,7 @@ func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) 
 	conf := regexp.MustCompile(`(?s)    -----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n`)
 	text = conf.ReplaceAllString(text, "    "+strings.ReplaceAll(strings.TrimSpace(string(s.authority)), "\n", "\n    ")+"\n")
 	for old, with := range map[string]string{
-		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": or(s.toolbox, "/nowhere"),
+		"127.0.0.1:3988/": "127.0.0.1:" + port + "/", "INSTALL_DIR=/opt/kops": "INSTALL_DIR=" + dir, "/var/lib/toolbox": orDefault(s.toolbox, "/nowhere"),
 		"/bin/systemd-machine-id-setup": "true", "sysctl -w": "true", "sleep ": ": ",
 	} {
 		if !strings.Contains(text, old) {
@@ -437,7 +437,7 @@ func (s *source) script(t *testing.T, dir, nodeup string, from *api.AssetsSpec) 
 	return text
 }
 
-// run runs the script to its end, and checks the input of nodeup.
+// run runs the script to its end, and checks nodeup's input.
 func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
 	t.Helper()
 	dir := t.TempDir()
@@ -467,7 +467,7 @@ func (s *source) run(t *testing.T, nodeup string, from *api.AssetsSpec) {
 	}
 }
 
-// environment leads to the tools of the machine alone.
+// environment returns an environment with only the machine's tools.
 func (s *source) environment(t *testing.T) []string {
 	t.Helper()
 	if len(s.tools) == 0 {
@@ -486,14 +486,14 @@ func (s *source) environment(t *testing.T) []string {
 	return []string{"PATH=" + dir}
 }
 
-func or(given, usual string) string {
+func orDefault(given, usual string) string {
 	if given != "" {
 		return given
 	}
 	return usual
 }
 
-// fails runs the script until it waits before it tries again, and returns what it says.
+// fails runs the script until it waits before another attempt, and returns its output.
 func (s *source) fails(t *testing.T, nodeup string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash")
@@ -505,7 +505,7 @@ func (s *source) fails(t *testing.T, nodeup string) string {
 	return string(out)
 }
 
-// Systemd reads the proxy, also where its own file is in /usr and there was none in /etc.
+// Systemd reads the proxy, even if its own file is in /usr and there was none in /etc.
 func TestTheProxyIsWrittenWhereSystemdReadsIt(t *testing.T) {
 	in := input(t, golden+"irsa")
 	in.Cluster.Spec.Networking.EgressProxy = &api.EgressProxySpec{HTTPProxy: api.HTTPProxy{Host: "proxy.e.com", Port: 3128}, Excludes: "127.0.0.1"}
@@ -532,7 +532,7 @@ func TestTheProxyIsWrittenWhereSystemdReadsIt(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		got, err := os.ReadFile(file)
-		want := or(before, "[Manager]\n") + `DefaultEnvironment="http_proxy=http://proxy.e.com:3128" "https_proxy=http://proxy.e.com:3128" "no_proxy=127.0.0.1" "NO_PROXY=127.0.0.1"` + "\n"
+		want := orDefault(before, "[Manager]\n") + `DefaultEnvironment="http_proxy=http://proxy.e.com:3128" "https_proxy=http://proxy.e.com:3128" "no_proxy=127.0.0.1" "NO_PROXY=127.0.0.1"` + "\n"
 		if err != nil || string(got) != want {
 			t.Errorf("%v %s, want %s", err, got, want)
 		}

@@ -9,14 +9,14 @@ import (
 	"kops.local/kops/internal/model"
 )
 
-// addressAt is a reference to an address, as a load balancer in a subnet has one.
+// addressAt returns a reference to an address, as a load balancer has one in a subnet.
 func addressAt(subnet string) resource.Value {
 	return resource.Out(resource.Address{Kind: "google_compute_address", Name: "api-" + subnet}, "address")
 }
 
-// resolved returns a script in which each reference is an address: the nth subnet's address ends
-// in n.
-func resolved(t *testing.T, c resource.Content) string {
+// resolve returns a script in which each reference is replaced with an address: the nth subnet's
+// address ends in n.
+func resolve(t *testing.T, c resource.Content) string {
 	t.Helper()
 	text, known := c.Value().Resolve(func(a resource.Address, _ string) (string, bool) { return "10.0.0." + a.Name[len(a.Name)-1:], true }).Known()
 	if !known {
@@ -32,7 +32,7 @@ func TestWithoutDNSMachinesAskABalancerOfSeveralAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"https://10.0.0.1:3988/", "https://10.0.0.9:3988/", "https://10.0.0.2:3988/"}
-	if s := bootConfig(t, resolved(t, c)).ConfigServer; !slices.Equal(s.Servers, want) {
+	if s := bootConfig(t, resolve(t, c)).ConfigServer; !slices.Equal(s.Servers, want) {
 		t.Errorf("got %v, want %v", s.Servers, want)
 	}
 	if _, err := model.UserData(in, group(t, in, api.RoleNode), addressAt("s1"), resource.Lit("lb.example.com")); err == nil {
@@ -40,7 +40,7 @@ func TestWithoutDNSMachinesAskABalancerOfSeveralAddresses(t *testing.T) {
 	}
 }
 
-func TestWithoutDNSAPIServersOnTheirOwnAreToldWhereEtcdIs(t *testing.T) {
+func TestWithoutDNSSeparateAPIServersGetTheAddressesOfEtcd(t *testing.T) {
 	in := input(t, golden+"minimal-dns-none")
 	g := *group(t, in, api.RoleNode)
 	g.Name, g.Spec.Role = "apiservers", api.RoleAPIServer
@@ -49,11 +49,11 @@ func TestWithoutDNSAPIServersOnTheirOwnAreToldWhereEtcdIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := bootConfig(t, resolved(t, c)); !slices.Equal(b.EtcdIPs, []string{"10.0.0.3"}) || b.APIServerIPs != nil || b.ConfigServer != nil {
+	if b := bootConfig(t, resolve(t, c)); !slices.Equal(b.EtcdIPs, []string{"10.0.0.3"}) || b.APIServerIPs != nil || b.ConfigServer != nil {
 		t.Errorf("%+v", b)
 	}
 	cp, err := model.UserData(in, group(t, in, api.RoleControlPlane), addressAt("s3"))
-	if b := bootConfig(t, resolved(t, cp)); err != nil || b.EtcdIPs != nil {
+	if b := bootConfig(t, resolve(t, cp)); err != nil || b.EtcdIPs != nil {
 		t.Errorf("a control plane, which has etcd itself: %+v, %v", b, err)
 	}
 }

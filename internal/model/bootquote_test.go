@@ -21,14 +21,14 @@ import (
 	"kops.local/kops/internal/model/assets"
 )
 
-// head is what the script does before its first own command: it sets variables, which
-// is where texts of a spec stand.
+// head marks the end of the part of the script before its first own command: it sets variables,
+// which hold texts of a spec.
 const head = "\nfor name in http_proxy"
 
-// FuzzNoTextOfASpecIsRun writes one text everywhere where a spec reaches user data. A
-// shell must take it for text: the variables hold it as it is, no command is looked
-// for, and the boot configuration ends where it should. Only a shell that may neither
-// redirect nor leave its folder reads the beginning of the script; all of it is parsed.
+// FuzzNoTextOfASpecIsRun puts one text everywhere where a spec gets into user data. A shell must
+// treat it as text: the variables have exactly this value, no command is looked up, and the boot
+// configuration ends where it should. Only a restricted shell, without redirection or changes of
+// folder, runs the beginning of the script; all of it is parsed.
 func FuzzNoTextOfASpecIsRun(f *testing.F) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -50,7 +50,7 @@ func FuzzNoTextOfASpecIsRun(f *testing.F) {
 			t.Skip("no YAML holds it")
 		}
 		once.Do(func() { base = input(t, golden+"irsa") })
-		in, g := hostile(t, base, text)
+		in, g := hostileInput(t, base, text)
 		if _, err := model.UserData(in, g, resource.Value{}); err != nil {
 			t.Skipf("nothing is written: %v", err)
 		}
@@ -72,8 +72,8 @@ func FuzzNoTextOfASpecIsRun(f *testing.F) {
 	})
 }
 
-// hostile returns an input of one group of the control plane, whose texts are all that one.
-func hostile(t *testing.T, base model.Input, text string) (model.Input, *api.InstanceGroup) {
+// hostileInput returns an input with one control-plane group, all of whose texts are the given one.
+func hostileInput(t *testing.T, base model.Input, text string) (model.Input, *api.InstanceGroup) {
 	t.Helper()
 	in := base
 	in.Cluster = base.Cluster.DeepCopy()
@@ -87,8 +87,8 @@ func hostile(t *testing.T, base model.Input, text string) (model.Input, *api.Ins
 	return in, g
 }
 
-// readHead lets a restricted shell read the beginning of a script, which must leave
-// variables as they are wanted, and look for no command.
+// readHead runs the beginning of a script in a restricted shell, which must set the wanted
+// variables, and look up no command.
 func readHead(t *testing.T, script string, want map[string]string) {
 	t.Helper()
 	beginning, _, ok := strings.Cut(script, head)
@@ -124,7 +124,7 @@ func readHead(t *testing.T, script string, want map[string]string) {
 	}
 }
 
-// readParts takes user data of several parts apart as mail is, and looks for what was put in.
+// readParts splits multi-part user data like mail, and looks for what was put in.
 func readParts(t *testing.T, in model.Input, g *api.InstanceGroup) {
 	t.Helper()
 	m, err := mail.ReadMessage(strings.NewReader(script(t, in, g, resource.Value{})))

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// curl answers as metadata services do, writes its arguments to a file, and has the real
-// one send what is for a store to the server of the test.
+// curl responds like metadata services, writes its arguments to a file, and redirects the real
+// curl's requests for a store to the test's server.
 const curl = `#!/bin/bash
 echo "$*" >> "${DIR}/arguments"
 case "$*" in
@@ -29,7 +29,7 @@ case "$*" in
 esac
 `
 
-// TestTheScriptKeepsSecretsOutOfArguments runs the script's way to a store: every user of the
+// TestTheScriptKeepsSecretsOutOfArguments runs the script's access to a store: every user of the
 // machine may read the arguments of its processes.
 func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 	realCurl, err := exec.LookPath("curl")

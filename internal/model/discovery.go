@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// openIDConfiguration is the document of OpenID Connect Discovery 1.0, section 3,
-// as far as service accounts need it.
+// openIDConfiguration is the document of OpenID Connect Discovery 1.0, section 3, restricted to
+// what service accounts need.
 type openIDConfiguration struct {
 	Issuer        string   `json:"issuer"`
 	JWKSURI       string   `json:"jwks_uri"`
@@ -38,7 +38,7 @@ type webKey struct {
 	E         string `json:"e"`
 }
 
-// discovery declares the documents by which others check service account tokens.
+// discovery declares the documents with which others verify service account tokens.
 func (b *builder) discovery() error {
 	d := b.spec().ServiceAccountIssuerDiscovery
 	if d == nil || d.DiscoveryStore == "" {
@@ -62,7 +62,7 @@ func (b *builder) discovery() error {
 			ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"}, Algorithms: []string{"RS256"}, Claims: []string{"sub", "iss"}}},
 		{"keys.json", layout.WebKeys, map[string][]webKey{"keys": keys}},
 	} {
-		text, err := json.MarshalIndent(doc.content, "", "") // a line for each key
+		text, err := json.MarshalIndent(doc.content, "", "") // one line per key
 		if err != nil {
 			return fmt.Errorf("write %s: %w", doc.name, err)
 		}
@@ -71,8 +71,8 @@ func (b *builder) discovery() error {
 	return nil
 }
 
-// webKeys lists the keys that a token may be signed with, by their identifiers:
-// the base64url of the SHA-256 of the key.
+// webKeys lists the keys with which a token may be signed, by their identifiers: the base64url of
+// the SHA-256 of the key.
 func webKeys(k *pki.Keyset) ([]webKey, error) {
 	encode := base64.RawURLEncoding.EncodeToString
 	var out []webKey
@@ -82,7 +82,7 @@ func webKeys(k *pki.Keyset) ([]webKey, error) {
 		}
 		key, ok := i.Certificate.PublicKey.(*rsa.PublicKey)
 		if !ok {
-			return nil, fmt.Errorf("the key %s of service accounts is a %T; only RSA keys can be published", i.ID, i.Certificate.PublicKey)
+			return nil, fmt.Errorf("the key %s of service accounts is not an RSA key; only RSA keys can be published", i.ID)
 		}
 		der, err := x509.MarshalPKIXPublicKey(key)
 		if err != nil {

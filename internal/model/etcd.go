@@ -44,7 +44,7 @@ func (b *builder) etcd() error {
 	return nil
 }
 
-// etcdSpec is the wish for an etcd cluster, which its managers read.
+// etcdSpec returns the spec of an etcd cluster, which its managers read.
 func etcdSpec(e api.EtcdClusterSpec) ([]byte, error) {
 	text, err := json.MarshalIndent(struct {
 		MemberCount int    `json:"memberCount"`
@@ -53,10 +53,10 @@ func etcdSpec(e api.EtcdClusterSpec) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the spec of etcd %s: %w", e.Name, err)
 	}
-	return text, nil // without a line end, as its managers write it too
+	return text, nil // without a final newline, as its managers write it too
 }
 
-// backupStore is where an etcd cluster's back-ups go.
+// backupStore returns where an etcd cluster's back-ups are stored.
 func (in Input) backupStore(e api.EtcdClusterSpec) string {
 	if e.Backups != nil && e.Backups.BackupStore != "" {
 		return strings.TrimSuffix(e.Backups.BackupStore, "/")
@@ -64,8 +64,8 @@ func (in Input) backupStore(e api.EtcdClusterSpec) string {
 	return in.url(layout.EtcdBackups(e.Name))
 }
 
-// backupPlace is the store of the back-ups, and the folder in it: the cluster's
-// own store when they are there.
+// backupPlace returns the store of the back-ups, and the folder in it: the cluster's own store if
+// they are in it.
 func (b *builder) backupPlace(e api.EtcdClusterSpec) (at managedfile.Location, folder string) {
 	url := b.backupStore(e) + "/"
 	if below, ok := strings.CutPrefix(url, strings.TrimSuffix(b.spec().ConfigStore.Base, "/")+"/"); ok {
@@ -74,7 +74,7 @@ func (b *builder) backupPlace(e api.EtcdClusterSpec) (at managedfile.Location, f
 	return b.Buckets.Location(url), ""
 }
 
-// memberGroups lists the groups that hold members, in the members' order.
+// memberGroups lists the groups that have members, in the members' order.
 func memberGroups(e api.EtcdClusterSpec) []string {
 	var out []string
 	for _, m := range e.EtcdMembers {
@@ -85,7 +85,7 @@ func memberGroups(e api.EtcdClusterSpec) []string {
 	return out
 }
 
-// etcdManager is the pod that runs a member of an etcd cluster on a group's machines.
+// etcdManager returns the pod that runs a member of an etcd cluster on a group's machines.
 func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod, error) {
 	flags, err := in.etcdFlags(e, group)
 	if err != nil {
@@ -130,8 +130,8 @@ func (in Input) etcdManager(e api.EtcdClusterSpec, group string) (staticpod.Pod,
 	}, nil
 }
 
-// etcdName is the name by which machines that have an API server and no etcd
-// reach an etcd cluster; "" where there are none.
+// etcdName returns the name by which machines with an API server but no etcd reach an etcd cluster;
+// "" if there are none.
 func (in Input) etcdName(e api.EtcdClusterSpec) string {
 	apart := slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return g.Spec.Role == api.RoleAPIServer })
 	if !apart || e.Name == "cilium" {
@@ -140,8 +140,8 @@ func (in Input) etcdName(e api.EtcdClusterSpec) string {
 	return hostnames.Etcd(e.Name, in.Cluster.Name)
 }
 
-// etcdBinaries gives the image of each version of etcd that the manager may
-// run. An older patch of a minor version is served by the newest one.
+// etcdBinaries returns the image of each version of etcd that the manager may run. The newest patch
+// of a minor version also serves older ones.
 func (in Input) etcdBinaries(e api.EtcdClusterSpec) map[string]string {
 	if e.Image != "" {
 		return map[string]string{e.Version: e.Image}
@@ -181,7 +181,7 @@ func (in Input) etcdEnvironment(e api.EtcdClusterSpec) []api.ContainerEnvVar {
 	return out
 }
 
-// etcdFlags are the manager's flags, sorted.
+// etcdFlags returns the manager's flags, sorted.
 func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error) {
 	p, ok := ports.OfEtcd(e.Name)
 	if !ok {
@@ -192,7 +192,7 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 		scheme = "http"
 	}
 	at := func(host string, port int) string { return scheme + "://" + host + ":" + strconv.Itoa(port) }
-	const own = "__name__" // the manager puts its own name here
+	const own = "__name__" // the manager replaces it with its own name
 	client := at(cmp.Or(in.etcdName(e), own), p.Client)
 	if e.Name == "cilium" {
 		client = at(hostnames.API(in.Cluster.Name), p.Client)
@@ -240,15 +240,15 @@ func (in Input) etcdFlags(e api.EtcdClusterSpec, group string) ([]string, error)
 	return out, nil
 }
 
-// plainEtcd reports whether the API server calls an etcd cluster of its machine without
-// TLS, as the feature EtcdEventsHTTP makes it do for events: etcd then serves no TLS.
+// plainEtcd reports whether the API server connects to its machine's etcd cluster without TLS, as
+// with the feature EtcdEventsHTTP for events: etcd then serves without TLS.
 func (in Input) plainEtcd(e api.EtcdClusterSpec, p ports.Etcd) bool {
 	c := in.spec().KubeAPIServer
 	at := "#http://127.0.0.1:" + strconv.Itoa(p.Client)
 	return e.Name != "main" && c != nil && slices.ContainsFunc(c.EtcdServersOverrides, func(o string) bool { return strings.HasSuffix(o, at) })
 }
 
-// quantity writes an amount, or the usual one when it is not given.
+// quantity formats an amount, or the default if it is not given.
 func quantity(q interface{ String() string }, usual string) string {
 	if s := q.String(); s != "<nil>" {
 		return s

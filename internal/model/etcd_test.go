@@ -65,8 +65,8 @@ func TestAPIServersWithoutEtcdFindItByName(t *testing.T) {
 	}
 }
 
-// With the feature EtcdEventsHTTP, the API server calls the events etcd without TLS:
-// the managers of events then serve no TLS, and the managers of main do.
+// With the feature EtcdEventsHTTP, the API server connects to the events etcd without TLS: the
+// managers of events then serve without TLS, and the managers of main with it.
 func TestEtcdServesTLSAsTheAPIServerCallsIt(t *testing.T) {
 	in := input(t, golden+"irsa")
 	flags := func(etcd string) string {

@@ -20,23 +20,23 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Fetched is what the machines and pods of a cluster fetch, by the publishers' names.
+// Fetched is what the machines and pods of a cluster fetch, under the publishers' names.
 type Fetched struct {
 	// Arches are the architectures of the machines.
 	Arches []download.Arch
-	// Files are public URLs with the SHA-256 that is known of each, or "".
+	// Files are public URLs with their known SHA-256, or "".
 	Files map[string]string
-	// Images are names with tag, or with the digest that the cluster names them by; sorted.
+	// Images are names with a tag, or with the digest by which the cluster refers to them; sorted.
 	Images []string
 }
 
-// FetchedBy reads what a cluster fetches from its own files: the files in the node configuration,
-// nodeup, and the images that manifests, add-ons and hooks run. Without arches,
-// it uses the architectures of the cluster's machines. The input needs no keysets. Digests
-// among its facts are ignored, as they may be computed from this result. Its spec must be
-// completed without mirrors, because names would otherwise be the mirrors' names.
+// FetchedBy determines what a cluster fetches from the cluster's own files: the files in the node
+// configuration, nodeup, and the images that manifests, add-ons and hooks run. Without arches, it
+// uses the architectures of the cluster's machines. The input needs no keysets. Digests among its
+// facts are ignored, as they may be computed from this result. Its spec must be completed without
+// mirrors, because the result would otherwise have the mirrors' names.
 func FetchedBy(in Input, arches []download.Arch) (Fetched, error) {
-	in = in.bare()
+	in = in.withoutTrust()
 	if len(arches) == 0 {
 		arches = in.machineArches()
 	}
@@ -48,7 +48,7 @@ func FetchedBy(in Input, arches []download.Arch) (Fetched, error) {
 	if err != nil {
 		return Fetched{}, err
 	}
-	n := named{arches: arches, files: map[string]string{}, images: map[string]bool{}}
+	n := references{arches: arches, files: map[string]string{}, images: map[string]bool{}}
 	for _, i := range in.AddonImages() {
 		n.images[i.Public] = true
 	}
@@ -70,8 +70,8 @@ func FetchedBy(in Input, arches []download.Arch) (Fetched, error) {
 	return Fetched{arches, n.files, slices.Sorted(maps.Keys(n.images))}, nil
 }
 
-// bare is an input without mirrors, keys and digests, of which no machine is made.
-func (in Input) bare() Input {
+// withoutTrust returns an input without mirrors, keys and digests, from which no machine is created.
+func (in Input) withoutTrust() Input {
 	in.Cluster = in.Cluster.DeepCopy()
 	in.Cluster.Spec.Assets = nil
 	in.Keysets, in.AllowUnverified = map[string]*pki.Keyset{}, true
@@ -84,33 +84,33 @@ func (in Input) bare() Input {
 	known := &facts.Facts{Clouds: maps.Clone(in.Facts.Clouds)}
 	if own := known.Clouds[string(in.Traits.Name)]; own != nil {
 		without := *own
-		without.Bundle = "" // which would be asked for what it lacks
+		without.Bundle = "" // it would otherwise be searched for what is missing in it
 		known.Clouds[string(in.Traits.Name)] = &without
 	}
 	in.Facts = known
 	return in
 }
 
-// machineArches are the architectures of the machines of all groups.
+// machineArches returns the architectures of the machines of all groups.
 func (in Input) machineArches() []download.Arch {
 	var out []download.Arch
 	for _, a := range download.Arches() {
-		if slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return configured(g) && slices.Contains(in.archesOf(g), a) }) {
+		if slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return isConfigured(g) && slices.Contains(in.archesOf(g), a) }) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-// named collects what the files of a cluster name.
-type named struct {
+// references collects the files and images that a cluster's files name.
+type references struct {
 	arches []download.Arch
 	files  map[string]string
 	images map[string]bool
 }
 
 // document reads the YAML documents of one file.
-func (n named) document(text string) error {
+func (n references) document(text string) error {
 	for d := yaml.NewDecoder(bytes.NewBufferString(text)); ; {
 		var doc any
 		if err := d.Decode(&doc); errors.Is(err, io.EOF) {
@@ -122,9 +122,9 @@ func (n named) document(text string) error {
 	}
 }
 
-// value reads a part of a document: images stand under keys of their own in
-// manifests, Kubernetes objects and node configuration alike.
-func (n named) value(v any) {
+// value reads a part of a document: images have keys of their own in manifests, Kubernetes objects
+// and node configuration alike.
+func (n references) value(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
@@ -145,8 +145,8 @@ func (n named) value(v any) {
 	}
 }
 
-// assets reads the files of node configuration: lines digest@url by architecture.
-func (n named) assets(v any) {
+// assets reads the files in node configuration: lines digest@url by architecture.
+func (n references) assets(v any) {
 	byArch, _ := v.(map[string]any)
 	for _, a := range n.arches {
 		lines, _ := byArch[string(a)].([]any)

@@ -29,10 +29,10 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// bucket is what stands for the goldens' store memfs://.
+// bucket replaces the goldens' store memfs://.
 const bucket = "s3://testingBucket/"
 
-// oneKey is the key of every keyset here: making keys takes long, and the tests compare no keys.
+// oneKey is the key of every keyset here: generating keys is slow, and the tests compare no keys.
 var oneKey = sync.OnceValues(func() (crypto.Signer, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func issuer() pki.Issuer {
@@ -40,15 +40,15 @@ func issuer() pki.Issuer {
 		Generate: func() (crypto.Signer, error) { return oneKey() }}
 }
 
-// input is the model's input for a golden: its completed cluster, and its
-// groups as package complete completes them.
+// input returns the model's input for a golden: its completed cluster, and its groups as package
+// complete completes them.
 func input(t *testing.T, dir string) model.Input {
 	t.Helper()
 	decode := func(pattern string) (*api.Cluster, []*api.InstanceGroup) {
 		return spectest.Read(t, bytes.ReplaceAll(goldentest.Read(t, dir, pattern), []byte("memfs://"), []byte(bucket)))
 	}
 	world := spectest.Facts(t, "../spec/complete/testdata")
-	// nodeup's digest, which is nowhere compared
+	// nodeup's digest, which is not compared anywhere
 	world.FileHashes = map[string]string{"https://kops.internal/binaries/kops/*/nodeup": strings.Repeat("0", 64)}
 	cluster, groups := decode("in-v1alpha2.yaml")
 	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: world, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
@@ -64,7 +64,7 @@ func input(t *testing.T, dir string) model.Input {
 	return in
 }
 
-// files are the managed files of a graph, as Terraform calls them.
+// files returns the managed files of a graph, under Terraform's names.
 func files(t *testing.T, nodes []resource.Node) map[string]*managedfile.File {
 	t.Helper()
 	out := map[string]*managedfile.File{}
@@ -79,7 +79,7 @@ func files(t *testing.T, nodes []resource.Node) map[string]*managedfile.File {
 	return out
 }
 
-// object finds the managed files in a golden.
+// object matches the managed files in a golden.
 var object = regexp.MustCompile(`(?s)resource "aws_s3_object" "([^"]+)" \{.*?_object_(\S+)_content".*?key\s+= "([^"]+)"`)
 
 func TestManagedFilesEqualTheGoldens(t *testing.T) {
@@ -129,13 +129,13 @@ func compareContents(t *testing.T, dir string, all map[string]*managedfile.File)
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(p), "aws_s3_object_"), "_content")
 		want := strings.ReplaceAll(string(goldentest.Read(t, dir, "data/"+filepath.Base(p))), "memfs://", bucket)
 		if want == "" || all[name] == nil {
-			continue // another's text, or already reported
+			continue // another file's text, or already reported
 		}
 		got, _ := all[name].Content.Value().Known()
 		compared++
 		switch {
 		case strings.HasPrefix(name, "nodeupconfig-"), name == "keys.json":
-			if d := cmp.Diff(masked(t, want), masked(t, got)); d != "" {
+			if d := cmp.Diff(maskKeys(t, want), maskKeys(t, got)); d != "" {
 				t.Errorf("%s (-want +got):\n%s", name, d)
 			}
 		default:
@@ -149,9 +149,9 @@ func compareContents(t *testing.T, dir string, all map[string]*managedfile.File)
 	}
 }
 
-// masked reads a document with all that follows from key material, which is
-// new in each run, made equal.
-func masked(t *testing.T, text string) any {
+// maskKeys reads a document and replaces everything that depends on key material, which is different
+// in each run.
+func maskKeys(t *testing.T, text string) any {
 	t.Helper()
 	var doc map[string]any
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {

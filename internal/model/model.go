@@ -1,7 +1,6 @@
-// Package model says which files a completed cluster keeps in its store, the
-// same on every platform: the configuration of its machines, the manifests of
-// its control plane, its add-ons and its key material. It also writes the
-// script with which a machine starts.
+// Package model determines which files a completed cluster keeps in its store, independent of the
+// platform: the configuration of its machines, the manifests of its control plane, its add-ons and
+// its key material. It also writes the script with which a machine boots.
 //
 // It is pure, and must not know any cloud's resources, nor how files are stored.
 package model
@@ -30,9 +29,9 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Input is what the files of a cluster follow from; nothing in it is changed.
+// Input is what the files of a cluster are derived from; nothing in it is changed.
 type Input struct {
-	// Cluster and Groups are completed.
+	// Cluster and Groups must be completed.
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
 	// Traits are the traits of the cluster's platform.
@@ -40,64 +39,64 @@ type Input struct {
 	// NodeVersion is the Kubernetes version of machines without an API server;
 	// empty means the cluster's.
 	NodeVersion string
-	// Version is kops' own, which machines install.
+	// Version is kops' own version, which machines install.
 	Version string
-	// Region is where the cluster is; empty where the platform has none.
+	// Region is the cluster's region; empty if the platform has none.
 	Region string
-	// Facts give digests of files and images; may be nil.
+	// Facts have digests of files and images; may be nil.
 	Facts *facts.Facts
-	// Unfound says why the digest of a file could not be found, by its public URL; may be nil.
+	// Unfound has, by public URL, why the digest of a file could not be found; may be nil.
 	Unfound map[string]string
 	// AllowUnverified lets machines install files whose digests are not known.
 	AllowUnverified bool
-	// Signed are the digests of the files that the signed index of the cluster's own names;
-	// nil: it need not be signed, or cannot be asked.
+	// Signed has the digests of the files in the signed index of the cluster's own files; nil if it
+	// need not be signed, or could not be read.
 	Signed map[string]bool
-	// Keysets are all that the cluster needs, by name.
+	// Keysets are all keysets that the cluster needs, by name.
 	Keysets map[string]*pki.Keyset
-	// Tokens are the random secrets that must be made, by name.
+	// Tokens are the random secrets that must be created, by name.
 	Tokens map[string]pki.Secret
-	// EncryptionConfig is the secret of that name, zero when there is none.
+	// EncryptionConfig is the secret with that name, zero if there is none.
 	EncryptionConfig pki.Secret
-	// DockerConfig is the secret of that name, zero when there is none.
+	// DockerConfig is the secret with that name, zero if there is none.
 	DockerConfig pki.Secret
-	// Objects are Kubernetes objects of the user's, one document each.
+	// Objects are the user's Kubernetes objects, one document each.
 	Objects []map[string]any
-	// Addons is the catalogue of add-ons; nil: this program's own.
+	// Addons is the catalogue of add-ons; nil means this program's own.
 	Addons *catalogue.Catalogue
-	// Own says what images of kops' own programs are called, and which files of them
-	// machines fetch from the cluster's store.
+	// Own has the image names of kops' own programs, and which of their files machines fetch from
+	// the cluster's store.
 	Own assets.Own
-	// Deliver says that files of kops' own programs are brought into the cluster's store.
+	// Deliver means that files of kops' own programs are copied to the cluster's store.
 	Deliver bool
-	// Arch is the only architecture of machines; empty: they have any that kops knows.
+	// Arch is the only architecture of machines; if empty, they may have any that kops knows.
 	Arch download.Arch
 	// Buckets are the buckets of the stores that can hold files.
 	Buckets managedfile.Buckets
-	// Environment are variables of the caller's that machines of the control
-	// plane need to reach the store. Those that neither all platforms nor its own name are not used.
+	// Environment are the caller's variables that control-plane machines need to reach the store.
+	// Variables that are neither for all platforms nor for this one are ignored.
 	Environment map[string]string
-	// PublicDiscovery makes the documents of the service account issuer readable
-	// to everybody by themselves, where the bucket does not.
+	// PublicDiscovery makes the documents of the service account issuer readable by everyone
+	// individually, if the bucket does not.
 	PublicDiscovery bool
 
-	shared *shared // as Shared makes it
+	shared *sharedState // set by Shared
 }
 
-// shared is what follows from an input and is needed in more than one place.
-type shared struct {
+// sharedState is what is derived from an input and is needed in more than one place.
+type sharedState struct {
 	addons *addons.Result
-	// configs are the configurations of the groups' machines, by the group's name.
+	// configs has the configurations of the groups' machines, by the group's name.
 	configs map[string][]byte
 }
 
-// Shared returns the input with what Build and calls of UserData have in common
-// made once; without it, each of them makes it for itself.
+// Shared returns the input with what Build and UserData have in common precomputed; without it,
+// each call computes it.
 func (in Input) Shared() (Input, error) {
 	if in.shared != nil {
 		return in, nil
 	}
-	for _, n := range pki.KeysetNames(in.Cluster) { // which saves the rest from asking
+	for _, n := range pki.KeysetNames(in.Cluster) { // so that later code need not check
 		if in.Keysets[n] == nil {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
@@ -106,9 +105,9 @@ func (in Input) Shared() (Input, error) {
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
-	in.shared = &shared{addons: a, configs: map[string][]byte{}}
+	in.shared = &sharedState{addons: a, configs: map[string][]byte{}}
 	for _, g := range in.Groups {
-		if !configured(g) {
+		if !isConfigured(g) {
 			continue
 		}
 		if in.shared.configs[g.Name], err = in.nodeConfig(g); err != nil {
@@ -118,7 +117,7 @@ func (in Input) Shared() (Input, error) {
 	return in, nil
 }
 
-// AddonImages are what the pods of the add-ons run, of an input that is Shared.
+// AddonImages returns the images that the add-ons' pods run, for an input that is Shared.
 func (in Input) AddonImages() []addons.Image {
 	var out []addons.Image
 	for _, f := range in.shared.addons.Files {
@@ -127,14 +126,14 @@ func (in Input) AddonImages() []addons.Image {
 	return out
 }
 
-// Build returns the cluster's files, and warnings about what it will lack.
+// Build returns the cluster's files, and warnings about what will be missing.
 func Build(in Input) ([]resource.Node, diag.List, error) {
 	in, err := in.Shared()
 	if err != nil {
 		return nil, nil, err
 	}
 	b := &builder{Input: in, base: in.Buckets.Location(in.Cluster.Spec.ConfigStore.Base)}
-	if err := b.checked(); err != nil {
+	if err := b.checkVerifiable(); err != nil {
 		return nil, nil, err
 	}
 	b.findings = append(b.findings, b.withoutStoreKeys()...)
@@ -172,26 +171,26 @@ func (b *builder) file(name, key string, content []byte) {
 	b.nodes = append(b.nodes, b.base.Node(name, key, managedfile.Text(string(content)), false))
 }
 
-// trusting declares a file that holds certificates. It follows the keysets, so
-// that nothing ever trusts a key that was lost on the way to the store.
+// trusting declares a file that contains certificates. It comes after the keysets, so that nothing
+// ever trusts a key that was lost before it was stored.
 func (b *builder) trusting(n resource.Node) {
 	n.After = b.keysets
 	b.nodes = append(b.nodes, n)
 }
 
-// url is the address of a key below the cluster's folder.
+// url returns the address of a key below the cluster's folder.
 func (in Input) url(key string) string { return in.Cluster.Spec.ConfigStore.Base + "/" + key }
 
 func (in Input) spec() *api.ClusterSpec { return &in.Cluster.Spec }
 
-// keyMaterial declares keysets and random secrets. The authority comes last: where
-// it is, the others are.
+// keyMaterial declares keysets and random secrets. The authority comes last: if it exists, the
+// others do.
 func (b *builder) keyMaterial() error {
 	names := slices.AppendSeq(pki.TokenNames(), maps.Keys(b.Tokens))
 	slices.Sort(names)
 	var secrets []resource.Address
 	for _, n := range slices.Compact(names) {
-		content := resource.Content{} // it exists, and is kept whatever it holds
+		content := resource.Content{} // it exists, and is kept whatever its content
 		if token, ok := b.Tokens[n]; ok {
 			text, err := pki.EncodeSecret(token)
 			if err != nil {
@@ -222,7 +221,7 @@ func (b *builder) keyMaterial() error {
 
 func (b *builder) completedSpec() error {
 	spec := *b.Cluster
-	spec.Generation = 0 // which every edit counts up, also one that changes nothing
+	spec.Generation = 0 // every edit increments it, even one that changes nothing
 	text, err := compat.Encode(api.V1Alpha2, &spec)
 	if err != nil {
 		return err
@@ -249,7 +248,7 @@ func (b *builder) addonFiles() error {
 
 func (b *builder) nodeConfigs() error {
 	for _, g := range b.Groups {
-		if !configured(g) {
+		if !isConfigured(g) {
 			continue
 		}
 		text := b.shared.configs[g.Name]
@@ -258,37 +257,37 @@ func (b *builder) nodeConfigs() error {
 	return nil
 }
 
-// checked refuses files that machines could not check as they fetch them.
-func (b *builder) checked() error {
-	unhashed, err := b.unhashed()
+// checkVerifiable rejects files that machines could not verify when they fetch them.
+func (b *builder) checkVerifiable() error {
+	unhashed, err := b.filesWithoutHash()
 	if err == nil {
 		err = b.inBundle(unhashed)
 	}
 	if err != nil {
 		return err
 	}
-	unsigned, err := b.unsigned()
+	unsigned, err := b.checkSigned()
 	if err != nil {
 		return err
 	}
-	b.findings = append(append(b.unchecked(unhashed), unsigned...), b.withoutPrograms()...)
+	b.findings = append(append(b.checkDigests(unhashed), unsigned...), b.withoutPrograms()...)
 	return b.findings.Err()
 }
 
-// Fetchable refuses what Build refuses of a completed cluster whose machines fetch
-// from a bundle: files that it lacks. It needs no key material.
+// Fetchable rejects what Build rejects for a completed cluster whose machines fetch from a bundle:
+// files that are missing in it. It needs no key material.
 func Fetchable(in Input) error {
-	unhashed, err := in.unhashed()
+	unhashed, err := in.filesWithoutHash()
 	if err != nil {
 		return err
 	}
 	return in.inBundle(unhashed)
 }
 
-// inBundle refuses files of unknown digest where machines fetch from a bundle, as it
-// tells the digests of all that it has.
+// inBundle rejects files with unknown digests if machines fetch from a bundle, as it reports the
+// digests of all that it has.
 func (in Input) inBundle(unhashed []download.File) error {
-	folder := in.known().Bundle
+	folder := in.cloudFacts().Bundle
 	if len(unhashed) == 0 || folder == "" {
 		return nil
 	}
@@ -296,21 +295,21 @@ func (in Input) inBundle(unhashed []download.File) error {
 		"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
 }
 
-// configured reports whether the machines of a group have a configuration: a
-// bastion that runs nothing at its start reads nothing.
-func configured(g *api.InstanceGroup) bool {
+// isConfigured reports whether the machines of a group have a configuration: a bastion that runs
+// nothing at boot reads nothing.
+func isConfigured(g *api.InstanceGroup) bool {
 	return !g.IsBastion() || len(g.Spec.AdditionalUserData) > 0
 }
 
-// Unhashed lists the files that machines fetch and whose digests neither the facts
-// nor kops itself knows, sorted by their public places. A caller who learns them
-// puts them into the facts, and into Unfound why others could not be learned.
-func Unhashed(in Input) ([]download.File, error) { return in.unhashed() }
+// Unhashed lists the files that machines fetch and whose digests neither the facts nor kops itself
+// knows, sorted by public URL. A caller who finds digests puts them into the facts, and the reasons
+// for the others into Unfound.
+func Unhashed(in Input) ([]download.File, error) { return in.filesWithoutHash() }
 
-func (in Input) unhashed() ([]download.File, error) {
+func (in Input) filesWithoutHash() ([]download.File, error) {
 	found := map[string]download.File{}
 	for _, g := range in.Groups {
-		if !configured(g) {
+		if !isConfigured(g) {
 			continue
 		}
 		for _, arch := range in.arches() {
@@ -318,7 +317,7 @@ func (in Input) unhashed() ([]download.File, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !in.blind() { // which is told by itself
+			if !in.lacksNodeupDigest() { // it is reported separately
 				files = append(files, in.nodeup(g, arch))
 			}
 			for _, f := range files {
@@ -335,22 +334,22 @@ func (in Input) unhashed() ([]download.File, error) {
 	return out, nil
 }
 
-// files are what the node configuration of a group's machines names.
+// files returns the files in the node configuration of a group's machines.
 func (in Input) files(g *api.InstanceGroup, arch download.Arch) ([]download.File, error) {
 	files, err := in.machine(g).Files(arch, in.mirrors(), in.hashes())
 	for i := range files {
-		files[i] = in.allowed(files[i])
+		files[i] = in.allowUnverified(files[i])
 	}
 	return files, err
 }
 
-// nodeup is what the boot scripts of a group's machines fetch.
+// nodeup returns what the boot scripts of a group's machines fetch.
 func (in Input) nodeup(g *api.InstanceGroup, arch download.Arch) download.File {
-	return in.allowed(in.Own.Nodeup(in.Version, arch, in.programs(g), in.mirrors(), in.hashes()))
+	return in.allowUnverified(in.Own.Nodeup(in.Version, arch, in.programs(g), in.mirrors(), in.hashes()))
 }
 
-// programs is where the machines of a group read kops' own programs: in the store, or
-// from a control plane, where they have no right on the store.
+// programs returns where the machines of a group read kops' own programs: in the store, or from a
+// control plane, if they have no access to the store.
 func (in Input) programs(g *api.InstanceGroup) string {
 	if g.HasAPIServer() {
 		return in.spec().ConfigStore.Base
@@ -358,8 +357,8 @@ func (in Input) programs(g *api.InstanceGroup) string {
 	return strings.TrimSuffix(controllerAt(hostnames.Controller(in.Cluster.Name)), "/")
 }
 
-// allowed marks a file of unknown digest as one that the user takes so.
-func (in Input) allowed(f download.File) download.File {
+// allowUnverified marks a file with an unknown digest as one that the user accepts.
+func (in Input) allowUnverified(f download.File) download.File {
 	if f.SHA256 == "" && in.AllowUnverified {
 		f.SHA256 = download.Unverified
 	}
@@ -368,12 +367,12 @@ func (in Input) allowed(f download.File) download.File {
 
 func (in Input) mirrors() assets.Mirrors { return assets.MirrorsOf(in.spec().Assets) }
 
-// known is what the cluster's platform says; never nil.
-func (in Input) known() *facts.Cloud { return in.Facts.Of(string(in.Traits.Name)) }
+// cloudFacts returns the facts of the cluster's platform; never nil.
+func (in Input) cloudFacts() *facts.Cloud { return in.Facts.Of(string(in.Traits.Name)) }
 
-// arches are the architectures that machines may have.
+// arches returns the architectures that machines may have.
 func (in Input) arches() []download.Arch {
-	if a := cmp.Or(download.Arch(in.known().Architecture), in.Arch); a != "" {
+	if a := cmp.Or(download.Arch(in.cloudFacts().Architecture), in.Arch); a != "" {
 		return []download.Arch{a}
 	}
 	return download.Arches()
@@ -386,14 +385,14 @@ func (in Input) hashes() assets.Hashes {
 	return in.Facts.FileHash
 }
 
-// machine says which files the machines of a group fetch.
+// machine returns what determines the files of a group's machines.
 func (in Input) machine(g *api.InstanceGroup) assets.Machine {
 	own := in.Traits.Model
 	return assets.Machine{Kubernetes: in.kubernetes(g), CredentialProvider: own.CredentialProvider, NewestPlugins: own.NewestPlugins,
 		CNIPlugins: in.needsCNIPlugins(), Containerd: g.Spec.Containerd}
 }
 
-// kubernetes is the version of Kubernetes on the machines of a group.
+// kubernetes returns the version of Kubernetes on the machines of a group.
 func (in Input) kubernetes(g *api.InstanceGroup) string {
 	if in.NodeVersion != "" && !g.HasAPIServer() {
 		return in.NodeVersion
@@ -401,7 +400,7 @@ func (in Input) kubernetes(g *api.InstanceGroup) string {
 	return in.spec().KubernetesVersion
 }
 
-// needsCNIPlugins reports whether the pod network is made of the reference plugins.
+// needsCNIPlugins reports whether the pod network consists of the reference plugins.
 func (in Input) needsCNIPlugins() bool {
 	n := in.spec().Networking
 	switch {
@@ -413,13 +412,13 @@ func (in Input) needsCNIPlugins() bool {
 	return true
 }
 
-// image returns what an image of a public registry is called for the cluster.
+// image returns the name under which the cluster pulls a public image.
 func (in Input) image(public string) string { return addons.Pull(public, in.spec().Assets, in.Facts) }
 
-// ownImage is what the image of a program of kops' own is called for the cluster.
+// ownImage returns the name under which the cluster pulls the image of one of kops' own programs.
 func (in Input) ownImage(program string) string {
 	return in.image(in.Own.ImageName(program, in.Version))
 }
 
-// noDNS reports whether the cluster's names are published nowhere.
+// noDNS reports whether the cluster's names are not published.
 func (in Input) noDNS() bool { return in.spec().DNSType() == api.DNSNone }

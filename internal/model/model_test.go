@@ -49,7 +49,7 @@ func config(t *testing.T, in model.Input, g *api.InstanceGroup) nodeconfig.Confi
 	return c
 }
 
-func TestFilesAndHooksAreThoseOfTheRole(t *testing.T) {
+func TestFilesAndHooksDependOnTheRole(t *testing.T) {
 	in := input(t, golden+"irsa")
 	g := group(t, in, api.RoleNode)
 	s := &in.Cluster.Spec

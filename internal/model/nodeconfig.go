@@ -52,7 +52,7 @@ func (in Input) nodeConfig(g *api.InstanceGroup) ([]byte, error) {
 	return c.Encode()
 }
 
-// commonConfig is what the machines of every role need.
+// commonConfig returns what the machines of every role need.
 func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	spec := in.spec()
 	c := &nodeconfig.Config{
@@ -79,7 +79,7 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	n := spec.Networking
 	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil
 	c.UseCiliumEtcd = n.Cilium != nil && n.Cilium.EtcdManaged
-	isolated := isTrue(n.IsolateControlPlane) && g.IsControlPlane() // off the pod network, and so without services
+	isolated := isTrue(n.IsolateControlPlane) && g.IsControlPlane() // not on the pod network, and so without services
 	if p := spec.KubeProxy; p != nil && (p.Enabled == nil || *p.Enabled) && !isolated {
 		c.KubeProxy = p
 	}
@@ -105,8 +105,8 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	return c
 }
 
-// pin names the images that nodeup itself writes into files by their digests: a tag would
-// let the registry say what runs.
+// pin adds the digests to the images that nodeup itself writes into files: with a tag, the registry
+// could decide what runs.
 func (in Input) pin(c *nodeconfig.Config) {
 	if r := c.ContainerdConfig; r != nil && r.SandboxImage != nil {
 		own, image := *r, in.image(*r.SandboxImage)
@@ -136,7 +136,7 @@ func (in Input) pin(c *nodeconfig.Config) {
 	}
 }
 
-// nodeNetworking is the part of the network's description that machines need.
+// nodeNetworking returns the part of the network's settings that machines need.
 func nodeNetworking(n api.NetworkingSpec) api.NetworkingSpec {
 	out := api.NetworkingSpec{NonMasqueradeCIDR: n.NonMasqueradeCIDR, ServiceClusterIPRange: n.ServiceClusterIPRange, EgressProxy: n.EgressProxy}
 	switch {
@@ -175,9 +175,10 @@ func (in Input) addAssets(c *nodeconfig.Config, g *api.InstanceGroup) error {
 	return nil
 }
 
-// addImages adds the images that no registry has, of the programs that machines with an API server run.
+// addImages adds the images that are not in a registry, for the programs on machines with an API
+// server.
 func (in Input) addImages(c *nodeconfig.Config, g *api.InstanceGroup) {
-	if !g.HasAPIServer() || in.Own.Programs == nil || in.known().Bundle != "" { // a bundle is served as a registry
+	if !g.HasAPIServer() || in.Own.Programs == nil || in.cloudFacts().Bundle != "" { // a bundle is served as a registry
 		return
 	}
 	for _, arch := range in.arches() {
@@ -204,9 +205,9 @@ func (in Input) addTrust(c *nodeconfig.Config, g *api.InstanceGroup) error {
 		cas = []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA, pki.ServiceAccount}
 	default:
 		ca := in.Keysets[pki.KubernetesCA]
-		c.KeypairIDs[pki.KubernetesCA] = ca.Primary // its certificates come with the boot script
+		c.KeypairIDs[pki.KubernetesCA] = ca.Primary // its certificates are part of the boot script
 		if len(ca.Items) > 1 {
-			c.CAs[pki.KubernetesCA] = ca.Bundle() // and to machines that were made before the others, with their configuration
+			c.CAs[pki.KubernetesCA] = ca.Bundle() // for machines created before there were several, it is in their configuration
 		}
 		if c.UseCiliumEtcd && in.Keysets[pki.EtcdClientsCiliumCA] != nil {
 			cas = []string{pki.EtcdClientsCiliumCA}
@@ -276,8 +277,8 @@ func (in Input) addControlPlane(c *nodeconfig.Config, g *api.InstanceGroup) erro
 	return nil
 }
 
-// schedulerConfig is the scheduler's configuration file: the user's, if there is
-// one, with what the spec says.
+// schedulerConfig returns the scheduler's configuration file: the user's, if there is one, with the
+// settings of the spec.
 func (in Input) schedulerConfig() ([]byte, error) {
 	config := map[string]any{}
 	for _, o := range in.Objects {
@@ -329,7 +330,7 @@ func sysctls(g *api.InstanceGroup, spec *api.ClusterSpec) []string {
 	return out
 }
 
-// forRole keeps the files of a role.
+// forRole returns the files for a role.
 func forRole(role api.InstanceGroupRole, files []api.FileAssetSpec) []api.FileAssetSpec {
 	var out []api.FileAssetSpec
 	for _, f := range files {
@@ -341,7 +342,7 @@ func forRole(role api.InstanceGroupRole, files []api.FileAssetSpec) []api.FileAs
 	return out
 }
 
-// hooksForRole keeps the hooks of a role.
+// hooksForRole returns the hooks for a role.
 func hooksForRole(role api.InstanceGroupRole, hooks []api.HookSpec) []api.HookSpec {
 	var out []api.HookSpec
 	for _, h := range hooks {

@@ -14,10 +14,10 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// programs declares the files of kops' own programs that machines fetch from the
-// cluster's store, or that control planes hand on from there.
+// programs declares the files of kops' own programs that machines fetch from the cluster's store,
+// or that control planes pass on from there.
 func (b *builder) programs() error {
-	if !b.travels() || !b.Deliver {
+	if !b.deliversPrograms() || !b.Deliver {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -46,39 +46,39 @@ func (b *builder) programs() error {
 	return nil
 }
 
-// travels reports whether kops' own programs come with the cluster: there is an archive
-// of them, and the machines have neither a bundle nor a copy of the user's to read.
-func (in Input) travels() bool {
-	return in.Own.Programs != nil && in.Own.Base == "" && in.known().Bundle == ""
+// deliversPrograms reports whether kops' own programs are delivered with the cluster: there is an
+// archive of them, and the machines have neither a bundle nor a user's copy to read.
+func (in Input) deliversPrograms() bool {
+	return in.Own.Programs != nil && in.Own.Base == "" && in.cloudFacts().Bundle == ""
 }
 
-// withoutPrograms tells which machines get none of kops' own programs, and so do not start.
+// withoutPrograms reports the machines that get none of kops' own programs, and so do not join.
 func (in Input) withoutPrograms() diag.List {
-	if in.known().Bundle != "" || in.mirrors().Files() && in.mirrors().Images() {
+	if in.cloudFacts().Bundle != "" || in.mirrors().Files() && in.mirrors().Images() {
 		return nil
 	}
 	switch {
-	case in.Own.Programs == nil && in.Own.Unfound == "": // nobody has looked for them
+	case in.Own.Programs == nil && in.Own.Unfound == "": // they were not searched for
 		return nil
 	case in.Own.Programs == nil:
-		return diag.List{{Rule: "programs-not-found", Warning: !in.blind(),
-			Message: "machines that start now would not join, as " + in.Own.Unfound, Remedy: in.Own.Remedy}}
+		return diag.List{{Rule: "programs-not-found", Warning: !in.lacksNodeupDigest(),
+			Message: "machines that start now would not join: " + in.Own.Unfound, Remedy: in.Own.Remedy}}
 	}
 	var out diag.List
 	for _, g := range in.Groups {
 		for _, a := range in.archesOf(g) {
 			if _, ok := in.Own.Programs.Nodeup[a]; !ok && !g.IsBastion() {
 				out = append(out, diag.Finding{Rule: "programs-not-found", Warning: true, Object: "instance group " + g.Name,
-					Message: fmt.Sprintf("its machines would not join, as the archive of kops' own programs has no programs for %s", a), Remedy: "take an archive that has them"})
+					Message: fmt.Sprintf("its machines would not join, because the archive of kops' own programs has no programs for %s", a), Remedy: "use an archive that has them"})
 			}
 		}
 	}
 	return out
 }
 
-// blind reports whether not even the digest of nodeup is known, as there are no programs
-// that travel with the cluster, and no copies of the user's.
-func (in Input) blind() bool {
+// lacksNodeupDigest reports whether not even the digest of nodeup is known, as no programs are
+// delivered with the cluster, and there are no copies of the user's.
+func (in Input) lacksNodeupDigest() bool {
 	if in.Own.Unfound == "" || in.mirrors().Files() || in.AllowUnverified {
 		return false
 	}
@@ -90,7 +90,7 @@ func (in Input) blind() bool {
 // archesOf lists the architectures that the machines of a group may have: the architecture of
 // their image, if known.
 func (in Input) archesOf(g *api.InstanceGroup) []download.Arch {
-	image, ok := in.known().Image(g.Spec.Image)
+	image, ok := in.cloudFacts().Image(g.Spec.Image)
 	if arch := map[string]download.Arch{facts.ArchX86: download.AMD64, facts.ArchARM: download.ARM64}[image.Architecture]; ok && arch != "" {
 		return []download.Arch{arch}
 	}
@@ -114,8 +114,8 @@ func (in Input) ownPrograms(g *api.InstanceGroup) []string {
 	return out
 }
 
-// Delivered are the addresses of kops' own programs among the files of a cluster.
-func Delivered(nodes []resource.Node) []resource.Address {
+// ProgramAddresses returns the addresses of kops' own programs among the files of a cluster.
+func ProgramAddresses(nodes []resource.Node) []resource.Address {
 	var out []resource.Address
 	for _, n := range nodes {
 		if n.Address.Kind == managedfile.OwnProgram.Name {

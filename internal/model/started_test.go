@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// The user data tells what a machine was started with, in every packing.
-func TestUserDataTellsWhatAMachineWasStartedWith(t *testing.T) {
+// The user data reports what a machine was started with, in every encoding.
+func TestUserDataContainsTheConfigurationOfAMachine(t *testing.T) {
 	in := input(t, golden+"irsa")
 	g := group(t, in, api.RoleNode)
 	plain := script(t, in, g, resource.Value{})
@@ -45,7 +45,7 @@ func TestUserDataTellsWhatAMachineWasStartedWith(t *testing.T) {
 		{"the environment", plain, elsewhere, []string{"boot script"}},
 		{"not ours", plain, "#!/bin/sh\n", []string{"addresses of the API", "keypair kubernetes-ca", "nodeup", "boot script", "spec.additionalUserData"}},
 	} {
-		got := platform.Started(c.have, c.want)
+		got := platform.CompareUserData(c.have, c.want)
 		var fields []string
 		for _, d := range got.Changes {
 			fields = append(fields, d.Field)
@@ -60,7 +60,7 @@ func TestUserDataTellsWhatAMachineWasStartedWith(t *testing.T) {
 			t.Errorf("%s: %s\n%+v", c.name, d, got.Changes)
 		}
 	}
-	if got := platform.Started("", plain); got.Config != "" {
+	if got := platform.CompareUserData("", plain); got.Config != "" {
 		t.Errorf("of a machine without user data is known %q", got.Config)
 	}
 }

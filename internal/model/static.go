@@ -31,8 +31,8 @@ func (b *builder) staticManifests() error {
 	return nil
 }
 
-// healthcheck is the part of the API server's pod that asks the API server for
-// its health with a certificate, so that others can ask without one.
+// healthcheck returns the part of the API server's pod that queries the API server's health with a
+// certificate, so that others can query it without one.
 func (b *builder) healthcheck() staticpod.Pod {
 	const secrets = "healthcheck-secrets"
 	args := []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"}
@@ -56,8 +56,7 @@ func (b *builder) healthcheck() staticpod.Pod {
 	}}
 }
 
-// healthBalancers are the flags with which those are answered who ask from elsewhere,
-// such as a load balancer.
+// healthBalancers returns the flags for health checks from other hosts, such as a load balancer.
 func (b *builder) healthBalancers() []string {
 	of := b.Traits.Model.HealthClients
 	if of == nil {
@@ -74,7 +73,7 @@ func (b *builder) healthBalancers() []string {
 	return nil
 }
 
-// channels is the pod that applies the add-ons, again and again.
+// channels returns the pod that repeatedly applies the add-ons.
 func (b *builder) channels() staticpod.Pod {
 	args := []string{"apply", "channel", "--v=4", "--yes", "--interval=1m0s", "--node-labels=" + labels.ControlPlane,
 		"--node-name=$(NODE_NAME)", b.url(layout.Channel)}
@@ -90,7 +89,7 @@ func (b *builder) channels() staticpod.Pod {
 		user = reader()
 	}
 	ready := &staticpod.Probe{HTTPGet: staticpod.HTTPGet{Host: "127.0.0.1", Path: "/readyz", Port: ports.ChannelsReady}, InitialDelaySeconds: 30, PeriodSeconds: 10, FailureThreshold: 2}
-	if b.Traits.Model.Awaited { // somebody waits for it
+	if b.Traits.Model.Awaited { // a user is waiting for it
 		ready.InitialDelaySeconds, ready.PeriodSeconds = 1, 2
 	}
 	environment := []api.ContainerEnvVar{{Name: "HOME", Value: "/tmp"}, {Name: "KUBECONFIG", Value: paths.ChannelsKubeconfig},
@@ -116,8 +115,8 @@ func (b *builder) channels() staticpod.Pod {
 	}
 }
 
-// trust is the machine's own authorities, for a pod that calls services outside of the
-// cluster; trustMount puts them where programs look for them.
+// trust returns the volume of the machine's own authorities, for a pod that calls services outside
+// of the cluster; trustMount mounts it where programs look for them.
 func trust() staticpod.Volume {
 	return staticpod.Volume{Name: "trust", HostPath: &staticpod.HostPath{Path: paths.Trust, Type: "DirectoryOrCreate"}}
 }
@@ -126,12 +125,13 @@ func trustMount() staticpod.VolumeMount {
 	return staticpod.VolumeMount{Name: "trust", MountPath: paths.TrustPod, ReadOnly: true}
 }
 
-// storeVariables names the caller's variables that machines of the control plane are given, sorted.
+// storeVariables returns the names of the caller's variables that control-plane machines get,
+// sorted.
 func (in Input) storeVariables() []string {
 	return slices.Sorted(slices.Values(append(nodeconfig.StoreVariables(), in.Traits.Store.Variables...)))
 }
 
-// storeEnvironment is what a pod needs to reach the cluster's store.
+// storeEnvironment returns the variables that a pod needs to reach the cluster's store.
 func (in Input) storeEnvironment() []api.ContainerEnvVar {
 	out := staticpod.ProxyEnvironment(in.spec().Networking.EgressProxy)
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" {
@@ -140,7 +140,7 @@ func (in Input) storeEnvironment() []api.ContainerEnvVar {
 	return append(out, in.storeVariablesSet()...)
 }
 
-// storeVariablesSet are the caller's variables, and where the keys are.
+// storeVariablesSet returns the caller's variables, and the location of the keys.
 func (in Input) storeVariablesSet() []api.ContainerEnvVar {
 	var out []api.ContainerEnvVar
 	for _, n := range in.storeVariables() {
@@ -154,8 +154,8 @@ func (in Input) storeVariablesSet() []api.ContainerEnvVar {
 	return out
 }
 
-// storeAccess returns the variables with which a pod reaches the cluster's store if the pod
-// finds its region and proxy by itself; the region is needed for the store's keys, too.
+// storeAccess returns the variables with which a pod reaches the cluster's store if the pod finds
+// out its region and proxy itself; the region is also needed for the store's keys.
 func (in Input) storeAccess() []api.ContainerEnvVar {
 	out := in.storeVariablesSet()
 	if name := in.Traits.Store.RegionVariable; name != "" && in.Region != "" && !in.StoreKeys().IsZero() {

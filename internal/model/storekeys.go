@@ -5,8 +5,8 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// StoreKeys is where control planes find the keys of the server of their store; zero
-// where they need none, and where their platform has no place that only they read.
+// StoreKeys returns where control planes find the keys of their store's server; zero if they need
+// none, or if their platform has no place that only they can read.
 func (in Input) StoreKeys() storekeys.Place {
 	if !in.needsStoreKeys() || in.Traits.Store.Keys == nil {
 		return storekeys.Place{}
@@ -18,14 +18,13 @@ func (in Input) needsStoreKeys() bool {
 	return storekeys.Needed(in.Environment[storekeys.Endpoint], in.spec().ConfigStore.Base)
 }
 
-// withoutStoreKeys warns where nothing gives control planes the keys that they need. No
-// key ever stands in user data, which every process of a machine may read, or in what is
-// rendered.
+// withoutStoreKeys warns if control planes cannot get the keys that they need. Keys are never put
+// into user data, which every process of a machine may read, or into rendered files.
 func (in Input) withoutStoreKeys() diag.List {
 	if !in.needsStoreKeys() || !in.StoreKeys().IsZero() {
 		return nil
 	}
 	return diag.List{{Rule: "store-keys", Path: "spec.configBase", Value: in.spec().ConfigStore.Base, Warning: true,
-		Message: "is at " + in.Environment[storekeys.Endpoint] + ", whose keys kops puts into no user data, and " + in.Traits.Title + " has no place for them that only control planes read: they do not start without",
-		Remedy:  "keep the state in a store that the machines' own identity reads; or give their programs " + storekeys.ID + " and " + storekeys.Secret + " yourself"}}
+		Message: "is on the S3 server " + in.Environment[storekeys.Endpoint] + ", whose keys kops does not put into user data; " + in.Traits.Title + " has no place that only control planes can read, so they would not start",
+		Remedy:  "keep the state in a store that machines can read with their own identity, or provide " + storekeys.ID + " and " + storekeys.Secret + " to their programs yourself"}}
 }

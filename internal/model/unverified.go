@@ -9,13 +9,13 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// unchecked refuses files of unknown digest, which machines would run as root with any content.
-// The user may allow it, but not where the network decides what is downloaded.
-func (in Input) unchecked(files []download.File) diag.List {
+// checkDigests rejects files with unknown digests, which machines would run as root with any content.
+// The user may allow it, but not if the network decides what is downloaded.
+func (in Input) checkDigests(files []download.File) diag.List {
 	if len(files) == 0 {
 		return nil
 	}
-	if found := in.withoutTLS(files); len(found) > 0 {
+	if found := in.checkTLS(files); len(found) > 0 {
 		return found
 	}
 	if in.AllowUnverified {
@@ -38,8 +38,8 @@ func (in Input) unchecked(files []download.File) diag.List {
 	return out
 }
 
-// withoutTLS refuses places that anybody on the way can answer for.
-func (in Input) withoutTLS(files []download.File) diag.List {
+// checkTLS rejects places whose responses can be forged on the network.
+func (in Input) checkTLS(files []download.File) diag.List {
 	var plain []download.File
 	for _, f := range files {
 		if strings.HasPrefix(strings.ToLower(f.URLs[0]), "http://") {
@@ -60,7 +60,7 @@ func (in Input) withoutTLS(files []download.File) diag.List {
 	return diag.List{found}
 }
 
-// places lists files by their publishers' places, which facts name too.
+// places lists files by their publishers' URLs, which are also their names in facts.
 func places(files []download.File) string {
 	var out []string
 	for _, f := range files {
@@ -69,9 +69,9 @@ func places(files []download.File) string {
 	return strings.Join(out, ", ")
 }
 
-// unsigned refuses files that the signed index of the cluster's own files lacks, as
-// machines take none of them.
-func (in Input) unsigned() (diag.List, error) {
+// checkSigned rejects files that are missing in the signed index of the cluster's own files, as
+// machines do not accept them.
+func (in Input) checkSigned() (diag.List, error) {
 	if in.Signed == nil {
 		return nil, nil
 	}
@@ -83,7 +83,7 @@ func (in Input) unsigned() (diag.List, error) {
 				return nil, err
 			}
 			for _, f := range files {
-				if configured(g) && !in.Signed[f.SHA256] && !slices.Contains(lacks, f.Public) {
+				if isConfigured(g) && !in.Signed[f.SHA256] && !slices.Contains(lacks, f.Public) {
 					lacks = append(lacks, f.Public)
 				}
 			}

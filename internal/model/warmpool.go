@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// addWarmPool tells machines that may wait in a warm pool which images to fetch meanwhile.
+// addWarmPool lists the images that machines should fetch while they wait in a warm pool.
 func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 	pool := g.Spec.WarmPool
 	if pool == nil || pool.MaxSize != nil && *pool.MaxSize == 0 {
@@ -22,7 +22,7 @@ func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 	images := map[string]bool{}
 	for _, f := range in.shared.addons.Files {
 		for _, i := range f.Images {
-			if strings.HasPrefix(f.Name, "networking.") || in.startsNode(i.Public) {
+			if strings.HasPrefix(f.Name, "networking.") || in.gatesReadiness(i.Public) {
 				images[i.Used] = true
 			}
 		}
@@ -36,7 +36,7 @@ func (in Input) addWarmPool(c *nodeconfig.Config, g *api.InstanceGroup) {
 	c.WarmPoolImages = slices.Sorted(maps.Keys(images))
 }
 
-// startsNode reports whether a node is not ready before its pods of this image run.
-func (in Input) startsNode(image string) bool {
+// gatesReadiness reports whether a node only becomes ready when its pods with this image run.
+func (in Input) gatesReadiness(image string) bool {
 	return slices.ContainsFunc(in.Traits.Model.NodeImages, func(p string) bool { return strings.HasPrefix(image, p) })
 }

@@ -15,12 +15,12 @@ import (
 // Access is how a user reaches a cluster.
 type Access struct {
 	Server, TLSServerName string
-	CA, Certificate, Key  []byte // PEM; empty when not needed
+	CA, Certificate, Key  []byte // PEM; empty if not needed
 }
 
-// AccessOptions say how a user reaches a cluster.
+// AccessOptions specify how a user reaches a cluster.
 type AccessOptions struct {
-	// Admin is the life of an admin certificate; 0: no certificate is issued.
+	// Admin is the validity period of an admin certificate; if 0, no certificate is issued.
 	Admin time.Duration
 	// Internal uses the name of the API inside the cluster's network.
 	Internal bool
@@ -28,13 +28,13 @@ type AccessOptions struct {
 	Server string
 }
 
-// Access returns how the cluster is reached, whose authority is ca.
+// Access returns how to reach the cluster whose authority is ca.
 func (o *Opened) Access(ctx context.Context, ca *pki.Keyset, opts AccessOptions) (*Access, error) {
 	return o.World.Access(ctx, o.Cluster, ca, opts, func(context.Context) (*Opened, error) { return o, nil })
 }
 
-// Access returns how a cluster is reached, whose authority is ca. It is opened only where
-// its platform has to be asked.
+// Access returns how to reach a cluster whose authority is ca. The cluster is only opened if its
+// platform must be queried.
 func (w *World) Access(ctx context.Context, cl *clusterstore.Contents, ca *pki.Keyset, o AccessOptions, open func(context.Context) (*Opened, error)) (_ *Access, err error) {
 	a := &Access{TLSServerName: hostnames.API(cl.Spec.Name)}
 	if a.Server, err = server(ctx, cl, o, open); err != nil {
@@ -44,14 +44,14 @@ func (w *World) Access(ctx context.Context, cl *clusterstore.Contents, ca *pki.K
 		a.CA = []byte(ca.Bundle())
 	}
 	if o.Admin > 0 {
-		a.Certificate, a.Key, err = w.IssueAdmin(ca, o.Admin)
+		a.Certificate, a.Key, err = w.IssueAdmin(ctx, ca, o.Admin)
 	}
 	return a, err
 }
 
 // IssueAdmin issues a certificate with full rights, and its key, as PEM.
-func (w *World) IssueAdmin(ca *pki.Keyset, life time.Duration) (certificate, key []byte, err error) {
-	pair, err := w.Issuer().Admin(ca, w.User, life)
+func (w *World) IssueAdmin(ctx context.Context, ca *pki.Keyset, life time.Duration) (certificate, key []byte, err error) {
+	pair, err := w.Issuer(ctx).Admin(ca, w.User, life)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,7 +59,7 @@ func (w *World) IssueAdmin(ca *pki.Keyset, life time.Duration) (certificate, key
 	return pki.EncodeCertificate(pair.Certificate), key, err
 }
 
-// KubernetesCA returns the authority of a cluster that was applied.
+// KubernetesCA returns the authority of a cluster, which must have been applied.
 func KubernetesCA(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders) (*pki.Keyset, error) {
 	all, err := f.Keysets(ctx)
 	if err != nil {
@@ -72,12 +72,12 @@ func KubernetesCA(ctx context.Context, cl *api.Cluster, f *clusterstore.Folders)
 	return ca, nil
 }
 
-// server is the URL of the API, or "" while its load balancer has no address.
+// server returns the URL of the API, or "" while its load balancer has no address.
 func server(ctx context.Context, cl *clusterstore.Contents, o AccessOptions, open func(context.Context) (*Opened, error)) (string, error) {
 	spec := &cl.Spec.Spec
 	port := ""
 	if o.Admin > 0 && spec.API.LoadBalancer != nil && spec.API.LoadBalancer.SSLCertificate != "" {
-		port = ":8443" // the listener that passes client certificates on
+		port = ":8443" // the listener that passes client certificates through
 	}
 	switch {
 	case o.Server != "":
@@ -102,7 +102,7 @@ func server(ctx context.Context, cl *clusterstore.Contents, o AccessOptions, ope
 	return "https://" + name + port, nil
 }
 
-// endpoint asks the platform for the address of the API's load balancer.
+// endpoint queries the platform for the address of the API's load balancer.
 func (o *Opened) endpoint(ctx context.Context) (string, error) {
 	if o.Provider.Endpoint == nil {
 		return "", nil

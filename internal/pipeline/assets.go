@@ -22,21 +22,21 @@ import (
 // Assets are the files and images that the machines and pods of a cluster fetch.
 type Assets struct {
 	model.Fetched
-	// Cluster is its name; Kops and Kubernetes are the versions that they are of.
+	// Cluster is its name; Kops and Kubernetes are the versions of the assets.
 	Cluster, Kops, Kubernetes string
-	// Mirrors are the cluster's own places of them.
+	// Mirrors are the cluster's own mirrors.
 	Mirrors assets.Mirrors
-	// Bundle is the folder from which the machines fetch all of it; "" where they have none.
+	// Bundle is the folder from which the machines fetch everything; "" if there is none.
 	Bundle string
-	// Archive has the contents of kops' own programs among them; nil: none was found.
+	// Archive has the contents of kops' own programs among them; nil if none was found.
 	Archive  *delivery.Archive
 	Warnings diag.List
 
-	facts *facts.Facts // which may know digests of files
+	facts *facts.Facts // may know digests of files
 }
 
-// Assets completes the cluster, and reads what it fetches from its own graph: for some
-// architectures, or for the architectures of its machines.
+// Assets completes the cluster, and reads from its graph what it fetches: for the given
+// architectures, or for those of its machines.
 func (k *Known) Assets(ctx context.Context, arches []download.Arch) (*Assets, error) {
 	done, err := k.Complete()
 	if err == nil {
@@ -45,7 +45,7 @@ func (k *Known) Assets(ctx context.Context, arches []download.Arch) (*Assets, er
 	if err != nil {
 		return nil, err
 	}
-	plain, err := k.published().Complete() // as completion writes names of mirrors
+	plain, err := k.withoutMirrors().Complete() // because completion writes names of mirrors
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +67,14 @@ func (k *Known) Assets(ctx context.Context, arches []download.Arch) (*Assets, er
 		return nil, err
 	}
 	if archive != nil && in.Own.Base != "" {
-		archive = nil // of which only the index was read
+		archive = nil // only its index was read
 	}
 	return &Assets{Fetched: fetched, Cluster: done.Done.Spec.Name, Bundle: k.Facts.Of(string(k.Provider.Name)).Bundle, Kops: k.World.Version, Kubernetes: done.Done.Spec.Spec.KubernetesVersion,
 		Mirrors: assets.MirrorsOf(done.Done.Spec.Spec.Assets), Archive: archive, Warnings: slices.Concat(done.Warnings, foreign(done.Done.Spec)), facts: k.Facts}, nil
 }
 
-// published is the cluster without mirrors.
-func (k *Known) published() *Known {
+// withoutMirrors returns the cluster without mirrors.
+func (k *Known) withoutMirrors() *Known {
 	opened, known := *k.Opened, *k
 	opened.Cluster = k.Cluster.Clone()
 	opened.Cluster.Spec.Spec.Assets = nil
@@ -82,26 +82,27 @@ func (k *Known) published() *Known {
 	return &known
 }
 
-// foreign reports manifests that the cluster reads itself, so that their images are not known.
+// foreign reports manifests that the cluster itself reads, so that their images are not known.
 func foreign(c *api.Cluster) diag.List {
 	var out diag.List
 	for i, a := range c.Spec.Addons {
 		out = append(out, diag.Finding{Object: api.Name(c), Path: fmt.Sprintf("spec.addons[%d].manifest", i), Value: a.Manifest, Rule: "foreign-manifest", Warning: true,
-			Message: "is read by the cluster itself: neither it nor the images that it names are included", Remedy: "add its images with kops bundle add"})
+			Message: "is fetched by the cluster itself, so neither the manifest nor its images are included", Remedy: "add its images with kops bundle add"})
 	}
 	return out
 }
 
-// Hashes looks up the digests of files that are not known yet, and returns why others
-// were not found, by public URL. Digests of kops' own programs are not published.
+// Hashes looks up the missing digests of files, and returns why others were not found, by public
+// URL. Digests of kops' own programs are not published.
 func (w *World) Hashes(ctx context.Context, a *Assets) (unfound map[string]string, err error) {
 	unfound = map[string]string{}
+	known := w.withOwnHashes(a.facts)
 	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(hashLimit)
 	for _, u := range slices.Sorted(maps.Keys(a.Files)) {
-		if a.Files[u] == "" && a.facts != nil {
-			a.Files[u], _ = a.facts.FileHash(u)
+		if a.Files[u] == "" && known != nil {
+			a.Files[u], _ = known.FileHash(u)
 		}
 		if a.Files[u] != "" || programs.IsOwn(u) {
 			continue

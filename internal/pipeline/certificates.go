@@ -3,31 +3,30 @@ package pipeline
 import (
 	"context"
 	"crypto/x509"
-	"fmt"
 	"os"
 
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/ops/certificates"
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-// Certificates lists the cluster's certificates: the authorities in the store, the
-// reports of nodes about their machines, and the API server's certificate. If there is an
-// error, the result has what could be read.
+// Certificates lists the cluster's certificates: the authorities in the store, what nodes report
+// about their machines, and the API server's certificate. If there is an error, the result has what
+// could be read.
 func (k *Checkup) Certificates(ctx context.Context) (*certificates.Stock, error) {
 	keysets, err := k.Places.Keysets(ctx)
 	if err != nil {
 		return certificates.New(nil), err
 	}
 	s := certificates.New(keysets)
-	config, err := k.reached(ctx)
+	config, err := k.restConfig(ctx)
 	if err != nil {
 		return s, err
 	}
-	served, err := certificates.Served(ctx, config.Host, config.ServerName)
+	served, err := certificates.ServerCertificate(ctx, config.Host, config.ServerName)
 	if err != nil {
 		return s, err
 	}
@@ -39,19 +38,16 @@ func (k *Checkup) Certificates(ctx context.Context) (*certificates.Stock, error)
 	return s, err
 }
 
-// Rewriting is a client that writes objects without reading what they hold, of so many requests a second.
-func (k *Checkup) Rewriting(ctx context.Context, perSecond float32) (metadata.Interface, error) {
-	config, err := k.reached(ctx)
+// Rewriting returns a client that writes objects without reading their contents, limited to a
+// number of requests per second.
+func (k *Checkup) Rewriting(ctx context.Context, perSecond float32) (*kubeclient.Client, error) {
+	config, err := k.restConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := rest.CopyConfig(config)
-	c.QPS, c.Burst, c.UserAgent, c.WarningHandler = perSecond, int(perSecond), "kops", rest.NoWarnings{}
-	client, err := metadata.NewForConfig(c)
-	if err != nil {
-		return nil, fmt.Errorf("use the address %s of the API: %w", c.Host, err)
-	}
-	return client, nil
+	c.QPS, c.Burst = perSecond, int(perSecond)
+	return kubeclient.New(c)
 }
 
 // UserCertificate returns the certificate of a cluster's context in a kubeconfig file; nil if

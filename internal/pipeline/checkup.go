@@ -9,44 +9,45 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/platform"
 )
 
-// Checkup looks at one cluster, again and again.
+// Checkup observes one cluster, repeatedly.
 type Checkup struct {
 	*Opened
 	server string
-	// authority issues the certificate with which the API is asked, for the time
-	// of life; it is nil where the kubeconfig serves.
+	// authority issues the certificate with which the API is queried, valid for life; it is nil if
+	// the kubeconfig is used.
 	authority *pki.Keyset
 	life      time.Duration
 
-	opening sync.Mutex // held while the following two are made
+	opening sync.Mutex // held while config and api are set
 	config  *rest.Config
 	api     *health.API
 }
 
-// Reach says how the API server of a cluster is asked.
+// Reach specifies how the API server of a cluster is reached.
 type Reach struct {
 	// Server is the URL of the API, instead of the inferred one.
 	Server string
-	// Kubeconfig is the user's kubeconfig file. It serves where the state store
-	// does not hold the key of the cluster's authority, and always with UseKubeconfig.
+	// Kubeconfig is the user's kubeconfig file. It is used if the state store does not have the key
+	// of the cluster's authority, and always with UseKubeconfig.
 	Kubeconfig    string
 	UseKubeconfig bool
 }
 
-// CheckupLife is how long the certificate lives with which an API server is asked once.
+// CheckupLife is the validity period of a certificate that is issued for one query of an API
+// server.
 const CheckupLife = time.Hour
 
-// Checkup finds the credentials with which the cluster's API server is asked. What can
-// be known to be of no use is an error here, as no waiting mends it.
+// Checkup finds the credentials for the cluster's API server. Credentials that are known to be
+// useless are an error, because waiting would not help.
 func (o *Opened) Checkup(ctx context.Context, r Reach, life time.Duration) (*Checkup, error) {
 	k := &Checkup{Opened: o, server: r.Server, life: life}
 	var err error
@@ -69,25 +70,20 @@ func (o *Opened) Checkup(ctx context.Context, r Reach, life time.Duration) (*Che
 	return nil, kerr
 }
 
-// Kubernetes is a client of the API server for all kinds of objects. Unlike Look it
-// does not bound its requests: ctx does. The error is of the class NotYet while the
-// API has no address.
-func (k *Checkup) Kubernetes(ctx context.Context) (kubernetes.Interface, error) {
-	config, err := k.reached(ctx)
+// Kubernetes returns a client of the API server for the objects of the cluster. Unlike Observe, it
+// does not limit the time of its requests: ctx does. The error is of the class NotYet while the API
+// has no address.
+func (k *Checkup) Kubernetes(ctx context.Context) (*kubeclient.Client, error) {
+	config, err := k.restConfig(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(config)
-	c.QPS, c.UserAgent, c.WarningHandler = -1, "kops", rest.NoWarnings{}
-	client, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		return nil, fmt.Errorf("use the address %s of the API: %w", c.Host, err)
-	}
-	return client, nil
+	return kubeclient.New(config)
 }
 
-// reached says how the API server is reached, which nobody changes; the error is Kubernetes'.
-func (k *Checkup) reached(ctx context.Context) (*rest.Config, error) {
+// restConfig returns the configuration for reaching the API server, which must not be changed; the
+// error is as for Kubernetes.
+func (k *Checkup) restConfig(ctx context.Context) (*rest.Config, error) {
 	k.opening.Lock()
 	defer k.opening.Unlock()
 	problem, err := k.reach(ctx)
@@ -97,7 +93,8 @@ func (k *Checkup) reached(ctx context.Context) (*rest.Config, error) {
 	return k.config, err
 }
 
-// reach finds how the API server is reached, unless that is known. opening is held.
+// reach finds out how the API server is reached, unless that is known. The caller must hold
+// opening.
 func (k *Checkup) reach(ctx context.Context) (*health.Failure, error) {
 	if k.config != nil {
 		return nil, nil
@@ -108,13 +105,13 @@ func (k *Checkup) reach(ctx context.Context) (*health.Failure, error) {
 	}
 	if a.Server == "" {
 		return &health.Failure{Kind: health.KindAPI, Name: k.Cluster.Spec.Name, Message: "it has no address yet: its load balancer does not exist",
-			Remedy: "make it: kops update cluster " + k.Cluster.Spec.Name + " --yes"}, nil
+			Remedy: "create it: kops update cluster " + k.Cluster.Spec.Name + " --yes"}, nil
 	}
 	k.config = &rest.Config{Host: a.Server, TLSClientConfig: rest.TLSClientConfig{ServerName: a.TLSServerName, CAData: a.CA, CertData: a.Certificate, KeyData: a.Key}}
 	return nil, nil
 }
 
-// open makes the connection to the API server, once its address is known.
+// open creates the client of the API server, once its address is known.
 func (k *Checkup) open(ctx context.Context) (*health.Failure, error) {
 	k.opening.Lock()
 	defer k.opening.Unlock()
@@ -123,12 +120,12 @@ func (k *Checkup) open(ctx context.Context) (*health.Failure, error) {
 	}
 	problem, err := k.reach(ctx)
 	if err == nil && problem == nil {
-		k.api, err = health.Open(k.config)
+		k.api, err = health.Open(k.config, k.Cluster.Spec.Spec.DNSType())
 	}
 	return problem, err
 }
 
-// nodes lists the nodes; the error tells what is in the way.
+// nodes lists the nodes; the error says what prevents it.
 func (k *Checkup) nodes(ctx context.Context) ([]corev1.Node, error) {
 	problem, err := k.open(ctx)
 	if err == nil && problem != nil {
@@ -140,16 +137,16 @@ func (k *Checkup) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return k.api.Nodes(ctx)
 }
 
-// Server sees how the API server itself is.
-func (k *Checkup) Server(ctx context.Context) (health.Seen, error) {
+// Server observes the API server itself.
+func (k *Checkup) Server(ctx context.Context) (health.Observation, error) {
 	problem, err := k.open(ctx)
 	if err != nil || problem != nil {
-		return health.Seen{Problem: problem}, err
+		return health.Observation{Problem: problem}, err
 	}
 	return k.api.Server(ctx)
 }
 
-// Machines lists the machines, where the platform can.
+// Machines lists the machines, if the platform supports it.
 func (o *Opened) Machines(ctx context.Context) (groups []platform.MachineGroup, err error) {
 	err = fault.Retry(ctx, o.World.Sleep, func() (err error) {
 		groups, err = o.Provider.Machines(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
@@ -158,8 +155,8 @@ func (o *Opened) Machines(ctx context.Context) (groups []platform.MachineGroup, 
 	return groups, err
 }
 
-// Look sees the machines and what the API server shows, at once.
-func (k *Checkup) Look(ctx context.Context) (health.World, error) {
+// Observe observes the machines and the API server, concurrently.
+func (k *Checkup) Observe(ctx context.Context) (health.World, error) {
 	w := health.World{Cluster: k.Cluster.Spec.Name, Groups: k.Cluster.Groups, Etcd: k.Cluster.Spec.Spec.EtcdClusters}
 	g, part := errgroup.WithContext(ctx)
 	if k.Provider.Machines != nil {
@@ -173,7 +170,7 @@ func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 		if w.API.Problem, err = k.open(part); err != nil || w.API.Problem != nil {
 			return err
 		}
-		w.API, err = k.api.Look(part)
+		w.API, err = k.api.Observe(part)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -182,7 +179,7 @@ func (k *Checkup) Look(ctx context.Context) (health.World, error) {
 	return w, nil
 }
 
-// Starts reads how far the first of some machines came.
+// Starts reads how far the first of some machines have started.
 func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most int) map[string]health.Start {
 	out := map[string]health.Start{}
 	if k.Provider.BootRecord == nil {
@@ -195,7 +192,7 @@ func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most 
 		g.Go(func() error {
 			record, err := k.Provider.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
 			start := health.ReadStart(record)
-			if err != nil { // the rest of the result is worth having without it
+			if err != nil { // the rest of the result is useful without it
 				start = health.Start{Message: "its boot report could not be read: " + err.Error()}
 			}
 			mu.Lock()
@@ -204,11 +201,11 @@ func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most 
 			return nil
 		})
 	}
-	_ = g.Wait() // no part of it fails
+	_ = g.Wait() // never fails
 	return out
 }
 
-// Logs adds to a pod that does not run the end of its logs.
+// Logs adds the end of its logs to a pod that does not run.
 func (k *Checkup) Logs(ctx context.Context, pod *corev1.Pod, d *health.PodDiagnosis, lines int) {
 	k.api.ReadLogs(ctx, pod, d, lines)
 }

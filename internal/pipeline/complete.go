@@ -9,14 +9,14 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Completed is a cluster of which everything is said.
+// Completed is a cluster with a complete spec.
 type Completed struct {
 	*Known
 	Done     *complete.Cluster
 	Warnings diag.List
 }
 
-// Complete infers what the user did not say.
+// Complete infers everything that the user did not specify.
 func (k *Known) Complete() (*Completed, error) {
 	in := k.World.Completion(k.Cluster, k.Facts, k.Channel)
 	in.RunningVersion = k.Running
@@ -35,24 +35,24 @@ func (k *Known) Complete() (*Completed, error) {
 	return &Completed{Known: k, Done: done, Warnings: warnings}, nil
 }
 
-// with returns the cluster with more warnings, or an error if a finding is not a warning.
-func (c *Completed) with(findings diag.List) (*Completed, error) {
+// withWarnings returns the cluster with more warnings, or an error if a finding is not a warning.
+func (c *Completed) withWarnings(findings diag.List) (*Completed, error) {
 	warnings, err := join(c.Warnings, findings)
 	return &Completed{Known: c.Known, Done: c.Done, Warnings: warnings}, err
 }
 
-// Guard refuses a completed cluster that another version of this program should apply.
-// With downgrade, a newer version may have applied it last.
+// Guard rejects a completed cluster that another version of this program should apply. With
+// downgrade, a newer version may have applied it last.
 func (g *Gathered) Guard(c *Completed, downgrade bool) (*Completed, error) {
 	w := g.World
-	return c.with(validate.Guard(validate.Versions{Kops: w.Version, Kubernetes: c.Done.Spec.Spec.KubernetesVersion, Stored: g.applied, Channel: c.Channel,
+	return c.withWarnings(validate.Guard(validate.Versions{Kops: w.Version, Kubernetes: c.Done.Spec.Spec.KubernetesVersion, Stored: g.appliedVersion, Channel: c.Channel,
 		AllowDowngrade: downgrade, RunObsolete: w.RunObsolete, RunTooNew: w.RunTooNew}))
 }
 
 // Validate checks the completed cluster.
 func (c *Completed) Validate() (*Completed, error) {
 	w := c.World
-	return c.with(slices.Concat(
+	return c.withWarnings(slices.Concat(
 		validate.All(validate.Input{Platform: c.Provider.ForValidate(), Cluster: c.Done.Spec, Groups: c.Done.Groups, Strict: true, Facts: c.Facts, Features: w.Features, Endpoint: w.endpoint()}),
 		validate.NoEffect(&c.Provider.Traits, c.Cluster.Spec, c.Cluster.Groups),
 		w.OnlyHere(c.Cluster.Spec),

@@ -24,13 +24,13 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// askTime bounds how long the API server is asked what machines run.
+// askTime limits how long it may take to find out from the API server what machines run.
 const askTime = 5 * time.Second
 
-// Effect says what the machines that run will be behind in once the plan is carried out.
-// There are none where nothing changes, before the first update, and where the platform
-// shows no machines. The authority issues the certificate with which the API server is
-// asked what machines run; nil: it is not asked.
+// Effect returns how the running machines will differ from their desired state once the plan is
+// applied. The result is empty if nothing changes, before the first update, and if the platform
+// reports no machines. The authority issues the certificate with which the API server is queried
+// for what machines run; if nil, it is not queried.
 func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Machine, error) {
 	if p.Plan.Empty() || p.Provider.Machines == nil || p.World.Offline || p.Places.Base.Store == nil {
 		return nil, nil
@@ -40,35 +40,35 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 		return nil, err
 	}
 	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Roll.InPlace}
-	var before revised
+	var before appliedObjects
 	var groups []string
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
 		if in.Machines, err = p.Machines(part); err == nil {
-			groups, err = p.running(part, &in, authority)
+			groups, err = p.addMachines(part, &in, authority)
 		}
 		return err
 	})
 	all.Go(func() (err error) {
-		before, err = p.revised(part)
+		before, err = p.readAppliedObjects(part)
 		return err
 	})
 	if err := all.Wait(); err != nil {
 		return nil, err
 	}
-	if p.before = &before; len(groups) == 0 {
+	if p.applied = &before; len(groups) == 0 {
 		return nil, nil
 	}
-	if err := p.held(ctx, &in, groups, before); err != nil {
+	if err := p.addRunning(ctx, &in, groups, before); err != nil {
 		return nil, err
 	}
 	p.inUse = in.InUse()
-	return p.judged(ctx, in)
+	return p.judge(ctx, in)
 }
 
-// running adds what the platform made the machines of, and what their nodes tell, and
-// returns the groups of those that there are.
-func (p *Planned) running(ctx context.Context, in *stale.In, authority *pki.Keyset) (groups []string, err error) {
+// addMachines adds what the platform created the machines with, and their nodes, and returns the
+// groups that have machines.
+func (p *Planned) addMachines(ctx context.Context, in *stale.In, authority *pki.Keyset) (groups []string, err error) {
 	var outdated []platform.Machine
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {
@@ -85,50 +85,51 @@ func (p *Planned) running(ctx context.Context, in *stale.In, authority *pki.Keys
 	}
 	all, part := errgroup.WithContext(ctx)
 	all.Go(func() (err error) {
-		in.Made, err = p.made(part, outdated)
+		in.Drifts, err = p.drifts(part, outdated)
 		return err
 	})
-	if authority != nil && (len(outdated) > 0 || !p.sure()) { // else all run what was applied last
+	if authority != nil && (len(outdated) > 0 || !p.reportsAllOutdated()) { // otherwise all of them run what was last applied
 		all.Go(func() error {
-			in.Nodes = p.tellingNodes(part, authority)
+			in.Nodes = p.reportingNodes(part, authority)
 			return nil
 		})
 	}
 	return groups, all.Wait()
 }
 
-// tellingNodes are the nodes, whose machines tell what they run; none where they cannot be asked.
-func (p *Planned) tellingNodes(ctx context.Context, authority *pki.Keyset) []corev1.Node {
+// reportingNodes returns the nodes, which report what their machines run; nil if they cannot be
+// queried.
+func (p *Planned) reportingNodes(ctx context.Context, authority *pki.Keyset) []corev1.Node {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	k := &Checkup{Opened: p.Opened, authority: authority, life: CheckupLife}
 	nodes, err := k.nodes(ctx)
 	if err != nil {
-		return nil // then what the platform tells has to do
+		return nil // the platform's report must suffice
 	}
 	return nodes
 }
 
-// held adds what machines run, where the platform does not make them otherwise, and what
-// they are to run after the plan.
-func (p *Planned) held(ctx context.Context, in *stale.In, groups []string, before revised) error {
-	wanted, was, touched := p.wantedFiles(), p.replaced(), p.touched()
-	now, err := p.runsOf(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
+// addRunning adds what machines run, if the platform does not report otherwise, and what they
+// should run after the plan.
+func (p *Planned) addRunning(ctx context.Context, in *stale.In, groups []string, before appliedObjects) error {
+	wanted, was, touched := p.wantedFiles(), p.replacedFiles(), p.touchedGroups()
+	now, err := p.runningByGroup(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
 		if text, ok := wanted[key]; ok {
 			return text, nil
 		}
-		return p.applied(ctx, key) // the plan is of a part
+		return p.readApplied(ctx, key) // the plan covers only a part
 	})
 	if err != nil {
 		return err
 	}
-	in.Applied, err = p.runsOf(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
+	in.Applied, err = p.runningByGroup(ctx, groups, func(ctx context.Context, key string) ([]byte, error) {
 		old, changed := was[key]
 		switch {
 		case !changed:
 			return wanted[key], nil
 		case old == nil:
-			return p.applied(ctx, key)
+			return p.readApplied(ctx, key)
 		}
 		return old, nil
 	})
@@ -157,8 +158,8 @@ func (p *Planned) held(ctx context.Context, in *stale.In, groups []string, befor
 	return nil
 }
 
-// fileOf is the key below the cluster's folder of a managed file, and its text as far as it is known.
-func (w *Wanted) fileOf(obj any) (key string, text []byte, ok bool) {
+// fileOf returns the key of a managed file below the cluster's folder, and its text if known.
+func (w *Desired) fileOf(obj any) (key string, text []byte, ok bool) {
 	f, ok := obj.(*managedfile.File)
 	at := w.World.Buckets.Location(w.Places.Base.URL)
 	if !ok || f == nil || f.Store != at.Store {
@@ -172,7 +173,7 @@ func (w *Wanted) fileOf(obj any) (key string, text []byte, ok bool) {
 }
 
 // wantedFiles returns the desired files of the cluster's folder, by their keys.
-func (w *Wanted) wantedFiles() map[string][]byte {
+func (w *Desired) wantedFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for n := range w.Graph.All() {
 		if key, text, ok := w.fileOf(n.Want); ok {
@@ -182,9 +183,9 @@ func (w *Wanted) wantedFiles() map[string][]byte {
 	return out
 }
 
-// replaced are the files that the plan writes or deletes, as they are, by their keys; nil
-// is one whose text was not read.
-func (p *Planned) replaced() map[string][]byte {
+// replacedFiles returns the current texts of the files that the plan writes or deletes, by key; nil
+// if a text was not read.
+func (p *Planned) replacedFiles() map[string][]byte {
 	out := map[string][]byte{}
 	for _, s := range p.Plan.Steps {
 		if s.Op == plan.Keep {
@@ -200,12 +201,13 @@ func (p *Planned) replaced() map[string][]byte {
 	return out
 }
 
-// touched are the groups of which the plan changes what the platform makes their machines of.
-func (p *Planned) touched() map[string]bool {
-	out, decided := map[string]bool{}, p.decided()
+// touchedGroups returns the groups for which the plan changes what the platform creates machines
+// from.
+func (p *Planned) touchedGroups() map[string]bool {
+	out, decided := map[string]bool{}, p.undecidedValues()
 	for _, s := range p.Plan.Steps {
 		if s.Op == plan.Keep || s.Have == nil || s.Want == nil {
-			continue // no machine that runs is made of what is new, or goes
+			continue // existing machines do not depend on objects that are created or deleted
 		}
 		for _, c := range s.Changes {
 			if slices.ContainsFunc(c.Leaves, func(l resource.Leaf) bool { return s.Kind.MakesMachines(l.Path) && !decided[l.Want] }) {
@@ -217,9 +219,9 @@ func (p *Planned) touched() map[string]bool {
 	return out
 }
 
-// decided are the values that only the update of a group's object will tell, such as the
-// version of a launch template: the changes of that object say whether machines change.
-func (p *Planned) decided() map[string]bool {
+// undecidedValues returns the values that are only known after the update of a group's object, such
+// as the version of a launch template: the changes of that object decide whether machines change.
+func (p *Planned) undecidedValues() map[string]bool {
 	out := map[string]bool{}
 	for _, s := range p.Plan.Steps {
 		if s.Op != plan.Update || s.Kind.Group(s.Have) == "" {
@@ -234,15 +236,15 @@ func (p *Planned) decided() map[string]bool {
 	return out
 }
 
-// revised are the objects as they were applied last.
-type revised struct {
+// appliedObjects are the objects as they were last applied.
+type appliedObjects struct {
 	cluster *api.Cluster
 	groups  map[string]*api.InstanceGroup
 }
 
-// revised reads the newest revision that was applied; it is empty where there is none.
-func (o *Opened) revised(ctx context.Context) (revised, error) {
-	out := revised{groups: map[string]*api.InstanceGroup{}}
+// readAppliedObjects reads the newest applied revision; the result is empty if there is none.
+func (o *Opened) readAppliedObjects(ctx context.Context) (appliedObjects, error) {
+	out := appliedObjects{groups: map[string]*api.InstanceGroup{}}
 	name := o.Cluster.Spec.Name
 	numbers, err := o.World.Store.Revisions(ctx, name)
 	if err != nil {
@@ -267,33 +269,33 @@ func (o *Opened) revised(ctx context.Context) (revised, error) {
 	return out, nil
 }
 
-// ofGroup are the fields of a group that are not as they were applied last. What the
-// configuration of its machines holds is compared there, and not here.
-func (r revised) ofGroup(g *api.InstanceGroup) ([]platform.Change, error) {
+// ofGroup returns the fields of a group that differ from what was last applied. What is in the
+// configuration of its machines is compared there, and not here.
+func (r appliedObjects) ofGroup(g *api.InstanceGroup) ([]platform.Change, error) {
 	if g == nil || r.groups[g.Name] == nil {
 		return nil, nil
 	}
-	return changed(api.KindInstanceGroup, r.groups[g.Name].Spec, g.Spec)
+	return changedFields(api.KindInstanceGroup, r.groups[g.Name].Spec, g.Spec)
 }
 
-// ofCluster are the fields of the cluster that are not as they were applied last, and may
-// be why machines are made otherwise.
-func (r revised) ofCluster(c *api.Cluster) ([]platform.Change, error) {
+// ofCluster returns the fields of the cluster that differ from what was last applied, and that may
+// affect how machines are created.
+func (r appliedObjects) ofCluster(c *api.Cluster) ([]platform.Change, error) {
 	if r.cluster == nil {
 		return nil, nil
 	}
-	all, err := changed(api.KindCluster, r.cluster.Spec, c.Spec)
+	all, err := changedFields(api.KindCluster, r.cluster.Spec, c.Spec)
 	was, now := members(r.cluster), members(c)
 	return slices.DeleteFunc(all, func(c platform.Change) bool {
 		at := member.FindString(c.Field)
-		return at != "" && was[at] != now[at] // it comes or goes, and the machines of the others stay
+		return at != "" && was[at] != now[at] // a member was added or removed, which does not affect the others' machines
 	}), err
 }
 
-// member is the path of a member of an etcd.
+// member matches the path of an etcd member.
 var member = regexp.MustCompile(`^spec\.etcdClusters\[[^]]*\]\.etcdMembers\[[^]]*\]`)
 
-// members are the paths of all members of a cluster's etcds.
+// members returns the paths of all members of a cluster's etcds.
 func members(c *api.Cluster) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range c.Spec.EtcdClusters {
@@ -304,10 +306,10 @@ func members(c *api.Cluster) map[string]bool {
 	return out
 }
 
-// changed are the fields in which two specs of a kind differ, but for what is of the
-// machines' configuration, which says it of each group by itself: workers may get a new
-// version of Kubernetes later than others.
-func changed(kind string, was, now any) ([]platform.Change, error) {
+// changedFields returns the fields in which two specs of a kind differ, except for those in the
+// machines' configuration, which is compared for each group: workers may get a new version of
+// Kubernetes later than others.
+func changedFields(kind string, was, now any) ([]platform.Change, error) {
 	all, err := stale.Changes(was, now)
 	return slices.DeleteFunc(all, func(c platform.Change) bool {
 		e, known := effects.Of(kind, c.Field)
@@ -315,10 +317,10 @@ func changed(kind string, was, now any) ([]platform.Change, error) {
 	}), err
 }
 
-// keepConfigs keeps the node configurations that the plan writes, and those in whose place
-// it does: machines may still run them.
+// keepConfigs keeps the node configurations that the plan writes, and those that it replaces:
+// machines may still run them.
 func (p *Planned) keepConfigs(ctx context.Context) error {
-	wanted, was := p.wantedFiles(), p.replaced()
+	wanted, was := p.wantedFiles(), p.replacedFiles()
 	var texts [][]byte
 	for _, g := range p.Cluster.Groups {
 		key := layout.NodeConfig(string(g.Spec.Role), g.Name)
@@ -338,7 +340,7 @@ func (p *Planned) keepConfigs(ctx context.Context) error {
 	return p.World.Store.KeepNodeConfigs(ctx, p.Cluster.Spec.Name, texts, p.inUse)
 }
 
-// KeepConfigs keeps the node configurations of all groups, where another tool writes them.
+// KeepConfigs keeps the node configurations of all groups, if another tool writes them.
 func (m *Modelled) KeepConfigs(ctx context.Context) error {
 	wanted := m.wantedFiles()
 	var texts [][]byte

@@ -27,7 +27,7 @@ var (
 	scalings  = resource.Kind[scaling, any]{Name: "s", Group: func(*scaling) string { return "nodes" }, MadeOf: []string{"Template"}}
 )
 
-// Only what machines are made of makes them stale; a number that drifted does not.
+// Only what machines are created from makes them stale; a count that drifted does not.
 func TestAPlanTouchesMachinesByWhatTheyAreMadeOf(t *testing.T) {
 	of, one := templates.New("x", template{Image: "a"}), resource.Lit("1")
 	for title, c := range map[string]struct {
@@ -59,14 +59,14 @@ func TestAPlanTouchesMachinesByWhatTheyAreMadeOf(t *testing.T) {
 			}
 			p.Plan.Steps = append(p.Plan.Steps, s)
 		}
-		if got := strings.Join(slices.Collect(maps.Keys(p.touched())), " "); got != c.want {
+		if got := strings.Join(slices.Collect(maps.Keys(p.touchedGroups())), " "); got != c.want {
 			t.Errorf("%s: machines of %q are said to be behind, want %q", title, got, c.want)
 		}
 	}
 }
 
-// A control plane that grows or shrinks replaces none of the remaining machines; a member that
-// stays and gets another disk is not such a change.
+// Adding or removing control planes replaces none of the remaining machines; a new disk for a
+// remaining member does.
 func TestMembersThatComeAndGoChangeNoOtherMachine(t *testing.T) {
 	cluster := func(size int32, names ...string) *api.Cluster {
 		c := &api.Cluster{}
@@ -89,7 +89,7 @@ func TestMembersThatComeAndGoChangeNoOtherMachine(t *testing.T) {
 		{cluster(20, "a", "b", "c"), cluster(20, "a"), ""},
 		{cluster(20, "a"), cluster(30, "a", "b", "c"), "spec.etcdClusters[main].etcdMembers[a].volumeSize"},
 	} {
-		all, err := revised{cluster: c.was}.ofCluster(c.now)
+		all, err := appliedObjects{cluster: c.was}.ofCluster(c.now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,21 +20,21 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Known is an opened cluster with what completing it needs of the world.
+// Known is an opened cluster with what is needed to complete it.
 type Known struct {
 	*Opened
 	Facts *facts.Facts
-	// Channel may be nil: then nothing is recommended.
+	// Channel may be nil: then there are no recommendations.
 	Channel *versions.Channel
-	// Running is the version of Kubernetes that the control plane runs, where workers are
-	// to get another one than they had; "" is not known.
+	// Running is the version of Kubernetes that the control plane runs; it is only determined if
+	// workers are about to get another version. "" means unknown.
 	Running string
 	// Warnings are the warnings of all stages up to this one.
 	Warnings diag.List
 }
 
-// LookUp finds out no more than completing a cluster needs. Facts that are known are
-// taken instead of asking the platform.
+// LookUp finds out only what is needed to complete a cluster. Known facts are used instead of
+// querying the platform.
 func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error) {
 	f, err := o.FactsOf(ctx, known)
 	if err != nil {
@@ -44,7 +44,7 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 	return &Known{Opened: o, Facts: f, Channel: ch, Warnings: warnings}, nil
 }
 
-// FactsOf takes the facts that are known, or asks the platform, and lets the session know.
+// FactsOf returns the known facts, or queries the platform, and passes them to the session.
 func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Facts, err error) {
 	if known == nil {
 		known, err = o.Provider.Facts(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
@@ -55,7 +55,7 @@ func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Fact
 	return known, err
 }
 
-// readChannel reads the channel; without it, nothing is recommended.
+// readChannel reads the channel; without it, there are no recommendations.
 func (o *Opened) readChannel(ctx context.Context) (*versions.Channel, diag.List) {
 	name := o.Cluster.Spec.Spec.Channel
 	ch, err := o.World.Channel(ctx, name)
@@ -66,31 +66,32 @@ func (o *Opened) readChannel(ctx context.Context) (*versions.Channel, diag.List)
 	return ch, nil
 }
 
-// Gathered is an opened cluster with what completing and modelling it need of the world.
+// Gathered is an opened cluster with what is needed to complete and model it.
 type Gathered struct {
 	*Known
-	// Keysets are those that exist, and new ones for those that the stored spec lacks.
+	// Keysets are the existing ones, and new ones for those that are missing in the stored spec.
 	Keysets map[string]*pki.Keyset
 	secrets secrets
 	sshKeys []string
-	// applied is the version of this program that applied the cluster last, or "".
-	applied string
-	// prefetched, when not nil, is the platform's client for one observation, which is asking already.
+	// appliedVersion is the version of this program that last applied the cluster, or "".
+	appliedVersion string
+	// prefetched, if not nil, is the platform's client for one observation, which is already under
+	// way.
 	prefetched any
 }
 
-// GatherOptions say what is gathered.
+// GatherOptions specify what is gathered.
 type GatherOptions struct {
-	// Facts, when set, are taken instead of asking the platform.
+	// Facts, if set, are used instead of querying the platform.
 	Facts *facts.Facts
-	// IgnoreSkew does not ask the control plane which version it runs.
+	// IgnoreSkew skips the query for the control plane's version.
 	IgnoreSkew bool
-	// Prefetch, when not nil, has the platform observed before the desired objects are known,
-	// and counts the requests; the caller must wait for its end.
+	// Prefetch, if not nil, starts the observation of the platform before the desired objects are
+	// known, and counts its requests; the caller must wait for them.
 	Prefetch *sync.WaitGroup
 }
 
-// Gather reads all that is needed at once.
+// Gather reads everything concurrently.
 func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, error) {
 	g := &Gathered{Known: &Known{Opened: o}}
 	var (
@@ -101,7 +102,7 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 	)
 	group.Go(func() (err error) {
 		if g.Facts, err = o.FactsOf(c, opts.Facts); err == nil && opts.Prefetch != nil {
-			g.prefetched = o.prefetch(ctx, opts.Prefetch) // for longer than the parts take
+			g.prefetched = o.prefetch(ctx, opts.Prefetch) // it outlives the concurrent parts
 		}
 		return err
 	})
@@ -109,6 +110,7 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		g.Channel, warnings = o.readChannel(c)
 		return nil
 	})
+	group.Go(func() error { return o.Places.CheckOwned(c, true) })
 	group.Go(func() (err error) {
 		g.Keysets, founding, err = o.readKeysets(c)
 		return err
@@ -122,19 +124,22 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		return err
 	})
 	group.Go(func() (err error) {
-		g.applied, err = o.readVersion(c)
+		g.appliedVersion, err = o.readVersion(c)
 		return err
 	})
 	if !opts.IgnoreSkew && opts.Facts == nil && !o.World.Offline {
 		group.Go(func() (err error) {
-			move, err = o.workersMove(c)
+			move, err = o.areWorkersUpgrading(c)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var err error
+	err := o.checkFounding(ctx, founding || len(g.secrets.names) == 0)
+	if err != nil {
+		return nil, err
+	}
 	if g.secrets, err = o.readEncryption(ctx, g.secrets, founding); err != nil {
 		return nil, err
 	}
@@ -163,8 +168,8 @@ func join(warnings, findings diag.List) (diag.List, error) {
 	return slices.Concat(warnings, findings), nil
 }
 
-// prefetch begins to observe the platform while the graph is still being made, and
-// returns the client that does.
+// prefetch starts to observe the platform while the graph is being built, and returns the client
+// that does so.
 func (o *Opened) prefetch(ctx context.Context, asking *sync.WaitGroup) any {
 	if o.Session.Prefetch == nil {
 		return nil
@@ -174,28 +179,45 @@ func (o *Opened) prefetch(ctx context.Context, asking *sync.WaitGroup) any {
 	return prefetched
 }
 
-// readKeysets reads the keysets; those that do not exist are made, in memory. A cluster
-// that has no authority yet is being founded: no machine of it has ever run.
+// readKeysets reads the keysets; missing ones are created in memory. A cluster that has no
+// authority yet is being founded: none of its machines has ever run.
 func (o *Opened) readKeysets(ctx context.Context) (all map[string]*pki.Keyset, founding bool, err error) {
 	existing, err := o.Places.Keysets(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	founding = existing[pki.KubernetesCA] == nil
-	all, _, err = pki.Ensure(existing, pki.KeysetNames(o.Cluster.Spec), o.World.Issuer())
+	all, _, err = pki.Ensure(existing, pki.KeysetNames(o.Cluster.Spec), o.World.Issuer(ctx))
 	return all, founding, err
 }
 
-// secrets are the names of the secrets that exist, the random ones that do not, and
-// the configuration by which etcd is encrypted, where it is.
+// checkFounding refuses to create keys for a cluster that has them in a store that cannot be
+// reached: machines trust no others.
+func (o *Opened) checkFounding(ctx context.Context, founding bool) error {
+	if !founding || o.Places.Unreached == "" {
+		return nil
+	}
+	history, err := o.World.Store.History(ctx, o.Cluster.Spec.Name)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(history, func(r clusterstore.Revision) bool { return r.Fence > 0 && r.Result == "done" }) {
+		return nil
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("cluster %s has its keys in %s, which is not read with option:Facts because the state store is local; new keys would replace them",
+		o.Cluster.Spec.Name, o.Places.Unreached), "run the command without option:Facts")
+}
+
+// secrets are the names of the existing secrets, new values for the missing random ones, and the
+// configuration by which etcd is encrypted, if any.
 type secrets struct {
 	names      map[string]bool
 	tokens     map[string]pki.Secret
 	encryption pki.Secret
-	docker     pki.Secret // by which machines pull images
+	docker     pki.Secret // with which machines pull images
 }
 
-// readSecrets lists the secrets, and makes the random ones that do not exist.
+// readSecrets lists the secrets, and creates the missing random ones.
 func (o *Opened) readSecrets(ctx context.Context) (s secrets, err error) {
 	names, err := o.Places.SecretNames(ctx)
 	if err != nil {
@@ -209,10 +231,10 @@ func (o *Opened) readSecrets(ctx context.Context) (s secrets, err error) {
 	return s, err
 }
 
-// readEncryption checks that the secrets that the cluster asks for exist, and
-// reads the encryption config, which becomes part of files. A hardened cluster gets its etcd
-// encryption key together with its authority: with a key made later, no API
-// server could read the objects stored before.
+// readEncryption checks that the secrets that the cluster requires exist, and reads the encryption
+// config, which becomes part of files. A hardened cluster gets its etcd encryption key together
+// with its authority: with a key created later, API servers could not read the objects stored
+// before.
 func (o *Opened) readEncryption(ctx context.Context, s secrets, founding bool) (_ secrets, err error) {
 	on := o.Cluster.Spec.Spec.EncryptionConfig
 	encrypts := on != nil && *on
@@ -221,7 +243,7 @@ func (o *Opened) readEncryption(ctx context.Context, s secrets, founding bool) (
 			return s, err
 		}
 		s.tokens[pki.EncryptionConfig], s.names[pki.EncryptionConfig] = s.encryption, true
-		encrypts = false // it is known already
+		encrypts = false // it is already known
 	}
 	if err := validate.Secrets(o.Cluster.Spec, func(name string) bool { return s.names[name] }).Err(); err != nil {
 		return s, err
@@ -246,8 +268,8 @@ func (o *Opened) readSSHKeys(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// readVersion reads which version of this program applied the cluster last, unless the
-// listing tells that the file says what this program would write.
+// readVersion reads which version of this program last applied the cluster, unless the listing
+// shows that it was this one.
 func (o *Opened) readVersion(ctx context.Context) (string, error) {
 	if o.Places.Base.Store == nil {
 		return "", nil

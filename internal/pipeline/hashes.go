@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/assets"
@@ -22,9 +23,8 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// How long the publishers of one file are waited for in all, how long one of them
-// may take to answer, how many files are asked for at once, and how long a list of
-// digests may be in bytes.
+// The time limit for all publishers of a file, and for one of them, the number of files that are
+// looked up concurrently, and the maximum size of a list of digests, in bytes.
 const (
 	hashTime   = 15 * time.Second
 	answerTime = 5 * time.Second
@@ -32,10 +32,9 @@ const (
 	hashList   = 1 << 20
 )
 
-// withHashes returns the input with the digests of files that machines fetch, as
-// their publishers state them. If a digest was not found, the model gets the reason and
-// refuses the file. Digests are kept in the cache folder, the only source
-// offline.
+// withHashes returns the input with the digests of files that machines fetch, as their publishers
+// state them. If a digest was not found, the model gets the reason and rejects the file. Digests
+// are kept in the cache folder, the only source offline.
 func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, error) {
 	in.Facts = w.withOwnHashes(in.Facts)
 	files, err := model.Unhashed(in)
@@ -75,8 +74,8 @@ func (w *World) withHashes(ctx context.Context, in model.Input) (model.Input, er
 	return in, nil
 }
 
-// withOwnHashes returns facts with the digests that this program was given. Those that the
-// user states among the facts go before them.
+// withOwnHashes returns facts with the digests that this program was given. Digests in the user's
+// facts take precedence.
 func (w *World) withOwnHashes(f *facts.Facts) *facts.Facts {
 	if len(w.FileHashes) == 0 {
 		return f
@@ -91,13 +90,17 @@ func (w *World) withOwnHashes(f *facts.Facts) *facts.Facts {
 	return &found
 }
 
-// hash returns the SHA-256 of the file at a public URL: from the cache, or else as
-// the publisher or a mirror states it.
+// hash returns the SHA-256 of the file at a public URL: from the cache, or else from the publisher
+// or a mirror.
 func (w *World) hash(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
+	if programs.IsOwn(public) && !mirrors.Files() {
+		return "", errors.New("the archive of kops' own programs lacks it; build one for every architecture (`make archive`), or set KOPS_ARCH to the only architecture of the machines")
+	}
 	cache, key := w.cache("hashes"), sha256.Sum256([]byte(public))
 	name := hex.EncodeToString(key[:])
 	if cache != nil {
-		// Only a valid digest is used: other writers there do not decide what machines run.
+		// Only a valid digest is used: nothing else that was written there may decide what machines
+		// run.
 		if data, _, err := cache.Get(ctx, name); err == nil && download.IsSHA256(string(data)) {
 			return string(data), nil
 		}
@@ -116,8 +119,8 @@ func (w *World) hash(ctx context.Context, public string, mirrors assets.Mirrors)
 	return sum, err
 }
 
-// stated asks each place that may state a digest until one does. What comes
-// without TLS states nothing.
+// stated queries each place that may state a digest until one does. Places without TLS do not
+// count.
 func (w *World) stated(ctx context.Context, public string, mirrors assets.Mirrors) (string, error) {
 	why := errors.New("no server publishes it over TLS")
 	for i, place := range mirrors.Digests(public) {
@@ -139,7 +142,7 @@ func (w *World) stated(ctx context.Context, public string, mirrors assets.Mirror
 			return sum, nil
 		}
 		w.Log.Debug("no digest is published for a file", "place", place, "error", err)
-		if i == 0 || mirrors.Files() { // a mirror's answer says more to its owner
+		if i == 0 || mirrors.Files() { // a mirror's error is more useful to its owner
 			why = err
 		}
 	}

@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/programs"
+	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/model/assets"
 )
 
-// asker is a world of which only looking up digests works, and that waits for nothing.
+// asker returns a world that can only look up digests, and that does not sleep.
 func asker(t *testing.T, web *http.Client) *World {
 	t.Helper()
 	return &World{HTTP: web, Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler),
@@ -31,7 +33,7 @@ func TestDigestsAreAskedOfThePublisherAndThenOfTheMirror(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/mirror/dl/runc.amd64.sha256":
-			if asked.Add(1) < 3 { // a server that comes to itself
+			if asked.Add(1) < 3 { // a server that recovers
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
@@ -58,7 +60,8 @@ func TestDigestsAreAskedOfThePublisherAndThenOfTheMirror(t *testing.T) {
 	}
 }
 
-// TestWhatComesWithoutTLSStatesNothing has a mirror without TLS, and a server that leaves it.
+// TestWhatComesWithoutTLSStatesNothing uses a mirror without TLS, and a server that redirects to
+// one.
 func TestWhatComesWithoutTLSStatesNothing(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(sum)) }))
@@ -69,7 +72,7 @@ func TestWhatComesWithoutTLSStatesNothing(t *testing.T) {
 	}
 }
 
-func TestACacheThatSomebodyWroteIntoDecidesNothing(t *testing.T) {
+func TestATamperedCacheIsIgnored(t *testing.T) {
 	c := asker(t, http.DefaultClient)
 	c.Offline = true
 	const public = "https://dl.example.com/nodeup"
@@ -85,5 +88,23 @@ func TestACacheThatSomebodyWroteIntoDecidesNothing(t *testing.T) {
 		if got, err := c.hash(t.Context(), public, assets.Mirrors{}); (err == nil) != known {
 			t.Errorf("%q gives %q, %v", text, got, err)
 		}
+	}
+}
+
+func TestDigestsOfTheEnvironmentAreKnown(t *testing.T) {
+	const public = "https://dl.example.com/kubelet"
+	w := asker(t, http.DefaultClient)
+	w.Offline, w.FileHashes = true, map[string]string{public: strings.Repeat("cd", 32)}
+	a := &Assets{Fetched: model.Fetched{Files: map[string]string{public: ""}}}
+	if unfound, err := w.Hashes(t.Context(), a); err != nil || len(unfound) > 0 || a.Files[public] != w.FileHashes[public] {
+		t.Errorf("%v, %v, %v", a.Files, unfound, err)
+	}
+}
+
+func TestAProgramThatTheArchiveLacksIsExplained(t *testing.T) {
+	w := asker(t, http.DefaultClient)
+	_, err := w.hash(t.Context(), programs.Public("1.37.0", "arm64"), assets.Mirrors{})
+	if err == nil || !strings.Contains(err.Error(), "KOPS_ARCH") {
+		t.Error(err)
 	}
 }

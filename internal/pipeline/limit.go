@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Lifecycles of resources, in kOps' words.
+// Lifecycles of resources, in kOps' terms.
 const (
 	full           = "Sync"
 	ignore         = "Ignore"
@@ -24,8 +24,8 @@ const (
 	warnNoAccess   = "WarnIfInsufficientAccess"
 )
 
-// phases are the parts of an update, and how resources of each part are treated in
-// each; iam is kOps' other name of security. What an apply insists on, a preview only warns of.
+// phases returns the parts of an update, and how resources of each part are treated in each; iam is
+// kOps' other name for security. What an apply requires, a preview only warns about.
 func phases(apply bool) map[string]map[string]string {
 	exists := existsWarn
 	if apply {
@@ -39,15 +39,15 @@ func phases(apply bool) map[string]map[string]string {
 	}
 }
 
-// limits say how each resource is treated in an update of a part.
+// limits specify how each resource is treated in an update of a part.
 type limits struct {
-	phase     map[string]string // by part; nil: all is updated
+	phase     map[string]string // by part; nil means everything
 	overrides map[resource.Address]string
-	groups    []string               // the chosen instance groups; nil: all
-	folders   []managedfile.Location // where the files of the chosen groups are
+	groups    []string               // the chosen instance groups; nil means all
+	folders   []managedfile.Location // folders with the files of the chosen groups
 }
 
-// lifecycle is how a resource, wanted or observed, is treated.
+// lifecycle returns how a resource, wanted or observed, is treated.
 func (l limits) lifecycle(n resource.Node) string {
 	for _, a := range []resource.Address{n.Address, {Kind: n.Address.Kind}} {
 		if l, ok := l.overrides[a]; ok {
@@ -65,31 +65,31 @@ func (l limits) lifecycle(n resource.Node) string {
 	return l.phase[n.Kind.Phase()]
 }
 
-// covers reports whether an observed object that nothing wants is part of the update.
+// covers reports whether an observed object that is not wanted is part of the update.
 func (l limits) covers(k resource.Any, obj any) bool {
 	if f, ok := obj.(*managedfile.File); ok && l.groups != nil && !slices.ContainsFunc(l.folders, func(mine managedfile.Location) bool {
 		return f.Store == mine.Store && strings.HasPrefix(f.Key, mine.Prefix)
 	}) {
-		return false // of another group, or of none
+		return false // belongs to another group, or to none
 	}
 	how := l.lifecycle(resource.Node{Address: resource.Address{Kind: k.KindName()}, Kind: k, Want: obj})
 	return how == full || how == warnNoAccess
 }
 
-// LimitOptions say to which part of a cluster an update is limited.
+// LimitOptions specify the part of a cluster to which an update is limited.
 type LimitOptions struct {
-	// Apply says that the plan will be carried out.
+	// Apply means that the plan will be carried out.
 	Apply bool
-	// Phase is network, security or cluster; empty: all.
+	// Phase is network, security or cluster; empty means all.
 	Phase string
-	// Lifecycles say how resources are treated, by type or type/name.
+	// Lifecycles specify how resources are treated, by type or type/name.
 	Lifecycles map[string]string
 	// Groups and Roles choose instance groups.
 	Groups, Roles []string
 }
 
-// Limit applies phases, lifecycle overrides and the choice of instance groups to
-// the graph, and to what is compared with it.
+// Limit applies phases, lifecycle overrides and the choice of instance groups to the graph, and to
+// the objects that it is compared with.
 func (m *Modelled) Limit(o LimitOptions) (*Modelled, error) {
 	l := limits{}
 	var known bool
@@ -129,7 +129,7 @@ func (m *Modelled) Limit(o LimitOptions) (*Modelled, error) {
 	return &out, out.Graph.Add(limited...)
 }
 
-// selfContained says which resource of a part needs another that is left out.
+// selfContained reports an error if a resource of a part needs another one that is left out.
 func selfContained(part []resource.Node) error {
 	has := map[resource.Address]bool{}
 	for _, n := range part {
@@ -173,7 +173,7 @@ func (m *Modelled) overrides(byTask map[string]string) (map[resource.Address]str
 			return nil, fmt.Errorf("unknown type of resource %q; use %s", task, strings.Join(known, ", "))
 		}
 		if named {
-			if err := m.has(task, kinds, name); err != nil {
+			if err := m.checkExisting(task, kinds, name); err != nil {
 				return nil, err
 			}
 		}
@@ -184,8 +184,9 @@ func (m *Modelled) overrides(byTask map[string]string) (map[resource.Address]str
 	return out, nil
 }
 
-// has says which resources of a type there are, when one is not among them.
-func (m *Modelled) has(task string, kinds []string, name string) error {
+// checkExisting returns an error that lists the existing resources of a type if one is not among
+// them.
+func (m *Modelled) checkExisting(task string, kinds []string, name string) error {
 	var known []string
 	for n := range m.Graph.All() {
 		if slices.Contains(kinds, n.Address.Kind) {
@@ -201,8 +202,8 @@ func (m *Modelled) has(task string, kinds []string, name string) error {
 	return fmt.Errorf("the cluster has no %s %q; it has %s", task, name, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
-// Chosen lists the instance groups of a cluster that have the names and the roles; nil is
-// all, where neither is said.
+// Chosen lists the instance groups of a cluster that have the given names and roles; nil means all,
+// if neither is given.
 func Chosen(cl *clusterstore.Contents, names, roles []string) ([]string, error) {
 	if len(names)+len(roles) == 0 {
 		return nil, nil
@@ -227,7 +228,7 @@ func Chosen(cl *clusterstore.Contents, names, roles []string) ([]string, error) 
 	return out, nil
 }
 
-// isRole reports whether a role has a name as the command line spells it.
+// isRole reports whether a name is a role's name as the command line spells it.
 func isRole(r api.InstanceGroupRole, name string) bool {
 	return strings.EqualFold(strings.ReplaceAll(name, "-", ""), string(r)) || strings.EqualFold(name, "master") && r == api.RoleControlPlane
 }

@@ -17,40 +17,41 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Wanted is the desired state of an opened cluster: a graph, and what is compared with it.
-type Wanted struct {
+// Desired is the desired state of an opened cluster: a graph, and the existing objects that it is
+// compared with.
+type Desired struct {
 	*Opened
 	Graph *graph.Graph
 	Kinds []resource.Any
-	// scope reports which unwanted objects a plan for a part may delete; nil: all.
+	// scope reports which unwanted objects a plan for a part may delete; nil means all.
 	scope func(k resource.Any, obj any) bool
-	// prefetched is Gathered's; it serves the first observation.
+	// prefetched is Gathered's; it is used for the first observation.
 	prefetched any
-	// archive has the contents of kops' own programs; nil: there are none to write.
+	// archive has the contents of kops' own programs; nil if none are written.
 	archive *delivery.Archive
 }
 
-// Modelled is a completed cluster as a graph of all that it needs.
+// Modelled is a completed cluster as a graph of all its resources.
 type Modelled struct {
-	Wanted
-	// Model is what the platform's part of the graph was made of.
+	Desired
+	// Model is what the platform's part of the graph was created from.
 	Model platform.Model
-	// Keysets are those that were gathered.
+	// Keysets are the gathered ones.
 	Keysets  map[string]*pki.Keyset
 	Warnings diag.List
 }
 
-// ModelOptions say how a graph is made.
+// ModelOptions specify how a graph is built.
 type ModelOptions struct {
 	// AllowUnverified lets machines install files whose SHA-256 is not known.
 	AllowUnverified bool
-	// Written says that the files will be written.
+	// Written means that the files will be written.
 	Written bool
 }
 
-// Model makes the graph: the managed files first, then the platform's resources.
+// Model builds the graph: the managed files first, then the platform's resources.
 func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Modelled, error) {
-	in, err := g.modelInput(c)
+	in, err := g.modelInput(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err != nil {
 		return nil, err
 	}
-	keysets := model.Delivered(nodes)
+	keysets := model.ProgramAddresses(nodes)
 	for _, n := range nodes {
 		if n.Address.Kind == managedfile.Keyset.Name {
 			keysets = append(keysets, n.Address)
@@ -98,12 +99,12 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := g.Provider.Model(m, all); err != nil {
 		return nil, err
 	}
-	w := Wanted{Opened: g.Opened, Graph: all, archive: archive, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
-	return &Modelled{Wanted: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
+	w := Desired{Opened: g.Opened, Graph: all, archive: archive, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}
+	return &Modelled{Desired: w, Model: m, Keysets: g.Keysets, Warnings: slices.Concat(c.Warnings, findings)}, nil
 }
 
-// modelInput is what the managed files follow from.
-func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
+// modelInput returns what the managed files are created from.
+func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, error) {
 	in := c.files()
 	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker
 	var err error
@@ -112,15 +113,15 @@ func (g *Gathered) modelInput(c *Completed) (model.Input, error) {
 			return in, err
 		}
 	}
-	// The completed spec may need keysets that the stored one did not show.
-	if in.Keysets, _, err = pki.Ensure(g.Keysets, pki.KeysetNames(c.Done.Spec), g.World.Issuer()); err != nil {
+	// The completed spec may need keysets that were not known from the stored one.
+	if in.Keysets, _, err = pki.Ensure(g.Keysets, pki.KeysetNames(c.Done.Spec), g.World.Issuer(ctx)); err != nil {
 		return in, err
 	}
 	in.Objects, err = g.documents()
 	return in, err
 }
 
-// documents are the user's own objects.
+// documents returns the user's own objects.
 func (o *Opened) documents() ([]map[string]any, error) {
 	var out []map[string]any
 	for _, of := range o.Cluster.Additional {
@@ -133,13 +134,13 @@ func (o *Opened) documents() ([]map[string]any, error) {
 	return out, nil
 }
 
-// files is what managed files follow from, as far as the completed cluster tells.
+// files returns the part of the managed files' input that the completed cluster provides.
 func (c *Completed) files() model.Input {
 	return model.Input{Traits: &c.Provider.Traits, Cluster: c.Done.Spec, Groups: c.Done.Groups, NodeVersion: c.Done.NodeVersion, Version: c.World.Version, Facts: c.Facts, Buckets: c.World.Buckets}
 }
 
-// Fetchable checks that the machines of a cluster can fetch what they need, and, where
-// stores can be reached, that those exist that the spec names beside the cluster's own.
+// Fetchable checks that the machines of a cluster can fetch what they need, and, if stores can be
+// reached, that the stores exist that the spec names in addition to the cluster's own.
 func (c *Completed) Fetchable(ctx context.Context) error {
 	if err := model.Fetchable(c.files()); err != nil || c.World.Offline {
 		return err
@@ -147,7 +148,7 @@ func (c *Completed) Fetchable(ctx context.Context) error {
 	return c.Places.exist(ctx)
 }
 
-// document is an additional object as a generic document.
+// document returns an additional object as a generic document.
 func document(o api.Object) (map[string]any, error) {
 	data, err := json.Marshal(o)
 	if err != nil {

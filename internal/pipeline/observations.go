@@ -12,14 +12,14 @@ import (
 // memoTime is how long an observation may be remembered.
 const memoTime = 24 * time.Hour
 
-// observations keeps small observations of one cluster in the cache folder. What goes
-// wrong with a cache only costs requests, and is not told.
+// observations keeps small observations of one cluster in the cache folder. Errors of the cache
+// only cost requests, and are not reported.
 type observations struct {
 	store store.Store
 	now   func() time.Time
 }
 
-// observations returns a cluster's remembered observations; with refresh they begin empty.
+// observations returns a cluster's remembered observations; with refresh they are empty at first.
 func (w *World) observations(cluster string, refresh bool) past.Memo {
 	s := w.cache("memo")
 	if s == nil {

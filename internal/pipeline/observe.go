@@ -13,16 +13,16 @@ import (
 
 // Observed is the desired state and the existing objects.
 type Observed struct {
-	Wanted
+	Desired
 	Have plan.Snapshot
 }
 
-// Observe lists what there is of the wanted kinds: what can belong to the graph, or all
-// that belongs to the cluster.
-func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
+// Observe lists the existing objects of the wanted kinds: those that can belong to the graph, or
+// all that belong to the cluster.
+func (w Desired) Observe(ctx context.Context, all bool) (*Observed, error) {
 	client := w.prefetched
 	if client == nil {
-		client = w.fresh()
+		client = w.newClient()
 	}
 	have, err := w.observer(client).Snapshot(ctx, w.Cluster.Spec.Name, w.Kinds, w.Graph, all)
 	if err != nil {
@@ -32,12 +32,12 @@ func (w Wanted) Observe(ctx context.Context, all bool) (*Observed, error) {
 	return &Observed{w, have}, nil
 }
 
-// Only restricts the desired state to some kinds, together with the shared objects that they
-// refer to: those exist already, and are only looked up.
-func (w Wanted) Only(kinds []resource.Any) Wanted {
+// Filter restricts the desired state to some kinds, together with the shared objects that they refer
+// to: those already exist, and are only looked up.
+func (w Desired) Filter(kinds []resource.Any) Desired {
 	part := map[resource.Address]bool{}
-	for _, n := range slices.Backward(slices.Collect(w.Graph.All())) { // what refers comes after what it refers to
-		if !part[n.Address] && !has(kinds, n.Kind) {
+	for _, n := range slices.Backward(slices.Collect(w.Graph.All())) { // references point to earlier nodes
+		if !part[n.Address] && !hasKind(kinds, n.Kind) {
 			continue
 		}
 		part[n.Address] = true
@@ -50,7 +50,7 @@ func (w Wanted) Only(kinds []resource.Any) Wanted {
 	w.Graph = w.Graph.Select(func(n resource.Node) bool { return part[n.Address] })
 	w.Kinds = slices.Clone(kinds)
 	for n := range w.Graph.All() {
-		if !has(w.Kinds, n.Kind) {
+		if !hasKind(w.Kinds, n.Kind) {
 			w.Kinds = append(w.Kinds, n.Kind)
 		}
 	}
@@ -58,14 +58,14 @@ func (w Wanted) Only(kinds []resource.Any) Wanted {
 	return w
 }
 
-// has reports whether a kind is among kinds.
-func has(kinds []resource.Any, kind resource.Any) bool {
+// hasKind reports whether a kind is among kinds.
+func hasKind(kinds []resource.Any, kind resource.Any) bool {
 	return slices.ContainsFunc(kinds, func(k resource.Any) bool { return k.KindName() == kind.KindName() })
 }
 
-// Shared wants nothing of a cluster's platform but what the spec shares.
-func (o *Opened) Shared() (Wanted, error) {
-	w := Wanted{Opened: o, Kinds: o.Provider.Kinds, Graph: &graph.Graph{}}
+// Shared returns a desired state with only the shared objects that the spec refers to.
+func (o *Opened) Shared() (Desired, error) {
+	w := Desired{Opened: o, Kinds: o.Provider.Kinds, Graph: &graph.Graph{}}
 	if o.Provider.Shared == nil {
 		return w, nil
 	}
@@ -76,28 +76,28 @@ func (o *Opened) Shared() (Wanted, error) {
 	return w, w.Graph.Add(shared...)
 }
 
-// Nothing wants nothing of a cluster, neither files nor resources.
-func (o *Opened) Nothing() Wanted {
-	return Wanted{Opened: o, Kinds: slices.Concat(o.World.Buckets.Kinds(), o.Provider.Kinds), Graph: &graph.Graph{}}
+// Nothing returns an empty desired state, with neither files nor resources.
+func (o *Opened) Nothing() Desired {
+	return Desired{Opened: o, Kinds: slices.Concat(o.World.Buckets.Kinds(), o.Provider.Kinds), Graph: &graph.Graph{}}
 }
 
-// fresh returns the platform's client for one observation: what several kinds share
-// is asked once.
-func (w Wanted) fresh() any {
+// newClient returns the platform's client for one observation: what several kinds share is only
+// queried once.
+func (w Desired) newClient() any {
 	if w.Session.Snapshot == nil {
 		return w.Session.Client
 	}
 	return w.Session.Snapshot()
 }
 
-// observer lists kinds as they are now.
-func (w Wanted) observer(platform any) *observe.Observer {
+// observer returns an observer that lists the current objects of kinds.
+func (w Desired) observer(platform any) *observe.Observer {
 	return &observe.Observer{Sleep: w.World.Sleep, Limit: 32, Client: w.clients(platform)}
 }
 
-// clients returns the client of each kind: the platform's client, or a place of files.
-func (w Wanted) clients(platform any) func(kind string) any {
-	wanted := managedfile.Wanted(w.Graph) // digests of all files, so once and not for each
+// clients returns the client of each kind: the platform's client, or a folder of files.
+func (w Desired) clients(platform any) func(kind string) any {
+	wanted := managedfile.WantedDigests(w.Graph) // computes digests of all files, so it is called only once
 	return func(kind string) any {
 		switch kind {
 		case managedfile.Keyset.Name:
@@ -105,7 +105,7 @@ func (w Wanted) clients(platform any) func(kind string) any {
 		case managedfile.Secret.Name:
 			return w.Places.secrets
 		case managedfile.OwnProgram.Name:
-			p := managedfile.Programs{Base: w.Places.own}
+			p := managedfile.Programs{Base: w.Places.clusterFolder}
 			if w.archive != nil {
 				p.Read = w.archive.Read
 			}

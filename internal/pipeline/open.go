@@ -11,19 +11,19 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// Terraform is the target of a cluster that Terraform makes.
+// Terraform is the target of a cluster that Terraform creates.
 const Terraform = "terraform"
 
-// OpenOptions say how a cluster is opened.
+// OpenOptions specify how a cluster is opened.
 type OpenOptions struct {
-	// Target is what the graph is made into: Terraform, or "" for the platform itself.
+	// Target is what the graph is turned into: Terraform, or "" for the platform itself.
 	Target string
-	// Refresh forgets what former runs observed.
+	// Refresh ignores what earlier runs observed.
 	Refresh bool
 }
 
-// Opened is a stored cluster with its platform and the places of its files. Nothing has
-// been asked of either.
+// Opened is a stored cluster with its platform and the folders of its files. No request was made to
+// either yet.
 type Opened struct {
 	World    *World
 	Cluster  *clusterstore.Contents
@@ -34,7 +34,7 @@ type Opened struct {
 	memo     past.Memo
 }
 
-// Open opens the platform of a cluster and the places of its files.
+// Open opens the platform of a cluster and the folders of its files.
 func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptions) (*Opened, error) {
 	p, err := w.Targeted(cl.Spec.CloudProviderID(), o.Target)
 	if err != nil {
@@ -58,7 +58,7 @@ func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptio
 	return &Opened{World: w, Cluster: cl, Provider: p, Session: session, Places: places, target: o.Target, memo: cfg.Memo}, nil
 }
 
-// Targeted returns the platform, which must have the target.
+// Targeted returns the platform, which must support the target.
 func (w *World) Targeted(id api.CloudProviderID, target string) (platform.Provider, error) {
 	p, err := w.Provider(string(id))
 	if err == nil {

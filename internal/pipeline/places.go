@@ -16,24 +16,24 @@ import (
 	"kops.local/kops/internal/store/onstore"
 )
 
-// Places are the folders in which a cluster's files live, as the kinds of files see them.
+// Places are the folders of a cluster's files, in the form in which the kinds of files use them.
 type Places struct {
 	*clusterstore.Folders
 	keys, secrets managedfile.Area
-	// own is the cluster's folder; zero where it is out of reach.
-	own managedfile.Area
-	// files are where managed files live, by their kind: buckets, which Terraform can write to, and other stores.
+	// clusterFolder is the cluster's folder; zero if it cannot be reached.
+	clusterFolder managedfile.Area
+	// files are the folders of managed files, by their kind: buckets, which Terraform can write to,
+	// and other stores.
 	files map[string][]managedfile.Area
-	// outside are the files' places in stores that the spec names beside the cluster's own.
+	// outside are folders in stores that the spec names in addition to the cluster's own.
 	outside []managedfile.Area
-	// issuer is where the documents of the service account issuer live; may be nil.
+	// issuer is where the documents of the service account issuer are stored; may be nil.
 	issuer store.Store
 }
 
-// private reports whether each of the issuer's documents must itself be made public,
-// because their bucket is not.
-// The bucket's answer is kept in m, which may be nil; the bucket is asked again for documents
-// that will be written.
+// private reports whether each of the issuer's documents must itself be made public, because their
+// bucket is not. The result is remembered in m, which may be nil; the bucket is queried again if
+// documents will be written.
 func (p *Places) private(ctx context.Context, m past.Memo, written bool) (bool, error) {
 	if p.issuer == nil || p.issuer.About().Public == nil {
 		return false, nil
@@ -50,7 +50,7 @@ func (p *Places) private(ctx context.Context, m past.Memo, written bool) (bool, 
 	return !public, nil
 }
 
-// exist checks that the stores exist which the spec names beside the cluster's own.
+// exist checks that the stores exist that the spec names in addition to the cluster's own.
 func (p *Places) exist(ctx context.Context) error {
 	for _, a := range p.outside {
 		if _, err := a.List(ctx); err != nil {
@@ -60,9 +60,9 @@ func (p *Places) exist(ctx context.Context) error {
 	return nil
 }
 
-// places finds the folders of a cluster. It makes no request. Offline, stores other than
-// the state store are out of reach, unless they are observed like the
-// platform, as for a preview: it would report their files as missing.
+// places finds the folders of a cluster. It makes no request. Offline, stores other than the state
+// store are left out, unless they are observed like the platform, as for a preview: otherwise their
+// files would be reported as missing.
 func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed bool) (*Places, error) {
 	f, err := w.Store.Folders(ctx, cl.Spec, cl)
 	if err != nil {
@@ -70,10 +70,10 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 	}
 	p := &Places{Folders: f, keys: w.area(f.Keys), secrets: w.area(f.Secrets), files: map[string][]managedfile.Area{}}
 	if f.Base.Store != nil {
-		p.own = w.area(f.Base)
-		p.files[w.Buckets.Location(f.Base.URL).Kind()] = []managedfile.Area{p.own}
+		p.clusterFolder = w.area(f.Base)
+		p.files[w.Buckets.Location(f.Base.URL).Kind()] = []managedfile.Area{p.clusterFolder}
 	}
-	for _, e := range elsewhere(&cl.Spec.Spec, f.Base.URL) {
+	for _, e := range foldersElsewhere(&cl.Spec.Spec, f.Base.URL) {
 		if w.Offline && !observed && !store.IsFolder(e.url) {
 			continue
 		}
@@ -85,17 +85,16 @@ func (w *World) places(ctx context.Context, cl *clusterstore.Contents, observed 
 			p.issuer = s
 		}
 		at := w.Buckets.Location(e.url)
-		a := listed(e.field, onstore.Area(at.Store, at.Prefix, s, nil))
+		a := withListField(e.field, onstore.Area(at.Store, at.Prefix, s, nil))
 		p.outside = append(p.outside, a)
 		p.files[at.Kind()] = append(p.files[at.Kind()], a)
 	}
 	return p, nil
 }
 
-// OnlyHere refuses folders of this host for what machines of the control plane read,
-// where they run elsewhere. The state store itself may be such a folder, with the
-// objects, which no machine reads. Offline it warns: what is rendered from a file of
-// facts makes no machine.
+// OnlyHere rejects local folders for files that control-plane machines read, if these run
+// elsewhere. The state store itself may be a local folder with the objects, which no machine reads.
+// Offline it only warns: rendering from a file of facts creates no machine.
 func (w *World) OnlyHere(cl *api.Cluster) diag.List {
 	p, err := w.Provider(string(cl.CloudProviderID()))
 	if err != nil || !p.Remote {
@@ -124,9 +123,9 @@ const discoveryField = "spec.serviceAccountIssuerDiscovery.discoveryStore"
 // place is a folder and the field that names it.
 type place struct{ field, url string }
 
-// elsewhere lists the folders outside the cluster's own to which managed files
-// go: the documents of the service account issuer, and back-ups of etcd.
-func elsewhere(s *api.ClusterSpec, base string) []place {
+// foldersElsewhere lists the folders outside the cluster's own that hold managed files: the
+// documents of the service account issuer, and back-ups of etcd.
+func foldersElsewhere(s *api.ClusterSpec, base string) []place {
 	var out []place
 	add := func(field, url string) {
 		url = strings.TrimSuffix(url, "/")
@@ -145,8 +144,8 @@ func elsewhere(s *api.ClusterSpec, base string) []place {
 	return out
 }
 
-// listed is an area that says which field of the spec names it when it cannot be listed.
-func listed(field string, a managedfile.Area) managedfile.Area {
+// withListField returns an area whose error names the field of the spec if it cannot be listed.
+func withListField(field string, a managedfile.Area) managedfile.Area {
 	list := a.List
 	a.List = func(ctx context.Context) ([]managedfile.Info, error) {
 		all, err := list(ctx)
@@ -163,7 +162,7 @@ func (w *World) area(f clusterstore.Folder) managedfile.Area {
 	return onstore.Area(at.Store, at.Prefix, f.Store, f.Listing)
 }
 
-// Below reports whether a URL is in the folder of another.
+// Below reports whether a URL is below another.
 func Below(url, folder string) bool {
 	return strings.HasPrefix(url+"/", strings.TrimSuffix(folder, "/")+"/")
 }

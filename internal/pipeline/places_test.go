@@ -23,18 +23,18 @@ func TestAFolderElsewhereIsOpenedOnce(t *testing.T) {
 		{"spec.serviceAccountIssuerDiscovery.discoveryStore", "s3://open/keys"}, {"spec.etcdClusters[0].backups.backupStore", "s3://b/c"},
 		{"spec.etcdClusters[6].backups.backupStore", "s3://state/c.example.com-backups"},
 	}
-	if got := elsewhere(s, "s3://state/c.example.com/"); !slices.Equal(got, want) {
+	if got := foldersElsewhere(s, "s3://state/c.example.com/"); !slices.Equal(got, want) {
 		t.Errorf("opened %q, want %q", got, want)
 	}
 }
 
-// policed is a store whose policy answers for itself.
-type policed struct {
+// policedStore is a store whose access depends on a policy of its own.
+type policedStore struct {
 	store.Store
 	public func(context.Context) (bool, error)
 }
 
-func (p policed) About() store.About { return store.About{Public: p.public} }
+func (p policedStore) About() store.About { return store.About{Public: p.public} }
 
 func TestDocumentsAreReadableOneByOneWhereTheirBucketIsNot(t *testing.T) {
 	refused := errors.New("refused")
@@ -45,10 +45,10 @@ func TestDocumentsAreReadableOneByOneWhereTheirBucketIsNot(t *testing.T) {
 		err    error
 	}{
 		{"no documents", nil, false, nil},
-		{"a store without readers", policed{}, false, nil},
-		{"a public bucket", policed{public: func(context.Context) (bool, error) { return true, nil }}, false, nil},
-		{"another bucket", policed{public: func(context.Context) (bool, error) { return false, nil }}, true, nil},
-		{"no answer", policed{public: func(context.Context) (bool, error) { return false, refused }}, false, refused},
+		{"a store without readers", policedStore{}, false, nil},
+		{"a public bucket", policedStore{public: func(context.Context) (bool, error) { return true, nil }}, false, nil},
+		{"another bucket", policedStore{public: func(context.Context) (bool, error) { return false, nil }}, true, nil},
+		{"no answer", policedStore{public: func(context.Context) (bool, error) { return false, refused }}, false, refused},
 	} {
 		p := Places{issuer: c.issuer}
 		if got, err := p.private(t.Context(), nil, false); got != c.want || !errors.Is(err, c.err) {

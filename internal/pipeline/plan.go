@@ -25,17 +25,17 @@ import (
 
 // Planned is the plan for a cluster.
 type Planned struct {
-	Wanted
+	Desired
 	Plan *plan.Plan
-	// Prepare is done before the first step of Apply; nil: nothing is.
+	// Prepare is called before the first step of Apply; it may be nil.
 	Prepare func(context.Context) error
-	// Aside says that the plan makes something ahead of what the objects of the cluster
-	// say, which are not applied by it.
+	// Aside means that the plan creates something ahead of the cluster's objects, and does not
+	// apply the objects themselves.
 	Aside bool
-	// inUse are the hashes of the node configurations that machines run; nil: nobody knows.
+	// inUse are the hashes of the node configurations that machines run; nil if they are not known.
 	inUse []string
-	// before are the objects as they were applied last; nil: they were not read.
-	before *revised
+	// applied are the objects as they were last applied; nil if they were not read.
+	applied *appliedObjects
 }
 
 // Plan compares the desired state with the existing objects.
@@ -44,11 +44,11 @@ func (o *Observed) Plan(prune bool) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{Wanted: o.Wanted, Plan: made}, nil
+	return &Planned{Desired: o.Desired, Plan: made}, nil
 }
 
-// Removal plans to remove all observed objects that are not wanted. A wanted object that does
-// not exist cannot be kept.
+// Removal returns a plan that deletes all observed objects that are not wanted. A wanted object
+// that does not exist cannot be kept.
 func (o *Observed) Removal() (*Planned, error) {
 	w := *o
 	w.Graph = o.Graph.Select(func(n resource.Node) bool { return exists(n, o.Have) })
@@ -56,7 +56,7 @@ func (o *Observed) Removal() (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{Wanted: o.Wanted, Plan: made}, nil
+	return &Planned{Desired: o.Desired, Plan: made}, nil
 }
 
 // exists reports whether a shared object was observed.
@@ -68,8 +68,8 @@ func exists(n resource.Node, have plan.Snapshot) bool {
 	return found
 }
 
-// GroupRemoval plans to remove what only the machines of some groups need. It goes by what
-// is there, so that a group can be deleted whose machines could not be made.
+// GroupRemoval returns a plan that deletes what only the machines of some groups need. It is based
+// on existing objects, so that a group can be deleted whose machines could not be created.
 func (o *Observed) GroupRemoval(groups ...*api.InstanceGroup) (*Planned, error) {
 	mine := plan.Snapshot{}
 	for _, group := range groups {
@@ -87,23 +87,23 @@ func (o *Observed) GroupRemoval(groups ...*api.InstanceGroup) (*Planned, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Planned{Wanted: o.Wanted, Plan: made}, nil
+	return &Planned{Desired: o.Desired, Plan: made}, nil
 }
 
-// folderOf is where the files of a group's machines are.
+// folderOf returns the folder with the files for a group's machines.
 func (o *Opened) folderOf(g *api.InstanceGroup) managedfile.Location {
 	l := o.World.Buckets.Location(o.Places.Base.URL)
 	l.Prefix += layout.GroupFolder(string(g.Spec.Role), g.Name)
 	return l
 }
 
-// ExecuteOptions say how a plan is carried out.
+// ExecuteOptions specify how a plan is carried out.
 type ExecuteOptions struct {
-	// Guard, when not nil, is asked before each step whether it may be made.
+	// Guard, if not nil, is called before each step; an error prevents it.
 	Guard func(context.Context) error
-	// Patience is how long one step is tried again; 0 means the executor's.
+	// Patience is how long a step is retried; 0 means the executor's default.
 	Patience time.Duration
-	// Report, when not nil, is called for each event.
+	// Report, if not nil, is called for each event.
 	Report func(exec.Event)
 }
 
@@ -118,7 +118,7 @@ func (p *Planned) Execute(ctx context.Context, o ExecuteOptions) error {
 	x := &exec.Executor{
 		Client: p.clients(p.Session.Client),
 		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
-			return p.observer(p.fresh()).List(ctx, k, scopes(k.KindName()))
+			return p.observer(p.newClient()).List(ctx, k, scopes(k.KindName()))
 		},
 		Journal: journal.New(out, w.Now), Limits: w.Limits, Patience: o.Patience, Guard: o.Guard, Report: o.Report,
 		Clock: exec.Clock{Now: w.Now, Sleep: w.Sleep, Jitter: w.jitter},
@@ -130,10 +130,10 @@ func (p *Planned) Execute(ctx context.Context, o ExecuteOptions) error {
 	return errors.Join(err, out.Close())
 }
 
-// farewell is how long recording the result of a run may take, also of one that was stopped.
+// farewell limits how long recording the result of a run may take, even if the run was stopped.
 const farewell = 10 * time.Second
 
-// Apply carries out the plan under a lease, and records what came of it.
+// Apply carries out the plan under a lease, and records the result.
 func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report func(exec.Event)) error {
 	digest, err := p.Plan.Digest()
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Planned) Apply(ctx context.Context, lease *clusterstore.Lease, report f
 	return failed
 }
 
-// journalFile opens the journal of a run; without a cache folder nothing is kept.
+// journalFile opens the journal of a run; without a cache folder it is discarded.
 func (w *World) journalFile(cluster string) (io.WriteCloser, error) {
 	dir := w.CacheFolder("journal")
 	if dir == "" {
@@ -184,7 +184,7 @@ func (w *World) journalFile(cluster string) (io.WriteCloser, error) {
 	return f, nil
 }
 
-// nowhere takes a journal that is not kept.
+// nowhere discards a journal.
 type nowhere struct{}
 
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }

@@ -8,13 +8,13 @@ import (
 	"kops.local/kops/internal/ops/delivery"
 )
 
-// programs returns the input with kops' own programs, as they travel with the cluster,
-// and the archive that holds them. If there is no archive, the model gets the reason; an
-// archive that cannot be used is an error.
+// programs returns the input with kops' own programs, as they are delivered with the cluster, and
+// the archive that contains them. If there is no archive, the model gets the reason; an archive
+// that cannot be used is an error.
 func (k *Known) programs(ctx context.Context, in model.Input) (model.Input, *delivery.Archive, error) {
 	in.Own.Instead, in.Own.Base, in.Arch = k.World.OwnImages, k.World.Programs.Base, k.World.Arch
 	if in.Facts.Of(string(in.Traits.Name)).Bundle != "" {
-		return in, nil, nil // which has them, too
+		return in, nil, nil // the bundle has them, too
 	}
 	places := k.World.Programs
 	if k.World.Offline {
@@ -28,6 +28,6 @@ func (k *Known) programs(ctx context.Context, in model.Input) (model.Input, *del
 	if err != nil {
 		return in, nil, err
 	}
-	in.Own.Programs, in.Deliver = a.Index, k.Places.own.List != nil
+	in.Own.Programs, in.Deliver = a.Index, k.Places.clusterFolder.List != nil
 	return in, a, nil
 }

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Risks lists what in the plan of an update deserves a second look. machines is the result
-// of Effect, which reads most of what is needed.
+// Risks lists what in an update's plan deserves a second look. machines is the result of Effect,
+// which reads most of what is needed.
 func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.List, error) {
 	if p.Plan.Empty() {
 		return nil, nil
@@ -23,7 +23,7 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.Lis
 	if err != nil {
 		return nil, err
 	}
-	in := risk.In{Was: was.cluster, Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
+	in := risk.In{Applied: was.cluster, Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
 		Replaced: map[string]int{}, Machines: map[string]int{}}
 	for _, m := range machines {
 		in.Machines[m.Group]++
@@ -34,40 +34,46 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.Lis
 	return risk.Of(in), nil
 }
 
-// lastApplied are the objects as they were applied last; there are none before the first update.
-func (p *Planned) lastApplied(ctx context.Context) (revised, error) {
+// lastApplied returns the objects as they were last applied; there are none before the first
+// update.
+func (p *Planned) lastApplied(ctx context.Context) (appliedObjects, error) {
 	if p.Places.Base.Store == nil {
-		return revised{}, nil
+		return appliedObjects{}, nil
 	}
-	if p.before != nil && p.before.cluster != nil {
-		return *p.before, nil
+	if p.applied != nil && p.applied.cluster != nil {
+		return *p.applied, nil
 	}
 	listing, err := p.Places.Base.Listing(ctx)
 	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
-		return revised{}, err
+		return appliedObjects{}, err
 	}
-	if p.before == nil {
-		was, err := p.revised(ctx)
+	if p.applied == nil {
+		was, err := p.readAppliedObjects(ctx)
 		if err != nil || was.cluster != nil {
 			return was, err
 		}
 	}
-	return p.takenOver(ctx)
+	return p.foreignCluster(ctx)
 }
 
-// takenOver is the completed cluster that another program has applied, of which there are
-// no revisions.
-func (p *Planned) takenOver(ctx context.Context) (revised, error) {
+// foreignCluster returns the completed cluster that another program has applied, for which there
+// are no revisions. If this program created the cluster, the file is left by an update that did not
+// finish.
+func (p *Planned) foreignCluster(ctx context.Context) (appliedObjects, error) {
+	ours, err := p.World.Store.CreatedHere(ctx, p.Cluster.Spec.Name)
+	if err != nil || ours {
+		return appliedObjects{}, err
+	}
 	data, _, err := p.Places.Base.Store.Get(ctx, layout.Completed)
 	if err != nil {
-		return revised{}, err
+		return appliedObjects{}, err
 	}
 	c, _, err := compat.DecodeOne[*api.Cluster](data, compat.Options{Lenient: true})
 	if err != nil {
-		return revised{}, nil //nolint:nilerr // it is not ours, and only the comparison is lost
+		return appliedObjects{}, nil //nolint:nilerr // it is not ours, and only the comparison is lost
 	}
-	return revised{cluster: c}, nil
+	return appliedObjects{cluster: c}, nil
 }
 
-// RemovalRisks lists what in the plan of a deletion deserves a second look.
+// RemovalRisks lists what in a deletion's plan deserves a second look.
 func (p *Planned) RemovalRisks() diag.List { return risk.Of(risk.In{Plan: p.Plan}) }

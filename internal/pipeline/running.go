@@ -20,17 +20,16 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// runningTime bounds how long an update waits for the control plane to say which
-// version it runs.
+// runningTime limits how long an update waits to find out which version the control plane runs.
 const runningTime = 10 * time.Second
 
-// findRunning finds out which version of Kubernetes the control plane runs, where
-// workers are to get another one: a kubelet must not be newer than the API server.
-// A control plane that does not say is warned of, and the spec's version stands.
+// findRunning finds out which version of Kubernetes the control plane runs, if workers are about to
+// get another one: a kubelet must not be newer than the API server. If the control plane does not
+// respond, the result is a warning, and the spec's version is used.
 func (o *Opened) findRunning(ctx context.Context, authority *pki.Keyset) (string, diag.List, error) {
 	limited, cancel := context.WithTimeout(ctx, runningTime)
 	defer cancel()
-	running, err := o.askRunning(limited, authority)
+	running, err := o.queryRunning(limited, authority)
 	if ctx.Err() != nil {
 		return "", nil, ctx.Err()
 	}
@@ -38,15 +37,15 @@ func (o *Opened) findRunning(ctx context.Context, authority *pki.Keyset) (string
 		return "", diag.List{{
 			Object: api.KindCluster + "/" + o.Cluster.Spec.Name, Path: "spec.kubernetesVersion", Value: o.Cluster.Spec.Spec.KubernetesVersion,
 			Rule: "running-version", Warning: true, Message: "the control plane's version could not be read, so new workers may get a newer version: " + err.Error(),
-			Remedy: "replace the control plane's machines before those of workers",
+			Remedy: "replace the control plane's machines before the workers",
 		}}, nil
 	}
 	return running, nil, nil
 }
 
-// workersMove reports whether workers were last configured for another version of
-// Kubernetes than the spec's. All get a version together, so the first tells.
-func (o *Opened) workersMove(ctx context.Context) (bool, error) {
+// areWorkersUpgrading reports whether workers were last configured for another version of
+// Kubernetes than the spec's. All get a version together, so the first one suffices.
+func (o *Opened) areWorkersUpgrading(ctx context.Context) (bool, error) {
 	listing, err := o.Places.Base.Listing(ctx)
 	if err != nil {
 		return false, err
@@ -69,17 +68,17 @@ func (o *Opened) workersMove(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// askRunning is the oldest version that a kubelet of the control plane has.
-func (o *Opened) askRunning(ctx context.Context, authority *pki.Keyset) (string, error) {
+// queryRunning returns the oldest kubelet version of the control plane.
+func (o *Opened) queryRunning(ctx context.Context, authority *pki.Keyset) (string, error) {
 	k := &Checkup{Opened: o, authority: authority, life: CheckupLife}
 	problem, err := k.open(ctx)
-	var seen health.Seen
+	var seen health.Observation
 	if err == nil && problem == nil {
-		seen, err = k.api.Look(ctx)
+		seen, err = k.api.Observe(ctx)
 		problem = seen.Problem
 	}
 	switch {
-	case problem != nil: // it tells more than the end of the time does
+	case problem != nil: // it is more informative than the timeout
 		return "", errors.New(problem.Text())
 	case err != nil:
 		return "", err
@@ -95,7 +94,7 @@ func (o *Opened) askRunning(ctx context.Context, authority *pki.Keyset) (string,
 		}
 	}
 	if oldest == nil {
-		return "", errors.New("no machine of it is a node")
+		return "", errors.New("the control plane has no nodes")
 	}
 	return oldest.String(), nil
 }

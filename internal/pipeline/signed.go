@@ -15,9 +15,9 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// withSigned returns the input with the digests of files and images in the signed index
-// of the cluster's own files, if its spec has keys: they precede all others,
-// because machines accept nothing else. Offline they come from the facts.
+// withSigned returns the input with the digests of files and images in the signed index of the
+// cluster's own files, if its spec has keys: they take precedence over all others, because machines
+// accept nothing else. Offline they come from the facts.
 func (k *Known) withSigned(ctx context.Context, in model.Input) (model.Input, error) {
 	m := assets.MirrorsOf(in.Cluster.Spec.Assets)
 	if len(m.Keys()) == 0 || k.World.Offline {
@@ -25,7 +25,7 @@ func (k *Known) withSigned(ctx context.Context, in model.Input) (model.Input, er
 	}
 	at := m.Repository()
 	if folder := in.Facts.Of(string(in.Traits.Name)).Bundle; folder != "" {
-		at = "file://" + folder // which is what the machines' repository serves
+		at = "file://" + folder // the machines' repository serves this folder
 	}
 	index, err := k.World.signedIndex(ctx, at, m.Keys())
 	if err != nil {
@@ -35,14 +35,14 @@ func (k *Known) withSigned(ctx context.Context, in model.Input) (model.Input, er
 	if in.Facts != nil {
 		found = *in.Facts
 	}
-	found.FileHashes, found.ImageDigests = copied(found.FileHashes), copied(found.ImageDigests)
+	found.FileHashes, found.ImageDigests = copyMap(found.FileHashes), copyMap(found.ImageDigests)
 	in.Signed = map[string]bool{}
 	for u, f := range index.Files {
 		found.FileHashes[u], in.Signed[f.SHA256] = f.SHA256, true
 	}
 	for n, i := range index.Images {
 		if programs.IsOwn(n) && !m.Images() {
-			continue // which machines import under its name
+			continue // machines import it under that name
 		}
 		digest := i.Digest
 		if m.Images() && i.Subset != "" {
@@ -54,14 +54,14 @@ func (k *Known) withSigned(ctx context.Context, in model.Input) (model.Input, er
 	return in, nil
 }
 
-func copied(m map[string]string) map[string]string {
+func copyMap(m map[string]string) map[string]string {
 	if m = maps.Clone(m); m == nil {
 		m = map[string]string{}
 	}
 	return m
 }
 
-// signedIndex reads the index of a repository, which one of the keys must have signed.
+// signedIndex reads the index of a repository, and checks that one of the keys has signed it.
 func (w *World) signedIndex(ctx context.Context, repository string, keys []string) (*signed.Index, error) {
 	const field, remedy = "spec.assets.trustedKeys", "sign the bundle with kops bundle sign, and push it again"
 	at := strings.TrimSuffix(repository, "/") + "/"

@@ -20,14 +20,14 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// StaleOptions say what machines are held against.
+// StaleOptions specify what machines are compared with.
 type StaleOptions struct {
-	// All judges every machine exactly. Otherwise the desired state is read only if the
-	// platform, or a node, gives cause.
+	// All judges every machine exactly. Otherwise the desired state is only read if the platform,
+	// or a node, indicates a difference.
 	All bool
 }
 
-// Stale says of the machines that were seen what they are behind in, as the store has it.
+// Stale returns how the observed machines differ from the desired state in the store.
 func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) ([]stale.Machine, error) {
 	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Roll.InPlace}
 	var asked []platform.Machine
@@ -39,41 +39,41 @@ func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) (
 		}
 	}
 	var err error
-	if in.Made, err = o.made(ctx, asked); err != nil {
+	if in.Drifts, err = o.drifts(ctx, asked); err != nil {
 		return nil, err
 	}
 	var groups []string
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
-			if (opts.All || in.Concerns(m, o.sure())) && !slices.Contains(groups, m.Group) {
+			if (opts.All || in.Concerns(m, o.reportsAllOutdated())) && !slices.Contains(groups, m.Group) {
 				groups = append(groups, m.Group)
 			}
 		}
 	}
 	in.Wanted = map[string]stale.Wanted{}
-	if !opts.All && o.sure() {
-		if groups, err = o.told(ctx, &in, groups); err != nil {
+	if !opts.All && o.reportsAllOutdated() {
+		if groups, err = o.addReported(ctx, &in, groups); err != nil {
 			return nil, err
 		}
 	}
-	found, err := o.runsOf(ctx, groups, o.applied)
+	found, err := o.runningByGroup(ctx, groups, o.readApplied)
 	if err != nil {
 		return nil, err
 	}
 	for name, a := range found {
 		in.Wanted[name] = stale.Wanted{Config: a.Config, Files: a.Files}
 	}
-	return o.judged(ctx, in)
+	return o.judge(ctx, in)
 }
 
-// told adds the configurations that the platform reports as wanted, and the ones that machines
-// run instead, and returns the groups for which it reports none. The stored sets hold all of
-// them in few objects, while each group's own is an object of its own.
-func (o *Opened) told(ctx context.Context, in *stale.In, groups []string) (rest []string, err error) {
+// addReported adds the configurations that the platform reports as wanted, and those that machines
+// run instead, and returns the groups for which it reports none. The stored sets hold all of them
+// in few objects, whereas each group's own is a separate object.
+func (o *Opened) addReported(ctx context.Context, in *stale.In, groups []string) (rest []string, err error) {
 	wanted := map[string]string{}
 	var hashes []string
 	for _, g := range groups {
-		if want, runs := in.Told(g); want != "" {
+		if want, runs := in.OutdatedConfigs(g); want != "" {
 			wanted[g] = want
 			hashes = append(append(hashes, want), runs...)
 		}
@@ -92,12 +92,15 @@ func (o *Opened) told(ctx context.Context, in *stale.In, groups []string) (rest 
 	return rest, nil
 }
 
-// sure reports whether the platform calls all machines outdated that were made otherwise.
-func (o *Opened) sure() bool { return o.Provider.Roll.Made != nil && !o.Provider.Roll.InPlace }
+// reportsAllOutdated reports whether the platform reports all machines as outdated that were
+// created differently.
+func (o *Opened) reportsAllOutdated() bool {
+	return o.Provider.Roll.Drift != nil && !o.Provider.Roll.InPlace
+}
 
-// made asks the platform what machines were made of.
-func (o *Opened) made(ctx context.Context, machines []platform.Machine) (made map[string]platform.Made, err error) {
-	ask := o.Provider.Roll.Made
+// drifts queries the platform for what machines were created with.
+func (o *Opened) drifts(ctx context.Context, machines []platform.Machine) (made map[string]platform.Drift, err error) {
+	ask := o.Provider.Roll.Drift
 	if ask == nil || len(machines) == 0 {
 		return nil, nil
 	}
@@ -111,9 +114,9 @@ func (o *Opened) made(ctx context.Context, machines []platform.Machine) (made ma
 	return made, nil
 }
 
-// judged reads the configurations of the past that judging needs, and judges.
-func (o *Opened) judged(ctx context.Context, in stale.In) ([]stale.Machine, error) {
-	past, err := o.World.Store.NodeConfigs(ctx, o.Cluster.Spec.Name, in.Lacking()...)
+// judge reads the earlier configurations that judging needs, and judges.
+func (o *Opened) judge(ctx context.Context, in stale.In) ([]stale.Machine, error) {
+	past, err := o.World.Store.NodeConfigs(ctx, o.Cluster.Spec.Name, in.MissingConfigs()...)
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +127,12 @@ func (o *Opened) judged(ctx context.Context, in stale.In) ([]stale.Machine, erro
 	return stale.Judge(in), nil
 }
 
-// reader reads a file below the cluster's folder; the error of one that is not there is
-// of class fault.Gone.
+// reader reads a file below the cluster's folder; if it does not exist, the error is of class
+// fault.Gone.
 type reader func(ctx context.Context, key string) ([]byte, error)
 
-// applied reads a file as the last update left it.
-func (o *Opened) applied(ctx context.Context, key string) ([]byte, error) {
+// readApplied reads a file as the last update wrote it.
+func (o *Opened) readApplied(ctx context.Context, key string) ([]byte, error) {
 	if o.Places.Base.Store == nil {
 		return nil, fault.New(fault.Gone, "%s cannot be reached", o.Places.Base.URL)
 	}
@@ -141,18 +144,18 @@ func (o *Opened) applied(ctx context.Context, key string) ([]byte, error) {
 // machines
 // of a group; the error is of class fault.Gone if there is none.
 func (o *Opened) ConfigHash(ctx context.Context, g *api.InstanceGroup) (string, error) {
-	text, err := o.applied(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
+	text, err := o.readApplied(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
 	if err != nil {
 		return "", fmt.Errorf("read the configuration of the group %s: %w", g.Name, err)
 	}
 	return nodeconfig.Hash(text), nil
 }
 
-// filesAtOnce is how many groups' files are read at once.
+// filesAtOnce is how many groups' files are read concurrently.
 const filesAtOnce = 16
 
-// runsOf is what machines of groups run that have what read gives.
-func (o *Opened) runsOf(ctx context.Context, groups []string, read reader) (map[string]stale.Applied, error) {
+// runningByGroup returns what machines of groups run, from the files that read returns.
+func (o *Opened) runningByGroup(ctx context.Context, groups []string, read reader) (map[string]stale.Applied, error) {
 	var mu sync.Mutex
 	out := map[string]stale.Applied{}
 	all, part := errgroup.WithContext(ctx)
@@ -163,8 +166,8 @@ func (o *Opened) runsOf(ctx context.Context, groups []string, read reader) (map[
 			continue
 		}
 		all.Go(func() error {
-			a, err := o.runs(part, g, read)
-			if err != nil && !fault.Is(err, fault.Gone) { // without it, nothing is compared
+			a, err := o.runningFiles(part, g, read)
+			if err != nil && !fault.Is(err, fault.Gone) { // without the file, nothing is compared
 				return fmt.Errorf("read the desired configuration of the machines of group %s: %w", name, err)
 			}
 			mu.Lock()
@@ -176,7 +179,7 @@ func (o *Opened) runsOf(ctx context.Context, groups []string, read reader) (map[
 	return out, all.Wait()
 }
 
-func (o *Opened) runs(ctx context.Context, g *api.InstanceGroup, read reader) (stale.Applied, error) {
+func (o *Opened) runningFiles(ctx context.Context, g *api.InstanceGroup, read reader) (stale.Applied, error) {
 	config, err := read(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
 	if err != nil {
 		return stale.Applied{}, err
@@ -202,8 +205,8 @@ func (o *Opened) runs(ctx context.Context, g *api.InstanceGroup, read reader) (s
 	return out, nil
 }
 
-// manifests are the keys of the manifests that a node configuration names. One that this
-// version cannot read names none.
+// manifests returns the keys of the manifests that a node configuration names. If this version
+// cannot read it, there are none.
 func (o *Opened) manifests(config []byte) []string {
 	c, err := nodeconfig.Parse(config)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store"
@@ -28,16 +29,16 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// World is what the stages reach, and how this program is set. It is not changed once
-// a stage has it.
+// World is the environment of the stages: what they access, and how this program is configured. It
+// is not changed once a stage has it.
 type World struct {
 	Store    *clusterstore.Store
 	Backends store.Backends
-	// Buckets are those among Backends.
+	// Buckets are the bucket stores among Backends.
 	Buckets managedfile.Buckets
 	Clouds  []platform.Provider
 	Limits  *exec.Limits
-	// Cache is a folder for what can be fetched again; empty: no cache.
+	// Cache is a folder for what can be fetched again; if empty, there is no cache.
 	Cache   string
 	Offline bool
 	// Version is this program's version.
@@ -46,42 +47,42 @@ type World struct {
 	Features               complete.Features
 	// KeySize is the size of new RSA keys, in bits; 0 is the default.
 	KeySize int
-	// User is whom certificates are for.
+	// User is the name to which certificates are issued.
 	User string
 	// Environment are variables that machines of the control plane need to reach the store.
 	Environment map[string]string
-	// StoreKeys are the keys of the S3 server that the environment names; zero if it is Amazon's.
+	// StoreKeys are the keys of the S3 server that the environment names; zero for Amazon's.
 	StoreKeys storekeys.Pair
-	// Programs are the places of kops' own programs for machines, and OwnImages what
-	// stands for their images.
+	// Programs are the places of kops' own programs for machines, and OwnImages the replacements
+	// for their images.
 	Programs  delivery.Places
 	OwnImages map[string]string
-	// Arch is the only architecture of machines; empty: any.
+	// Arch is the only architecture of machines; empty means any.
 	Arch download.Arch
-	// FileHashes are digests of files by public URL, which go before their publishers'.
+	// FileHashes are digests of files by public URL, which take precedence over their publishers'.
 	FileHashes map[string]string
-	// FilesRegion is the region of the bucket of the state store, where it has one.
+	// FilesRegion is the region of the state store's bucket, if it has one.
 	FilesRegion string
 	Now         func() time.Time
 	Sleep       func(context.Context, time.Duration) error
 	Random      io.Reader
-	// NewKey makes a private key; nil: RSA of KeySize bits.
+	// NewKey creates a private key; nil means RSA with KeySize bits.
 	NewKey func() (crypto.Signer, error)
 	HTTP   *http.Client
 	Log    *slog.Logger
 }
 
-// Provider returns the platform of the name.
+// Provider returns the platform with the name.
 func (w *World) Provider(name string) (platform.Provider, error) {
 	for _, p := range w.Clouds {
 		if string(p.Name) == name && p.Connect != nil {
 			return p, nil
 		}
 	}
-	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, strings.Join(w.Platforms(), " or "))
+	return platform.Provider{}, fmt.Errorf("cloud provider %q is not supported; use %s", name, diag.Or(w.Platforms()))
 }
 
-// Platforms are the names of the platforms on which clusters are made.
+// Platforms returns the names of the platforms on which clusters are created.
 func (w *World) Platforms() []string {
 	var known []string
 	for _, p := range w.Clouds {
@@ -92,8 +93,8 @@ func (w *World) Platforms() []string {
 	return known
 }
 
-// PlatformOf is what a cluster stands on, as far as specs go; of one that is not known
-// the name alone.
+// PlatformOf returns a cluster's platform, as far as specs need it; if it is not known, only with
+// its name.
 func (w *World) PlatformOf(cl *api.Cluster) *platform.Platform {
 	id := cl.CloudProviderID()
 	for i := range w.Clouds {
@@ -104,24 +105,24 @@ func (w *World) PlatformOf(cl *api.Cluster) *platform.Platform {
 	return &platform.Platform{Traits: traits.Traits{Name: id, Title: string(id)}}
 }
 
-// ConfigBase is where the files of a cluster are unless its spec says otherwise.
+// ConfigBase returns the folder of a cluster's files unless its spec sets another.
 func (w *World) ConfigBase(cluster string) string { return w.Store.URL() + "/" + cluster }
 
-// endpoint is the server of buckets of S3, where they are not Amazon's.
+// endpoint returns the server of S3 buckets, if it is not Amazon's.
 func (w *World) endpoint() string { return w.Environment[storekeys.Endpoint] }
 
-// Completion is the input of completing a cluster.
+// Completion returns the input for completing a cluster.
 func (w *World) Completion(cl *clusterstore.Contents, f *facts.Facts, ch *versions.Channel) complete.Input {
 	return complete.Input{Platform: w.PlatformOf(cl.Spec).ForComplete(), Cluster: cl.Spec, Groups: cl.Groups, Facts: f, Channel: ch, KopsVersion: w.Version,
 		ConfigBase: w.ConfigBase(cl.Spec.Name), Endpoint: w.endpoint(), Features: w.Features}
 }
 
-// Issuer makes certificates.
-func (w *World) Issuer() pki.Issuer {
-	return pki.Issuer{Rand: w.Random, Now: w.Now, KeySize: w.KeySize, Generate: w.NewKey}
+// Issuer returns an issuer of certificates, which generates keys until ctx ends.
+func (w *World) Issuer(ctx context.Context) pki.Issuer {
+	return pki.Issuer{Rand: w.Random, Now: w.Now, KeySize: w.KeySize, Generate: w.NewKey}.Until(ctx)
 }
 
-// Channel reads a channel: the copy in this program, or a file or object.
+// Channel reads a channel: the embedded copy, or a file or object.
 func (w *World) Channel(ctx context.Context, name string) (*versions.Channel, error) {
 	if name == "" {
 		name = versions.Stable
@@ -131,7 +132,7 @@ func (w *World) Channel(ctx context.Context, name string) (*versions.Channel, er
 	}
 	data, err := w.read(ctx, versions.Location(name))
 	if err != nil {
-		return nil, fmt.Errorf("channel %s: %w; name stable, alpha, or the URL of a channel's file", name, err)
+		return nil, fmt.Errorf("channel %s: %w; use stable, alpha or the URL of a channel file", name, err)
 	}
 	ch, err := versions.Parse(data)
 	if err != nil {
@@ -140,7 +141,7 @@ func (w *World) Channel(ctx context.Context, name string) (*versions.Channel, er
 	return ch, nil
 }
 
-// readTime bounds how long a web server may take with a file.
+// readTime limits how long a web server may take to send a file.
 const readTime = 15 * time.Second
 
 // read returns the file at a URL of a web server, or of any store.
@@ -159,7 +160,7 @@ func (w *World) read(ctx context.Context, url string) ([]byte, error) {
 	return web.Get(ctx, w.HTTP, url, 4<<20)
 }
 
-// CacheFolder is a folder of the cache, or "" without one.
+// CacheFolder returns a folder of the cache, or "" without a cache.
 func (w *World) CacheFolder(name string) string {
 	if w.Cache == "" {
 		return ""
@@ -167,7 +168,7 @@ func (w *World) CacheFolder(name string) string {
 	return filepath.Join(w.Cache, name)
 }
 
-// cache is a part of the cache folder, or nil when there is none.
+// cache returns a part of the cache folder, or nil without one.
 func (w *World) cache(name string) store.Store {
 	if w.Cache == "" {
 		return nil
@@ -175,7 +176,7 @@ func (w *World) cache(name string) store.Store {
 	return store.NewFolder(w.CacheFolder(name))
 }
 
-// jitter is a number in [0,1) from the world's source of randomness.
+// jitter returns a number in [0,1) from the world's source of randomness.
 func (w *World) jitter() float64 {
 	var b [2]byte
 	if _, err := io.ReadFull(w.Random, b[:]); err != nil {

@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// Grouping puts machines into their groups, which keep the order in which they are first heard of.
+// Grouping sorts machines into their groups, which keep the order in which they were first seen.
 type Grouping struct {
 	groups []MachineGroup
-	at     map[string]int
+	index  map[string]int
 }
 
-// Of is the group of a name, for use until another is asked for.
-func (g *Grouping) Of(name string) *MachineGroup {
-	i, ok := g.at[name]
+// Group returns the group of that name, creating it if needed. The pointer is valid until the next
+// call.
+func (g *Grouping) Group(name string) *MachineGroup {
+	i, ok := g.index[name]
 	if !ok {
-		if g.at == nil {
-			g.at = map[string]int{}
+		if g.index == nil {
+			g.index = map[string]int{}
 		}
 		i = len(g.groups)
-		g.at[name] = i
+		g.index[name] = i
 		g.groups = append(g.groups, MachineGroup{Name: name})
 	}
 	return &g.groups[i]
 }
 
-// Groups are all of them, the machines of each by their names.
+// Groups returns all groups, with each group's machines sorted by name.
 func (g *Grouping) Groups() []MachineGroup {
 	for _, of := range g.groups {
 		slices.SortFunc(of.Machines, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })

@@ -21,39 +21,39 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// Started is what the user data with which a machine was started tells, in
-// comparison with the user data that its group has now.
-func Started(have, want string) Made {
-	h, w := takeApart(have), takeApart(want)
-	out := Made{Config: h.boot.NodeupConfigHash, Wanted: w.boot.NodeupConfigHash}
-	out.Note("spec.configStore.base", h.boot.ConfigBase, w.boot.ConfigBase)
-	out.Note("addresses of the API", strings.Join(h.servers(), ","), strings.Join(w.servers(), ","))
-	out.Note("addresses of etcd", strings.Join(h.boot.EtcdIPs, ","), strings.Join(w.boot.EtcdIPs, ","))
-	out.Note("keypair kubernetes-ca", digest(h.trusts()), digest(w.trusts()))
-	for _, d := range h.script.differences(w.script) {
-		out.Note(d.Field, d.Have, d.Want)
+// CompareUserData compares the user data with which a machine was started with the current user data of its
+// group.
+func CompareUserData(have, want string) Drift {
+	h, w := parseUserData(have), parseUserData(want)
+	out := Drift{Config: h.boot.NodeupConfigHash, Wanted: w.boot.NodeupConfigHash}
+	out.Add("spec.configStore.base", h.boot.ConfigBase, w.boot.ConfigBase)
+	out.Add("addresses of the API", strings.Join(h.servers(), ","), strings.Join(w.servers(), ","))
+	out.Add("addresses of etcd", strings.Join(h.boot.EtcdIPs, ","), strings.Join(w.boot.EtcdIPs, ","))
+	out.Add("keypair kubernetes-ca", digest(h.caCertificates()), digest(w.caCertificates()))
+	for _, d := range h.script.diff(w.script) {
+		out.Add(d.Field, d.Have, d.Want)
 	}
-	out.Note("spec.additionalUserData", digest(h.rest), digest(w.rest))
+	out.Add("spec.additionalUserData", digest(h.rest), digest(w.rest))
 	return out
 }
 
-// Note adds a change, if there is one, as users see the values: what a pointer points to, and
-// nothing for what is zero or empty.
-func (m *Made) Note(field string, have, want any) {
-	if h, w := shown(have), shown(want); h != w {
+// Add records a change if the two values differ as users see them: pointers are dereferenced, and
+// a zero or empty value is "".
+func (m *Drift) Add(field string, have, want any) {
+	if h, w := formatValue(have), formatValue(want); h != w {
 		m.Changes = append(m.Changes, Change{field, h, w})
 	}
 }
 
-func shown(v any) string {
-	is := reflect.Indirect(reflect.ValueOf(v))
-	if !is.IsValid() || is.IsZero() || is.Kind() == reflect.Slice && is.Len() == 0 {
+func formatValue(v any) string {
+	value := reflect.Indirect(reflect.ValueOf(v))
+	if !value.IsValid() || value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0 {
 		return ""
 	}
-	return fmt.Sprint(is.Interface())
+	return fmt.Sprint(value.Interface())
 }
 
-// userData is a user data, taken apart.
+// userData is parsed user data.
 type userData struct {
 	boot   nodeconfig.Boot
 	script script // without the boot configuration
@@ -63,9 +63,9 @@ type userData struct {
 // bootConfig finds the boot configuration in a boot script, which hands it to nodeup.
 var bootConfig = regexp.MustCompile(`(?ms)^[^\n]*<< *'?__EOF_KUBE_ENV'?([^\n]*)\n(.*?)^__EOF_KUBE_ENV$`)
 
-// takeApart reads user data. Unreadable parts count as the user's.
-func takeApart(text string) userData {
-	text, rest := parts(text)
+// parseUserData parses user data. Unreadable parts count as the user's.
+func parseUserData(text string) userData {
+	text, rest := splitUserData(text)
 	at := bootConfig.FindStringSubmatchIndex(text)
 	if at == nil {
 		return userData{rest: rest + text}
@@ -75,16 +75,16 @@ func takeApart(text string) userData {
 		config = unpack(config)
 	}
 	out := userData{script: script(text[:at[0]] + text[at[1]:]), rest: rest}
-	if err := yaml.Unmarshal([]byte(config), &out.boot); err != nil { // of a tool that we do not know
+	if err := yaml.Unmarshal([]byte(config), &out.boot); err != nil { // written by an unknown tool
 		return userData{rest: rest + text}
 	}
 	return out
 }
 
-// parts returns the boot script of user data, and what the user added to it.
-func parts(text string) (script, added string) {
+// splitUserData returns the boot script of user data, and what the user added to it.
+func splitUserData(text string) (script, added string) {
 	m, err := mail.ReadMessage(strings.NewReader(text))
-	if err != nil { // it is the script itself
+	if err != nil { // the text is the script itself
 		return text, ""
 	}
 	_, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
@@ -108,7 +108,7 @@ func parts(text string) (script, added string) {
 	}
 }
 
-// unpack reverses gzip and base64; it is empty if that cannot be done.
+// unpack decodes base64 and decompresses gzip; it returns "" if either fails.
 func unpack(text string) string {
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil {
@@ -121,7 +121,7 @@ func unpack(text string) string {
 	return string(bytes.TrimSpace(data))
 }
 
-// servers are where the machine finds the API and kops-controller.
+// servers returns the addresses at which the machine reaches the API and kops-controller.
 func (u userData) servers() []string {
 	out := slices.Clone(u.boot.APIServerIPs)
 	if s := u.boot.ConfigServer; s != nil {
@@ -130,7 +130,7 @@ func (u userData) servers() []string {
 	return out
 }
 
-func (u userData) trusts() string {
+func (u userData) caCertificates() string {
 	if s := u.boot.ConfigServer; s != nil {
 		return s.CACertificates
 	}
@@ -140,13 +140,13 @@ func (u userData) trusts() string {
 // script is a boot script.
 type script string
 
-// differences are the first differences of two boot scripts: one in where nodeup comes
-// from and what it is, and one in all else.
-func (s script) differences(want script) []Change {
+// diff returns the first difference of each kind between two boot scripts: one in nodeup's
+// URL and hash, and one in everything else.
+func (s script) diff(want script) []Change {
 	var out []Change
 	for _, d := range []struct {
 		field string
-		of    bool // the lines about nodeup
+		of    bool // whether to compare the lines about nodeup
 	}{{"nodeup", true}, {"boot script", false}} {
 		have, want := s.lines(d.of), want.lines(d.of)
 		for i := range max(len(have), len(want)) {
@@ -163,8 +163,8 @@ func (s script) lines(nodeup bool) []string {
 	var out []string
 	for l := range strings.Lines(string(s)) {
 		l = strings.TrimSpace(l)
-		is := strings.HasPrefix(l, "NODEUP_URL_") || strings.HasPrefix(l, "NODEUP_HASH_")
-		if l != "" && is == nodeup {
+		isNodeup := strings.HasPrefix(l, "NODEUP_URL_") || strings.HasPrefix(l, "NODEUP_HASH_")
+		if l != "" && isNodeup == nodeup {
 			out = append(out, l)
 		}
 	}
@@ -178,7 +178,7 @@ func line(list []string, i int) string {
 	return list[i]
 }
 
-// digest stands for a long text.
+// digest is a short hash that represents a long text.
 func digest(text string) string {
 	if text == "" {
 		return ""

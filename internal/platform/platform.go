@@ -1,7 +1,8 @@
-// Package platform says what a platform is to the rest of kops: a struct of
-// capabilities, of which a nil one means "not supported".
+// Package platform defines what a platform is to the rest of kops: a struct of capabilities, where
+// nil means "not supported".
 //
-// It must not know any platform; each is a folder beside this file, and is in the list of package providers.
+// It must not know any platform; each has a folder next to this file and is listed in package
+// providers.
 package platform
 
 import (
@@ -24,87 +25,93 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform is what a platform is without a connection to it: traits as data, and rules
-// that run in named places of completion, validation and the description of new clusters.
+// Platform describes a platform without a connection to it: its traits as data, and rules that run
+// at defined points of completion, validation and the description of new clusters.
 type Platform struct {
 	traits.Traits
 	Complete complete.Rules
 	Validate validate.Rules
 	New      newcluster.Rules
-	// Stub makes the spec of a cluster of which only the name and the region are known,
-	// enough to find its resources; nil: they cannot be found without its objects.
+	// Stub fills in the spec of a cluster from its name and region, just enough to find its
+	// resources; nil: they cannot be found without its objects.
 	Stub func(c *api.Cluster, region string)
-	// CheckFacts checks the facts that only this platform has; nil: it has none.
+	// CheckFacts checks the facts that only this platform has; nil: there are none.
 	CheckFacts func(*facts.Cloud) error
 }
 
-// ForComplete is the platform as completion takes it.
+// ForComplete returns the platform in the form that completion takes.
 func (p *Platform) ForComplete() complete.Platform {
 	return complete.Platform{Traits: &p.Traits, Rules: p.Complete}
 }
 
-// ForValidate is the platform as validation takes it.
+// ForValidate returns the platform in the form that validation takes.
 func (p *Platform) ForValidate() validate.Platform {
 	return validate.Platform{Traits: &p.Traits, Rules: p.Validate}
 }
 
-// ForNew is the platform as the description of a new cluster takes it.
+// ForNew returns the platform in the form that the description of a new cluster takes.
 func (p *Platform) ForNew() newcluster.Platform {
 	return newcluster.Platform{Traits: &p.Traits, Rules: p.New}
 }
 
-// Provider is a platform and how it is reached. One of which nothing but the Platform is
-// there is known to specs, and makes no clusters yet.
+// Provider is a platform and how it is reached. If only its Platform is set, specs can name the
+// platform, but kops cannot create clusters there yet.
 type Provider struct {
 	Platform
-	// Remote says that its machines are not this host, and read no folder of it.
+	// Remote reports that its machines are not this host, and read none of its folders.
 	Remote bool
-	// Kinds lists its resources, each after the kinds it may refer to.
+	// Kinds lists its resource kinds, each after the kinds it may refer to.
 	Kinds []resource.Any
-	// Limits bounds the calls under way at once, by API name.
+	// Limits bounds the number of concurrent calls, by API name.
 	Limits map[string]int
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
-	// Region returns where a cluster is; empty where the platform has no regions.
+	// Region returns the cluster's region; empty where the platform has no regions.
 	Region func(*api.Cluster) (string, error)
-	// Facts asks the platform for all that completing and modelling a cluster needs.
+	// Facts queries the platform for everything that completing and modelling a cluster needs.
 	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
-	// SetFacts tells a session what was looked up, or read from a file; nil: it needs nothing.
+	// SetFacts gives a session the facts that were looked up or read from a file; nil: it needs
+	// none.
 	SetFacts func(*Session, *facts.Facts) error
-	// NewClusterFacts asks the platform for what choosing the spec of a new cluster needs.
+	// NewClusterFacts queries the platform for what choosing the spec of a new cluster needs.
 	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
-	// Shared lists what a cluster uses and does not own, so that a deletion names and keeps it.
+	// Shared lists what a cluster uses but does not own, so that a deletion lists and keeps it.
 	Shared func(*api.Cluster) ([]resource.Node, error)
-	// Model adds the platform's resources to a graph, which holds the managed files already.
+	// Model adds the platform's resources to a graph that already holds the managed files.
 	Model func(Model, *graph.Graph) error
-	// Terraform returns the parts of a Terraform document besides the graph; nil: no Terraform.
+	// Terraform returns the parts of a Terraform document other than the graph; nil: Terraform is
+	// not supported.
 	Terraform func(Model, *graph.Graph) (terraform.Document, error)
-	// Endpoint finds the address of the API's load balancer of an existing cluster; nil: there are none.
+	// Endpoint finds the address of the API load balancer of an existing cluster; nil: the platform
+	// has no load balancers.
 	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)
-	// Machines finds the machines of the instance groups, all in as few calls as the platform
-	// allows; nil: the platform cannot tell. A group that it does not know is left out.
+	// Machines finds the machines of the instance groups, in as few calls as the platform allows;
+	// nil: not supported. Groups that do not exist on the platform are left out.
 	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
-	// Enroll finds out who a machine of the user is, and makes it able to prove that; nil: the
-	// platform makes its machines itself. It changes nothing else on the machine.
+	// Enroll determines the identity of one of the user's machines and enables it to prove that
+	// identity; nil: the platform creates its machines itself. It changes nothing else on the
+	// machine.
 	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
-	// Release ends all that a cluster runs on an enrolled machine.
+	// Release stops everything that a cluster runs on an enrolled machine.
 	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
-	// CanRehearse reports what this host lacks to play the platform, before anything is made; nil: nothing is needed.
+	// CanRehearse reports what this host is missing to emulate the platform, before anything is
+	// created; nil: nothing is needed.
 	CanRehearse func() error
-	// Rehearse plays the platform on a stage of this host; nil: it cannot be played.
+	// Rehearse emulates the platform on a stage of this host; nil: it cannot be emulated.
 	Rehearse func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error)
-	// Stage opens a stage on this host for platforms to be played on; nil: its machines are elsewhere.
-	Stage func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)
-	// Roll is what replacing machines needs.
+	// Stage opens a stage on this host on which platforms can be emulated; nil: its machines are
+	// elsewhere.
+	Stage func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error)
+	// Roll is what replacing machines needs from the platform.
 	Roll Roll
-	// Room returns for how many more machines of each group there is room, for the groups of which
-	// that is known; nil: the platform cannot tell.
+	// Room returns how many more machines each group has room for, for the groups where that is
+	// known; nil: the platform cannot tell.
 	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error)
-	// BootRecord reads a machine's report on its start; nil: the platform cannot tell.
+	// BootRecord reads a machine's report on its boot; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
 }
 
-// As sets target to the platform, where it points to one.
+// As sets target to the platform if target is a pointer to one.
 func (p Provider) As(target any) bool {
 	t, ok := target.(*Provider)
 	if ok {
@@ -113,111 +120,114 @@ func (p Provider) As(target any) bool {
 	return ok
 }
 
-// Enrollment says which machine of the user is to belong to a cluster.
+// Enrollment names the user's machine that is to join a cluster.
 type Enrollment struct {
 	Cluster *api.Cluster
 	Group   *api.InstanceGroup
 	ssh.Target
-	// PodCIDRs are the ranges of its pods, where they are chosen by hand.
+	// PodCIDRs are its pod ranges, if they are chosen by hand.
 	PodCIDRs []string
 }
 
-// MachineGroup is an instance group as its platform has it.
+// MachineGroup is an instance group as its platform reports it.
 type MachineGroup struct {
-	// Name is the instance group's; empty for machines that belong to none.
+	// Name is the instance group's name; empty for machines that belong to no group.
 	Name string
-	// Target is how many machines the platform is to keep.
+	// Target is the number of machines that the platform is to keep.
 	Target   int
 	Machines []Machine
-	// Trouble is the group's obstacle, in the platform's words, such as why machines are missing;
-	// empty when nothing is known. It fails a validation.
+	// Trouble is the group's problem, in the platform's words, such as why machines are missing;
+	// empty if there is no known problem. It fails a validation.
 	Trouble string
 }
 
-// Machine is one machine of a cluster, as its platform shows it.
+// Machine is one machine of a cluster, as its platform reports it.
 type Machine struct {
-	// Name is the platform's own, such as the ID of an instance; Group is its instance group.
+	// Name is the platform's name for it, such as an instance ID; Group is its instance group.
 	Name, Group string
-	// Node is the name under which it joins the cluster; empty when it is not known.
+	// Node is the name under which it joins the cluster; empty when unknown.
 	Node      string
 	Addresses []string
 	Zone      string
-	// Type is the machine type that it was made as; empty when the platform cannot tell.
+	// Type is the machine type with which it was created; empty when the platform cannot tell.
 	Type string
-	// State is the platform's word for what the machine does; Running says that it runs.
+	// State is the platform's term for the machine's state; Running reports whether it runs.
 	State   string
 	Running bool
-	// Spare says that the machine waits in a warm pool, Detached that its group no longer counts it.
+	// Spare reports that the machine waits in a warm pool, Detached that its group no longer counts
+	// it.
 	Spare, Detached bool
-	// Outdated says that the platform would make it otherwise now; Roll.Made says in what.
+	// Outdated reports that the platform would create it differently now; Roll.Drift tells how.
 	Outdated bool
 	Created  time.Time
 }
 
-// Roll is what replacing machines needs of a platform. Each function is idempotent: a
-// roll that was cut off calls it again. A nil one is not supported, and the roll does without.
+// Roll is what replacing machines needs from a platform. Each function is idempotent: a roll that
+// was interrupted calls it again. If a function is nil, the roll does without it.
 type Roll struct {
-	// Surge is how many machines more than its size a group has during a roll, where neither
-	// the group nor the cluster says.
+	// Surge is how many machines a group has in excess of its size during a roll, if neither the
+	// group nor the cluster sets it.
 	Surge int
-	// InPlace says that machines are changed, and never replaced.
+	// InPlace reports that machines are changed, and never replaced.
 	InPlace bool
-	// Refills says that a group by itself makes another machine in the place of one that is
-	// detached or ended; otherwise an update of the cluster makes it.
+	// Refills reports that a group replaces a detached or terminated machine on its own; otherwise
+	// an update of the cluster creates the replacement.
 	Refills bool
-	// Made tells what machines were made of, by their names; one of which nothing can be told is left out.
-	Made func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup, []Machine) (map[string]Made, error)
-	// Detach has the group count a machine no longer; it goes on to serve until it is terminated.
+	// Drift returns what machines were made of, by machine name; machines about which nothing is
+	// known are left out.
+	Drift func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup, []Machine) (map[string]Drift, error)
+	// Detach stops a group from counting a machine, which keeps serving until it is terminated.
 	Detach func(context.Context, *Session, *api.Cluster, Machine) error
-	// Deregister takes a machine out of the load balancers, and returns when none sends it
-	// anything any more.
+	// Deregister takes a machine out of the load balancers, and returns when none of them sends it
+	// traffic.
 	Deregister func(context.Context, *Session, *api.Cluster, Machine) error
-	// Terminate ends a machine for good.
+	// Terminate terminates a machine permanently.
 	Terminate func(context.Context, *Session, *api.Cluster, Machine) error
 }
 
-// Room is for how many more machines of a group there is room: Why says what bounds it, and
-// Remedy what gives more.
+// Room is how many more machines a group has room for: Why says what limits it, and Remedy how to
+// get more.
 type Room struct {
 	Group       string
 	Machines    int
 	Why, Remedy string
 }
 
-// Made is what a platform made a machine of.
-type Made struct {
+// Drift is what a platform made a machine of.
+type Drift struct {
 	// Config is the hash of the node configuration that the machine was started with
 	// (nodeconfig.Boot.NodeupConfigHash); empty when the platform cannot tell.
 	Config string
-	// Wanted is that with which it would be started now; empty when the platform cannot tell.
+	// Wanted is the hash with which it would be started now; empty when the platform cannot tell.
 	Wanted string
-	// Changes are what the platform would do otherwise now, but for the node configuration.
+	// Changes are what the platform would do differently now, except for the node configuration.
 	Changes []Change
 }
 
-// Change is one difference between a machine as it was made and as it would be made now.
+// Change is one difference between a machine as it was created and as it would be created now.
 type Change struct {
-	// Field is the spec's, such as spec.machineType, or the platform's word where no field says it.
+	// Field is the field of the spec, such as spec.machineType, or the platform's term where there
+	// is no field.
 	Field      string
 	Have, Want string
 }
 
-// BootRecord is a machine's report on its start. Either part may be empty.
+// BootRecord is a machine's report on its boot. Either part may be empty.
 type BootRecord struct {
 	// Report is the boot report that nodeup keeps, in JSON.
 	Report []byte
-	// Console is what the machine wrote on its console, or the end of it.
+	// Console is the machine's console output, or the end of it.
 	Console []byte
 }
 
-// Config says which part of a platform is meant. How it is reached, with which
-// credentials, is known to a Provider when it is made.
+// Config selects a part of a platform. How it is reached, and with which credentials, is fixed when
+// a Provider is created.
 type Config struct {
-	// Cluster is the cluster as far as it is known; nil before it is described.
+	// Cluster is the cluster as far as it is known; nil before it has been described.
 	Cluster *api.Cluster
-	// Region is the cluster's; empty means the platform's own choice.
+	// Region is the cluster's region; empty means the platform's default.
 	Region string
-	// Hosts are the machines that were enrolled.
+	// Hosts are the enrolled machines.
 	Hosts []*api.Host
 	// Memo keeps observations between runs; it may be nil.
 	Memo past.Memo
@@ -225,13 +235,14 @@ type Config struct {
 
 // Session is an open connection to a platform.
 type Session struct {
-	// Client is what the platform's kinds expect.
+	// Client is the client that the platform's kinds expect.
 	Client any
-	// Snapshot returns a client that asks each question once, for one observation; nil: Client serves.
+	// Snapshot returns a client for one observation that makes each request only once; nil: use
+	// Client.
 	Snapshot func() any
-	// Prefetch makes such a client ask everything it can before the desired objects are known,
-	// once a platform is looked up; the observation finds the answers there. It returns when
-	// everything is asked, or the context ends. Nil: nothing is asked.
+	// Prefetch makes such a client send every request it can before the desired objects are known,
+	// once a platform has been looked up; the observation then finds the responses in the client.
+	// It returns when all requests are done or the context is done; nil: nothing is prefetched.
 	Prefetch func(ctx context.Context, snapshot any, cluster string)
 }
 
@@ -239,35 +250,35 @@ type Session struct {
 type Model struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	// Hosts are the machines that were enrolled.
+	// Hosts are the enrolled machines.
 	Hosts []*api.Host
 	Facts *facts.Facts
-	// Addons is the catalogue of add-ons; nil: this program's own.
+	// Addons is the catalogue of add-ons; nil: the program's built-in one.
 	Addons *catalogue.Catalogue
 	// SSHKeys are public keys, each an OpenSSH line.
 	SSHKeys []string
-	// UserData returns a group's boot data; hosts are where its machines reach the control
-	// plane when no name is published: the API, at one host or at the addresses of several, or,
-	// for those that run an API server alone, etcd.
+	// UserData returns a group's boot data. hosts are the addresses at which its machines reach the
+	// control plane when no name is published: the API, at one host or at several addresses, or
+	// etcd for machines that run only an API server.
 	UserData func(g *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error)
-	// Script declares the file with a group's boot data, for machines that others
-	// than kops make; apiHost is as for UserData.
+	// Script declares the file with a group's boot data, for machines that kops does not create;
+	// apiHost is as for UserData.
 	Script func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error)
-	// Keysets are what boot data relies on, so that machines are declared after them.
+	// Keysets are what boot data depends on, so that machines are declared after them.
 	Keysets []resource.Address
-	// StoreKeys are for control planes; their Place is empty where they need none.
+	// StoreKeys are the control plane's keys for the store; Place is empty if they are not needed.
 	StoreKeys StoreKeys
 	// FilesBucket is the bucket or folder of the managed files.
 	FilesBucket string
 	// FilesRegion is the bucket's region, where it has one.
 	FilesRegion string
-	// FilesEndpoint is the URL of the server of that bucket, where it is not the platform's own.
+	// FilesEndpoint is the URL of that bucket's server, if it is not the platform's own.
 	FilesEndpoint string
 }
 
-// StoreKeys are the keys of a server of S3 that is not the platform's.
+// StoreKeys are the keys of an S3 server that is not the platform's.
 type StoreKeys struct {
-	// Place is the platform's, as traits.Store.Keys names it.
+	// Place is where the platform keeps them, as traits.Store.Keys names it.
 	Place string
 	storekeys.Pair
 }

@@ -6,23 +6,23 @@ import (
 	"path/filepath"
 )
 
-// World is what a program knows of its world, by which platforms are reached. The zero
-// World reaches none, and serves where only specs are looked at.
+// World is what a program provides to reach platforms: environment, folders and an HTTP client. The
+// zero World reaches no platform, and is enough where only specs are read.
 type World struct {
 	// Env returns an environment variable, or "", as os.Getenv does; nil: no variable is set.
 	Env func(string) string
-	// Cache is a folder for what can be fetched again; empty: no cache.
+	// Cache is a folder for data that can be fetched again; empty: no cache.
 	Cache string
-	// Bundle is the folder of files and images that machines fetch, where the program serves
-	// them; empty: none.
+	// Bundle is the folder of files and images that machines fetch, if the program serves them;
+	// empty: there is none.
 	Bundle string
-	// Program is the path of the program kops, which a platform may start.
+	// Program is the path of the kops binary, which a platform may start.
 	Program string
 	// Version is the version of kops, without a leading v.
 	Version string
 	// HTTP sends all requests; nil: each client has its own.
 	HTTP *http.Client
-	// Log receives what long work on this host tells; may be nil.
+	// Log receives messages of long-running work on this host; may be nil.
 	Log io.Writer
 }
 
@@ -34,7 +34,8 @@ func (w World) Getenv(name string) string {
 	return w.Env(name)
 }
 
-// Absolute is a folder as processes that run in another one must name it; "" stays so.
+// Absolute returns a folder as an absolute path, for processes with another working directory; ""
+// stays "".
 func Absolute(dir string) string {
 	if dir == "" {
 		return ""
@@ -42,5 +43,5 @@ func Absolute(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		return abs
 	}
-	return dir // the current folder is gone: the folder is told as it was named
+	return dir // the working directory is gone: return the folder as it was given
 }

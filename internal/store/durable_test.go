@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A file is as durable as every name on the way to it.
+// A file is only as durable as every name on its path.
 func TestNamesOfNewFoldersAreMadeDurable(t *testing.T) {
 	top := t.TempDir()
 	var synced []string
@@ -48,7 +48,7 @@ func TestNamesOfNewFoldersAreMadeDurable(t *testing.T) {
 	}
 }
 
-// A folder whose lock is held may be removed while it is empty, and another made in its place.
+// An empty folder whose lock is held may be removed and replaced by another.
 func TestAWriteStaysInTheFolderThatIsLocked(t *testing.T) {
 	f := NewFolder(t.TempDir())
 	path := filepath.Join(f.root, "a")

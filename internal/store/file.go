@@ -15,17 +15,17 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// hashLimit is the size in bytes up to which a file's version is the digest of
-// its content. A larger one, such as a back-up, has a version made of its
-// identity and times, and no digest, so that a listing need not read it.
+// hashLimit is the size in bytes up to which a file's version is the digest of its
+// content. A larger file, such as a backup, has a version derived from its identity
+// and times, and no digest, so that a listing need not read it.
 const hashLimit = 4 << 20
 
-// Folder is a store that keeps each object as a file below one folder, at the
-// path that its key spells. It therefore cannot hold both "a" and "a/b".
+// Folder is a store that keeps each object as a file below one folder, with the key as
+// its path. It therefore cannot contain both "a" and "a/b".
 //
-// Folders are made on demand with mode 0755 and removed with their last file.
-// Writers take turns by an advisory lock (flock) on the file's folder, across
-// processes; where the system has none (see lock_other.go) only single writers are safe.
+// Folders are created on demand with mode 0700 and removed with their last file. Writers
+// take turns by an advisory lock (flock) on the file's folder, across processes; on
+// systems without it (see lock_other.go) only single writers are safe.
 type Folder struct {
 	root string
 	sync func(folder *os.File) error // makes the names in it durable
@@ -56,12 +56,12 @@ func (f *Folder) About() About { return About{URL: "file://" + filepath.ToSlash(
 
 // Get implements Store.
 func (f *Folder) Get(ctx context.Context, key string) ([]byte, Version, error) {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return nil, "", err
 	}
 	file, err := os.Open(f.path(key))
 	if err != nil {
-		return nil, "", f.failed("read", key, err)
+		return nil, "", f.wrapError("read", key, err)
 	}
 	defer file.Close() // it was only read
 	info, err := file.Stat()
@@ -69,16 +69,16 @@ func (f *Folder) Get(ctx context.Context, key string) ([]byte, Version, error) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, "", f.failed("read", key, err)
+		return nil, "", f.wrapError("read", key, err)
 	}
 	data, err := io.ReadAll(file)
 	if err != nil {
-		return nil, "", f.failed("read", key, err)
+		return nil, "", f.wrapError("read", key, err)
 	}
 	return data, version(info, data), nil
 }
 
-// List implements Store. What a symbolic link to a folder leads to is not listed.
+// List implements Store. Symbolic links to folders are not followed.
 func (f *Folder) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		folder := ""
@@ -86,7 +86,7 @@ func (f *Folder) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 			folder = prefix[:i]
 		}
 		if err := ctx.Err(); err != nil {
-			yield(Info{}, f.failed("list", prefix, err))
+			yield(Info{}, f.wrapError("list", prefix, err))
 			return
 		}
 		if folder == "" || CheckKey(folder) == nil { // no object has another prefix
@@ -95,18 +95,19 @@ func (f *Folder) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// walk yields the objects below a folder in the order of their keys, and reports whether to go on.
+// walk yields the objects below a folder in the order of their keys, and reports whether to
+// continue.
 func (f *Folder) walk(ctx context.Context, folder, prefix string, yield func(Info, error) bool) bool {
 	entries, err := os.ReadDir(f.path(folder))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return true
 	}
 	if err != nil {
-		return yield(Info{}, f.failed("list", folder, err)) && false
+		return yield(Info{}, f.wrapError("list", folder, err)) && false
 	}
-	for _, e := range byKey(entries) {
+	for _, e := range sortByKey(entries) {
 		if err := ctx.Err(); err != nil {
-			return yield(Info{}, f.failed("list", folder, err)) && false
+			return yield(Info{}, f.wrapError("list", folder, err)) && false
 		}
 		key := join(folder, e.Name())
 		if e.IsDir() {
@@ -130,14 +131,14 @@ func (f *Folder) walk(ctx context.Context, folder, prefix string, yield func(Inf
 	return true
 }
 
-// info describes one file; ok is false when it is gone or not a regular file.
+// info describes one file; ok is false if it does not exist or is not a regular file.
 func (f *Folder) info(ctx context.Context, key string) (info Info, ok bool, err error) {
 	stat, err := os.Stat(f.path(key))
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && !stat.Mode().IsRegular()) {
 		return Info{}, false, nil
 	}
 	if err != nil {
-		return Info{}, false, f.failed("list", key, err)
+		return Info{}, false, f.wrapError("list", key, err)
 	}
 	info = Info{Key: key, Size: stat.Size()}
 	if stat.Size() > hashLimit {
@@ -148,7 +149,7 @@ func (f *Folder) info(ctx context.Context, key string) (info Info, ok bool, err 
 	switch {
 	case fault.Is(err, fault.Gone):
 		return Info{}, false, nil
-	case fault.Is(err, fault.Denied): // what may not be read is there all the same
+	case fault.Is(err, fault.Denied): // an unreadable file is listed, too
 		info.Version = identity(stat)
 		return info, true, nil
 	}
@@ -159,11 +160,11 @@ func (f *Folder) info(ctx context.Context, key string) (info Info, ok bool, err 
 	return info, err == nil, err
 }
 
-// path is where the key's file stands.
+// path returns the path of the key's file.
 func (f *Folder) path(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
 
-// failed classes an error of the file system and says what was being done.
-func (f *Folder) failed(doing, key string, err error) error {
+// wrapError classifies a file-system error and adds the failed operation.
+func (f *Folder) wrapError(doing, key string, err error) error {
 	err = fmt.Errorf("%s %s: %w", doing, join(f.About().URL, key), err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// A folder that several users share has files that only one of them may read.
+// A folder that several users share may contain files that only one of them can read.
 func TestAFileThatMayNotBeReadIsListed(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -25,7 +25,7 @@ func TestAFileThatMayNotBeReadIsListed(t *testing.T) {
 		}
 	}
 	f := store.NewFolder(dir)
-	asNobody(t, func() {
+	withoutPrivileges(t, func() {
 		var keys []string
 		for info, err := range f.List(t.Context(), "") {
 			if err != nil {
@@ -46,14 +46,13 @@ func TestAFileThatMayNotBeReadIsListed(t *testing.T) {
 	})
 }
 
-// asNobody calls f on a thread that has no rights of its own on files, also in a
-// test that root runs.
-func asNobody(t *testing.T, f func()) {
+// withoutPrivileges calls f on a thread without special rights on files, even if root runs the test.
+func withoutPrivileges(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with this function
+		runtime.LockOSThread() // never unlocked: the thread exits with this function
 		if os.Geteuid() == 0 {
 			if err := syscall.Setfsuid(65534); err != nil {
 				t.Error(err)

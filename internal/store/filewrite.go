@@ -15,17 +15,18 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// folderTries is how often a write starts over because its folder was removed.
+// folderTries is how often a write is restarted because its folder was removed.
 const folderTries = 1000
 
-// Put implements Store: the content goes to an unfinished file beside the
-// target, is flushed, and takes the target's name in one step.
+// Put implements Store: the content is written to an unfinished file beside the
+// target, flushed, and renamed to the target atomically.
 func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions) (v Version, err error) {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return "", err
 	}
 	for range folderTries {
-		// A process that empties a folder below removes ours with it, without our lock, while it is still empty.
+		// A process that empties a folder below ours also removes ours, without our lock, while it is still
+		// empty.
 		away := false
 		if v, away, err = f.put(ctx, key, data, o); !away {
 			break
@@ -34,17 +35,18 @@ func (f *Folder) Put(ctx context.Context, key string, data []byte, o PutOptions)
 	return v, err
 }
 
-// put is one try of Put. It is away when it failed because the folder went away after it was locked.
+// put is one attempt of Put. away is true if it failed because the folder was removed after it was
+// locked.
 func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions) (v Version, away bool, err error) {
 	path := f.path(key)
 	dir, err := f.lockFolder(ctx, filepath.Dir(path), true)
 	if err != nil {
-		return "", false, f.writeFailed(key, err)
+		return "", false, f.wrapWriteError(key, err)
 	}
-	defer dir.Close() // gives the lock back
+	defer dir.Close() // releases the lock
 	defer func() {
-		if err != nil && !away { // one that was made again is another writer's
-			f.removeEmpty(filepath.Dir(path)) // ours may have been made for this object alone
+		if err != nil && !away { // a folder that was recreated belongs to another writer
+			f.removeEmpty(filepath.Dir(path)) // ours may have been created for this object only
 		}
 	}()
 	now, err := f.current(ctx, key)
@@ -60,20 +62,20 @@ func (f *Folder) put(ctx context.Context, key string, data []byte, o PutOptions)
 	}
 	info, err := replaceFile(dir, filepath.Base(path), data, mode)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", true, f.writeFailed(key, err)
+		return "", true, f.wrapWriteError(key, err)
 	}
 	if err != nil {
-		return "", false, f.writeFailed(key, err)
+		return "", false, f.wrapWriteError(key, err)
 	}
 	if err := f.sync(dir); err != nil {
-		return "", false, f.writeFailed(key, err)
+		return "", false, f.wrapWriteError(key, err)
 	}
 	return version(info, data), false, nil
 }
 
-// Delete implements Store. Folders that the removal leaves empty go too, up to the root.
+// Delete implements Store. Folders that become empty are removed too, up to the root.
 func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return err
 	}
 	path := f.path(key)
@@ -82,9 +84,9 @@ func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error 
 		return nil
 	}
 	if err != nil {
-		return f.failed("delete", key, err)
+		return f.wrapError("delete", key, err)
 	}
-	defer dir.Close() // gives the lock back
+	defer dir.Close() // releases the lock
 	now, err := f.current(ctx, key)
 	if err != nil || now == "" {
 		return err
@@ -93,13 +95,13 @@ func (f *Folder) Delete(ctx context.Context, key string, o DeleteOptions) error 
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.failed("delete", key, err)
+		return f.wrapError("delete", key, err)
 	}
 	f.prune(filepath.Dir(path))
 	return nil
 }
 
-// current returns the version of a key, or "" when it is absent.
+// current returns the version of a key, or "" if it is absent.
 func (f *Folder) current(ctx context.Context, key string) (Version, error) {
 	info, err := os.Stat(f.path(key))
 	if err == nil && info.Mode().IsRegular() && info.Size() > hashLimit {
@@ -112,10 +114,9 @@ func (f *Folder) current(ctx context.Context, key string) (Version, error) {
 	return v, err
 }
 
-// prune removes a folder that holds only unfinished files, and every
-// parent that becomes empty, but not the root. The folder's lock is held, so
-// unfinished files in it were left by a killed process. Failing to remove a folder is
-// not an error: it is in use again, or harmless.
+// prune removes a folder that contains only unfinished files, and every parent that becomes empty,
+// but not the root. The caller holds the folder's lock, so unfinished files in it were left by a
+// killed process. It ignores failures to remove a folder: it is in use again, or harmless.
 func (f *Folder) prune(dir string) {
 	if dir == f.root {
 		return
@@ -146,21 +147,21 @@ func (f *Folder) removeEmpty(dir string) {
 	}
 }
 
-// writeFailed is failed for writes, where a file in the place of a folder has a meaning of its own.
-func (f *Folder) writeFailed(key string, err error) error {
+// wrapWriteError is wrapError for writes, for which a file in the place of a folder is a special case.
+func (f *Folder) wrapWriteError(key string, err error) error {
 	for _, clash := range []error{syscall.ENOTDIR, syscall.EISDIR, syscall.EEXIST, syscall.ENOTEMPTY} {
 		if errors.Is(err, clash) {
 			return fault.Wrap(fault.Permanent, fmt.Errorf("write %s: %w", URL(f, key), err),
 				"a folder cannot hold an object and others below its name; use another name")
 		}
 	}
-	return f.failed("write", key, err)
+	return f.wrapError("write", key, err)
 }
 
-// replaceFile writes data to a file of a folder in one step. The folder's lock is held, so the
-// name of the unfinished file may be the same each time: an existing file of that name was left
-// by a killed process, or is a trap, and is removed. If another folder has taken the path by
-// now, whose lock is not held, replaceFile leaves it alone and returns fs.ErrNotExist.
+// replaceFile writes data to a file of a folder atomically. The caller holds the folder's lock,
+// so the unfinished file can always have the same name: an existing file of that name was left
+// by a killed process, or is a trap, and is removed. If the path has meanwhile become another
+// folder, whose lock is not held, replaceFile leaves it alone and returns fs.ErrNotExist.
 func replaceFile(dir *os.File, name string, data []byte, mode os.FileMode) (os.FileInfo, error) {
 	folder, err := os.OpenRoot(dir.Name())
 	if err != nil {
@@ -192,14 +193,14 @@ func replaceFile(dir *os.File, name string, data []byte, mode os.FileMode) (os.F
 		err = folder.Rename(temp, name)
 	}
 	if err != nil {
-		folder.Remove(temp) //nolint:errcheck // what stays behind is removed later
+		folder.Remove(temp) //nolint:errcheck // whatever remains is removed later
 		return nil, err
 	}
 	return info, nil
 }
 
-// lockFolder opens a folder and waits for its lock, which closing it gives back.
-// The folder may be removed, and made again, while we wait; then we try again.
+// lockFolder opens a folder and waits for its lock, which is released by closing it.
+// The folder may be removed and recreated meanwhile; then lockFolder tries again.
 func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.File, error) {
 	var err error
 	for range folderTries {
@@ -211,12 +212,12 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 		}
 		var dir *os.File
 		if err == nil {
-			dir, err = lockedFolder(ctx, path)
+			dir, err = tryLockFolder(ctx, path)
 		}
 		if create && ctx.Err() != nil && dir == nil {
-			f.removeEmpty(path) // nobody is going to write to it
+			f.removeEmpty(path) // nothing will be written to it
 		}
-		// That a folder exists already is said of one that went away just after.
+		// fs.ErrExist is also returned if the folder existed and was then removed.
 		if err == nil || !create || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return dir, err
 		}
@@ -224,12 +225,13 @@ func (f *Folder) lockFolder(ctx context.Context, path string, create bool) (*os.
 	return nil, err
 }
 
-// folderMode closes folders to other users of the host: they hold specs, and the names of secrets.
+// folderMode denies other users of the host access: folders contain specs, and the names of
+// secrets.
 const folderMode = 0o700
 
-// makeFolder makes a folder with all its parents, and makes the name of each new one
-// durable: unless its folder is flushed too, a flushed file is lost. It looks first, because
-// some file systems deny making a folder that exists.
+// makeFolder creates a folder with all its parents, and makes the name of each new one
+// durable: unless its folder is flushed too, a flushed file is lost. It checks for the folder
+// first, because some file systems return a permission error for one that exists.
 func (f *Folder) makeFolder(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -247,18 +249,19 @@ func (f *Folder) makeFolder(path string) error {
 		return err
 	}
 	parent, err := os.Open(filepath.Dir(path))
-	if errors.Is(err, fs.ErrPermission) { // who may make a name in it need not be able to read it
+	if errors.Is(err, fs.ErrPermission) { // write permission on it does not imply read permission
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer parent.Close() // it was not written through
+	defer parent.Close() // nothing was written through it
 	return f.sync(parent)
 }
 
-// lockedFolder is one try of lockFolder. It fails with fs.ErrNotExist when the folder went away.
-func lockedFolder(ctx context.Context, path string) (*os.File, error) {
+// tryLockFolder is one attempt of lockFolder. It fails with fs.ErrNotExist if the folder was
+// removed.
+func tryLockFolder(ctx context.Context, path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -277,8 +280,8 @@ func lockedFolder(ctx context.Context, path string) (*os.File, error) {
 	return nil, cmp.Or(err, fs.ErrNotExist)
 }
 
-// version is the version of a file: the digest of its content, or of a large
-// one its identity, size and time of change, which differ after every write.
+// version returns the version of a file: the digest of its content, or for a large
+// one its identity, size and change time, which differ after every write.
 func version(info os.FileInfo, data []byte) Version {
 	if info.Size() <= hashLimit && len(data) <= hashLimit {
 		return Version(Digest(data))
@@ -286,14 +289,14 @@ func version(info os.FileInfo, data []byte) Version {
 	return identity(info)
 }
 
-// identity is a version of a file whose content is not looked at.
+// identity returns a version of a file that does not depend on its content.
 func identity(info os.FileInfo) Version {
 	return Version(fmt.Sprintf("%d-%d-%d", info.Size(), info.ModTime().UnixNano(), inode(info)))
 }
 
-// byKey sorts entries as their keys sort, in which the name of a folder is
-// followed by a slash: "a-b" comes before what is in "a".
-func byKey(entries []fs.DirEntry) []fs.DirEntry {
+// sortByKey sorts entries in the order of their keys, where the name of a folder is
+// followed by a slash: "a-b" comes before the content of "a".
+func sortByKey(entries []fs.DirEntry) []fs.DirEntry {
 	spelled := func(e fs.DirEntry) string {
 		if e.IsDir() {
 			return e.Name() + "/"

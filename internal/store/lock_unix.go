@@ -11,9 +11,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// lock waits for the advisory lock of an open folder, which is given back when
-// it is closed. On an error the folder is closed, by this function or, when ctx
-// ended first, by the wait that it leaves behind.
+// lock waits for the advisory lock of an open folder, which is released when the
+// folder is closed. On an error the folder is closed, by this function or, if ctx was
+// done first, by the goroutine that is still waiting.
 func lock(ctx context.Context, dir *os.File) error {
 	done := make(chan error, 1)
 	go func() {
@@ -33,8 +33,8 @@ func lock(ctx context.Context, dir *os.File) error {
 		return nil
 	case <-ctx.Done():
 		go func() {
-			<-done      //nolint:errcheck // got or not, nobody waits for it any more
-			dir.Close() // gives the lock back, if it was got
+			<-done      //nolint:errcheck // acquired or not, it is no longer needed
+			dir.Close() // releases the lock, if it was acquired
 		}()
 		return ctx.Err()
 	}
@@ -43,7 +43,7 @@ func lock(ctx context.Context, dir *os.File) error {
 // syncFolder makes the names in a folder durable.
 func syncFolder(dir *os.File) error { return dir.Sync() }
 
-// inode tells files apart that have had the same name.
+// inode distinguishes files that had the same name at different times.
 func inode(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Ino)

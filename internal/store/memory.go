@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Memory is a store that lives as long as the process. Use NewMemory.
+// Memory is a store in the memory of the process. Use NewMemory.
 type Memory struct {
 	url     string
 	mu      sync.RWMutex
@@ -27,8 +27,9 @@ func newMemory(scheme, name string) *Memory {
 	return &Memory{url: scheme + "://" + name, objects: map[string][]byte{}}
 }
 
-// Memories is the backend of memory://name, and of memfs://name, as kOps calls it. One
-// value opens one store per name. No program of ours has it: what is in memory ends with it.
+// Memories is the backend of memory://name, and of memfs://name, as kOps calls it. One value
+// opens one store per name. None of our programs uses it, because the content is lost when
+// the process exits.
 func Memories() Backend {
 	var mu sync.Mutex
 	open := map[string]*Memory{}
@@ -49,7 +50,7 @@ func Memories() Backend {
 
 // Get implements Store.
 func (m *Memory) Get(ctx context.Context, key string) ([]byte, Version, error) {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return nil, "", err
 	}
 	m.mu.RLock()
@@ -79,7 +80,7 @@ func (m *Memory) List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// list copies what a listing shows, so that no lock is held while it is walked.
+// list returns a copy of a listing, so that no lock is held while it is iterated.
 func (m *Memory) list(prefix string) []Info {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -95,7 +96,7 @@ func (m *Memory) list(prefix string) []Info {
 
 // Put implements Store.
 func (m *Memory) Put(ctx context.Context, key string, data []byte, o PutOptions) (Version, error) {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return "", err
 	}
 	m.mu.Lock()
@@ -109,7 +110,7 @@ func (m *Memory) Put(ctx context.Context, key string, data []byte, o PutOptions)
 
 // Delete implements Store.
 func (m *Memory) Delete(ctx context.Context, key string, o DeleteOptions) error {
-	if err := usable(ctx, key); err != nil {
+	if err := checkUsable(ctx, key); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -124,7 +125,7 @@ func (m *Memory) Delete(ctx context.Context, key string, o DeleteOptions) error 
 // About implements Store.
 func (m *Memory) About() About { return About{URL: m.url} }
 
-// version returns the version of a key, or "" when it is absent. The lock is held.
+// version returns the version of a key, or "" if it is absent. The caller holds the lock.
 func (m *Memory) version(key string) Version {
 	data, ok := m.objects[key]
 	if !ok {
@@ -133,37 +134,37 @@ func (m *Memory) version(key string) Version {
 	return Version(Digest(data))
 }
 
-// usable says whether an operation on the key may start at all.
-func usable(ctx context.Context, key string) error {
+// checkUsable returns an error if an operation on the key must not start.
+func checkUsable(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("use %s: %w", key, err)
 	}
 	return CheckKey(key)
 }
 
-// Check compares the conditions of a write with the version that is there ("" is absent).
+// Check compares the conditions of a write with the current version ("" is absent).
 func (o PutOptions) Check(url string, now Version) error {
 	switch {
 	case o.IfAbsent && now != "":
-		return Exists(url)
+		return ExistsError(url)
 	case o.IfVersion != "" && now != o.IfVersion:
-		return Changed(url)
+		return ChangedError(url)
 	}
 	return nil
 }
 
-// Check compares the condition of a removal with the version that is there ("" is absent).
+// Check compares the condition of a removal with the current version ("" is absent).
 func (o DeleteOptions) Check(url string, now Version) error {
 	if o.IfVersion != "" && now != "" && now != o.IfVersion {
-		return Changed(url)
+		return ChangedError(url)
 	}
 	return nil
 }
 
-// Exists is the error of a write with IfAbsent to a key that is there.
-func Exists(url string) error { return fault.New(fault.Conflict, "%s exists already", url) }
+// ExistsError returns the error for a write with IfAbsent to an existing key.
+func ExistsError(url string) error { return fault.New(fault.Conflict, "%s already exists", url) }
 
-// Changed is the error of a write or a removal whose IfVersion is no longer the object's.
-func Changed(url string) error {
+// ChangedError returns the error for a write or removal whose IfVersion is outdated.
+func ChangedError(url string) error {
 	return fault.New(fault.Conflict, "%s was changed by someone since it was read", url)
 }

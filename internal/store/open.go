@@ -16,39 +16,39 @@ import (
 
 // Backend opens the stores of some URL schemes.
 type Backend struct {
-	// Schemes are the texts before "://" that belong to this backend.
+	// Schemes are the texts before "://" that select this backend.
 	Schemes []string
 	// Open returns the store at a URL, split into scheme and rest: "s3" and
-	// "bucket/folder". The rest has no final slash. Open need not touch the network.
-	// nil: single objects can be read, and nothing else.
+	// "bucket/folder". The rest has no final slash. Open need not use the network.
+	// nil: only single objects can be read.
 	Open func(ctx context.Context, scheme, rest string) (Store, error)
 	// Read returns the content of one object, which the caller closes; nil: the object is read
 	// through its store.
 	Read func(ctx context.Context, scheme, rest string) (io.ReadCloser, error)
-	// ReadOnly says that its stores cannot hold a state: nothing is written there.
+	// ReadOnly means that its stores cannot hold a state: nothing is written there.
 	ReadOnly bool
-	// Bucket says what its objects are to other tools; nil: they are nothing to them.
+	// Bucket describes its objects to other tools; nil: they cannot declare them.
 	Bucket *Bucket
 }
 
-// Bucket says what the objects of a bucket are to tools that declare resources, such
-// as Terraform. The first part of a URL then names the bucket.
+// Bucket describes the objects of a bucket for tools that declare resources, such as
+// Terraform. The first part of a URL then names the bucket.
 type Bucket struct {
-	// Kind is their kind of resource, such as aws_s3_object; API is whose limits count.
+	// Kind is their resource kind, such as aws_s3_object; API names the API whose limits apply.
 	Kind, API string
-	// Provider is the alias under which Terraform knows the account of the bucket.
+	// Provider is Terraform's alias for the provider with the bucket's account.
 	Provider string
-	// Encryption is asked for each object.
+	// Encryption is the encryption requested for each object.
 	Encryption string
-	// Arguments are the names of an object's arguments where they differ from S3's, as
-	// Terraform's tags, by field of managedfile.File.
+	// Arguments are the names of an object's arguments that differ from those of S3,
+	// such as Terraform's tags, by field of managedfile.File.
 	Arguments map[string]string
-	// Readers is the kind of resource that lets everybody read an object; empty: an
-	// argument of the object does.
+	// Readers is the resource kind that makes an object publicly readable; empty: an
+	// argument of the object does so.
 	Readers string
 }
 
-// As sets target to the backend, where it points to one.
+// As sets target to the backend, if it points to one.
 func (b Backend) As(target any) bool {
 	t, ok := target.(*Backend)
 	if ok {
@@ -57,11 +57,11 @@ func (b Backend) As(target any) bool {
 	return ok
 }
 
-// Backends is the explicit list of what a program can open.
+// Backends is the explicit list of the backends that a program can open.
 type Backends []Backend
 
-// Open returns the store at a URL such as s3://bucket/folder, file:///srv/kops
-// or /srv/kops; a text without "://" is a folder.
+// Open returns the store at a URL such as s3://bucket/folder, file:///srv/kops or
+// /srv/kops; a text without "://" is a folder.
 func (b Backends) Open(ctx context.Context, url string) (Store, error) {
 	scheme, rest := split(url)
 	var known []string
@@ -81,7 +81,7 @@ func (b Backends) Open(ctx context.Context, url string) (Store, error) {
 	return nil, unknownScheme(url, scheme, known)
 }
 
-// Reads reports whether objects of the scheme of a URL can be read.
+// Reads reports whether objects with the URL's scheme can be read.
 func (b Backends) Reads(url string) bool {
 	scheme, _ := split(url)
 	return slices.ContainsFunc(b, func(b Backend) bool { return slices.Contains(b.Schemes, scheme) })
@@ -116,24 +116,24 @@ func split(url string) (scheme, rest string) {
 	return scheme, rest
 }
 
-// IsFolder reports whether a URL names a folder, which takes no network to reach.
+// IsFolder reports whether a URL names a folder, which can be reached without a network.
 func IsFolder(url string) bool {
 	return strings.HasPrefix(url, "file://") || !strings.Contains(url, "://")
 }
 
-// Missing is the error of all requests to a store that does not exist, such as a bucket. It holds
-// nothing, and nothing can be written to it.
-type Missing struct{ Err error }
+// MissingError is the error of all requests to a store, such as a bucket, that does not exist. Nothing
+// can be read from it or written to it.
+type MissingError struct{ Err error }
 
-func (m *Missing) Error() string { return m.Err.Error() }
+func (m *MissingError) Error() string { return m.Err.Error() }
 
-// Unwrap returns what was asked, and answered.
-func (m *Missing) Unwrap() error { return m.Err }
+// Unwrap returns the underlying error.
+func (m *MissingError) Unwrap() error { return m.Err }
 
-// IsMissing reports whether an error says that a store does not exist.
-func IsMissing(err error) bool { return errors.As(err, new(*Missing)) }
+// IsMissing reports whether an error means that a store does not exist.
+func IsMissing(err error) bool { return errors.As(err, new(*MissingError)) }
 
-// unknownScheme says what could have been meant.
+// unknownScheme returns the error for an unknown scheme, with a suggestion.
 func unknownScheme(url, scheme string, known []string) error {
 	slices.Sort(known)
 	remedy := "use one of " + strings.Join(known, "://, ") + "://"

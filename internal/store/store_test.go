@@ -64,7 +64,7 @@ func TestFolderModes(t *testing.T) {
 	}
 }
 
-// A process that is killed in a write leaves an unfinished file.
+// A process that is killed during a write leaves an unfinished file.
 func TestFolderForgetsUnfinishedWrites(t *testing.T) {
 	root := t.TempDir()
 	s := store.NewFolder(root)
@@ -103,10 +103,11 @@ func TestARefusedWriteLeavesNoFolder(t *testing.T) {
 	}
 }
 
-// A process that removes the last file of a folder removes it, and its parents, while others begin to write there.
+// A process that removes the last file of a folder also removes the folder and its parents, while others
+// start to write there.
 func TestFoldersComeAndGo(t *testing.T) {
 	root, times := t.TempDir(), 100
-	if memory, err := os.MkdirTemp("/dev/shm", "kops-test-"); err == nil { // there flushing costs nothing
+	if memory, err := os.MkdirTemp("/dev/shm", "kops-test-"); err == nil { // flushing is cheap there
 		t.Cleanup(func() { os.RemoveAll(memory) })
 		root, times = memory, 1500
 	}
@@ -132,7 +133,7 @@ func TestFoldersComeAndGo(t *testing.T) {
 	}
 }
 
-// Another user of the folder may have left a link where the next unfinished file would be.
+// Another user of the folder may have put a link where the next unfinished file would be.
 func TestFolderWritesThroughNoLink(t *testing.T) {
 	root, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
 	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {

@@ -12,12 +12,12 @@ func Sub(s Store, folder string) Store {
 	if folder == "" {
 		return s
 	}
-	return &sub{of: s, folder: folder + "/"}
+	return &sub{parent: s, folder: folder + "/"}
 }
 
-// sub shows the keys of a store that start with folder, without that start.
+// sub is the part of a store whose keys start with folder; its keys do not include folder.
 type sub struct {
-	of     Store
+	parent Store
 	folder string // ends in a slash
 }
 
@@ -25,12 +25,12 @@ func (s *sub) Get(ctx context.Context, key string) ([]byte, Version, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, "", err
 	}
-	return s.of.Get(ctx, s.folder+key)
+	return s.parent.Get(ctx, s.folder+key)
 }
 
 func (s *sub) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		for info, err := range s.of.List(ctx, s.folder+prefix) {
+		for info, err := range s.parent.List(ctx, s.folder+prefix) {
 			info.Key = strings.TrimPrefix(info.Key, s.folder)
 			if !yield(info, err) {
 				return
@@ -43,25 +43,25 @@ func (s *sub) Put(ctx context.Context, key string, data []byte, o PutOptions) (V
 	if err := CheckKey(key); err != nil {
 		return "", err
 	}
-	return s.of.Put(ctx, s.folder+key, data, o)
+	return s.parent.Put(ctx, s.folder+key, data, o)
 }
 
 func (s *sub) Delete(ctx context.Context, key string, o DeleteOptions) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	return s.of.Delete(ctx, s.folder+key, o)
+	return s.parent.Delete(ctx, s.folder+key, o)
 }
 
 func (s *sub) About() About {
-	a := s.of.About()
+	a := s.parent.About()
 	a.URL = join(a.URL, strings.TrimSuffix(s.folder, "/"))
 	a.DeleteAll, a.Purge = s.inFolder(a.DeleteAll), s.inFolder(a.Purge)
 	return a
 }
 
-// inFolder wraps a function that takes keys of the whole store to take keys of the folder; nil
-// stays nil.
+// inFolder wraps a function that takes keys of the whole store so that it takes keys of the
+// folder; nil stays nil.
 func (s *sub) inFolder(do func(ctx context.Context, keys []string) error) func(ctx context.Context, keys []string) error {
 	if do == nil {
 		return nil

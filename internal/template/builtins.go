@@ -8,8 +8,8 @@ import (
 	"reflect"
 )
 
-// builtins are the functions that every template has. And and or, which do not evaluate
-// all arguments, and call are the executor's own.
+// builtins returns the functions that every template has. And and or, which do not evaluate all
+// arguments, and call are part of the executor.
 func builtins() Funcs {
 	return Funcs{
 		"and": true, "or": true, "call": true,
@@ -20,9 +20,9 @@ func builtins() Funcs {
 		"print":    fmt.Sprint,
 		"printf":   fmt.Sprintf,
 		"println":  fmt.Sprintln,
-		"html":     func(args ...any) string { return escapeHTML(joined(args)) },
-		"js":       func(args ...any) string { return escapeJS(joined(args)) },
-		"urlquery": func(args ...any) string { return url.QueryEscape(joined(args)) },
+		"html":     func(args ...any) string { return escapeHTML(joinArgs(args)) },
+		"js":       func(args ...any) string { return escapeJS(joinArgs(args)) },
+		"urlquery": func(args ...any) string { return url.QueryEscape(joinArgs(args)) },
 		"eq":       equalToAny,
 		"ne": func(a, b any) (bool, error) {
 			same, err := equal(a, b)
@@ -35,16 +35,46 @@ func builtins() Funcs {
 	}
 }
 
-// length is the number of elements of a list or a map, or of bytes in a text.
+// length returns the number of elements of a list or a map, or of bytes in a text.
 func length(of any) (int, error) {
 	switch v := indirect(reflect.ValueOf(of)); v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len(), nil
 	}
-	return 0, fmt.Errorf("a %T has no length", of)
+	return 0, fmt.Errorf("%s has no length", kindOf(of))
 }
 
-// index follows keys into lists and maps. A map without the key gives its zero value.
+// kindOf names the kind of a value in the words of its users.
+func kindOf(v any) string { return Kind(reflect.TypeOf(v)) }
+
+// Kind names the kind of a type in the words of a template's users: a number, a list.
+func Kind(t reflect.Type) string {
+	if t == nil {
+		return "nil"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return Kind(t.Elem())
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map:
+		return "a map"
+	case reflect.Func:
+		return "a function"
+	case reflect.Struct:
+		return "an object"
+	}
+	if isNumber(reflect.Zero(t)) {
+		return "a number"
+	}
+	return "a " + t.String()
+}
+
+// index follows keys into lists and maps. For a missing key in a map, it returns the zero value.
 func index(in any, keys ...any) (any, error) {
 	v := indirect(reflect.ValueOf(in))
 	if !v.IsValid() {
@@ -73,7 +103,7 @@ func index(in any, keys ...any) (any, error) {
 				v = reflect.Zero(v.Type().Elem())
 			}
 		default:
-			return nil, fmt.Errorf("a %T is neither a list nor a map", in)
+			return nil, fmt.Errorf("%s is neither a list nor a map", kindOf(in))
 		}
 		v = elem(v)
 	}
@@ -88,7 +118,7 @@ func index(in any, keys ...any) (any, error) {
 func slice(of any, bounds ...int) (any, error) {
 	v := indirect(reflect.ValueOf(of))
 	if v.Kind() != reflect.Slice && v.Kind() != reflect.String {
-		return nil, fmt.Errorf("a %T is neither a list nor a text", of)
+		return nil, fmt.Errorf("%s is neither a list nor a text", kindOf(of))
 	}
 	most := v.Len()
 	if v.Kind() == reflect.Slice {
@@ -96,7 +126,7 @@ func slice(of any, bounds ...int) (any, error) {
 	}
 	b := []int{0, v.Len(), most}
 	if len(bounds) > len(b) || len(bounds) == len(b) && v.Kind() == reflect.String {
-		return nil, fmt.Errorf("a %T cannot be cut at %d bounds", of, len(bounds))
+		return nil, fmt.Errorf("%s cannot be cut at %d bounds", kindOf(of), len(bounds))
 	}
 	copy(b, bounds)
 	if b[0] < 0 || b[0] > b[1] || b[1] > b[2] || b[2] > most {
@@ -108,7 +138,7 @@ func slice(of any, bounds ...int) (any, error) {
 	return v.Slice3(b[0], b[1], b[2]).Interface(), nil
 }
 
-// elem is what an interface holds, or the value itself.
+// elem returns what an interface contains, or the value itself.
 func elem(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Interface {
 		return v.Elem()
@@ -116,7 +146,7 @@ func elem(v reflect.Value) reflect.Value {
 	return v
 }
 
-// equalToAny reports whether a value equals one of others.
+// equalToAny reports whether a value equals one of the others.
 func equalToAny(a any, others ...any) (bool, error) {
 	if len(others) == 0 {
 		return false, fmt.Errorf("there is nothing to compare with")
@@ -145,7 +175,7 @@ func equal(a, b any) (bool, error) {
 	if x.Type() == y.Type() && x.Comparable() {
 		return a == b, nil
 	}
-	return false, fmt.Errorf("a %T and a %T cannot be compared", a, b)
+	return false, fmt.Errorf("%s and %s cannot be compared", kindOf(a), kindOf(b))
 }
 
 // isNil reports whether a value is nil.
@@ -185,12 +215,13 @@ func compare(x, y reflect.Value) (order int, ok bool) {
 // float returns a number as a float64.
 func float(v reflect.Value) float64 { return v.Convert(reflect.TypeFor[float64]()).Float() }
 
-// ordered returns a function that compares two values.
+// ordered returns a function that compares two values, and reports whether their order satisfies a
+// condition.
 func ordered(holds func(order int) bool) func(a, b any) (bool, error) {
 	return func(a, b any) (bool, error) {
 		order, ok := compare(reflect.ValueOf(a), reflect.ValueOf(b))
 		if !ok {
-			return false, fmt.Errorf("a %T and a %T cannot be compared", a, b)
+			return false, fmt.Errorf("%s and %s cannot be compared", kindOf(a), kindOf(b))
 		}
 		return holds(order), nil
 	}

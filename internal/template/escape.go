@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// joined returns arguments as one text, as the action that prints a value writes each.
-func joined(args []any) string {
+// joinArgs returns arguments as one text, formatting each like an action that prints it.
+func joinArgs(args []any) string {
 	texts := make([]any, len(args))
 	for i, a := range args {
 		texts[i] = a
@@ -19,12 +19,12 @@ func joined(args []any) string {
 	return fmt.Sprint(texts...)
 }
 
-// escapeHTML escapes what is special in texts and quoted attributes of HTML.
+// escapeHTML escapes special characters in texts and quoted attributes of HTML.
 func escapeHTML(text string) string {
 	return strings.NewReplacer(`"`, "&#34;", "'", "&#39;", "&", "&amp;", "<", "&lt;", ">", "&gt;", "\x00", "\uFFFD").Replace(text)
 }
 
-// escapeJS escapes what is special in quoted texts of JavaScript, also within HTML.
+// escapeJS escapes special characters in quoted texts of JavaScript, including those within HTML.
 func escapeJS(text string) string {
 	var b strings.Builder
 	for _, r := range text {

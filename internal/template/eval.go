@@ -8,13 +8,13 @@ import (
 	"text/template/parse"
 )
 
-// pipe returns the value of a pipeline, whose variables it declares or sets.
+// pipe returns the value of a pipeline, and declares or sets its variables.
 func (s *state) pipe(dot reflect.Value, p *parse.PipeNode) reflect.Value {
 	if p == nil {
 		return reflect.Value{}
 	}
 	var v reflect.Value
-	var last []reflect.Value // the value of the command before
+	var last []reflect.Value // the value of the previous command
 	for _, c := range p.Cmds {
 		v = s.command(dot, c, last)
 		v = elem(v)
@@ -35,7 +35,7 @@ func (s *state) bind(p *parse.PipeNode, n *parse.VariableNode, v reflect.Value) 
 	}
 }
 
-// variable finds the innermost variable of a name.
+// variable finds the innermost variable with a name.
 func (s *state) variable(n *parse.VariableNode) *variable {
 	for i := range slices.Backward(s.vars) {
 		if s.vars[i].name == n.Ident[0] {
@@ -84,7 +84,7 @@ func (s *state) operand(dot reflect.Value, n parse.Node) reflect.Value {
 	return s.command(dot, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Position(), Args: []parse.Node{n}}, nil)
 }
 
-// number is a constant: a complex128 or float64 where it is written as one, and else an int.
+// number returns a constant: a complex128 or float64 if it is written as one, and otherwise an int.
 func (s *state) number(n *parse.NumberNode) reflect.Value {
 	literal := strings.ToLower(n.Text)
 	hex, char := strings.Contains(literal, "0x"), n.Text[0] == '\''
@@ -100,7 +100,7 @@ func (s *state) number(n *parse.NumberNode) reflect.Value {
 	return reflect.Value{}
 }
 
-// fields follows names from a value. The last one gets the arguments.
+// fields follows names from a value. The last one receives the arguments.
 func (s *state) fields(dot, from reflect.Value, at parse.Node, names []string, args []parse.Node, last []reflect.Value) reflect.Value {
 	if len(names) == 0 && len(args)+len(last) > 0 {
 		s.fail(at, "%s is not a function", at)
@@ -141,7 +141,7 @@ func (s *state) field(dot, from reflect.Value, at parse.Node, name string, args 
 			return s.entry(v, key, at)
 		}
 	}
-	s.fail(at, "a %s has no field or function %s", v.Type(), name)
+	s.fail(at, "%s has no field or function %s", Kind(v.Type()), name)
 	return reflect.Value{}
 }
 
@@ -157,7 +157,7 @@ func (s *state) entry(m, key reflect.Value, at parse.Node) reflect.Value {
 	return reflect.Value{}
 }
 
-// method returns the function that stands for a method of a value, or nil.
+// method returns the function that replaces a method of a value, or nil.
 func (s *state) method(v reflect.Value, name string) any {
 	v = elem(v)
 	if !v.IsValid() || !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -172,7 +172,7 @@ func (s *state) method(v reflect.Value, name string) any {
 	return nil
 }
 
-// function calls a function by its name. And and or evaluate no more arguments than they need.
+// function calls a function by its name. And and or only evaluate the arguments that they need.
 func (s *state) function(dot reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) reflect.Value {
 	switch name {
 	case "and", "or":
@@ -190,7 +190,7 @@ func (s *state) function(dot reflect.Value, at parse.Node, name string, args []p
 	return s.invoke(dot, at, name, reflect.ValueOf(s.template.funcs[name]), args, last)
 }
 
-// decide returns the first argument that decides an and or an or, or else the last one.
+// decide returns the first argument that decides an and or an or, or otherwise the last one.
 func (s *state) decide(dot reflect.Value, at parse.Node, name string, args []parse.Node, last []reflect.Value) (v reflect.Value) {
 	if len(args)+len(last) == 0 {
 		s.fail(at, "%s has no arguments, and needs one", name)
@@ -260,22 +260,22 @@ func result(f reflect.Value, args []reflect.Value) (v reflect.Value, err error) 
 	return out[0], nil
 }
 
-// convert makes a value one of a type: as it is, what a pointer leads to, a pointer to
-// it, or the same text or number of another type.
+// convert converts a value to a type: it returns it unchanged, what a pointer leads to, a pointer
+// to it, or the same text or number with another type.
 func convert(v reflect.Value, to reflect.Type) (reflect.Value, error) {
 	v = elem(v)
 	if !v.IsValid() {
 		if k := to.Kind(); k == reflect.Interface || k == reflect.Pointer || k == reflect.Map || k == reflect.Slice || k == reflect.Func {
 			return reflect.Zero(to), nil
 		}
-		return v, fmt.Errorf("it is nil, and not a %s", to)
+		return v, fmt.Errorf("it is nil, and not %s", Kind(to))
 	}
 	switch {
 	case v.Type().AssignableTo(to):
 		return v, nil
 	case v.Kind() == reflect.Pointer && v.Type().Elem().AssignableTo(to):
 		if v.IsNil() {
-			return v, fmt.Errorf("it is a nil pointer, and not a %s", to)
+			return v, fmt.Errorf("it is nil, and not %s", Kind(to))
 		}
 		return v.Elem(), nil
 	case v.CanAddr() && reflect.PointerTo(v.Type()).AssignableTo(to):
@@ -288,7 +288,7 @@ func convert(v reflect.Value, to reflect.Type) (reflect.Value, error) {
 		}
 		return v, fmt.Errorf("%v is not a number of the type %s", v, to)
 	}
-	return v, fmt.Errorf("it is a %s, and not a %s", v.Type(), to)
+	return v, fmt.Errorf("it is %s, and not %s", Kind(v.Type()), Kind(to))
 }
 
 func isNumber(v reflect.Value) bool { return v.CanInt() || v.CanUint() || v.CanFloat() }

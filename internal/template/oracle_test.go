@@ -13,7 +13,7 @@ import (
 	mine "kops.local/kops/internal/template"
 )
 
-// values returns what a file of values may hold.
+// values returns what a values file may contain.
 func values() map[string]any {
 	return map[string]any{
 		"name": "a.example.com", "empty": "", "text": " Some <b>text</b>, 'quoted' & \"so\"\n\tünd\x00 ", "yes": true, "no": false, "nothing": nil,
@@ -25,14 +25,14 @@ func values() map[string]any {
 	}
 }
 
-// leniences are the errors of text/template for arguments that this package converts or
+// leniences returns the errors of text/template about arguments that this package converts or
 // compares.
 func leniences() []string {
 	return []string{"wrong type for value; expected", "incompatible types for comparison", "expected integer; found", "expected float; found", "cannot index slice/array with type", "; should be int"}
 }
 
-// compareWithStandardLibrary executes a text by text/template and by this package, and
-// reports whether text/template executed it.
+// compareWithStandardLibrary executes a text with text/template and with this package, and reports
+// whether text/template executed it.
 func compareWithStandardLibrary(t *testing.T, text string, zero bool) bool {
 	t.Helper()
 	option := "missingkey=error"
@@ -60,8 +60,8 @@ func compareWithStandardLibrary(t *testing.T, text string, zero bool) bool {
 	return wantErr == nil
 }
 
-// TestTemplatesOfValues executes each text by text/template too, with values as files hold
-// them, and with and without missing keys as errors.
+// TestTemplatesOfValues also executes each text with text/template, with values as in files, and
+// with and without missing keys as errors.
 func TestTemplatesOfValues(t *testing.T) {
 	for _, text := range []string{
 		"{{ range .list }}{{ if eq (kindOf .) \"int64\" }}{{ continue }}{{ end }}[{{ . }}]{{ end }}", "{{ range $i, $e := .words }}{{ if $i }}{{ break }}{{ end }}{{ $e }}{{ end }}",
@@ -93,7 +93,7 @@ func TestTemplatesOfValues(t *testing.T) {
 	}
 }
 
-// TestRandomTemplates executes random templates by text/template too.
+// TestRandomTemplates also executes random templates with text/template.
 func TestRandomTemplates(t *testing.T) {
 	const templates, atLeast = 6000, 1500
 	executed := 0
@@ -111,22 +111,22 @@ func TestRandomTemplates(t *testing.T) {
 	}
 }
 
-// generator writes templates that are mostly right.
+// generator writes templates that are mostly valid.
 type generator struct {
 	rand *rand.Rand
 	vars []string
-	// loops counts the ranges around.
+	// loops counts the enclosing ranges.
 	loops int
 }
 
 func (g *generator) one(of ...string) string { return of[g.rand.IntN(len(of))] }
 
-// action writes an action, now and then with trim markers.
+// action writes an action, sometimes with trim markers.
 func (g *generator) action(format string, args ...any) string {
 	return g.one("{{ ", "{{ ", "{{ ", "{{- ") + fmt.Sprintf(format, args...) + g.one(" }}", " }}", " }}", " -}}")
 }
 
-// list writes a list of nodes that are nested to a depth.
+// list writes a list of nodes, nested down to a depth.
 func (g *generator) list(depth int) string {
 	defer func(vars []string) { g.vars = vars }(slices.Clone(g.vars))
 	var b strings.Builder
@@ -209,7 +209,7 @@ func (g *generator) loop(depth int) string {
 	return text + g.end()
 }
 
-// pipeline writes commands, each of which gets the value of the one before.
+// pipeline writes commands, each of which receives the value of the previous one.
 func (g *generator) pipeline(depth int) string {
 	text := g.command(depth)
 	for g.rand.IntN(3) == 0 {

@@ -1,14 +1,14 @@
-// Package template executes templates in the language of text/template, apart from
-// methods: a value offers functions by name instead (see Object and Options.Methods).
+// Package template executes templates in the language of text/template, except for methods: a value
+// provides functions by name instead (see Object and Options.Methods).
 //
-// text/template looks up methods by names that only the template knows, so the linker
-// has to keep every exported method of every type in a program that links it. In kops
-// that doubled the size of the binary. The parser is the standard library's own.
+// text/template looks up methods by names that are only known from the template, so the linker has
+// to keep every exported method of every type in a program that links it. In kops that doubled the
+// size of the binary. The parser is the standard library's own.
 //
-// It accepts more than text/template where that makes no output differ: arguments are
-// converted between types of texts and between types of numbers that hold the value
-// exactly, and whole numbers are compared with other numbers. It does not support
-// ranges over channels and functions.
+// It accepts more than text/template, as long as that does not change any output: arguments are
+// converted between types of texts and between types of numbers that can represent the value
+// exactly, and integers can be compared with other numbers. It does not support ranges over
+// channels and functions.
 package template
 
 import (
@@ -27,7 +27,7 @@ type Funcs map[string]any
 // Object is a value whose functions a template calls as if they were methods:
 // {{ .Name argument }}.
 type Object interface {
-	// TemplateFunc returns the function of that name, or nil.
+	// TemplateFunc returns the function with a name, or nil.
 	TemplateFunc(name string) any
 }
 
@@ -39,10 +39,10 @@ type Template struct {
 	options Options
 }
 
-// Options change how a template is executed.
+// Options specify how a template is executed.
 type Options struct {
-	// MissingKeysAreZero gives the zero value for a key that a map does not have. By
-	// default the execution fails.
+	// MissingKeysAreZero yields the zero value for a missing key in a map. By default the execution
+	// fails.
 	MissingKeysAreZero bool
 	// Methods returns the function that templates call as a method of a value that is
 	// not an Object, or nil. It may be nil.
@@ -56,24 +56,24 @@ type UnknownFunctionError struct {
 	Known    []string // the functions that exist
 }
 
-// Error says where the function is called.
+// Error returns the message, with the place of the call.
 func (e *UnknownFunctionError) Error() string {
 	return fmt.Sprintf("template: %s: function %q not defined", e.Place, e.Function)
 }
 
-// MissingKeyError reports that a template uses a key that a map does not have.
+// MissingKeyError reports that a template uses a key that is missing in a map.
 type MissingKeyError struct{ Key string }
 
-// Error names the key.
+// Error returns the message, with the key.
 func (e *MissingKeyError) Error() string { return fmt.Sprintf("the map has no entry %q", e.Key) }
 
-// UndefinedError reports that there is no template of a name.
+// UndefinedError reports that a template with a name is not defined.
 type UndefinedError struct{ Template string }
 
-// Error names the template.
+// Error returns the message, with the template's name.
 func (e *UndefinedError) Error() string { return fmt.Sprintf("template %q is not defined", e.Template) }
 
-// Parse reads a template, which may call the functions and those that every template has.
+// Parse parses a template, which may call the given functions and the built-in ones.
 func Parse(name, text string, funcs Funcs) (*Template, error) {
 	return (&Template{name: name, funcs: builtins()}).With(funcs).Add(name, text)
 }
@@ -96,7 +96,7 @@ func (t *Template) WithOptions(o Options) *Template {
 	return &out
 }
 
-// Add returns the template with a further text, which defines the template of that name
+// Add returns the template with an additional text, which defines the template with the given name
 // and those of its define and block actions. They replace earlier ones, unless they are empty.
 func (t *Template) Add(name, text string) (*Template, error) {
 	out, added := *t, map[string]*parse.Tree{}
@@ -199,7 +199,7 @@ func (t *Template) ExecuteDefined(name string, data any) (text string, err error
 	return b.String(), nil
 }
 
-// run writes the text of a tree.
+// run executes a tree, and writes its text.
 func (t *Template) run(b *strings.Builder, tree *parse.Tree, data reflect.Value, depth int) {
 	s := &state{template: t, tree: tree, out: b, vars: []variable{{"$", data}}, depth: depth}
 	s.walk(data, tree.Root)

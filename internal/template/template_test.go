@@ -18,7 +18,7 @@ type inner struct {
 	Small uint8
 }
 
-// data is what the templates of the tests see. Its methods are its template functions.
+// data is the data of the tests' templates. Its methods are its template functions.
 type data struct {
 	inner
 	Name  string
@@ -33,7 +33,7 @@ type data struct {
 	Limit quantity
 }
 
-// quantity has its text by its pointer, as the quantities of Kubernetes do.
+// quantity has a String method on its pointer, as the quantities of Kubernetes do.
 type quantity struct{ n string }
 
 func (q *quantity) String() string { return "quantity " + q.n }
@@ -70,7 +70,7 @@ func funcs() map[string]any {
 	}
 }
 
-// both executes a text by text/template and by this package.
+// both executes a text with text/template and with this package.
 func both(t *testing.T, text string) (want string, wantErr error, got string, gotErr error) {
 	t.Helper()
 	std, wantErr := template.New("t").Option("missingkey=error").Funcs(funcs()).Parse(text)
@@ -87,8 +87,8 @@ func both(t *testing.T, text string) (want string, wantErr error, got string, go
 	return b.String(), wantErr, got, gotErr
 }
 
-// TestTextsAreThoseOfTheStandardLibrary executes each text by text/template too.
-func TestTextsAreThoseOfTheStandardLibrary(t *testing.T) {
+// TestTextsMatchTheStandardLibrary also executes each text with text/template.
+func TestTextsMatchTheStandardLibrary(t *testing.T) {
 	for _, text := range []string{
 		"", "plain", "{{ .Name }}", "{{ .Kind }} {{ .Count }} {{ .Text }} {{ .Yes }} {{ .No }} {{ .Any }} {{ .Limit }}", "{{ 1 }} {{ 1.5 }} {{ 'a' }} {{ true }} {{ \"x\\n\" }}",
 		"{{ with .Text }}<{{ . }}>{{ end }}{{ with .No }}no{{ else }}none{{ end }}{{ with .No }}no{{ else with .Name }}{{ . }}{{ end }}",
@@ -114,8 +114,8 @@ func TestTextsAreThoseOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreConverted passes texts and numbers to functions that want another type of
-// them, where text/template asks for a conversion.
+// TestArgumentsAreConverted passes texts and numbers to functions with other parameter types, for
+// which text/template requires a conversion.
 func TestArgumentsAreConverted(t *testing.T) {
 	for text, want := range map[string]string{"{{ .Greet .Kind }}": "hello aws", "{{ .Double .Count }}": "6", "{{ length .Kind }}": "3"} {
 		if _, _, got, err := both(t, text); err != nil || got != want {
@@ -124,10 +124,10 @@ func TestArgumentsAreConverted(t *testing.T) {
 	}
 }
 
-// TestMistakesAreNamedWithTheirPlace gives templates that fail, here and by text/template.
+// TestMistakesAreNamedWithTheirPlace executes templates that fail, here and with text/template.
 func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\n{{ .Nome }}":             "t:2:3: at <.Nome>: a template_test.data has no field or function Nome",
+		"a\n{{ .Nome }}":             "t:2:3: at <.Nome>: an object has no field or function Nome",
 		"{{ .No.Count }}":            "t:1:6: at <.No.Count>: Count of nothing: the value before it is nil",
 		"{{ .Map.none }}":            `t:1:7: at <.Map.none>: the map has no entry "none"`,
 		"{{ .Fails }}":               "at <.Fails>: Fails: it is broken",
@@ -135,16 +135,16 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		"{{ .Name 1 }}":              "Name is not a function",
 		"{{ $x := 1 }}{{ $x 1 }}":    "$x is not a function",
 		"{{ length }}":               "length has 0 arguments, and needs 1",
-		"{{ length 1 }}":             "argument 1 of length: it is a int, and not a string",
-		"{{ length nil }}":           "argument 1 of length: it is nil, and not a string",
-		"{{ eq .List 1 }}":           "a []string and a int cannot be compared",
-		"{{ lt .Name 1 }}":           "a string and a int cannot be compared",
+		"{{ length 1 }}":             "argument 1 of length: it is a number, and not a text",
+		"{{ length nil }}":           "argument 1 of length: it is nil, and not a text",
+		"{{ eq .List 1 }}":           "a list and a number cannot be compared",
+		"{{ lt .Name 1 }}":           "a text and a number cannot be compared",
 		"{{ index .List 2 }}":        "there is no element 2 of 2",
-		"{{ len .Count }}":           "a int32 has no length",
-		"{{ range .Name }}{{ end }}": "range cannot iterate over a string",
+		"{{ len .Count }}":           "a number has no length",
+		"{{ range .Name }}{{ end }}": "range cannot iterate over a text",
 		"{{ template \"none\" }}":    `template "none" is not defined`,
 		"{{ define \"d\" }}{{ template \"d\" }}{{ end }}{{ template \"d\" }}": "templates call each other more than 1000 deep",
-		"{{ index .List nil }}": "the index: it is nil, and not a int", "{{ call .Name }}": ".Name is not a function", "{{ $x := \"a\" }}{{ index .List $x }}": "the index: it is a string, and not a int",
+		"{{ index .List nil }}": "the index: it is nil, and not a number", "{{ call .Name }}": ".Name is not a function", "{{ $x := \"a\" }}{{ index .List $x }}": "the index: it is a text, and not a number",
 	} {
 		_, wantErr, _, err := both(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -173,7 +173,7 @@ func TestUnknownFunctionsAreFoundEverywhere(t *testing.T) {
 	}
 }
 
-// TestLaterTextsReplaceWhatEarlierOnesDefine adds texts, here and to text/template.
+// TestLaterTextsReplaceWhatEarlierOnesDefine adds texts, here and with text/template.
 func TestLaterTextsReplaceWhatEarlierOnesDefine(t *testing.T) {
 	main, later := `{{ block "b" . }}old{{ end }}{{ template "part" 1 }}{{ template "c" }}{{ define "c" }}c{{ end }}`, `{{ define "b" }}new{{ end }}{{ define "c" }} {{ end }}<{{ . }}>`
 	std := template.Must(template.Must(template.New("main").Parse(main)).New("part").Parse(later)).Lookup("main")

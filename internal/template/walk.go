@@ -9,7 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// failure carries an error out of an execution.
+// failure carries an error through a panic.
 type failure struct{ error }
 
 // variable is a variable of a template.
@@ -18,10 +18,10 @@ type variable struct {
 	value reflect.Value
 }
 
-// maxDepth bounds how deeply templates call templates.
+// maxDepth limits how deeply templates may call templates.
 const maxDepth = 1000
 
-// state is the execution of one tree.
+// state is the state of executing one tree.
 type state struct {
 	template *Template
 	tree     *parse.Tree
@@ -30,13 +30,13 @@ type state struct {
 	depth    int
 }
 
-// fail ends the execution with an error that names the place in the template.
+// fail stops the execution with an error that names the place in the template.
 func (s *state) fail(at parse.Node, format string, args ...any) {
 	location, context := s.tree.ErrorContext(at)
 	panic(failure{fmt.Errorf("template: %s: at <%s>: %w", location, context, fmt.Errorf(format, args...))})
 }
 
-// flow says how a node ended.
+// flow is how the execution of a node ended.
 type flow int
 
 const (
@@ -45,7 +45,7 @@ const (
 	continued      // by a continue
 )
 
-// walk writes the text of a node.
+// walk executes a node, and writes its text.
 func (s *state) walk(dot reflect.Value, n parse.Node) flow {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -79,7 +79,7 @@ func (s *state) walk(dot reflect.Value, n parse.Node) flow {
 	return onward
 }
 
-// branch executes an if or a with, whose list sees the value as dot.
+// branch executes an if or a with; in the list of a with, dot is the value.
 func (s *state) branch(n *parse.BranchNode, dot reflect.Value, with bool) flow {
 	defer s.scope()()
 	v := s.pipe(dot, n.Pipe)
@@ -94,13 +94,13 @@ func (s *state) branch(n *parse.BranchNode, dot reflect.Value, with bool) flow {
 	return onward
 }
 
-// scope starts a block; the function that it returns ends it and drops its variables.
+// scope starts a block; the function that it returns ends the block and drops its variables.
 func (s *state) scope() func() {
 	mark := len(s.vars)
 	return func() { s.vars = s.vars[:mark] }
 }
 
-// loop executes a range. Its variables have the value of the pipeline in the else list.
+// loop executes a range. In the else list, its variables have the value of the pipeline.
 func (s *state) loop(n *parse.RangeNode, dot reflect.Value) flow {
 	defer s.scope()()
 	mark := len(s.vars)
@@ -121,7 +121,7 @@ func (s *state) loop(n *parse.RangeNode, dot reflect.Value) flow {
 		}
 	}
 	if empty && n.ElseList != nil && s.walk(dot, n.ElseList) == continued {
-		return continued // of the loop around; as in text/template, a break ends this one
+		return continued // for the enclosing loop; as in text/template, a break ends this one
 	}
 	return onward
 }
@@ -143,7 +143,7 @@ func (s *state) elements(n *parse.RangeNode, over reflect.Value) iter.Seq2[refle
 			over.Seq()(func(i reflect.Value) bool { return yield(reflect.Value{}, i) })
 		}
 	}
-	s.fail(n, "range cannot iterate over a %s", over.Type())
+	s.fail(n, "range cannot iterate over %s", Kind(over.Type()))
 	return nil
 }
 
@@ -183,8 +183,8 @@ func (s *state) print(at parse.Node, v reflect.Value) {
 	fmt.Fprint(s.out, text)
 }
 
-// printable returns what is printed of a value: the value itself or what a pointer leads
-// to. Functions and channels cannot be printed.
+// printable returns what is printed for a value: the value itself or what a pointer leads to.
+// Functions and channels cannot be printed.
 func printable(v reflect.Value) (text any, ok bool) {
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()

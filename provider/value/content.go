@@ -8,8 +8,8 @@ import (
 )
 
 // Content is a text that is compared by its digest, because it is long, secret,
-// or observed only as a digest. The digest is the hexadecimal MD5, which is
-// what object stores report in a listing, or where we read the content ourselves its SHA-256.
+// or observed only as a digest. The digest is the hexadecimal MD5, which object stores
+// report in a listing, or the SHA-256 if we read the content ourselves.
 type Content struct {
 	text   Value
 	digest string // set for an observed content whose text was not read
@@ -27,7 +27,7 @@ func SecretText(s string) Content { return Content{text: Lit(s), secret: true} }
 // SHA-256, which Same compares.
 func Digested(hexadecimal string) Content { return Content{digest: hexadecimal} }
 
-// Same reports whether a wanted content is what was observed, as far as that is known.
+// Same reports whether a desired content equals the observed one, as far as that is known.
 func (c Content) Same(observed Content) bool {
 	if text, known := c.text.Known(); known && len(observed.digest) == 2*sha256.Size {
 		sum := sha256.Sum256([]byte(text))
@@ -38,16 +38,16 @@ func (c Content) Same(observed Content) bool {
 	return known && observable && want == have
 }
 
-// Value returns the text; it is zero for a content known by its digest only.
+// Value returns the text; it is zero if only the digest is known.
 func (c Content) Value() Value { return c.text }
 
-// Change lets f change the text, and reports what f does: whether it has.
+// Change calls f, which may change the text, and returns its result: whether it did.
 func (c *Content) Change(f func(*Value) bool) bool { return f(&c.text) }
 
 // Secret reports whether the text must never be shown.
 func (c Content) Secret() bool { return c.secret }
 
-// Hide returns a content that is never shown to people, and written like any other.
+// Hide returns a content that is never shown to people, but written like any other.
 func (c Content) Hide() Content {
 	c.hidden = true
 	return c
@@ -56,7 +56,7 @@ func (c Content) Hide() Content {
 // Shown reports whether people may see the text.
 func (c Content) Shown() bool { return !c.secret && !c.hidden }
 
-// Digest returns the hexadecimal MD5 of the text, or the digest that was observed, and
+// Digest returns the hexadecimal MD5 of the text, or the observed digest, and
 // whether there is one.
 func (c Content) Digest() (string, bool) {
 	if c.digest != "" {
@@ -70,7 +70,7 @@ func (c Content) Digest() (string, bool) {
 	return hex.EncodeToString(sum[:]), true
 }
 
-// String shows the content without its text: its digest and its size.
+// String returns a description of the content without its text: its digest and its size.
 func (c Content) String() string {
 	d, known := c.Digest()
 	s, read := c.text.Known()
@@ -85,5 +85,5 @@ func (c Content) String() string {
 	return fmt.Sprintf("md5:%s (%d bytes)", d, len(s))
 }
 
-// MarshalText writes what String shows; a plan never holds a content's text.
+// MarshalText returns what String returns; a plan never contains a content's text.
 func (c Content) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

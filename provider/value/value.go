@@ -1,4 +1,4 @@
-// Package value is what the fields of a desired resource hold besides plain Go values: a
+// Package value defines the types of a desired resource's fields that are not plain Go values: a
 // string that may not be known before another resource exists, and a long or secret text.
 //
 // It must not know what a resource is. It imports the standard library only.
@@ -12,7 +12,7 @@ type Address struct {
 	Name string `json:"name"`
 }
 
-// String writes the address as kind/name.
+// String returns the address as kind/name.
 func (a Address) String() string { return a.Kind + "/" + a.Name }
 
 // Value is a string that may depend on outputs of other resources, and so may
@@ -42,7 +42,7 @@ func Lits(ss ...string) []Value {
 	return out
 }
 
-// Texts returns the texts of values.
+// Texts returns the text of each value.
 func Texts(vs []Value) []string {
 	out := make([]string, len(vs))
 	for i, v := range vs {
@@ -75,7 +75,7 @@ func (v Value) Known() (string, bool) {
 	return b.String(), true
 }
 
-// Text returns the string, or "" where a part of it is not known.
+// Text returns the string, or "" if a part of it is not known.
 func (v Value) Text() string {
 	s, _ := v.Known()
 	return s
@@ -94,11 +94,11 @@ func (v Value) String() string {
 		func(a Address, attr string) string { return "${" + a.String() + "." + attr + "}" })
 }
 
-// MarshalText writes the value as String does, so that plans can be saved.
+// MarshalText returns what String returns, so that plans can be saved.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Render writes the value, its literal parts through lit and each reference
-// through ref; a renderer for another tool supplies that tool's spellings.
+// Render renders the value, its literal parts through lit and each reference
+// through ref; a renderer for another tool supplies that tool's syntax.
 func (v Value) Render(lit func(string) string, ref func(a Address, attr string) string) string {
 	var b strings.Builder
 	for _, p := range v.parts {
@@ -120,7 +120,7 @@ func (v Value) Refs(yield func(Address, string)) {
 	}
 }
 
-// Resolve replaces the references that lookup knows.
+// Resolve replaces the references that lookup resolves.
 func (v Value) Resolve(lookup func(Address, string) (string, bool)) Value {
 	if _, known := v.Known(); known {
 		return v

@@ -1,9 +1,9 @@
 // Command image writes the container image of kops as an OCI archive, without a container
-// runtime: an index with one image for each architecture. The same input gives the same file.
+// runtime: an index with one image per architecture. It is reproducible.
 //
 //	image -o FILE -version VERSION SHARED ARCH=FOLDER...
 //
-// SHARED is a folder with the files that all images have. It becomes a layer that is stored
+// SHARED is a folder with the files of all images. It becomes a layer that is stored
 // once; each FOLDER, with the files of one architecture, is a second layer.
 package main
 
@@ -31,7 +31,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the one that kops runs as, with its group.
+// user is the UID and GID that kops runs as.
 const user = 65532
 
 func main() {
@@ -95,13 +95,13 @@ func imageOf(version, arch string, layers ...v1.Layer) (v1.Image, error) {
 	return mutate.ConfigFile(i, c)
 }
 
-// baseLayer holds what kops needs around it: a user with a home, a place for temporary files,
+// baseLayer contains the environment of kops: a user with a home, a folder for temporary files,
 // and the certificate authorities of public servers.
 func baseLayer(shared string) (v1.Layer, error) {
 	var roots bytes.Buffer
 	for r := range bundle.Roots() {
 		if r.Constraint != nil {
-			continue // it is trusted for some certificates only, which this file cannot say
+			continue // it is only trusted for some certificates, which this file cannot express
 		}
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate}); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func baseLayer(shared string) (v1.Layer, error) {
 	})
 }
 
-// layer returns the files that write writes as a layer.
+// layer returns the files that write writes as an image layer.
 func layer(write func(*tar.Writer) error) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -137,7 +137,7 @@ func addText(w *tar.Writer, name string, text []byte) error {
 	return err
 }
 
-// addFolder adds the files and links below a folder, all of which belong to root.
+// addFolder adds the files and links below a folder, owned by root.
 func addFolder(w *tar.Writer, folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -162,7 +162,7 @@ func addFolder(w *tar.Writer, folder string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close() //nolint:errcheck // only read
 		mode := int64(0o644)
 		if info.Mode()&0o100 != 0 {
 			mode = 0o755
@@ -186,7 +186,7 @@ func writeArchive(out, version string, index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	tag := strings.ReplaceAll(version, "+", "-") // which no tag may contain
+	tag := strings.ReplaceAll(version, "+", "-") // which is not allowed in a tag
 	if err := l.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "kops:" + tag})); err != nil {
 		return err
 	}

@@ -3,9 +3,9 @@
 //
 //	kubeaccepts 1.32.13 1.33.13 … >../../internal/spec/accepted/accepted.tsv
 //
-// A line has what the names are, the minor versions that accept them, and the names. A flag is
-// listed for a program when a package that the program takes options from registers it. That is
-// at times one flag too many, and never one too few.
+// A line has the kind of the names, the minor versions that accept them, and the names. A flag is
+// listed for a program if a package that provides options of the program registers it. That is
+// sometimes one flag too many, and never one too few.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// name is a name of a kind, such as a flag of a program.
+// name is a name and its kind, such as a flag of a program.
 type name struct{ kind, text string }
 
 // list prints what the releases accept.
@@ -68,7 +68,7 @@ func list(releases []string) error {
 // source is the unpacked source of a release: folders by module.
 type source map[string]string
 
-// staging are the modules in which parts of Kubernetes are published beside k8s.io/kubernetes.
+// staging are the modules in which parts of Kubernetes are published separately from k8s.io/kubernetes.
 var staging = []string{"apiextensions-apiserver", "apiserver", "client-go", "cloud-provider", "component-base", "controller-manager", "kube-aggregator"}
 
 // download fetches the modules of a release.
@@ -94,7 +94,7 @@ func download(release string) (source, error) {
 	return src, nil
 }
 
-// folder is where a path of the source lies, such as apiserver/pkg/server.
+// folder returns the location of a path of the source, such as apiserver/pkg/server.
 func (s source) folder(path string) string {
 	module, rest, _ := strings.Cut(path, "/")
 	return filepath.Join(s[module], rest)

@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// common are the folders from which every program takes flags.
+// common are the folders that define flags of every program.
 var common = []string{"component-base/cli/globalflag", "component-base/compatibility", "component-base/featuregate", "component-base/logs", "component-base/metrics", "component-base/version",
 	"apiserver/pkg/util/compatibility", "apiserver/pkg/util/feature", "kubernetes/pkg/features"}
 
-// serving are the folders from which programs that serve HTTPS take flags.
+// serving are the folders that define flags of programs that serve HTTPS.
 var serving = []string{"apiserver/pkg/server/options", "component-base/config/options", "component-base/tracing"}
 
-// programs are the folders from which each program takes further flags.
+// programs are the folders that define additional flags of each program.
 var programs = map[string][]string{
 	"kube-apiserver": append([]string{"kubernetes/cmd/kube-apiserver/app", "kubernetes/pkg/controlplane", "kubernetes/pkg/kubeapiserver/options",
 		"kubernetes/pkg/serviceaccount", "kubernetes/plugin/pkg/admission", "apiserver/pkg/admission", "kube-aggregator/pkg/apiserver"}, serving...),
@@ -33,7 +33,7 @@ var programs = map[string][]string{
 	"kube-proxy":              {"kubernetes/cmd/kube-proxy/app", "kubernetes/pkg/proxy"},
 }
 
-// names finds all that a release accepts.
+// names returns everything that a release accepts.
 func (s source) names() (map[name]bool, error) {
 	found := map[name]bool{}
 	for program, folders := range programs {
@@ -69,7 +69,7 @@ func (s source) names() (map[name]bool, error) {
 	return found, nil
 }
 
-// parse visits the files of a folder and of those below, each with the constant texts of its package.
+// parse visits the files of a folder and its subfolders, each with the string constants of its package.
 func (s source) parse(path string, visit func(consts map[string]string, file *ast.File)) error {
 	root := s.folder(path)
 	err := filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
@@ -90,7 +90,7 @@ func (s source) parse(path string, visit func(consts map[string]string, file *as
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // some releases lack some folders
+		return nil // some releases do not have some folders
 	}
 	return err
 }
@@ -115,7 +115,7 @@ func parseFolder(dir string) ([]*ast.File, error) {
 	return out, nil
 }
 
-// eachConst visits the constants of a file that are texts.
+// eachConst visits the string constants of a file.
 func eachConst(file *ast.File, visit func(name string, kind ast.Expr, text string)) {
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -136,7 +136,7 @@ func eachConst(file *ast.File, visit func(name string, kind ast.Expr, text strin
 	}
 }
 
-// literal is the text of a literal.
+// literal returns the value of a string literal.
 func literal(e ast.Expr) (string, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.STRING {
@@ -146,14 +146,14 @@ func literal(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// Names of functions that register a flag, and of flags. The programs take _ for -.
+// Names of functions that register a flag, and of flags. The programs accept _ for -.
 var (
 	registers = regexp.MustCompile(`^(\w*Var(P|PF)?|String|Bool|Int|Int32|Int64|Duration|StringSlice|AddCustomGlobalFlag|(pflagR|r)egister\w*)$`)
 	flagName  = regexp.MustCompile(`^[a-z][a-z0-9._-]*$`)
 )
 
-// flagsOf returns the names of flags that a call registers. A composed name, such as the names of
-// the flags of each back end of the audit log, is taken for every word that it can have.
+// flagsOf returns the names of flags that a call registers. A composed name, such as the flags of
+// each back end of the audit log, yields every name that it can be.
 func flagsOf(n ast.Node, consts map[string]string) []string {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -180,7 +180,7 @@ func flagsOf(n ast.Node, consts map[string]string) []string {
 	return nil
 }
 
-// textOf is the text of a literal, of a constant of the package, or the format of a text that is put together.
+// textOf returns the value of a string literal or of a constant of the package, or the format of a composed string.
 func textOf(e ast.Expr, consts map[string]string) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -198,7 +198,7 @@ func textOf(e ast.Expr, consts map[string]string) string {
 	return ""
 }
 
-// gates notes the feature gates that a file names.
+// gates records the feature gates in a file.
 func gates(file *ast.File, found map[name]bool) {
 	eachConst(file, func(_ string, kind ast.Expr, text string) {
 		of := ""
@@ -214,7 +214,7 @@ func gates(file *ast.File, found map[name]bool) {
 	})
 }
 
-// plugins notes the admission plugins that a file names.
+// plugins records the admission plugins in a file.
 func plugins(file *ast.File, found map[name]bool) {
 	eachConst(file, func(n string, _ ast.Expr, text string) {
 		if strings.EqualFold(n, "PluginName") {

@@ -21,12 +21,12 @@ func sourcesFor(version, cloud string) ([]source, error) {
 	all := clouds(version)
 	more, ok := all[cloud]
 	if !ok && cloud != "" {
-		return nil, fmt.Errorf("there is nothing to build for the cloud %q; there is for %v", cloud, slices.Sorted(maps.Keys(all)))
+		return nil, fmt.Errorf("there is nothing to build for the cloud %q; supported clouds: %v", cloud, slices.Sorted(maps.Keys(all)))
 	}
 	return append(more, sources(version)...), nil
 }
 
-// The versions that kops names in clusters on AWS, and the one that is built where the second
+// The versions that kops uses in clusters on AWS, and the one that is built because the second
 // is not published as a module.
 const (
 	awsControllerVersion  = "v1.36.1"
@@ -36,16 +36,16 @@ const (
 
 const awsPath = "k8s.io/cloud-provider-aws"
 
-// besideAWS is Kubernetes, where the controller manager is of the same minor version, and
-// besideKubernetes is the controller manager.
-func besideAWS(version string) []module {
+// withAWS returns Kubernetes if the controller manager is of the same minor version, and
+// withKubernetes returns the controller manager.
+func withAWS(version string) []module {
 	if !sameMinor(version, awsControllerVersion) {
 		return nil
 	}
 	return []module{{path: kubernetesPath, version: version, staging: true}}
 }
 
-func besideKubernetes(version string) []module {
+func withKubernetes(version string) []module {
 	if !sameMinor(version, awsControllerVersion) {
 		return nil
 	}
@@ -56,11 +56,11 @@ func sameMinor(a, b string) bool {
 	return slices.Equal(strings.SplitN(a, ".", 3)[:2], strings.SplitN(b, ".", 3)[:2])
 }
 
-// aws is the cloud controller manager, and what logs kubelets in to the cloud's registries.
+// aws returns the cloud controller manager, and the program that authenticates kubelets to the cloud's registries.
 func aws(kubernetes string) []source {
 	const at = awsPath
 	one := func(name, version string) module {
-		return module{path: at, version: version, beside: besideAWS(kubernetes), programs: []program{{name, at + "/cmd/" + name}},
+		return module{path: at, version: version, resolvedWith: withAWS(kubernetes), programs: []program{{name, at + "/cmd/" + name}},
 			stamps: []string{"k8s.io/component-base/version.gitVersion=" + version, "main.gitVersion=" + version}}
 	}
 	const controller, credentials = "aws-cloud-controller-manager", "ecr-credential-provider"

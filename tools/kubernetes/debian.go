@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// debianRelease is the code name of the host's release, such as bookworm.
+// debianRelease returns the code name of the host's release, such as bookworm.
 func debianRelease(context.Context) (string, error) {
 	text, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -30,7 +30,7 @@ func codeName(osRelease string) (string, error) {
 	return "", fmt.Errorf("the host's /etc/os-release has no VERSION_CODENAME, so it is not Debian; %s", notDebian)
 }
 
-// checkPackages tells why the host has no packages for an architecture.
+// checkPackages returns an error if the host has no packages for an architecture.
 func checkPackages(arch string) error {
 	for _, tool := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -43,8 +43,8 @@ func checkPackages(arch string) error {
 	return nil
 }
 
-// unpackPackages makes the folder root from packages of the host's release, as
-// apt knows them. It installs nothing.
+// unpackPackages creates the folder root from packages of the host's release, as
+// known to apt. It installs nothing.
 func unpackPackages(ctx context.Context, j job, root string, names ...string) error {
 	if err := checkPackages(j.arch); err != nil {
 		return fmt.Errorf("the packages %s are needed: %w", strings.Join(names, ", "), err)
@@ -58,9 +58,9 @@ func unpackPackages(ctx context.Context, j job, root string, names ...string) er
 			return err
 		}
 	}
-	defer os.RemoveAll(debs) //nolint:errcheck // of no use to anybody
+	defer os.RemoveAll(debs) //nolint:errcheck // no longer needed
 	if _, err := command(ctx, debs, []string{"LC_ALL=C"}, "apt-get", append([]string{"download", "-q"}, names...)...); err != nil {
-		return fmt.Errorf("%w\nif the lists of packages are missing or old, run `apt-get update`", err)
+		return fmt.Errorf("%w\nif the package lists are missing or old, run `apt-get update`", err)
 	}
 	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
 	if err != nil {
@@ -74,7 +74,7 @@ func unpackPackages(ctx context.Context, j job, root string, names ...string) er
 	return nil
 }
 
-// dependencies are the packages that some need in the end, and themselves.
+// dependencies returns packages and their transitive dependencies.
 func dependencies(ctx context.Context, names ...string) ([]string, error) {
 	args := []string{"depends", "--recurse"}
 	for _, kind := range []string{"recommends", "suggests", "conflicts", "breaks", "replaces", "enhances"} {
@@ -87,7 +87,7 @@ func dependencies(ctx context.Context, names ...string) ([]string, error) {
 	return packageNames(out), nil
 }
 
-// packageNames reads the output of `apt-cache depends`: a package's name begins its line, its
+// packageNames parses the output of `apt-cache depends`: a package's name begins its line, its
 // dependencies are indented, and <angle brackets> are not real packages.
 func packageNames(text []byte) []string {
 	var names []string

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// build makes a source unless it is there already, and returns its folder and
-// whether it was made now. It sets a version that had to be found.
+// build builds a source unless it exists already, and returns its folder and
+// whether it was built now. It sets a version that had to be looked up.
 func build(ctx context.Context, cache, arch string, s *source, say func(string, ...any)) (dir string, fresh bool, err error) {
 	if s.find != nil {
 		if s.version, err = s.find(ctx); err != nil {
@@ -22,7 +22,7 @@ func build(ctx context.Context, cache, arch string, s *source, say func(string, 
 		}
 	}
 	dir = filepath.Join(cache, fmt.Sprintf("%s-%s-%s", s.name, s.version, arch))
-	if complete(dir, s.files()) {
+	if isComplete(dir, s.files()) {
 		return dir, false, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -33,7 +33,7 @@ func build(ctx context.Context, cache, arch string, s *source, say func(string, 
 		return "", false, err
 	}
 	defer unlock()
-	if complete(dir, s.files()) { // by the run that was waited for
+	if isComplete(dir, s.files()) { // by the run that held the lock
 		return dir, false, nil
 	}
 	done := filepath.Join(dir, "done")
@@ -47,8 +47,8 @@ func build(ctx context.Context, cache, arch string, s *source, say func(string, 
 	return dir, true, os.WriteFile(done, nil, 0o644)
 }
 
-// complete tells whether a folder was finished, by a list of files that may have grown since.
-func complete(dir string, files []string) bool {
+// isComplete reports whether a folder is complete, given a list of files that may have grown since.
+func isComplete(dir string, files []string) bool {
 	for _, f := range append([]string{"done"}, files...) {
 		if _, err := os.Lstat(filepath.Join(dir, f)); err != nil {
 			return false
@@ -57,7 +57,7 @@ func complete(dir string, files []string) bool {
 	return true
 }
 
-// lock holds a file until the returned function is called or the process ends.
+// lock holds a file lock until the returned function is called or the process exits.
 // It calls wait once if another process holds it.
 func lock(ctx context.Context, file string, wait func()) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o644)
@@ -67,7 +67,7 @@ func lock(ctx context.Context, file string, wait func()) (unlock func(), err err
 	for waited := false; ; waited = true {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil // which lets go of the lock
+			return func() { _ = f.Close() }, nil // which releases the lock
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			_ = f.Close() // nothing was written

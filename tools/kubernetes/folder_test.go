@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// script is a recipe of one file, or of a failure.
+// script is a recipe of one file, or one that fails.
 type script struct {
 	runs *atomic.Int32
 	fail error
@@ -33,7 +33,7 @@ func (s script) make(_ context.Context, j job) error {
 	return os.WriteFile(filepath.Join(j.dir, "bin/program"), nil, 0o755)
 }
 
-// TestBuildAll: complete folders are not built again, and a failure stops nothing.
+// TestBuildAll: complete folders are not rebuilt, and a failure does not stop the others.
 func TestBuildAll(t *testing.T) {
 	cache := t.TempDir()
 	var good, bad, last atomic.Int32
@@ -65,12 +65,12 @@ func TestBuildAll(t *testing.T) {
 			t.Errorf("%s: built %d, %d, %d times, want %d, %d, %d", step.name, good.Load(), bad.Load(), last.Load(), step.good, step.bad, step.built)
 		}
 	}
-	if !complete(filepath.Join(cache, "last-2.0-amd64"), []string{"bin/program"}) || complete(filepath.Join(cache, "bad-v1-amd64"), nil) {
+	if !isComplete(filepath.Join(cache, "last-2.0-amd64"), []string{"bin/program"}) || isComplete(filepath.Join(cache, "bad-v1-amd64"), nil) {
 		t.Error("the wrong folders are complete")
 	}
 }
 
-// TestTwoRuns: of two runs at once the later one takes what the earlier one built.
+// TestTwoRuns: of two concurrent runs the later one uses what the earlier one built.
 func TestTwoRuns(t *testing.T) {
 	cache := t.TempDir()
 	var runs, waits atomic.Int32
@@ -95,7 +95,7 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestLock: who waits for a lock can be interrupted.
+// TestLock: waiting for a lock can be interrupted.
 func TestLock(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), file, nil)

@@ -8,26 +8,28 @@ import (
 	"time"
 )
 
-// gceVersion is the version that kops names in clusters on GCE. Google publishes it not as a
-// module, but for its provider, of which gce/go.mod has the newest that is published.
+// gceVersion is the version that kops uses in clusters on GCE. Google does not publish it as a
+// module, only its provider; gce/go.mod has the newest published version of that.
 const gceVersion = "v35.0.0"
 
-// gce is the cloud controller manager, and what logs kubelets in to the cloud's registries.
+// gce returns the cloud controller manager, and the program that authenticates kubelets to the cloud's registries.
 func gce() []source {
 	one := func(name, program string) source {
-		return source{name: name, version: gceVersion, recipe: own{folder: "gce", program: program}}
+		return source{name: name, version: gceVersion, recipe: ownModule{folder: "gce", program: program}}
 	}
 	const credentials = "auth-provider-gcp"
 	return []source{one(credentials, credentials), one("cloud-provider-gcp", "cloud-controller-manager")}
 }
 
-// own is the recipe of a program whose main package is here, in a module of its own below the
-// folder that this command is run in.
-type own struct{ folder, program string }
+// ownModule is the recipe of a program whose main package is here, in a separate module below the
+// folder in which this command is run.
+type ownModule struct{ folder, program string }
 
-func (o own) files() []string { return []string{"bin/" + o.program, "bin/" + o.program + ".sha256"} }
+func (o ownModule) files() []string {
+	return []string{"bin/" + o.program, "bin/" + o.program + ".sha256"}
+}
 
-func (o own) make(ctx context.Context, j job) error {
+func (o ownModule) make(ctx context.Context, j job) error {
 	at, err := filepath.Abs(o.folder)
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func (o own) make(ctx context.Context, j job) error {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	j.say("%s CANNOT BE HAD as a module; it is put together here, of what %s names", gceVersion, filepath.Join(o.folder, "go.mod"))
+	j.say("%s IS NOT AVAILABLE as a module; it is assembled here from the modules in %s", gceVersion, filepath.Join(o.folder, "go.mod"))
 	m := module{programs: []program{{o.program, "./" + o.program}}, stamps: []string{"k8s.io/component-base/version.gitVersion=" + gceVersion}, readonly: true}
 	start := time.Now()
 	if err := m.build(ctx, at, j.arch, m.programs[0], filepath.Join(bin, o.program)); err != nil {

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// iptables is the root of an image for kube-proxy: iptables in the variant that
-// speaks nftables, nft and conntrack, with all extensions and libraries. It has no
-// modprobe: the extensions of iptables are loaded by the kernel itself.
+// iptables is the root of an image for kube-proxy: iptables in the nftables
+// variant, nft and conntrack, with all extensions and libraries. It has no
+// modprobe: the kernel itself loads the extensions of iptables.
 type iptables struct{}
 
-// notDebian is what to do where the host has no packages of Debian.
+// notDebian is the advice for hosts without packages of Debian.
 const notDebian = "without Debian's packages, use a published image, such as registry.k8s.io/kube-proxy, which has these files"
 
 const multi = "xtables-nft-multi"
 
-// links are the names under which multi is asked for one of its parts.
+// links are the names under which multi runs as one of its parts.
 func (iptables) links() []string {
 	var out []string
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -45,7 +45,7 @@ func (i iptables) make(ctx context.Context, j job) error {
 	if err := checkPackages(j.arch); err != nil {
 		return fmt.Errorf("%w; %s", err, notDebian)
 	}
-	// netbase has /etc/protocols and /etc/services, in which names in rules are looked up.
+	// netbase contains /etc/protocols and /etc/services, in which names in rules are looked up.
 	names, err := dependencies(ctx, "iptables", "nftables", "conntrack", "netbase")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (i iptables) make(ctx context.Context, j job) error {
 	return err
 }
 
-// mergeUsr moves what packages put outside /usr to where current releases have it.
+// mergeUsr moves the files of packages outside /usr to their location in current releases.
 func mergeUsr(root string) error {
 	for _, top := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
 		old := filepath.Join(root, top)
@@ -81,7 +81,7 @@ func mergeUsr(root string) error {
 			return err
 		}
 	}
-	// Programs name the loader by its path in /lib or /lib64, wherever the packages put it.
+	// Programs refer to the loader by its path in /lib or /lib64, regardless of the packages' layout.
 	entries, err := os.ReadDir(filepath.Join(root, "usr"))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func mergeUsr(root string) error {
 	return nil
 }
 
-// moveInto moves the entries of a folder into another, which may have folders of the same names.
+// moveInto moves the entries of a folder into another, which may have folders of the same name.
 func moveInto(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -121,8 +121,8 @@ func moveInto(from, to string) error {
 	return nil
 }
 
-// trim removes documentation, what converts between encodings, and programs that
-// nobody asked for, such as the old variant of iptables.
+// trim removes documentation, encoding converters, and programs that
+// are not needed, such as the legacy variant of iptables.
 func (iptables) trim(root string) error {
 	var unused []string
 	for _, pattern := range []string{"usr/share", "usr/include", "usr/lib/systemd", "usr/lib/locale", "usr/lib/*/gconv", "usr/lib/*/audit",
@@ -150,7 +150,7 @@ func (iptables) trim(root string) error {
 	return nil
 }
 
-// link gives multi its names, and makes the folder of the lock that kube-proxy takes.
+// link creates the links to multi, and the folder of the lock that kube-proxy takes.
 func (i iptables) link(root string) error {
 	for _, l := range i.links() {
 		if err := os.Symlink(multi, filepath.Join(root, "usr/sbin", l)); err != nil {
@@ -160,8 +160,8 @@ func (i iptables) link(root string) error {
 	return os.MkdirAll(filepath.Join(root, "run"), 0o755)
 }
 
-// checkLibraries makes sure that every library that a file below root needs is
-// there too; a missing one would show only when a rule uses the extension.
+// checkLibraries ensures that every library that a file below root needs is
+// there too; a missing one would only show when a rule uses the extension.
 func checkLibraries(root string) error {
 	present, needed := map[string]bool{}, map[string]string{}
 	err := filepath.WalkDir(filepath.Join(root, "usr"), func(path string, d fs.DirEntry, err error) error {
@@ -173,7 +173,7 @@ func checkLibraries(root string) error {
 			return nil
 		}
 		f, err := elf.Open(path)
-		if err != nil { // a text, or an empty file
+		if err != nil { // a text file, or an empty one
 			return nil
 		}
 		defer f.Close() //nolint:errcheck // only read
@@ -188,13 +188,13 @@ func checkLibraries(root string) error {
 	}
 	for library, by := range needed {
 		if !present[library] {
-			err = errors.Join(err, fmt.Errorf("%s needs %s, which no package brought", by, library))
+			err = errors.Join(err, fmt.Errorf("%s needs %s, which no package contains", by, library))
 		}
 	}
 	return err
 }
 
-// diskUse is the size of all files below root, in bytes.
+// diskUse returns the size of all files below root, in bytes.
 func diskUse(root string) (total int64, err error) {
 	err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -1,18 +1,18 @@
-// Command kubernetes builds the programs of a cluster, for machines that cannot reach the places
+// Command kubernetes builds the programs of a cluster, for machines that cannot reach the sites
 // where releases are published: from their Go modules the programs of Kubernetes, etcd,
 // containerd, runc, the CNI plugins, CoreDNS and agnhost; and from packages of the host's Debian
-// what an image of kube-proxy needs besides.
+// the additional contents of a kube-proxy image.
 //
 //	kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-only NAME,…] VERSION
 //
-// With the name of a cloud, what its clusters run besides is built, too.
+// With the name of a cloud, the additional programs of its clusters are built, too.
 //
-// What is built once is kept as DIR/NAME-VERSION-ARCH/bin/PROGRAM with its
-// SHA-256 beside it, or .../rootfs; the file `done` tells that the folder is
-// complete. The folders are printed, the progress goes to standard error. One
-// source that fails does not keep the others from being built.
+// Results are kept as DIR/NAME-VERSION-ARCH/bin/PROGRAM with the SHA-256 next
+// to it, or .../rootfs; the file `done` means that the folder is complete. The
+// folders are printed to standard output, progress to standard error. If one
+// source fails, the others are still built.
 //
-// It must not know kops: what becomes of the programs is another's business.
+// It must not know kops, nor how the programs are used.
 package main
 
 import (
@@ -30,9 +30,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cache := flag.String("cache", defaultCache(), "folder that keeps what was built")
+	cache := flag.String("cache", defaultCache(), "folder in which to keep what was built")
 	arch := flag.String("arch", runtime.GOARCH, "architecture to build for")
-	cloud := flag.String("cloud", "", "cloud whose clusters the programs are for besides, such as aws; empty means none")
+	cloud := flag.String("cloud", "", "cloud to build additional programs for, such as aws; empty means none")
 	only := flag.String("only", "", "what to build, such as etcd,coredns or etcd-v3.7.0; empty means everything")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -65,7 +65,7 @@ func defaultCache() string {
 	return filepath.Join(dir, "kops", "build")
 }
 
-// buildAll builds one source after the other and returns why some failed.
+// buildAll builds one source after the other and returns the errors of those that failed.
 func buildAll(ctx context.Context, cache, arch string, all []source) []error {
 	var failed []error
 	begin := time.Now()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// instead is the recipe of programs whose version, as a cluster names it, may not exist as a
-// module; then a nearby version is built in its place, and that is reported.
+// instead is the recipe of programs whose version in a cluster may not exist as a
+// module; then a nearby version is built instead, and that is reported.
 type instead struct{ named, near module }
 
 func (i instead) files() []string { return modules{i.named}.files() }
@@ -26,7 +26,7 @@ func (i instead) make(ctx context.Context, j job) error {
 	if err == nil {
 		return i.named.make(ctx, j)
 	}
-	j.say("%s CANNOT BE HAD as a module, and %s is built in its place: %v", i.named.version, i.near.version, err)
+	j.say("%s IS NOT AVAILABLE as a module, so %s is built instead: %v", i.named.version, i.near.version, err)
 	return i.near.make(ctx, j)
 }
 
@@ -35,19 +35,19 @@ type module struct {
 	path, version string
 	programs      []program
 	tags          []string
-	// stamps are variables that the linker sets, as PACKAGE.NAME=VALUE.
+	// stamps are variables set by the linker, as PACKAGE.NAME=VALUE.
 	stamps []string
-	// staging says that the module replaces its parts by folders that a module's
-	// archive does not hold; they are published as modules of version v0.MINOR.PATCH.
+	// staging means that the module replaces its parts by folders that are not in a module's
+	// archive; they are published as modules of version v0.MINOR.PATCH.
 	staging bool
-	// instead are versions, as "PATH VERSION", of modules that replace what the module asks for.
+	// instead are versions, as "PATH VERSION", of modules that replace the module's requirements.
 	instead []string
-	// beside are modules that share the choice of dependencies with this one, so that what
-	// several programs link is compiled once. Nothing of them is built.
-	beside []module
-	// readonly says that the module is here, and that its go.mod says what it is built with.
+	// resolvedWith are modules whose dependencies are resolved together with this one's, so that
+	// packages that several programs link are compiled once. Their programs are not built.
+	resolvedWith []module
+	// readonly means that the module is local, and that its go.mod determines the build list.
 	readonly bool
-	// link is further flags of the linker, and env is further environment of the go tool.
+	// link is additional linker flags, and env is additional environment of the go tool.
 	link string
 	env  []string
 }
@@ -55,8 +55,8 @@ type module struct {
 // program is one package main.
 type program struct{ name, path string }
 
-// modules is the recipe of programs from Go modules, each of which decides alone
-// which versions it depends on.
+// modules is the recipe of programs from Go modules, each of which resolves its
+// dependencies independently.
 type modules []module
 
 func (ms modules) files() []string {
@@ -104,13 +104,13 @@ func (m module) make(ctx context.Context, j job) error {
 	return nil
 }
 
-// build makes one program and its digest. A program that somebody runs is replaced, not overwritten.
+// build builds one program and its digest. A program that may be running is replaced, not overwritten.
 func (m module) build(ctx context.Context, work, arch string, p program, out string) error {
 	mod := "-mod=mod"
 	if m.readonly {
 		mod = "-mod=readonly"
 	}
-	// What debuggers want, and stripping takes away, is not made.
+	// Debug information, which stripping would remove, is not generated.
 	args := []string{"build", mod, "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", m.ldflags(), "-o", out + ".new"}
 	if len(m.tags) > 0 {
 		args = append(args, "-tags", strings.Join(m.tags, ","))
@@ -125,7 +125,7 @@ func (m module) build(ctx context.Context, work, arch string, p program, out str
 	return os.Rename(out+".new", out)
 }
 
-// ldflags strip a program and stamp it.
+// ldflags returns the flags that strip a program and stamp it.
 func (m module) ldflags() string {
 	flags := []string{"-s", "-w"}
 	for _, s := range m.stamps {
@@ -137,10 +137,10 @@ func (m module) ldflags() string {
 	return strings.Join(flags, " ")
 }
 
-// require writes into dir a module that requires this one, and those beside it.
+// require writes into dir a module that requires this one, and the modules in resolvedWith.
 func (m module) require(ctx context.Context, dir string) error {
 	instead := slices.Clone(m.instead)
-	all := append([]module{m}, m.beside...)
+	all := append([]module{m}, m.resolvedWith...)
 	for _, one := range all {
 		if !one.staging {
 			continue
@@ -156,7 +156,7 @@ func (m module) require(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod(all, instead)), 0o644)
 }
 
-// goMod is the text of a module that requires others.
+// goMod returns the text of a go.mod that requires other modules.
 func goMod(required []module, instead []string) string {
 	text := "module build\n\ngo 1.26.0\n"
 	for _, m := range required {
@@ -185,7 +185,7 @@ func (m module) replacements(ctx context.Context) ([]string, error) {
 		}
 	}
 	if err := json.Unmarshal(out, &f); err != nil {
-		return nil, fmt.Errorf("read what go mod edit says: %w", err)
+		return nil, fmt.Errorf("read the output of go mod edit: %w", err)
 	}
 	var names []string
 	for _, r := range f.Replace {
@@ -196,8 +196,8 @@ func (m module) replacements(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// read returns the text of a file of the module without space around it, or
-// otherwise where the module has no such file.
+// read returns the trimmed text of a file of the module, or otherwise if the module
+// has no such file.
 func (m module) read(ctx context.Context, name, otherwise string) (string, error) {
 	got, err := m.download(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (m module) read(ctx context.Context, name, otherwise string) (string, error
 	return strings.TrimSpace(string(text)), err
 }
 
-// downloaded is where the go tool keeps a module.
+// downloaded is the location of a module in the go tool's cache.
 type downloaded struct{ Dir, GoMod string }
 
 func (m module) download(ctx context.Context) (downloaded, error) {
@@ -224,12 +224,12 @@ func (m module) download(ctx context.Context) (downloaded, error) {
 		return d, err
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
-		return d, fmt.Errorf("read what go mod download says: %w", err)
+		return d, fmt.Errorf("read the output of go mod download: %w", err)
 	}
 	return d, nil
 }
 
-// golang runs the go tool in dir, or outside any module where that is empty.
+// golang runs the go tool in dir, or outside any module if dir is empty.
 func golang(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -237,8 +237,8 @@ func golang(ctx context.Context, dir string, env []string, args ...string) ([]by
 	return command(ctx, dir, append([]string{"CGO_ENABLED=0", "GOWORK=off"}, env...), "go", args...)
 }
 
-// command runs a program; its error holds what the program complained about,
-// and its output is there all the same.
+// command runs a program; its error contains the error output of the program,
+// and its output is returned even on failure.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir
@@ -253,10 +253,10 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	return out, nil
 }
 
-// maxOutput is how much of its output an error of a program shows.
+// maxOutput is the length of program output in an error.
 const maxOutput = 2000
 
-// complaint is what a program wrote to standard error, without the go tool's progress.
+// complaint returns a program's standard error, without the go tool's progress.
 func complaint(stderr string) string {
 	var out strings.Builder
 	for line := range strings.Lines(stderr) {

@@ -10,10 +10,10 @@ import (
 	"runtime"
 )
 
-// runc is the one program that needs C: it joins namespaces before Go's threads
-// start. It is linked statically, so that it runs on every Linux.
+// runc is the only program that needs C: it joins namespaces before Go's threads
+// start. It is statically linked, so that it runs on every Linux.
 //
-// Its build tags are those of its makers' static release. Without the tag seccomp, which needs
+// Its build tags are the tags of the upstream static release. Without the tag seccomp, which needs
 // libseccomp, no pod starts: all pods of a cluster have a profile.
 type runc struct{ version string }
 
@@ -33,7 +33,7 @@ func (r runc) make(ctx context.Context, j job) error {
 	m := r.module()
 	m.env = []string{"CGO_ENABLED=1", "CC=" + cc}
 	if !links(ctx, cc, "int main(void) { return 0; }") {
-		return fmt.Errorf("%s makes no static programs; install the C library's archive, such as the package libc6-dev", cc)
+		return fmt.Errorf("%s cannot build static programs; install the static C library, such as the package libc6-dev", cc)
 	}
 	env, err := seccomp(ctx, j, cc)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r runc) make(ctx context.Context, j job) error {
 	return m.make(ctx, j)
 }
 
-// compiler is the C compiler for an architecture.
+// compiler returns the C compiler for an architecture.
 func compiler(arch string) (string, error) {
 	if cc := os.Getenv("CC"); cc != "" {
 		return cc, nil
@@ -55,16 +55,16 @@ func compiler(arch string) (string, error) {
 			return "", fmt.Errorf("runc needs a C compiler for %s; set CC to one", arch)
 		}
 		name = prefix + "-linux-gnu-gcc"
-		remedy = "install it, as of the package gcc-" + prefix + "-linux-gnu, or set CC"
+		remedy = "install it (package gcc-" + prefix + "-linux-gnu), or set CC"
 	}
 	if _, err := exec.LookPath(name); err != nil {
-		return "", fmt.Errorf("runc needs the C compiler %s, which is not here; %s", name, remedy)
+		return "", fmt.Errorf("runc needs the C compiler %s, which is not installed; %s", name, remedy)
 	}
 	return name, nil
 }
 
-// seccomp makes sure of libseccomp, the host's own or one from its packages, and
-// returns what tells the go tool where it is.
+// seccomp ensures that libseccomp is available, the host's own or one from its packages, and
+// returns the environment variables that tell the go tool where it is.
 func seccomp(ctx context.Context, j job, cc string) ([]string, error) {
 	const test = "#include <seccomp.h>\nint main(void) { return seccomp_init(0) != 0; }"
 	if links(ctx, cc, test, "-lseccomp") {
@@ -76,24 +76,24 @@ func seccomp(ctx context.Context, j job, cc string) ([]string, error) {
 	}
 	libraries, err := filepath.Glob(filepath.Join(root, "usr/lib/*/libseccomp.a"))
 	if err != nil || len(libraries) != 1 {
-		return nil, errors.Join(err, fmt.Errorf("the package libseccomp-dev holds %d static libraries, not 1", len(libraries)))
+		return nil, errors.Join(err, fmt.Errorf("the package libseccomp-dev contains %d static libraries, not 1", len(libraries)))
 	}
 	include, library := "-I"+filepath.Join(root, "usr/include"), "-L"+filepath.Dir(libraries[0])
 	if !links(ctx, cc, test, include, library, "-lseccomp") {
 		return nil, errors.New("the package libseccomp-dev does not link statically")
 	}
-	// The library's description names the folders of an installed package, so
-	// nothing (`true`) is asked for it.
+	// The library's pkg-config file names the folders of an installed package, so
+	// pkg-config is replaced with `true`.
 	return []string{"PKG_CONFIG=true", "CGO_CFLAGS=" + include, "CGO_LDFLAGS=" + library + " -lseccomp"}, nil
 }
 
-// links tells whether a C program can be compiled and linked statically.
+// links reports whether a C program can be compiled and linked statically.
 func links(ctx context.Context, cc, code string, args ...string) bool {
 	dir, err := os.MkdirTemp("", "kubernetes-cc-")
 	if err != nil {
 		return false
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // of no use to anybody
+	defer os.RemoveAll(dir) //nolint:errcheck // no longer needed
 	file := filepath.Join(dir, "main.c")
 	if err := os.WriteFile(file, []byte(code+"\n"), 0o600); err != nil {
 		return false

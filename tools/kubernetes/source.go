@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// source is what is built once for a version.
+// source is something that is built once per version.
 type source struct {
 	name, version string
-	// find tells the version, where it is only known from the source itself.
+	// find returns the version, if only the source itself determines it.
 	find func(context.Context) (string, error)
 	recipe
 }
 
-// recipe makes the files of a source.
+// recipe creates the files of a source.
 type recipe interface {
-	// files are the paths below the source's folder without which it is not complete.
+	// files are the paths below the source's folder that must exist for it to be complete.
 	files() []string
 	// make writes them.
 	make(ctx context.Context, j job) error
 }
 
-// job is where a recipe works.
+// job is the environment in which a recipe runs.
 type job struct {
 	dir, arch string
 	say       func(format string, args ...any)
@@ -37,7 +37,7 @@ func (s source) String() string {
 	return s.name + "-" + s.version
 }
 
-// The versions of what is not part of Kubernetes, as a cluster uses them.
+// Versions of components that are not part of Kubernetes, as a cluster uses them.
 const (
 	containerdVersion = "v2.3.4"
 	runcVersion       = "v1.4.3"
@@ -45,16 +45,16 @@ const (
 	corednsVersion    = "v1.14.3"
 )
 
-// sources lists what a cluster of a Kubernetes version runs; what takes long comes last.
+// sources lists what a cluster of a Kubernetes version runs; slow builds come last.
 func sources(version string) []source {
 	version = vPrefixed(version)
 	return []source{
 		cniPlugins(),
 		{name: "runc", version: runcVersion, recipe: runc{version: runcVersion}},
 		{name: "iptables", find: debianRelease, recipe: iptables{}},
-		// A cluster takes backups with a utility, and one of a later patch reads
+		// A cluster takes backups with a utility, and one of a later patch version reads
 		// what a server of an earlier patch wrote. The utilities of some patches
-		// are not to be had as modules; nor is raft of 3.5.31, whose code is the
+		// are not available as modules, nor is raft of 3.5.31, whose code is the
 		// same in every patch from 3.5.21 to 3.5.35.
 		etcd("v3.5.31", "v3.5.35", "go.etcd.io/etcd/raft/v3 v3.5.29"),
 		etcd("v3.6.12", "v3.6.14"),
@@ -69,7 +69,7 @@ func sources(version string) []source {
 
 func vPrefixed(version string) string { return "v" + strings.TrimPrefix(version, "v") }
 
-// choose keeps the sources that a list of names names.
+// choose returns the sources in a list of names.
 func choose(all []source, only string) ([]source, error) {
 	if only == "" {
 		return all, nil
@@ -92,7 +92,7 @@ func choose(all []source, only string) ([]source, error) {
 const kubernetesPath = "k8s.io/kubernetes"
 
 func kubernetes(version string) source {
-	m := module{path: kubernetesPath, version: version, staging: true, beside: besideKubernetes(version)}
+	m := module{path: kubernetesPath, version: version, staging: true, resolvedWith: withKubernetes(version)}
 	for _, p := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
 		m.programs = append(m.programs, program{p, kubernetesPath + "/cmd/" + p})
 	}
@@ -102,17 +102,17 @@ func kubernetes(version string) source {
 	return source{name: "kubernetes", version: version, recipe: modules{m}}
 }
 
-// agnhost is what Kubernetes' own tests run in pods; it has a version of its own.
+// agnhost is the program that Kubernetes' own tests run in pods; it has its own versions.
 func agnhost(version string) source {
 	const in = "test/images/agnhost"
-	m := module{path: kubernetesPath, version: version, staging: true, beside: besideKubernetes(version), programs: []program{{"agnhost", kubernetesPath + "/" + in}}}
+	m := module{path: kubernetesPath, version: version, staging: true, resolvedWith: withKubernetes(version), programs: []program{{"agnhost", kubernetesPath + "/" + in}}}
 	return source{name: "agnhost", recipe: modules{m}, find: func(ctx context.Context) (string, error) {
 		return m.read(ctx, in+"/VERSION", version)
 	}}
 }
 
 // etcd is a server and the utilities of a version; the server is built with other
-// versions of some modules than it asks for.
+// versions of some modules than it requires.
 func etcd(server, utilities string, instead ...string) source {
 	one := func(name, part, version string, instead ...string) module {
 		path := "go.etcd.io/etcd/" + part + "/v3"
@@ -123,7 +123,7 @@ func etcd(server, utilities string, instead ...string) source {
 	}}
 }
 
-// containerd is built as its makers build their static release, without the
+// containerd is built like the upstream static release, without the
 // snapshotter that needs the headers of btrfs; the shim leaves out gRPC.
 func containerd() source {
 	const at = "github.com/containerd/containerd/v2"

@@ -38,12 +38,12 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestWhatACloudNeedsBesides(t *testing.T) {
+func TestSourcesForACloud(t *testing.T) {
 	for _, c := range []struct{ cloud, want, err string }{
 		{"", "cni-plugins-v1.9.1", ""},
 		{"aws", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
 		{"gce", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
-		{"moon", "", `the cloud "moon"; there is for [aws gce]`},
+		{"moon", "", `the cloud "moon"; supported clouds: [aws gce]`},
 	} {
 		got, err := sourcesFor("1.36.3", c.cloud)
 		if c.err != "" {
@@ -81,13 +81,13 @@ func TestANearVersionIsBuiltInPlace(t *testing.T) {
 		if err != nil || string(out) != want {
 			t.Errorf("%s: the program is %q, %v", named, out, err)
 		}
-		if loud := strings.HasPrefix(told[0], named+" CANNOT BE HAD as a module, and v1.0.2 is built in its place: "); loud != (named != want) {
+		if loud := strings.HasPrefix(told[0], named+" IS NOT AVAILABLE as a module, so v1.0.2 is built instead: "); loud != (named != want) {
 			t.Errorf("%s: %q", named, told)
 		}
 	}
 }
 
-// publish puts a version of the module example.com/m, which prints it, into a folder as a proxy serves it.
+// publish writes a version of the module example.com/m, which prints it, into a folder in the layout of a module proxy.
 func publish(t *testing.T, folder, version string) {
 	t.Helper()
 	dir := filepath.Join(folder, "example.com/m/@v")
@@ -214,7 +214,7 @@ libc6
 	}
 }
 
-// TestRootfs makes the root from a small one like a package's.
+// TestRootfs creates the root from a small one like a package's.
 func TestRootfs(t *testing.T) {
 	root := t.TempDir()
 	for _, f := range []string{"sbin/modprobe", "usr/sbin/" + multi, "usr/sbin/xtables-legacy-multi", "usr/sbin/nft", "lib/x/libm.so.6", "lib64/ld.so",
@@ -248,7 +248,7 @@ func TestRootfs(t *testing.T) {
 	}
 }
 
-// TestMissingLibrary gives a root one real program of the host, without its libraries.
+// TestMissingLibrary puts one real program of the host into a root, without its libraries.
 func TestMissingLibrary(t *testing.T) {
 	program, err := os.ReadFile("/bin/sh")
 	if err != nil {
@@ -266,12 +266,12 @@ func TestMissingLibrary(t *testing.T) {
 	}
 }
 
-// TestAProgramOfThisFolderIsBuilt: it needs no module but the standard library.
+// TestAProgramOfThisFolderIsBuilt builds a program that needs only the standard library.
 func TestAProgramOfThisFolderIsBuilt(t *testing.T) {
 	dir := t.TempDir()
 	var told []string
 	j := job{dir: dir, arch: runtime.GOARCH, say: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
-	o := own{folder: "gce", program: "auth-provider-gcp"}
+	o := ownModule{folder: "gce", program: "auth-provider-gcp"}
 	if err := o.make(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestAProgramOfThisFolderIsBuilt(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !strings.Contains(told[0], "CANNOT BE HAD as a module") {
+	if !strings.Contains(told[0], "IS NOT AVAILABLE as a module") {
 		t.Errorf("told %q", told)
 	}
 	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

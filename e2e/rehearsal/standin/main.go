@@ -1,6 +1,6 @@
-// Command standin stands for programs of others that cannot be built from modules: the EBS
+// Command standin stands in for third-party programs that cannot be built from modules: the EBS
 // driver and its companions, the termination handler, the autoscaler of CoreDNS. It does
-// nothing, and is healthy wherever kubelet asks.
+// nothing, and is healthy at every probe of the kubelet.
 package main
 
 import (

@@ -39,7 +39,7 @@ fetch a tag again that they already have, so give each build its own tag.`, `
 				return err
 			}
 			if from != "" {
-				if args, err = saved(&o, from, args); err != nil {
+				if args, err = addSaved(&o, from, args); err != nil {
 					return err
 				}
 			}
@@ -63,7 +63,7 @@ fetch a tag again that they already have, so give each build its own tag.`, `
 	return c
 }
 
-// addedArches are those that a bundle has already, unless others are named.
+// addedArches returns the architectures that a bundle already has, unless others are named.
 func addedArches(dir string, names []string) ([]download.Arch, error) {
 	out, err := parseArches(names)
 	if err != nil || len(out) > 0 {
@@ -82,8 +82,8 @@ func addedArches(dir string, names []string) ([]download.Arch, error) {
 	return out, nil
 }
 
-// saved takes images from an archive: those that are named, or all.
-func saved(o *bundle.Options, archive string, names []string) ([]string, error) {
+// addSaved adds images from an archive: the named ones, or all.
+func addSaved(o *bundle.Options, archive string, names []string) ([]string, error) {
 	has, err := bundle.SavedImages(archive)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-// Package bundle holds `kops bundle`: the folder of all that machines fetch.
+// Package bundle implements `kops bundle`: the folder with everything that machines fetch.
 package bundle
 
 import (
@@ -24,7 +24,7 @@ import (
 	"kops.local/kops/world"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "bundle", Short: "Collect the files and images of clusters in a folder, and serve them offline",
 		Long: `A bundle is a folder with all files and container images that the machines of clusters
@@ -43,8 +43,7 @@ and as the registry mirror in the cluster's spec.`,
 	return c
 }
 
-// folder is the folder of the bundle: the one that the flag gives, or the one of
-// clusters on this host.
+// folder returns the bundle's folder: the flag's, or the one for clusters on this host.
 func folder(app *shell.App, flag string) (string, error) {
 	if flag == "" {
 		flag = app.Bundle()
@@ -60,8 +59,8 @@ func dirFlag(c *cobra.Command, dir *string) {
 	c.Flags().StringVar(dir, "dir", "", "folder of the bundle (default $KOPS_BUNDLE, or bundle in kops' cache folder)")
 }
 
-// opened opens the bundle of a folder.
-func opened(app *shell.App, flag string) (*bundle.Bundle, error) {
+// openBundle opens the bundle in a folder.
+func openBundle(app *shell.App, flag string) (*bundle.Bundle, error) {
 	dir, err := folder(app, flag)
 	if err != nil {
 		return nil, err
@@ -69,13 +68,13 @@ func opened(app *shell.App, flag string) (*bundle.Bundle, error) {
 	return bundle.Open(dir)
 }
 
-// creation are the flags of `kops bundle create`.
+// creation has the flags of `kops bundle create`.
 type creation struct {
 	dir, kubernetes, own string
 	programs, arches     []string
 	add                  []string
 	offline, prune       bool
-	of                   described
+	cluster              describedCluster
 }
 
 func create(app *shell.App) *cobra.Command {
@@ -114,10 +113,10 @@ unchanged.`, `
 		func(ctx context.Context, _ []string) error { return o.run(ctx, app) })
 	c.Args = shell.NoArguments("specify the cluster with --name")
 	dirFlag(c, &o.dir)
-	o.of.flags(c)
+	o.cluster.flags(c)
 	f := c.Flags()
 	f.StringVar(&o.kubernetes, "kubernetes-version", "", "Kubernetes version of a new cluster on this host (default: the recommended version)")
-	f.StringSliceVar(&o.programs, "programs", nil, "folders of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
+	f.StringSliceVar(&o.programs, "programs", nil, "`folder`s of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
 	f.StringVar(&o.own, "own", "", "folder of kops' own binaries for machines, such as nodeup (default: the folder of kops)")
 	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
 	f.StringArrayVar(&o.add, "add", nil, "name of an image, or URL of a file, to add to the bundle")
@@ -129,7 +128,7 @@ unchanged.`, `
 
 func archNames() []string { return []string{string(download.AMD64), string(download.ARM64)} }
 
-// hostArches is the architecture of this computer, which machines of a cluster on it have.
+// hostArches returns the architecture of this computer, which machines of a cluster on it have.
 func hostArches() []download.Arch { return []download.Arch{download.Arch(runtime.GOARCH)} }
 
 func parseArches(names []string) ([]download.Arch, error) {
@@ -169,7 +168,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 			want.Images = append(want.Images, a)
 		}
 	}
-	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, Own: o.own, Archive: archive, Keychain: authn.DefaultKeychain,
+	options := bundle.Options{Dir: dir, Want: want, Arches: arches, Programs: o.programs, OwnPrograms: o.own, Archive: archive, Keychain: authn.DefaultKeychain,
 		Prune: o.prune, Now: app.Now(), Progress: progress(app)}
 	if !o.offline {
 		options.HTTP = world.Client(publishers())
@@ -180,7 +179,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 	}
 	app.Printf("The bundle %s holds %d files and %d images, %s\n", dir, len(b.Files()), len(b.Images()), megabytes(total(b)))
 	if app.Rehearses() {
-		app.Notef("A rehearsal serves its bundle as it was when the rehearsal began: leave it, and begin it again\n")
+		app.Notef("A rehearsal serves the bundle as it was when the rehearsal started: exit the rehearsal, and start it again\n")
 	}
 	return nil
 }
@@ -189,7 +188,7 @@ func (o creation) run(ctx context.Context, app *shell.App) error {
 // own programs if it comes from there, and whether the rest is taken as published: machines that
 // get no digests from the bundle know the publishers' digests.
 func (o creation) want(ctx context.Context, app *shell.App, arches []download.Arch) (_ bundle.Want, _ []download.Arch, _ *delivery.Archive, published bool, err error) {
-	if !o.of.given(app) {
+	if !o.cluster.isSet(app) {
 		if len(arches) == 0 {
 			arches = hostArches()
 		}
@@ -199,11 +198,11 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 	if o.kubernetes != "" {
 		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version is for a new cluster on this host; the cluster of --name or -f sets its own version")
 	}
-	a, err := o.of.assets(ctx, app, arches)
+	a, err := o.cluster.assets(ctx, app, arches)
 	if err != nil {
 		return bundle.Want{}, nil, nil, false, err
 	}
-	return Wanted(a), a.Arches, a.Archive, a.Bundle == "", nil
+	return WantOf(a), a.Arches, a.Archive, a.Bundle == "", nil
 }
 
 func version(app *shell.App) *cobra.Command {
@@ -223,7 +222,8 @@ default.`, `
 	return c
 }
 
-// publishers reaches the places of releases, and soon says that it cannot.
+// publishers returns a transport to the places of releases that reports soon when they cannot be
+// reached.
 func publishers() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
@@ -231,7 +231,7 @@ func publishers() http.RoundTripper {
 	return t
 }
 
-// progress tells each step.
+// progress returns a function that prints each step.
 func progress(app *shell.App) func(string) {
 	return func(step string) { app.Notef("%s\n", step) }
 }
@@ -247,11 +247,11 @@ With --key, the bundle must also be signed by one of the public keys.`, `
   kops bundle verify
   kops bundle verify --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
-			if _, err := verifySignature(app, b, keys); err != nil {
+			if _, err := verifySignature(ctx, app, b, keys); err != nil {
 				return err
 			}
 			if err := b.Verify(ctx, progress(app)); err != nil {
@@ -272,7 +272,10 @@ func serve(app *shell.App) *cobra.Command {
 	c := shell.Cobra("serve", "Serve a bundle to machines", `
 Serve a bundle over HTTP until the command is interrupted: each file under the path of
 its public URL, and the images as a registry that mirrors all other registries. Before
-that, the command compares every file and image with its digest.
+that, the command compares every file and image with its digest. When bundle.json
+changes while it is served, the command compares what is new, and then serves it too.
+It does not notice a file that is replaced by another of the same size; machines
+compare what they fetch.
 
 With --key, the bundle, and each later version of it that is served, must be signed by
 one of the public keys. Use it for a bundle that came from elsewhere.
@@ -283,11 +286,11 @@ server: kops serves the bundle to them.`, `
   kops bundle serve
   kops bundle serve --listen 10.0.0.1:3989 --dir /srv/bundle --key key.pub`,
 		func(ctx context.Context, _ []string) error {
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
-			trusted, err := verifySignature(app, b, keys)
+			trusted, err := verifySignature(ctx, app, b, keys)
 			if err != nil {
 				return err
 			}
@@ -303,7 +306,7 @@ server: kops serves the bundle to them.`, `
 				return fmt.Errorf("serve the bundle: %w", err)
 			}
 			app.Notef("Serving %s on http://%s\n", b.Dir(), l.Addr())
-			return until(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, l)
+			return serveUntil(ctx, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}, l)
 		})
 	c.Args = shell.NoArguments("")
 	dirFlag(c, &dir)
@@ -312,8 +315,8 @@ server: kops serves the bundle to them.`, `
 	return c
 }
 
-// until serves until ctx ends. What is being sent has some seconds to end.
-func until(ctx context.Context, s *http.Server, l net.Listener) error {
+// serveUntil serves until ctx ends. Responses under way have some seconds to finish.
+func serveUntil(ctx context.Context, s *http.Server, l net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
@@ -338,7 +341,7 @@ type item struct {
 	Platforms []string      `json:"platforms,omitempty"`
 }
 
-// listing is what `kops bundle list` prints.
+// listing is the output of `kops bundle list`.
 type listing struct {
 	Dir      string          `json:"dir"`
 	Created  time.Time       `json:"created"`
@@ -359,11 +362,11 @@ publisher.`, `
 			if err := shell.CheckFormat(format, shell.Table, shell.JSON, shell.YAML); err != nil {
 				return err
 			}
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
-			l := listed(b)
+			l := newListing(b)
 			return app.PrintAs(format, l, func() error {
 				var rows [][]string
 				for _, i := range append(l.Files, l.Images...) {
@@ -379,7 +382,7 @@ publisher.`, `
 	return c
 }
 
-func listed(b *bundle.Bundle) listing {
+func newListing(b *bundle.Bundle) listing {
 	l := listing{Dir: b.Dir(), Created: b.Created(), Versions: b.Versions(), Files: []item{}, Images: []item{}}
 	files, images := b.Files(), b.Images()
 	for _, u := range slices.Sorted(maps.Keys(files)) {
@@ -391,7 +394,7 @@ func listed(b *bundle.Bundle) listing {
 	return l
 }
 
-// total is the size of all files and images, in bytes; what images share counts for each.
+// total returns the size of all files and images, in bytes; shared contents count for each image.
 func total(b *bundle.Bundle) int64 {
 	var sum int64
 	for _, f := range b.Files() {

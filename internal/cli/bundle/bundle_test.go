@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -36,7 +37,7 @@ import (
 
 const nodeup = "https://kops.internal/binaries/kops/1.37.0/linux/amd64/nodeup"
 
-// world is a user with a bundle of one file, and one of their own programs.
+// world is a user with a bundle of one file, and some programs of their own.
 type world struct {
 	*testing.T
 	dir, own string
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(filepath.Join(w.own, "nodeup"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
+	_, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, OwnPrograms: w.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
 		Want: kept.Want{Kops: "1.37.0", Kubernetes: "1.36.3", Files: map[string]string{nodeup: ""}}})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// run runs `kops bundle` and returns what it prints; talk goes to told.
+// run runs `kops bundle` and returns its output; messages are written to told.
 func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string, error) {
 	var out bytes.Buffer
 	env := map[string]string{"KOPS_BUNDLE": w.dir}
@@ -70,7 +71,7 @@ func (w *world) run(ctx context.Context, told io.Writer, args ...string) (string
 	return out.String(), err
 }
 
-// make asks for the version, so as not to repeat what the channel recommends.
+// make uses the version, so as not to repeat what the channel recommends.
 func TestVersion(t *testing.T) {
 	out, err := newWorld(t).run(t.Context(), io.Discard, "version")
 	ch, _ := versions.Embedded(versions.Stable)
@@ -105,7 +106,7 @@ func TestListAndVerify(t *testing.T) {
 	}
 }
 
-func TestCreateTellsAllThatIsMissing(t *testing.T) {
+func TestCreateReportsAllMissingItems(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run(t.Context(), io.Discard, "create", "--offline", "--kubernetes-version", "1.36.3", "--arch", "amd64", "--add", "quay.io/a/b:1", "--add", "https://example.com/x")
 	for _, text := range []string{"kubernetes-v1.36.3-amd64/bin/kubelet", "registry.k8s.io/kube-proxy:v1.36.3", "quay.io/a/b:1", "https://example.com/x",
@@ -173,9 +174,15 @@ func TestServeRefusesABundleThatIsNotWhatItsIndexSays(t *testing.T) {
 
 func TestExtract(t *testing.T) {
 	w := newWorld(t)
-	to := filepath.Join(t.TempDir(), "nodeup")
+	to, other := filepath.Join(t.TempDir(), "nodeup"), filepath.Join(t.TempDir(), "other")
+	if err := errors.Join(os.WriteFile(other, nil, 0o644), os.Symlink(other, to+".new")); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.run(t.Context(), io.Discard, "extract", "linux/amd64/nodeup", "--to", to); err != nil {
 		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(other); err != nil || len(text) > 0 {
+		t.Errorf("a file behind a link beside it holds %q, %v", text, err)
 	}
 	text, err := os.ReadFile(to)
 	info, serr := os.Stat(to)
@@ -195,7 +202,7 @@ func TestExtract(t *testing.T) {
 	if text, err = os.ReadFile(to); err != nil || string(text) != "#!/bin/sh\n" {
 		t.Errorf("after a changed file was refused: %q %v", text, err)
 	}
-	if left, err := filepath.Glob(to + ".new"); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) != 2 { // with the link
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }
@@ -249,7 +256,7 @@ func TestDiffOfTwoBundles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other.own, "nodeup"), []byte("#!/bin/other\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err = kept.Create(t.Context(), kept.Options{Dir: other.dir, Own: other.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
+	_, err = kept.Create(t.Context(), kept.Options{Dir: other.dir, OwnPrograms: other.own, Arches: []download.Arch{download.AMD64}, Now: time.Unix(1e9, 0),
 		Want: kept.Want{Files: map[string]string{nodeup: ""}}})
 	if err != nil {
 		t.Fatal(err)
@@ -353,11 +360,11 @@ func TestSign(t *testing.T) {
 			t.Errorf("%v: %v, want %q", args, err, says)
 		}
 	}
-	// what changes the bundle takes the signature away
+	// a change of the bundle removes the signature
 	if _, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err != nil {
 		t.Error(err)
 	}
-	if _, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, Own: w.own, Now: time.Unix(1e9, 0), Arches: []download.Arch{download.AMD64}}); err != nil {
+	if _, err := kept.Create(t.Context(), kept.Options{Dir: w.dir, OwnPrograms: w.own, Now: time.Unix(1e9, 0), Arches: []download.Arch{download.AMD64}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.run(t.Context(), io.Discard, "verify", "--key", public); err == nil || !strings.Contains(err.Error(), "is not signed, or has changed since it was") {

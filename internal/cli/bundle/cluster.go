@@ -15,26 +15,26 @@ import (
 	"kops.local/kops/internal/pipeline"
 )
 
-// described is the cluster that a command is about, where it is about one.
-type described struct {
+// describedCluster is the cluster that a command is about, if any.
+type describedCluster struct {
 	files []string
 	facts string
 }
 
-func (d *described) flags(c *cobra.Command) {
-	c.Flags().StringSliceVarP(&d.files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is standard input")
+func (d *describedCluster) flags(c *cobra.Command) {
+	c.Flags().StringSliceVarP(&d.files, "filename", "f", nil, "`file`s that describe the cluster, instead of the state store; - is standard input")
 	c.Flags().StringVar(&d.facts, "facts", "", "facts file with everything that kops would look up for the cluster")
 	if err := c.MarkFlagFilename("filename", "yaml", "json"); err != nil {
-		panic(err) // the flag does not exist: a mistake in the lines above
+		panic(err) // the flag does not exist: a bug in the lines above
 	}
 }
 
-// given reports whether a cluster is named or described. The environment's cluster does not count:
+// isSet reports whether a cluster is named or described. The environment's cluster does not count:
 // a bundle without one is for clusters on this host.
-func (d *described) given(app *shell.App) bool { return app.Name != "" || len(d.files) > 0 }
+func (d *describedCluster) isSet(app *shell.App) bool { return app.Name != "" || len(d.files) > 0 }
 
-// assets finds what the cluster fetches: for some architectures, or its machines' architectures.
-func (d *described) assets(ctx context.Context, app *shell.App, arches []download.Arch) (*pipeline.Assets, error) {
+// assets returns what the cluster downloads, for the given architectures or, by default, its machines' own.
+func (d *describedCluster) assets(ctx context.Context, app *shell.App, arches []download.Arch) (*pipeline.Assets, error) {
 	o := kops.AssetsOptions{}
 	for _, a := range arches {
 		o.Arches = append(o.Arches, string(a))
@@ -47,14 +47,14 @@ func (d *described) assets(ctx context.Context, app *shell.App, arches []downloa
 	return shell.Inside[*pipeline.Assets](found), nil
 }
 
-// Wanted returns what a bundle of assets holds.
-func Wanted(a *pipeline.Assets) bundle.Want {
+// WantOf returns what a bundle of assets should hold.
+func WantOf(a *pipeline.Assets) bundle.Want {
 	return bundle.Want{Kops: a.Kops, Kubernetes: a.Kubernetes, Files: a.Files, Images: a.Images}
 }
 
 func diff(app *shell.App) *cobra.Command {
 	var dir, format string
-	var of described
+	var of describedCluster
 	var arches []string
 	c := shell.Cobra("diff [FOLDER]", "Compare a bundle with another bundle or with a cluster's needs", `
 List what a bundle lacks, has in addition, or has with another digest, compared with
@@ -71,11 +71,11 @@ clusters.`, `
 			if err := shell.CheckFormat(format, shell.Table, shell.JSON, shell.YAML); err != nil {
 				return err
 			}
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
-			all, err := compared(ctx, app, b, args, of, arches)
+			all, err := compare(ctx, app, b, args, of, arches)
 			if err != nil {
 				return err
 			}
@@ -96,9 +96,9 @@ clusters.`, `
 	return c
 }
 
-// compared compares a bundle with the one of a folder, or with what a cluster fetches.
-func compared(ctx context.Context, app *shell.App, b *bundle.Bundle, args []string, of described, arches []string) ([]bundle.Difference, error) {
-	if len(args) == 1 != !of.given(app) || len(args) > 1 {
+// compare compares a bundle with the one in a folder, or with what a cluster fetches.
+func compare(ctx context.Context, app *shell.App, b *bundle.Bundle, args []string, of describedCluster, arches []string) ([]bundle.Difference, error) {
+	if len(args) == 1 != !of.isSet(app) || len(args) > 1 {
 		return nil, shell.Usagef("name one folder of a bundle, or a cluster with --name or -f")
 	}
 	if len(args) == 1 {
@@ -116,12 +116,12 @@ func compared(ctx context.Context, app *shell.App, b *bundle.Bundle, args []stri
 	if err != nil {
 		return nil, err
 	}
-	return b.Lacks(Wanted(a), a.Arches), nil
+	return b.Missing(WantOf(a), a.Arches), nil
 }
 
 func printDiff(app *shell.App, format string, b *bundle.Bundle, all []bundle.Difference) error {
 	if all == nil {
-		all = []bundle.Difference{} // an empty list, not a missing one
+		all = []bundle.Difference{} // an empty list instead of null
 	}
 	return app.PrintAs(format, all, func() error {
 		if len(all) == 0 {
@@ -136,7 +136,7 @@ func printDiff(app *shell.App, format string, b *bundle.Bundle, all []bundle.Dif
 	})
 }
 
-// explain says in words how one thing differs.
+// explain describes one difference.
 func explain(d bundle.Difference) string {
 	switch {
 	case d.State != bundle.Other:

@@ -24,8 +24,8 @@ import (
 	"kops.local/kops/world"
 )
 
-// Copy copies what a cluster fetches to the mirrors that its spec names, by way of a
-// bundle in the user's cache, which is checked and kept.
+// Copy copies what a cluster fetches to the mirrors in its spec, using a bundle in the user's
+// cache, which is verified and kept.
 func Copy(ctx context.Context, app *shell.App, all *kops.Assets) error {
 	a := shell.Inside[*pipeline.Assets](all)
 	want := bundle.Want{Kops: a.Kops, Kubernetes: a.Kubernetes, Files: map[string]string{}}
@@ -47,7 +47,7 @@ func Copy(ctx context.Context, app *shell.App, all *kops.Assets) error {
 		return errors.New("copy: there is no cache folder for the downloads; set HOME")
 	}
 	dir := filepath.Join(app.Cache, "copies", a.Cluster)
-	b, err := bundle.Create(ctx, bundle.Options{Dir: dir, Want: want, Arches: a.Arches, Own: filepath.Dir(app.Program), Archive: a.Archive,
+	b, err := bundle.Create(ctx, bundle.Options{Dir: dir, Want: want, Arches: a.Arches, OwnPrograms: filepath.Dir(app.Program), Archive: a.Archive,
 		HTTP: world.Client(publishers()), Keychain: authn.DefaultKeychain, Prune: true, Now: app.Now(), Progress: progress(app)})
 	if err != nil {
 		return fmt.Errorf("nothing was copied: %w", err)
@@ -63,7 +63,7 @@ func copyTo(ctx context.Context, app *shell.App, b *bundle.Bundle, files store.S
 		if err != nil {
 			return err
 		}
-		if err := copied(app, m.Repository(), start)(b.PushFiles(ctx, to, false, progress(app))); err != nil {
+		if err := reportCopied(app, m.Repository(), start)(b.PushFiles(ctx, to, false, progress(app))); err != nil {
 			return err
 		}
 	}
@@ -71,11 +71,11 @@ func copyTo(ctx context.Context, app *shell.App, b *bundle.Bundle, files store.S
 		return nil
 	}
 	start = app.Now()
-	return copied(app, m.Registry(), start)(b.PushImages(ctx, registry(), m.Registry(), false, progress(app)))
+	return reportCopied(app, m.Registry(), start)(b.PushImages(ctx, registry(), m.Registry(), false, progress(app)))
 }
 
-// copied tells what was copied to a place.
-func copied(app *shell.App, to string, start time.Time) func(bundle.Pushed, error) error {
+// reportCopied returns a function that reports what was copied to a place.
+func reportCopied(app *shell.App, to string, start time.Time) func(bundle.Pushed, error) error {
 	return func(p bundle.Pushed, err error) error {
 		if err == nil {
 			app.Notef("%s\n", (&pushed{Pushed: p, To: to, Seconds: app.Now().Sub(start).Seconds()}).summary())
@@ -84,7 +84,7 @@ func copied(app *shell.App, to string, start time.Time) func(bundle.Pushed, erro
 	}
 }
 
-// repository opens the store of the cluster's own files; nil when it has none.
+// repository opens the store of the cluster's own files; nil if it has none.
 func repository(ctx context.Context, app *shell.App, m assets.Mirrors) (store.Store, error) {
 	if m.Repository() == "" {
 		return nil, nil

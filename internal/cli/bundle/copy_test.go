@@ -31,7 +31,7 @@ import (
 	"kops.local/kops/internal/test/bundletest"
 )
 
-// user is somebody with a cluster in the fake cloud, and mirrors of their own.
+// user is a user with a cluster in the fake cloud, and mirrors of their own.
 type user struct {
 	*testing.T
 	home, own string
@@ -77,7 +77,7 @@ func TestAssetsAreCopied(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
 		t.Fatal(err)
 	}
-	u.fetched(all)
+	u.fillCache(all)
 
 	_, told := u.must("get", "assets", "--name", "a.example.com", "--copy")
 	for _, what := range []string{"to " + server.URL + "/files/kops: ", "to " + host + "/kops: "} {
@@ -113,8 +113,8 @@ func TestAssetsAreCopied(t *testing.T) {
 	}
 }
 
-// fetched puts what publishers have of the assets where a copy keeps it meanwhile.
-func (u *user) fetched(all kops.Assets) {
+// fillCache puts the publishers' versions of the assets where Copy caches them.
+func (u *user) fillCache(all kops.Assets) {
 	u.Helper()
 	w := kept.Want{Files: map[string]string{}}
 	var published []string
@@ -127,7 +127,7 @@ func (u *user) fetched(all kops.Assets) {
 			published = append(published, i.Canonical)
 		}
 	}
-	_, err := kept.Create(u.Context(), kept.Options{Dir: filepath.Join(u.home, "cache", "copies", "a.example.com"), Own: u.own, Arches: download.Arches(),
+	_, err := kept.Create(u.Context(), kept.Options{Dir: filepath.Join(u.home, "cache", "copies", "a.example.com"), OwnPrograms: u.own, Arches: download.Arches(),
 		Now: time.Unix(1e9, 0), Want: w, HTTP: &http.Client{Transport: bundletest.Publishers(u.T, published)}})
 	if err != nil {
 		u.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ architecture; give more of the URL to choose another.`, `
 			if len(args) != 1 {
 				return shell.Usagef("name one file, such as kubectl")
 			}
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
@@ -45,19 +46,18 @@ architecture; give more of the URL to choose another.`, `
 	return c
 }
 
-// write puts the file in its place when it is whole.
+// write writes the file, and moves it to its place when it is complete.
 func write(b *bundle.Bundle, url, to string) error {
-	draft := to + ".new"
-	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755) //nolint:gosec // it is a program, or an archive that hides nothing
+	f, err := os.CreateTemp(filepath.Dir(to), ".new-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
-	err = errors.Join(b.Extract(url, f), f.Close())
+	err = errors.Join(b.Extract(url, f), f.Chmod(0o755), f.Close()) // it is a program, or an archive that hides nothing
 	if err == nil {
-		err = os.Rename(draft, to)
+		err = os.Rename(f.Name(), to)
 	}
 	if err != nil {
-		os.Remove(draft) //nolint:errcheck // the first error is the one to tell
+		os.Remove(f.Name()) //nolint:errcheck // the first error is the one to tell
 	}
 	return err
 }

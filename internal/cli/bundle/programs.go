@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/ops/delivery"
 )
 
-// packing are the flags of `kops bundle programs`.
+// packing has the flags of `kops bundle programs`.
 type packing struct {
 	own, out string
 	arches   []string

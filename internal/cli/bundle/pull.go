@@ -10,12 +10,12 @@ import (
 	"kops.local/kops/internal/ops/bundle"
 )
 
-// pulled is what `kops bundle pull` prints.
+// pulled is the output of `kops bundle pull`.
 type pulled struct {
 	bundle.Pulled
 	From    string   `json:"from"`
 	Dir     string   `json:"dir"`
-	Signers []string `json:"signers,omitempty"` // files of the keys that were asked for
+	Signers []string `json:"signers,omitempty"` // files of the required keys
 }
 
 func pull(app *shell.App) *cobra.Command {
@@ -61,13 +61,13 @@ With --key, one of the public keys must have signed the bundle.`, `
 	return c
 }
 
-// pullFrom copies a bundle from a place to the folder that the flag names.
+// pullFrom copies a bundle from a place to the flag's folder.
 func pullFrom(ctx context.Context, app *shell.App, place, flag string, keyFiles []string) (*pulled, error) {
 	dir, err := folder(app, flag)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := publicKeys(app, keyFiles)
+	keys, err := publicKeys(ctx, app, keyFiles)
 	if err != nil {
 		return nil, err
 	}

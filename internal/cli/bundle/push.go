@@ -15,12 +15,12 @@ import (
 	"kops.local/kops/world"
 )
 
-// pushed is what `kops bundle push` prints.
+// pushed is the output of `kops bundle push`.
 type pushed struct {
 	bundle.Pushed
 	To      string  `json:"to"`
 	Seconds float64 `json:"seconds"`
-	// Spec are the fields by which machines use the copies.
+	// Spec are the fields with which machines use the copies.
 	Spec map[string]string `json:"spec"`
 }
 
@@ -49,7 +49,7 @@ docker login.`, `
 			if len(args) != 1 {
 				return shell.Usagef("name one place, such as s3://bucket/folder or oci://registry/repository")
 			}
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
@@ -98,9 +98,11 @@ func (p *pushed) toStore(ctx context.Context, app *shell.App, b *bundle.Bundle, 
 	return nil
 }
 
-// registry reaches registries with the credentials of docker login.
+// registry returns access to registries with the credentials of docker login.
 func registry() *mirror.Registry {
-	return &mirror.Registry{HTTP: world.Transport(), Keychain: authn.DefaultKeychain}
+	t := world.Transport()
+	t.ResponseHeaderTimeout = 2 * time.Minute // a registry checks the whole image before it answers
+	return &mirror.Registry{HTTP: t, Keychain: authn.DefaultKeychain}
 }
 
 func (p *pushed) print(app *shell.App) {

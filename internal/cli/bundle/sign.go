@@ -27,15 +27,15 @@ elsewhere, sign bundle.json there and write the base64 signature to bundle.json.
   openssl genpkey -algorithm ed25519 -out key.pem      # once; keep it secret
   kops bundle sign --key key.pem --dir ./bundle
   kops bundle push s3://my-files/kops --dir ./bundle`,
-		func(_ context.Context, _ []string) error {
+		func(ctx context.Context, _ []string) error {
 			if key == "" {
 				return shell.Usagef("--key is required: the file of a private key")
 			}
-			b, err := opened(app, dir)
+			b, err := openBundle(app, dir)
 			if err != nil {
 				return err
 			}
-			text, err := app.ReadFile(key)
+			text, err := app.ReadFile(ctx, key)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ elsewhere, sign bundle.json there and write the base64 signature to bundle.json.
 			if err != nil {
 				return err
 			}
-			app.Printf("The bundle %s is signed. To make a cluster trust the key, set\n\nspec:\n  assets:\n    trustedKeys:\n    - |\n%s", b.Dir(), indented(public))
+			app.Printf("The bundle %s is signed. To make a cluster trust the key, set\n\nspec:\n  assets:\n    trustedKeys:\n    - |\n%s", b.Dir(), indent(public))
 			return nil
 		})
 	c.Args = shell.NoArguments("")
@@ -52,7 +52,7 @@ elsewhere, sign bundle.json there and write the base64 signature to bundle.json.
 	return c
 }
 
-func indented(text string) string {
+func indent(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		out.WriteString("      " + line)
@@ -61,16 +61,16 @@ func indented(text string) string {
 }
 
 func keyFlag(c *cobra.Command, keys *[]string) {
-	c.Flags().StringArrayVar(keys, "key", nil, "file with a public key; the bundle must be signed by one of these keys")
+	c.Flags().StringArrayVar(keys, "key", nil, "`file` with a public key; the bundle must be signed by one of these keys")
 }
 
-// verifySignature checks that one of the keys in files has signed a bundle, and returns
-// the keys. Without files, no signature is demanded.
-func verifySignature(app *shell.App, b *bundle.Bundle, files []string) ([]string, error) {
+// verifySignature checks that one of the keys in files has signed a bundle, and returns the keys.
+// Without files, no signature is required.
+func verifySignature(ctx context.Context, app *shell.App, b *bundle.Bundle, files []string) ([]string, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	keys, err := publicKeys(app, files)
+	keys, err := publicKeys(ctx, app, files)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +81,9 @@ func verifySignature(app *shell.App, b *bundle.Bundle, files []string) ([]string
 	return keys, nil
 }
 
-// publicKeys reads the public keys that flags name.
-func publicKeys(app *shell.App, files []string) (keys []string, err error) {
-	texts, err := app.ReadFiles(files)
+// publicKeys reads the public keys in the files of flags.
+func publicKeys(ctx context.Context, app *shell.App, files []string) (keys []string, err error) {
+	texts, err := app.ReadFiles(ctx, files)
 	for _, f := range files {
 		keys = append(keys, string(texts[f]))
 	}

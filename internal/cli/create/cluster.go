@@ -17,10 +17,11 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// clusterOptions are the flags of `create cluster` that do not end in the spec.
+// clusterOptions are the flags of `create cluster` that do not become part of the spec.
 type clusterOptions struct {
 	newcluster.Options
 	yes, dryRun            bool
@@ -29,7 +30,7 @@ type clusterOptions struct {
 	facts                  string
 	add                    []string
 	associate, encryptEtcd bool
-	own                    map[string]func() string // values of platforms' own flags
+	platformFlags          map[string]func() string // values of the platforms' own flags
 	allowUnverified        bool
 }
 
@@ -71,7 +72,7 @@ write nothing and print the objects.`, `
 		}
 		o.ClusterName = name
 		o.Own = map[string]string{}
-		for name, value := range o.own {
+		for name, value := range o.platformFlags {
 			o.Own[name] = value()
 		}
 		if app.Traits(o.CloudProvider).OwnStore {
@@ -88,7 +89,7 @@ write nothing and print the objects.`, `
 	f.BoolVarP(&o.yes, "yes", "y", false, "also create the cluster's cloud resources")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and print the objects; requires --output")
 	f.StringVarP(&o.format, "output", "o", "", "format of --dry-run: yaml or json")
-	shell.Choose(c, &o.target, "target", "direct", "target", "direct, dryrun or terraform, as for update cluster", "direct", "dryrun", "terraform")
+	shell.Choose(c, &o.target, "target", "direct", "target", "`mode`: direct, dryrun or terraform, as for update cluster", "direct", "dryrun", "terraform")
 	f.StringVar(&o.out, "out", "", "folder for the files that --target terraform writes")
 	f.BoolVar(&o.allowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key")
@@ -110,47 +111,47 @@ func podNetworks() []string {
 	return []string{"cilium", "calico", "kindnet", "kubenet", "cni", "flannel", "kube-router", "amazonvpc", "cilium-etcd", "cilium-eni"}
 }
 
-// machineFlags are about versions and machines.
+// machineFlags adds the flags for versions and machines.
 func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.Channel, "channel", "stable", "channel that recommends versions and images")
 	f.StringVar(&o.KubernetesVersion, "kubernetes-version", "", "Kubernetes version; for a minor version such as 1.36, the release that the channel recommends (default: the channel's version)")
-	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature gates to enable, or to disable with a leading -")
-	f.StringSliceVar(&o.Zones, "zones", nil, "zones of the nodes")
-	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "zones of the control plane, an odd number (default: the zones of the nodes)")
-	f.Int32Var(&o.ControlPlaneCount, "control-plane-count", 0, "number of control plane machines (default: one for each control plane zone)")
-	f.Int32Var(&o.NodeCount, "node-count", 0, "total number of nodes (default: one for each zone)")
-	f.StringSliceVar(&o.ControlPlaneSizes, "control-plane-size", nil, "machine type of the control plane")
-	f.StringSliceVar(&o.NodeSizes, "node-size", nil, "machine type of the nodes; several types create a mixed group")
+	f.StringSliceVar(&o.KubernetesFeatureGates, "kubernetes-feature-gates", nil, "feature `gate`s to enable, or to disable with a leading -")
+	f.StringSliceVar(&o.Zones, "zones", nil, "`zone`s of the nodes")
+	f.StringSliceVar(&o.ControlPlaneZones, "control-plane-zones", nil, "`zone`s of the control plane (default: as many of --zones as --control-plane-count needs)")
+	f.Int32Var(&o.ControlPlaneCount, "control-plane-count", 0, "`number` of control plane machines, odd (default: one for each zone in --control-plane-zones, otherwise 1)")
+	f.Int32Var(&o.NodeCount, "node-count", 0, "total `number` of nodes (default: one for each zone; 2 on this host)")
+	f.StringSliceVar(&o.ControlPlaneSizes, "control-plane-size", nil, "machine `type` of the control plane")
+	f.StringSliceVar(&o.NodeSizes, "node-size", nil, "machine `type` of the nodes; several types create a mixed group")
 	f.StringVar(&o.Image, "image", "", "image of all machines")
 	f.StringVar(&o.ControlPlaneImage, "control-plane-image", "", "image of the control plane")
 	f.StringVar(&o.NodeImage, "node-image", "", "image of the nodes")
 	f.StringVar(&o.BastionImage, "bastion-image", "", "image of the bastions")
-	f.Int32Var(&o.ControlPlaneVolumeSize, "control-plane-volume-size", 0, "root volume of the control plane, in GB")
-	f.Int32Var(&o.NodeVolumeSize, "node-volume-size", 0, "root volume of the nodes, in GB")
+	f.Int32Var(&o.ControlPlaneVolumeSize, "control-plane-volume-size", 0, "root volume of the control plane, in `GB`")
+	f.Int32Var(&o.NodeVolumeSize, "node-volume-size", 0, "root volume of the nodes, in `GB`")
 	f.StringVar(&o.ControlPlaneVolumeType, "control-plane-volume-type", "", "type of the control plane's root volume")
 	f.StringVar(&o.NodeVolumeType, "node-volume-type", "", "type of the nodes' root volume")
 	f.StringVar(&o.ControlPlaneTenancy, "control-plane-tenancy", "", "tenancy of the control plane: default, dedicated or host")
 	f.StringVar(&o.NodeTenancy, "node-tenancy", "", "tenancy of the nodes: default, dedicated or host")
-	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "control-plane-security-groups", nil, "additional security groups of the control plane")
-	f.StringSliceVar(&o.NodeSecurityGroups, "node-security-groups", nil, "additional security groups of the nodes")
+	f.StringSliceVar(&o.ControlPlaneSecurityGroups, "control-plane-security-groups", nil, "additional security `group`s of the control plane")
+	f.StringSliceVar(&o.NodeSecurityGroups, "node-security-groups", nil, "additional security `group`s of the nodes")
 	f.BoolVar(&o.associate, "associate-public-ip", false, "give machines public addresses (default: depends on the type of subnet)")
 	f.StringVar(&o.InstanceManager, "instance-manager", "cloudgroups", "what creates the nodes: cloudgroups or karpenter")
-	f.StringSliceVar(&o.EtcdClusters, "etcd-clusters", []string{"main", "events"}, "etcd clusters to run")
+	f.StringSliceVar(&o.EtcdClusters, "etcd-clusters", []string{"main", "events"}, "etcd `cluster`s to run")
 	f.StringVar(&o.EtcdStorageType, "etcd-storage-type", "", "type of the etcd volumes")
 	f.BoolVar(&o.encryptEtcd, "encrypt-etcd-storage", false, "encrypt the etcd volumes (default: true if the cloud supports it)")
 	f.BoolVar(&o.Hardened, "hardened", false, "follow the CIS benchmark: an audit log, secrets encrypted in etcd, limits of pods, no profiling; see docs/hardening.md")
 	f.StringVar(&o.Authorization, "authorization", "RBAC", "authorization: RBAC or AlwaysAllow")
-	f.StringSliceVar(&o.Sets, "set", nil, "set a field: spec.path=value; repeatable")
-	f.StringSliceVar(&o.Unsets, "unset", nil, "clear a field: spec.path; repeatable")
+	f.StringSliceVar(&o.Sets, "set", nil, "set a field: `spec.path=value`; repeatable")
+	f.StringSliceVar(&o.Unsets, "unset", nil, "clear a field: `spec.path`; repeatable")
 }
 
-// networkFlags are about the network and how the API is reached.
+// networkFlags adds the flags for the network and how the API is reached.
 func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.Networking, "networking", "cilium", "pod network: "+strings.Join(podNetworks(), ", "))
-	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "CIDR of the network; each additional CIDR gets its own subnets")
+	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "`CIDR` of the network; each additional CIDR gets its own subnets")
 	f.StringVar(&o.NetworkID, "network-id", "", "existing network to use")
-	f.StringSliceVar(&o.SubnetIDs, "subnets", nil, "existing subnets to use")
-	f.StringSliceVar(&o.UtilitySubnetIDs, "utility-subnets", nil, "existing utility subnets to use")
+	f.StringSliceVar(&o.SubnetIDs, "subnets", nil, "existing `subnet`s to use")
+	f.StringSliceVar(&o.UtilitySubnetIDs, "utility-subnets", nil, "existing utility `subnet`s to use")
 	f.BoolVar(&o.DisableSubnetTags, "disable-subnet-tags", false, "do not tag existing subnets")
 	f.BoolVar(&o.IPv6, "ipv6", false, "use IPv6 for pods and services")
 	f.StringVarP(&o.Topology, "topology", "t", "", "public or private (default public; private with --ipv6)")
@@ -160,16 +161,16 @@ func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
 	f.StringVar(&o.APILoadBalancerType, "api-loadbalancer-type", "", "load balancer of the API: public or internal")
 	f.StringVar(&o.APISSLCertificate, "api-ssl-certificate", "", "certificate of the API's load balancer")
 	f.StringVar(&o.APIPublicName, "api-public-name", "", "DNS name of the API")
-	f.StringSliceVar(&o.AdminAccess, "admin-access", []string{"0.0.0.0/0", "::/0"}, "CIDRs that may access the API, and SSH unless --ssh-access is set")
-	f.StringSliceVar(&o.SSHAccess, "ssh-access", nil, "CIDRs that may access SSH")
+	f.StringSliceVar(&o.AdminAccess, "admin-access", []string{"0.0.0.0/0", "::/0"}, "`CIDR`s that may access the API, and SSH unless --ssh-access is set")
+	f.StringSliceVar(&o.SSHAccess, "ssh-access", nil, "`CIDR`s that may access SSH")
 	f.StringVar(&o.DiscoveryStore, "discovery-store", "", "public bucket for the service account issuer's keys")
 }
 
-// cloudFlags are about the cloud, and about single ones.
+// cloudFlags adds the flags for clouds, and for single ones.
 func cloudFlags(f *pflag.FlagSet, o *clusterOptions, all []platform.Provider, on complete.Features) {
-	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: "+shell.OneOf(shell.Names(all))+" (default: the cloud of the state store)")
+	f.StringVar(&o.CloudProvider, "cloud", "", "cloud: "+diag.Or(shell.Names(all))+" (default: the cloud of the state store)")
 	f.StringVar(&o.CloudLabels, "cloud-labels", "", "tags of all resources: k=v,k=v")
-	o.own = map[string]func() string{}
+	o.platformFlags = map[string]func() string{}
 	for _, p := range all {
 		for _, own := range p.New.Options {
 			if own.Feature != "" && !on[own.Feature] {
@@ -177,18 +178,18 @@ func cloudFlags(f *pflag.FlagSet, o *clusterOptions, all []platform.Provider, on
 			}
 			if own.Switch {
 				v := f.Bool(own.Name, false, own.Usage)
-				o.own[own.Name] = func() string { return map[bool]string{true: "true"}[*v] }
+				o.platformFlags[own.Name] = func() string { return map[bool]string{true: "true"}[*v] }
 			} else {
 				v := f.String(own.Name, own.Default, own.Usage)
-				o.own[own.Name] = func() string { return *v }
+				o.platformFlags[own.Name] = func() string { return *v }
 			}
-			// kOps' clouds that are not supported here are accepted, and not offered.
+			// Flags of kOps' clouds that are not supported here are accepted, but not offered.
 			f.Lookup(own.Name).Hidden = p.Connect == nil && own.Feature == ""
 		}
 	}
 }
 
-// oldFlags are former names.
+// oldFlags adds former names of flags.
 func oldFlags(c *cobra.Command, o *clusterOptions) {
 	f := c.Flags()
 	f.StringSliceVar(&o.ControlPlaneZones, "master-zones", nil, "")
@@ -213,7 +214,7 @@ func oldFlags(c *cobra.Command, o *clusterOptions) {
 	shell.Deprecate(c, "container-runtime", "containerd is the only supported runtime")
 }
 
-// featureFlags are those that exist when a switch of KOPS_FEATURE_FLAGS is on.
+// featureFlags adds the flags that exist if a feature flag in KOPS_FEATURE_FLAGS is on.
 func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 	for name, add := range map[string]func(){
 		"EnableSeparateConfigBase": func() {
@@ -223,19 +224,19 @@ func featureFlags(f *pflag.FlagSet, o *clusterOptions, on complete.Features) {
 			f.StringVar(&o.DiscoveryService, "discovery-service", "", "service that publishes the service account issuer's keys; not supported yet: use --discovery-store")
 		},
 		"ClusterAddons": func() {
-			f.StringSliceVar(&o.add, "add", nil, "files with additional objects of the cluster")
+			f.StringSliceVar(&o.add, "add", nil, "`file`s with additional objects of the cluster")
 		},
 		"APIServerNodes": func() {
-			f.Int32Var(&o.APIServerCount, "api-server-count", 0, "number of machines that run only API servers")
-			f.StringSliceVar(&o.APIServerSizes, "api-server-size", nil, "machine type of those machines")
+			f.Int32Var(&o.APIServerCount, "api-server-count", 0, "`number` of machines that run only API servers")
+			f.StringSliceVar(&o.APIServerSizes, "api-server-size", nil, "machine `type` of those machines")
 		},
 		"ExperimentalRoles": func() {
-			f.Int32Var(&o.EtcdCount, "etcd-count", 0, "number of machines that run only etcd")
-			f.StringSliceVar(&o.EtcdSizes, "etcd-size", nil, "machine type of those machines")
-			f.Int32Var(&o.KubeControllerManagerCount, "kcm-count", 0, "number of machines that run only controller managers")
-			f.StringSliceVar(&o.KubeControllerManagerSizes, "kcm-size", nil, "machine type of those machines")
-			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "number of machines that run only schedulers")
-			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine type of those machines")
+			f.Int32Var(&o.EtcdCount, "etcd-count", 0, "`number` of machines that run only etcd")
+			f.StringSliceVar(&o.EtcdSizes, "etcd-size", nil, "machine `type` of those machines")
+			f.Int32Var(&o.KubeControllerManagerCount, "kcm-count", 0, "`number` of machines that run only controller managers")
+			f.StringSliceVar(&o.KubeControllerManagerSizes, "kcm-size", nil, "machine `type` of those machines")
+			f.Int32Var(&o.SchedulerCount, "scheduler-count", 0, "`number` of machines that run only schedulers")
+			f.StringSliceVar(&o.SchedulerSizes, "scheduler-size", nil, "machine `type` of those machines")
 		},
 	} {
 		if on[name] {
@@ -255,7 +256,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	}
 	req := kops.NewClusterRequest{Options: o.Options, Target: o.target}
 	if o.facts != "" {
-		if req.Facts, err = app.ReadFacts(o.facts); err != nil {
+		if req.Facts, err = app.ReadFacts(ctx, o.facts); err != nil {
 			return err
 		}
 	}
@@ -269,16 +270,18 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 		return err
 	}
 	if o.dryRun {
-		if err := client.Clusters().Acceptable(ctx, made); err != nil {
+		warnings, err := client.Clusters().Check(ctx, made)
+		if err != nil {
 			return err
 		}
+		app.Warn(warnings)
 		return app.PrintObjects(o.format, made.Objects()...)
 	}
 	known, err := client.Check(ctx, made, req.Facts)
 	if err != nil {
 		return err
 	}
-	key, err := sshKey(app, o)
+	key, err := sshKey(ctx, app, o)
 	if err != nil {
 		return err
 	}
@@ -287,7 +290,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	}
 	r := update.Request{Yes: o.yes, Target: o.target, Out: o.out, Facts: known, AllowUnverified: o.allowUnverified}
 	if app.Traits(o.CloudProvider).OwnersAdmin {
-		r.Admin = pki.AdminValidity // its maker may access all of it
+		r.Admin = pki.AdminValidity // the cluster's creator may access all of it
 	}
 	if err := update.Run(ctx, app, o.ClusterName, r); err != nil {
 		more := ""
@@ -306,7 +309,7 @@ func create(ctx context.Context, app *shell.App, o clusterOptions) error {
 	return nil
 }
 
-// additional reads objects that the cluster gets beside its own.
+// additional reads the additional objects of the cluster.
 func additional(ctx context.Context, app *shell.App, files []string) ([]api.Object, error) {
 	if len(files) == 0 {
 		return nil, nil
@@ -320,16 +323,16 @@ func additional(ctx context.Context, app *shell.App, files []string) ([]api.Obje
 	return objs, err
 }
 
-// sshKey returns the key that was named, or the user's own where the cloud is
-// not told; or none.
-func sshKey(app *shell.App, o clusterOptions) ([]api.Object, error) {
+// sshKey returns the named key, or else the user's own, unless the platform only takes named keys;
+// or none.
+func sshKey(ctx context.Context, app *shell.App, o clusterOptions) ([]api.Object, error) {
 	object := func(key []byte) []api.Object {
 		k := &api.SSHCredential{Spec: api.SSHCredentialSpec{PublicKey: string(key)}}
 		k.Name, k.Labels = "admin", map[string]string{api.LabelCluster: o.ClusterName}
 		return []api.Object{k}
 	}
 	if o.sshKey != "" {
-		data, err := app.ReadFile(o.sshKey)
+		data, err := app.ReadFile(ctx, o.sshKey)
 		if err != nil {
 			return nil, err
 		}
@@ -347,7 +350,7 @@ func sshKey(app *shell.App, o clusterOptions) ([]api.Object, error) {
 	return nil, nil
 }
 
-// suggest says how to go on after a preview.
+// suggest prints how to continue after a preview.
 func suggest(app *shell.App, name string, groups []*api.InstanceGroup) {
 	var edits strings.Builder
 	for _, role := range []api.InstanceGroupRole{api.RoleNode, api.RoleControlPlane} {

@@ -1,4 +1,4 @@
-// Package create holds `kops create`.
+// Package create implements `kops create`.
 package create
 
 import (
@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	var files []string
 	var c *cobra.Command
@@ -31,7 +31,7 @@ invalid or already exists, nothing is written.`, `
 			return fromFiles(ctx, app, files)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.AddCommand(cluster(app), instanceGroup(app), keypair(app), secret(app), sshPublicKey(app))
 	return c
 }
@@ -57,7 +57,7 @@ func fromFiles(ctx context.Context, app *shell.App, files []string) error {
 	return nil
 }
 
-// checkDryRun refuses a format that a command would not use, or lacks.
+// checkDryRun rejects a format that a command would not use, or a missing one.
 func checkDryRun(dryRun bool, format string) error {
 	switch {
 	case dryRun && format == "":

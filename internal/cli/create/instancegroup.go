@@ -69,7 +69,7 @@ editor.`, `
 			stored := true
 			if openEditor {
 				stored, err = edit.New(ctx, app, group, func(ctx context.Context, text []byte) (err error) {
-					done, err = client.Clusters().AddGroupText(ctx, cl, text) // its name may be another one
+					done, err = client.Clusters().AddGroupText(ctx, cl, text) // the user may have changed its name
 					return err
 				})
 			} else {
@@ -88,8 +88,8 @@ editor.`, `
 	c.Aliases = []string{"instancegroups", "ig"}
 	f := c.Flags()
 	f.StringVar(&r.Role, "role", "node", "role of the machines: control-plane, apiserver, node or bastion")
-	f.StringSliceVar(&r.Subnets, "subnet", nil, "subnets of the machines")
-	f.StringSliceVar(&r.Zones, "zone", nil, "zones of the machines, if subnets span a region")
+	f.StringSliceVar(&r.Subnets, "subnet", nil, "`subnet`s of the machines")
+	f.StringSliceVar(&r.Zones, "zone", nil, "`zone`s of the machines, if subnets span a region")
 	f.StringVar(&inPlaceOf, "in-place-of", "", "control plane group that the new group replaces")
 	shell.CompleteGroupFlag(app, c, "in-place-of")
 	f.BoolVar(&openEditor, "edit", true, "open the editor before the group is stored")
@@ -99,7 +99,7 @@ editor.`, `
 	return c
 }
 
-// inPlace puts a group in the place of another.
+// inPlace replaces a group with another one.
 func inPlace(ctx context.Context, app *shell.App, client *kops.Client, from, name string, r kops.NewGroupRequest) error {
 	cl, err := client.Clusters().Get(ctx, r.Cluster)
 	if err != nil {

@@ -22,7 +22,7 @@ the certificate; with only --cert, the key is trusted but can never sign. The ke
   kops create keypair all --name cluster.example.com
   kops create keypair kubernetes-ca --name cluster.example.com --cert ca.pem --key ca-key.pem`,
 		func(ctx context.Context, args []string) error {
-			keyset, ids, err := keypairs.Named(args)
+			keyset, ids, err := keypairs.ParseArgs(args)
 			if err == nil && len(ids) > 0 {
 				err = shell.Usagef("one keyset at a time")
 			}
@@ -36,7 +36,7 @@ the certificate; with only --cert, the key is trusted but can never sign. The ke
 				if f.name == "" {
 					continue
 				}
-				if *f.to, err = app.ReadFile(f.name); err != nil {
+				if *f.to, err = app.ReadFile(ctx, f.name); err != nil {
 					return err
 				}
 			}

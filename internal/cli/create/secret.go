@@ -31,7 +31,7 @@ Cilium documents: a line such as "3+ rfc4106(gcm(aes)) 0123… 128".`),
 	return c
 }
 
-// secretOf is the command that stores a secret of a name.
+// secretOf returns the command that stores a secret with a given name.
 func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 	var file string
 	var force bool
@@ -46,7 +46,7 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data, err := app.ReadFile(file)
+			data, err := app.ReadFile(ctx, file)
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func secretOf(app *shell.App, name, short, long string) *cobra.Command {
 	return c
 }
 
-// oldSSHKey is the place where kOps had the command before.
+// oldSSHKey returns the command under kOps' former name.
 func oldSSHKey(app *shell.App) *cobra.Command {
 	c := sshPublicKey(app)
 	c.Use, c.Hidden, c.Aliases = "sshpublickey NAME", true, nil

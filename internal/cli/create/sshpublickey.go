@@ -23,7 +23,7 @@ func sshPublicKey(app *shell.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			data, err := app.ReadFile(file)
+			data, err := app.ReadFile(ctx, file)
 			if err != nil {
 				return err
 			}

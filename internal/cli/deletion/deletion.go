@@ -1,4 +1,4 @@
-// Package deletion holds `kops delete`.
+// Package deletion implements `kops delete`.
 package deletion
 
 import (
@@ -16,9 +16,10 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/spec/diag"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	var files []string
 	var yes bool
@@ -39,9 +40,9 @@ everything that belongs to it. Without --yes, show a preview.`, `
 			return fromFiles(ctx, app, files, yes)
 		})
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "delete them")
-	c.AddCommand(cluster(app), instance(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
+	c.AddCommand(cluster(app), instanceCommand(app), instanceGroup(app), host(app), secret(app), sshPublicKey(app))
 	return c
 }
 
@@ -55,7 +56,7 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 		return err
 	}
 	clusters, groups := kops.Named(objs)
-	if err := deleteOthers(ctx, app, client, others(objs, clusters), yes); err != nil {
+	if err := deleteOthers(ctx, app, client, otherObjects(objs, clusters), yes); err != nil {
 		return err
 	}
 	for _, g := range groups {
@@ -71,9 +72,9 @@ func fromFiles(ctx context.Context, app *shell.App, files []string, yes bool) er
 	return nil
 }
 
-// others are the objects that are neither a cluster, nor a group, nor go with a
-// cluster that goes.
-func others(objs []api.Object, clusters []string) []api.Object {
+// otherObjects returns the objects that are neither clusters nor groups, and are not deleted with
+// one of the clusters.
+func otherObjects(objs []api.Object, clusters []string) []api.Object {
 	return slices.DeleteFunc(slices.Clone(objs), func(o api.Object) bool {
 		switch o.(type) {
 		case *api.Cluster, *api.InstanceGroup:
@@ -84,7 +85,7 @@ func others(objs []api.Object, clusters []string) []api.Object {
 	})
 }
 
-// deleteOthers deletes what is in the state store alone.
+// deleteOthers deletes objects that only exist in the state store.
 func deleteOthers(ctx context.Context, app *shell.App, client *kops.Client, objs []api.Object, yes bool) error {
 	if len(objs) == 0 {
 		return nil
@@ -122,7 +123,7 @@ cluster's objects. Shared resources are listed and kept.`, `
   # Forget a cluster, and leave its resources alone
   kops delete cluster cluster.example.com --unregister --yes
 
-  # Delete what a cluster whose state store is lost has left on this host
+  # Delete the leftovers on this host of a cluster whose state store is lost
   kops delete cluster demo.k8s.local --external --cloud local --yes`,
 		func(ctx context.Context, args []string) error {
 			name, err := app.ExplicitName(args)
@@ -137,7 +138,7 @@ cluster's objects. Shared resources are listed and kept.`, `
 				return shell.Usagef("--external needs --region")
 			}
 			if o.External && app.Traits(platform).OwnStore {
-				app.PreferOwnStore() // where such a cluster was, if any store had it
+				app.PreferOwnStore() // where the state of such a cluster would be
 			}
 			client, err := app.Client(ctx)
 			if err != nil {
@@ -151,7 +152,7 @@ cluster's objects. Shared resources are listed and kept.`, `
 	f.BoolVar(&o.Unregister, "unregister", false, "delete only the cluster's objects, and keep its cloud resources")
 	f.BoolVar(&o.External, "external", false, "delete the cloud resources of a cluster that has lost its objects; refused if the state store has the cluster")
 	clouds := shell.Names(app.Platforms())
-	f.StringVar(&platform, "cloud", clouds[0], "cloud of an external cluster: "+shell.OneOf(clouds))
+	f.StringVar(&platform, "cloud", clouds[0], "cloud of an external cluster: "+diag.Or(clouds))
 	shell.Complete(c, "cloud", clouds...)
 	f.StringVar(&o.Region, "region", "", "region of an external cluster")
 	f.DurationVar(&o.Wait, "wait", 10*time.Minute, "how long to wait for one resource to become deletable")
@@ -161,7 +162,8 @@ cluster's objects. Shared resources are listed and kept.`, `
 	return c
 }
 
-// external spells the flags by which the resources of a cluster are found without its objects.
+// external returns the flags that specify how to find the resources of a cluster without its
+// objects.
 func external(app *shell.App) string {
 	var out []string
 	for _, p := range app.Platforms() {
@@ -173,7 +175,7 @@ func external(app *shell.App) string {
 			out = append(out, flags)
 		}
 	}
-	return shell.OneOf(out)
+	return diag.Or(out)
 }
 
 func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, name string, yes bool, o kops.DeleteOptions) error {
@@ -202,7 +204,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 	}))
 	err := progress.Close(client.DeleteCluster(ctx, name, o))
 	if fault.Is(err, fault.Gone) && !o.External {
-		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; where its objects are lost and its machines run: kops delete cluster %s --external, with %s",
+		return fault.Wrap(fault.Gone, err, fmt.Sprintf("%s; if its objects are lost but its machines still run: kops delete cluster %s --external, with %s",
 			fault.Remedy(err), name, external(app)))
 	}
 	if err != nil {
@@ -216,7 +218,7 @@ func deleteCluster(ctx context.Context, app *shell.App, client *kops.Client, nam
 	return nil
 }
 
-// preview says how much a deletion removes, and how to go on.
+// preview prints how much a deletion removes, and how to continue.
 func preview(app *shell.App, u *kops.Update) {
 	var what []string
 	if n := u.Plan.Count().Delete; n > 0 {
@@ -298,7 +300,7 @@ cluster updates the other machines.`, `
 	return c
 }
 
-// ask asks whether an instance group is to go.
+// ask asks whether to delete an instance group.
 func ask(ctx context.Context, app *shell.App, group string) error {
 	ok, err := app.Confirm(ctx, "Do you really want to delete instance group "+group+"? This action cannot be undone.")
 	if err == nil && !ok {
@@ -308,8 +310,8 @@ func ask(ctx context.Context, app *shell.App, group string) error {
 	return err
 }
 
-// deleteGroup shows what goes with an instance group and, with apply, deletes it;
-// sure may stop that once everything was shown, and may be nil.
+// deleteGroup shows what is deleted with an instance group and, with apply, deletes it; sure may
+// stop the deletion once everything was shown, and may be nil.
 func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, cluster string, groups []string, apply bool, sure func() error) error {
 	group := strings.Join(groups, ", ")
 	progress := app.Progress()
@@ -345,8 +347,8 @@ func deleteGroup(ctx context.Context, app *shell.App, client *kops.Client, clust
 func sshPublicKey(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("sshpublickey [CLUSTER]", "Delete the SSH public keys of a cluster", `
-Delete the SSH public keys of a cluster; at a terminal, after you confirm. Existing
-machines keep them.`, `
+Delete the SSH public keys of a cluster. At a terminal, the command asks for
+confirmation. Existing machines keep the keys.`, `
   kops delete sshpublickey --name cluster.example.com
   kops delete sshpublickey --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -358,7 +360,7 @@ machines keep them.`, `
 			if err != nil {
 				return err
 			}
-			if len(keys) > 0 && !yes && app.Asked { // a script is not asked, as this command of kOps has no --yes
+			if len(keys) > 0 && !yes && app.Interactive { // do not ask in scripts, as kOps' command has no --yes
 				app.Printf("SSH public keys that will be deleted:\n")
 				for _, k := range keys {
 					app.Printf("  %s  %s\n", k.Fingerprint, strings.TrimSpace(k.Text))

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-// instance replaces one machine.
-func instance(app *shell.App) *cobra.Command {
+// instanceCommand returns the command that replaces one machine.
+func instanceCommand(app *shell.App) *cobra.Command {
 	o := kops.DefaultRollout()
 	var yes bool
 	c := shell.Cobra("instance INSTANCE|NODE", "Replace one machine", `
@@ -52,7 +52,7 @@ first, except in the control plane. Without --yes, show a preview.`, `
 	return c
 }
 
-// previewInstance tells what becomes of one machine, and of what runs on it.
+// previewInstance prints what happens to one machine, and to its pods.
 func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, cluster, instance string, o kops.RolloutOptions) error {
 	o.On = app.On(nil)
 	p, err := client.PlanDeleteInstance(ctx, cluster, instance, o)
@@ -66,7 +66,7 @@ func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, c
 	}
 	for _, g := range p.Groups {
 		for _, m := range g.Machines {
-			app.Printf("%s of the instance group %s:\n", rollingupdate.Named(m), g.Name)
+			app.Printf("%s of the instance group %s:\n", rollingupdate.MachineName(m), g.Name)
 			for i, step := range steps(g, m, o) {
 				app.Printf("  %d. %s\n", i+1, step)
 			}
@@ -74,11 +74,11 @@ func previewInstance(ctx context.Context, app *shell.App, client *kops.Client, c
 	}
 	rollingupdate.Obstacles(app, p)
 	app.Printf("\nIt takes about %s.\n", shell.Minutes(p.About))
-	app.Notef("\nMust specify --yes to replace it:\n  %s\n", again(cluster, instance, o))
+	app.Notef("\nMust specify --yes to replace it:\n  %s\n", applyCommand(cluster, instance, o))
 	return nil
 }
 
-// steps are what is done to a machine, in their order.
+// steps returns what is done to a machine, in order.
 func steps(g status.PlannedRoll, m status.RolloutMachine, o kops.RolloutOptions) []string {
 	before := m.Phase == "surged" // by an earlier rollout
 	switch {
@@ -110,8 +110,8 @@ func steps(g status.PlannedRoll, m status.RolloutMachine, o kops.RolloutOptions)
 	return out
 }
 
-// again is the command that does what was shown.
-func again(cluster, instance string, o kops.RolloutOptions) string {
+// applyCommand returns the command that does what was shown.
+func applyCommand(cluster, instance string, o kops.RolloutOptions) string {
 	line := fmt.Sprintf("kops delete instance %s --name %s", instance, cluster)
 	if !o.Surge {
 		line += " --surge=false"

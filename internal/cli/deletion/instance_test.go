@@ -8,8 +8,9 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// TestDeletionOfAMachineIsTold: what is done to it, in which order, and what takes its place.
-func TestDeletionOfAMachineIsTold(t *testing.T) {
+// TestDeletionOfAMachineIsReported checks the preview: what is done to the machine, in which order,
+// and what replaces it.
+func TestDeletionOfAMachineIsReported(t *testing.T) {
 	const detached, moved, terminated, another = "it is detached: its group creates another, and it serves until the other is ready",
 		"it is cordoned, leaves the load balancers, and its pods are evicted within their disruption budgets", "it is terminated", "its group creates another machine"
 	node := status.RolloutMachine{Name: "i-1", Node: "a", Effect: "replace", Phase: "pending"}

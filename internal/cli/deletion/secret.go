@@ -12,8 +12,9 @@ import (
 func secret(app *shell.App) *cobra.Command {
 	var yes bool
 	c := shell.Cobra("secret NAME...", "Delete secrets of a cluster", `
-Delete secrets of a cluster from its state store; at a terminal, after you confirm.
-Existing machines keep them. The next update creates random tokens again.`, `
+Delete secrets of a cluster from its state store. At a terminal, the command asks for
+confirmation. Existing machines keep the secrets. The next update creates random
+tokens again.`, `
   kops delete secret dockerconfig --name cluster.example.com
   kops delete secret dockerconfig --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -25,7 +26,7 @@ Existing machines keep them. The next update creates random tokens again.`, `
 			if err != nil {
 				return err
 			}
-			if !yes && app.Asked { // a script is not asked, as this command of kOps has no --yes
+			if !yes && app.Interactive { // do not ask in scripts, as kOps' command has no --yes
 				ok, err := app.Confirm(ctx, "Delete "+strings.Join(names, ", ")+" of cluster "+cluster+"? This action cannot be undone.")
 				if err != nil {
 					return err
@@ -49,7 +50,8 @@ Existing machines keep them. The next update creates random tokens again.`, `
 	return c
 }
 
-// secretNames are the secrets that arguments name; older releases of kOps had their type first.
+// secretNames returns the names of secrets in arguments; in older releases of kOps, their type came
+// first.
 func secretNames(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:

@@ -1,4 +1,4 @@
-// Package doctor holds `kops doctor`.
+// Package doctor implements `kops doctor`.
 package doctor
 
 import (
@@ -113,7 +113,7 @@ func machine(app *shell.App, m health.MachineDiagnosis) {
 	}
 }
 
-// why says what a machine needs to be what the spec says, and for which reasons.
+// why says what a machine needs in order to match the spec, and for which reasons.
 func why(m health.MachineDiagnosis) string {
 	if m.Effect == "" {
 		return ""
@@ -121,7 +121,7 @@ func why(m health.MachineDiagnosis) string {
 	return string(m.Effect) + ": " + shell.Listed(m.Reasons, len(m.Reasons))
 }
 
-// fields are the names with which lines of the form "FIELD: VALUE, WHY" begin.
+// fields returns the field names at the beginning of lines of the form "FIELD: VALUE, WHY".
 func fields(lines []string) []string {
 	var out []string
 	for _, l := range lines {

@@ -1,4 +1,4 @@
-// Package edit holds `kops edit`.
+// Package edit implements `kops edit`.
 package edit
 
 import (
@@ -25,31 +25,31 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "edit", Short: "Edit objects of the state store", Example: "  kops edit cluster cluster.example.com"}
 	c.AddCommand(cluster(app), instanceGroup(app))
 	return c
 }
 
-// change is what the flags of one edit say.
+// change has the flags of one edit.
 type change struct {
 	set, unset []string
 }
 
 func (e *change) flags(c *cobra.Command) {
-	c.Flags().StringSliceVar(&e.set, "set", nil, "set a field instead of opening an editor: spec.path=value; repeatable")
-	c.Flags().StringSliceVar(&e.unset, "unset", nil, "clear a field instead of opening an editor: spec.path; repeatable")
+	c.Flags().StringSliceVar(&e.set, "set", nil, "set a field instead of opening an editor: `spec.path=value`; repeatable")
+	c.Flags().StringSliceVar(&e.unset, "unset", nil, "clear a field instead of opening an editor: `spec.path`; repeatable")
 }
 
 func cluster(app *shell.App) *cobra.Command {
 	var e change
 	c := shell.Cobra("cluster [CLUSTER]", "Edit a cluster", `
-Open the Cluster in the editor that EDITOR names, check the edited text, and store it.
-If the text has a mistake, the editor opens again with the mistake shown above the
-text; to give up, leave the text unchanged or delete all of it. A stored object that
-kops cannot parse is opened as it is, with the error above it. 'kops update cluster'
-then changes the cloud.`, `
+Open the Cluster in your editor (KUBE_EDITOR, EDITOR or vi), check the edited text,
+and store it. If the text has a mistake, the editor opens again with the mistake shown
+above the text; to give up, leave the text unchanged or delete all of it. A stored
+object that kops cannot parse is opened as it is, with the error above it. 'kops
+update cluster' then changes the cloud.`, `
   kops edit cluster cluster.example.com
   EDITOR="code --wait" kops edit cluster cluster.example.com
   kops edit cluster cluster.example.com --set spec.kubernetesVersion=1.36.3`,
@@ -69,8 +69,8 @@ then changes the cloud.`, `
 func instanceGroup(app *shell.App) *cobra.Command {
 	var e change
 	c := shell.Cobra("instancegroup NAME", "Edit an instance group", `
-Open an InstanceGroup in the editor that EDITOR names, check the edited text, and
-store it.`, `
+Open an InstanceGroup in your editor (KUBE_EDITOR, EDITOR or vi), check the edited
+text, and store it.`, `
   kops edit instancegroup nodes-us-east-1c --name cluster.example.com
   kops edit ig nodes-us-east-1c --name cluster.example.com --set spec.maxSize=5 --set spec.minSize=5`,
 		func(ctx context.Context, args []string) error {
@@ -105,15 +105,16 @@ func run(ctx context.Context, app *shell.App, name, group string, e change) erro
 	case fields && d.cluster == nil:
 		return fmt.Errorf("%w\nto correct it, run the command without --set and --unset", d.problem)
 	case fields:
-		app.Warn(d.cluster.Warnings) // what was not understood is lost when the object is stored
+		unread, _ := d.cluster.Unread(d.object)
+		app.Warn(unread) // it is lost, unless that is refused
 		done, err = client.Clusters().SetFields(ctx, d.cluster, d.object, e.set, e.unset)
 		stored = err == nil
 	default:
 		stored, err = inEditor(ctx, app, d, true, func(ctx context.Context, text []byte) (err error) {
 			if d.cluster == nil {
-				done, err = client.Clusters().Mended(ctx, name, d.object, text)
+				done, err = client.Clusters().RepairStored(ctx, name, d.object, text)
 			} else {
-				done, err = client.Clusters().Edited(ctx, d.cluster, d.object, text)
+				done, err = client.Clusters().SaveEdit(ctx, d.cluster, d.object, text)
 			}
 			return err
 		})
@@ -131,21 +132,21 @@ func run(ctx context.Context, app *shell.App, name, group string, e change) erro
 	return nil
 }
 
-// draft is an object on its way to the editor.
+// draft is an object to be edited.
 type draft struct {
 	object  api.Object
 	text    []byte
-	problem error         // what was not understood of the text; may be nil
-	cluster *kops.Cluster // whose object it is; nil when it cannot be read
+	problem error         // what could not be parsed of the text; may be nil
+	cluster *kops.Cluster // the object's cluster; nil if it cannot be read
 }
 
-// open reads a cluster, or one of its groups: known fields in their own order, and unknown ones as
-// they are stored.
+// open reads a cluster, or one of its groups: known fields in their usual order, and unknown ones
+// as stored.
 func open(ctx context.Context, client *kops.Client, name, group string) (draft, error) {
 	cl, err := client.Clusters().Get(ctx, name)
 	unreadable := diag.List(nil)
 	if errors.As(err, &unreadable) {
-		o, text, terr := client.Clusters().Stored(ctx, name, group)
+		o, text, terr := client.Clusters().ReadStored(ctx, name, group)
 		return draft{object: o, text: []byte(text), problem: unreadable}, terr
 	}
 	if err != nil {
@@ -161,7 +162,7 @@ func open(ctx context.Context, client *kops.Client, name, group string) (draft, 
 	}
 	if unread, text := cl.Unread(d.object); len(unread) > 0 {
 		for i := range unread {
-			unread[i].Warning = false // as it is refused when it is written again
+			unread[i].Warning = false // because it will be rejected when it is stored again
 		}
 		d.text, d.problem = []byte(text), unread
 		return d, nil
@@ -170,8 +171,8 @@ func open(ctx context.Context, client *kops.Client, name, group string) (draft, 
 	return d, err
 }
 
-// New opens the editor on an object that does not exist yet, stores what is
-// written, and reports whether it did.
+// New opens the editor for an object that does not exist yet, stores the result, and reports
+// whether it did.
 func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx context.Context, text []byte) error) (bool, error) {
 	text, err := compat.Encode(api.V1Alpha2, obj)
 	if err != nil {
@@ -180,8 +181,8 @@ func New(ctx context.Context, app *shell.App, obj api.Object, add func(ctx conte
 	return inEditor(ctx, app, draft{object: obj, text: text}, false, add)
 }
 
-// inEditor opens the editor on an object, and reports whether the edited text is stored. Meanwhile
-// ^C is for the editor: it does not stop this program.
+// inEditor opens the editor for an object, and reports whether the edited text was stored.
+// Meanwhile ^C is for the editor: it does not stop this program.
 func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func(context.Context, []byte) error) (bool, error) {
 	ctx, done := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer done()
@@ -192,9 +193,8 @@ func inEditor(ctx context.Context, app *shell.App, d draft, unchanged bool, acce
 	})
 }
 
-// loop opens the editor until the text is accepted, left as it was, or emptied, and
-// reports whether it was accepted. With unchanged, a text that was not touched is
-// nothing to accept.
+// loop opens the editor until the text is accepted, left unchanged, or emptied, and reports whether
+// it was accepted. If unchanged is set, an untouched text is not submitted for acceptance.
 func loop(ctx context.Context, app *shell.App, d draft, unchanged bool, accept func([]byte) error) (bool, error) {
 	dir, err := os.MkdirTemp("", "kops-edit-")
 	if err != nil {
@@ -202,7 +202,7 @@ func loop(ctx context.Context, app *shell.App, d draft, unchanged bool, accept f
 	}
 	file := filepath.Join(dir, d.object.GetName()+".yaml")
 	text, problem, head := d.text, d.problem, "The stored object cannot be parsed. To leave it as it is, close the editor without changes."
-	for {
+	for refused := 0; ; {
 		shown := append(comment(head, problem), text...)
 		head = "The change was not accepted. To give up, close the editor without changes."
 		if err := os.WriteFile(file, shown, 0o600); err != nil {
@@ -232,16 +232,22 @@ func loop(ctx context.Context, app *shell.App, d draft, unchanged bool, accept f
 		if problem = accept(text); problem == nil {
 			return true, os.RemoveAll(dir)
 		}
-		if errors.Is(problem, context.Canceled) { // by the user, for whom the editor is not opened again
+		if errors.Is(problem, context.Canceled) { // by the user: do not open the editor again
 			return false, fault.Wrap(fault.Of(problem), problem, "your text is kept in "+file)
+		}
+		if refused++; refused == attempts && !app.Interactive {
+			return false, fmt.Errorf("edit cancelled after %d attempts, as nobody is at a terminal: %w; your text is kept in %s", refused, problem, file)
 		}
 	}
 }
 
+// attempts is how often a rejected text is edited again if the editor is not interactive.
+const attempts = 3
+
 const mark = "#! "
 
-// comment writes a problem as lines above the text, and counts the lines that it names
-// as the editor does.
+// comment formats a problem as lines above the text, and adjusts the line numbers in it
+// accordingly.
 func comment(head string, problem error) []byte {
 	if problem == nil {
 		return nil
@@ -271,8 +277,20 @@ func uncomment(text []byte) []byte {
 	return out
 }
 
-// grace is how long an editor that was asked to stop may take.
+// grace is how long an editor may take to exit after SIGTERM.
 const grace = 5 * time.Second
+
+// script returns the shell script that runs the user's editor on the file $1. Signals are for the
+// editor: one command replaces the shell, and a shell that must run more than that, or a command of
+// its own, does not end by ^C.
+func script(editor string) string {
+	run := editor + ` "$1"`
+	own := slices.Contains([]string{"exec", "eval", "command"}, strings.Fields(editor + " .")[0])
+	if own || strings.ContainsAny(editor, "=:;&|<>(){}\n`") {
+		return "trap : INT; " + run
+	}
+	return "exec " + run
+}
 
 // launch runs the user's editor on a file.
 func launch(ctx context.Context, app *shell.App, file string) error {
@@ -280,14 +298,17 @@ func launch(ctx context.Context, app *shell.App, file string) error {
 	if editor == "" {
 		editor = app.Env("EDITOR")
 	}
+	if editor == "" && !app.Interactive {
+		return errors.New("no editor can be opened, as standard input is not a terminal; run the command at a terminal, or set EDITOR to a program that edits the file by itself")
+	}
 	if editor == "" {
 		editor = "vi"
 	}
-	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file) //nolint:gosec // the user's own editor
+	c := exec.CommandContext(ctx, "sh", "-c", script(editor), "sh", file) //nolint:gosec // the user's own editor
 	c.Stdin, c.Stdout, c.Stderr = app.In, shell.Terminals(app.Err), shell.Terminals(app.Err)
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // so that it can keep what was written
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // so that it can save what was written
 	c.WaitDelay = grace
-	defer app.KeepTerminal()()
+	defer app.LendTerminal()()
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("run the editor %q: %w", editor, err)
 	}

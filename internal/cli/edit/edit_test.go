@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// bench is a group to write, and an app whose user has that editor.
+// bench returns a group to write, and an app whose user has the given editor.
 func bench(editor string) (*shell.App, *api.InstanceGroup) {
 	group := &api.InstanceGroup{}
 	group.Name = "nodes"
@@ -23,8 +23,8 @@ func bench(editor string) (*shell.App, *api.InstanceGroup) {
 		Env: func(name string) string { return map[string]string{"EDITOR": editor}[name] }}), group
 }
 
-// Editors get ^C from the terminal, as this program does. One that goes on must
-// not lose what was written.
+// Editors get ^C from the terminal, as this program does. An editor that continues must not lose
+// what was written.
 func TestAnInterruptIsForTheEditor(t *testing.T) {
 	app, group := bench("sed -i s/small/large/")
 	ctx, stop := context.WithCancel(t.Context())
@@ -61,5 +61,28 @@ func TestAnInterruptWhileStoringEndsTheEditAndKeepsTheText(t *testing.T) {
 	_, file, _ := strings.Cut(fault.Remedy(err), "your text is kept in ")
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "machineType: large") {
 		t.Errorf("%q holds %q, %v", file, text, err)
+	}
+}
+
+func TestAnEditorWithoutATerminalIsNotReopenedForever(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	app, group := bench("sed -i '$a# edited'") // a different text each time
+	tries := 0
+	stored, err := New(t.Context(), app, group, func(context.Context, []byte) error {
+		if tries++; tries > 9 {
+			t.Fatal("the editor is opened again and again")
+		}
+		return errors.New("it is refused")
+	})
+	if stored || err == nil || !strings.Contains(err.Error(), "it is refused") || !strings.Contains(err.Error(), "your text is kept in ") {
+		t.Errorf("stored %v, %v", stored, err)
+	}
+}
+
+func TestNoEditorIsOpenedWithoutATerminal(t *testing.T) {
+	app, group := bench("")
+	_, err := New(t.Context(), app, group, func(context.Context, []byte) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "not a terminal") {
+		t.Error(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-func (v *verb) status() *cobra.Command {
+func (v *subcommand) status() *cobra.Command {
 	var name string
 	c := shell.Cobra("status [CLUSTER]", "Show the members of etcd and their health", `
 Show the members of each etcd cluster as etcd-manager sees them: which members are
@@ -34,12 +34,12 @@ asks for.`, `
 			}
 			return v.PrintAs(v.format, list, func() error { return v.printStatus(list) })
 		})
-	which(c, &name, "", "etcd cluster to show (default: all)")
+	addNameFlag(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-func (v *verb) printStatus(list []kops.EtcdStatus) error {
+func (v *subcommand) printStatus(list []kops.EtcdStatus) error {
 	var rows [][]string
 	for _, s := range list {
 		for _, m := range s.Members {
@@ -57,18 +57,18 @@ func (v *verb) printStatus(list []kops.EtcdStatus) error {
 	}
 	for _, s := range list {
 		switch {
-		case s.Told.IsZero():
+		case s.ReportedAt.IsZero():
 			v.Notef("\netcd-manager has not reported for etcd %s yet.\n", s.Etcd)
 		case s.Old:
-			v.Notef("\netcd-manager has not reported for etcd %s for %s.\n", s.Etcd, age(v.Now().Sub(s.Told)))
+			v.Notef("\netcd-manager has not reported for etcd %s for %s.\n", s.Etcd, age(v.Now().Sub(s.ReportedAt)))
 		case s.Waiting != "":
-			v.Notef("\netcd-manager waits with etcd %s: %s\n", s.Etcd, s.Waiting)
+			v.Notef("\netcd-manager cannot change etcd %s yet: %s\n", s.Etcd, s.Waiting)
 		}
 	}
 	return nil
 }
 
-// state is how a member fares, in a word or two.
+// state describes a member's health in a word or two.
 func state(m kops.EtcdMember) string {
 	switch {
 	case !m.Healthy:
@@ -81,7 +81,7 @@ func state(m kops.EtcdMember) string {
 	return "well"
 }
 
-func (v *verb) defrag() *cobra.Command {
+func (v *subcommand) defrag() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
@@ -114,14 +114,14 @@ space left, it first compacts all revisions but the latest.`, `
 				return client.Etcd().Defragment(ctx, cluster, name, o)
 			})
 		})
-	which(c, &name, usual, "etcd cluster to defragment")
+	addNameFlag(c, &name, defaultName, "etcd cluster to defragment")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "defragment it")
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-func (v *verb) alarm() *cobra.Command {
+func (v *subcommand) alarm() *cobra.Command {
 	c := &cobra.Command{Use: "alarm", Short: "Show or clear alarms of etcd", Long: `etcd raises NOSPACE when a database has reached its quota, and then accepts no more
 writes. Defragment the database and disarm the alarm. etcd raises CORRUPT when a
 member's data differ from the other members' data. Empty that member's disk, so that
@@ -131,7 +131,7 @@ it copies their data, or restore a backup.`,
 	return c
 }
 
-func (v *verb) alarms() *cobra.Command {
+func (v *subcommand) alarms() *cobra.Command {
 	var name string
 	c := shell.Cobra("list [CLUSTER]", "Show the alarms of etcd", "Show the alarms of each etcd cluster from the latest report of etcd-manager.", `
   kops etcd alarm list cluster.example.com`,
@@ -165,12 +165,12 @@ func (v *verb) alarms() *cobra.Command {
 				return v.PrintTable([]string{"ETCD", "MEMBER", "ALARM"}, rows)
 			})
 		})
-	which(c, &name, "", "etcd cluster to show (default: all)")
+	addNameFlag(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-func (v *verb) disarm() *cobra.Command {
+func (v *subcommand) disarm() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
@@ -191,14 +191,14 @@ while a database is full, and CORRUPT while the members' data differ.`, `
 				return client.Etcd().DisarmAlarms(ctx, cluster, name, o)
 			})
 		})
-	which(c, &name, usual, "etcd cluster whose alarms to clear")
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "end them")
+	addNameFlag(c, &name, defaultName, "etcd cluster whose alarms to clear")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "clear them")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-func (v *verb) drill() *cobra.Command {
+func (v *subcommand) drill() *cobra.Command {
 	var name string
 	var wait time.Duration
 	c := shell.Cobra("drill [CLUSTER]", "Test that the newest backup can be restored", `
@@ -220,14 +220,14 @@ with the keys in the state store.`, `
 				return client.Etcd().Drill(ctx, cluster, name, o)
 			})
 		})
-	which(c, &name, usual, "etcd cluster whose backup to test")
+	addNameFlag(c, &name, defaultName, "etcd cluster whose backup to test")
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for completion")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-// care waits for what the managers are asked for, and prints what became of it.
-func (v *verb) care(name, what string, wait time.Duration, do func(kops.EtcdCareOptions) (*kops.EtcdCare, error)) error {
+// care waits until the managers have done what was requested, and prints the results.
+func (v *subcommand) care(name, what string, wait time.Duration, do func(kops.EtcdCareOptions) (*kops.EtcdCare, error)) error {
 	var show *text.Waiting
 	stop := func() {}
 	o := kops.EtcdCareOptions{Wait: wait, On: v.On(func(e kops.Event) error {
@@ -237,11 +237,11 @@ func (v *verb) care(name, what string, wait time.Duration, do func(kops.EtcdCare
 		if show == nil {
 			show, stop = v.Waiting()
 		}
-		said := fmt.Sprintf("etcd-manager was asked %s and has at most %s; it checks for requests every 30 seconds", what, wait)
+		said := fmt.Sprintf("asked etcd-manager %s; waiting for up to %s; it checks for requests every 30 seconds", what, wait)
 		if n := len(e.Care.Defragmented); n > 0 {
 			said = fmt.Sprintf("%s was defragmented", e.Care.Defragmented[n-1].Name)
 		}
-		show.Saw([]text.Reason{{Of: "etcd " + name, Text: said}})
+		show.Update([]text.Reason{{Of: "etcd " + name, Text: said}})
 		return nil
 	})}
 	done, err := do(o)
@@ -258,7 +258,7 @@ func (v *verb) care(name, what string, wait time.Duration, do func(kops.EtcdCare
 	return err
 }
 
-func (v *verb) printCare(done *kops.EtcdCare, whole bool) error {
+func (v *subcommand) printCare(done *kops.EtcdCare, whole bool) error {
 	if d := done.Drill; d != nil {
 		v.printDrill(d)
 		return nil
@@ -286,8 +286,8 @@ func (v *verb) printCare(done *kops.EtcdCare, whole bool) error {
 	return nil
 }
 
-// printDrill says what a drill has shown.
-func (v *verb) printDrill(d *kops.EtcdDrill) {
+// printDrill prints the results of a drill.
+func (v *subcommand) printDrill(d *kops.EtcdDrill) {
 	v.Printf("The backup %s of etcd %s can be restored\n", d.Backup.Name, d.Backup.Etcd)
 	v.Printf("  age       %s\n", age(d.Age))
 	v.Printf("  size      %s\n", size(d.Backup.Size))
@@ -295,7 +295,7 @@ func (v *verb) printDrill(d *kops.EtcdDrill) {
 	v.Printf("  compared  %d keys are the same in the cluster, which is at revision %d\n", d.Same, d.Now)
 	v.Printf("  lost      a restore would undo %d changes: %d keys created since, %d changed, %d deleted\n", d.Made+d.Changed+d.Deleted, d.Made, d.Changed, d.Deleted)
 	if len(d.Decrypted) > 0 {
-		v.Printf("  read      with the present keys, %s\n", strings.Join(d.Decrypted, ", "))
+		v.Printf("  read      decrypted with the current keys: %s\n", strings.Join(d.Decrypted, ", "))
 	}
 	if d.Backup.Encryption.State == kops.EtcdNeedsKey {
 		v.Printf("  keys      it %s, which a restore puts back\n", d.Backup.Encryption)

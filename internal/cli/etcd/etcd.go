@@ -1,5 +1,5 @@
-// Package etcd holds `kops etcd`: the back-ups of a cluster's etcd and their restore, how
-// its members fare, and what is done for them.
+// Package etcd implements `kops etcd`: the back-ups of a cluster's etcd and their restore, the
+// health of its members, and their maintenance.
 package etcd
 
 import (
@@ -15,9 +15,9 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
-	v := &verb{App: app}
+	v := &subcommand{App: app}
 	c := &cobra.Command{Use: "etcd", Short: "Maintain etcd: backups, restore, disk space, alarms", Long: `etcd stores every object of a cluster: the etcd cluster "events" stores events, and
 "main" stores all other objects. etcd-manager takes a backup of each every 15 minutes,
 the first one a minute after the cluster was created.`,
@@ -28,29 +28,29 @@ the first one a minute after the cluster was created.`,
 	return c
 }
 
-// usual is the etcd cluster that is used if none is named.
-const usual = "main"
+// defaultName is the etcd cluster that is used by default.
+const defaultName = "main"
 
-type verb struct {
+type subcommand struct {
 	*shell.App
 	format string
 }
 
-// begin checks the format and opens the cluster of a command.
-func (v *verb) begin(ctx context.Context, args []string) (string, *kops.Client, error) {
+// begin checks the format and opens the command's cluster.
+func (v *subcommand) begin(ctx context.Context, args []string) (string, *kops.Client, error) {
 	if err := shell.CheckFormat(v.format, shell.Table, shell.YAML, shell.JSON); err != nil {
 		return "", nil, err
 	}
 	return v.Open(ctx, args)
 }
 
-// which adds the flag that names an etcd cluster.
-func which(c *cobra.Command, to *string, value, usage string) {
+// addNameFlag adds the flag that names an etcd cluster.
+func addNameFlag(c *cobra.Command, to *string, value, usage string) {
 	c.Flags().StringVar(to, "etcd", value, usage)
 	shell.Complete(c, "etcd", "main", "events", "cilium", "leases")
 }
 
-func (v *verb) list() *cobra.Command {
+func (v *subcommand) list() *cobra.Command {
 	var name string
 	c := shell.Cobra("list [CLUSTER]", "Show the backups of etcd", `
 Show the backups of each etcd cluster, oldest first: all of the last hour, then one
@@ -73,14 +73,14 @@ API servers can read the encrypted objects with the present keys.`, `
 			}
 			return v.printBackups(list)
 		})
-	which(c, &name, "", "etcd cluster to show (default: all)")
+	addNameFlag(c, &name, "", "etcd cluster to show (default: all)")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-func (v *verb) printBackups(list []kops.EtcdBackup) error {
+func (v *subcommand) printBackups(list []kops.EtcdBackup) error {
 	if v.format != shell.Table && list == nil {
-		list = []kops.EtcdBackup{} // an empty list, not a missing one
+		list = []kops.EtcdBackup{} // an empty list instead of null
 	}
 	return v.PrintAs(v.format, list, func() error {
 		if len(list) == 0 {
@@ -89,7 +89,7 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 		}
 		rows := make([][]string, len(list))
 		for i, b := range list {
-			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), cmp.Or(b.EtcdVersion, "-"), strconv.Itoa(b.MemberCount), b.Encryption.String(), note(b)}
+			rows[i] = []string{b.Etcd, b.Name, age(v.Now().Sub(b.Time)), size(b.Size), cmp.Or(b.EtcdVersion, "-"), strconv.Itoa(b.MemberCount), b.Encryption.String(), remark(b)}
 			if b.EtcdVersion == "" {
 				rows[i][5] = "-"
 			}
@@ -98,8 +98,8 @@ func (v *verb) printBackups(list []kops.EtcdBackup) error {
 	})
 }
 
-// note says what keeps a back-up from being restored as the latest.
-func note(b kops.EtcdBackup) string {
+// remark says what prevents a back-up from being restored as the latest.
+func remark(b kops.EtcdBackup) string {
 	switch {
 	case b.Damaged:
 		return "damaged"
@@ -111,7 +111,7 @@ func note(b kops.EtcdBackup) string {
 	return "-"
 }
 
-func (v *verb) backup() *cobra.Command {
+func (v *subcommand) backup() *cobra.Command {
 	var name string
 	var yes bool
 	var wait time.Duration
@@ -138,14 +138,14 @@ kOps' own etcd-manager ignores the request and takes only its regular backups.`,
 			}
 			return v.printBackups([]kops.EtcdBackup{*made})
 		})
-	which(c, &name, usual, "etcd cluster to back up; main stores all objects except events")
-	c.Flags().BoolVarP(&yes, "yes", "y", false, "take it")
+	addNameFlag(c, &name, defaultName, "etcd cluster to back up; main stores all objects except events")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "take the backup")
 	c.Flags().DurationVar(&wait, "wait", 2*time.Minute, "how long to wait for it")
 	c.ValidArgsFunction = shell.CompleteCluster(v.App)
 	return c
 }
 
-// age is a time that has passed, in its two largest units.
+// age formats the time that has passed, in its two largest units.
 func age(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -159,7 +159,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%ds", d/time.Second)
 }
 
-// size is a number of bytes, in the largest unit that it has one of.
+// size formats a number of bytes, in the largest suitable unit.
 func size(bytes int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB"}
 	n, i := float64(bytes), 0

@@ -14,10 +14,10 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// completionTime bounds how long a shell waits for the store of the back-ups.
+// completionTime limits how long shell completion waits for the store of the back-ups.
 const completionTime = 3 * time.Second
 
-func (v *verb) restore() *cobra.Command {
+func (v *subcommand) restore() *cobra.Command {
 	var name string
 	var o kops.RestoreEtcdOptions
 	c := shell.Cobra("restore [CLUSTER] BACKUP", "Restore an etcd cluster from a backup", `
@@ -26,10 +26,11 @@ and wait for completion. Everything written since the backup is lost. During the
 restore, for some seconds, the API does not answer; containers keep running. The API
 servers of the control plane restart with etcd.
 
-BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the newest backup of this cluster that is intact and holds keys. The command
-downloads and verifies the backup first, also for the preview. The replaced data stay
-on the disks, in data-trashcan, until two more restores have moved data there. kOps'
-own etcd-manager has to be restarted on each machine to pick up the request.
+BACKUP is a name that `+"`kops etcd list`"+` shows, or latest: the newest backup of this
+cluster that is intact and holds keys. The command downloads and verifies the backup
+first, also for the preview. The replaced data stay on the disks, in data-trashcan,
+until two more restores have moved data there. kOps' own etcd-manager has to be
+restarted on each machine to pick up the request.
 
 A backup from before "kops rotate encryption" needs the key of that time. The command
 puts that key back for reading and restarts control planes with it before the restore;
@@ -55,13 +56,13 @@ restored only with --foreign.`, `
 			o.Roll = func(ctx context.Context) error {
 				roll := kops.DefaultRollout()
 				roll.ReachOptions, roll.On = o.ReachOptions, v.On(nil)
-				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each has to be well for some time, as it is
+				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each machine must be healthy for some time anyway
 				_, err := client.Rollout(ctx, cluster, roll)
 				return err
 			}
 			return v.restoreFrom(ctx, client, cluster, name, args[len(args)-1], o)
 		})
-	which(c, &name, usual, "etcd cluster to restore; main stores all objects except events")
+	addNameFlag(c, &name, defaultName, "etcd cluster to restore; main stores all objects except events")
 	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "restore it")
 	c.Flags().BoolVar(&o.Foreign, "foreign", false, "restore a backup that does not seem to come from this cluster")
 	c.Flags().DurationVar(&o.Wait, "wait", 2*time.Minute, "how long to wait for completion; 0: only ask for the restore")
@@ -70,7 +71,7 @@ restored only with --foreign.`, `
 	return c
 }
 
-func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, o kops.RestoreEtcdOptions) error {
+func (v *subcommand) restoreFrom(ctx context.Context, client *kops.Client, cluster, name, backup string, o kops.RestoreEtcdOptions) error {
 	stop := func() {}
 	o.On = v.On(func(e kops.Event) error {
 		switch {
@@ -79,7 +80,7 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 		case e.Kind == kops.EventAwaiting:
 			var show *text.Waiting
 			show, stop = v.Waiting()
-			show.Saw([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("etcd-manager was asked to restore it and has at most %s; ^C only stops waiting", o.Wait)}})
+			show.Update([]text.Reason{{Of: "etcd " + name, Text: fmt.Sprintf("asked etcd-manager to restore it; waiting for up to %s (^C stops only the waiting)", o.Wait)}})
 		}
 		return nil
 	})
@@ -88,11 +89,11 @@ func (v *verb) restoreFrom(ctx context.Context, client *kops.Client, cluster, na
 	if err != nil {
 		return err
 	}
-	return v.PrintAs(v.format, r, func() error { v.goOn(cluster, r); return nil })
+	return v.PrintAs(v.format, r, func() error { v.printNext(cluster, r); return nil })
 }
 
-// goOn says what comes next.
-func (v *verb) goOn(cluster string, r *kops.EtcdRestore) {
+// printNext prints what comes next.
+func (v *subcommand) printNext(cluster string, r *kops.EtcdRestore) {
 	switch {
 	case r.Restored:
 		v.Printf("\nRestored etcd %s. ", r.Backup.Etcd)
@@ -120,8 +121,8 @@ one is still pending.
 	}
 }
 
-// preview says what a restore means.
-func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
+// preview prints the consequences of a restore.
+func (v *subcommand) preview(cluster string, r *kops.EtcdRestore) {
 	b := r.Backup
 	v.Printf("Etcd %s of %s will be restored from a backup\n", b.Etcd, cluster)
 	v.Printf("  name     %s\n", b.Name)
@@ -155,7 +156,7 @@ func (v *verb) preview(cluster string, r *kops.EtcdRestore) {
 }
 
 // completeBackups offers clusters, and then the names of a cluster's back-ups.
-func (v *verb) completeBackups(name *string) cobra.CompletionFunc {
+func (v *subcommand) completeBackups(name *string) cobra.CompletionFunc {
 	clusters := shell.CompleteClusters(v.App)
 	return func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)

@@ -1,4 +1,4 @@
-// Package export holds `kops export`.
+// Package export implements `kops export`.
 package export
 
 import (
@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "export", Short: "Export a cluster's credentials for other tools", Example: "  kops export kubeconfig --name cluster.example.com --admin"}
 	c.AddCommand(kubeConfig(app))
@@ -65,7 +65,7 @@ which expires after the given time.`, `
 				if err != nil && (!all || ctx.Err() != nil) {
 					return err
 				}
-				if err != nil { // one that cannot be reached yet does not keep out the others
+				if err != nil { // one cluster that cannot be reached yet does not prevent the others
 					app.PrintError(err)
 					failed = shell.Failed
 				}
@@ -82,7 +82,7 @@ which expires after the given time.`, `
 	return c
 }
 
-// AccessFlags are the flags by which a command says how the API is reached.
+// AccessFlags adds the flags that specify how the API is reached.
 func AccessFlags(c *cobra.Command, o *kops.KubeconfigOptions) {
 	f := c.Flags()
 	f.DurationVar(&o.Admin, "admin", 0, "write an admin certificate with this lifetime (18h if no time is given)")
@@ -92,7 +92,7 @@ func AccessFlags(c *cobra.Command, o *kops.KubeconfigOptions) {
 	f.StringVar(&o.Server, "api-server", "", "URL of the API, instead of the inferred one")
 }
 
-// CheckAccess refuses what these flags cannot mean together.
+// CheckAccess rejects contradictory combinations of these flags.
 func CheckAccess(o kops.KubeconfigOptions) error {
 	switch {
 	case o.Admin < 0:

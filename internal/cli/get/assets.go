@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-func (g *verb) assets() *cobra.Command {
+func (g *subcommand) assets() *cobra.Command {
 	var files []string
 	var facts string
 	var transfer bool
@@ -43,13 +43,13 @@ Downloads are kept in the user's cache for the next time.`, `
 			return g.PrintAs(g.format, a, func() error { return g.assetTables(a) })
 		})
 	c.Args = shell.NoArguments("specify the cluster with --name")
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "files that describe the cluster, instead of the state store; - is standard input")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file`s that describe the cluster, instead of the state store; - is standard input")
 	c.Flags().BoolVar(&transfer, "copy", false, "copy them to the mirrors in the cluster's spec")
 	c.Flags().StringVar(&facts, "facts", "", "facts file with everything that kops would look up for the cluster")
 	return c
 }
 
-func (g *verb) assetTables(a *kops.Assets) error {
+func (g *subcommand) assetTables(a *kops.Assets) error {
 	var rows [][]string
 	for _, i := range a.Images {
 		rows = append(rows, []string{i.Canonical, i.Download})

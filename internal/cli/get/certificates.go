@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-func (g *verb) certificates() *cobra.Command {
+func (g *subcommand) certificates() *cobra.Command {
 	var o kops.ReachOptions
 	c := shell.Cobra("certificates [CLUSTER]", "Show all certificates of a cluster", `
 Show all certificates of a cluster and when they expire: its certificate authorities,
@@ -41,7 +41,7 @@ trusted.`, `
 				g.Notef("warning: node %s does not report its certificates\n", n)
 			}
 			return printList(g, all.All, []string{"HOLDER", "FILE", "SUBJECT", "ENDS", "KEYSET", "SIGNER", "NOTE"}, func(c kops.Certificate) []string {
-				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.RFC3339), c.Keyset, c.Signer, note(c)}
+				return []string{c.Holder, c.File, c.Subject, c.Ends.Local().Format(time.RFC3339), c.Keyset, c.Signer, remark(c)}
 			})
 		})
 	validate.ReachFlags(c, &o)
@@ -50,8 +50,8 @@ trusted.`, `
 	return c
 }
 
-// note returns a remark on the authority of a certificate.
-func note(c kops.Certificate) string {
+// remark returns a remark about the authority of a certificate.
+func remark(c kops.Certificate) string {
 	switch {
 	case c.Distrusted:
 		return "distrusted"

@@ -1,4 +1,4 @@
-// Package get holds `kops get`.
+// Package get implements `kops get`.
 package get
 
 import (
@@ -16,9 +16,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
-	g := &verb{App: app}
+	g := &subcommand{App: app}
 	c := g.all("get [CLUSTER]", "Show objects of the state store")
 	c.AddCommand(g.all("all", "Show a cluster and all of its objects"), g.clusters(), g.groups(), g.hosts(), g.instances(), g.keys(), g.secrets(), g.keypairs(), g.certificates(), g.revisions(), g.assets())
 	c.PersistentFlags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, yaml or json")
@@ -26,16 +26,18 @@ func Command(app *shell.App) *cobra.Command {
 	return c
 }
 
-type verb struct {
+type subcommand struct {
 	*shell.App
 	format string
 }
 
-func (g *verb) check() error { return shell.CheckFormat(g.format, shell.Table, shell.YAML, shell.JSON) }
+func (g *subcommand) check() error {
+	return shell.CheckFormat(g.format, shell.Table, shell.YAML, shell.JSON)
+}
 
-func (g *verb) all(use, short string) *cobra.Command {
+func (g *subcommand) all(use, short string) *cobra.Command {
 	var c *cobra.Command
-	c = shell.Cobra(use, short, short+": the Cluster, its InstanceGroups and additional objects.", `
+	c = shell.Cobra(use, short, short+":\nthe Cluster, its InstanceGroups and additional objects.", `
   kops get all --name cluster.example.com
   kops get all --name cluster.example.com -o yaml > cluster.yaml`,
 		func(ctx context.Context, args []string) error {
@@ -45,7 +47,7 @@ func (g *verb) all(use, short string) *cobra.Command {
 			cl, err := g.cluster(ctx, args)
 			mistake := (*shell.UsageError)(nil)
 			if fault.Is(err, fault.Gone) || errors.As(err, &mistake) {
-				if len(args) > 0 && g.Meant(c, args[0]) != "" { // the word was meant for no cluster
+				if len(args) > 0 && g.Meant(c, args[0]) != "" { // the word was not meant as a cluster
 					return g.UnknownCommand(c, args[0])
 				}
 			}
@@ -61,7 +63,7 @@ func (g *verb) all(use, short string) *cobra.Command {
 	return c
 }
 
-func (g *verb) cluster(ctx context.Context, args []string) (*kops.Cluster, error) {
+func (g *subcommand) cluster(ctx context.Context, args []string) (*kops.Cluster, error) {
 	name, client, err := g.Open(ctx, args)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func (g *verb) cluster(ctx context.Context, args []string) (*kops.Cluster, error
 	return cl, err
 }
 
-func (g *verb) sections(cl *kops.Cluster) error {
+func (g *subcommand) sections(cl *kops.Cluster) error {
 	g.Printf("Cluster\n")
 	if err := g.clusterTable([]*api.Cluster{cl.Spec}); err != nil {
 		return err
@@ -101,7 +103,7 @@ func (g *verb) sections(cl *kops.Cluster) error {
 	return g.PrintTable([]string{"NAME", "KIND"}, rows)
 }
 
-func (g *verb) clusters() *cobra.Command {
+func (g *subcommand) clusters() *cobra.Command {
 	var full, explain bool
 	var facts string
 	c := shell.Cobra("clusters [NAME]...", "Show clusters", `
@@ -124,12 +126,12 @@ value of the completed spec: the user, or which rule and why.`, `
 				return err
 			}
 			if full || explain {
-				return g.full(ctx, client, args, facts, explain)
+				return g.fullObjects(ctx, client, args, facts, explain)
 			}
 			list, warnings, err := client.Clusters().List(ctx, args...)
 			g.Warn(warnings)
 			if fault.Is(err, fault.Gone) && len(args) == 0 && g.format != shell.Table {
-				return printList[string](g, nil, nil, nil) // for programs, none is no error
+				return printList[string](g, nil, nil, nil) // for programs, an empty list is not an error
 			}
 			if err != nil {
 				return err
@@ -147,18 +149,18 @@ value of the completed spec: the user, or which rule and why.`, `
 	return c
 }
 
-func (g *verb) full(ctx context.Context, client *kops.Client, names []string, facts string, explain bool) error {
-	if len(names) != 1 {
-		return shell.Usagef("--full requires the name of one cluster")
+func (g *subcommand) fullObjects(ctx context.Context, client *kops.Client, names []string, facts string, explain bool) error {
+	name, err := g.ClusterName(names)
+	if err != nil {
+		return err
 	}
 	var o kops.UpdateOptions
-	var err error
 	if facts != "" {
-		if o.Facts, err = g.App.ReadFacts(facts); err != nil {
+		if o.Facts, err = g.App.ReadFacts(ctx, facts); err != nil {
 			return err
 		}
 	}
-	done, err := client.Completed(ctx, names[0], o)
+	done, err := client.Completed(ctx, name, o)
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (g *verb) full(ctx context.Context, client *kops.Client, names []string, fa
 	return g.PrintObjects(format, done.Spec)
 }
 
-func (g *verb) clusterTable(list []*api.Cluster) error {
+func (g *subcommand) clusterTable(list []*api.Cluster) error {
 	var rows [][]string
 	for _, c := range list {
 		var zones []string
@@ -188,7 +190,7 @@ func (g *verb) clusterTable(list []*api.Cluster) error {
 	return g.PrintTable([]string{"NAME", "CLOUD", "ZONES"}, rows)
 }
 
-func (g *verb) groups() *cobra.Command {
+func (g *subcommand) groups() *cobra.Command {
 	c := shell.Cobra("instancegroups [NAME]...", "Show instance groups", "Show all instance groups of a cluster, or only the named ones.", `
   kops get instancegroups --name cluster.example.com
   kops get ig nodes-us-east-1c --name cluster.example.com -o yaml`,
@@ -214,7 +216,7 @@ func (g *verb) groups() *cobra.Command {
 	return c
 }
 
-func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
+func (g *subcommand) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
 	number := func(n *int32) string {
 		if n == nil {
 			return "-"
@@ -234,7 +236,7 @@ func (g *verb) groupTable(c *api.Cluster, list []*api.InstanceGroup) error {
 	return g.PrintTable([]string{"NAME", "ROLE", "MACHINETYPE", "MIN", "MAX", "ZONES"}, rows)
 }
 
-func (g *verb) hosts() *cobra.Command {
+func (g *subcommand) hosts() *cobra.Command {
 	c := shell.Cobra("hosts [CLUSTER]", "Show enrolled hosts", "Show the hosts that were enrolled in a cluster.", `
   kops get hosts --name cluster.example.com
   kops get hosts --name cluster.example.com -o yaml`,
@@ -256,7 +258,7 @@ func (g *verb) hosts() *cobra.Command {
 	return c
 }
 
-func (g *verb) hostTable(list []*api.Host) error {
+func (g *subcommand) hostTable(list []*api.Host) error {
 	var rows [][]string
 	for _, h := range list {
 		rows = append(rows, []string{h.Name, h.Spec.InstanceGroup, h.Annotations[api.AnnotationAddress], h.Annotations[api.AnnotationSSH]})
@@ -264,7 +266,7 @@ func (g *verb) hostTable(list []*api.Host) error {
 	return g.PrintTable([]string{"NAME", "INSTANCEGROUP", "ADDRESS", "SSH"}, rows)
 }
 
-func (g *verb) keys() *cobra.Command {
+func (g *subcommand) keys() *cobra.Command {
 	c := shell.Cobra("sshpublickeys [CLUSTER]", "Show SSH public keys", "Show the fingerprints of the SSH public keys that a cluster's machines accept.", `
   kops get sshpublickeys --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
@@ -275,7 +277,7 @@ func (g *verb) keys() *cobra.Command {
 	return c
 }
 
-// sshKey is a key as programs get it.
+// sshKey is a key as programs receive it.
 type sshKey struct {
 	ID        string `json:"id"` // the fingerprint
 	PublicKey string `json:"publicKey"`
@@ -290,8 +292,8 @@ func sshKeys(client *kops.Client, ctx context.Context, cluster string) ([]sshKey
 	return out, err
 }
 
-// list prints what the client lists of a cluster.
-func list[T any](ctx context.Context, g *verb, args []string, of func(*kops.Client, context.Context, string) ([]T, error), header []string, row func(T) []string) error {
+// list prints a list of a cluster's items from the client.
+func list[T any](ctx context.Context, g *subcommand, args []string, of func(*kops.Client, context.Context, string) ([]T, error), header []string, row func(T) []string) error {
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -307,9 +309,9 @@ func list[T any](ctx context.Context, g *verb, args []string, of func(*kops.Clie
 }
 
 // printList prints a list, as a table with a row for each.
-func printList[T any](g *verb, all []T, header []string, row func(T) []string) error {
+func printList[T any](g *subcommand, all []T, header []string, row func(T) []string) error {
 	if all == nil {
-		all = []T{} // an empty list, not a missing one
+		all = []T{} // an empty list instead of null
 	}
 	return g.PrintAs(g.format, all, func() error {
 		var rows [][]string

@@ -12,10 +12,10 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-// wide is the table with all that is known.
+// wide is the format for a table with all columns.
 const wide = "wide"
 
-func (g *verb) instances() *cobra.Command {
+func (g *subcommand) instances() *cobra.Command {
 	var o kops.InstancesOptions
 	c := shell.Cobra("instances [CLUSTER]", "Show machines and whether they are up to date", `
 Show the machines of a cluster: their group and zone, the versions they run, and
@@ -39,14 +39,23 @@ store know.`, `
 			}
 			return g.OfCluster(ctx, client, name, func(name string) error { return g.listInstances(ctx, client, name, o) })
 		})
+	c.Flags().StringVarP(&g.format, "output", "o", shell.Table, "format: table, wide, yaml or json") // instead of the one of all subcommands
+	shell.Complete(c, "output", shell.Table, wide, shell.YAML, shell.JSON)
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.Aliases = []string{"instance"}
 	c.ValidArgsFunction = shell.CompleteCluster(g.App)
 	return c
 }
 
-func (g *verb) listInstances(ctx context.Context, client *kops.Client, name string, o kops.InstancesOptions) error {
-	o.On = g.On(nil)
+func (g *subcommand) listInstances(ctx context.Context, client *kops.Client, name string, o kops.InstancesOptions) error {
+	o.On = g.On(func(e kops.Event) error {
+		if e.Kind == kops.EventValidation {
+			for _, f := range e.Validation.Failures {
+				g.Notef("warning: nodes and what they run are unknown: %s: %s\n", f.Name, shell.Spell(f.Text()))
+			}
+		}
+		return nil
+	})
 	all, err := client.Instances(ctx, name, o)
 	if err != nil {
 		return err

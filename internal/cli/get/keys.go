@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-func (g *verb) secrets() *cobra.Command {
+func (g *subcommand) secrets() *cobra.Command {
 	var kind string
 	c := shell.Cobra("secrets [NAME]...", "Show the names of secrets", `
 Show the names of all secrets of a cluster in the state store, or only the named ones.
@@ -48,18 +48,18 @@ Their values are never shown.`, `
 	c.Aliases = []string{"secret"}
 	c.Flags().StringVar(&kind, "type", "", "accepted: Secret")
 	if err := c.Flags().MarkHidden("type"); err != nil {
-		panic(err) // the flag does not exist: a mistake in the line above
+		panic(err) // the flag does not exist: a bug in the line above
 	}
 	c.ValidArgsFunction = shell.CompleteSecrets(g.App)
 	return c
 }
 
-// secret is what is shown of one.
+// secret is what is shown of a secret.
 type secret struct {
 	Name string `json:"name"`
 }
 
-func (g *verb) keypairs() *cobra.Command {
+func (g *subcommand) keypairs() *cobra.Command {
 	var distrusted bool
 	c := shell.Cobra("keypairs [KEYSET]...", "Show certificate authorities and their keys", `
 Show the keys in all keysets of a cluster, or only in the named ones: certificate
@@ -97,7 +97,7 @@ certificates shows the certificates that they signed.`, `
 	return c
 }
 
-// date is the day of a time, where the user is.
+// date formats the day of a time in the user's time zone.
 func date(t *time.Time) string {
 	if t == nil {
 		return ""

@@ -12,11 +12,11 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// mostChanges is how many changes a line of the history names, and widest how long its
-// message may be.
-const mostChanges, widest = 3, 60
+// maxChanges is the maximum number of changes in a line of the history, and maxWidth the maximum
+// length of its message.
+const maxChanges, maxWidth = 3, 60
 
-func (g *verb) revisions() *cobra.Command {
+func (g *subcommand) revisions() *cobra.Command {
 	c := shell.Cobra("revisions [CLUSTER] [NUMBER]", "Show who changed a cluster, when and what", `
 Show the history of a cluster, newest change first, or one change by its number.
 RESULT is "stored" for a change of the objects, which the next update applies, and
@@ -27,12 +27,12 @@ objects after the change.`, `
   kops get revisions 7 --name cluster.example.com
   kops get revisions 7 --name cluster.example.com -o yaml`,
 		func(ctx context.Context, args []string) error {
-			if n, rest, ok := numbered(args); ok {
+			if n, rest, ok := splitNumber(args); ok {
 				return g.revision(ctx, rest, n)
 			}
 			return list(ctx, g, args, revisions, []string{"REVISION", "TIME", "WHO", "VERSION", "RESULT", "CHANGES", "COMMAND"},
 				func(r kops.Revision) []string {
-					return []string{strconv.Itoa(r.Number), at(r), r.Who, r.Version, r.Result, what(r), r.Command}
+					return []string{strconv.Itoa(r.Number), formatTime(r), r.Who, r.Version, r.Result, summary(r), r.Command}
 				})
 		})
 	c.Aliases = []string{"revision"}
@@ -40,8 +40,8 @@ objects after the change.`, `
 	return c
 }
 
-// numbered takes the number of a revision from the end of the arguments.
-func numbered(args []string) (n int, rest []string, ok bool) {
+// splitNumber removes the number of a revision from the end of the arguments.
+func splitNumber(args []string) (n int, rest []string, ok bool) {
 	if len(args) == 0 {
 		return 0, nil, false
 	}
@@ -55,7 +55,7 @@ func revisions(client *kops.Client, ctx context.Context, cluster string) ([]kops
 }
 
 // revision prints one revision.
-func (g *verb) revision(ctx context.Context, args []string, n int) error {
+func (g *subcommand) revision(ctx context.Context, args []string, n int) error {
 	if err := g.check(); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (g *verb) revision(ctx context.Context, args []string, n int) error {
 		return err
 	}
 	return g.PrintAs(g.format, r, func() error {
-		rows := [][]string{{"Revision", strconv.Itoa(r.Number)}, {"Time", at(*r)}, {"Who", r.Who}, {"Version", r.Version},
+		rows := [][]string{{"Revision", strconv.Itoa(r.Number)}, {"Time", formatTime(*r)}, {"Who", r.Who}, {"Version", r.Version},
 			{"Command", r.Command}, {"Result", r.Result}}
 		if r.Message != "" {
 			rows = append(rows, []string{"Message", r.Message})
@@ -80,9 +80,9 @@ func (g *verb) revision(ctx context.Context, args []string, n int) error {
 	})
 }
 
-func at(r kops.Revision) string { return r.Time.UTC().Format(time.DateTime) + "Z" }
+func formatTime(r kops.Revision) string { return r.Time.UTC().Format(time.DateTime) + "Z" }
 
-// byObject puts the changed fields of each object together.
+// byObject groups the changed fields by object.
 func byObject(all []kops.RevisionChange) []string {
 	var out []string
 	for i, c := range all {
@@ -95,14 +95,14 @@ func byObject(all []kops.RevisionChange) []string {
 	return out
 }
 
-// what says in short what a revision changed.
-func what(r kops.Revision) string {
+// summary summarizes what a revision changed.
+func summary(r kops.Revision) string {
 	if len(r.Changes) > 0 {
-		return shell.Listed(byObject(r.Changes), mostChanges)
+		return shell.Listed(byObject(r.Changes), maxChanges)
 	}
 	line, _, _ := strings.Cut(r.Message, "\n")
-	if text := []rune(line); len(text) > widest {
-		line = string(text[:widest-1]) + "…"
+	if text := []rune(line); len(text) > maxWidth {
+		line = string(text[:maxWidth-1]) + "…"
 	}
 	return line
 }

@@ -1,4 +1,4 @@
-// Package helpers holds `kops helpers`: what other programs run, and no person.
+// Package helpers implements `kops helpers`: commands that other programs run, not users.
 package helpers
 
 import (
@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "helpers", Short: "Commands that other programs run", Hidden: true,
 		Example: "  kops helpers kubectl-auth --cluster cluster.example.com --state s3://my-state-store"}
@@ -28,13 +28,13 @@ func Command(app *shell.App) *cobra.Command {
 	return c
 }
 
-// request is what kubectl asks for.
+// request is kubectl's request.
 type request struct {
 	version, cluster string
 	life             time.Duration
 }
 
-// versions returns the versions of the credential that kubectl may ask for.
+// versions returns the versions of the credential that kubectl may request.
 func versions() []string { return []string{"v1alpha1", "v1beta1", "v1"} }
 
 func kubectlAuth(app *shell.App) *cobra.Command {
@@ -65,8 +65,8 @@ expires.`, `
 	return c
 }
 
-// execCredential is the answer that kubectl expects, in every of its versions.
-// See client.authentication.k8s.io in the Kubernetes documentation.
+// execCredential is the response that kubectl expects, in all of its versions. See
+// client.authentication.k8s.io in the Kubernetes documentation.
 type execCredential struct {
 	Kind       string      `json:"kind"`
 	APIVersion string      `json:"apiVersion"`
@@ -113,8 +113,8 @@ func issue(ctx context.Context, app *shell.App, r request) (certificate, error) 
 	return certificate{Expires: parsed.NotAfter.UTC(), Certificate: string(cert), Key: string(key)}, nil
 }
 
-// cacheFile is where kOps keeps the credential of a cluster, too: a readable
-// start, and a digest of the state store and the whole name. Empty: nowhere.
+// cacheFile returns where kOps, too, keeps the credential of a cluster: a readable prefix, and a
+// digest of the state store and the full name. It is empty if there is no such place.
 func cacheFile(home, state, cluster string) string {
 	if home == "" {
 		return ""
@@ -130,8 +130,8 @@ func cacheFile(home, state, cluster string) string {
 	return filepath.Join(home, ".kube", "cache", "kops-authentication", name)
 }
 
-// cached returns the credential that was kept, unless it ends soon, or lives
-// longer than is asked for now.
+// cached returns the cached credential, unless it expires soon, or is valid for longer than
+// requested.
 func cached(file string, now time.Time, life time.Duration) (c certificate, ok bool) {
 	data, err := os.ReadFile(file)
 	if err != nil || json.Unmarshal(data, &c) != nil || c.Certificate == "" || c.Key == "" {
@@ -141,8 +141,8 @@ func cached(file string, now time.Time, life time.Duration) (c certificate, ok b
 	return c, left > life/10 && left <= life
 }
 
-// keep writes a credential that only its owner may read. A cache that cannot be
-// written costs time and nothing else.
+// keep writes a credential that only its owner may read. A cache that cannot be written only costs
+// time.
 func keep(app *shell.App, file string, c certificate) {
 	if file == "" {
 		return
@@ -159,7 +159,7 @@ func keep(app *shell.App, file string, c certificate) {
 	}
 }
 
-// replaceFile writes a private file in one step, as kubectl may ask twice at once.
+// replaceFile writes a private file atomically, as kubectl may run this twice concurrently.
 func replaceFile(file string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".new-")
 	if err != nil {
@@ -173,7 +173,7 @@ func replaceFile(file string, data []byte) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is told
+		_ = os.Remove(f.Name()) // the first error is reported
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package keypairs holds `kops promote keypair`, `kops distrust keypair` and `kops trust
-// keypair`, and what the other commands about keysets share with them.
+// Package keypairs implements `kops promote keypair`, `kops distrust keypair` and `kops trust
+// keypair`, and what the other commands for keysets share with them.
 package keypairs
 
 import (
@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Commands returns the three verbs.
+// Commands returns the three commands.
 func Commands(app *shell.App) []*cobra.Command {
 	return []*cobra.Command{
 		verb("promote", "Make another key of a keyset the signing key", promote(app), app),
@@ -37,7 +37,7 @@ does all of these steps.`, `
   kops promote keypair all --name cluster.example.com
   kops promote keypair service-account --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
-			keyset, ids, err := Named(args)
+			keyset, ids, err := ParseArgs(args)
 			switch {
 			case err != nil:
 				return err
@@ -60,7 +60,7 @@ nothing uses the key.`, `
   kops distrust keypair all --name cluster.example.com
   kops distrust keypair kubernetes-ca 6977545226837259959403993899 --name cluster.example.com`,
 		func(ctx context.Context, args []string) error {
-			keyset, ids, err := Named(args)
+			keyset, ids, err := ParseArgs(args)
 			if err != nil {
 				return err
 			}
@@ -84,8 +84,8 @@ Trust keys of a keyset that were distrusted. kops get keypairs --distrusted show
 		})
 }
 
-// Named returns the keyset that a command names, and the items.
-func Named(args []string) (keyset string, ids []string, err error) {
+// ParseArgs returns the keyset that a command names, and the items.
+func ParseArgs(args []string) (keyset string, ids []string, err error) {
 	switch {
 	case len(args) == 0:
 		return "", nil, shell.Usagef("specify a keyset, or all")
@@ -95,7 +95,7 @@ func Named(args []string) (keyset string, ids []string, err error) {
 	return args[0], args[1:], nil
 }
 
-// Do changes keysets, and says in a line what was done to each item.
+// Do changes keysets, and prints a line about what was done to each item.
 func Do(ctx context.Context, app *shell.App, done string, f func(k kops.Keypairs, cluster string) ([]kops.KeypairChange, error)) error {
 	cluster, client, err := app.Open(ctx, nil)
 	if err != nil {
@@ -111,11 +111,11 @@ func Do(ctx context.Context, app *shell.App, done string, f func(k kops.Keypairs
 		case done == "Promoted":
 			app.Printf("No %s keypair newer than current primary %s\n", c.Keyset, c.ID)
 		default:
-			app.Printf("Already so: %s %s\n", c.Keyset, c.ID)
+			app.Printf("Unchanged: %s %s\n", c.Keyset, c.ID)
 		}
 	}
 	if err == nil && !changed && len(changes) == 0 {
-		app.Notef("Nothing is older than the primary keypair\n")
+		app.Notef("No keypair is older than the primary keypair\n")
 	}
 	if changed {
 		app.Notef("\nTo apply this to machines, run: kops update cluster %s --yes\n", cluster)

@@ -1,8 +1,8 @@
-// Package licenses holds the licences and notices of what the programs of this project
-// link, as those want to be passed on with every copy.
+// Package licenses contains the licences and notices of the modules that the programs of this
+// project link, as these must be distributed with every copy.
 //
-// It must not judge them. The file is written by this package's test: after a change
-// of dependencies run `go test ./internal/cli/licenses -update`.
+// It must not judge them. The file is written by this package's test: after a change of
+// dependencies run `go test ./internal/cli/licenses -update`.
 package licenses
 
 import _ "embed"

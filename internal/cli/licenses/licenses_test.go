@@ -61,7 +61,7 @@ func TestLicencesAreRecognised(t *testing.T) {
 	}
 }
 
-// read asks Go what each program links on Linux.
+// read finds out with the go command what each program links on Linux.
 func read(t *testing.T) map[string]*linked {
 	t.Helper()
 	type pkg struct {
@@ -118,7 +118,7 @@ func read(t *testing.T) map[string]*linked {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)(\.(txt|md|libyaml|mit))?$`)
 
-// licences are the texts that a module wants to be passed on.
+// licences returns the texts that must be distributed with a module.
 func licences(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -139,7 +139,7 @@ func licences(t *testing.T, dir string) []string {
 	return out
 }
 
-// kinds are the names of licences (SPDX) that texts are.
+// kinds returns the names (SPDX) of licence texts.
 func kinds(texts []string) []string {
 	var out []string
 	for _, text := range texts {
@@ -167,7 +167,7 @@ func kinds(texts []string) []string {
 	return out
 }
 
-// write makes the list: a table, and each text once with the modules that have it.
+// write creates the list: a table, and each text once with the modules that have it.
 func write(t *testing.T, modules map[string]*linked) string {
 	t.Helper()
 	var b strings.Builder

@@ -1,5 +1,5 @@
-// Package local holds `kops local`, the processes that stand behind clusters on
-// this host. Users have no need to call them.
+// Package local implements `kops local`, the background processes of clusters on this host. Users
+// need not call them.
 package local
 
 import (

@@ -1,4 +1,4 @@
-// Package reconcile holds `kops reconcile`.
+// Package reconcile implements `kops reconcile`.
 package reconcile
 
 import (
@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "reconcile", Short: "Update a cluster and its machines to match its objects", Example: "  kops reconcile cluster --name cluster.example.com --yes"}
 	c.AddCommand(cluster(app))
@@ -32,8 +32,8 @@ replace them; then update everything, replace the other machines, and delete the
 resources that are no longer wanted. Steps that are already done are skipped.
 
 An upgrade of several hops (kops upgrade cluster --to) runs hop by hop, with a check
-of the cluster before each. If the command is interrupted, the next one continues,
-from any computer. kops does not reconcile clusters that Terraform manages: apply
+of the cluster before each. If the command is interrupted, run it again to continue;
+any computer will do. kops does not reconcile clusters that Terraform manages: apply
 their files, and replace machines with kops rolling-update cluster.`, `
   # Preview, and apply
   kops reconcile cluster cluster.example.com
@@ -44,10 +44,10 @@ their files, and replace machines with kops rolling-update cluster.`, `
   kops reconcile cluster cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error { return run(ctx, app, args, o) })
 	f := c.Flags()
-	f.BoolVarP(&o.Apply, "yes", "y", false, "do it")
+	f.BoolVarP(&o.Apply, "yes", "y", false, "carry out the steps")
 	f.BoolVar(&o.AllowDowngrade, "allow-kops-downgrade", false, "continue even if a newer kops applied the cluster last")
 	f.BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
-	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks before an upgrade to skip: "+strings.Join(kops.PreChecks(), ", "))
+	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "`check`s before an upgrade to skip: "+strings.Join(kops.PreChecks(), ", "))
 	shell.Complete(c, "skip-checks", kops.PreChecks()...)
 	rollingupdate.Flags(c, &o.Rollout)
 	c.Aliases = []string{"clusters"}
@@ -99,7 +99,8 @@ func preview(app *shell.App, name string, r *kops.Reconciliation) error {
 	return nil
 }
 
-// screen shows how it goes: stages as lines, and each update as the command update does.
+// screen shows the progress: stages as lines, and each update in the same way as the command
+// update.
 type screen struct {
 	app      *shell.App
 	progress *shell.Progress // of an update
@@ -130,7 +131,7 @@ func (s *screen) event(e kops.Event) error {
 		if s.rollout == nil {
 			s.rollout, s.stop = s.app.Stages()
 		}
-		rollingupdate.Saw(s.rollout, e.Rollout)
+		rollingupdate.ShowProgress(s.rollout, e.Rollout)
 	case kops.EventValidation:
 		for _, f := range e.Validation.Failures {
 			s.app.Notef("waiting for %s\n", f)
@@ -139,7 +140,7 @@ func (s *screen) event(e kops.Event) error {
 	return nil
 }
 
-// close ends the display of an update or a rollout.
+// close closes the display of an update or a rollout.
 func (s *screen) close(err error) error {
 	if s.rollout != nil {
 		s.stop()

@@ -1,4 +1,4 @@
-// Package replace holds `kops replace`.
+// Package replace implements `kops replace`.
 package replace
 
 import (
@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	var files []string
 	var force bool
@@ -48,7 +48,7 @@ objects that do not exist. If any object is invalid, nothing is written.`, `
 			return err
 		})
 	c.Args = shell.NoArguments("specify files with -f")
-	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "file with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
+	c.Flags().StringSliceVarP(&files, "filename", "f", nil, "`file` with objects, an https:// URL, a URL of a state store, or - for standard input; repeatable")
 	c.Flags().BoolVar(&force, "force", false, "create objects that do not exist")
 	return c
 }

@@ -21,10 +21,10 @@ func Preview(ctx context.Context, app *shell.App, client *kops.Client, name, for
 		return err
 	}
 	spell(p)
-	return app.PrintAs(format, p, func() error { return planned(app, p) })
+	return app.PrintAs(format, p, func() error { return printPlan(app, p) })
 }
 
-// spell spells the options in texts as flags.
+// spell replaces options in texts with flags.
 func spell(p *kops.RolloutPlan) {
 	for i := range p.Blockers {
 		p.Blockers[i].Remedy = shell.Spell(p.Blockers[i].Remedy)
@@ -32,7 +32,7 @@ func spell(p *kops.RolloutPlan) {
 	shell.SpellFailures(p.Baseline)
 }
 
-func planned(app *shell.App, p *kops.RolloutPlan) error {
+func printPlan(app *shell.App, p *kops.RolloutPlan) error {
 	var rows [][]string
 	for _, g := range p.Groups {
 		rows = append(rows, []string{g.Name, g.Status, strconv.Itoa(g.NeedUpdate), strconv.Itoa(g.Ready), strconv.Itoa(g.Min), strconv.Itoa(g.Target), strconv.Itoa(g.Max), strconv.Itoa(g.Nodes)})
@@ -41,7 +41,7 @@ func planned(app *shell.App, p *kops.RolloutPlan) error {
 		return err
 	}
 	if u := p.Unfinished; u != nil {
-		app.Printf("\n%s\n", unfinished(u))
+		app.Printf("\n%s\n", unfinishedLine(u))
 		return nil
 	}
 	if p.Machines() == 0 {
@@ -56,7 +56,7 @@ func planned(app *shell.App, p *kops.RolloutPlan) error {
 	return nil
 }
 
-func unfinished(u *status.Rollout) string {
+func unfinishedLine(u *status.Rollout) string {
 	done, all := u.Done()
 	text := fmt.Sprintf("The rollout that began at %s is not finished: %d of %d machines are done", u.Began.Format(time.RFC3339), done, all)
 	if u.Driver != "" {
@@ -65,27 +65,28 @@ func unfinished(u *status.Rollout) string {
 	return text + ", and no process is driving it.\nMust specify --yes to continue it; to end it: kops rolling-update abort"
 }
 
-// mostMachines is how many machines of a group a preview names, and mostReasons how many reasons.
-const mostMachines, mostReasons = 10, 5
+// maxMachines is the maximum number of machines of a group in a preview, and maxReasons the
+// maximum number of reasons.
+const maxMachines, maxReasons = 10, 5
 
-// machines tells which machine, what is done to it, and why.
+// machines prints the machines, what is done to each, and why.
 func machines(app *shell.App, p *kops.RolloutPlan) error {
 	app.Printf("\n")
 	rows := [][]string{{"GROUP", "MACHINE", "NODE", "WHAT", "WHY"}}
 	for _, g := range p.Groups {
 		for i, m := range g.Machines {
-			if i == mostMachines {
+			if i == maxMachines {
 				rows = append(rows, []string{g.Name, fmt.Sprintf("and %d more", len(g.Machines)-i), "", "", ""})
 				break
 			}
-			why := cmp.Or(shell.Listed(m.Reasons, mostReasons), "as you asked")
+			why := cmp.Or(shell.Listed(m.Reasons, maxReasons), "as you asked")
 			rows = append(rows, []string{g.Name, m.Name, m.Node, m.Effect, why})
 		}
 	}
 	return app.PrintRows(rows)
 }
 
-// Obstacles tells what will be in the way, and what is wrong already.
+// Obstacles prints what will block the rollout, and what is already wrong.
 func Obstacles(app *shell.App, p *kops.RolloutPlan) {
 	spell(p)
 	tell := func(title string, blocks bool) {
@@ -124,7 +125,7 @@ func Obstacles(app *shell.App, p *kops.RolloutPlan) {
 	}
 }
 
-// order tells in which order it is done, and about how long it takes.
+// order describes the order of a rollout, and about how long it takes.
 func order(p *kops.RolloutPlan) string {
 	var parts []string
 	for _, g := range p.Groups {

@@ -1,4 +1,4 @@
-// Package rollingupdate holds `kops rolling-update`.
+// Package rollingupdate implements `kops rolling-update`.
 package rollingupdate
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "rolling-update", Short: "Replace or restart machines that are not up to date",
 		Example: "  kops rolling-update cluster cluster.example.com --yes"}
@@ -51,7 +51,7 @@ computer, to continue.`, `
   # Only while the shop answers, and a check of your own passes
   kops rolling-update cluster --gate-http https://example.com/healthz --gate-command ./check.sh --yes
 
-  # Look at it from elsewhere, and stop it for a while
+  # Watch it from another computer, and pause it
   kops rolling-update status cluster.example.com --watch
   kops rolling-update pause cluster.example.com`,
 		func(ctx context.Context, args []string) error { return run(ctx, app, args, o) })
@@ -60,17 +60,17 @@ computer, to continue.`, `
 	f.BoolVar(&o.Force, "force", false, "also roll machines that are up to date")
 	f.BoolVar(&o.CloudOnly, "cloudonly", false, "do not contact the API server: no drain, no validation")
 	f.BoolVarP(&o.Interactive, "interactive", "i", false, "ask after each machine whether to continue")
-	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
+	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance `group`s")
 	shell.CompleteGroupFlag(app, c, "instance-group")
-	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
+	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these `role`s: control-plane, apiserver, node, bastion")
 	shell.Complete(c, "instance-group-roles", "control-plane", "apiserver", "node", "bastion")
 	f.DurationVar(&o.BastionInterval, "bastion-interval", o.BastionInterval, "pause after a bastion")
 	f.DurationVar(&o.ControlPlaneInterval, "control-plane-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
 	f.DurationVar(&o.ControlPlaneInterval, "master-interval", o.ControlPlaneInterval, "pause after a machine of the control plane")
 	shell.Deprecate(c, "master-interval", "use --control-plane-interval")
-	f.DurationVar(&o.NodeInterval, "node-interval", o.NodeInterval, "pause after a machine with nodes")
-	f.StringArrayVar(&o.commands, "gate-command", nil, "shell command that must succeed between machines; repeatable")
-	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "URL that must answer 2xx between machines; repeatable")
+	f.DurationVar(&o.NodeInterval, "node-interval", o.NodeInterval, "pause after a worker node")
+	f.StringArrayVar(&o.commands, "gate-command", nil, "shell `command` that must succeed between machines; repeatable")
+	f.StringArrayVar(&o.GateURLs, "gate-http", nil, "`URL` that must answer 2xx between machines; repeatable")
 	f.BoolVar(&o.watch, "watch", false, "watch a rollout that another process drives")
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -84,7 +84,7 @@ computer, to continue.`, `
 // Flags adds the flags of every command that replaces machines.
 func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	f := c.Flags()
-	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how many times in a row the cluster must validate between machines; 0: no validation")
+	f.Int32Var(&o.ValidateCount, "validate-count", o.ValidateCount, "how many `times` in a row the cluster must validate between machines; 0: no validation")
 	f.DurationVar(&o.ValidationTimeout, "validation-timeout", o.ValidationTimeout, "how long the cluster may take to validate after each machine")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", o.DrainTimeout, "how long a drain may take")
 	f.DurationVar(&o.PostDrainDelay, "post-drain-delay", o.PostDrainDelay, "pause after a drain")
@@ -93,7 +93,7 @@ func Flags(c *cobra.Command, o *kops.RolloutOptions) {
 	validate.ReachFlags(c, &o.ReachOptions)
 }
 
-// Check refuses what no rollout can do.
+// Check rejects options that no rollout can fulfil.
 func Check(o kops.RolloutOptions) error {
 	for _, d := range []struct {
 		flag string
@@ -146,20 +146,20 @@ func run(ctx context.Context, app *shell.App, args []string, o options) error {
 // Drive shows a rollout while it runs, and asks its questions.
 func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.RolloutOptions) (*kops.Rollout, error)) error {
 	show, stop := app.Stages()
-	if app.Asked || o.Interactive {
-		o.Ask = newAsker(app, show.Note).ask
+	if app.Interactive || o.Interactive {
+		o.Ask = newPrompter(app, show.Note).ask
 	}
 	o.On = app.On(func(e kops.Event) error {
 		switch e.Kind {
 		case kops.EventChecked:
 			for _, f := range e.Findings {
-				show.Note(upgrade.Told(f))
+				show.Note(upgrade.FormatFinding(f))
 			}
 		case kops.EventRollout:
 			if e.Continued {
-				show.Note(continues(e.Rollout))
+				show.Note(continueHint(e.Rollout))
 			}
-			Saw(show, e.Rollout)
+			ShowProgress(show, e.Rollout)
 		}
 		return nil
 	})
@@ -172,7 +172,7 @@ func Drive(app *shell.App, format string, o kops.RolloutOptions, do func(kops.Ro
 		})
 	}
 	if r != nil {
-		err = errors.Join(app.PrintAs(format, r, func() error { return ended(app, r) }), err)
+		err = errors.Join(app.PrintAs(format, r, func() error { return printResult(app, r) }), err)
 	}
 	if errors.Is(err, kops.ErrDeclined) || errors.Is(err, kops.ErrAborted) {
 		return shell.Refused

@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// Saw shows how far a rollout is.
-func Saw(show *text.Stages, r *kops.Rollout) {
+// ShowProgress shows the progress of a rollout.
+func ShowProgress(show *text.Stages, r *kops.Rollout) {
 	done, count := r.Done()
 	head := fmt.Sprintf("%d of %d machines done", done, count)
 	switch {
@@ -32,7 +32,7 @@ func Saw(show *text.Stages, r *kops.Rollout) {
 			if m.Phase == "pending" {
 				continue
 			}
-			of := g.Name + " " + Named(m)
+			of := g.Name + " " + MachineName(m)
 			all = append(all, text.Reason{Of: of, Text: phase(m)})
 			if m.Phase != "done" && m.Phase != "kept" {
 				now = append(now, text.Reason{Of: of, Text: strings.Join(slices.Concat([]string{phase(m)}, m.Blockers), "; ")})
@@ -48,32 +48,32 @@ func Saw(show *text.Stages, r *kops.Rollout) {
 			now = append(now, text.Reason{Of: g.Name, Text: "waits for " + g.Waits})
 		}
 	}
-	show.Saw(head, spelled(all), spelled(now))
+	show.Update(head, spellReasons(all), spellReasons(now))
 }
 
-// spelled spells the options in texts as flags.
-func spelled(list []text.Reason) []text.Reason {
+// spellReasons replaces options in texts with flags.
+func spellReasons(list []text.Reason) []text.Reason {
 	for i := range list {
 		list[i].Of, list[i].Text = shell.Spell(list[i].Of), shell.Spell(list[i].Text)
 	}
 	return list
 }
 
-// Named is a machine, and its node where that is called otherwise.
-func Named(m status.RolloutMachine) string {
+// MachineName returns the name of a machine, and of its node if it differs.
+func MachineName(m status.RolloutMachine) string {
 	if m.Node == "" || m.Node == m.Name {
 		return m.Name
 	}
 	return m.Name + " (" + m.Node + ")"
 }
 
-// phase says what a machine has come to.
+// phase describes the phase of a machine.
 func phase(m status.RolloutMachine) string {
-	successor := cmp.Or(m.Successor, "its successor")
+	successor := cmp.Or(m.Successor, "its replacement")
 	words := map[string]string{
-		"surged":     "detached; serves until its replacement is ready, which is being created",
+		"surged":     "detached; its replacement is being created, and it serves until then",
 		"joined":     "waits until " + successor + " is ready",
-		"soaking":    successor + " is ready, and has to stay ready",
+		"soaking":    successor + " is ready, and must stay ready",
 		"cordoned":   "is cordoned and leaves the load balancers",
 		"draining":   "its pods are being evicted",
 		"gone":       "terminated; its replacement is being created",
@@ -82,9 +82,9 @@ func phase(m status.RolloutMachine) string {
 		"kept":       "left unchanged",
 	}
 	if m.Effect == "restart" {
-		words["soaking"], words["joined"] = "restarted; has to stay ready", "waits until it is ready"
+		words["soaking"], words["joined"] = "restarted; must stay ready", "waits until it is ready"
 	}
-	if m.Node == "" { // as with --cloudonly: there is no node to empty
+	if m.Node == "" { // as with --cloudonly: there is no node to drain
 		words["cordoned"], words["draining"] = "leaves the load balancers", "is terminated"
 	}
 	out := cmp.Or(words[m.Phase], m.Phase)
@@ -97,13 +97,13 @@ func phase(m status.RolloutMachine) string {
 	return out
 }
 
-func continues(r *kops.Rollout) string {
+func continueHint(r *kops.Rollout) string {
 	done, all := r.Done()
 	return fmt.Sprintf("The rollout that began at %s is not finished: %d of %d machines are done. It continues with its original options.", r.Began.Format(time.RFC3339), done, all)
 }
 
-// ended tells what a rollout has come to.
-func ended(app *shell.App, r *kops.Rollout) error {
+// printResult prints the result of a rollout.
+func printResult(app *shell.App, r *kops.Rollout) error {
 	done, all := r.Done()
 	switch {
 	case r.Ended.IsZero():
@@ -119,32 +119,32 @@ func ended(app *shell.App, r *kops.Rollout) error {
 	return nil
 }
 
-// asker asks questions one at a time. An answer may be shortened as long as it is one choice.
-type asker struct {
+// prompter asks questions one at a time. An answer may be abbreviated if it is unambiguous.
+type prompter struct {
 	app   *shell.App
-	tell  func(string)
+	print func(string)
 	mu    sync.Mutex
 	lines chan string
 }
 
-func newAsker(app *shell.App, tell func(string)) *asker {
-	return &asker{app: app, tell: tell}
+func newPrompter(app *shell.App, print func(string)) *prompter {
+	return &prompter{app: app, print: print}
 }
 
-func (a *asker) ask(ctx context.Context, q status.Question) (string, error) {
+func (a *prompter) ask(ctx context.Context, q status.Question) (string, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lines == nil {
 		a.lines = make(chan string)
-		go a.read() // it is not waited for: nothing but an answer ends the reading
+		go a.read() // it is not waited for: only an answer ends the read
 	}
 	for {
-		a.tell(shell.Spell(q.Text) + " " + spellChoices(q.Choices))
+		a.print(shell.Spell(q.Text) + " " + spellChoices(q.Choices))
 		select {
 		case line, open := <-a.lines:
 			if !open {
-				no := refusal(q.Choices)
-				a.tell(fmt.Sprintf("Standard input ended without an answer; assuming %q.", no))
+				no := safeChoice(q.Choices)
+				a.print(fmt.Sprintf("Standard input ended without an answer; assuming %q.", no))
 				return no, nil
 			}
 			if choice := choose(line, q.Choices); choice != "" {
@@ -156,27 +156,27 @@ func (a *asker) ask(ctx context.Context, q status.Question) (string, error) {
 	}
 }
 
-func (a *asker) read() {
+func (a *prompter) read() {
 	defer close(a.lines)
 	for in := bufio.NewScanner(a.app.In); in.Scan(); {
 		a.lines <- in.Text()
 	}
 }
 
-// refusal is the choice that nobody has to make: to stop.
-func refusal(choices []string) string {
+// safeChoice returns the choice that is always safe: to stop.
+func safeChoice(choices []string) string {
 	if slices.Contains(choices, "no") {
 		return "no"
 	}
 	return choices[len(choices)-1]
 }
 
-// spellChoices are the choices, of which the first is the usual one.
+// spellChoices formats the choices; the first is the default.
 func spellChoices(choices []string) string {
 	return strings.Join(choices, ", ") + "? [" + choices[0] + "]"
 }
 
-// choose returns the choice that a line means; empty for any other line.
+// choose returns the choice that a line selects; empty for any other line.
 func choose(line string, choices []string) string {
 	line = strings.ToLower(strings.TrimSpace(line))
 	if line == "" {

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-func TestPhasesTellWhatIsWaitedFor(t *testing.T) {
+func TestPhasesNameWhatIsAwaited(t *testing.T) {
 	for want, m := range map[string]status.RolloutMachine{
 		"terminated; its replacement is being created: no space is left on the disk": {Phase: "gone", Lacks: "no space is left on the disk"},
 		"waits until b is ready: its start is at the image of pause":                 {Phase: "joined", Successor: "b", Lacks: "its start is at the image of pause"},
@@ -25,7 +25,7 @@ func TestPhasesTellWhatIsWaitedFor(t *testing.T) {
 func TestTheEndOfTheInputIsNo(t *testing.T) {
 	for want, choices := range map[string][]string{"no": {"yes", "no", "always"}, "stop": {"wait", "force", "skip", "stop"}} {
 		var told []string
-		a := newAsker(shell.New(shell.System{In: strings.NewReader("perhaps\n")}), func(line string) { told = append(told, line) })
+		a := newPrompter(shell.New(shell.System{In: strings.NewReader("perhaps\n")}), func(line string) { told = append(told, line) })
 		for range 2 { // the next question, too
 			if got, err := a.ask(t.Context(), status.Question{Text: "Go on?", Choices: choices}); got != want || err != nil {
 				t.Errorf("%v: %q, %v", choices, got, err)

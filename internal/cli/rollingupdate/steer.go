@@ -17,7 +17,8 @@ func statusOf(app *shell.App) *cobra.Command {
 	var format string
 	var watch bool
 	c := shell.Cobra("status [CLUSTER]", "Show the progress of the last rollout", `
-Show the progress of a cluster's last rollout, machine by machine, and which process drives it.`, `
+Show the progress of a cluster's last rollout, machine by machine, and which process
+drives it.`, `
   kops rolling-update status cluster.example.com
   kops rolling-update status cluster.example.com --watch
   kops rolling-update status cluster.example.com -o json`,
@@ -36,7 +37,7 @@ Show the progress of a cluster's last rollout, machine by machine, and which pro
 			if err != nil {
 				return err
 			}
-			return app.PrintAs(format, r, func() error { return told(app, name, r) })
+			return app.PrintAs(format, r, func() error { return printStatus(app, name, r) })
 		})
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -45,8 +46,8 @@ Show the progress of a cluster's last rollout, machine by machine, and which pro
 	return c
 }
 
-// told prints how far the rollout of a cluster is.
-func told(app *shell.App, name string, r *kops.Rollout) error {
+// printStatus prints the progress of a cluster's rollout.
+func printStatus(app *shell.App, name string, r *kops.Rollout) error {
 	rows := [][]string{{"GROUP", "MACHINE", "NODE", "PHASE", "SINCE", "WHAT"}}
 	for _, g := range r.Groups {
 		for _, m := range g.Machines {
@@ -75,7 +76,7 @@ func told(app *shell.App, name string, r *kops.Rollout) error {
 	done, all := r.Done()
 	switch {
 	case !r.Ended.IsZero():
-		return ended(app, r)
+		return printResult(app, r)
 	case r.Driver == "":
 		app.Printf("%d of %d machines are done, and no process is driving it; to continue: kops rolling-update cluster --yes\n", done, all)
 	default:
@@ -87,7 +88,7 @@ func told(app *shell.App, name string, r *kops.Rollout) error {
 	return nil
 }
 
-// watchPause is between two looks at a rollout that another process drives.
+// watchPause is the time between two checks of a rollout that another process drives.
 const watchPause = 2 * time.Second
 
 // Watch shows a rollout that another process drives until it has ended.
@@ -99,10 +100,10 @@ func Watch(ctx context.Context, app *shell.App, client *kops.Client, name, forma
 			stop()
 			return err
 		}
-		Saw(show, r)
+		ShowProgress(show, r)
 		if !r.Ended.IsZero() || r.Driver == "" {
 			stop()
-			return app.PrintAs(format, r, func() error { return told(app, name, r) })
+			return app.PrintAs(format, r, func() error { return printStatus(app, name, r) })
 		}
 		if err := clock.Sleep(ctx, watchPause); err != nil {
 			stop()
@@ -111,7 +112,7 @@ func Watch(ctx context.Context, app *shell.App, client *kops.Client, name, forma
 	}
 }
 
-// steer is a command that wishes something of a rollout.
+// steer returns a command that controls a rollout.
 func steer(app *shell.App, verb, short, long string, do func(context.Context, *kops.Client, string) (*kops.Rollout, error), after func(name string, r *kops.Rollout) error) *cobra.Command {
 	c := shell.Cobra(verb+" [CLUSTER]", short, long, "  kops rolling-update "+verb+" cluster.example.com",
 		func(ctx context.Context, args []string) error {
@@ -180,7 +181,7 @@ finished.`, `
 			validate.Reach(app, &o.ReachOptions)
 			return Drive(app, shell.Table, o, func(ro kops.RolloutOptions) (*kops.Rollout, error) {
 				r, err := client.Rollout(ctx, name, ro)
-				if errors.Is(err, kops.ErrAborted) { // which is what was asked for
+				if errors.Is(err, kops.ErrAborted) { // this was requested
 					err = nil
 				}
 				return r, err

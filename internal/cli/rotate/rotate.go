@@ -1,4 +1,4 @@
-// Package rotate holds `kops rotate`: the replacement of a cluster's keys while it serves.
+// Package rotate implements `kops rotate`: the replacement of a cluster's keys while it serves.
 package rotate
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "rotate", Short: "Replace the keys of a cluster while it serves", Long: `Replace the keys of a cluster while it serves. First, machines trust the new keys next
 to the old ones; then the new keys sign, and machines and pods get certificates and
@@ -38,9 +38,9 @@ the state store: anyone can run the same command again to continue.`,
 func command(app *shell.App, what, short string) *cobra.Command {
 	var o kops.RotateOptions
 	var format string
-	c := shell.Cobra(what+" [CLUSTER]", short, short+`, step by step, without interrupting the cluster. Changes of the cluster's objects
-that are not applied yet are applied with it. With --yes, start the rotation, or
-continue it.`, `
+	c := shell.Cobra(what+" [CLUSTER]", short, short+`,
+step by step, while the cluster keeps serving. The rotation also applies pending
+changes of the cluster's objects. With --yes, start the rotation, or continue it.`, `
   kops rotate `+what+` cluster.example.com
   kops rotate `+what+` cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
@@ -55,7 +55,7 @@ continue it.`, `
 			o.Roll = func(ctx context.Context) error {
 				roll := kops.DefaultRollout()
 				roll.ReachOptions, roll.On = o.ReachOptions, app.On(nil)
-				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each has to be well for some time, as it is
+				roll.BastionInterval, roll.ControlPlaneInterval, roll.NodeInterval = 0, 0, 0 // each machine must be healthy for some time anyway
 				_, err := client.Rollout(ctx, name, roll)
 				return err
 			}
@@ -82,7 +82,7 @@ continue it.`, `
 	return c
 }
 
-// progress tells which step begins, and reports whether one does.
+// progress prints which step begins, and reports whether one does.
 func progress(app *shell.App, r *kops.Rotation) bool {
 	if r.Progress != "" {
 		app.Notef("  rewritten: %s\n", r.Progress)
@@ -96,9 +96,9 @@ func progress(app *shell.App, r *kops.Rotation) bool {
 	return true
 }
 
-// renew has the user's kubeconfig file go with the keys: at the beginning of a step that
-// brings to machines what the one before has made of them, and at the end. From the step
-// reissue on the new keys sign.
+// renew updates the user's kubeconfig file to the keys: at the beginning of each step that
+// distributes the previous step's changes to machines, and at the end. From the step reissue on,
+// the new keys sign.
 func renew(ctx context.Context, app *shell.App, client *kops.Client, cluster, step string) {
 	var issue func(time.Time) ([]byte, []byte, error)
 	switch step {
@@ -113,7 +113,7 @@ func renew(ctx context.Context, app *shell.App, client *kops.Client, cluster, st
 	default:
 		return
 	}
-	access, err := client.Kubeconfig(ctx, cluster, kops.KubeconfigOptions{Server: "https://" + cluster}) // of which the authorities alone count
+	access, err := client.Kubeconfig(ctx, cluster, kops.KubeconfigOptions{Server: "https://" + cluster}) // only the authorities matter
 	if err != nil {
 		app.Notef("warning: %v\n", err)
 		return
@@ -151,7 +151,7 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 		}
 		machines := ""
 		if s.Moves && !s.Done {
-			machines = moved(s)
+			machines = machineEffect(s)
 		}
 		rows = append(rows, []string{strconv.Itoa(i + 1), s.Name, state, machines, s.Text})
 	}
@@ -162,8 +162,8 @@ func show(app *shell.App, cluster string, r *kops.Rotation, applied bool) error 
 	return nil
 }
 
-// moved says what becomes of machines in a step.
-func moved(s kops.RotationStep) string {
+// machineEffect says what happens to machines in a step.
+func machineEffect(s kops.RotationStep) string {
 	var parts []string
 	if s.Restarts > 0 {
 		parts = append(parts, fmt.Sprintf("%d in place", s.Restarts))
@@ -177,7 +177,7 @@ func moved(s kops.RotationStep) string {
 	return fmt.Sprintf("%s, about %d min", strings.Join(parts, " and "), s.Minutes)
 }
 
-// keys are what is replaced.
+// keys says what is replaced.
 func keys(r *kops.Rotation) string {
 	all := append([]string(nil), r.Keysets...)
 	if r.Encryption {

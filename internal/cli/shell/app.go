@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,7 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// App is one run of the program: the system, and what the global flags say.
+// App is one run of the program: the system, and the values of the global flags.
 type App struct {
 	System
 	State     string // --state
@@ -31,29 +33,33 @@ type App struct {
 	Config    string // --config
 	Verbosity int    // -v
 	FullDiff  bool   // --full-diff
-	// Offline says that facts come from a file, and only the state store can be reached.
+	// Offline means that facts come from a file, and only stores can be reached.
 	Offline bool
 	// Command is the command line, for the lease and the revisions.
 	Command string
-	// environmentWarned says that variables without effect were reported.
+	// environmentWarned means that variables without effect were reported.
 	environmentWarned bool
-	// Running is the command that runs, once its flags are read.
+	// Running is the command that runs, once its flags are parsed.
 	Running *cobra.Command
-	// Mistake is an unknown command word before a request for help; nil: there is none.
+	// Mistake is an unknown command word before a request for help, or why the output is
+	// incomplete; nil if there is none.
 	Mistake error
-	// Absent are commands of kOps, by their paths, that this program does not have, and
-	// what to do instead.
+	// Absent has commands of kOps, by path, that this program does not have, and what to use
+	// instead.
 	Absent map[string]string
 
 	screen *text.Screen // to which Out and Err write
 
-	mu    sync.Mutex // guards the fields below, and is not held while anything is written
-	doing *doing     // what is done with nothing to show; nil: nothing
-	lease string     // the cluster whose lease is held; "" when none is
+	lent atomic.Bool // whether another program uses the terminal
+
+	mu     sync.Mutex      // guards the fields below; it must not be held while anything is written
+	doing  *doing          // what is being done without output; nil if nothing
+	silent map[string]bool // servers that are known not to answer
+	lease  string          // name of the cluster whose lease this process holds; empty if it holds none
 }
 
-// New returns a run of the program on a system. What it writes to Out and Err is text:
-// control characters in it are shown, and do nothing to a terminal.
+// New returns a run of the program on a system. Text written to Out and Err has its control
+// characters escaped, so that they do not affect a terminal.
 func New(s System) *App {
 	a := &App{System: s}
 	if a.screen = text.Plain(s.Err, s.Now); s.Terminal {
@@ -63,24 +69,25 @@ func New(s System) *App {
 	return a
 }
 
-// Start takes note of the command that runs, whose flags are read.
+// Start records the command that runs, whose flags are parsed.
 func (a *App) Start(c *cobra.Command) {
 	a.Running = c
 	if a.Verbosity > 0 {
 		a.screen.Freeze()
 	}
 	if a.Verbosity >= requests && a.Libraries != nil {
-		a.Libraries.to.Store(&a.Err)
+		var to io.Writer = withoutPasswords{a.Err}
+		a.Libraries.to.Store(&to)
 	}
-	a.TellDeprecated(c)
+	a.WarnDeprecated(c)
 }
 
-// Code is an error that only sets the exit code; what it means was printed already.
+// Code is an error that only sets the exit code; the reason was already printed.
 type Code int
 
 func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// Exit codes: done or no change, error, changes pending or validation failed, refused by a guard.
+// Exit codes: done or no change, error, changes pending or validation failed, rejected by a guard.
 const (
 	Done    Code = 0
 	Failed  Code = 1
@@ -88,35 +95,37 @@ const (
 	Refused Code = 3
 )
 
-// UsageError is a mistake on the command line, after which the usage is printed.
+// UsageError is an error in the use of the command line, after which the usage is printed.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the mistake.
+// Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Printf writes to the product stream.
+// Printf writes to standard output. If that fails, the error is stored in Mistake.
 func (a *App) Printf(format string, args ...any) {
-	fmt.Fprintf(a.Out, format, args...) //nolint:errcheck // a closed pipe ends the program by its signal
+	if _, err := fmt.Fprintf(a.Out, format, args...); err != nil && a.Mistake == nil {
+		a.Mistake = fmt.Errorf("write the output: %w", err)
+	}
 }
 
-// Notef writes talk to the user, apart from the product.
+// Notef writes messages to the user, separate from the output.
 func (a *App) Notef(format string, args ...any) {
 	fmt.Fprint(a.Err, Spell(fmt.Sprintf(format, args...))) //nolint:errcheck // nothing could be told
 }
 
-// StateStore returns the URL of the state store: the flag, the environment or the config file.
+// StateStore returns the URL of the state store: from the flag, the environment or the config file.
 func (a *App) StateStore() (string, error) {
 	url := a.State
 	if url == "" {
 		url = a.Env("KOPS_STATE_STORE")
 	}
 	if url == "" {
-		url = a.configured()
+		url = a.configuredStore()
 	}
 	if url == "" {
 		url = a.ownStore()
@@ -140,14 +149,13 @@ func (a *App) StateStore() (string, error) {
 	return scheme + "://" + strings.TrimSuffix(path, "/"), nil
 }
 
-// isPath reports whether a text names a folder by where it is, and not by a bare name,
-// which could as well be the name of a bucket.
+// isPath reports whether a text is a path to a folder, as opposed to a bare name, which could also
+// be the name of a bucket.
 func isPath(s string) bool {
 	return s == "." || s == ".." || strings.HasPrefix(s, "/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../")
 }
 
-// ownStore is the user's own folder for the state of clusters on this machine; ""
-// while there is none.
+// ownStore is the user's own folder for the state of clusters on this machine; "" if there is none.
 func (a *App) ownStore() string {
 	dir := filepath.Join(a.Home, ".kops", "clusters")
 	if info, err := os.Stat(dir); a.Home == "" || err != nil || !info.IsDir() {
@@ -156,16 +164,16 @@ func (a *App) ownStore() string {
 	return "file://" + filepath.ToSlash(dir)
 }
 
-// PreferOwnStore makes the user's own folder the state store, unless another is
-// named. A new cluster on this machine needs no other.
+// PreferOwnStore makes the user's own folder the state store, unless another is specified. A new
+// cluster on this machine needs no other.
 func (a *App) PreferOwnStore() {
-	if a.State == "" && a.Env("KOPS_STATE_STORE") == "" && a.configured() == "" && a.Home != "" {
+	if a.State == "" && a.Env("KOPS_STATE_STORE") == "" && a.configuredStore() == "" && a.Home != "" {
 		a.State = "file://" + filepath.ToSlash(filepath.Join(a.Home, ".kops", "clusters"))
 	}
 }
 
-// folderStore is the URL of a folder, which holds in any working directory, as
-// it is written down.
+// folderStore returns the URL of a folder, which is valid in any working directory, because it is
+// stored.
 func folderStore(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -177,34 +185,54 @@ func folderStore(path string) (string, error) {
 	return "file://" + filepath.ToSlash(abs), nil
 }
 
-// configured reads KOPS_STATE_STORE from the config file; a bad file is only worth a warning.
-func (a *App) configured() string {
+// configuredStore reads KOPS_STATE_STORE from the config file; an invalid file only causes a warning.
+func (a *App) configuredStore() string {
 	files := []string{a.Config}
 	if a.Config == "" && a.Home != "" {
 		files = []string{filepath.Join(a.Home, ".kops.yaml"), filepath.Join(a.Home, ".kops", "config")}
 	}
 	for _, f := range files {
-		data, err := readFile(f)
+		data, err := os.ReadFile(f)
 		if err != nil {
 			if a.Config != "" {
-				a.Notef("warning: config file: %v\n", err)
+				a.Notef("warning: config file: read file: %v\n", err)
 			}
 			continue
 		}
-		var doc struct {
-			Store string `yaml:"KOPS_STATE_STORE"`
-		}
-		if err := yaml.Unmarshal(data, &doc); err != nil {
+		url, err := storeOf(data)
+		if err != nil {
 			a.Notef("warning: config file %s: %v\n", f, err)
-			return ""
 		}
-		return doc.Store
+		return url
 	}
 	return ""
 }
 
-// Kubeconfig returns the kubeconfig file that is written; "" when there is none, as
-// the user has no home.
+// storeOf returns the state store in a config file; "" if it names none.
+func storeOf(data []byte) (string, error) {
+	const key = "KOPS_STATE_STORE"
+	var doc any
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return "", err
+	}
+	variables, ok := doc.(map[string]any)
+	if !ok && doc != nil {
+		return "", fmt.Errorf("is not a map of variables; write %s: s3://my-state-store", key)
+	}
+	url, ok := variables[key].(string)
+	if !ok && variables[key] != nil {
+		return "", fmt.Errorf("%s is not text; write %[1]s: s3://my-state-store", key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if name != key {
+			return url, fmt.Errorf("%s is ignored; the only variable that is read is %s", name, key)
+		}
+	}
+	return url, nil
+}
+
+// Kubeconfig returns the kubeconfig file that is written; "" if there is none because the user has
+// no home.
 func (a *App) Kubeconfig() string {
 	if files := a.kubeconfigs(); len(files) > 0 {
 		return files[0]
@@ -212,7 +240,7 @@ func (a *App) Kubeconfig() string {
 	return ""
 }
 
-// kubeconfigs are the files that the user's kubectl reads, the first of which counts most.
+// kubeconfigs returns the files that the user's kubectl reads, in order of precedence.
 func (a *App) kubeconfigs() []string {
 	files := slices.DeleteFunc(filepath.SplitList(a.Env("KUBECONFIG")), func(f string) bool { return f == "" })
 	if len(files) == 0 && a.Home != "" {
@@ -235,17 +263,17 @@ func (a *App) ClusterName(args []string) (string, error) {
 	return "", NameRequired()
 }
 
-// contextCluster is the cluster of kubectl's current context, or "".
+// contextCluster returns the cluster of kubectl's current context, or "".
 func (a *App) contextCluster() string { return kubeconfig.CurrentCluster(a.kubeconfigs()...) }
 
-// NameRequired is the mistake of a command that was not told which cluster it is about.
+// NameRequired is the usage error of a command without the name of its cluster.
 func NameRequired() error {
 	return Usagef("--name is required; name the cluster, or set KOPS_CLUSTER_NAME")
 }
 
-// OfCluster calls f with the name of a cluster. When there is none, but one
-// cluster has an instance group of that name, that cluster is meant. It is for
-// commands that destroy nothing.
+// OfCluster calls f with the name of a cluster. If that does not exist, but exactly one cluster has
+// an instance group with the name, that cluster is used. It must only be used for commands that
+// destroy nothing.
 func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f func(cluster string) error) error {
 	err := f(name)
 	if !fault.Is(err, fault.Gone) {
@@ -278,24 +306,16 @@ func (a *App) ExplicitName(args []string) (string, error) {
 	return a.Env("KOPS_CLUSTER_NAME"), nil
 }
 
-// Confirm asks a question; everything but y or yes is a no, and so is the end of the input.
-// The end of ctx is an error.
+// Confirm asks a question; any answer but y or yes, and the end of the input, mean no. The end of
+// ctx is an error.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	a.Notef("%s (y/N) ", question)
-	var line string
-	var err error
-	answered := make(chan struct{})
-	go func() { // it is not waited for: nothing but an answer ends the reading
-		line, err = bufio.NewReader(a.In).ReadString('\n')
-		close(answered)
-	}()
-	select {
-	case <-answered:
-		a.screen.Answered()
-	case <-ctx.Done():
+	line, err := await(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
+	if ctx.Err() != nil {
 		a.Notef("\n")
 		return false, ctx.Err()
 	}
+	a.screen.Answered()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read the answer: %w", err)
 	}
@@ -327,27 +347,33 @@ func (a *App) Open(ctx context.Context, args []string) (string, *kops.Client, er
 	return name, client, err
 }
 
-// PrintError writes an error as the user should see it.
+// PrintError writes an error as the user should see it, and the warnings that were found with it.
 func (a *App) PrintError(err error) {
 	var code Code
 	if errors.As(err, &code) {
 		return
 	}
-	if all := apart(err); len(all) > 1 {
+	if list, ok := err.(diag.List); ok { //nolint:errorlint // as in splitErrors
+		a.Warn(slices.DeleteFunc(slices.Clone(list), func(f diag.Finding) bool { return !f.Warning }))
+	}
+	if all := splitErrors(err); len(all) > 1 {
 		for _, message := range all {
-			a.Notef("Error: %s\n", message)
+			if !strings.HasPrefix(message, "  ") { // else it is a detail of the message above
+				message = "Error: " + message
+			}
+			a.Notef("%s\n", message)
 		}
 		return
 	}
 	message := err.Error()
-	if r := fault.Remedy(err); r != "" && !strings.Contains(message, r) && !errors.As(err, new(*told)) {
+	if r := fault.Remedy(err); r != "" && !strings.Contains(message, r) && !errors.As(err, new(*shownError)) {
 		message += "; " + r
 	}
 	a.Notef("Error: %s\n", message)
 }
 
-// apart returns the messages of errors that were only put together, and of findings.
-func apart(err error) []string {
+// splitErrors returns the messages of errors that were merely joined, and of findings.
+func splitErrors(err error) []string {
 	if list, ok := err.(diag.List); ok { //nolint:errorlint // one that is wrapped belongs to the text around it
 		return list.Errors()
 	}
@@ -357,7 +383,7 @@ func apart(err error) []string {
 	}
 	var all, texts []string
 	for _, e := range joined.Unwrap() {
-		all, texts = append(all, apart(e)...), append(texts, e.Error())
+		all, texts = append(all, splitErrors(e)...), append(texts, e.Error())
 	}
 	if strings.Join(texts, "\n") != err.Error() {
 		return []string{err.Error()}
@@ -365,8 +391,8 @@ func apart(err error) []string {
 	return all
 }
 
-// Cobra returns a command whose help is laid out like all others: what it does
-// in one line, at length, and examples.
+// Cobra returns a command whose help has the same layout as all others: a line on what it does, a
+// longer description, and examples.
 func Cobra(use, short, long, examples string, run func(ctx context.Context, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: strings.TrimSpace(long), Example: strings.Trim(examples, "\n"),

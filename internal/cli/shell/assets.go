@@ -6,11 +6,11 @@ import (
 	"kops.local/kops"
 )
 
-// Assets finds what a cluster fetches: the one that files describe, for which no state
-// store is needed, or else the one of --name. facts is a file, or "".
+// Assets finds what a cluster fetches: the one described by files, for which no state store is
+// needed, or else the one of --name. facts is a file, or "".
 func (a *App) Assets(ctx context.Context, files []string, facts string, o kops.AssetsOptions) (*kops.Assets, error) {
 	if facts != "" {
-		known, err := a.ReadFacts(facts)
+		known, err := a.ReadFacts(ctx, facts)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (a *App) Assets(ctx context.Context, files []string, facts string, o kops.A
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.Clusters().Described(objs)
+	cl, err := client.Clusters().Describe(objs)
 	if err != nil {
 		return nil, err
 	}

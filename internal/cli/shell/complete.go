@@ -10,23 +10,23 @@ import (
 	"kops.local/kops"
 )
 
-// Complete offers fixed values for a flag.
+// Complete adds fixed completions for the values of a flag.
 func Complete(c *cobra.Command, flag string, values ...string) {
 	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // the flag does not exist: a mistake in the command's declaration
+		panic(err) // the flag does not exist: a bug in the command's declaration
 	}
 }
 
-// completionTime bounds how long a shell waits for the state store.
+// completionTime limits how long shell completion waits for the state store.
 const completionTime = 3 * time.Second
 
 // CompleteCluster offers the names of the clusters in the state store for the one
 // argument of a command.
-func CompleteCluster(a *App) cobra.CompletionFunc { return once(CompleteClusters(a)) }
+func CompleteCluster(a *App) cobra.CompletionFunc { return firstOnly(CompleteClusters(a)) }
 
-// CompleteClusters offers the names of the clusters in the state store, without
-// those that were given already.
+// CompleteClusters offers the names of the clusters in the state store, without those already
+// given.
 func CompleteClusters(a *App) cobra.CompletionFunc {
 	return Offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
 		return client.Clusters().Names(ctx)
@@ -34,10 +34,9 @@ func CompleteClusters(a *App) cobra.CompletionFunc {
 }
 
 // CompleteGroup offers the instance groups of the cluster for the one argument of a command.
-func CompleteGroup(a *App) cobra.CompletionFunc { return once(CompleteGroups(a)) }
+func CompleteGroup(a *App) cobra.CompletionFunc { return firstOnly(CompleteGroups(a)) }
 
-// CompleteGroups offers the names of the cluster's instance groups, without those
-// that were given already.
+// CompleteGroups offers the names of the cluster's instance groups, without those already given.
 func CompleteGroups(a *App) cobra.CompletionFunc {
 	return Offer(a, func(ctx context.Context, client *kops.Client, _ []string) ([]string, error) {
 		return groups(ctx, a, client, nil)
@@ -85,23 +84,23 @@ func groups(ctx context.Context, a *App, client *kops.Client, args []string) ([]
 	return names, nil
 }
 
-// Offer completes with names that the state store has, as long as a shell may
-// wait; where they cannot be had, nothing is offered.
+// Offer completes with names from the state store, within the time limit; if they are not
+// available, nothing is offered.
 func Offer(a *App, names func(ctx context.Context, client *kops.Client, args []string) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionTime)
 		defer cancel()
 		var out []string
 		if client, err := a.Client(ctx); err == nil {
-			out, _ = names(ctx, client, args) // a shell has no place for an error
+			out, _ = names(ctx, client, args) // completion cannot show an error
 		}
 		out = slices.DeleteFunc(out, func(n string) bool { return slices.Contains(args, n) })
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// once offers what f does for the first argument, and nothing after it.
-func once(f cobra.CompletionFunc) cobra.CompletionFunc {
+// firstOnly offers the results of f for the first argument, and nothing after it.
+func firstOnly(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

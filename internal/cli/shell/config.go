@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/engine/redact"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/web"
 	"kops.local/kops/world"
 )
 
-// clientConfig is the world of the client, as the environment describes it.
+// clientConfig returns the configuration of the client, as the environment specifies it.
 func (a *App) clientConfig(state string) kops.Config {
 	o := world.Options{Env: a.Env, Cache: a.Cache, Kops: a.Program, Version: a.Version, Releases: a.Releases, Programs: a.Programs, HTTP: a.httpClient(), NewKey: a.NewKey}
 	if a.Verbosity > 0 {
@@ -35,14 +37,14 @@ func (a *App) clientConfig(state string) kops.Config {
 	return c
 }
 
-// Bundle is the folder of files and images that machines of this host fetch; "" if it is not
+// Bundle returns the folder of files and images that machines on this host fetch; "" if it is not
 // set and the user has no cache folder.
 func (a *App) Bundle() string { return world.Bundle(a.Env, a.Cache) }
 
-// Rehearses reports whether this is a program of a rehearsal, whose platform is this host.
+// Rehearses reports whether this program runs in a rehearsal, whose platform is this host.
 func (a *App) Rehearses() bool { return a.Env("KOPS_REHEARSAL") != "" }
 
-// Built is the folder of programs that were built from their modules; "" where there is none.
+// Built returns the folder of programs that were built from their modules; "" if there is none.
 func (a *App) Built() string {
 	if dir := a.Env("KOPS_BUILT"); dir != "" {
 		return dir
@@ -53,7 +55,7 @@ func (a *App) Built() string {
 	return filepath.Join(a.Cache, "build")
 }
 
-// OpenStore opens a store at a URL, as the state store is opened.
+// OpenStore opens a store at a URL, in the same way as the state store.
 func (a *App) OpenStore(ctx context.Context, url string) (store.Store, error) {
 	var all store.Backends
 	for _, b := range a.clientConfig("").Store.Backends {
@@ -62,31 +64,67 @@ func (a *App) OpenStore(ctx context.Context, url string) (store.Store, error) {
 	return all.Open(ctx, url)
 }
 
-// Features are the switches of KOPS_FEATURE_FLAGS.
+// Features returns the feature flags of KOPS_FEATURE_FLAGS.
 func (a *App) Features() complete.Features {
 	return complete.ParseFeatures(a.Env("KOPS_FEATURE_FLAGS"))
 }
 
-// httpClient sends requests, and tells of them where the user wants it.
-func (a *App) httpClient() *http.Client {
-	t := world.Transport()
-	if a.Verbosity < requests {
-		return world.Client(t)
+// httpClient returns a client that tells the user which server does not answer, and logs requests if
+// the user wants it.
+func (a *App) httpClient() *http.Client { return a.clientOver(world.Transport()) }
+
+func (a *App) clientOver(t http.RoundTripper) *http.Client {
+	c := world.Client(t)
+	if a.Verbosity >= requests {
+		c.Transport = loggingTransport{c.Transport, a}
 	}
-	return world.Client(teller{t, a})
+	c.Transport = noticingTransport{c.Transport, silence, a.noteSilence}
+	return c
 }
 
-// requests is the verbosity from which each request is told.
+// silence is how long a server may take to begin its answer before the user is told.
+const silence = 10 * time.Second
+
+// noticingTransport tells the user which server does not answer.
+type noticingTransport struct {
+	http.RoundTripper
+	after time.Duration
+	tell  func(host string)
+}
+
+// RoundTrip implements http.RoundTripper. Sending a large body takes time itself.
+func (t noticingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !web.IsLongPoll(r.Context()) && r.ContentLength < 1<<20 {
+		defer time.AfterFunc(t.after, func() { t.tell(r.URL.Host) }).Stop()
+	}
+	return t.RoundTripper.RoundTrip(r)
+}
+
+// noteSilence tells the user once that a server does not answer.
+func (a *App) noteSilence(host string) {
+	a.mu.Lock()
+	told := a.silent[host]
+	if a.silent == nil {
+		a.silent = map[string]bool{}
+	}
+	a.silent[host] = true
+	a.mu.Unlock()
+	if !told {
+		a.Notef("waiting for an answer of %s …\n", host)
+	}
+}
+
+// requests is the verbosity from which each request is logged.
 const requests = 2
 
-// teller tells of each request; what it holds is not shown.
-type teller struct {
+// loggingTransport logs each request, but not its contents.
+type loggingTransport struct {
 	http.RoundTripper
 	app *App
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	begun := t.app.Now()
 	action, r := actionOf(r)
 	resp, err := t.RoundTripper.RoundTrip(r)
@@ -100,9 +138,9 @@ func (t teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// actionOf is what a signed request asks for that names its action in a header or a form
-// (Signature Version 4), as "ec2 DescribeVpcs ", or "" where the path tells it, or nothing
-// does. It returns the request to send.
+// actionOf returns the action that a signed request names in a header or a form (Signature Version
+// 4), as "ec2 DescribeVpcs ", or "" if it is in the path, or there is none. It also returns the
+// request to send.
 func actionOf(r *http.Request) (string, *http.Request) {
 	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	parts := strings.Split(scope, "/") // key, day, region, service
@@ -116,8 +154,8 @@ func actionOf(r *http.Request) (string, *http.Request) {
 		return "", r
 	}
 	text, err := io.ReadAll(r.Body)
-	again := *r // a transport must not change the request that it is given
-	again.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), failing{err}))
+	again := *r // a transport must not change the request it is given
+	again.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), failingReader{err}))
 	form, ferr := url.ParseQuery(string(text))
 	if err != nil || ferr != nil || form.Get("Action") == "" {
 		return "", &again
@@ -125,20 +163,29 @@ func actionOf(r *http.Request) (string, *http.Request) {
 	return parts[3] + " " + form.Get("Action") + " ", &again
 }
 
-// failing ends a body as its reading ended.
-type failing struct{ err error }
+// failingReader is a body that ends with the error with which its reading ended.
+type failingReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
+func (f failingReader) Read([]byte) (int, error) { return 0, cmp.Or(f.err, io.EOF) }
 
-// log is where the library tells details, or nil when nobody wants them.
+// log returns the logger for the library's details, or nil if they are not wanted.
 func (a *App) log() *slog.Logger {
 	if a.Verbosity < requests {
 		return nil
 	}
-	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(slog.NewTextHandler(withoutPasswords{a.Err}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// Phase tells what a long command does, where somebody watches; "" when it has done it.
+// withoutPasswords removes passwords from the URLs in log records, which handlers write one by one.
+type withoutPasswords struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (w withoutPasswords) Write(data []byte) (int, error) {
+	_, err := io.WriteString(w.to, redact.URLs(string(data)))
+	return len(data), err
+}
+
+// Phase shows what a long command is doing, on a terminal; "" when it is done.
 func (a *App) Phase(name string) {
 	a.busy(phases()[name])
 	if name == "" {

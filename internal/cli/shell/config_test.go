@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,12 +11,12 @@ import (
 	"time"
 )
 
-// An app with a few variables, at a standstill.
-func with(env map[string]string) *App {
+// newApp returns an app with a few variables, whose clock stands still.
+func newApp(env map[string]string) *App {
 	return &App{System: System{Env: func(name string) string { return env[name] }, Now: func() time.Time { return time.Time{} }, Err: &bytes.Buffer{}}}
 }
 
-func TestTheActionOfARequestIsTold(t *testing.T) {
+func TestTheActionOfARequestIsLogged(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err != nil || r.Method == http.MethodPost && len(body) == 0 {
 			t.Errorf("it was sent %q, %v", body, err)
@@ -29,7 +30,7 @@ func TestTheActionOfARequestIsTold(t *testing.T) {
 		{"route53", "text/xml", "", "<x/>", "POST "},
 		{"", form, "", "Action=x", "POST "},
 	} {
-		app := with(nil)
+		app := newApp(nil)
 		app.Verbosity = 2
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/", struct{ io.Reader }{strings.NewReader(c.body)})
 		if err != nil {
@@ -53,11 +54,11 @@ func TestTheActionOfARequestIsTold(t *testing.T) {
 	}
 }
 
-func TestRequestsAreToldWithoutWhatTheyHold(t *testing.T) {
+func TestRequestsAreLoggedWithoutTheirContents(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	for verbosity, want := range map[int]string{1: "", 2: "GET " + s.URL + "/bucket: 404 Not Found (0s)\n"} {
-		app := with(nil)
+		app := newApp(nil)
 		app.Verbosity = verbosity
 		resp, err := app.httpClient().Get(s.URL + "/bucket?X-Amz-Signature=secret")
 		if err != nil {
@@ -69,5 +70,44 @@ func TestRequestsAreToldWithoutWhatTheyHold(t *testing.T) {
 		if got := app.Err.(*bytes.Buffer).String(); got != want {
 			t.Errorf("-v %d: %q, want %q", verbosity, got, want)
 		}
+	}
+}
+
+// silentTransport answers once the user was told that it is silent.
+type silentTransport struct{ told chan string }
+
+func (s silentTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.told <- <-s.told
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}
+
+func TestASilentServerIsShownOnce(t *testing.T) {
+	app, told := newApp(nil), make(chan string, 1)
+	client := &http.Client{Transport: noticingTransport{silentTransport{told}, 0, func(host string) {
+		app.noteSilence(host)
+		told <- host
+	}}}
+	for range 2 {
+		resp, err := client.Get("http://example.com/bucket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		<-told
+	}
+	if got := app.Err.(*bytes.Buffer).String(); got != "waiting for an answer of example.com …\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPasswordsOfURLsAreNotLogged(t *testing.T) {
+	app := newApp(nil)
+	app.Verbosity = requests
+	app.log().Debug("no digest is published", "place", "https://bob:hunter2@m.example.com/x?sig=hunter2", "error", errors.New("get http://u:hunter2@h"))
+	got := app.Err.(*bytes.Buffer).String()
+	if strings.Contains(got, "hunter2") || !strings.Contains(got, "https://xxxxx@m.example.com/x?xxxxx") || !strings.Contains(got, "http://xxxxx@h") {
+		t.Error(got)
 	}
 }

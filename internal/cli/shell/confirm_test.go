@@ -10,7 +10,7 @@ import (
 )
 
 func TestAQuestionEndsWithTheCommand(t *testing.T) {
-	in, out := io.Pipe() // on which nobody writes
+	in, out := io.Pipe() // nothing is written to it
 	defer out.Close()    //nolint:errcheck // it frees the reader
 	app := New(System{In: in, Err: &bytes.Buffer{}})
 	ctx, stop := context.WithCancel(t.Context())

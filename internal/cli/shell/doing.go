@@ -8,30 +8,31 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// quiet is how long a command may say nothing on a terminal.
+// quiet is how long a command may be silent on a terminal.
 const quiet = 300 * time.Millisecond
 
-// doing is the line that says what a command does while it has nothing to show. It
-// comes after a while of silence, and goes when anything else is written.
+// doing is the line that shows what a command is doing while it has no other output. It appears
+// after a period of silence, and is removed when anything else is written.
 type doing struct {
-	show  *text.Doing
-	timer *time.Timer
-	mu    sync.Mutex
-	over  bool
-	ticks func() // ends the redrawing; nil: it has not begun
+	show    *text.Doing
+	timer   *time.Timer
+	mu      sync.Mutex
+	stopped bool
+	ticks   func() // stops the redrawing; nil if it has not begun
 }
 
-// phases are what the library's phases are to somebody who waits; others have a display of their own.
+// phases describes the library's phases to a waiting user; other phases have a display of their
+// own.
 func phases() map[string]string {
 	return map[string]string{"read": "reading the state store", "look up": "looking up the spec's values", "model": "computing the desired state",
 		"observe": "reading existing resources", "examine": "reading machines and the API", "members": "waiting until etcd has the members of the spec",
 		"apply": "applying the changes", "delete": "deleting", "write": "writing to the state store"}
 }
 
-// Terminals returns an output itself, for a program that draws on the terminal.
+// Terminals returns the underlying output, for a program that draws on the terminal.
 func Terminals(w io.Writer) io.Writer { return text.Exact(w) }
 
-// busy says what is done from now on; "" for nothing.
+// busy sets what is being done from now on; "" for nothing.
 func (a *App) busy(what string) {
 	if !a.Terminal || a.Verbosity > 0 {
 		return
@@ -60,7 +61,7 @@ func (a *App) busy(what string) {
 func (d *doing) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.over {
+	if !d.stopped {
 		d.show.Tick()
 		d.ticks = eachSecond(d.show.Tick)
 	}
@@ -70,7 +71,7 @@ func (d *doing) end() {
 	d.timer.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.over = true
+	d.stopped = true
 	if d.ticks != nil {
 		d.ticks()
 	}

@@ -46,7 +46,7 @@ func TestACommandSaysWhatItDoesWhileItHasNothingToShow(t *testing.T) {
 	})
 }
 
-// A file, a pipe and -v have no line that is redrawn.
+// Files, pipes and -v have no redrawn line.
 func TestNothingIsRedrawnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var err bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Variable is a variable of the environment that kops reads.
+// Variable is an environment variable that kops reads.
 type Variable struct {
 	Name, Meaning, Default string
 }
@@ -15,8 +15,8 @@ type Variable struct {
 //go:embed environment.tsv
 var variables string
 
-// Environment lists the variables that kops reads, as help and the documentation show them. It
-// leaves out variables that all tools of a platform or store read, such as AWS_PROFILE.
+// Environment lists the variables that kops reads, as shown in help and documentation. It leaves
+// out variables that all tools of a platform or store read, such as AWS_PROFILE.
 func Environment() []Variable {
 	var all []Variable
 	for line := range strings.Lines(variables) {
@@ -26,14 +26,14 @@ func Environment() []Variable {
 	return all
 }
 
-// configurationFile says what is read besides the environment.
+// configurationFile describes what is read in addition to the environment.
 const configurationFile = `The configuration file is ~/.kops.yaml or else ~/.kops/config; --config names another file.
 It is YAML, and may hold one variable, which the environment and --state override:
 
     KOPS_STATE_STORE: s3://my-state-store
 `
 
-// PrintEnvironment explains the variables of the environment and the configuration file.
+// PrintEnvironment explains the environment variables and the configuration file.
 func (a *App) PrintEnvironment() error {
 	a.Printf("kops reads these environment variables. Flags override them.\n\n")
 	w := tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0)
@@ -49,12 +49,12 @@ func (a *App) PrintEnvironment() error {
 	return nil
 }
 
-// EnvironmentPage is the page of the documentation that says the same.
+// EnvironmentPage returns the corresponding page of the documentation.
 func EnvironmentPage() string {
 	var b strings.Builder
 	b.WriteString(`# Environment and configuration file
 
-Flags override environment variables, and environment variables override the configuration file. kops help environment shows this list.
+Flags override environment variables, and environment variables override the configuration file. ` + "`kops help environment`" + ` shows this list.
 
 | variable | means | default |
 |---|---|---|

@@ -18,8 +18,8 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// Decode reads the objects of files, with everything that is wrong in any of
-// them; warnings are printed. A file may be at an https:// URL, or in a state store.
+// Decode reads the objects in files, and reports everything that is wrong in any of them; warnings
+// are printed. A file may be at an https:// URL, or in a state store.
 func (a *App) Decode(ctx context.Context, files []string) ([]api.Object, error) {
 	data := map[string][]byte{}
 	for _, name := range files {
@@ -32,15 +32,17 @@ func (a *App) Decode(ctx context.Context, files []string) ([]api.Object, error) 
 	var out []api.Object
 	var wrong diag.List
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		objs, warnings, err := compat.Decode(data[name], compat.Options{File: title(name), Named: true})
-		a.Warn(warnings)
+		objs, warnings, err := compat.Decode(data[name], compat.Options{File: title(name), RequireName: true})
 		var findings diag.List
-		if errors.As(err, &findings) {
-			wrong = append(wrong, findings...)
-		} else if err != nil {
+		switch {
+		case errors.As(err, &findings):
+			wrong = append(wrong, findings...) // with the warnings
+		case err != nil:
 			return nil, err
+		default:
+			a.Warn(warnings)
+			out = append(out, objs...)
 		}
-		out = append(out, objs...)
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err
@@ -51,9 +53,9 @@ func (a *App) Decode(ctx context.Context, files []string) ([]api.Object, error) 
 	return out, nil
 }
 
-// DecodeOwned reads the objects of files as Decode does. Those that belong to a
-// cluster and do not say to which belong to the one that --name or the environment
-// names, unless the files describe a cluster themselves.
+// DecodeOwned reads the objects in files as Decode does. Objects that must belong to a cluster and
+// do not specify it belong to the one of --name or the environment, unless the files themselves
+// describe a cluster.
 func (a *App) DecodeOwned(ctx context.Context, files []string) ([]api.Object, error) {
 	objs, err := a.Decode(ctx, files)
 	if err != nil {
@@ -77,7 +79,7 @@ func (a *App) DecodeOwned(ctx context.Context, files []string) ([]api.Object, er
 	return objs, nil
 }
 
-// titles are the names of files for people.
+// titles returns the names of files for people.
 func titles(files []string) []string {
 	out := slices.Clone(files)
 	for i, f := range out {
@@ -100,7 +102,7 @@ func (a *App) Warn(list diag.List) {
 	}
 }
 
-// SuggestPreview names the commands that show what comes of objects that changed.
+// SuggestPreview prints the commands that preview the effects of changed objects.
 func (a *App) SuggestPreview(done ...kops.Written) {
 	var clusters []string
 	for _, w := range done {
@@ -117,8 +119,8 @@ func (a *App) SuggestPreview(done ...kops.Written) {
 }
 
 // ReadFacts reads a facts file.
-func (a *App) ReadFacts(file string) (*kops.Facts, error) {
-	data, err := readFile(file)
+func (a *App) ReadFacts(ctx context.Context, file string) (*kops.Facts, error) {
+	data, err := readFile(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +137,13 @@ func WriteFacts(file string, f *kops.Facts) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(file, data, 0o644); err != nil { // facts hold no secret
+	if err := replaceFile(file, data, 0o644); err != nil { // facts contain no secrets
 		return fmt.Errorf("write facts: %w", err)
 	}
 	return nil
 }
 
-// WritePlan saves a plan, for its owner only.
+// WritePlan saves a plan, readable only by its owner.
 func WritePlan(file string, p *kops.SavedPlan) error {
 	data, err := p.Marshal()
 	if err == nil {
@@ -153,7 +155,7 @@ func WritePlan(file string, p *kops.SavedPlan) error {
 	return nil
 }
 
-// WriteText writes a text to a file that a user names.
+// WriteText writes a text to a file that the user specified.
 func WriteText(file, text string) error {
 	if err := replaceFile(file, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
@@ -161,8 +163,12 @@ func WriteText(file, text string) error {
 	return nil
 }
 
-// replaceFile writes a file whole or not at all.
+// replaceFile writes a file atomically. A device or a pipe, such as /dev/stdout, is written to, and
+// not replaced. Any other link is replaced, and not followed: someone else may have made it.
 func replaceFile(file string, data []byte, mode os.FileMode) error {
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() && (info.Mode().Type() != os.ModeSymlink || isStream(file)) {
+		return os.WriteFile(file, data, mode)
+	}
 	draft, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
 	if err != nil {
 		return err
@@ -184,9 +190,17 @@ func replaceFile(file string, data []byte, mode os.FileMode) error {
 	return nil
 }
 
+// isStream reports whether a link is the operating system's own link to an open file of this
+// process, such as /dev/stdout.
+func isStream(link string) bool {
+	full, err := filepath.Abs(link)
+	dir := filepath.Dir(full)
+	return err == nil && (dir == "/dev" || dir == "/dev/fd" || strings.HasPrefix(dir, "/proc/"))
+}
+
 // ReadPlan reads a saved plan.
-func ReadPlan(file string) (*kops.SavedPlan, error) {
-	data, err := readFile(file)
+func ReadPlan(ctx context.Context, file string) (*kops.SavedPlan, error) {
+	data, err := readFile(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +211,9 @@ func ReadPlan(file string) (*kops.SavedPlan, error) {
 	return p, nil
 }
 
-// WriteFiles writes files below a folder, in the order of their names, and makes the
-// folders that they need. Others may have chosen the names: one that leads out of the
-// folder, or through a link, fails before anything is written.
+// WriteFiles writes files below a folder, in the order of their names, and creates the necessary
+// folders. The names may be untrusted: a name that leads out of the folder, or through a link, is
+// an error before anything is written.
 func WriteFiles(dir string, files map[string][]byte, folders, mode os.FileMode) error {
 	names := slices.Sorted(maps.Keys(files))
 	if err := confined.Check(dir, names...); err != nil {

@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/ops/kubeconfig"
 )
 
-// WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be "" if none is
-// known.
+// WriteKubeconfig writes a cluster's access into a kubeconfig file, which may be "" if there is
+// none.
 func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.KubeconfigOptions) error {
 	if file == "" {
 		return errors.New("cannot find your kubeconfig file; set HOME or KUBECONFIG")
@@ -40,9 +40,9 @@ func (a *App) WriteKubeconfig(access *kops.Access, cluster, file string, o kops.
 	return nil
 }
 
-// RenewKubeconfig has the user's kubeconfig file go with the keys of a cluster that it holds:
-// it trusts the authorities of access and, where issue is not nil, shows a certificate as
-// kubeconfig.Renew says. What fails is a warning: the file is the user's.
+// RenewKubeconfig updates the user's kubeconfig file to the keys of a cluster that it contains: it
+// then trusts the authorities of access and, if issue is not nil, has a certificate as described at
+// kubeconfig.Renew. Errors are only warnings: the file is the user's.
 func (a *App) RenewKubeconfig(access *kops.Access, cluster string, issue func(ends time.Time) (certificate, key []byte, err error)) {
 	file := a.Kubeconfig()
 	if file == "" {
@@ -56,7 +56,7 @@ func (a *App) RenewKubeconfig(access *kops.Access, cluster string, issue func(en
 	}
 }
 
-// ForgetKubeconfig takes a deleted cluster out of the kubeconfig files.
+// ForgetKubeconfig removes a deleted cluster from the kubeconfig files.
 func (a *App) ForgetKubeconfig(cluster string) {
 	forgot := false
 	for _, file := range a.kubeconfigs() {

@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Flags are the flags by which the options of the library are given: what the library says
-// of option:Prune is said of --prune here.
+// Flags returns the flags that correspond to the options of the library: option:Prune in the
+// library's texts is --prune here.
 func Flags() map[string]string {
 	return map[string]string{
 		"APILoadBalancerType": "api-loadbalancer-type", "APIServerCount": "api-server-count", "APIServerSizes": "api-server-size",
@@ -28,17 +28,17 @@ func Flags() map[string]string {
 	}
 }
 
-// SpellFailures spells the options in what was found wrong with a cluster.
+// SpellFailures replaces options in failures of a cluster with flags.
 func SpellFailures(list []status.Failure) {
 	for i := range list {
 		list[i].Message, list[i].Remedy = Spell(list[i].Message), Spell(list[i].Remedy)
 	}
 }
 
-// option is an option of the library in a text.
+// option matches an option of the library in a text.
 var option = regexp.MustCompile(`\boption:[A-Z][A-Za-z0-9]*`)
 
-// Spell spells the options of the library in a text as flags.
+// Spell replaces the library's options in a text with flags.
 func Spell(text string) string {
 	flags := Flags()
 	return option.ReplaceAllStringFunc(text, func(found string) string {
@@ -49,21 +49,21 @@ func Spell(text string) string {
 	})
 }
 
-// spelled is an error whose options are spelled as flags.
-type spelled struct{ error }
+// spelledError is an error whose options are replaced with flags.
+type spelledError struct{ error }
 
-func (s spelled) Error() string { return Spell(s.error.Error()) }
+func (s spelledError) Error() string { return Spell(s.error.Error()) }
 
-// Unwrap returns the error as the library tells it.
-func (s spelled) Unwrap() error { return s.error }
+// Unwrap returns the library's original error.
+func (s spelledError) Unwrap() error { return s.error }
 
-// spellError spells the options of an error and of its remedy.
+// spellError replaces the options in an error and in its remedy.
 func spellError(err error) error {
 	if err == nil {
 		return nil
 	}
 	if remedy := fault.Remedy(err); remedy != Spell(remedy) {
-		return fault.Wrap(fault.Of(err), spelled{err}, Spell(remedy))
+		return fault.Wrap(fault.Of(err), spelledError{err}, Spell(remedy))
 	}
-	return spelled{err}
+	return spelledError{err}
 }

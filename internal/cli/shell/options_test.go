@@ -22,8 +22,8 @@ func TestOptionsAreSpelledAsFlags(t *testing.T) {
 	}
 }
 
-// TestEveryOptionHasAFlag reads all sources below the command line: what they say of
-// options can be spelled.
+// TestEveryOptionHasAFlag checks in all sources below the command line that every option in a text
+// has a flag.
 func TestEveryOptionHasAFlag(t *testing.T) {
 	root, flags, found := filepath.Join("..", "..", ".."), Flags(), 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -2,13 +2,12 @@ package shell
 
 import (
 	"slices"
-	"strings"
 
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 )
 
-// Platforms are those that the program knows, the usual one first.
+// Platforms returns the platforms that the program knows, the default first.
 func (a *App) Platforms() []platform.Provider {
 	var out []platform.Provider
 	for _, p := range a.clientConfig("").Clouds {
@@ -17,7 +16,7 @@ func (a *App) Platforms() []platform.Provider {
 	return out
 }
 
-// Inside is what stands behind a value of the library, for what of this program shows it.
+// Inside returns the internal value behind a value of the library, for display.
 func Inside[T any](shown interface{ As(target any) bool }) T {
 	var out T
 	shown.As(&out)
@@ -39,7 +38,7 @@ func (a *App) HasRegions(name string) bool {
 	return slices.ContainsFunc(a.Platforms(), func(p platform.Provider) bool { return string(p.Name) == name && p.Region != nil })
 }
 
-// Names returns the names of the platforms on which clusters are made.
+// Names returns the names of the platforms on which clusters are created.
 func Names(all []platform.Provider) []string {
 	var out []string
 	for _, p := range all {
@@ -48,12 +47,4 @@ func Names(all []platform.Provider) []string {
 		}
 	}
 	return out
-}
-
-// OneOf lists words of which one is chosen: "a, b or c".
-func OneOf(words []string) string {
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
-	}
-	return strings.Join(words, "")
 }

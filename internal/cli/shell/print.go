@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,11 +11,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/escape"
+	"kops.local/kops/internal/engine/escape/yamltext"
 	"kops.local/kops/internal/engine/render/text"
+	"kops.local/kops/internal/spec/diag"
 )
 
 // Formats that -o takes.
@@ -24,40 +26,32 @@ const (
 	JSON  = "json"
 )
 
-// CheckFormat refuses a format that is not one of the known.
+// CheckFormat rejects a format that is not one of the known ones.
 func CheckFormat(format string, known ...string) error {
 	if !slices.Contains(known, format) {
-		return Usagef("unknown output format: %q; use %s", format, strings.Join(known, ", "))
+		return Usagef("unknown output format: %q; use %s", format, diag.Or(known))
 	}
 	return nil
 }
 
-// PrintTable writes rows in columns under a header, in their order. The caller sorts them
-// by what they mean, as texts sort numbers, dates and durations wrongly.
+// PrintTable writes rows in columns under a header, in order. The caller must sort them by their
+// meaning, as texts sort numbers, dates and durations wrongly.
 func (a *App) PrintTable(header []string, rows [][]string) error {
-	return printRows(tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0), append([][]string{header}, rows...))
+	return text.Table(tabwriter.NewWriter(a.Out, 0, 8, 1, '\t', 0), append([][]string{header}, rows...))
 }
 
-// PrintRows writes rows in columns, in their order.
+// PrintRows writes rows in columns, in order.
 func (a *App) PrintRows(rows [][]string) error {
-	return printRows(tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0), rows)
+	return text.Table(tabwriter.NewWriter(a.Out, 0, 8, 2, ' ', 0), rows)
 }
 
-func printRows(w *tabwriter.Writer, rows [][]string) error {
-	for _, r := range rows {
-		if _, err := fmt.Fprintln(w, strings.Join(r, "\t")); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
-	}
-	return w.Flush()
-}
-
-// Minutes is a time that is only about right: whole minutes, and at least one.
+// Minutes formats an approximate time: whole minutes, and at least one.
 func Minutes(d time.Duration) string {
 	return fmt.Sprintf("%d min", max(1, (d+time.Minute-1)/time.Minute))
 }
 
-// Listed is a list in one line; beyond the most that it names, it says how many more there are.
+// Listed formats a list in one line; if it has more than most items, it says how many more there
+// are.
 func Listed[T any](list []T, most int) string {
 	var out []string
 	for _, v := range list[:min(len(list), most)] {
@@ -69,27 +63,33 @@ func Listed[T any](list []T, most int) string {
 	return strings.Join(out, "; ")
 }
 
-// PrintObjects writes API objects as v1alpha2: YAML documents, or JSON (an
-// array when there are several).
+// PrintObjects writes API objects as v1alpha2: YAML documents, or JSON (an array if there are
+// several).
 func (a *App) PrintObjects(format string, objs ...api.Object) error {
-	encode := compat.Encode
 	if format == JSON {
-		encode = compat.EncodeJSON
+		data, err := compat.EncodeJSON(api.V1Alpha2, objs...)
+		if err != nil {
+			return err
+		}
+		return a.printRawJSON(data)
 	}
-	data, err := encode(api.V1Alpha2, objs...)
+	data, err := compat.Encode(api.V1Alpha2, objs...)
 	if err != nil {
 		return err
 	}
 	return a.printExact(data)
 }
 
-// printExact writes a document whose format escapes control characters itself.
+// printExact writes a document in which control characters are escaped.
 func (a *App) printExact(doc []byte) error {
 	_, err := text.Exact(a.Out).Write(doc)
 	return err
 }
 
-// PrintAs writes a value as JSON or YAML, or calls table where people are to read it.
+// printRawJSON writes a JSON document, and escapes its control characters.
+func (a *App) printRawJSON(doc []byte) error { return a.printExact(escape.JSON(doc)) }
+
+// PrintAs writes a value as JSON or YAML, or calls table for output to people.
 func (a *App) PrintAs(format string, v any, table func() error) error {
 	switch format {
 	case JSON:
@@ -106,12 +106,12 @@ func (a *App) PrintJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("print as JSON: %w", err)
 	}
-	return a.printExact(append(out, '\n'))
+	return a.printRawJSON(append(out, '\n'))
 }
 
 // PrintYAML writes a value as YAML.
 func (a *App) PrintYAML(v any) error {
-	out, err := yaml.Marshal(v)
+	out, err := yamltext.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("print as YAML: %w", err)
 	}
@@ -119,10 +119,10 @@ func (a *App) PrintYAML(v any) error {
 }
 
 // ReadFiles returns the contents of files by name, as ReadFile does.
-func (a *App) ReadFiles(names []string) (map[string][]byte, error) {
+func (a *App) ReadFiles(ctx context.Context, names []string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, n := range names {
-		data, err := a.ReadFile(n)
+		data, err := a.ReadFile(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -131,22 +131,45 @@ func (a *App) ReadFiles(names []string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// ReadFile returns the contents of a file; "-" is the standard input.
-func (a *App) ReadFile(name string) ([]byte, error) {
+// ReadFile returns the contents of a file; "-" is the standard input. The end of ctx is an error.
+func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	if name != "-" {
-		return readFile(name)
+		return readFile(ctx, name)
 	}
-	data, err := io.ReadAll(a.In)
+	if a.Interactive {
+		a.Notef("Reading from the terminal; press ^D after the last line, or ^C to stop.\n")
+	}
+	data, err := await(ctx, func() ([]byte, error) { return io.ReadAll(a.In) })
 	if err != nil {
 		return nil, fmt.Errorf("read the standard input: %w", err)
 	}
 	return data, nil
 }
 
-func readFile(name string) ([]byte, error) {
-	data, err := os.ReadFile(name)
+// readFile reads a file, which may be a terminal or a pipe.
+func readFile(ctx context.Context, name string) ([]byte, error) {
+	data, err := await(ctx, func() ([]byte, error) { return os.ReadFile(name) })
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	return data, nil
+}
+
+// await returns what read returns, or the error of ctx if that ends first. A read of a terminal or
+// a pipe cannot be stopped, so it is not waited for.
+func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	var got T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		got, err = read()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return got, err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }

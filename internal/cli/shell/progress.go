@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
 
 	"kops.local/kops"
 	"kops.local/kops/finding"
@@ -20,8 +20,8 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// Progress shows a plan that is carried out: redrawn on a terminal, plain lines
-// elsewhere. Until Start it shows nothing.
+// Progress shows the execution of a plan: redrawn on a terminal, plain lines elsewhere. Until Start
+// it shows nothing.
 type Progress struct {
 	app  *App
 	mu   sync.Mutex
@@ -29,7 +29,7 @@ type Progress struct {
 	stop func()
 }
 
-// Progress returns a progress that is not started.
+// Progress returns a progress that has not been started.
 func (a *App) Progress() *Progress { return &Progress{app: a, stop: func() {}} }
 
 // Start begins to show a plan; a plan without changes is not shown.
@@ -65,7 +65,7 @@ func eachSecond(f func()) (stop func()) {
 	}
 }
 
-// width is the terminal's width now, as it may be resized.
+// width returns the terminal's current width, as it may be resized.
 func (a *App) width() int {
 	if w, _, err := term.GetSize(2); err == nil {
 		return w
@@ -73,8 +73,8 @@ func (a *App) width() int {
 	return a.Width
 }
 
-// HelpWidth returns how many columns a help text may take: the terminal's, within reason, and a
-// width that any screen shows if there is no terminal.
+// HelpWidth returns how many columns a help text may take: the terminal's, up to a limit, and a
+// width that suits any screen if there is no terminal.
 func (a *App) HelpWidth() int {
 	if a.Width == 0 {
 		return 100
@@ -90,15 +90,15 @@ func (a *App) Waiting() (show *text.Waiting, stop func()) {
 	return show, func() { end(); show.Close() }
 }
 
-// Stages shows how far several things are: redrawn on a terminal, plain lines elsewhere.
-// Call stop when all is over.
+// Stages shows the progress of several things: redrawn on a terminal, plain lines elsewhere. Call
+// stop when all is over.
 func (a *App) Stages() (show *text.Stages, stop func()) {
 	show = text.NewStages(a.screen)
 	end := eachSecond(show.Tick)
 	return show, func() { end(); show.Close() }
 }
 
-// Step shows what became of a step.
+// Step shows the result of a step.
 func (p *Progress) Step(e *kops.StepEvent) {
 	p.mu.Lock()
 	show := p.show
@@ -108,7 +108,7 @@ func (p *Progress) Step(e *kops.StepEvent) {
 	}
 }
 
-// On hands the plan of a call to show, and shows its steps.
+// On passes the plan of a call to show, and shows its steps.
 func (p *Progress) On(show func(*kops.Update) error) kops.On {
 	return func(e kops.Event) error {
 		switch e.Kind {
@@ -121,8 +121,8 @@ func (p *Progress) On(show func(*kops.Update) error) kops.On {
 	}
 }
 
-// Close takes the display away. Of the error of the run it returns what the display
-// has not told.
+// Close removes the display. It returns what the display has not already reported of the run's
+// error.
 func (p *Progress) Close(err error) error {
 	p.stop()
 	if p.show == nil {
@@ -130,23 +130,23 @@ func (p *Progress) Close(err error) error {
 	}
 	p.show.Close()
 	if failed := (*exec.Error)(nil); errors.As(err, &failed) && p.show.Failed() {
-		return &told{err, failed}
+		return &shownError{err, failed}
 	}
 	return err
 }
 
-// told is the error of a run whose failures were shown as they came.
-type told struct {
+// shownError is the error of a run whose failures were already shown.
+type shownError struct {
 	error
 	failed *exec.Error
 }
 
 // Error summarizes the failures; other errors are shown as they are.
-func (t *told) Error() string {
-	return strings.Replace(t.error.Error(), t.failed.Error(), t.sum(), 1)
+func (t *shownError) Error() string {
+	return strings.Replace(t.error.Error(), t.failed.Error(), t.summary(), 1)
 }
 
-func (t *told) sum() string {
+func (t *shownError) summary() string {
 	text := "1 change failed"
 	if n := len(t.failed.Failed); n != 1 {
 		text = fmt.Sprintf("%d changes failed", n)
@@ -158,7 +158,7 @@ func (t *told) sum() string {
 }
 
 // Unwrap returns the whole error.
-func (t *told) Unwrap() error { return t.error }
+func (t *shownError) Unwrap() error { return t.error }
 
 // PrintResult writes the result of a plan as JSON or YAML; err is the error of the run.
 func (a *App) PrintResult(format, cluster string, r *text.Result, u *kops.Update, err error) error {
@@ -168,21 +168,21 @@ func (a *App) PrintResult(format, cluster string, r *text.Result, u *kops.Update
 	return a.printJSONAs(format, write)
 }
 
-// PrintPlan writes the plan of an update, and what is known of it, as JSON or YAML.
+// PrintPlan writes the plan of an update, and further information about it, as JSON or YAML.
 func (a *App) PrintPlan(format, cluster string, u *kops.Update) error {
 	return a.printJSONAs(format, func(w io.Writer) error { return text.JSON(w, Inside[*plan.Plan](u.Plan), a.runOf(cluster, u)) })
 }
 
-// runOf returns the facts of an update beyond its plan; u may be nil.
+// runOf returns the properties of an update beyond its plan; u may be nil.
 func (a *App) runOf(cluster string, u *kops.Update) text.Run {
-	run := text.Run{Cluster: cluster, Version: a.Version, Time: a.Now().UTC().Truncate(time.Second), Aftermath: aftermath(u)}
+	run := text.Run{Cluster: cluster, Version: a.Version, Time: a.Now().UTC().Truncate(time.Second), Aftermath: aftermathOf(u)}
 	if u != nil {
 		run.Risks = spellFindings(u.Risks)
 	}
 	return run
 }
 
-// PrintRisks shows what in a plan deserves a second look; with none, nothing.
+// PrintRisks prints what in a plan deserves a second look, if anything.
 func (a *App) PrintRisks(l finding.List) {
 	if len(l) == 0 {
 		return
@@ -193,7 +193,7 @@ func (a *App) PrintRisks(l finding.List) {
 	}
 }
 
-// spellFindings spells the options in findings as flags.
+// spellFindings replaces options in findings with flags.
 func spellFindings(l finding.List) finding.List {
 	l = slices.Clone(l)
 	for i := range l {
@@ -202,31 +202,27 @@ func spellFindings(l finding.List) finding.List {
 	return l
 }
 
-// aftermath returns the aftermath of an update; nil if there is none.
-func aftermath(u *kops.Update) any {
+// aftermathOf returns the aftermath of an update; nil if there is none.
+func aftermathOf(u *kops.Update) any {
 	if u == nil || u.Aftermath == nil {
 		return nil
 	}
 	return u.Aftermath
 }
 
-// printJSONAs prints what write writes as JSON in a format.
+// printJSONAs prints the JSON that write writes in a format.
 func (a *App) printJSONAs(format string, write func(io.Writer) error) error {
-	if format == JSON {
-		return write(text.Exact(a.Out))
-	}
 	var doc bytes.Buffer
 	if err := write(&doc); err != nil {
 		return err
 	}
-	out, err := yaml.JSONToYAML(doc.Bytes())
-	if err != nil {
-		return fmt.Errorf("print as YAML: %w", err)
+	if format == JSON {
+		return a.printRawJSON(doc.Bytes())
 	}
-	return a.printExact(out)
+	return a.PrintYAML(json.RawMessage(doc.Bytes()))
 }
 
-// PlanOptions say how plans are shown on this system.
+// PlanOptions returns how plans are shown on this system.
 func (a *App) PlanOptions() text.Options {
 	return text.Options{Color: a.Color, Full: a.Verbosity > 0 || a.FullDiff, Whole: !a.Paged}
 }

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// objectsSize bounds a file of objects that is read from elsewhere, in bytes.
+	// objectsSize limits a file of objects that is fetched, in bytes.
 	objectsSize = 4 << 20
-	// objectsTime bounds how long a web server may take with one.
+	// objectsTime limits how long a web server may take to send one.
 	objectsTime = 30 * time.Second
 )
 
-// readObjects returns the contents of a file with objects: one of this computer, the
-// standard input for "-", or one at an https:// URL or the URL of a state store.
+// readObjects returns the contents of a file with objects: a local file, the standard input for
+// "-", or one at an https:// URL or the URL of a state store.
 func (a *App) readObjects(ctx context.Context, file string) ([]byte, error) {
 	scheme, _, remote := strings.Cut(file, "://")
 	if !remote {
-		return a.ReadFile(file)
+		return a.ReadFile(ctx, file)
 	}
 	var data []byte
 	var err error
@@ -43,7 +43,7 @@ func (a *App) readObjects(ctx context.Context, file string) ([]byte, error) {
 	return data, nil
 }
 
-// fetch reads a file from a web server, but from none of this computer's own services.
+// fetch reads a file from a web server, but not from this computer's own services.
 func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, objectsTime)
 	defer cancel()

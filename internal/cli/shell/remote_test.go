@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"kops.local/kops/world"
 )
 
 func TestObjectsOfAWebServer(t *testing.T) {
@@ -27,8 +29,9 @@ func TestObjectsOfAWebServer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	client := (&App{System: System{Env: func(string) string { return "" }}}).httpClient()
-	client.Transport.(*http.Transport).TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	transport := world.Transport()
+	transport.TLSClientConfig = s.Client().Transport.(*http.Transport).TLSClientConfig
+	client := (&App{System: System{Env: func(string) string { return "" }}}).clientOver(transport)
 	if text, err := fetch(t.Context(), client, s.URL+"/cluster.yaml"); err != nil || string(text) != "kind: Cluster" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// On shows the events of a call, and hands them to more, which may be nil.
+// On shows the events of a call, and passes them to more, which may be nil.
 func (a *App) On(more kops.On) kops.On {
-	over := func() {} // ends the watch of a lease
+	over := func() {} // stops the display of a lease
 	return func(e kops.Event) error {
 		switch e.Kind {
 		case kops.EventPhase:
@@ -19,11 +19,11 @@ func (a *App) On(more kops.On) kops.On {
 		case kops.EventStep:
 			a.step(e.Step)
 		case kops.EventLeased:
-			a.hold(e.Cluster)
+			a.setLease(e.Cluster)
 		case kops.EventReleased:
-			a.hold("")
+			a.setLease("")
 		case kops.EventWatching:
-			over = a.watched(e.Cluster, e.Holder, e.Watch)
+			over = a.showWaiting(e.Cluster, e.Holder, e.Watch)
 		case kops.EventWatched:
 			over()
 		}
@@ -34,64 +34,64 @@ func (a *App) On(more kops.On) kops.On {
 	}
 }
 
-// step says which change is made, where no display of the whole plan does.
+// step shows which change is made, if there is no display of the whole plan.
 func (a *App) step(e *kops.StepEvent) {
 	if e.State == kops.StepStarted {
 		a.busy(fmt.Sprintf("applying the changes: %s %s/%s", e.Step.Op, e.Step.Kind, e.Step.Name))
 	}
 }
 
-// hold notes the cluster whose lease the command has; "" for none.
-func (a *App) hold(cluster string) {
+// setLease records the cluster whose lease the command holds; "" for none.
+func (a *App) setLease(cluster string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lease = cluster
 }
 
-// leased is the cluster whose lease the command has; "" when it has none.
-func (a *App) leased() string {
+// leasedCluster returns the cluster whose lease the command holds, or "".
+func (a *App) leasedCluster() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lease
 }
 
-// watched shows that the lease of a cluster is watched.
-func (a *App) watched(cluster, holder string, d time.Duration) (over func()) {
+// showWaiting shows that the command waits for the lease of a cluster.
+func (a *App) showWaiting(cluster, holder string, d time.Duration) (over func()) {
 	show, over := a.Waiting()
-	show.Saw([]text.Reason{{Of: "the lease of " + cluster, Text: fmt.Sprintf("waiting %v, because the command that held it last may still be running: %s", d, holder)}})
+	show.Update([]text.Reason{{Of: "the lease of " + cluster, Text: fmt.Sprintf("waiting %v, because the command that held it last may still be running: %s", d, holder)}})
 	return over
 }
 
-// Stopping says what a command does that was asked to stop. One that changes
-// nothing has nothing left to do.
+// Stopping prints what a command does after it was asked to stop. A command that changes nothing
+// has nothing left to do.
 func (a *App) Stopping() {
-	if a.leased() != "" {
+	if a.leasedCluster() != "" {
 		a.Notef("stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n")
 	}
 }
 
-// Quit says what a command may leave that ends without stopping in order, and
-// which one goes on from there.
+// Quit prints what a command may leave behind that ends without an orderly stop, and which command
+// continues from there.
 func (a *App) Quit() {
 	a.screen.End()
-	cluster := a.leased()
+	cluster := a.leasedCluster()
 	if cluster == "" {
 		a.Notef("Error: quit immediately\n")
 		return
 	}
 	a.Notef("Error: quit immediately; changes in progress may or may not have completed, and the lease of %s may remain, which expires within two minutes; to continue, run: %s\n",
-		cluster, a.goesOn(cluster))
+		cluster, a.resumeCommand(cluster))
 }
 
-// goesOn is the command line that goes on from where this one is: itself, but a
-// cluster is described once only, and then updated in the same place and way.
-func (a *App) goesOn(cluster string) string {
+// resumeCommand returns the command line that continues where this one stopped: the same, except
+// that a cluster is only created once, and then updated in the same place and way.
+func (a *App) resumeCommand(cluster string) string {
 	if !strings.HasPrefix(a.Running.CommandPath(), "kops create") {
 		return a.Command
 	}
 	line := "kops update cluster " + cluster + " --yes"
 	if f := a.Running.Flags().Lookup("cloud"); f != nil && a.Traits(f.Value.String()).OwnersAdmin {
-		line += " --admin" // as its creation would have given
+		line += " --admin" // its creation would have written one
 	}
 	for _, name := range []string{"state", "config", "target", "out"} {
 		if f := a.Running.Flags().Lookup(name); f != nil && f.Value.String() != f.DefValue {

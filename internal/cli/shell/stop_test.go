@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A command suggested for running continues the interrupted one, in the same place and by the same
-// means.
+// The suggested command continues the interrupted one, in the same place and by the same means.
 func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 	const updated = "kops update cluster c --yes"
 	for line, want := range map[string]string{
@@ -34,7 +33,7 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 		for _, verb := range []string{"create", "update", "delete"} {
 			parent := &cobra.Command{Use: verb}
 			c := &cobra.Command{Use: "cluster", Run: func(*cobra.Command, []string) {
-				app.hold("c")
+				app.setLease("c")
 				app.Quit()
 			}}
 			c.Flags().Bool("yes", false, "")
@@ -55,8 +54,8 @@ func TestWhatGoesOnFromACommandThatQuit(t *testing.T) {
 }
 
 // Every write to a terminal clears the progress line, so reporting a stop must not hold the lock
-// that this needs.
-func TestAStopIsToldOnATerminal(t *testing.T) {
+// that this requires.
+func TestAStopIsShownOnATerminal(t *testing.T) {
 	for what, display := range map[string]func(*App){
 		"nothing is shown":     func(*App) {},
 		"a phase is shown":     func(a *App) { a.Phase("observe") },
@@ -65,7 +64,7 @@ func TestAStopIsToldOnATerminal(t *testing.T) {
 		var errs bytes.Buffer
 		app := New(System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now, Width: 80})
 		display(app)
-		app.hold("c")
+		app.setLease("c")
 		told := make(chan struct{})
 		go func() {
 			app.Stopping()

@@ -6,9 +6,10 @@ import (
 
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/world"
 )
 
-// uselessVariables are variables of kOps without effect, and what to do instead.
+// uselessVariables are variables of kOps that have no effect, and what to do instead.
 var uselessVariables = map[string]string{
 	"CNI_VERSION_URL":                    "kops chooses the version that matches Kubernetes; to fetch it from your own server, set spec.assets.fileRepository",
 	"CNI_ASSET_HASH_STRING":              "kops knows the hashes of its files; see kops bundle --help",
@@ -23,7 +24,8 @@ var uselessVariables = map[string]string{
 
 const tracing = "kops writes no traces; -v 2 shows every request and how long it took"
 
-// warnEnvironment warns of variables and switches of the environment that have no effect, once.
+// warnEnvironment warns once about environment variables and feature flags that have no effect, and
+// about values that are ignored.
 func (a *App) warnEnvironment() {
 	if a.environmentWarned {
 		return
@@ -35,6 +37,7 @@ func (a *App) warnEnvironment() {
 			l = append(l, diag.Finding{Path: name, Rule: "environment", Message: "has no effect", Remedy: uselessVariables[name], Warning: true})
 		}
 	}
+	l = append(l, world.Check(a.Env)...)
 	for _, name := range slices.Sorted(maps.Keys(complete.ParseGates(a.Env("KOPS_FEATURE_FLAGS")))) {
 		if f := complete.CheckFeature(name); f != nil {
 			l = append(l, *f)

@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/platform/ssh"
 )
 
-// dumping are the flags of `kops toolbox dump`.
+// dumping has the flags of `kops toolbox dump`.
 type dumping struct {
 	kops.DumpOptions
 	dir, format, user, key string
@@ -56,7 +56,7 @@ files never contain keys.`, `
 	return c
 }
 
-// flagFrom reads a default of a switch.
+// flagFrom reads the default of a boolean flag from a variable.
 func flagFrom(app *shell.App, variable string) bool {
 	if app.Env == nil {
 		return false
@@ -108,7 +108,7 @@ func (o dumping) run(ctx context.Context, app *shell.App, args []string) error {
 	return nil
 }
 
-// access is how machines are logged in to; nil where the user has no key.
+// access returns how to log in to machines; nil if the user has no key.
 func (o dumping) access(app *shell.App) *kops.SSHOptions {
 	known := ssh.Environment(app.Env)
 	key := o.key
@@ -121,7 +121,7 @@ func (o dumping) access(app *shell.App) *kops.SSHOptions {
 	return &kops.SSHOptions{User: o.user, Agent: known.Agent, Keys: []string{key}, Known: known.Known}
 }
 
-// empty refuses a folder that holds something: a bundle is handed on whole.
+// empty rejects a folder that is not empty: a dump is passed on as a whole.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/cli/update"
 )
 
-// enrollment are the flags of `kops toolbox enroll`.
+// enrollment has the flags of `kops toolbox enroll`.
 type enrollment struct {
 	kops.EnrollOptions
 	cluster, host       string
@@ -58,7 +58,7 @@ password.`, `
 	f.StringVar(&o.User, "ssh-user", "root", "user for logging in")
 	f.IntVar(&o.port, "ssh-port", 22, "SSH port")
 	f.StringVar(&o.HostKey, "host-key", "", "fingerprint of the machine's host key (SHA256:…)")
-	f.StringSliceVar(&o.PodCIDRs, "pod-cidr", nil, "pod CIDR of the machine, if you choose it by hand; repeatable")
+	f.StringSliceVar(&o.PodCIDRs, "pod-cidr", nil, "pod `CIDR` of the machine, if you choose it by hand; repeatable")
 	f.StringVar(&o.Replace, "replace", "", "name of a permanently lost host that this machine replaces under the same name")
 	f.BoolVar(&o.buildHost, "build-host", false, "only show the Host object that would be stored")
 	f.BoolVar(&o.register, "register-only", false, "only add the machine to the inventory; the next update makes it join")

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/ops/rehearse"
 	"kops.local/kops/internal/platform/rehearsal"
+	"kops.local/kops/internal/spec/diag"
 )
 
 func rehearseCommand(app *shell.App) *cobra.Command {
@@ -33,7 +34,7 @@ and cannot reach anything else.
 
 The state store is a bucket in the rehearsal. When the command ends, everything is
 removed, and the exit code of the command is returned. If a rehearsal was killed, the
-next one in its folder removes what is left of it. Problems are reported on stderr;
+next one in its folder removes its leftovers. Problems are reported on stderr;
 with -v, all events are.
 
 The command needs root, and everything that clusters on this host need.`, `
@@ -47,11 +48,11 @@ The command needs root, and everything that clusters on this host need.`, `
     kops validate cluster --wait 10m
     kubectl get nodes'
 
-  # remove what a rehearsal has left that was killed
+  # remove the leftovers of a rehearsal that was killed
   kops toolbox rehearse -- true`,
 		func(ctx context.Context, args []string) error { return runRehearsal(ctx, app, cloud, root, args) })
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud to emulate: "+shell.OneOf(playable))
+	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud to emulate: "+diag.Or(playable))
 	c.Flags().StringVar(&root, "dir", "", "folder of the rehearsal (default /var/lib/kops-rehearsal)")
 	shell.Complete(c, "cloud", playable...)
 	return c
@@ -65,7 +66,7 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 		}
 		app.Notef("%s is emulated on this host in this shell; exit ends the rehearsal and removes everything created in it\n", strings.ToUpper(cloud))
 	}
-	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.HouseOptions{Root: root, Log: rehearsalLog(app)})
+	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.StageOptions{Root: root, Log: rehearsalLog(app)})
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 	return errors.Join(err, cerr)
 }
 
-// rehearsalLog tells what goes wrong among what the command writes, and with -v all that happens.
+// rehearsalLog logs errors along with the command's output, and everything with -v.
 func rehearsalLog(app *shell.App) *slog.Logger {
 	level := slog.LevelWarn
 	if app.Verbosity > 0 {
@@ -95,17 +96,17 @@ func rehearsalLog(app *shell.App) *slog.Logger {
 	return slog.New(slog.NewTextHandler(app.Err, &slog.HandlerOptions{Level: level}))
 }
 
-// grace is how long a command that was asked to stop may take, before it is killed.
+// grace is how long a command may take to exit after it was asked to stop, before it is killed.
 const grace = 30 * time.Second
 
-// runIn runs a command of the user in a rehearsal until it ends. When this program is stopped, so
-// is the command; if the play fails meanwhile, the user sees the error.
+// runIn runs a user's command in a rehearsal until it exits. When this program is stopped, so is
+// the command; if the play fails meanwhile, the user sees the error.
 func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []string) error {
 	env := append(os.Environ(), "KOPS_BUNDLE="+app.Bundle(), "KOPS_BUILT="+app.Built(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
 	cmd := r.Command(ctx, env, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = app.In, shell.Terminals(app.Out), shell.Terminals(app.Err) // a shell needs the terminal itself
 	stop := syscall.SIGTERM
-	if len(args) == 1 { // a shell at a terminal ignores that, and ends when the terminal is closed
+	if len(args) == 1 { // a shell at a terminal ignores SIGTERM, and exits when the terminal is closed
 		stop = syscall.SIGHUP
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(stop) }
@@ -114,7 +115,7 @@ func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []st
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-r.Ended():
+		case <-r.Done():
 			app.Notef("the rehearsal has failed, and its services no longer answer: %v\n", r.Failure())
 		case <-over:
 		}
@@ -124,7 +125,7 @@ func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []st
 	return cmd.Run()
 }
 
-// statusOf is the exit code of a command that failed, as shells have it.
+// statusOf returns the exit code of a failed command, as shells do.
 func statusOf(status *exec.ExitError) shell.Code {
 	if w, ok := status.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return shell.Code(128 + int(w.Signal()))

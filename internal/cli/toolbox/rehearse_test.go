@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,10 +22,10 @@ import (
 	"kops.local/kops/internal/platform/traits"
 )
 
-// theatre plays a cloud on a stage of no machines.
+// theatre emulates a cloud on a stage without machines.
 type theatre struct {
 	dir    string
-	breaks chan error // what ends the play
+	breaks chan error // ends the play
 	closed bool
 }
 
@@ -32,7 +33,7 @@ func (h *theatre) Contract() rehearsal.Stage   { return rehearsal.Stage{} }
 func (h *theatre) Dir() string                 { return h.dir }
 func (h *theatre) Play(*rehearsal.Play) error  { return nil }
 func (h *theatre) Close(context.Context) error { h.closed = true; return nil }
-func (h *theatre) open(context.Context, rehearsal.HouseOptions) (rehearsal.House, error) {
+func (h *theatre) open(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error) {
 	return h, nil
 }
 
@@ -43,7 +44,7 @@ func (h *theatre) Command(ctx context.Context, env []string, name string, args .
 }
 
 func (h *theatre) start(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error) {
-	return &rehearsal.Play{Close: func() error { return nil }, Keep: func(ctx context.Context) error {
+	return &rehearsal.Play{Close: func() error { return nil }, Run: func(ctx context.Context) error {
 		select {
 		case err := <-h.breaks:
 			return err
@@ -53,7 +54,7 @@ func (h *theatre) start(context.Context, rehearsal.Stage, rehearsal.Options) (*r
 	}}, nil
 }
 
-// rehearse runs the command line, whose output is a file, with a command for a shell.
+// rehearse runs the command line, with output to a file, and a command for a shell.
 func (h *theatre) rehearse(t *testing.T, sys shell.System, script string) (code int, out, errs string) {
 	t.Helper()
 	return h.run(t, sys, "/bin/sh", "-c", script)
@@ -100,7 +101,8 @@ func TestTheExitCodeIsTheCommands(t *testing.T) {
 	}
 }
 
-// TestTheCommandHasTheTerminal: a shell that writes into a pipe shows no prompt.
+// TestTheCommandHasTheTerminal checks that output is not a pipe, with which a shell would show no
+// prompt.
 func TestTheCommandHasTheTerminal(t *testing.T) {
 	h := new(theatre)
 	_, out, _ := h.rehearse(t, shell.System{Terminal: true}, "readlink /proc/$$/fd/1 /proc/$$/fd/2; echo $PATH")
@@ -109,7 +111,7 @@ func TestTheCommandHasTheTerminal(t *testing.T) {
 	}
 }
 
-// TestASignalReachesTheCommand, which ends in order, before the rehearsal does.
+// TestASignalReachesTheCommand checks that the command exits in order, before the rehearsal does.
 func TestASignalReachesTheCommand(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	h := &theatre{}
@@ -128,8 +130,13 @@ func TestASignalReachesTheCommand(t *testing.T) {
 	}
 }
 
-// TestAShellEndsWithItsTerminal: at a terminal it ignores SIGTERM, and would be waited for.
+// TestAShellEndsWithItsTerminal uses a shell at a terminal, which ignores SIGTERM, and would be
+// waited for.
 func TestAShellEndsWithItsTerminal(t *testing.T) {
+	// A shell inherits ignored signals: under nohup it would not notice that its terminal is gone.
+	hangUps := make(chan os.Signal, 1)
+	signal.Notify(hangUps, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangUps) })
 	signals := make(chan os.Signal, 1)
 	dir := t.TempDir()
 	pipe, script := filepath.Join(dir, "ready"), filepath.Join(dir, "shell")
@@ -147,7 +154,7 @@ func TestAShellEndsWithItsTerminal(t *testing.T) {
 	}
 }
 
-// TestTheCommandFindsWhatTheUserHasOutside: the bundle, and the programs that were built.
+// TestTheCommandFindsWhatTheUserHasOutside checks the bundle, and the programs that were built.
 func TestTheCommandFindsWhatTheUserHasOutside(t *testing.T) {
 	_, out, _ := new(theatre).rehearse(t, shell.System{Cache: "/var/cache/kops"}, "echo $KOPS_BUNDLE $KOPS_BUILT")
 	if want := "/var/cache/kops/bundle /var/cache/kops/build\n"; out != want {
@@ -155,8 +162,9 @@ func TestTheCommandFindsWhatTheUserHasOutside(t *testing.T) {
 	}
 }
 
-// TestAPlayThatEndsIsTold while the command runs, and is an error.
-func TestAPlayThatEndsIsTold(t *testing.T) {
+// TestAPlayThatEndsIsReported checks that the end of a play is shown while the command runs, and is
+// an error.
+func TestAPlayThatEndsIsReported(t *testing.T) {
 	h := &theatre{breaks: make(chan error, 1)}
 	h.breaks <- io.ErrUnexpectedEOF
 	code, out, errs := h.rehearse(t, shell.System{}, `while ! grep -q 'the rehearsal has failed' $WORK/errs; do sleep 0.05; done; echo seen`)

@@ -26,7 +26,7 @@ type templateOptions struct {
 func templateCommand(app *shell.App) *cobra.Command {
 	var o templateOptions
 	c := shell.Cobra("template [CLUSTER]", "Write objects from templates and values", `
-Write objects from templates and values. A template has the language of Go's
+Write objects from templates and values. A template uses the language of Go's
 text/template and the functions of Masterminds/sprig. --template, --snippets and --values
 take files and folders. Later values win, and maps are merged; --set-string and then --set
 win over files. A template includes a snippet by the name of its file, such as
@@ -40,14 +40,14 @@ images that a channel recommends are {{ ChannelRecommendedKopsKubernetesVersion 
   kops toolbox template --template cluster.tmpl.yaml --template groups/ --values dev.yaml --set zones={a,b}
   terraform output -json | kops toolbox template --template cluster.tmpl.yaml --values - --out cluster.yaml
   kops toolbox template --values values.yaml --config-value network.cidr`,
-		func(_ context.Context, args []string) error { return o.run(app, args) })
+		func(ctx context.Context, args []string) error { return o.run(ctx, app, args) })
 	c.ValidArgsFunction = shell.CompleteCluster(app)
 	f := c.Flags()
-	f.StringSliceVar(&o.templates, "template", nil, "file of a template, or folder of templates; repeatable")
-	f.StringSliceVar(&o.values, "values", nil, "file of values in YAML or JSON, folder of them, or - for stdin; repeatable")
-	f.StringSliceVar(&o.snippets, "snippets", nil, "file of a snippet, or folder of snippets; repeatable")
-	f.StringArrayVar(&o.sets, "set", nil, "values to set: name=value,outer.inner=value,list={a,b},list[1]=b; repeatable")
-	f.StringArrayVar(&o.texts, "set-string", nil, "values to set as text; repeatable")
+	f.StringSliceVar(&o.templates, "template", nil, "`file` of a template, or folder of templates; repeatable")
+	f.StringSliceVar(&o.values, "values", nil, "`file` of values in YAML or JSON, folder of them, or - for stdin; repeatable")
+	f.StringSliceVar(&o.snippets, "snippets", nil, "`file` of a snippet, or folder of snippets; repeatable")
+	f.StringArrayVar(&o.sets, "set", nil, "values to set: `name=value`,outer.inner=value,list={a,b},list[1]=b; repeatable")
+	f.StringArrayVar(&o.texts, "set-string", nil, "value to set as text: `name=value`; repeatable")
 	f.StringVar(&o.out, "out", "", "file to write, instead of stdout")
 	f.StringVar(&o.output, "output", "", "use --out")
 	shell.Deprecate(c, "output", "use --out")
@@ -59,11 +59,11 @@ images that a channel recommends are {{ ChannelRecommendedKopsKubernetesVersion 
 	return c
 }
 
-func (o *templateOptions) run(app *shell.App, args []string) error {
+func (o *templateOptions) run(ctx context.Context, app *shell.App, args []string) error {
 	if len(o.templates) == 0 && o.configValue == "" {
 		return shell.Usagef("name a template with --template, or a value with --config-value")
 	}
-	values, err := o.merge(app, args)
+	values, err := o.merge(ctx, app, args)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (o *templateOptions) run(app *shell.App, args []string) error {
 	if o.configValue != "" {
 		text, err = valueText(values, o.configValue)
 	} else {
-		text, err = o.render(app, values)
+		text, err = o.render(ctx, app, values)
 	}
 	if err != nil {
 		return err
@@ -96,10 +96,10 @@ func valueText(values map[string]any, path string) (string, error) {
 	return string(text), err
 }
 
-// merge returns all values, the later ones over the earlier ones.
-func (o *templateOptions) merge(app *shell.App, args []string) (map[string]any, error) {
+// merge returns all values; later ones override earlier ones.
+func (o *templateOptions) merge(ctx context.Context, app *shell.App, args []string) (map[string]any, error) {
 	values := map[string]any{}
-	files, err := readAll(app, o.values)
+	files, err := readAll(ctx, app, o.values)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +127,12 @@ func (o *templateOptions) merge(app *shell.App, args []string) (map[string]any, 
 	return values, err
 }
 
-func (o *templateOptions) render(app *shell.App, values map[string]any) (string, error) {
-	files, err := readAll(app, o.templates)
+func (o *templateOptions) render(ctx context.Context, app *shell.App, values map[string]any) (string, error) {
+	files, err := readAll(ctx, app, o.templates)
 	if err != nil {
 		return "", err
 	}
-	parts, err := readAll(app, o.snippets)
+	parts, err := readAll(ctx, app, o.snippets)
 	if err != nil {
 		return "", err
 	}
@@ -144,7 +144,7 @@ func (o *templateOptions) render(app *shell.App, values map[string]any) (string,
 		}
 		snippets[name] = f.Text
 	}
-	functions, err := o.functions(app)
+	functions, err := o.functions(ctx, app)
 	if err != nil {
 		return "", err
 	}
@@ -155,8 +155,8 @@ func (o *templateOptions) render(app *shell.App, values map[string]any) (string,
 	return text, err
 }
 
-// readAll reads files, and all files of folders in the order of their paths.
-func readAll(app *shell.App, paths []string) ([]template.File, error) {
+// readAll reads files, and all files of folders in order of their paths.
+func readAll(ctx context.Context, app *shell.App, paths []string) ([]template.File, error) {
 	var out []template.File
 	for _, p := range paths {
 		names := []string{p}
@@ -166,7 +166,7 @@ func readAll(app *shell.App, paths []string) ([]template.File, error) {
 			}
 		}
 		for _, n := range names {
-			data, err := app.ReadFile(n)
+			data, err := app.ReadFile(ctx, n)
 			if err != nil {
 				return nil, err
 			}
@@ -176,7 +176,7 @@ func readAll(app *shell.App, paths []string) ([]template.File, error) {
 	return out, nil
 }
 
-// filesBelow lists the files of a folder and its folders, apart from hidden ones.
+// filesBelow lists the files of a folder and its subfolders, except hidden ones.
 func filesBelow(dir string) (out []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		hidden := path != dir && strings.HasPrefix(d.Name(), ".")
@@ -196,11 +196,12 @@ func filesBelow(dir string) (out []string, err error) {
 	return out, nil
 }
 
-// functions are those that read the environment, and those that say what the channel recommends.
-func (o *templateOptions) functions(app *shell.App) (map[string]any, error) {
+// functions returns the functions that read the environment, and those that return the channel's
+// recommendations.
+func (o *templateOptions) functions(ctx context.Context, app *shell.App) (map[string]any, error) {
 	channel, ok := versions.Embedded(o.channel)
 	if !ok {
-		data, err := app.ReadFile(o.channel)
+		data, err := app.ReadFile(ctx, o.channel)
 		if err == nil {
 			channel, err = versions.Parse(data)
 		}

@@ -1,4 +1,4 @@
-// Package toolbox holds `kops toolbox`: tools for special cases.
+// Package toolbox implements `kops toolbox`: tools for special cases.
 package toolbox
 
 import (
@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "toolbox", Short: "Tools for special cases", Example: "  kops toolbox lock show --name cluster.example.com\n  kops toolbox enroll --cluster cluster.example.com --instance-group nodes-main --host 10.0.0.21"}
 	lock := &cobra.Command{Use: "lock", Short: "Show or break the lease of a cluster", Long: `A command that changes a cluster holds its lease, so that no two commands change the
@@ -36,7 +36,7 @@ func show(app *shell.App) *cobra.Command {
 	return c
 }
 
-// holder tells who holds the lease of a cluster, and whether anybody does.
+// holder prints who holds the lease of a cluster, and reports whether it is held.
 func holder(ctx context.Context, app *shell.App, client *kops.Client, cluster string) (held bool, err error) {
 	text, err := client.Leases().Holder(ctx, cluster)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"kops.local/kops/internal/cli/shell"
 )
 
-// mostReasons is how many fields a line names.
-const mostReasons = 3
+// maxReasons is the maximum number of fields in a line.
+const maxReasons = 3
 
-// aftermath says what the machines that run need to follow an update, and which command does it.
-func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
+// printAftermath prints what running machines need after an update, and which command does it.
+func printAftermath(app *shell.App, name string, a *kops.Aftermath) error {
 	switch {
 	case a == nil:
 		return nil
@@ -28,7 +28,7 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 			idle++
 			continue
 		}
-		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), shell.Listed(g.Reasons, mostReasons)})
+		rows = append(rows, []string{g.Group, string(g.Effect), fmt.Sprintf("%d of %d", g.Machines, g.Count), shell.Listed(g.Reasons, maxReasons)})
 	}
 	app.Printf("\nRunning machines\n")
 	if len(rows) > 0 {
@@ -37,31 +37,31 @@ func aftermath(app *shell.App, name string, a *kops.Aftermath) error {
 		}
 	}
 	if idle > 0 {
-		app.Printf("No changes for machines in %s.\n", counted(idle, "group", len(rows) > 0))
+		app.Printf("No changes for machines in %s.\n", countText(idle, "group", len(rows) > 0))
 	}
-	if todo := work(a); todo != "" {
+	if todo := workText(a); todo != "" {
 		app.Printf("%s in about %d min (%v for each replacement, %v for each restart, within the limits of rollingUpdate):\n  kops rolling-update cluster %s --yes\n",
 			todo, a.Minutes, minutes(status.ReplaceTime.Minutes()), minutes(status.RestartTime.Minutes()), name)
 	}
 	return nil
 }
 
-// minutes writes a time.
+// minutes formats a number of minutes.
 func minutes(m float64) string { return fmt.Sprintf("%g min", m) }
 
-// work says how many machines must be restarted and replaced.
-func work(a *kops.Aftermath) string {
+// workText says how many machines must be restarted and replaced.
+func workText(a *kops.Aftermath) string {
 	var parts []string
 	if a.Restarts > 0 {
-		parts = append(parts, counted(a.Restarts, "machine", false)+" to restart in place")
+		parts = append(parts, countText(a.Restarts, "machine", false)+" to restart in place")
 	}
 	if a.Replaces > 0 {
-		parts = append(parts, counted(a.Replaces, "machine", false)+" to replace")
+		parts = append(parts, countText(a.Replaces, "machine", false)+" to replace")
 	}
 	return strings.Join(parts, " and ")
 }
 
-func counted(n int, what string, others bool) string {
+func countText(n int, what string, others bool) string {
 	if others {
 		what = "other " + what
 	}

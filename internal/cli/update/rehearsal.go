@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/pipeline"
 )
 
-// checkRehearsal refuses to make a cluster in a rehearsal whose bundle lacks files that its
-// machines fetch, and warns about images: machines can reach nothing else there.
+// checkRehearsal refuses to create a cluster in a rehearsal if the bundle is missing files that its
+// machines fetch, and warns about missing images: machines can reach nothing else there.
 func checkRehearsal(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
 	if !app.Rehearses() || o.plan != "" {
 		return nil
@@ -34,10 +34,10 @@ func checkRehearsal(ctx context.Context, app *shell.App, client *kops.Client, na
 		return err
 	}
 	a := shell.Inside[*pipeline.Assets](found)
-	files, images := lacking(b.Lacks(clibundle.Wanted(a), a.Arches))
+	files, images := missingItems(b.Missing(clibundle.WantOf(a), a.Arches))
 	const remedy = "leave the rehearsal, complete its bundle and start it again: docs/rehearsal.md, \"The bundle\""
 	if len(files) > 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("machines of %s would not start: in a rehearsal they fetch from the bundle %s alone, and it lacks %s", name, b.Dir(), strings.Join(append(files, images...), ", ")), remedy)
+		return fault.Wrap(fault.Permanent, fmt.Errorf("machines of %s would not start: in a rehearsal they fetch only from the bundle %s, and it lacks %s", name, b.Dir(), strings.Join(append(files, images...), ", ")), remedy)
 	}
 	if len(images) > 0 {
 		app.Notef("warning: pods of these images would not start, as the bundle %s lacks them: %s; %s\n", b.Dir(), strings.Join(images, ", "), remedy)
@@ -45,9 +45,9 @@ func checkRehearsal(ctx context.Context, app *shell.App, client *kops.Client, na
 	return nil
 }
 
-// lacking are the files and images among differences that a bundle does not have, without
-// kops' own programs, which reach machines by the cluster's store.
-func lacking(all []bundle.Difference) (files, images []string) {
+// missingItems returns the files and images among differences that a bundle does not have, except for
+// kops' own programs, which machines get from the cluster's store.
+func missingItems(all []bundle.Difference) (files, images []string) {
 	for _, d := range all {
 		switch {
 		case d.State == bundle.More || programs.IsOwn(d.Name):

@@ -1,4 +1,4 @@
-// Package update holds `kops update`.
+// Package update implements `kops update`.
 package update
 
 import (
@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "update", Short: "Update the cloud to match the objects", Example: "  kops update cluster --name cluster.example.com --yes"}
 	c.AddCommand(cluster(app))
@@ -80,14 +80,14 @@ cloud is needed.`, `
 		})
 	f := c.Flags()
 	f.BoolVarP(&o.yes, "yes", "y", false, "carry out the plan")
-	shell.Choose(c, &o.target, "target", direct, "target", "direct, dryrun or terraform", direct, dryrun, terraform)
+	shell.Choose(c, &o.target, "target", direct, "target", "`mode`: direct, dryrun or terraform", direct, dryrun, terraform)
 	f.StringVar(&o.out, "out", "", "folder for the files that --target terraform writes; your own files in it are kept (default out/terraform)")
 	f.BoolVar(&o.Prune, "prune", false, "delete resources that are no longer wanted")
 	shell.Choose(c, &o.Phase, "phase", "", "string", "apply only one part: network, security (or iam) or cluster", "network", "security", "iam", "cluster")
-	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: TYPE=LIFECYCLE or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
-	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance groups")
+	f.StringSliceVar(&o.overrides, "lifecycle-overrides", nil, "how resources are treated: `TYPE=LIFECYCLE` or TYPE/NAME=LIFECYCLE, such as IAMRole=ExistsAndWarnIfChanges")
+	f.StringSliceVar(&o.Groups, "instance-group", nil, "only these instance `group`s")
 	shell.CompleteGroupFlag(app, c, "instance-group")
-	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these roles: control-plane, apiserver, node, bastion")
+	f.StringSliceVar(&o.Roles, "instance-group-roles", nil, "only instance groups of these `role`s: control-plane, apiserver, node, bastion")
 	shell.Complete(c, "instance-group-roles", "control-plane", "apiserver", "node", "bastion")
 	c.Aliases = []string{"clusters"}
 	f.StringVar(&o.sshKey, "ssh-public-key", "", "file of an SSH public key to add first")
@@ -109,7 +109,7 @@ cloud is needed.`, `
 	return c
 }
 
-// check refuses flags that exclude each other.
+// check rejects flags that exclude each other.
 func (o *options) check() error {
 	for _, f := range []struct {
 		name  string
@@ -125,14 +125,14 @@ func (o *options) check() error {
 	return export.CheckAccess(o.access)
 }
 
-// Request is an update that another command asks for.
+// Request is an update requested by another command.
 type Request struct {
 	Yes         bool
 	Target, Out string
-	Facts       *kops.Facts // when they were looked up already
+	Facts       *kops.Facts // if they were already looked up
 	// AllowUnverified is --allow-unverified.
 	AllowUnverified bool
-	// Admin is the life of an admin certificate to write; 0: no certificate is written.
+	// Admin is the validity period of an admin certificate to write; if 0, none is written.
 	Admin time.Duration
 }
 
@@ -153,10 +153,10 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 		return err
 	}
 	if o.facts != "" {
-		if o.Facts, err = app.ReadFacts(o.facts); err != nil {
+		if o.Facts, err = app.ReadFacts(ctx, o.facts); err != nil {
 			return err
 		}
-		app.Offline = OnlyWrites(o.yes, o.target) // otherwise it stays as the command that asks for the update has it
+		app.Offline = OnlyWrites(o.yes, o.target) // otherwise it keeps the calling command's value
 	}
 	client, err := app.Client(ctx)
 	if err != nil {
@@ -168,14 +168,14 @@ func run(ctx context.Context, app *shell.App, name string, o options) error {
 	return app.OfCluster(ctx, client, name, func(cluster string) error { return target(ctx, app, client, cluster, o) })
 }
 
-// OnlyWrites says that an update changes no cloud: it shows what it would do, or writes
-// it down for Terraform. With a file of facts it asks nothing but the state store.
+// OnlyWrites reports whether an update changes no cloud: it only shows what it would do, or writes
+// it for Terraform. With a file of facts it only accesses stores.
 func OnlyWrites(yes bool, target string) bool { return !yes || target == terraform }
 
-// target updates a cluster in the way the options say.
+// target updates a cluster in the way that the options specify.
 func target(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
 	if o.sshKey != "" {
-		data, err := app.ReadFile(o.sshKey)
+		data, err := app.ReadFile(ctx, o.sshKey)
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func toTerraform(ctx context.Context, app *shell.App, client *kops.Client, name 
 
 func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name string, o options) error {
 	if o.plan != "" {
-		saved, err := shell.ReadPlan(o.plan)
+		saved, err := shell.ReadPlan(ctx, o.plan)
 		if err != nil {
 			return err
 		}
@@ -285,16 +285,16 @@ func toCloud(ctx context.Context, app *shell.App, client *kops.Client, name stri
 	if !o.yes {
 		return preview(result, o)
 	}
-	return applied(ctx, app, client, name, result, o)
+	return afterApply(ctx, app, client, name, result, o)
 }
 
-// show prints a plan, what machines need afterwards, and what deserves a second look.
+// show prints a plan, what machines will need afterwards, and what deserves a second look.
 func show(app *shell.App, name string, u *kops.Update) error {
 	made := shell.Inside[*plan.Plan](u.Plan)
 	if err := text.Plan(app.Out, made, app.PlanOptions()); err != nil {
 		return err
 	}
-	if err := aftermath(app, name, u.Aftermath); err != nil {
+	if err := printAftermath(app, name, u.Aftermath); err != nil {
 		return err
 	}
 	app.PrintRisks(u.Risks)
@@ -309,10 +309,10 @@ func preview(u *kops.Update, o options) error {
 	return nil
 }
 
-func applied(ctx context.Context, app *shell.App, client *kops.Client, name string, u *kops.Update, o options) error {
+func afterApply(ctx context.Context, app *shell.App, client *kops.Client, name string, u *kops.Update, o options) error {
 	if o.format == "" {
 		app.Printf("%s\n", u.Summary())
-		if err := aftermath(app, name, u.Aftermath); err != nil {
+		if err := printAftermath(app, name, u.Aftermath); err != nil {
 			return err
 		}
 	}
@@ -347,8 +347,8 @@ func resources(n int) string {
 	return fmt.Sprintf("%d resources are", n)
 }
 
-// writeKubeconfig writes how the cluster is reached, unless err says that this is
-// not known. The update is done by then, so that it is worth a warning at most.
+// writeKubeconfig writes how the cluster is reached, unless err says that this is not known. The
+// update is already done, so errors are only warnings.
 func writeKubeconfig(app *shell.App, name string, o options, access *kops.Access, err error) {
 	if err == nil {
 		err = app.WriteKubeconfig(access, name, app.Kubeconfig(), o.access)
@@ -358,7 +358,7 @@ func writeKubeconfig(app *shell.App, name string, o options, access *kops.Access
 	}
 }
 
-// savePlan writes a plan, if a file for it was named, that can be carried out later.
+// savePlan saves a plan that can be carried out later, if a file was specified.
 func savePlan(app *shell.App, file string, u *kops.Update) error {
 	if file == "" {
 		return nil

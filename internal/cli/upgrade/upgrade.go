@@ -1,4 +1,4 @@
-// Package upgrade holds `kops upgrade`.
+// Package upgrade implements `kops upgrade`.
 package upgrade
 
 import (
@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/cli/validate"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "upgrade", Short: "Upgrade Kubernetes and machine images of a cluster", Example: "  kops upgrade cluster --name cluster.example.com"}
 	c.AddCommand(cluster(app))
@@ -42,7 +42,7 @@ and kops reconcile cluster carries out all hops in order. Your own machine image
 kept.
 
 With --rollback, restore the objects from before the last upgrade; with --revision,
-from any applied change. This is possible as long as no control plane machine runs a
+from any earlier change. This is possible as long as no control plane machine runs a
 later minor version.`, `
   # Preview, and upgrade as kOps does
   kops upgrade cluster cluster.example.com
@@ -75,7 +75,7 @@ later minor version.`, `
 	shell.Complete(c, "channel", "stable", "alpha")
 	f.BoolVar(&o.rollback, "rollback", false, "restore the objects from before the last upgrade")
 	f.IntVar(&o.revision, "revision", 0, "with --rollback: restore the objects of this revision; kops get revisions shows the numbers")
-	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "checks of the cluster to skip: "+strings.Join(kops.PreChecks(), ", "))
+	f.StringSliceVar(&o.SkipChecks, "skip-checks", nil, "`check`s of the cluster to skip: "+strings.Join(kops.PreChecks(), ", "))
 	shell.Complete(c, "skip-checks", kops.PreChecks()...)
 	f.StringVarP(&o.format, "output", "o", shell.Table, "format: table, yaml or json")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
@@ -85,7 +85,7 @@ later minor version.`, `
 	return c
 }
 
-// check refuses flags that exclude each other.
+// check rejects flags that exclude each other.
 func (o *options) check() error {
 	if o.To != "" && o.KubernetesVersion != "" {
 		return shell.Usagef("--to and --kubernetes-version both set the target version; leave one of them out")
@@ -122,7 +122,7 @@ func run(ctx context.Context, app *shell.App, args []string, o options) error {
 	return show(app, name, u, o.yes)
 }
 
-// show prints an upgrade as kOps prints one: what changes to stdout, the rest to stderr.
+// show prints an upgrade as kOps does: the changes to stdout, the rest to stderr.
 func show(app *shell.App, name string, u *kops.Upgrade, done bool) error {
 	if len(u.Hops) == 0 {
 		app.Notef("No upgrade required.\n")
@@ -171,16 +171,16 @@ func changes(app *shell.App, list []kops.UpgradeChange) error {
 	return app.PrintTable([]string{"ITEM", "PROPERTY", "OLD", "NEW"}, rows)
 }
 
-// Findings prints what pre-checks found.
+// Findings prints the findings of pre-checks.
 func Findings(app *shell.App, l finding.List) {
 	for _, f := range l {
-		app.Notef("%s\n", Told(f))
+		app.Notef("%s\n", FormatFinding(f))
 	}
 }
 
-// Told is what a pre-check found, in a line.
-func Told(f finding.Finding) string {
-	what := "in the way"
+// FormatFinding formats a pre-check's finding in a line.
+func FormatFinding(f finding.Finding) string {
+	what := "error"
 	if f.Warning {
 		what = "warning"
 	}

@@ -1,4 +1,4 @@
-// Package validate holds `kops validate`.
+// Package validate implements `kops validate`.
 package validate
 
 import (
@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/ops/health"
 )
 
-// Command returns the verb.
+// Command returns the command.
 func Command(app *shell.App) *cobra.Command {
 	c := &cobra.Command{Use: "validate", Short: "Validate a cluster", Example: "  kops validate cluster --name cluster.example.com --wait 10m"}
 	c.AddCommand(cluster(app))
@@ -33,8 +33,8 @@ the nodes; check that the API server is ready; and check the pods of the control
 and all other critical pods. Each problem is reported with its reason; for a machine
 that has not joined, this is the boot phase that failed.
 
-With --wait, check again until the cluster is ready or the time is over. The exit code
-is 0 if the cluster is ready, and 2 if it is not.`, `
+With --wait, check again until the cluster is ready or the time runs out. The exit
+code is 0 if the cluster is ready, and 2 if it is not.`, `
   kops validate cluster cluster.example.com
   kops validate cluster cluster.example.com --wait 10m
   kops validate cluster cluster.example.com --wait 10m --count 3 --interval 5s
@@ -58,7 +58,7 @@ is 0 if the cluster is ready, and 2 if it is not.`, `
 	return c
 }
 
-// ReachFlags are the flags by which a command says how the API server is asked.
+// ReachFlags adds the flags that specify how the API server is reached.
 func ReachFlags(c *cobra.Command, o *kops.ReachOptions) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file to use (default $KUBECONFIG or ~/.kube/config)")
@@ -66,7 +66,7 @@ func ReachFlags(c *cobra.Command, o *kops.ReachOptions) {
 	f.StringVar(&o.Server, "api-server", "", "URL of the API, instead of the inferred one")
 }
 
-// Reach completes what these flags say: naming a file means to use it.
+// Reach completes these flags: naming a file implies using it.
 func Reach(app *shell.App, o *kops.ReachOptions) {
 	o.UseKubeconfig = o.UseKubeconfig || o.Kubeconfig != ""
 	if o.Kubeconfig == "" {
@@ -97,7 +97,7 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 	}
 	Reach(app, &o.ReachOptions)
 	return app.OfCluster(ctx, client, name, func(name string) error {
-		v, err := look(ctx, app, client, name, o)
+		v, err := observe(ctx, app, client, name, o)
 		if v == nil {
 			return err
 		}
@@ -119,8 +119,8 @@ func run(ctx context.Context, app *shell.App, args []string, format string, o ko
 	})
 }
 
-// look validates a cluster, and shows what it is waiting for when it may wait.
-func look(ctx context.Context, app *shell.App, client *kops.Client, name string, o kops.ValidateOptions) (*kops.Validation, error) {
+// observe validates a cluster, and shows what it is waiting for if it may wait.
+func observe(ctx context.Context, app *shell.App, client *kops.Client, name string, o kops.ValidateOptions) (*kops.Validation, error) {
 	var seen kops.On
 	if o.Wait > 0 {
 		show, stop := app.Waiting()
@@ -133,7 +133,7 @@ func look(ctx context.Context, app *shell.App, client *kops.Client, name string,
 			for _, f := range e.Validation.Failures {
 				reasons = append(reasons, text.Reason{Of: f.Kind + " " + f.Name, Text: shell.Spell(f.Text())})
 			}
-			show.Saw(reasons)
+			show.Update(reasons)
 			return nil
 		}
 	}
@@ -186,6 +186,9 @@ func table(app *shell.App, cluster string, groups []*api.InstanceGroup, v *kops.
 	if v.Stale > 0 {
 		app.Printf("%s; see: kops get instances %s -o wide\n\n", stale(v.Stale), cluster)
 	}
+	if len(v.Leaving) > 0 {
+		app.Printf("Not validated, because their instance group was removed from the spec: %s; delete their machines: kops update cluster %s --prune --yes\n\n", strings.Join(v.Leaving, ", "), cluster)
+	}
 	if v.Ready() {
 		return nil
 	}
@@ -202,7 +205,7 @@ func stale(n int) string {
 	return fmt.Sprintf("%d machines are not up to date", n)
 }
 
-// Failures prints failures in their order, which says what comes of what.
+// Failures prints failures in order, causes before consequences.
 func Failures(app *shell.App, failures []health.Failure) {
 	kind, name := len("KIND"), len("NAME")
 	for _, f := range failures {

@@ -1,5 +1,5 @@
-// Package controllerconfig is the configuration of kops-controller: an update writes
-// it into the manifest of the add-on, and kops-controller reads it.
+// Package controllerconfig defines the configuration of kops-controller: an update writes it into
+// the add-on's manifest, and kops-controller reads it.
 //
 // It must not know what verifies a machine, nor how a certificate is issued.
 package controllerconfig
@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config is the file config.yaml. The mixed case of its keys is given by the file
-// format. Unknown keys are ignored.
+// Config is the content of config.yaml. The mixed case of its keys is given by the file format.
+// Unknown keys are ignored.
 type Config struct {
 	ClusterName string `json:"clusterName"`
 	Cloud       string `json:"cloud"`
@@ -25,13 +25,13 @@ type Config struct {
 	ConfigBase  string `json:"configBase"`
 	SecretStore string `json:"secretStore,omitempty"`
 	Server      Server `json:"server"`
-	// CloudIPAM gives nodes their pod ranges from the addresses of their machines.
+	// CloudIPAM assigns pod ranges to nodes from the addresses of their machines.
 	CloudIPAM bool `json:"enableCloudIPAM,omitempty"`
 }
 
-// RepairFile stands beside the configuration. It says by instance group when dead machines are
-// replaced; groups that are not in it are left alone. kops-controller reads it again and again,
-// so that nothing is restarted when groups come and go.
+// RepairFile is next to the configuration. It specifies, by instance group, when dead machines are
+// replaced; groups that are not in it are left alone. kops-controller re-reads it periodically, so
+// that nothing is restarted when groups are added or removed.
 const RepairFile = "repair.yaml"
 
 // ParseRepair reads a RepairFile.
@@ -43,29 +43,29 @@ func ParseRepair(text []byte) (map[string]Repair, error) {
 	return out, nil
 }
 
-// Repair says when the dead machines of a group are replaced.
+// Repair specifies when the dead machines of a group are replaced.
 type Repair struct {
 	// After is how long a machine must be dead.
 	After metav1.Duration `json:"after"`
-	// MaxUnhealthy is how many, or which part, may be dead; nil: one.
+	// MaxUnhealthy is how many machines, or what share of them, may be dead; nil means one.
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 	ControlPlane bool                `json:"controlPlane,omitempty"`
 }
 
-// Server is the part of the server that machines ask.
+// Server is the configuration of the server for machines.
 type Server struct {
 	Listen string `json:"Listen"` // host:port; the host may be empty
-	// Provider holds one entry: the cloud, with what its verifier needs; see Section.
+	// Provider has one entry: the cloud, with the configuration of its verifier; see Section.
 	Provider        map[string]any `json:"provider"`
 	KeyPath         string         `json:"serverKeyPath"`
 	CertificatePath string         `json:"serverCertificatePath"`
 	// CABasePath is the folder with <keyset>.crt and <keyset>.key of SigningCAs, and keypair-ids.yaml.
 	CABasePath string   `json:"caBasePath"`
 	SigningCAs []string `json:"signingCAs"`
-	CertNames  []string `json:"certNames"` // of Certificates, those that machines may ask for
+	CertNames  []string `json:"certNames"` // the names in Certificates that machines may request
 }
 
-// Names of the certificates that a machine may ask for.
+// Names of the certificates that a machine may request.
 const (
 	CertKubelet          = "kubelet"
 	CertKubeletServer    = "kubelet-server"
@@ -79,8 +79,8 @@ func Certificates() []string {
 	return []string{CertKubelet, CertKubeletServer, CertKubeProxy, CertKubeRouter, CertEtcdClientCilium}
 }
 
-// Section reads the section of the configuration's own cloud into a struct of that
-// cloud's. A section that is not there leaves it as it is.
+// Section reads the section of the configuration's own cloud into that cloud's struct. If there is
+// no such section, the struct is not changed.
 func (c *Config) Section(into any) error {
 	text, err := json.Marshal(c.Server.Provider[c.Cloud])
 	if err == nil {
@@ -92,7 +92,7 @@ func (c *Config) Section(into any) error {
 	return nil
 }
 
-// Parse reads a config.yaml, or the same as JSON.
+// Parse reads a config.yaml, in YAML or JSON.
 func Parse(text []byte) (*Config, error) {
 	c := &Config{}
 	if err := yaml.Unmarshal(text, c); err != nil {

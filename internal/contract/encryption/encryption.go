@@ -1,6 +1,6 @@
-// Package encryption is the configuration by which API servers encrypt what they store
-// (apiserver.config.k8s.io/v1, EncryptionConfiguration): it is read, checked, and given
-// another key, step by step.
+// Package encryption handles the configuration with which API servers encrypt what they store
+// (apiserver.config.k8s.io/v1, EncryptionConfiguration): it is read, checked, and given another
+// key, step by step.
 //
 // It must not know where the configuration is stored, nor what reads it.
 package encryption
@@ -21,21 +21,22 @@ const (
 	kind       = "EncryptionConfiguration"
 )
 
-// Config is an EncryptionConfiguration. However it is printed, its keys do not show; Text
-// is the one way to them.
+// Config is an EncryptionConfiguration. Printing it in any way does not reveal its keys; only Text
+// does.
 type Config struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Resources  []Resource `json:"resources"`
 }
 
-// Resource says how some resources are encrypted: the first provider writes, and all read.
+// Resource specifies how some resources are encrypted: the first provider writes, and all of them
+// read.
 type Resource struct {
 	Resources []string   `json:"resources"`
 	Providers []Provider `json:"providers"`
 }
 
-// Provider is one of its fields.
+// Provider has exactly one of its fields set.
 type Provider struct {
 	AESGCM    *Keys     `json:"aesgcm,omitempty"`
 	AESCBC    *Keys     `json:"aescbc,omitempty"`
@@ -44,24 +45,24 @@ type Provider struct {
 	KMS       *KMS      `json:"kms,omitempty"`
 }
 
-// Keys are the keys of a provider, of which the first writes.
+// Keys are the keys of a provider; the first one is used for writing.
 type Keys struct {
 	Keys []Key `json:"keys"`
 }
 
-// Key is a key: Secret is its base64.
+// Key is a key; Secret is its base64.
 type Key struct {
 	Name   string `json:"name"`
 	Secret string `json:"secret"`
 }
 
-// String shows the name alone.
+// String shows only the name.
 func (k Key) String() string { return "key " + k.Name }
 
-// GoString shows the name alone.
+// GoString shows only the name.
 func (k Key) GoString() string { return k.String() }
 
-// KMS is a plugin that keeps its keys itself.
+// KMS is a plugin that manages its own keys.
 type KMS struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Name       string `json:"name"`
@@ -70,8 +71,8 @@ type KMS struct {
 	Timeout    string `json:"timeout,omitempty"`
 }
 
-// Parse reads a configuration, YAML or JSON, and checks what the API server would
-// otherwise refuse at its start.
+// Parse reads a configuration, YAML or JSON, and checks what the API server would otherwise reject
+// at startup.
 func Parse(text []byte) (*Config, error) {
 	var c Config
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
@@ -92,13 +93,13 @@ func Parse(text []byte) (*Config, error) {
 	return &c, errors.Join(errs...)
 }
 
-// redacted keeps values out of what the decoder says of a text.
+// redacted removes values from the decoder's errors about a text.
 func redacted(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	if strings.Contains(text, "unknown field") || strings.Contains(text, "line ") && !strings.Contains(text, "`") {
 		return errors.New(text)
 	}
-	return errors.New("it is not a document of YAML or JSON with the fields of one")
+	return errors.New("it is not YAML or JSON with the fields of an EncryptionConfiguration")
 }
 
 func (r Resource) check() error {
@@ -129,7 +130,7 @@ func (p Provider) check() error {
 	if p.KMS != nil {
 		return p.KMS.check()
 	}
-	name, keys := p.own()
+	name, keys := p.ownKeys()
 	if keys == nil {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (p Provider) check() error {
 		raw, err := base64.StdEncoding.DecodeString(k.Secret)
 		switch {
 		case k.Name == "":
-			return fmt.Errorf("%s.name: it is needed", at)
+			return fmt.Errorf("%s.name: it is required", at)
 		case seen[k.Name]:
 			return fmt.Errorf("%s.name: got %q twice", at, k.Name)
 		case err != nil:
@@ -155,7 +156,7 @@ func (p Provider) check() error {
 	return nil
 }
 
-// sizes are how long the keys of a provider may be, in bytes (Kubernetes, "Encrypting
+// sizes returns the permitted lengths of a provider's keys, in bytes (Kubernetes, "Encrypting
 // Confidential Data at Rest").
 func sizes(provider string) []int {
 	if provider == "secretbox" {
@@ -164,8 +165,8 @@ func sizes(provider string) []int {
 	return []int{16, 24, 32}
 }
 
-// own is the name of a provider with keys of its own, and these; nil of another.
-func (p Provider) own() (string, *Keys) {
+// ownKeys returns the name of a provider with keys of its own, and the keys; nil for others.
+func (p Provider) ownKeys() (string, *Keys) {
 	switch {
 	case p.AESGCM != nil:
 		return "aesgcm", p.AESGCM
@@ -183,7 +184,7 @@ func (k KMS) check() error {
 	case k.APIVersion != "" && k.APIVersion != "v1" && k.APIVersion != "v2":
 		return fmt.Errorf(".kms.apiVersion: got %q; want v2", k.APIVersion)
 	case k.Name == "":
-		return errors.New(".kms.name: it is needed")
+		return errors.New(".kms.name: it is required")
 	case !strings.HasPrefix(k.Endpoint, "unix://"):
 		return fmt.Errorf(".kms.endpoint: got %q; want the address of a socket, such as unix:///var/run/kms.sock", k.Endpoint)
 	case k.APIVersion == "v2" && k.CacheSize != nil:
@@ -194,7 +195,7 @@ func (k KMS) check() error {
 	return nil
 }
 
-// Text is the configuration as it is stored.
+// Text returns the configuration as it is stored.
 func (c *Config) Text() (string, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {

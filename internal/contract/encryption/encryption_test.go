@@ -19,7 +19,7 @@ const (
 
 func random() *bytes.Reader { return bytes.NewReader(bytes.Repeat([]byte{9}, 64)) }
 
-func of(t *testing.T, text string) *encryption.Config {
+func parse(t *testing.T, text string) *encryption.Config {
 	t.Helper()
 	c, err := encryption.Parse([]byte(text))
 	if err != nil {
@@ -34,9 +34,9 @@ func provider(text string) string {
 
 func TestWhatIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"hello":                          "it is not a document",
+		"hello":                          "it is not YAML or JSON with the fields",
 		"secret: [" + key:                "did not find expected",
-		"resources: hunter2":             "it is not a document",
+		"resources: hunter2":             "it is not YAML or JSON with the fields",
 		"apiVersion: v1\nkind: Secret\n": `apiVersion and kind: got "v1" and "Secret"`,
 		head:                             "resources: the list is empty",
 		head + "resources: [{providers: [{identity: {}}]}]":                                               "resources[0].resources: name each resource",
@@ -46,11 +46,11 @@ func TestWhatIsRefused(t *testing.T) {
 		provider("{identity: }"):                                                                          "resources[0].providers[0]: got 0 of aesgcm",
 		provider("{identity: {}, secretbox: {keys: []}}"):                                                 "got 2 of aesgcm",
 		provider("{secretbox: {keys: []}}"):                                                               "resources[0].providers[0].secretbox.keys: the list is empty",
-		provider("{identity: {}}, {aescbc: {keys: [{secret: " + key + "}]}}"):                             "providers[1].aescbc.keys[0].name: it is needed",
+		provider("{identity: {}}, {aescbc: {keys: [{secret: " + key + "}]}}"):                             "providers[1].aescbc.keys[0].name: it is required",
 		provider("{aesgcm: {keys: [{name: a, secret: hunter2}]}}"):                                        "keys[0].secret: it is not base64",
 		provider("{secretbox: {keys: [{name: a, secret: AAAAAAAAAAAAAAAAAAAAAA==}]}}"):                    "got a key of 16 bytes; want 32",
 		provider(fmt.Sprintf("{aescbc: {keys: [{name: a, secret: %s}, {name: a, secret: %[1]s}]}}", key)): `got "a" twice`,
-		provider("{kms: {endpoint: unix:///a}}"):                                                          "kms.name: it is needed",
+		provider("{kms: {endpoint: unix:///a}}"):                                                          "kms.name: it is required",
 		provider("{kms: {name: a, endpoint: /a}}"):                                                        "kms.endpoint: got \"/a\"",
 		provider("{kms: {apiVersion: v3, name: a, endpoint: unix:///a}}"):                                 "kms.apiVersion: got \"v3\"",
 		provider("{kms: {apiVersion: v2, name: a, endpoint: unix:///a, cachesize: 3}}"):                   "kms.cachesize: version v2 has none",
@@ -71,10 +71,10 @@ func TestWhatKopsMakesIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := of(t, s.Reveal()); !slices.Equal(c.Encrypted(), []string{"secrets"}) {
+	if c := parse(t, s.Reveal()); !slices.Equal(c.Encrypted(), []string{"secrets"}) {
 		t.Errorf("it encrypts %v", c.Encrypted())
 	}
-	if text := fmt.Sprintf("%v %+v %#v", of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, of(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys); strings.Contains(text, "CQkJ") {
+	if text := fmt.Sprintf("%v %+v %#v", parse(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, parse(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys, parse(t, s.Reveal()).Resources[0].Providers[0].Secretbox.Keys); strings.Contains(text, "CQkJ") {
 		t.Errorf("printed, it shows its key: %s", text)
 	}
 }
@@ -89,7 +89,7 @@ func names(c *encryption.Config) string {
 }
 
 func TestAKeyIsRotated(t *testing.T) {
-	was := of(t, head+`
+	was := parse(t, head+`
 resources:
 - resources: [secrets, widgets.example.com]
   providers:
@@ -128,17 +128,17 @@ resources:
 		}
 	}
 	text, err := alone.Text()
-	if err != nil || names(of(t, text)) != "b" {
+	if err != nil || names(parse(t, text)) != "b" {
 		t.Errorf("as text: %s, %v", text, err)
 	}
-	if _, err := of(t, provider("{identity: {}}")).Add("b", random()); err == nil {
+	if _, err := parse(t, provider("{identity: {}}")).Add("b", random()); err == nil {
 		t.Error("a configuration that encrypts nothing got a key")
 	}
 }
 
 func TestAKeyIsRetiredAndPutBack(t *testing.T) {
 	const second = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
-	was := of(t, head+"resources: [{resources: [secrets, widgets.example.com], providers: [{secretbox: {keys: [{name: a, secret: "+key+"}]}}, {identity: {}}]}]")
+	was := parse(t, head+"resources: [{resources: [secrets, widgets.example.com], providers: [{secretbox: {keys: [{name: a, secret: "+key+"}]}}, {identity: {}}]}]")
 	both, err := was.Add("b", random())
 	if err == nil {
 		both, err = both.Promote("b")
@@ -170,7 +170,7 @@ func TestAKeyIsRetiredAndPutBack(t *testing.T) {
 	if !is || slices.Contains(alone.Keys(), id) {
 		t.Fatalf("%v is not retired: %v", id, retired.Keys)
 	}
-	// One that has the name of the key that writes now is put back all the same.
+	// A key with the name of the current write key is also put back.
 	found.Name = "b"
 	back, err := alone.PutBack(found)
 	if err != nil || len(back.Resources) != 1 || len(back.Resources[0].Providers) != 3 || !slices.Contains(back.Keys(), found.ID()) || !slices.Equal(back.Encrypted(), was.Encrypted()) {
@@ -179,7 +179,7 @@ func TestAKeyIsRetiredAndPutBack(t *testing.T) {
 	if again, err := back.PutBack(found); err != nil || len(again.Resources[0].Providers) != 3 {
 		t.Errorf("put back twice: %v, %v", again, err)
 	}
-	if stored, err := back.Text(); err != nil || len(of(t, stored).Keys()) != 2 {
+	if stored, err := back.Text(); err != nil || len(parse(t, stored).Keys()) != 2 {
 		t.Errorf("as text: %s, %v", stored, err)
 	}
 	// The next rotation removes it, and retires it again.
@@ -196,8 +196,8 @@ func TestAKeyIsRetiredAndPutBack(t *testing.T) {
 	if again := retired.Retire(back, next, at.Add(time.Hour)); len(again.Keys) != 3 {
 		t.Errorf("retired are %v", again.Keys)
 	}
-	// Resources that the configuration no longer has are read again.
-	other := of(t, head+"resources: [{resources: [configmaps, '*.apps'], providers: [{aescbc: {keys: [{name: a, secret: "+second+"}]}}]}]")
+	// Resources that the configuration no longer has become readable again.
+	other := parse(t, head+"resources: [{resources: [configmaps, '*.apps'], providers: [{aescbc: {keys: [{name: a, secret: "+second+"}]}}]}]")
 	other, err = other.PutBack(retired.Keys[0])
 	if err != nil || len(other.Resources) != 3 || other.Resources[0].Providers[0].Identity == nil {
 		t.Errorf("%v, %v", other, err)

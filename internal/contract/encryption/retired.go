@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// digestSize is how much of a key's SHA-256 identifies it, in bytes.
+// digestSize is the length of the part of a key's SHA-256 that identifies it, in bytes.
 const digestSize = 8
 
 // KeyID identifies a key, or a KMS plugin, without containing the key.
@@ -20,7 +20,7 @@ type KeyID struct {
 	// Provider is aesgcm, aescbc, secretbox or kms.
 	Provider string `json:"provider"`
 	Name     string `json:"name"`
-	// Digest distinguishes keys of one name; a plugin has none.
+	// Digest distinguishes keys with the same name; a plugin has none.
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -31,20 +31,20 @@ func (k KeyID) String() string {
 	return fmt.Sprintf("key %s of %s", k.Name, k.Provider)
 }
 
-// id identifies a key of a provider.
+// id returns the identity of a key of a provider.
 func (k Key) id(provider string) KeyID {
 	raw, _ := base64.StdEncoding.DecodeString(k.Secret) // Parse has checked it
 	sum := sha256.Sum256(slices.Concat([]byte(provider), []byte{0}, raw))
 	return KeyID{provider, k.Name, hex.EncodeToString(sum[:digestSize])}
 }
 
-// Keys lists the keys and plugins that API servers read by, in the order of the configuration.
+// Keys lists the keys and plugins with which API servers read, in the order of the configuration.
 func (c *Config) Keys() []KeyID {
 	out := []KeyID{}
 	for _, r := range c.Resources {
 		for _, p := range r.Providers {
 			var ids []KeyID
-			if name, keys := p.own(); keys != nil {
+			if name, keys := p.ownKeys(); keys != nil {
 				for _, k := range keys.Keys {
 					ids = append(ids, k.id(name))
 				}
@@ -62,18 +62,18 @@ func (c *Config) Keys() []KeyID {
 	return out
 }
 
-// Retired is a key by which API servers no longer read. It is kept because back-ups of etcd
-// hold objects that it has encrypted.
+// Retired is a key with which API servers no longer read. It is kept because back-ups of etcd
+// contain objects that it has encrypted.
 type Retired struct {
 	Provider string `json:"provider"`
 	Key
-	// Resources are those that the key was configured for.
+	// Resources are the resources that the key was configured for.
 	Resources []string `json:"resources"`
 	// Retired is when the key was removed from the configuration.
 	Retired time.Time `json:"retired"`
 }
 
-// ID identifies the key.
+// ID returns the key's identity.
 func (r Retired) ID() KeyID { return r.Key.id(r.Provider) }
 
 // RetiredKeys are the retired keys of a cluster.
@@ -81,7 +81,7 @@ type RetiredKeys struct {
 	Keys []Retired `json:"keys"`
 }
 
-// ParseRetired reads retired keys; an empty text holds none.
+// ParseRetired reads retired keys; an empty text has none.
 func ParseRetired(text string) (RetiredKeys, error) {
 	var l RetiredKeys
 	if text == "" {
@@ -117,8 +117,8 @@ func (l RetiredKeys) Find(id KeyID) (Retired, bool) {
 	return l.Keys[i], true
 }
 
-// Retire adds the keys that a configuration has and its successor lacks; now is nil where
-// there is no successor. A key that was retired before, and put back, is retired again.
+// Retire adds the keys that are in a configuration and not in its successor; now is nil if there is
+// no successor. A key that was retired before, and put back, is retired again.
 func (l RetiredKeys) Retire(was, now *Config, at time.Time) RetiredKeys {
 	var left []KeyID
 	if now != nil {
@@ -141,7 +141,7 @@ func (c *Config) all() []Retired {
 	var out []Retired
 	for _, r := range c.Resources {
 		for _, p := range r.Providers {
-			name, keys := p.own()
+			name, keys := p.ownKeys()
 			if keys == nil {
 				continue
 			}
@@ -159,8 +159,8 @@ func (c *Config) all() []Retired {
 	return out
 }
 
-// AllKeys returns the keys of a configuration, which may be nil, and then the retired ones
-// that it lacks.
+// AllKeys returns the keys of a configuration, which may be nil, and then the retired ones that are
+// not in it.
 func AllKeys(c *Config, retired RetiredKeys) []Retired {
 	var out []Retired
 	if c != nil {
@@ -174,9 +174,9 @@ func AllKeys(c *Config, retired RetiredKeys) []Retired {
 	return out
 }
 
-// PutBack returns the configuration by which API servers read with a retired key as well. It
-// comes last, as a provider of its own: API servers write by the first, and try one provider
-// after the other where two have keys of one name.
+// PutBack returns the configuration with which API servers also read with a retired key. It comes
+// last, as a provider of its own: API servers write with the first provider, and if two have keys
+// with the same name, they try one after the other.
 func (c *Config) PutBack(r Retired) (*Config, error) {
 	var p Provider
 	if err := p.give(r.Provider, &Keys{[]Key{r.Key}}); err != nil {
@@ -187,11 +187,11 @@ func (c *Config) PutBack(r Retired) (*Config, error) {
 	for _, resource := range r.Resources {
 		i := slices.IndexFunc(out.Resources, func(x Resource) bool { return x.covers(resource) })
 		switch {
-		case i >= 0 && !out.Resources[i].has(r.ID()):
+		case i >= 0 && !out.Resources[i].hasKey(r.ID()):
 			out.Resources[i].Providers = append(slices.Clone(out.Resources[i].Providers), p)
 		case i < 0:
 			added := Resource{Resources: []string{resource}, Providers: []Provider{{Identity: &struct{}{}}, p}}
-			at := 0 // API servers refuse a resource that comes after a wildcard which matches it
+			at := 0 // API servers reject a resource that comes after a wildcard which matches it
 			if strings.HasPrefix(resource, "*.") {
 				at = len(out.Resources)
 			}
@@ -201,18 +201,18 @@ func (c *Config) PutBack(r Retired) (*Config, error) {
 	return &out, nil
 }
 
-// covers reports whether the entry decides how a resource is encrypted.
+// covers reports whether the entry determines how a resource is encrypted.
 func (r Resource) covers(resource string) bool {
 	_, group, _ := strings.Cut(resource, ".")
 	return slices.ContainsFunc(r.Resources, func(s string) bool { return s == resource || s == "*.*" || s == "*."+group })
 }
 
-// has reports whether the entry's providers have a key.
-func (r Resource) has(id KeyID) bool {
+// hasKey reports whether the entry's providers have a key.
+func (r Resource) hasKey(id KeyID) bool {
 	return slices.Contains((&Config{Resources: []Resource{r}}).Keys(), id)
 }
 
-// give makes p the provider of a name, with these keys.
+// give sets the provider with a name in p, with these keys.
 func (p *Provider) give(name string, keys *Keys) error {
 	switch name {
 	case "aesgcm":

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Add returns the configuration with a new key of a name, second in each provider that
-// writes and has keys of its own: API servers read by it, and do not write by it yet. It
-// is an error when no provider that writes has any.
+// Add returns the configuration with a new key with the given name, second in each provider that
+// writes and has keys of its own: API servers read with it, and do not write with it yet. It is an
+// error if no provider that writes has any keys.
 func (c *Config) Add(name string, random io.Reader) (*Config, error) {
 	raw := make([]byte, 32)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -26,7 +26,7 @@ func (c *Config) Add(name string, random io.Reader) (*Config, error) {
 	})
 }
 
-// Promote returns the configuration in which the key of a name writes.
+// Promote returns the configuration in which the key with the given name writes.
 func (c *Config) Promote(name string) (*Config, error) {
 	return c.change(func(keys []Key) []Key {
 		i := position(keys, name)
@@ -37,8 +37,8 @@ func (c *Config) Promote(name string) (*Config, error) {
 	})
 }
 
-// Only returns the configuration in which the key of a name is the only one where it writes.
-// Other keys are removed from its provider and from those that come after; identity and kms stay.
+// Only returns the configuration in which the key with the given name is the only one where it
+// writes. Other keys are removed from its provider and from those after it; identity and kms stay.
 func (c *Config) Only(name string) (*Config, error) {
 	out, err := c.change(func(keys []Key) []Key {
 		if i := position(keys, name); i >= 0 {
@@ -50,31 +50,32 @@ func (c *Config) Only(name string) (*Config, error) {
 		return nil, err
 	}
 	for i, r := range out.Resources {
-		if _, keys := r.Providers[0].own(); keys != nil && position(keys.Keys, name) == 0 {
-			later := slices.DeleteFunc(slices.Clone(r.Providers[1:]), func(p Provider) bool { _, keys := p.own(); return keys != nil })
+		if _, keys := r.Providers[0].ownKeys(); keys != nil && position(keys.Keys, name) == 0 {
+			later := slices.DeleteFunc(slices.Clone(r.Providers[1:]), func(p Provider) bool { _, keys := p.ownKeys(); return keys != nil })
 			out.Resources[i].Providers = slices.Concat(r.Providers[:1], later)
 		}
 	}
 	return out, nil
 }
 
-// Encrypted is what the keys of the writing providers encrypt, as the configuration names it.
+// Encrypted returns the resources that the keys of the writing providers encrypt, as named in the
+// configuration.
 func (c *Config) Encrypted() []string {
 	var out []string
 	for _, r := range c.Resources {
-		if _, keys := r.Providers[0].own(); keys != nil {
+		if _, keys := r.Providers[0].ownKeys(); keys != nil {
 			out = append(out, r.Resources...)
 		}
 	}
 	return out
 }
 
-// Reads reports whether all that is written by a configuration can be read by c.
+// Reads reports whether c can read everything that was written with another configuration.
 func (c *Config) Reads(was *Config) bool {
 	for _, r := range was.Resources {
-		name, keys := r.Providers[0].own()
+		name, keys := r.Providers[0].ownKeys()
 		for _, resource := range r.Resources {
-			if keys != nil && !c.has(resource, name, keys.Keys[0]) {
+			if keys != nil && !c.hasKey(resource, name, keys.Keys[0]) {
 				return false
 			}
 		}
@@ -82,14 +83,14 @@ func (c *Config) Reads(was *Config) bool {
 	return true
 }
 
-// has reports whether a provider of a resource has a key.
-func (c *Config) has(resource, provider string, key Key) bool {
+// hasKey reports whether a provider of a resource has a key.
+func (c *Config) hasKey(resource, provider string, key Key) bool {
 	for _, r := range c.Resources {
 		if !slices.ContainsFunc(r.Resources, func(s string) bool { return s == resource || strings.HasPrefix(s, "*.") }) {
 			continue
 		}
 		for _, p := range r.Providers {
-			if name, keys := p.own(); name == provider && slices.Contains(keys.Keys, key) {
+			if name, keys := p.ownKeys(); name == provider && slices.Contains(keys.Keys, key) {
 				return true
 			}
 		}
@@ -97,14 +98,15 @@ func (c *Config) has(resource, provider string, key Key) bool {
 	return false
 }
 
-// change returns a copy in which the keys of each provider that writes are what f makes of them.
+// change returns a copy in which the keys of each provider that writes are replaced with the result
+// of f.
 func (c *Config) change(f func([]Key) []Key) (*Config, error) {
 	out := *c
 	out.Resources = slices.Clone(c.Resources)
 	found := false
 	for i, r := range out.Resources {
 		first := r.Providers[0]
-		name, keys := first.own()
+		name, keys := first.ownKeys()
 		if keys == nil {
 			continue
 		}

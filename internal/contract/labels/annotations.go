@@ -10,17 +10,17 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// Annotations of nodes by which a machine reports what it runs, and is asked to run something
+// Annotations of nodes with which a machine reports what it runs, and is asked to run something
 // else in place. Their values are JSON; see Read and Write.
 const (
-	// NodeConfig is of type Running. The machine writes it. Nothing may trust it.
+	// NodeConfig has the type Running. The machine writes it. It must not be trusted.
 	NodeConfig = "kops.k8s.io/node-config"
-	// ApplyConfig is of type Apply. An operator of the cluster writes it.
+	// ApplyConfig has the type Apply. An operator of the cluster writes it.
 	ApplyConfig = "kops.k8s.io/apply-config"
-	// ApplyResult is of type Applied. The machine writes it.
+	// ApplyResult has the type Applied. The machine writes it.
 	ApplyResult = "kops.k8s.io/apply-result"
-	// Certificates is a list of status.Certificate: those that the machine holds. The machine
-	// writes it. Nothing may trust it.
+	// Certificates has a list of status.Certificate: the certificates of the machine. The machine
+	// writes it. It must not be trusted.
 	Certificates = "kops.k8s.io/certificates"
 )
 
@@ -28,45 +28,45 @@ const (
 // The program that applies add-ons writes it, and operators of the cluster may.
 const NeedsUpdate = "kops.k8s.io/needs-update"
 
-// LiveKeys is an annotation of ConfigMaps: which of their keys, separated by commas, are read
-// again and again by those who use them, so that no node has to be replaced when one changes.
+// LiveKeys is an annotation of ConfigMaps: the keys, separated by commas, that their users re-read
+// periodically, so that no node must be replaced when one changes.
 const LiveKeys = "kops.k8s.io/live-keys"
 
-// Running is what a machine was made of, the last time that it was all that it was to be.
+// Running is what a machine was configured with when it last was in its desired state.
 type Running struct {
 	// Hash is nodeconfig.Hash of its node configuration.
 	Hash string `json:"hash"`
 	// Files are digests of the other files that shape the machine, by their keys below the
-	// cluster's folder in the store: Digest of manifests, and DigestSecret of secrets.
+	// cluster's folder in the store: Digest for manifests, and DigestSecret for secrets.
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// Apply asks a machine to become what the configuration of its group says now.
+// Apply asks a machine to apply the current configuration of its group.
 type Apply struct {
-	// Hash is nodeconfig.Hash of the configuration that is meant: the machine takes no other.
+	// Hash is nodeconfig.Hash of the intended configuration: the machine accepts no other.
 	Hash string `json:"hash"`
-	// Nonce tells one request from another of the same hash.
+	// Nonce distinguishes requests with the same hash.
 	Nonce string `json:"nonce"`
 }
 
-// Applied is what became of an Apply.
+// Applied is the result of an Apply.
 type Applied struct {
 	// Nonce is the nonce of the Apply.
 	Nonce string `json:"nonce"`
-	// Done says that the machine is what it was asked to be. Until then it tries again.
+	// Done means that the machine has applied the configuration. Until then it retries.
 	Done bool `json:"done"`
-	// Error is why the last try failed, and Phase the phase (of the boot report) in which it
-	// failed; both are empty during the first try.
+	// Error is why the last attempt failed, and Phase the phase (of the boot report) in which it
+	// failed; both are empty during the first attempt.
 	Error string `json:"error,omitempty"`
 	Phase string `json:"phase,omitempty"`
 }
 
-// value is what an annotation holds.
+// value is a type of an annotation's value.
 type value interface {
 	Running | Apply | Applied | []status.Certificate
 }
 
-// Read reads the value of an annotation; there is false where the node has none.
+// Read reads the value of an annotation; there is false if the node has none.
 func Read[T value](annotations map[string]string, name string) (v T, there bool, err error) {
 	text, there := annotations[name]
 	if !there {
@@ -80,25 +80,25 @@ func Read[T value](annotations map[string]string, name string) (v T, there bool,
 
 // Write writes the value of an annotation. Equal values have the same text.
 func Write[T value](v T) string {
-	text, _ := json.Marshal(v) // texts, times and a boolean can always be written
+	text, _ := json.Marshal(v) // texts, times and a boolean can always be marshalled
 	return string(text)
 }
 
-// digestLength is how many bytes of a sum a digest has.
+// digestLength is the length of a digest, in bytes.
 const digestLength = 4
 
-// Digest is the first eight hexadecimal digits of the SHA-256 of a text.
+// Digest returns the first eight hexadecimal digits of the SHA-256 of a text.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:digestLength])
 }
 
-// guesses is how often a guess of a secret is hashed, so that a digest that everybody can
-// read is of little use to those who guess; it takes some 30 ms.
+// guesses is the number of PBKDF2 iterations, so that a digest that everyone can read is of little
+// use for guessing a secret; it takes some 30 ms.
 const guesses = 1 << 17
 
-// DigestSecret is the same of a secret, whose key in the store is the salt, and slow:
-// PBKDF2 (RFC 8018) with SHA-256.
+// DigestSecret returns a digest of a secret, with its key in the store as the salt, that is slow to
+// compute: PBKDF2 (RFC 8018) with SHA-256.
 func DigestSecret(key string, secret []byte) (string, error) {
 	sum, err := pbkdf2.Key(sha256.New, string(secret), []byte(key), guesses, digestLength)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 )
 
-// What one side writes the other reads; the texts are taken from the documentation.
+// What one side writes, the other reads; the texts are from the documentation.
 func TestAnnotationsAreReadAsTheyAreWritten(t *testing.T) {
 	running := labels.Running{Hash: "h=", Files: map[string]string{"manifests/etcd/main-x.yaml": "2c26b46b", "secrets/dockerconfig": "00000000"}}
 	apply := labels.Apply{Hash: "h=", Nonce: "n"}
@@ -43,7 +43,7 @@ func TestAnnotationsAreReadAsTheyAreWritten(t *testing.T) {
 }
 
 func TestDigests(t *testing.T) {
-	if got := labels.Digest([]byte("foo")); got != "2c26b46b" { // sha256sum
+	if got := labels.Digest([]byte("foo")); got != "2c26b46b" { // as computed by sha256sum
 		t.Error(got)
 	}
 	one, err := labels.DigestSecret("secrets/dockerconfig", []byte("s"))

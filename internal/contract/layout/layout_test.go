@@ -18,9 +18,9 @@ func TestGroupFolder(t *testing.T) {
 	}
 }
 
-// A file that is owned goes with the update that no longer wants it; one that is not
-// known keeps its cluster from being deleted.
-func TestWhoseFilesTheseAre(t *testing.T) {
+// A file that is owned is deleted by the update that no longer wants it; a file that is not known
+// prevents the deletion of its cluster.
+func TestIsOwned(t *testing.T) {
 	for key, want := range map[string]struct{ owned, known bool }{
 		layout.Config:                         {false, true},
 		layout.Groups + "nodes":               {false, true},

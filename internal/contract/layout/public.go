@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Public says in which stores everybody can read.
+// Public is the remedy that lists stores with public access.
 const Public = "use a bucket of S3 (s3://…) or of Google Cloud Storage (gs://…)"
 
-// web are the forms of addresses of public stores, and what they are in a store's URL.
+// web returns the forms of addresses of public stores, and the corresponding store URLs.
 func web() []struct {
 	form *regexp.Regexp
 	url  string
@@ -25,9 +25,9 @@ func web() []struct {
 	}
 }
 
-// StoreURL returns the URL of the store whose contents web clients find at an address; the URL
-// of a store is returned unchanged. It is not ok for other web servers. endpoint is the URL of
-// an S3 server other than Amazon's, or "".
+// StoreURL returns the URL of the store whose contents are at a web address; the URL of a store is
+// returned unchanged. ok is false for other web servers. endpoint is the URL of an S3 server other
+// than Amazon's, or "".
 func StoreURL(address, endpoint string) (store string, ok bool) {
 	address = strings.TrimSuffix(address, "/")
 	if scheme, _, _ := strings.Cut(address, "://"); scheme != "https" && scheme != "http" {
@@ -47,20 +47,20 @@ func StoreURL(address, endpoint string) (store string, ok bool) {
 	return "", false
 }
 
-// Servers are the settings, other than the places, on which the URLs of public places depend.
+// Servers are the settings, apart from the places themselves, on which public URLs depend.
 type Servers struct {
 	// Region is the region of the S3 bucket.
 	Region string
-	// IPv6 asks for an address of S3 that has IPv6, too.
+	// IPv6 selects an address of S3 that also has IPv6.
 	IPv6 bool
-	// Endpoint is the server of buckets of S3 that are not Amazon's, a host or a URL;
-	// empty: they are Amazon's.
+	// Endpoint is the server of S3 buckets that are not Amazon's, a host or a URL; empty if they
+	// are Amazon's.
 	Endpoint string
 }
 
-// PublicURL is where everybody reads a place in a store. Verifiers of tokens read with TLS
-// only, so the URL is always of HTTPS. It is not ok for a store that cannot be read
-// without credentials.
+// PublicURL returns the URL at which everyone can read a place in a store. Verifiers of tokens only
+// use TLS, so it is always an https:// URL. ok is false for a store that cannot be read without
+// credentials.
 func PublicURL(store string, at Servers) (url string, ok bool) {
 	scheme, place, _ := strings.Cut(strings.TrimSuffix(store, "/"), "://")
 	switch scheme {

@@ -7,29 +7,29 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Boot is what a machine knows when it starts: who it is, and where to get the
-// rest. The mixed case of its keys is given by the file format.
+// Boot is what a machine knows when it boots: its identity, and where to get the rest. The mixed
+// case of its keys is given by the file format.
 type Boot struct {
 	CloudProvider     string        `json:"CloudProvider,omitempty"`
 	ClusterName       string        `json:"ClusterName,omitempty"`
 	InstanceGroupName string        `json:"InstanceGroupName,omitempty"`
 	InstanceGroupRole string        `json:"InstanceGroupRole,omitempty"`
-	ConfigBase        string        `json:"ConfigBase,omitempty"` // where the store is read
+	ConfigBase        string        `json:"ConfigBase,omitempty"` // if the store is read
 	ConfigServer      *ConfigServer `json:"ConfigServer,omitempty"`
 	APIServerIPs      []string      `json:"APIServerIPs,omitempty"`
-	EtcdIPs           []string      `json:"EtcdIPs,omitempty"` // where no name leads to etcd
+	EtcdIPs           []string      `json:"EtcdIPs,omitempty"` // if no name resolves to etcd
 	// NodeupConfigHash is the base64 of the SHA-256 of the node configuration.
 	NodeupConfigHash string `json:"NodeupConfigHash,omitempty"`
 }
 
-// ConfigServer is where machines that do not read the store ask for their configuration.
+// ConfigServer is where machines that do not read the store request their configuration.
 type ConfigServer struct {
 	CACertificates string   `json:"CACertificates,omitempty"`
 	Servers        []string `json:"servers,omitempty"`
 	TLSServerName  string   `json:"tlsServerName,omitempty"`
 }
 
-// ParseBoot reads a boot configuration. Keys that are not known are refused.
+// ParseBoot reads a boot configuration. Unknown keys are rejected.
 func ParseBoot(text []byte) (*Boot, error) {
 	b := &Boot{}
 	if err := yaml.UnmarshalStrict(text, b); err != nil {
@@ -53,7 +53,7 @@ func (b *Boot) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// StoreVariables are the environment variables that are handed to machines of the control
-// plane of every platform, which may have more. None of them is a secret: what a script
-// holds, every process on a machine can read.
+// StoreVariables returns the environment variables that control-plane machines of every platform
+// get; platforms may add others. None of them is a secret: every process on a machine can read what
+// is in a script.
 func StoreVariables() []string { return []string{"S3_ENDPOINT", "S3_REGION"} }

@@ -1,8 +1,8 @@
-// Package nodeconfig is what a machine is told: its boot configuration, which comes
-// with the machine's script, and its node configuration, which the machine fetches
-// and checks by the hash in the first.
+// Package nodeconfig defines a machine's configuration: its boot configuration, which is part of
+// the machine's script, and its node configuration, which the machine fetches and verifies with the
+// hash in the former.
 //
-// It must not know how either is made from a cluster, nor what a machine makes of it.
+// It must not know how either is created from a cluster, nor what a machine does with it.
 package nodeconfig
 
 import (
@@ -64,29 +64,29 @@ type Config struct {
 	NodeInstancePrefix          *string                    `json:"nodeInstancePrefix,omitempty"`
 	Openstack                   *api.OpenstackSpec         `json:"Openstack,omitempty"`
 	UsesNoneDNS                 bool                       `json:"usesNoneDNS"`
-	// FileTrust says which digests of files to trust; nil: the digests of this configuration.
+	// FileTrust specifies which digests of files to trust; nil means those in this configuration.
 	FileTrust *FileTrust `json:"fileTrust,omitempty"`
 	// DockerConfigDigest (labels.DigestSecret) makes a change of the secret dockerconfig a change
-	// of the configuration; empty where there is no such secret.
+	// of the configuration; empty if there is no such secret.
 	DockerConfigDigest string `json:"dockerConfigDigest,omitempty"`
-	// Hardened says that components keep to themselves what the specification cannot tell them to.
+	// Hardened means that components apply restrictions that the specification cannot express.
 	Hardened bool `json:"hardened,omitempty"`
 }
 
-// FileTrust is a repository of files whose index must be signed, as package signed says.
+// FileTrust is a repository of files whose index must be signed, as defined by package signed.
 type FileTrust struct {
-	Repository string   `json:"repository"` // a URL without a final slash
+	Repository string   `json:"repository"` // a URL without a trailing slash
 	Keys       []string `json:"keys"`       // public keys in PEM
 }
 
-// Image is a container image that a machine imports, as no registry has it.
+// Image is a container image that a machine imports, because it is not in a registry.
 type Image struct {
-	Name    string   `json:"name"`    // whole, with its tag
-	Sources []string `json:"sources"` // URLs of an archive, the first to be tried first
+	Name    string   `json:"name"`    // full name, with its tag
+	Sources []string `json:"sources"` // URLs of an archive, in the order in which they are tried
 	Hash    string   `json:"hash"`    // the hexadecimal SHA-256 of the archive
 }
 
-// ConfigStore says where a machine of the control plane finds key material.
+// ConfigStore specifies where a control-plane machine finds key material.
 type ConfigStore struct {
 	Keypairs string `json:"keypairs,omitempty"`
 	Secrets  string `json:"secrets,omitempty"`
@@ -98,7 +98,7 @@ type StaticManifest struct {
 	Path string `json:"path,omitempty"` // below the cluster's folder
 }
 
-// APIServer is the additional configuration of machines with an API server.
+// APIServer is the additional configuration for machines with an API server.
 type APIServer struct {
 	ClusterDNSDomain string                   `json:"ClusterDNSDomain,omitempty"`
 	KubeAPIServer    *api.KubeAPIServerConfig `json:"KubeAPIServer,omitempty"`
@@ -109,20 +109,20 @@ type APIServer struct {
 	ServiceAccountPublicKeys   string `json:"ServiceAccountPublicKeys,omitempty"`
 }
 
-// ControlPlane is the additional configuration of control plane machines.
+// ControlPlane is the additional configuration for control-plane machines.
 type ControlPlane struct {
 	KubeControllerManager *api.KubeControllerManagerConfig `json:"KubeControllerManager,omitempty"`
 	KubeScheduler         *api.KubeSchedulerConfig         `json:"KubeScheduler,omitempty"`
 }
 
-// CloudAddresses reports whether each pod gets an address of the cloud's network,
-// from an interface that is attached to the machine meanwhile.
+// CloudAddresses reports whether each pod gets an address in the cloud's network, from an interface
+// that is attached to the machine at run time.
 func (c *Config) CloudAddresses() bool {
 	n := c.Networking
 	return n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni"
 }
 
-// Parse reads a node configuration. Keys that are not known are refused.
+// Parse reads a node configuration. Unknown keys are rejected.
 func Parse(text []byte) (*Config, error) {
 	c := &Config{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
@@ -140,8 +140,8 @@ func (c *Config) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// Hash is the base64 of the SHA-256 of a text, by which a machine knows the texts
-// that it was started with.
+// Hash returns the base64 of the SHA-256 of a text, with which a machine verifies the texts that it
+// was started with.
 func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return base64.StdEncoding.EncodeToString(sum[:])

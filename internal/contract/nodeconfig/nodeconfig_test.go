@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// What one side writes the other reads, and nothing else.
+// What one side writes, the other reads, and nothing else.
 func TestConfigurationsAreReadAsTheyAreWritten(t *testing.T) {
 	config := &nodeconfig.Config{ClusterName: "c", Assets: map[download.Arch][]string{download.ARM64: {"unverified@https://e.com/x"}}, CAs: map[string]string{"a": "PEM"}, KeypairIDs: map[string]string{"a": "1"},
 		APIServerConfig: &nodeconfig.APIServer{}, ControlPlaneConfig: &nodeconfig.ControlPlane{}, Hooks: [2][]api.HookSpec{{{Name: "h"}}, nil}}

@@ -1,16 +1,17 @@
-// Package paths holds the paths on control plane machines on which the programs there and
-// the pods that an update writes agree, and the paths of what every machine reports about itself.
+// Package paths has the paths on control-plane machines that are shared between the programs there
+// and the pods that an update writes, and the paths of the files in which every machine reports
+// about itself.
 //
-// It must not know who reads or writes what is there.
+// It must not know who reads or writes these files.
 package paths
 
 // Folders and files.
 const (
-	// Controller holds key material for kops-controller.
+	// Controller has the key material for kops-controller.
 	Controller = "/etc/kubernetes/kops-controller"
-	// Healthcheck holds the certificate with which kube-apiserver-healthcheck asks.
+	// Healthcheck has the certificate with which kube-apiserver-healthcheck queries the API server.
 	Healthcheck = "/etc/kubernetes/kube-apiserver-healthcheck/secrets"
-	// Channels holds ChannelsKubeconfig, with which the program channels calls the API.
+	// Channels has ChannelsKubeconfig, with which the program channels calls the API.
 	Channels           = "/var/lib/kops"
 	ChannelsKubeconfig = Channels + "/kubeconfig"
 	// SchedulerConfig is the scheduler's configuration, which names SchedulerKubeconfig.
@@ -19,20 +20,20 @@ const (
 	SchedulerKubeconfig = Scheduler + "/kubeconfig"
 )
 
-// Trust holds, as ca-certificates.crt, the authorities that the machine trusts, for
-// pods that call services outside of the cluster; they have it at TrustPod.
+// Trust has, as ca-certificates.crt, the authorities that the machine trusts, for pods that call
+// services outside of the cluster; it is mounted at TrustPod.
 const (
 	Trust    = "/etc/kubernetes/trust"
 	TrustPod = "/etc/ssl/certs"
 )
 
-// Running is the file in which a machine that has become all that it was to be notes what
-// that is: labels.Running in JSON.
+// Running is the file in which a machine that has reached its desired state records what that is:
+// labels.Running in JSON.
 const Running = Channels + "/running.json"
 
-// EtcdManager is the folder of key material for the manager of an etcd cluster, whose
-// pod has it at EtcdManagerPod.
+// EtcdManager returns the folder of key material for the manager of an etcd cluster; in its pod, it
+// is mounted at EtcdManagerPod.
 func EtcdManager(etcd string) string { return EtcdManagerPod + "-" + etcd }
 
-// EtcdManagerPod is where that pod has it.
+// EtcdManagerPod is the mount point in that pod.
 const EtcdManagerPod = "/etc/kubernetes/pki/etcd-manager"

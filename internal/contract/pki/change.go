@@ -18,24 +18,24 @@ func Rotatable(keyset string) bool {
 	return keyset == ServiceAccount || strings.Contains(keyset, "-ca")
 }
 
-// NewItem is what an item is made of.
+// NewItem specifies a new item.
 type NewItem struct {
 	// Certificate is nil if one must be issued.
 	Certificate *x509.Certificate
-	// Key is zero if one must be generated or, with Certificate, is not known.
+	// Key is zero if a new key must be generated or, with Certificate, if the key is not known.
 	Key PrivateKey
-	// Primary has the item sign from now on.
+	// Primary makes the item the one that signs.
 	Primary bool
 }
 
-// Add returns the keyset with another item, and the item's identifier. k is nil for
-// the first item of the keyset of a name. A certificate that is made is the item's own
-// authority, for ten years, and its subject has its number, by which those who verify tell it
-// from others of the keyset.
+// Add returns the keyset with another item, and the item's identifier. k is nil for the first item
+// of the keyset with the given name. A newly issued certificate is self-signed, valid for ten
+// years, and has its serial number in its subject, which distinguishes it from others of the keyset
+// during verification.
 func (i Issuer) Add(k *Keyset, name string, n NewItem) (*Keyset, string, error) {
 	if k == nil {
 		if !n.Primary {
-			return nil, "", fmt.Errorf("keyset %s: its first item has to be the primary one", name)
+			return nil, "", fmt.Errorf("keyset %s: its first key must be the signing key", name)
 		}
 		k = &Keyset{Name: name}
 	}
@@ -52,7 +52,7 @@ func (i Issuer) Add(k *Keyset, name string, n NewItem) (*Keyset, string, error) 
 		}
 		item.Certificate, item.Key = p.Certificate, p.Key
 	default:
-		if err := i.checkGiven(k, n); err != nil {
+		if err := i.checkProvided(k, n); err != nil {
 			return nil, "", err
 		}
 	}
@@ -65,30 +65,30 @@ func (i Issuer) Add(k *Keyset, name string, n NewItem) (*Keyset, string, error) 
 	return out, item.ID, err
 }
 
-// checkGiven refuses a certificate that would be of no use, or of harm.
-func (i Issuer) checkGiven(k *Keyset, n NewItem) error {
+// checkProvided rejects a certificate that would be useless or harmful.
+func (i Issuer) checkProvided(k *Keyset, n NewItem) error {
 	c := n.Certificate
 	switch {
 	case n.Key.IsZero() && n.Primary:
-		return fmt.Errorf("keyset %s: an item without its private key cannot sign; give the key too, or leave out option:Primary", k.Name)
+		return fmt.Errorf("keyset %s: a certificate without its private key cannot sign; also provide the private key, or leave out option:Primary", k.Name)
 	case !n.Key.IsZero() && !SamePublic(n.Key.Public(), c.PublicKey):
 		return fmt.Errorf("keyset %s: the private key does not match the certificate", k.Name)
 	case !c.IsCA && k.Name != ServiceAccount:
 		return fmt.Errorf("keyset %s: the certificate of %s is not a certificate authority, which can sign others", k.Name, Subject(c))
 	case i.Now().After(c.NotAfter):
-		return fmt.Errorf("keyset %s: the certificate of %s ended at %s", k.Name, Subject(c), c.NotAfter.UTC().Format(time.DateOnly))
+		return fmt.Errorf("keyset %s: the certificate of %s expired at %s", k.Name, Subject(c), c.NotAfter.UTC().Format(time.DateOnly))
 	}
 	for _, o := range k.Items {
 		if o.Certificate != nil && o.Certificate.Equal(c) {
-			return fmt.Errorf("keyset %s: its item %s already has this certificate", k.Name, o.ID)
+			return fmt.Errorf("keyset %s: its key %s already has this certificate", k.Name, o.ID)
 		}
 	}
 	return nil
 }
 
-// idFor is the identifier of a new item: the number of its certificate, where that puts
-// it in its place among the others, and otherwise now. An item that cannot sign comes
-// before the primary one.
+// idFor returns the identifier of a new item: its certificate's serial number, if that gives the
+// item its right place among the others, and otherwise one based on now. An item that cannot sign
+// comes before the primary one.
 func (k *Keyset) idFor(i Item, primary bool, now *big.Int) string {
 	serial := i.Certificate.SerialNumber
 	id := serial.String()
@@ -96,12 +96,12 @@ func (k *Keyset) idFor(i Item, primary bool, now *big.Int) string {
 	if n := len(k.Items); n > 0 {
 		highest = k.Items[n-1].ID
 	}
-	if serial.Cmp(now) > 0 || k.has(id) || primary && highest != "" && compareIDs(id, highest) <= 0 {
+	if serial.Cmp(now) > 0 || k.contains(id) || primary && highest != "" && compareIDs(id, highest) <= 0 {
 		id = now.String()
 	}
 	if i.Key.IsZero() && compareIDs(id, k.Primary) >= 0 {
 		for n := 0; ; n++ {
-			if id = strconv.Itoa(n); !k.has(id) {
+			if id = strconv.Itoa(n); !k.contains(id) {
 				break
 			}
 		}
@@ -109,9 +109,9 @@ func (k *Keyset) idFor(i Item, primary bool, now *big.Int) string {
 	return id
 }
 
-func (k *Keyset) has(id string) bool { return k.Item(id) != nil }
+func (k *Keyset) contains(id string) bool { return k.Item(id) != nil }
 
-// Item returns the item of an identifier; nil when there is none.
+// Item returns the item with an identifier; nil if there is none.
 func (k *Keyset) Item(id string) *Item {
 	n := slices.IndexFunc(k.Items, func(i Item) bool { return i.ID == id })
 	if n < 0 {
@@ -121,9 +121,9 @@ func (k *Keyset) Item(id string) *Item {
 	return &i
 }
 
-// Promote returns the keyset in which another item signs, and its identifier: the item of
-// id or, when that is empty, the youngest trusted one that can. The keyset is k itself when
-// that item signs already.
+// Promote returns the keyset in which another item signs, and its identifier: the item with the
+// given id or, if that is empty, the youngest trusted one that can sign. The keyset is k itself if
+// that item already signs.
 func (k *Keyset) Promote(id string) (*Keyset, string, error) {
 	if id == "" {
 		id = youngest(k.Items)
@@ -134,28 +134,28 @@ func (k *Keyset) Promote(id string) (*Keyset, string, error) {
 	i := k.Item(id)
 	switch {
 	case i == nil:
-		return nil, "", fmt.Errorf("keyset %s has no item %q", k.Name, id)
+		return nil, "", fmt.Errorf("keyset %s has no key %q", k.Name, id)
 	case !i.Trusted():
-		return nil, "", fmt.Errorf("keyset %s: the item %s is distrusted; trust it first: kops trust keypair %s %[2]s", k.Name, id, k.Name)
+		return nil, "", fmt.Errorf("keyset %s: the key %s is distrusted; trust it first: kops trust keypair %s %[2]s", k.Name, id, k.Name)
 	case i.Certificate == nil:
-		return nil, "", fmt.Errorf("keyset %s: the item %s has no certificate", k.Name, id)
+		return nil, "", fmt.Errorf("keyset %s: the key %s has no certificate", k.Name, id)
 	case i.Key.IsZero():
-		return nil, "", fmt.Errorf("keyset %s: the item %s has no private key", k.Name, id)
+		return nil, "", fmt.Errorf("keyset %s: the key %s has no private key", k.Name, id)
 	}
 	out, err := NewKeyset(k.Name, id, k.Items...)
 	return out, id, err
 }
 
-// Distrust returns the keyset in which some items are no longer trusted from a time on,
-// and which items were trusted until then: the items of ids or, without ids, the items whose
-// certificates are older than the primary one.
+// Distrust returns the keyset in which some items are no longer trusted from a given time on, and
+// the identifiers of those that were trusted until then: the items with the given ids or, without
+// ids, the items whose certificates are older than the primary one.
 func (k *Keyset) Distrust(ids []string, at time.Time) (*Keyset, []string, error) {
 	if len(ids) == 0 {
 		ids = k.Older()
 	}
-	return k.judge(ids, func(i *Item) (bool, error) {
+	return k.changeItems(ids, func(i *Item) (bool, error) {
 		if i.ID == k.Primary {
-			return false, fmt.Errorf("keyset %s: the item %s is the primary one, which signs, and cannot be distrusted; promote another first: kops promote keypair %[1]s", k.Name, i.ID)
+			return false, fmt.Errorf("keyset %s: the key %s is the signing key, so it cannot be distrusted; promote another first: kops promote keypair %[1]s", k.Name, i.ID)
 		}
 		was := i.Trusted()
 		if was {
@@ -177,24 +177,24 @@ func (k *Keyset) Older() []string {
 	return out
 }
 
-// Trust returns the keyset in which some items are trusted again, and which of them
-// were not until then.
+// Trust returns the keyset in which some items are trusted again, and the identifiers of those that
+// were not trusted until then.
 func (k *Keyset) Trust(ids []string) (*Keyset, []string, error) {
-	return k.judge(ids, func(i *Item) (bool, error) {
+	return k.changeItems(ids, func(i *Item) (bool, error) {
 		was := i.Trusted()
 		i.Distrusted = time.Time{}
 		return !was, nil
 	})
 }
 
-// judge changes copies of some items, and tells which changed.
-func (k *Keyset) judge(ids []string, change func(*Item) (bool, error)) (*Keyset, []string, error) {
+// changeItems changes copies of some items, and returns which of them changed.
+func (k *Keyset) changeItems(ids []string, change func(*Item) (bool, error)) (*Keyset, []string, error) {
 	items := slices.Clone(k.Items)
 	var changed []string
 	for _, id := range ids {
 		n := slices.IndexFunc(items, func(i Item) bool { return i.ID == id })
 		if n < 0 {
-			return nil, nil, fmt.Errorf("keyset %s has no item %q; its items are shown by: kops get keypairs %[1]s --distrusted", k.Name, id)
+			return nil, nil, fmt.Errorf("keyset %s has no key %q; to list its keys: kops get keypairs %[1]s --distrusted", k.Name, id)
 		}
 		did, err := change(&items[n])
 		if err != nil {
@@ -208,20 +208,20 @@ func (k *Keyset) judge(ids []string, change func(*Item) (bool, error)) (*Keyset,
 	return out, changed, err
 }
 
-// Subject is whom a certificate is for, in kOps' form: cn=…,o=…, in lower case.
+// Subject returns the subject of a certificate, in kOps' form: cn=…,o=…, in lower case.
 func Subject(c *x509.Certificate) string { return nameText(c.Subject) }
 
-// IssuerOf is who signed a certificate, in the form of Subject.
+// IssuerOf returns the issuer of a certificate, in the form of Subject.
 func IssuerOf(c *x509.Certificate) string { return nameText(c.Issuer) }
 
-// SignsAs tells an authority from others, in a short text: by the identifier of its key
-// (RFC 5280, 4.2.1.2), or where it has none by its subject.
-func SignsAs(c *x509.Certificate) string { return short(c.SubjectKeyId, Subject(c)) }
+// SignsAs identifies an authority in a short text: by its key identifier (RFC 5280, 4.2.1.2), or by
+// its subject if it has none.
+func SignsAs(c *x509.Certificate) string { return shortID(c.SubjectKeyId, Subject(c)) }
 
-// SignedBy is SignsAs of the authority that signed a certificate.
-func SignedBy(c *x509.Certificate) string { return short(c.AuthorityKeyId, IssuerOf(c)) }
+// SignedBy returns SignsAs of the authority that signed a certificate.
+func SignedBy(c *x509.Certificate) string { return shortID(c.AuthorityKeyId, IssuerOf(c)) }
 
-func short(id []byte, name string) string {
+func shortID(id []byte, name string) string {
 	if len(id) == 0 {
 		return name
 	}

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// at is an issuer whose time is some minutes later.
-func at(minutes int) Issuer {
+// issuerAt returns an issuer whose time is some minutes later.
+func issuerAt(minutes int) Issuer {
 	i := small()
 	i.Now = func() time.Time { return testNow().Add(time.Duration(minutes) * time.Minute) }
 	return i
 }
 
-// grown is a keyset of some items a minute apart, the first of which is the primary one.
+// grown returns a keyset with some items a minute apart; the first is the primary one.
 func grown(t *testing.T, n int) *Keyset {
 	t.Helper()
 	k := authority(t, KubernetesCA)
 	for m := 1; m < n; m++ {
 		var err error
-		if k, _, err = at(m).Add(k, k.Name, NewItem{}); err != nil {
+		if k, _, err = issuerAt(m).Add(k, k.Name, NewItem{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return k
 }
 
-// other is an authority of somebody else, with a serial number.
-func other(t *testing.T, serial *big.Int, r Request) Pair {
+// otherAuthority returns an unrelated authority with a given serial number.
+func otherAuthority(t *testing.T, serial *big.Int, r Request) Pair {
 	t.Helper()
 	r.CommonName, r.Serial = "theirs", serial
 	if r.Usage == "" {
@@ -70,12 +70,12 @@ func TestItemsThatAreAdded(t *testing.T) {
 		"without a key, it comes before the primary":   {between, true, false, func(id string) bool { return id == "0" }, false},
 		"without a key, an older one keeps its number": {low, true, false, func(id string) bool { return id == "5" }, false},
 	} {
-		p := other(t, tt.serial, Request{})
+		p := otherAuthority(t, tt.serial, Request{})
 		n := NewItem{Certificate: p.Certificate, Key: p.Key, Primary: tt.primary}
 		if tt.bare {
 			n.Key = PrivateKey{}
 		}
-		now, id, err := at(5).Add(k, k.Name, n)
+		now, id, err := issuerAt(5).Add(k, k.Name, n)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -84,14 +84,14 @@ func TestItemsThatAreAdded(t *testing.T) {
 			t.Errorf("%s: it is %s, and the primary %s", name, id, now.Primary)
 		}
 	}
-	p := other(t, low, Request{})
-	now, id, err := at(5).Add(k, k.Name, NewItem{Key: p.Key})
+	p := otherAuthority(t, low, Request{})
+	now, id, err := issuerAt(5).Add(k, k.Name, NewItem{Key: p.Key})
 	if err != nil || !SamePublic(now.Item(id).Certificate.PublicKey, p.Key.Public()) {
 		t.Errorf("a certificate of a key: %v", err)
 	}
-	bare, _, err := at(5).Add(k, k.Name, NewItem{Certificate: other(t, between, Request{}).Certificate})
+	bare, _, err := issuerAt(5).Add(k, k.Name, NewItem{Certificate: otherAuthority(t, between, Request{}).Certificate})
 	if err == nil {
-		_, id, err = at(5).Add(bare, k.Name, NewItem{Certificate: other(t, high, Request{}).Certificate})
+		_, id, err = issuerAt(5).Add(bare, k.Name, NewItem{Certificate: otherAuthority(t, high, Request{}).Certificate})
 	}
 	if err != nil || id != "1" {
 		t.Errorf("the second without a key is %s: %v", id, err)
@@ -103,20 +103,20 @@ func TestItemsThatAreAdded(t *testing.T) {
 
 func TestItemsThatAreRefused(t *testing.T) {
 	k := grown(t, 1)
-	p, q := other(t, big.NewInt(5), Request{}), other(t, big.NewInt(6), Request{})
-	leaf, ended := other(t, big.NewInt(7), Request{Usage: Server}), other(t, big.NewInt(8), Request{Validity: time.Minute})
+	p, q := otherAuthority(t, big.NewInt(5), Request{}), otherAuthority(t, big.NewInt(6), Request{})
+	leaf, ended := otherAuthority(t, big.NewInt(7), Request{Usage: Server}), otherAuthority(t, big.NewInt(8), Request{Validity: time.Minute})
 	for want, n := range map[string]NewItem{
-		"an item without its private key cannot sign":             {Certificate: p.Certificate, Primary: true},
-		"the private key does not match the certificate":          {Certificate: p.Certificate, Key: q.Key},
-		"the certificate of cn=theirs is not a certificate auth":  {Certificate: leaf.Certificate, Key: leaf.Key},
-		"the certificate of cn=theirs ended at 2026-08-01":        {Certificate: ended.Certificate, Key: ended.Key},
-		"its item " + k.Primary + " already has this certificate": {Certificate: k.Signer().Certificate},
+		"a certificate without its private key cannot sign":      {Certificate: p.Certificate, Primary: true},
+		"the private key does not match the certificate":         {Certificate: p.Certificate, Key: q.Key},
+		"the certificate of cn=theirs is not a certificate auth": {Certificate: leaf.Certificate, Key: leaf.Key},
+		"the certificate of cn=theirs expired at 2026-08-01":     {Certificate: ended.Certificate, Key: ended.Key},
+		"its key " + k.Primary + " already has this certificate": {Certificate: k.Signer().Certificate},
 	} {
-		if _, _, err := at(5).Add(k, k.Name, n); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := issuerAt(5).Add(k, k.Name, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, _, err := small().Add(nil, KubernetesCA, NewItem{}); err == nil || !strings.Contains(err.Error(), "its first item has to be the primary one") {
+	if _, _, err := small().Add(nil, KubernetesCA, NewItem{}); err == nil || !strings.Contains(err.Error(), "its first key must be the signing key") {
 		t.Errorf("the first, which is not to be primary: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestItemsThatAreRefused(t *testing.T) {
 func TestPromoting(t *testing.T) {
 	k := grown(t, 3)
 	a, b, c := k.Items[0].ID, k.Items[1].ID, k.Items[2].ID
-	bare, _, err := at(9).Add(k, k.Name, NewItem{Certificate: other(t, big.NewInt(5), Request{}).Certificate})
+	bare, _, err := issuerAt(9).Add(k, k.Name, NewItem{Certificate: otherAuthority(t, big.NewInt(5), Request{}).Certificate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +140,9 @@ func TestPromoting(t *testing.T) {
 		"one that is named":      {k, b, b},
 		"not a distrusted one":   {young, "", b},
 		"itself":                 {k, a, a},
-		"no such":                {k, "12", `!has no item "12"`},
+		"no such":                {k, "12", `!has no key "12"`},
 		"distrusted":             {young, c, "!is distrusted; trust it first: kops trust keypair kubernetes-ca " + c},
-		"one without its key":    {bare, "5", "!the item 5 has no private key"},
+		"one without its key":    {bare, "5", "!the key 5 has no private key"},
 		"the youngest with keys": {bare, "", c},
 	} {
 		now, id, err := tt.k.Promote(tt.id)
@@ -175,10 +175,10 @@ func TestDistrustingAndTrusting(t *testing.T) {
 	if _, changed, err := now.Distrust([]string{a}, testNow()); err != nil || len(changed) > 0 {
 		t.Errorf("once more: %v, %v", changed, err)
 	}
-	if _, _, err := k.Distrust([]string{a, c}, testNow()); err == nil || !strings.Contains(err.Error(), "is the primary one") {
+	if _, _, err := k.Distrust([]string{a, c}, testNow()); err == nil || !strings.Contains(err.Error(), "is the signing key") {
 		t.Errorf("the primary one: %v", err)
 	}
-	if _, _, err := k.Distrust([]string{"12"}, testNow()); err == nil || !strings.Contains(err.Error(), `has no item "12"`) {
+	if _, _, err := k.Distrust([]string{"12"}, testNow()); err == nil || !strings.Contains(err.Error(), `has no key "12"`) {
 		t.Errorf("none: %v", err)
 	}
 	back, changed, err := now.Trust([]string{a, c})
@@ -196,7 +196,7 @@ func TestWhichKeysetsAreChanged(t *testing.T) {
 }
 
 // A certificate of one authority of a keyset does not count as another's.
-func TestItemsOfAKeysetAreToldApart(t *testing.T) {
+func TestItemsOfAKeysetAreDistinguished(t *testing.T) {
 	k := grown(t, 2)
 	second, _, err := k.Promote("")
 	if err != nil {

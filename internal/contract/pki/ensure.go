@@ -11,24 +11,27 @@ import (
 
 // Names of keysets.
 const (
-	// KubernetesCA signs what the API server and the kubelets show one another.
+	// KubernetesCA signs the certificates that the API server and the kubelets present to one
+	// another.
 	KubernetesCA = "kubernetes-ca"
-	// AggregatorCA signs the certificate with which the API server speaks to extension servers.
+	// AggregatorCA signs the certificate that the API server presents to extension servers.
 	AggregatorCA = "apiserver-aggregator-ca"
 	// ServiceAccount holds the keys that sign service account tokens.
 	ServiceAccount = "service-account"
-	// EtcdClientsCA signs clients of every etcd cluster but Cilium's.
+	// EtcdClientsCA signs certificates of clients of every etcd cluster except Cilium's.
 	EtcdClientsCA = "etcd-clients-ca"
-	// EtcdClientsCiliumCA signs clients of Cilium's own etcd cluster.
+	// EtcdClientsCiliumCA signs certificates of clients of Cilium's own etcd cluster.
 	EtcdClientsCiliumCA = "etcd-clients-ca-cilium"
 	// DiscoveryCA signs node certificates for the discovery service.
 	DiscoveryCA = "discovery-ca"
 )
 
-// EtcdManagerCA names the keyset that signs what the managers of an etcd cluster show one another.
+// EtcdManagerCA returns the name of the keyset that signs the certificates that the managers of an
+// etcd cluster present to one another.
 func EtcdManagerCA(etcd string) string { return "etcd-manager-ca-" + etcd }
 
-// EtcdPeersCA names the keyset that signs what the peers of an etcd cluster show one another.
+// EtcdPeersCA returns the name of the keyset that signs the certificates that the peers of an etcd
+// cluster present to one another.
 func EtcdPeersCA(etcd string) string { return "etcd-peers-ca-" + etcd }
 
 // KeysetNames lists the keysets that a cluster needs, sorted.
@@ -47,7 +50,7 @@ func KeysetNames(c *api.Cluster) []string {
 	return out
 }
 
-// legacyNames gives the name under which old clusters hold a keyset.
+// legacyNames returns the name under which old clusters store a keyset.
 func legacyNames(name string) string {
 	switch name {
 	case KubernetesCA:
@@ -58,8 +61,8 @@ func legacyNames(name string) string {
 	return ""
 }
 
-// Named returns the keyset of a name, which an old cluster may hold under another
-// one; nil when there is none.
+// Named returns the keyset with a name, which an old cluster may store under another one; nil if
+// there is none.
 func Named(existing map[string]*Keyset, name string) *Keyset {
 	if k := existing[name]; k != nil {
 		return k
@@ -71,9 +74,9 @@ func Named(existing map[string]*Keyset, name string) *Keyset {
 	return &Keyset{Name: name, Primary: old.Primary, Items: old.Items}
 }
 
-// Ensure returns existing with the keysets of names added that it lacks, and
-// the names of those: each is a new authority of ten years, or the keyset that
-// an old cluster holds under another name. The keys are made in parallel.
+// Ensure returns existing with the missing keysets added, and the names of these: each is a new
+// authority valid for ten years, or the keyset that an old cluster stores under another name. The
+// keys are generated in parallel.
 func Ensure(existing map[string]*Keyset, names []string, issuer Issuer) (all map[string]*Keyset, created []string, err error) {
 	all = maps.Clone(existing)
 	if all == nil {
@@ -92,7 +95,7 @@ func Ensure(existing map[string]*Keyset, names []string, issuer Issuer) (all map
 	made := make([]*Keyset, len(missing))
 	var g errgroup.Group
 	for i, n := range missing {
-		serial, err := issuer.TimedSerial() // here, as Rand need not be safe for concurrent use
+		serial, err := issuer.TimedSerial() // here, because Rand need not be safe for concurrent use
 		if err != nil {
 			return nil, nil, err
 		}

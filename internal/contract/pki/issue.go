@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"context"
 	"crypto"
 	cryptorand "crypto/rand"
 	"crypto/rsa"
@@ -16,19 +17,19 @@ import (
 )
 
 const (
-	// DefaultKeySize is the length of generated RSA keys, in bits. Shorter ones are
-	// refused: they sign for ten years, and others break them sooner (NIST SP 800-57).
+	// DefaultKeySize is the length of generated RSA keys, in bits. Shorter ones are rejected: keys
+	// sign for ten years, and shorter ones are considered broken sooner (NIST SP 800-57).
 	DefaultKeySize = 2048
-	// DefaultValidity is how long a certificate lives when nothing else is said: ten years of 365 days.
+	// DefaultValidity is the default validity period of a certificate: ten years of 365 days.
 	DefaultValidity = 10 * 365 * 24 * time.Hour
-	// AdminValidity is how long an administrator's certificate lives when nothing else is said.
+	// AdminValidity is the default validity period of an administrator's certificate.
 	AdminValidity = 18 * time.Hour
 
-	// backdate is how far in the past certificates start, against clocks that run late.
+	// backdate is how far in the past certificates start, to allow for slow clocks.
 	backdate = 48 * time.Hour
 )
 
-// Usage is what a certificate is for.
+// Usage is the purpose of a certificate.
 type Usage string
 
 const (
@@ -45,38 +46,38 @@ type Request struct {
 	Organization []string
 	// Names are alternate names: addresses, and DNS names. Empty ones are dropped.
 	Names []string
-	// Validity counts from now; 0 means DefaultValidity.
+	// Validity is the validity period, starting now; 0 means DefaultValidity.
 	Validity time.Duration
 	// Serial is the serial number; nil means a random one of 128 bits.
 	Serial *big.Int
-	// Numbered puts the serial number into the subject, too.
+	// Numbered adds the serial number to the subject.
 	Numbered bool
 	// PublicKey is the key to certify; nil means that a new key is generated.
 	PublicKey crypto.PublicKey
-	// Key is certified when PublicKey is nil; zero means that a new one is generated.
+	// Key is certified if PublicKey is nil; zero means that a new one is generated.
 	Key PrivateKey
 }
 
-// Pair is a certificate and the key it certifies; Key is zero when the request
-// brought only a public key.
+// Pair is a certificate and the key it certifies; Key is zero if the request only had a public key.
 type Pair struct {
 	Certificate *x509.Certificate
 	Key         PrivateKey
 }
 
-// Issuer makes keys and certificates.
+// Issuer creates keys and certificates.
 type Issuer struct {
-	// Rand gives the random part of serial numbers.
+	// Rand is the source of the random part of serial numbers.
 	Rand io.Reader
 	Now  func() time.Time
 	// KeySize is the length of generated RSA keys, in bits; 0 means DefaultKeySize,
 	// and less than that is an error.
 	KeySize int
-	// Generate makes a key; nil means RSA of KeySize bits. It may be called from several goroutines.
+	// Generate creates a key; nil means RSA of KeySize bits. It may be called from several
+	// goroutines.
 	Generate func() (crypto.Signer, error)
 }
 
-// SelfSigned makes a certificate that its own key signs.
+// SelfSigned creates a certificate that is signed by its own key.
 func (i Issuer) SelfSigned(r Request) (Pair, error) {
 	key, err := i.keyFor(r)
 	if err != nil {
@@ -85,7 +86,7 @@ func (i Issuer) SelfSigned(r Request) (Pair, error) {
 	return i.issue(r, key.Public(), key, nil, key)
 }
 
-// Issue makes a certificate that the primary item of the signer signs.
+// Issue creates a certificate that is signed by the primary item of the signer.
 func (i Issuer) Issue(r Request, signer *Keyset) (Pair, error) {
 	s := signer.Signer()
 	if r.PublicKey != nil {
@@ -98,8 +99,8 @@ func (i Issuer) Issue(r Request, signer *Keyset) (Pair, error) {
 	return i.issue(r, key.Public(), key, s.Certificate, s.Key)
 }
 
-// Admin makes a client certificate for an administrator of the cluster whose
-// authority is ca. user names the person; it may be empty.
+// Admin creates a client certificate for an administrator of the cluster whose authority is ca.
+// user names the person; it may be empty.
 func (i Issuer) Admin(ca *Keyset, user string, validity time.Duration) (Pair, error) {
 	cn := "kubecfg"
 	if user != "" {
@@ -112,24 +113,50 @@ func (i Issuer) keyFor(r Request) (PrivateKey, error) {
 	if !r.Key.IsZero() {
 		return r.Key, nil
 	}
-	generate := i.Generate
-	if generate == nil {
-		generate = func() (crypto.Signer, error) {
-			size := i.KeySize
-			if size == 0 {
-				size = DefaultKeySize
-			}
-			if size < DefaultKeySize {
-				return nil, fmt.Errorf("got a key size of %d bits, which is too short; use %d or more (KOPS_RSA_PRIVATE_KEY_SIZE)", size, DefaultKeySize)
-			}
-			return rsa.GenerateKey(cryptorand.Reader, size) // the library takes its own randomness
-		}
-	}
-	s, err := generate()
+	s, err := i.newKey()
 	if err != nil {
 		return PrivateKey{}, fmt.Errorf("generate the key of %s: %w", r.CommonName, err)
 	}
 	return PrivateKey{s}, nil
+}
+
+func (i Issuer) newKey() (crypto.Signer, error) {
+	if i.Generate != nil {
+		return i.Generate()
+	}
+	size := i.KeySize
+	if size == 0 {
+		size = DefaultKeySize
+	}
+	if size < DefaultKeySize {
+		return nil, fmt.Errorf("got a key size of %d bits, which is too short; use %d or more (KOPS_RSA_PRIVATE_KEY_SIZE)", size, DefaultKeySize)
+	}
+	return rsa.GenerateKey(cryptorand.Reader, size) // the library uses its own randomness
+}
+
+// Until returns an issuer that waits for a new key only until ctx ends. A long RSA key takes seconds
+// to generate, which cannot be stopped.
+func (i Issuer) Until(ctx context.Context) Issuer {
+	generate := i.newKey
+	i.Generate = func() (crypto.Signer, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var key crypto.Signer
+		var err error
+		done := make(chan struct{})
+		go func() {
+			key, err = generate()
+			close(done)
+		}()
+		select {
+		case <-done:
+			return key, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return i
 }
 
 func (i Issuer) issue(r Request, pub crypto.PublicKey, key PrivateKey, parent *x509.Certificate, signer PrivateKey) (Pair, error) {
@@ -151,7 +178,7 @@ func (i Issuer) issue(r Request, pub crypto.PublicKey, key PrivateKey, parent *x
 	return Pair{cert, key}, nil
 }
 
-// template is the certificate before it is signed.
+// template returns the certificate before it is signed.
 func (i Issuer) template(r Request) (*x509.Certificate, error) {
 	serial := r.Serial
 	if serial == nil {
@@ -179,7 +206,7 @@ func (i Issuer) template(r Request) (*x509.Certificate, error) {
 	switch r.Usage {
 	case Authority:
 		t.IsCA, t.KeyUsage = true, x509.KeyUsageCRLSign|x509.KeyUsageCertSign
-		t.MaxPathLenZero = true // it signs no other authority
+		t.MaxPathLenZero = true // it may not sign other authorities
 	case Client:
 		t.KeyUsage, t.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	case Server:

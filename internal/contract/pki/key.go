@@ -13,8 +13,8 @@ import (
 	"io"
 )
 
-// PrivateKey is a key that signs. However it is printed or marshalled, only a
-// digest of its public half shows; PEM is the one way to its text.
+// PrivateKey is a key that signs. Printing or marshalling it only reveals a digest of its public
+// half; only PEM returns its text.
 type PrivateKey struct{ signer crypto.Signer }
 
 // NewPrivateKey wraps an RSA or ECDSA key.
@@ -48,14 +48,14 @@ func ParsePrivateKey(text []byte) (PrivateKey, error) {
 		case *ecdsa.PrivateKey:
 			return PrivateKey{k}, nil
 		}
-		return PrivateKey{}, fmt.Errorf("parse private key: a key of type %T is not supported", key)
+		return PrivateKey{}, errors.New("parse private key: only RSA and ECDSA keys are supported")
 	}
 }
 
 // IsZero reports whether there is no key.
 func (k PrivateKey) IsZero() bool { return k.signer == nil }
 
-// Public returns the public half; nil when there is no key.
+// Public returns the public half; nil if there is no key.
 func (k PrivateKey) Public() crypto.PublicKey {
 	if k.IsZero() {
 		return nil
@@ -63,7 +63,7 @@ func (k PrivateKey) Public() crypto.PublicKey {
 	return k.signer.Public()
 }
 
-// SamePublic reports whether two public keys are one.
+// SamePublic reports whether two public keys are equal.
 func SamePublic(a, b crypto.PublicKey) bool {
 	k, ok := a.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && k.Equal(b)
@@ -81,7 +81,7 @@ func (k PrivateKey) PEM() ([]byte, error) {
 		}
 		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 	}
-	return nil, fmt.Errorf("encode private key: a key of type %T is not supported", k.signer)
+	return nil, errors.New("encode private key: only RSA and ECDSA keys are supported")
 }
 
 // String shows a digest of the public half.
@@ -100,5 +100,5 @@ func (k PrivateKey) String() string {
 // Format writes the same text as String, for every verb.
 func (k PrivateKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) } // fmt.State reports no errors
 
-// MarshalText writes what String shows.
+// MarshalText returns the text of String.
 func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -1,10 +1,10 @@
-// Package pki holds the key material of a cluster as plain values: keysets and
-// their trust bundles, the issuing of authorities and of leaf certificates, and
-// random tokens. Time is handed in, and so is the randomness of serial numbers and
-// tokens; keys and signatures use the library's own.
+// Package pki handles the key material of a cluster as plain values: keysets and their trust
+// bundles, the issuing of authorities and of leaf certificates, and random tokens. Time is a
+// parameter, and so is the randomness of serial numbers and tokens; keys and signatures use the
+// library's own.
 //
-// It must not know where keysets are stored, nor who uses a certificate, and it
-// never lets a private key or a secret into printable text.
+// It must not know where keysets are stored, nor who uses a certificate, and it must never let a
+// private key or a secret get into printable text.
 package pki
 
 import (
@@ -19,12 +19,12 @@ import (
 	"time"
 )
 
-// ErrNoKey is of a keyset whose primary item lacks its private key, as where the key is kept elsewhere.
+// ErrNoKey is the error of a keyset without the private key of its primary item, for example
+// because the key is kept elsewhere.
 var ErrNoKey = errors.New("has no private key")
 
-// Keyset is a named set of key pairs. One of them, the primary, signs; every
-// item that is not distrusted is still trusted. A Keyset is not changed after
-// it is made.
+// Keyset is a named set of key pairs. One of them, the primary, signs; every item that is not
+// distrusted is still trusted. A Keyset is not changed after its creation.
 type Keyset struct {
 	Name string
 	// Primary is the identifier of the item that signs.
@@ -35,12 +35,12 @@ type Keyset struct {
 
 // Item is one key pair of a keyset.
 type Item struct {
-	// ID is the certificate's serial number in decimal for items that kops
-	// made; keysets of other origin may hold any text.
+	// ID is the certificate's serial number in decimal for items that kops created; keysets of
+	// other origin may have any text.
 	ID string
 	// Certificate is nil in an item that only verifies by its key.
 	Certificate *x509.Certificate
-	// Key is zero where only the certificate is known.
+	// Key is zero if only the certificate is known.
 	Key PrivateKey
 	// Distrusted is when the item ceased to be trusted; zero means it still is.
 	Distrusted time.Time
@@ -56,7 +56,7 @@ func NewKeyset(name, primary string, items ...Item) (*Keyset, error) {
 	slices.SortStableFunc(k.Items, func(a, b Item) int { return compareIDs(a.ID, b.ID) })
 	for n := 1; n < len(k.Items); n++ {
 		if k.Items[n].ID == k.Items[n-1].ID {
-			return nil, fmt.Errorf("keyset %s: the item %s occurs twice", name, k.Items[n].ID)
+			return nil, fmt.Errorf("keyset %s: the key %s occurs twice", name, k.Items[n].ID)
 		}
 	}
 	p, err := k.primary()
@@ -65,11 +65,11 @@ func NewKeyset(name, primary string, items ...Item) (*Keyset, error) {
 	}
 	switch {
 	case !p.Trusted():
-		return nil, fmt.Errorf("keyset %s: the primary item %s is distrusted", name, primary)
+		return nil, fmt.Errorf("keyset %s: the signing key %s is distrusted", name, primary)
 	case p.Certificate == nil:
-		return nil, fmt.Errorf("keyset %s: the primary item %s has no certificate", name, primary)
+		return nil, fmt.Errorf("keyset %s: the signing key %s has no certificate", name, primary)
 	case p.Key.IsZero():
-		return nil, fmt.Errorf("keyset %s: the primary item %s %w", name, primary, ErrNoKey)
+		return nil, fmt.Errorf("keyset %s: the signing key %s %w", name, primary, ErrNoKey)
 	}
 	return k, nil
 }
@@ -77,7 +77,7 @@ func NewKeyset(name, primary string, items ...Item) (*Keyset, error) {
 func (k *Keyset) primary() (Item, error) {
 	i := k.Item(k.Primary)
 	if i == nil {
-		return Item{}, fmt.Errorf("keyset %s: the primary item %q does not exist", k.Name, k.Primary)
+		return Item{}, fmt.Errorf("keyset %s: the signing key %q does not exist", k.Name, k.Primary)
 	}
 	return *i, nil
 }
@@ -113,7 +113,7 @@ func (k *Keyset) PublicKeys() (string, error) {
 		}
 		der, err := x509.MarshalPKIXPublicKey(i.Certificate.PublicKey)
 		if err != nil {
-			return "", fmt.Errorf("public key of item %s of keyset %s: %w", i.ID, k.Name, err)
+			return "", fmt.Errorf("public key %s of keyset %s: %w", i.ID, k.Name, err)
 		}
 		b.Write(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: der}))
 	}

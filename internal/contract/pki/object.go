@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/api"
 )
 
-// FromAPI reads a keyset from its API object. When the object names no primary,
-// or one that is distrusted or absent, the youngest trusted item that can sign is taken.
+// FromAPI reads a keyset from its API object. If the object names no primary, or one that is
+// distrusted or missing, the youngest trusted item that can sign is used.
 func FromAPI(o *api.Keyset) (*Keyset, error) {
 	if o.Spec.Type != "" && o.Spec.Type != api.KeysetKeypair {
 		return nil, fmt.Errorf("keyset %s: the type %s is not supported", o.Name, o.Spec.Type)
@@ -22,7 +22,7 @@ func FromAPI(o *api.Keyset) (*Keyset, error) {
 	for _, k := range o.Spec.Keys {
 		i, err := itemFromAPI(k)
 		if err != nil {
-			return nil, fmt.Errorf("keyset %s: item %s: %w", o.Name, k.ID, err)
+			return nil, fmt.Errorf("keyset %s: key %s: %w", o.Name, k.ID, err)
 		}
 		items = append(items, i)
 		if k.ID == o.Spec.PrimaryID && i.Trusted() {
@@ -98,7 +98,7 @@ func (k *Keyset) ToAPI() (*api.Keyset, error) {
 		if !i.Key.IsZero() {
 			text, err := i.Key.PEM()
 			if err != nil {
-				return nil, fmt.Errorf("keyset %s: item %s: %w", k.Name, i.ID, err)
+				return nil, fmt.Errorf("keyset %s: key %s: %w", k.Name, i.ID, err)
 			}
 			item.PrivateMaterial = text
 		}

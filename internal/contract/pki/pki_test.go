@@ -2,6 +2,7 @@ package pki
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -25,10 +27,10 @@ import (
 	"kops.local/kops/api"
 )
 
-// testNow is when everything here happens.
+// testNow returns the time of all tests here.
 func testNow() time.Time { return time.Date(2026, 8, 1, 10, 0, 0, 5, time.UTC) }
 
-// small makes issuers whose keys are short, and so quickly made.
+// small returns an issuer with short keys, which are quick to generate.
 func small() Issuer {
 	return Issuer{Rand: bytes.NewReader(slices.Repeat([]byte{0, 0, 0, 7}, 1000)), Now: testNow,
 		Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
@@ -243,8 +245,26 @@ func TestEnsureFailsWithoutRandomness(t *testing.T) {
 	}
 }
 
-// aged returns a keyset of the items with the identifiers, of which the last
-// is distrusted when old is set.
+func TestEnsureEndsWithItsContext(t *testing.T) {
+	i := small()
+	endless, reached := make(chan struct{}), make(chan struct{}, 2)
+	defer close(endless)
+	i.Generate = func() (crypto.Signer, error) {
+		reached <- struct{}{}
+		<-endless
+		return nil, io.EOF
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		<-reached
+		stop()
+	}()
+	if _, _, err := Ensure(nil, []string{KubernetesCA, AggregatorCA}, i.Until(ctx)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// aged returns a keyset of items with the identifiers; those with a leading "!" are distrusted.
 func aged(t *testing.T, primary string, ids ...string) (*Keyset, error) {
 	t.Helper()
 	var items []Item
@@ -307,10 +327,10 @@ func TestKeysetsThatCannotSignAreRefused(t *testing.T) {
 		ids     []string
 		want    string
 	}{
-		{"3", []string{"1", "2"}, `keyset test: the primary item "3" does not exist`},
-		{"2", []string{"1", "!2"}, "keyset test: the primary item 2 is distrusted"},
-		{"1", []string{"1", "1"}, "keyset test: the item 1 occurs twice"},
-		{"", nil, `keyset test: the primary item "" does not exist`},
+		{"3", []string{"1", "2"}, `keyset test: the signing key "3" does not exist`},
+		{"2", []string{"1", "!2"}, "keyset test: the signing key 2 is distrusted"},
+		{"1", []string{"1", "1"}, "keyset test: the key 1 occurs twice"},
+		{"", nil, `keyset test: the signing key "" does not exist`},
 	} {
 		if _, err := aged(t, c.primary, c.ids...); err == nil || err.Error() != c.want {
 			t.Errorf("%s of %v: %v, want %s", c.primary, c.ids, err, c.want)

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Secret is a text that must not be shown. However it is printed or marshalled,
-// only a digest appears; Reveal is the one way to its text. The zero Secret is empty.
+// Secret is a text that must not be shown. Printing or marshalling it only reveals a digest; only
+// Reveal returns its text. The zero Secret is empty.
 type Secret struct{ text *string } // a pointer, so that not even reflection by fmt finds the text
 
-// NewSecret makes a secret of a text.
+// NewSecret returns a secret with a text.
 func NewSecret(text string) Secret { return Secret{&text} }
 
 // Reveal returns the text.
@@ -35,14 +35,14 @@ func (s Secret) String() string {
 // Format writes the same text as String, for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) } // fmt.State reports no errors
 
-// MarshalText writes what String shows.
+// MarshalText returns the text of String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // tokenLength is the number of characters of a token.
 const tokenLength = 32
 
-// newToken makes a random token: 32 characters of the base64 alphabet without
-// + and /, from 128 random bytes.
+// newToken creates a random token: 32 characters of the base64 alphabet without + and /, from 128
+// random bytes.
 func newToken(random io.Reader) (Secret, error) {
 	raw := make([]byte, 128)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -82,20 +82,20 @@ func TokenNames() []string {
 		"system:logging", "system:monitoring", "system:scheduler"}
 }
 
-// EncryptionConfig is the name of the secret by which the API server encrypts what
-// it stores: an EncryptionConfiguration.
+// EncryptionConfig is the name of the secret with which the API server encrypts what it stores: an
+// EncryptionConfiguration.
 const EncryptionConfig = "encryptionconfig"
 
-// RetiredKeys is the name of the secret that keeps the keys which EncryptionConfig no longer
-// has, as back-ups of etcd need them. No machine reads it.
+// RetiredKeys is the name of the secret with the keys that EncryptionConfig no longer has, because
+// back-ups of etcd need them. No machine reads it.
 const RetiredKeys = "encryptionconfig-retired"
 
-// DockerConfig is the name of the secret with which machines pull images: a config.json of Docker's.
+// DockerConfig is the name of the secret with which machines pull images: a Docker config.json.
 const DockerConfig = "dockerconfig"
 
-// NewEncryptionConfig makes such a secret, with a random key of 256 bits for
-// secrets. It is for clusters that have stored nothing yet: the API server reads
-// nothing that was not encrypted.
+// NewEncryptionConfig creates such a secret, with a random 256-bit key for secrets. It is for
+// clusters that have not stored anything yet: the API server cannot read objects that were not
+// encrypted.
 func NewEncryptionConfig(random io.Reader) (Secret, error) {
 	key := make([]byte, 32)
 	if _, err := io.ReadFull(random, key); err != nil {
@@ -112,7 +112,7 @@ resources:
         secret: ` + base64.StdEncoding.EncodeToString(key) + "\n"), nil
 }
 
-// MissingTokens makes a token for each of TokenNames that existing does not hold.
+// MissingTokens creates a token for each of TokenNames that is not in existing.
 func MissingTokens(existing map[string]bool, random io.Reader) (map[string]Secret, error) {
 	out := map[string]Secret{}
 	for _, n := range TokenNames() {

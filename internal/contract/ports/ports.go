@@ -1,21 +1,21 @@
-// Package ports holds the TCP ports of control planes that programs and firewalls must
-// agree on. They are kOps': firewalls of users know them.
+// Package ports has the TCP ports of control planes on which programs and firewalls must agree.
+// They are kOps', because users' firewalls are configured for them.
 //
 // It must not know who listens, nor who may connect.
 package ports
 
 // Ports of the machines of a control plane.
 const (
-	// Controller is where kops-controller serves machines that join, with TLS.
+	// Controller is the port at which kops-controller serves joining machines, with TLS.
 	Controller = 3988
 	// APIHealth serves the health of a machine's API server, without TLS.
 	APIHealth = 3990
-	// ChannelsReady is where a machine tells itself whether its add-ons are applied, without TLS.
+	// ChannelsReady is where a machine finds out whether its add-ons are applied, without TLS.
 	ChannelsReady = 3986
 )
 
-// Etcd are the ports of an etcd cluster: of its clients and members, and of its
-// managers among each other and towards a member that serves nobody else yet.
+// Etcd has the ports of an etcd cluster: for clients, for members, for managers among each other,
+// and for a manager to reach a member that does not serve anyone else yet.
 type Etcd struct{ Client, Peer, Manager, Quarantine int }
 
 // OfEtcd returns the ports of an etcd cluster by its name, such as main.

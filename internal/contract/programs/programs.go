@@ -1,6 +1,6 @@
-// Package programs is how kops' own programs come to machines: what they are called,
-// and where they stand in a cluster's store and on its control plane. They travel with
-// the cluster, so nothing of them is published anywhere.
+// Package programs defines how kops' own programs get to machines: their names, and where they are
+// in a cluster's store and on its control plane. They are delivered with the cluster, so they are
+// not published anywhere.
 //
 // It must not know how they are packed, nor who fetches them.
 package programs
@@ -12,15 +12,15 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// Registry is where images of kops' own programs seem to be from. No such registry
-// exists, nor can it: the domain is reserved for private use. Machines import them.
+// Registry is the registry in the names of images of kops' own programs. It does not exist, and
+// cannot exist: the domain is reserved for private use. Machines import the images.
 const Registry = "kops.internal"
 
-// Folder is where the programs stand, both below the cluster's folder in its store and
-// on the server of a control plane.
+// Folder is where the programs are, both below the cluster's folder in its store and on the server
+// of a control plane.
 const Folder = "programs/"
 
-// Own programs that run in containers.
+// kops' own programs that run in containers.
 const (
 	Controller    = "kops-controller"
 	Channels      = "channels"
@@ -29,10 +29,10 @@ const (
 	Healthcheck   = "kube-apiserver-healthcheck"
 )
 
-// Index says what an archive of programs of one version holds.
+// Index lists the contents of an archive of programs of one version.
 type Index struct {
 	Version string `json:"version"`
-	// Nodeup is the program itself, compressed by gzip; Program is its digest as it runs.
+	// Nodeup is the program itself, compressed with gzip; Program is its uncompressed digest.
 	Nodeup map[download.Arch]File `json:"nodeup"`
 	// Images are container images, by the name of their program.
 	Images map[string]Image `json:"images"`
@@ -40,23 +40,24 @@ type Index struct {
 
 // Image is a container image, as an archive for each architecture.
 type Image struct {
-	// Name is whole, with a tag that tells contents apart.
+	// Name is the full name, with a tag that identifies the contents.
 	Name     string                 `json:"name"`
 	Archives map[download.Arch]File `json:"archives"`
 }
 
 // File is a file of an archive.
 type File struct {
-	// Path is below the root of the archive, and of places that hold copies of it.
+	// Path is the path below the root of the archive, and of places with copies of it.
 	Path   string `json:"path"`
-	SHA256 string `json:"sha256"` // hexadecimal, of the file as it is
+	SHA256 string `json:"sha256"` // hexadecimal, of the stored file
 	Size   int64  `json:"size"`   // bytes
 	// Program is the SHA-256 of the program in a compressed file; empty if the file is not
 	// compressed.
 	Program string `json:"program,omitempty"`
 }
 
-// Key is where the file stands: by its digest, so that no other ever stands there.
+// Key returns where the file is stored: its digest is part of the key, so that the content at a key
+// never changes.
 func (f File) Key() string { return Folder + f.SHA256 + "/" + path.Base(f.Path) }
 
 // ParseKey splits a key into its parts; ok is false for any other text.
@@ -72,15 +73,15 @@ func ParseKey(key string) (sha256, base string, ok bool) {
 	return sha256, base, true
 }
 
-// ImageName is what the image of a program is called where no archive says it.
+// ImageName returns the name of a program's image if there is no archive.
 func ImageName(program, version string) string { return Registry + "/" + program + ":" + version }
 
-// IsOwn reports whether a URL or an image's name names one of kops' own programs.
+// IsOwn reports whether a URL or an image's name refers to one of kops' own programs.
 func IsOwn(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(name, "https://"), Registry+"/")
 }
 
-// Public is the name of nodeup, under which its digest is known and a mirror stores it. It
+// Public returns the name of nodeup under which its digest is known and a mirror stores it. It
 // cannot be fetched: machines get nodeup from their cluster, or from the user's own copies.
 func Public(version string, arch download.Arch) string {
 	return "https://" + Registry + "/binaries/kops/" + version + "/linux/" + string(arch) + "/nodeup"

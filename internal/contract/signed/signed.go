@@ -1,11 +1,11 @@
 // Package signed defines how the index of a repository of files is signed, and how a program that
 // fetches from there verifies it with the keys that a cluster trusts.
 //
-// A signature is over the bytes of the index, written in base64: of Ed25519 (RFC 8032), or
-// of ECDSA on P-256 over their SHA-256 (FIPS 186-5, as ASN.1). Keys are PEM: PKIX public
-// keys, and PKCS #8 private ones. So openssl can make and check all of it.
+// A signature is over the bytes of the index, encoded in base64: with Ed25519 (RFC 8032), or with
+// ECDSA on P-256 over their SHA-256 (FIPS 186-5, as ASN.1). Keys are in PEM: PKIX public keys, and
+// PKCS #8 private keys. So openssl can create and verify all of it.
 //
-// It must not know where an index is fetched from, nor what becomes of what it names.
+// It must not know where an index is fetched from, nor what is done with the files in it.
 package signed
 
 import (
@@ -30,7 +30,7 @@ const (
 	SignatureName = IndexName + ".sig"
 )
 
-// Index is what a repository says that it holds.
+// Index is a repository's list of contents.
 type Index struct {
 	Files  map[string]File  `json:"files"`  // by public URL
 	Images map[string]Image `json:"images"` // by name with tag
@@ -41,7 +41,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// Image is an image of an index. Subset is the digest of its copies, where that differs.
+// Image is an image of an index. Subset is the digest of its copies, if that differs.
 type Image struct {
 	Digest string `json:"digest"` // "sha256:…"
 	Subset string `json:"subset"`
@@ -70,7 +70,7 @@ func Open(keys []string, index, signature []byte) (*Index, error) {
 }
 
 // ErrUnsigned is the error for a text that none of the keys has signed.
-var ErrUnsigned = errors.New("none of the trusted keys has signed it")
+var ErrUnsigned = errors.New("it is not signed by a trusted key")
 
 // Verify checks that one of the public keys has signed a text.
 func Verify(keys []string, text, signature []byte) error {
@@ -98,7 +98,7 @@ func Verify(keys []string, text, signature []byte) error {
 	return ErrUnsigned
 }
 
-// ParseKey reads a public key in PEM: one of Ed25519, or of ECDSA on P-256.
+// ParseKey reads a public key in PEM: Ed25519, or ECDSA on P-256.
 func ParseKey(text string) (crypto.PublicKey, error) {
 	block, rest := pem.Decode([]byte(text))
 	if block == nil || block.Type != "PUBLIC KEY" || strings.TrimSpace(string(rest)) != "" {
@@ -108,11 +108,11 @@ func ParseKey(text string) (crypto.PublicKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the public key: %w", err)
 	}
-	return key, known(key)
+	return key, checkKind(key)
 }
 
-// known refuses keys of other kinds.
-func known(key crypto.PublicKey) error {
+// checkKind rejects other kinds of keys.
+func checkKind(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case ed25519.PublicKey:
 		return nil
@@ -121,7 +121,7 @@ func known(key crypto.PublicKey) error {
 			return nil
 		}
 	}
-	return errors.New("it is a key of another kind than Ed25519, or ECDSA on P-256")
+	return errors.New("it is neither an Ed25519 key nor an ECDSA key on P-256")
 }
 
 // Sign signs a text with a private key in PEM, and returns the signature and the public key.
@@ -147,7 +147,7 @@ func Sign(private, text []byte) (signature []byte, public string, err error) {
 
 // EncodeKey writes a public key in PEM.
 func EncodeKey(key crypto.PublicKey) (string, error) {
-	if err := known(key); err != nil {
+	if err := checkKind(key); err != nil {
 		return "", err
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)

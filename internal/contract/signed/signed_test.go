@@ -74,7 +74,7 @@ func TestASignedIndexIsOpened(t *testing.T) {
 
 func TestKeysOfOtherKindsAreRefused(t *testing.T) {
 	for says, key := range map[string][]byte{
-		"of another kind": ecKey(t, elliptic.P384()), "not a private key": []byte("x"), "encrypted": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY"}),
+		"neither an Ed25519 key": ecKey(t, elliptic.P384()), "not a private key": []byte("x"), "encrypted": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY"}),
 	} {
 		if _, _, err := signed.Sign(key, nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
@@ -91,8 +91,8 @@ func TestKeysOfOtherKindsAreRefused(t *testing.T) {
 	}
 }
 
-// What openssl signs is taken, and what is signed here openssl takes: keys can be kept
-// where this program does not reach.
+// Signatures made with openssl are accepted, and openssl accepts those made here: keys can be kept
+// out of this program's reach.
 func TestOpenSSLAgrees(t *testing.T) {
 	program, err := exec.LookPath("openssl")
 	if err != nil {

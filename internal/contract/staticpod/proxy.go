@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// ProxyURL is the address of an egress proxy, or "" without one.
+// ProxyURL returns the address of an egress proxy, or "" without one.
 func ProxyURL(p *api.EgressProxySpec) string {
 	if p == nil || p.HTTPProxy.Host == "" {
 		return ""
@@ -22,7 +22,8 @@ func ProxyURL(p *api.EgressProxySpec) string {
 	return url
 }
 
-// ProxyEnvironment tells a program of an egress proxy; nothing without one.
+// ProxyEnvironment returns the variables that configure an egress proxy for a program; nil without
+// one.
 func ProxyEnvironment(p *api.EgressProxySpec) []api.ContainerEnvVar {
 	url := ProxyURL(p)
 	if url == "" {

@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/internal/contract/staticpod"
 )
 
-func TestAProgramIsToldOfAnEgressProxy(t *testing.T) {
+func TestProxyEnvironment(t *testing.T) {
 	if got := staticpod.ProxyEnvironment(&api.EgressProxySpec{}); got != nil {
 		t.Errorf("without a host: %v", got)
 	}

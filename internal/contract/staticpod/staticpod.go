@@ -1,6 +1,6 @@
-// Package staticpod is as much of a Kubernetes pod as the static pods of a control
-// plane need: those that an update writes into the store, and those that a machine
-// makes, which may take up the containers of the first.
+// Package staticpod defines the part of a Kubernetes pod that the static pods of a control plane
+// need: those that an update writes into the store, and those that a machine creates, which may
+// include the containers of the former.
 //
 // It must not know any component that runs in one.
 package staticpod
@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// Pod is a pod. Encode writes its version and its kind.
+// Pod is a pod. Encode adds its API version and kind.
 type Pod struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -21,7 +21,7 @@ type Pod struct {
 	Spec       Spec     `json:"spec"`
 }
 
-// Metadata names a pod.
+// Metadata is a pod's metadata.
 type Metadata struct {
 	Name        string            `json:"name,omitempty"`
 	Namespace   string            `json:"namespace,omitempty"`
@@ -29,9 +29,10 @@ type Metadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Spec says what runs in a pod.
+// Spec is a pod's spec.
 type Spec struct {
-	// Containers are a Container each, and Volumes a Volume, or what Merge took of a manifest.
+	// Containers has values of type Container, and Volumes of type Volume, or what Merge took from
+	// a manifest.
 	Containers        []any            `json:"containers"`
 	Volumes           []any            `json:"volumes,omitempty"`
 	Tolerations       []api.Toleration `json:"tolerations,omitempty"`
@@ -70,7 +71,7 @@ type Resources struct {
 	Limits   map[string]string `json:"limits,omitempty"`
 }
 
-// SecurityContext is what a container, or all of a pod, may do.
+// SecurityContext is the permissions of a container, or of all containers of a pod.
 type SecurityContext struct {
 	Privileged               *bool             `json:"privileged,omitempty"`
 	RunAsNonRoot             *bool             `json:"runAsNonRoot,omitempty"`
@@ -82,20 +83,21 @@ type SecurityContext struct {
 	SELinuxOptions           map[string]string `json:"seLinuxOptions,omitempty"`
 }
 
-// Capabilities are rights of root's, as Linux divides them.
+// Capabilities are Linux capabilities.
 type Capabilities struct {
 	Add  []string `json:"add,omitempty"`
 	Drop []string `json:"drop,omitempty"`
 }
 
-// Confined is the context of a container with the capabilities named, and no other right.
+// Confined returns the context of a container with only the given capabilities, and no other
+// privileges.
 func Confined(add ...string) *SecurityContext {
 	yes, no := true, false
 	return &SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
 		SeccompProfile: map[string]string{"type": "RuntimeDefault"}, Capabilities: &Capabilities{Drop: []string{"ALL"}, Add: add}}
 }
 
-// Probe asks a container how it is.
+// Probe checks the state of a container.
 type Probe struct {
 	HTTPGet             HTTPGet `json:"httpGet"`
 	InitialDelaySeconds int     `json:"initialDelaySeconds,omitempty"`
@@ -104,7 +106,7 @@ type Probe struct {
 	FailureThreshold    int     `json:"failureThreshold,omitempty"`
 }
 
-// HTTPGet is what a probe asks; without a scheme it is HTTP.
+// HTTPGet is the request of a probe; without a scheme it uses HTTP.
 type HTTPGet struct {
 	Scheme string `json:"scheme,omitempty"`
 	Host   string `json:"host,omitempty"`
@@ -112,21 +114,21 @@ type HTTPGet struct {
 	Port   int    `json:"port"`
 }
 
-// VolumeMount shows a volume to a container.
+// VolumeMount mounts a volume in a container.
 type VolumeMount struct {
 	Name      string `json:"name"`
 	MountPath string `json:"mountPath"`
 	ReadOnly  bool   `json:"readOnly,omitempty"`
 }
 
-// Volume is a path of the machine, or the files of a container image.
+// Volume is a path on the machine, or the files of a container image.
 type Volume struct {
 	Name     string    `json:"name"`
 	HostPath *HostPath `json:"hostPath,omitempty"`
 	Image    *Image    `json:"image,omitempty"`
 }
 
-// HostPath is a path of the machine, of a type such as FileOrCreate.
+// HostPath is a path on the machine, with a type such as FileOrCreate.
 type HostPath struct {
 	Path string `json:"path"`
 	Type string `json:"type,omitempty"`
@@ -138,7 +140,7 @@ type Image struct {
 	PullPolicy string `json:"pullPolicy,omitempty"`
 }
 
-// Critical are the tolerations of a pod that runs on every control plane.
+// Critical returns the tolerations of a pod that runs on every control plane.
 func Critical() []api.Toleration {
 	return []api.Toleration{{Key: "CriticalAddonsOnly", Operator: "Exists"}}
 }
@@ -153,7 +155,7 @@ func (p Pod) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// Merge adds the containers and volumes of a manifest, with all that the manifest says of them.
+// Merge adds the containers and volumes of a manifest, with all of their fields.
 func (p *Pod) Merge(manifest string) error {
 	var other struct {
 		Spec struct {

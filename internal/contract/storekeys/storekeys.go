@@ -1,6 +1,6 @@
-// Package storekeys defines how control planes get the keys of an S3 server that is not
-// their platform's own: the keys are kept in a place of the platform that only control plane
-// machines may read, and everything else holds only the name of that place.
+// Package storekeys defines how control planes get the keys of an S3 server that is not their
+// platform's own: the keys are kept in a place of the platform that only control-plane machines may
+// read, and everything else only has the name of that place.
 //
 // It must not know a platform, nor what is in a bucket.
 package storekeys
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that says where the keys are. It holds no secret.
+// Variable is the environment variable with the location of the keys. It contains no secret.
 const Variable = "S3_KEYS"
 
-// Endpoint, ID and Secret are the variables that name such a server, and hold its keys.
+// Endpoint, ID and Secret are the variables with the URL of such a server, and its keys.
 const (
 	Endpoint = "S3_ENDPOINT"
 	ID       = "S3_ACCESS_KEY_ID"
@@ -28,13 +28,13 @@ type Pair struct{ ID, Secret string }
 // IsZero reports whether there are no keys.
 func (p Pair) IsZero() bool { return p.ID == "" || p.Secret == "" }
 
-// Encode is the text that stands in the place: base64 of ID:SECRET, which a shell can
-// take out of any answer that it is part of.
+// Encode returns the text that is stored in the place: base64 of ID:SECRET, which a shell can
+// extract from any response that contains it.
 func (p Pair) Encode() string {
 	return base64.StdEncoding.EncodeToString([]byte(p.ID + ":" + p.Secret))
 }
 
-// Parse reads what Encode has written.
+// Parse reads the text that Encode returns.
 func Parse(text string) (Pair, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 	if err != nil {
@@ -47,16 +47,16 @@ func Parse(text string) (Pair, error) {
 	return Pair{}, errors.New("the keys are not ID:SECRET")
 }
 
-// Place is where keys are.
+// Place is the location of keys.
 type Place struct {
-	// Platform is the name of the platform whose place it is, and Name what it is called there.
+	// Platform is the name of the place's platform, and Name is the place's name there.
 	Platform, Name string
 }
 
 // IsZero reports whether no place is set.
 func (p Place) IsZero() bool { return p == Place{} }
 
-// String is the value of Variable: PLATFORM:NAME.
+// String returns the value of Variable: PLATFORM:NAME.
 func (p Place) String() string {
 	if p.IsZero() {
 		return ""
@@ -73,12 +73,12 @@ func ParsePlace(s string) (Place, error) {
 	return Place{platform, name}, nil
 }
 
-// Needed reports whether who reads the store at a URL needs keys of the server at an
-// endpoint, which is empty where buckets are the platform's own.
+// Needed reports whether reading the store at a URL requires keys of the server at an endpoint,
+// which is empty if buckets are the platform's own.
 func Needed(endpoint, url string) bool {
 	scheme, _, ok := strings.Cut(url, "://")
 	switch scheme {
-	case "file", "gs", "memfs": // which are no buckets of S3 under any name
+	case "file", "gs", "memfs": // these are not S3 buckets
 		return false
 	}
 	return ok && endpoint != ""

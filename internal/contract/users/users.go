@@ -1,7 +1,7 @@
-// Package users holds the accounts of control plane machines that own what containers
-// of the control plane read: a machine has them, and a manifest runs as one of them.
+// Package users has the accounts of control-plane machines that own files read by containers of the
+// control plane: a machine has the accounts, and manifests run containers as them.
 //
-// It must not know what any of them may read.
+// It must not know which files they may read.
 package users
 
 // Identifiers of accounts; /etc/passwd names them after their components.

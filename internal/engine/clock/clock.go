@@ -1,6 +1,6 @@
-// Package clock is the real passing of time, for those who are handed no other.
+// Package clock provides real time, for callers without a fake clock.
 //
-// It must not know who waits, nor for what.
+// It must not know its callers, nor what they wait for.
 package clock
 
 import (

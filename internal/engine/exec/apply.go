@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// apply does step i against the world, and returns the object as it now is.
+// apply carries out step i, and returns the object's new state.
 func (r *run) apply(ctx context.Context, i int) (any, error) {
 	s := r.plan.Steps[i]
 	client := r.Client(s.Address.Kind)
@@ -36,7 +36,7 @@ func (r *run) apply(ctx context.Context, i int) (any, error) {
 			return nil, err
 		}
 	}
-	// A volatile output may have changed what the plan saw; compare again.
+	// A volatile output may have changed since the plan was made; compare again.
 	changes := schema.Diff(want, obj)
 	if s.Op == plan.Update || len(changes) > 0 {
 		err := r.retry(ctx, i, func() (err error) {
@@ -63,10 +63,9 @@ func setAll(ctx context.Context, k resource.Any, client, have, want any, changes
 	return got, nil
 }
 
-// create makes an object. When an answer is lost, it looks whether the object
-// was made, so that a retry makes no twin. When the name is taken it looks too: a
-// request of an earlier run, which was stopped, may have taken effect after this run
-// observed the world.
+// create creates an object. If a response is lost, it checks whether the object was created, so
+// that a retry creates no duplicate. It also checks if the name is taken: a request of an earlier,
+// stopped run may have taken effect after this run's observation.
 func (r *run) create(ctx context.Context, i int, want any) (obj any, err error) {
 	s := r.plan.Steps[i]
 	client, key := r.Client(s.Address.Kind), s.Kind.KeyOf(want)
@@ -95,8 +94,8 @@ func (r *run) create(ctx context.Context, i int, want any) (obj any, err error) 
 	return obj, nil
 }
 
-// find returns an object of the key that could have been created as wanted. One
-// that the step replaces, or a leftover, could not: it needs a new object.
+// find returns an object with the key that could have been created as wanted. An object that the
+// step replaces, or a leftover, could not: it needs a new object.
 func (r *run) find(ctx context.Context, s plan.Step, key string, want any) (any, error) {
 	list, err := r.Observe(ctx, s.Kind)
 	if err != nil {
@@ -114,25 +113,25 @@ func needsNew(c resource.Change) bool {
 	return c.Mode == resource.Replace || c.Mode == resource.Forbid
 }
 
-// Waits between tries: short at first, as most obstacles pass within a second.
+// Waits between attempts: short at first, as most obstacles disappear within a second.
 const (
 	firstWait = 100 * time.Millisecond
 	longWait  = 5 * time.Second
 	patience  = 10 * time.Minute
-	// lostPatience is shorter: without a connection nothing will pass by itself
-	// soon, and a later run goes on where this one stopped.
+	// lostPatience is shorter: a lost connection is unlikely to recover soon, and a later run
+	// continues where this one stopped.
 	lostPatience = 30 * time.Second
 )
 
-// retry does f within the API's limit until it succeeds, fails for good, or
-// the step's patience ends. Patience begins with the first failure: waiting for a
-// turn, and a call that takes long, use up none of it.
+// retry calls f within the API's limit until it succeeds, fails permanently, or the step's patience
+// is exhausted. Patience begins with the first failure: waiting for a turn, and a slow call, do not
+// use it up.
 func (r *run) retry(ctx context.Context, i int, f func() error) error {
 	s := r.plan.Steps[i]
 	var end, lostEnd time.Time
-	var obstacle error // what stood in the way last, rather than a throttled or lost try
+	var obstacle error // the last real obstacle, rather than a throttled or lost attempt
 	for wait := firstWait; ; wait = min(2*wait, longWait) {
-		err := r.once(ctx, i, f)
+		err := r.attempt(ctx, i, f)
 		c := fault.Of(err)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -163,23 +162,25 @@ func (r *run) retry(ctx context.Context, i int, f func() error) error {
 	}
 }
 
-// stoppedError is what a step was at when the run was stopped. It is not what failed.
+// stoppedError is the error of a step at the time when the run was stopped. It is not a failure of
+// the step.
 type stoppedError struct{ error }
 
 func (e *stoppedError) Unwrap() error { return e.error }
 
-func (r *run) once(ctx context.Context, i int, f func() error) error {
+func (r *run) attempt(ctx context.Context, i int, f func() error) error {
 	api := r.plan.Steps[i].Kind.KindAPI()
 	if err := r.Limits.acquire(ctx, api, r.chain[i]); err != nil {
 		return err
 	}
-	err := r.guarded(ctx, f)
+	err := r.callGuarded(ctx, f)
 	r.Limits.release(api, fault.Is(err, fault.Throttled))
 	return err
 }
 
-// guarded does f if the guard lets it, which is asked last: waiting for a turn takes time.
-func (r *run) guarded(ctx context.Context, f func() error) error {
+// callGuarded calls f if the guard permits it, which is checked last because waiting for a turn takes
+// time.
+func (r *run) callGuarded(ctx context.Context, f func() error) error {
 	if r.Guard != nil {
 		if err := r.Guard(ctx); err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package exec carries out a plan: it streams the graph of steps, each starting
-// the moment that the steps it follows are done, within the limits of each API.
+// Package exec carries out a plan: it streams the graph of steps, starting each as soon as the
+// steps that it depends on are done, within the limits of each API.
 //
 // It must not know what the steps are about, nor how progress is shown.
 package exec
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
@@ -19,35 +20,34 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Journal records intents before they happen and results after. Both must be
-// safe for concurrent use. An error of Begin stops the step.
+// Journal records intents before they happen and results after. Both must be safe for concurrent
+// use. An error of Begin prevents the step.
 type Journal interface {
 	Begin(context.Context, plan.Step) error
 	End(context.Context, plan.Step, error) error
 }
 
-// Clock is the time the executor lives in.
+// Clock is the executor's source of time.
 type Clock struct {
 	Now func() time.Time
 	// Sleep waits, or returns the context's error.
 	Sleep func(context.Context, time.Duration) error
-	// Jitter returns a number in [0,1) that spreads retries.
+	// Jitter returns a random number in [0,1), with which retries are spread out.
 	Jitter func() float64
 }
 
-// Event is one thing that happened to a step. A step that keeps its resource has
-// events only when others wait for the resource to be usable: Retrying, then
-// Done or Failed.
+// Event is one thing that happened to a step. A step that keeps its resource only has events if
+// others wait for the resource to be usable: Retrying, then Done or Failed.
 type Event struct {
 	Step  plan.Step
 	State State
-	// Object is what the step left, for Done; nil for a deletion.
+	// Object is the resulting object, for Done; nil for a deletion.
 	Object  any
 	Err     error // for Failed, Denied and Retrying
 	Elapsed time.Duration
 }
 
-// MarshalJSON tells the event without the object and what is wanted of it.
+// MarshalJSON encodes the event without the object and its desired state.
 func (e Event) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Op      plan.Op          `json:"op"`
@@ -63,7 +63,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// State is what a step has come to.
+// State is the state of a step.
 type State string
 
 const (
@@ -72,8 +72,8 @@ const (
 	Done     State = "done"
 	Failed   State = "failed"
 	Skipped  State = "skipped"
-	// Denied is the end of a lenient step for which the credentials do not suffice.
-	// The object is as it was, and steps that need no more of it go on.
+	// Denied is the result of a lenient step for which the permissions do not suffice. The object
+	// is unchanged, and dependent steps that only need the object continue.
 	Denied State = "denied"
 )
 
@@ -81,27 +81,28 @@ const (
 type Executor struct {
 	// Client returns the client that a kind needs.
 	Client func(kind string) any
-	// Observe lists a kind again, to see what became of a create whose answer was lost.
+	// Observe lists a kind again, to find out whether a create whose response was lost took effect.
 	Observe func(context.Context, resource.Any) ([]resource.Object, error)
 	Journal Journal
 	Limits  *Limits
 	Clock   Clock
-	// Patience is how long one step is tried again while its error may pass; 0 means 10 minutes.
+	// Patience is how long a step is retried while its error may be temporary; 0 means 10 minutes.
 	Patience time.Duration
-	// Guard, when not nil, is asked before each try of a step. It returns an error, and
-	// ends the context of the run, when this process may change nothing any more; calls may overlap.
+	// Guard, if not nil, is called before each attempt of a step. It returns an error, and cancels
+	// the run's context, if this process may no longer change anything; calls may overlap.
 	Guard func(context.Context) error
-	// Report, when not nil, is called for each event; calls may overlap.
+	// Report, if not nil, is called for each event; calls may overlap.
 	Report func(Event)
 }
 
-// errSkipped is the result of a step that follows a failed one.
+// errSkipped is the result of a step that depends on a failed one.
 var errSkipped = errors.New("skipped: a step it depends on failed")
 
-// ErrStopped is the error of a run that its context stopped.
-var ErrStopped = errors.New("stopped before the plan was carried out")
+// ErrStopped is wrapped by the error of a run that was stopped by its context.
+var ErrStopped = errors.New("stopped")
 
-// StepError is the failure of one step; of a kept resource, that it cannot be used.
+// StepError is the failure of one step; for a kept resource, it means that the resource cannot be
+// used.
 type StepError struct {
 	Op      plan.Op
 	Address resource.Address
@@ -110,7 +111,7 @@ type StepError struct {
 
 func (e *StepError) Error() string { return e.what() + ": " + Cause(e.Err) }
 
-// what is what the step was to do.
+// what returns what the step should have done.
 func (e *StepError) what() string {
 	if e.Op == plan.Keep {
 		return "wait for " + e.Address.String()
@@ -118,7 +119,7 @@ func (e *StepError) what() string {
 	return string(e.Op) + " " + e.Address.String()
 }
 
-// Cause is an error in one line, with its remedy.
+// Cause returns an error in one line, with its remedy.
 func Cause(err error) string {
 	text := err.Error()
 	if r := fault.Remedy(err); r != "" && !strings.Contains(text, r) {
@@ -130,13 +131,13 @@ func Cause(err error) string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Error is every failed step of a run.
+// Error has all failed steps of a run.
 type Error struct {
 	Failed  []*StepError
-	Skipped int // changes not tried because a step they follow failed
+	Skipped int // changes not tried because a step they depend on failed
 }
 
-// Error tells each cause once, with the steps that it kept from succeeding.
+// Error lists each cause once, with the steps that failed because of it.
 func (e *Error) Error() string {
 	var lines, causes []string
 	for _, f := range e.Failed {
@@ -156,7 +157,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Untried says how many changes failures kept from being tried.
+// Untried says how many changes were not tried because of failures.
 func Untried(n int) string {
 	if n == 1 {
 		return "1 change that depends on a failed change was not tried"
@@ -181,13 +182,14 @@ type run struct {
 	errs   []error
 	objs   []any
 	holder map[resource.Address]int // the step whose object has the outputs
-	needed []bool                   // a kept object that a later write uses
-	chain  []int                    // the length of the longest chain of steps that wait for each
+	needed []bool                   // whether a later write uses a kept object
+	chain  []int                    // the length of the longest chain of steps that wait for each step
+	made   atomic.Int32             // how many changes are done
 }
 
 // Run carries out the plan. Steps that do not depend on a failed one still run;
-// the error is an *Error with all failures. If ctx ends the run, the error wraps
-// the context's cause and the *Error of the failures before it.
+// the error is an *Error with all failures. If ctx ends the run, the error says how many
+// changes are done, and wraps the context's cause and the *Error of the failures before it.
 func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	n := len(p.Steps)
 	r := &run{Executor: e, plan: p, done: make([]chan struct{}, n), errs: make([]error, n), objs: make([]any, n),
@@ -214,11 +216,11 @@ func (e *Executor) Run(ctx context.Context, p *plan.Plan) error {
 	return r.result(ctx)
 }
 
-// chains returns, for each step, how many steps the longest chain has that waits
-// for it: the whole run takes at least as long as the longest of them.
+// chains returns, for each step, the length of the longest chain of steps that wait for it: the
+// whole run takes at least as long as the longest of them.
 func chains(p *plan.Plan) []int {
 	out := make([]int, len(p.Steps))
-	for i := range slices.Backward(p.Steps) { // a step comes after those it follows
+	for i := range slices.Backward(p.Steps) { // a step comes after those it depends on
 		for _, j := range p.Steps[i].After {
 			out[j] = max(out[j], out[i]+1)
 		}
@@ -226,9 +228,9 @@ func chains(p *plan.Plan) []int {
 	return out
 }
 
-// urgentFirst is the order in which the steps begin: of the steps that are free at once,
-// those on which most depends come to the limits first. Nothing relies on the order, as the
-// limits serve waiting steps by the same measure.
+// urgentFirst returns the order in which the steps begin: of steps that can start at the same time,
+// those with the longest chains reach the limits first. Nothing relies on the order, because the
+// limits serve waiting steps by the same criterion.
 func (r *run) urgentFirst() []int {
 	out := make([]int, len(r.chain))
 	for i := range out {
@@ -253,19 +255,21 @@ func (r *run) result(ctx context.Context) error {
 			out.Failed = append(out.Failed, &StepError{Op: r.plan.Steps[i].Op, Address: r.plan.Steps[i].Address, Err: err})
 		}
 	}
-	switch {
-	case stopped && len(out.Failed) > 0:
-		out.Skipped = 0 // it counts those too that the stop kept from being tried
-		return fmt.Errorf("%w: %w\n%w", ErrStopped, context.Cause(ctx), out)
-	case stopped:
-		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(ctx))
-	case len(out.Failed) > 0:
+	if stopped {
+		err := fmt.Errorf("%w after %d of %d changes: %w", ErrStopped, r.made.Load(), len(r.plan.Steps)-r.plan.Count(plan.Keep), context.Cause(ctx))
+		if len(out.Failed) > 0 {
+			out.Skipped = 0 // it would include steps that were not tried because of the stop
+			err = fmt.Errorf("%w\n%w", err, out)
+		}
+		return err
+	}
+	if len(out.Failed) > 0 {
 		return out
 	}
 	return nil
 }
 
-// step waits for what step i follows and carries it out.
+// step waits for the steps that step i depends on, and carries it out.
 func (r *run) step(ctx context.Context, i int) {
 	s := r.plan.Steps[i]
 	for _, j := range s.After {
@@ -285,13 +289,13 @@ func (r *run) step(ctx context.Context, i int) {
 		r.objs[i] = s.Have
 		if r.needed[i] && !s.Shared {
 			r.errs[i] = r.retry(ctx, i, func() error { return s.Kind.Ready(ctx, r.Client(s.Address.Kind), s.Have) })
-			r.ended(i, start)
+			r.recordEnd(i, start)
 		}
 		return
 	}
-	if err := ctx.Err(); err != nil { // which is not to begin a step
+	if err := ctx.Err(); err != nil { // before a step begins
 		r.errs[i] = &stoppedError{err}
-		r.ended(i, start)
+		r.recordEnd(i, start)
 		return
 	}
 	r.report(Event{Step: s, State: Started})
@@ -301,13 +305,15 @@ func (r *run) step(ctx context.Context, i int) {
 		r.objs[i], r.errs[i] = s.Have, nil
 		return
 	}
-	r.ended(i, start)
+	r.recordEnd(i, start)
 }
 
-func (r *run) ended(i int, start time.Time) {
+func (r *run) recordEnd(i int, start time.Time) {
 	e := Event{Step: r.plan.Steps[i], State: Done, Object: r.objs[i], Elapsed: r.Clock.Now().Sub(start)}
 	if err := r.errs[i]; err != nil {
 		e.State, e.Err, e.Object = Failed, err, nil
+	} else if e.Step.Op != plan.Keep {
+		r.made.Add(1)
 	}
 	r.report(e)
 }
@@ -333,7 +339,7 @@ func (r *run) journaled(ctx context.Context, i int) (any, error) {
 	return obj, err
 }
 
-// lookup resolves a reference from the objects that earlier steps left.
+// lookup resolves a reference to an output of an earlier step's object.
 func (r *run) lookup(a resource.Address, attr string) (string, bool) {
 	i, ok := r.holder[a]
 	if !ok {

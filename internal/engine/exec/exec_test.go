@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// bubble runs a test in a bubble, where waiting takes no time.
-func bubble(t *testing.T, name string, f func(t *testing.T, l *lab)) {
+// runInBubble runs a test in a synctest bubble, where waiting takes no time.
+func runInBubble(t *testing.T, name string, f func(t *testing.T, l *lab)) {
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { f(t, newLab()) })
 	})
@@ -42,10 +42,10 @@ func kinds(ks ...*resource.Kind[item, *lab]) []*resource.Kind[item, *lab] { retu
 func sorted(in []string) []string { return slices.Sorted(slices.Values(in)) }
 
 func TestFailures(t *testing.T) {
-	bubble(t, "a permanent error fails at once; what follows is skipped, the rest goes on", func(t *testing.T, l *lab) {
+	runInBubble(t, "a permanent error fails at once; what follows is skipped, the rest goes on", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { return fault.Wrap(fault.Denied, errors.New("no permission"), "ask for it") }
-		l.takes["create c"] = time.Second
+		l.duration["create c"] = time.Second
 		a, c := node(k, "a"), node(k, "c")
 		x := l.try(t, kinds(k), false, a, node(k, "b", a), c, node(k, "d", c))
 		err := x.Run(t.Context(), x.plan)
@@ -54,10 +54,10 @@ func TestFailures(t *testing.T) {
 			t.Fatalf("error: %v", err)
 		}
 		equal(t, "message", "create k/a: no permission; ask for it\n1 change that depends on a failed change was not tried; run the command again to continue", err.Error())
-		equal(t, "creations", []string{"create a", "create c", "create d"}, sorted(l.called(false, "create")))
+		equal(t, "creations", []string{"create a", "create c", "create d"}, sorted(l.callsOf(false, "create")))
 		equal(t, "events of a and b", []string{"failed create a: no permission", "skipped create b", "started create a"}, sorted(about(x.events, " a", " b")))
 	})
-	bubble(t, "every failure is told", func(t *testing.T, l *lab) {
+	runInBubble(t, "every failure is told", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		for _, n := range []string{"a", "b"} {
 			l.does["create "+n] = func(int) error { return errors.New("bad " + n) }
@@ -65,7 +65,7 @@ func TestFailures(t *testing.T) {
 		x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"))
 		equal(t, "message", "create k/a: bad a\ncreate k/b: bad b", x.Run(t.Context(), x.plan).Error())
 	})
-	bubble(t, "a cause is told once, and only changes are counted", func(t *testing.T, l *lab) {
+	runInBubble(t, "a cause is told once, and only changes are counted", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		for _, n := range []string{"a", "b"} {
 			l.does["create "+n] = func(int) error { return fault.Wrap(fault.Quota, errors.New("no more"), "ask for more") }
@@ -79,7 +79,7 @@ func TestFailures(t *testing.T) {
 			x.Run(t.Context(), x.plan).Error())
 		equal(t, "events of kept", []string(nil), about(x.events, " kept"))
 	})
-	bubble(t, "what a lenient step may not do is told, and the rest goes on", func(t *testing.T, l *lab) {
+	runInBubble(t, "what a lenient step may not do is told, and the rest goes on", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.does["update a uses= size=1"] = func(int) error { return fault.New(fault.Denied, "no permission") }
@@ -91,7 +91,7 @@ func TestFailures(t *testing.T) {
 		}
 		equal(t, "events", []string{"denied modify a: no permission", "done create b", "started create b", "started modify a"}, sorted(x.events))
 	})
-	bubble(t, "deleting what is gone succeeds", func(t *testing.T, l *lab) {
+	runInBubble(t, "deleting what is gone succeeds", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.does["delete a"] = func(int) error { return fault.New(fault.Gone, "not found") }
@@ -100,7 +100,7 @@ func TestFailures(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	bubble(t, "updating what is gone fails", func(t *testing.T, l *lab) {
+	runInBubble(t, "updating what is gone fails", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.does["update a uses= size=1"] = func(int) error { return fault.New(fault.Gone, "not found") }
@@ -109,7 +109,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("error: %v", err)
 		}
 	})
-	bubble(t, "a reference that no step provides is an error, and nothing is called", func(t *testing.T, l *lab) {
+	runInBubble(t, "a reference that no step provides is an error, and nothing is called", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		x := l.try(t, kinds(k), false, node(k, "b"))
 		x.plan.Steps[0].Want = &item{Name: "b", Uses: resource.Out(resource.Address{Kind: "k", Name: "a"}, "id")}

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/engine/plan"
 )
 
-// ledger is a journal that fails when told to.
+// ledger is a journal that fails on request.
 type ledger struct {
 	begin, end error
 	log        []string
@@ -26,7 +26,7 @@ func (j *ledger) End(ctx context.Context, s plan.Step, err error) error {
 }
 
 func TestJournal(t *testing.T) {
-	bubble(t, "intents come before, results after; kept resources are left out", func(t *testing.T, l *lab) {
+	runInBubble(t, "intents come before, results after; kept resources are left out", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "kept"})
 		l.does["create b"] = func(int) error { return errors.New("bad") }
@@ -39,14 +39,14 @@ func TestJournal(t *testing.T) {
 		}
 		equal(t, "journal", []string{"begin a", "end a <nil> <nil>", "begin b", "end b bad <nil>"}, j.log)
 	})
-	bubble(t, "a step whose intent cannot be written is not done", func(t *testing.T, l *lab) {
+	runInBubble(t, "a step whose intent cannot be written is not done", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		x := l.try(t, kinds(k), false, node(k, "a"))
 		x.Journal = &ledger{begin: errors.New("disk full")}
 		equal(t, "message", "create k/a: write the journal: disk full", x.Run(t.Context(), x.plan).Error())
 		equal(t, "calls", []string(nil), l.calls)
 	})
-	bubble(t, "a result that cannot be written is a failure", func(t *testing.T, l *lab) {
+	runInBubble(t, "a result that cannot be written is a failure", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		x := l.try(t, kinds(k), false, node(k, "a"))
 		x.Journal = &ledger{end: errors.New("disk full")}

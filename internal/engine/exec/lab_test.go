@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// item is what the lab makes. Its identifier is its name with a number.
+// item is what the lab creates. Its identifier is its name with a number.
 type item struct {
 	Name string `res:"replace"`
 	Uses resource.Value
@@ -30,33 +30,33 @@ type item struct {
 // lab records the calls of an executor, and makes them slow or fail.
 type lab struct {
 	start time.Time
-	// does is asked with "VERB NAME" and how often it was asked before.
+	// does is called with how often "VERB NAME" was called before.
 	does map[string]func(n int) error
-	// takes is how long a call takes.
-	takes map[string]time.Duration
+	// duration is how long a call takes.
+	duration map[string]time.Duration
 
-	mu    sync.Mutex
-	seq   int
-	made  []*item
-	calls []string
-	count map[string]int
-	busy  map[string]int // calls under way by API
-	most  map[string]int
+	mu      sync.Mutex
+	seq     int
+	created []*item
+	calls   []string
+	count   map[string]int
+	busy    map[string]int // calls under way by API
+	maxBusy map[string]int
 }
 
 func newLab() *lab {
-	return &lab{start: time.Now(), does: map[string]func(int) error{}, takes: map[string]time.Duration{},
-		count: map[string]int{}, busy: map[string]int{}, most: map[string]int{}}
+	return &lab{start: time.Now(), does: map[string]func(int) error{}, duration: map[string]time.Duration{},
+		count: map[string]int{}, busy: map[string]int{}, maxBusy: map[string]int{}}
 }
 
-// call does one call; effect is its effect on the inventory.
+// call makes one call; effect is its effect on the inventory.
 func (l *lab) call(ctx context.Context, api, name string, effect func()) error {
 	l.mu.Lock()
 	n := l.count[name]
 	l.count[name]++
 	l.calls = append(l.calls, fmt.Sprintf("%s %s", time.Since(l.start), name))
 	l.busy[api]++
-	l.most[api] = max(l.most[api], l.busy[api])
+	l.maxBusy[api] = max(l.maxBusy[api], l.busy[api])
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -64,7 +64,7 @@ func (l *lab) call(ctx context.Context, api, name string, effect func()) error {
 		l.busy[api]--
 	}()
 	select {
-	case <-time.After(l.takes[name]):
+	case <-time.After(l.duration[name]):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -80,11 +80,12 @@ func (l *lab) call(ctx context.Context, api, name string, effect func()) error {
 	return err
 }
 
-// add puts an item into the inventory; the lock is held, or nobody runs.
+// add adds an item to the inventory; the caller must hold the lock, unless nothing runs
+// concurrently.
 func (l *lab) add(i item) *item {
 	l.seq++
 	i.ID = fmt.Sprintf("%s-%d", i.Name, l.seq)
-	l.made = append(l.made, &i)
+	l.created = append(l.created, &i)
 	return &i
 }
 
@@ -93,7 +94,7 @@ func (l *lab) kind(name string) *resource.Kind[item, *lab] {
 		Name: name, API: name, Key: func(i *item) string { return i.Name },
 		List: func(ctx context.Context, l *lab, _ resource.Scope) (out []*item, err error) {
 			return out, l.call(ctx, name, "list", func() {
-				for _, i := range l.made {
+				for _, i := range l.created {
 					c := *i
 					out = append(out, &c)
 				}
@@ -108,13 +109,13 @@ func (l *lab) kind(name string) *resource.Kind[item, *lab] {
 		Ready: func(ctx context.Context, l *lab, i *item) error { return l.call(ctx, name, "ready "+i.Name, nil) },
 		Delete: func(ctx context.Context, l *lab, i *item) error {
 			return l.call(ctx, name, "delete "+i.Name, func() {
-				l.made = slices.DeleteFunc(l.made, func(o *item) bool { return o.ID == i.ID })
+				l.created = slices.DeleteFunc(l.created, func(o *item) bool { return o.ID == i.ID })
 			})
 		},
 	}
 }
 
-// trial is one plan with the executor that runs it.
+// trial is one plan with its executor.
 type trial struct {
 	*exec.Executor
 	lab    *lab
@@ -123,7 +124,7 @@ type trial struct {
 	events []string
 }
 
-// try plans the nodes against what the lab holds; nothing is run yet.
+// try plans the nodes against the lab's inventory, without running the plan.
 func (l *lab) try(t *testing.T, kinds []*resource.Kind[item, *lab], prune bool, ns ...resource.Node) *trial {
 	t.Helper()
 	g := &graph.Graph{}
@@ -134,7 +135,7 @@ func (l *lab) try(t *testing.T, kinds []*resource.Kind[item, *lab], prune bool, 
 	var erased []resource.Any
 	for _, k := range kinds {
 		erased = append(erased, k.Erase())
-		for _, i := range l.made {
+		for _, i := range l.created {
 			c := *i
 			have[k.Name] = append(have[k.Name], resource.Object{Key: i.Name, Got: &c})
 		}
@@ -151,7 +152,7 @@ func (l *lab) try(t *testing.T, kinds []*resource.Kind[item, *lab], prune bool, 
 		Observe: func(ctx context.Context, k resource.Any) ([]resource.Object, error) {
 			return o.List(ctx, k, resource.Scope{})
 		},
-		Journal: silent{}, Limits: exec.NewLimits(nil, 100), Clock: clock, Report: x.report,
+		Journal: silentJournal{}, Limits: exec.NewLimits(nil, 100), Clock: clock, Report: x.report,
 	}
 	return x
 }
@@ -166,13 +167,13 @@ func (x *trial) report(e exec.Event) {
 	x.events = append(x.events, text)
 }
 
-type silent struct{}
+type silentJournal struct{}
 
-func (silent) Begin(context.Context, plan.Step) error      { return nil }
-func (silent) End(context.Context, plan.Step, error) error { return nil }
+func (silentJournal) Begin(context.Context, plan.Step) error      { return nil }
+func (silentJournal) End(context.Context, plan.Step, error) error { return nil }
 
-// called returns the calls that start with a verb, with their times when timed.
-func (l *lab) called(timed bool, verbs ...string) (out []string) {
+// callsOf returns the calls that start with a verb, with their times if timed is set.
+func (l *lab) callsOf(timed bool, verbs ...string) (out []string) {
 	for _, c := range l.calls {
 		at, call, _ := strings.Cut(c, " ")
 		verb, _, _ := strings.Cut(call, " ")
@@ -187,7 +188,7 @@ func (l *lab) called(timed bool, verbs ...string) (out []string) {
 	return out
 }
 
-// first returns a behaviour that answers the first calls with the errors, and then succeeds.
+// first returns a behaviour in which the first calls return the errors, and later ones succeed.
 func first(errs ...error) func(int) error {
 	return func(n int) error {
 		if n < len(errs) {

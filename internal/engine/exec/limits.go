@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Limits bounds how many calls of each API are under way at once, in the whole
-// process. A throttled answer halves an API's bound; every success raises it a
-// little again, up to where it began.
+// Limits limits how many calls of each API are under way concurrently, in the whole process. A
+// throttled response halves an API's limit; every success raises it a little, up to its initial
+// value.
 type Limits struct {
-	most   map[string]int
+	max    map[string]int
 	others int
 
 	mu   sync.Mutex
@@ -18,9 +18,9 @@ type Limits struct {
 }
 
 type window struct {
-	bound, most float64
-	busy        int
-	waiting     []waiter // the most urgent first
+	bound, max float64
+	busy       int
+	waiting    []waiter // most urgent first
 }
 
 // waiter is a call that waits for its turn.
@@ -29,26 +29,26 @@ type waiter struct {
 	urgency int
 }
 
-// NewLimits returns limits with the given bounds by API, and others for the rest.
+// NewLimits returns limits with the given values by API, and others for all other APIs.
 func NewLimits(most map[string]int, others int) *Limits {
-	return &Limits{most: most, others: others, apis: map[string]*window{}}
+	return &Limits{max: most, others: others, apis: map[string]*window{}}
 }
 
 func (l *Limits) window(api string) *window {
 	w := l.apis[api]
 	if w == nil {
 		most := l.others
-		if n, ok := l.most[api]; ok {
+		if n, ok := l.max[api]; ok {
 			most = n
 		}
-		w = &window{bound: float64(most), most: float64(most)}
+		w = &window{bound: float64(most), max: float64(most)}
 		l.apis[api] = w
 	}
 	return w
 }
 
-// acquire waits for a turn: of those who wait, the most urgent gets it, and among
-// equals the one who has waited longest.
+// acquire waits for a turn: the most urgent waiter is served first, and among equals the one that
+// has waited longest.
 func (l *Limits) acquire(ctx context.Context, api string, urgency int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -76,11 +76,11 @@ func (l *Limits) acquire(ctx context.Context, api string, urgency int) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		select {
-		case <-turn: // it was given a place meanwhile, which it gives back
+		case <-turn: // a place was granted meanwhile; give it back
 			w.busy--
 			w.wake()
 		default:
-			w.drop(turn)
+			w.remove(turn)
 		}
 		return ctx.Err()
 	}
@@ -94,12 +94,12 @@ func (l *Limits) release(api string, throttled bool) {
 	if throttled {
 		w.bound = max(1, w.bound/2)
 	} else {
-		w.bound = min(w.most, w.bound+1/w.bound)
+		w.bound = min(w.max, w.bound+1/w.bound)
 	}
 	w.wake()
 }
 
-// wake gives free places to the first who wait.
+// wake gives free places to the first waiters.
 func (w *window) wake() {
 	for w.busy < int(w.bound) && len(w.waiting) > 0 {
 		w.busy++
@@ -108,6 +108,6 @@ func (w *window) wake() {
 	}
 }
 
-func (w *window) drop(turn chan struct{}) {
+func (w *window) remove(turn chan struct{}) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(w waiter) bool { return w.turn == turn })
 }

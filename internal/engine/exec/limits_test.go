@@ -17,30 +17,30 @@ func TestLimits(t *testing.T) {
 	many := func(k *resource.Kind[item, *lab], l *lab, took time.Duration) (out []resource.Node) {
 		for i := range 40 {
 			n := node(k, fmt.Sprintf("%s%02d", k.Name, i))
-			l.takes["create "+n.Name] = took
+			l.duration["create "+n.Name] = took
 			out = append(out, n)
 		}
 		return out
 	}
-	bubble(t, "each API has its own bound", func(t *testing.T, l *lab) {
+	runInBubble(t, "each API has its own bound", func(t *testing.T, l *lab) {
 		a, b := l.kind("a"), l.kind("b")
 		x := l.try(t, kinds(a, b), false, append(many(a, l, time.Second), many(b, l, time.Second)...)...)
 		x.Limits = exec.NewLimits(map[string]int{"a": 3}, 7)
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "most calls at once", map[string]int{"a": 3, "b": 7}, l.most)
+		equal(t, "most calls at once", map[string]int{"a": 3, "b": 7}, l.maxBusy)
 		if took := time.Since(l.start); took != 14*time.Second {
 			t.Errorf("it took %s", took)
 		}
 	})
-	bubble(t, "throttling lowers the bound, and successes raise it again", func(t *testing.T, l *lab) {
+	runInBubble(t, "throttling lowers the bound, and successes raise it again", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		nodes := many(k, l, time.Second)
 		x := l.try(t, kinds(k), false, nodes...)
 		x.Limits = exec.NewLimits(nil, 8)
 		var busyAt []int
-		for _, n := range nodes { // which of them comes first is a matter of chance
+		for _, n := range nodes { // their order is random
 			l.does["create "+n.Name] = func(int) error {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -59,18 +59,18 @@ func TestLimits(t *testing.T) {
 		if most := slices.Max(busyAt[20:]); most < 6 {
 			t.Errorf("the bound did not rise again: %v", busyAt)
 		}
-		if l.most["k"] > 8 {
-			t.Errorf("%d calls at once", l.most["k"])
+		if l.maxBusy["k"] > 8 {
+			t.Errorf("%d calls at once", l.maxBusy["k"])
 		}
 	})
-	bubble(t, "the longest chain goes first", func(t *testing.T, l *lab) {
+	runInBubble(t, "the longest chain goes first", func(t *testing.T, l *lab) {
 		leaf, link := l.kind("leaf"), l.kind("link")
 		leaf.API, link.API = "one", "one"
 		nodes := many(leaf, l, time.Second)
 		var chain []resource.Node
 		for i := range 3 {
 			n := node(link, fmt.Sprintf("link%d", i), chain[max(0, i-1):]...)
-			l.takes["create "+n.Name] = time.Second
+			l.duration["create "+n.Name] = time.Second
 			chain = append(chain, n)
 		}
 		x := l.try(t, kinds(leaf, link), false, append(nodes, chain...)...)
@@ -78,16 +78,17 @@ func TestLimits(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		// A step that another waits for does not wait for the forty that nothing waits for.
-		creates := l.called(false, "create")
+		// A step that another one waits for does not queue behind forty steps that nothing waits
+		// for.
+		creates := l.callsOf(false, "create")
 		if at := slices.Index(creates, "create link1"); at > 12 {
 			t.Errorf("the middle of the chain was call %d: %v", at, creates)
 		}
 	})
-	bubble(t, "of those who wait, who most depends on goes first, and among equals who has waited longest", func(t *testing.T, l *lab) {
+	runInBubble(t, "of those who wait, who most depends on goes first, and among equals who has waited longest", func(t *testing.T, l *lab) {
 		early, busy := l.kind("early"), l.kind("busy")
 		one, two := node(early, "one"), node(early, "two")
-		l.takes["create one"], l.takes["create two"], l.takes["create first"] = time.Second, 2*time.Second, time.Minute
+		l.duration["create one"], l.duration["create two"], l.duration["create first"] = time.Second, 2*time.Second, time.Minute
 		nodes := []resource.Node{one, two, node(busy, "first")}
 		follow := func(after resource.Node, names ...string) {
 			for _, name := range names {
@@ -110,12 +111,12 @@ func TestLimits(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		creates := slices.DeleteFunc(l.called(false, "create"), func(c string) bool {
+		creates := slices.DeleteFunc(l.callsOf(false, "create"), func(c string) bool {
 			return !slices.Contains([]string{"create long", "create short", "create wide", "create soon", "create late"}, c)
 		})
 		equal(t, "creates", []string{"create long", "create short", "create wide", "create soon", "create late"}, creates)
 	})
-	bubble(t, "a run that was stopped leaves the places to others", func(t *testing.T, l *lab) {
+	runInBubble(t, "a run that was stopped leaves the places to others", func(t *testing.T, l *lab) {
 		k, other := l.kind("k"), l.kind("other")
 		other.API = "k"
 		x := l.try(t, kinds(k), false, many(k, l, time.Second)...)

@@ -14,7 +14,7 @@ import (
 
 func TestLostAnswers(t *testing.T) {
 	lost := fault.New(fault.Lost, "the connection broke")
-	bubble(t, "a create whose answer was lost is not repeated when it took effect", func(t *testing.T, l *lab) {
+	runInBubble(t, "a create whose answer was lost is not repeated when it took effect", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
 		a := node(k, "a")
@@ -22,21 +22,21 @@ func TestLostAnswers(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "list", "create b"}, l.called(false, "create", "list"))
-		if got := l.made[1].Uses.String(); got != "a-1" {
+		equal(t, "calls", []string{"create a", "list", "create b"}, l.callsOf(false, "create", "list"))
+		if got := l.created[1].Uses.String(); got != "a-1" {
 			t.Errorf("b uses %s", got)
 		}
 	})
-	bubble(t, "it is repeated when it had no effect", func(t *testing.T, l *lab) {
+	runInBubble(t, "it is repeated when it had no effect", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = first(lost)
 		x := l.try(t, kinds(k), false, node(k, "a"))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "list", "create a"}, l.called(false, "create", "list"))
+		equal(t, "calls", []string{"create a", "list", "create a"}, l.callsOf(false, "create", "list"))
 	})
-	bubble(t, "one of an earlier run that took effect late is found where the name is taken", func(t *testing.T, l *lab) {
+	runInBubble(t, "one of an earlier run that took effect late is found where the name is taken", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error {
 			l.add(item{Name: "a"})
@@ -46,27 +46,27 @@ func TestLostAnswers(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "list"}, l.called(false, "create", "list"))
+		equal(t, "calls", []string{"create a", "list"}, l.callsOf(false, "create", "list"))
 	})
-	bubble(t, "a name that somebody else took is an error", func(t *testing.T, l *lab) {
+	runInBubble(t, "a name that somebody else took is an error", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { return fault.New(fault.Taken, "a exists") }
 		x := l.try(t, kinds(k), false, node(k, "a"))
 		if err := x.Run(t.Context(), x.plan); err == nil || !strings.Contains(err.Error(), "a exists") {
 			t.Errorf("the run says %v", err)
 		}
-		equal(t, "calls", []string{"create a", "list"}, l.called(false, "create", "list"))
+		equal(t, "calls", []string{"create a", "list"}, l.callsOf(false, "create", "list"))
 	})
-	bubble(t, "its post fields are still set", func(t *testing.T, l *lab) {
+	runInBubble(t, "its post fields are still set", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
 		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 2}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "updates", []string{"update a uses= size=2"}, l.called(false, "update"))
+		equal(t, "updates", []string{"update a uses= size=2"}, l.callsOf(false, "update"))
 	})
-	bubble(t, "a later throttled try still looks first", func(t *testing.T, l *lab) {
+	runInBubble(t, "a later throttled try still looks first", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(int) error { l.add(item{Name: "a"}); return lost }
 		l.does["list"] = first(fault.New(fault.Throttled, "slow down"), fault.New(fault.Throttled, "slow down"))
@@ -74,9 +74,9 @@ func TestLostAnswers(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "creations", []string{"create a"}, l.called(false, "create"))
+		equal(t, "creations", []string{"create a"}, l.callsOf(false, "create"))
 	})
-	bubble(t, "what becomes visible late is found after another failure", func(t *testing.T, l *lab) {
+	runInBubble(t, "what becomes visible late is found after another failure", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["create a"] = func(n int) error {
 			if n == 0 {
@@ -89,13 +89,13 @@ func TestLostAnswers(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "list", "create a", "list"}, l.called(false, "create", "list"))
+		equal(t, "calls", []string{"create a", "list", "create a", "list"}, l.callsOf(false, "create", "list"))
 	})
 	for _, first := range []bool{false, true} {
-		bubble(t, fmt.Sprintf("neither the replaced object nor a leftover is taken for the new one, create first: %v", first), func(t *testing.T, l *lab) {
+		runInBubble(t, fmt.Sprintf("neither the replaced object nor a leftover is taken for the new one, create first: %v", first), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			k.CreateFirst = first
-			// The key leaves out what makes a replacement needed.
+			// The key does not include what requires the replacement.
 			k.Key = func(i *item) string { return strings.TrimRight(i.Name, "0123456789") }
 			l.add(item{Name: "a1"})
 			l.add(item{Name: "a2"})
@@ -111,18 +111,18 @@ func TestLostAnswers(t *testing.T) {
 			equal(t, "creations", 2, tries)
 		})
 	}
-	bubble(t, "an object of another key is not taken for it, however alike", func(t *testing.T, l *lab) {
+	runInBubble(t, "an object of another key is not taken for it, however alike", func(t *testing.T, l *lab) {
 		k := l.kind("k")
-		k.Key = func(i *item) string { return i.Uses.String() } // which can be changed in place
+		k.Key = func(i *item) string { return i.Uses.String() } // it can be changed in place
 		l.does["create a"] = first(lost)
 		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Uses: resource.Lit("mine")}))
 		l.add(item{Name: "a", Uses: resource.Lit("another's")})
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "list", "create a"}, l.called(false, "create", "list", "update"))
+		equal(t, "calls", []string{"create a", "list", "create a"}, l.callsOf(false, "create", "list", "update"))
 	})
-	bubble(t, "a deletion and an update whose answers were lost are repeated", func(t *testing.T, l *lab) {
+	runInBubble(t, "a deletion and an update whose answers were lost are repeated", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b"})
@@ -136,13 +136,14 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// A process that may change nothing any more stops before its next step, and before its next try.
+// A process that may no longer change anything stops before its next step, and before its next
+// attempt.
 func TestNothingIsDoneWithoutTheGuard(t *testing.T) {
 	for name, tt := range map[string]struct {
 		allowed int
 		calls   []string
 	}{"before a step": {2, []string{"create a"}}, "before a try": {3, []string{"create a", "create b"}}} {
-		bubble(t, name, func(t *testing.T, l *lab) {
+		runInBubble(t, name, func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			l.does["create b"] = first(fault.New(fault.NotYet, "busy"))
 			a := node(k, "a")
@@ -157,10 +158,10 @@ func TestNothingIsDoneWithoutTheGuard(t *testing.T) {
 				}
 				return nil
 			}
-			if err := x.Run(ctx, x.plan); !errors.Is(err, gone) || !strings.Contains(err.Error(), "stopped before the plan was carried out") {
+			if err := x.Run(ctx, x.plan); !errors.Is(err, gone) || !strings.Contains(err.Error(), "stopped after 1 of 2 changes: ") {
 				t.Errorf("got %v", err)
 			}
-			equal(t, "calls", tt.calls, l.called(false, "create"))
+			equal(t, "calls", tt.calls, l.callsOf(false, "create"))
 		})
 	}
 }

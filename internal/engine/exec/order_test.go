@@ -10,18 +10,18 @@ import (
 )
 
 func TestOrder(t *testing.T) {
-	bubble(t, "a step starts when its own predecessors are done, not in waves", func(t *testing.T, l *lab) {
+	runInBubble(t, "a step starts when its own predecessors are done, not in waves", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		a, slow := node(k, "a"), node(k, "slow")
 		b := node(k, "b", a)
-		l.takes["create a"], l.takes["create b"], l.takes["create slow"] = time.Second, time.Second, 10*time.Second
+		l.duration["create a"], l.duration["create b"], l.duration["create slow"] = time.Second, time.Second, 10*time.Second
 		x := l.try(t, kinds(k), false, a, slow, b, node(k, "c", b))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "creations", []string{"0s create a", "0s create slow", "1s create b", "2s create c"}, sorted(l.called(true, "create")))
+		equal(t, "creations", []string{"0s create a", "0s create slow", "1s create b", "2s create c"}, sorted(l.callsOf(true, "create")))
 	})
-	bubble(t, "outputs of one step reach the next", func(t *testing.T, l *lab) {
+	runInBubble(t, "outputs of one step reach the next", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		a := node(k, "a")
 		b := k.New("b", item{Name: "b", Uses: resource.Concat(resource.Lit("<"), a.Out("id"), resource.Lit(">"))})
@@ -29,20 +29,20 @@ func TestOrder(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		if got := l.made[1].Uses.String(); got != "<a-1>" {
+		if got := l.created[1].Uses.String(); got != "<a-1>" {
 			t.Errorf("b uses %s", got)
 		}
 	})
-	bubble(t, "post fields are set after the creation and before the resource is waited for", func(t *testing.T, l *lab) {
+	runInBubble(t, "post fields are set after the creation and before the resource is waited for", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.does["ready a"] = first(fault.New(fault.NotYet, "pending"))
 		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 3}))
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create a", "update a uses= size=3", "ready a", "ready a"}, l.called(false, "create", "update", "ready"))
+		equal(t, "calls", []string{"create a", "update a uses= size=3", "ready a", "ready a"}, l.callsOf(false, "create", "update", "ready"))
 	})
-	bubble(t, "a volatile output is resolved after the update that changes it", func(t *testing.T, l *lab) {
+	runInBubble(t, "a volatile output is resolved after the update that changes it", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b", Uses: resource.Lit("0")})
@@ -52,9 +52,9 @@ func TestOrder(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "updates", []string{"update a uses= size=1", "update b uses=1 size=0"}, l.called(false, "update"))
+		equal(t, "updates", []string{"update a uses= size=1", "update b uses=1 size=0"}, l.callsOf(false, "update"))
 	})
-	bubble(t, "a change that turns out not to be needed is not made", func(t *testing.T, l *lab) {
+	runInBubble(t, "a change that turns out not to be needed is not made", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "a"})
 		l.add(item{Name: "b", Uses: resource.Lit("1")})
@@ -64,9 +64,9 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "updates planned", 2, x.plan.Count(plan.Update))
-		equal(t, "updates", []string{"update a uses= size=1"}, l.called(false, "update"))
+		equal(t, "updates", []string{"update a uses= size=1"}, l.callsOf(false, "update"))
 	})
-	bubble(t, "a kept resource that a change uses is waited for; another is not asked", func(t *testing.T, l *lab) {
+	runInBubble(t, "a kept resource that a change uses is waited for; another is not asked", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		l.add(item{Name: "used"})
 		l.add(item{Name: "alone"})
@@ -76,10 +76,10 @@ func TestOrder(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"ready used", "ready used", "create new", "ready new"}, l.called(false, "create", "ready"))
+		equal(t, "calls", []string{"ready used", "ready used", "create new", "ready new"}, l.callsOf(false, "create", "ready"))
 		equal(t, "events", []string{"retrying keep used: pending", "done keep used", "started create new", "done create new"}, x.events)
 	})
-	bubble(t, "a shared resource is not asked whether it can be used", func(t *testing.T, l *lab) {
+	runInBubble(t, "a shared resource is not asked whether it can be used", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		shared := k.Adopt("theirs", l.add(item{Name: "theirs"}).ID, item{Name: "theirs"})
 		l.does["ready theirs"] = func(int) error { return fault.New(fault.Denied, "it is not yours") }
@@ -87,6 +87,6 @@ func TestOrder(t *testing.T) {
 		if err := x.Run(t.Context(), x.plan); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "calls", []string{"create new", "ready new"}, l.called(false, "create", "ready"))
+		equal(t, "calls", []string{"create new", "ready new"}, l.callsOf(false, "create", "ready"))
 	})
 }

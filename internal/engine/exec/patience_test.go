@@ -16,7 +16,7 @@ import (
 
 func TestPatience(t *testing.T) {
 	for _, class := range []fault.Class{fault.Throttled, fault.NotYet, fault.Conflict, fault.Lost} {
-		bubble(t, "an error that may pass is tried again: "+string(class), func(t *testing.T, l *lab) {
+		runInBubble(t, "an error that may pass is tried again: "+string(class), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			l.does["create a"] = first(fault.New(class, "one"), fault.New(class, "two"))
 			x := l.try(t, kinds(k), false, node(k, "a"))
@@ -27,7 +27,7 @@ func TestPatience(t *testing.T) {
 		})
 	}
 	for _, class := range []fault.Class{fault.Permanent, fault.Denied, fault.Quota, fault.Gone} {
-		bubble(t, "an error that stays is not: "+string(class), func(t *testing.T, l *lab) {
+		runInBubble(t, "an error that stays is not: "+string(class), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			l.does["create a"] = func(int) error { return fault.New(class, "no") }
 			x := l.try(t, kinds(k), false, node(k, "a"))
@@ -39,7 +39,7 @@ func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		patience, least, most time.Duration
 	}{{0, 9 * time.Minute, 10 * time.Minute}, {time.Minute, 50 * time.Second, time.Minute}} {
-		bubble(t, fmt.Sprintf("patience %s ends", c.patience), func(t *testing.T, l *lab) {
+		runInBubble(t, fmt.Sprintf("patience %s ends", c.patience), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			// The error names the obstacle, not the throttling that happened to come last.
 			l.does["create a"] = func(n int) error {
@@ -57,7 +57,7 @@ func TestPatience(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, "waits are short at first and grow to a few seconds", func(t *testing.T, l *lab) {
+	runInBubble(t, "waits are short at first and grow to a few seconds", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		var at []time.Duration
 		l.does["create a"] = func(int) error {
@@ -78,7 +78,7 @@ func TestPatience(t *testing.T) {
 }
 
 func TestCancellation(t *testing.T) {
-	bubble(t, "a cancelled run stops waiting, starts nothing, and says why", func(t *testing.T, l *lab) {
+	runInBubble(t, "a cancelled run stops waiting, starts nothing, and says why", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		why := errors.New("the lease was lost")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -102,10 +102,10 @@ func TestCancellation(t *testing.T) {
 			t.Errorf("the journal must tell how the step ended: %s", got)
 		}
 	})
-	bubble(t, "a step that waits for its turn stops waiting", func(t *testing.T, l *lab) {
+	runInBubble(t, "a step that waits for its turn stops waiting", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		ctx, cancel := context.WithCancel(t.Context())
-		l.takes["create a"] = time.Hour
+		l.duration["create a"] = time.Hour
 		x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"))
 		x.Limits = exec.NewLimits(nil, 1)
 		time.AfterFunc(time.Second, cancel)
@@ -116,7 +116,7 @@ func TestCancellation(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
-	bubble(t, "a run that is cancelled before it starts does nothing", func(t *testing.T, l *lab) {
+	runInBubble(t, "a run that is cancelled before it starts does nothing", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -127,22 +127,23 @@ func TestCancellation(t *testing.T) {
 	})
 }
 
-// A call may hang, and a step may wait long for its turn; neither uses up the patience for what fails then.
+// A call may hang, and a step may wait long for its turn; neither uses up the patience for a later
+// failure.
 func TestPatienceBeginsWithTheFailure(t *testing.T) {
 	for _, class := range []fault.Class{fault.Lost, fault.Throttled} {
-		bubble(t, "a call that hangs and then fails is tried again: "+string(class), func(t *testing.T, l *lab) {
+		runInBubble(t, "a call that hangs and then fails is tried again: "+string(class), func(t *testing.T, l *lab) {
 			k := l.kind("k")
-			l.takes["create a"] = 11 * time.Minute
+			l.duration["create a"] = 11 * time.Minute
 			l.does["create a"] = first(fault.New(class, "no answer"))
 			x := l.try(t, kinds(k), false, node(k, "a"))
 			if err := x.Run(t.Context(), x.plan); err != nil {
 				t.Error(err)
 			}
 		})
-		bubble(t, "so is one that had to wait for its turn: "+string(class), func(t *testing.T, l *lab) {
+		runInBubble(t, "so is one that had to wait for its turn: "+string(class), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			for _, n := range []string{"create a", "create b"} {
-				l.takes[n] = 11 * time.Minute
+				l.duration[n] = 11 * time.Minute
 				l.does[n] = first(fault.New(class, "no answer"))
 			}
 			x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"))
@@ -154,13 +155,13 @@ func TestPatienceBeginsWithTheFailure(t *testing.T) {
 	}
 }
 
-// Without a connection a step gives up early, but answers in between show that there is one.
+// Without a connection a step gives up early, but responses in between show that there is one.
 func TestLostAnswersInARow(t *testing.T) {
 	for _, c := range []struct {
 		answers     bool
 		least, most time.Duration
 	}{{false, 20 * time.Second, 30 * time.Second}, {true, 9 * time.Minute, 10 * time.Minute}} {
-		bubble(t, fmt.Sprintf("with answers in between: %v", c.answers), func(t *testing.T, l *lab) {
+		runInBubble(t, fmt.Sprintf("with answers in between: %v", c.answers), func(t *testing.T, l *lab) {
 			k := l.kind("k")
 			l.add(item{Name: "a"})
 			l.does["update a uses= size=1"] = func(n int) error {
@@ -180,26 +181,26 @@ func TestLostAnswersInARow(t *testing.T) {
 	}
 }
 
-func TestStoppedRunTellsItsFailures(t *testing.T) {
-	bubble(t, "what failed before the stop is told, and what the stop cut off is not", func(t *testing.T, l *lab) {
+func TestAStoppedRunReportsItsFailures(t *testing.T) {
+	runInBubble(t, "what failed before the stop is told, and what the stop cut off is not", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		l.does["create a"] = func(int) error { return fault.New(fault.Denied, "no permission") }
 		l.does["create b"] = func(int) error { return fault.New(fault.NotYet, "pending") }
-		l.takes["create c"] = time.Hour
+		l.duration["create c"] = time.Hour
 		x := l.try(t, kinds(k), false, node(k, "a"), node(k, "b"), node(k, "c"))
 		time.AfterFunc(time.Second, func() { cancel(errors.New("the lease was lost")) })
 		err := x.Run(ctx, x.plan)
-		equal(t, "message", "stopped before the plan was carried out: the lease was lost\ncreate k/a: no permission", err.Error())
+		equal(t, "message", "stopped after 0 of 3 changes: the lease was lost\ncreate k/a: no permission", err.Error())
 		var failed *exec.Error
 		if !errors.As(err, &failed) || len(failed.Failed) != 1 || !fault.Is(err, fault.Denied) {
 			t.Errorf("error: %v", err)
 		}
 	})
-	bubble(t, "the next call of a step is not made after the stop", func(t *testing.T, l *lab) {
+	runInBubble(t, "the next call of a step is not made after the stop", func(t *testing.T, l *lab) {
 		k := l.kind("k")
 		ctx, cancel := context.WithCancel(t.Context())
-		// The client of a cloud may not look at its context before it sends.
+		// A cloud's client may not check its context before it sends a request.
 		l.does["update a uses= size=1"] = func(int) error { t.Error("updated after the stop"); return nil }
 		l.does["create a"] = func(int) error { cancel(); return nil }
 		x := l.try(t, kinds(k), false, k.New("a", item{Name: "a", Size: 1}))

@@ -1,8 +1,8 @@
-// Package fault classes errors for machines: it says whether an operation that
-// failed can succeed later, and if not, what kind of obstacle stands in the way.
+// Package fault classifies errors: whether a failed operation can succeed later, and if not, what
+// kind of obstacle there is.
 //
-// It must not know what failed. A cloud or a store classes its own errors, once,
-// where they enter the program; everything above asks only for the class.
+// It must not know what failed. A cloud or a store classifies its own errors, once, where they
+// enter the program; everything above only checks the class.
 package fault
 
 import (
@@ -10,38 +10,38 @@ import (
 	"fmt"
 )
 
-// Class says what an error means for a retry.
+// Class is what an error means for a retry.
 type Class string
 
 const (
-	// Permanent errors come back at every try: a bad request, an unknown field.
+	// Permanent errors recur at every attempt: a bad request, an unknown field.
 	Permanent Class = "permanent"
 	// Denied means that the caller has no permission.
 	Denied Class = "denied"
-	// Quota means that a limit of the account is reached.
+	// Quota means that a limit of the account was reached.
 	Quota Class = "quota"
-	// Throttled means that the caller asked too often; a later try may succeed.
+	// Throttled means that the caller sent too many requests; a later attempt may succeed.
 	Throttled Class = "throttled"
 	// NotYet means that something the operation needs is not ready.
 	NotYet Class = "not yet"
 	// Conflict means that another writer, or something still in use, was in the way.
 	Conflict Class = "conflict"
-	// Taken means that an object of the name exists already.
+	// Taken means that an object with the name already exists.
 	Taken Class = "taken"
 	// Gone means that the object does not exist.
 	Gone Class = "gone"
-	// Lost means that the answer did not arrive: whether the operation took
-	// effect is unknown until the world is observed again.
+	// Lost means that the response did not arrive: whether the operation took effect is unknown
+	// until the next observation.
 	Lost Class = "lost"
 )
 
 // Retryable reports whether an error of this class may go away by itself.
 func (c Class) Retryable() bool { return c == Throttled || c == NotYet || c == Conflict }
 
-// Error is an error with its class and, where one is known, a remedy for the user.
+// Error is an error with its class and, if known, a remedy for the user.
 type Error struct {
 	Class  Class
-	Remedy string // a sentence that says what the user can do; may be empty
+	Remedy string // a sentence that tells the user what to do; may be empty
 	Err    error
 }
 
@@ -50,7 +50,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the classed error's cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an error of the class.
+// New returns an error with the class.
 func New(c Class, format string, args ...any) error {
 	return &Error{Class: c, Err: fmt.Errorf(format, args...)}
 }
@@ -76,10 +76,10 @@ func Of(err error) Class {
 	return Permanent
 }
 
-// Is reports whether err is of the class.
+// Is reports whether err has the class.
 func Is(err error, c Class) bool { return err != nil && Of(err) == c }
 
-// IgnoreGone returns err unless it says that the object does not exist, which is all that a
+// IgnoreGone returns err, or nil if it means that the object does not exist, which is what a
 // deletion wants.
 func IgnoreGone(err error) error {
 	if Is(err, Gone) {

@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 func TestRetry(t *testing.T) {
 	for _, c := range []struct {
 		class fault.Class
-		fails int // so many times before it succeeds
+		fails int // how many times it fails before it succeeds
 		asked int
 		err   fault.Class
 		slept time.Duration
@@ -36,6 +37,17 @@ func TestRetry(t *testing.T) {
 		if fault.Of(err) != c.err || asked != c.asked || slept != c.slept {
 			t.Errorf("%s %d times: asked %d times, slept %v, %v", c.class, c.fails, asked, slept, err)
 		}
+	}
+}
+
+func TestASilentServerIsAskedThreeTimes(t *testing.T) {
+	asked := 0
+	err := fault.Retry(t.Context(), func(context.Context, time.Duration) error { return nil }, func() error {
+		asked++
+		return fault.Wrap(fault.Lost, os.ErrDeadlineExceeded, "")
+	})
+	if asked != fault.MostTimeouts || !fault.Is(err, fault.Lost) {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
 

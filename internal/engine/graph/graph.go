@@ -1,4 +1,4 @@
-// Package graph holds desired resources and the order their references imply.
+// Package graph holds desired resources, and the order that their references imply.
 //
 // It must not know how resources are observed, planned or rendered.
 package graph
@@ -17,9 +17,9 @@ type Graph struct {
 	order []resource.Address
 }
 
-// Add adds nodes. References must be to nodes already added, or added by the
-// same call before, and to outputs that their kinds have; so a graph cannot
-// hold a cycle and its order of addition is a valid order of creation.
+// Add adds nodes. References must be to nodes that were added earlier, possibly in the same call,
+// and to outputs that their kinds have; so a graph cannot contain a cycle, and its order of
+// addition is a valid order of creation.
 func (g *Graph) Add(ns ...resource.Node) error {
 	for _, n := range ns {
 		if err := g.check(n); err != nil {
@@ -76,8 +76,8 @@ func (g *Graph) Len() int { return len(g.order) }
 // Get returns a node.
 func (g *Graph) Get(a resource.Address) (resource.Node, bool) { n, ok := g.nodes[a]; return n, ok }
 
-// Select returns the graph of the nodes that keep accepts. A node that it keeps
-// must not refer to one that it leaves out: nothing would resolve the reference.
+// Select returns the graph of the nodes that keep accepts. These must not refer to nodes that are
+// left out: nothing would resolve the references.
 func (g *Graph) Select(keep func(resource.Node) bool) *Graph {
 	out := &Graph{nodes: map[resource.Address]resource.Node{}}
 	for n := range g.All() {

@@ -10,15 +10,15 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-type thing struct {
+type testObject struct {
 	Uses []resource.Value
 	ID   string `res:"out,id" out:"id"`
 }
 
-func kind() *resource.Kind[thing, any] { return &resource.Kind[thing, any]{Name: "thing"} }
+func kind() *resource.Kind[testObject, any] { return &resource.Kind[testObject, any]{Name: "thing"} }
 
 func node(name string, uses ...resource.Node) resource.Node {
-	t := thing{}
+	t := testObject{}
 	for _, u := range uses {
 		t.Uses = append(t.Uses, u.Out("id"))
 	}
@@ -61,9 +61,9 @@ func TestNodesComeAfterWhatTheyReferTo(t *testing.T) {
 func TestWhatCannotBeAdded(t *testing.T) {
 	a := node("a")
 	self := node("self")
-	self.Want = &thing{Uses: []resource.Value{self.Out("id")}}
+	self.Want = &testObject{Uses: []resource.Value{self.Out("id")}}
 	wrong := node("b")
-	wrong.Want = &thing{Uses: []resource.Value{a.Out("colour")}}
+	wrong.Want = &testObject{Uses: []resource.Value{a.Out("colour")}}
 	late := node("late")
 	late.After = []resource.Address{{Kind: "role", Name: "r"}}
 	for _, c := range []struct {

@@ -1,8 +1,8 @@
-// Package journal keeps a record of a run: each step's intent before it
-// happens, and its result after, a JSON line each.
+// Package journal records a run: each step's intent before it is carried out, and its result
+// afterwards, one JSON line each.
 //
-// The record is a hint for people and an audit; nothing reads it to decide what
-// to do, as the world itself is asked. It must not know any cloud.
+// The record is for people and audits; nothing reads it to decide what to do, because the actual
+// state is observed instead. It must not know any cloud.
 package journal
 
 import (
@@ -32,13 +32,13 @@ type Journal struct {
 	now func() time.Time
 }
 
-// New returns a journal on out.
+// New returns a journal that writes to out.
 func New(out io.Writer, now func() time.Time) *Journal { return &Journal{out: out, now: now} }
 
-// Begin records that a step is about to happen.
+// Begin records that a step is about to begin.
 func (j *Journal) Begin(_ context.Context, s plan.Step) error { return j.write(s, "begin", nil) }
 
-// End records what came of a step.
+// End records the result of a step.
 func (j *Journal) End(_ context.Context, s plan.Step, err error) error {
 	if err != nil {
 		return j.write(s, "failed", err)

@@ -45,13 +45,13 @@ func TestEachEntryIsALine(t *testing.T) {
 	}
 }
 
-// slow is a buffer in whose writes others get a chance to run; it notices when they write.
-type slow struct {
+// slowBuffer is a buffer that yields to other goroutines during writes, and notices concurrent ones.
+type slowBuffer struct {
 	bytes.Buffer
 	busy, mixed atomic.Bool
 }
 
-func (s *slow) Write(p []byte) (int, error) {
+func (s *slowBuffer) Write(p []byte) (int, error) {
 	if s.busy.Swap(true) {
 		s.mixed.Store(true)
 		return len(p), nil
@@ -64,7 +64,7 @@ func (s *slow) Write(p []byte) (int, error) {
 }
 
 func TestEntriesOfConcurrentStepsDoNotMix(t *testing.T) {
-	var b slow
+	var b slowBuffer
 	j := journal.New(&b, time.Now)
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -95,12 +95,12 @@ func TestEntriesOfConcurrentStepsDoNotMix(t *testing.T) {
 	}
 }
 
-type full struct{}
+type fullWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+func (fullWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestErrorsOfTheWriterAreReturned(t *testing.T) {
-	j := journal.New(full{}, time.Now)
+	j := journal.New(fullWriter{}, time.Now)
 	for _, err := range []error{j.Begin(t.Context(), step("a")), j.End(t.Context(), step("a"), nil)} {
 		if err == nil || err.Error() != "write a journal entry: disk full" {
 			t.Errorf("error: %v", err)

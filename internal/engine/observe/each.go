@@ -10,11 +10,11 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// atOnce bounds the calls that one list has under way.
+// atOnce limits the concurrent calls of one list.
 const atOnce = 16
 
-// Each calls f for every item, some at a time, and returns the results that
-// are not nil, in the order of the items.
+// Each calls f for every item, some of them concurrently, and returns the results that are not nil,
+// in the order of the items.
 func Each[T, R any](ctx context.Context, items []T, f func(context.Context, T) (*R, error)) ([]*R, error) {
 	found := make([]*R, len(items))
 	g, ctx := errgroup.WithContext(ctx)
@@ -31,7 +31,7 @@ func Each[T, R any](ctx context.Context, items []T, f func(context.Context, T) (
 	return slices.DeleteFunc(found, func(r *R) bool { return r == nil }), nil
 }
 
-// EachOf is Each for calls that find several things an item.
+// EachOf is Each for calls that return several results per item.
 func EachOf[T, R any](ctx context.Context, items []T, f func(context.Context, T) ([]R, error)) ([]R, error) {
 	lists, err := Each(ctx, items, func(ctx context.Context, item T) (*[]R, error) {
 		list, err := f(ctx, item)
@@ -44,9 +44,9 @@ func EachOf[T, R any](ctx context.Context, items []T, f func(context.Context, T)
 	return out, err
 }
 
-// Prefetch makes a client for one observation ask for everything that can be found by the
-// cluster's name alone, before the desired objects are known. Later lists through this client
-// use the answers or wait for them; failed requests are repeated, and their errors returned.
+// Prefetch makes a client for one observation query everything that can be found by the cluster's
+// name alone, before the desired objects are known. Later lists through this client use the results
+// or wait for them; failed requests are repeated, and their errors returned.
 func Prefetch(ctx context.Context, kinds []resource.Any, client any, cluster string) {
 	var asking sync.WaitGroup
 	for _, k := range kinds {

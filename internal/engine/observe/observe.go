@@ -1,8 +1,8 @@
-// Package observe asks the world what exists: every kind is listed, in parallel,
-// each in as few calls as its API allows.
+// Package observe finds out what exists: all kinds are listed concurrently, each in as few calls as
+// its API allows.
 //
-// It must not know what is desired, except for the names and shared objects
-// that some APIs need to be asked for.
+// It must not know what is desired, except for the names and shared objects that some APIs need in
+// a query.
 package observe
 
 import (
@@ -21,17 +21,17 @@ import (
 type Observer struct {
 	// Client returns the client that a kind's List needs.
 	Client func(kind string) any
-	// Limit is the most lists at once; 0 means 16.
+	// Limit is the maximum number of concurrent lists; 0 means 16.
 	Limit int
-	// Sleep waits between tries of a throttled list, or returns the context's error.
+	// Sleep waits between attempts of a throttled list, or returns the context's error.
 	Sleep func(context.Context, time.Duration) error
-	// Done, when not nil, is called as each kind has been listed; calls may overlap.
+	// Done, if not nil, is called after each kind was listed; calls may overlap.
 	Done func(kind string, objects int)
 }
 
-// Snapshot lists all kinds in the scope of one cluster. want names the shared
-// objects and the keys that List may need; all asks for everything that
-// belongs to the cluster, no matter who created it.
+// Snapshot lists all kinds in the scope of one cluster. want names the shared objects and the keys
+// that List may need; all requests everything that belongs to the cluster, no matter who created
+// it.
 func (o *Observer) Snapshot(ctx context.Context, cluster string, kinds []resource.Any, want *graph.Graph, all bool) (plan.Snapshot, error) {
 	scopes := Scopes(cluster, want, all)
 	found := make([][]resource.Object, len(kinds))
@@ -59,7 +59,7 @@ func (o *Observer) Snapshot(ctx context.Context, cluster string, kinds []resourc
 	return out, nil
 }
 
-// List observes one kind, trying again while it is throttled or the answer is lost.
+// List observes one kind, and retries while it is throttled or the response is lost.
 func (o *Observer) List(ctx context.Context, k resource.Any, s resource.Scope) ([]resource.Object, error) {
 	var list []resource.Object
 	err := fault.Retry(ctx, o.Sleep, func() (err error) {

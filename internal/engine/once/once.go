@@ -1,7 +1,7 @@
-// Package once asks each question once: it remembers the answers of one observation of the
-// world, so that kinds which read the same description share one request.
+// Package once makes each query once: it remembers the responses of one observation, so that kinds
+// that read the same description share a request.
 //
-// It must not know what is asked.
+// It must not know what is queried.
 package once
 
 import (
@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// Answers holds the answers of one observation. A nil *Answers remembers nothing. Answers must
+// Answers holds the responses of one observation. A nil *Answers remembers nothing. Answers must
 // not be used to observe changes made after they were fetched.
 type Answers struct {
-	mu sync.Mutex
-	by map[string]*answer
+	mu      sync.Mutex
+	entries map[string]*answer
 }
 
 type answer struct {
@@ -23,18 +23,18 @@ type answer struct {
 	err   error
 }
 
-// New returns answers to no question yet.
-func New() *Answers { return &Answers{by: map[string]*answer{}} }
+// New returns empty Answers.
+func New() *Answers { return &Answers{entries: map[string]*answer{}} }
 
-// Ask answers the question that key names, at most once. A question that is being asked is
-// waited for; an error is not remembered, so that a retry asks again. Every asker gets the
-// same value and must not change it.
+// Ask returns the response to the query that key names, and makes it at most once. If the query is
+// under way, Ask waits for it; an error is not remembered, so that a retry queries again. All
+// callers get the same value and must not change it.
 func Ask[T any](ctx context.Context, known *Answers, key string, question func(context.Context) (T, error)) (T, error) {
 	if known == nil {
 		return question(ctx)
 	}
 	for {
-		a, asked := known.of(key)
+		a, asked := known.entry(key)
 		if asked {
 			select {
 			case <-a.done:
@@ -43,29 +43,29 @@ func Ask[T any](ctx context.Context, known *Answers, key string, question func(c
 				return none, ctx.Err()
 			}
 			if errors.Is(a.err, context.Canceled) && ctx.Err() == nil {
-				continue // who asked was called off, as another part of its list failed; this asker was not
+				continue // the other caller's context was cancelled, but not this one's
 			}
 		} else {
 			a.value, a.err = question(ctx)
 			if a.err != nil {
 				known.mu.Lock()
-				delete(known.by, key)
+				delete(known.entries, key)
 				known.mu.Unlock()
 			}
 			close(a.done)
 		}
-		value, _ := a.value.(T) // the zero value after an error
+		value, _ := a.value.(T) // the zero value if there was an error
 		return value, a.err
 	}
 }
 
-// of returns the answer to a question, and whether somebody asks it already.
-func (s *Answers) of(key string) (a *answer, asked bool) {
+// entry returns the entry for a query, and whether another caller already makes it.
+func (s *Answers) entry(key string) (a *answer, asked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a, asked = s.by[key]; !asked {
+	if a, asked = s.entries[key]; !asked {
 		a = &answer{done: make(chan struct{})}
-		s.by[key] = a
+		s.entries[key] = a
 	}
 	return a, asked
 }

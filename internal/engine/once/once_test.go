@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/once"
 )
 
-func TestAQuestionIsAskedOnceAndErrorsAreForgotten(t *testing.T) {
+func TestAQueryIsSentOnceAndErrorsAreNotCached(t *testing.T) {
 	known := once.New()
 	var asked atomic.Int32
 	answer := func(context.Context) (int, error) {
@@ -41,9 +41,8 @@ func TestAQuestionIsAskedOnceAndErrorsAreForgotten(t *testing.T) {
 	}
 }
 
-// A caller that waits for the answer to another's question asks it itself when the other
-// is called off.
-func TestAQuestionThatIsCalledOffIsAskedByWhoWaitsForIt(t *testing.T) {
+// A caller that waits for another caller's query makes it itself if the other is cancelled.
+func TestACanceledQueryIsRepeatedByTheNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := once.New()
 		other, callOff := context.WithCancel(t.Context())

@@ -1,5 +1,5 @@
-// Package past keeps small observations between commands, so that what hardly ever
-// changes is not asked each time.
+// Package past keeps small observations between commands, so that what hardly ever changes is not
+// queried each time.
 //
 // It must not know what is observed.
 package past
@@ -10,9 +10,9 @@ import "encoding/json"
 // rarely change. Entries should be forgotten after a day, because others may
 // change the objects. Its methods must be safe for concurrent use.
 type Memo interface {
-	// Get returns what was last put under the key, unless it was forgotten.
+	// Get returns what was last stored under the key, unless it was forgotten.
 	Get(key string) (data []byte, ok bool)
-	// Put remembers data under the key; nil forgets what was there.
+	// Put stores data under the key; nil removes the entry.
 	Put(key string, data []byte)
 }
 
@@ -23,7 +23,7 @@ func Remember(m Memo, key string, value any) {
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		data = nil // what cannot be kept is asked for again
+		data = nil // what cannot be stored is queried again
 	}
 	m.Put(key, data)
 }
@@ -37,8 +37,8 @@ func Recall[T any](m Memo, key string) (value T, ok bool) {
 	return value, ok && json.Unmarshal(data, &value) == nil
 }
 
-// Forget drops what is kept under a key. It must come both before a write, which
-// may be cut off, and after it, as an observation may run meanwhile.
+// Forget removes what is kept under a key. It must be called both before a write, which may be
+// interrupted, and after it, because an observation may run meanwhile.
 func Forget(m Memo, key string) {
 	if m != nil {
 		m.Put(key, nil)

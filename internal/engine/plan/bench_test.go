@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// many declares a network, and so many groups with a subnet, a template and three rules each.
+// many declares a network, and a number of groups with a subnet, a template and three rules each.
 func many(b *testing.B, groups int) *graph.Graph {
 	g := &graph.Graph{}
 	add := func(n resource.Node) resource.Node {
@@ -32,8 +32,8 @@ func many(b *testing.B, groups int) *graph.Graph {
 	return g
 }
 
-// made is a world in which everything in the graph exists, but that it has another note or size.
-func made(g *graph.Graph) plan.Snapshot {
+// existing returns a snapshot in which everything in the graph exists, but with another note or size.
+func existing(g *graph.Graph) plan.Snapshot {
 	ids := map[resource.Address]string{}
 	lookup := func(a resource.Address, attr string) (string, bool) {
 		if attr == "version" {
@@ -62,8 +62,8 @@ func made(g *graph.Graph) plan.Snapshot {
 	return have
 }
 
-// BenchmarkMake plans clusters of many groups: all new, all there but changed, and
-// half of them there but not wanted. Ten times the groups should take ten times as long.
+// BenchmarkMake plans clusters of many groups: all new, all existing but changed, and half of them
+// existing but not wanted. Ten times the groups should take ten times as long.
 func BenchmarkMake(b *testing.B) {
 	for _, groups := range []int{200, 2000} {
 		g := many(b, groups)
@@ -71,7 +71,7 @@ func BenchmarkMake(b *testing.B) {
 			name string
 			want *graph.Graph
 			have plan.Snapshot
-		}{{"create", g, plan.Snapshot{}}, {"update", g, made(g)}, {"prune", many(b, groups/2), made(g)}, {"delete", &graph.Graph{}, made(g)}} {
+		}{{"create", g, plan.Snapshot{}}, {"update", g, existing(g)}, {"prune", many(b, groups/2), existing(g)}, {"delete", &graph.Graph{}, existing(g)}} {
 			b.Run(fmt.Sprintf("%s/%d", c.name, groups), func(b *testing.B) {
 				for b.Loop() {
 					if _, err := plan.Make(c.want, c.have, sim.Kinds(), plan.Options{Prune: true}); err != nil {

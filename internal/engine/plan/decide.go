@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kops.local/kops/internal/engine/graph"
@@ -16,28 +17,28 @@ type builder struct {
 	kinds []resource.Any
 	opts  Options
 
-	byKey    map[named][]any // the observed objects of a name
-	steps    []Step
-	match    map[resource.Address]any   // the observed object taken for a wanted one
-	owner    map[named]resource.Address // the wanted one, not shared, that has taken an object of the name
-	taken    map[any]bool               // observed objects that a wanted one took
-	apply    map[resource.Address]int   // the step that keeps, creates or updates
-	holder   map[any]int                // the step that keeps or updates an observed object
-	remove   map[any]int                // the step that deletes an observed object
-	closing  []int                      // the steps that delete what lets somebody in and is not wanted
-	deferred []Step
+	byKey        map[objectKey][]any // the observed objects with a name
+	steps        []Step
+	match        map[resource.Address]any       // the observed object matched to a wanted one
+	owner        map[objectKey]resource.Address // the wanted, not shared, object that was matched to an object with the name
+	matched      map[any]bool                   // observed objects that were matched to wanted ones
+	apply        map[resource.Address]int       // the step that keeps, creates or updates
+	holder       map[any]int                    // the step that keeps or updates an observed object
+	remove       map[any]int                    // the step that deletes an observed object
+	closingSteps []int                          // the steps that delete unwanted objects that only grant access
+	deferred     []Step
 }
 
-// named is the kind and the key that objects have in common.
-type named struct{ kind, key string }
+// objectKey is the kind and the key that objects share.
+type objectKey struct{ kind, key string }
 
 func newBuilder(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) *builder {
-	b := &builder{want: want, have: have, kinds: kinds, opts: o, byKey: map[named][]any{},
-		match: map[resource.Address]any{}, owner: map[named]resource.Address{}, taken: map[any]bool{},
+	b := &builder{want: want, have: have, kinds: kinds, opts: o, byKey: map[objectKey][]any{},
+		match: map[resource.Address]any{}, owner: map[objectKey]resource.Address{}, matched: map[any]bool{},
 		apply: map[resource.Address]int{}, holder: map[any]int{}, remove: map[any]int{}}
 	for kind, list := range have {
 		for _, o := range list {
-			b.byKey[named{kind, o.Key}] = append(b.byKey[named{kind, o.Key}], o.Got)
+			b.byKey[objectKey{kind, o.Key}] = append(b.byKey[objectKey{kind, o.Key}], o.Got)
 		}
 	}
 	return b
@@ -48,8 +49,8 @@ func (b *builder) add(s Step) int {
 	return len(b.steps) - 1
 }
 
-// known resolves a reference to an output that no step of the plan will change.
-func (b *builder) known(a resource.Address, attr string) (string, bool) {
+// resolve resolves a reference to an output that no step of the plan changes.
+func (b *builder) resolve(a resource.Address, attr string) (string, bool) {
 	i, ok := b.apply[a]
 	if !ok {
 		return "", false
@@ -61,17 +62,18 @@ func (b *builder) known(a resource.Address, attr string) (string, bool) {
 	return s.Kind.Schema().Attr(s.Have, attr)
 }
 
-// decide makes the steps, without their order.
+// decide creates the steps, without their order.
 func (b *builder) decide() error {
 	var errs []error
 	for n := range b.want.All() {
-		if err := b.decideNode(n); err != nil {
+		err := b.decideNode(n)
+		if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
 			errs = append(errs, err)
 		}
 	}
 	for _, k := range b.kinds {
 		for _, o := range b.have[k.KindName()] {
-			if !b.taken[o.Got] {
+			if !b.matched[o.Got] {
 				b.decideUnwanted(k, o)
 			}
 		}
@@ -80,16 +82,16 @@ func (b *builder) decide() error {
 }
 
 func (b *builder) decideNode(n resource.Node) error {
-	want := n.Kind.Schema().Resolved(n.Want, b.known)
+	want := n.Kind.Schema().Resolved(n.Want, b.resolve)
 	s := Step{Address: n.Address, Kind: n.Kind, Key: n.Kind.KeyOf(want), Want: want, Op: Create, Why: "does not exist", Lenient: n.Lenient}
 	if n.Adopt != "" {
 		return b.adopt(n, s)
 	}
 	got, changes := b.nearest(n.Kind, s.Key, want)
 	if got != nil {
-		b.match[n.Address], b.taken[got] = got, true
+		b.match[n.Address], b.matched[got] = got, true
 		if !n.Expect {
-			b.owner[named{n.Address.Kind, s.Key}] = n.Address
+			b.owner[objectKey{n.Address.Kind, s.Key}] = n.Address
 		}
 		s.Have, s.Changes, s.Op, s.Why = got, changes, Keep, ""
 	}
@@ -99,10 +101,9 @@ func (b *builder) decideNode(n resource.Node) error {
 	for _, c := range s.Changes {
 		switch {
 		case c.Mode == resource.Forbid:
-			return fmt.Errorf("%s: %s cannot change from %q to %q; %s", n.Address,
-				c.Leaves[0].Path, c.Leaves[0].Have, c.Leaves[0].Want, cmp.Or(n.Remedy, "undo the change, or delete and create it"))
+			return b.forbidden(n, want, c.Leaves[0])
 		case c.Mode == resource.Replace && s.Op != Create:
-			s.Op, s.Replaces, s.Why = Create, true, c.Field+" changed, which needs a new object"
+			s.Op, s.Replaces, s.Why = Create, true, c.Field+" changed, so the resource must be replaced"
 			b.remove[got] = b.add(Step{Address: n.Address, Kind: n.Kind, Key: s.Key, Op: Delete, Have: got, Why: s.Why})
 		case s.Op == Keep:
 			s.Op = Update
@@ -116,7 +117,41 @@ func (b *builder) decideNode(n resource.Node) error {
 	return nil
 }
 
-// expect makes the step of an object that must exist and is left as it is.
+// forbidden returns the error for a change that cannot be made. If the field should refer to a
+// resource that was not found, the error is about that resource, and the same for all that refer to
+// it.
+func (b *builder) forbidden(n resource.Node, want any, l resource.Leaf) error {
+	var of resource.Address
+	n.Kind.Schema().EachRef(want, func(a resource.Address, attr string) {
+		if resource.Out(a, attr).String() == l.Want {
+			of = a
+		}
+	})
+	i, decided := b.apply[of]
+	switch {
+	case of == resource.Address{} || decided && b.steps[i].Have != nil:
+		return fmt.Errorf("%s: %s cannot change from %q to %q; %s", n.Address, l.Path, l.Have, l.Want, cmp.Or(n.Remedy, "undo the change, or delete and create it"))
+	case !decided: // its own error says why
+		return nil
+	}
+	for _, o := range b.have[of.Kind] {
+		if !b.matched[o.Got] && hasIdentity(b.steps[i].Kind, o.Got, l.Have) {
+			return fmt.Errorf("%s was not found: %s, to which resources of the cluster belong, has the name %q instead of %q; change its name back",
+				of, l.Have, o.Key, b.steps[i].Key)
+		}
+	}
+	return fmt.Errorf("%s was not found, but resources of the cluster belong to %s; undo the change to the spec, or, if only the name or the tags of %s were changed, change them back",
+		of, l.Have, l.Have)
+}
+
+// hasIdentity reports whether an observed object has an identity.
+func hasIdentity(k resource.Any, obj any, id string) bool {
+	found := false
+	k.Schema().Identities(obj, func(x string) { found = found || x == id })
+	return found
+}
+
+// expect creates the step for an object that must exist and is left unchanged.
 func (b *builder) expect(n resource.Node, s Step) error {
 	if s.Have == nil {
 		return fmt.Errorf("%s must already exist, because it is not part of this update, but it was not found", n.Address)
@@ -135,14 +170,12 @@ func (b *builder) expect(n resource.Node, s Step) error {
 	return nil
 }
 
-// adopt makes the step of a shared object, which must exist.
+// adopt creates the step for a shared object, which must exist.
 func (b *builder) adopt(n resource.Node, s Step) error {
 	for _, o := range b.have[n.Address.Kind] {
-		found := false
-		n.Kind.Schema().Identities(o.Got, func(id string) { found = found || id == n.Adopt })
-		if found {
+		if hasIdentity(n.Kind, o.Got, n.Adopt) {
 			s.Op, s.Why, s.Shared, s.Have, s.Key = Keep, "", true, o.Got, o.Key
-			b.match[n.Address], b.taken[o.Got] = o.Got, true
+			b.match[n.Address], b.matched[o.Got] = o.Got, true
 			b.apply[n.Address] = b.add(s)
 			b.holder[o.Got] = b.apply[n.Address]
 			return nil
@@ -151,11 +184,12 @@ func (b *builder) adopt(n resource.Node, s Step) error {
 	return fmt.Errorf("%s: the shared object %s does not exist, or is not visible with these credentials", n.Address, n.Adopt)
 }
 
-// decideUnwanted deletes an observed object that no node took: a leftover of a
-// wanted one, what lets somebody in and what nothing uses at once, another only when pruning.
+// decideUnwanted deletes an observed object that no node was matched to. Leftovers of wanted
+// objects, objects that only grant access and idle ones are deleted in any case, others only when
+// pruning.
 func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	s := Step{Address: resource.Address{Kind: k.KindName(), Name: o.Key}, Kind: k, Key: o.Key, Op: Delete, Have: o.Got, Why: "not in the desired state"}
-	if a, ok := b.owner[named{k.KindName(), o.Key}]; ok {
+	if a, ok := b.owner[objectKey{k.KindName(), o.Key}]; ok {
 		s.Address, s.Why = a, "left over from a replacement or an interrupted run"
 		b.remove[o.Got] = b.add(s)
 		return
@@ -166,7 +200,7 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	if k.Grants(o.Got) {
 		s.Why = "access that is no longer wanted"
 		b.remove[o.Got] = b.add(s)
-		b.closing = append(b.closing, b.remove[o.Got])
+		b.closingSteps = append(b.closingSteps, b.remove[o.Got])
 		return
 	}
 	if idle, known := k.Idle(o.Got); known {
@@ -182,12 +216,12 @@ func (b *builder) decideUnwanted(k resource.Any, o resource.Object) {
 	b.remove[o.Got] = b.add(s)
 }
 
-// nearest picks, among the objects that have a wanted object's key, the one
-// that needs the least change. The others are leftovers.
+// nearest picks, among the objects with a wanted object's key, the one that needs the smallest
+// change. The others are leftovers.
 func (b *builder) nearest(k resource.Any, key string, want any) (got any, changes []resource.Change) {
 	best := -1
-	for _, o := range b.byKey[named{k.KindName(), key}] {
-		if b.taken[o] {
+	for _, o := range b.byKey[objectKey{k.KindName(), key}] {
+		if b.matched[o] {
 			continue
 		}
 		cs := k.Schema().Diff(want, o)
@@ -204,8 +238,7 @@ func (b *builder) nearest(k resource.Any, key string, want any) (got any, change
 	return got, changes
 }
 
-// identity joins an object's identities, so that ties are broken the same way in any order of the
-// objects.
+// identity joins an object's identities, to break ties independently of the order of the objects.
 func identity(k resource.Any, obj any) string {
 	var ids []string
 	k.Schema().Identities(obj, func(id string) { ids = append(ids, id) })

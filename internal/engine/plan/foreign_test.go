@@ -15,8 +15,8 @@ type door struct {
 	Theirs bool `res:"out"`
 }
 
-// TestWhatOthersMadeIsToldOfAndKept, whether the plan prunes or not.
-func TestWhatOthersMadeIsToldOfAndKept(t *testing.T) {
+// TestForeignObjectsAreReportedAndKept checks plans with and without pruning.
+func TestForeignObjectsAreReportedAndKept(t *testing.T) {
 	doors := resource.Kind[door, any]{Name: "door", Key: func(d *door) string { return d.Name }, Foreign: func(d *door) bool { return d.Theirs }}
 	have := plan.Snapshot{"door": {{Key: "z", Got: &door{"z", true}}, {Key: "b", Got: &door{"b", false}}, {Key: "a", Got: &door{"a", true}}}}
 	for _, prune := range []bool{false, true} {

@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// order adds four rules: a resource follows what it refers to; a new object
-// follows the removal of the one it replaces, unless its kind creates first; an
-// old object is removed after everything observed to use it is gone or has
-// stopped using it; access is closed after other access of the kind is open.
+// order applies four rules: a resource comes after those it refers to; a new object comes after the
+// removal of the one it replaces, unless its kind creates first; an old object is removed after
+// everything observed to use it is gone or has stopped using it; access is removed after other
+// access of the kind was granted.
 func (b *builder) order() error {
 	for i := range b.steps {
 		s := &b.steps[i]
@@ -43,8 +43,8 @@ func (b *builder) order() error {
 	return nil
 }
 
-// orderClosing is the fourth rule, so that nobody is locked out who is to have
-// access. It yields to the removal of what the access is to, which waits for it.
+// orderClosing applies the fourth rule, so that no one who should have access is locked out. If the
+// removal of what is accessed waits for the removal of access, the rule does not apply.
 func (b *builder) orderClosing() {
 	awaited := map[int]bool{}
 	for _, s := range b.steps {
@@ -52,7 +52,7 @@ func (b *builder) orderClosing() {
 			awaited[j] = true
 		}
 	}
-	for _, i := range b.closing {
+	for _, i := range b.closingSteps {
 		if awaited[i] {
 			continue
 		}
@@ -64,9 +64,9 @@ func (b *builder) orderClosing() {
 	}
 }
 
-// orderRemovals is the third rule.
+// orderRemovals applies the third rule.
 func (b *builder) orderRemovals() error {
-	owner := map[string]any{} // an identity, and whose it is
+	owner := map[string]any{} // objects by identity
 	for _, k := range b.kinds {
 		for _, o := range b.have[k.KindName()] {
 			k.Schema().Identities(o.Got, func(s string) { owner[s] = o.Got })
@@ -89,7 +89,7 @@ func (b *builder) orderRemovals() error {
 	return errors.Join(errs...)
 }
 
-// removeAfter makes the removal of used follow what happens to its user.
+// removeAfter makes the removal of used come after the step for its user.
 func (b *builder) removeAfter(used any, k resource.Any, user resource.Object) error {
 	gone, ok := b.remove[used]
 	if !ok {
@@ -101,7 +101,7 @@ func (b *builder) removeAfter(used any, k resource.Any, user resource.Object) er
 		return nil
 	}
 	i, ok := b.holder[user.Got]
-	if !ok { // a deletion that is deferred: the user stays
+	if !ok { // a deferred deletion: the user stays
 		return fmt.Errorf("%s must be deleted, but %s/%s, which stays, uses it; allow deletions with option:Prune", d.Address, k.KindName(), user.Key)
 	}
 	if b.match[d.Address] == d.Have && !d.Kind.CreatesFirst() {
@@ -111,8 +111,8 @@ func (b *builder) removeAfter(used any, k resource.Any, user resource.Object) er
 	return nil
 }
 
-// sorted puts each step after those it follows, and ties by address, so that
-// equal inputs give equal plans.
+// sorted sorts the steps, each after those it depends on, and ties by address, so that equal inputs
+// give equal plans.
 func (b *builder) sorted() (*Plan, error) {
 	in := b.steps
 	waits, followers := make([]int, len(in)), make([][]int, len(in))
@@ -158,7 +158,7 @@ func (b *builder) sorted() (*Plan, error) {
 	return p, nil
 }
 
-// cycle names the steps that wait for each other.
+// cycle returns an error that names the steps that wait for each other.
 func cycle(in []Step, waits []int) error {
 	var names []string
 	for i, s := range in {
@@ -182,7 +182,7 @@ func haveID(s Step) string {
 	return identity(s.Kind, s.Have)
 }
 
-// queue is a heap of steps that may come next, the first by address on top.
+// queue is a heap of steps that are ready, the first by address on top.
 type queue struct {
 	steps []Step
 	items []int

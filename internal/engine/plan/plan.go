@@ -1,5 +1,5 @@
-// Package plan compares a desired graph with an observed snapshot and says, as
-// data, what to do and in what order. It is pure: it never sees a cloud.
+// Package plan compares a desired graph with an observed snapshot and returns, as data, what to do
+// and in what order. It is pure: it never accesses a cloud.
 //
 // It must not know how steps are carried out or shown.
 package plan
@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Op is what one step does.
+// Op is the operation of a step.
 type Op string
 
 const (
@@ -30,18 +30,19 @@ const (
 // Snapshot is everything that was observed, by kind.
 type Snapshot map[string][]resource.Object
 
-// Step is one operation on one resource. Replacing a resource takes two steps,
-// so that what depends on the old object can be dealt with between them.
+// Step is one operation on one resource. Replacing a resource takes two steps, so that objects that
+// depend on the old one can be handled in between.
 type Step struct {
 	Address resource.Address  `json:"address"`
 	Op      Op                `json:"op"`
 	Why     string            `json:"why,omitempty"`
 	Changes []resource.Change `json:"changes,omitempty"`
-	// Shared marks a shared object: it is used and kept as it is.
+	// Shared marks a shared object: it is used and left unchanged.
 	Shared bool `json:"shared,omitempty"`
-	// Replaces marks the create that takes the place of a removed object, and Have of that object.
+	// Replaces marks the create that replaces a removed object, which is in Have.
 	Replaces bool `json:"replaces,omitempty"`
-	// Lenient marks a step that may fail for lack of access, which is then only told.
+	// Lenient marks a step that may fail because of missing permissions, which is then only
+	// reported.
 	Lenient bool  `json:"lenient,omitempty"`
 	After   []int `json:"after,omitempty"` // steps that must succeed first
 
@@ -51,31 +52,30 @@ type Step struct {
 	Want any          `json:"want,omitempty"` // nil for a delete; may hold unknown Values
 }
 
-// Plan is a list of steps; each comes after the steps it must follow.
+// Plan is a list of steps; each comes after the steps it depends on.
 type Plan struct {
 	Steps []Step `json:"steps"`
-	// Deferred are deletions that only a run with Options.Prune would do.
+	// Deferred are deletions that require Options.Prune.
 	Deferred []Step `json:"deferred,omitempty"`
-	// Foreign are observed objects that others made among the cluster's own. They are kept.
+	// Foreign are observed objects that others created among the cluster's own. They are kept.
 	Foreign []Step `json:"foreign,omitempty"`
 }
 
-// Options say what a plan may do.
+// Options specify what a plan may do.
 type Options struct {
-	// Prune allows the deletion of observed objects that nothing wants. What a
-	// replacement or an interrupted run left over is deleted without it, and so is
-	// what only lets somebody in (resource.Kind.Grants).
+	// Prune allows the deletion of observed objects that are not wanted. Leftovers of a replacement
+	// or an interrupted run are deleted without it, and so are objects that only grant access
+	// (resource.Kind.Grants).
 	Prune bool
-	// Scope reports whether an observed object that nothing wants is the plan's
-	// business; nil: all are. Others are neither deleted nor deferred.
+	// Scope reports whether an unwanted observed object is within the plan's scope; nil means that
+	// all are. Others are neither deleted nor deferred.
 	Scope func(k resource.Any, obj any) bool
 }
 
-// Make compares want with have. It fails, before anything is done, on a change
-// that is forbidden, a shared object that is missing, and a replacement that
-// something which stays would block.
+// Make compares want with have. It fails, before anything is done, on a forbidden change, a missing
+// shared object, and a replacement that is blocked by an object that stays.
 func Make(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) (*Plan, error) {
-	own, foreign := divided(have, kinds)
+	own, foreign := splitForeign(have, kinds)
 	b := newBuilder(want, own, kinds, o)
 	if err := b.decide(); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func Make(want *graph.Graph, have Snapshot, kinds []resource.Any, o Options) (*P
 	return p, err
 }
 
-// divided takes what others made out of a snapshot.
-func divided(have Snapshot, kinds []resource.Any) (own Snapshot, foreign []Step) {
+// splitForeign separates others' objects from a snapshot.
+func splitForeign(have Snapshot, kinds []resource.Any) (own Snapshot, foreign []Step) {
 	own = maps.Clone(have)
 	for _, k := range kinds {
 		name := k.KindName()
@@ -118,7 +118,7 @@ type Summary struct {
 	Modify   int `json:"modify"`
 	Replace  int `json:"replace"`
 	Delete   int `json:"delete"`
-	Deferred int `json:"deferred"` // deleted with Options.Prune only
+	Deferred int `json:"deferred"` // only deleted with Options.Prune
 	Keep     int `json:"keep"`
 	Shared   int `json:"shared"`
 }
@@ -132,7 +132,7 @@ func (p *Plan) Summary() Summary {
 			s.Shared++
 		case st.Replaces:
 			s.Replace++
-			s.Delete-- // of the object that it replaces
+			s.Delete-- // the replaced object
 		case st.Op == Create:
 			s.Create++
 		case st.Op == Update:
@@ -146,7 +146,7 @@ func (p *Plan) Summary() Summary {
 	return s
 }
 
-// Applied says what a plan has done, once it is carried out: "1 created, 2 modified".
+// Applied describes what a plan has done after it was carried out: "1 created, 2 modified".
 func (s Summary) Applied() string {
 	var parts []string
 	for _, c := range []struct {
@@ -160,12 +160,12 @@ func (s Summary) Applied() string {
 	return strings.Join(parts, ", ")
 }
 
-// Empty reports whether nothing would be done.
+// Empty reports whether the plan does nothing.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op != Keep })
 }
 
-// Count returns how many steps do op.
+// Count returns the number of steps with an operation.
 func (p *Plan) Count(op Op) int {
 	n := 0
 	for _, s := range p.Steps {
@@ -176,8 +176,8 @@ func (p *Plan) Count(op Op) int {
 	return n
 }
 
-// Digest identifies the plan: two plans with one digest do the same to the
-// same objects. A saved plan is refused when the digest of a new one differs.
+// Digest identifies the plan: two plans with one digest do the same to the same objects. A saved
+// plan is rejected if the digest of a new one differs.
 func (p *Plan) Digest() (string, error) {
 	text, err := json.Marshal(p)
 	if err != nil {

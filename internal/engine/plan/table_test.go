@@ -19,9 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// TestPlans reads testdata/*.txtar: want and have in the language of the
-// simulator's scripts, and what comes of them: the plan as people see it and the
-// order of its steps, or the error. The first line of the comment may say prune.
+// TestPlans reads testdata/*.txtar: want and have in the language of the simulator's scripts, and
+// the results: the plan as people see it and the order of its steps, or the error. The first line
+// of the comment may be prune.
 func TestPlans(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -33,7 +33,7 @@ func TestPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := planned(t, a)
+			got := planText(t, a)
 			if *update {
 				a.Files = append(a.Files[:2], txtar.File{Name: "plan", Data: []byte(got)})
 				if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
@@ -48,7 +48,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func planned(t *testing.T, a *txtar.Archive) string {
+func planText(t *testing.T, a *txtar.Archive) string {
 	t.Helper()
 	g, err := sim.ParseGraph(string(a.Files[0].Data))
 	if err != nil {
@@ -80,7 +80,7 @@ func planned(t *testing.T, a *txtar.Archive) string {
 	return b.String() + "\nIn order:\n" + order(p)
 }
 
-// order spells the steps, numbered, with the numbers of those they follow.
+// order formats the steps, numbered, with the numbers of those they depend on.
 func order(p *plan.Plan) string {
 	var b strings.Builder
 	for i, s := range p.Steps {

@@ -22,8 +22,8 @@ type Leaf struct {
 	Want string `json:"want"`
 }
 
-// Diff compares a desired object with an observed one. It is pure: it never
-// sees a cloud. It reports changes in field order, leaves in path order.
+// Diff compares a desired object with an observed one. It is pure: it never accesses a cloud. It
+// reports changes in field order, leaves in path order.
 func (s *Schema) Diff(want, have any) []Change {
 	w, h := reflect.ValueOf(want).Elem(), reflect.ValueOf(have).Elem()
 	var out []Change
@@ -40,7 +40,7 @@ func (s *Schema) Diff(want, have any) []Change {
 	return out
 }
 
-// OpenMap is a type of maps to which others than this program may add.
+// OpenMap is a type of maps to which programs other than this one may add keys.
 type OpenMap interface {
 	// Foreign reports whether an unwanted key was not set by this program.
 	Foreign(key string) bool
@@ -55,7 +55,7 @@ func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 		w, h = w.Elem(), h.Elem()
 	}
 	switch {
-	case w.Kind() == reflect.Struct && !opaque(w):
+	case w.Kind() == reflect.Struct && !isOpaque(w):
 		nested, err := SchemaOf(w.Type())
 		if err != nil {
 			panic(err) // Erase has checked the struct
@@ -73,7 +73,7 @@ func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 				continue
 			}
 			ws, hs := f.text(we), f.text(he)
-			if ws != hs || we.IsValid() != he.IsValid() { // a tag without a value is one, too
+			if ws != hs || we.IsValid() != he.IsValid() { // a tag without a value counts, too
 				report(Leaf{Path: fmt.Sprintf("%s[%q]", path, k), Have: hs, Want: ws})
 			}
 		}
@@ -85,7 +85,7 @@ func (f Field) diff(path string, w, h reflect.Value, report func(Leaf)) {
 	}
 }
 
-// same compares two leaves; contents are the same when their digests are.
+// same compares two leaves; contents are the same if their digests are.
 func (f Field) same(w, h reflect.Value) bool {
 	wc, ok := w.Interface().(Content)
 	if !ok {
@@ -94,8 +94,8 @@ func (f Field) same(w, h reflect.Value) bool {
 	return wc.Same(h.Interface().(Content))
 }
 
-// text gives one spelling to each set of equal values: sets are sorted, JSON
-// is normalised, empty and nil are the same.
+// text returns the same string for equal values: sets are sorted, JSON is normalised, empty and nil
+// are the same.
 func (f Field) text(v reflect.Value) string {
 	if !v.IsValid() || isZero(v) && v.Kind() != reflect.Bool && !v.CanInt() {
 		return ""
@@ -143,8 +143,8 @@ func (f Field) items(list reflect.Value) []string {
 	return out
 }
 
-// Items spells the items of a list, in order, as the list's Leaf does. A value that is
-// not a list has none.
+// Items formats the items of a list, in order, as the list's Leaf does. A value that is not a list
+// has none.
 func Items(v reflect.Value) []string {
 	if !v.IsValid() || v.Kind() != reflect.Slice {
 		return nil
@@ -164,7 +164,7 @@ func (f Field) jsonText(s string) string {
 	return string(out)
 }
 
-// isZero is IsZero, but an empty list or map is zero as well.
+// isZero is like IsZero, but treats an empty list or map as zero as well.
 func isZero(v reflect.Value) bool {
 	if x, ok := v.Interface().(Value); ok {
 		return x.IsZero()
@@ -175,7 +175,7 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func opaque(v reflect.Value) bool {
+func isOpaque(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case Value, Content:
 		return true

@@ -58,12 +58,12 @@ func schemaOf(t *testing.T, v any) *Schema {
 	return s
 }
 
-// open is a map in which keys with a dot are others'.
+// open is a map in which keys with a dot belong to others.
 type open map[string]string
 
 func (open) Foreign(key string) bool { return strings.Contains(key, ".") }
 
-func TestWhatOthersAddToAnOpenMapIsNoDifference(t *testing.T) {
+func TestForeignEntriesOfAnOpenMapAreNoDifference(t *testing.T) {
 	type object struct{ Tags open }
 	schema, err := SchemaOf(reflect.TypeFor[object]())
 	if err != nil {
@@ -233,8 +233,8 @@ toy.Wrong: no setter, and not replace, forbid, writeonly or out
 toy.Wrong: only outputs can be id or volatile
 toy.ID: an identity must be a string
 toy: setter for unknown field Gone
-toy: machines are made of the unknown field Lost
-toy: MadeOf without Group: nobody knows whose machines are made
+toy: MadeOf names the unknown field Lost
+toy: MadeOf requires Group, which returns the instance group of the machines
 toy: Name, API, Key, List, Create and Delete are needed`
 	if err == nil || err.Error() != want {
 		t.Errorf("%s", cmp.Diff(want, errors.Join(err, errors.New("")).Error()))

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Scope says which objects List returns: one cluster's objects that kops itself
-// made, and the shared ones the cluster uses.
+// Scope specifies which objects List returns: one cluster's objects that kops itself created, and
+// the shared ones that the cluster uses.
 type Scope struct {
 	Cluster string
-	// All asks for everything that belongs to the cluster, no matter who created it:
-	// everything a deletion must remove.
+	// All requests everything that belongs to the cluster, no matter who created it: everything
+	// that a deletion must remove.
 	All bool
 	// Adopted are the identifiers of shared objects of this kind.
 	Adopted []string
@@ -24,76 +24,79 @@ type Scope struct {
 	Names []string
 }
 
-// The phases of an update: the parts that can be made one by one, in this order.
+// The phases of an update: the parts that can be applied one by one, in this order.
 const (
 	Network  = "network"
 	Security = "security"
 	Cluster  = "cluster"
 )
 
-// Kind declares a sort of resource: T is its struct, C the client it needs.
-// A Kind is a value; it holds no state and is safe for concurrent use.
+// Kind declares a type of resource: T is its struct, C the client it needs. A Kind is a value; it
+// holds no state and is safe for concurrent use.
 type Kind[T, C any] struct {
-	// Name is unique in the program and is the Terraform type where there is one.
+	// Name is unique in the program, and the Terraform type if there is one.
 	Name string
-	// Direct kinds have no Terraform type: they are applied directly, also when the target is
+	// Direct kinds have no Terraform type: they are applied directly, even if the target is
 	// Terraform.
 	Direct bool
 	// API names the service whose limits the kind's calls count against.
 	API string
-	// Phase is the phase of an update that makes the kind; empty: Cluster.
+	// Phase is the phase of an update in which the kind is applied; empty means Cluster.
 	Phase string
-	// Tasks are the kind's names where a user says how resources are treated; kOps' own, where it has any.
+	// Tasks are the kind's names when a user specifies how resources are treated; kOps' own, if it
+	// has any.
 	Tasks []string
-	// Early says that the name of the cluster finds most objects, so that List may be
-	// asked before it is known what is wanted.
+	// Early means that most objects can be found by the cluster's name, so that List may be called
+	// before the desired objects are known.
 	Early bool
-	// Group returns the instance group whose machines an object serves, desired or
-	// observed; nil, or "": the whole cluster.
+	// Group returns the instance group whose machines an object serves, desired or observed; nil,
+	// or "", means the whole cluster.
 	Group func(*T) string
-	// MadeOf are the paths of the fields that say how the machines of Group are made: machines
-	// that run are behind when one of them changes, or what lies below it. A change of any other
-	// field leaves them as they are. nil: machines are made of no field.
+	// MadeOf are the paths of the fields that determine how the machines of Group are created:
+	// running machines are outdated when one of them changes, or a field below it. A change of any
+	// other field does not affect them. nil means that machines depend on no field.
 	MadeOf []string
 	// Key identifies an object among the objects of its kind in a cluster. It is
 	// called with observed objects and with desired ones, whose references are
 	// resolved as far as they are known; equal keys mean the same object.
 	Key func(*T) string
-	// Tidy gives a desired object the spelling in which it is observed; nil: it has only one.
+	// Tidy converts a desired object to the form in which it is observed; nil if there is only one
+	// form.
 	Tidy func(*T)
 	// List observes every object in scope, in as few calls as the API allows.
 	List func(context.Context, C, Scope) ([]*T, error)
-	// Create makes the object with one call and fills its outputs. What needs
-	// further calls is a field of mode post, with a setter.
+	// Create creates the object with one call and sets its outputs. What needs further calls is a
+	// field of mode post, with a setter.
 	Create func(context.Context, C, *T) error
-	// Initial sets the post fields to what a new object has; nil: they are zero.
+	// Initial sets the post fields to their values in a new object; nil if they are zero.
 	Initial func(*T)
-	// Ready returns an error of class fault.NotYet while a created object
-	// cannot be used, and may fill outputs; nil: it can be used at once.
+	// Ready returns an error of class fault.NotYet while a created object cannot be used, and may
+	// set outputs; nil means that it can be used immediately.
 	Ready func(context.Context, C, *T) error
-	// CreateFirst says that a replacement is made before the old object goes,
-	// which needs a kind whose names need not be unique. Then users of the old
-	// object can be moved to the new one.
+	// CreateFirst means that a replacement is created before the old object is deleted, which is
+	// only possible if names need not be unique. Then users of the old object can be moved to the
+	// new one.
 	CreateFirst bool
-	// Grants reports whether an object only grants access, so that deleting it removes
-	// nothing else. Such an object is deleted without pruning when it is no longer wanted;
-	// nil: no object of the kind is like that.
+	// Grants reports whether an object only grants access, so that deleting it removes nothing
+	// else. Such an object is deleted without pruning when it is no longer wanted; nil means that
+	// the kind has no such objects.
 	Grants func(*T) bool
 	// Idle reports whether an unwanted object is no longer in use. Such an object is deleted even
-	// without pruning; while it is in use it is kept silently. nil: deleted only when pruning.
+	// without pruning; while it is in use it is kept silently. If nil, unwanted objects are only
+	// deleted when pruning.
 	Idle func(*T) bool
-	// Holds says in some words what goes with an observed object that nothing else
-	// shows: whose data it holds, how many machines it runs; nil, or "": nothing.
+	// Holds describes what is lost with an observed object and is not shown otherwise: whose data
+	// it holds, how many machines it runs; nil, or "", means nothing.
 	Holds func(*T) string
-	// Foreign reports whether an unwanted object was made by others among the cluster's own
-	// objects: plans report it, and leave it alone; nil: no object of the kind is like that.
+	// Foreign reports whether an unwanted object was created by others among the cluster's own
+	// objects: plans report it, and leave it alone; nil means that the kind has no such objects.
 	Foreign func(*T) bool
-	// Terraform has the tf tags of fields that the kind spells otherwise than the struct
-	// does, which serves kinds of several platforms; by field. nil: there are none.
+	// Terraform has, by field, the tf tags of fields for which the kind differs from the struct,
+	// which is used by kinds of several platforms; nil if there are none.
 	Terraform map[string]string
-	// Beside are nodes that only Terraform needs: resources of its own for what the API
-	// makes with the object, of kinds that nothing observes or applies; nil: there are none.
-	Beside func(Address, *T) []Node
+	// Companions returns nodes that only Terraform needs: separate resources for what the API creates
+	// with the object, of kinds that nothing observes or applies; nil if there are none.
+	Companions func(Address, *T) []Node
 	// Update changes the named fields in place; one entry may serve several.
 	Update []Setter[T, C]
 	// Delete removes the object. An object already gone is not an error.
@@ -107,45 +110,47 @@ type Setter[T, C any] struct {
 	Set    func(ctx context.Context, c C, have, want *T) error
 }
 
-// Any is a Kind with its type parameters erased. Only this package makes one.
+// Any is a Kind with its type parameters erased. Only this package implements it.
 type Any interface {
 	KindName() string
 	KindAPI() string
 	KindDirect() bool
 	Schema() *Schema
 	CreatesFirst() bool
-	// Phase is the phase of an update that makes the kind.
+	// Phase returns the phase of an update in which the kind is applied.
 	Phase() string
-	// Tasks are the kind's names where a user says how resources are treated.
+	// Tasks returns the kind's names when a user specifies how resources are treated.
 	Tasks() []string
-	// Early says that most objects can be listed before it is known what is wanted.
+	// Early reports whether most objects can be listed before the desired objects are known.
 	Early() bool
 	// Grouped reports whether objects may serve the machines of one instance group.
 	Grouped() bool
 	// Group returns the instance group whose machines an object serves, or "".
 	Group(obj any) string
-	// MakesMachines reports whether machines of the group are made of the field at a path.
+	// MakesMachines reports whether machines of the group are created from the field at a path.
 	MakesMachines(path string) bool
-	// Grants reports whether an observed object only lets somebody in.
+	// Grants reports whether an observed object only grants access.
 	Grants(obj any) bool
-	// Foreign reports whether others made an observed object, which is left alone.
+	// Foreign reports whether others created an observed object, which is left alone.
 	Foreign(obj any) bool
-	// Idle reports whether an observed object that is not wanted can go at once; known is false where pruning decides.
+	// Idle reports whether an unwanted observed object can be deleted in any case; known is false
+	// if pruning decides.
 	Idle(obj any) (idle, known bool)
-	// Holds says what goes with an observed object, or "".
+	// Holds says what is lost with an observed object, or "".
 	Holds(obj any) string
 	// KeyOf returns the key of a desired or observed object.
 	KeyOf(obj any) string
 	Observe(ctx context.Context, client any, s Scope) ([]Object, error)
-	// Create makes the object: it returns it with its outputs and its post fields as a new object has them.
+	// Create creates the object, and returns it with its outputs and the initial values of its post
+	// fields.
 	Create(ctx context.Context, client, want any) (any, error)
 	// Set runs every setter that serves one of the changes and returns the changed object.
 	Set(ctx context.Context, client, have, want any, changes []Change) (any, error)
 	// Ready reports whether the object may be used.
 	Ready(ctx context.Context, client, obj any) error
 	Delete(ctx context.Context, client, have any) error
-	// Beside returns the nodes that only Terraform needs next to a desired object's own node.
-	Beside(Address, any) []Node
+	// Companions returns the nodes that only Terraform needs next to a desired object's own node.
+	Companions(Address, any) []Node
 	// Check reports mistakes in the declaration.
 	Check() error
 	erased()
@@ -163,8 +168,8 @@ type erased[T, C any] struct {
 	s *Schema
 }
 
-// Erase returns the kind for a registry. It panics on a bad struct, as a
-// program with one cannot work.
+// Erase returns the kind for a registry. It panics if the struct is invalid, because the program
+// could not work with it.
 func (k *Kind[T, C]) Erase() Any {
 	s, err := SchemaOf(reflect.TypeFor[T]())
 	if err == nil {
@@ -189,7 +194,7 @@ func (e *erased[T, C]) Early() bool          { return e.k.Early }
 func (e *erased[T, C]) Grouped() bool        { return e.k.Group != nil }
 func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
 
-// Group asks the kind.
+// Group calls the kind's Group.
 func (e *erased[T, C]) Group(obj any) string {
 	if e.k.Group == nil {
 		return ""
@@ -205,12 +210,12 @@ func (e *erased[T, C]) MakesMachines(path string) bool {
 	})
 }
 
-// Foreign asks the kind.
+// Foreign calls the kind's Foreign.
 func (e *erased[T, C]) Foreign(obj any) bool {
 	return e.k.Foreign != nil && e.k.Foreign(obj.(*T))
 }
 
-// Idle asks the kind.
+// Idle calls the kind's Idle.
 func (e *erased[T, C]) Idle(obj any) (idle, known bool) {
 	if e.k.Idle == nil {
 		return false, false
@@ -218,7 +223,7 @@ func (e *erased[T, C]) Idle(obj any) (idle, known bool) {
 	return e.k.Idle(obj.(*T)), true
 }
 
-// Holds asks the kind.
+// Holds calls the kind's Holds.
 func (e *erased[T, C]) Holds(obj any) string {
 	if e.k.Holds == nil {
 		return ""
@@ -226,20 +231,20 @@ func (e *erased[T, C]) Holds(obj any) string {
 	return e.k.Holds(obj.(*T))
 }
 
-// Beside asks the kind.
-func (e *erased[T, C]) Beside(a Address, want any) []Node {
-	if e.k.Beside == nil {
+// Companions calls the kind's Companions.
+func (e *erased[T, C]) Companions(a Address, want any) []Node {
+	if e.k.Companions == nil {
 		return nil
 	}
-	return e.k.Beside(a, want.(*T))
+	return e.k.Companions(a, want.(*T))
 }
 
 func (e *erased[T, C]) setter(field string) bool {
 	return slices.ContainsFunc(e.k.Update, func(s Setter[T, C]) bool { return slices.Contains(s.Fields, field) })
 }
 
-// Check reports a field that may change but that nothing can change. It is
-// what makes a forgotten field a failed test rather than a silent no-op.
+// Check reports fields that may change but have no setter. With it, a forgotten field is a failed
+// test rather than a silent no-op.
 func (e *erased[T, C]) Check() error {
 	var errs []error
 	for _, f := range e.s.Fields {
@@ -263,11 +268,11 @@ func (e *erased[T, C]) Check() error {
 	}
 	for _, of := range e.k.MadeOf {
 		if !hasPath(e.s.Type, of) {
-			errs = append(errs, fmt.Errorf("%s: machines are made of the unknown field %s", e.k.Name, of))
+			errs = append(errs, fmt.Errorf("%s: MadeOf names the unknown field %s", e.k.Name, of))
 		}
 	}
 	if len(e.k.MadeOf) > 0 && e.k.Group == nil {
-		errs = append(errs, fmt.Errorf("%s: MadeOf without Group: nobody knows whose machines are made", e.k.Name))
+		errs = append(errs, fmt.Errorf("%s: MadeOf requires Group, which returns the instance group of the machines", e.k.Name))
 	}
 	if e.k.Name == "" || e.k.API == "" || e.k.Key == nil || e.k.List == nil || e.k.Create == nil || e.k.Delete == nil {
 		errs = append(errs, fmt.Errorf("%s: Name, API, Key, List, Create and Delete are needed", e.k.Name))
@@ -343,26 +348,26 @@ type Node struct {
 	Address
 	Kind Any
 	Want any // a pointer to the kind's struct
-	// Adopt is the identifier of a shared object: it is used, never changed or
-	// deleted. Want then says only what others refer to.
+	// Adopt is the identifier of a shared object: it is used, never changed or deleted. Want then
+	// only has what others refer to.
 	Adopt string
-	// Expect says that the object must exist already, under the key of Want, and
-	// is left as it is: differences are only told.
+	// Expect means that the object must already exist, under the key of Want, and is left
+	// unchanged: differences are only reported.
 	Expect bool
-	// Exact says of an expected object that a difference is an error.
+	// Exact means that a difference of an expected object is an error.
 	Exact bool
-	// Lenient says that the credentials may not suffice for a change of the object,
-	// which is then only told.
+	// Lenient means that the permissions may not suffice for a change of the object, which is then
+	// only reported.
 	Lenient bool
 	// After lists resources that must be applied before this one, although it
 	// does not refer to them.
 	After []Address
-	// Remedy is the way out where an immutable field has changed: which part of the spec
-	// to undo, and why the object must stay. Empty: the object may be recreated.
+	// Remedy is what to do if an immutable field has changed: which part of the spec to undo, and
+	// why the object must stay. If empty, the object may be recreated.
 	Remedy string
 }
 
-// words is a kind's name as people say it: without its platform.
+// words returns a kind's name as people say it: without its platform.
 func words(kind string) string {
 	if _, name, ok := strings.Cut(kind, "_"); ok {
 		kind = name
@@ -385,13 +390,13 @@ func (k *Kind[T, C]) Adopt(name, id string, want T) Node {
 	return n
 }
 
-// At is the address of the object that bears a name.
+// At returns the address of the object with a name.
 func (k *Kind[T, C]) At(name string) Address { return Address{Kind: k.Name, Name: name} }
 
-// Out is an output of the object that bears a name.
+// Out returns an output of the object with a name.
 func (k *Kind[T, C]) Out(name, output string) Value { return Out(k.At(name), output) }
 
-// Out is shorthand for an output of the node.
+// Out returns an output of the node.
 func (n Node) Out(attr string) Value { return Out(n.Address, attr) }
 
 // Refs lists what the node depends on: its references, then After.

@@ -21,7 +21,7 @@ type server struct {
 	Rev int    `res:"out,volatile" out:"rev"`
 }
 
-// servers logs what is called, with what.
+// servers logs calls and their arguments.
 func servers(log *[]string) *Kind[server, string] {
 	say := func(format string, args ...any) { *log = append(*log, fmt.Sprintf(format, args...)) }
 	return &Kind[server, string]{

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Mode says what a change of a field does to an existing object.
+// Mode specifies what a change of a field does to an existing object.
 type Mode string
 
 const (
 	Update    Mode = ""          // changed in place by the kind's Update
 	Replace   Mode = "replace"   // needs a new object
 	Forbid    Mode = "forbid"    // an error: the user must act
-	Default   Mode = "default"   // when zero in want, whatever the cloud chose is right
+	Default   Mode = "default"   // if zero in want, any value that the cloud chose is accepted
 	WriteOnly Mode = "writeonly" // cannot be observed: sent with a create and with every update, never diffed
 	Output    Mode = "out"       // set by the cloud; never diffed
 )
@@ -26,34 +26,34 @@ const (
 //	out:"OUTPUT"
 //	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,lines][,path][,block][,raw]"
 //
-// Terraform calls an output as everybody does, unless tf says how.
+// Terraform's name for an output is the OUTPUT, unless tf sets another.
 type Field struct {
 	Name  string
 	Index int
 	Mode  Mode
 
 	Post     bool // a create cannot set it; its setter runs right after
-	Identity bool // an output that no other object shares, so that its use elsewhere shows who uses the object
+	Identity bool // an output that no other object shares, so that its occurrence elsewhere shows which objects use this one
 	Volatile bool // an output that an update may change
 	Ordered  bool // a list whose order matters
 	JSON     bool // a JSON text: equal when the documents are
 
-	// Output is the name by which others refer to an output; empty: nobody does.
+	// Output is the name by which others refer to an output; empty if it is not used.
 	Output    string
 	Terraform Attribute
 }
 
-// Attribute says how a field is written as Terraform. The zero Attribute is not written.
+// Attribute specifies how a field is written in Terraform. The zero Attribute is not written.
 type Attribute struct {
 	Name   string
 	Zero   bool // written even when zero
 	File   bool // its text goes to a file, read with file()
 	File64 bool // its text goes to a file, read with filebase64()
-	Lines  bool // its text, or its items with several lines, go to files, read with file()
-	Path   bool // its text goes to a file, whose path it is
+	Lines  bool // its text, or its multi-line items, go to files, read with file()
+	Path   bool // its text goes to a file, and the path is written
 	Block  bool // a nested block (a list of structs: one block each), not an argument
 	Raw    bool // an expression, written without quotes
-	// FileName stands for Name in the name of the file; empty: Name does.
+	// FileName replaces Name in the name of the file; empty means Name.
 	FileName string
 }
 
@@ -104,7 +104,7 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 	return f, nil
 }
 
-// spell sets how the field is written as Terraform, as a tag says.
+// spell sets how the field is written in Terraform, according to a tag.
 func (f *Field) spell(tag string) error {
 	name, options, _ := strings.Cut(tag, ",")
 	f.Terraform = Attribute{Name: name}
@@ -113,7 +113,7 @@ func (f *Field) spell(tag string) error {
 		"zero": &a.Zero, "file": &a.File, "file64": &a.File64, "lines": &a.Lines, "path": &a.Path, "block": &a.Block, "raw": &a.Raw}, &a.FileName)
 }
 
-// respell spells fields, by their names, as other tags say.
+// respell sets how fields, by name, are written, according to other tags.
 func (s *Schema) respell(tags map[string]string) error {
 	for name, tag := range tags {
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
@@ -127,7 +127,7 @@ func (s *Schema) respell(tags map[string]string) error {
 	return nil
 }
 
-// setOptions sets what the options name; fileName receives NAME of file=NAME.
+// setOptions sets the options that are named; fileName receives NAME of file=NAME.
 func setOptions(text string, known map[string]*bool, fileName *string) error {
 	for o := range strings.SplitSeq(text, ",") {
 		if o == "" {
@@ -146,9 +146,8 @@ func setOptions(text string, known map[string]*bool, fileName *string) error {
 	return nil
 }
 
-// eachValue calls f with every Value inside obj, nested ones too. f reports
-// whether it changed the Value; nothing is written where it did not, so that
-// objects may be read concurrently.
+// eachValue calls f with every Value inside obj, nested ones too. f reports whether it changed the
+// Value; nothing is written if it did not, so that objects may be read concurrently.
 func eachValue(v reflect.Value, f func(*Value) bool) (changed bool) {
 	switch x := v.Addr().Interface().(type) {
 	case *Value:
@@ -185,7 +184,7 @@ func readValues(v reflect.Value, f func(Value)) {
 	eachValue(v, func(x *Value) bool { f(*x); return false })
 }
 
-// clone copies v so deep that no Value in the copy shares memory with v.
+// clone copies v deeply, so that no Value in the copy shares memory with v.
 func clone(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	out.Set(v)
@@ -219,7 +218,7 @@ func (s *Schema) Clone(obj any) any {
 	return c.Interface()
 }
 
-// Refs lists the addresses the object refers to, each once, in field order.
+// Refs lists the addresses that the object refers to, without duplicates, in field order.
 func (s *Schema) Refs(obj any) []Address {
 	seen := map[Address]bool{}
 	var out []Address

@@ -29,11 +29,11 @@ func Out(a Address, attr string) Value { return value.Out(a, attr) }
 // Concat joins values into one.
 func Concat(vs ...Value) Value { return value.Concat(vs...) }
 
-// Text returns a content whose text is given.
+// Text returns a content with a given text.
 func Text(v Value) Content { return value.Text(v) }
 
 // SecretText returns a content that is never shown.
 func SecretText(s string) Content { return value.SecretText(s) }
 
-// Digested returns an observed content of which only a digest is known.
+// Digested returns an observed content with only a known digest.
 func Digested(hexadecimal string) Content { return value.Digested(hexadecimal) }

@@ -44,7 +44,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestResolveLeavesWhatIsNotKnown(t *testing.T) {
+func TestResolveKeepsUnknownReferences(t *testing.T) {
 	v := Concat(Lit("<"), Out(vpc, "id"), Lit("|"), Out(vpc, "arn"), Lit(">"))
 	got := v.Resolve(func(_ Address, attr string) (string, bool) { return "vpc-1", attr == "id" })
 	if got.String() != "<vpc-1|${vpc/main.arn}>" {

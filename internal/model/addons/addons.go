@@ -1,7 +1,7 @@
-// Package addons chooses the add-ons of a cluster, fills in their manifests and
-// lists them in the channel that a control plane applies.
+// Package addons chooses the add-ons of a cluster, fills in their manifests and lists them in the
+// channel that a control plane applies.
 //
-// Its manifest is a template over View. The code here must not know any single add-on.
+// Its manifest is a template over View. The code here must not know any particular add-on.
 package addons
 
 import (
@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Input is what the add-ons of a cluster follow from; nothing in it is changed.
+// Input is what the add-ons of a cluster are derived from; nothing in it is changed.
 type Input struct {
 	Cluster *api.Cluster // completed
 	Groups  []*api.InstanceGroup
@@ -31,28 +31,28 @@ type Input struct {
 	Traits *traits.Traits
 	// Version is kops' own version, which is also the version of the images it publishes.
 	Version string
-	// Region is where the cluster is; empty where the platform has none.
+	// Region is the cluster's region; empty if the platform has none.
 	Region string
-	// Facts give digests of images, and the account of service account roles; may be nil.
+	// Facts have digests of images, and the account of service account roles; may be nil.
 	Facts *facts.Facts
-	// Objects are Kubernetes objects of the user's, one document each.
+	// Objects are the user's Kubernetes objects, one document each.
 	Objects []map[string]any
-	// Addons is the catalogue of add-ons; nil: this program's own.
+	// Addons is the catalogue of add-ons; nil means this program's own.
 	Addons *catalogue.Catalogue
-	// Own says what images of kops' own programs are called.
+	// Own has the image names of kops' own programs.
 	Own assets.Own
-	// Environment is what pods of the control plane need to reach the cluster's store.
+	// Environment are the variables that control-plane pods need to reach the cluster's store.
 	Environment []api.ContainerEnvVar
 }
 
-// userAddon is the name under which the user's own objects are applied.
+// userAddon is the name of the add-on that consists of the user's own objects.
 const userAddon = "cluster-addons.kops.k8s.io"
 
 // File is one file of the channel.
 type File struct {
-	// Name is the add-on's name, and ID what tells its editions apart; ID may be empty.
+	// Name is the add-on's name, and ID distinguishes its editions; ID may be empty.
 	Name, ID string
-	// Path is where the file stands below the folder addons.
+	// Path is the file's path below the folder addons.
 	Path    string
 	Content []byte
 	// Images are the container images that its pods run.
@@ -63,7 +63,7 @@ type File struct {
 type Image struct {
 	// Public is its name in the public registry, with tag.
 	Public string
-	// Used is its name as the cluster pulls it.
+	// Used is the name under which the cluster pulls it.
 	Used string
 }
 
@@ -72,7 +72,8 @@ type Result struct {
 	// Channel is the file that lists the add-ons.
 	Channel []byte
 	Files   []File
-	// Findings are warnings about add-ons that the cluster asks for and that kops has no manifest of.
+	// Findings are warnings about add-ons that the cluster requests and for which kops has no
+	// manifest.
 	Findings diag.List
 }
 
@@ -94,7 +95,7 @@ func Build(in Input) (*Result, error) {
 		out.Files = append(out.Files, a.file)
 		channel.Spec.Addons = append(channel.Spec.Addons, a.entry)
 		if a.missing {
-			out.Findings = append(out.Findings, missing(a.entry.Name))
+			out.Findings = append(out.Findings, missingAddon(a.entry.Name))
 		}
 	}
 	if f, entry, err := userFile(user); err != nil {
@@ -110,23 +111,23 @@ func Build(in Input) (*Result, error) {
 	return out, nil
 }
 
-func missing(name string) diag.Finding {
+func missingAddon(name string) diag.Finding {
 	return diag.Finding{
 		Object: "add-on " + name, Rule: "add-on-not-included", Warning: true,
-		Message: "this version of kops has no manifest of the add-on that the cluster asks for: it applies none, and leaves one that runs as it is",
+		Message: "this version of kops has no manifest of this add-on: it neither applies it nor changes an installed one",
 		Remedy:  "install it yourself once the cluster runs",
 	}
 }
 
-// built is an add-on of one cluster.
+// built is an add-on built for one cluster.
 type built struct {
 	file    File
 	entry   api.Addon
 	missing bool
 }
 
-// build returns an add-on, or nil when it does not belong to the cluster. The
-// user's objects that stand for its own are taken from user.
+// build returns an add-on, or nil if it does not belong to the cluster. The user's objects that
+// replace its own are removed from user.
 func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error) {
 	v, err := newView(in)
 	if err != nil {
@@ -166,11 +167,11 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 		text = []byte("# kops has no manifest of " + of.Name + ".\n")
 	}
 	a.entry.ManifestHash = digest(text)
-	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Images: v.used()}
+	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Images: v.usedImages()}
 	return a, nil
 }
 
-// describe writes the add-on's entry in the channel, and tells whether old objects are pruned.
+// describe writes the add-on's entry in the channel, and reports whether old objects are pruned.
 func (a *built) describe(of *catalogue.Addon, v *catalogue.View) (prune bool, err error) {
 	a.entry = api.Addon{Name: of.Name, NeedsRollingUpdate: of.NeedsRollingUpdate, Selector: of.Labels()}
 	if a.entry.ID, err = of.ID.Fill(v); err != nil {
@@ -209,9 +210,10 @@ func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
 	return objects, true, nil
 }
 
-// userFile returns the file of the user's own objects; the entry is nil when there are none.
+// userFile returns the file of the user's own objects; the entry is nil if there are none.
 func userFile(objects []map[string]any) (File, *api.Addon, error) {
-	// the configuration of the scheduler is a file of the control plane's, not an object of the cluster's
+	// the configuration of the scheduler is a file on the control plane, not an object in the
+	// cluster
 	objects = slices.DeleteFunc(slices.Clone(objects), func(o map[string]any) bool { return o["kind"] == "KubeSchedulerConfiguration" })
 	if len(objects) == 0 {
 		return File{}, nil, nil
@@ -225,14 +227,14 @@ func userFile(objects []map[string]any) (File, *api.Addon, error) {
 	return File{Name: userAddon, Path: manifest, Content: text}, entry, nil
 }
 
-// digest is the hexadecimal SHA-256 of a manifest without the space around it.
+// digest returns the hexadecimal SHA-256 of a manifest without surrounding white space.
 func digest(manifest []byte) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(string(manifest))))
 	return hex.EncodeToString(sum[:])
 }
 
-// Pull returns what an image of a public registry is called for a cluster:
-// under its mirrors, and with its digest where that is known.
+// Pull returns the name under which a cluster pulls a public image: on its mirrors, and with its
+// digest if it is known.
 func Pull(public string, spec *api.AssetsSpec, f *facts.Facts) string {
 	name := assets.MirrorsOf(spec).Image(public)
 	if f != nil && !strings.Contains(name, "@") {
@@ -243,7 +245,7 @@ func Pull(public string, spec *api.AssetsSpec, f *facts.Facts) string {
 	return name
 }
 
-// ownImage is the image of a program of kops' own.
+// ownImage returns the image of one of kops' own programs.
 func (in Input) ownImage(program string) Image {
 	name := in.Own.ImageName(program, in.Version)
 	return Image{name, Pull(name, in.Cluster.Spec.Assets, in.Facts)}

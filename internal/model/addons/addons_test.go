@@ -32,7 +32,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// cluster completes a small AWS cluster after it was changed.
+// cluster completes a small AWS cluster with changes.
 func cluster(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
@@ -49,8 +49,8 @@ func cluster(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test-1", Facts: in.Facts}
 }
 
-// own returns facts whose part of AWS' own is changed.
-func own(t *testing.T, f *facts.Facts, change func(*awsspec.Facts)) *facts.Facts {
+// withOwnFacts returns facts with changes to the AWS-specific part.
+func withOwnFacts(t *testing.T, f *facts.Facts, change func(*awsspec.Facts)) *facts.Facts {
 	t.Helper()
 	c := *f.Of("aws")
 	o, err := facts.OwnAs[awsspec.Facts](&c)
@@ -66,7 +66,7 @@ func own(t *testing.T, f *facts.Facts, change func(*awsspec.Facts)) *facts.Facts
 
 func ptr[T any](v T) *T { return &v }
 
-// variants are clusters that between them use every add-on that has a manifest, with its options.
+// variants returns clusters that together use every add-on that has a manifest, with its options.
 func variants() map[string]func(*api.ClusterSpec) {
 	network := func(n api.NetworkingSpec) func(*api.ClusterSpec) {
 		return func(s *api.ClusterSpec) {
@@ -116,7 +116,7 @@ func variants() map[string]func(*api.ClusterSpec) {
 	}
 }
 
-// inputs are all variants.
+// inputs returns all variants.
 func inputs() map[string]func(*testing.T) addons.Input {
 	out := map[string]func(*testing.T) addons.Input{}
 	for name, change := range variants() {
@@ -137,9 +137,9 @@ func build(t *testing.T, in addons.Input) *addons.Result {
 	return r
 }
 
-// typed returns the type of an object that is checked strictly; other objects are custom
+// typeOf returns the type for strictly checking an object; objects of other kinds are custom
 // resources.
-func typed(kind string) any {
+func typeOf(kind string) any {
 	return map[string]any{
 		"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}, "Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},
 		"ConfigMap": &corev1.ConfigMap{}, "Service": &corev1.Service{}, "ServiceAccount": &corev1.ServiceAccount{}, "LimitRange": &corev1.LimitRange{},
@@ -179,7 +179,7 @@ func TestManifestsHoldValidObjects(t *testing.T) {
 						t.Errorf("%s: %s occurs twice, or has no name", f.Path, key)
 					}
 					seen[key] = true
-					into := typed(id.Kind)
+					into := typeOf(id.Kind)
 					if into == nil {
 						unknown[id.Kind] = true
 						continue
@@ -202,7 +202,7 @@ func TestManifestsHoldValidObjects(t *testing.T) {
 	}
 }
 
-// checkPods finds what the API server would refuse in the pods of a workload.
+// checkPods finds what the API server would reject in the pods of a workload.
 func checkPods(t *testing.T, what string, workload any) {
 	t.Helper()
 	var pods corev1.PodTemplateSpec
@@ -321,7 +321,8 @@ func TestTheChannelListsTheFiles(t *testing.T) {
 	}
 }
 
-// An add-on that holds the cluster's authority, or writes its names, needs no root rights and writes no file.
+// An add-on that holds the cluster's authority, or writes its names, does not run as root and
+// writes no file.
 func TestControllersHaveNoMoreRightsThanTheyUse(t *testing.T) {
 	r := build(t, cluster(t, variants()["minimal"]))
 	for name, p := range map[string]corev1.PodSpec{
@@ -465,7 +466,7 @@ func TestPodsActInRolesOfTheirServiceAccounts(t *testing.T) {
 	}
 }
 
-// group is an instance group; the role of its machines comes from profile, where one is named.
+// group returns an instance group; the role of its machines comes from profile, if set.
 func group(name string, role api.InstanceGroupRole, profile string) *api.InstanceGroup {
 	g := &api.InstanceGroup{Spec: api.InstanceGroupSpec{Role: role, MinSize: ptr(int32(1)), MaxSize: ptr(int32(3))}}
 	if g.Name = name; profile != "" {
@@ -476,7 +477,7 @@ func group(name string, role api.InstanceGroupRole, profile string) *api.Instanc
 
 func TestOnlyMachinesOutsideTheControlPlaneMayAskForCertificates(t *testing.T) {
 	in := cluster(t, variants()["minimal"])
-	in.Facts = own(t, in.Facts, func(f *awsspec.Facts) {
+	in.Facts = withOwnFacts(t, in.Facts, func(f *awsspec.Facts) {
 		f.InstanceProfiles = map[string]string{"arn:own": "shared", "arn:masters": "shared-masters", "arn:bastions": "shared-bastions"}
 	})
 	in.Groups = []*api.InstanceGroup{
@@ -536,11 +537,11 @@ func TestReplicasFollowTheMachines(t *testing.T) {
 	}
 }
 
-func TestAddressesInChinaAreThoseOfChina(t *testing.T) {
+func TestAddressesInChina(t *testing.T) {
 	in := cluster(t, variants()["minimal"])
 	account := ""
 	in.Region = "cn-north-1"
-	in.Facts = own(t, in.Facts, func(f *awsspec.Facts) { f.Partition, account = "aws-cn", f.AccountID })
+	in.Facts = withOwnFacts(t, in.Facts, func(f *awsspec.Facts) { f.Partition, account = "aws-cn", f.AccountID })
 	d := object[appsv1.Deployment](t, build(t, in), "node-termination-handler.aws", "Deployment", "aws-node-termination-handler")
 	want := corev1.EnvVar{Name: "QUEUE_URL", Value: "https://sqs.cn-north-1.amazonaws.com.cn/" + account + "/minimal-example-com-nth"}
 	if env := d.Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, want) {
@@ -569,7 +570,7 @@ func TestADigestThatAUserNamedStays(t *testing.T) {
 	}
 }
 
-func TestAnAddonWithoutManifestIsSaidToBeMissing(t *testing.T) {
+func TestAnAddonWithoutManifestIsReportedAsMissing(t *testing.T) {
 	r := build(t, cluster(t, variants()["karpenter"]))
 	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "karpenter.sh" })
 	if i < 0 || string(r.Files[i].Content) != "# kops has no manifest of karpenter.sh.\n" {

@@ -14,16 +14,17 @@ import (
 	"kops.local/kops/internal/model/addons"
 )
 
-// unconfined are the containers (of a file of an add-on) that keep more rights than TestContainersAreConfined grants, and why.
-// The rights of network plugins are not listed one by one: they change the machine's network.
+// unconfined lists the containers (per file of an add-on) that keep more rights than
+// TestContainersAreConfined permits, and why. The rights of network plugins are not listed
+// individually: they change the machine's network.
 var unconfined = map[string]string{
 	"aws-ebs-csi-driver.addons.k8s.io/ebs-csi-node/ebs-plugin":                        "formats and mounts the machine's disks",
 	"node-problem-detector.addons.k8s.io/node-problem-detector/node-problem-detector": "reads the kernel's log of the machine",
 	"nodelocaldns.addons.k8s.io/node-local-dns/node-cache":                            "sets an address and firewall rules of the machine, and writes its configuration into its root",
 }
 
-// lacks are the parts of a container's confinement that are missing.
-func lacks(pod corev1.PodSpec, c corev1.Container, local bool) (out []string) {
+// missingConfinement returns the missing parts of a container's confinement.
+func missingConfinement(pod corev1.PodSpec, c corev1.Container, local bool) (out []string) {
 	s := c.SecurityContext
 	if s == nil {
 		return []string{"securityContext"}
@@ -72,15 +73,15 @@ func workloads(t *testing.T, r *addons.Result, f func(addon, workload string, po
 	}
 }
 
-// What an add-on's container does not need it does not have: no way to more rights, no root that it can write to,
-// no capability but those it names, no system call that the runtime's own profile refuses.
+// Containers of add-ons have only the rights that they need: no privilege escalation, a read-only
+// root, only the capabilities that they list, and the runtime's default seccomp profile.
 func TestContainersAreConfined(t *testing.T) {
 	used := map[string]bool{}
 	check := func(name string, r *addons.Result, local bool) {
 		workloads(t, r, func(addon, workload string, pod corev1.PodSpec) {
 			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 				key := addon + "/" + workload + "/" + c.Name
-				missing := lacks(pod, c, local)
+				missing := missingConfinement(pod, c, local)
 				switch {
 				case len(missing) == 0:
 				case unconfined[key] != "" || networkPlugin(addon):
@@ -102,10 +103,10 @@ func TestContainersAreConfined(t *testing.T) {
 	}
 }
 
-// networkPlugin says whether an add-on sets up the network of machines.
+// networkPlugin reports whether an add-on sets up the machines' network.
 func networkPlugin(addon string) bool { return strings.HasPrefix(addon, "networking.") }
 
-// A manifest is data, and machines have accounts of the same numbers.
+// A manifest is data, and machines have accounts with the same numbers.
 func TestContainersRunAsTheAccountsOfMachines(t *testing.T) {
 	in := cluster(t, func(s *api.ClusterSpec) {
 		s.Authentication = &api.AuthenticationSpec{AWS: &api.AWSAuthenticationSpec{}}

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/contract/ports"
 )
 
-// ControllerConfig is the configuration of kops-controller.
+// ControllerConfig returns the configuration of kops-controller.
 func (v *View) ControllerConfig() (any, error) {
 	const folder = paths.Controller + "/pki"
 	c := controllerconfig.Config{
@@ -34,7 +34,7 @@ func (v *View) ControllerConfig() (any, error) {
 		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
 	if own := v.Platform.Model.Controller; own != nil {
-		part, err := own(v.in.Cluster, v.Groups, v.facts(), v.Region)
+		part, err := own(v.input.Cluster, v.Groups, v.facts(), v.Region)
 		if err != nil {
 			return nil, err
 		}
@@ -43,8 +43,8 @@ func (v *View) ControllerConfig() (any, error) {
 	return c, nil
 }
 
-// Repairs are the groups whose dead machines are replaced. What a group says goes before
-// what the cluster says.
+// Repairs returns the groups whose dead machines are replaced. A group's settings take precedence
+// over the cluster's.
 func (v *View) Repairs() map[string]controllerconfig.Repair {
 	out := map[string]controllerconfig.Repair{}
 	if !v.Platform.Has.Repair {

@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// oneGroup knows one group of nodes.
+// oneGroup is a source with one group of nodes.
 type oneGroup struct{}
 
 func (oneGroup) GroupOf(context.Context, *corev1.Node) (string, error) { return "nodes", nil }
@@ -32,7 +32,8 @@ func (oneGroup) Marks(context.Context, string) (controller.Marks, error) {
 	return controller.Marks{Labels: map[string]string{api.LabelInstanceGroup: "nodes"}, Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}}, nil
 }
 
-// controllers installs what of the add-on is not a pod, and returns who administers the cluster, and kops-controller.
+// controllers installs the objects of the add-on that are not pods, and returns an administrator's
+// client and kops-controller's.
 func controllers(t *testing.T, config *rest.Config) (admin, own kubernetes.Interface) {
 	t.Helper()
 	const addon = "kops-controller.addons.k8s.io"
@@ -55,7 +56,7 @@ func controllers(t *testing.T, config *rest.Config) (admin, own kubernetes.Inter
 	return admin, as(t, config, "system:serviceaccount:kube-system:kops-controller")
 }
 
-// as is a client of somebody of some groups.
+// as returns a client for a user in some groups.
 func as(t *testing.T, config *rest.Config, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	c := rest.CopyConfig(config)
@@ -67,10 +68,10 @@ func as(t *testing.T, config *rest.Config, user string, groups ...string) kubern
 	return out
 }
 
-// fleet lists the machines that exist; other nodes' machines are gone.
+// fleet lists the existing machines; other nodes' machines are gone.
 type fleet []string
 
-func (f fleet) Gone(_ context.Context, nodes []*corev1.Node) (out []string, _ error) {
+func (f fleet) ListTerminated(_ context.Context, nodes []*corev1.Node) (out []string, _ error) {
 	for _, n := range nodes {
 		if !slices.Contains(f, n.Name) {
 			out = append(out, n.Name)
@@ -79,12 +80,12 @@ func (f fleet) Gone(_ context.Context, nodes []*corev1.Node) (out []string, _ er
 	return out, nil
 }
 
-func (f fleet) Alive(_ context.Context, names []string) ([]string, error) {
+func (f fleet) ListExisting(_ context.Context, names []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(f, n) }), nil
 }
 
-// The certificate of a machine that is gone can neither create its node again nor
-// read a Secret; a machine that exists can, even if its name was noted as gone.
+// The certificate of a machine that is gone can neither create its node again nor read a Secret; an
+// existing machine can, even if its name was recorded as gone.
 func TestTheCertificateOfAMachineThatIsGoneIsOfNoUse(t *testing.T) {
 	config := kubetest.Start(t)
 	admin, own := controllers(t, config)
@@ -116,7 +117,7 @@ func TestTheCertificateOfAMachineThatIsGoneIsOfNoUse(t *testing.T) {
 	if _, err := admin.CoreV1().Nodes().Get(ctx, "ends", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the node of the machine that is gone is there: %v", err)
 	}
-	eventually(t, "a machine that is gone makes its node anew", func() bool { // the API server sees the note a moment later
+	eventually(t, "a machine that is gone makes its node anew", func() bool { // the API server notices the record a moment later
 		err := joins("ends")
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			once()
@@ -143,7 +144,7 @@ func TestTheCertificateOfAMachineThatIsGoneIsOfNoUse(t *testing.T) {
 	eventually(t, "another machine of the name is kept out", func() bool { return joins("ends") == nil })
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, fails string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
@@ -153,7 +154,8 @@ func eventually(t *testing.T, fails string, holds func() bool) {
 	}
 }
 
-// The roles of kops-controller suffice for what it does, on a real API server, and for nothing else.
+// The roles of kops-controller suffice for what it does with a real API server, and for nothing
+// else.
 func TestTheRolesOfTheController(t *testing.T) {
 	config := kubetest.Start(t)
 	admin, own := controllers(t, config)
@@ -161,7 +163,7 @@ func TestTheRolesOfTheController(t *testing.T) {
 	if _, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, create); err != nil {
 		t.Fatal(err)
 	}
-	for n := range 2 { // the second time the lease is there
+	for n := range 2 { // the second time the lease exists
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		led := false
 		if err := controller.Lead(ctx, own.CoordinationV1(), "a", func(context.Context) error { led = true; return nil }); err != nil || !led {

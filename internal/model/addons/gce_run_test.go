@@ -29,12 +29,12 @@ import (
 	"kops.local/kops/internal/test/turns"
 )
 
-// cloudController finds the controller of Google's cloud that tools/kubernetes has built. Where
-// there is none the test is skipped; with CI=true it is built, in the runs that also rehearse
-// that cloud.
+// cloudController finds the controller for Google's cloud that tools/kubernetes has built. If there
+// is none, the test is skipped; with CI=true it is built, in the runs that also rehearse that
+// cloud.
 func cloudController(t *testing.T) string {
 	t.Helper()
-	turns.Take(t, 1, 3)
+	turns.SkipUnlessTurn(t, 1, 3)
 	if os.Getenv("CI") == "true" {
 		if out, err := exec.Command("make", "-C", "../../..", "programs", "CLOUD=gce").CombinedOutput(); err != nil {
 			t.Fatalf("CANNOT RUN: make programs CLOUD=gce: %v\n%s", err, out)
@@ -52,7 +52,8 @@ func cloudController(t *testing.T) string {
 	return ""
 }
 
-// account installs what of an add-on says what accounts may do, and returns a kubeconfig of one.
+// account installs the parts of an add-on that define accounts' permissions, and returns a
+// kubeconfig for one account.
 func account(t *testing.T, config *rest.Config, admin kubernetes.Interface, r *addons.Result, addon, name string) string {
 	t.Helper()
 	ctx, create := t.Context(), metav1.CreateOptions{}
@@ -98,8 +99,8 @@ func account(t *testing.T, config *rest.Config, admin kubernetes.Interface, r *a
 	return file
 }
 
-// The real controller, with the arguments and the rights of the add-on, at a real API server and
-// a cloud that is played.
+// The real controller, with the add-on's arguments and permissions, against a real API server and
+// an emulated cloud.
 func TestTheCloudsControllerInitialisesANode(t *testing.T) {
 	program := cloudController(t)
 	const addon, zone = "gcp-cloud-controller.addons.k8s.io", "compute/v1/projects/testproject/zones/us-test1-a"
@@ -130,7 +131,7 @@ func TestTheCloudsControllerInitialisesANode(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait(); cancel() }()
-	defer func() { _ = c.Process.Kill(); <-ended }() // it was told to end
+	defer func() { _ = c.Process.Kill(); <-ended }() // it was asked to stop
 
 	n := initialised(ctx, t, admin, "nodes-x1y2")
 	addresses := map[corev1.NodeAddressType]string{}
@@ -143,8 +144,8 @@ func TestTheCloudsControllerInitialisesANode(t *testing.T) {
 	}
 }
 
-// initialised makes a node as a kubelet of a cloud's machine does, and waits until the cloud's
-// controller has told what it is, or the context ends.
+// initialised creates a node as a cloud machine's kubelet does, and waits until the cloud's
+// controller has initialised it, or the context ends.
 func initialised(ctx context.Context, t *testing.T, admin kubernetes.Interface, name string) *corev1.Node {
 	t.Helper()
 	const taint = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -160,7 +161,7 @@ func initialised(ctx context.Context, t *testing.T, admin kubernetes.Interface, 
 	}
 	for e := range w.ResultChan() {
 		n, ok := e.Object.(*corev1.Node)
-		// Addresses come last, in an update of their own.
+		// Addresses are set last, in an update of their own.
 		if ok && n.Spec.PodCIDR != "" && len(n.Status.Addresses) > 0 && !slices.ContainsFunc(n.Spec.Taints, func(x corev1.Taint) bool { return x.Key == taint }) {
 			return n
 		}

@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// onGCE completes a cluster on GCE after it was changed.
+// onGCE completes a cluster on GCE with changes.
 func onGCE(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
@@ -32,7 +32,7 @@ func onGCE(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test1", Facts: in.Facts}
 }
 
-// variantsOnGCE are clusters that between them use what add-ons have for GCE.
+// variantsOnGCE returns clusters that together use what add-ons have for GCE.
 func variantsOnGCE() map[string]func(*api.ClusterSpec) {
 	return map[string]func(*api.ClusterSpec){
 		"on GCE": func(*api.ClusterSpec) {},
@@ -93,7 +93,7 @@ func TestTheCloudsControllerKnowsHowPodsAreReached(t *testing.T) {
 	}
 }
 
-// One class is the default, and the classes of the driver are there where it is.
+// One class is the default, and the driver's classes exist if the driver does.
 func TestStorageClassesOfGCE(t *testing.T) {
 	for name, want := range map[string]string{
 		"on GCE":                             "balanced-csi* balanced-storage ssd-csi standard standard-csi",

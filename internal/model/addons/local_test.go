@@ -27,7 +27,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// local completes a cluster of this host after it was changed.
+// local completes a cluster on this host with changes.
 func local(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
@@ -42,7 +42,7 @@ func local(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Facts: in.Facts}
 }
 
-// object finds an object of a channel's file, as a type.
+// object finds an object in a channel's file, as a typed value.
 func object[T any](t *testing.T, r *addons.Result, addon, kind, name string) *T {
 	t.Helper()
 	for _, f := range r.Files {
@@ -100,7 +100,7 @@ func TestALocalClusterNeedsNothingOfElsewhere(t *testing.T) {
 	}
 }
 
-// volumes are the folders of the machine that a pod sees, by where it sees them.
+// volumes returns the machine's folders that a pod can see, by their mount paths.
 func volumes(p corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	for _, m := range p.Containers[0].VolumeMounts {
@@ -185,7 +185,7 @@ func TestThePodNetworkNeedsNeitherServicesNorDNS(t *testing.T) {
 // TestTheAPIServerTakesTheManifests applies every add-on of two clusters.
 func TestTheAPIServerTakesTheManifests(t *testing.T) {
 	config := kubetest.Start(t)
-	inRange := func(s *api.ClusterSpec) { s.KubeDNS = &api.KubeDNSConfig{ServerIP: "10.96.0.10"} } // of the server's services
+	inRange := func(s *api.ClusterSpec) { s.KubeDNS = &api.KubeDNSConfig{ServerIP: "10.96.0.10"} } // in the server's service range
 	for cloud, in := range map[string]addons.Input{"local": local(t, inRange), "aws": cluster(t, inRange)} {
 		t.Run(cloud, func(t *testing.T) {
 			r := build(t, in)
@@ -205,7 +205,7 @@ func TestTheAPIServerTakesTheManifests(t *testing.T) {
 				return nil, fault.New(fault.Gone, "no file %s", url)
 			}
 			err = a.Pass(t.Context(), []string{"/bootstrap-channel.yaml"})
-			for line := range strings.Lines(errorText(err)) { // nothing runs the pods, so that workloads do not work
+			for line := range strings.Lines(errorText(err)) { // nothing runs the pods, so workloads do not work
 				if line = strings.TrimSpace(line); !strings.HasSuffix(line, ": its controller has not seen the change yet") {
 					t.Error(line)
 				}

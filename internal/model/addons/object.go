@@ -13,15 +13,14 @@ import (
 	"kops.local/kops/api"
 )
 
-// Labels of every object that an add-on brings.
+// Labels of every object of an add-on.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	labelAddon     = "addon.kops.k8s.io/name"
 	labelPod       = "kops.k8s.io/managed-by"
 )
 
-// Decode reads the objects of a manifest of any number of documents. A
-// duplicated key is refused.
+// Decode reads the objects of a manifest with any number of documents. Duplicate keys are rejected.
 func Decode(text []byte) ([]map[string]any, error) {
 	var out []map[string]any
 	for n, doc := range splitDocuments(text) {
@@ -40,7 +39,7 @@ func Decode(text []byte) ([]map[string]any, error) {
 	return out, nil
 }
 
-// splitDocuments cuts a text at the lines that hold only three dashes.
+// splitDocuments splits a text at the lines that consist of three dashes.
 func splitDocuments(text []byte) [][]byte {
 	var out [][]byte
 	var doc bytes.Buffer
@@ -72,7 +71,7 @@ func nameOf(o map[string]any) string {
 	return fmt.Sprintf("%v/%v", o["kind"], field(o, "metadata")["name"])
 }
 
-// field returns a nested map, which it makes when it is absent.
+// field returns a nested map, which is created if absent.
 func field(o map[string]any, path ...string) map[string]any {
 	for _, p := range path {
 		next, ok := o[p].(map[string]any)
@@ -85,7 +84,7 @@ func field(o map[string]any, path ...string) map[string]any {
 	return o
 }
 
-// label gives an object the labels of its add-on.
+// label adds to an object the labels of its add-on.
 func label(o map[string]any, addon string, selector map[string]string) {
 	labels := field(o, "metadata", "labels")
 	labels[labelManagedBy], labels[labelAddon] = "kops", addon
@@ -98,7 +97,7 @@ func label(o map[string]any, addon string, selector map[string]string) {
 	}
 }
 
-// takeLabelled removes from objects those that stand for an add-on's own, and returns them.
+// takeLabelled removes the objects that replace an add-on's own from objects, and returns them.
 func takeLabelled(objects *[]map[string]any, addon string) []map[string]any {
 	var own, rest []map[string]any
 	for _, o := range *objects {
@@ -114,10 +113,10 @@ func takeLabelled(objects *[]map[string]any, addon string) []map[string]any {
 	return own
 }
 
-// prunable lists the kinds whose objects may be deleted when a manifest no
-// longer holds them. Namespaces and custom resource definitions, with which
-// much else would go, are never among them.
-func prunable() []api.PruneKind {
+// prunableKinds lists the kinds whose objects may be deleted when they are no longer in a manifest.
+// Namespaces and custom resource definitions, whose deletion would delete much else, are never
+// included.
+func prunableKinds() []api.PruneKind {
 	return []api.PruneKind{
 		{Kind: "ConfigMap"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
 		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"},
@@ -130,11 +129,11 @@ func prunable() []api.PruneKind {
 	}
 }
 
-// pruneSpec says what an add-on's applier may delete: in the namespaces that the
-// manifest has objects of the kind in, or else wherever they are.
+// pruneSpec specifies what an add-on's applier may delete: objects in the namespaces for which the
+// manifest has objects of the kind, or else in any.
 func pruneSpec(addon string, objects []map[string]any) *api.PruneSpec {
 	out := &api.PruneSpec{}
-	for _, k := range prunable() {
+	for _, k := range prunableKinds() {
 		if strings.HasPrefix(k.Group, "karpenter") && addon != "karpenter.sh" {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/model/addons"
 )
 
-// manifestOf is the manifest of one add-on of a changed cluster.
+// manifestOf returns the manifest of one add-on of a cluster with changes.
 func manifestOf(t *testing.T, name string, change func(*api.ClusterSpec)) string {
 	t.Helper()
 	for _, f := range build(t, cluster(t, change)).Files {

@@ -1,7 +1,7 @@
 package addons
 
-// mountRole lets the pods of an object act in the role of their service account,
-// where the cluster gives such roles.
+// mountRole lets the pods of an object use the role of their service account, if the cluster has
+// such roles.
 func (in Input) mountRole(o map[string]any) error {
 	iam, mount := in.Cluster.Spec.IAM, in.Traits.Model.MountRole
 	if mount == nil || iam == nil || iam.UseServiceAccountExternalPermissions == nil || !*iam.UseServiceAccountExternalPermissions {

@@ -14,23 +14,23 @@ import (
 	"kops.local/kops/internal/template"
 )
 
-// View is what manifests see.
+// View is the data for manifests.
 type View struct {
 	*catalogue.View
 	// Version is kops' own.
 	Version string
 	Region  string
-	// Own are values of the platform's own, by name.
+	// Own are the platform's own values, by name.
 	Own map[string]string
-	// Environment is what pods of the control plane need to reach the cluster's store.
+	// Environment are the variables that control-plane pods need to reach the cluster's store.
 	Environment []api.ContainerEnvVar
 
-	in     Input
+	input  Input
 	images *[]Image
 }
 
 func newView(in Input) (*View, error) {
-	v := &View{View: catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), Version: in.Version, Region: in.Region, Environment: in.Environment, in: in, images: &[]Image{}}
+	v := &View{View: catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), Version: in.Version, Region: in.Region, Environment: in.Environment, input: in, images: &[]Image{}}
 	if of := in.Traits.Model.Values; of != nil {
 		var err error
 		if v.Own, err = of(in.Cluster, v.facts(), in.Region); err != nil {
@@ -41,13 +41,13 @@ func newView(in Input) (*View, error) {
 }
 
 // facts returns the facts of the cluster's platform.
-func (v *View) facts() *facts.Cloud { return v.in.Facts.Of(v.Cloud) }
+func (v *View) facts() *facts.Cloud { return v.input.Facts.Of(v.Cloud) }
 
 // fill executes a template over the view.
 func (v *View) fill(t *template.Template) ([]byte, error) {
 	var filled *template.Template
 	include := func(name string, data any) (string, error) { return filled.ExecuteDefined(name, data) }
-	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.own})
+	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.ownImage})
 	text, err := filled.Execute(v)
 	if err != nil {
 		return nil, fmt.Errorf("fill in the template: %w", err)
@@ -55,7 +55,7 @@ func (v *View) fill(t *template.Template) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// TemplateFunc returns a function that manifests call.
+// TemplateFunc returns a function for manifests.
 func (v *View) TemplateFunc(name string) any {
 	switch name {
 	case "APIServer":
@@ -72,28 +72,28 @@ func (v *View) TemplateFunc(name string) any {
 	return v.View.TemplateFunc(name)
 }
 
-// used lists the images that templates asked for, each once.
-func (v *View) used() []Image {
+// usedImages lists the images that templates used, without duplicates.
+func (v *View) usedImages() []Image {
 	slices.SortFunc(*v.images, func(a, b Image) int { return strings.Compare(a.Public, b.Public) })
 	return slices.Compact(*v.images)
 }
 
-// image notes that a pod runs an image and returns what it is called for the cluster.
+// image records that a pod runs an image, and returns the name under which the cluster pulls it.
 func (v *View) image(public string) string {
-	i := Image{public, Pull(public, v.Spec.Assets, v.in.Facts)}
+	i := Image{public, Pull(public, v.Spec.Assets, v.input.Facts)}
 	*v.images = append(*v.images, i)
 	return i.Used
 }
 
-// own is image, of a program of kops' own.
-func (v *View) own(program string) string {
-	i := v.in.ownImage(program)
+// ownImage is like image, for one of kops' own programs.
+func (v *View) ownImage(program string) string {
+	i := v.input.ownImage(program)
 	*v.images = append(*v.images, i)
 	return i.Used
 }
 
-// StoreFolders lists the folders that hold the cluster's files and its secrets,
-// each only once; empty if the store is not a folder.
+// StoreFolders lists the folders with the cluster's files and its secrets, without duplicates;
+// empty if the store is not a folder.
 func (v *View) StoreFolders() []string {
 	var out []string
 	for _, url := range []string{v.Spec.ConfigStore.Base, v.Spec.ConfigStore.Secrets} {
@@ -105,13 +105,13 @@ func (v *View) StoreFolders() []string {
 	return out
 }
 
-// APIServer is where pods of the host network reach the API server without a service.
+// APIServer returns where pods on the host network reach the API server without a service.
 func (v *View) APIServer() string { return hostnames.API(v.Name) }
 
-// ScalingGroups are the platform's own groups of which an instance group consists.
+// ScalingGroups returns the platform's groups that make up an instance group.
 func (v *View) ScalingGroups(g *api.InstanceGroup) []traits.ScalingGroup {
 	if of := v.Platform.Model.ScalingGroups; of != nil {
-		return of(v.in.Cluster, g)
+		return of(v.input.Cluster, g)
 	}
-	return traits.Whole(g.Name+"."+v.Name, g)
+	return traits.WholeGroup(g.Name+"."+v.Name, g)
 }

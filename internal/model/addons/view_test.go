@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// TestManifestsCallEveryMethodOfAView looks each method up as templates do.
+// TestManifestsCallEveryMethodOfAView looks up each method in the way templates do.
 func TestManifestsCallEveryMethodOfAView(t *testing.T) {
 	v := &addons.View{View: &catalogue.View{}}
 	for m := range reflect.TypeFor[*addons.View]().Methods() {

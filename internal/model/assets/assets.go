@@ -1,9 +1,8 @@
-// Package assets says which files and container images machines fetch, from
-// where, and what their digests are; it also says how a user's own mirrors
-// stand in for the public places.
+// Package assets determines which files and container images machines fetch, from where, and their
+// digests, and how a user's mirrors replace the public places.
 //
-// It must not fetch anything: digests that it does not know are found by a
-// caller, who puts them into the facts.
+// It must not fetch anything: callers look up digests that it does not know, and put them into the
+// facts.
 package assets
 
 import (
@@ -19,7 +18,7 @@ import (
 	"kops.local/kops/internal/contract/programs"
 )
 
-// Mirrors are a cluster's own places of files and images. The zero value is the public ones.
+// Mirrors are a cluster's own places for files and images. The zero value means the public ones.
 type Mirrors struct{ spec api.AssetsSpec }
 
 // MirrorsOf returns the mirrors that a cluster's spec names; spec may be nil.
@@ -30,24 +29,25 @@ func MirrorsOf(spec *api.AssetsSpec) Mirrors {
 	return Mirrors{*spec}
 }
 
-// Files reports whether files come from a repository of the user's.
+// Files reports whether files come from a user's repository.
 func (m Mirrors) Files() bool { return text(m.spec.FileRepository) != "" }
 
-// Images reports whether images come from a registry of the user's.
+// Images reports whether images come from a user's registry.
 func (m Mirrors) Images() bool {
 	return text(m.spec.ContainerProxy) != "" || text(m.spec.ContainerRegistry) != ""
 }
 
-// Repository is the URL of the user's copies of files, or "". A repository that fetches
-// files by itself does not count.
+// Repository returns the URL of the user's copies of files, or "". A repository that fetches files
+// on demand does not count.
 func (m Mirrors) Repository() string { return strings.TrimSuffix(text(m.spec.FileRepository), "/") }
 
-// Registry is the user's registry with copies of images, or "".
+// Registry returns the user's registry with copies of images, or "".
 func (m Mirrors) Registry() string {
 	return strings.TrimSuffix(text(m.spec.ContainerRegistry), "/")
 }
 
-// Keys are those that must have signed the index of the files; none: it need not be signed.
+// Keys returns the public keys, one of which must have signed the index of the files; if there are
+// none, it need not be signed.
 func (m Mirrors) Keys() []string {
 	if !m.Files() {
 		return nil
@@ -55,20 +55,20 @@ func (m Mirrors) Keys() []string {
 	return m.spec.TrustedKeys
 }
 
-// URL returns where the file at a public URL is fetched from: the repository
-// of the user's with the URL's own path.
+// URL returns where the file at a public URL is fetched from: the user's repository, with the URL's
+// own path.
 func (m Mirrors) URL(public string) string {
 	repository := text(m.spec.FileRepository)
 	u, err := url.Parse(public)
 	if repository == "" || err != nil {
 		return public
 	}
-	// commas separate the places of one file
+	// commas separate the places of a file
 	return strings.ReplaceAll(strings.TrimSuffix(repository, "/")+u.EscapedPath(), ",", "%2C")
 }
 
-// Image returns what an image of a public registry is called for the cluster.
-// An image that is already called so keeps its name.
+// Image returns the name under which the cluster pulls a public image. An image that already has
+// such a name keeps it.
 func (m Mirrors) Image(public string) string {
 	if proxy := strings.TrimSuffix(text(m.spec.ContainerProxy), "/"); proxy != "" {
 		if strings.HasPrefix(public, proxy+"/") {
@@ -78,7 +78,7 @@ func (m Mirrors) Image(public string) string {
 		if ok && strings.ContainsAny(host, ".:") {
 			return proxy + "/" + rest
 		}
-		return proxy + "/" + public // a name of Docker's own registry
+		return proxy + "/" + public // a name on Docker's own registry
 	}
 	registry := strings.TrimSuffix(text(m.spec.ContainerRegistry), "/")
 	if registry == "" || strings.HasPrefix(public, registry+"/") {
@@ -97,8 +97,8 @@ func text(s *string) string {
 //go:embed hashes.txt
 var hashes string
 
-// published are the digests of released files that kops knows, by URL: what
-// their publishers state.
+// published returns the digests of released files that kops knows, by URL, as their publishers
+// state them.
 var published = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(hashes) {
@@ -112,9 +112,9 @@ var published = sync.OnceValue(func() map[string]string {
 // Hashes finds the SHA-256 digest of the file at a public URL.
 type Hashes func(url string) (sum string, known bool)
 
-// orPublished returns hashes that ask h first and then the table of released files;
-// h may be nil. What h says is a digest, or is not taken.
-func (h Hashes) orPublished() Hashes {
+// withPublished returns hashes that query h first and then the table of released files; h may be nil.
+// Values of h that are not digests are ignored.
+func (h Hashes) withPublished() Hashes {
 	return func(u string) (string, bool) {
 		if h != nil {
 			if sum, ok := h(u); ok {
@@ -129,10 +129,9 @@ func (h Hashes) orPublished() Hashes {
 	}
 }
 
-// Digests returns where the digest of the file at a public URL is published: by its
-// publisher, and in a mirror either in the same way or beside the file. Most publishers
-// have FILE.sha256; the container runtime's publishers have names of their own
-// (the assets of their releases on GitHub).
+// Digests returns where the digest of the file at a public URL is published: by its publisher, and
+// in a mirror either in the same way or next to the file. Most publishers have FILE.sha256; the
+// container runtime's publishers use other names (the assets of their releases on GitHub).
 func (m Mirrors) Digests(public string) []string {
 	folder := strings.TrimSuffix(public, baseName(public))
 	own := public + ".sha256"
@@ -145,7 +144,7 @@ func (m Mirrors) Digests(public string) []string {
 		own = folder + "runc.sha256sum"
 	}
 	out := []string{own}
-	if programs.IsOwn(public) { // which is no place
+	if programs.IsOwn(public) { // it has no public place
 		out = nil
 	}
 	if m.Files() {
@@ -157,8 +156,8 @@ func (m Mirrors) Digests(public string) []string {
 	return out
 }
 
-// ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it: alone,
-// before the file's name, or so in a list of several files.
+// ParseSHA256 reads the hexadecimal SHA-256 of a file as publishers state it: alone, before the
+// file's name, or in such a line of a list.
 func ParseSHA256(text []byte, file string) (string, error) {
 	var first string
 	lines := 0
@@ -184,5 +183,5 @@ func ParseSHA256(text []byte, file string) (string, error) {
 	return first, nil
 }
 
-// baseName returns the name that a machine keeps a file under.
+// baseName returns the name under which a machine keeps a file.
 func baseName(u string) string { return path.Base(u) }

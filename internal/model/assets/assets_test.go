@@ -140,7 +140,7 @@ func TestParseSHA256(t *testing.T) {
 	other := strings.Repeat("cd", 32)
 	for text, want := range map[string]string{
 		sum: sum, sum + "  kubelet\n": sum, strings.ToUpper(sum) + "\n": sum, sum + " *kubelet": sum, sum + "  out/kubelet": sum,
-		sum + "  kubelet-linux-amd64\n":                                          sum, // some files are renamed as they are published
+		sum + "  kubelet-linux-amd64\n":                                          sum, // some files are renamed when they are published
 		other + "  kubelet.asc\n" + sum + "  kubelet\n" + other + "  kubelet2\n": sum,
 		"": "", "\n": "", "kubelet " + sum: "", sum[2:]: "", strings.Repeat("xy", 32): "", "$(id)": "",
 		other + "  kubelet.asc\n" + other + "  kubelet2\n": "", other + "\n" + sum + "\n": "",
@@ -174,7 +174,7 @@ func TestWhereDigestsAreStated(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDigestIsNotKnown(t *testing.T) {
+func TestInvalidDigestsAreIgnored(t *testing.T) {
 	h := Hashes(func(string) (string, bool) { return "$(touch /tmp/x)", true })
 	if got := (Own{}).Nodeup("1.37.0", download.ARM64, "", Mirrors{}, h).SHA256; got != "" {
 		t.Errorf("the digest is %q", got)

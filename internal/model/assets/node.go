@@ -9,31 +9,31 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// Versions of what accompanies Kubernetes on a machine.
+// Versions of what is installed on a machine in addition to Kubernetes.
 const (
 	crictlVersion  = "1.35.0"
 	nerdctlVersion = "2.2.0"
 	cniNewest      = "1.9.1"
 )
 
-// Machine is what decides which files a machine fetches.
+// Machine determines which files a machine fetches.
 type Machine struct {
-	// Kubernetes is a version, with or without a leading v, or the URL of a
-	// folder of binaries that ends in one.
+	// Kubernetes is a version, with or without a leading v, or the URL of a folder of binaries that
+	// ends in a version.
 	Kubernetes string
 	// CredentialProvider is the URL of the program that logs the kubelet in to the cloud's
 	// registry, with %s for the architecture; "" if there is none.
 	CredentialProvider string
-	// NewestPlugins asks for the newest reference plugins, for any Kubernetes version.
+	// NewestPlugins selects the newest reference plugins, for any Kubernetes version.
 	NewestPlugins bool
-	// CNIPlugins asks for the reference plugins of the Container Network Interface.
+	// CNIPlugins selects the reference plugins of the Container Network Interface.
 	CNIPlugins bool
 	Containerd *api.ContainerdConfig
 }
 
-// Files lists what the machine fetches, in the order in which node configuration names it.
+// Files lists what the machine fetches, in the order of the node configuration.
 func (m Machine) Files(arch download.Arch, mirrors Mirrors, h Hashes) ([]download.File, error) {
-	h = h.orPublished()
+	h = h.withPublished()
 	minor, err := minorOf(m.Kubernetes)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (m Machine) runtime(c *api.ContainerdConfig, arch download.Arch, add func(p
 	}
 }
 
-// override returns the place and the digest that a user gives for an archive.
+// override returns the user's place and digest for an archive.
 func override(p *api.PackagesConfig, arch download.Arch) (u, sum string) {
 	switch {
 	case p == nil:
@@ -104,7 +104,7 @@ func override(p *api.PackagesConfig, arch download.Arch) (u, sum string) {
 	return text(p.URLAmd64), text(p.HashAmd64)
 }
 
-// binaries returns the folder that holds Kubernetes' own files.
+// binaries returns the folder that contains Kubernetes' own files.
 func binaries(kubernetes string) string {
 	if strings.Contains(kubernetes, "://") {
 		return strings.TrimSuffix(kubernetes, "/")
@@ -112,7 +112,7 @@ func binaries(kubernetes string) string {
 	return "https://dl.k8s.io/release/v" + strings.TrimPrefix(kubernetes, "v")
 }
 
-// minorOf returns the minor version of Kubernetes 1.
+// minorOf returns the minor version of a Kubernetes version 1.x.
 func minorOf(kubernetes string) (int, error) {
 	v := strings.TrimPrefix(baseName(kubernetes), "v")
 	parts := strings.SplitN(v, ".", 3)
@@ -128,7 +128,7 @@ func minorOf(kubernetes string) (int, error) {
 	return minor, nil
 }
 
-// cniVersion is the version of the reference plugins for a minor version of Kubernetes.
+// cniVersion returns the version of the reference plugins for a minor version of Kubernetes.
 func cniVersion(minor int) string {
 	for _, c := range []struct {
 		since   int

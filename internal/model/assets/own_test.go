@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/contract/programs"
 )
 
-// delivered is the index of an archive for one architecture.
-func delivered() *programs.Index {
+// newIndex returns the index of an archive for one architecture.
+func newIndex() *programs.Index {
 	file := func(path, digit, program string) map[download.Arch]programs.File {
 		return map[download.Arch]programs.File{download.ARM64: {Path: path, SHA256: strings.Repeat(digit, 64), Program: program}}
 	}
@@ -31,10 +31,10 @@ func TestNodeupIsWhereTheClusterHasIt(t *testing.T) {
 		sum     string
 		urls    []string
 	}{
-		"the archive":             {own: Own{Programs: delivered()}, sum: ours, urls: []string{key}},
-		"the user's files first":  {own: Own{Programs: delivered()}, mirrors: mirror, sum: ours, urls: []string{"https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup", key}},
+		"the archive":             {own: Own{Programs: newIndex()}, sum: ours, urls: []string{key}},
+		"the user's files first":  {own: Own{Programs: newIndex()}, mirrors: mirror, sum: ours, urls: []string{"https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup", key}},
 		"the user's files":        {mirrors: mirror, sum: stated, urls: []string{"https://f.e.com/binaries/kops/1.37.0/linux/arm64/nodeup"}},
-		"the user's copy":         {own: Own{Programs: delivered(), Base: "https://c.e.com/1/"}, sum: ours, urls: []string{"https://c.e.com/1/linux/arm64/nodeup.gz"}},
+		"the user's copy":         {own: Own{Programs: newIndex(), Base: "https://c.e.com/1/"}, sum: ours, urls: []string{"https://c.e.com/1/linux/arm64/nodeup.gz"}},
 		"what was not found here": {sum: stated, urls: []string{store + "/programs/" + stated + "/nodeup"}},
 	} {
 		got := c.own.Nodeup("1.37.0", download.ARM64, store, c.mirrors, h)
@@ -45,7 +45,7 @@ func TestNodeupIsWhereTheClusterHasIt(t *testing.T) {
 }
 
 func TestImagesOfOwnPrograms(t *testing.T) {
-	own := Own{Programs: delivered(), Instead: map[string]string{programs.Controller: "r.e.com/mine:1"}}
+	own := Own{Programs: newIndex(), Instead: map[string]string{programs.Controller: "r.e.com/mine:1"}}
 	for program, want := range map[string]string{
 		programs.Channels: "kops.internal/channels:1.37.0-3", programs.Controller: "r.e.com/mine:1", programs.Healthcheck: "kops.internal/kube-apiserver-healthcheck:1.37.0",
 	} {

@@ -1,39 +1,39 @@
-// Package managedfile declares the kinds of files that kops keeps for a cluster
-// in object stores: files written at each update, and files such as keysets that are created
-// once and never changed.
+// Package managedfile declares the kinds of files that kops keeps for a cluster in object stores:
+// files written at each update, and files such as keysets that are created once and never changed.
 //
-// It must not know what stands in the files, nor any store: a caller hands in
-// functions that list, read and write.
+// It must not know the contents of the files, nor any store: a caller provides functions that list,
+// read and write.
 package managedfile
 
 import (
 	"context"
 )
 
-// Info is what a listing tells about one file.
+// Info is what a listing reports about one file.
 type Info struct {
 	Key string // below the area
-	// Digest is the hexadecimal MD5 of the content; empty when it is not known.
-	// A digest that differs from a content's MD5 does not prove that the file
-	// has another content: some stores show a digest of something else.
+	// Digest is the hexadecimal MD5 of the content; empty if it is not known. A digest that differs
+	// from a content's MD5 does not prove that the file has another content: some stores report a
+	// digest of something else.
 	Digest string
 }
 
-// Options say how a file is written.
+// Options specify how a file is written.
 type Options struct {
-	IfAbsent   bool // fails with fault.Conflict when the file exists
+	IfAbsent   bool // fails with fault.Conflict if the file exists
 	Private    bool // only the owner may read it
-	PublicRead bool // everybody may read it
+	PublicRead bool // everyone may read it
 }
 
 // Area is a folder of a store. Its functions take keys below the folder; their
 // errors have classes of package fault.
 type Area struct {
-	// Store names the store, as files in it do: a bucket, or a URL.
+	// Store is the store as files refer to it: a bucket, or a URL.
 	Store string
 	// Prefix is the folder's key in the store: empty, or ending in a slash.
 	Prefix string
-	// List returns every file below the folder. It may answer from memory as long as nothing was written.
+	// List returns every file below the folder. The result may be cached as long as nothing was
+	// written.
 	List   func(context.Context) ([]Info, error)
 	Read   func(ctx context.Context, key string) ([]byte, error)
 	Write  func(ctx context.Context, key string, data []byte, o Options) error

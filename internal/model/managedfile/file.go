@@ -17,22 +17,22 @@ import (
 
 // File is a file that an update rewrites when its content has changed.
 type File struct {
-	// Store is the bucket, or the URL of a store that has none.
+	// Store is the bucket, or the URL of a store without buckets.
 	Store   string           `res:"forbid" tf:"bucket"`
 	Key     string           `res:"forbid" tf:"key"`
 	Content resource.Content `tf:"content,file,zero"`
-	// Provider is the alias under which Terraform knows the account of the bucket.
+	// Provider is the alias of the Terraform provider for the bucket's account.
 	Provider string `res:"writeonly" tf:"provider,raw"`
-	// Encryption asks a bucket to encrypt the object.
+	// Encryption is the encryption that the bucket should use for the object.
 	Encryption string `res:"writeonly" tf:"server_side_encryption"`
-	// ACL is "public-read" for a file that everybody may read, or empty.
+	// ACL is "public-read" for a file that everyone may read, or empty.
 	ACL string `res:"writeonly" tf:"acl"`
 }
 
-// secret finds a Kubernetes Secret among the documents of a text, YAML or JSON.
+// secret matches a Kubernetes Secret among the documents of a text, YAML or JSON.
 var secret = regexp.MustCompile(`(?m)"kind"\s*:\s*"Secret"|^(- )?\s*kind:\s*["']?Secret["']?\s*$`)
 
-// Text returns the content of a file. One that holds a Kubernetes Secret is never shown.
+// Text returns the content of a file. If it includes a Kubernetes Secret, it is never shown.
 func Text(s string) resource.Content {
 	if secret.MatchString(s) {
 		return resource.Text(resource.Lit(s)).Hide()
@@ -40,14 +40,14 @@ func Text(s string) resource.Content {
 	return resource.Text(resource.Lit(s))
 }
 
-// publicRead is the canned ACL of a file that everybody may read.
+// publicRead is the canned ACL of a file that everyone may read.
 const publicRead = "public-read"
 
 // Files is the client of the kinds of File.
 type Files struct {
 	Areas []Area
-	// Wanted gives digests of desired contents, by the kind's key. A file whose
-	// listed digest is another is read before it is called different. See Wanted.
+	// Wanted has the digests of desired contents, by the kind's key. A file whose listed digest
+	// differs is read before it is considered different. See WantedDigests.
 	Wanted map[string]string
 }
 
@@ -58,21 +58,22 @@ var StoreFile = resource.Kind[File, Files]{
 	Update: []resource.Setter[File, Files]{{Fields: []string{"Content"}, Set: rewrite}},
 }
 
-// Bucket is how files are declared in a bucket that other tools can write, too.
+// Bucket declares files in a bucket that other tools can write, too.
 type Bucket struct {
 	Kind resource.Kind[File, Files]
 	// Provider and Encryption are the provider and encryption of each File.
 	Provider, Encryption string
 }
 
-// NewBucket returns the bucket whose files have a kind of a name, within the limits of an API.
+// NewBucket returns a bucket whose files have a kind with the given name, within the limits of an
+// API.
 func NewBucket(kind, api string) *Bucket {
 	b := &Bucket{Kind: StoreFile}
 	b.Kind.Name, b.Kind.API, b.Kind.Direct = kind, api, false
 	return b
 }
 
-// readers are who may read a file, where that is a resource of its own to Terraform.
+// readers specifies who may read a file, if Terraform has a resource of its own for that.
 type readers struct {
 	Bucket   string         `tf:"bucket"`
 	Object   resource.Value `tf:"object"`
@@ -80,10 +81,10 @@ type readers struct {
 	Provider string         `tf:"provider,raw"`
 }
 
-// DeclareReaders has Terraform declare a resource of a kind beside each file that everybody may read.
+// DeclareReaders adds a Terraform resource of a kind for each file that everyone may read.
 func (b *Bucket) DeclareReaders(kind string) {
 	k := resource.Kind[readers, Files]{Name: kind, API: b.Kind.API}
-	b.Kind.Beside = func(a resource.Address, f *File) []resource.Node {
+	b.Kind.Companions = func(a resource.Address, f *File) []resource.Node {
 		if f.ACL != publicRead {
 			return nil
 		}
@@ -91,7 +92,8 @@ func (b *Bucket) DeclareReaders(kind string) {
 	}
 }
 
-// Buckets are the buckets by the scheme of their URLs. In stores of other schemes, files are StoreFiles.
+// Buckets are buckets by the scheme of their URLs. Files in stores with other schemes are
+// StoreFiles.
 type Buckets map[string]*Bucket
 
 // Kinds lists the kinds of managed files: files that no other tool can write, and files in
@@ -111,18 +113,18 @@ func Direct() []resource.Any {
 	return []resource.Any{Keyset.Erase(), Secret.Erase(), StoreFile.Erase(), OwnProgram.Erase()}
 }
 
-// Location is a folder in a store, as files in it are addressed.
+// Location is a folder in a store, as files refer to it.
 type Location struct {
-	// Bucket is how its files are declared; nil: as StoreFiles.
+	// Bucket declares its files; if nil, they are StoreFiles.
 	Bucket *Bucket
-	// Store is the bucket, or the URL of a store that has none.
+	// Store is the bucket, or the URL of a store without buckets.
 	Store string
 	// Prefix is the folder's key in the store: empty, or ending in a slash.
 	Prefix string
 }
 
-// Location splits a store's URL. A store that is not a bucket is one store
-// with its URL as name, and has no prefix.
+// Location splits a store's URL. A store that is not a bucket has its URL as its name, and no
+// prefix.
 func (b Buckets) Location(url string) Location {
 	scheme, rest, ok := strings.Cut(strings.TrimSuffix(url, "/"), "://")
 	if !ok {
@@ -139,7 +141,7 @@ func (b Buckets) Location(url string) Location {
 	return Location{Bucket: in, Store: name, Prefix: folder}
 }
 
-// Kind is the name of the kind of files at the location.
+// Kind returns the name of the kind of files at the location.
 func (l Location) Kind() string {
 	if l.Bucket == nil {
 		return StoreFile.Name
@@ -160,8 +162,8 @@ func (l Location) Node(name, key string, content resource.Content, public bool) 
 	return l.Bucket.Kind.New(name, f)
 }
 
-// Wanted returns the digests of the desired files of a graph, by their kinds' keys.
-func Wanted(g *graph.Graph) map[string]string {
+// WantedDigests returns the digests of the desired files of a graph, by their kinds' keys.
+func WantedDigests(g *graph.Graph) map[string]string {
 	out := map[string]string{}
 	for n := range g.All() {
 		if f, ok := n.Want.(*File); ok {
@@ -175,9 +177,8 @@ func Wanted(g *graph.Graph) map[string]string {
 
 func fileKey(f *File) string { return f.Store + "/" + f.Key }
 
-// listFiles returns the owned files, and those that are desired. An area may lie
-// in another: a file of both is listed once, as a second one would be taken for a
-// leftover and removed.
+// listFiles returns the owned files, and those that are desired. An area may be within another: a
+// file in both is listed once, because a second one would be considered a leftover and removed.
 func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) {
 	var out []*File
 	seen := map[string]bool{}
@@ -209,7 +210,7 @@ func listFiles(ctx context.Context, c Files, s resource.Scope) ([]*File, error) 
 	return out, nil
 }
 
-// area finds where a file lives and its key there.
+// area finds a file's area and its key there.
 func (c Files) area(f *File) (Area, string, error) {
 	best, key := -1, ""
 	for i, a := range c.Areas {
@@ -245,7 +246,7 @@ func removeFile(ctx context.Context, c Files, f *File) error {
 	return a.Remove(ctx, key)
 }
 
-// FolderOf is the path that a store's URL names: file:///a/b, or /a/b itself.
+// FolderOf returns the path in a store's URL: file:///a/b, or /a/b itself.
 func FolderOf(url string) (string, bool) {
 	folder := strings.TrimPrefix(url, "file://")
 	if !strings.HasPrefix(folder, "/") {

@@ -20,8 +20,8 @@ var buckets = onstore.Buckets(open.Backends(open.Options{Env: func(string) strin
 
 func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
 
-// filled returns a store with the keys, each holding its own name, as an area.
-func filled(t *testing.T, keys ...string) (store.Store, managedfile.Area) {
+// newArea returns a store with the keys, each with its own name as content, as an area.
+func newArea(t *testing.T, keys ...string) (store.Store, managedfile.Area) {
 	t.Helper()
 	s := store.NewMemory("test")
 	for _, k := range keys {
@@ -63,7 +63,7 @@ func TestOnlyWhatUpdatesWriteIsOwned(t *testing.T) {
 	foreign := []string{"backups/etcd/main/2026-08-01T10:15:00Z-000042/etcd.backup.gz", "backups/etcd/main/control/etcd-cluster-created",
 		"backups/etcd/main/control/etcd-cluster-spec", "clusteraddons/default", "config", "instancegroup/nodes", "lease/holder",
 		"pki/private/kubernetes-ca/keyset.yaml", "pki/ssh/public/admin/x", "secrets/admin"}
-	_, area := filled(t, append(slices.Clone(owned), foreign...)...)
+	_, area := newArea(t, append(slices.Clone(owned), foreign...)...)
 	client := managedfile.Files{Areas: []managedfile.Area{area}}
 	keys := func(names ...string) (out []string) {
 		for _, line := range list(t, buckets["s3"].Kind.Erase(), client, names...) {
@@ -99,7 +99,7 @@ func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
 			if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
 				t.Fatal(err)
 			}
-			have := observed(t, n, client)
+			have := observe(t, n, client)
 			if d := n.Kind.Schema().Diff(n.Want, have); len(d) != 0 {
 				t.Errorf("after the create: %v", d)
 			}
@@ -111,10 +111,10 @@ func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
 			if _, err := n.Kind.Set(t.Context(), client, have, changed.Want, d); err != nil {
 				t.Fatal(err)
 			}
-			if d := n.Kind.Schema().Diff(changed.Want, observed(t, n, client)); len(d) != 0 {
+			if d := n.Kind.Schema().Diff(changed.Want, observe(t, n, client)); len(d) != 0 {
 				t.Errorf("after the change: %v", d)
 			}
-			for range 2 { // gone is not an error
+			for range 2 { // it is not an error if it does not exist
 				if err := n.Kind.Delete(t.Context(), client, have); err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestAFileIsTheSameAfterItWasWritten(t *testing.T) {
 	}
 }
 
-func observed(t *testing.T, n resource.Node, client any) any {
+func observe(t *testing.T, n resource.Node, client any) any {
 	t.Helper()
 	all, err := n.Kind.Observe(t.Context(), client, resource.Scope{})
 	if err != nil || len(all) != 1 {
@@ -136,7 +136,7 @@ func observed(t *testing.T, n resource.Node, client any) any {
 }
 
 func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
-	_, area := filled(t, "addons/a", "addons/b", "addons/c")
+	_, area := newArea(t, "addons/a", "addons/b", "addons/c")
 	plain := area.List
 	reads := 0
 	read := area.Read
@@ -151,7 +151,7 @@ func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
 	if err := g.Add(at.Node("b", "addons/b", text("addons/b"), false), at.Node("c", "addons/c", text("addons/c"), false)); err != nil {
 		t.Fatal(err)
 	}
-	client := managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}
+	client := managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.WantedDigests(&g)}
 	for n, line := range list(t, buckets["s3"].Kind.Erase(), client) {
 		key := "addons/" + string("abc"[n])
 		if want := "bucket/c.example.com/" + key + " md5:" + store.Digest([]byte(key)); !strings.HasPrefix(line, want) {
@@ -163,19 +163,19 @@ func TestAFileWhoseListedDigestIsNoMD5IsRead(t *testing.T) {
 	}
 }
 
-// noting is a store that remembers how it was last written to.
-type noting struct {
+// recordingStore is a store that records how it was last written to.
+type recordingStore struct {
 	store.Store
-	last store.PutOptions
+	lastOptions store.PutOptions
 }
 
-func (n *noting) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
-	n.last = o
+func (n *recordingStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+	n.lastOptions = o
 	return n.Store.Put(ctx, key, data, o)
 }
 
 func TestFilesOfTwoBuckets(t *testing.T) {
-	cluster, discovery := store.NewMemory("c"), &noting{Store: store.NewMemory("d")}
+	cluster, discovery := store.NewMemory("c"), &recordingStore{Store: store.NewMemory("d")}
 	client := managedfile.Files{Areas: []managedfile.Area{
 		onstore.Area("bucket", "c.example.com/", cluster, nil), onstore.Area("open", "", discovery, nil)}}
 	jwks := buckets.Location("s3://open").Node("keys.json", "openid/v1/jwks", text("{}"), true)
@@ -188,12 +188,12 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 	if got := jwks.Want.(*managedfile.File); got.ACL != "public-read" || got.Encryption != "AES256" || got.Provider != "aws.files" {
 		t.Errorf("declared as %+v", got)
 	}
-	if want := (store.PutOptions{PublicRead: true}); discovery.last != want {
-		t.Errorf("written with %+v, want %+v", discovery.last, want)
+	if want := (store.PutOptions{PublicRead: true}); discovery.lastOptions != want {
+		t.Errorf("written with %+v, want %+v", discovery.lastOptions, want)
 	}
 	hidden := buckets.Location("s3://open").Node("x", "x", text(""), false)
-	if _, err := hidden.Kind.Create(t.Context(), client, hidden.Want); err != nil || discovery.last != (store.PutOptions{}) {
-		t.Errorf("written with %+v, %v", discovery.last, err)
+	if _, err := hidden.Kind.Create(t.Context(), client, hidden.Want); err != nil || discovery.lastOptions != (store.PutOptions{}) {
+		t.Errorf("written with %+v, %v", discovery.lastOptions, err)
 	}
 	other := buckets.Location("s3://closed").Node("x", "x", text(""), false)
 	if _, err := other.Kind.Create(t.Context(), client, other.Want); fault.Of(err) != fault.Permanent {
@@ -201,10 +201,10 @@ func TestFilesOfTwoBuckets(t *testing.T) {
 	}
 }
 
-// A user may publish the issuer's documents from the folder of the cluster, and
-// store the backups of one etcd cluster below another's.
+// A user may publish the issuer's documents from the cluster's folder, and store the back-ups of
+// one etcd cluster below another's.
 func TestAFileOfTwoAreasIsOne(t *testing.T) {
-	s, whole := filled(t, "addons/a", "discovery/openid/v1/jwks", "backups/main/etcd-cluster-spec")
+	s, whole := newArea(t, "addons/a", "discovery/openid/v1/jwks", "backups/main/etcd-cluster-spec")
 	part := func(folder string) managedfile.Area {
 		return onstore.Area("bucket", "c.example.com/"+folder, store.Sub(s, strings.TrimSuffix(folder, "/")), nil)
 	}
@@ -229,9 +229,9 @@ func TestAFileOfTwoAreasIsOne(t *testing.T) {
 	}
 }
 
-// Somebody else may remove a file between the listing and the reading of it.
+// Another process may remove a file after the listing and before it is read.
 func TestAFileThatGoesMeanwhileIsGone(t *testing.T) {
-	_, area := filled(t, "addons/a", "addons/b")
+	_, area := newArea(t, "addons/a", "addons/b")
 	all := area.List
 	area.List = func(ctx context.Context) ([]managedfile.Info, error) {
 		infos, err := all(ctx)
@@ -261,8 +261,8 @@ func TestKeysetsAndSecretsAreMadeOnce(t *testing.T) {
 		{managedfile.Secret.Erase(), "secrets", "secrets/ca", managedfile.SecretNode},
 	} {
 		t.Run(c.kind.KindName(), func(t *testing.T) {
-			m, _ := filled(t, "pki/ssh/public/admin/x", "pki/private/ca/other", "secrets/a/b", "config")
-			s := &noting{Store: m}
+			m, _ := newArea(t, "pki/ssh/public/admin/x", "pki/private/ca/other", "secrets/a/b", "config")
+			s := &recordingStore{Store: m}
 			client := onstore.Area("bucket", "c.example.com/"+c.folder+"/", store.Sub(s, c.folder), nil)
 			n := c.node("ca", resource.SecretText("very secret"))
 			if _, err := n.Kind.Create(t.Context(), client, n.Want); err != nil {
@@ -271,8 +271,8 @@ func TestKeysetsAndSecretsAreMadeOnce(t *testing.T) {
 			if data, _, err := s.Get(t.Context(), c.key); err != nil || string(data) != "very secret" {
 				t.Errorf("%s holds %q, %v", c.key, data, err)
 			}
-			if want := (store.PutOptions{IfAbsent: true, Private: true}); s.last != want {
-				t.Errorf("written with %+v, want %+v", s.last, want)
+			if want := (store.PutOptions{IfAbsent: true, Private: true}); s.lastOptions != want {
+				t.Errorf("written with %+v, want %+v", s.lastOptions, want)
 			}
 			if got := list(t, c.kind, client, "ca", "x", "a", "a/b", "other"); !slices.Equal(got, []string{"ca"}) {
 				t.Errorf("listed %v", got)
@@ -335,17 +335,17 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// A file that was read is known by its text, so that people see what changes; a file
-// with a Kubernetes Secret is hidden in every comparison.
+// A file that was read has a known text, so that people see what changes; a file with a Kubernetes
+// Secret is hidden in every comparison.
 func TestTextsAreKnownAndSecretsHidden(t *testing.T) {
-	_, area := filled(t, "addons/a")
+	_, area := newArea(t, "addons/a")
 	area.Read = func(context.Context, string) ([]byte, error) { return []byte("old: text\n"), nil }
 	var g graph.Graph
 	at := buckets.Location("s3://bucket/c.example.com")
 	if err := g.Add(at.Node("a", "addons/a", text("new: text\n"), false)); err != nil {
 		t.Fatal(err)
 	}
-	all, err := buckets["s3"].Kind.Erase().Observe(t.Context(), managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.Wanted(&g)}, resource.Scope{})
+	all, err := buckets["s3"].Kind.Erase().Observe(t.Context(), managedfile.Files{Areas: []managedfile.Area{area}, Wanted: managedfile.WantedDigests(&g)}, resource.Scope{})
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Private is a file with key material. It is made once, and never overwritten by an update: an
-// existing one is right with any content.
+// Private is a file with key material. It is created once, and an update never overwrites it: an
+// existing file may have any content.
 type Private struct {
 	Name    string           `res:"forbid"`
 	Content resource.Content `res:"writeonly"`
@@ -26,7 +26,7 @@ var Keyset = private("keyset", layout.Keyset, layout.KeysetName)
 var Secret = private("secret", func(name string) string { return name },
 	func(key string) (string, bool) { return key, !strings.Contains(key, "/") })
 
-// private declares a kind whose files have keys that at makes of their names, and nameAt reads back.
+// private declares a kind of files; at maps names to keys, and nameAt maps them back.
 func private(kind string, at func(name string) string, nameAt func(key string) (string, bool)) resource.Kind[Private, Area] {
 	return resource.Kind[Private, Area]{
 		Name: kind, API: "store", Direct: true,
@@ -50,12 +50,12 @@ func private(kind string, at func(name string) string, nameAt func(key string) (
 		},
 		Create: func(ctx context.Context, a Area, p *Private) error {
 			text, _ := p.Content.Value().Known()
-			if text == "" { // it was there when the plan was made
+			if text == "" { // it existed when the plan was made
 				return fault.Wrap(fault.Permanent, fmt.Errorf("%s was removed in the meantime", at(p.Name)), "run this command again")
 			}
 			err := a.Write(ctx, at(p.Name), []byte(text), Options{IfAbsent: true, Private: true})
 			if fault.Is(err, fault.Conflict) {
-				return fault.Wrap(fault.Permanent, err, "another command made it in the meantime; run this command again")
+				return fault.Wrap(fault.Permanent, err, "another command created it in the meantime; run this command again")
 			}
 			return err
 		},
@@ -63,12 +63,12 @@ func private(kind string, at func(name string) string, nameAt func(key string) (
 	}
 }
 
-// KeysetNode declares the file of a keyset, in its stored form.
+// KeysetNode declares the file of a keyset, in the form in which it is stored.
 func KeysetNode(name string, content resource.Content) resource.Node {
 	return Keyset.New(name, Private{Name: name, Content: content})
 }
 
-// SecretNode declares the file of a secret, in its stored form.
+// SecretNode declares the file of a secret, in the form in which it is stored.
 func SecretNode(name string, content resource.Content) resource.Node {
 	return Secret.New(name, Private{Name: name, Content: content})
 }

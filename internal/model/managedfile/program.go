@@ -10,11 +10,11 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Program is a file of kops' own programs in the cluster's folder. It stands under its
-// digest, so it is there or not, and never another.
+// Program is a file of kops' own programs in the cluster's folder. Its key contains its digest, so
+// that it either exists or not, and never changes.
 type Program struct {
 	Key string `res:"forbid"`
-	// File is where an archive has it.
+	// File is its entry in an archive's index.
 	File programs.File `res:"writeonly"`
 }
 
@@ -22,11 +22,11 @@ type Program struct {
 type Programs struct {
 	// Base is the cluster's folder.
 	Base Area
-	// Read returns a file of the archive; nil: there is none.
+	// Read returns a file of the archive; nil if there is no archive.
 	Read func(programs.File) ([]byte, error)
 }
 
-// OwnProgram is the kind of Program. The programs that running machines were started with stay
+// OwnProgram is the kind of Program. The programs with which running machines were started are kept
 // until an update may delete unwanted objects.
 var OwnProgram = resource.Kind[Program, Programs]{
 	Name: "program", API: "store", Direct: true, Tasks: []string{"ManagedFile"},

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 )
 
-// A bucket may name the arguments otherwise than the struct, take the path of a file in
-// place of its text, and need another resource for who reads it.
+// A bucket's kind may name arguments differently from the struct, take the path of a file instead
+// of its text, and need another resource for read access.
 func TestFilesOfABucketAreSpelledAsItsProviderDoes(t *testing.T) {
 	at := buckets.Location("gs://state/c.example.com")
 	var g graph.Graph

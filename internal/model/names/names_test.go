@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/model/names"
 )
 
-// The expected names are kOps' names, which its clusters have.
-func TestHashedNamesAreThoseOfKOps(t *testing.T) {
+// The expected names are those in clusters of kOps.
+func TestHashedNamesMatchKOps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit int

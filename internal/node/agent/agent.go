@@ -27,81 +27,81 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Agent is what nodeup needs of the world. Its fields must not change while it runs.
+// Agent holds everything that nodeup needs from its environment. Its fields must not change while it runs.
 type Agent struct {
-	// Machine is the machine; its Authority and Warn are set by each run.
+	// Machine is the machine; each run sets its Authority and Warn.
 	Machine *host.Machine
-	// Store is read by machines with an API server, Joiner asked by the others.
+	// Store is read by machines with an API server; the others use Joiner.
 	Store Source
-	// Join makes the Joiner for a boot configuration. failed must be called with the error of each
-	// try that is repeated.
+	// Join makes the Joiner for a boot configuration. It must call failed with the error of each
+	// attempt that is retried.
 	Join   func(b *nodeconfig.Boot, failed func(error)) (Joiner, error)
 	Detect Detect
 	Issuer pki.Issuer
 	Clock  exec.Clock
-	// Launched tells the cloud's group of a machine, as node.Host has it, that the
+	// Launched tells the machine's scaling group (node.Host.ScalingGroup) that the
 	// machine has started; may be nil.
 	Launched func(ctx context.Context, b *nodeconfig.Boot, h node.Host) error
-	// Version is this program's.
+	// Version is the version of this program.
 	Version string
-	// Patience is how long one step is tried again; 0 means 5 minutes.
+	// Patience is how long one step is retried; 0 means 5 minutes.
 	Patience time.Duration
-	// Retries is how often a failed run is repeated, and Launched called again; negative: without
-	// limit.
+	// Retries is how often a failed run or a failed call of Launched is repeated; negative means
+	// without limit.
 	Retries int
-	// Last is the report of the machine's last start, which a renewal adds to; nil: there is none.
+	// Last is the report of the machine's last start, which a renewal extends; nil if there is none.
 	Last *report.Report
-	// OnReport gets the boot report whenever it changes; may be nil.
+	// OnReport receives the boot report whenever it changes; may be nil.
 	OnReport func(report.Report)
-	// Journal gets a line for each intent and result; nil: nobody does.
+	// Journal receives a line for each intent and result; may be nil.
 	Journal io.Writer
 }
 
-// A pause is after each run that failed. It grows: what a run lacks is often there soon.
+// Pauses between failed runs. They grow: what a run needs is often available soon.
 const (
-	firstPause   = 5 * time.Second
-	longestPause = 30 * time.Second
+	firstPause = 5 * time.Second
+	maxPause   = 30 * time.Second
 )
 
-// run is one run of an agent.
+// run is the state of one run of an agent.
 type run struct {
 	*Agent
 	record *recorder
 	boot   *nodeconfig.Boot
-	// text is the text of the node configuration.
+	// text is the node configuration as text.
 	text   []byte
 	joiner Joiner
-	// renewing says that the run only renews certificates, and byKept that it uses the
+	// renewing is set if the run only renews certificates, and usesKeptConfig if it uses the
 	// configuration of the last run, because the cluster's has changed since.
-	renewing, byKept bool
-	// asked is the hash of the requested configuration; "" at the start of the machine.
-	asked string
-	input node.Input
-	// shapes are digests of manifests, by their keys; see labels.Running.
+	renewing, usesKeptConfig bool
+	// requestedHash is the hash of the requested configuration; "" when the machine starts.
+	requestedHash string
+	input         node.Input
+	// shapes are digests of manifests by key; see labels.Running.
 	shapes map[string]string
-	// wanted is what the machine is to hold.
-	wanted *graph.Graph
-	mu     sync.Mutex // guards input while the store is read
+	// desired is the machine's desired state.
+	desired *graph.Graph
+	mu      sync.Mutex // guards input while the store is read
 	// index and signature cover the files that the machine fetches; empty: no index is required.
 	index, signature []byte
-	// inventory is what this run and earlier ones have made.
+	// inventory lists what this run and earlier ones have created.
 	inventory inventory
 }
 
-// Converge makes the machine match its configuration, and repeats failed runs. A boot
-// configuration that cannot be used is not tried again.
+// Converge makes the machine match its configuration, and repeats failed runs. It
+// does not retry a boot configuration that cannot be used.
 func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	rec := a.recorder()
 	var h node.Host
-	err := a.again(ctx, func(n int) (err error) {
+	err := a.retry(ctx, func(n int) (err error) {
 		rec.change(func(r *report.Report) { r.Run = n + 1 })
 		h, err = a.converge(ctx, rec, boot)
 		return err
 	})
-	// Only this call is repeated: a repeated run learns nothing from kops-controller once the node
-	// is ready.
+	// Only this call is repeated: kops-controller tells a repeated run nothing once the node is
+	// ready.
 	if err == nil && a.Launched != nil && h.ScalingGroup != "" {
-		err = a.again(ctx, func(int) error {
+		err = a.retry(ctx, func(int) error {
 			return rec.do(PhaseLaunch, func() error {
 				b, err := nodeconfig.ParseBoot(boot)
 				if err != nil {
@@ -117,10 +117,10 @@ func (a *Agent) Converge(ctx context.Context, boot []byte) error {
 	return err
 }
 
-// again repeats a call that may fail, with pauses between the tries. do gets the number of the
-// try, from 0.
-func (a *Agent) again(ctx context.Context, do func(n int) error) error {
-	for n, pause := 0, firstPause; ; n, pause = n+1, min(2*pause, longestPause) {
+// retry repeats a call that may fail, with pauses between attempts. do receives the number of
+// the attempt, from 0.
+func (a *Agent) retry(ctx context.Context, do func(n int) error) error {
+	for n, pause := 0, firstPause; ; n, pause = n+1, min(2*pause, maxPause) {
 		err := do(n)
 		if err == nil || errors.Is(err, errBoot) || n == a.Retries || ctx.Err() != nil {
 			return err
@@ -135,25 +135,26 @@ func (a *Agent) again(ctx context.Context, do func(n int) error) error {
 var errBoot = errors.New("the boot configuration")
 
 func (a *Agent) recorder() *recorder {
-	return &recorder{now: a.Clock.Now, told: a.OnReport, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
+	return &recorder{now: a.Clock.Now, onChange: a.OnReport, report: report.Report{Version: a.Version, Started: a.Clock.Now().UTC()}}
 }
 
-// errPredecessor is of a machine that was made in the place of another, under its name.
+// errPredecessor is the error for a machine that replaces another one of the same name whose node is still
+// ready.
 var errPredecessor = errors.New("the node of the machine that had this name before is still ready")
 
-// begun reports whether a run has made anything of the machine.
-func (a *Agent) begun() bool {
+// hasBegun reports whether an earlier run has already changed the machine.
+func (a *Agent) hasBegun() bool {
 	_, err := os.Stat(filepath.Join(a.Machine.Root, inventoryFile))
 	return err == nil
 }
 
-// converge is one run. It returns the properties found of the machine, which are empty if the
-// machine has joined before.
+// converge is one run. It returns the properties detected on the machine, which are empty if
+// the machine has joined before.
 func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.Host, error) {
 	var none node.Host
 	r, p, err := a.prepare(ctx, rec, boot, "")
-	if errors.Is(err, ErrJoined) && !a.begun() {
-		err = fault.Wrap(fault.NotYet, errPredecessor, "kops-controller removes it as soon as it sees that the machine is another; the machine tries again by itself")
+	if errors.Is(err, ErrJoined) && !a.hasBegun() {
+		err = fault.Wrap(fault.NotYet, errPredecessor, "kops-controller removes it once it sees that the machine was replaced; the machine retries by itself")
 	}
 	if errors.Is(err, ErrJoined) {
 		return none, nil
@@ -164,26 +165,26 @@ func (a *Agent) converge(ctx context.Context, rec *recorder, boot []byte) (node.
 	return r.input.Host, r.carryOut(ctx, p)
 }
 
-// carryOut makes the machine what a plan says. Which configuration it goes by is noted
-// first, and that it has become all of it last.
+// carryOut applies a plan to the machine. It records first which configuration it
+// uses, and last that the machine matches all of it.
 func (r *run) carryOut(ctx context.Context, p *plan.Plan) error {
-	r.inventory.intend(p)
+	r.inventory.recordPlanned(p)
 	if err := r.record.part(PhaseFiles, func() error {
-		return errors.Join(r.inventory.write(ctx, r.Machine), keep(ctx, r.Machine, configFile, string(r.text)), r.keepHash(ctx), r.keepIndex(ctx))
+		return errors.Join(r.inventory.write(ctx, r.Machine), writeIfChanged(ctx, r.Machine, configFile, string(r.text)), r.keepHash(ctx), r.keepIndex(ctx))
 	}); err != nil {
 		return err
 	}
 	if err := r.apply(ctx, p); err != nil {
 		return err
 	}
-	r.record.certificates(r.Machine, r.wanted)
-	r.inventory.settle(p)
+	r.record.certificates(r.Machine, r.desired)
+	r.inventory.dropSettled(p)
 	return r.record.part(PhaseFiles, func() error {
 		return errors.Join(r.inventory.write(ctx, r.Machine), r.keepRunning(ctx))
 	})
 }
 
-// Preview writes what Converge would do.
+// Preview prints what Converge would do.
 func (a *Agent) Preview(ctx context.Context, boot []byte, out io.Writer) error {
 	_, p, err := a.prepare(ctx, a.recorder(), boot, "")
 	if errors.Is(err, ErrJoined) {
@@ -194,15 +195,15 @@ func (a *Agent) Preview(ctx context.Context, boot []byte, out io.Writer) error {
 		return err
 	}
 	if p.Empty() {
-		_, err := fmt.Fprintln(out, "The machine holds all that it is to hold; there is nothing to change.")
+		_, err := fmt.Fprintln(out, "The machine is up to date; there is nothing to change.")
 		return err
 	}
 	return text.Plan(out, p, text.Options{})
 }
 
-// prepare goes as far as the plan; nothing is changed. asked is as in run.
+// prepare runs every phase up to the plan; it changes nothing. requestedHash is as in run.
 func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte, asked string) (*run, *plan.Plan, error) {
-	r := &run{Agent: a, record: rec, input: newInput(), asked: asked, shapes: map[string]string{}}
+	r := &run{Agent: a, record: rec, input: newInput(), requestedHash: asked, shapes: map[string]string{}}
 	var g *graph.Graph
 	var p *plan.Plan
 	for _, phase := range []struct {
@@ -221,9 +222,11 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte, asked s
 		{PhaseRead, func() error { return r.readStore(ctx) }},
 		{PhaseModel, func() (err error) {
 			if r.input.Host, err = r.Detect(ctx, r.boot, r.input.Config); err != nil {
-				return fmt.Errorf("find out what machine this is: %w", err)
+				return fmt.Errorf("identify this machine: %w", err)
 			}
-			rec.change(func(rep *report.Report) { rep.Node, rep.Adapted = r.input.Host.NodeName, node.Adapted(r.input) })
+			rec.change(func(rep *report.Report) {
+				rep.Node, rep.Adapted = r.input.Host.NodeName, node.ContainerAdaptations(r.input)
+			})
 			r.Machine.Authority = r.authority()
 			r.Machine.Warn = rec.warn
 			for _, w := range r.input.Host.Warnings {
@@ -233,7 +236,7 @@ func (a *Agent) prepare(ctx context.Context, rec *recorder, boot []byte, asked s
 				return err
 			}
 			g, err = node.Build(r.input)
-			r.wanted = g
+			r.desired = g
 			return err
 		}},
 		{PhaseObserve, func() error {
@@ -276,7 +279,7 @@ func (r *run) observer() *observe.Observer {
 	return &observe.Observer{Client: r.client, Sleep: r.Clock.Sleep}
 }
 
-// apply carries out the plan; each step counts to the phase of its kind.
+// apply carries out the plan; each step counts toward the phase of its kind.
 func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 	log := r.Journal
 	if log == nil {
@@ -288,10 +291,10 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 	}
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	t := &tracker{record: r.record, left: map[string]int{}, stop: stop}
+	t := &tracker{record: r.record, remaining: map[string]int{}, stop: stop}
 	for _, s := range p.Steps {
 		if s.Op != plan.Keep {
-			t.left[phaseOf(s.Address.Kind)]++
+			t.remaining[phaseOf(s.Address.Kind)]++
 		}
 	}
 	e := &exec.Executor{
@@ -308,23 +311,23 @@ func (r *run) apply(ctx context.Context, p *plan.Plan) error {
 		},
 	}
 	err := e.Run(limited, p)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil { // what else failed meanwhile failed of the same
+	if err != nil && limited.Err() != nil && ctx.Err() == nil { // whatever else failed meanwhile failed for the same reason
 		err = fmt.Errorf("stopped before the plan was carried out: %w", context.Cause(limited))
 	}
 	return clockRemedy(err)
 }
 
-// controlPlaneTime is how long a control plane may take to start: a machine that gets
-// no answer meanwhile waits for it, as far as can be known here.
+// controlPlaneTime is how long a control plane may take to start: until then, a
+// machine that gets no answer assumes that the control plane is still starting.
 const controlPlaneTime = 5 * time.Minute
 
-// retrying reports a failed try to reach kops-controller, which is repeated if that may help.
-func (r *run) retrying(err error) {
+// recordRetry records a failed attempt to reach kops-controller, which is retried if that may help.
+func (r *run) recordRetry(err error) {
 	if errors.Is(err, bootstrap.ErrReady) {
 		return
 	}
-	absent := unanswered(err)
-	err = refused(err)
+	absent := isUnanswered(err)
+	err = withRemedy(err)
 	r.record.change(func(rep *report.Report) {
 		p := entry(rep, PhaseConfigure)
 		if p.State != report.Running {
@@ -337,14 +340,14 @@ func (r *run) retrying(err error) {
 	})
 }
 
-// unanswered reports whether an error is typical of a server, or of a load balancer before it,
-// that is about to start.
-func unanswered(err error) bool {
+// isUnanswered reports whether an error is typical of a server, or a load balancer in front of
+// it, that is still starting.
+func isUnanswered(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return fault.Is(err, fault.NotYet) && !errors.As(err, &certificate) && !errors.As(err, new(*bootstrap.Trouble))
 }
 
-// phaseOf is the phase that a kind's steps belong to.
+// phaseOf returns the phase that steps of a kind belong to.
 func phaseOf(kind string) string {
 	switch kind {
 	case host.Assets.Name:
@@ -364,10 +367,10 @@ func phaseOf(kind string) string {
 // tracker turns the executor's events into phases.
 type tracker struct {
 	record *recorder
-	// stop ends the run: where the disk is full every step would say so.
+	// stop ends the run: on a full disk every step would fail with the same error.
 	stop           context.CancelCauseFunc
 	mu             sync.Mutex
-	left           map[string]int
+	remaining      map[string]int
 	begun, stopped map[string]bool
 	failed         map[string]error
 }
@@ -412,7 +415,7 @@ func (t *tracker) event(e exec.Event) {
 	case exec.Done:
 		t.record.change(func(r *report.Report) { entry(r, name).Steps++ })
 	}
-	if t.left[name]--; t.left[name] == 0 && t.begun[name] {
+	if t.remaining[name]--; t.remaining[name] == 0 && t.begun[name] {
 		t.record.end(name, t.failed[name], t.stopped[name])
 	}
 }

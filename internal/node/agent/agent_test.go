@@ -48,12 +48,12 @@ var update = flag.Bool("update", false, "rewrite the transcripts")
 
 func now() time.Time { return time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC) }
 
-// issuer makes keys quickly; the tests compare no keys.
+// issuer generates keys quickly; the tests do not compare keys.
 func issuer() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 }
 
-// authorities are the keysets of every cluster here.
+// authorities are the keysets of every test cluster.
 var authorities = sync.OnceValue(func() map[string]*pki.Keyset {
 	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA, pki.AggregatorCA, pki.ServiceAccount, pki.EtcdClientsCA,
 		pki.EtcdManagerCA("main"), pki.EtcdPeersCA("main"), pki.EtcdManagerCA("events"), pki.EtcdPeersCA("events")}, issuer())
@@ -63,7 +63,7 @@ var authorities = sync.OnceValue(func() map[string]*pki.Keyset {
 	return all
 })
 
-// world is a machine in a folder and what it can reach.
+// world is a machine in a temporary folder and everything it can reach.
 type world struct {
 	*testing.T
 	root    string
@@ -74,7 +74,7 @@ type world struct {
 	joiner  *controller
 	machine *host.Machine
 	offline *host.Offline
-	// mirrors gives what stands at a URL.
+	// mirrors returns the content at a URL.
 	mirrors map[string][]byte
 	reports []report.Report
 	clock   exec.Clock
@@ -91,11 +91,11 @@ func (s store) Read(_ context.Context, url string) ([]byte, error) {
 
 // controller is a kops-controller that accepts every proof.
 type controller struct {
-	config []byte
-	node   string
-	joined bool
-	asked  int
-	fail   error
+	config   []byte
+	node     string
+	joined   bool
+	requests int
+	fail     error
 }
 
 func (c *controller) Configuration(context.Context, string) ([]byte, map[string][]byte, error) {
@@ -106,7 +106,7 @@ func (c *controller) Configuration(context.Context, string) ([]byte, map[string]
 }
 
 func (c *controller) Certify(_ context.Context, keys map[string]crypto.PublicKey, ids map[string]string) (map[string][]byte, error) {
-	c.asked++
+	c.requests++
 	ca := authorities()[pki.KubernetesCA]
 	if ids[pki.KubernetesCA] != ca.Primary {
 		return nil, fault.New(fault.Denied, "another key")
@@ -129,7 +129,7 @@ func (c *controller) Certify(_ context.Context, keys map[string]crypto.PublicKey
 	return out, nil
 }
 
-// newWorld reads the inputs of a transcript.
+// newWorld returns the world described by a transcript's inputs.
 func newWorld(t *testing.T, file string) *world {
 	t.Helper()
 	w := &world{T: t, root: t.TempDir(), store: store{}, mirrors: map[string][]byte{}}
@@ -200,8 +200,8 @@ func (w *world) read(path string) string {
 
 var assetLine = regexp.MustCompile(`[0-9a-f]{64}@(\S+)`)
 
-// configuration puts the keys of this test into a node configuration, and the
-// digests of the files that its mirrors have.
+// configuration inserts the test's keys and the digests of the files on its
+// mirrors into a node configuration.
 func (w *world) configuration(text string) []byte {
 	w.Helper()
 	var c nodeconfig.Config
@@ -232,7 +232,7 @@ func (w *world) configuration(text string) []byte {
 	})
 }
 
-// fake is a small file that looks like the one at a URL.
+// fake returns a small file that looks like the one at a URL.
 func fake(url string) []byte {
 	if !strings.HasSuffix(url, "gz") {
 		return []byte("program " + url + "\n")
@@ -246,7 +246,7 @@ func fake(url string) []byte {
 	}
 	for _, n := range names {
 		text := "program " + n + "\n"
-		_ = t.WriteHeader(&tar.Header{Name: n, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}) // memory does not fail
+		_ = t.WriteHeader(&tar.Header{Name: n, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}) // writes to memory do not fail
 		_, _ = t.Write([]byte(text))
 	}
 	_ = errors.Join(t.Close(), z.Close())
@@ -261,7 +261,7 @@ func (w *world) fetch(_ context.Context, url string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
-// fillStore puts the cluster's configuration and keys where the machine looks.
+// fillStore writes the cluster's configuration and keys where the machine looks for them.
 func (w *world) fillStore(boot nodeconfig.Boot) {
 	w.Helper()
 	w.store[boot.ConfigBase+"/igconfig/control-plane/"+boot.InstanceGroupName+"/nodeupconfig.yaml"] = w.config
@@ -302,10 +302,10 @@ func (w *world) preview() string {
 	return b.String()
 }
 
-func (w *world) last() report.Report { return w.reports[len(w.reports)-1] }
+func (w *world) lastReport() report.Report { return w.reports[len(w.reports)-1] }
 
-// files records the files of the folder. Keys, certificates and digests that differ at each run
-// are only described.
+// files records the files of the folder. Keys, certificates and digests, which differ on each
+// run, are only described.
 func (w *world) files() []txtar.File {
 	w.Helper()
 	var out []txtar.File
@@ -389,7 +389,7 @@ func TestTheFilesOfAMachine(t *testing.T) {
 			if err := w.converge(); err != nil {
 				t.Fatal(err)
 			}
-			if r := w.last(); !r.Done || r.Broken() != nil || r.Node != w.host.NodeName {
+			if r := w.lastReport(); !r.Done || r.Broken() != nil || r.Node != w.host.NodeName {
 				t.Errorf("report:\n%s", r.String())
 			}
 			want, err := txtar.ParseFile(file)

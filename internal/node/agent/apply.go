@@ -17,20 +17,20 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// hashFile says which configuration takes the place of the one that the machine was started with.
+// hashFile records which configuration replaces the one that the machine was started with.
 const hashFile = "/var/lib/kops/applied.json"
 
-// applied says which configuration replaces the one of the machine's start. It counts as long as
-// the boot configuration has not changed since.
-type applied struct {
+// appliedConfig names the configuration that replaces the one from the machine's start. It is valid
+// as long as the boot configuration has not changed since.
+type appliedConfig struct {
 	Started string `json:"started"`
 	Hash    string `json:"hash"`
 }
 
-// Apply makes a member match the configuration of a hash in place: pods continue, and changed
-// services are restarted. From then on the machine uses that configuration, even if this run fails
-// or is interrupted. ready, the last phase, waits until the restarted services run. An error names
-// the phase that failed.
+// Apply makes a member match the configuration with the given hash in place: pods keep running,
+// and changed services are restarted. From then on the machine uses that configuration, even if
+// this run fails or is interrupted. ready, the last phase, waits until the restarted services run.
+// An error comes with the name of the phase that failed.
 func (a *Agent) Apply(ctx context.Context, boot []byte, hash string, ready func(context.Context) error) (phase string, err error) {
 	rec := a.recorder()
 	err = a.applyOnce(ctx, rec, boot, hash)
@@ -49,7 +49,7 @@ func (a *Agent) Apply(ctx context.Context, boot []byte, hash string, ready func(
 func (a *Agent) applyOnce(ctx context.Context, rec *recorder, boot []byte, hash string) error {
 	r, p, err := a.prepare(ctx, rec, boot, hash)
 	if errors.Is(err, ErrJoined) {
-		return fault.Wrap(fault.NotYet, errors.New("kops-controller does not know of machines that are changed in place"), "update the control plane first: kops rolling-update cluster --yes")
+		return fault.Wrap(fault.NotYet, errors.New("kops-controller does not support changing machines in place"), "update the control plane first: kops rolling-update cluster --yes")
 	}
 	if err != nil {
 		return err
@@ -57,10 +57,10 @@ func (a *Agent) applyOnce(ctx context.Context, rec *recorder, boot []byte, hash 
 	return r.carryOut(ctx, p)
 }
 
-// hash returns the hash of the configuration that the machine must use; "" is any.
+// hash returns the hash of the configuration that the machine must use; "" means any.
 func (r *run) hash() (string, error) {
-	if r.asked != "" {
-		return r.asked, nil
+	if r.requestedHash != "" {
+		return r.requestedHash, nil
 	}
 	text, err := os.ReadFile(filepath.Join(r.Machine.Root, hashFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,27 +69,27 @@ func (r *run) hash() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var since applied
+	var since appliedConfig
 	if err := json.Unmarshal(text, &since); err != nil || since.Started != r.boot.NodeupConfigHash {
-		return r.boot.NodeupConfigHash, nil // a file that cannot be read is as none
+		return r.boot.NodeupConfigHash, nil // treat an unreadable file as missing
 	}
 	return since.Hash, nil
 }
 
 // keepHash records the requested configuration.
 func (r *run) keepHash(ctx context.Context) error {
-	if r.asked == "" {
+	if r.requestedHash == "" {
 		return nil
 	}
-	text, err := json.Marshal(applied{Started: r.boot.NodeupConfigHash, Hash: r.asked})
+	text, err := json.Marshal(appliedConfig{Started: r.boot.NodeupConfigHash, Hash: r.requestedHash})
 	if err != nil {
 		return err
 	}
-	return keep(ctx, r.Machine, hashFile, string(text)+"\n")
+	return writeIfChanged(ctx, r.Machine, hashFile, string(text)+"\n")
 }
 
-// keepRunning notes what the machine has become. What it read last counts, whether or not
-// it was that which changed it.
+// keepRunning records what the machine now runs: what this run read last, whether or not
+// this run changed anything.
 func (r *run) keepRunning(ctx context.Context) error {
 	now := labels.Running{Hash: nodeconfig.Hash(r.text), Files: r.shapes}
 	for name, s := range r.input.Secrets {
@@ -100,8 +100,8 @@ func (r *run) keepRunning(ctx context.Context) error {
 		}
 		now.Files[key] = sum
 	}
-	if err := keep(ctx, r.Machine, paths.Running, labels.Write(now)+"\n"); err != nil {
-		return fmt.Errorf("note what the machine runs: %w", err)
+	if err := writeIfChanged(ctx, r.Machine, paths.Running, labels.Write(now)+"\n"); err != nil {
+		return fmt.Errorf("record what the machine runs: %w", err)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 
 func isReady(context.Context) error { return nil }
 
-// altered is a node configuration with another number of pods.
-func (w *world) altered(config []byte, maxPods int32) []byte {
+// changedConfig returns a node configuration with a different maximum number of pods.
+func (w *world) changedConfig(config []byte, maxPods int32) []byte {
 	w.Helper()
 	c, err := nodeconfig.Parse(config)
 	if err != nil {
@@ -37,7 +37,7 @@ func (w *world) altered(config []byte, maxPods int32) []byte {
 	return text
 }
 
-// stores changes the group's configuration in the store.
+// stores replaces the group's configuration in the store.
 func (w *world) stores(text []byte) {
 	for url := range w.store {
 		if strings.HasSuffix(url, "nodeupconfig.yaml") {
@@ -46,7 +46,7 @@ func (w *world) stores(text []byte) {
 	}
 }
 
-func (w *world) runs() labels.Running {
+func (w *world) runningLabels() labels.Running {
 	w.Helper()
 	r, _, err := labels.Read[labels.Running](map[string]string{"": w.read(paths.Running)}, "")
 	if err != nil {
@@ -55,24 +55,24 @@ func (w *world) runs() labels.Running {
 	return r
 }
 
-// system are changed files without those that nodeup notes for itself.
+// system returns the changed files except nodeup's own records.
 func system(files []string) []string {
 	return slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, "/var/lib/kops/") || strings.HasPrefix(f, "/run/") })
 }
 
 // A worker that is a ready member takes a new configuration from a real kops-controller, and only
-// the kubelet is restarted.
+// its kubelet is restarted.
 func TestAWorkerIsChangedInPlace(t *testing.T) {
 	w := newControl(t)
 	a := w.agent()
 	a.Join = w.join
 	w.check(a.Converge(t.Context(), w.boot))
 	w.nodes.state = kopscontroller.NodeReady
-	before, next := w.texts(), w.altered(w.config, 17)
-	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady); err == nil || phase != agent.PhaseConfigure || !strings.Contains(err.Error(), "the machine is to take "+nodeconfig.Hash(next)) {
+	before, next := w.texts(), w.changedConfig(w.config, 17)
+	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady); err == nil || phase != agent.PhaseConfigure || !strings.Contains(err.Error(), "but the machine wants "+nodeconfig.Hash(next)) {
 		t.Errorf("a configuration that is not there: %s: %v", phase, err)
 	}
-	if got := changed(before, w.texts()); len(got) > 0 {
+	if got := changedFiles(before, w.texts()); len(got) > 0 {
 		t.Errorf("it changed %v all the same", got)
 	}
 	w.put("igconfig/node/nodes/nodeupconfig.yaml", next)
@@ -81,62 +81,62 @@ func TestAWorkerIsChangedInPlace(t *testing.T) {
 		t.Fatalf("%s: %v", phase, err)
 	}
 	after := w.texts()
-	if got, want := system(changed(before, after)), []string{"/etc/systemd/system/kubelet.service", "/var/lib/kubelet/kubelet.conf"}; !slices.Equal(got, want) {
+	if got, want := system(changedFiles(before, after)), []string{"/etc/systemd/system/kubelet.service", "/var/lib/kubelet/kubelet.conf"}; !slices.Equal(got, want) {
 		t.Errorf("changed are %v, want %v", got, want)
 	}
-	if !strings.Contains(after["/var/lib/kubelet/kubelet.conf"], "maxPods: 17") || w.runs().Hash != nodeconfig.Hash(next) || !w.last().Done {
-		t.Errorf("it runs %+v", w.runs())
+	if !strings.Contains(after["/var/lib/kubelet/kubelet.conf"], "maxPods: 17") || w.runningLabels().Hash != nodeconfig.Hash(next) || !w.lastReport().Done {
+		t.Errorf("it runs %+v", w.runningLabels())
 	}
-	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady); err != nil || len(system(changed(after, w.texts()))) > 0 {
-		t.Errorf("a second time: %s: %v, changed are %v", phase, err, changed(after, w.texts()))
+	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady); err != nil || len(system(changedFiles(after, w.texts()))) > 0 {
+		t.Errorf("a second time: %s: %v, changed are %v", phase, err, changedFiles(after, w.texts()))
 	}
 	broken := errors.New("a pod does not start")
-	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), func(context.Context) error { return broken }); phase != agent.PhaseReady || !errors.Is(err, broken) || w.last().Done {
+	if phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), func(context.Context) error { return broken }); phase != agent.PhaseReady || !errors.Is(err, broken) || w.lastReport().Done {
 		t.Errorf("%s: %v", phase, err)
 	}
 }
 
-// A machine of the control plane goes on by the configuration that it was told to take, also
-// when it starts again, and when the cluster is ahead by then.
+// A control-plane machine keeps using the configuration that it was told to take, also after
+// a restart, and also when the cluster's configuration is newer by then.
 func TestAControlPlaneIsChangedInPlace(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	a := w.agent()
 	if err := a.Converge(t.Context(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	first := w.runs()
-	next := w.altered(w.config, 17)
+	first := w.runningLabels()
+	next := w.changedConfig(w.config, 17)
 	w.stores(next)
 	for url, text := range w.store {
 		if strings.HasSuffix(url, "kube-apiserver-healthcheck.yaml") {
 			w.store[url] = append(bytes.Clone(text), "# changed\n"...)
 		}
 	}
-	// its turn has not come: it starts again, and stays what it is
-	if err := a.Converge(t.Context(), w.boot); err != nil || w.runs().Hash != first.Hash {
-		t.Errorf("a start before its turn: %v, it runs %s", err, w.runs().Hash)
+	// its turn has not come: after a restart it keeps its configuration
+	if err := a.Converge(t.Context(), w.boot); err != nil || w.runningLabels().Hash != first.Hash {
+		t.Errorf("a start before its turn: %v, it runs %s", err, w.runningLabels().Hash)
 	}
 	if _, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady); err != nil {
 		t.Fatal(err)
 	}
 	const key = "manifests/static/kube-apiserver-healthcheck.yaml"
-	if now := w.runs(); now.Hash != nodeconfig.Hash(next) || now.Files[key] == first.Files[key] || now.Files[key] == "" {
+	if now := w.runningLabels(); now.Hash != nodeconfig.Hash(next) || now.Files[key] == first.Files[key] || now.Files[key] == "" {
 		t.Errorf("it runs %+v, before %+v", now, first)
 	}
-	w.stores(w.altered(w.config, 18))
+	w.stores(w.changedConfig(w.config, 18))
 	before := w.texts()
-	if err := a.Converge(t.Context(), w.boot); err != nil || len(system(changed(before, w.texts()))) > 0 {
-		t.Errorf("the next start: %v, changed are %v", err, changed(before, w.texts()))
+	if err := a.Converge(t.Context(), w.boot); err != nil || len(system(changedFiles(before, w.texts()))) > 0 {
+		t.Errorf("the next start: %v, changed are %v", err, changedFiles(before, w.texts()))
 	}
 	if !strings.Contains(w.read("/var/lib/kubelet/kubelet.conf"), "maxPods: 17") {
 		t.Error("it does not go by what it was told to take")
 	}
-	// a boot configuration of another start counts more than what it was told before
+	// the boot configuration of another start takes precedence over what it was told before
 	boot, err := nodeconfig.ParseBoot(w.boot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot.NodeupConfigHash = nodeconfig.Hash(w.altered(w.config, 18))
+	boot.NodeupConfigHash = nodeconfig.Hash(w.changedConfig(w.config, 18))
 	text, err := boot.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -146,33 +146,33 @@ func TestAControlPlaneIsChangedInPlace(t *testing.T) {
 	}
 }
 
-// A change that fails in its midst is gone on with when the machine starts again.
+// A change that was interrupted resumes when the machine starts again.
 func TestAChangeThatWasCutOff(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	a := w.agent()
 	if err := a.Converge(t.Context(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	first := w.runs()
-	next := w.altered(w.config, 17)
+	first := w.runningLabels()
+	next := w.changedConfig(w.config, 17)
 	w.stores(next)
 	taken := filepath.Join(w.root, "/var/lib/kubelet/kubelet.conf")
 	if err := errors.Join(os.Remove(taken), os.MkdirAll(taken+"/by/a/folder", 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	phase, err := a.Apply(t.Context(), w.boot, nodeconfig.Hash(next), isReady)
-	if err == nil || phase != agent.PhaseFiles || w.runs().Hash != first.Hash {
-		t.Fatalf("%s: %v, it runs %s", phase, err, w.runs().Hash)
+	if err == nil || phase != agent.PhaseFiles || w.runningLabels().Hash != first.Hash {
+		t.Fatalf("%s: %v, it runs %s", phase, err, w.runningLabels().Hash)
 	}
 	if err := os.RemoveAll(taken); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Converge(t.Context(), w.boot); err != nil || w.runs().Hash != nodeconfig.Hash(next) {
-		t.Errorf("the next start: %v, it runs %s", err, w.runs().Hash)
+	if err := a.Converge(t.Context(), w.boot); err != nil || w.runningLabels().Hash != nodeconfig.Hash(next) {
+		t.Errorf("the next start: %v, it runs %s", err, w.runningLabels().Hash)
 	}
 }
 
-// A control plane whose keys were replaced, and whose turn has not come, starts with its own.
+// A control plane whose keys were replaced, and whose turn has not come, starts with its own keys.
 func TestAControlPlaneStartsWithItsKeysBeforeItsTurn(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	a := w.agent()
@@ -196,12 +196,12 @@ func TestAControlPlaneStartsWithItsKeysBeforeItsTurn(t *testing.T) {
 			w.store[url] = text
 		}
 	}
-	if err := a.Converge(t.Context(), w.boot); !fault.Is(err, fault.NotYet) { // the configuration does not know of the key
+	if err := a.Converge(t.Context(), w.boot); !fault.Is(err, fault.NotYet) { // the configuration does not name the key
 		t.Errorf("with its own configuration in the store: %v", err)
 	}
-	w.stores(w.altered(w.config, 17))
+	w.stores(w.changedConfig(w.config, 17))
 	before := w.texts()
-	if err := a.Converge(t.Context(), w.boot); err != nil || len(system(changed(before, w.texts()))) > 0 {
-		t.Errorf("%v, changed are %v", err, changed(before, w.texts()))
+	if err := a.Converge(t.Context(), w.boot); err != nil || len(system(changedFiles(before, w.texts()))) > 0 {
+		t.Errorf("%v, changed are %v", err, changedFiles(before, w.texts()))
 	}
 }

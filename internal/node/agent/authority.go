@@ -15,13 +15,13 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// keysets issues certificates on a machine that has the keys to do so.
+// keysets issues certificates on a machine that holds the signing keys.
 type keysets struct {
 	all    map[string]*pki.Keyset
 	issuer pki.Issuer
 }
 
-// Signer finds the keyset whose primary key signed.
+// Signer returns the name of the keyset whose primary key signed c.
 func (a keysets) Signer(c *x509.Certificate) string {
 	for name, k := range a.all {
 		if c.CheckSignatureFrom(k.Signer().Certificate) == nil {
@@ -31,7 +31,7 @@ func (a keysets) Signer(c *x509.Certificate) string {
 	return ""
 }
 
-// Issue signs here.
+// Issue signs a certificate locally.
 func (a keysets) Issue(_ context.Context, name, signer string, r pki.Request) (pki.Pair, error) {
 	k := a.all[signer]
 	if k == nil {
@@ -40,17 +40,17 @@ func (a keysets) Issue(_ context.Context, name, signer string, r pki.Request) (p
 	return a.issuer.Issue(r, k)
 }
 
-// remote asks kops-controller for certificates; private keys stay here.
+// remote requests certificates from kops-controller; private keys stay on the machine.
 type remote struct {
 	joiner Joiner
 	ids    map[string]string
-	// bundles are the certificates of the authorities that the machine trusts.
+	// bundles are the CA certificates that the machine trusts.
 	bundles map[string]string
-	// generate makes a key; nil: RSA of the usual size.
+	// generate makes a key; if nil, an RSA key of the default size.
 	generate func() (crypto.Signer, error)
 }
 
-// Signer finds the authority that signed, and that the machine expects to be the current one.
+// Signer returns the authority that signed c and that the machine expects to be current.
 func (a remote) Signer(c *x509.Certificate) string {
 	for name, bundle := range a.bundles {
 		var signers []*x509.Certificate
@@ -67,7 +67,7 @@ func (a remote) Signer(c *x509.Certificate) string {
 				signers = []*x509.Certificate{x}
 				break
 			}
-			signers = append(signers, x) // an authority of other origin has another identifier
+			signers = append(signers, x) // an authority from elsewhere has another identifier
 		}
 		for _, x := range signers {
 			if c.CheckSignatureFrom(x) == nil {
@@ -78,7 +78,7 @@ func (a remote) Signer(c *x509.Certificate) string {
 	return ""
 }
 
-// Issue makes a key and has its public half certified.
+// Issue generates a key and has its public half certified.
 func (a remote) Issue(ctx context.Context, name, signer string, _ pki.Request) (pki.Pair, error) {
 	generate := a.generate
 	if generate == nil {
@@ -90,7 +90,7 @@ func (a remote) Issue(ctx context.Context, name, signer string, _ pki.Request) (
 	}
 	got, err := a.joiner.Certify(ctx, map[string]crypto.PublicKey{name: key.Public()}, map[string]string{signer: a.ids[signer]})
 	if err != nil {
-		return pki.Pair{}, fmt.Errorf("ask kops-controller for the certificate %s: %w", name, refused(err))
+		return pki.Pair{}, fmt.Errorf("ask kops-controller for the certificate %s: %w", name, withRemedy(err))
 	}
 	c, err := pki.ParseCertificate(got[name])
 	if err != nil {
@@ -102,11 +102,11 @@ func (a remote) Issue(ctx context.Context, name, signer string, _ pki.Request) (
 	return pki.Pair{Certificate: c, Key: pki.NewPrivateKey(key)}, nil
 }
 
-// clockRemedy says what helps when certificates are refused for their times.
+// clockRemedy adds a remedy to errors about certificates that are expired or not yet valid.
 func clockRemedy(err error) error {
 	var invalid x509.CertificateInvalidError
 	if err == nil || !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
 		return err
 	}
-	return fault.Wrap(fault.Of(err), err, "set the machine's clock right: chronyc makestep, or timedatectl set-time; if it is right, renew the certificate")
+	return fault.Wrap(fault.Of(err), err, "correct the machine's clock: chronyc makestep, or timedatectl set-time; if it is correct, renew the certificate")
 }

@@ -35,22 +35,22 @@ import (
 
 // cisTable has a line for each check of the benchmark:
 //
-//	mode MODE PATH…              files that are there have no more rights
-//	owner PATH…                  files that are there are root's
+//	mode MODE PATH…              the files that exist have no more permissions than MODE
+//	owner PATH…                  the files that exist are owned by root
 //	flag PROGRAM NAMES OP VALUE  flags of a static pod's program, or of the kubelet
 //	kubelet PATHS OP VALUE       values of the kubelet's configuration
-//	pods MODE [LEVEL]            what admission does with pods that are not of the level, baseline
+//	pods MODE [LEVEL]            what admission does with pods that violate the level, baseline by default
 //	audited, encrypted, confined, authorities KEYSET…
-//	test PACKAGE NAME            another test's
+//	test PACKAGE NAME            another test covers the check
 //	-                            nothing, for the reason given
 //
-// An operator is set, unset, eq, has, lacks, atleast, within, or usually, which is eq or
-// unset. A check that begins with aws or local is of that cloud alone.
+// An operator is set, unset, eq, has, lacks, atleast, within, or usually, which is eq or unset. A
+// check whose line begins with aws or local applies to that cloud only.
 //
 //go:embed testdata/cis.tsv
 var cisTable string
 
-// hardened is a machine of a cluster that was made with --hardened, or on this host.
+// hardened returns a machine of a cluster that was created with --hardened, or on this host.
 func hardened(t *testing.T, cloud string) *world {
 	t.Helper()
 	o := newcluster.Options{ClusterName: "cis.k8s.local", CloudProvider: cloud, ConfigBase: "s3://clusters.example.com/cis.k8s.local", Networking: "calico"}
@@ -72,7 +72,7 @@ func hardened(t *testing.T, cloud string) *world {
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if cloud == "local" { // whose bundle has all files
+	if cloud == "local" { // whose bundle contains all files
 		release := "https://dl.k8s.io/release/v" + done.NodeVersion + "/bin/linux/amd64/"
 		known.FileHashes = map[string]string{}
 		for _, url := range []string{"https://kops.internal/binaries/kops/1.37.0/linux/amd64/nodeup", release + "kubelet", release + "kubectl"} {
@@ -123,18 +123,18 @@ func hardened(t *testing.T, cloud string) *world {
 	return w
 }
 
-// cis checks a machine.
+// cis runs the checks on a machine.
 type cis struct {
 	*world
-	cloud string
-	done  map[string]func(args []string) error
+	cloud  string
+	checks map[string]func(args []string) error
 }
 
 func TestAHardenedClusterFollowsTheBenchmark(t *testing.T) {
 	for _, cloud := range []string{"aws", "local"} {
 		c := &cis{world: hardened(t, cloud), cloud: cloud}
-		c.done = map[string]func([]string) error{"mode": c.mode, "owner": c.owner, "flag": c.flag, "kubelet": c.kubelet, "pods": c.pods,
-			"audited": c.audited, "encrypted": c.encrypted, "confined": c.confined, "authorities": c.authorities, "test": c.test}
+		c.checks = map[string]func([]string) error{"mode": c.checkMode, "owner": c.checkOwner, "flag": c.checkFlag, "kubelet": c.checkKubelet, "pods": c.pods,
+			"audited": c.checkAudit, "encrypted": c.checkEncryption, "confined": c.confined, "authorities": c.checkAuthorities, "test": c.test}
 		ids := map[string]bool{}
 		for line := range strings.Lines(cisTable) {
 			if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "#") {
@@ -156,7 +156,7 @@ func TestAHardenedClusterFollowsTheBenchmark(t *testing.T) {
 			if only {
 				check = check[1:]
 			}
-			do := c.done[check[0]]
+			do := c.checks[check[0]]
 			if do == nil {
 				t.Fatalf("%s: %q is no check", id, check[0])
 			}
@@ -170,8 +170,8 @@ func TestAHardenedClusterFollowsTheBenchmark(t *testing.T) {
 	}
 }
 
-// found are the files that patterns match; each matches one.
-func (c *cis) found(patterns []string) (out []string, err error) {
+// findFiles returns the files that match the patterns; each pattern must match one.
+func (c *cis) findFiles(patterns []string) (out []string, err error) {
 	for _, p := range patterns {
 		all, err := filepath.Glob(filepath.Join(c.root, p))
 		if err != nil {
@@ -185,12 +185,12 @@ func (c *cis) found(patterns []string) (out []string, err error) {
 	return out, nil
 }
 
-func (c *cis) mode(args []string) error {
+func (c *cis) checkMode(args []string) error {
 	most, err := strconv.ParseUint(args[0], 8, 12)
 	if err != nil {
 		return err
 	}
-	files, err := c.found(args[1:])
+	files, err := c.findFiles(args[1:])
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil {
@@ -203,9 +203,9 @@ func (c *cis) mode(args []string) error {
 	return err
 }
 
-// owner trusts what was asked for where the test cannot give files away.
-func (c *cis) owner(args []string) error {
-	files, err := c.found(args)
+// checkOwner trusts the requested owner where the test cannot change owners of files.
+func (c *cis) checkOwner(args []string) error {
+	files, err := c.findFiles(args)
 	for _, f := range files {
 		path := strings.TrimPrefix(f, c.root)
 		got, err := host.Files.List(c.Context(), c.machine, resource.Scope{Names: []string{path}})
@@ -221,8 +221,8 @@ func (c *cis) owner(args []string) error {
 	return err
 }
 
-// container returns the container of a static pod's program.
-func (c *cis) container(program string) (out corev1.Container, err error) {
+// findContainer returns the container of a static pod's program.
+func (c *cis) findContainer(program string) (out corev1.Container, err error) {
 	var p corev1.Pod
 	if err := yaml.UnmarshalStrict([]byte(c.read("/etc/kubernetes/manifests/"+program+".manifest")), &p); err != nil {
 		return out, err
@@ -230,18 +230,18 @@ func (c *cis) container(program string) (out corev1.Container, err error) {
 	return p.Spec.Containers[0], nil
 }
 
-func (c *cis) flag(args []string) error {
+func (c *cis) checkFlag(args []string) error {
 	var command []string
 	if args[0] == "kubelet" {
 		command = strings.Fields(strings.ReplaceAll(c.read("/etc/sysconfig/kubelet"), `"`, " "))
 	} else {
-		k, err := c.container(args[0])
+		k, err := c.findContainer(args[0])
 		if err != nil {
 			return err
 		}
 		command = k.Command
 	}
-	return compared(args[1:], func(name string) (string, bool) {
+	return compareArguments(args[1:], func(name string) (string, bool) {
 		for _, f := range command {
 			if value, ok := strings.CutPrefix(f, name+"="); ok {
 				return value, true
@@ -251,10 +251,10 @@ func (c *cis) flag(args []string) error {
 	})
 }
 
-func (c *cis) kubelet(args []string) error {
+func (c *cis) checkKubelet(args []string) error {
 	var all map[string]any
 	c.decode(c.read("/var/lib/kubelet/kubelet.conf"), &all)
-	return compared(args, func(path string) (string, bool) {
+	return compareArguments(args, func(path string) (string, bool) {
 		var at any = all
 		for name := range strings.SplitSeq(path, ".") {
 			m, _ := at.(map[string]any)
@@ -267,13 +267,13 @@ func (c *cis) kubelet(args []string) error {
 	})
 }
 
-// compared looks at values by name.
-func compared(args []string, get func(name string) (string, bool)) error {
+// compareArguments compares values by name.
+func compareArguments(args []string, get func(name string) (string, bool)) error {
 	op, want := args[1], strings.Join(args[2:], " ")
 	for name := range strings.SplitSeq(args[0], ",") {
 		value, set := get(name)
 		items := strings.Split(value, ",")
-		n, _ := strconv.Atoi(value) //nolint:errcheck // what is no number is 0
+		n, _ := strconv.Atoi(value) //nolint:errcheck // what is not a number counts as 0
 		least, _ := strconv.Atoi(want)
 		good, known := map[string]bool{
 			"set": set, "unset": !set, "eq": set && value == want, "usually": !set || value == want,
@@ -287,9 +287,9 @@ func compared(args []string, get func(name string) (string, bool)) error {
 	return nil
 }
 
-// pods looks at what admission does where a namespace does not say.
+// pods checks what admission does in a namespace that sets no level.
 func (c *cis) pods(args []string) error {
-	path, err := c.argument("--admission-control-config-file")
+	path, err := c.argumentValue("--admission-control-config-file")
 	if err != nil {
 		return err
 	}
@@ -315,9 +315,9 @@ func (c *cis) pods(args []string) error {
 	return fmt.Errorf("got %+v", a)
 }
 
-// argument is a flag of the API server's.
-func (c *cis) argument(name string) (value string, err error) {
-	k, err := c.container("kube-apiserver")
+// argumentValue returns the value of a flag of the API server.
+func (c *cis) argumentValue(name string) (value string, err error) {
+	k, err := c.findContainer("kube-apiserver")
 	for _, f := range k.Command {
 		if v, ok := strings.CutPrefix(f, name+"="); ok {
 			return v, nil
@@ -326,9 +326,9 @@ func (c *cis) argument(name string) (value string, err error) {
 	return "", errors.Join(err, fmt.Errorf("no %s", name))
 }
 
-// audited: secrets and the ways into pods are in the log, without what they hold.
-func (c *cis) audited([]string) error {
-	path, err := c.argument("--audit-policy-file")
+// checkAudit checks that access to secrets and into pods is logged, without the contents.
+func (c *cis) checkAudit([]string) error {
+	path, err := c.argumentValue("--audit-policy-file")
 	if err != nil {
 		return err
 	}
@@ -366,21 +366,21 @@ func (c *cis) audited([]string) error {
 	return nil
 }
 
-func (c *cis) encrypted([]string) error {
-	path, err := c.argument("--encryption-provider-config")
+func (c *cis) checkEncryption([]string) error {
+	path, err := c.argumentValue("--encryption-provider-config")
 	if err != nil {
 		return err
 	}
 	if _, after, _ := strings.Cut(c.read(path), "providers:\n"); !strings.HasPrefix(strings.TrimLeft(after, " -"), "secretbox:") {
 		return errors.New("the first provider is another")
 	}
-	return c.mode([]string{"0600", path})
+	return c.checkMode([]string{"0600", path})
 }
 
-// confined looks at the pods of the control plane that need not be the machine's equals.
+// confined checks the control plane's pods that do not need full access to the machine.
 func (c *cis) confined([]string) error {
 	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kops-channels"} {
-		k, err := c.container(program)
+		k, err := c.findContainer(program)
 		if err != nil {
 			return err
 		}
@@ -393,8 +393,8 @@ func (c *cis) confined([]string) error {
 	return nil
 }
 
-// authorities: none of the keysets is the API server's.
-func (c *cis) authorities(names []string) error {
+// checkAuthorities checks that none of the keysets is the API server's.
+func (c *cis) checkAuthorities(names []string) error {
 	ca := authorities()[pki.KubernetesCA].Bundle()
 	for _, n := range names {
 		if k := authorities()[n]; k == nil || k.Bundle() == ca {
@@ -404,7 +404,7 @@ func (c *cis) authorities(names []string) error {
 	return nil
 }
 
-// test finds the test that a line names.
+// test checks that the test named in a line exists.
 func (c *cis) test(args []string) error {
 	files, err := filepath.Glob("../../../" + args[0] + "/*_test.go")
 	for _, f := range files {

@@ -26,7 +26,7 @@ import (
 )
 
 // configure gets the node configuration and checks that it is the one that the machine was
-// started with, or that it was told to take since.
+// started with, or the one that it has been told to take since.
 func (r *run) configure(ctx context.Context) error {
 	var text []byte
 	var err error
@@ -37,11 +37,11 @@ func (r *run) configure(ctx context.Context) error {
 		}
 	} else {
 		var secrets map[string][]byte
-		if r.joiner, err = r.Join(r.boot, r.retrying); err != nil {
+		if r.joiner, err = r.Join(r.boot, r.recordRetry); err != nil {
 			return err
 		}
-		if text, secrets, err = r.joiner.Configuration(ctx, r.asked); err != nil {
-			return fmt.Errorf("ask kops-controller for the node configuration: %w", refused(err))
+		if text, secrets, err = r.joiner.Configuration(ctx, r.requestedHash); err != nil {
+			return fmt.Errorf("get the node configuration from kops-controller: %w", withRemedy(err))
 		}
 		for name, s := range secrets {
 			r.input.Secrets[name] = pki.NewSecret(string(s))
@@ -52,22 +52,22 @@ func (r *run) configure(ctx context.Context) error {
 		return err
 	}
 	if got := nodeconfig.Hash(text); want != "" && got != want {
-		if r.asked != "" {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration of the group differs from the requested one: its hash is %s, and not %s", got, want),
+		if r.requestedHash != "" {
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration of the group differs from the requested one: its hash is %s, not %s", got, want),
 				"run kops update cluster --yes and then kops rolling-update cluster --yes")
 		}
-		// the cluster is ahead, and the machine goes by what it has until its turn comes
+		// the cluster's configuration is newer; the machine keeps its own until its turn comes
 		if text, err = r.keptConfig(want); err != nil {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, and not %s", got, want),
-				"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one of the new configuration")
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the node configuration is not the one that this machine was started with: its hash is %s, not %s", got, want),
+				"run kops update cluster --yes and then kops rolling-update cluster --yes, so that the machine is replaced by one with the new configuration")
 		}
-		r.byKept = true
+		r.usesKeptConfig = true
 	}
 	r.text = text
 	return r.parseConfig()
 }
 
-// keptConfig is the configuration of the machine's last run, if it has a hash.
+// keptConfig returns the configuration of the machine's last run if it has the given hash.
 func (r *run) keptConfig(hash string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(r.Machine.Root, configFile))
 	if err == nil && nodeconfig.Hash(text) != hash {
@@ -76,24 +76,24 @@ func (r *run) keptConfig(hash string) ([]byte, error) {
 	return text, err
 }
 
-// parseConfig reads the text of the node configuration.
+// parseConfig parses the text of the node configuration.
 func (r *run) parseConfig() error {
 	c, err := nodeconfig.Parse(r.text)
 	r.input.Config = c
 	return err
 }
 
-// refused says what helps when kops-controller does not give a machine what it asks for.
-func refused(err error) error {
-	remedy := "see the reason in the log of kops-controller on the control plane; replace a machine that it does not know"
+// withRemedy adds a remedy to an error from kops-controller.
+func withRemedy(err error) error {
+	remedy := "see the log of kops-controller on the control plane for the reason; if it does not know the machine, replace the machine"
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
 		remedy = "check that the address belongs to this cluster; if the certificate authority was replaced, run kops update cluster --yes and replace the machine"
 	case errors.As(err, new(*bootstrap.Trouble)):
-		remedy = "see the reason in the log of kops-controller on the control plane; the machine retries by itself"
+		remedy = "see the log of kops-controller on the control plane for the reason; the machine retries by itself"
 	case fault.Of(err).Retryable():
-		remedy = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
+		remedy = "check that kops-controller runs on the control plane, and that this machine can reach its port"
 	}
 	if err = clockRemedy(err); err == nil || errors.Is(err, ErrJoined) || fault.Remedy(err) != "" {
 		return err
@@ -107,15 +107,15 @@ func (r *run) read(ctx context.Context, url string) ([]byte, error) {
 	}
 	text, err := r.Store.Read(ctx, url)
 	if err = clockRemedy(err); fault.Is(err, fault.Gone) && fault.Remedy(err) == "" {
-		err = fault.Wrap(fault.Gone, err, "run kops update cluster --yes, which writes it, and see that the machine can reach the cluster's store")
+		err = fault.Wrap(fault.Gone, err, "run kops update cluster --yes to write it, and check that the machine can reach the cluster's store")
 	}
-	if err != nil && !strings.Contains(err.Error(), url) { // a store says of itself what it read
+	if err != nil && !strings.Contains(err.Error(), url) { // a store's errors already name what it read
 		err = fmt.Errorf("read %s: %w", url, err)
 	}
 	return text, err
 }
 
-// readStore reads what a machine with an API server needs of the store, all at once.
+// readStore reads everything that a machine with an API server needs from the store, in parallel.
 func (r *run) readStore(ctx context.Context) error {
 	c := r.input.Config
 	if c.ConfigStore == nil {
@@ -177,9 +177,9 @@ func (r *run) readStore(ctx context.Context) error {
 	return r.encryption()
 }
 
-// encryption checks that the secret with which the API server encrypts what it stores is the
-// configuration's: with another, or with none, this API server could not read what the others have
-// written.
+// encryption checks that the secret with which the API server encrypts stored objects is the
+// configuration's: with another secret, or without one, this API server could not read what the
+// others have written.
 func (r *run) encryption() error {
 	const name = pki.EncryptionConfig
 	a := r.input.Config.APIServerConfig
@@ -189,22 +189,23 @@ func (r *run) encryption() error {
 	s, found := r.input.Secrets[name]
 	switch {
 	case !found:
-		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s is not there", name), "write what it held to secrets/"+name+" of the cluster's folder in the state store; spec.encryptionConfig needs it")
+		return fault.Wrap(fault.Gone, fmt.Errorf("the secret %s does not exist", name), "write its content to secrets/"+name+" in the cluster's folder of the state store; spec.encryptionConfig needs it")
 	case nodeconfig.Hash([]byte(s.Reveal())) != a.EncryptionConfigSecretHash:
-		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s is not the one that this machine was started with", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the secret %s has changed since this machine was started", name), "run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}
 	return nil
 }
 
-// keyset decodes a keyset, and checks that its primary key is the one that the configuration
-// names. A renewal, and a machine that goes by its last configuration, go on with that one, whichever is primary by now.
+// keyset decodes a keyset and checks that its primary key is the one that the configuration names. A
+// renewal, and a machine that uses its last configuration, keep using that key, whichever key is
+// primary by now.
 func (r *run) keyset(name string, text []byte) error {
 	objects, _, err := compat.Decode(bytes.TrimSpace(text), compat.Options{Lenient: true})
 	if err != nil {
 		return err
 	}
 	if len(objects) != 1 {
-		return fmt.Errorf("there are %d objects in the file, and not one keyset", len(objects))
+		return fmt.Errorf("the file contains %d objects instead of one keyset", len(objects))
 	}
 	o, ok := objects[0].(*api.Keyset)
 	if !ok {
@@ -216,11 +217,11 @@ func (r *run) keyset(name string, text []byte) error {
 		return err
 	}
 	want := r.input.Config.KeypairIDs[name]
-	if (r.renewing || r.byKept) && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
+	if (r.renewing || r.usesKeptConfig) && slices.ContainsFunc(k.Items, func(i pki.Item) bool { return i.ID == want && i.Trusted() }) {
 		k.Primary = want
 	}
 	if want != k.Primary {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("the primary key of %s is %s, and the machine was started when it was %s", name, k.Primary, want),
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the primary key of %s is %s, but the machine was started when it was %s", name, k.Primary, want),
 			"run kops update cluster --yes and then kops rolling-update cluster --yes")
 	}
 	r.input.Keysets[name] = k

@@ -26,25 +26,25 @@ import (
 	objects "kops.local/kops/internal/store"
 )
 
-// nodes are as they are set.
+// nodes reports every node in a state that the test sets.
 type nodes struct{ state kopscontroller.NodeState }
 
 func (n *nodes) State(context.Context, string) (kopscontroller.NodeState, error) { return n.state, nil }
 
-// control is a real kops-controller, and a worker that is to join by it.
+// control is a real kops-controller and a worker that joins through it.
 type control struct {
 	*world
 	key    *ecdsa.PrivateKey
 	server *httptest.Server
 	nodes  *nodes
-	// put writes an object of the cluster's folder.
+	// put writes an object to the cluster's folder.
 	put func(key string, text []byte)
-	// clock is the worker's, and later passes where it waits.
+	// clock is the worker's clock; later is how much of its waiting time has passed.
 	clock func() time.Time
 	later time.Duration
 	// its is the controller's clock.
 	its func() time.Time
-	// answer, if not nil, answers instead of the controller.
+	// answer, if not nil, replies in place of the controller.
 	answer http.HandlerFunc
 }
 
@@ -124,15 +124,15 @@ func (c *control) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, er
 }
 
 func TestAWorkerJoinsByARealController(t *testing.T) {
-	const log = "see the reason in the log of kops-controller on the control plane; replace a machine that it does not know"
-	const unreachable = "see whether kops-controller runs on the control plane, and make its port reachable from this machine"
-	const asked = "ask kops-controller for the node configuration: "
+	const log = "see the log of kops-controller on the control plane for the reason; if it does not know the machine, replace the machine"
+	const unreachable = "check that kops-controller runs on the control plane, and that this machine can reach its port"
+	const asked = "get the node configuration from kops-controller: "
 	proof := func(why string) string { return "SERVER answered 403: the identity is not proven: " + why }
 	for _, c := range []struct {
 		name            string
 		spoil           func(*control)
-		message, remedy string // the whole of them; SERVER stands for the server's URL
-		tried           int    // attempts in all
+		message, remedy string // in full; SERVER stands for the server's URL
+		tried           int    // total number of attempts
 	}{
 		{"all is well", func(*control) {}, "", "", 1},
 		{"it is busy at first", func(c *control) {
@@ -144,7 +144,7 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 		}, "", "", 4},
-		{"another key", func(c *control) { c.key = newKey(c.T) }, asked + proof("the signature is not by the key of the machine demo-nodes-1"), log, 2},
+		{"another key", func(c *control) { c.key = newKey(c.T) }, asked + proof("the signature was not made by the key of the machine demo-nodes-1"), log, 2},
 		{"an unknown machine", func(c *control) { c.host.NodeName = "stranger" }, asked + proof("no machine stranger is known"), log, 2},
 		{"a clock that is late", func(c *control) { c.clock = func() time.Time { return now().Add(-2 * time.Hour) } },
 			asked + "the clock of the machine is 2h0m0s behind: " + proof("the machine's clock is 2h0m0s behind the controller's, or the proof is that old; at most 5m0s are allowed: set the clock"),
@@ -153,7 +153,7 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 			asked + "the clock of the machine is 2h0m0s ahead: " + proof("the machine's clock is 2h0m0s ahead of the controller's; at most 5m0s are allowed: set the clock"),
 			bootstrap.SetClock, 2},
 		{"a clock before the certificate begins", func(c *control) { c.clock = func() time.Time { return now().Add(-72 * time.Hour) } },
-			"x509: certificate has expired or is not yet valid: current time 2026-07-29T00:45:00Z is before 2026-07-30T00:00:00Z", "set the machine's clock right: chronyc makestep, or timedatectl set-time; if it is right, renew the certificate", 0},
+			"x509: certificate has expired or is not yet valid: current time 2026-07-29T00:45:00Z is before 2026-07-30T00:00:00Z", "correct the machine's clock: chronyc makestep, or timedatectl set-time; if it is correct, renew the certificate", 0},
 		{"someone between who wants a password", func(c *control) {
 			c.answer = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }
 		}, asked + "SERVER answered 401: who are you?", log, 2},
@@ -170,7 +170,7 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 			a := w.agent()
 			a.Join = w.join
 			err := a.Converge(t.Context(), w.boot)
-			last := w.last()
+			last := w.lastReport()
 			if c.message == "" {
 				if err != nil || !last.Done || last.Phases[1].Attempts != c.tried {
 					t.Errorf("%v\n%s", err, last.String())
@@ -201,17 +201,18 @@ func TestAWorkerJoinsByARealController(t *testing.T) {
 	}
 }
 
-// newest is the phase that began last.
-func newest(r report.Report) report.Phase {
+// newestPhase returns the phase that began last.
+func newestPhase(r report.Report) report.Phase {
 	if len(r.Phases) == 0 {
 		return report.Phase{}
 	}
 	return r.Phases[len(r.Phases)-1]
 }
 
-// While the controller is not there the report says so, long before anybody gives up;
-// and in the first minutes that it is waited for, as it may be about to start.
-func TestTheReportTellsOfTriesThatAreMadeAgain(t *testing.T) {
+// While the controller is unreachable the report says so, long before the machine
+// gives up; in the first minutes it says that the machine is waiting, as the
+// controller may be about to start.
+func TestTheReportListsRetries(t *testing.T) {
 	w := newControl(t)
 	w.server.Close()
 	a := w.agent()
@@ -227,7 +228,7 @@ func TestTheReportTellsOfTriesThatAreMadeAgain(t *testing.T) {
 			}
 			return
 		}
-		if p := newest(r); p.Waiting {
+		if p := newestPhase(r); p.Waiting {
 			waited++
 			if p.State != report.Running || !strings.Contains(p.Error, "connection refused") || p.Remedy != "" {
 				t.Errorf("while it waits the report is\n%s", r.String())
@@ -249,7 +250,7 @@ func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, r := range w.reports {
-		if p := newest(r); p.Error != "" {
+		if p := newestPhase(r); p.Error != "" {
 			if b := r.Broken(); b == nil || p.Waiting || !strings.Contains(b.Error, "x509") {
 				t.Errorf("the first report with an error is\n%s", r.String())
 			}
@@ -263,11 +264,11 @@ func TestNobodyWaitsForAnotherCertificate(t *testing.T) {
 func TestAMachineThatHasJoinedHasNoError(t *testing.T) {
 	w := newControl(t)
 	w.answer = func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusConflict) }
-	w.ranBefore()
+	w.addEarlierRun()
 	a := w.agent()
 	a.Join = w.join
 	err := a.Converge(t.Context(), w.boot)
-	if p := w.last().Phases[1]; err != nil || p.Error != "" || p.Attempts != 1 {
+	if p := w.lastReport().Phases[1]; err != nil || p.Error != "" || p.Attempts != 1 {
 		t.Errorf("%v; the phase is %+v", err, p)
 	}
 }

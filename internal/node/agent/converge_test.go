@@ -57,17 +57,17 @@ func TestASecondRunChangesNothing(t *testing.T) {
 	}
 }
 
-// cut ends a run before its n-th step.
-type cut struct {
-	left int
+// interruption stops a run before its n-th step.
+type interruption struct {
+	remaining int
 	io.Writer
 }
 
 var errCut = errors.New("the machine lost its power")
 
-func (c *cut) Write(p []byte) (int, error) {
+func (c *interruption) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte(`"begin"`)) {
-		if c.left--; c.left < 0 {
+		if c.remaining--; c.remaining < 0 {
 			return 0, errCut
 		}
 	}
@@ -82,7 +82,7 @@ func TestARunThatWasCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 		}
 		want := fmt.Sprint(whole.files())
 		steps := 0
-		for _, p := range whole.last().Phases {
+		for _, p := range whole.lastReport().Phases {
 			steps += p.Steps
 		}
 		if steps < 40 {
@@ -91,7 +91,7 @@ func TestARunThatWasCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 		for n := 0; n < steps; n += 6 {
 			w := newWorld(t, file)
 			a := w.agent()
-			a.Journal = &cut{left: n}
+			a.Journal = &interruption{remaining: n}
 			if err := a.Converge(context.Background(), w.boot); !errors.Is(err, errCut) {
 				t.Fatalf("cut before step %d: %v", n, err)
 			}
@@ -108,7 +108,7 @@ func TestARunThatWasCutOffAnywhereIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// leftovers are files that a step has not finished.
+// leftovers returns the files that a step has left unfinished.
 func leftovers(t *testing.T, root string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(at string, d os.DirEntry, err error) error {
@@ -129,11 +129,11 @@ func TestBadInputEndsInOneClearMessage(t *testing.T) {
 		name, file string
 		spoil      func(*world)
 		phase      string
-		message    string // a part of it
+		message    string // a substring of it
 		remedy     string
 	}{
 		{"a changed byte in a fetched file", worker, func(w *world) { w.mirrors[kubelet][3] ^= 1 }, agent.PhaseDownload,
-			"fetch kubelet: " + kubelet + ": the file is not the one that was asked for: its SHA-256 digest is", "name a mirror in spec.assets.fileRepository"},
+			"fetch kubelet: " + kubelet + ": the file is not the requested one: its SHA-256 digest is", "set spec.assets.fileRepository to a mirror"},
 		{"a mirror that cannot be reached", worker, func(w *world) { delete(w.mirrors, kubelet) }, agent.PhaseDownload,
 			"fetch kubelet: " + kubelet + ": no route to host", "make one of these places reachable"},
 		{"another node configuration", controlPlane, func(w *world) {
@@ -149,7 +149,7 @@ func TestBadInputEndsInOneClearMessage(t *testing.T) {
 					w.store[url] = bytes.ReplaceAll(text, []byte(authorities()[pki.KubernetesCA].Primary), []byte("17"))
 				}
 			}
-		}, agent.PhaseRead, "the primary key of kubernetes-ca is 17, and the machine was started when it was", "kops rolling-update cluster --yes"},
+		}, agent.PhaseRead, "the primary key of kubernetes-ca is 17, but the machine was started when it was", "kops rolling-update cluster --yes"},
 		{"a manifest that is not in the store", controlPlane, func(w *world) {
 			for url := range w.store {
 				if strings.HasSuffix(url, "kops-channels.yaml") {
@@ -159,7 +159,7 @@ func TestBadInputEndsInOneClearMessage(t *testing.T) {
 		}, agent.PhaseRead, "kops-channels.yaml: there is no object", ""},
 		{"a proof that is refused", worker, func(w *world) {
 			w.joiner.fail = fault.Wrap(fault.Denied, errors.New("the machine is not of this cluster"), "see the controller's log")
-		}, agent.PhaseConfigure, "ask kops-controller for the node configuration: the machine is not of this cluster", "see the controller's log"},
+		}, agent.PhaseConfigure, "get the node configuration from kops-controller: the machine is not of this cluster", "see the controller's log"},
 		{"an unknown field", controlPlane, func(w *world) { w.boot = append(w.boot, []byte("Colour: red\n")...) }, agent.PhaseIdentify, `unknown field "Colour"`, ""},
 		{"another distribution", worker, func(w *world) { w.host.Like = "arch"; w.host.Distro = "arch" }, agent.PhaseModel, "the distribution arch 13 is not supported", ""},
 		{"a folder that cannot be written", worker, func(w *world) { w.write("/etc/kubernetes", "a file") }, agent.PhaseFiles, "not a directory", ""},
@@ -171,7 +171,7 @@ func TestBadInputEndsInOneClearMessage(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			report := w.last()
+			report := w.lastReport()
 			p := report.Broken()
 			if p == nil || p.Name != c.phase || !strings.Contains(p.Error, c.message) || !strings.Contains(p.Remedy, c.remedy) || report.Done {
 				t.Errorf("report:\n%s\nwant the phase %s broken by %q; %s", report.String(), c.phase, c.message, c.remedy)
@@ -183,7 +183,7 @@ func TestBadInputEndsInOneClearMessage(t *testing.T) {
 	}
 }
 
-func TestAFailedRunBeginsAnew(t *testing.T) {
+func TestAFailedRunStartsOver(t *testing.T) {
 	w := newWorld(t, worker)
 	a := w.agent()
 	a.Retries = 3
@@ -200,7 +200,7 @@ func TestAFailedRunBeginsAnew(t *testing.T) {
 	if err := a.Converge(context.Background(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	r := w.last()
+	r := w.lastReport()
 	if p := r.Phases[1]; r.Run != 3 || p.Name != agent.PhaseConfigure || p.Attempts != 3 || p.State != report.Passed || !strings.Contains(p.Error, "the controller is not there") {
 		t.Errorf("run %d, report:\n%s", r.Run, r.String())
 	}
@@ -209,18 +209,18 @@ func TestAFailedRunBeginsAnew(t *testing.T) {
 func TestAMemberNeedsNothing(t *testing.T) {
 	w := newWorld(t, worker)
 	w.joiner.joined = true
-	w.ranBefore()
+	w.addEarlierRun()
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.last(); !r.Done || len(w.files()) != 3 { // which does not include the inventory
+	if r := w.lastReport(); !r.Done || len(w.files()) != 3 { // which does not include the inventory
 		t.Errorf("report:\n%s", r.String())
 	}
 }
 
-// A machine that a cloud recreated under the name of another is told that it is a member, as the
-// other's node still exists. It is not a member, and waits.
-func TestAMachineInThePlaceOfAnotherIsNoMember(t *testing.T) {
+// A machine that a cloud recreated under the name of another is told that it is already a
+// member, because the other's node still exists. It is not a member, and waits.
+func TestAReplacementMachineIsNotAMember(t *testing.T) {
 	w := newWorld(t, worker)
 	w.joiner.joined = true
 	if err := w.converge(); !fault.Of(err).Retryable() || !strings.Contains(err.Error(), "is still ready") || fault.Remedy(err) == "" {
@@ -232,8 +232,8 @@ func TestAMachineInThePlaceOfAnotherIsNoMember(t *testing.T) {
 	}
 }
 
-// ranBefore leaves what an earlier run of nodeup leaves.
-func (w *world) ranBefore() {
+// addEarlierRun leaves the files that an earlier run of nodeup leaves.
+func (w *world) addEarlierRun() {
 	w.Helper()
 	file := filepath.Join(w.root, "var/lib/kops/inventory.json")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("[]\n"), 0o644)); err != nil {
@@ -241,7 +241,7 @@ func (w *world) ranBefore() {
 	}
 }
 
-func TestCertificatesAreIssuedAnewOnlyWhenTheyMust(t *testing.T) {
+func TestCertificatesAreReissuedOnlyWhenNecessary(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestCertificatesAreIssuedAnewOnlyWhenTheyMust(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		change       func()
-		server, etcd bool // whether it is another one
+		server, etcd bool // whether it differs
 	}{
 		{"nothing", func() {}, false, false},
 		{"another mode", func() { _ = os.Chmod(filepath.Join(w.root, etcd), 0o600) }, false, false},
@@ -277,8 +277,8 @@ func TestCertificatesAreIssuedAnewOnlyWhenTheyMust(t *testing.T) {
 	}
 }
 
-// done lists the steps that a journal says were done.
-func done(journal *bytes.Buffer) (out []string) {
+// doneSteps lists the steps that a journal records as done.
+func doneSteps(journal *bytes.Buffer) (out []string) {
 	for line := range strings.Lines(journal.String()) {
 		if _, step, ok := strings.Cut(line, `"step":"`); ok && strings.Contains(line, `"done"`) {
 			out = append(out, strings.TrimSuffix(strings.TrimSpace(step), `"}`))
@@ -292,19 +292,19 @@ func TestAChangedConfigurationRestartsWhatReadsIt(t *testing.T) {
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	w.host.Resolved = true // another kubelet configuration
+	w.host.Resolved = true // changes the kubelet's configuration
 	var journal bytes.Buffer
 	a := w.agent()
 	a.Journal = &journal
 	if err := a.Converge(context.Background(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(done(&journal), " "); text != "host_file//var/lib/kubelet/kubelet.conf host_unit/kubelet.service" {
+	if text := strings.Join(doneSteps(&journal), " "); text != "host_file//var/lib/kubelet/kubelet.conf host_unit/kubelet.service" {
 		t.Errorf("done: %s", text)
 	}
 }
 
-func TestWhatReadsItsCertificateOnceIsStartedAnewWithAnother(t *testing.T) {
+func TestProgramsThatReadACertificateOnceAreRestartedWithANewOne(t *testing.T) {
 	for file, want := range map[string][]string{
 		controlPlane: {"kops-channels.manifest", "kube-controller-manager.manifest", "kube-proxy.manifest", "kube-scheduler.manifest", "kubelet.service"},
 		worker:       {"kube-proxy.manifest", "kubelet.service"},
@@ -321,7 +321,7 @@ func TestWhatReadsItsCertificateOnceIsStartedAnewWithAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, step := range done(&journal) {
+		for _, step := range doneSteps(&journal) {
 			if !strings.HasPrefix(step, "host_certificate/") {
 				got = append(got, step[strings.LastIndex(step, "/")+1:])
 			}
@@ -346,8 +346,8 @@ func TestTheAPIServerEncryptsByTheSecretOfItsConfiguration(t *testing.T) {
 	w.store[url] = config
 	w.boot = bytes.ReplaceAll(w.boot, []byte(boot.NodeupConfigHash), []byte(hash(config)))
 	for _, c := range []struct{ secret, message string }{
-		{"", "the secret encryptionconfig is not there"},
-		{"wrong", "the secret encryptionconfig is not the one that this machine was started with"},
+		{"", "the secret encryptionconfig does not exist"},
+		{"wrong", "the secret encryptionconfig has changed since this machine was started"},
 		{"right", ""},
 	} {
 		if c.secret != "" {
@@ -358,7 +358,7 @@ func TestTheAPIServerEncryptsByTheSecretOfItsConfiguration(t *testing.T) {
 			w.store[boot.ConfigBase+"/secrets/encryptionconfig"] = text
 		}
 		err := w.converge()
-		told := w.last()
+		told := w.lastReport()
 		switch {
 		case c.message == "" && (err != nil || w.read("/srv/kubernetes/kube-apiserver/encryptionconfig.yaml") != c.secret):
 			t.Errorf("with the right secret: %v", err)
@@ -373,8 +373,8 @@ func TestKeysOfWorkersStayThere(t *testing.T) {
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	if w.joiner.asked != 3 {
-		t.Errorf("%d certificates were asked for", w.joiner.asked)
+	if w.joiner.requests != 3 {
+		t.Errorf("%d certificates were asked for", w.joiner.requests)
 	}
 	for _, path := range []string{"/srv/kubernetes/kubelet-server.key", "/var/lib/kubelet/kubeconfig", "/var/lib/kube-proxy/kubeconfig"} {
 		info, err := os.Stat(filepath.Join(w.root, path))

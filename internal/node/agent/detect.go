@@ -22,45 +22,45 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// Probe finds out what machine this is, from its files, its interfaces, and
-// what its cloud tells each machine about itself.
+// Probe identifies the machine from its files, its interfaces, and its cloud's
+// metadata.
 type Probe struct {
-	// Root is where the machine's file system begins.
+	// Root is the root of the machine's file system.
 	Root string
-	// Arch is the processor's architecture, as Go names it.
+	// Arch is the processor's architecture in Go's naming.
 	Arch string
-	// Hostname and Addresses are the operating system's.
+	// Hostname and Addresses are those of the operating system.
 	Hostname  func() (string, error)
 	Addresses func() ([]net.Addr, error)
 	// Command runs a program; may be nil.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	// Resolve asks the DNS for the addresses of a name.
+	// Resolve looks up the addresses of a name in DNS.
 	Resolve func(ctx context.Context, name string) ([]string, error)
-	// Platforms are those that are known; World is what they need.
+	// Platforms are the known platforms; World is what they need.
 	Platforms []onmachine.Platform
 	World     onmachine.World
 }
 
 // Detect is an Agent.Detect.
 func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.Config) (node.Host, error) {
-	h := node.Host{Arch: download.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.contained()}
+	h := node.Host{Arch: download.Arch(p.Arch), CgroupV1: !p.exists("/sys/fs/cgroup/cgroup.controllers"), Contained: p.isContainer()}
 	if err := p.distribution(&h); err != nil {
 		return h, err
 	}
 	var err error
 	if h.Name, err = p.Hostname(); err != nil {
-		return h, fmt.Errorf("ask for the machine's name: %w", err)
+		return h, fmt.Errorf("get the machine's name: %w", err)
 	}
 	if h.Addresses, err = p.addresses(); err != nil {
 		return h, err
 	}
 	h.NodeName, h.Names = h.Name, append([]string{h.Name}, h.Addresses...)
-	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // without one there is no resolver of its own
+	resolv, _ := os.ReadFile(filepath.Join(p.Root, "/etc/resolv.conf")) // if the file is missing there is no local resolver
 	h.Resolved = bytes.Contains(resolv, []byte("nameserver 127.0.0.53")) && p.exists("/run/systemd/resolve/resolv.conf")
 	h.Admin, h.Interface = p.admin(), p.defaultInterface()
 	h.Authorities = p.authorities()
-	h.LacksLogind = h.Contained && p.lacksLogind(ctx)
-	h.LacksModules, h.NVIDIA = p.lacksModules(ctx, h, c), p.nvidia()
+	h.LacksLogind = h.Contained && p.isLogindMissing(ctx)
+	h.LacksModules, h.NVIDIA = p.areModulesMissing(ctx, h, c), p.nvidia()
 	h.Warnings = unsupported(h, c)
 	if r := c.ContainerdConfig; r != nil && r.SkipInstall || h.Image() != "" {
 		if h.Containerd, err = p.containerd(ctx); err != nil {
@@ -74,12 +74,12 @@ func (p Probe) Detect(ctx context.Context, boot *nodeconfig.Boot, c *nodeconfig.
 	if h.Traits = platform.Traits; platform.Detect == nil {
 		return h, nil
 	}
-	told, err := platform.Detect(ctx, p.World, boot, c)
-	if told.NodeName != "" {
-		h.NodeName, h.OverrideName, h.Names = told.NodeName, true, told.Names
+	detected, err := platform.Detect(ctx, p.World, boot, c)
+	if detected.NodeName != "" {
+		h.NodeName, h.OverrideName, h.Names = detected.NodeName, true, detected.Names
 	}
-	h.Address, h.ProviderID, h.MaxPods = told.Address, told.ProviderID, told.MaxPods
-	h.Warming, h.ScalingGroup, h.Warnings = told.Warming, told.Waiting, append(h.Warnings, told.Warnings...)
+	h.Address, h.ProviderID, h.MaxPods = detected.Address, detected.ProviderID, detected.MaxPods
+	h.Warming, h.ScalingGroup, h.Warnings = detected.Warming, detected.Waiting, append(h.Warnings, detected.Warnings...)
 	return h, err
 }
 
@@ -99,7 +99,7 @@ func (p Probe) apiAddresses(ctx context.Context, boot *nodeconfig.Boot, c *nodec
 		found := []string{u.Hostname()}
 		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
 			if found, err = p.Resolve(ctx, u.Hostname()); err != nil {
-				return nil, fault.Wrap(fault.NotYet, fmt.Errorf("find the addresses of the API: %w", err), "see whether the machine's resolver answers: resolvectl query "+u.Hostname())
+				return nil, fault.Wrap(fault.NotYet, fmt.Errorf("find the addresses of the API: %w", err), "check that the machine's resolver works: resolvectl query "+u.Hostname())
 			}
 		}
 		out = append(out, found...)
@@ -136,13 +136,14 @@ func (p Probe) distribution(h *node.Host) error {
 	return nil
 }
 
-// contained reports whether the machine is a container: its systemd noted so, or what
-// started it did, as the variable "container" of process 1 (systemd-detect-virt(1)).
-func (p Probe) contained() bool {
+// isContainer reports whether the machine is a container: its systemd has recorded
+// that, or the program that started it has, in the variable "container" of process 1
+// (systemd-detect-virt(1)).
+func (p Probe) isContainer() bool {
 	if p.exists("/run/systemd/container") {
 		return true
 	}
-	environment, _ := os.ReadFile(filepath.Join(p.Root, "/proc/1/environ")) // unread, it tells nothing
+	environment, _ := os.ReadFile(filepath.Join(p.Root, "/proc/1/environ")) // if unreadable, assume the variable is not set
 	for variable := range bytes.SplitSeq(environment, []byte{0}) {
 		if value, ok := bytes.CutPrefix(variable, []byte("container=")); ok && len(value) > 0 {
 			return true
@@ -151,8 +152,8 @@ func (p Probe) contained() bool {
 	return false
 }
 
-// lacksLogind reports whether systemd says that logind does not run.
-func (p Probe) lacksLogind(ctx context.Context) bool {
+// isLogindMissing reports whether systemd shows that logind does not run.
+func (p Probe) isLogindMissing(ctx context.Context) bool {
 	if p.Command == nil {
 		return false
 	}
@@ -161,17 +162,17 @@ func (p Probe) lacksLogind(ctx context.Context) bool {
 	return errors.As(err, &failed)
 }
 
-// unsupported says what of a configuration a system of one image cannot have.
+// unsupported lists the settings of a configuration that an image-based system does not support.
 func unsupported(h node.Host, c *nodeconfig.Config) []string {
 	if h.Image() == "" || len(c.Packages) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the packages %s are not installed, as %s has none; leave out spec.packages, or use an image that holds what they bring", strings.Join(c.Packages, " "), h.Image())}
+	return []string{fmt.Sprintf("the packages %s are not installed, because %s has no packages; remove spec.packages, or use an image that contains them", strings.Join(c.Packages, " "), h.Image())}
 }
 
-// lacksModules reports whether there is no file of a module of the kernel's where
-// the rarer ones are in a package that images need not hold.
-func (p Probe) lacksModules(ctx context.Context, h node.Host, c *nodeconfig.Config) bool {
+// areModulesMissing reports whether a kernel module's file is missing, on distributions
+// that ship rarer modules in a package that images may not include.
+func (p Probe) areModulesMissing(ctx context.Context, h node.Host, c *nodeconfig.Config) bool {
 	if !node.ExtraModules(h) || h.Contained || p.Command == nil {
 		return false
 	}
@@ -182,20 +183,20 @@ func (p Probe) lacksModules(ctx context.Context, h node.Host, c *nodeconfig.Conf
 	})
 }
 
-// nvidia reports whether a device of the PCI bus is for graphics, as its base class
-// says (Linux, PCI_BASE_CLASS_DISPLAY), and made by NVIDIA (PCI_VENDOR_ID_NVIDIA).
+// nvidia reports whether the PCI bus has a display device (by its base class,
+// PCI_BASE_CLASS_DISPLAY in Linux) made by NVIDIA (PCI_VENDOR_ID_NVIDIA).
 func (p Probe) nvidia() bool {
-	devices, _ := filepath.Glob(filepath.Join(p.Root, "/sys/bus/pci/devices/*")) // the pattern is right
+	devices, _ := filepath.Glob(filepath.Join(p.Root, "/sys/bus/pci/devices/*")) // the pattern is valid
 	return slices.ContainsFunc(devices, func(device string) bool {
 		read := func(name string) string {
-			text, _ := os.ReadFile(filepath.Join(device, name)) // without the file it is none
+			text, _ := os.ReadFile(filepath.Join(device, name)) // a missing file does not match
 			return strings.TrimSpace(string(text))
 		}
 		return read("vendor") == "0x10de" && strings.HasPrefix(read("class"), "0x03")
 	})
 }
 
-// addresses lists what others can reach the machine under, sorted.
+// addresses lists the addresses under which others can reach the machine, sorted.
 func (p Probe) addresses() ([]string, error) {
 	all, err := p.Addresses()
 	if err != nil {
@@ -211,9 +212,9 @@ func (p Probe) addresses() ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// defaultInterface is the interface of the first route to everywhere, as /proc/net/route has it (proc(5)).
+// defaultInterface returns the interface of the first default route in /proc/net/route (proc(5)).
 func (p Probe) defaultInterface() string {
-	text, _ := os.ReadFile(filepath.Join(p.Root, "/proc/net/route")) // without one there is no such route
+	text, _ := os.ReadFile(filepath.Join(p.Root, "/proc/net/route")) // without the file there is no such route
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 7 && f[1] == "00000000" && f[7] == "00000000" {
 			return f[0]
@@ -222,9 +223,9 @@ func (p Probe) defaultInterface() string {
 	return ""
 }
 
-// admin finds the account that the distribution's images have for those who log in.
+// admin returns the login account of the distribution's images.
 func (p Probe) admin() node.Account {
-	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without one there is root alone
+	text, _ := os.ReadFile(filepath.Join(p.Root, "/etc/passwd")) // without the file there is only root
 	for line := range strings.Lines(string(text)) {
 		f := strings.Split(strings.TrimSpace(line), ":")
 		if len(f) == 7 && slices.Contains([]string{"ubuntu", "admin", "ec2-user", "rocky", "almalinux", "cloud-user", "core"}, f[0]) {
@@ -236,25 +237,25 @@ func (p Probe) admin() node.Account {
 	return node.Account{}
 }
 
-// containerd asks for the version of the containerd that the image holds.
+// containerd returns the version of the containerd in the image.
 func (p Probe) containerd(ctx context.Context) (string, error) {
 	if p.Command == nil {
 		return "", nil
 	}
 	text, err := p.Command(ctx, "containerd", "--version")
 	if err != nil {
-		return "", fault.Wrap(fault.Permanent, fmt.Errorf("ask containerd for its version: %w", err), "use an image that holds containerd, or leave out spec.containerd.skipInstall")
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("get the version of containerd: %w", err), "use an image that contains containerd, or remove spec.containerd.skipInstall")
 	}
 	for _, word := range strings.Fields(string(text)) { // containerd <module> <version> <commit>
 		if v := strings.TrimPrefix(word, "v"); v != "" && v[0] >= '0' && v[0] <= '9' && strings.Contains(v, ".") {
 			return v, nil
 		}
 	}
-	return "", fmt.Errorf("ask containerd for its version: it says %q", strings.TrimSpace(string(text)))
+	return "", fmt.Errorf("get the version of containerd: cannot parse %q", strings.TrimSpace(string(text)))
 }
 
-// authorities are the certificates that the machine trusts, from the first of the places
-// in which distributions keep them.
+// authorities returns the CA certificates that the machine trusts, from the first
+// existing location of those that distributions use.
 func (p Probe) authorities() string {
 	for _, place := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem"} {
 		if text, err := os.ReadFile(filepath.Join(p.Root, place)); err == nil && len(text) > 0 {

@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// probe looks at a machine with these files.
+// probe returns a Probe of a machine with these files.
 func probe(t *testing.T, files map[string]string) agent.Probe {
 	t.Helper()
 	root := t.TempDir()
@@ -62,7 +62,7 @@ func probe(t *testing.T, files map[string]string) agent.Probe {
 
 const ubuntu = "NAME=\"Ubuntu\"\nID=ubuntu\nID_LIKE=debian\nVERSION_ID=\"24.04\"\n"
 
-func TestWhatMachineThisIs(t *testing.T) {
+func TestDetect(t *testing.T) {
 	base := node.Host{Distro: "ubuntu", Release: "24.04", Like: "debian", Arch: "arm64", Name: "m1", NodeName: "m1", Names: []string{"m1", "10.0.0.10", "10.0.0.9"},
 		Addresses: []string{"10.0.0.10", "10.0.0.9"}, CgroupV1: true}
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestWhatMachineThisIs(t *testing.T) {
 		{"Flatcar", map[string]string{"etc/os-release": "ID=flatcar\nID_LIKE=coreos\nVERSION_ID=4230.2.3\n", "etc/passwd": "core:x:500:500::/home/core:/bin/bash\n"}, &nodeconfig.Boot{},
 			nodeconfig.Config{Packages: []string{"nfs-utils", "htop"}}, func(h *node.Host) {
 				h.Distro, h.Release, h.Like, h.Containerd, h.Admin = "flatcar", "4230.2.3", "", "1.6.20~ds1", node.Account{Home: "/home/core", ID: 500}
-				h.Warnings = []string{"the packages nfs-utils htop are not installed, as Flatcar has none; leave out spec.packages, or use an image that holds what they bring"}
+				h.Warnings = []string{"the packages nfs-utils htop are not installed, because Flatcar has no packages; remove spec.packages, or use an image that contains them"}
 			}},
 		{"Container-Optimized OS", map[string]string{"etc/os-release": "NAME=\"Container-Optimized OS\"\nID=cos\nVERSION_ID=121\n"}, &nodeconfig.Boot{}, nodeconfig.Config{},
 			func(h *node.Host) { h.Distro, h.Release, h.Like, h.Containerd = "cos", "121", "", "1.6.20~ds1" }},
@@ -145,7 +145,7 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	}
 }
 
-func TestWhatItsPlatformTellsOfAMachine(t *testing.T) {
+func TestPlatformFacts(t *testing.T) {
 	boot, config := &nodeconfig.Boot{CloudProvider: "x"}, &nodeconfig.Config{}
 	told, failed := onmachine.Facts{NodeName: "i-1", Names: []string{"10.0.0.9", "i-1"}, Address: "10.0.0.9", ProviderID: "x:///i-1", MaxPods: 29, Warming: true, Waiting: "g",
 		Warnings: []string{"w"}}, errors.New("nobody answers")

@@ -10,8 +10,9 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// Nothing is written to what a system of one image keeps read-only. On Container-Optimized
-// OS that is all but a few folders, and /opt is covered by one that can be written to.
+// Nothing is written to the read-only parts of an image-based system. On
+// Container-Optimized OS that is everything but a few folders, and /opt is covered by a
+// writable one.
 func TestAnImageIsNotWrittenTo(t *testing.T) {
 	for _, c := range []struct {
 		file     string
@@ -34,14 +35,15 @@ func TestAnImageIsNotWrittenTo(t *testing.T) {
 		}
 		for _, d := range all {
 			if !c.writable(d.Name()) {
-				inside, _ := filepath.Glob(filepath.Join(w.root, d.Name(), "*", "*")) // the pattern is right
+				inside, _ := filepath.Glob(filepath.Join(w.root, d.Name(), "*", "*")) // the pattern is valid
 				t.Errorf("%s: it wrote to /%s: %v", c.file, d.Name(), inside)
 			}
 		}
 	}
 }
 
-// What others see to is not replaced by the image itself, and what it sees to is left alone.
+// If external updates are configured, the image does not replace itself; otherwise its updaters are left
+// alone.
 func TestUpdatesOfAnImage(t *testing.T) {
 	w := newWorld(t, "testdata/aws-worker-flatcar.txtar")
 	w.reconfigure(func(c *nodeconfig.Config) { c.UpdatePolicy = "automatic" })
@@ -55,8 +57,8 @@ func TestUpdatesOfAnImage(t *testing.T) {
 	}
 }
 
-// The file of containerd is of a version that the image's own can read.
-func TestTheConfigurationOfAnImagesContainerd(t *testing.T) {
+// containerd's configuration file has a version that the image's own containerd can read.
+func TestTheConfigurationOfTheImagesContainerd(t *testing.T) {
 	for version, want := range map[string]string{"1.7.27": "version = 2\n", "2.0.5": "version = 3\n", "2.3.4": "version = 3\n", "": "version = 3\n"} {
 		w := newWorld(t, "testdata/aws-worker-flatcar.txtar")
 		w.host.Containerd = version

@@ -17,22 +17,22 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// inventoryFile lists what runs have made on the machine. Items that are no longer wanted are
-// removed. Anything that was there before the first run is not listed: it belongs to the
-// distribution, or to somebody else, even after we changed it.
+// inventoryFile lists what runs have created on the machine. Items that are no longer wanted
+// are removed. Anything that existed before the first run is not listed: it belongs to the
+// distribution or to someone else, even after we changed it.
 const inventoryFile = "/var/lib/kops/inventory.json"
 
-// item is an object that a run has made, or was about to make when it ended.
+// item is an object that a run has created, or was about to create when it was interrupted.
 type item struct {
 	Kind string `json:"kind"`
 	Key  string `json:"key"`
-	// Takes is what host.Owned says of the object.
+	// Takes is the result of host.Owned for the object.
 	Takes []string `json:"takes"`
 }
 
 func (i item) address() resource.Address { return resource.Address{Kind: i.Kind, Name: i.Key} }
 
-// inventory is the items by kind and key.
+// inventory holds items by kind and key.
 type inventory map[resource.Address]item
 
 func (r *run) readInventory() (inventory, error) {
@@ -41,11 +41,11 @@ func (r *run) readInventory() (inventory, error) {
 		return inventory{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what earlier runs have made: %w", err)
+		return nil, fmt.Errorf("read the inventory of earlier runs: %w", err)
 	}
 	var list []item
 	if err := json.Unmarshal(text, &list); err != nil {
-		r.Machine.Warn(fmt.Sprintf("%s cannot be read, so nothing is removed that earlier runs have made: %v", inventoryFile, err))
+		r.Machine.Warn(fmt.Sprintf("cannot read %s, so nothing that earlier runs created is removed: %v", inventoryFile, err))
 		return inventory{}, nil
 	}
 	out := inventory{}
@@ -55,7 +55,7 @@ func (r *run) readInventory() (inventory, error) {
 	return out, nil
 }
 
-// write stores the inventory, unless it is there already.
+// write stores the inventory unless the file is up to date.
 func (i inventory) write(ctx context.Context, m *host.Machine) error {
 	list := []item{}
 	for _, x := range i {
@@ -64,16 +64,16 @@ func (i inventory) write(ctx context.Context, m *host.Machine) error {
 	slices.SortFunc(list, func(a, b item) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key)) })
 	text, err := json.MarshalIndent(list, "", " ")
 	if err != nil {
-		return fmt.Errorf("write what this run makes: %w", err)
+		return fmt.Errorf("write the inventory of this run: %w", err)
 	}
-	if err := keep(ctx, m, inventoryFile, string(text)+"\n"); err != nil {
-		return fmt.Errorf("write what this run makes: %w", err)
+	if err := writeIfChanged(ctx, m, inventoryFile, string(text)+"\n"); err != nil {
+		return fmt.Errorf("write the inventory of this run: %w", err)
 	}
 	return nil
 }
 
-// keep writes a file of nodeup's own, unless it is there already.
-func keep(ctx context.Context, m *host.Machine, path, text string) error {
+// writeIfChanged writes one of nodeup's own files unless it is up to date.
+func writeIfChanged(ctx context.Context, m *host.Machine, path, text string) error {
 	want := &host.File{Path: path, Content: resource.Text(resource.Lit(text)), Mode: "0600"}
 	have, err := host.Files.List(ctx, m, resource.Scope{Names: []string{path}})
 	if err != nil {
@@ -85,7 +85,7 @@ func keep(ctx context.Context, m *host.Machine, path, text string) error {
 	return host.Files.Create(ctx, m, want)
 }
 
-// stale is what of the inventory nothing wanted takes up any more, as names to look for by kind.
+// stale lists the inventory's items that no wanted resource takes up, by kind, as names to observe.
 func (i inventory) stale(want *graph.Graph) map[string][]string {
 	taken := map[string]bool{}
 	for n := range want.All() {
@@ -103,7 +103,7 @@ func (i inventory) stale(want *graph.Graph) map[string][]string {
 	return out
 }
 
-// observeStale adds what earlier runs made, and nothing wants any more, to what was observed.
+// observeStale adds to the observed state what earlier runs created and is no longer wanted.
 func (r *run) observeStale(ctx context.Context, g *graph.Graph, have plan.Snapshot) error {
 	var err error
 	if r.inventory, err = r.readInventory(); err != nil {
@@ -124,8 +124,8 @@ func (r *run) observeStale(ctx context.Context, g *graph.Graph, have plan.Snapsh
 	return nil
 }
 
-// intend notes what a plan makes, before it is made.
-func (i inventory) intend(p *plan.Plan) {
+// recordPlanned records what a plan creates, before it is created.
+func (i inventory) recordPlanned(p *plan.Plan) {
 	for _, s := range p.Steps {
 		if takes := host.Owned(s.Want); s.Op == plan.Create && len(takes) > 0 {
 			x := item{Kind: s.Address.Kind, Key: s.Key, Takes: takes}
@@ -134,8 +134,8 @@ func (i inventory) intend(p *plan.Plan) {
 	}
 }
 
-// settle forgets what a plan that was carried out has removed, or did not find.
-func (i inventory) settle(p *plan.Plan) {
+// dropSettled drops the items that a completed plan has removed or did not find.
+func (i inventory) dropSettled(p *plan.Plan) {
 	wanted := map[resource.Address]bool{}
 	for _, s := range p.Steps {
 		if s.Want != nil {

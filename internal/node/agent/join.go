@@ -11,7 +11,7 @@ import (
 // Controller is a Joiner that speaks the join protocol.
 type Controller struct{ Client *bootstrap.Client }
 
-// Configuration asks for what the machine is to become.
+// Configuration requests the machine's node configuration.
 func (c Controller) Configuration(ctx context.Context, hash string) ([]byte, map[string][]byte, error) {
 	ask := c.Client.NodeConfig
 	if hash != "" {
@@ -24,7 +24,7 @@ func (c Controller) Configuration(ctx context.Context, hash string) ([]byte, map
 	return []byte(n.NodeupConfig), n.NodeSecrets, err
 }
 
-// Certify sends public keys alone.
+// Certify sends public keys only.
 func (c Controller) Certify(ctx context.Context, keys map[string]crypto.PublicKey, keypairIDs map[string]string) (map[string][]byte, error) {
 	encoded := map[string]string{}
 	for name, k := range keys {

@@ -8,9 +8,9 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Authorities returns the certificates by which a machine knows kops-controller: its last
-// configuration's, if there is one, and otherwise the ones it was started with. The cluster's
-// authority may have been replaced since its start, while it ran.
+// Authorities returns the CA certificates with which a machine verifies kops-controller: its
+// last configuration's, if there is one, otherwise those that it was started with. The
+// cluster's authority may have been replaced since, while the machine ran.
 func Authorities(root string, boot *nodeconfig.Boot) string {
 	if text, err := os.ReadFile(filepath.Join(root, configFile)); err == nil {
 		if c, err := nodeconfig.Parse(text); err == nil && c.CAs[pki.KubernetesCA] != "" {

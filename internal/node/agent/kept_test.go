@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// A machine whose cluster has another authority by now knows it by its last configuration.
-func TestAMachineKnowsTheAuthorityOfItsLastConfiguration(t *testing.T) {
+// A machine whose cluster has a new authority verifies it with its last configuration.
+func TestAMachineTrustsTheAuthorityOfItsLastConfiguration(t *testing.T) {
 	root := t.TempDir()
 	boot := &nodeconfig.Boot{ConfigServer: &nodeconfig.ConfigServer{CACertificates: "old"}}
 	file := filepath.Join(root, configFile)

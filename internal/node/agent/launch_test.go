@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// The group's machines are ended when nobody tells that they have started.
-func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
+// The scaling group terminates machines that do not report that they have started.
+func TestTheCloudIsNotifiedOfAStartedMachine(t *testing.T) {
 	w := newWorld(t, "testdata/aws-worker.txtar")
 	a, told := w.agent(), 0
 	a.Launched = func(_ context.Context, _ *nodeconfig.Boot, h node.Host) error {
@@ -33,7 +33,7 @@ func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
 	if err := a.Converge(context.Background(), w.boot); err == nil {
 		t.Fatal("the failure is lost")
 	}
-	if r := w.last(); r.Done || r.Broken() == nil || r.Broken().Name != agent.PhaseLaunch {
+	if r := w.lastReport(); r.Done || r.Broken() == nil || r.Broken().Name != agent.PhaseLaunch {
 		t.Errorf("report\n%s", r.String())
 	}
 	a.Retries = 1
@@ -42,7 +42,7 @@ func TestTheCloudIsToldOfAStartedMachine(t *testing.T) {
 	if err := a.Converge(context.Background(), w.boot); err != nil || told != 2 {
 		t.Errorf("told %d times, %v", told, err)
 	}
-	if p := w.last().Phases; p[len(p)-1].Name != agent.PhaseLaunch || p[len(p)-1].State != report.Passed {
+	if p := w.lastReport().Phases; p[len(p)-1].Name != agent.PhaseLaunch || p[len(p)-1].State != report.Passed {
 		t.Errorf("phases %+v", p)
 	}
 }

@@ -114,7 +114,7 @@ func TestWhatIsNoLongerWantedIsRemoved(t *testing.T) {
 	}
 }
 
-// A later run removes what an interrupted run was about to remove, or had begun to make.
+// A later run removes what an interrupted run was about to remove or had begun to create.
 func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 	for n := range 4 {
 		w := newWorld(t, worker)
@@ -123,7 +123,7 @@ func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 		}
 		plain := w.config
 		w.reconfigure(extra)
-		if n > 0 { // the first time already the making is cut off
+		if n > 0 { // on the first attempt the creation itself is interrupted
 			if err := w.converge(); err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestARemovalThatWasCutOffIsFinished(t *testing.T) {
 			w.reconfigure(func(*nodeconfig.Config) {})
 		}
 		a := w.agent()
-		a.Journal = &cut{left: max(n-1, 0) + 40*(1-min(n, 1))}
+		a.Journal = &interruption{remaining: max(n-1, 0) + 40*(1-min(n, 1))}
 		if err := a.Converge(t.Context(), w.boot); n < 3 && err == nil {
 			t.Fatal("it was not cut off")
 		}
@@ -161,12 +161,12 @@ func TestABrokenInventoryRemovesNothing(t *testing.T) {
 	if !w.exists("/etc/kubernetes/manifests/kube-proxy.manifest") {
 		t.Error("a file was removed")
 	}
-	if warnings := w.last().Warnings; len(warnings) != 1 || !strings.Contains(warnings[0], inventory+" cannot be read, so nothing is removed") {
+	if warnings := w.lastReport().Warnings; len(warnings) != 1 || !strings.Contains(warnings[0], "cannot read "+inventory+", so nothing that earlier runs created is removed") {
 		t.Errorf("warnings %v", warnings)
 	}
 }
 
-// A cluster may switch off a service that not all of its machines have.
+// A cluster may disable a service that not all of its machines have.
 func TestAServiceThatIsNotThereStaysOff(t *testing.T) {
 	w := newWorld(t, worker)
 	off := false

@@ -21,25 +21,27 @@ import (
 // changed since, and a machine gets the new one when it is replaced.
 const configFile = "/var/lib/kops/nodeupconfig.yaml"
 
-// KubeletCertificate returns what reads the certificate by which the kubelet of a
-// machine, whose file system is at root, calls the API: with it the machine asks
-// kops-controller for others while its node is there. What it returns is nil where there is none.
+// KubeletCertificate returns a function that reads the certificate with which the machine's
+// kubelet calls the API; root is the root of its file system. The machine uses it to request
+// other certificates from kops-controller while its node exists. The function returns nil if
+// there is no certificate.
 func KubeletCertificate(root string) func() *tls.Certificate {
 	return func() *tls.Certificate { return host.ClientCertificate(filepath.Join(root, node.KubeletKubeconfig)) }
 }
 
-// Renew reissues the machine's certificates that are near their end, and restarts the components
-// that read them only at startup: one each time, unless one is urgent. Nothing else on the machine
-// changes, and it needs no current configuration. The report of the machine's last start gets the
-// phase of the renewal, and the certificates as they are afterwards.
+// Renew reissues the machine's certificates that are about to expire, and restarts the components
+// that read them only at startup: one component per run, unless a certificate is urgent. It
+// changes nothing else on the machine, and needs no current configuration. It adds the phase of
+// the renewal, and the certificates as they are afterwards, to the report of the machine's last
+// start.
 func (a *Agent) Renew(ctx context.Context, boot []byte) error {
-	told := a.recorder()
+	rec := a.recorder()
 	if a.Last != nil {
-		told.report = *a.Last
+		rec.report = *a.Last
 	}
 	r := &run{Agent: a, record: &recorder{now: a.Clock.Now}, input: newInput(), renewing: true, shapes: map[string]string{}}
 	var g *graph.Graph
-	err := told.anew(PhaseRenewal, func() (err error) {
+	err := rec.rerun(PhaseRenewal, func() (err error) {
 		if g, err = r.graph(ctx, boot); err == nil {
 			err = r.renew(ctx, g)
 		}
@@ -49,14 +51,14 @@ func (a *Agent) Renew(ctx context.Context, boot []byte) error {
 		return nil
 	})
 	if g != nil {
-		told.certificates(r.Machine, g)
+		rec.certificates(r.Machine, g)
 	}
 	return err
 }
 
-// renew reissues the certificates, and then has containers read them.
+// renew reissues the certificates, and then has containers reread them.
 func (r *run) renew(ctx context.Context, g *graph.Graph) error {
-	due, err := node.Renewal(g, func(c *host.Certificate) host.Need { _, need := r.Machine.Held(*c); return need })
+	due, err := node.Renewal(g, func(c *host.Certificate) host.Need { _, need := r.Machine.InspectCertificate(*c); return need })
 	if err == nil {
 		err = r.change(ctx, due)
 	}
@@ -86,7 +88,7 @@ func (r *run) change(ctx context.Context, g *graph.Graph) error {
 	return r.apply(ctx, p)
 }
 
-// graph is what the machine is to hold by the configuration of its last run.
+// graph returns the machine's desired state according to the configuration of its last run.
 func (r *run) graph(ctx context.Context, boot []byte) (*graph.Graph, error) {
 	var err error
 	if r.boot, err = nodeconfig.ParseBoot(boot); err != nil {
@@ -94,7 +96,7 @@ func (r *run) graph(ctx context.Context, boot []byte) (*graph.Graph, error) {
 	}
 	r.input.Boot = r.boot
 	if r.text, err = os.ReadFile(filepath.Join(r.Machine.Root, configFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Wrap(fault.Gone, err, "replace the machine, which an earlier nodeup has made: kops rolling-update cluster --yes")
+		return nil, fault.Wrap(fault.Gone, err, "replace the machine, which was set up by an earlier nodeup: kops rolling-update cluster --yes")
 	}
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func (r *run) graph(ctx context.Context, boot []byte) (*graph.Graph, error) {
 		return nil, err
 	}
 	if r.boot.ConfigBase == "" {
-		if r.joiner, err = r.Join(r.boot, r.retrying); err != nil {
+		if r.joiner, err = r.Join(r.boot, r.recordRetry); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +113,7 @@ func (r *run) graph(ctx context.Context, boot []byte) (*graph.Graph, error) {
 		return nil, err
 	}
 	if r.input.Host, err = r.Detect(ctx, r.boot, r.input.Config); err != nil {
-		return nil, fmt.Errorf("find out what machine this is: %w", err)
+		return nil, fmt.Errorf("identify this machine: %w", err)
 	}
 	r.Machine.Authority, r.Machine.Warn = r.authority(), r.record.warn
 	return node.Build(r.input)

@@ -18,7 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-// texts are what is in the files of the machine, without the caches.
+// texts returns the contents of the machine's files, without caches.
 func (w *world) texts() map[string]string {
 	out := map[string]string{}
 	for _, f := range w.files() {
@@ -30,8 +30,8 @@ func (w *world) texts() map[string]string {
 	return out
 }
 
-// changed lists the files that are not as they were.
-func changed(before, after map[string]string) []string {
+// changedFiles lists the files that differ.
+func changedFiles(before, after map[string]string) []string {
 	var out []string
 	for path, text := range after {
 		if before[path] != text {
@@ -42,8 +42,9 @@ func changed(before, after map[string]string) []string {
 	return out
 }
 
-// A worker whose node is ready renews by kops-controller, although the configuration of
-// its group is another by now, and what reads a certificate at its start follows.
+// A worker whose node is ready renews through kops-controller although its group's
+// configuration has changed by now, and programs that read a certificate only at
+// startup are restarted.
 func TestAWorkerRenewsItsCertificates(t *testing.T) {
 	w := newControl(t)
 	a := w.agent()
@@ -67,7 +68,7 @@ func TestAWorkerRenewsItsCertificates(t *testing.T) {
 	if err := a.Renew(t.Context(), w.boot); err != nil || asked > 0 {
 		t.Fatalf("long before the end it asked %d times: %v", asked, err)
 	}
-	if got := changed(before, w.texts()); len(got) > 0 {
+	if got := changedFiles(before, w.texts()); len(got) > 0 {
 		t.Errorf("long before the end it wrote %v", got)
 	}
 	pass(22 * day)
@@ -76,7 +77,7 @@ func TestAWorkerRenewsItsCertificates(t *testing.T) {
 		if err := a.Renew(t.Context(), w.boot); err != nil {
 			t.Fatal(err)
 		}
-		got := slices.DeleteFunc(changed(was, w.texts()), func(f string) bool { return !strings.HasPrefix(f, "/etc/") })
+		got := slices.DeleteFunc(changedFiles(was, w.texts()), func(f string) bool { return !strings.HasPrefix(f, "/etc/") })
 		if !slices.Equal(got, restarted) {
 			t.Errorf("started anew at once are %v, want %v", got, restarted)
 		}
@@ -84,30 +85,30 @@ func TestAWorkerRenewsItsCertificates(t *testing.T) {
 	after := w.texts()
 	want := []string{"/etc/kubernetes/manifests/kube-proxy.manifest", "/etc/systemd/system/kubelet.service", "/srv/kubernetes/kubelet-server.crt", "/srv/kubernetes/kubelet-server.key",
 		"/var/lib/kube-proxy/kubeconfig", "/var/lib/kubelet/kubeconfig"}
-	if got := changed(before, after); !slices.Equal(got, want) || asked != 3 {
+	if got := changedFiles(before, after); !slices.Equal(got, want) || asked != 3 {
 		t.Errorf("asked %d times, and wrote %v, want %v", asked, got, want)
 	}
 	if held := agent.KubeletCertificate(w.root)(); held == nil || held.Leaf.NotAfter.Before(begun.Add((22+24)*day)) {
 		t.Errorf("the kubelet's certificate is %+v", held)
 	}
-	if err := a.Renew(t.Context(), w.boot); err != nil || len(changed(after, w.texts())) > 0 {
-		t.Errorf("the next renewal wrote %v: %v", changed(after, w.texts()), err)
+	if err := a.Renew(t.Context(), w.boot); err != nil || len(changedFiles(after, w.texts())) > 0 {
+		t.Errorf("the next renewal wrote %v: %v", changedFiles(after, w.texts()), err)
 	}
 
-	// a machine that was off for months comes back, and its node is still there
+	// a machine that was off for months comes back, and its node still exists
 	w.nodes.state = kopscontroller.NodeNotReady
 	pass(100 * day)
-	if err := a.Renew(t.Context(), w.boot); err != nil || !slices.Equal(changed(after, w.texts()), want) {
-		t.Errorf("after months it wrote %v: %v", changed(after, w.texts()), err)
+	if err := a.Renew(t.Context(), w.boot); err != nil || !slices.Equal(changedFiles(after, w.texts()), want) {
+		t.Errorf("after months it wrote %v: %v", changedFiles(after, w.texts()), err)
 	}
-	// and one that has lost its disk does not
+	// a machine that has lost its disk is refused
 	w.write("/var/lib/kubelet/kubeconfig", "")
 	if err := a.Renew(t.Context(), w.boot); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "kubectl delete node "+w.host.NodeName) {
 		t.Errorf("without its certificate: %v", err)
 	}
 }
 
-// A control plane renews with the keys that it was started with, whichever sign by now.
+// A control plane renews with the keys that it was started with, whichever keys sign by now.
 func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 	w := newWorld(t, controlPlane)
 	if err := w.converge(); err != nil {
@@ -139,12 +140,12 @@ func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 	a := w.agent()
 	at := func() time.Time { return now().Add(400 * day) }
 	a.Clock.Now, a.Issuer.Now, w.machine.Now = at, at, at
-	for range 5 { // each time one component is restarted
+	for range 5 { // one component is restarted each time
 		was := w.texts()
 		if err := a.Renew(t.Context(), w.boot); err != nil {
 			t.Fatal(err)
 		}
-		started := slices.DeleteFunc(changed(was, w.texts()), func(f string) bool {
+		started := slices.DeleteFunc(changedFiles(was, w.texts()), func(f string) bool {
 			return !strings.HasPrefix(f, "/etc/kubernetes/manifests/") && f != "/etc/systemd/system/kubelet.service"
 		})
 		if len(started) != 1 {
@@ -152,18 +153,18 @@ func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 		}
 	}
 	done := w.texts()
-	if err := a.Renew(t.Context(), w.boot); err != nil || len(changed(done, w.texts())) > 0 {
-		t.Errorf("after all have had their turns it wrote %v: %v", changed(done, w.texts()), err)
+	if err := a.Renew(t.Context(), w.boot); err != nil || len(changedFiles(done, w.texts())) > 0 {
+		t.Errorf("after all have had their turns it wrote %v: %v", changedFiles(done, w.texts()), err)
 	}
-	for _, c := range w.last().Certificates {
+	for _, c := range w.lastReport().Certificates {
 		if c.Ends.Before(at().Add(455 * day)) {
 			t.Errorf("the report says that %s ends at %s", c.File, c.Ends)
 		}
 	}
-	if n := len(w.last().Certificates); n < 12 {
+	if n := len(w.lastReport().Certificates); n < 12 {
 		t.Errorf("the report has %d certificates", n)
 	}
-	got := changed(before, w.texts())
+	got := changedFiles(before, w.texts())
 	for _, path := range []string{"/etc/systemd/system/kubelet.service", "/etc/kubernetes/manifests/kube-controller-manager.manifest", "/etc/kubernetes/manifests/kube-scheduler.manifest",
 		"/srv/kubernetes/kube-apiserver/server.crt", "/srv/kubernetes/kube-apiserver/etcd-client.crt", "/etc/kubernetes/kops-controller/kops-controller.crt"} {
 		if !slices.Contains(got, path) {
@@ -183,12 +184,12 @@ func TestAControlPlaneRenewsItsCertificates(t *testing.T) {
 		t.Errorf("it ends at %s: %v", c.NotAfter, err)
 	}
 	maps.DeleteFunc(before, func(path, _ string) bool { return !strings.HasPrefix(path, "/var/lib/kops/") })
-	if got := changed(before, w.texts()); slices.Contains(got, "/var/lib/kops/nodeupconfig.yaml") {
+	if got := changedFiles(before, w.texts()); slices.Contains(got, "/var/lib/kops/nodeupconfig.yaml") {
 		t.Error("the configuration of the last run was replaced")
 	}
 }
 
-func TestWhatCannotRenew(t *testing.T) {
+func TestRenewalFailures(t *testing.T) {
 	w := newWorld(t, worker)
 	if err := w.agent().Renew(t.Context(), w.boot); !fault.Is(err, fault.Gone) || !strings.Contains(fault.Remedy(err), "kops rolling-update cluster --yes") {
 		t.Errorf("a machine without a configuration: %v", err)

@@ -14,46 +14,47 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Phases of a machine's start, in order. Those after PhaseObserve run side by side, up to PhaseLaunch, which is the last of a start.
+// Phases of a machine's start, in order. Those after PhaseObserve run concurrently, up to PhaseLaunch,
+// which is the last phase of a start.
 const (
-	PhaseIdentify     = "identify"     // the boot configuration, and what machine this is
+	PhaseIdentify     = "identify"     // the boot configuration, and the machine's identity
 	PhaseConfigure    = "configure"    // the node configuration, from the store or the controller
 	PhaseRead         = "read"         // key material and manifests, from the store
-	PhaseModel        = "model"        // what the machine is to hold
-	PhaseObserve      = "observe"      // what it holds
+	PhaseModel        = "model"        // the machine's desired state
+	PhaseObserve      = "observe"      // its observed state
 	PhaseSystem       = "system"       // packages, kernel, users, file systems
 	PhaseDownload     = "download"     // files from mirrors
-	PhaseFiles        = "files"        // files in their places
-	PhaseCertificates = "certificates" // keys made, certificates issued
+	PhaseFiles        = "files"        // files put in place
+	PhaseCertificates = "certificates" // keys generated, certificates issued
 	PhaseServices     = "services"     // units started
 	PhaseImages       = "images"       // container images
-	PhaseLaunch       = "launch"       // the cloud told that the machine has started
-	PhaseReady        = "ready"        // of a change in place: the restarted services run
-	PhaseRenewal      = report.Renewal // certificates near their end are reissued, long after the start
+	PhaseLaunch       = "launch"       // the cloud notified that the machine has started
+	PhaseReady        = "ready"        // after a change in place: the restarted services run
+	PhaseRenewal      = report.Renewal // certificates about to expire are reissued, long after the start
 )
 
 // recorder keeps a report; it is safe for concurrent use.
 type recorder struct {
-	mu     sync.Mutex
-	report report.Report
-	now    func() time.Time
-	told   func(report.Report)
+	mu       sync.Mutex
+	report   report.Report
+	now      func() time.Time
+	onChange func(report.Report)
 }
 
-// change alters the report and tells it.
+// change alters the report and publishes it.
 func (r *recorder) change(f func(*report.Report)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.report)
-	if r.told != nil {
+	if r.onChange != nil {
 		copied := r.report
 		copied.Phases = append([]report.Phase(nil), r.report.Phases...)
-		copied.Warnings = append([]string(nil), r.report.Warnings...) // the list of certificates is replaced whole
-		r.told(copied)
+		copied.Warnings = append([]string(nil), r.report.Warnings...) // the list of certificates is always replaced as a whole
+		r.onChange(copied)
 	}
 }
 
-// warn notes a warning, once over all runs.
+// warn records a warning, once across all runs.
 func (r *recorder) warn(text string) {
 	text = report.Public(text)
 	r.change(func(rep *report.Report) {
@@ -63,7 +64,7 @@ func (r *recorder) warn(text string) {
 	})
 }
 
-// entry returns the phase of a name, which is added when it is not there.
+// entry returns the phase with a name, and adds it if it is missing.
 func entry(r *report.Report, name string) *report.Phase {
 	for i := range r.Phases {
 		if r.Phases[i].Name == name {
@@ -74,8 +75,8 @@ func entry(r *report.Report, name string) *report.Phase {
 	return &r.Phases[len(r.Phases)-1]
 }
 
-// fail notes an error. The report leaves the machine, so that no place that an error
-// names keeps what may be a secret.
+// fail records an error. The report leaves the machine, so locations in the error
+// that may contain secrets are removed.
 func fail(p *report.Phase, err error) {
 	p.Error, p.Remedy, p.Waiting = report.Public(err.Error()), report.Public(fault.Remedy(err)), false
 }
@@ -88,13 +89,13 @@ func (r *recorder) do(name string, f func() error) error {
 	return err
 }
 
-// anew runs a phase again and drops its earlier result.
-func (r *recorder) anew(name string, f func() error) error {
+// rerun runs a phase again and drops its earlier result.
+func (r *recorder) rerun(name string, f func() error) error {
 	r.change(func(rep *report.Report) { *entry(rep, name) = report.Phase{Name: name} })
 	return r.do(name, f)
 }
 
-// certificates notes the certificates of a machine's graph, as they are on the machine.
+// certificates records the certificates of a machine's graph, as they are on the machine.
 func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
 	var all []report.Certificate
 	for n := range g.All() {
@@ -102,7 +103,7 @@ func (r *recorder) certificates(m *host.Machine, g *graph.Graph) {
 		if !is {
 			continue
 		}
-		if x, _ := m.Held(*c); x != nil {
+		if x, _ := m.InspectCertificate(*c); x != nil {
 			all = append(all, report.Certificate{File: c.Path, Subject: x.Subject.CommonName, Ends: x.NotAfter.UTC(), Authority: pki.SignedBy(x)})
 		}
 	}
@@ -128,7 +129,7 @@ func (r *recorder) begin(name string) {
 	})
 }
 
-// end ends a phase; stopped says that a part of it was not tried.
+// end ends a phase; stopped reports that some of its parts were not attempted.
 func (r *recorder) end(name string, err error, stopped bool) {
 	r.change(func(rep *report.Report) {
 		p := entry(rep, name)

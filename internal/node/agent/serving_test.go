@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// keyMaterial are the flags of a machine's API server that name files of keys and
-// certificates, with the places in which this process sees these.
+// keyMaterial returns the API server's flags that name files of keys and
+// certificates, with the paths at which this process sees those files.
 func (w *world) keyMaterial() []string {
 	w.Helper()
 	var p corev1.Pod
@@ -36,7 +36,7 @@ func (w *world) keyMaterial() []string {
 	return out
 }
 
-// administrator is what the machine's own kubectl reads.
+// administrator returns the client configuration that the machine's own kubectl uses.
 func (w *world) administrator() *rest.Config {
 	w.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", w.root+"/var/lib/kubectl/kubeconfig")
@@ -46,8 +46,8 @@ func (w *world) administrator() *rest.Config {
 	return config
 }
 
-// A real API server that was started 400 days ago shows the certificate that a renewal has issued,
-// without a restart.
+// A real API server that was started 400 days ago serves the certificate that a renewal has
+// issued, without a restart.
 func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 	kubetest.Programs(t)
 	w := newWorld(t, controlPlane)
@@ -57,7 +57,7 @@ func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 	if err := a.Converge(t.Context(), w.boot); err != nil {
 		t.Fatal(err)
 	}
-	server := kubetest.With(t, w.administrator(), append(w.keyMaterial(), "--etcd-servers="+kubetest.Etcd(t))...)
+	server := kubetest.ServeConfig(t, w.administrator(), append(w.keyMaterial(), "--etcd-servers="+kubetest.Etcd(t))...)
 	held := func() string {
 		c, err := pki.ParseCertificate([]byte(w.read("/srv/kubernetes/kube-apiserver/server.crt")))
 		if err != nil {
@@ -65,15 +65,15 @@ func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 		}
 		return c.SerialNumber.String()
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute) // it looks once a minute if it gets no notice of changes
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute) // it rereads the file once a minute if it gets no change notification
 	defer stop()
 	shown := func() string {
-		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // it is only asked which certificate it has
+		dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test only looks at its certificate
 		c, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(server.Host, "https://"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close() //nolint:errcheck // nothing was sent
+		defer c.Close() //nolint:errcheck // nothing was written
 		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	before := held()
@@ -108,7 +108,7 @@ func TestARunningAPIServerShowsItsRenewedCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close() //nolint:errcheck // it is not read
+	defer res.Body.Close() //nolint:errcheck // the body is not read
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("it answers kubectl, whose certificate is new too, with %s", res.Status)
 	}

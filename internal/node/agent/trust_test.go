@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Programs read the authorities that they trust only at their start.
-func TestWhatBelievesAnAuthorityIsStartedAnewWithAnother(t *testing.T) {
+// Programs read the authorities that they trust only at startup.
+func TestProgramsAreRestartedWithANewAuthority(t *testing.T) {
 	other, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, issuer())
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestWhatBelievesAnAuthorityIsStartedAnewWithAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, step := range done(&journal) {
+		for _, step := range doneSteps(&journal) {
 			if name := step[strings.LastIndex(step, "/")+1:]; strings.HasSuffix(name, ".manifest") || strings.HasSuffix(name, ".service") {
 				got = append(got, name)
 			}

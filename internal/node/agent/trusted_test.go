@@ -32,7 +32,7 @@ import (
 
 const filesOfUser = "http://10.77.0.1:8080"
 
-// signer is a key of the user's.
+// signer is one of the user's keys.
 type signer struct {
 	private []byte
 	public  string
@@ -55,16 +55,16 @@ func newSigner(t *testing.T) signer {
 	return s
 }
 
-// trusts makes a worker trust the indexes that a key has signed.
-func (w *world) trusts(key string) {
+// trustKey makes a worker trust the indexes that a key has signed.
+func (w *world) trustKey(key string) {
 	w.Helper()
-	w.configured(func(c *nodeconfig.Config) {
+	w.changeConfig(func(c *nodeconfig.Config) {
 		c.FileTrust = &nodeconfig.FileTrust{Repository: filesOfUser, Keys: []string{key}}
 	})
 }
 
-// configured changes the configuration of a worker, as it is started with it.
-func (w *world) configured(change func(*nodeconfig.Config)) {
+// changeConfig changes the configuration with which a worker is started.
+func (w *world) changeConfig(change func(*nodeconfig.Config)) {
 	w.Helper()
 	var c nodeconfig.Config
 	var boot nodeconfig.Boot
@@ -82,7 +82,7 @@ func (w *world) configured(change func(*nodeconfig.Config)) {
 	}
 }
 
-// publish puts an index of the machine's files, and its signature, where it looks.
+// publish puts a signed index of the machine's files where the machine looks for it.
 func (w *world) publish(key signer, without string) {
 	w.Helper()
 	index := signed.Index{Files: map[string]signed.File{}}
@@ -112,35 +112,35 @@ func (w *world) lines() map[string][]string {
 	return out
 }
 
-func TestFilesOfAnIndexThatNobodySignedAreRefused(t *testing.T) {
+func TestFilesOfAnUnsignedIndexAreRejected(t *testing.T) {
 	mine, theirs := newSigner(t), newSigner(t)
 	for name, c := range map[string]struct {
 		spoil   func(*world)
 		message string
 		remedy  string
 	}{
-		"no index":      {func(w *world) { delete(w.store, filesOfUser+"/bundle.json") }, "no file of " + filesOfUser + " is taken, as its index cannot be trusted", "kops bundle sign"},
-		"no signature":  {func(w *world) { delete(w.store, filesOfUser+"/bundle.json.sig") }, "as its index cannot be trusted", "kops bundle sign"},
-		"another key":   {func(w *world) { w.publish(theirs, "") }, "none of the trusted keys has signed it", "kops bundle sign"},
-		"a changed one": {func(w *world) { w.store[filesOfUser+"/bundle.json"] = []byte("{}") }, "none of the trusted keys has signed it", "kops bundle sign"},
-		"a file less":   {func(w *world) { w.publish(mine, "kubelet") }, "kubelet is refused: the signed index of " + filesOfUser + " has no file of the SHA-256", "kops rolling-update cluster"},
+		"no index":      {func(w *world) { delete(w.store, filesOfUser+"/bundle.json") }, "no file of " + filesOfUser + " is used, because its index cannot be trusted", "kops bundle sign"},
+		"no signature":  {func(w *world) { delete(w.store, filesOfUser+"/bundle.json.sig") }, "because its index cannot be trusted", "kops bundle sign"},
+		"another key":   {func(w *world) { w.publish(theirs, "") }, "it is not signed by a trusted key", "kops bundle sign"},
+		"a changed one": {func(w *world) { w.store[filesOfUser+"/bundle.json"] = []byte("{}") }, "it is not signed by a trusted key", "kops bundle sign"},
+		"a file less":   {func(w *world) { w.publish(mine, "kubelet") }, "kubelet is refused: the signed index of " + filesOfUser + " has no file with the SHA-256", "kops rolling-update cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, worker)
-			w.trusts(mine.public)
+			w.trustKey(mine.public)
 			w.publish(mine, "")
 			c.spoil(w)
 			if err := w.converge(); err == nil {
 				t.Fatal("no error")
 			}
-			r := w.last()
+			r := w.lastReport()
 			if p := r.Broken(); p == nil || p.Name != agent.PhaseModel || !strings.Contains(p.Error, c.message) || !strings.Contains(p.Remedy, c.remedy) {
 				t.Errorf("report:\n%s\nwant %q; %s", r.String(), c.message, c.remedy)
 			}
 			if slices.ContainsFunc(w.files(), func(f txtar.File) bool { return strings.Contains(f.Name, "bin/kubelet") }) {
 				t.Error("the kubelet was installed")
 			}
-			w.publish(mine, "") // which heals it
+			w.publish(mine, "") // which repairs it
 			if err := w.converge(); err != nil {
 				t.Errorf("after the cause has gone: %v", err)
 			}
@@ -151,27 +151,27 @@ func TestFilesOfAnIndexThatNobodySignedAreRefused(t *testing.T) {
 func TestASignedIndexIsReadOnce(t *testing.T) {
 	key := newSigner(t)
 	w := newWorld(t, worker)
-	w.trusts(key.public)
+	w.trustKey(key.public)
 	w.publish(key, "")
 	if err := w.converge(); err != nil {
 		t.Fatal(err)
 	}
-	w.store = store{} // the repository is out of reach when the machine starts again
+	w.store = store{} // the repository is unreachable when the machine starts again
 	if err := w.converge(); err != nil {
 		t.Errorf("at the next start: %v", err)
 	}
-	w.write("/var/lib/kops/files.json", "{}") // what was kept is not believed as it is
+	w.write("/var/lib/kops/files.json", "{}") // the kept index is not trusted without verification
 	if err := w.converge(); err == nil || !strings.Contains(err.Error(), "cannot be trusted") {
 		t.Errorf("with another index on the disk: %v", err)
 	}
 }
 
-// TestWithABundleNoOtherHostIsContacted has a machine fetch over the network all that it
-// fetches, and records each host that it connects to.
+// TestWithABundleNoOtherHostIsContacted has a machine fetch everything over the network,
+// and records each host that it connects to.
 func TestWithABundleNoOtherHostIsContacted(t *testing.T) {
 	key := newSigner(t)
 	w := newWorld(t, worker)
-	w.trusts(key.public)
+	w.trustKey(key.public)
 	w.publish(key, "")
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		url := filesOfUser + r.URL.Path
@@ -209,7 +209,7 @@ func TestWithABundleNoOtherHostIsContacted(t *testing.T) {
 	}
 }
 
-// reading is a source of what a client opens.
+// reading is a source that opens what a client requests.
 type reading func(context.Context, string) (io.ReadCloser, error)
 
 func (r reading) Read(ctx context.Context, url string) ([]byte, error) {

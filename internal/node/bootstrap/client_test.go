@@ -16,39 +16,39 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// stepped is a clock that only sleeping moves.
-type stepped struct {
+// stepClock is a clock that only Sleep advances.
+type stepClock struct {
 	now    time.Time
 	sleeps []time.Duration
 }
 
-func (s *stepped) Now() time.Time { return s.now }
+func (s *stepClock) Now() time.Time { return s.now }
 
-func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
+func (s *stepClock) Sleep(ctx context.Context, d time.Duration) error {
 	s.now, s.sleeps = s.now.Add(d), append(s.sleeps, d)
 	return ctx.Err()
 }
 
-// counted proves with a different token each time.
-type counted struct{ n int }
+// countingProver is a Prover with a different token each time.
+type countingProver struct{ n int }
 
-func (c *counted) Prove(context.Context, []byte) (string, error) {
+func (c *countingProver) Prove(context.Context, []byte) (string, error) {
 	c.n++
 	return fmt.Sprintf("token-%d", c.n), nil
 }
 
-// plain speaks without TLS.
+// plain is a Transport without TLS.
 type plain struct{}
 
 func (plain) Connect(context.Context, string) (Connection, error) {
 	return Connection{HTTP: http.DefaultClient, Close: func() {}}, nil
 }
 
-// client asks servers that answer with the handlers.
-func client(t *testing.T, handlers ...http.HandlerFunc) (*Client, *stepped) {
+// client returns a client of servers with the given handlers.
+func client(t *testing.T, handlers ...http.HandlerFunc) (*Client, *stepClock) {
 	t.Helper()
-	clock := &stepped{now: noon()}
-	c := &Client{Prover: &counted{}, Clock: clock, Transport: plain{}}
+	clock := &stepClock{now: noon()}
+	c := &Client{Prover: &countingProver{}, Clock: clock, Transport: plain{}}
 	for _, h := range handlers {
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
@@ -80,7 +80,7 @@ func TestTheConfigurationArrivesAsWritten(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreAskedAHundredTimes(t *testing.T) {
+func TestCertificatesAreRequestedAHundredTimes(t *testing.T) {
 	c, clock := client(t, status(503, "not yet"))
 	failures := 0
 	c.Failed = func(string, int, error) { failures++ }
@@ -96,7 +96,7 @@ func TestCertificatesAreAskedAHundredTimes(t *testing.T) {
 	}
 }
 
-func TestServersAreAskedInTurnForTheConfiguration(t *testing.T) {
+func TestServersAreTriedInTurnForTheConfiguration(t *testing.T) {
 	var asked []string
 	c, clock := client(t, status(503, "no"), status(503, "no"))
 	c.Failed = func(server string, _ int, _ error) { asked = append(asked, server) }
@@ -167,7 +167,7 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 	}
 }
 
-func TestOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
+func TestOnlyThePinnedAuthorityIsTrusted(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	other := httptest.NewUnstartedServer(nil)
@@ -184,7 +184,7 @@ func TestOnlyThePinnedAuthorityIsBelieved(t *testing.T) {
 		}
 		return err
 	}
-	if err := connect(good, "example.com"); err != nil { // a name that the test server's certificate has
+	if err := connect(good, "example.com"); err != nil { // a name in the test server's certificate
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ bundle, server string }{
@@ -231,7 +231,7 @@ func TestThePlaceholderAddressIsNotDialled(t *testing.T) {
 	}
 }
 
-func TestABusyServerSaysWhenToComeAgain(t *testing.T) {
+func TestABusyServerSetsTheRetryTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{"7": 7 * time.Second, "": time.Second, "soon": time.Second, "-3": time.Second, "86400": time.Minute} {
 		n := 0
 		c, clock := client(t, func(w http.ResponseWriter, _ *http.Request) {

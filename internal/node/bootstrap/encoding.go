@@ -13,14 +13,15 @@ import (
 	"fmt"
 )
 
-// publicKeyBlock is the type of the PEM block of a public key. Its body is PKIX for every
-// algorithm: the protocol defines the name.
+// publicKeyBlock is the PEM type of a public key. Its body is PKIX for every algorithm,
+// whatever the name says: the protocol defines the name.
 const publicKeyBlock = "RSA PUBLIC KEY"
 
-// minRSABits is the shortest RSA key that is certified.
+// minRSABits is the minimum size of an RSA key to certify.
 const minRSABits = 2048
 
-// DecodeRequest reads a request. Unknown fields are let pass, for machines that are newer than the controller.
+// DecodeRequest parses a request. Unknown fields are accepted, for machines that are newer
+// than the controller.
 func DecodeRequest(body []byte) (Request, error) {
 	var r Request
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -33,7 +34,7 @@ func DecodeRequest(body []byte) (Request, error) {
 	return r, r.checkVersion()
 }
 
-// EncodePublicKey writes a public key as requests hold it: a PEM block RSA PUBLIC KEY with a PKIX body.
+// EncodePublicKey encodes a public key for requests: a PEM block RSA PUBLIC KEY with a PKIX body.
 func EncodePublicKey(key crypto.PublicKey) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
@@ -42,7 +43,7 @@ func EncodePublicKey(key crypto.PublicKey) (string, error) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: der})), nil
 }
 
-// DecodePublicKey reads one public key from PEM with a PKIX body: RSA of 2048
+// DecodePublicKey parses one public key from PEM with a PKIX body: RSA of 2048
 // bits or more, ECDSA, or Ed25519.
 func DecodePublicKey(text string) (crypto.PublicKey, error) {
 	b, _ := pem.Decode([]byte(text))
@@ -59,11 +60,11 @@ func DecodePublicKey(text string) (crypto.PublicKey, error) {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
 		if k.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("decode public key: RSA of %d bits is too short, %d are needed", k.N.BitLen(), minRSABits)
+			return nil, fmt.Errorf("decode public key: an RSA key of %d bits is too short; at least %d are needed", k.N.BitLen(), minRSABits)
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return nil, fmt.Errorf("decode public key: a key of type %T is not supported", key)
+		return nil, errors.New("decode public key: only RSA, ECDSA and Ed25519 keys are supported")
 	}
 	return key, nil
 }

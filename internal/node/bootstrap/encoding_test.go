@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// otherAuthority is a certificate that has signed nothing here.
+// otherAuthority returns a CA certificate that has signed nothing in these tests.
 func otherAuthority(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// SchemeMachineKey starts a token that a machine signed with its own key.
+	// SchemeMachineKey is the prefix of a token that a machine signed with its own key.
 	SchemeMachineKey = "x-pki-tpm "
-	// Audience is what a machine's signature is for.
+	// Audience is the audience of a machine's signature.
 	Audience = "kops.k8s.io/node-bootstrap"
-	// ClockSkew is how far a machine's clock may be from the controller's, either way.
+	// ClockSkew is the allowed difference between a machine's clock and the controller's, either way.
 	ClockSkew = 300 * time.Second
 )
 
 // machineToken is a claim and its signature: ECDSA, ASN.1, over the SHA-256 of
-// Data. The token is the base64 of this in JSON.
+// Data. The token is the base64 of this struct in JSON.
 type machineToken struct {
 	Data      []byte `json:"data"`
 	Signature []byte `json:"signature"`
@@ -43,9 +43,9 @@ type machineClaim struct {
 	Nonce       []byte `json:"nonce,omitempty"` // makes two claims for one body differ
 }
 
-// MachineKey proves a machine's identity by a key that the machine alone holds and whose public
-// half was registered with the controller when the machine was made: for machines of the local
-// cloud, and for machines that somebody enrolled by hand.
+// MachineKey proves a machine's identity with a key that only the machine holds and whose
+// public half was registered with the controller when the machine was created: for machines of
+// the local cloud, and for machines that were enrolled by hand.
 type MachineKey struct {
 	Node string
 	// Key is an ECDSA key.
@@ -56,7 +56,7 @@ type MachineKey struct {
 
 var _ Prover = MachineKey{}
 
-// Prove signs a claim for the body.
+// Prove returns a signed claim for the body.
 func (m MachineKey) Prove(_ context.Context, body []byte) (string, error) {
 	nonce := make([]byte, 16)
 	if _, err := io.ReadFull(m.Rand, nonce); err != nil {
@@ -79,7 +79,7 @@ func (m MachineKey) Prove(_ context.Context, body []byte) (string, error) {
 	return SchemeMachineKey + base64.StdEncoding.EncodeToString(token), nil
 }
 
-// Machine is what is known of a machine before it joins.
+// Machine describes a machine before it joins.
 type Machine struct {
 	Node          string `json:"node"`
 	InstanceGroup string `json:"instanceGroup"`
@@ -90,22 +90,22 @@ type Machine struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// Machines knows the machines that may join.
+// Machines looks up the machines that may join.
 type Machines interface {
-	// Machine returns the machine of a node's name, or an error of class fault.Gone.
+	// Machine returns the machine with a node's name, or an error of class fault.Gone.
 	Machine(ctx context.Context, node string) (Machine, error)
 }
 
-// lookedUpPerSecond and lookedUpAtOnce bound the look-ups of machines, which come before
+// lookedUpPerSecond and lookedUpAtOnce limit look-ups of machines, which happen before
 // anything is proven: each may be a request to the cluster's store.
 const lookedUpPerSecond, lookedUpAtOnce = 20, 500
 
-// MachineKeyVerifier checks the proofs that MachineKey makes. A proof that was
-// accepted once is not accepted again by the same verifier.
+// MachineKeyVerifier verifies the proofs that MachineKey makes. It accepts each
+// proof only once.
 type MachineKeyVerifier struct {
 	machines Machines
 	now      func() time.Time
-	seen     Seen
+	proofs   ProofCache
 	unproven Bucket
 }
 
@@ -116,24 +116,24 @@ func NewMachineKeyVerifier(machines Machines, now func() time.Time) *MachineKeyV
 	return &MachineKeyVerifier{machines: machines, now: now}
 }
 
-// Verify checks who signed, for what and when, and that it was not shown before.
+// Verify checks who signed, for whom and when, and that the proof was not used before.
 func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, error) {
 	token, claim, err := parseMachineToken(p.Token)
 	if err != nil {
 		return Identity{}, err
 	}
 	if errs := validation.IsDNS1123Subdomain(claim.Instance); len(errs) > 0 {
-		return Identity{}, denied("%q is not a node name", claim.Instance)
+		return Identity{}, deniedError("%q is not a node name", claim.Instance)
 	}
-	if !v.unproven.Take(v.now(), lookedUpPerSecond, lookedUpAtOnce) {
+	if !v.unproven.Take(v.now(), p.Sender, lookedUpPerSecond, lookedUpAtOnce) {
 		return Identity{}, ErrBusy
 	}
 	m, err := v.machines.Machine(ctx, claim.Instance)
 	switch {
 	case fault.Is(err, fault.Gone):
-		return Identity{}, denied("no machine %s is known", claim.Instance)
+		return Identity{}, deniedError("no machine %s is known", claim.Instance)
 	case err != nil:
-		return Identity{}, fault.New(fault.NotYet, "look up the machine %s: %w", claim.Instance, err) // a store's refusal is not one of the proof
+		return Identity{}, fault.New(fault.NotYet, "look up the machine %s: %w", claim.Instance, err) // a refusal by the store does not mean that the proof is bad
 	case m.Node != claim.Instance:
 		return Identity{}, fmt.Errorf("look up the machine %s: the entry belongs to %q", claim.Instance, m.Node)
 	}
@@ -143,8 +143,8 @@ func (v *MachineKeyVerifier) Verify(ctx context.Context, p Proof) (Identity, err
 	if err := v.checkClaim(claim, p.Body); err != nil {
 		return Identity{}, err
 	}
-	if !v.seen.First(sha256.Sum256(token.Data), time.Unix(claim.Timestamp, 0).Add(ClockSkew), v.now()) {
-		return Identity{}, denied("the proof was used before")
+	if !v.proofs.IsFirst(sha256.Sum256(token.Data), time.Unix(claim.Timestamp, 0).Add(ClockSkew), v.now()) {
+		return Identity{}, deniedError("the proof was already used")
 	}
 	return Identity{NodeName: m.Node, InstanceGroup: m.InstanceGroup, Names: m.Names}, nil
 }
@@ -154,7 +154,7 @@ func parseMachineToken(text string) (machineToken, machineClaim, error) {
 	var claim machineClaim
 	encoded, ok := strings.CutPrefix(text, SchemeMachineKey)
 	if !ok {
-		return token, claim, denied("the token is not of the kind %q", strings.TrimSpace(SchemeMachineKey))
+		return token, claim, deniedError("the token is not of type %q", strings.TrimSpace(SchemeMachineKey))
 	}
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if err == nil {
@@ -164,15 +164,15 @@ func parseMachineToken(text string) (machineToken, machineClaim, error) {
 		err = json.Unmarshal(token.Data, &claim)
 	}
 	if err != nil {
-		return token, claim, denied("the token cannot be read: %w", err)
+		return token, claim, deniedError("cannot decode the token: %w", err)
 	}
 	return token, claim, nil
 }
 
-// checkSignature says whether the machine's own key signed the token.
+// checkSignature checks that the machine's own key signed the token.
 func (m Machine) checkSignature(token machineToken) error {
 	if m.PublicKey == "" {
-		return denied("no key of the machine %s is known", m.Node)
+		return deniedError("no key of the machine %s is known", m.Node)
 	}
 	public, err := DecodePublicKey(m.PublicKey)
 	if err != nil {
@@ -180,28 +180,28 @@ func (m Machine) checkSignature(token machineToken) error {
 	}
 	key, ok := public.(*ecdsa.PublicKey)
 	if !ok {
-		return fmt.Errorf("the key of the machine %s is a %T, not one of ECDSA", m.Node, public)
+		return fmt.Errorf("the key of the machine %s is not an ECDSA key", m.Node)
 	}
 	digest := sha256.Sum256(token.Data)
 	if !ecdsa.VerifyASN1(key, digest[:], token.Signature) {
-		return denied("the signature is not by the key of the machine %s", m.Node)
+		return deniedError("the signature was not made by the key of the machine %s", m.Node)
 	}
 	return nil
 }
 
-// checkClaim says whether a signed claim is for us, for this body, and of now.
+// checkClaim checks that a signed claim is for this audience, for this body, and recent.
 func (v *MachineKeyVerifier) checkClaim(claim machineClaim, body []byte) error {
 	hash := sha256.Sum256(body)
 	age := v.now().Sub(time.Unix(claim.Timestamp, 0))
 	switch {
 	case claim.Audience != Audience:
-		return denied("the signature is for %q", claim.Audience)
+		return deniedError("the signature is for %q", claim.Audience)
 	case subtle.ConstantTimeCompare(hash[:], claim.RequestHash) != 1:
-		return denied("the signature is for another request")
+		return deniedError("the signature is for another request")
 	case age > ClockSkew:
-		return denied("the machine's clock is %s behind the controller's, or the proof is that old; at most %s are allowed: set the clock", age.Round(time.Second), ClockSkew)
+		return deniedError("the machine's clock is %s behind the controller's, or the proof is that old; at most %s are allowed: set the clock", age.Round(time.Second), ClockSkew)
 	case -age > ClockSkew:
-		return denied("the machine's clock is %s ahead of the controller's; at most %s are allowed: set the clock", (-age).Round(time.Second), ClockSkew)
+		return deniedError("the machine's clock is %s ahead of the controller's; at most %s are allowed: set the clock", (-age).Round(time.Second), ClockSkew)
 	}
 	return nil
 }

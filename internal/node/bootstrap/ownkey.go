@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// OwnKey proves that a machine has the key that its platform gave it. The key is in the
-// first file that is there, below the root of the machine's file system.
+// OwnKey returns a Prover with the key that the machine's platform gave it: the first
+// of files that exists below root, the root of the machine's file system.
 func OwnKey(root string, files []string, hostname func() (string, error), now func() time.Time, random io.Reader) (Prover, error) {
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(root, file))
@@ -32,15 +32,15 @@ func OwnKey(root string, files []string, hostname func() (string, error), now fu
 		}
 		name, err := hostname()
 		if err != nil {
-			return nil, fmt.Errorf("ask for the machine's name: %w", err)
+			return nil, fmt.Errorf("get the machine's name: %w", err)
 		}
 		return MachineKey{Node: name, Key: key, Now: now, Rand: random}, nil
 	}
 	return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine has no key of its own in %s", strings.Join(files, " or ")),
-		"let the platform that made the machine put its key there, or enroll the machine")
+		"have the platform that created the machine put its key there, or enroll the machine")
 }
 
-// parseKey reads a private key in one of the usual forms.
+// parseKey parses a private key in one of the usual formats.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for rest := text; ; {
 		var b *pem.Block
@@ -63,6 +63,6 @@ func parseKey(text []byte) (crypto.Signer, error) {
 		if s, ok := key.(crypto.Signer); ok {
 			return s, nil
 		}
-		return nil, fmt.Errorf("a key of type %T does not sign", key)
+		return nil, errors.New("the key cannot sign")
 	}
 }

@@ -1,56 +1,58 @@
-// Package bootstrap is the join protocol: how a machine that owns nothing but a
-// proof of who it is asks kops-controller for its configuration and for
-// certificates of keys that never leave it. It holds what both sides share: the
-// messages, the client with its retries, and the proofs and their verification.
+// Package bootstrap is the join protocol: how a machine that has only a proof of
+// its identity requests its configuration from kops-controller, and certificates
+// for keys that never leave it. It contains what both sides share: the messages,
+// the client with its retries, and the proofs and their verification.
 //
 // It must not know how certificates are issued, what a configuration means, nor
-// any cloud's SDK; time is handed in, and it reads no environment.
+// any cloud's SDK; time is passed in, and it reads no environment.
 package bootstrap
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"kops.local/kops/internal/engine/fault"
 )
 
 const (
-	// APIVersion is the one version of the protocol.
+	// APIVersion is the only version of the protocol.
 	APIVersion = "bootstrap.kops.k8s.io/v1alpha1"
-	// Path takes requests, by POST; HealthPath answers 200 to anybody.
+	// Path accepts requests by POST; HealthPath answers 200 to anyone.
 	Path       = "/bootstrap"
 	HealthPath = "/healthz"
-	// MaxRequest is the longest request, in bytes: a few public keys. It is read
-	// before anybody has proven anything.
+	// MaxRequest is the maximum size of a request, in bytes: a few public keys. It is
+	// read before the sender has proven anything.
 	MaxRequest = 64 << 10
-	// MaxResponse is the longest response, in bytes.
+	// MaxResponse is the maximum size of a response, in bytes.
 	MaxResponse = 4 << 20
 )
 
-// Request is what a machine asks for. The header Authorization carries a proof
-// that is bound to the very bytes of the request.
+// Request is a machine's request. The Authorization header carries a proof that is
+// bound to the exact bytes of the request.
 type Request struct {
 	APIVersion string `json:"apiVersion"`
 	// Certs are the public keys to certify, by the certificate's name: PEM, see EncodePublicKey.
 	Certs map[string]string `json:"certs,omitempty"`
 	// KeypairIDs are the identifiers of the keys that the machine expects to sign, by keyset.
 	KeypairIDs map[string]string `json:"keypairIDs,omitempty"`
-	// IncludeNodeConfig asks for the machine's configuration.
+	// IncludeNodeConfig requests the machine's configuration.
 	IncludeNodeConfig bool `json:"includeNodeConfig,omitempty"`
-	// ConfigHash, of a machine that is changed in place, is nodeconfig.Hash of the only
-	// configuration that it takes. It is answered while the machine's Node is ready, too, and
-	// to none but the holder of the certificate of the node's kubelet.
+	// ConfigHash is set by a machine that is changed in place: nodeconfig.Hash of the only
+	// configuration that it takes. Such a request is answered even if the machine's Node is
+	// ready, but only if the sender holds the certificate of the node's kubelet.
 	ConfigHash string `json:"configHash,omitempty"`
-	// ChannelBinding is what ChannelBinding returns for the connection that the request is
-	// sent on. As the proof covers the request, the proof is of no use on another connection.
-	// Machines that know nothing of it leave it out, and controllers that do not let it pass.
+	// ChannelBinding is the result of ChannelBinding for the connection that the request is
+	// sent on. Because the proof covers the request, it is useless on another connection.
+	// Machines that do not support it leave it out, and controllers that do not support it
+	// accept it.
 	ChannelBinding string `json:"channelBinding,omitempty"`
 	// Challenge lets the controller call the machine back, on platforms whose proof does not suffice.
 	Challenge *Challenge `json:"challenge,omitempty"`
 }
 
-// Challenge says where and how a machine answers when it is called back.
+// Challenge tells the controller where to call a machine back, and which answer to expect.
 type Challenge struct {
 	Endpoint        string `json:"endpoint,omitempty"`
 	CA              []byte `json:"ca,omitempty"`
@@ -58,67 +60,69 @@ type Challenge struct {
 	ChallengeSecret []byte `json:"challengeSecret,omitempty"`
 }
 
-// Response is the answer to the machine. The protocol defines the capital of Certs.
+// Response is the answer to the machine. The protocol defines the capital letter of Certs.
 type Response struct {
 	// Certs are certificates in PEM, by name.
 	Certs      map[string]string `json:"Certs,omitempty"`
 	NodeConfig *NodeConfig       `json:"nodeConfig,omitempty"`
 }
 
-// NodeConfig is what a machine is to become.
+// NodeConfig is a machine's configuration.
 type NodeConfig struct {
 	// NodeupConfig is the text of the group's nodeupconfig.yaml, byte for byte.
 	NodeupConfig string `json:"nodeupConfig,omitempty"`
-	// NodeSecrets are secrets by name; the one in use is dockerconfig.
+	// NodeSecrets are secrets by name; the only one in use is dockerconfig.
 	NodeSecrets map[string][]byte `json:"nodeSecrets,omitempty"`
 }
 
-// Prover shows who this machine is.
+// Prover proves the identity of this machine.
 type Prover interface {
-	// Prove returns the value of the header Authorization for a request with this body. It is
-	// called for every attempt: a proof is valid once.
+	// Prove returns the value of the Authorization header for a request with this body. It is
+	// called for every attempt: a proof is valid only once.
 	Prove(ctx context.Context, body []byte) (string, error)
 }
 
 // Proof is a request as its receiver sees it.
 type Proof struct {
-	// Token is the value of the header Authorization.
+	// Token is the value of the Authorization header.
 	Token string
 	Body  []byte
+	// Sender is the network that the request comes from, see package senders.
+	Sender netip.Prefix
 }
 
-// Identity is who a machine turned out to be.
+// Identity is a machine's verified identity.
 type Identity struct {
-	// NodeName is the name of its Node.
+	// NodeName is the name of the machine's Node.
 	NodeName string
-	// InstanceGroup is the group it belongs to.
+	// InstanceGroup is the instance group it belongs to.
 	InstanceGroup string
-	// Names are the addresses and DNS names that its certificates may hold.
+	// Names are the addresses and DNS names that its certificates may contain.
 	Names []string
 }
 
-// Verifier tells which machine sent a request.
+// Verifier determines which machine sent a request.
 type Verifier interface {
 	// Verify checks a proof. Errors of class fault.Denied mean that the proof is
-	// not good; their text may be shown to the sender. Any other error means that
-	// it could not be told, and is kept from the sender.
+	// invalid; their text may be shown to the sender. Any other error means that the
+	// proof could not be verified, and is kept from the sender.
 	Verify(ctx context.Context, p Proof) (Identity, error)
 }
 
-// ErrBusy means that others ask too much for this request to be looked into now. It says
-// nothing of the proof, and the machine asks again.
+// ErrBusy means that the requests of this or other senders exhaust the limit, so that this one is not
+// verified now. It does not mean that the proof is invalid; the machine retries.
 var ErrBusy = errors.New("too many unproven requests; try again later")
 
 // ErrReady means that the machine's Node exists and is ready, so that nobody may
-// join in its name: a machine that hears it has nothing left to do.
+// join under its name: a machine that receives it has nothing left to do.
 var ErrReady = errors.New("the node has joined already and is ready")
 
-// denied is a refusal of a proof.
-func denied(format string, args ...any) error {
+// deniedError returns the refusal of a proof.
+func deniedError(format string, args ...any) error {
 	return fault.New(fault.Denied, "the identity is not proven: "+format, args...)
 }
 
-// checkVersion refuses requests of another protocol.
+// checkVersion rejects requests of another protocol version.
 func (r Request) checkVersion() error {
 	if r.APIVersion != APIVersion {
 		return fmt.Errorf("apiVersion is %q, not %q", r.APIVersion, APIVersion)

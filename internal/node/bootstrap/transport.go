@@ -16,30 +16,31 @@ import (
 	"time"
 )
 
-// placeholder is the address that a DNS name has before the control plane has
-// published its own; it is one of TEST-NET-3 (RFC 5737), where nobody answers.
+// placeholder is the address of a DNS name before the control plane has published
+// its own; it is in TEST-NET-3 (RFC 5737), where nothing answers.
 const placeholder = "203.0.113.123"
 
-// requestTimeout bounds one attempt.
+// requestTimeout limits one attempt.
 const requestTimeout = 15 * time.Second
 
-// Transport connects a machine with servers.
+// Transport connects a machine to servers.
 type Transport interface {
-	// Connect makes a connection, which the caller must close.
+	// Connect opens a connection, which the caller must close.
 	Connect(ctx context.Context, server string) (Connection, error)
 }
 
 // Connection carries one request.
 type Connection struct {
 	HTTP *http.Client
-	// Binding is what Request.ChannelBinding is on this connection; empty: nothing binds a request to it.
+	// Binding is the value of Request.ChannelBinding on this connection; empty if requests are not
+	// bound to it.
 	Binding string
 	Close   func()
 }
 
-// TLS is a Transport that trusts only given authorities.
+// TLS is a Transport that trusts only the given authorities.
 type TLS struct {
-	// Now is the machine's clock; nil: time.Now.
+	// Now is the machine's clock; nil means time.Now.
 	Now func() time.Time
 
 	dialer net.Dialer
@@ -49,13 +50,13 @@ type TLS struct {
 var _ Transport = (*TLS)(nil)
 
 // NewTLS returns a transport that trusts only the authorities of a PEM bundle. serverName is the
-// name that the server must show; empty means the URL's. own returns the certificate that the
-// machine shows, or nil when it has none; own itself may be nil. No proxy is used: the control
-// plane is near.
+// name that the server's certificate must have; empty means the URL's host. own returns the
+// machine's client certificate, or nil if it has none; own itself may be nil. No proxy is used:
+// the control plane is near.
 func NewTLS(authorities, serverName string, own func() *tls.Certificate) (*TLS, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(authorities)) {
-		return nil, errors.New("reach kops-controller: the bundle of its authorities holds no certificate")
+		return nil, errors.New("connect to kops-controller: the bundle of its authorities contains no certificate")
 	}
 	t := &TLS{dialer: net.Dialer{Timeout: requestTimeout, Control: refusePlaceholder},
 		config: tls.Config{RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12}}
@@ -65,12 +66,12 @@ func NewTLS(authorities, serverName string, own func() *tls.Certificate) (*TLS, 
 				return c, nil
 			}
 		}
-		return &tls.Certificate{}, nil // shows none
+		return &tls.Certificate{}, nil // sends no certificate
 	}
 	return t, nil
 }
 
-// Connect shakes hands with the server.
+// Connect performs the TLS handshake with the server.
 func (t *TLS) Connect(ctx context.Context, server string) (Connection, error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -88,7 +89,7 @@ func (t *TLS) Connect(ctx context.Context, server string) (Connection, error) {
 		return Connection{}, err
 	}
 	conn := tls.Client(raw, config)
-	out := Connection{Close: func() { _ = raw.Close() }} // the answer was read, or there is none
+	out := Connection{Close: func() { _ = raw.Close() }} // the response was read, or there is none
 	if err := conn.HandshakeContext(ctx); err != nil {
 		out.Close()
 		return Connection{}, err
@@ -101,16 +102,16 @@ func (t *TLS) Connect(ctx context.Context, server string) (Connection, error) {
 		Timeout:       requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a proof is for one receiver
 		Transport: &http.Transport{
-			DialTLSContext:         once(conn),
-			DisableKeepAlives:      true, // a name may get another address between two attempts
+			DialTLSContext:         dialOnce(conn),
+			DisableKeepAlives:      true, // a name may resolve to another address on the next attempt
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 	}
 	return out, nil
 }
 
-// once returns a connection the first time that one is asked for.
-func once(conn net.Conn) func(context.Context, string, string) (net.Conn, error) {
+// dialOnce returns a dial function that returns a connection on its first call only.
+func dialOnce(conn net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	left := make(chan net.Conn, 1)
 	left <- conn
 	return func(context.Context, string, string) (net.Conn, error) {
@@ -118,7 +119,7 @@ func once(conn net.Conn) func(context.Context, string, string) (net.Conn, error)
 		case c := <-left:
 			return c, nil
 		default:
-			return nil, errors.New("a proof is for one connection alone")
+			return nil, errors.New("a proof is valid for one connection only")
 		}
 	}
 }
@@ -134,10 +135,10 @@ func ChannelBinding(s tls.ConnectionState) (string, error) {
 	return base64.StdEncoding.EncodeToString(key), nil
 }
 
-// refusePlaceholder fails at once where waiting for a connection would be in vain.
+// refusePlaceholder fails at once if waiting for a connection would be in vain.
 func refusePlaceholder(_, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil && a.Addr() == netip.MustParseAddr(placeholder) {
-		return fmt.Errorf("the name still has the placeholder address %s; the control plane has not published its own yet", placeholder)
+		return fmt.Errorf("the name still has the placeholder address %s; the control plane has not published its own address yet", placeholder)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// clock is real, but counts how long it slept.
+// clock is the real clock, but records how long it slept.
 type clock struct{ slept time.Duration }
 
 func (c *clock) Now() time.Time { return time.Now().Add(c.slept) }
@@ -38,7 +38,7 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// cluster is an API server, an applier of it, and the store with the channel.
+// cluster is an API server, an Applier for it, and the store with the channel.
 type cluster struct {
 	*Applier
 	files store.Store
@@ -116,7 +116,7 @@ func (c *cluster) version(t *testing.T, addon string) Version {
 	return v
 }
 
-// node makes a Node with labels.
+// node creates a Node with labels.
 func (c *cluster) node(t *testing.T, name string, labels map[string]any) {
 	t.Helper()
 	n := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name, "labels": labels}}}
@@ -147,32 +147,32 @@ func pruneMaps(addon string) *api.PruneSpec {
 func TestAgainstARealAPIServer(t *testing.T) {
 	config := kubetest.Start(t)
 	for name, test := range map[string]func(*testing.T, *cluster){
-		"an add-on is applied and recorded": applied,
-		"what a manifest no longer holds":   pruned,
-		"what is never pruned":              neverPruned,
-		"what cannot be changed":            madeAnew,
-		"a kind and its objects":            defined,
-		"an add-on that is not healthy":     awaited,
-		"an add-on with an authority":       keypairs,
-		"nodes are marked":                  marked,
-		"a failure is not contagious":       isolated,
-		"labels of the own node":            labelled,
+		"an add-on is applied and recorded": testApplied,
+		"what a manifest no longer holds":   testPruned,
+		"what is never pruned":              testNeverPruned,
+		"what cannot be changed":            testRecreated,
+		"a kind and its objects":            testDefined,
+		"an add-on that is not healthy":     testAwaited,
+		"an add-on with an authority":       testKeypairs,
+		"nodes are marked":                  testMarked,
+		"a failure is not contagious":       testIsolated,
+		"labels of the own node":            testLabelled,
 		"labels do not wait for add-ons":    labelsDoNotWait,
-		"readiness":                         readiness,
-		"several documents":                 plain,
-		"an add-on that was dropped":        droppedAddon,
-		"what is not ours stays":            notOurs,
-		"a channel that cannot be right":    lostChannel,
-		"channels are kept apart":           apart,
-		"an add-on of another name":         renamed,
-		"an add-on that never ran":          neverRan,
-		"finalizers go first":               finalizers,
+		"readiness":                         testReadiness,
+		"several documents":                 testPlain,
+		"an add-on that was dropped":        testDroppedAddon,
+		"what is not ours stays":            testNotOurs,
+		"a channel that cannot be right":    testLostChannel,
+		"channels are kept apart":           testApart,
+		"an add-on of another name":         testRenamed,
+		"an add-on that never ran":          testNeverRan,
+		"finalizers go first":               testFinalizers,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, config)) })
 	}
 }
 
-func applied(t *testing.T, c *cluster) {
+func testApplied(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "one.addons.k8s.io", ID: "k8s-1.12"}
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "one", "a")})
 	if err := c.pass(t); err != nil {
@@ -187,7 +187,7 @@ func applied(t *testing.T, c *cluster) {
 		t.Errorf("recorded %+v, want %+v", first, want)
 	}
 
-	// a recorded object is not applied again, even if somebody changed it
+	// a recorded object is not applied again, even if it was edited
 	patch := []byte(`{"data":{"value":"edited"}}`)
 	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system")
 	if _, err := r.Patch(t.Context(), "one", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
@@ -204,12 +204,12 @@ func applied(t *testing.T, c *cluster) {
 		t.Errorf("an unchanged add-on was applied again: %v", value())
 	}
 
-	// another content is applied, over what others changed
+	// different content is applied, and overwrites changes by other clients
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "one", "b")})
 	if err := c.pass(t); err != nil || value() != "b" {
 		t.Errorf("%v: %v", value(), err)
 	}
-	// and so is another edition of the same content
+	// and so is another ID of the same content
 	addon.ID = "k8s-1.16"
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "one", "b")})
 	if err := c.pass(t); err != nil || c.version(t, addon.Name).ID != "k8s-1.16" {
@@ -217,7 +217,7 @@ func applied(t *testing.T, c *cluster) {
 	}
 }
 
-func pruned(t *testing.T, c *cluster) {
+func testPruned(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "two.addons.k8s.io", Prune: pruneMaps("two.addons.k8s.io")}
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "kept", "1") + "---\n" + configMap(addon.Name, "dropped", "1") + "---\n" + configMap("other", "others", "1")})
 	if err := c.pass(t); err != nil {
@@ -236,7 +236,7 @@ func pruned(t *testing.T, c *cluster) {
 	if err := c.pass(t); err != nil || c.get(t, "configmaps", "kube-system", "kept") != nil {
 		t.Errorf("an empty manifest removes nothing: %v", err)
 	}
-	// an add-on that does not say so removes nothing
+	// an add-on without Prune removes nothing
 	addon.Prune = nil
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "stays", "1")})
 	if err := c.pass(t); err != nil {
@@ -249,7 +249,7 @@ func pruned(t *testing.T, c *cluster) {
 }
 
 // A selector may be too wide, and a list of kinds too long.
-func neverPruned(t *testing.T, c *cluster) {
+func testNeverPruned(t *testing.T, c *cluster) {
 	const ours = "labels: {addon.kops.k8s.io/name: wide, app.kubernetes.io/managed-by: kops}}\n"
 	addon := api.Addon{Name: "wide", Prune: &api.PruneSpec{Kinds: []api.PruneKind{
 		{Kind: "Namespace", LabelSelector: "app.kubernetes.io/managed-by=kops"}, {Kind: "PersistentVolumeClaim", LabelSelector: "app.kubernetes.io/managed-by=kops"},
@@ -302,7 +302,7 @@ spec:
       openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-// eventually makes passes until one succeeds.
+// eventually runs passes until one succeeds.
 func (c *cluster) eventually(t *testing.T) {
 	t.Helper()
 	var err error
@@ -314,10 +314,10 @@ func (c *cluster) eventually(t *testing.T) {
 	t.Fatal(err)
 }
 
-func defined(t *testing.T, c *cluster) {
+func testDefined(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "widgets.addons.k8s.io", Namespace: "widgets"}
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: widgets})
-	c.eventually(t) // the API server serves a new kind a moment after it is defined
+	c.eventually(t) // the API server serves a new kind shortly after it is defined
 	if c.get(t, "example.com/widgets", "widgets", "w") == nil {
 		t.Error("the object of the new kind does not exist")
 	}
@@ -337,7 +337,7 @@ spec:
     spec: {containers: [{name: c, image: example.com/i}]}
 `
 
-func awaited(t *testing.T, c *cluster) {
+func testAwaited(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "slow.addons.k8s.io"}
 	c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: deploymentText})
 	c.Settle = 3 * time.Second
@@ -348,16 +348,16 @@ func awaited(t *testing.T, c *cluster) {
 	if slept := c.Clock.(*clock).slept; slept != 3*time.Second {
 		t.Errorf("waited %s", slept)
 	}
-	if c.get(t, "apps/deployments", "kube-system", "slow") == nil || c.version(t, addon.Name).complete() {
+	if c.get(t, "apps/deployments", "kube-system", "slow") == nil || c.version(t, addon.Name).isComplete() {
 		t.Errorf("recorded %+v", c.version(t, addon.Name))
 	}
-	// the part of a controller is played here: no pods run
+	// the test plays the controller, because no pods run
 	status := []byte(`{"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"availableReplicas":2,"readyReplicas":2}}`)
 	r := c.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("kube-system")
 	if _, err := r.Patch(t.Context(), "slow", types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.pass(t); err != nil || !c.version(t, addon.Name).complete() {
+	if err := c.pass(t); err != nil || !c.version(t, addon.Name).isComplete() {
 		t.Errorf("recorded %+v: %v", c.version(t, addon.Name), err)
 	}
 }
@@ -377,7 +377,7 @@ spec:
       openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `
 
-func keypairs(t *testing.T, c *cluster) {
+func testKeypairs(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "hook.addons.k8s.io", NeedsPKI: true}
 	publish := func(more ...api.Addon) {
 		c.publish(t, append([]api.Addon{addon}, more...), map[string]string{addon.Name: configMap(addon.Name, "hook", "1"), "certmanager.io": issuers})
@@ -396,7 +396,7 @@ func keypairs(t *testing.T, c *cluster) {
 	if ref != "hook.addons.k8s.io-ca" {
 		t.Errorf("the issuer signs with %q", ref)
 	}
-	// a lost secret is made again although the version is recorded; one that exists stays
+	// a lost secret is created again although the version is recorded; an existing one stays
 	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("kube-system")
 	if err := r.Delete(t.Context(), secret.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -412,7 +412,7 @@ func keypairs(t *testing.T, c *cluster) {
 	if now := c.get(t, "secrets", "kube-system", secret.GetName()); now.GetResourceVersion() != again.GetResourceVersion() {
 		t.Error("the authority of an add-on was changed")
 	}
-	// and both go with the add-on
+	// and both are removed with the add-on
 	c.publish(t, []api.Addon{{Name: "certmanager.io"}}, map[string]string{"certmanager.io": issuers})
 	c.mustPass(t)
 	if c.get(t, "secrets", "kube-system", secret.GetName()) != nil || c.get(t, "cert-manager.io/issuers", "kube-system", addon.Name) != nil {
@@ -420,7 +420,7 @@ func keypairs(t *testing.T, c *cluster) {
 	}
 }
 
-func marked(t *testing.T, c *cluster) {
+func testMarked(t *testing.T, c *cluster) {
 	c.node(t, "cp-1", map[string]any{"node-role.kubernetes.io/control-plane": ""})
 	c.node(t, "w-1", map[string]any{"node-role.kubernetes.io/node": ""})
 	marks := func() []string {
@@ -433,7 +433,7 @@ func marked(t *testing.T, c *cluster) {
 		return out
 	}
 	addon := api.Addon{Name: "roll.addons.k8s.io"}
-	begun := Record{Version: Version{Channel: c.url}, Objects: []identity{}} // which was never applied as a whole
+	begun := Record{Version: Version{Channel: c.url}, Objects: []identity{}} // which was never applied completely
 	if err := c.record(t.Context(), Addon{Addon: addon}, begun); err != nil {
 		t.Fatal(err)
 	}
@@ -451,7 +451,7 @@ func marked(t *testing.T, c *cluster) {
 		}
 	}
 
-	// A key that is read again and again concerns no node, and the rest of its object does.
+	// A key that is reread at runtime does not affect nodes; the rest of its object does.
 	live := func(mode, repair string) string {
 		text := configMap(addon.Name, "roll", mode)
 		if repair == "" {
@@ -479,7 +479,7 @@ func marked(t *testing.T, c *cluster) {
 	}
 }
 
-func isolated(t *testing.T, c *cluster) {
+func testIsolated(t *testing.T, c *cluster) {
 	names := []string{"bad-kind.io", "bad-yaml.io", "good.io"}
 	var addons []api.Addon
 	for _, n := range names {
@@ -496,10 +496,10 @@ func isolated(t *testing.T, c *cluster) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if !c.version(t, "good.io").complete() || c.version(t, "bad-kind.io").complete() || c.get(t, "configmaps", "kube-system", "beside") == nil {
+	if !c.version(t, "good.io").isComplete() || c.version(t, "bad-kind.io").isComplete() || c.get(t, "configmaps", "kube-system", "beside") == nil {
 		t.Error("the good add-on is not recorded, or the bad one is, or its good object is missing")
 	}
-	// a manifest that the channel does not mean is not applied
+	// a manifest whose digest does not match the channel's is not applied
 	if _, err := c.files.Put(t.Context(), "addons/good.io/default.yaml", []byte(configMap("good.io", "evil", "1")), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -513,7 +513,7 @@ func isolated(t *testing.T, c *cluster) {
 	}
 }
 
-func labelled(t *testing.T, c *cluster) {
+func testLabelled(t *testing.T, c *cluster) {
 	c.node(t, "own", nil)
 	labels, err := ParseLabels("node-role.kubernetes.io/control-plane,example.com/a=b")
 	if err != nil {
@@ -537,7 +537,7 @@ func labelled(t *testing.T, c *cluster) {
 	}
 }
 
-func plain(t *testing.T, c *cluster) {
+func testPlain(t *testing.T, c *cluster) {
 	text := configMap("x", "first", "1") + "---\n" + configMap("x", "second", "1")
 	if _, err := c.files.Put(t.Context(), "plain.yaml", []byte(text), store.PutOptions{}); err != nil {
 		t.Fatal(err)

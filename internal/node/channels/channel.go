@@ -1,11 +1,11 @@
-// Package channels applies add-ons: the sets of Kubernetes objects that a
-// channel lists. Each is applied as a whole when its version differs from the
-// one recorded in the cluster, what it no longer holds is removed, and the new
-// version is recorded once everything runs. An add-on that its channel no longer
-// lists is removed, as far as this program applied it.
+// Package channels applies add-ons: the sets of Kubernetes objects that a channel
+// lists. It applies an add-on as a whole if its version differs from the one
+// recorded in the cluster, removes the objects that the add-on no longer contains,
+// and records the new version once everything runs. It removes an add-on that its
+// channel no longer lists, as far as this program applied it.
 //
-// It must not know any single add-on, nor how a channel is made, nor flags and
-// environment. It changes nothing of an add-on whose version is recorded already.
+// It must not know any particular add-on, how a channel is made, or flags and
+// environment. It changes nothing in an add-on whose version is already recorded.
 package channels
 
 import (
@@ -26,14 +26,14 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Fetch reads what stands at a URL.
+// Fetch reads the content at a URL.
 type Fetch func(ctx context.Context, url string) ([]byte, error)
 
-// maxFile is the longest channel or manifest, in bytes.
+// maxFile is the maximum size of a channel or manifest, in bytes.
 const maxFile = 16 << 20
 
-// NewFetch reads http:// and https:// with the client, and everything else,
-// such as s3:// and file://, with the back ends of stores.
+// NewFetch returns a Fetch that reads http:// and https:// URLs with the client,
+// and all others, such as s3:// and file://, with the store back ends.
 func NewFetch(backends store.Backends, client *http.Client) Fetch {
 	return func(ctx context.Context, url string) ([]byte, error) {
 		if strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") {
@@ -43,7 +43,7 @@ func NewFetch(backends store.Backends, client *http.Client) Fetch {
 		if err != nil {
 			return nil, err
 		}
-		defer body.Close() //nolint:errcheck // it was only read
+		defer body.Close() //nolint:errcheck // only read
 		data, err := web.Read(body, maxFile)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", url, err)
@@ -63,16 +63,16 @@ func get(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 // Addon is an entry of a channel.
 type Addon struct {
 	api.Addon
-	// Channel is the URL of the list that names the add-on, without its digest.
+	// Channel is the URL of the channel that lists the add-on, without its digest.
 	Channel string
-	// manifest is the absolute URL of the objects.
+	// manifest is the absolute URL of the manifest.
 	manifest string
-	// plain says that the channel is itself the manifest, and text what it says.
-	plain bool
-	text  []byte
+	// isManifest is set if the channel is itself the manifest; text is then its content.
+	isManifest bool
+	text       []byte
 }
 
-// namespace holds the record of the applied version.
+// namespace returns the namespace that holds the record of the applied version.
 func (a Addon) namespace() string {
 	if a.Namespace == "" {
 		return defaultNamespace
@@ -80,15 +80,15 @@ func (a Addon) namespace() string {
 	return a.Namespace
 }
 
-// Load reads a channel: a list of add-ons, or a plain manifest, which is one
-// add-on that is named after its URL. The manifests of a list are not read yet.
-// The URL may end with the digest of the text, #sha256=<64 digits>; one without TLS must.
+// Load reads a channel: a list of add-ons, or a plain manifest, which is a single add-on
+// named after its URL. It does not read the manifests of a list. The URL may end with the
+// digest of the content, #sha256=<64 digits>; a URL without TLS must.
 func Load(ctx context.Context, fetch Fetch, url string) ([]Addon, error) {
 	if !strings.Contains(url, "://") && !strings.HasPrefix(url, "/") {
 		return nil, fault.New(fault.Permanent, "load the channel %s: the name is relative; give a URL or an absolute path", url)
 	}
 	url, want, pinned := strings.Cut(url, api.ManifestDigest)
-	if err := secured(url, pinned); err != nil {
+	if err := checkSecure(url, pinned); err != nil {
 		return nil, fmt.Errorf("load the channel %s: %w", url, err)
 	}
 	text, err := fetch(ctx, url)
@@ -96,7 +96,7 @@ func Load(ctx context.Context, fetch Fetch, url string) ([]Addon, error) {
 		return nil, fmt.Errorf("load the channel %s: %w", url, err)
 	}
 	if sum := sha256.Sum256(text); pinned && hex.EncodeToString(sum[:]) != strings.ToLower(want) {
-		return nil, fault.New(fault.Permanent, "load the channel %s: its SHA-256 is %s, and the cluster's spec wants %q", url, hex.EncodeToString(sum[:]), want)
+		return nil, fault.New(fault.Permanent, "load the channel %s: its SHA-256 is %s, but the cluster's spec wants %q", url, hex.EncodeToString(sum[:]), want)
 	}
 	if strings.TrimSpace(string(text)) == "" {
 		return nil, fault.New(fault.NotYet, "load the channel %s: it is empty", url)
@@ -106,7 +106,7 @@ func Load(ctx context.Context, fetch Fetch, url string) ([]Addon, error) {
 	}
 	if err := yaml.Unmarshal(text, &kind); err != nil || kind.Kind != api.KindAddons { // several documents need not parse as one
 		sum := sha256.Sum256([]byte(url))
-		a := Addon{Channel: url, manifest: url, plain: true, text: text}
+		a := Addon{Channel: url, manifest: url, isManifest: true, text: text}
 		a.Name, a.ManifestHash = "manifest-"+hex.EncodeToString(sum[:])[:12], digest(text)
 		return []Addon{a}, nil
 	}
@@ -124,7 +124,7 @@ func Load(ctx context.Context, fetch Fetch, url string) ([]Addon, error) {
 	return out, nil
 }
 
-// resolve is the URL of a manifest that a channel names.
+// resolve returns the URL of a manifest that a channel refers to.
 func resolve(channel, manifest string) string {
 	if strings.Contains(manifest, "://") || strings.HasPrefix(manifest, "/") {
 		return manifest
@@ -133,12 +133,12 @@ func resolve(channel, manifest string) string {
 	return folder + manifest
 }
 
-// manifestText reads the manifest, and refuses one that the channel does not mean.
+// manifestText reads the manifest, and rejects one whose digest is not the channel's.
 func (a Addon) manifestText(ctx context.Context, fetch Fetch) ([]byte, error) {
-	if a.plain {
+	if a.isManifest {
 		return a.text, nil
 	}
-	if err := secured(a.manifest, a.ManifestHash != ""); err != nil {
+	if err := checkSecure(a.manifest, a.ManifestHash != ""); err != nil {
 		return nil, fmt.Errorf("read the manifest %s: %w", a.manifest, err)
 	}
 	text, err := fetch(ctx, a.manifest)
@@ -151,21 +151,22 @@ func (a Addon) manifestText(ctx context.Context, fetch Fetch) ([]byte, error) {
 	return text, nil
 }
 
-// secured refuses what anybody on the way could replace: it is applied with every right.
-func secured(url string, pinned bool) error {
+// checkSecure rejects a URL whose content an attacker on the network could replace: it is applied
+// with full permissions.
+func checkSecure(url string, pinned bool) error {
 	if strings.HasPrefix(strings.ToLower(url), "http://") && !pinned {
-		return fault.New(fault.Permanent, "it comes without TLS and without a digest; use https://, or state its SHA-256: manifestHash in a list of add-ons, %s<64 digits> after a URL", api.ManifestDigest)
+		return fault.New(fault.Permanent, "it is fetched without TLS and without a digest; use https://, or set its SHA-256: manifestHash in a list of add-ons, %s<64 digits> after a URL", api.ManifestDigest)
 	}
 	return nil
 }
 
-// digest is the hexadecimal SHA-256 of a manifest without the space around it.
+// digest returns the hexadecimal SHA-256 of a manifest without surrounding white space.
 func digest(manifest []byte) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(string(manifest))))
 	return hex.EncodeToString(sum[:])
 }
 
-// checkEntry refuses entries that cannot be applied safely.
+// checkEntry rejects entries that cannot be applied safely.
 func checkEntry(a api.Addon) error {
 	if a.Name == "" || a.Manifest == "" {
 		return errors.New("an add-on has no name or no manifest")
@@ -180,7 +181,7 @@ func checkEntry(a api.Addon) error {
 	}
 	for _, k := range a.Prune.Kinds {
 		if k.Kind == "" || k.LabelSelector == "" {
-			return fmt.Errorf("add-on %s: prune: an entry without kind or label selector would remove what belongs to others", a.Name)
+			return fmt.Errorf("add-on %s: prune: an entry without kind or label selector would remove objects that belong to others", a.Name)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// stepClock calls back instead of sleeping.
+// stepClock calls a function instead of sleeping.
 type stepClock struct{ sleep func(time.Duration) }
 
 func (*stepClock) Now() time.Time { return time.Now() }
@@ -27,14 +27,14 @@ func (s *stepClock) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// status is what /readyz answers.
+// status returns the status code of /readyz.
 func status(l *Loop) int {
 	w := httptest.NewRecorder()
 	l.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	return w.Code
 }
 
-func TestReadinessIsAskedAtOnePath(t *testing.T) {
+func TestReadinessIsServedAtOnePath(t *testing.T) {
 	w := httptest.NewRecorder()
 	(&Loop{}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 	if w.Code != 404 {
@@ -70,7 +70,8 @@ func TestChannelsAreReadOverHTTP(t *testing.T) {
 	}
 }
 
-// TestADigestBindsAManifest has a server without TLS, whose answers only a digest makes believable.
+// TestADigestBindsAManifest uses a server without TLS, whose responses are trusted only
+// because of a digest.
 func TestADigestBindsAManifest(t *testing.T) {
 	text := "kind: ConfigMap\n"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
@@ -94,7 +95,7 @@ func TestBadChannelsAreRefused(t *testing.T) {
 		"kind: Addons\nspec: {addons: [{name: a}]}":                                                   "no name or no manifest",
 		"kind: Addons\nspec: {addons: [{name: a, manifest: m, kubernetesVersion: '1'}]}":              "kubernetesVersion",
 		"kind: Addons\nspec: {addons: [{name: a, manifest: m, needsRollingUpdate: some}]}":            "use control-plane, workers or all",
-		"kind: Addons\nspec: {addons: [{name: a, manifest: m, prune: {kinds: [{kind: ConfigMap}]}}]}": "remove what belongs to others",
+		"kind: Addons\nspec: {addons: [{name: a, manifest: m, prune: {kinds: [{kind: ConfigMap}]}}]}": "remove objects that belong to others",
 	} {
 		_, err := Load(t.Context(), func(context.Context, string) ([]byte, error) { return []byte(text), nil }, "/channel.yaml")
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -106,7 +107,7 @@ func TestBadChannelsAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatOutdatesAVersion(t *testing.T) {
+func TestSupersedes(t *testing.T) {
 	v := Version{"s3://a", "id", "hash", 1}
 	for _, tt := range []struct {
 		old  Version
@@ -120,7 +121,7 @@ func TestWhatOutdatesAVersion(t *testing.T) {
 		{Version{"s3://a", "id", "other", 1}, true},
 		{Version{"s3://a", "other", "hash", 1}, true},
 	} {
-		if got := v.outdates(tt.old); got != tt.want {
+		if got := v.supersedes(tt.old); got != tt.want {
 			t.Errorf("over %+v: %v", tt.old, got)
 		}
 	}
@@ -167,7 +168,7 @@ func TestHealth(t *testing.T) {
 	}{
 		"unknown kinds are healthy":    {object("v1", "ConfigMap", 1, nil, nil), ""},
 		"a change not seen":            {object("apps/v1", "Deployment", 2, m{"replicas": int64(0)}, m{"observedGeneration": int64(1)}), "not seen"},
-		"old pods":                     {object("apps/v1", "Deployment", 1, nil, m{"observedGeneration": int64(1), "availableReplicas": int64(1)}), "0 of 1 pods are of the new version"},
+		"old pods":                     {object("apps/v1", "Deployment", 1, nil, m{"observedGeneration": int64(1), "availableReplicas": int64(1)}), "0 of 1 pods have the new version"},
 		"pods not available":           {object("apps/v1", "Deployment", 1, m{"replicas": int64(3)}, m{"observedGeneration": int64(1), "updatedReplicas": int64(3), "availableReplicas": int64(2)}), "2 of 3 pods are available"},
 		"a deployment of none":         {object("apps/v1", "Deployment", 1, m{"replicas": int64(0)}, m{"observedGeneration": int64(1)}), ""},
 		"daemons on no node":           {object("apps/v1", "DaemonSet", 1, nil, m{"observedGeneration": int64(1)}), ""},
@@ -179,7 +180,7 @@ func TestHealth(t *testing.T) {
 		"a kind refused":               {object("apiextensions.k8s.io/v1", "CustomResourceDefinition", 1, nil, established("False")), "not Established"},
 		"a kind defined":               {object("apiextensions.k8s.io/v1", "CustomResourceDefinition", 1, nil, established("True")), ""},
 	} {
-		got, err := unhealthy(tt.o)
+		got, err := whyUnhealthy(tt.o)
 		if err != nil || (got == "") != (tt.says == "") || !strings.Contains(got, tt.says) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, tt.says)
 		}

@@ -10,20 +10,20 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// NewApplier returns an applier for the cluster that config reaches. The fields
-// Fetch, Issuer, Clock and Log are left to the caller.
+// NewApplier returns an Applier for the cluster of config. The caller sets the
+// fields Fetch, Issuer, Clock and Log.
 func NewApplier(config *rest.Config) (*Applier, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	objects, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return &Applier{Client: objects, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
 }

@@ -16,14 +16,14 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// labelAddon says to which add-on an object belongs.
+// labelAddon is the label that names an object's add-on.
 const labelAddon = "addon.kops.k8s.io/name"
 
-// label marks the objects of an add-on as its own, but those that name another.
+// label marks the objects as the add-on's own, except those that are already marked as another's.
 func label(addon string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		labels, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels")
-		if err != nil || labels[labelAddon] != "" { // the API server says what is wrong
+		if err != nil || labels[labelAddon] != "" { // the API server reports what is wrong
 			continue
 		}
 		if labels == nil {
@@ -34,10 +34,10 @@ func label(addon string, objects []*unstructured.Unstructured) {
 	}
 }
 
-// dropped returns the add-ons that this program applied from one of the channels
-// and that none of them lists any more. A channel that lists nothing is an error:
-// it is far more often a file that got lost than the wish to remove everything.
-func dropped(channels map[string][]Addon, records map[key]*Record) ([]State, error) {
+// droppedAddons returns the add-ons that this program applied from one of the channels
+// and that none of the channels lists now. A channel without add-ons is an error:
+// it is far more likely a lost file than the wish to remove everything.
+func droppedAddons(channels map[string][]Addon, records map[key]*Record) ([]State, error) {
 	listed := map[string]bool{}
 	for _, all := range channels {
 		for _, addon := range all {
@@ -50,7 +50,7 @@ func dropped(channels map[string][]Addon, records map[key]*Record) ([]State, err
 		all, ours := channels[r.Channel]
 		switch {
 		case !ours || r.Objects == nil || listed[r.addon]:
-		case len(all) == 0 || all[0].plain:
+		case len(all) == 0 || all[0].isManifest:
 			lost[r.Channel] = append(lost[r.Channel], r.addon)
 		default:
 			s := State{Addon: Addon{Channel: r.Channel}, Recorded: r, Dropped: true}
@@ -62,22 +62,22 @@ func dropped(channels map[string][]Addon, records map[key]*Record) ([]State, err
 	var errs []error
 	for _, url := range slices.Sorted(maps.Keys(lost)) {
 		slices.Sort(lost[url])
-		errs = append(errs, fault.New(fault.Permanent, "the channel %s lists no add-on, but %s came from it: nothing is removed; restore the channel, or list the add-ons with empty manifests that prune",
+		errs = append(errs, fault.New(fault.Permanent, "the channel %s lists no add-on, but %s was applied from it: nothing is removed; restore the channel, or list the add-ons with empty manifests that prune",
 			url, strings.Join(lost[url], ", ")))
 	}
 	return out, errors.Join(errs...)
 }
 
-// moved reports whether an add-on that need not be applied came from a channel
-// that this pass does not read: it belongs to the one that lists it now.
-func (s State) moved(urls []string) bool {
+// isFromOtherChannel reports whether an add-on that is up to date was applied from a channel
+// that this pass does not read: it then belongs to the channel that lists it now.
+func (s State) isFromOtherChannel(urls []string) bool {
 	r := s.Recorded
 	return !s.Dropped && r != nil && r.Objects != nil && r.Channel != s.Addon.Channel && !slices.ContainsFunc(urls, func(u string) bool { return placeOf(u) == r.Channel })
 }
 
 // announce records, before anything is applied, which objects will be the
-// add-on's, so that it can be removed although it never ran. The version stays
-// outdated until the add-on does.
+// add-on's, so that it can be removed even if it never runs. The version stays
+// outdated until the add-on runs.
 func (a *Applier) announce(ctx context.Context, p pending) error {
 	r := Record{Version: Version{Channel: p.state.Addon.Channel}, Objects: a.identities(p)}
 	if old := p.state.Recorded; old != nil {
@@ -88,13 +88,13 @@ func (a *Applier) announce(ctx context.Context, p pending) error {
 		}
 	}
 	err := a.record(ctx, p.state.Addon, r)
-	if apierrors.IsNotFound(err) { // the add-on brings the namespace itself
+	if apierrors.IsNotFound(err) { // the add-on itself contains the namespace
 		return nil
 	}
 	return err
 }
 
-// inventory lists the objects of an applied add-on, and the objects of older versions that still
+// inventory lists the objects of an applied add-on, and those of older versions that still
 // exist.
 func (a *Applier) inventory(ctx context.Context, p pending) ([]identity, error) {
 	out := a.identities(p)
@@ -105,7 +105,7 @@ func (a *Applier) inventory(ctx context.Context, p pending) ([]identity, error) 
 		if slices.Contains(out, i) {
 			continue
 		}
-		o, err := a.owned(ctx, p.state.Addon.Name, i)
+		o, err := a.ownedObject(ctx, p.state.Addon.Name, i)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (a *Applier) inventory(ctx context.Context, p pending) ([]identity, error) 
 	return out, nil
 }
 
-// identities lists the objects that the applier makes for an add-on. It is never nil.
+// identities lists the objects that the applier creates for an add-on. It never returns nil.
 func (a *Applier) identities(p pending) []identity {
 	out := []identity{}
 	if p.state.Addon.NeedsPKI {
@@ -124,13 +124,13 @@ func (a *Applier) identities(p pending) []identity {
 		out = append(out, identify(secret), identify(issuer))
 	}
 	for _, o := range p.objects {
-		_, _ = a.find(o) // sets the namespace where there is none; applying the object tells what is wrong
+		_, _ = a.find(o) // sets a missing namespace; applying the object reports what is wrong
 		out = append(out, identify(o))
 	}
 	return out
 }
 
-// union is a with what only b has.
+// union returns a followed by the elements that only b has.
 func union(a, b []identity) []identity {
 	for _, i := range b {
 		if !slices.Contains(a, i) {
@@ -140,16 +140,16 @@ func union(a, b []identity) []identity {
 	return a
 }
 
-// owned returns an object that belongs to an add-on, or nil when there is none,
-// or one that is not, or no longer, labelled as the add-on's.
-func (a *Applier) owned(ctx context.Context, addon string, i identity) (*unstructured.Unstructured, error) {
+// ownedObject returns an object of an add-on, or nil if it does not exist or is not, or
+// no longer, labelled as the add-on's.
+func (a *Applier) ownedObject(ctx context.Context, addon string, i identity) (*unstructured.Unstructured, error) {
 	r, namespaced, err := a.resource(i.kind, "", i.namespace)
 	if meta.IsNoMatchError(err) {
 		return nil, nil
 	}
-	if err == nil && namespaced && i.namespace == "" { // its kind was not known when it was recorded
+	if err == nil && namespaced && i.namespace == "" { // its kind was unknown when it was recorded
 		i.namespace = metav1.NamespaceDefault
-		return a.owned(ctx, addon, i)
+		return a.ownedObject(ctx, addon, i)
 	}
 	var o *unstructured.Unstructured
 	if err == nil {
@@ -167,7 +167,8 @@ func (a *Applier) owned(ctx context.Context, addon string, i identity) (*unstruc
 	return o, nil
 }
 
-// isKept reports whether an object is never removed, as what others made would go with it.
+// isKept reports whether an object is never removed, because objects created by others would
+// be removed with it.
 func isKept(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Namespace", "CustomResourceDefinition.apiextensions.k8s.io", "PersistentVolume", "PersistentVolumeClaim":
@@ -176,11 +177,11 @@ func isKept(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// leaving returns the objects of a dropped add-on to remove, the last applied first, and those
-// that stay.
-func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstructured.Unstructured, err error) {
+// objectsToRemove returns the objects of a dropped add-on to remove, in reverse order of application,
+// and those that stay.
+func (a *Applier) objectsToRemove(ctx context.Context, s State) (removed, stay []*unstructured.Unstructured, err error) {
 	for _, i := range slices.Backward(s.Recorded.Objects) {
-		o, err := a.owned(ctx, s.Addon.Name, i)
+		o, err := a.ownedObject(ctx, s.Addon.Name, i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -195,10 +196,10 @@ func (a *Applier) leaving(ctx context.Context, s State) (removed, stay []*unstru
 	return removed, stay, nil
 }
 
-// Leaving names the objects of a dropped add-on that a pass would remove, and
+// PreviewRemoval returns the objects of a dropped add-on that a pass would remove, and
 // those that it would keep; both as kind, namespace and name.
-func (a *Applier) Leaving(ctx context.Context, s State) (removed, stay []string, err error) {
-	gone, left, err := a.leaving(ctx, s)
+func (a *Applier) PreviewRemoval(ctx context.Context, s State) (removed, stay []string, err error) {
+	gone, left, err := a.objectsToRemove(ctx, s)
 	for _, o := range gone {
 		removed = append(removed, nameOf(o))
 	}
@@ -209,9 +210,10 @@ func (a *Applier) Leaving(ctx context.Context, s State) (removed, stay []string,
 }
 
 // drop removes the objects of an add-on, and then its record. An object with
-// finalizers goes first, and alone: its controller may be among the others.
+// finalizers is removed first, on its own: its controller may be among the other
+// objects.
 func (a *Applier) drop(ctx context.Context, s State) error {
-	removed, stay, err := a.leaving(ctx, s)
+	removed, stay, err := a.objectsToRemove(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -237,9 +239,9 @@ func (a *Applier) drop(ctx context.Context, s State) error {
 		return errors.Join(errs...)
 	}
 	for _, o := range stay {
-		a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", s.Addon.Name, "object", nameOf(o))
+		a.Log.Warn("kept, because other objects than the add-on's may depend on it; delete it once none does", "addon", s.Addon.Name, "object", nameOf(o))
 	}
-	if err := a.forget(ctx, s.Recorded); err != nil {
+	if err := a.deleteRecord(ctx, s.Recorded); err != nil {
 		return err
 	}
 	a.Log.Info("removed the add-on, which its channel no longer lists", "addon", s.Addon.Name, "channel", s.Addon.Channel)

@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// list publishes a channel of add-ons that need nothing but a manifest.
+// list publishes a channel of add-ons that consist of a manifest only.
 func (c *cluster) list(t *testing.T, manifests map[string]string) {
 	t.Helper()
 	var addons []api.Addon
@@ -25,7 +25,7 @@ func (c *cluster) list(t *testing.T, manifests map[string]string) {
 	c.publish(t, addons, manifests)
 }
 
-// sibling is the same cluster with another channel.
+// sibling returns the same cluster with another channel.
 func (c *cluster) sibling(t *testing.T) *cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +43,8 @@ func (c *cluster) mustPass(t *testing.T) {
 	}
 }
 
-// wantMaps checks which config maps of kube-system there are.
-func (c *cluster) wantMaps(t *testing.T, when string, want map[string]bool) {
+// expectMaps checks which ConfigMaps exist in kube-system.
+func (c *cluster) expectMaps(t *testing.T, when string, want map[string]bool) {
 	t.Helper()
 	for name, want := range want {
 		if got := c.get(t, "configmaps", "kube-system", name) != nil; got != want {
@@ -53,12 +53,12 @@ func (c *cluster) wantMaps(t *testing.T, when string, want map[string]bool) {
 	}
 }
 
-// bare is a config map without labels.
-func bare(name string) string {
+// bareConfigMap returns a ConfigMap without labels.
+func bareConfigMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: kube-system}\n"
 }
 
-func droppedAddon(t *testing.T, c *cluster) {
+func testDroppedAddon(t *testing.T, c *cluster) {
 	const cron = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: cron}\nspec: {schedule: '@daily', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: 'i:1'}]}}}}}\n"
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: leaves}\nrules: []\n"
 	const kind = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: gadgets.example.net}\nspec:\n" +
@@ -66,31 +66,31 @@ func droppedAddon(t *testing.T, c *cluster) {
 		"  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n"
 	stays := configMap("stays.io", "stays-1", "1")
 	both := map[string]string{"stays.io": stays, "leaves.io": "apiVersion: v1\nkind: Namespace\nmetadata: {name: leaves}\n---\n" + kind + "---\n" +
-		"apiVersion: example.net/v1\nkind: Gadget\nmetadata: {name: g}\n---\n" + configMap("leaves.io", "leaves-1", "1") + "---\n" + bare("leaves-2") + "---\n" + cron + "---\n" + role}
+		"apiVersion: example.net/v1\nkind: Gadget\nmetadata: {name: g}\n---\n" + configMap("leaves.io", "leaves-1", "1") + "---\n" + bareConfigMap("leaves-2") + "---\n" + cron + "---\n" + role}
 	c.list(t, both)
 	c.eventually(t)
-	// a later version without one of the objects, which is not pruned, does not lose sight of it
+	// a later version that no longer contains one of the objects, and does not prune, still keeps track of it
 	both["leaves.io"] = strings.Replace(both["leaves.io"], "leaves-1", "leaves-3", 1)
 	c.list(t, both)
 	c.mustPass(t)
-	c.wantMaps(t, "applied", map[string]bool{"stays-1": true, "leaves-1": true, "leaves-2": true, "leaves-3": true})
+	c.expectMaps(t, "applied", map[string]bool{"stays-1": true, "leaves-1": true, "leaves-2": true, "leaves-3": true})
 
 	c.list(t, map[string]string{"stays.io": stays})
 	states, err := c.Compare(t.Context(), []string{c.url})
 	if err != nil || len(states) != 2 || states[0].Dropped || !states[1].Dropped || states[1].Addon.Name != "leaves.io" {
 		t.Fatalf("got %+v, %v", states, err)
 	}
-	removed, kept, err := c.Leaving(t.Context(), states[1])
-	if want := []string{"ConfigMap kube-system/leaves-1", "ClusterRole leaves", "CronJob default/cron", "ConfigMap kube-system/leaves-2", "ConfigMap kube-system/leaves-3", "Gadget default/g"}; err != nil || !sameNames(removed, want) {
+	removed, kept, err := c.PreviewRemoval(t.Context(), states[1])
+	if want := []string{"ConfigMap kube-system/leaves-1", "ClusterRole leaves", "CronJob default/cron", "ConfigMap kube-system/leaves-2", "ConfigMap kube-system/leaves-3", "Gadget default/g"}; err != nil || !hasSameNames(removed, want) {
 		t.Errorf("would remove %v, want %v: %v", removed, want, err)
 	}
-	if want := []string{"CustomResourceDefinition gadgets.example.net", "Namespace leaves"}; !sameNames(kept, want) {
+	if want := []string{"CustomResourceDefinition gadgets.example.net", "Namespace leaves"}; !hasSameNames(kept, want) {
 		t.Errorf("would keep %v, want %v", kept, want)
 	}
-	c.wantMaps(t, "shown", map[string]bool{"leaves-1": true})
+	c.expectMaps(t, "shown", map[string]bool{"leaves-1": true})
 
 	c.mustPass(t)
-	c.wantMaps(t, "dropped", map[string]bool{"stays-1": true, "leaves-1": false, "leaves-2": false, "leaves-3": false})
+	c.expectMaps(t, "dropped", map[string]bool{"stays-1": true, "leaves-1": false, "leaves-2": false, "leaves-3": false})
 	for what, want := range map[[3]string]bool{
 		{"batch/cronjobs", "default", "cron"}: false, {"rbac.authorization.k8s.io/clusterroles", "", "leaves"}: false, {"example.net/gadgets", "default", "g"}: false,
 		{"namespaces", "", "leaves"}: true, {"apiextensions.k8s.io/customresourcedefinitions", "", "gadgets.example.net"}: true,
@@ -104,20 +104,20 @@ func droppedAddon(t *testing.T, c *cluster) {
 	}
 	c.list(t, both)
 	c.mustPass(t)
-	c.wantMaps(t, "listed again", map[string]bool{"leaves-2": true, "leaves-3": true})
+	c.expectMaps(t, "listed again", map[string]bool{"leaves-2": true, "leaves-3": true})
 }
 
-func sameNames(a, b []string) bool {
+func hasSameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-func notOurs(t *testing.T, c *cluster) {
+func testNotOurs(t *testing.T, c *cluster) {
 	names := []string{"own", "made-anew", "disowned", "alike"}
 	manifest := ""
 	for _, n := range names[:3] {
 		manifest += configMap("mixed.io", n, "1") + "---\n"
 	}
-	c.list(t, map[string]string{"mixed.io": manifest, "else.io": bare("else")})
+	c.list(t, map[string]string{"mixed.io": manifest, "else.io": bareConfigMap("else")})
 	c.mustPass(t)
 	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system")
 	create := func(name string, labels map[string]any) {
@@ -127,8 +127,8 @@ func notOurs(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
-	// somebody recreated one under the same name, took the label off another, and made one with
-	// our labels
+	// objects were changed by others: one recreated under the same name, one without its label,
+	// and a new one with our labels
 	if err := r.Delete(t.Context(), "made-anew", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -143,16 +143,16 @@ func notOurs(t *testing.T, c *cluster) {
 	if err := c.annotate(t.Context(), namespaces(), "kube-system", "addons.k8s.io/taken.io", text); err != nil {
 		t.Fatal(err)
 	}
-	c.list(t, map[string]string{"else.io": bare("else")})
+	c.list(t, map[string]string{"else.io": bareConfigMap("else")})
 	c.mustPass(t)
-	c.wantMaps(t, "dropped", map[string]bool{"own": false, "made-anew": true, "disowned": true, "alike": true, "of-kops": true, "else": true})
+	c.expectMaps(t, "dropped", map[string]bool{"own": false, "made-anew": true, "disowned": true, "alike": true, "of-kops": true, "else": true})
 	if got := c.get(t, "namespaces", "", "kube-system").GetAnnotations()["addons.k8s.io/taken.io"]; got != text {
 		t.Errorf("the record of kOps is now %q", got)
 	}
 }
 
-func lostChannel(t *testing.T, c *cluster) {
-	manifests := map[string]string{"kept-a.io": bare("kept-a"), "kept-b.io": bare("kept-b")}
+func testLostChannel(t *testing.T, c *cluster) {
+	manifests := map[string]string{"kept-a.io": bareConfigMap("kept-a"), "kept-b.io": bareConfigMap("kept-b")}
 	c.list(t, manifests)
 	c.mustPass(t)
 	broken := strings.Repeat("0", 64)
@@ -173,39 +173,39 @@ func lostChannel(t *testing.T, c *cluster) {
 		if err := c.pass(t); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want %q", text, err, says)
 		}
-		c.wantMaps(t, text, map[string]bool{"kept-a": true, "kept-b": true})
+		c.expectMaps(t, text, map[string]bool{"kept-a": true, "kept-b": true})
 	}
-	// one that cannot be read keeps what another dropped, as it may list it
-	c.list(t, map[string]string{"kept-a.io": bare("kept-a")})
+	// an unreadable channel protects what another one dropped, because it may list it
+	c.list(t, map[string]string{"kept-a.io": bareConfigMap("kept-a")})
 	if err := c.Pass(t.Context(), []string{c.url, c.url + ".absent"}); err == nil || !strings.Contains(err.Error(), ".absent") {
 		t.Errorf("got %v", err)
 	}
-	c.wantMaps(t, "beside an absent channel", map[string]bool{"kept-a": true, "kept-b": true})
+	c.expectMaps(t, "beside an absent channel", map[string]bool{"kept-a": true, "kept-b": true})
 	c.mustPass(t)
-	c.wantMaps(t, "read", map[string]bool{"kept-a": true, "kept-b": false})
+	c.expectMaps(t, "read", map[string]bool{"kept-a": true, "kept-b": false})
 }
 
-func apart(t *testing.T, c *cluster) {
+func testApart(t *testing.T, c *cluster) {
 	other := c.sibling(t)
-	c.list(t, map[string]string{"apart-1.io": bare("apart-1"), "apart-2.io": bare("apart-2")})
-	other.list(t, map[string]string{"apart-3.io": bare("apart-3"), "apart-4.io": bare("apart-4")})
+	c.list(t, map[string]string{"apart-1.io": bareConfigMap("apart-1"), "apart-2.io": bareConfigMap("apart-2")})
+	other.list(t, map[string]string{"apart-3.io": bareConfigMap("apart-3"), "apart-4.io": bareConfigMap("apart-4")})
 	urls := []string{c.url, other.url}
 	if err := c.Pass(t.Context(), urls); err != nil {
 		t.Fatal(err)
 	}
 	c.mustPass(t) // of only one channel
-	c.wantMaps(t, "one channel", map[string]bool{"apart-1": true, "apart-3": true, "apart-4": true})
-	// an add-on that another channel lists now stays, and belongs to that one
-	c.list(t, map[string]string{"apart-1.io": bare("apart-1")})
-	other.list(t, map[string]string{"apart-2.io": bare("apart-2"), "apart-3.io": bare("apart-3")})
+	c.expectMaps(t, "one channel", map[string]bool{"apart-1": true, "apart-3": true, "apart-4": true})
+	// an add-on that another channel lists now stays, and belongs to that channel
+	c.list(t, map[string]string{"apart-1.io": bareConfigMap("apart-1")})
+	other.list(t, map[string]string{"apart-2.io": bareConfigMap("apart-2"), "apart-3.io": bareConfigMap("apart-3")})
 	if err := c.Pass(t.Context(), urls); err != nil {
 		t.Fatal(err)
 	}
-	c.wantMaps(t, "moved", map[string]bool{"apart-1": true, "apart-2": true, "apart-3": true, "apart-4": false})
+	c.expectMaps(t, "moved", map[string]bool{"apart-1": true, "apart-2": true, "apart-3": true, "apart-4": false})
 	other.mustPass(t)
 	c.mustPass(t)
 	before := c.get(t, "namespaces", "", "kube-system").GetResourceVersion()
-	c.list(t, map[string]string{"apart-1.io": bare("apart-1"), "apart-2.io": bare("apart-2")}) // which both list
+	c.list(t, map[string]string{"apart-1.io": bareConfigMap("apart-1"), "apart-2.io": bareConfigMap("apart-2")}) // which both list
 	for range 2 {
 		if err := c.Pass(t.Context(), urls); err != nil {
 			t.Fatal(err)
@@ -214,56 +214,56 @@ func apart(t *testing.T, c *cluster) {
 	if now := c.get(t, "namespaces", "", "kube-system").GetResourceVersion(); now != before {
 		t.Error("an add-on that two channels list is recorded again and again")
 	}
-	c.list(t, map[string]string{"apart-1.io": bare("apart-1")})
-	c.wantMaps(t, "read alone", map[string]bool{"apart-2": true})
-	other.list(t, map[string]string{"apart-3.io": bare("apart-3")})
+	c.list(t, map[string]string{"apart-1.io": bareConfigMap("apart-1")})
+	c.expectMaps(t, "read alone", map[string]bool{"apart-2": true})
+	other.list(t, map[string]string{"apart-3.io": bareConfigMap("apart-3")})
 	other.mustPass(t)
-	c.wantMaps(t, "dropped by the second channel", map[string]bool{"apart-1": true, "apart-2": false, "apart-3": true})
+	c.expectMaps(t, "dropped by the second channel", map[string]bool{"apart-1": true, "apart-2": false, "apart-3": true})
 }
 
-func renamed(t *testing.T, c *cluster) {
-	c.list(t, map[string]string{"old-name.io": bare("shared") + "---\n" + bare("only-old")})
+func testRenamed(t *testing.T, c *cluster) {
+	c.list(t, map[string]string{"old-name.io": bareConfigMap("shared") + "---\n" + bareConfigMap("only-old")})
 	c.mustPass(t)
-	// while the new one cannot be applied, nothing of the old one goes
-	c.list(t, map[string]string{"new-name.io": bare("shared") + "---\napiVersion: example.org/v1\nkind: Unknown\nmetadata: {name: x}\n"})
+	// while the new one cannot be applied, nothing of the old one is removed
+	c.list(t, map[string]string{"new-name.io": bareConfigMap("shared") + "---\napiVersion: example.org/v1\nkind: Unknown\nmetadata: {name: x}\n"})
 	if err := c.pass(t); err == nil {
 		t.Error("an object of an unknown kind was applied")
 	}
-	c.wantMaps(t, "not applied", map[string]bool{"shared": true, "only-old": true})
-	c.list(t, map[string]string{"new-name.io": bare("shared")})
+	c.expectMaps(t, "not applied", map[string]bool{"shared": true, "only-old": true})
+	c.list(t, map[string]string{"new-name.io": bareConfigMap("shared")})
 	c.mustPass(t)
-	c.wantMaps(t, "applied", map[string]bool{"shared": true, "only-old": false})
+	c.expectMaps(t, "applied", map[string]bool{"shared": true, "only-old": false})
 }
 
-func neverRan(t *testing.T, c *cluster) {
-	manifests := map[string]string{"runs.io": bare("runs"), "never-ran.io": bare("never-ran") + "---\n" + strings.ReplaceAll(deploymentText, "slow", "never-ran")}
+func testNeverRan(t *testing.T, c *cluster) {
+	manifests := map[string]string{"runs.io": bareConfigMap("runs"), "never-ran.io": bareConfigMap("never-ran") + "---\n" + strings.ReplaceAll(deploymentText, "slow", "never-ran")}
 	c.list(t, manifests)
 	if err := c.pass(t); err == nil || !strings.Contains(err.Error(), "never-ran.io") {
 		t.Fatalf("got %v", err)
 	}
-	c.list(t, map[string]string{"runs.io": bare("runs")})
+	c.list(t, map[string]string{"runs.io": bareConfigMap("runs")})
 	c.mustPass(t)
-	c.wantMaps(t, "dropped", map[string]bool{"runs": true, "never-ran": false})
+	c.expectMaps(t, "dropped", map[string]bool{"runs": true, "never-ran": false})
 	if c.get(t, "apps/deployments", "kube-system", "never-ran") != nil {
 		t.Error("the deployment of an add-on that never ran is still there")
 	}
 }
 
-func finalizers(t *testing.T, c *cluster) {
-	held := strings.Replace(bare("held"), "{name", "{finalizers: [example.com/slow], name", 1)
-	c.list(t, map[string]string{"rest.io": bare("rest"), "held.io": held + "---\n" + bare("controller")})
+func testFinalizers(t *testing.T, c *cluster) {
+	held := strings.Replace(bareConfigMap("held"), "{name", "{finalizers: [example.com/slow], name", 1)
+	c.list(t, map[string]string{"rest.io": bareConfigMap("rest"), "held.io": held + "---\n" + bareConfigMap("controller")})
 	c.mustPass(t)
-	c.list(t, map[string]string{"rest.io": bare("rest")})
+	c.list(t, map[string]string{"rest.io": bareConfigMap("rest")})
 	for range 2 {
 		if err := c.pass(t); err == nil || !strings.Contains(err.Error(), "once ConfigMap kube-system/held is gone, which has the finalizers example.com/slow") {
 			t.Errorf("got %v", err)
 		}
-		c.wantMaps(t, "held", map[string]bool{"held": true, "controller": true})
+		c.expectMaps(t, "held", map[string]bool{"held": true, "controller": true})
 	}
 	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system")
 	if _, err := r.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	c.mustPass(t)
-	c.wantMaps(t, "let go", map[string]bool{"held": false, "controller": false, "rest": true})
+	c.expectMaps(t, "let go", map[string]bool{"held": false, "controller": false, "rest": true})
 }

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// unhealthy says why an object does not do its work yet; empty means that it
-// does, or that nothing is known of its kind. A daemon whose pods are replaced
-// only when somebody deletes them need not run its newest version.
-func unhealthy(o *unstructured.Unstructured) (string, error) {
+// whyUnhealthy returns why an object does not work yet; "" if it works, or if its
+// kind has no known health. A DaemonSet whose pods are replaced only when they are
+// deleted need not run its newest version.
+func whyUnhealthy(o *unstructured.Unstructured) (string, error) {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Deployment.apps":
 		var d appsv1.Deployment
@@ -51,7 +51,7 @@ func deployment(d *appsv1.Deployment) string {
 	return pods(s.ObservedGeneration < d.Generation, want, s.UpdatedReplicas, s.AvailableReplicas, "available")
 }
 
-// replicas is how many pods are wanted, of which the API's default is one.
+// replicas returns the number of wanted pods; the API's default is one.
 func replicas(n *int32) int32 {
 	if n == nil {
 		return 1
@@ -59,14 +59,15 @@ func replicas(n *int32) int32 {
 	return *n
 }
 
-// pods says how many of the wanted pods are not of the newest version, or do not work.
-// Unseen says that these numbers are of another version of the object.
+// pods returns how many of the wanted pods are not of the newest version, or do not
+// work; "" if none. unseen means that these numbers are for another version of the
+// object.
 func pods(unseen bool, want, updated, working int32, work string) string {
 	switch {
 	case unseen:
 		return "its controller has not seen the change yet"
 	case updated < want:
-		return fmt.Sprintf("%d of %d pods are of the new version", updated, want)
+		return fmt.Sprintf("%d of %d pods have the new version", updated, want)
 	case working < want:
 		return fmt.Sprintf("%d of %d pods are %s", working, want, work)
 	}
@@ -89,7 +90,7 @@ func statefulSet(d *appsv1.StatefulSet) string {
 	return pods(s.ObservedGeneration < d.Generation, want, updated, s.ReadyReplicas, "ready")
 }
 
-// condition says when a condition of an object is not True.
+// condition returns a message if a condition of an object is not True.
 func condition(o *unstructured.Unstructured, kind string) string {
 	all, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// keypairObjects are the secret with an add-on's own authority and the issuer
-// of cert-manager that signs with it. The secret has no content yet.
+// keypairObjects returns the secret for an add-on's own authority, and the
+// cert-manager issuer that signs with it. The secret is still empty.
 func keypairObjects(addon string) (secret, issuer *unstructured.Unstructured) {
 	secret = &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
@@ -59,8 +59,8 @@ func (a *Applier) exists(ctx context.Context, o *unstructured.Unstructured) (boo
 	return true, nil
 }
 
-// ensureKeypair makes the authority of an add-on and its issuer, where either is
-// missing. One that exists is never changed.
+// ensureKeypair creates an add-on's authority and issuer if either is missing. It
+// never changes an existing one.
 func (a *Applier) ensureKeypair(ctx context.Context, addon Addon) error {
 	if !addon.NeedsPKI {
 		return nil
@@ -88,7 +88,7 @@ func (a *Applier) ensureKeypair(ctx context.Context, addon Addon) error {
 	return a.create(ctx, issuer)
 }
 
-// create makes an object; one that exists already is left alone.
+// create creates an object; it leaves an existing one alone.
 func (a *Applier) create(ctx context.Context, o *unstructured.Unstructured) error {
 	r, err := a.find(o)
 	if err == nil {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// startInterval is the time between tries while the control plane comes up,
-	// which startTries of them are enough for.
+	// startInterval is the time between attempts while the control plane starts, for
+	// which startTries attempts are enough.
 	startInterval = time.Second
 	startTries    = 60
-	// retryInterval is the time between later tries, until one has succeeded.
+	// retryInterval is the time between later attempts, until one succeeds.
 	retryInterval = 5 * time.Second
 	// lookInterval is how often channels that are files are read between passes.
 	lookInterval = 5 * time.Second
 )
 
-// Loop applies channels again and again.
+// Loop applies channels repeatedly.
 type Loop struct {
 	Applier *Applier
 	// URLs are the channels.
 	URLs []string
-	// Interval is the time between passes once one has succeeded. A channel that
-	// is a file and changes meanwhile is applied within seconds.
+	// Interval is the time between passes once one has succeeded. A channel that is a
+	// file is applied within seconds after it changes.
 	Interval time.Duration
-	// Node gets Labels, each Interval; empty means that none does.
+	// Node is the node that gets Labels at each Interval; empty means none.
 	Node   string
 	Labels map[string]string
 
@@ -38,7 +38,7 @@ type Loop struct {
 }
 
 // Run makes passes until the context ends, and returns its error. The labels do
-// not wait for add-ons, some of which wait for the labels.
+// not wait for add-ons, because some add-ons wait for the labels.
 func (l *Loop) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	if l.Node != "" {
@@ -49,7 +49,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Once labels the node, and makes one pass over the add-ons.
+// Once labels the node, and runs one pass over the add-ons.
 func (l *Loop) Once(ctx context.Context) error {
 	return errors.Join(l.label(ctx), l.apply(ctx))
 }
@@ -63,7 +63,7 @@ func (l *Loop) label(ctx context.Context) error {
 	return l.Applier.LabelNode(ctx, l.Node, l.Labels)
 }
 
-// repeat does something until the context ends, and notes whether it succeeded last.
+// repeat calls do until the context ends, and records in ok whether the last call succeeded.
 func (l *Loop) repeat(ctx context.Context, what string, do func(context.Context) error, ok *atomic.Bool) {
 	once := false
 	for n := 1; ; n++ {
@@ -84,14 +84,14 @@ func (l *Loop) repeat(ctx context.Context, what string, do func(context.Context)
 		case !once:
 			interval = retryInterval
 		}
-		if l.rest(ctx, interval, seen) != nil {
+		if l.waitForChange(ctx, interval, seen) != nil {
 			return
 		}
 	}
 }
 
-// rest waits for an interval, or until a channel that is a file is another than it was.
-func (l *Loop) rest(ctx context.Context, interval time.Duration, seen [sha256.Size]byte) error {
+// waitForChange waits for an interval, or until a channel that is a file has changed.
+func (l *Loop) waitForChange(ctx context.Context, interval time.Duration, seen [sha256.Size]byte) error {
 	for left := interval; left > 0; left -= lookInterval {
 		if err := l.Applier.Clock.Sleep(ctx, min(left, lookInterval)); err != nil {
 			return err
@@ -103,8 +103,8 @@ func (l *Loop) rest(ctx context.Context, interval time.Duration, seen [sha256.Si
 	return nil
 }
 
-// files is a digest of the channels that are files. One that cannot be read
-// counts as empty: the pass tells why.
+// files returns a digest of the channels that are files. An unreadable one counts
+// as empty: the pass reports the reason.
 func (l *Loop) files(ctx context.Context) [sha256.Size]byte {
 	var all []byte
 	for _, url := range l.URLs {
@@ -121,8 +121,8 @@ func (l *Loop) files(ctx context.Context) [sha256.Size]byte {
 	return sha256.Sum256(all)
 }
 
-// ServeHTTP answers /readyz: 200 when the add-ons and the labels were applied
-// when that was last tried, else 503.
+// ServeHTTP answers /readyz: 200 if the last attempts to apply the add-ons and the
+// labels succeeded, otherwise 503.
 func (l *Loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path != "/readyz":

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decode reads the objects of a manifest, lists taken apart, in the order in
-// which they are applied: namespaces and definitions of kinds come first.
+// decode parses the objects of a manifest, with lists expanded, in the order in
+// which they are applied: namespaces and CustomResourceDefinitions first.
 func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -65,7 +65,7 @@ func decodeDocument(doc []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// rank orders kinds: what others need to exist comes first.
+// rank orders kinds: those that others depend on come first.
 func rank(o *unstructured.Unstructured) int {
 	switch o.GetKind() {
 	case "Namespace":
@@ -78,7 +78,7 @@ func rank(o *unstructured.Unstructured) int {
 	return 3
 }
 
-// nameOf names an object for people.
+// nameOf returns an object's name for messages.
 func nameOf(o *unstructured.Unstructured) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return o.GetKind() + " " + ns + "/" + o.GetName()

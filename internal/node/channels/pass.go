@@ -28,10 +28,10 @@ const (
 	rollAll          = "all"
 )
 
-// Clock is time as the applier sees it.
+// Clock provides the applier's time.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits, or returns the context's error when it ends first.
+	// Sleep waits for a duration, or returns the context's error if it ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -40,33 +40,34 @@ type Applier struct {
 	Client dynamic.Interface
 	Mapper meta.ResettableRESTMapper
 	Fetch  Fetch
-	// Issuer makes the authorities of add-ons that need one.
+	// Issuer creates the authorities of add-ons that need one.
 	Issuer pki.Issuer
 	Clock  Clock
 	Log    *slog.Logger
-	// Settle is how long a pass waits for what it applied to run.
+	// Settle is how long a pass waits until what it applied runs.
 	Settle time.Duration
 }
 
-// State is what is to become of an add-on.
+// State describes what a pass has to do with an add-on.
 type State struct {
 	Addon Addon
-	// Recorded is what the cluster holds; nil when that is nothing.
+	// Recorded is the record in the cluster; nil if there is none.
 	Recorded *Record
-	// Outdated says that it has to be applied.
+	// Outdated is set if the add-on must be applied.
 	Outdated bool
-	// Dropped says that it has to be removed: its channel no longer lists it.
+	// Dropped is set if the add-on must be removed: its channel no longer lists it.
 	Dropped bool
 }
 
-// pending is an add-on that is applied and whose version is not yet recorded.
+// pending is an add-on that has been applied and whose version is not recorded yet.
 type pending struct {
 	state   State
 	objects []*unstructured.Unstructured
 }
 
-// Compare reads channels and reports for each add-on whether it has to be applied, or, when all of
-// them could be read, removed. If some cannot be read, it returns the rest together with an error.
+// Compare reads channels and reports for each add-on whether it must be applied or, if all
+// channels could be read, removed. If some cannot be read, it returns the rest together with an
+// error.
 func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
 	records, err := a.records(ctx)
 	if err != nil {
@@ -94,18 +95,18 @@ func (a *Applier) Compare(ctx context.Context, urls []string) ([]State, error) {
 	if len(errs) > 0 {
 		return out, errors.Join(errs...)
 	}
-	gone, err := dropped(channels, records)
+	gone, err := droppedAddons(channels, records)
 	return append(out, gone...), err
 }
 
-// placeOf is the URL of a channel without its digest, which is another one for each version.
+// placeOf returns the URL of a channel without its digest, which differs for each version.
 func placeOf(url string) string {
 	url, _, _ = strings.Cut(url, api.ManifestDigest)
 	return url
 }
 
 func (a *Applier) compare(ctx context.Context, addon Addon, recorded *Record) (State, error) {
-	s := State{Addon: addon, Recorded: recorded, Outdated: recorded == nil || addon.version().outdates(recorded.Version)}
+	s := State{Addon: addon, Recorded: recorded, Outdated: recorded == nil || addon.version().supersedes(recorded.Version)}
 	if !s.Outdated {
 		keypair, err := a.hasKeypair(ctx, addon)
 		if err != nil {
@@ -116,10 +117,10 @@ func (a *Applier) compare(ctx context.Context, addon Addon, recorded *Record) (S
 	return s, nil
 }
 
-// Pass applies every add-on of the channels that is outdated, waits until they
-// run, and records the version of those that do. An add-on that fails does not
-// keep the others from being applied, but those that were dropped from being
-// removed: what takes their place may take their objects, too.
+// Pass applies every outdated add-on of the channels, waits until they run, and
+// records the version of those that do. If an add-on fails, the others are still
+// applied, but dropped add-ons are not removed: the failed one may be meant to
+// take over their objects.
 func (a *Applier) Pass(ctx context.Context, urls []string) error {
 	states, err := a.Compare(ctx, urls)
 	var errs []error
@@ -136,7 +137,7 @@ func (a *Applier) Pass(ctx context.Context, urls []string) error {
 			if failed(s, err); err == nil {
 				applied = append(applied, p)
 			}
-		case s.moved(urls):
+		case s.isFromOtherChannel(urls):
 			failed(s, a.record(ctx, s.Addon, Record{Version: s.Addon.version(), Objects: s.Recorded.Objects, Nodes: s.Recorded.Nodes}))
 		}
 	}
@@ -147,10 +148,10 @@ func (a *Applier) Pass(ctx context.Context, urls []string) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, err, a.settle(ctx, applied))...)
+	return errors.Join(append(errs, err, a.awaitReady(ctx, applied))...)
 }
 
-// apply applies the objects of an add-on and removes those that it no longer has.
+// apply applies the objects of an add-on and removes those that it no longer contains.
 func (a *Applier) apply(ctx context.Context, s State) (pending, error) {
 	p := pending{state: s}
 	text, err := s.Addon.manifestText(ctx, a.Fetch)
@@ -176,8 +177,8 @@ func (a *Applier) apply(ctx context.Context, s State) (pending, error) {
 	return p, errors.Join(keypair, failed)
 }
 
-// settle waits for applied add-ons to run, and records those that do.
-func (a *Applier) settle(ctx context.Context, applied []pending) error {
+// awaitReady waits until applied add-ons run, and records those that do.
+func (a *Applier) awaitReady(ctx context.Context, applied []pending) error {
 	end := a.Clock.Now().Add(a.Settle)
 	for {
 		var errs []error
@@ -197,8 +198,8 @@ func (a *Applier) settle(ctx context.Context, applied []pending) error {
 	}
 }
 
-// finish records the version of an add-on that runs, and marks the nodes that
-// must be replaced for it.
+// finish records the version of an add-on that runs, and marks the nodes that must
+// be replaced because of it.
 func (a *Applier) finish(ctx context.Context, p pending) error {
 	if err := a.checkSet(ctx, p.objects); err != nil {
 		return err
@@ -208,7 +209,7 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 	if err != nil {
 		return err
 	}
-	if addon.NeedsRollingUpdate != "" && before != nil && before.complete() && before.Nodes != concerns {
+	if addon.NeedsRollingUpdate != "" && before != nil && before.isComplete() && before.Nodes != concerns {
 		if err := a.markNodes(ctx, addon.NeedsRollingUpdate); err != nil {
 			return fmt.Errorf("mark nodes for replacement: %w", err)
 		}
@@ -224,7 +225,7 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 	return nil
 }
 
-// nodesDigest is a digest of objects without what is read again and again (labels.LiveKeys).
+// nodesDigest returns a digest of objects without the keys that are reread at runtime (labels.LiveKeys).
 func nodesDigest(objects []*unstructured.Unstructured) (string, error) {
 	sum := sha256.New()
 	for _, o := range objects {
@@ -262,8 +263,8 @@ func (a *Applier) markNodes(ctx context.Context, which string) error {
 	return nil
 }
 
-// ParseLabels reads labels such as a=b,c. The label of control planes implies the others without
-// which kops-controller, which sets all others, is not scheduled.
+// ParseLabels parses labels such as a=b,c. The control-plane label implies the other labels
+// without which kops-controller, which sets all others, is not scheduled.
 func ParseLabels(text string) (map[string]string, error) {
 	out := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -282,7 +283,7 @@ func ParseLabels(text string) (map[string]string, error) {
 	return out, nil
 }
 
-// LabelNode sets labels of a node; no request is made when it has them.
+// LabelNode sets labels on a node; it makes no change if the node already has them.
 func (a *Applier) LabelNode(ctx context.Context, name string, labels map[string]string) error {
 	n, err := a.Client.Resource(nodes()).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

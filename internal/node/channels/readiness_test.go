@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 )
 
-func readiness(t *testing.T, c *cluster) {
+func testReadiness(t *testing.T, c *cluster) {
 	addon := api.Addon{Name: "ready.addons.k8s.io"}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -19,12 +19,12 @@ func readiness(t *testing.T, c *cluster) {
 	steps := &stepClock{}
 	c.Clock = steps
 	var codes []int
-	steps.sleep = func(d time.Duration) { // between two looks
+	steps.sleep = func(d time.Duration) { // between two checks
 		codes = append(codes, status(loop), int(d/time.Second))
 		switch len(codes) / 2 {
 		case 1: // there was no channel
 			c.publish(t, []api.Addon{addon}, map[string]string{addon.Name: configMap(addon.Name, "ready", "1")})
-		case 3: // of the twelve looks of an interval
+		case 3: // of the twelve checks in an interval
 			c.publish(t, []api.Addon{{Name: "broken.io"}}, map[string]string{"broken.io": "kind: x"})
 		case 4:
 			stop()

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// makeRoom removes an object that cannot be changed as wanted, because some fields are immutable:
-// the selector of a workload, the role of a binding. It reports whether it did. The object must be
-// replaceable; the existing one must be labelled as the same add-on's, and its replacement must be
-// valid: otherwise the cluster would be left with neither.
+// makeRoom deletes an object that cannot be updated as wanted because some fields are immutable,
+// such as the selector of a workload or the role of a binding. It reports whether it did. The
+// object must be replaceable, the existing one must have the same add-on's label, and its
+// replacement must be valid: otherwise the cluster would be left with neither.
 func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
 	if !replaceable(o) {
 		return false, nil
@@ -23,7 +23,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", nameOf(o), err)
+		return false, fmt.Errorf("read %s: %w", nameOf(o), err)
 	}
 	addon := o.GetLabels()[labelAddon]
 	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil {
@@ -32,7 +32,7 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	twin := o.DeepCopy()
 	twin.SetName(o.GetName() + "-anew") // the name itself is taken
 	if _, err := r.Create(ctx, twin, metav1.CreateOptions{FieldManager: fieldManager, DryRun: []string{metav1.DryRunAll}}); err != nil {
-		return false, nil //nolint:nilerr // the error of applying it tells more
+		return false, nil //nolint:nilerr // the error of applying it is more informative
 	}
 	if err := a.remove(ctx, old.GroupVersionKind().GroupKind(), old); err != nil {
 		return false, err
@@ -41,9 +41,10 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	return true, nil
 }
 
-// replaceable reports whether everything removed with an object comes back with its successor.
-// Other objects lose data (the claims of a StatefulSet may), addresses (a Service's), or what
-// controllers have made for them: kinds of users' add-ons may stand for anything.
+// replaceable reports whether everything that is removed with an object comes back with its
+// successor. With other objects, data are lost (a StatefulSet's claims may be), addresses (a
+// Service's), or what controllers have created for them: custom kinds in users' add-ons may
+// represent anything.
 func replaceable(o *unstructured.Unstructured) bool {
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Deployment.apps", "DaemonSet.apps", "Job.batch",

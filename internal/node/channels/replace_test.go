@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// workload is a deployment; labelled says whose it is.
+// workload returns a Deployment; labelled is the add-on it is labelled with.
 func workload(name, labelled, selector, pods string) string {
 	return fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -30,8 +30,8 @@ func binding(role string) string {
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: " + role + "}\n"
 }
 
-// A cluster that kOps made has workloads of the same names with other selectors.
-func madeAnew(t *testing.T, c *cluster) {
+// A cluster that kOps created has workloads of the same names with other selectors.
+func testRecreated(t *testing.T, c *cluster) {
 	const ours = "addon.kops.k8s.io/name: anew.io, app.kubernetes.io/managed-by: kops"
 	deployments := c.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("kube-system")
 	for name, labels := range map[string]string{"anew": ours, "unsound": ours, "somebodys": "who: knows"} {

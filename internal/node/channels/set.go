@@ -17,10 +17,10 @@ import (
 	"kops.local/kops/api"
 )
 
-// fieldManager owns the fields that an add-on sets.
+// fieldManager is the owner of the fields that an add-on sets.
 const fieldManager = "kops"
 
-// resource is where objects of a kind are; the namespace is empty for kinds without one.
+// resource returns the API endpoint for objects of a kind; namespace is empty for cluster-scoped kinds.
 func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dynamic.ResourceInterface, bool, error) {
 	var versions []string
 	if version != "" {
@@ -28,7 +28,7 @@ func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dy
 	}
 	m, err := a.Mapper.RESTMapping(kind, versions...)
 	if meta.IsNoMatchError(err) {
-		a.Mapper.Reset() // the kind may have been defined since it was looked for
+		a.Mapper.Reset() // the kind may have been defined since the last discovery
 		m, err = a.Mapper.RESTMapping(kind, versions...)
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dy
 	return r.Namespace(namespace), true, nil
 }
 
-// find is where one object is. A namespaced one that names no namespace gets "default".
+// find returns the API endpoint for an object. A namespaced object without a namespace gets "default".
 func (a *Applier) find(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
 	r, namespaced, err := a.resource(gvk.GroupKind(), gvk.Version, o.GetNamespace())
@@ -58,9 +58,9 @@ func (a *Applier) find(o *unstructured.Unstructured) (dynamic.ResourceInterface,
 	return r, nil
 }
 
-// applySet applies every object. One that fails does not keep the others from
-// being applied; those that failed are tried again as long as some succeed, as
-// one object may need another that comes later.
+// applySet applies every object. If one fails, the others are still applied;
+// failed ones are retried as long as some succeed, because an object may depend on
+// one that comes later.
 func (a *Applier) applySet(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for {
 		var failed []*unstructured.Unstructured
@@ -96,7 +96,7 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 	return apply()
 }
 
-// checkSet says which objects do not do their work yet.
+// checkSet returns which objects do not work yet.
 func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var errs []error
 	for _, o := range objects {
@@ -109,9 +109,9 @@ func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstruct
 		}
 		now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("look at %s: %w", nameOf(o), err)
+			return fmt.Errorf("read %s: %w", nameOf(o), err)
 		}
-		reason, err := unhealthy(now)
+		reason, err := whyUnhealthy(now)
 		if err != nil {
 			return err
 		}
@@ -122,16 +122,16 @@ func (a *Applier) checkSet(ctx context.Context, objects []*unstructured.Unstruct
 	return errors.Join(errs...)
 }
 
-// hasHealth reports whether an object may be unhealthy at all.
+// hasHealth reports whether an object has a health status at all.
 func hasHealth(o *unstructured.Unstructured) bool {
-	reason, err := unhealthy(&unstructured.Unstructured{Object: map[string]any{
+	reason, err := whyUnhealthy(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(),
 		"metadata": map[string]any{"name": o.GetName(), "generation": int64(1)},
 	}})
 	return err != nil || reason != ""
 }
 
-// identity tells objects apart. As text it is kind.group/namespace/name.
+// identity identifies an object. Its text form is kind.group/namespace/name.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -156,17 +156,18 @@ func identify(o *unstructured.Unstructured) identity {
 	return identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
 }
 
-// prune removes the objects of an add-on, of the kinds that it lists, that its
-// manifest does not hold. Kinds that the cluster does not know have no objects.
-// However wide its selectors are, what is labelled as another add-on's stays, and
-// so does what would take the work of others with it.
+// prune removes an add-on's objects that its manifest does not contain, of the
+// kinds that the add-on lists for pruning. Kinds that the cluster does not know
+// have no objects. However wide its selectors are, objects labelled as another
+// add-on's stay, and so do objects whose removal would also remove objects of
+// other owners.
 func (a *Applier) prune(ctx context.Context, addon Addon, objects []*unstructured.Unstructured) error {
 	if addon.Prune == nil {
 		return nil
 	}
 	keep := map[identity]bool{}
 	for _, o := range objects {
-		if _, err := a.find(o); err != nil && !meta.IsNoMatchError(err) { // sets the namespace where there is none
+		if _, err := a.find(o); err != nil && !meta.IsNoMatchError(err) { // sets a missing namespace
 			return err
 		}
 		keep[identify(o)] = true
@@ -205,7 +206,7 @@ func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, 
 				continue
 			}
 			if isKept(o) {
-				a.Log.Warn("kept, as more than the add-on may depend on it; delete it once nothing does", "addon", addon, "object", nameOf(o))
+				a.Log.Warn("kept, because other objects than the add-on's may depend on it; delete it once none does", "addon", addon, "object", nameOf(o))
 				continue
 			}
 			if err := a.remove(ctx, kind, o); err != nil {
@@ -217,7 +218,7 @@ func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, 
 	return nil
 }
 
-// remove deletes an object as it was seen, and what depends on it.
+// remove deletes an object in the version that was read, and its dependents.
 func (a *Applier) remove(ctx context.Context, kind schema.GroupKind, o *unstructured.Unstructured) error {
 	r, _, err := a.resource(kind, "", o.GetNamespace())
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// defaultNamespace holds the records of add-ons that name no other.
+	// defaultNamespace holds the records of add-ons that specify no other namespace.
 	defaultNamespace = "kube-system"
 	// annotationPrefix is followed by the add-on's name.
 	annotationPrefix = "addons.k8s.io/"
-	// systemGeneration rises when everything must be applied again.
+	// systemGeneration is increased when everything must be applied again.
 	systemGeneration = 1
 )
 
-// Version is what a namespace records of an add-on.
+// Version is the version of an add-on that a namespace records.
 type Version struct {
 	Channel          string `json:"channel,omitempty"`
 	ID               string `json:"id,omitempty"`
@@ -29,35 +29,37 @@ type Version struct {
 	SystemGeneration int    `json:"systemGeneration,omitempty"`
 }
 
-// Record is what a namespace holds of an add-on.
+// Record is everything that a namespace records about an add-on.
 type Record struct {
 	Version
-	// Objects are the objects that this program applied, in that order, with the objects of older
-	// versions that still exist. Nil if another program wrote the record.
+	// Objects are the objects that this program applied, in that order, and the objects of older
+	// versions that still exist; nil if another program wrote the record.
 	Objects []identity `json:"objects,omitzero"`
-	// Nodes is a digest of what nodes have to be replaced for when it changes; empty where
-	// an older program wrote the record.
+	// Nodes is a digest of the content whose changes require that nodes are replaced;
+	// empty if an older program wrote the record.
 	Nodes string `json:"nodes,omitempty"`
 
 	namespace, addon string
 }
 
-// key tells records apart.
+// key identifies a record.
 type key struct{ namespace, addon string }
 
-// version returns the record of an applied add-on.
+// version returns the version to record for an applied add-on.
 func (a Addon) version() Version {
 	return Version{Channel: a.Channel, ID: a.ID, ManifestHash: a.ManifestHash, SystemGeneration: systemGeneration}
 }
 
-// outdates reports whether an add-on of version v has to be applied where the
-// recorded version is old. From which channel it came does not matter.
-func (v Version) outdates(old Version) bool {
+// supersedes reports whether an add-on of version v must be applied where the
+// recorded version is old. The channel it came from does not matter.
+func (v Version) supersedes(old Version) bool {
 	return v.ID != old.ID || v.ManifestHash != old.ManifestHash || old.SystemGeneration < v.SystemGeneration
 }
 
-// complete reports whether the add-on was ever applied as a whole.
-func (v Version) complete() bool { return v.ID != "" || v.ManifestHash != "" || v.SystemGeneration > 0 }
+// isComplete reports whether the add-on was ever applied completely.
+func (v Version) isComplete() bool {
+	return v.ID != "" || v.ManifestHash != "" || v.SystemGeneration > 0
+}
 
 func namespaces() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -67,8 +69,8 @@ func nodes() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
-// records returns what all namespaces record. A record that cannot be read
-// counts as none.
+// records returns the records of all namespaces. An unreadable record counts as
+// missing.
 func (a *Applier) records(ctx context.Context) (map[key]*Record, error) {
 	list, err := a.Client.Resource(namespaces()).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -83,7 +85,7 @@ func (a *Applier) records(ctx context.Context) (map[key]*Record, error) {
 			}
 			r := &Record{namespace: ns.GetName(), addon: addon}
 			if err := json.Unmarshal([]byte(text), r); err != nil {
-				a.Log.Warn("the recorded version cannot be read; it counts as none", "addon", addon, "error", err)
+				a.Log.Warn("cannot read the recorded version; treating it as missing", "addon", addon, "error", err)
 				continue
 			}
 			out[key{ns.GetName(), addon}] = r
@@ -92,7 +94,7 @@ func (a *Applier) records(ctx context.Context) (map[key]*Record, error) {
 	return out, nil
 }
 
-// record writes what is known of an add-on.
+// record writes the record of an add-on.
 func (a *Applier) record(ctx context.Context, addon Addon, r Record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -104,8 +106,8 @@ func (a *Applier) record(ctx context.Context, addon Addon, r Record) error {
 	return nil
 }
 
-// forget removes a record.
-func (a *Applier) forget(ctx context.Context, r *Record) error {
+// deleteRecord deletes a record.
+func (a *Applier) deleteRecord(ctx context.Context, r *Record) error {
 	err := a.mergeMetadata(ctx, namespaces(), r.namespace, "annotations", map[string]any{annotationPrefix + r.addon: nil})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the recorded version: %w", err)
@@ -113,12 +115,12 @@ func (a *Applier) forget(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// annotate sets one annotation of an object without a namespace.
+// annotate sets one annotation on a cluster-scoped object.
 func (a *Applier) annotate(ctx context.Context, kind schema.GroupVersionResource, name, key, value string) error {
 	return a.mergeMetadata(ctx, kind, name, "annotations", map[string]any{key: value})
 }
 
-// mergeMetadata sets labels or annotations of an object without a namespace; nil removes one.
+// mergeMetadata sets labels or annotations on a cluster-scoped object; nil removes one.
 func (a *Applier) mergeMetadata(ctx context.Context, kind schema.GroupVersionResource, name, field string, values map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: values}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// folder is the key material of authorities as a control plane has it on disk.
+// folder returns the key material of authorities in the form that a control plane has on disk.
 func folder(t *testing.T, keysets map[string]*pki.Keyset) fstest.MapFS {
 	t.Helper()
 	out, ids := fstest.MapFS{}, ""
@@ -29,12 +29,12 @@ func folder(t *testing.T, keysets map[string]*pki.Keyset) fstest.MapFS {
 	return out
 }
 
-func TestTheSignersCertificateIsThatOfItsKey(t *testing.T) {
-	first, err := quick().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "old"})
+func TestTheSignersCertificateMatchesItsKey(t *testing.T) {
+	first, err := fastIssuer().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "old"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := quick().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "new"})
+	second, err := fastIssuer().SelfSigned(pki.Request{Usage: pki.Authority, CommonName: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestTheSignersCertificateIsThatOfItsKey(t *testing.T) {
 	}
 }
 
-func TestMarksAreThoseOfTheGroup(t *testing.T) {
+func TestMarksComeFromTheGroup(t *testing.T) {
 	w := newWorld(t)
 	w.put(t, "igconfig/control-plane/cp/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels:\n    node-role.kubernetes.io/control-plane: \"\"\n  taints:\n  - node-role.kubernetes.io/control-plane=:NoSchedule\n")
 	s := Stored{Base: w.store, Secrets: w.store}

@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// deadName is the ConfigMap of the names. The admission policy of the same name keeps
-	// kubelets of these names from creating a Node.
+	// deadName is the ConfigMap with the names. The admission policy of the same name
+	// keeps kubelets with these names from creating a Node.
 	deadName = "kops-gone-machines"
-	// longValidity is the longest that a certificate of a machine of the control plane
-	// lives, and that one of any machine lived which kOps gave.
+	// longValidity is the maximum validity of a control-plane machine's certificate,
+	// and of any machine's certificate that kOps issued.
 	longValidity = 485 * 24 * time.Hour
-	// settled is how long after the first note other control planes may still run a
-	// kops-controller that gives long certificates.
+	// settled is how long after the first record other control planes may still run a
+	// kops-controller that issues long-lived certificates.
 	settled = 24 * time.Hour
-	// mostDead bounds the names: an object of Kubernetes holds about a megabyte.
-	mostDead = 8000
+	// maxDead limits the number of names: a Kubernetes object holds about a megabyte.
+	maxDead = 8000
 )
 
-// Dead are the names of nodes whose machines are gone. Nobody can take their
-// certificates back, but with them nobody is to come back either.
+// Dead records the names of nodes whose machines are gone. Their certificates
+// cannot be revoked, but must not let anyone register such a node again.
 type Dead struct {
 	ConfigMaps corev1client.ConfigMapInterface // in kube-system
 	Now        func() time.Time
 }
 
-// note adds nodes, and removes the names whose certificates have all ended. Names that alive
-// reports for a machine are removed again, too: its kubelet will register.
-func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(context.Context, []string) ([]string, error)) error {
+// update adds nodes, and removes the names whose certificates have all expired. It also
+// removes names for which alive reports a machine: that machine's kubelet will register.
+func (d *Dead) update(ctx context.Context, nodes []*corev1.Node, alive func(context.Context, []string) ([]string, error)) error {
 	noted, err := d.read(ctx)
 	if err != nil {
-		return fmt.Errorf("read which machines are gone: %w", err)
+		return fmt.Errorf("read the list of deleted machines: %w", err)
 	}
 	want := maps.Clone(noted.Data)
 	if want == nil {
@@ -51,7 +51,7 @@ func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(contex
 	today := d.Now().UTC().Format(time.DateOnly)
 	maps.DeleteFunc(want, func(_, until string) bool { return until < today })
 	for _, n := range nodes {
-		want[n.Name] = d.Now().UTC().Add(longest(n, noted.CreationTimestamp.Time)).Add(24 * time.Hour).Format(time.DateOnly)
+		want[n.Name] = d.Now().UTC().Add(maxValidity(n, noted.CreationTimestamp.Time)).Add(24 * time.Hour).Format(time.DateOnly)
 	}
 	if len(want) > 0 {
 		back, err := alive(ctx, slices.Sorted(maps.Keys(want)))
@@ -63,7 +63,7 @@ func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(contex
 		}
 	}
 	first := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Or(cmp.Compare(want[a], want[b]), cmp.Compare(a, b)) })
-	for _, name := range first[:max(0, len(first)-mostDead)] { // those that end first
+	for _, name := range first[:max(0, len(first)-maxDead)] { // those that expire first
 		delete(want, name)
 	}
 	if maps.Equal(want, noted.Data) {
@@ -71,13 +71,13 @@ func (d *Dead) note(ctx context.Context, nodes []*corev1.Node, alive func(contex
 	}
 	noted.Data = want
 	if _, err := d.ConfigMaps.Update(ctx, noted, metav1.UpdateOptions{FieldManager: "kops-controller"}); err != nil {
-		return fmt.Errorf("note which machines are gone: %w", err)
+		return fmt.Errorf("record which machines are gone: %w", err)
 	}
 	return nil
 }
 
-// read returns the notes, which are made where there are none: their age says since when
-// certificates are short.
+// read returns the ConfigMap, and creates it if it is missing: its age tells since when
+// certificates are short-lived.
 func (d *Dead) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	noted, err := d.ConfigMaps.Get(ctx, deadName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -86,10 +86,10 @@ func (d *Dead) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return noted, err
 }
 
-// longest is how long a certificate of a node may live: if a node is older than the notes, another
-// kops-controller may have issued its certificates, and control plane machines sign for
-// themselves.
-func longest(n *corev1.Node, since time.Time) time.Duration {
+// maxValidity returns the maximum validity of a node's certificate: if a node is older than the
+// ConfigMap, another kops-controller may have issued its certificates, and control-plane machines
+// sign for themselves.
+func maxValidity(n *corev1.Node, since time.Time) time.Duration {
 	if _, own := n.Labels[labels.ControlPlane]; own || n.CreationTimestamp.Time.Before(since.Add(settled)) {
 		return longValidity
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-func TestTheDeadAreNotedForAsLongAsTheirCertificatesLive(t *testing.T) {
+func TestDeadNodesAreRecordedUntilTheirCertificatesExpire(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: deadName, CreationTimestamp: metav1.NewTime(now.Add(-72 * time.Hour))},
 		Data: map[string]string{"ended": "2026-07-31", "ends-today": "2026-08-01", "back": "2026-09-09"}})
@@ -25,7 +25,7 @@ func TestTheDeadAreNotedForAsLongAsTheirCertificatesLive(t *testing.T) {
 	alive := func(_ context.Context, names []string) ([]string, error) { return []string{"back", "replaced"}, nil }
 	dead := []*corev1.Node{node("new", time.Hour, nil), node("old", 1000*time.Hour, nil), node("unsettled", 50*time.Hour, nil), node("replaced", 50*time.Hour, nil),
 		node("cp", time.Hour, map[string]string{"node-role.kubernetes.io/control-plane": ""})}
-	if err := d.note(t.Context(), dead, alive); err != nil {
+	if err := d.update(t.Context(), dead, alive); err != nil {
 		t.Fatal(err)
 	}
 	noted := func() map[string]string {
@@ -40,31 +40,31 @@ func TestTheDeadAreNotedForAsLongAsTheirCertificatesLive(t *testing.T) {
 		t.Errorf("noted are %v, want %v", got, want)
 	}
 	client.ClearActions()
-	if err := d.note(t.Context(), nil, alive); err != nil || len(client.Actions()) != 1 {
+	if err := d.update(t.Context(), nil, alive); err != nil || len(client.Actions()) != 1 {
 		t.Errorf("nothing is new, and it does %v: %v", client.Actions(), err)
 	}
 	uncertain := errors.New("throttled")
-	if err := d.note(t.Context(), nil, func(context.Context, []string) ([]string, error) { return nil, uncertain }); !errors.Is(err, uncertain) || !maps.Equal(noted(), want) {
+	if err := d.update(t.Context(), nil, func(context.Context, []string) ([]string, error) { return nil, uncertain }); !errors.Is(err, uncertain) || !maps.Equal(noted(), want) {
 		t.Errorf("when it cannot be told who is back: %v", err)
 	}
 	var many []*corev1.Node
-	for n := range mostDead + 10 {
+	for n := range maxDead + 10 {
 		many = append(many, node(fmt.Sprintf("i-%08x", n), time.Hour, nil))
 	}
-	if err := d.note(t.Context(), many, alive); err != nil {
+	if err := d.update(t.Context(), many, alive); err != nil {
 		t.Fatal(err)
 	}
 	got := noted()
-	if _, ended := got["ends-today"]; len(got) != mostDead || got["old"] == "" || ended {
+	if _, ended := got["ends-today"]; len(got) != maxDead || got["old"] == "" || ended {
 		t.Errorf("%d are noted", len(got))
 	}
 }
 
-// Others remove nodes, too, such as a cloud's own controller.
-func TestAMachineWhoseNodeOthersRemovedIsNoted(t *testing.T) {
+// Nodes are also removed by others, such as a cloud controller manager.
+func TestAMachineWhoseNodeOthersDeletedIsRecorded(t *testing.T) {
 	now := time.Now()
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}})
-	l := lifecycle(client, now, listed{"cp-1", "a"})
+	l := lifecycle(client, now, machineNames{"cp-1", "a"})
 	noted := func() string {
 		if err := l.Once(t.Context()); err != nil {
 			t.Fatal(err)
@@ -88,11 +88,11 @@ func TestAMachineWhoseNodeOthersRemovedIsNoted(t *testing.T) {
 	if got := noted(); got != "" {
 		t.Errorf("noted are %s, while the machine lives", got)
 	}
-	l.Machines = listed{"cp-1"}
+	l.Machines = machineNames{"cp-1"}
 	if got := noted(); got != "a" {
 		t.Errorf("noted are %s", got)
 	}
-	l.Machines = listed{"cp-1", "a"}
+	l.Machines = machineNames{"cp-1", "a"}
 	if got := noted(); got != "" {
 		t.Errorf("noted are %s, when another machine has the name", got)
 	}

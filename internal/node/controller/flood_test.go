@@ -18,19 +18,19 @@ import (
 	"kops.local/kops/internal/platform/aws/awssts"
 )
 
-// tokenService plays AWS' token service: it answers one key at once, and keeps all
-// others waiting.
+// tokenService is a fake of AWS' token service: it answers one key at once, and
+// keeps all others waiting.
 type tokenService struct {
-	waiting, most atomic.Int32
-	arrived       chan struct{}
-	release       chan struct{}
+	waiting, maxWaiting atomic.Int32
+	arrived             chan struct{}
+	release             chan struct{}
 }
 
 const instance = "i-0123456789abcdef0"
 
 func (s *tokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Authorization"), "Credential=GOOD/") {
-		s.most.Store(max(s.most.Load(), s.waiting.Add(1))) // only a test's goroutines race, towards a lower number
+		s.maxWaiting.Store(max(s.maxWaiting.Load(), s.waiting.Add(1))) // only the test's goroutines race, and only toward a lower number
 		s.arrived <- struct{}{}
 		<-s.release
 		s.waiting.Add(-1)
@@ -40,11 +40,25 @@ func (s *tokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, "<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::123456789012:assumed-role/nodes/"+instance+"</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>")
 }
 
-// anyInstance knows every machine.
+// anyInstance accepts every machine.
 type anyInstance struct{}
 
 func (anyInstance) Instance(_ context.Context, id string) (awssts.Instance, error) {
 	return awssts.Instance{NodeName: id, Group: "nodes"}, nil
+}
+
+// answer records an answer, and how many slots of the gate were taken while it was sent.
+type answer struct {
+	*httptest.ResponseRecorder
+	gate *Gate
+	busy int
+}
+
+func (a *answer) Write(data []byte) (int, error) {
+	a.gate.mu.Lock()
+	a.busy = a.gate.busy
+	a.gate.mu.Unlock()
+	return a.ResponseRecorder.Write(data)
 }
 
 func TestAFloodReachesTheCloudInDrops(t *testing.T) {
@@ -52,8 +66,8 @@ func TestAFloodReachesTheCloudInDrops(t *testing.T) {
 		from func(n int) string
 		most int32
 	}{
-		"from one pod":    {func(int) string { return "100.96.1.7:1" }, mostOfSender},
-		"from many hosts": {func(n int) string { return fmt.Sprintf("10.0.%d.%d:1", n/250, n%250) }, mostAtOnce},
+		"from one pod":    {func(int) string { return "100.96.1.7:1" }, maxPerSender},
+		"from many hosts": {func(n int) string { return fmt.Sprintf("10.0.%d.%d:1", n/250, n%250) }, maxAtOnce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := &tokenService{arrived: make(chan struct{}, 1000), release: make(chan struct{})}
@@ -61,7 +75,7 @@ func TestAFloodReachesTheCloudInDrops(t *testing.T) {
 			defer cloud.Close()
 			w := newWorld(t)
 			w.server.Verifier = &awssts.Verifier{Endpoint: cloud.URL, HTTP: cloud.Client(), Account: "123456789012", Partition: "aws", Roles: []string{"nodes"}, Instances: anyInstance{}, Now: time.Now}
-			ask := func(key, from string) *httptest.ResponseRecorder {
+			ask := func(key, from string) *answer {
 				body := `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1","includeNodeConfig":true}`
 				p := awssts.Prover{Endpoint: cloud.URL, Region: "us-east-1", Now: time.Now, Credentials: func(context.Context) (awsquery.Credentials, error) {
 					return awsquery.Credentials{ID: key, Secret: from}, nil
@@ -73,7 +87,7 @@ func TestAFloodReachesTheCloudInDrops(t *testing.T) {
 				r := httptest.NewRequest("POST", "/bootstrap", strings.NewReader(body))
 				r.RemoteAddr = from
 				r.Header.Set("Authorization", token)
-				got := httptest.NewRecorder()
+				got := &answer{ResponseRecorder: httptest.NewRecorder(), gate: w.server.Gate}
 				w.server.ServeHTTP(got, r)
 				return got
 			}
@@ -95,46 +109,46 @@ func TestAFloodReachesTheCloudInDrops(t *testing.T) {
 					t.Errorf("refused with Retry-After %q", wait)
 				}
 			}
-			if tt.most < mostAtOnce { // while the flood waits for the cloud
+			if tt.most < maxAtOnce { // while the flood waits for the cloud
 				if got := ask("GOOD", "10.0.0.9:1"); got.Code != http.StatusOK {
 					t.Errorf("a machine that joins gets %d %s", got.Code, got.Body)
 				}
 			}
 			close(service.release)
 			flood.Wait()
-			if got := service.most.Load(); got != tt.most {
+			if got := service.maxWaiting.Load(); got != tt.most {
 				t.Errorf("%d questions to the cloud at a time, want %d", got, tt.most)
 			}
-			if got := ask("GOOD", "10.9.0.9:1"); got.Code != http.StatusOK {
-				t.Errorf("a machine that joins later gets %d %s", got.Code, got.Body)
+			if got := ask("GOOD", "10.9.0.9:1"); got.Code != http.StatusOK || got.busy != 0 {
+				t.Errorf("a machine that joins later gets %d %s, and holds %d slots while it receives", got.Code, got.Body, got.busy)
 			}
 		})
 	}
 }
 
-// noted proves, and remembers for what.
-type noted struct {
+// recordingProver is a Prover that records the bodies it signed.
+type recordingProver struct {
 	bootstrap.Prover
 	body, token string
 }
 
-func (n *noted) Prove(ctx context.Context, body []byte) (string, error) {
+func (n *recordingProver) Prove(ctx context.Context, body []byte) (string, error) {
 	token, err := n.Prover.Prove(ctx, body)
 	n.body, n.token = string(body), token
 	return token, err
 }
 
-// A proof that somebody has read is of no use at another control plane, nor at the same
-// after its memory of proofs is gone.
+// An intercepted proof is of no use at another control plane, nor at the same one after
+// it has lost its memory of proofs.
 func TestAProofIsForOneConnection(t *testing.T) {
 	w := newWorld(t)
 	client := w.join(t, "node-1")
-	prover := &noted{Prover: client.Prover}
+	prover := &recordingProver{Prover: client.Prover}
 	client.Prover = prover
 	if _, err := client.NodeConfig(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fresh := func() string { // another server, or this one again
+	fresh := func() string { // another server, or this one restarted
 		s := *w.server
 		s.Verifier = bootstrap.NewMachineKeyVerifier(s.Configs.(bootstrap.Machines), time.Now)
 		return w.serve(t, &s)

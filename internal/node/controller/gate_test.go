@@ -4,43 +4,45 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"kops.local/kops/internal/node/senders"
 )
 
-// enter is a request of an address that stays, or the wait.
-func enter(g *Gate, remote string) (passed bool, wait time.Duration) {
+// tryEnter sends a request that never leaves, and returns the wait if it was refused.
+func tryEnter(g *Gate, remote string) (passed bool, wait time.Duration) {
 	leave, wait := g.enter(remote)
 	return leave != nil, wait
 }
 
-func TestOneSenderKeepsNobodyOut(t *testing.T) {
+func TestOneSenderDoesNotBlockOthers(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	g := NewGate(func() time.Time { return now })
 	passed := 0
 	for range burst {
-		if ok, wait := enter(g, "10.0.0.1:1000"); ok {
+		if ok, wait := tryEnter(g, "10.0.0.1:1000"); ok {
 			passed++
 		} else if wait <= 0 {
 			t.Fatal("refused, and not told for how long")
 		}
 	}
-	if passed != mostOfSender {
+	if passed != maxPerSender {
 		t.Errorf("%d requests of one sender are under way", passed)
 	}
-	if ok, _ := enter(g, "10.0.0.2:1000"); !ok {
+	if ok, _ := tryEnter(g, "10.0.0.2:1000"); !ok {
 		t.Error("another sender is kept out")
 	}
-	for n := range 10 * mostAtOnce {
-		_, _ = enter(g, fmt.Sprintf("10.0.1.%d:1000", n%200))
+	for n := range 10 * maxAtOnce {
+		_, _ = tryEnter(g, fmt.Sprintf("10.0.1.%d:1000", n%200))
 	}
-	if g.busy != mostAtOnce {
+	if g.busy != maxAtOnce {
 		t.Errorf("%d are under way", g.busy)
 	}
-	if ok, wait := enter(g, "10.0.0.3:1000"); ok || wait != full {
+	if ok, wait := tryEnter(g, "10.0.0.3:1000"); ok || wait != full {
 		t.Errorf("passes when everything is taken: %v, wait %s", ok, wait)
 	}
 }
 
-func TestASenderMayAskSoOften(t *testing.T) {
+func TestTheRequestRateOfASender(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	g := NewGate(func() time.Time { return now })
 	ask := func(n int, remote func(n int) string) (passed int) {
@@ -67,7 +69,7 @@ func TestASenderMayAskSoOften(t *testing.T) {
 	if got := ask(burst, own); got != 2*perSecond {
 		t.Errorf("%d after two seconds", got)
 	}
-	if got := ask(1, func(int) string { return "[::ffff:10.0.0.1]:7" }); got != 1 || g.senders[origin("10.0.0.1:8")] == nil {
+	if got := ask(1, func(int) string { return "[::ffff:10.0.0.1]:7" }); got != 1 || g.senders[senders.Network("10.0.0.1:8")] == nil {
 		t.Error("an address of IPv4 is not known in that of IPv6")
 	}
 }
@@ -82,16 +84,16 @@ func TestTheMemoryForSendersIsBounded(t *testing.T) {
 		}
 		return leave != nil
 	}
-	for n := range mostSenders + 2*burst {
-		if got := ask(n); got != (n < mostSenders+burst) {
+	for n := range maxSenders + 2*burst {
+		if got := ask(n); got != (n < maxSenders+burst) {
 			t.Fatalf("sender %d passes: %v", n, got)
 		}
 	}
-	if len(g.senders) != mostSenders {
+	if len(g.senders) != maxSenders {
 		t.Errorf("%d are remembered", len(g.senders))
 	}
 	now = now.Add(time.Minute)
-	if !ask(mostSenders+1) || len(g.senders) != 1 {
+	if !ask(maxSenders+1) || len(g.senders) != 1 {
 		t.Errorf("%d are remembered after they have rested", len(g.senders))
 	}
 }

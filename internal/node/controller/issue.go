@@ -11,14 +11,14 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 )
 
-// certificate says what a certificate of one name holds, and who signs it.
+// certificate specifies the contents and the signer of a certificate.
 type certificate struct {
 	signer  string
 	request func(id bootstrap.Identity) pki.Request
 }
 
-// certificates are those that a machine can get, by name. All are for the
-// verified identity: nothing of them but the key is the machine's choice.
+// certificates returns the certificates that a machine can get, by name. All are
+// for the verified identity: the machine chooses nothing in them but the key.
 func certificates() map[string]certificate {
 	client := func(signer, commonName string) certificate {
 		return certificate{signer, func(bootstrap.Identity) pki.Request {
@@ -38,20 +38,20 @@ func certificates() map[string]certificate {
 	}
 }
 
-// issue certifies the keys of a request for a machine. It issues all of them or none.
+// issue certifies the keys of a machine's request. It issues all certificates or none.
 func (s *Server) issue(id bootstrap.Identity, r bootstrap.Request) (map[string]string, error) {
 	out := map[string]string{}
 	for name, text := range r.Certs {
 		known, ok := certificates()[name]
 		if !ok || !slices.Contains(s.Allowed, name) {
-			return nil, fmt.Errorf("certificates of the name %q are not given to machines", name)
+			return nil, fmt.Errorf("certificates with the name %q are not issued to machines", name)
 		}
 		signer := s.Signers[known.signer]
 		if signer == nil {
-			return nil, fmt.Errorf("the certificate %s is signed by %s, whose key is not here", name, known.signer)
+			return nil, fmt.Errorf("the certificate %s is signed by %s, whose key is not available here", name, known.signer)
 		}
 		if expected := r.KeypairIDs[known.signer]; expected != signer.Primary {
-			return nil, fmt.Errorf("the machine expects the key %q of %s to sign, but here it is %q: its configuration is of another time; update the cluster, and replace the machine",
+			return nil, fmt.Errorf("the machine expects the key %q of %s to sign, but the current key is %q: its configuration is out of date; update the cluster, and replace the machine",
 				expected, known.signer, signer.Primary)
 		}
 		key, err := bootstrap.DecodePublicKey(text)
@@ -69,23 +69,24 @@ func (s *Server) issue(id bootstrap.Identity, r bootstrap.Request) (map[string]s
 	return out, nil
 }
 
-// The identity of kubelets at the API server (Kubernetes, "Using Node Authorization").
+// The kubelets' identity at the API server (Kubernetes, "Using Node Authorization").
 const (
 	nodeUser  = "system:node:"
 	nodeGroup = "system:nodes"
 )
 
 const (
-	// leastValidity is how long certificates of a node live at least, and spread up to how
-	// much longer. Nobody can take a certificate back before its end, and its machine may
-	// be gone: that is why it is near. Machines renew in the last third of it, twice a day.
+	// leastValidity is the minimum validity of a node's certificates, and spread the most
+	// that is added to it. A certificate cannot be revoked before it expires, and its
+	// machine may be gone: that is why it expires soon. Machines renew in the last third of
+	// the validity, checking twice a day.
 	leastValidity, spread = 24 * 24 * time.Hour, 6 * 24 * time.Hour
 )
 
-// validity is how long certificates of a node live. It follows from the node's name, so that a
-// cluster's certificates do not all end together.
+// validity returns the validity of a node's certificates. It is derived from the node's name,
+// so that a cluster's certificates do not all expire together.
 func validity(node string) time.Duration {
 	h := fnv.New32()
-	_, _ = h.Write([]byte(node)) // a hash never fails
+	_, _ = h.Write([]byte(node)) // writing to a hash never fails
 	return leastValidity + time.Duration(h.Sum32()%uint32(spread/time.Hour))*time.Hour
 }

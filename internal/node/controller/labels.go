@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// remembered is how long the marks of a group are used without asking again.
+	// remembered is how long the marks of a group are cached.
 	remembered = 30 * time.Second
-	// groupPeriod is how often it is looked whether a group has others.
+	// groupPeriod is how often groups are checked for changed marks.
 	groupPeriod = 20 * time.Second
 )
 
-// Groups is the source of truth of what nodes are: not the nodes themselves,
-// whose kubelets may say what they like.
+// Groups is the source of truth for nodes' labels and taints. The nodes themselves
+// are not, because their kubelets may set what they like.
 type Groups interface {
-	// GroupOf returns the instance group of a node, or an error of class
-	// fault.Gone when nothing is known of the node.
+	// GroupOf returns the instance group of a node, or an error of class fault.Gone if
+	// the node is unknown.
 	GroupOf(ctx context.Context, node *corev1.Node) (string, error)
-	// Marks returns the labels and taints of the nodes of a group.
+	// Marks returns the labels and taints for the nodes of a group.
 	Marks(ctx context.Context, group string) (Marks, error)
 }
 
-// GroupOf returns the group under which the machine of the node's name is registered.
+// GroupOf returns the group for which the machine with the node's name is registered.
 func (s Stored) GroupOf(ctx context.Context, node *corev1.Node) (string, error) {
 	m, err := s.Machine(ctx, node.Name)
 	return m.InstanceGroup, err
@@ -43,13 +43,13 @@ func (s Stored) GroupOf(ctx context.Context, node *corev1.Node) (string, error) 
 
 var _ Groups = Stored{}
 
-// Labeller keeps the labels and taints of nodes as their groups say. Those that their groups
-// never had are left alone.
+// Labeller keeps the labels and taints of nodes as their groups specify. Those that their
+// groups never had are left alone.
 type Labeller struct {
 	Nodes  corev1client.NodeInterface
 	Groups Groups
 	Now    func() time.Time
-	// Sleep waits; nil: a group's change is seen when its nodes are looked at again.
+	// Sleep waits; if nil, a group's change is noticed when its nodes are next checked.
 	Sleep func(context.Context, time.Duration) error
 	Log   *slog.Logger
 
@@ -57,16 +57,16 @@ type Labeller struct {
 	known map[string]groupMarks
 }
 
-// groupMarks are the marks of a group as they were at a time.
+// groupMarks are the marks of a group at a point in time.
 type groupMarks struct {
 	Marks
-	at time.Time
+	readAt time.Time
 }
 
-// Run watches nodes until the context ends, and looks at all of them when a group changes.
+// Run watches nodes until the context ends, and checks all of them when a group changes.
 func (l *Labeller) Run(ctx context.Context) error {
 	concerns := func(before, now *corev1.Node) bool {
-		return before.ResourceVersion == now.ResourceVersion || !maps.Equal(before.Labels, now.Labels) // the first is a resync
+		return before.ResourceVersion == now.ResourceVersion || !maps.Equal(before.Labels, now.Labels) // equal versions mean a resync
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -75,13 +75,13 @@ func (l *Labeller) Run(ctx context.Context) error {
 	if l.Sleep != nil {
 		looking.Go(func() { l.watchGroups(ctx, changed) })
 	}
-	err := eachNode(ctx, l.Nodes, l.Log.With("task", "labels"), concerns, changed, l.Apply)
+	err := forEachNode(ctx, l.Nodes, l.Log.With("task", "labels"), concerns, changed, l.Apply)
 	stop()
 	looking.Wait()
 	return err
 }
 
-// watchGroups tells when a group has other marks than it had, until the context ends.
+// watchGroups sends on changed when a group's marks have changed, until the context ends.
 func (l *Labeller) watchGroups(ctx context.Context, changed chan<- struct{}) {
 	for l.Sleep(ctx, groupPeriod) == nil {
 		l.mu.Lock()
@@ -102,13 +102,12 @@ func (l *Labeller) watchGroups(ctx context.Context, changed chan<- struct{}) {
 	}
 }
 
-// Apply gives a node the labels and taints of its group that it lacks or has otherwise, and
-// removes those that its group had and has no more. A node of which nothing is known is
-// left alone.
+// Apply sets the labels and taints of the node's group that are missing or different, and
+// removes those that its group had and no longer has. It leaves an unknown node alone.
 func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
 	group, err := l.Groups.GroupOf(ctx, node)
 	if fault.Is(err, fault.Gone) {
-		l.Log.Debug("nothing is known of a node", "node", node.Name)
+		l.Log.Debug("a node is not known yet", "node", node.Name)
 		return nil
 	}
 	if err != nil {
@@ -135,18 +134,18 @@ func (l *Labeller) Apply(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// marks returns the marks of a group, from memory for a short time.
+// marks returns the marks of a group, cached for a short time.
 func (l *Labeller) marks(ctx context.Context, group string) (Marks, error) {
 	l.mu.Lock()
 	k, ok := l.known[group]
 	l.mu.Unlock()
-	if ok && l.Now().Sub(k.at) < remembered {
+	if ok && l.Now().Sub(k.readAt) < remembered {
 		return k.Marks, nil
 	}
 	return l.read(ctx, group)
 }
 
-// read asks for the marks of a group, and remembers them.
+// read reads the marks of a group, and caches them.
 func (l *Labeller) read(ctx context.Context, group string) (Marks, error) {
 	m, err := l.Groups.Marks(ctx, group)
 	if err != nil {
@@ -161,12 +160,12 @@ func (l *Labeller) read(ctx context.Context, group string) (Marks, error) {
 	return m, nil
 }
 
-// LiveNodes asks the API server about nodes.
+// LiveNodes reads nodes from the API server.
 type LiveNodes struct{ Client corev1client.NodeInterface }
 
 var _ Nodes = LiveNodes{}
 
-// State asks for the Node.
+// State reads the Node and returns its state.
 func (n LiveNodes) State(ctx context.Context, name string) (NodeState, error) {
 	node, err := n.Client.Get(ctx, name, metav1.GetOptions{})
 	switch {

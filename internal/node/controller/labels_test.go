@@ -22,17 +22,17 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// groups are the groups of nodes, and their labels.
+// groups holds the groups of nodes, and their labels.
 type groups struct {
-	mu     sync.Mutex
-	of     map[string]string
-	labels map[string]map[string]string
-	taints []corev1.Taint // of every group
-	asked  int
+	mu       sync.Mutex
+	byNode   map[string]string
+	labels   map[string]map[string]string
+	taints   []corev1.Taint // of every group
+	requests int
 }
 
 func (g *groups) GroupOf(_ context.Context, n *corev1.Node) (string, error) {
-	if group, ok := g.of[n.Name]; ok {
+	if group, ok := g.byNode[n.Name]; ok {
 		return group, nil
 	}
 	return "", fault.New(fault.Gone, "no machine %s", n.Name)
@@ -41,19 +41,19 @@ func (g *groups) GroupOf(_ context.Context, n *corev1.Node) (string, error) {
 func (g *groups) Marks(_ context.Context, group string) (Marks, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked++
+	g.requests++
 	return Marks{Labels: g.labels[group], Taints: g.taints}, nil
 }
 
 func TestAgainstARealAPIServer(t *testing.T) {
 	config := kubetest.Start(t)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"labels follow the group": labelsFollow,
-		"changes of a group":      changesFollow,
-		"ranges of machines":      rangesFollow,
+		"labels follow the group": testLabelsFollow,
+		"changes of a group":      testChangesFollow,
+		"ranges of machines":      testRangesFollow,
 		"readiness of a node":     readyNodes,
-		"one leads":               oneLeads,
-		"work that fails is told": leaderFails,
+		"one leads":               testOneLeads,
+		"work that fails is told": testLeaderFails,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, config) })
 	}
@@ -89,9 +89,9 @@ func eventually(t *testing.T, nodes corev1client.NodeInterface, name string, ok 
 	}
 }
 
-func labelsFollow(t *testing.T, config *rest.Config) {
+func testLabelsFollow(t *testing.T, config *rest.Config) {
 	nodes := nodesOf(t, config)
-	g := &groups{of: map[string]string{"before": "nodes", "after": "nodes"},
+	g := &groups{byNode: map[string]string{"before": "nodes", "after": "nodes"},
 		labels: map[string]map[string]string{"nodes": {api.LabelInstanceGroup: "nodes", "node-role.kubernetes.io/node": "", "example.com/disk": "fast"}}}
 	newNode(t, nodes, "before", map[string]string{"own": "kept", api.LabelInstanceGroup: "other"})
 	newNode(t, nodes, "unknown", nil)
@@ -126,30 +126,30 @@ func labelsFollow(t *testing.T, config *rest.Config) {
 	if n, err := nodes.Get(t.Context(), "unknown", metav1.GetOptions{}); err != nil || len(n.Labels) != 0 {
 		t.Errorf("an unknown node has labels %v: %v", n.Labels, err)
 	}
-	if g.asked != 1 {
-		t.Errorf("the labels of the group were read %d times", g.asked)
+	if g.requests != 1 {
+		t.Errorf("the labels of the group were read %d times", g.requests)
 	}
 }
 
-// prefixes are nodes' prefixes; the first question about a node fails.
+// prefixes holds nodes' prefixes; the first call for a node fails.
 type prefixes struct {
-	of    map[string]string
-	asked map[string]int
+	byNode   map[string]string
+	requests map[string]int
 }
 
 func (p *prefixes) Prefix(_ context.Context, n *corev1.Node) (string, error) {
-	if p.asked[n.Name]++; p.asked[n.Name] == 1 {
+	if p.requests[n.Name]++; p.requests[n.Name] == 1 {
 		return "", fault.New(fault.NotYet, "the cloud does not answer")
 	}
-	if prefix, ok := p.of[n.Name]; ok {
+	if prefix, ok := p.byNode[n.Name]; ok {
 		return prefix, nil
 	}
 	return "", fault.New(fault.Gone, "no machine %s", n.Name)
 }
 
-func rangesFollow(t *testing.T, config *rest.Config) {
+func testRangesFollow(t *testing.T, config *rest.Config) {
 	nodes := nodesOf(t, config)
-	p := &prefixes{of: map[string]string{"ranged-early": "fd00:1::/80", "ranged-late": "fd00:2::/80", "ranged-already": "fd00:3::/80"}, asked: map[string]int{}}
+	p := &prefixes{byNode: map[string]string{"ranged-early": "fd00:1::/80", "ranged-late": "fd00:2::/80", "ranged-already": "fd00:3::/80"}, requests: map[string]int{}}
 	newNode(t, nodes, "ranged-early", nil)
 	newNode(t, nodes, "ranged-unknown", nil)
 	already := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ranged-already"}, Spec: corev1.NodeSpec{PodCIDR: "fd00:9::/80", PodCIDRs: []string{"fd00:9::/80"}}}
@@ -180,7 +180,7 @@ func rangesFollow(t *testing.T, config *rest.Config) {
 	}
 	expect("ranged-already", "fd00:9::/80")
 	expect("ranged-unknown", "")
-	if p.asked["ranged-already"] > 0 {
+	if p.requests["ranged-already"] > 0 {
 		t.Error("the range of a node that has one was asked for")
 	}
 }
@@ -215,7 +215,7 @@ func leasesOf(t *testing.T, config *rest.Config) coordinationv1client.LeasesGett
 	return c
 }
 
-func oneLeads(t *testing.T, config *rest.Config) {
+func testOneLeads(t *testing.T, config *rest.Config) {
 	leases := leasesOf(t, config)
 	var mu sync.Mutex
 	var leaders []string
@@ -239,7 +239,7 @@ func oneLeads(t *testing.T, config *rest.Config) {
 		go func() { ended <- Lead(ctx, leases, name, work(name)) }()
 	}
 	first := <-started
-	contexts[first]() // gives the lease back
+	contexts[first]() // releases the lease
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -253,7 +253,7 @@ func oneLeads(t *testing.T, config *rest.Config) {
 	}
 }
 
-func leaderFails(t *testing.T, config *rest.Config) {
+func testLeaderFails(t *testing.T, config *rest.Config) {
 	err := Lead(t.Context(), leasesOf(t, config), "failing", func(context.Context) error { return errors.New("no nodes to be seen") })
 	if err == nil || !strings.Contains(err.Error(), "no nodes to be seen") {
 		t.Errorf("got %v", err)

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseName is the lease that the one who keeps labels holds.
+// leaseName is the lease held by the instance that maintains labels.
 const leaseName = "kops-controller-leader"
 
-// Lead runs work while this process holds the lease, of which a cluster has
-// one. It returns an error when the lease was lost: the process should end then,
-// as another may be at work already. identity tells the holders apart.
+// Lead runs work while this process holds the cluster's one lease. It returns an
+// error if the lease is lost: the process should then exit, because another may
+// already be at work. identity tells the holders apart.
 func Lead(ctx context.Context, leases coordinationv1client.LeasesGetter, identity string, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

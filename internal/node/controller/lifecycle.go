@@ -17,23 +17,23 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 )
 
-// youth is the age up to which a node that is ready is left alone, as its
-// machine may be so new that the list of machines does not show it yet.
+// youth is the age up to which a ready node is left alone, because its machine may
+// be so new that the list of machines does not include it yet.
 const youth = 15 * time.Second
 
-// Machines finds the nodes whose machine no longer exists. Both methods return an error when that
+// Machines finds the nodes whose machine no longer exists. Both methods return an error if that
 // is not certain.
 type Machines interface {
-	// Gone returns the names of those nodes whose machines have ended for good.
-	Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error)
-	// Alive returns the node names that a machine has.
-	Alive(ctx context.Context, names []string) ([]string, error)
+	// ListTerminated returns the names of the nodes whose machines are terminated for good.
+	ListTerminated(ctx context.Context, nodes []*corev1.Node) ([]string, error)
+	// ListExisting returns those of the names that belong to an existing machine.
+	ListExisting(ctx context.Context, names []string) ([]string, error)
 }
 
-// Lifecycle removes the nodes of machines that are gone, and their pods, and notes that they are
-// dead. Kubernetes itself removes no node, and removes pods only 40 seconds later; until then it
-// sends them traffic of their Services. A cloud's own controller may remove the node first, which
-// is noted as well.
+// Lifecycle removes the nodes of machines that are gone, and their pods, and records that they
+// are dead. Kubernetes itself does not remove nodes, and removes pods only 40 seconds later;
+// until then it sends them their Services' traffic. A cloud controller manager may remove the
+// node first, which is recorded as well.
 type Lifecycle struct {
 	Nodes    corev1client.NodeInterface
 	Pods     corev1client.PodsGetter
@@ -44,8 +44,8 @@ type Lifecycle struct {
 	Clock  bootstrap.Clock
 	Log    *slog.Logger
 
-	// known are nodes by their names that were there and whose machines were not gone:
-	// somebody else may remove them before their machines are known to be gone.
+	// known holds nodes that existed and whose machines were not gone, by name: they
+	// may be removed by others before their machines are known to be gone.
 	known map[string]*corev1.Node
 }
 
@@ -61,11 +61,11 @@ func (l *Lifecycle) Run(ctx context.Context) error {
 	}
 }
 
-// Once removes the nodes whose machines are gone by now. A node that it cannot
-// remove does not keep it from removing others.
+// Once removes the nodes whose machines are gone by now. If it cannot remove one,
+// it still removes the others.
 func (l *Lifecycle) Once(ctx context.Context) error {
-	// The nodes come first: the machine of every node among them was there before
-	// the machines are listed.
+	// Nodes are listed first: the machine of every node in the list existed before the
+	// machines are listed.
 	there, err := nodesByName(ctx, l.Nodes)
 	if err != nil {
 		return err
@@ -74,18 +74,18 @@ func (l *Lifecycle) Once(ctx context.Context) error {
 		l.known = map[string]*corev1.Node{}
 	}
 	maps.Copy(l.known, there)
-	gone, err := l.Machines.Gone(ctx, slices.Collect(maps.Values(l.known)))
+	gone, err := l.Machines.ListTerminated(ctx, slices.Collect(maps.Values(l.known)))
 	if err != nil {
 		return err
 	}
 	var dead []*corev1.Node
 	for _, name := range gone {
-		if n := there[name]; n == nil || mayGo(n, l.Clock.Now()) {
+		if n := there[name]; n == nil || isRemovable(n, l.Clock.Now()) {
 			dead = append(dead, l.known[name])
 		}
 	}
-	// They are noted first: as soon as the node is gone, its kubelet may create it again.
-	errs := []error{l.Dead.note(ctx, dead, l.Machines.Alive)}
+	// They are recorded first: as soon as a node is deleted, its kubelet may create it again.
+	errs := []error{l.Dead.update(ctx, dead, l.Machines.ListExisting)}
 	for _, n := range dead {
 		delete(l.known, n.Name)
 		errs = append(errs, l.remove(ctx, n))
@@ -93,8 +93,8 @@ func (l *Lifecycle) Once(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// remove removes a node and its pods. The node may have been removed by another, such as a
-// rolling update, which leaves the pods.
+// remove removes a node and its pods. The node may already have been removed, for example
+// by a rolling update, which leaves the pods.
 func (l *Lifecycle) remove(ctx context.Context, n *corev1.Node) error {
 	err := l.Nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
 	switch {
@@ -108,8 +108,8 @@ func (l *Lifecycle) remove(ctx context.Context, n *corev1.Node) error {
 	return l.removePods(ctx, n.Name)
 }
 
-// removePods removes the pods of a node that is gone, at once: nothing is left to stop. Pods that
-// cause an error are left to Kubernetes.
+// removePods removes the pods of a node that is gone, at once: no process is left to stop. Pods
+// that cause an error are left to Kubernetes.
 func (l *Lifecycle) removePods(ctx context.Context, node string) error {
 	pods, err := l.Pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -125,7 +125,7 @@ func (l *Lifecycle) removePods(ctx context.Context, node string) error {
 	return errors.Join(errs...)
 }
 
-// mayGo says of a node without a machine that it need not be waited for.
-func mayGo(n *corev1.Node, now time.Time) bool {
+// isRemovable reports whether a node without a machine may be removed now.
+func isRemovable(n *corev1.Node, now time.Time) bool {
 	return n.DeletionTimestamp == nil && (!isReady(n) || now.Sub(n.CreationTimestamp.Time) > youth)
 }

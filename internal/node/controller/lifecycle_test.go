@@ -17,10 +17,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// listed are the machines that are there; nil: they cannot be listed.
-type listed []string
+// machineNames are the existing machines; nil means that they cannot be listed.
+type machineNames []string
 
-func (l listed) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
+func (l machineNames) ListTerminated(_ context.Context, nodes []*corev1.Node) ([]string, error) {
 	if l == nil {
 		return nil, errors.New("no such folder")
 	}
@@ -33,23 +33,23 @@ func (l listed) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) 
 	return out, nil
 }
 
-func (l listed) Alive(_ context.Context, nodes []string) ([]string, error) {
+func (l machineNames) ListExisting(_ context.Context, nodes []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(l, n) }), nil
 }
 
 // lifecycle returns the Lifecycle of a cluster with these machines.
 func lifecycle(c kubernetes.Interface, now time.Time, machines Machines) *Lifecycle {
-	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: machines, Clock: stopped(now), Log: slog.New(slog.DiscardHandler),
+	return &Lifecycle{Nodes: c.CoreV1().Nodes(), Pods: c.CoreV1(), Machines: machines, Clock: stoppedClock(now), Log: slog.New(slog.DiscardHandler),
 		Dead: &Dead{ConfigMaps: c.CoreV1().ConfigMaps("kube-system"), Now: func() time.Time { return now }}}
 }
 
-// stopped is a clock that stands still.
-type stopped time.Time
+// stoppedClock is a clock that does not advance.
+type stoppedClock time.Time
 
-func (s stopped) Now() time.Time                           { return time.Time(s) }
-func (stopped) Sleep(context.Context, time.Duration) error { return context.Canceled }
+func (s stoppedClock) Now() time.Time                           { return time.Time(s) }
+func (stoppedClock) Sleep(context.Context, time.Duration) error { return context.Canceled }
 
-func TestNodesGoWithTheirMachines(t *testing.T) {
+func TestNodesAreDeletedWithTheirMachines(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	node := func(name string, age time.Duration, ready corev1.ConditionStatus) runtime.Object {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
@@ -63,12 +63,12 @@ func TestNodesGoWithTheirMachines(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		machines listed
+		machines machineNames
 		left     []string
 		says     string
 	}{
-		"all exist":           {listed{"cp-1", "off", "old", "young", "young-off", "failed"}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
-		"some are gone":       {listed{"cp-1", "off"}, []string{"cp-1", "off", "young"}, ""},
+		"all exist":           {machineNames{"cp-1", "off", "old", "young", "young-off", "failed"}, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, ""},
+		"some are gone":       {machineNames{"cp-1", "off"}, []string{"cp-1", "off", "young"}, ""},
 		"it cannot be listed": {nil, []string{"cp-1", "failed", "off", "old", "young", "young-off"}, "no such folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,13 +93,13 @@ func TestNodesGoWithTheirMachines(t *testing.T) {
 	}
 }
 
-func TestANodeThatCannotBeRemovedIsTold(t *testing.T) {
+func TestANodeThatCannotBeRemovedIsReported(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
 	client.PrependReactor("delete", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		refused := a.(clienttesting.DeleteAction).GetName() == "a"
 		return refused, nil, errors.New("the API server is busy")
 	})
-	l := lifecycle(client, time.Now(), listed{"cp-1"})
+	l := lifecycle(client, time.Now(), machineNames{"cp-1"})
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node a: the API server is busy") {
 		t.Errorf("got %v", err)
 	}
@@ -111,13 +111,13 @@ func TestANodeThatCannotBeRemovedIsTold(t *testing.T) {
 	}
 }
 
-func TestPodsGoWithTheirNode(t *testing.T) {
+func TestPodsAreDeletedWithTheirNode(t *testing.T) {
 	pod := func(name, node string) runtime.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
 	}
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone"}},
 		pod("stays", "cp-1"), pod("a", "gone"), pod("b", "gone"))
-	client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake knows no selectors of fields
+	client.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) { // the fake does not support field selectors
 		if got := a.(clienttesting.ListAction).GetListRestrictions().Fields.String(); got != "spec.nodeName=gone" {
 			return false, nil, nil
 		}
@@ -130,7 +130,7 @@ func TestPodsGoWithTheirNode(t *testing.T) {
 		}
 		return delete.Name == "a", nil, errors.New("the API server is busy")
 	})
-	l := lifecycle(client, time.Now(), listed{"cp-1"})
+	l := lifecycle(client, time.Now(), machineNames{"cp-1"})
 	if err := l.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "kube-system/a of the node gone, which is gone: the API server is busy") {
 		t.Errorf("got %v", err)
 	}
@@ -140,19 +140,20 @@ func TestPodsGoWithTheirNode(t *testing.T) {
 	}
 }
 
-// TestPodsGoThoughAnotherRemovedTheirNode: a rolling update deletes the node of a machine that
-// ended, and the pods on it would keep their endpoints until Kubernetes collects them.
-func TestPodsGoThoughAnotherRemovedTheirNode(t *testing.T) {
+// TestPodsAreDeletedIfOthersDeletedTheirNode covers a rolling update that deletes the node of a
+// terminated machine: the pods on it would keep their endpoints until Kubernetes collects
+// them.
+func TestPodsAreDeletedIfOthersDeletedTheirNode(t *testing.T) {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", UID: "1"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "2"}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{NodeName: "w-1"}})
-	l := lifecycle(client, time.Now(), listed{"cp-1", "w-1"})
+	l := lifecycle(client, time.Now(), machineNames{"cp-1", "w-1"})
 	if err := l.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.CoreV1().Nodes().Delete(t.Context(), "w-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	l.Machines = listed{"cp-1"}
+	l.Machines = machineNames{"cp-1"}
 	if err := l.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}

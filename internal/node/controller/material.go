@@ -14,12 +14,12 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// keypairIDs is the file that maps a keyset to the identifier of its primary.
+// keypairIDs is the file that maps a keyset to the identifier of its primary key.
 const keypairIDs = "keypair-ids.yaml"
 
-// LoadSigners reads the authorities that sign, by keyset name, from a folder
-// with <name>.crt (a bundle), <name>.key and keypair-ids.yaml. Of a bundle, the
-// certificate of the key is taken.
+// LoadSigners reads the signing authorities, by keyset name, from a folder with
+// <name>.crt (a bundle), <name>.key and keypair-ids.yaml. From a bundle, it takes
+// the certificate that matches the key.
 func LoadSigners(folder fs.FS, names []string) (map[string]*pki.Keyset, error) {
 	text, err := fs.ReadFile(folder, keypairIDs)
 	if err != nil {
@@ -38,8 +38,8 @@ func LoadSigners(folder fs.FS, names []string) (map[string]*pki.Keyset, error) {
 	return out, nil
 }
 
-// LoadTrusted reads all certificates of an authority from the folder of LoadSigners: also the
-// certificates of keys that no longer sign.
+// LoadTrusted reads all certificates of an authority from the same folder as LoadSigners,
+// including those of keys that no longer sign.
 func LoadTrusted(folder fs.FS, name string) (*x509.CertPool, error) {
 	bundle, err := fs.ReadFile(folder, name+".crt")
 	if err != nil {
@@ -47,7 +47,7 @@ func LoadTrusted(folder fs.FS, name string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(bundle) {
-		return nil, fmt.Errorf("read the authority %s: the bundle holds no certificate", name)
+		return nil, fmt.Errorf("read the authority %s: the bundle contains no certificate", name)
 	}
 	return pool, nil
 }

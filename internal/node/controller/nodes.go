@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// resync is how often every node is looked at, changed or not.
+	// resync is how often every node is processed, changed or not.
 	resync = 5 * time.Minute
-	// maxRetries bounds how often a node is tried before the next resync.
+	// maxRetries limits how often a node is tried before the next resync.
 	maxRetries = 8
 )
 
-// eachNode does something for each node, one after the other, and again for
-// those that change so that it concerns the doing, until the context ends. What again
-// tells has it done for all of them; nil: nothing does.
-func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, again <-chan struct{}, do func(context.Context, *corev1.Node) error) error {
+// forEachNode calls do for each node, one after another, and again for nodes that change
+// in a way that concerns it, until the context ends. A value from again makes it
+// process all nodes; again may be nil.
+func forEachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.Logger, concerns func(before, now *corev1.Node) bool, again <-chan struct{}, do func(context.Context, *corev1.Node) error) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	informer := nodeInformer(nodes, resync)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -45,7 +45,7 @@ func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.L
 	var running sync.WaitGroup
 	running.Go(func() { informer.RunWithContext(ctx) })
 	running.Go(func() {
-		work(ctx, queue, log, func(name string) error {
+		processQueue(ctx, queue, log, func(name string) error {
 			o, found, err := informer.GetStore().GetByKey(name)
 			if err != nil || !found {
 				return err
@@ -71,7 +71,7 @@ func eachNode(ctx context.Context, nodes corev1client.NodeInterface, log *slog.L
 	}
 }
 
-// nodesByName lists the nodes.
+// nodesByName lists the nodes, by name.
 func nodesByName(ctx context.Context, nodes corev1client.NodeInterface) (map[string]*corev1.Node, error) {
 	list, err := nodes.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -84,7 +84,7 @@ func nodesByName(ctx context.Context, nodes corev1client.NodeInterface) (map[str
 	return out, nil
 }
 
-// nodeInformer watches nodes.
+// nodeInformer returns an informer for nodes.
 func nodeInformer(nodes corev1client.NodeInterface, resync time.Duration) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
@@ -92,8 +92,8 @@ func nodeInformer(nodes corev1client.NodeInterface, resync time.Duration) cache.
 	}, &corev1.Node{}, resync, cache.Indexers{})
 }
 
-// work handles the nodes of the queue until it is shut down.
-func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], log *slog.Logger, do func(name string) error) {
+// processQueue processes the nodes in the queue until it is shut down.
+func processQueue(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], log *slog.Logger, do func(name string) error) {
 	for {
 		name, ended := queue.Get()
 		if ended {
@@ -105,17 +105,17 @@ func work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string
 			queue.Forget(name)
 		case ctx.Err() != nil:
 		case queue.NumRequeues(name) < maxRetries:
-			log.Warn("cannot bring a node up to date; trying again", "node", name, "error", err)
+			log.Warn("cannot update a node; trying again", "node", name, "error", err)
 			queue.AddRateLimited(name)
 		default:
-			log.Error("cannot bring a node up to date", "node", name, "error", err)
+			log.Error("cannot update a node", "node", name, "error", err)
 			queue.Forget(name)
 		}
 		queue.Done(name)
 	}
 }
 
-// nodePatch is a merge patch of a node; what it leaves out stays as it is.
+// nodePatch is a merge patch of a node; fields that are left out stay unchanged.
 type nodePatch struct {
 	Metadata nodeMetadata   `json:"metadata"`
 	Spec     map[string]any `json:"spec,omitempty"`
@@ -123,14 +123,14 @@ type nodePatch struct {
 
 type nodeMetadata struct {
 	UID types.UID `json:"uid"`
-	// ResourceVersion refuses the patch where the node has changed since; empty: it does not matter.
+	// ResourceVersion rejects the patch if the node has changed since; empty means that it does not matter.
 	ResourceVersion string             `json:"resourceVersion,omitempty"`
-	Labels          map[string]*string `json:"labels,omitempty"` // nil removes one
+	Labels          map[string]*string `json:"labels,omitempty"` // nil removes a label
 	Annotations     map[string]string  `json:"annotations,omitempty"`
 }
 
-// change patches a node. It reports whether that node was there: it may be gone, or
-// another one have its name by now.
+// change patches a node. It reports whether the node existed: it may be gone, or
+// another node may have its name by now.
 func change(ctx context.Context, nodes corev1client.NodeInterface, node *corev1.Node, p nodePatch) (there bool, err error) {
 	p.Metadata.UID = node.UID
 	patch, err := json.Marshal(p)

@@ -16,31 +16,32 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Marks are what kops keeps on the nodes of a group.
+// Marks are the labels and taints that kops maintains on the nodes of a group.
 type Marks struct {
 	Labels map[string]string
 	Taints []corev1.Taint
 }
 
 func (m Marks) equal(o Marks) bool {
-	return maps.Equal(m.Labels, o.Labels) && slices.Equal(ownedOf(m).Taints, ownedOf(o).Taints)
+	return maps.Equal(m.Labels, o.Labels) && slices.Equal(newOwnedMarks(m).Taints, newOwnedMarks(o).Taints)
 }
 
-// owned is what a node was given the last time. It is an annotation of the node, for which a
-// label vouches: kubelets may change the annotation, and what it lists is removed.
-type owned struct {
+// ownedMarks is what a node was given last time. It is stored in an annotation of the node,
+// authenticated by a label: kubelets may change the annotation, and what it lists is
+// removed.
+type ownedMarks struct {
 	Labels []string `json:"labels,omitempty"` // their keys
 	Taints []string `json:"taints,omitempty"` // as kubectl writes them
 }
 
-// fresh is the age up to which an unknown node gets the taints that it lacks. Its kubelet has
-// registered it with the taints of that time, and another controller may since have removed
-// the one that kept pods off until the node was prepared.
+// fresh is the age up to which an unknown node gets the taints that it is missing. Its
+// kubelet registered it with the taints of that time, and another controller may since have
+// removed the one that kept pods away until the node was prepared.
 const fresh = time.Minute
 
-// ownedOf is what a node is given with marks.
-func ownedOf(m Marks) owned {
-	o := owned{Labels: slices.Sorted(maps.Keys(m.Labels))}
+// newOwnedMarks returns what a node is given with marks.
+func newOwnedMarks(m Marks) ownedMarks {
+	o := ownedMarks{Labels: slices.Sorted(maps.Keys(m.Labels))}
 	for _, t := range m.Taints {
 		o.Taints = append(o.Taints, t.ToString())
 	}
@@ -48,31 +49,32 @@ func ownedOf(m Marks) owned {
 	return o
 }
 
-// text is the annotation, and voucher the label, of a node.
-func (o owned) text() string {
-	text, _ := json.Marshal(o) // texts can always be written
+// text returns the annotation, and authenticator the label, of a node.
+func (o ownedMarks) text() string {
+	text, _ := json.Marshal(o) // strings can always be marshaled
 	return string(text)
 }
 
-func voucher(n *corev1.Node, text string) string {
+func authenticator(n *corev1.Node, text string) string {
 	sum := sha256.Sum256([]byte(string(n.UID) + " " + text))
 	return hex.EncodeToString(sum[:16])
 }
 
-// remembers reads what a node was given the last time.
-func remembers(n *corev1.Node) (o owned, known bool) {
+// readOwned reads what a node was given last time.
+func readOwned(n *corev1.Node) (o ownedMarks, known bool) {
 	text := n.Annotations[labels.Owned]
-	if text == "" || n.Labels[labels.Owned] != voucher(n, text) || json.Unmarshal([]byte(text), &o) != nil {
-		return owned{}, false
+	if text == "" || n.Labels[labels.Owned] != authenticator(n, text) || json.Unmarshal([]byte(text), &o) != nil {
+		return ownedMarks{}, false
 	}
 	return o, true
 }
 
-// patchOf is what a node lacks of its marks, and has of former ones; Taints is nil where
-// they stay. It is empty for a node that has what it is to have.
+// patchOf returns a patch that adds a node's missing marks and removes former ones;
+// Taints is nil if they stay unchanged. The patch is empty for a node that already has
+// its marks.
 func patchOf(n *corev1.Node, want Marks, now time.Time) nodePatch {
 	p := nodePatch{Metadata: nodeMetadata{Labels: map[string]*string{}, Annotations: map[string]string{}}}
-	was, known := remembers(n)
+	was, known := readOwned(n)
 	for k, v := range want.Labels {
 		if have, ok := n.Labels[k]; !ok || have != v {
 			p.Metadata.Labels[k] = &v
@@ -84,14 +86,14 @@ func patchOf(n *corev1.Node, want Marks, now time.Time) nodePatch {
 			p.Metadata.Labels[k] = nil
 		}
 	}
-	if text := ownedOf(want).text(); !known || n.Annotations[labels.Owned] != text {
-		vouched := voucher(n, text)
+	if text := newOwnedMarks(want).text(); !known || n.Annotations[labels.Owned] != text {
+		vouched := authenticator(n, text)
 		p.Metadata.Annotations[labels.Owned], p.Metadata.Labels[labels.Owned] = text, &vouched
 	}
 	if known || now.Sub(n.CreationTimestamp.Time) < fresh {
 		if taints := taintsOf(n.Spec.Taints, was, want); !slices.Equal(texts(taints), texts(n.Spec.Taints)) {
 			p.Spec = map[string]any{"taints": taints}
-			p.Metadata.ResourceVersion = n.ResourceVersion // the list is replaced whole
+			p.Metadata.ResourceVersion = n.ResourceVersion // the list is replaced as a whole
 		}
 	}
 	return p
@@ -101,12 +103,13 @@ func (p nodePatch) isEmpty() bool {
 	return len(p.Metadata.Labels) == 0 && len(p.Metadata.Annotations) == 0 && len(p.Spec) == 0
 }
 
-// taintsOf are a node's taints with what its group has had added, and without what it had
-// before. What both have stays as it is: what another controller has taken away is not put back.
-func taintsOf(have []corev1.Taint, was owned, want Marks) []corev1.Taint {
+// taintsOf returns a node's taints with those added that are new in its group, and without those
+// that its group no longer has. Taints that are in both stay as they are: a taint that another
+// controller has removed is not restored.
+func taintsOf(have []corev1.Taint, was ownedMarks, want Marks) []corev1.Taint {
 	out := slices.Clone(have)
 	if out == nil {
-		out = []corev1.Taint{} // an empty list, and not none
+		out = []corev1.Taint{} // an empty list rather than null
 	}
 	wanted := texts(want.Taints)
 	out = slices.DeleteFunc(out, func(t corev1.Taint) bool {
@@ -133,7 +136,7 @@ func texts(taints []corev1.Taint) []string {
 	return out
 }
 
-// parseTaints reads taints of the form key=value:effect or key:effect.
+// parseTaints parses taints of the form key=value:effect or key:effect.
 func parseTaints(in []string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
 	for _, text := range in {
@@ -147,10 +150,10 @@ func parseTaints(in []string) ([]corev1.Taint, error) {
 	return out, nil
 }
 
-// check refuses a node that has changed since it was seen, where its taints were to change.
+// check returns an error if a node whose taints were to change has changed since it was read.
 func (p nodePatch) check(there bool, n *corev1.Node) error {
 	if there || p.Spec == nil {
 		return nil
 	}
-	return fmt.Errorf("the node %s has changed meanwhile", n.Name)
+	return fmt.Errorf("the node %s has changed in the meantime", n.Name)
 }

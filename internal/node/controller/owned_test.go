@@ -26,10 +26,10 @@ func taints(t *testing.T, in ...string) []corev1.Taint {
 	return out
 }
 
-// become waits until a node has these labels, of the test's labels, and these taints.
-func become(t *testing.T, nodes corev1client.NodeInterface, name string, wantLabels map[string]string, wantTaints ...string) {
+// awaitNode waits until a node has exactly these labels, among the test's labels, and these taints.
+func awaitNode(t *testing.T, nodes corev1client.NodeInterface, name string, wantLabels map[string]string, wantTaints ...string) {
 	t.Helper()
-	wantTaints = append(wantTaints, "node.kubernetes.io/not-ready:NoSchedule") // of the API server
+	wantTaints = append(wantTaints, "node.kubernetes.io/not-ready:NoSchedule") // set by the API server
 	slices.Sort(wantTaints)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		n, err := nodes.Get(t.Context(), name, metav1.GetOptions{})
@@ -53,10 +53,10 @@ func become(t *testing.T, nodes corev1client.NodeInterface, name string, wantLab
 	}
 }
 
-// changesFollow changes a group whose nodes are there.
-func changesFollow(t *testing.T, config *rest.Config) {
+// testChangesFollow changes a group with existing nodes.
+func testChangesFollow(t *testing.T, config *rest.Config) {
 	nodes := nodesOf(t, config)
-	g := &groups{of: map[string]string{"live": "live"}, labels: map[string]map[string]string{"live": {"a": "1", "b": "1"}}, taints: taints(t, "k=1:NoSchedule", "gone:NoExecute", "startup=x:NoSchedule")}
+	g := &groups{byNode: map[string]string{"live": "live"}, labels: map[string]map[string]string{"live": {"a": "1", "b": "1"}}, taints: taints(t, "k=1:NoSchedule", "gone:NoExecute", "startup=x:NoSchedule")}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "live", Labels: map[string]string{"own": "kept"}}, Spec: corev1.NodeSpec{Taints: taints(t, "foreign=1:NoSchedule")}}
 	if _, err := nodes.Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func changesFollow(t *testing.T, config *rest.Config) {
 		g.mu.Unlock()
 		tick <- struct{}{}
 	}
-	become(t, nodes, "live", map[string]string{"a": "1", "b": "1", "own": "kept"}, "foreign=1:NoSchedule", "k=1:NoSchedule", "gone:NoExecute", "startup=x:NoSchedule")
-	// another controller takes away what kept pods off until the node was prepared
+	awaitNode(t, nodes, "live", map[string]string{"a": "1", "b": "1", "own": "kept"}, "foreign=1:NoSchedule", "k=1:NoSchedule", "gone:NoExecute", "startup=x:NoSchedule")
+	// another controller removes the taint that kept pods away until the node was prepared
 	n, err := nodes.Get(t.Context(), "live", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,35 +90,35 @@ func changesFollow(t *testing.T, config *rest.Config) {
 		t.Fatal(err)
 	}
 	change(map[string]string{"a": "2"}, "k=2:NoSchedule", "new:PreferNoSchedule", "startup=x:NoSchedule")
-	become(t, nodes, "live", map[string]string{"a": "2", "own": "kept"}, "foreign=1:NoSchedule", "k=2:NoSchedule", "new:PreferNoSchedule")
+	awaitNode(t, nodes, "live", map[string]string{"a": "2", "own": "kept"}, "foreign=1:NoSchedule", "k=2:NoSchedule", "new:PreferNoSchedule")
 	change(nil)
-	become(t, nodes, "live", map[string]string{"own": "kept"}, "foreign=1:NoSchedule")
+	awaitNode(t, nodes, "live", map[string]string{"own": "kept"}, "foreign=1:NoSchedule")
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
-// A kubelet may change its node's annotations: they alone do not prove that a label was the group's.
+// A kubelet may change its node's annotations: they alone do not prove that a label belonged to the group.
 func TestAKubeletCannotHaveMarksRemoved(t *testing.T) {
-	forged := owned{Labels: []string{"node-restriction.kubernetes.io/tier"}, Taints: []string{"quarantine:NoSchedule"}}.text()
+	forged := ownedMarks{Labels: []string{"node-restriction.kubernetes.io/tier"}, Taints: []string{"quarantine:NoSchedule"}}.text()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Labels: map[string]string{"node-restriction.kubernetes.io/tier": "low"}, Annotations: map[string]string{labels.Owned: forged}},
 		Spec: corev1.NodeSpec{Taints: taints(t, "quarantine:NoSchedule")}}
-	for name, vouched := range map[string]string{"no label vouches": "", "the label is of another text": voucher(n, owned{}.text()),
-		"the label is of another node": voucher(&corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "other"}}, forged)} {
+	for name, vouched := range map[string]string{"no label vouches": "", "the label is of another text": authenticator(n, ownedMarks{}.text()),
+		"the label is of another node": authenticator(&corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "other"}}, forged)} {
 		n.Labels[labels.Owned] = vouched
 		p := patchOf(n, Marks{}, time.Now())
 		if _, there := p.Metadata.Labels["node-restriction.kubernetes.io/tier"]; there || p.Spec != nil {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	n.Labels[labels.Owned] = voucher(n, forged)
+	n.Labels[labels.Owned] = authenticator(n, forged)
 	if p := patchOf(n, Marks{}, time.Now()); len(p.Metadata.Labels) != 2 || p.Spec == nil {
 		t.Errorf("what a label vouches for stays: %+v", p)
 	}
 }
 
-// Nodes that were there before anything was remembered keep the taints that they have.
+// Nodes that existed before anything was recorded keep their taints.
 func TestOldNodesAreTakenOver(t *testing.T) {
 	want := Marks{Taints: taints(t, "startup=x:NoExecute")}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", CreationTimestamp: metav1.Time{Time: time.Now().Add(-time.Hour)}}}

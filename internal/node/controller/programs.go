@@ -7,10 +7,12 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"golang.org/x/sync/singleflight"
 
@@ -19,52 +21,58 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Programs serves kops' own programs from the cluster's store, by their digests, to machines that
-// have not proven their identity yet: a worker may not read the store, and needs nodeup to prove
-// who it is. It serves no secrets, and nothing but programs.
+// Programs serves kops' own programs from the cluster's store, by digest, to machines that have
+// not proven their identity yet: a worker may not read the store, and needs nodeup to prove its
+// identity. It serves no secrets, and nothing but programs.
 type Programs struct {
 	base   Folder
 	now    func() time.Time
 	gate   *Gate
 	flight singleflight.Group
 
-	mu     sync.Mutex
-	there  map[string]store.Info // what the store has, by key
-	listed time.Time
-	wrong  map[string]store.Version // those whose content has another digest
-	held   map[string][]byte        // by key
-	order  []string                 // of the keys, the latest last
-	size   int
+	mu         sync.Mutex
+	objects    map[string]store.Info // the store's objects, by key
+	listedAt   time.Time
+	mismatched map[string]store.Version // those whose content has another digest
+	cache      map[string]*program      // by key
+	order      []string                 // of the keys, the latest last
+	size       int
+	sent       map[string]weak.Pointer[program] // those no longer in the cache may still be being sent
 }
+
+// program is a program's content.
+type program struct{ data []byte }
 
 // Folder is the cluster's folder in the store.
 type Folder interface {
 	Reader
-	// List yields the objects whose keys begin with a prefix.
+	// List yields the objects whose keys start with a prefix.
 	List(ctx context.Context, prefix string) iter.Seq2[store.Info, error]
 }
 
-// NewPrograms serves the programs below base. It has a gate of its own, so that long
-// downloads keep no machine from joining.
+// NewPrograms serves the programs below base. It has its own gate, so that long
+// downloads do not keep machines from joining.
 func NewPrograms(base Folder, now func() time.Time) *Programs {
-	return &Programs{base: base, now: now, gate: newGate(now, programsPerSecond), wrong: map[string]store.Version{}}
+	return &Programs{base: base, now: now, gate: newGate(now, programsPerSecond), mismatched: map[string]store.Version{}, cache: map[string]*program{}, sent: map[string]weak.Pointer[program]{}}
 }
 
 const (
-	// programsPerSecond is how often one sender may ask in the long run. A machine asks once.
+	// programsPerSecond is how often one sender may request a program in the long run. A machine
+	// sends one request.
 	programsPerSecond = 5
-	// listAge is how old the list of programs is when it is made again for one that it lacks.
+	// listAge is the age at which the list of programs is read again if a requested program is missing in it.
 	listAge = 5 * time.Second
 )
 
-// heldPrograms limits the cache, in bytes: nodeup for each architecture, of two versions.
+// heldPrograms limits the cache, in bytes: nodeup for each architecture, in two versions.
 const heldPrograms = 48 << 20
 
-// largestProgram is the longest that is served, in bytes. Workers fetch only nodeup, of a tenth of it.
+// largestProgram is the size of the largest program that is served, in bytes. Workers fetch
+// only nodeup, which is a tenth of it.
 const largestProgram = 40 << 20
 
-// errChanged says that a program is as good as not there.
-var errChanged = errors.New("the cluster's store has another file for this digest; run kops update cluster --yes, which writes it again")
+// errChanged means that a program's content does not match its digest, so that it counts as missing.
+var errChanged = errors.New("the cluster's store has a different file for this digest; run kops update cluster --yes to write it again")
 
 // ServeHTTP answers GET and HEAD for a key of package programs.
 func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +83,7 @@ func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+		http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
 		return
 	}
 	leave, wait := p.gate.enter(r.RemoteAddr)
@@ -84,10 +92,11 @@ func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	data, err := p.read(r.Context(), key, sum)
+	got, err := p.read(r.Context(), key, sum)
+	leave() // all who receive a program share its content, however long they take
 	switch {
 	case fault.Is(err, fault.Gone):
-		http.Error(w, "the cluster's store has no program of this digest; run kops update cluster --yes", http.StatusNotFound)
+		http.Error(w, "the cluster's store has no program with this digest; run kops update cluster --yes", http.StatusNotFound)
 		return
 	case errors.Is(err, errChanged):
 		http.Error(w, err.Error(), http.StatusNotFound)
@@ -97,28 +106,29 @@ func (p *Programs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(got.data)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(data) // the machine sees what is missing, and asks again
+		_, _ = w.Write(got.data) // the machine notices what is missing, and retries
 	}
+	runtime.KeepAlive(got)
 }
 
-// read returns what stands at a key, and refuses what has another digest. Many machines
-// that ask at once make one request.
-func (p *Programs) read(ctx context.Context, key, sum string) ([]byte, error) {
-	if data := p.have(key); data != nil {
-		return data, nil
+// read returns the content at a key, and rejects content with another digest.
+// Concurrent requests of many machines cause one request to the store.
+func (p *Programs) read(ctx context.Context, key, sum string) (*program, error) {
+	if held := p.held(key); held != nil {
+		return held, nil
 	}
 	got, err, _ := p.flight.Do(key, func() (any, error) {
-		if data := p.have(key); data != nil {
-			return data, nil
+		if held := p.held(key); held != nil {
+			return held, nil
 		}
 		ctx := context.WithoutCancel(ctx) // others wait for it, too
 		info, err := p.find(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if info.Size > largestProgram || p.isWrong(info) {
+		if info.Size > largestProgram || p.isMismatched(info) {
 			return nil, errChanged
 		}
 		data, _, err := p.base.Get(ctx, key)
@@ -126,27 +136,26 @@ func (p *Programs) read(ctx context.Context, key, sum string) ([]byte, error) {
 			return nil, err
 		}
 		if is := sha256.Sum256(data); hex.EncodeToString(is[:]) != sum {
-			p.note(info)
+			p.recordMismatch(info)
 			return nil, errChanged
 		}
-		p.hold(key, data)
-		return data, nil
+		return p.hold(key, data), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return got.([]byte), nil
+	return got.(*program), nil
 }
 
-// find describes what the store has at a key, without a request for each key that anybody
-// asks for. The error is of class fault.Gone where there is none.
+// find returns the store's information about a key, without a request for each requested
+// key. The error is of class fault.Gone if the key does not exist.
 func (p *Programs) find(ctx context.Context, key string) (store.Info, error) {
 	_, err, _ := p.flight.Do("", func() (any, error) {
 		p.mu.Lock()
-		info, known := p.there[key]
-		wrong, found := p.wrong[key]
+		info, known := p.objects[key]
+		wrong, found := p.mismatched[key]
 		good := known && !(found && wrong == info.Version)
-		fresh := p.there != nil && p.now().Sub(p.listed) < listAge
+		fresh := p.objects != nil && p.now().Sub(p.listedAt) < listAge
 		p.mu.Unlock()
 		if good || fresh {
 			return nil, nil
@@ -160,7 +169,7 @@ func (p *Programs) find(ctx context.Context, key string) (store.Info, error) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.there, p.listed = all, p.now()
+		p.objects, p.listedAt = all, p.now()
 		return nil, nil
 	})
 	if err != nil {
@@ -168,44 +177,48 @@ func (p *Programs) find(ctx context.Context, key string) (store.Info, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	info, ok := p.there[key]
+	info, ok := p.objects[key]
 	if !ok {
 		return info, fault.New(fault.Gone, "the store has no %s", key)
 	}
 	return info, nil
 }
 
-// isWrong reports whether the content of an object was read and has another digest.
-func (p *Programs) isWrong(i store.Info) bool {
+// isMismatched reports whether an object's content was read and has another digest.
+func (p *Programs) isMismatched(i store.Info) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v, ok := p.wrong[i.Key]
+	v, ok := p.mismatched[i.Key]
 	return ok && v == i.Version
 }
 
-// note remembers that the content of an object has another digest, until the object changes.
-func (p *Programs) note(i store.Info) {
+// recordMismatch records that an object's content has another digest, until the object changes.
+func (p *Programs) recordMismatch(i store.Info) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wrong[i.Key] = i.Version
+	p.mismatched[i.Key] = i.Version
 }
 
-func (p *Programs) have(key string) []byte {
+// held returns a program that is in memory, or nil.
+func (p *Programs) held(key string) *program {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held[key]
-}
-
-func (p *Programs) hold(key string, data []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held == nil {
-		p.held = map[string][]byte{}
+	if c := p.cache[key]; c != nil {
+		return c
 	}
-	p.held[key], p.order, p.size = data, append(p.order, key), p.size+len(data)
+	return p.sent[key].Value()
+}
+
+// hold adds a program to the cache.
+func (p *Programs) hold(key string, data []byte) *program {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &program{data}
+	p.cache[key], p.sent[key], p.order, p.size = c, weak.Make(c), append(p.order, key), p.size+len(data)
 	for p.size > heldPrograms && len(p.order) > 1 {
-		p.size -= len(p.held[p.order[0]])
-		delete(p.held, p.order[0])
+		p.size -= len(p.cache[p.order[0]].data)
+		delete(p.cache, p.order[0])
 		p.order = p.order[1:]
 	}
+	return c
 }

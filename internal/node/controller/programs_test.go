@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,18 +22,18 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// counted counts what is read of a store.
-type counted struct {
+// countingStore counts the reads of a store.
+type countingStore struct {
 	store.Store
 	reads, lists atomic.Int32
 }
 
-func (c *counted) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+func (c *countingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	c.lists.Add(1)
 	return c.Store.List(ctx, prefix)
 }
 
-func (c *counted) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+func (c *countingStore) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
 	c.reads.Add(1)
 	return c.Store.Get(ctx, key)
 }
@@ -51,7 +52,7 @@ func keyOf(text, name string) string {
 }
 
 func TestProgramsAreServedByTheirDigest(t *testing.T) {
-	base := &counted{Store: store.NewMemory("test")}
+	base := &countingStore{Store: store.NewMemory("test")}
 	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
 	changed := put(t, base, keyOf("nodeup of yesterday", "nodeup.gz"), "nodeup, changed")
 	put(t, base, "pki/private/kubernetes-ca/keyset.yaml", "key")
@@ -69,7 +70,7 @@ func TestProgramsAreServedByTheirDigest(t *testing.T) {
 		{http.MethodGet, "/" + nodeup, 200, "nodeup"},
 		{http.MethodHead, "/" + nodeup, 200, ""},
 		{http.MethodPost, "/" + nodeup, 405, "only GET"},
-		{http.MethodGet, "/" + changed, 404, "has another file for this digest; run kops update cluster --yes"},
+		{http.MethodGet, "/" + changed, 404, "has a different file for this digest; run kops update cluster --yes"},
 		{http.MethodGet, "/" + keyOf("unheard of", "nodeup.gz"), 404, "run kops update cluster --yes"},
 		{http.MethodGet, "/" + strings.Replace(nodeup, "nodeup.gz", "other.gz", 1), 404, ""},
 		{http.MethodGet, "/programs/../pki/private/kubernetes-ca/keyset.yaml", 404, ""},
@@ -82,9 +83,9 @@ func TestProgramsAreServedByTheirDigest(t *testing.T) {
 	}
 }
 
-// A group of machines starts at once.
+// A group of machines starts at the same time.
 func TestManyMachinesReadTheStoreOnce(t *testing.T) {
-	base := &counted{Store: store.NewMemory("test")}
+	base := &countingStore{Store: store.NewMemory("test")}
 	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
 	p := controller.NewPrograms(base, time.Now)
 	var g sync.WaitGroup
@@ -92,7 +93,7 @@ func TestManyMachinesReadTheStoreOnce(t *testing.T) {
 		g.Go(func() {
 			var w *httptest.ResponseRecorder
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+nodeup, nil)
-			for n := 0; ; n++ { // as curl does: too many machines at once are told to wait
+			for n := 0; ; n++ { // like curl's retries: excess machines are told to wait
 				r.RemoteAddr = fmt.Sprintf("10.0.%d.1:1", n%200)
 				if w = httptest.NewRecorder(); serve(p, w, r) {
 					break
@@ -109,17 +110,17 @@ func TestManyMachinesReadTheStoreOnce(t *testing.T) {
 	}
 }
 
-// serve reports whether a request was answered, and not put off.
+// serve reports whether a request was answered, and not rejected with a wait.
 func serve(h http.Handler, w *httptest.ResponseRecorder, r *http.Request) bool {
 	h.ServeHTTP(w, r)
 	return w.Code != http.StatusTooManyRequests
 }
 
-// A store that refuses is reported, and asked again.
-func TestAStoreThatRefusesIsAskedAgain(t *testing.T) {
+// A store that denies access is reported, and tried again.
+func TestAFailingStoreIsRetried(t *testing.T) {
 	inner := store.NewMemory("test")
 	key := put(t, inner, keyOf("nodeup", "nodeup.gz"), "nodeup")
-	base := &refusing{Store: inner, left: 1}
+	base := &failingStore{Store: inner, failures: 1}
 	p := controller.NewPrograms(base, time.Now)
 	for _, want := range []int{502, 200} {
 		w := httptest.NewRecorder()
@@ -130,10 +131,10 @@ func TestAStoreThatRefusesIsAskedAgain(t *testing.T) {
 	}
 }
 
-// Requests for programs that nobody has cost the store no request each, and one sender's
-// requests no more than its share.
+// Requests for programs that do not exist do not cause a request to the store each, and
+// one sender's requests cause no more than its share.
 func TestAFloodForProgramsReadsTheStoreInDrops(t *testing.T) {
-	base := &counted{Store: store.NewMemory("test")}
+	base := &countingStore{Store: store.NewMemory("test")}
 	nodeup := put(t, base, keyOf("nodeup", "nodeup.gz"), "nodeup")
 	changed := put(t, base, keyOf("nodeup of yesterday", "nodeup.gz"), "nodeup, changed")
 	now := time.Unix(1e9, 0)
@@ -176,13 +177,63 @@ func TestAFloodForProgramsReadsTheStoreInDrops(t *testing.T) {
 	}
 }
 
-type refusing struct {
-	store.Store
-	left int
+// slowReceiver is a receiver of an answer that takes nothing of the body until it is released.
+type slowReceiver struct {
+	*httptest.ResponseRecorder
+	began   chan<- struct{}
+	release <-chan struct{}
 }
 
-func (r *refusing) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
-	if r.left--; r.left >= 0 {
+func (s slowReceiver) Write(data []byte) (int, error) {
+	s.began <- struct{}{}
+	<-s.release
+	return s.ResponseRecorder.Write(data)
+}
+
+// However many receive a program slowly, others receive theirs, and all share one copy of it.
+func TestSlowReceiversTakeNothingFromOthers(t *testing.T) {
+	base := &countingStore{Store: store.NewMemory("test")}
+	var keys []string
+	for _, letter := range []string{"a", "b", "c"} { // more than fits into the cache
+		text := strings.Repeat(letter, 20<<20)
+		keys = append(keys, put(t, base, keyOf(text, "nodeup.gz"), text))
+	}
+	p := controller.NewPrograms(base, time.Now)
+	request := func(key string, n int) *http.Request {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+key, nil)
+		r.RemoteAddr = fmt.Sprintf("10.0.0.%d:1", n)
+		return r
+	}
+	began, release := make(chan struct{}), make(chan struct{})
+	var g sync.WaitGroup
+	for n := range 100 {
+		slow := slowReceiver{httptest.NewRecorder(), began, release}
+		slow.Body = nil
+		g.Go(func() { p.ServeHTTP(slow, request(keys[0], n%4)) })
+		<-began
+	}
+	for n, key := range keys {
+		w := httptest.NewRecorder()
+		if p.ServeHTTP(w, request(key, 10+n)); w.Code != http.StatusOK || w.Body.Len() != 20<<20 {
+			t.Errorf("another program: %d, %d bytes", w.Code, w.Body.Len())
+		}
+	}
+	w := httptest.NewRecorder()
+	runtime.GC()
+	if p.ServeHTTP(w, request(keys[0], 20)); w.Code != http.StatusOK || base.reads.Load() != 3 {
+		t.Errorf("a program that is being sent: %d, the store was read %d times", w.Code, base.reads.Load())
+	}
+	close(release)
+	g.Wait()
+}
+
+type failingStore struct {
+	store.Store
+	failures int
+}
+
+func (r *failingStore) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+	if r.failures--; r.failures >= 0 {
 		return nil, "", fault.New(fault.Denied, "403 Forbidden")
 	}
 	return r.Store.Get(ctx, key)

@@ -11,15 +11,15 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Prefixes knows which additional addresses the cloud routes to machines.
+// Prefixes finds which additional addresses the cloud routes to machines.
 type Prefixes interface {
-	// Prefix returns the range of addresses of a node's machine, which gets one
-	// where it has none, or an error of class fault.Gone when nothing is known of the node.
+	// Prefix returns the address range of a node's machine, and assigns one if it has none;
+	// the error is of class fault.Gone if the node is unknown.
 	Prefix(ctx context.Context, node *corev1.Node) (string, error)
 }
 
-// Ranger gives nodes the ranges of their machines for their pods. A node that has
-// a range keeps it.
+// Ranger sets nodes' pod ranges to the ranges of their machines. A node that has a
+// range keeps it.
 type Ranger struct {
 	Nodes    corev1client.NodeInterface
 	Prefixes Prefixes
@@ -29,17 +29,17 @@ type Ranger struct {
 // Run watches nodes until the context ends.
 func (r *Ranger) Run(ctx context.Context) error {
 	lacks := func(_, now *corev1.Node) bool { return now.Spec.PodCIDR == "" }
-	return eachNode(ctx, r.Nodes, r.Log.With("task", "addresses of pods"), lacks, nil, r.Apply)
+	return forEachNode(ctx, r.Nodes, r.Log.With("task", "pod address ranges"), lacks, nil, r.Apply)
 }
 
-// Apply gives a node its range.
+// Apply sets a node's range.
 func (r *Ranger) Apply(ctx context.Context, node *corev1.Node) error {
 	if node.Spec.PodCIDR != "" {
 		return nil
 	}
 	prefix, err := r.Prefixes.Prefix(ctx, node)
 	if fault.Is(err, fault.Gone) {
-		r.Log.Debug("nothing is known of a node", "node", node.Name)
+		r.Log.Debug("a node is not known yet", "node", node.Name)
 		return nil
 	}
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// held is a certificate and its key, signed by an authority at a time.
-func held(t *testing.T, ca *pki.Keyset, at time.Time, commonName string, r pki.Request) *tls.Certificate {
+// issueCertificate returns a certificate and its key, signed by an authority at a given time.
+func issueCertificate(t *testing.T, ca *pki.Keyset, at time.Time, commonName string, r pki.Request) *tls.Certificate {
 	t.Helper()
 	key := newKey(t)
 	r.Usage, r.CommonName, r.PublicKey, r.Validity = pki.Client, commonName, key.Public(), 24*time.Hour
-	issuer := quick()
+	issuer := fastIssuer()
 	issuer.Now = func() time.Time { return at }
 	p, err := issuer.Issue(r, ca)
 	if err != nil {
@@ -30,37 +30,37 @@ func held(t *testing.T, ca *pki.Keyset, at time.Time, commonName string, r pki.R
 	return &tls.Certificate{Certificate: [][]byte{p.Certificate.Raw}, PrivateKey: crypto.PrivateKey(key)}
 }
 
-// While a node is there, its machine's proof is not enough: every program that reaches
-// the platform's services from the machine's network can make it.
+// While a node exists, its machine's proof is not enough: every program that reaches
+// the platform's services from the machine's network can produce it.
 func TestWhileANodeIsThereItsMachineRenews(t *testing.T) {
 	w := newWorld(t)
 	ca, nodes := w.server.Signers[pki.KubernetesCA], pki.Request{Organization: []string{"system:nodes"}}
-	elsewhere, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+	elsewhere, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, fastIssuer())
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := w.join(t, "node-1")
 	now := time.Now()
-	own := held(t, ca, now, "system:node:node-1", nodes)
-	ended := held(t, ca, now.Add(-30*time.Hour), "system:node:node-1", nodes)
+	own := issueCertificate(t, ca, now, "system:node:node-1", nodes)
+	ended := issueCertificate(t, ca, now.Add(-30*time.Hour), "system:node:node-1", nodes)
 	if c, err := x509.ParseCertificate(ended.Certificate[0]); err != nil || c.NotAfter.After(now) {
 		t.Fatalf("the ended certificate ends at %v: %v", c.NotAfter, err)
 	}
 	for name, tt := range map[string]struct {
 		state NodeState
 		held  *tls.Certificate
-		certs error // nil: they are given
+		certs error // nil: certificates are issued
 		conf  error
 	}{
 		"no node, no certificate":             {NodeAbsent, nil, nil, nil},
 		"ready, no certificate":               {NodeReady, nil, bootstrap.ErrReady, bootstrap.ErrReady},
 		"ready, its own":                      {NodeReady, own, nil, bootstrap.ErrReady},
 		"ready, its own, which has ended":     {NodeReady, ended, nil, bootstrap.ErrReady},
-		"ready, that of another node":         {NodeReady, held(t, ca, now, "system:node:node-2", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
-		"ready, of no node's group":           {NodeReady, held(t, ca, now, "system:node:node-1", pki.Request{}), bootstrap.ErrReady, bootstrap.ErrReady},
-		"ready, by another authority":         {NodeReady, held(t, elsewhere[pki.KubernetesCA], now, "system:node:node-1", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, that of another node":         {NodeReady, issueCertificate(t, ca, now, "system:node:node-2", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, of no node's group":           {NodeReady, issueCertificate(t, ca, now, "system:node:node-1", pki.Request{}), bootstrap.ErrReady, bootstrap.ErrReady},
+		"ready, by another authority":         {NodeReady, issueCertificate(t, elsewhere[pki.KubernetesCA], now, "system:node:node-1", nodes), bootstrap.ErrReady, bootstrap.ErrReady},
 		"not ready, no certificate":           {NodeNotReady, nil, errDenied, errDenied},
-		"not ready, that of another node":     {NodeNotReady, held(t, ca, now, "system:node:node-2", nodes), errDenied, errDenied},
+		"not ready, that of another node":     {NodeNotReady, issueCertificate(t, ca, now, "system:node:node-2", nodes), errDenied, errDenied},
 		"not ready, its own":                  {NodeNotReady, own, nil, nil},
 		"not ready, its own, which has ended": {NodeNotReady, ended, nil, nil},
 	} {
@@ -68,42 +68,42 @@ func TestWhileANodeIsThereItsMachineRenews(t *testing.T) {
 		client.Transport = w.transport(t, tt.held)
 		_, public := keys(t, "kubelet")
 		_, got := client.Certificates(t.Context(), public, w.keypairs)
-		judge(t, name+": certificates", got, tt.certs)
+		checkError(t, name+": certificates", got, tt.certs)
 		_, got = client.NodeConfig(t.Context())
-		judge(t, name+": configuration", got, tt.conf)
+		checkError(t, name+": configuration", got, tt.conf)
 	}
 }
 
-// A machine that is changed in place has its configuration again, and nobody else has.
+// A machine that is changed in place can get its configuration again, and no other sender can.
 func TestAMachineThatIsChangedInPlace(t *testing.T) {
 	w := newWorld(t)
 	w.server.InPlace = true
 	client := w.join(t, "node-1")
-	own := held(t, w.server.Signers[pki.KubernetesCA], time.Now(), "system:node:node-1", pki.Request{Organization: []string{"system:nodes"}})
+	own := issueCertificate(t, w.server.Signers[pki.KubernetesCA], time.Now(), "system:node:node-1", pki.Request{Organization: []string{"system:nodes"}})
 	for state, others := range map[NodeState]error{NodeReady: bootstrap.ErrReady, NodeNotReady: errDenied} {
 		w.nodes["node-1"] = state
 		client.Transport = w.transport(t, nil)
 		_, err := client.NodeConfig(t.Context())
-		judge(t, "without the kubelet's certificate", err, others)
+		checkError(t, "without the kubelet's certificate", err, others)
 		client.Transport = w.transport(t, own)
 		_, err = client.NodeConfig(t.Context())
-		judge(t, "with it", err, nil)
+		checkError(t, "with it", err, nil)
 	}
 }
 
-// On every platform this also holds for a machine that says which configuration it takes, in any
-// state of its node; and it gets no other configuration.
-func TestAMachineThatIsToldToChange(t *testing.T) {
+// On every platform this also holds for a machine that specifies which configuration it takes,
+// in any state of its node; and it gets no other configuration.
+func TestAMachineWithARequestedChange(t *testing.T) {
 	w := newWorld(t)
 	client := w.join(t, "node-1")
 	ca, nodes := w.server.Signers[pki.KubernetesCA], pki.Request{Organization: []string{"system:nodes"}}
-	own, other := held(t, ca, time.Now(), "system:node:node-1", nodes), held(t, ca, time.Now(), "system:node:node-2", nodes)
+	own, other := issueCertificate(t, ca, time.Now(), "system:node:node-1", nodes), issueCertificate(t, ca, time.Now(), "system:node:node-2", nodes)
 	for _, state := range []NodeState{NodeReady, NodeNotReady, NodeAbsent} {
 		w.nodes["node-1"] = state
 		for _, c := range []*tls.Certificate{nil, other} {
 			client.Transport = w.transport(t, c)
 			_, err := client.NodeConfigOf(t.Context(), nodeconfig.Hash([]byte(config)))
-			judge(t, "without the kubelet's certificate", err, errDenied)
+			checkError(t, "without the kubelet's certificate", err, errDenied)
 		}
 		client.Transport = w.transport(t, own)
 		got, err := client.NodeConfigOf(t.Context(), nodeconfig.Hash([]byte(config)))
@@ -119,7 +119,7 @@ func TestAMachineThatIsToldToChange(t *testing.T) {
 
 var errDenied = errors.New("denied")
 
-func judge(t *testing.T, what string, got, want error) {
+func checkError(t *testing.T, what string, got, want error) {
 	t.Helper()
 	switch {
 	case errors.Is(want, errDenied):
@@ -131,7 +131,7 @@ func judge(t *testing.T, what string, got, want error) {
 	}
 }
 
-// Nobody may join in the name of a machine of the control plane, with any proof.
+// Nobody may join under the name of a control-plane machine, with any proof.
 func TestMachinesOfTheControlPlaneDoNotJoin(t *testing.T) {
 	w := newWorld(t)
 	client := w.join(t, "node-1")
@@ -139,7 +139,7 @@ func TestMachinesOfTheControlPlaneDoNotJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, public := keys(t, "kubelet")
-	if _, err := client.Certificates(t.Context(), public, w.keypairs); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "has no configuration") {
+	if _, err := client.Certificates(t.Context(), public, w.keypairs); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "has no node configuration") {
 		t.Errorf("of a group that is not there: %v", err)
 	}
 	w.put(t, "igconfig/control-plane/nodes/nodeupconfig.yaml", config)

@@ -20,56 +20,56 @@ import (
 )
 
 const (
-	// joinTime is how long a machine may at least take from its start to its node.
+	// joinTime is the minimum time that a machine is given from its start until its node registers.
 	joinTime = 10 * time.Minute
-	// confirmed is how long a machine must be found to be replaced before it is: after a
-	// restore of etcd nodes say for a moment what was so then.
+	// confirmed is how long a machine must be found dead before it is replaced: right
+	// after a restore of etcd, nodes briefly show an old state.
 	confirmed = time.Minute
-	// repairPeriod is how often machines are looked at.
+	// repairPeriod is how often machines are checked.
 	repairPeriod = 20 * time.Second
 )
 
-// Fleet are the machines of the cluster, each of which can be replaced.
+// Fleet lists and replaces the machines of the cluster.
 type Fleet interface {
-	// List returns the machines that are there and are not about to go.
+	// List returns the existing machines that are not being terminated.
 	List(ctx context.Context) ([]FleetMachine, error)
-	// Serving returns the machines, of some without a node, that should have one: a machine that
-	// waits in reserve should not.
+	// Serving returns those of the machines, all without a node, that should have one: a machine
+	// that waits in a warm pool should not.
 	Serving(ctx context.Context, machines []FleetMachine) ([]FleetMachine, error)
-	// Replace ends a machine, in whose place its group makes another.
+	// Replace terminates a machine, which its group replaces.
 	Replace(ctx context.Context, m FleetMachine) error
 }
 
 // FleetMachine is one machine.
 type FleetMachine struct {
-	// Name is the platform's own name, Node the name of the machine's node.
+	// Name is the platform's name of the machine, Node the name of its node.
 	Name, Node, Group string
 	Created           time.Time
-	// KeepsName says that the replacement has the same name. The node is removed first, as its
-	// addresses and other fields would be taken for the replacement's.
+	// KeepsName is set if the replacement has the same name. The node is then deleted first,
+	// because its addresses and other fields would be taken for the replacement's.
 	KeepsName bool
 }
 
-// Repair replaces machines that are dead for longer than their group's policy allows.
+// Repair replaces machines that have been dead for longer than their group's policy allows.
 type Repair struct {
 	Nodes corev1client.NodeInterface
 	Fleet Fleet
-	// Groups returns the policies of the groups that have one, as they are now.
+	// Groups returns the current policies of the groups that have one.
 	Groups func() (map[string]controllerconfig.Repair, error)
 	Clock  bootstrap.Clock
 	Log    *slog.Logger
 
-	// found is since when a machine needs to be replaced, by its name; told is the last message
-	// about a group in which too many are dead.
-	found map[string]time.Time
-	told  map[string]string
+	// unhealthySince is since when a machine needs to be replaced, by machine name; lastMessages
+	// has the last message about a group in which too many machines are dead.
+	unhealthySince map[string]time.Time
+	lastMessages   map[string]string
 }
 
-// Run looks after machines until the context ends.
+// Run checks machines until the context ends.
 func (r *Repair) Run(ctx context.Context) error {
 	for {
 		if err := r.Once(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("cannot look after dead machines; trying again", "error", err)
+			r.Log.Warn("cannot check for dead machines; trying again", "error", err)
 		}
 		if err := r.Clock.Sleep(ctx, repairPeriod); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (r *Repair) Once(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the machines: %w", err)
 	}
-	// The nodes come last: a machine that is new among the machines may be a node by now.
+	// Nodes are listed last: a machine that is new in the list may have a node by now.
 	nodes, err := nodesByName(ctx, r.Nodes)
 	if err != nil {
 		return err
@@ -96,12 +96,12 @@ func (r *Repair) Once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	due, trouble := triage(groups, machines, nodes, r.Clock.Now())
-	r.tell(trouble)
+	due, trouble := selectUnhealthy(groups, machines, nodes, r.Clock.Now())
+	r.logSkipped(trouble)
 	return r.replace(ctx, due, nodes)
 }
 
-// serving leaves out the machines that wait in reserve.
+// serving leaves out the machines that wait in a warm pool.
 func (r *Repair) serving(ctx context.Context, machines []FleetMachine, nodes map[string]*corev1.Node) ([]FleetMachine, error) {
 	var with, without []FleetMachine
 	for _, m := range machines {
@@ -116,27 +116,27 @@ func (r *Repair) serving(ctx context.Context, machines []FleetMachine, nodes map
 	}
 	without, err := r.Fleet.Serving(ctx, without)
 	if err != nil {
-		return nil, fmt.Errorf("find out which machines wait in reserve: %w", err)
+		return nil, fmt.Errorf("find out which machines are in reserve: %w", err)
 	}
 	return append(with, without...), nil
 }
 
-// tell says once of a group that none of its machines is replaced.
-func (r *Repair) tell(trouble map[string]string) {
+// logSkipped logs once for a group that none of its machines is replaced.
+func (r *Repair) logSkipped(trouble map[string]string) {
 	for group, text := range trouble {
-		if r.told[group] != text {
+		if r.lastMessages[group] != text {
 			r.Log.Warn("dead machines are left alone", "group", group, "why", text)
 		}
 	}
-	r.told = trouble
+	r.lastMessages = trouble
 }
 
-// replace replaces the machines that are due for long enough.
-func (r *Repair) replace(ctx context.Context, due []patient, nodes map[string]*corev1.Node) error {
+// replace replaces the machines that have been due for long enough.
+func (r *Repair) replace(ctx context.Context, due []unhealthyMachine, nodes map[string]*corev1.Node) error {
 	now, found := r.Clock.Now(), map[string]time.Time{}
 	var errs []error
 	for _, p := range due {
-		since, before := r.found[p.Name]
+		since, before := r.unhealthySince[p.Name]
 		if !before {
 			since = now
 		}
@@ -144,7 +144,7 @@ func (r *Repair) replace(ctx context.Context, due []patient, nodes map[string]*c
 		if now.Sub(since) < confirmed {
 			continue
 		}
-		r.Log.Info("replace a dead machine", "machine", p.Name, "group", p.Group, "why", p.why, "since", p.since)
+		r.Log.Info("replace a dead machine", "machine", p.Name, "group", p.Group, "why", p.reason, "since", p.unhealthySince)
 		err := r.removeNode(ctx, p.FleetMachine, nodes[p.Node])
 		if err == nil {
 			err = r.Fleet.Replace(ctx, p.FleetMachine)
@@ -153,11 +153,11 @@ func (r *Repair) replace(ctx context.Context, due []patient, nodes map[string]*c
 			errs = append(errs, fmt.Errorf("replace the machine %s: %w", p.Name, err))
 		}
 	}
-	r.found = found
+	r.unhealthySince = found
 	return errors.Join(errs...)
 }
 
-// removeNode removes the node of a machine whose name the next one has.
+// removeNode deletes the node of a machine whose replacement gets the same name.
 func (r *Repair) removeNode(ctx context.Context, m FleetMachine, n *corev1.Node) error {
 	if !m.KeepsName || n == nil {
 		return nil
@@ -169,18 +169,18 @@ func (r *Repair) removeNode(ctx context.Context, m FleetMachine, n *corev1.Node)
 	return nil
 }
 
-// patient is a machine that is not well.
-type patient struct {
+// unhealthyMachine is an unhealthy machine.
+type unhealthyMachine struct {
 	FleetMachine
-	why   string
-	since time.Time
+	reason         string
+	unhealthySince time.Time
 }
 
-// triage returns the machines that are dead for too long, and by group why others are left
-// alone. A group whose machines are dead in greater number than its policy says is left
-// alone, as is a control plane of which no majority would be left.
-func triage(groups map[string]controllerconfig.Repair, machines []FleetMachine, nodes map[string]*corev1.Node, now time.Time) (due []patient, alone map[string]string) {
-	size, ill, late := map[string]int{}, map[string][]patient{}, map[string][]patient{}
+// selectUnhealthy returns the machines that have been dead for too long, and by group why others
+// are left alone. A group is left alone if more of its machines are dead than its policy
+// allows, and so is a control plane that would lose its majority.
+func selectUnhealthy(groups map[string]controllerconfig.Repair, machines []FleetMachine, nodes map[string]*corev1.Node, now time.Time) (due []unhealthyMachine, alone map[string]string) {
+	size, ill, late := map[string]int{}, map[string][]unhealthyMachine{}, map[string][]unhealthyMachine{}
 	servers, down := 0, 0 // of the control plane
 	for _, m := range machines {
 		policy, on := groups[m.Group]
@@ -191,7 +191,7 @@ func triage(groups map[string]controllerconfig.Repair, machines []FleetMachine, 
 		if policy.ControlPlane {
 			servers++
 		}
-		p, well := examine(m, nodes[m.Node])
+		p, well := checkHealth(m, nodes[m.Node])
 		if well {
 			continue
 		}
@@ -203,47 +203,50 @@ func triage(groups map[string]controllerconfig.Repair, machines []FleetMachine, 
 		if nodes[m.Node] == nil {
 			bound = max(bound, joinTime)
 		}
-		if bound > 0 && now.Sub(p.since) >= bound {
+		if bound > 0 && now.Sub(p.unhealthySince) >= bound {
 			late[m.Group] = append(late[m.Group], p)
 		}
 	}
 	alone = map[string]string{}
 	for group, list := range late {
 		policy := groups[group]
-		most := most(policy.MaxUnhealthy, size[group])
+		most := maxUnhealthy(policy.MaxUnhealthy, size[group])
 		switch {
 		case policy.ControlPlane && (down > 1 || servers < 3):
-			alone[group] = fmt.Sprintf("%d of %d machines of the control plane are dead, and with another one etcd might lose its majority", down, servers)
+			alone[group] = fmt.Sprintf("%d of %d machines of the control plane are dead, and etcd might lose its majority with one more", down, servers)
 		case len(ill[group]) > most:
-			alone[group] = fmt.Sprintf("%d of %d machines are dead, and at most %d may be when machines are replaced (spec.repair.maxUnhealthy)", len(ill[group]), size[group], most)
+			alone[group] = fmt.Sprintf("%d of %d machines are dead, but machines are replaced only while at most %d are (spec.repair.maxUnhealthy)", len(ill[group]), size[group], most)
 		default:
 			due = append(due, list...)
 		}
 	}
-	slices.SortFunc(due, func(a, b patient) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(due, func(a, b unhealthyMachine) int {
+		return cmp.Or(a.unhealthySince.Compare(b.unhealthySince), cmp.Compare(a.Name, b.Name))
+	})
 	return due, alone
 }
 
-// examine says whether a machine is well, and else why not and since when.
-func examine(m FleetMachine, n *corev1.Node) (patient, bool) {
+// checkHealth reports whether a machine is unhealthy, and if so why and since when.
+func checkHealth(m FleetMachine, n *corev1.Node) (unhealthyMachine, bool) {
 	if n == nil {
-		return patient{m, "it has not joined the cluster", m.Created}, false
+		return unhealthyMachine{m, "it has not joined the cluster", m.Created}, false
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return patient{m, cmp.Or(c.Message, c.Reason, "its node is not ready"), c.LastTransitionTime.Time}, c.Status == corev1.ConditionTrue
+			return unhealthyMachine{m, cmp.Or(c.Message, c.Reason, "its node is not ready"), c.LastTransitionTime.Time}, c.Status == corev1.ConditionTrue
 		}
 	}
-	return patient{m, "its kubelet has not reported yet", n.CreationTimestamp.Time}, false
+	return unhealthyMachine{m, "its kubelet has not reported yet", n.CreationTimestamp.Time}, false
 }
 
-// most is how many machines of a group may be dead while dead ones are replaced: one at least.
-func most(share *intstr.IntOrString, size int) int {
+// maxUnhealthy returns how many machines of a group may be dead for dead ones to be replaced: at
+// least one.
+func maxUnhealthy(share *intstr.IntOrString, size int) int {
 	if share == nil {
 		return 1
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(share, size, false)
-	if err != nil { // the update has refused what is neither
+	if err != nil { // the update has rejected other values
 		return 1
 	}
 	return max(1, n)

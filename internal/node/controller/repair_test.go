@@ -22,9 +22,10 @@ import (
 
 var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// hall is a small cluster in words: NAME=STATE, where a state is ready, or how long ago the
-// node fell silent ("6m"), or how long ago a machine without a node was made ("none 11m").
-func hall(t *testing.T, group, text string) (machines []FleetMachine, nodes map[string]*corev1.Node) {
+// parseFleet returns a small cluster from a description: NAME=STATE, where the state is ready,
+// how long ago the node stopped reporting ("6m"), or how long ago a machine without a node
+// was created ("none 11m").
+func parseFleet(t *testing.T, group, text string) (machines []FleetMachine, nodes map[string]*corev1.Node) {
 	t.Helper()
 	nodes = map[string]*corev1.Node{}
 	for i, word := range strings.Split(text, ",") {
@@ -74,13 +75,13 @@ func TestDeadMachinesAreReplacedWithinBounds(t *testing.T) {
 		{name: "one of two control planes", machines: "6m,ready", policy: controllerconfig.Repair{ControlPlane: true}, alone: "might lose its majority"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			machines, nodes := hall(t, "g", tt.machines)
-			others, more := hall(t, "other", "9m,9m,9m") // a group without a policy is left alone
+			machines, nodes := parseFleet(t, "g", tt.machines)
+			others, more := parseFleet(t, "other", "9m,9m,9m") // a group without a policy is left alone
 			for name, n := range more {
 				nodes[name] = n
 			}
 			tt.policy.After.Duration = 5 * time.Minute
-			due, alone := triage(map[string]controllerconfig.Repair{"g": tt.policy}, append(others, machines...), nodes, noon)
+			due, alone := selectUnhealthy(map[string]controllerconfig.Repair{"g": tt.policy}, append(others, machines...), nodes, noon)
 			var got []string
 			for _, p := range due {
 				got = append(got, p.Name)
@@ -95,38 +96,38 @@ func TestDeadMachinesAreReplacedWithinBounds(t *testing.T) {
 	}
 }
 
-// garage is a fleet whose machines are only listed. It fails when err is set.
-type garage struct {
+// fakeFleet is a fleet whose machines are only listed. It fails if err is set.
+type fakeFleet struct {
 	machines []FleetMachine
 	replaced []string
 	err      error
 }
 
-func (g *garage) List(context.Context) ([]FleetMachine, error) { return g.machines, g.err }
-func (g *garage) Serving(_ context.Context, all []FleetMachine) ([]FleetMachine, error) {
+func (g *fakeFleet) List(context.Context) ([]FleetMachine, error) { return g.machines, g.err }
+func (g *fakeFleet) Serving(_ context.Context, all []FleetMachine) ([]FleetMachine, error) {
 	return slices.DeleteFunc(all, func(m FleetMachine) bool { return strings.HasSuffix(m.Name, "-reserve") }), nil
 }
-func (g *garage) Replace(_ context.Context, m FleetMachine) error {
+func (g *fakeFleet) Replace(_ context.Context, m FleetMachine) error {
 	g.replaced = append(g.replaced, m.Name)
 	return nil
 }
 
-// TestAMachineIsReplacedWhenItIsFoundDeadForLong: once is not enough, and one in reserve needs no
-// node.
+// TestAMachineIsReplacedWhenItIsFoundDeadForLong checks that one finding is not enough, and that
+// a machine in a warm pool needs no node.
 func TestAMachineIsReplacedWhenItIsFoundDeadForLong(t *testing.T) {
-	machines, nodes := hall(t, "g", "ready,6m,ready")
+	machines, nodes := parseFleet(t, "g", "ready,6m,ready")
 	client := fake.NewClientset()
 	for _, n := range nodes {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := &garage{machines: append(machines, FleetMachine{Name: "g-reserve", Node: "g-reserve", Group: "g", Created: noon.Add(-time.Hour)})}
+	g := &fakeFleet{machines: append(machines, FleetMachine{Name: "g-reserve", Node: "g-reserve", Group: "g", Created: noon.Add(-time.Hour)})}
 	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler),
-		Groups: always(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
+		Groups: fixedPolicies(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
 	at := func(d time.Duration) {
 		t.Helper()
-		r.Clock = stopped(noon.Add(d))
+		r.Clock = stoppedClock(noon.Add(d))
 		if err := r.Once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -146,9 +147,10 @@ func TestAMachineIsReplacedWhenItIsFoundDeadForLong(t *testing.T) {
 	}
 }
 
-// TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName: of the next one nothing is true that the node says.
+// TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName checks this because nothing that the
+// old node states is true of the replacement.
 func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
-	machines, nodes := hall(t, "g", "ready,6m,ready")
+	machines, nodes := parseFleet(t, "g", "ready,6m,ready")
 	client := fake.NewClientset()
 	for _, n := range nodes {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
@@ -162,13 +164,13 @@ func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
 	client.PrependReactor("delete", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return refuse, nil, errors.New("not allowed")
 	})
-	g := &garage{machines: machines}
-	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler), Clock: stopped(noon),
-		Groups: always(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
+	g := &fakeFleet{machines: machines}
+	r := &Repair{Nodes: client.CoreV1().Nodes(), Fleet: g, Log: slog.New(slog.DiscardHandler), Clock: stoppedClock(noon),
+		Groups: fixedPolicies(map[string]controllerconfig.Repair{"g": {After: metav1.Duration{Duration: 5 * time.Minute}}})}
 	if err := r.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.Clock = stopped(noon.Add(time.Minute))
+	r.Clock = stoppedClock(noon.Add(time.Minute))
 	if err := r.Once(t.Context()); err == nil || !strings.Contains(err.Error(), "delete the node g-1: not allowed") || len(g.replaced) > 0 {
 		t.Errorf("with a node that stays %v are replaced, %v", g.replaced, err)
 	}
@@ -182,7 +184,7 @@ func TestTheNodeOfAMachineGoesFirstWhereTheNextHasItsName(t *testing.T) {
 	}
 }
 
-// always are policies that do not change.
-func always(groups map[string]controllerconfig.Repair) func() (map[string]controllerconfig.Repair, error) {
+// fixedPolicies returns policies that do not change.
+func fixedPolicies(groups map[string]controllerconfig.Repair) func() (map[string]controllerconfig.Repair, error) {
 	return func() (map[string]controllerconfig.Repair, error) { return groups, nil }
 }

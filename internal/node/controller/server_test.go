@@ -25,20 +25,20 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// states are nodes' states by their names.
+// states holds the states of nodes by name.
 type states map[string]NodeState
 
 func (s states) State(_ context.Context, name string) (NodeState, error) { return s[name], nil }
 
-// world is a controller on loopback, and what it knows.
+// world is a controller on loopback, and its dependencies.
 type world struct {
-	server   *Server
-	store    store.Store
-	nodes    states
-	own      tls.Certificate
-	url      string
-	bundle   string // of the authority that the server's certificate is by
-	keypairs map[string]string
+	server      *Server
+	store       store.Store
+	nodes       states
+	certificate tls.Certificate
+	url         string
+	bundle      string // of the authority that signed the server's certificate
+	keypairs    map[string]string
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -50,7 +50,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return k
 }
 
-func quick() pki.Issuer {
+func fastIssuer() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 }
 
@@ -58,7 +58,7 @@ const config = "CAs: {}\nKubeletConfig:\n  nodeLabels:\n    example.com/disk: fa
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA, pki.EtcdClientsCiliumCA}, quick())
+	keysets, _, err := pki.Ensure(nil, []string{pki.KubernetesCA, pki.EtcdClientsCiliumCA}, fastIssuer())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +70,10 @@ func newWorld(t *testing.T) *world {
 	stored := Stored{Base: w.store, Secrets: store.Sub(w.store, "secrets")}
 	w.server = &Server{
 		Verifier: bootstrap.NewMachineKeyVerifier(stored, time.Now), Nodes: w.nodes, Configs: stored, Signers: keysets, Trusted: x509.NewCertPool(), Gate: NewGate(time.Now),
-		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy", "etcd-client-cilium"}, Issuer: quick(), Log: slog.New(slog.DiscardHandler),
+		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy", "etcd-client-cilium"}, Issuer: fastIssuer(), Log: slog.New(slog.DiscardHandler),
 	}
 	w.server.Trusted.AddCert(keysets[pki.KubernetesCA].Signer().Certificate)
-	pair, err := quick().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{"kops-controller.internal.c"}}, keysets[pki.KubernetesCA])
+	pair, err := fastIssuer().Issue(pki.Request{Usage: pki.Server, CommonName: "kops-controller", Names: []string{"kops-controller.internal.c"}}, keysets[pki.KubernetesCA])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,18 +81,18 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.own, err = tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key); err != nil {
+	if w.certificate, err = tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key); err != nil {
 		t.Fatal(err)
 	}
 	w.url = w.serve(t, w.server)
 	return w
 }
 
-// serve has a server answer on loopback, and returns its URL.
+// serve makes a server listen on loopback, and returns its URL.
 func (w *world) serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{w.own}, ClientAuth: tls.RequestClientCert}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{w.certificate}, ClientAuth: tls.RequestClientCert}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.URL
@@ -122,7 +122,7 @@ func (w *world) join(t *testing.T, node string) *bootstrap.Client {
 		Prover: bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}}
 }
 
-// transport shows a certificate, if there is one.
+// transport returns a transport that sends a certificate, if there is one.
 func (w *world) transport(t *testing.T, held *tls.Certificate) *bootstrap.TLS {
 	t.Helper()
 	out, err := bootstrap.NewTLS(w.bundle, "kops-controller.internal.c", func() *tls.Certificate { return held })
@@ -132,7 +132,7 @@ func (w *world) transport(t *testing.T, held *tls.Certificate) *bootstrap.TLS {
 	return out
 }
 
-// keys makes a key for each name, and the public halves as requests hold them.
+// keys generates a key for each name, and returns the public halves in the form of requests, too.
 func keys(t *testing.T, names ...string) (map[string]*ecdsa.PrivateKey, map[string]string) {
 	t.Helper()
 	private, public := map[string]*ecdsa.PrivateKey{}, map[string]string{}
@@ -196,7 +196,7 @@ func TestAMachineJoins(t *testing.T) {
 	}
 }
 
-func TestWhatMachinesAreRefused(t *testing.T) {
+func TestRefusedMachines(t *testing.T) {
 	w := newWorld(t)
 	good := w.join(t, "node-1")
 	stranger := *good
@@ -216,10 +216,10 @@ func TestWhatMachinesAreRefused(t *testing.T) {
 		class  fault.Class
 		says   string
 	}{
-		"another key":                    {&stranger, kubelet, w.keypairs, fault.Denied, "not by the key of the machine node-1"},
+		"another key":                    {&stranger, kubelet, w.keypairs, fault.Denied, "not made by the key of the machine node-1"},
 		"a clock two hours late":         {&late, kubelet, w.keypairs, fault.Denied, "set the clock"},
-		"an administrator's certificate": {good, admin, w.keypairs, fault.Permanent, `"kubecfg" are not given`},
-		"a certificate not configured":   {good, router, w.keypairs, fault.Permanent, `"kube-router" are not given`},
+		"an administrator's certificate": {good, admin, w.keypairs, fault.Permanent, `"kubecfg" are not issued`},
+		"a certificate not configured":   {good, router, w.keypairs, fault.Permanent, `"kube-router" are not issued`},
 		"an old signing key":             {good, kubelet, old, fault.Permanent, "expects the key"},
 		"no signing key named":           {good, kubelet, nil, fault.Permanent, "expects the key"},
 		"no key":                         {good, map[string]string{"kubelet": "hello"}, w.keypairs, fault.Permanent, "no PEM block"},
@@ -283,24 +283,25 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// unreadable is a store that refuses the controller.
-type unreadable struct{}
+// unreadableStore is a store that denies the controller access.
+type unreadableStore struct{}
 
-func (unreadable) Get(context.Context, string) ([]byte, store.Version, error) {
+func (unreadableStore) Get(context.Context, string) ([]byte, store.Version, error) {
 	return nil, "", fault.New(fault.Denied, "read s3.internal: the secret reason")
 }
 
-func TestTheControllersOwnTroubleIsNotTold(t *testing.T) {
+func TestInternalErrorsAreNotRevealed(t *testing.T) {
 	w := newWorld(t)
 	c := w.join(t, "node-1")
-	w.server.Configs = Stored{Base: unreadable{}, Secrets: unreadable{}}
-	refuses(t, w, c)
-	w.server.Verifier = bootstrap.NewMachineKeyVerifier(Stored{Base: unreadable{}}, time.Now)
-	refuses(t, w, c)
+	w.server.Configs = Stored{Base: unreadableStore{}, Secrets: unreadableStore{}}
+	expectRefusal(t, w, c)
+	w.server.Verifier = bootstrap.NewMachineKeyVerifier(Stored{Base: unreadableStore{}}, time.Now)
+	expectRefusal(t, w, c)
 }
 
-// refuses has a machine ask that is who it says.
-func refuses(t *testing.T, w *world, c *bootstrap.Client) {
+// expectRefusal checks that a genuine machine's request gets a server error that does not reveal
+// the reason.
+func expectRefusal(t *testing.T, w *world, c *bootstrap.Client) {
 	t.Helper()
 	body := `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1","includeNodeConfig":true}`
 	token, err := c.Prover.Prove(t.Context(), []byte(body))
@@ -323,7 +324,7 @@ func TestLifetimesFollowFromTheNodesName(t *testing.T) {
 	if validity("node-1") == validity("node-2") {
 		t.Error("two nodes' certificates end at one time")
 	}
-	// FNV-1 of the empty text is 2166136261, of which 37 hours remain
+	// FNV-1 of the empty string is 2166136261, modulo the 144 hours of the spread
 	if got := validity(""); got != (24*24+2166136261%144)*time.Hour {
 		t.Errorf("got %s", got)
 	}

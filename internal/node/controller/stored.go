@@ -23,7 +23,7 @@ type Reader interface {
 	Get(ctx context.Context, key string) ([]byte, store.Version, error)
 }
 
-// Stored reads a cluster's machines from its folder in the store.
+// Stored reads a cluster's machines from the cluster's folder in the store.
 type Stored struct {
 	// Base is the cluster's folder, Secrets the folder of its secrets.
 	Base, Secrets Reader
@@ -34,8 +34,8 @@ var (
 	_ bootstrap.Machines = Stored{}
 )
 
-// NodeConfig reads the configuration of a group of workers, as machines of other
-// roles read the store themselves, and the secret that its machines need.
+// NodeConfig reads the configuration of a group of workers, and the secret that
+// its machines need; machines of other roles read the store themselves.
 func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeConfig, error) {
 	if err := CheckName(group); err != nil {
 		return bootstrap.NodeConfig{}, err
@@ -60,7 +60,7 @@ func (s Stored) NodeConfig(ctx context.Context, group string) (bootstrap.NodeCon
 	return out, nil
 }
 
-// Machine reads what is registered of a machine.
+// Machine reads the registration of a machine.
 func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, error) {
 	var m bootstrap.Machine
 	if err := CheckName(node); err != nil {
@@ -76,8 +76,8 @@ func (s Stored) Machine(ctx context.Context, node string) (bootstrap.Machine, er
 	return m, nil
 }
 
-// Marks returns the labels and taints of the nodes of a group: the ones of its role, of its spec
-// and of its kubelet, which its configuration has together, and its name.
+// Marks returns the labels and taints for the nodes of a group: those of its role, its spec and
+// its kubelet, which its configuration contains together, and its name.
 func (s Stored) Marks(ctx context.Context, group string) (Marks, error) {
 	c, err := s.group(ctx, group)
 	if err != nil {
@@ -92,14 +92,14 @@ func (s Stored) Marks(ctx context.Context, group string) (Marks, error) {
 	return out, nil
 }
 
-// NamedByAddress reports whether the nodes of a group have the private DNS names of their
-// machines, and not the identifiers of these.
+// NamedByAddress reports whether the nodes of a group are named after the private DNS
+// names of their machines, rather than after the machines' identifiers.
 func (s Stored) NamedByAddress(ctx context.Context, group string) (bool, error) {
 	c, err := s.group(ctx, group)
 	return c.UseIPBasedNodeNames, err
 }
 
-// groupConfig is what of a group's configuration is of use here.
+// groupConfig holds the fields of a group's configuration that are used here.
 type groupConfig struct {
 	KubeletConfig struct {
 		NodeLabels map[string]string `json:"nodeLabels"`
@@ -145,7 +145,7 @@ func (s Stored) find(ctx context.Context, group string) (api.InstanceGroupRole, 
 	return "", nil, fault.New(fault.Gone, "the group %s has no configuration", group)
 }
 
-// CheckName refuses names that cannot be part of a key.
+// CheckName rejects names that cannot be part of a key.
 func CheckName(name string) error {
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
 		return fault.New(fault.Gone, "%q is not the name of a node or a group", name)

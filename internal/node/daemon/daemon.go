@@ -1,5 +1,5 @@
-// Package daemon is what the programs of a control plane have in common: how
-// they reach the store and the cluster, how they log, and how they end.
+// Package daemon contains what the programs of a control plane have in common: how
+// they reach the store and the cluster, how they log, and how they stop.
 //
 // It must not know what any of them does.
 package daemon
@@ -23,15 +23,15 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Stores are the stores that a control plane can read, as the environment says. keys returns the
-// keys of the S3 server that the environment names without keys; nil: there are no others. The
-// credentials of last resort are the machine's role.
+// Stores returns the stores that a control plane can read, configured from the environment. keys
+// returns credentials for an S3 server that the environment configures without credentials; nil
+// if there are none. Without other credentials, the machine's role is used.
 func Stores(env func(string) string, client *http.Client, keys open.Account) store.Backends {
 	return open.Backends(open.Options{Env: env, HTTP: client, Direct: web.Direct(), Keys: keys, Account: sdkchain.Credentials{}})
 }
 
-// Cluster says how to reach the API server: as a kubeconfig says, or, when no
-// path is given, with the service account of the pod.
+// Cluster returns the client configuration for the API server: from a kubeconfig,
+// or, if no path is given, from the pod's service account.
 func Cluster(kubeconfig, program, version string) (*rest.Config, error) {
 	var c *rest.Config
 	var err error
@@ -41,14 +41,14 @@ func Cluster(kubeconfig, program, version string) (*rest.Config, error) {
 		c, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find out how to reach the cluster: %w", err)
+		return nil, fmt.Errorf("find out how to connect to the cluster: %w", err)
 	}
 	c.UserAgent = program + "/" + version
 	c.QPS, c.Burst = 20, 50
 	return c, nil
 }
 
-// Logger writes lines; a verbosity of 4 or more shows details.
+// Logger returns a logger that writes lines; a verbosity of 4 or more includes debug messages.
 func Logger(w io.Writer, verbosity int) *slog.Logger {
 	level := slog.LevelInfo
 	if verbosity >= 4 {
@@ -57,9 +57,9 @@ func Logger(w io.Writer, verbosity int) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
-// Serve answers requests until the context ends, and lets those that are under
-// way come to their end. With a TLSConfig, which must hold a certificate, it
-// speaks TLS. Connections are bounded in number, in all and from each address.
+// Serve answers requests until the context ends, and lets those in progress
+// finish. With a TLSConfig, which must contain a certificate, it uses TLS. The
+// number of connections is limited, in total and per sender.
 func Serve(ctx context.Context, s *http.Server) error {
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = 10*time.Second, 30*time.Second, 60*time.Second, 2*time.Minute
 	s.MaxHeaderBytes = 64 << 10
@@ -67,7 +67,7 @@ func Serve(ctx context.Context, s *http.Server) error {
 	if err != nil {
 		return err
 	}
-	listener := newBounded(open, mostConnections, mostOfAddress)
+	listener := newBounded(open, maxConnections, maxPerSender)
 	ended := make(chan error, 1)
 	go func() {
 		if s.TLSConfig != nil {

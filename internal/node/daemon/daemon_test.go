@@ -63,7 +63,7 @@ func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {
 	if err != nil || c.Host != "https://127.0.0.1:1" || c.UserAgent != "program/1" {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if _, err := Cluster(file+"-absent", "program", "1"); err == nil || !strings.Contains(err.Error(), "how to reach the cluster") {
+	if _, err := Cluster(file+"-absent", "program", "1"); err == nil || !strings.Contains(err.Error(), "how to connect to the cluster") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -107,12 +107,15 @@ func TestConnectionsAreBounded(t *testing.T) {
 	refused("a third connection of an address", from("127.0.0.1"))
 	from("127.0.0.2")
 	third := <-served
-	refused("a fourth connection in all", from("127.0.0.3"))
-	_, _ = first.Close(), first.Close() // twice is once
 	from("127.0.0.3")
 	fourth := <-served
-	refused("one too many after another has ended", from("127.0.0.4"))
-	_, _, _, _ = second.Close(), third.Close(), fourth.Close(), l.Close()
+	refused("the oldest connection of the address with the most", first)
+	refused("one too many while no address has more than one", from("127.0.0.4"))
+	_, _ = second.Close(), second.Close() // closing twice counts once
+	from("127.0.0.4")
+	fifth := <-served
+	refused("one too many after another has ended", from("127.0.0.5"))
+	_, _, _, _, _ = first.Close(), third.Close(), fourth.Close(), fifth.Close(), l.Close()
 	if _, more := <-served; more || b.all != 0 || len(b.open) != 0 {
 		t.Errorf("at the end %d are counted, of %v", b.all, b.open)
 	}

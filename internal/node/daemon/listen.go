@@ -3,71 +3,103 @@ package daemon
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+
+	"kops.local/kops/internal/node/senders"
 )
 
 const (
-	// mostConnections are open at a time, and mostOfAddress of them from one address.
-	// Each holds memory and a descriptor before anybody has said a word.
-	mostConnections, mostOfAddress = 1024, 128
+	// maxConnections may be open at a time, and maxPerSender of them from one sender. Each uses
+	// memory and a file descriptor before the client has sent anything.
+	maxConnections, maxPerSender = 1024, 128
 )
 
-// bounded is a listener that closes connections beyond its bounds at once.
-type bounded struct {
+// boundedListener is a listener that keeps the number of connections within its limits. A sender's
+// connections beyond its limit are closed at once. When there are too many in all, the sender with
+// the most loses its oldest one, so that a few senders cannot keep the others out.
+type boundedListener struct {
 	net.Listener
-	most, each int
+	max, maxPerSender int
 
 	mu   sync.Mutex
 	all  int
-	open map[netip.Addr]int
+	open map[netip.Prefix][]*countedConn // the latest last
 }
 
-func newBounded(l net.Listener, most, each int) *bounded {
-	return &bounded{Listener: l, most: most, each: each, open: map[netip.Addr]int{}}
+func newBounded(l net.Listener, max, maxPerSender int) *boundedListener {
+	return &boundedListener{Listener: l, max: max, maxPerSender: maxPerSender, open: map[netip.Prefix][]*countedConn{}}
 }
 
-// Accept returns the next connection within the bounds.
-func (b *bounded) Accept() (net.Conn, error) {
+// Accept returns the next connection within the limits.
+func (b *boundedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := b.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		at, err := netip.ParseAddrPort(c.RemoteAddr().String())
-		if err == nil && b.take(at.Addr()) {
-			return &counted{Conn: c, give: sync.OnceFunc(func() { b.give(at.Addr()) })}, nil
+		counted := &countedConn{Conn: c, from: senders.Network(c.RemoteAddr().String()), of: b}
+		accepted, removed := b.add(counted)
+		if removed != nil {
+			_ = removed.Conn.Close() // its server closes it again
 		}
-		_ = c.Close() // nobody is served on it
+		if accepted {
+			return counted, nil
+		}
+		_ = c.Close() // it serves no request
 	}
 }
 
-func (b *bounded) take(from netip.Addr) bool {
+// add counts a connection, unless that exceeds a limit. It returns the connection to close in its
+// place.
+func (b *boundedListener) add(c *countedConn) (added bool, removed *countedConn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all >= b.most || b.open[from] >= b.each {
-		return false
+	own := len(b.open[c.from])
+	if own >= b.maxPerSender {
+		return false, nil
+	}
+	if b.all >= b.max {
+		var most []*countedConn
+		for _, list := range b.open {
+			if len(list) > len(most) {
+				most = list
+			}
+		}
+		if len(most) <= own+1 { // it would be the one with the most
+			return false, nil
+		}
+		removed = most[0]
+		b.drop(removed)
 	}
 	b.all++
-	b.open[from]++
-	return true
+	b.open[c.from] = append(b.open[c.from], c)
+	return true, removed
 }
 
-func (b *bounded) give(from netip.Addr) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// drop no longer counts a connection, if it still does.
+func (b *boundedListener) drop(c *countedConn) {
+	list := b.open[c.from]
+	i := slices.Index(list, c)
+	if i < 0 {
+		return
+	}
 	b.all--
-	if b.open[from]--; b.open[from] == 0 {
-		delete(b.open, from)
+	if b.open[c.from] = slices.Delete(list, i, i+1); len(list) == 1 {
+		delete(b.open, c.from)
 	}
 }
 
-// counted is a connection that counts until it is closed.
-type counted struct {
+// countedConn is a connection that counts until it is closed.
+type countedConn struct {
 	net.Conn
-	give func()
+	from netip.Prefix
+	of   *boundedListener
 }
 
-func (c *counted) Close() error {
-	c.give()
+func (c *countedConn) Close() error {
+	c.of.mu.Lock()
+	c.of.drop(c)
+	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

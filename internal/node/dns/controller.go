@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// zonesAge is how old the list of zones may be.
+	// zonesAge is the maximum age of the list of zones.
 	zonesAge = 15 * time.Minute
-	// mostDoublings bounds the pause after failures: interval × 2^5.
-	mostDoublings = 5
+	// maxDoublings limits the pause after failures: interval × 2^5.
+	maxDoublings = 5
 )
 
-// Source shows the cluster.
+// Source provides the state of the cluster.
 type Source interface {
-	// Seen returns what the cluster has, and a number that is another one whenever that may
-	// have changed. It is not complete before every list was read once.
-	Seen() (seen Seen, version uint64, complete bool)
+	// Snapshot returns the cluster's objects, and a version that changes whenever they may have
+	// changed. It is not complete until every list has been read once.
+	Snapshot() (seen Snapshot, version uint64, complete bool)
 }
 
-// Controller keeps zones as the cluster is.
+// Controller keeps zones in line with the cluster.
 type Controller struct {
 	Provider Provider
 	Source   Source
 	Rules
-	// Events receives why names are refused; nil: it is logged only.
+	// Events receives the reasons why names are refused; if nil, they are only logged.
 	Events Events
-	// Specs pick zones; none: all.
+	// Specs select zones; if empty, all are selected.
 	Specs []ZoneSpec
 	// Interval is the time between rounds.
 	Interval time.Duration
@@ -39,64 +39,65 @@ type Controller struct {
 	Sleep    func(context.Context, time.Duration) error
 	Log      *slog.Logger
 
-	listed  retry
-	zones   Zones
-	states  map[Zone]*state
-	version uint64
-	want    map[Zone][]Set
-	outside []Refusal // names without a zone, and those that their objects may not have
-	askers  map[string][]Object
-	logged  map[Refusal]bool
-	notices map[Object]notice
+	listRetry  retry
+	zones      Zones
+	states     map[Zone]*state
+	version    uint64
+	want       map[Zone][]Set
+	outside    []Refusal // names without a zone, and names that their objects may not publish
+	requesters map[string][]Object
+	logged     map[Refusal]bool
+	notices    map[Object]notice
 
 	mu     sync.Mutex
 	status Status
 }
 
-// state is what is known of a zone.
+// state is the known state of a zone.
 type state struct {
 	retry
-	// have is what the zone holds; nil: that is not known.
+	// have is the content of the zone; nil if it is unknown.
 	have Content
-	// read says that its sets were read once.
+	// read is set once the zone's record sets have been read.
 	read bool
-	// done is the version of the cluster that the zone agrees with; 0: none.
-	done    uint64
-	refused []Refusal
+	// appliedVersion is the version of the cluster that the zone matches; 0 if none.
+	appliedVersion uint64
+	refused        []Refusal
 }
 
-// retry is when something is tried again.
+// retry is when an operation is retried.
 type retry struct {
 	failures int
 	next     time.Time
 }
 
 func (r *retry) failed(now time.Time, interval time.Duration) {
-	r.next = now.Add(interval << min(r.failures, mostDoublings))
+	r.next = now.Add(interval << min(r.failures, maxDoublings))
 	r.failures++
 }
 
-// Status is how far a Controller is.
+// Status is the progress of a Controller.
 type Status struct {
-	// Complete says that the cluster was seen wholly.
+	// Complete is set once the cluster's objects have all been read.
 	Complete bool
-	// Failing are the zones, by their names, whose last round failed; "" is the list of zones.
+	// Failing holds the zones, by name, whose last round failed; "" stands for the list of zones.
 	Failing map[string]error
-	// Wanted and Refused are numbers of sets and names.
+	// Wanted is the number of record sets, Refused of names.
 	Wanted, Refused int
-	// Changed and Failed count changed names and failed rounds of a zone since the start.
+	// Changed is the number of changed names since startup, Failed of a zone's failed rounds.
 	Changed, Failed int
-	// Synced is when all zones agreed with the cluster last.
+	// Synced is when all zones last matched the cluster.
 	Synced time.Time
-	// Lacking says why the cluster's own names are not published; empty: they are. Other
-	// zones do not count here, as a user's annotation may name one that cannot be changed.
-	Lacking string
+	// Unpublished is the reason why the cluster's own names are not published; empty if they
+	// are. Other zones do not count here, because a user's annotation may name one that
+	// cannot be changed.
+	Unpublished string
 }
 
-// Ready reports whether the cluster's own names were published when that was last tried.
-func (s Status) Ready() bool { return s.Complete && s.Lacking == "" }
+// Ready reports whether the last attempt to publish the cluster's own names succeeded.
+func (s Status) Ready() bool { return s.Complete && s.Unpublished == "" }
 
-// Status returns how far it is.
+// Status returns the current status.
 func (c *Controller) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,9 +116,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// Round brings zones up to date that are not, unless the cluster is not known yet.
+// Round updates the zones that are out of date, unless the cluster is not known yet.
 func (c *Controller) Round(ctx context.Context) {
-	seen, version, complete := c.Source.Seen()
+	seen, version, complete := c.Source.Snapshot()
 	if !complete {
 		return
 	}
@@ -127,25 +128,25 @@ func (c *Controller) Round(ctx context.Context) {
 	}
 	if relisted || version != c.version {
 		c.version = version
-		c.divide(c.Wanted(seen))
+		c.divide(c.Desired(seen))
 	}
 	for _, zone := range c.order() {
 		s := c.states[zone]
-		if s.done == c.version || c.Now().Before(s.next) {
+		if s.appliedVersion == c.version || c.Now().Before(s.next) {
 			continue
 		}
 		err := c.zone(ctx, zone, s)
 		if ctx.Err() != nil {
 			return
 		}
-		c.note(zone.Name, &s.retry, err)
+		c.recordAttempt(zone.Name, &s.retry, err)
 	}
 	c.report(ctx)
 }
 
-// list lists the zones when that was long ago, and reports that it did.
+// list lists the zones if the list is too old, and reports whether it did.
 func (c *Controller) list(ctx context.Context) bool {
-	if c.Now().Before(c.listed.next) {
+	if c.Now().Before(c.listRetry.next) {
 		return false
 	}
 	all, err := c.Provider.Zones(ctx)
@@ -155,11 +156,11 @@ func (c *Controller) list(ctx context.Context) bool {
 	if err != nil {
 		err = fmt.Errorf("list the zones: %w", err)
 	}
-	c.note("", &c.listed, err)
+	c.recordAttempt("", &c.listRetry, err)
 	if err != nil {
 		return false
 	}
-	c.listed.next = c.Now().Add(zonesAge)
+	c.listRetry.next = c.Now().Add(zonesAge)
 	c.zones = PickZones(all, c.Specs)
 	if c.states == nil {
 		c.states = map[Zone]*state{}
@@ -167,9 +168,9 @@ func (c *Controller) list(ctx context.Context) bool {
 	return true
 }
 
-// divide gives each zone the sets that are wanted in it.
+// divide assigns the wanted record sets to zones.
 func (c *Controller) divide(d Desired) {
-	c.want, c.outside, c.askers = map[Zone][]Set{}, d.Refused, d.Askers
+	c.want, c.outside, c.requesters = map[Zone][]Set{}, d.Refused, d.Requesters
 	for _, z := range c.zones.Relevant(c.Owner) {
 		c.want[z] = nil
 	}
@@ -188,10 +189,10 @@ func (c *Controller) divide(d Desired) {
 	}
 	for z, s := range c.states {
 		_, wanted := c.want[z]
-		if c.zones.named[z.Name] != z || !wanted && !s.read { // gone, or never more than tried
-			c.forget(z)
+		if c.zones.byName[z.Name] != z || !wanted && !s.read { // gone, or never read successfully
+			c.dropZone(z)
 		} else if s.have != nil {
-			s.done = 0
+			s.appliedVersion = 0
 		}
 	}
 	c.mu.Lock()
@@ -199,15 +200,15 @@ func (c *Controller) divide(d Desired) {
 	c.status.Wanted = len(d.Sets)
 }
 
-// forget drops a zone that is gone, or is not picked any more.
-func (c *Controller) forget(z Zone) {
+// dropZone drops a zone that is gone or no longer selected.
+func (c *Controller) dropZone(z Zone) {
 	delete(c.states, z)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.status.Failing, z.Name)
 }
 
-// order puts the zone of the cluster's own names first.
+// order returns the zones, starting with the zone of the cluster's own names.
 func (c *Controller) order() []Zone {
 	own, _ := c.zones.Of(c.Owner.Cluster)
 	return slices.SortedFunc(maps.Keys(c.states), func(a, b Zone) int {
@@ -221,12 +222,12 @@ func (c *Controller) order() []Zone {
 	})
 }
 
-// zone brings a zone up to date. What it holds is read at first, after a failure, and
-// before a name is taken that the cluster did not have.
+// zone updates a zone. Its content is read at first, after a failure, and before a
+// name is claimed that the cluster did not have.
 func (c *Controller) zone(ctx context.Context, zone Zone, s *state) (err error) {
 	defer func() {
 		if err != nil {
-			s.have, s.done = nil, 0
+			s.have, s.appliedVersion = nil, 0
 		}
 	}()
 	fresh := s.have == nil
@@ -246,9 +247,9 @@ func (c *Controller) zone(ctx context.Context, zone Zone, s *state) (err error) 
 		if err := c.Provider.Apply(ctx, zone, p.Changes); err != nil {
 			return fmt.Errorf("change the zone %s: %w", zone.Name, err)
 		}
-		c.applied(zone, s, p.Changes)
+		c.recordApplied(zone, s, p.Changes)
 	}
-	s.refused, s.done = p.Refused, c.version
+	s.refused, s.appliedVersion = p.Refused, c.version
 	return nil
 }
 
@@ -261,7 +262,7 @@ func (c *Controller) read(ctx context.Context, zone Zone, s *state) error {
 	return nil
 }
 
-func (c *Controller) applied(zone Zone, s *state, changes []Change) {
+func (c *Controller) recordApplied(zone Zone, s *state, changes []Change) {
 	for _, change := range changes {
 		s.have.Apply(change)
 		for _, set := range change.Delete {
@@ -280,8 +281,8 @@ func (c *Controller) applied(zone Zone, s *state, changes []Change) {
 	c.status.Changed += len(changes)
 }
 
-// note keeps how a try went.
-func (c *Controller) note(zone string, r *retry, err error) {
+// recordAttempt records the result of an attempt.
+func (c *Controller) recordAttempt(zone string, r *retry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.status.Failing == nil {
@@ -295,16 +296,16 @@ func (c *Controller) note(zone string, r *retry, err error) {
 	r.failed(c.Now(), c.Interval)
 	c.status.Failing[zone] = err
 	c.status.Failed++
-	c.Log.Error("cannot bring the zone up to date; trying again", "zone", zone, "again", r.next.Sub(c.Now()), "error", err)
+	c.Log.Error("cannot update the zone; trying again", "zone", zone, "again", r.next.Sub(c.Now()), "error", err)
 }
 
-// report logs each refusal once, writes events about it, and keeps the state of the round.
+// report logs each refusal once, writes events about it, and stores the status of the round.
 func (c *Controller) report(ctx context.Context) {
 	all := slices.Clone(c.outside)
 	agreed := true
 	for _, s := range c.states {
 		all = append(all, s.refused...)
-		agreed = agreed && s.done == c.version
+		agreed = agreed && s.appliedVersion == c.version
 	}
 	now := map[Refusal]bool{}
 	for _, r := range all {
@@ -314,18 +315,18 @@ func (c *Controller) report(ctx context.Context) {
 	}
 	c.notify(ctx, all)
 	c.logged = now
-	lacking := c.lacking()
+	lacking := c.unpublishedReason()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.status.Lacking = lacking
+	c.status.Unpublished = lacking
 	c.status.Complete, c.status.Refused = true, len(now)
 	if agreed {
 		c.status.Synced = c.Now()
 	}
 }
 
-// lacking says why the cluster's own names are not published.
-func (c *Controller) lacking() string {
+// unpublishedReason returns why the cluster's own names are not published.
+func (c *Controller) unpublishedReason() string {
 	if err := c.Status().Failing[""]; err != nil {
 		return err.Error()
 	}
@@ -337,7 +338,7 @@ func (c *Controller) lacking() string {
 		if why != "" {
 			return name + ": " + why
 		}
-		if s := c.states[zone]; s == nil || s.done != c.version {
+		if s := c.states[zone]; s == nil || s.appliedVersion != c.version {
 			if err := c.Status().Failing[zone.Name]; err != nil {
 				return err.Error()
 			}

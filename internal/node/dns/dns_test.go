@@ -22,12 +22,12 @@ import (
 
 const cluster = "k.example.com"
 
-// text writes sets without their marks, one in a line; a mark without its set shows.
+// text formats record sets without their marks, one per line; a mark without its set is included.
 func text(sets []Set) string {
 	there := NewContent(sets)
 	var lines []string
 	for _, s := range sets {
-		if k, ok := marked(s); ok {
+		if k, ok := markedKey(s); ok {
 			if _, found := there[k]; found {
 				continue
 			}
@@ -46,7 +46,7 @@ func meta(name string, annotations ...string) metav1.ObjectMeta {
 	return m
 }
 
-// node is a machine with an internal and an external address.
+// node returns a machine with an internal and an external address.
 func node(name, internal, external string, l ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: meta(name)}
 	n.Labels = map[string]string{}
@@ -62,7 +62,7 @@ func node(name, internal, external string, l ...string) *corev1.Node {
 	return n
 }
 
-// pod has the addresses of a machine.
+// pod returns a pod with the addresses of a machine.
 func pod(name, node, ips string, annotations ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: meta(name, annotations...), Spec: corev1.PodSpec{NodeName: node, HostNetwork: true}}
 	for ip := range strings.SplitSeq(ips, ",") {
@@ -71,7 +71,7 @@ func pod(name, node, ips string, annotations ...string) *corev1.Pod {
 	return p
 }
 
-// service has a load balancer, whose addresses and names are given, or ports.
+// service returns a Service with ports, or with a load balancer, whose addresses and names are given.
 func service(name string, t corev1.ServiceType, at string, annotations ...string) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: meta(name, annotations...), Spec: corev1.ServiceSpec{Type: t}}
 	for b := range strings.FieldsSeq(at) {
@@ -93,29 +93,29 @@ func TestWanted(t *testing.T) {
 	ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{Hostname: "LB.example.net."}}
 	for name, c := range map[string]struct {
 		families Families
-		seen     Seen
+		seen     Snapshot
 		want     string
 		refused  int
 	}{
-		"internal": {v4, Seen{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", Internal, "B.k.example.com.,a.k.example.com,")}}, "a.k.example.com A 10.0.0.1\nb.k.example.com A 10.0.0.1", 0},
-		"several addresses: those of the node, of the family": {Families{IPv6: true}, Seen{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1,fd00::1,fd00::77", Internal, "a.k.example.com")}},
+		"internal": {v4, Snapshot{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", Internal, "B.k.example.com.,a.k.example.com,")}}, "a.k.example.com A 10.0.0.1\nb.k.example.com A 10.0.0.1", 0},
+		"several addresses: those of the node, of the family": {Families{IPv6: true}, Snapshot{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1,fd00::1,fd00::77", Internal, "a.k.example.com")}},
 			"a.k.example.com AAAA fd00::1", 0},
-		"external: the node's, and IPv6":       {v4, Seen{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", External, "a.k.example.com")}}, "a.k.example.com A 1.1.1.1\na.k.example.com AAAA fd00::1", 0},
-		"not of the machine, ended, node gone": {v4, Seen{Pods: []*corev1.Pod{notHost, ended, pod("p", "gone", "10.0.0.7", Internal, "x.k.example.com")}}, "", 0},
-		"load balancer with names":             {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "lb.example.net", External, `\052.example.com`)}}, "*.example.com CNAME lb.example.net", 0},
-		"load balancer with addresses":         {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "1.2.3.4 fd00::2", Internal, "s.example.com")}}, "s.example.com A 1.2.3.4\ns.example.com AAAA fd00::2", 0},
-		"ports of workers":                     {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", Internal, "s.example.com")}}, "s.example.com A 10.0.0.1,10.0.0.2", 0},
-		"ports, external":                      {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", External, "s.example.com")}}, "s.example.com A 1.1.1.1,2.2.2.2\ns.example.com AAAA fd00::1", 0},
-		"ports with both annotations":          {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", External, "s.example.com", Internal, "s.example.com")}}, "", 1},
-		"neither type":                         {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeClusterIP, "", External, "s.example.com")}}, "", 0},
-		"ingress":                              {v4, Seen{Ingresses: []*networkingv1.Ingress{ingress}}, "i.example.com CNAME lb.example.net", 0},
-		"several names":                        {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "b.example.net a.example.net", External, "s.example.com")}}, "s.example.com CNAME a.example.net", 1},
-		"a name and an address":                {v4, Seen{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "z.example.net 1.2.3.4", External, "s.example.com")}}, "s.example.com A 1.2.3.4", 1},
-		"no name":                              {v4, Seen{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", Internal, "a b.example.com,x,a..b")}}, "", 3},
+		"external: the node's, and IPv6":       {v4, Snapshot{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", External, "a.k.example.com")}}, "a.k.example.com A 1.1.1.1\na.k.example.com AAAA fd00::1", 0},
+		"not of the machine, ended, node gone": {v4, Snapshot{Pods: []*corev1.Pod{notHost, ended, pod("p", "gone", "10.0.0.7", Internal, "x.k.example.com")}}, "", 0},
+		"load balancer with names":             {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "lb.example.net", External, `\052.example.com`)}}, "*.example.com CNAME lb.example.net", 0},
+		"load balancer with addresses":         {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "1.2.3.4 fd00::2", Internal, "s.example.com")}}, "s.example.com A 1.2.3.4\ns.example.com AAAA fd00::2", 0},
+		"ports of workers":                     {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", Internal, "s.example.com")}}, "s.example.com A 10.0.0.1,10.0.0.2", 0},
+		"ports, external":                      {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", External, "s.example.com")}}, "s.example.com A 1.1.1.1,2.2.2.2\ns.example.com AAAA fd00::1", 0},
+		"ports with both annotations":          {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeNodePort, "", External, "s.example.com", Internal, "s.example.com")}}, "", 1},
+		"neither type":                         {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeClusterIP, "", External, "s.example.com")}}, "", 0},
+		"ingress":                              {v4, Snapshot{Ingresses: []*networkingv1.Ingress{ingress}}, "i.example.com CNAME lb.example.net", 0},
+		"several names":                        {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "b.example.net a.example.net", External, "s.example.com")}}, "s.example.com CNAME a.example.net", 1},
+		"a name and an address":                {v4, Snapshot{Services: []*corev1.Service{service("s", corev1.ServiceTypeLoadBalancer, "z.example.net 1.2.3.4", External, "s.example.com")}}, "s.example.com A 1.2.3.4", 1},
+		"no name":                              {v4, Snapshot{Pods: []*corev1.Pod{pod("p", "n1", "10.0.0.1", Internal, "a b.example.com,x,a..b")}}, "", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.seen.Nodes = nodes
-			d := Rules{Owner{Cluster: cluster}, c.families, nil}.Wanted(c.seen)
+			d := Rules{Owner{Cluster: cluster}, c.families, nil}.Desired(c.seen)
 			got, refused := d.Sets, d.Refused
 			if text(got) != c.want || len(refused) != c.refused {
 				t.Errorf("got\n%s\n%v\nwant\n%s", text(got), refused, c.want)
@@ -166,16 +166,16 @@ func TestZonesThatAreManaged(t *testing.T) {
 	}
 }
 
-// service in memory: what zones hold, and how often it was asked.
+// memory is a DNS service in memory that records the requests it receives.
 type memory struct {
-	zones  []Zone
-	have   map[Zone]Content
-	asked  map[string]int
-	broken map[string]bool // by a zone's name, "" is the list
+	zones         []Zone
+	have          map[Zone]Content
+	requestCounts map[string]int
+	broken        map[string]bool // by a zone's name; "" is the list
 }
 
 func newMemory(names ...string) *memory {
-	m := &memory{have: map[Zone]Content{}, asked: map[string]int{}, broken: map[string]bool{}}
+	m := &memory{have: map[Zone]Content{}, requestCounts: map[string]int{}, broken: map[string]bool{}}
 	for _, n := range names {
 		z := Zone{ID: "Z" + n, Name: n}
 		m.zones = append(m.zones, z)
@@ -185,7 +185,7 @@ func newMemory(names ...string) *memory {
 }
 
 func (m *memory) ask(what, zone string) error {
-	m.asked[what]++
+	m.requestCounts[what]++
 	if m.broken[zone] {
 		return errors.New("throttled")
 	}
@@ -233,29 +233,29 @@ func (m *memory) text() string {
 	return text(all)
 }
 
-// requests returns what was asked since it was called last.
+// requests returns the requests since its last call.
 func (m *memory) requests() string {
 	var out []string
 	for _, k := range []string{"zones", "records", "apply"} {
-		if m.asked[k] > 0 {
-			out = append(out, fmt.Sprintf("%s %d", k, m.asked[k]))
+		if m.requestCounts[k] > 0 {
+			out = append(out, fmt.Sprintf("%s %d", k, m.requestCounts[k]))
 		}
 	}
-	m.asked = map[string]int{}
+	m.requestCounts = map[string]int{}
 	return strings.Join(out, ", ")
 }
 
 // scene is a cluster that can change.
 type scene struct {
-	seen    Seen
-	version uint64
-	partial bool
-	now     time.Time
+	snapshot Snapshot
+	version  uint64
+	partial  bool
+	now      time.Time
 }
 
-func (s *scene) Seen() (Seen, uint64, bool) { return s.seen, s.version, !s.partial }
+func (s *scene) Snapshot() (Snapshot, uint64, bool) { return s.snapshot, s.version, !s.partial }
 
-func (s *scene) set(seen Seen) { s.seen, s.version = seen, s.version+1 }
+func (s *scene) set(seen Snapshot) { s.snapshot, s.version = seen, s.version+1 }
 
 func (s *scene) controller(m *memory, specs ...ZoneSpec) *Controller {
 	return &Controller{Provider: m, Source: s, Rules: Rules{Owner: Owner{Cluster: cluster, API: "api." + cluster}, Families: Families{IPv4: true}}, Specs: specs,
@@ -268,9 +268,9 @@ func newScene() *scene {
 	return s
 }
 
-// plane is a control plane with machines.
-func plane(ips ...string) Seen {
-	var s Seen
+// plane returns a control plane with machines.
+func plane(ips ...string) Snapshot {
+	var s Snapshot
 	for i, ip := range ips {
 		name := fmt.Sprintf("cp%d", i)
 		s.Nodes = append(s.Nodes, node(name, ip, "", labels.ControlPlane))
@@ -316,7 +316,7 @@ func TestALife(t *testing.T) {
 		t.Errorf("for a change: %s", got)
 	}
 	expect(t, m, "a machine went", "api.internal.k.example.com A 10.0.0.2"+kept)
-	s.set(Seen{})
+	s.set(Snapshot{})
 	c.Round(t.Context())
 	expect(t, m, "the last address stays", "api.internal.k.example.com A 10.0.0.2"+kept)
 	s.now = s.now.Add(zonesAge)
@@ -330,7 +330,8 @@ func TestALife(t *testing.T) {
 	}
 }
 
-// Records of an earlier run are found by their marks; records without one, or with another cluster's, stay.
+// Records of an earlier run are found by their marks; records without a mark, or with another
+// cluster's, stay.
 func TestARestartWithdraws(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
 	seen := plane("10.0.0.1")
@@ -349,7 +350,7 @@ func TestARestartWithdraws(t *testing.T) {
 	}
 }
 
-func TestWhatIsSomebodyElses(t *testing.T) {
+func TestForeignRecords(t *testing.T) {
 	want := NewSet("www.example.com", A, TTL, "1.1.1.1")
 	own := Owner{Cluster: cluster}
 	other := Owner{Cluster: "other.example.com"}.mark(want.Key)
@@ -396,7 +397,7 @@ func TestAFailingZoneHoldsUpNoOther(t *testing.T) {
 	for range 200 {
 		m.requests()
 		c.Round(t.Context())
-		if m.asked["records"] > 0 {
+		if m.requestCounts["records"] > 0 {
 			tries++
 		}
 		s.now = s.now.Add(c.Interval)
@@ -429,7 +430,7 @@ func TestAFailingZoneHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// A new name is looked up before it is taken; the nodes of a known one change in one request.
+// A new name is looked up before it is claimed; the nodes of a known name change in one request.
 func TestRequestsFor500Nodes(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
 	c := s.controller(m)
@@ -447,7 +448,7 @@ func TestRequestsFor500Nodes(t *testing.T) {
 	if got := m.requests(); got != "records 1, apply 1" {
 		t.Errorf("for new names: %s", got)
 	}
-	if got := len(m.have[m.zones[0]][Key{"s0.k.example.com", A}].Values); got != mostValues {
+	if got := len(m.have[m.zones[0]][Key{"s0.k.example.com", A}].Values); got != maxValues {
 		t.Errorf("%d values", got)
 	}
 	seen.Nodes = seen.Nodes[:250]

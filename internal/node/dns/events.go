@@ -16,13 +16,13 @@ import (
 const (
 	// noticeAge is how often an event is written again: API servers keep events for an hour.
 	noticeAge = 30 * time.Minute
-	// mostNotices bounds the events of a round.
-	mostNotices = 20
-	// mostMessage is what the message of an event may hold.
-	mostMessage = 1024
+	// maxNotices limits the events of a round.
+	maxNotices = 20
+	// maxMessage is the maximum length of an event's message.
+	maxMessage = 1024
 )
 
-// Events receives why names of an object are not published.
+// Events receives the reasons why names of an object are not published.
 type Events interface {
 	Refused(ctx context.Context, o Object, why string) error
 }
@@ -33,7 +33,7 @@ type notice struct {
 	at      time.Time
 }
 
-// notify writes an event for each object that has refused names, when they change and
+// notify writes an event for each object with refused names, when they change and
 // every noticeAge.
 func (c *Controller) notify(ctx context.Context, refused []Refusal) {
 	if c.Events == nil {
@@ -43,7 +43,7 @@ func (c *Controller) notify(ctx context.Context, refused []Refusal) {
 	for _, r := range slices.SortedFunc(slices.Values(refused), compareRefusals) {
 		objects := []Object{r.Object}
 		if r.Object == (Object{}) {
-			objects = c.askers[r.Name]
+			objects = c.requesters[r.Name]
 		}
 		for _, o := range objects {
 			lines[o] = append(lines[o], r.Name+" is not published: "+r.Why)
@@ -57,7 +57,7 @@ func (c *Controller) notify(ctx context.Context, refused []Refusal) {
 	for _, o := range slices.SortedFunc(maps.Keys(lines), compareObjects) {
 		message := strings.Join(lines[o], "\n")
 		last, now := c.notices[o], c.Now()
-		if last.message == message && now.Sub(last.at) < noticeAge || written == mostNotices {
+		if last.message == message && now.Sub(last.at) < noticeAge || written == maxNotices {
 			continue
 		}
 		written++
@@ -68,7 +68,7 @@ func (c *Controller) notify(ctx context.Context, refused []Refusal) {
 	}
 }
 
-// EventsOf writes events to an API server.
+// EventsOf returns an Events that writes to an API server.
 func EventsOf(core corev1client.EventsGetter, now func() time.Time) Events {
 	return recorder{core, now}
 }
@@ -79,8 +79,8 @@ type recorder struct {
 }
 
 func (r recorder) Refused(ctx context.Context, o Object, why string) error {
-	if len(why) > mostMessage {
-		why = strings.ToValidUTF8(why[:mostMessage-len("…")], "") + "…"
+	if len(why) > maxMessage {
+		why = strings.ToValidUTF8(why[:maxMessage-len("…")], "") + "…"
 	}
 	now := metav1.NewTime(r.now())
 	_, err := r.core.Events(o.Namespace).Create(ctx, &corev1.Event{

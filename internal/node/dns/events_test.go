@@ -31,11 +31,11 @@ func TestAnEventNamesItsObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Object{"v1", "Service", "shop", "web", "u1"}
-	if err := EventsOf(core, time.Now).Refused(t.Context(), o, strings.Repeat("é", mostMessage)); err != nil {
+	if err := EventsOf(core, time.Now).Refused(t.Context(), o, strings.Repeat("é", maxMessage)); err != nil {
 		t.Fatal(err)
 	}
 	about := Object{got.InvolvedObject.APIVersion, got.InvolvedObject.Kind, got.InvolvedObject.Namespace, got.InvolvedObject.Name, got.InvolvedObject.UID}
-	if path != "POST /api/v1/namespaces/shop/events" || about != o || len(got.Message) > mostMessage || !strings.HasSuffix(got.Message, "é…") {
+	if path != "POST /api/v1/namespaces/shop/events" || about != o || len(got.Message) > maxMessage || !strings.HasSuffix(got.Message, "é…") {
 		t.Errorf("%s %+v", path, got)
 	}
 }

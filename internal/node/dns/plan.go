@@ -8,42 +8,42 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 )
 
-// published are the types that a name of a cluster can have.
-func published() []string { return []string{A, AAAA, CNAME} }
+// nameTypes returns the record types that a cluster's name can have.
+func nameTypes() []string { return []string{A, AAAA, CNAME} }
 
-// Owner knows what a cluster may change.
+// Owner determines what a cluster may change.
 type Owner struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// API is the public name of its API; empty: there is none that is published.
+	// API is the public name of the cluster's API; empty if none is published.
 	API string
 }
 
-// mark is the set that says that another one is the cluster's.
+// mark returns the record set that marks another one as the cluster's.
 func (o Owner) mark(k Key) Set {
 	return NewSet(hostnames.Mark(k.Name, k.Type), TXT, TTL, hostnames.MarkText(o.Cluster))
 }
 
-// marked returns the set of which a set is the mark.
-func marked(s Set) (Key, bool) {
+// markedKey returns the key of the record set that s marks.
+func markedKey(s Set) (Key, bool) {
 	name, kind, ok := hostnames.Marked(s.Name)
-	return Key{name, kind}, ok && s.Type == TXT && slices.Contains(published(), kind)
+	return Key{name, kind}, ok && s.Type == TXT && slices.Contains(nameTypes(), kind)
 }
 
-// own reports that a name is the cluster's whether it has a mark or not.
-func (o Owner) own(name string) bool {
+// ownsName reports whether a name is the cluster's even without a mark.
+func (o Owner) ownsName(name string) bool {
 	return name == Canonical(o.API) || strings.HasSuffix(name, hostnames.Suffix(o.Cluster))
 }
 
-// lasting reports that a name keeps its last addresses.
-func (o Owner) lasting(name string) bool {
+// keepsLastAddresses reports whether a name keeps its last addresses.
+func (o Owner) keepsLastAddresses(name string) bool {
 	return slices.Contains([]string{hostnames.API(o.Cluster), hostnames.Controller(o.Cluster), Canonical(o.API)}, name)
 }
 
-// Content is what a zone holds.
+// Content is the content of a zone.
 type Content map[Key]Set
 
-// NewContent holds sets.
+// NewContent returns a Content with the given sets.
 func NewContent(sets []Set) Content {
 	c := Content{}
 	for _, s := range sets {
@@ -52,7 +52,7 @@ func NewContent(sets []Set) Content {
 	return c
 }
 
-// Apply makes a change.
+// Apply applies a change.
 func (c Content) Apply(change Change) {
 	for _, s := range change.Delete {
 		delete(c, s.Key)
@@ -62,17 +62,17 @@ func (c Content) Apply(change Change) {
 	}
 }
 
-// Plan is what a zone lacks.
+// Plan holds the changes that a zone needs.
 type Plan struct {
 	// Changes are sorted by name.
 	Changes []Change
 	Refused []Refusal
-	// Claims says that there are changes of sets that are not the cluster's yet. What the
-	// zone holds must have been read just now.
+	// Claims is set if the changes affect sets that are not the cluster's yet. The zone's
+	// content must then have been read just before.
 	Claims bool
 }
 
-// Plan compares the wanted sets with what a zone holds.
+// Plan compares the wanted sets with a zone's content.
 func (o Owner) Plan(zone Zone, want []Set, have Content) Plan {
 	names := map[string]*name{}
 	at := func(n string) *name {
@@ -85,11 +85,11 @@ func (o Owner) Plan(zone Zone, want []Set, have Content) Plan {
 		at(s.Name).want[s.Type] = s
 	}
 	for _, s := range have {
-		if k, ok := marked(s); ok && (slices.Equal(s.Values, o.mark(k).Values) || names[k.Name] != nil) {
+		if k, ok := markedKey(s); ok && (slices.Equal(s.Values, o.mark(k).Values) || names[k.Name] != nil) {
 			at(k.Name).marks[k.Type] = s
 		}
 	}
-	for k, s := range have { // after the marks, which say which names matter
+	for k, s := range have { // after the marks, which determine the names that matter
 		if n := names[k.Name]; n != nil {
 			n.have[k.Type] = s
 		}
@@ -101,30 +101,30 @@ func (o Owner) Plan(zone Zone, want []Set, have Content) Plan {
 	return p
 }
 
-// name is one name of a zone, with its sets and their marks by their types.
+// name is one name of a zone, with its sets and their marks by type.
 type name struct {
 	Owner
 	name              string
 	want, have, marks map[string]Set
 }
 
-// ours reports that the mark of a set says that it is the cluster's.
-func (n *name) ours(kind string) bool {
+// isOurs reports whether a set has a mark of this cluster.
+func (n *name) isOurs(kind string) bool {
 	m, ok := n.marks[kind]
 	return ok && slices.Equal(m.Values, n.mark(Key{n.name, kind}).Values)
 }
 
-// plan adds what the name lacks.
+// plan adds the changes that the name needs.
 func (n *name) plan(zone Zone, p *Plan) {
-	if why := n.refused(zone); why != "" {
+	if why := n.refusalReason(zone); why != "" {
 		p.Refused = append(p.Refused, Refusal{Name: n.name, Why: why})
 		return
 	}
-	if len(n.want) == 0 && n.lasting(n.name) {
+	if len(n.want) == 0 && n.keepsLastAddresses(n.name) {
 		return
 	}
 	var c Change
-	for _, kind := range published() {
+	for _, kind := range nameTypes() {
 		have, there := n.have[kind]
 		want, wanted := n.want[kind]
 		switch {
@@ -136,8 +136,8 @@ func (n *name) plan(zone Zone, p *Plan) {
 				c.Upsert = append(c.Upsert, ours)
 				p.Claims = true
 			}
-		case n.ours(kind):
-			if there && !have.Opaque { // what became an alias is somebody else's
+		case n.isOurs(kind):
+			if there && !have.Opaque { // what has become an alias is not ours
 				c.Delete = append(c.Delete, have)
 			}
 			c.Delete = append(c.Delete, n.marks[kind])
@@ -148,9 +148,9 @@ func (n *name) plan(zone Zone, p *Plan) {
 	}
 }
 
-// refused says why the name cannot have what is wanted; empty: it can.
-func (n *name) refused(zone Zone) string {
-	for _, kind := range published() {
+// refusalReason returns why the name cannot get the wanted sets; empty if it can.
+func (n *name) refusalReason(zone Zone) string {
+	for _, kind := range nameTypes() {
 		if _, wanted := n.want[kind]; wanted {
 			if why := n.refusedType(zone, kind); why != "" {
 				return why
@@ -164,18 +164,18 @@ func (n *name) refusedType(zone Zone, kind string) string {
 	const remedy = "; remove it from the zone, or the annotation from the cluster"
 	have, there := n.have[kind]
 	switch m, marked := n.marks[kind]; {
-	case marked && !n.ours(kind):
-		return "the zone has a record of another owner for it: " + strings.Join(m.Values, " ") + remedy
+	case marked && !n.isOurs(kind):
+		return "in the zone, the record belongs to another owner: " + strings.Join(m.Values, " ") + remedy
 	case there && have.Opaque:
 		return "the zone has it as an alias or with rules, set by another owner" + remedy
-	case there && !n.ours(kind) && !n.own(n.name) && !slices.Equal(have.Values, n.want[kind].Values):
-		return "the zone has it already, without the mark of this cluster: " + kind + " " + strings.Join(have.Values, ",") + remedy
+	case there && !n.isOurs(kind) && !n.ownsName(n.name) && !slices.Equal(have.Values, n.want[kind].Values):
+		return "the zone already has it, without the mark of this cluster: " + kind + " " + strings.Join(have.Values, ",") + remedy
 	case kind == CNAME && n.name == zone.Name:
-		return "a zone's own name cannot lead to another name; give the load balancer an address"
+		return "a zone's own name cannot be an alias of another name; give the load balancer an address"
 	}
-	for other := range n.have { // a CNAME stands alone (RFC 1034)
-		if other != kind && (kind == CNAME || other == CNAME) && !n.ours(other) && n.want[other].Type == "" {
-			return "the zone has other records of the name, of type " + other + ", beside which it cannot stand" + remedy
+	for other := range n.have { // a CNAME must be the only record (RFC 1034)
+		if other != kind && (kind == CNAME || other == CNAME) && !n.isOurs(other) && n.want[other].Type == "" {
+			return "the zone has other records of the name, of type " + other + ", and it cannot be combined with them" + remedy
 		}
 	}
 	return ""

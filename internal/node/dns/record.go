@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Types of record sets that are published. A mark is a TXT.
+// Types of published record sets. A mark is a TXT.
 const (
 	A     = "A"
 	AAAA  = "AAAA"
@@ -16,26 +16,26 @@ const (
 	TXT   = "TXT"
 )
 
-// TTL is how long resolvers remember an answer, in seconds.
+// TTL is how long resolvers cache an answer, in seconds.
 const TTL = 60
 
-// Key is what a zone has one set of: a name, in lower case and without a dot at its end,
-// and a type.
+// Key identifies a record set in a zone: a name, in lower case and without a trailing
+// dot, and a type.
 type Key struct{ Name, Type string }
 
 // Set is a record set.
 type Set struct {
 	Key
 	TTL int // seconds
-	// Values are sorted: addresses, names in lower case and without a dot at their ends, or
+	// Values are sorted: addresses, names in lower case and without a trailing dot, or
 	// texts without quotes.
 	Values []string
-	// Opaque says that the set is more than values, such as an alias or a weight. It is
-	// never changed.
+	// Opaque is set if the record set has more than values, such as an alias or a
+	// weight. It is never changed.
 	Opaque bool
 }
 
-// NewSet makes a set, with its values and name as others compare them.
+// NewSet returns a set with its name and values in the form in which sets are compared.
 func NewSet(name, kind string, ttl int, values ...string) Set {
 	s := Set{Key: Key{Canonical(name), kind}, TTL: ttl}
 	for _, v := range values {
@@ -54,48 +54,49 @@ func NewSet(name, kind string, ttl int, values ...string) Set {
 	return s
 }
 
-// Equal reports whether two sets say the same.
+// Equal reports whether two sets are equal.
 func (s Set) Equal(o Set) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && s.Opaque == o.Opaque && slices.Equal(s.Values, o.Values)
 }
 
-// Canonical writes a name in lower case, without a dot at its end, and with a star where
-// some show its code.
+// Canonical returns a name in lower case, without a trailing dot, and with a star
+// instead of its escape code.
 func Canonical(name string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(name)), "."), `\052`, "*")
 }
 
-// within reports whether a name is a domain or below it.
-func within(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+// isWithin reports whether a name is a domain or below it.
+func isWithin(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// compareKeys orders sets for people.
+// compareKeys orders sets for display.
 func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
 }
 
 // Zone is a zone of a provider.
 type Zone struct {
-	// ID tells zones of one name apart; it may be the name. Alias does so too; empty: there is none.
+	// ID distinguishes zones with the same name; it may be the name. Alias is another identifier;
+	// empty if there is none.
 	ID, Alias string
-	// Name is the domain, as Canonical writes it.
+	// Name is the domain, in canonical form (see Canonical).
 	Name string
 }
 
-// Change is what becomes of the sets of one name and their marks.
+// Change is a change of the sets of one name and their marks.
 type Change struct {
-	// Delete are sets as they are in the zone.
+	// Delete are sets exactly as they are in the zone.
 	Delete []Set
-	// Upsert are sets that are made, or replace all values of what is there.
+	// Upsert are sets to create, or whose values replace all existing ones.
 	Upsert []Set
 }
 
 // Provider is a DNS service.
 type Provider interface {
-	// Zones lists the zones that there are.
+	// Zones lists the provider's zones.
 	Zones(ctx context.Context) ([]Zone, error)
 	// Records lists all record sets of a zone.
 	Records(ctx context.Context, zone Zone) ([]Set, error)
-	// Apply makes changes, each of them wholly or not at all. Some may have been made when
-	// it returns an error.
+	// Apply applies changes, each of them atomically. If it returns an error, some may
+	// have been applied.
 	Apply(ctx context.Context, zone Zone, changes []Change) error
 }

@@ -10,23 +10,23 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 )
 
-// Rules say which names are published, and for which objects.
+// Rules define which names are published, and for which objects.
 type Rules struct {
 	Owner    Owner
 	Families Families
-	// Allowed are the domains in which objects of every namespace may publish names, beside
-	// the cluster's own name.
+	// Allowed are the domains in which objects of every namespace may publish names, in
+	// addition to the cluster's own name.
 	Allowed []Domain
 }
 
-// Domain is a set of names: with Wildcards, all names below Name, or all names where Name
-// is empty; without, Name itself and all names below it that have no wildcard.
+// Domain is a set of names: with Wildcards, all names below Name, or all names if Name is
+// empty; without, Name itself and all names below it that contain no wildcard.
 type Domain struct {
 	Name      string
 	Wildcards bool
 }
 
-// ParseDomain reads DOMAIN, *.DOMAIN or *.
+// ParseDomain parses DOMAIN, *.DOMAIN or *.
 func ParseDomain(text string) (Domain, error) {
 	name := Canonical(text)
 	if name == "*" {
@@ -39,12 +39,12 @@ func ParseDomain(text string) (Domain, error) {
 	return Domain{name, wildcards}, nil
 }
 
-// has reports whether a name is in the domain. A label that begins with an underscore
-// proves to others who owns the name after it (ACME, DKIM): it must be part of the domain.
-func (d Domain) has(name string) bool {
+// contains reports whether a name is in the domain. A label that starts with an underscore
+// proves ownership of the name after it (ACME, DKIM), so it must be part of the domain.
+func (d Domain) contains(name string) bool {
 	rest := name
 	if d.Name != "" {
-		if !within(name, d.Name) {
+		if !isWithin(name, d.Name) {
 			return false
 		}
 		rest = strings.TrimSuffix(name, d.Name)
@@ -61,12 +61,12 @@ func (d Domain) has(name string) bool {
 // reserved reports whether a name belongs to the control plane: the API's public name, and
 // the names that only machines of the cluster use.
 func (o Owner) reserved(name string) bool {
-	return name == Canonical(o.API) || within(name, strings.TrimPrefix(hostnames.Suffix(o.Cluster), "."))
+	return name == Canonical(o.API) || isWithin(name, strings.TrimPrefix(hostnames.Suffix(o.Cluster), "."))
 }
 
-// forbidden returns why an object may not publish a name; empty: it may. plane says that
-// the object is a pod of kube-system on a machine of the control plane.
-func (r Rules) forbidden(o Object, plane bool, name string) string {
+// whyForbidden returns why an object may not publish a name; empty if it may. plane means
+// that the object is a pod of kube-system on a control-plane machine.
+func (r Rules) whyForbidden(o Object, plane bool, name string) string {
 	if _, _, mark := hostnames.Marked(name); mark {
 		return "it is reserved for the records in which dns-controller notes what it published"
 	}
@@ -75,10 +75,10 @@ func (r Rules) forbidden(o Object, plane bool, name string) string {
 		return ""
 	case r.Owner.reserved(name):
 		return fmt.Sprintf("it is reserved for the control plane, and the %s %s/%s is not a pod of kube-system on a control-plane node; choose another name", o.Kind, o.Namespace, o.Name)
-	case o.Namespace == metav1.NamespaceSystem, Domain{Name: r.Owner.Cluster}.has(name):
+	case o.Namespace == metav1.NamespaceSystem, Domain{Name: r.Owner.Cluster}.contains(name):
 		return ""
-	case slices.ContainsFunc(r.Allowed, func(d Domain) bool { return d.has(name) }):
+	case slices.ContainsFunc(r.Allowed, func(d Domain) bool { return d.contains(name) }):
 		return ""
 	}
-	return fmt.Sprintf("the namespace %s may not publish it; add %q or a domain that it is in to spec.externalDNS.allowedDomains of the cluster, and run kops update cluster", o.Namespace, name)
+	return fmt.Sprintf("the namespace %s may not publish it; add %q or a domain that it is in to spec.externalDns.allowedDomains of the cluster, and run kops update cluster", o.Namespace, name)
 }

@@ -14,26 +14,26 @@ import (
 	"kops.local/kops/internal/contract/labels"
 )
 
-// ask returns clusters in which one object asks for a name: one for each kind of object.
-func ask(namespace, name string) map[string]Seen {
+// ask returns clusters in which one object requests a name: one for each kind of object.
+func ask(namespace, name string) map[string]Snapshot {
 	nodes := []*corev1.Node{node("worker", "6.6.6.1", "6.6.6.2"), node("cp", "10.0.0.9", "9.9.9.9", labels.ControlPlane)}
-	out := map[string]Seen{}
+	out := map[string]Snapshot{}
 	for _, key := range []string{Internal, External} {
 		for _, on := range []string{"worker", "cp"} {
 			p := pod("x", on, "6.6.6.1", key, name)
 			p.Namespace = namespace
-			out["pod on "+on+" "+key] = Seen{Nodes: nodes, Pods: []*corev1.Pod{p}}
+			out["pod on "+on+" "+key] = Snapshot{Nodes: nodes, Pods: []*corev1.Pod{p}}
 		}
 		for kind, at := range map[corev1.ServiceType]string{corev1.ServiceTypeNodePort: "", corev1.ServiceTypeLoadBalancer: "6.6.6.3"} {
 			s := service("x", kind, at, key, name)
 			s.Namespace = namespace
-			out[string(kind)+" "+key] = Seen{Nodes: nodes, Services: []*corev1.Service{s}}
+			out[string(kind)+" "+key] = Snapshot{Nodes: nodes, Services: []*corev1.Service{s}}
 		}
 	}
 	for _, b := range []networkingv1.IngressLoadBalancerIngress{{IP: "6.6.6.4"}, {Hostname: "evil.example.net"}} {
 		i := &networkingv1.Ingress{ObjectMeta: meta("x"), Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: name}}}}
 		i.Namespace, i.Status.LoadBalancer.Ingress = namespace, []networkingv1.IngressLoadBalancerIngress{b}
-		out["ingress "+b.IP+b.Hostname] = Seen{Nodes: nodes, Ingresses: []*networkingv1.Ingress{i}}
+		out["ingress "+b.IP+b.Hostname] = Snapshot{Nodes: nodes, Ingresses: []*networkingv1.Ingress{i}}
 	}
 	return out
 }
@@ -47,7 +47,7 @@ func TestReservedNamesComeFromTheControlPlaneOnly(t *testing.T) {
 	for _, namespace := range []string{"tenant", "kube-system"} {
 		for _, name := range reserved {
 			for kind, seen := range ask(namespace, name) {
-				d := r.Wanted(seen)
+				d := r.Desired(seen)
 				if plane := namespace == "kube-system" && strings.HasPrefix(kind, "pod on cp"); plane != (len(d.Sets) > 0) || plane == (len(d.Refused) > 0) {
 					t.Errorf("%s %s of %s: %v %v", name, kind, namespace, d.Sets, d.Refused)
 				}
@@ -56,12 +56,12 @@ func TestReservedNamesComeFromTheControlPlaneOnly(t *testing.T) {
 	}
 }
 
-// Others' requests neither replace nor withdraw the records of the control plane.
+// Other objects' requests neither replace nor withdraw the control plane's records.
 func TestOthersChangeNoReservedRecord(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
 	const want = "api.internal.k.example.com A 10.0.0.1,10.0.0.2"
 	s.controller(m).Round(t.Context())
-	for _, pods := range []bool{true, false} { // the API's own pods are there, or cannot be seen
+	for _, pods := range []bool{true, false} { // the API's own pods exist, or cannot be seen
 		for kind, seen := range ask("tenant", hostnames.API(cluster)) {
 			if pods {
 				own := plane("10.0.0.1", "10.0.0.2")
@@ -74,7 +74,7 @@ func TestOthersChangeNoReservedRecord(t *testing.T) {
 	}
 }
 
-func TestWhoMayPublishAName(t *testing.T) {
+func TestPermissionToPublishAName(t *testing.T) {
 	for _, c := range []struct {
 		namespace, name, allowed string
 		ok                       bool
@@ -111,7 +111,7 @@ func TestWhoMayPublishAName(t *testing.T) {
 		}
 		s := service("s", corev1.ServiceTypeLoadBalancer, "1.2.3.4", External, c.name)
 		s.Namespace = c.namespace
-		if d := r.Wanted(Seen{Services: []*corev1.Service{s}}); c.ok != (len(d.Sets) == 1) || c.ok != (len(d.Refused) == 0) {
+		if d := r.Desired(Snapshot{Services: []*corev1.Service{s}}); c.ok != (len(d.Sets) == 1) || c.ok != (len(d.Refused) == 0) {
 			t.Errorf("%+v: %v %v", c, d.Sets, d.Refused)
 		}
 	}
@@ -127,19 +127,19 @@ func TestANameIsRefusedBeforeItHasAnAddress(t *testing.T) {
 	r := Rules{Owner: Owner{Cluster: cluster}, Families: Families{IPv4: true}}
 	name := hostnames.API(cluster)
 	ingress := &networkingv1.Ingress{ObjectMeta: meta("x"), Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: name}}}}
-	for what, seen := range map[string]Seen{
+	for what, seen := range map[string]Snapshot{
 		"ports without workers":  {Nodes: []*corev1.Node{node("cp", "10.0.0.9", "", labels.ControlPlane)}, Services: []*corev1.Service{service("x", corev1.ServiceTypeNodePort, "", External, name)}},
 		"pending load balancer":  {Services: []*corev1.Service{service("x", corev1.ServiceTypeLoadBalancer, "", External, name)}},
 		"pending ingress":        {Ingresses: []*networkingv1.Ingress{ingress}},
 		"pod without an address": {Nodes: []*corev1.Node{node("w", "10.0.0.1", "")}, Pods: []*corev1.Pod{pod("x", "w", "", Internal, name)}},
 	} {
-		if d := r.Wanted(seen); len(d.Sets) > 0 || len(d.Refused) != 1 || d.Refused[0].Object.Name != "x" {
+		if d := r.Desired(seen); len(d.Sets) > 0 || len(d.Refused) != 1 || d.Refused[0].Object.Name != "x" {
 			t.Errorf("%s: %v %v", what, d.Sets, d.Refused)
 		}
 	}
 }
 
-// events are those that were written.
+// events are the events that were written.
 type events []string
 
 func (e *events) Refused(_ context.Context, o Object, why string) error {
@@ -160,7 +160,7 @@ func TestRefusalsAreEventsOfTheirObjects(t *testing.T) {
 	var written events
 	c := s.controller(m)
 	c.Events = &written
-	for i, want := range []int{mostNotices, 31, 31} {
+	for i, want := range []int{maxNotices, 31, 31} {
 		c.Round(t.Context())
 		if len(written) != want {
 			t.Errorf("%d events after %d rounds, want %d", len(written), i+1, want)
@@ -168,8 +168,8 @@ func TestRefusalsAreEventsOfTheirObjects(t *testing.T) {
 	}
 	all := strings.Join(written, "\n")
 	for _, want := range []string{
-		`Service shop/web00: web.example.org is not published: the namespace shop may not publish it; add "web.example.org" or a domain that it is in to spec.externalDNS.allowedDomains`,
-		"Service kube-system/sys: sys.example.org is not published: no zone that may be changed has a name that it ends in",
+		`Service shop/web00: web.example.org is not published: the namespace shop may not publish it; add "web.example.org" or a domain that it is in to spec.externalDns.allowedDomains`,
+		"Service kube-system/sys: sys.example.org is not published: it is not in any zone that may be changed",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s\nis not in\n%s", want, all)
@@ -177,7 +177,7 @@ func TestRefusalsAreEventsOfTheirObjects(t *testing.T) {
 	}
 	s.now = s.now.Add(noticeAge)
 	c.Round(t.Context())
-	if len(written) != 31+mostNotices {
+	if len(written) != 31+maxNotices {
 		t.Errorf("%d events later", len(written))
 	}
 	s.now = s.now.Add(time.Second)

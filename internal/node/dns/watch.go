@@ -17,19 +17,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch sees a cluster by its API server.
+// Watch watches a cluster through its API server.
 type Watch struct {
 	nodes, pods, services cache.SharedIndexInformer
 	ingresses             cache.SharedIndexInformer // nil: they are not watched
 	version               atomic.Uint64
 }
 
-// NewWatch watches nodes, and the pods, Services and, where asked, Ingresses of a
-// namespace; of all when it is empty.
+// NewWatch watches nodes, and the pods, Services and, if requested, Ingresses of a
+// namespace; of all namespaces if it is empty.
 func NewWatch(core corev1client.CoreV1Interface, networking networkingv1client.NetworkingV1Interface, namespace string, ingresses bool) (*Watch, error) {
 	w := &Watch{
 		nodes: informer(core.Nodes().List, core.Nodes().Watch, &corev1.Node{}, ""),
-		// Pods with addresses of their own, which are most, are not asked for.
+		// Pods with their own addresses, which are most pods, are not watched.
 		pods:     informer(core.Pods(namespace).List, core.Pods(namespace).Watch, &corev1.Pod{}, "spec.hostNetwork=true"),
 		services: informer(core.Services(namespace).List, core.Services(namespace).Watch, &corev1.Service{}, ""),
 	}
@@ -57,7 +57,7 @@ func NewWatch(core corev1client.CoreV1Interface, networking networkingv1client.N
 	return w, nil
 }
 
-// informer lists and watches objects of one kind.
+// informer returns an informer for objects of one kind.
 func informer[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error), follow func(context.Context, metav1.ListOptions) (watch.Interface, error), of runtime.Object, fields string) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -71,8 +71,8 @@ func informer[L runtime.Object](list func(context.Context, metav1.ListOptions) (
 	}, of, 0, cache.Indexers{})
 }
 
-// essence keeps of an object what names follow from, so that nothing else counts as a
-// change or fills the memory.
+// essence keeps only those fields of an object that names depend on, so that nothing
+// else counts as a change or uses memory.
 func essence(o any) (any, error) {
 	meta := func(m metav1.ObjectMeta) metav1.ObjectMeta {
 		out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, Annotations: map[string]string{}}
@@ -107,7 +107,7 @@ func (w *Watch) all() []cache.SharedIndexInformer {
 	return out
 }
 
-// Run watches until the context ends. What cannot be listed is tried again.
+// Run watches until the context ends. It retries lists that fail.
 func (w *Watch) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, i := range w.all() {
@@ -117,23 +117,23 @@ func (w *Watch) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Seen returns what the cluster has. The version is read first: what changes meanwhile
-// is seen in the next round.
-func (w *Watch) Seen() (Seen, uint64, bool) {
+// Snapshot returns the cluster's objects. The version is read first: a change made
+// meanwhile is seen in the next round.
+func (w *Watch) Snapshot() (Snapshot, uint64, bool) {
 	version := w.version.Load()
 	for _, i := range w.all() {
 		if !i.HasSynced() {
-			return Seen{}, 0, false
+			return Snapshot{}, 0, false
 		}
 	}
-	seen := Seen{Nodes: listed[*corev1.Node](w.nodes), Pods: listed[*corev1.Pod](w.pods), Services: listed[*corev1.Service](w.services)}
+	seen := Snapshot{Nodes: listObjects[*corev1.Node](w.nodes), Pods: listObjects[*corev1.Pod](w.pods), Services: listObjects[*corev1.Service](w.services)}
 	if w.ingresses != nil {
-		seen.Ingresses = listed[*networkingv1.Ingress](w.ingresses)
+		seen.Ingresses = listObjects[*networkingv1.Ingress](w.ingresses)
 	}
 	return seen, version, true
 }
 
-func listed[T any](i cache.SharedIndexInformer) []T {
+func listObjects[T any](i cache.SharedIndexInformer) []T {
 	var out []T
 	for _, o := range i.GetStore().List() {
 		if t, ok := o.(T); ok {

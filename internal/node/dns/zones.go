@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ZoneSpec picks zones by their names and identifiers. An empty one is any.
+// ZoneSpec selects zones by name and identifier. An empty field matches any.
 type ZoneSpec struct{ Name, ID string }
 
-// ParseZone reads a zone's name, name/identifier, */identifier or */*.
+// ParseZone parses a zone's name, name/identifier, */identifier or */*.
 func ParseZone(text string) (ZoneSpec, error) {
 	name, id, _ := strings.Cut(text, "/")
 	if name == "" || strings.HasPrefix(name, "*") && name != "*" || name == "*" && id == "" {
@@ -29,17 +29,17 @@ func (s ZoneSpec) picks(z Zone) bool {
 	return (s.Name == "" || s.Name == z.Name) && (s.ID == "" || s.ID == z.ID || s.ID == z.Alias)
 }
 
-// Zones are a provider's zones that the specs pick.
+// Zones are the provider's zones that the specs select.
 type Zones struct {
-	named map[string]Zone
-	// several are names of more than one zone, of which none was picked by its identifier.
+	byName map[string]Zone
+	// several holds the names of more than one zone, none of which was selected by its identifier.
 	several map[string]bool
-	// picked are those that a spec names, and that are looked at whether a name is
-	// wanted in them or not.
+	// picked holds the zones that a spec names; they are read even if no name is
+	// wanted in them.
 	picked map[Zone]bool
 }
 
-// PickZones picks zones. Without specs it picks all.
+// PickZones selects zones. Without specs it selects all.
 func PickZones(all []Zone, specs []ZoneSpec) Zones {
 	out := Zones{map[string]Zone{}, map[string]bool{}, map[Zone]bool{}}
 	if len(specs) == 0 {
@@ -59,7 +59,7 @@ func PickZones(all []Zone, specs []ZoneSpec) Zones {
 			})
 		}
 		if len(zones) == 1 {
-			out.named[name] = zones[0]
+			out.byName[name] = zones[0]
 		} else {
 			out.several[name] = true
 		}
@@ -67,24 +67,24 @@ func PickZones(all []Zone, specs []ZoneSpec) Zones {
 	return out
 }
 
-// Of returns the zone of a name: the one with the longest name that the name ends in.
+// Of returns the zone of a name: the one with the longest name that is a suffix of the name.
 func (z Zones) Of(name string) (zone Zone, why string) {
 	for rest, ok := name, true; ok; _, rest, ok = strings.Cut(rest, ".") {
 		if z.several[rest] {
 			return Zone{}, "there are several zones " + rest + "; choose one by its identifier: --zone=" + rest + "/ID"
 		}
-		if found, ok := z.named[rest]; ok {
+		if found, ok := z.byName[rest]; ok {
 			return found, ""
 		}
 	}
-	return Zone{}, "no zone that may be changed has a name that it ends in"
+	return Zone{}, "it is not in any zone that may be changed"
 }
 
-// Relevant are the zones that may hold sets of the cluster though nothing is wanted in them.
+// Relevant returns the zones that may contain record sets of the cluster even if none is wanted in them.
 func (z Zones) Relevant(o Owner) []Zone {
 	var out []Zone
-	for _, zone := range z.named {
-		if z.picked[zone] || within(o.Cluster, zone.Name) || within(zone.Name, o.Cluster) || o.API != "" && within(Canonical(o.API), zone.Name) {
+	for _, zone := range z.byName {
+		if z.picked[zone] || isWithin(o.Cluster, zone.Name) || isWithin(zone.Name, o.Cluster) || o.API != "" && isWithin(Canonical(o.API), zone.Name) {
 			out = append(out, zone)
 		}
 	}

@@ -6,105 +6,105 @@ import (
 	"strings"
 )
 
-// Action is one thing the leader does. Doing it twice does no harm.
+// Action is a single operation of the leader. All are idempotent.
 type Action interface {
 	fmt.Stringer
 	action()
 }
 
-// Node is the name and the URLs of a member, as given to a starting etcd.
+// Node is a member's name and URLs, as passed to etcd when it starts.
 type Node struct {
 	Name string   `json:"name"`
 	URLs []string `json:"urls"`
 }
 
 type (
-	// SaveRecord replaces the record that was observed; it fails when another did so.
+	// SaveRecord replaces the record that was observed; it fails if it was replaced meanwhile.
 	SaveRecord struct{ Record Record }
-	// MarkCreated writes the mark that forbids to create an empty cluster.
+	// MarkCreated writes the mark that forbids creating an empty cluster.
 	MarkCreated struct{}
-	// SaveSpec writes what the cluster shall be.
+	// SaveSpec writes the cluster's spec.
 	SaveSpec struct{ Spec Spec }
-	// FinishCommand removes a command that was carried out, or is not going to be.
+	// FinishCommand removes a command that was carried out, or that will not be.
 	FinishCommand struct{ Key string }
-	// SaveRefusal records why a command is withdrawn, for those who wait for it, and ForgetRefusal
-	// that another restore has made the record obsolete.
+	// SaveRefusal records why a command is withdrawn, for clients that wait for it; ForgetRefusal
+	// removes that refusal once another restore has made it obsolete.
 	SaveRefusal   struct{ Refusal Refusal }
 	ForgetRefusal struct{}
 
-	// Run makes a peer run etcd as told.
+	// Run makes a peer run etcd with the given settings.
 	Run struct {
 		Peer        string `json:"peer"`
 		Token       string `json:"token"`
 		Seat        string `json:"seat"`
 		Version     string `json:"etcdVersion"`
 		Quarantined bool   `json:"quarantined,omitempty"`
-		// Fresh allows to begin new data: what a disk holds of another cluster or
-		// another seat is put aside. Without it a peer that has not the data refuses.
+		// Fresh allows beginning new data: data of another cluster or another seat on the
+		// disk are moved aside. Without it a peer that does not have the data refuses.
 		Fresh bool `json:"fresh,omitempty"`
-		// Restart ends an etcd that is running, and starts it again.
+		// Restart stops a running etcd, and starts it again.
 		Restart bool `json:"restart,omitempty"`
-		// Snapshot is how far etcd's log has to be in a snapshot of it before another
-		// version begins there.
+		// Snapshot is the index in etcd's log up to which a snapshot must exist before
+		// another version starts.
 		Snapshot uint64 `json:"snapshot,omitempty"`
-		// Initial are the members that fresh data begin with, the peer itself included.
+		// Initial are the members with which fresh data begin, including the peer itself.
 		Initial []Node `json:"initial,omitempty"`
-		// Backup is what a founder's fresh data are restored from; empty for none.
+		// Backup is the backup from which a founder's fresh data are restored; empty for none.
 		Backup string `json:"backup,omitempty"`
 		// Served is the highest revision that clients may have seen: fresh data from a
-		// back-up begin above it.
+		// backup begin above it.
 		Served int64 `json:"served,omitempty"`
-		// Restored says that the cluster replaced another: programs on the peer's machine that
-		// have read the old one must restart.
+		// Restored is set if the cluster replaced another one: programs on the peer's machine
+		// that have read the old one must restart.
 		Restored bool `json:"restored,omitempty"`
 	}
-	// Stop makes a peer end its etcd, and keep the data.
+	// Stop makes a peer stop its etcd, and keep the data.
 	Stop struct {
 		Peer string `json:"peer"`
 	}
 
-	// AddLearner gives a peer a seat in the cluster, without a vote.
+	// AddLearner adds a peer to the cluster as a learner, without a vote.
 	AddLearner struct {
 		Peer string
 		URLs []string
 	}
-	// Promote gives a learner its vote; etcd refuses until it has caught up.
+	// Promote makes a learner a voter; etcd refuses until it has caught up.
 	Promote struct{ Member, Peer string }
-	// Remove takes a member out of the cluster.
+	// Remove removes a member from the cluster.
 	Remove struct{ Member, Peer, Why string }
-	// SetURLs corrects where the other members reach one.
+	// SetURLs corrects the URLs at which the other members reach one.
 	SetURLs struct {
 		Member, Peer string
 		URLs         []string
 	}
-	// MoveLeader hands etcd's own leadership over, so that a restart costs no election.
+	// MoveLeader transfers etcd's own leadership, so that a restart does not cause an election.
 	MoveLeader struct{ Member, Peer string }
-	// AllowDowngrade tells etcd that its members will go back to a minor version, or
-	// with none, that they will not after all.
+	// AllowDowngrade tells etcd that its members will downgrade to a minor version,
+	// or, if it is empty, cancels that.
 	AllowDowngrade struct{ Version string }
-	// TakeBackup puts a snapshot into the store, with what the cluster shall be.
+	// TakeBackup stores a snapshot together with the cluster's spec.
 	TakeBackup struct {
 		Why  string
 		Spec Spec
 	}
 
-	// DefragmentMember rewrites the database of a member, and adds that to the answer.
-	// Compact first gives up all revisions but the last, because the API server cannot ask
-	// for that while there is no space.
+	// DefragmentMember defragments the database of a member, and adds the result to the
+	// answer. Compact first removes all revisions but the last, because the API server
+	// cannot do so while there is no space.
 	DefragmentMember struct {
 		Member, Peer string
 		Compact      bool
 		Answer       Answer
 	}
-	// Disarm ends all alarms, and says so in the answer, or why not. Compare first makes
-	// sure that the members have the same data.
+	// Disarm clears all alarms, and adds that, or the reason why it could not, to the
+	// answer. Compare first makes sure that the members have the same data.
 	Disarm struct {
 		Compare bool
 		Answer  Answer
 	}
-	// BeginDrill restores a back-up beside the cluster; what it found out is observed later.
+	// BeginDrill restores a backup separately from the cluster; its result is observed later.
 	BeginDrill struct{ Request Request }
-	// Conclude answers a request for the last time, and removes it.
+	// Conclude writes the final answer to a request, and removes the request.
 	Conclude struct{ Answer Answer }
 )
 
@@ -153,7 +153,7 @@ func (a FinishCommand) String() string { return "remove the command " + a.Key }
 func (a SaveRefusal) String() string {
 	return fmt.Sprintf("refuse the command %s: %s", a.Refusal.Command, a.Refusal.Why)
 }
-func (ForgetRefusal) String() string { return "forget the command that was refused" }
+func (ForgetRefusal) String() string { return "forget the refused command" }
 
 func (a Run) String() string {
 	s := fmt.Sprintf("%s: run etcd %s for seat %s of %s", a.Peer, a.Version, a.Seat, a.Token)
@@ -198,8 +198,8 @@ func (a MoveLeader) String() string {
 }
 func (a AllowDowngrade) String() string {
 	if a.Version == "" {
-		return "call off the way back"
+		return "cancel the downgrade"
 	}
-	return "allow etcd to go back to " + a.Version
+	return "allow etcd to downgrade to " + a.Version
 }
 func (a TakeBackup) String() string { return "take a backup: " + a.Why }

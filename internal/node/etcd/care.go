@@ -11,22 +11,22 @@ import (
 type Task string
 
 const (
-	// Defragment gives the space that nothing uses back to the disks, member by member.
+	// Defragment returns unused space to the disks, member by member.
 	Defragment Task = "defrag"
-	// DisarmAlarms ends the alarms whose causes are gone.
+	// DisarmAlarms clears the alarms whose causes are gone.
 	DisarmAlarms Task = "disarm"
-	// Drill restores a back-up beside the cluster, compares the two, and throws it away.
+	// Drill restores a backup separately from the cluster, compares the two, and discards the restored data.
 	Drill Task = "drill"
 )
 
-// Request asks for a task. It is the object .kops/request, and gone once it is carried
-// out or refused.
+// Request requests a task. It is the object .kops/request, which is removed once the
+// task is carried out or refused.
 type Request struct {
-	// ID tells it from every other.
+	// ID distinguishes it from all other requests.
 	ID   string    `json:"id"`
 	Task Task      `json:"task"`
 	At   time.Time `json:"at"`
-	// Backup is what a drill restores.
+	// Backup is the backup that a drill restores.
 	Backup string `json:"backup,omitempty"`
 }
 
@@ -34,43 +34,43 @@ type Request struct {
 type Answer struct {
 	Request string `json:"request"`
 	Done    bool   `json:"done"`
-	// Problem says why the task was not carried out, or not to its end.
+	// Problem is why the task was not carried out, or not completed.
 	Problem string `json:"problem,omitempty"`
-	// Members are those that were defragmented, in this order.
-	Members []Defragmented `json:"members,omitempty"`
-	// Disarmed are the alarms that were ended, such as "NOSPACE of etcd-a".
-	Disarmed []string `json:"disarmed,omitempty"`
-	Drill    *Drilled `json:"drill,omitempty"`
+	// Members are the defragmented members, in this order.
+	Members []DefragmentResult `json:"members,omitempty"`
+	// Disarmed are the cleared alarms, such as "NOSPACE of etcd-a".
+	Disarmed []string     `json:"disarmed,omitempty"`
+	Drill    *DrillResult `json:"drill,omitempty"`
 }
 
-// Defragmented is what became of the database of a member, in bytes.
-type Defragmented struct {
+// DefragmentResult is the result of defragmenting a member's database; sizes are in bytes.
+type DefragmentResult struct {
 	Name   string `json:"name"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// Drilled is what a drill found out.
-type Drilled struct {
+// DrillResult is the result of a drill.
+type DrillResult struct {
 	Backup      string `json:"backup"`
 	EtcdVersion string `json:"etcdVersion"`
-	// Took is how long it took until etcd served the back-up, in nanoseconds.
+	// Took is how long it took until etcd served the backup, in nanoseconds.
 	Took time.Duration `json:"took"`
-	// Revision and Keys are what the restored etcd serves, and Bytes the size of its database.
+	// Revision and Keys are those of the restored etcd, and Bytes is the size of its database.
 	Revision int64 `json:"revision"`
 	Keys     int64 `json:"keys"`
 	Bytes    int64 `json:"bytes"`
 	// Now is the revision of the cluster that it was compared with.
 	Now int64 `json:"now"`
-	// Same keys are as they were; others were changed, made or deleted since, and a
+	// Same keys are unchanged; others were changed, created or deleted since, and a
 	// restore would undo that.
 	Same    int64 `json:"same"`
 	Changed int64 `json:"changed"`
 	Made    int64 `json:"made"`
 	Deleted int64 `json:"deleted"`
-	// Wrong are keys, at most some, that the back-up has otherwise than the cluster had them then.
+	// Wrong are keys, up to a limit, that differ in the backup from the cluster's content at that time.
 	Wrong []string `json:"wrong,omitempty"`
-	// Problem says why the back-up could not be restored or compared.
+	// Problem is why the backup could not be restored or compared.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -80,22 +80,22 @@ const (
 	Corrupt = "CORRUPT"
 )
 
-// usualQuota is etcd's limit of a database where it does not tell, in bytes
-// (etcd documentation, "System limits").
-const usualQuota = 2 << 30
+// defaultQuota is etcd's default limit of a database, in bytes, used if it does not
+// report one (etcd documentation, "System limits").
+const defaultQuota = 2 << 30
 
-// Limit is how large a member's database may become, in bytes.
+// Limit returns the maximum size of a member's database, in bytes.
 func (m Member) Limit() int64 {
 	if m.Quota > 0 {
 		return m.Quota
 	}
-	return usualQuota
+	return defaultQuota
 }
 
-// crowded is the share of its limit from which on a database is as good as full.
+// crowded is the fraction of its limit from which a database counts as full.
 const crowded = 0.95
 
-// care does what was asked for, or says why not.
+// care carries out the requested task, or refuses it.
 func (s *situation) care() Decision {
 	if s.Request == nil {
 		return Decision{}
@@ -118,7 +118,7 @@ func (s *situation) care() Decision {
 	return a.refuse(fmt.Sprintf("the managers do not know the task %q", s.Request.Task))
 }
 
-// refuse ends a request that is not carried out, or not to its end.
+// refuse concludes a request that is not carried out, or not completed.
 func (a Answer) refuse(why string) Decision {
 	a.Problem = why
 	return a.conclude()
@@ -129,26 +129,26 @@ func (a Answer) conclude() Decision {
 	return Decision{Actions: []Action{Conclude{a}}}
 }
 
-// defragment takes one member after the other, and etcd's leader last, after a hand-over: a member
-// answers nobody meanwhile. None is begun while another is unhealthy.
+// defragment defragments one member after another, and etcd's leader last, after its leadership is
+// transferred: a member does not respond meanwhile. It starts none while another is unhealthy.
 func (s *situation) defragment(a Answer) Decision {
 	voters := s.voters()
 	for _, m := range voters {
 		begun := len(a.Members) > 0
 		switch {
 		case m.Healthy:
-		case begun && !s.lost("member "+m.ID, s.policy.Replace):
+		case begun && !s.isLost("member "+m.ID, s.policy.Replace):
 			return Decision{Note: "waiting for " + m.Name + " to be healthy after its database was defragmented", Soon: true}
 		default:
 			return a.refuse("member " + m.Name + " is unhealthy, and no member is defragmented while any is unhealthy")
 		}
 	}
-	if len(voters) != len(s.Members) || len(voters) != s.Spec.MemberCount || s.quarantined() {
-		return a.refuse(fmt.Sprintf("%d of %d members are there, and the cluster is about to change", len(voters), s.Spec.MemberCount))
+	if len(voters) != len(s.Members) || len(voters) != s.Spec.MemberCount || s.isQuarantined() {
+		return a.refuse(fmt.Sprintf("%d of %d members exist, and the cluster is about to change", len(voters), s.Spec.MemberCount))
 	}
 	slices.SortStableFunc(voters, func(x, y Member) int { return rankLeader(x) - rankLeader(y) })
 	left := filter(voters, func(m Member) bool {
-		return !slices.ContainsFunc(a.Members, func(d Defragmented) bool { return d.Name == m.Name })
+		return !slices.ContainsFunc(a.Members, func(d DefragmentResult) bool { return d.Name == m.Name })
 	})
 	if len(left) == 0 {
 		return a.conclude()
@@ -164,7 +164,7 @@ func (s *situation) defragment(a Answer) Decision {
 	return Decision{Actions: []Action{DefragmentMember{Member: next.ID, Peer: next.Name, Compact: full, Answer: a}}, Soon: true}
 }
 
-// disarm ends alarms whose causes are gone: where there is space again, and all members
+// disarm clears alarms whose causes are gone: if there is space again, and all members
 // have the same data.
 func (s *situation) disarm(a Answer) Decision {
 	alarmed, corrupt := false, false
@@ -172,31 +172,31 @@ func (s *situation) disarm(a Answer) Decision {
 		alarmed = alarmed || len(m.Alarms) > 0
 		corrupt = corrupt || slices.Contains(m.Alarms, Corrupt)
 		if float64(m.Size) >= crowded*float64(m.Limit()) {
-			return a.refuse(fmt.Sprintf("the database of %s has %d of %d bytes, and the alarm would be back with the next write; defragment first", m.Name, m.Size, m.Limit()))
+			return a.refuse(fmt.Sprintf("the database of %s uses %d of %d bytes, and the alarm would return with the next write; defragment first", m.Name, m.Size, m.Limit()))
 		}
 	}
 	switch {
 	case !alarmed:
 		return a.conclude()
-	case corrupt && len(healthy(s.voters())) < len(s.voters()):
+	case corrupt && len(healthyMembers(s.voters())) < len(s.voters()):
 		return a.refuse("not all members are healthy, so their data cannot be compared")
 	}
 	return Decision{Actions: []Action{Disarm{Compare: corrupt, Answer: a}}, Soon: true}
 }
 
-// drill lets a back-up be restored on the leader's machine, and waits for what comes of it.
+// drill has a backup restored on the leader's machine, and waits for the result.
 func (s *situation) drill(a Answer) Decision {
-	if s.Drilled == nil {
+	if s.DrillResult == nil {
 		return Decision{Actions: []Action{BeginDrill{Request: *s.Request}}, Soon: true}
 	}
-	a.Drill, a.Problem = s.Drilled, s.Drilled.Problem
+	a.Drill, a.Problem = s.DrillResult, s.DrillResult.Problem
 	return a.conclude()
 }
 
 func (a DefragmentMember) String() string {
 	s := fmt.Sprintf("defragment the database of member %s of %s", a.Member, a.Peer)
 	if a.Compact {
-		s += ", without what was before"
+		s += ", without the earlier revisions"
 	}
 	return s
 }
@@ -204,20 +204,20 @@ func (a DefragmentMember) String() string {
 func (a Disarm) String() string {
 	s := "disarm the alarms"
 	if a.Compare {
-		s += ", once the members were compared"
+		s += ", after comparing the members"
 	}
 	return s
 }
 func (a BeginDrill) String() string { return "restore " + a.Request.Backup + " beside the cluster" }
 
 func (a Conclude) String() string {
-	var told []string
+	var names []string
 	for _, m := range a.Answer.Members {
-		told = append(told, m.Name)
+		names = append(names, m.Name)
 	}
-	s := "conclude the request " + a.Answer.Request
-	if len(told) > 0 {
-		s += ", defragmented " + strings.Join(told, "+")
+	s := "finish the request " + a.Answer.Request
+	if len(names) > 0 {
+		s += ", defragmented " + strings.Join(names, "+")
 	}
 	if a.Answer.Problem != "" {
 		s += ": " + a.Answer.Problem

@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// The objects of an etcd cluster's back-up store, as kOps names them. What is ours alone is below .kops/.
+// The objects of an etcd cluster's backup store, with kOps' names. Only our own are below .kops/.
 const (
 	specKey     = "control/etcd-cluster-spec"
 	createdKey  = "control/etcd-cluster-created"
@@ -27,25 +27,25 @@ const (
 	answerKey   = ".kops/answer"
 	statusKey   = ".kops/status"
 
-	// maxCommands is how many commands of one second have a name.
+	// maxCommands is the maximum number of commands in one second.
 	maxCommands = 100
 )
 
-// OtherClusterRemedy is what to do when the store names a cluster, and disks have the
-// data of another, say because kOps' manager has restored a back-up meanwhile.
-const OtherClusterRemedy = "if the data are of the right cluster, remove " + recordKey + " from the backup store; else restore a backup"
+// OtherClusterRemedy is the remedy if the store names one cluster, and disks have the
+// data of another, for example because kOps' manager has restored a backup meanwhile.
+const OtherClusterRemedy = "if the data belong to the right cluster, remove " + recordKey + " from the backup store; otherwise restore a backup"
 
-// Control is what the store says about a cluster.
+// Control is the content of a cluster's store.
 type Control struct {
 	Spec    *Spec
 	Created bool
 	Record  *Record
-	// Seats are the peers that shall be the members; nil where nobody says so.
+	// Seats are the peers that should be members; nil if that is not specified.
 	Seats    []string
 	Commands []Command // oldest first
 	// Refused is the last request that was withdrawn; nil for none.
 	Refused *Refusal
-	// BackupAfter asks for a back-up that is younger than this; nil for none.
+	// BackupAfter requests a backup that is newer than this; nil for none.
 	BackupAfter *time.Time
 	// Request and Answer are the current maintenance request, and the last answer; nil for none.
 	Request *Request
@@ -54,7 +54,7 @@ type Control struct {
 	recordVersion store.Version
 }
 
-// ReadControl reads the objects that govern a cluster from its back-up store.
+// ReadControl reads the objects that govern a cluster from its backup store.
 func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 	var c Control
 	var err error
@@ -92,7 +92,7 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 				return Control{}, err
 			}
 			if command != nil {
-				if c.Refused != nil && c.Refused.Command == command.Key { // the manager that said so died before it removed it
+				if c.Refused != nil && c.Refused.Command == command.Key { // the manager that refused it died before it removed it
 					command.Unusable = c.Refused.Why
 				}
 				c.Commands = append(c.Commands, *command)
@@ -103,14 +103,14 @@ func ReadControl(ctx context.Context, s store.Store) (Control, error) {
 	return c, nil
 }
 
-// ReadRecord reads the record alone; nil when there is none.
+// ReadRecord reads only the record; nil if there is none.
 func ReadRecord(ctx context.Context, s store.Store) (*Record, error) {
 	r, _, err := read[Record](ctx, s, recordKey)
 	return r, err
 }
 
-// SaveRecord writes a record in the place of the one that was read; the error is
-// of class fault.Conflict when another was written since.
+// SaveRecord replaces the record that was read; the error is of class
+// fault.Conflict if it was replaced since.
 func (c Control) SaveRecord(ctx context.Context, s store.Store, r Record) error {
 	if err := write(ctx, s, recordKey, r, store.PutOptions{IfAbsent: c.Record == nil, IfVersion: c.recordVersion}); err != nil {
 		return fmt.Errorf("write the record of the etcd cluster: %w", err)
@@ -118,7 +118,7 @@ func (c Control) SaveRecord(ctx context.Context, s store.Store, r Record) error 
 	return nil
 }
 
-// WriteCreated writes the mark of a cluster that was created, unless it is there.
+// WriteCreated writes the mark of a created cluster, unless it exists.
 func WriteCreated(ctx context.Context, s store.Store, now time.Time) error {
 	text := fmt.Sprintf("{\n  \"timestamp\": %d\n}", now.UnixNano())
 	_, err := s.Put(ctx, createdKey, []byte(text), store.PutOptions{IfAbsent: true})
@@ -128,7 +128,7 @@ func WriteCreated(ctx context.Context, s store.Store, now time.Time) error {
 	return nil
 }
 
-// WriteSpec writes what a cluster shall be.
+// WriteSpec writes a cluster's spec.
 func WriteSpec(ctx context.Context, s store.Store, spec Spec) error {
 	if err := write(ctx, s, specKey, spec, store.PutOptions{}); err != nil {
 		return fmt.Errorf("write the spec of the etcd cluster: %w", err)
@@ -136,12 +136,12 @@ func WriteSpec(ctx context.Context, s store.Store, spec Spec) error {
 	return nil
 }
 
-// seatsFile names the peers that shall be members.
+// seatsFile lists the peers that should be members.
 type seatsFile struct {
 	Members []string `json:"members"`
 }
 
-// ReadSeats reads which peers shall be the members; nil where nobody says so.
+// ReadSeats reads which peers should be members; nil if that is not specified.
 func ReadSeats(ctx context.Context, s store.Store) ([]string, error) {
 	f, _, err := read[seatsFile](ctx, s, seatsKey)
 	if f == nil {
@@ -150,11 +150,11 @@ func ReadSeats(ctx context.Context, s store.Store) ([]string, error) {
 	return f.Members, err
 }
 
-// WriteSeats records which peers shall be the members. It must be called before the spec that
-// counts them is written.
+// WriteSeats records which peers should be members. It must be called before the spec with
+// their number is written.
 func WriteSeats(ctx context.Context, s store.Store, peers []string) error {
 	if err := write(ctx, s, seatsKey, seatsFile{peers}, store.PutOptions{}); err != nil {
-		return fmt.Errorf("name the members of the etcd cluster: %w", err)
+		return fmt.Errorf("write the names of the members of the etcd cluster: %w", err)
 	}
 	return nil
 }
@@ -167,10 +167,10 @@ func DeleteCommand(ctx context.Context, s store.Store, key string) error {
 	return nil
 }
 
-// WriteRefusal tells why a command is withdrawn.
+// WriteRefusal records why a command is withdrawn.
 func WriteRefusal(ctx context.Context, s store.Store, r Refusal) error {
 	if err := write(ctx, s, refusedKey, r, store.PutOptions{}); err != nil {
-		return fmt.Errorf("tell why %s is not restored: %w", r.Backup, err)
+		return fmt.Errorf("record why %s is not restored: %w", r.Backup, err)
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func ReadRefusal(ctx context.Context, s store.Store) (*Refusal, error) {
 	return readSound[Refusal](ctx, s, refusedKey)
 }
 
-// DeleteRefusal removes what WriteRefusal wrote.
+// DeleteRefusal removes the object of WriteRefusal.
 func DeleteRefusal(ctx context.Context, s store.Store) error {
 	if err := s.Delete(ctx, refusedKey, store.DeleteOptions{}); err != nil {
 		return fmt.Errorf("remove %s: %w", refusedKey, err)
@@ -189,7 +189,7 @@ func DeleteRefusal(ctx context.Context, s store.Store) error {
 }
 
 // RequestRestore asks the managers of a cluster to restart it from a backup of its store. They do
-// it within a minute or so; until then the command is an object in the store, whose key is
+// so within about a minute; until then the command is an object in the store, whose key is
 // returned. If the backup does not exist, the error has class fault.Gone.
 func RequestRestore(ctx context.Context, s store.Store, backup string, now time.Time) (key string, err error) {
 	meta, err := ReadMeta(ctx, s, backup)
@@ -216,21 +216,21 @@ func RequestRestore(ctx context.Context, s store.Store, backup string, now time.
 	return key, DeleteRefusal(ctx, s) // of an earlier request
 }
 
-// requestFile asks for a backup that is younger than the youngest that its writer knew of. So it
-// is met once, even if the clocks of writer and managers differ.
+// requestFile requests a backup that is newer than the newest that its writer knew of. So it is
+// fulfilled once, even if the clocks of writer and managers differ.
 type requestFile struct {
 	After time.Time `json:"after,omitzero"`
 }
 
-// RequestBackup asks the managers of a cluster for a back-up that is younger than
-// all credible ones in its store. They take it when they look into the store next.
+// RequestBackup asks the managers of a cluster for a backup that is newer than all
+// credible ones in its store. They take it when they next read the store.
 func RequestBackup(ctx context.Context, s store.Store, now time.Time) error {
 	all, err := Backups(ctx, s)
 	if err != nil {
 		return err
 	}
 	var f requestFile
-	for _, b := range Credible(all, now) {
+	for _, b := range OnlyCredible(all, now) {
 		if b.Complete {
 			f.After = b.Time
 		}
@@ -241,7 +241,7 @@ func RequestBackup(ctx context.Context, s store.Store, now time.Time) error {
 	return nil
 }
 
-// commandFile is a command as it stands in the store.
+// commandFile is a command as stored.
 type commandFile struct {
 	Timestamp     stamp        `json:"timestamp"`
 	RestoreBackup *restoreFile `json:"restoreBackup,omitempty"`
@@ -252,7 +252,7 @@ type restoreFile struct {
 	Backup      string `json:"backup"`
 }
 
-// readCommand reads a command; nil when it was removed meanwhile, or is of a kind that is not known.
+// readCommand reads a command; nil if it was removed meanwhile, or is of an unknown kind.
 func readCommand(ctx context.Context, s store.Store, key string) (*Command, error) {
 	f, _, err := read[commandFile](ctx, s, key)
 	if err != nil || f == nil || f.RestoreBackup == nil {
@@ -261,7 +261,7 @@ func readCommand(ctx context.Context, s store.Store, key string) (*Command, erro
 	c := &Command{Key: key, Time: time.Unix(0, int64(f.Timestamp)), Spec: f.RestoreBackup.ClusterSpec, Backup: f.RestoreBackup.Backup}
 	meta, err := ReadMeta(ctx, s, c.Backup)
 	switch {
-	case Useless(err):
+	case IsUnusable(err):
 		c.Unusable = err.Error()
 	case err != nil:
 		return nil, err
@@ -270,7 +270,7 @@ func readCommand(ctx context.Context, s store.Store, key string) (*Command, erro
 	return c, nil
 }
 
-// read decodes an object of JSON; nil when it does not exist.
+// read decodes a JSON object of the store; nil if it does not exist.
 func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Version, error) {
 	data, version, err := s.Get(ctx, key)
 	if fault.Is(err, fault.Gone) {
@@ -286,7 +286,8 @@ func read[T any](ctx context.Context, s store.Store, key string) (*T, store.Vers
 	return out, version, nil
 }
 
-// readSound is read of what must not keep anybody from his work: what is damaged says nothing.
+// readSound is like read, but treats a damaged object as missing, because it must not keep a
+// manager from its work.
 func readSound[T any](ctx context.Context, s store.Store, key string) (*T, error) {
 	out, _, err := read[T](ctx, s, key)
 	if errors.Is(err, ErrDamaged) {
@@ -295,7 +296,7 @@ func readSound[T any](ctx context.Context, s store.Store, key string) (*T, error
 	return out, err
 }
 
-// write encodes an object of JSON.
+// write stores a value as JSON.
 func write(ctx context.Context, s store.Store, key string, value any, o store.PutOptions) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -305,19 +306,19 @@ func write(ctx context.Context, s store.Store, key string, value any, o store.Pu
 	return err
 }
 
-// stamp is a number of seconds or nanoseconds that JSON may show as a text.
+// stamp is a number of seconds or nanoseconds that JSON may represent as a string.
 type stamp int64
 
-// MarshalJSON writes a text, as the JSON of protocol buffers does.
+// MarshalJSON writes a string, as the JSON format of protocol buffers does.
 func (s stamp) MarshalJSON() ([]byte, error) {
 	return []byte(strconv.Quote(strconv.FormatInt(int64(s), 10))), nil
 }
 
-// UnmarshalJSON reads a text or a number.
+// UnmarshalJSON reads a string or a number.
 func (s *stamp) UnmarshalJSON(data []byte) error {
 	n, err := strconv.ParseInt(strings.Trim(string(data), `"`), 10, 64)
 	if err != nil {
-		return errors.New("a timestamp has to be a whole number, not " + string(data))
+		return errors.New("a timestamp must be a whole number, not " + string(data))
 	}
 	*s = stamp(n)
 	return nil

@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// put fills a store.
+// put returns a store with objects.
 func put(t *testing.T, objects map[string]string) store.Store {
 	t.Helper()
 	s := store.NewMemory("memory://etcd")
@@ -71,7 +71,7 @@ func TestObjectsAreWrittenAsOthersReadThem(t *testing.T) {
 	if err := etcd.WriteSpec(t.Context(), s, etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second changes nothing
+	for range 2 { // the second call changes nothing
 		if err := etcd.WriteCreated(t.Context(), s, at); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestObjectsAreWrittenAsOthersReadThem(t *testing.T) {
 	}
 }
 
-func TestARecordIsReplacedOnlyByWhoeverReadIt(t *testing.T) {
+func TestARecordIsReplacedOnlyByItsReader(t *testing.T) {
 	s := put(t, nil)
 	first, err := etcd.ReadControl(t.Context(), s)
 	if err != nil {
@@ -183,9 +183,9 @@ func TestBackupsAreListed(t *testing.T) {
 	}
 }
 
-// TestRetention keeps every quarter of an hour for an hour, the first of each
-// hour for three hours, and the first of each day for two days; and of those that
-// never became whole none that is older than an hour.
+// TestRetention keeps every quarter of an hour for an hour, the first of each hour
+// for three hours, and the first of each day for two days; and no incomplete
+// backup that is older than an hour.
 func TestRetention(t *testing.T) {
 	now := time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)
 	var all []etcd.Backup
@@ -244,13 +244,13 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestTheRosterRemembersWhoWasHeard(t *testing.T) {
+func TestTheRosterRemembersContacts(t *testing.T) {
 	var r etcd.Roster
 	now := time.Unix(1000, 0)
-	r.Mention(etcd.Sighting{ID: "c", Endpoint: "c:1"})
-	r.Heard("b", "b:1", now)
-	r.Heard("a", "a:1", now.Add(-time.Minute))
-	r.Mention(etcd.Sighting{ID: "a", Endpoint: "elsewhere:1"}) // whom it knows better
+	r.RecordMention(etcd.Sighting{ID: "c", Endpoint: "c:1"})
+	r.RecordContact("b", "b:1", now)
+	r.RecordContact("a", "a:1", now.Add(-time.Minute))
+	r.RecordMention(etcd.Sighting{ID: "a", Endpoint: "elsewhere:1"}) // which it has heard itself
 	if d := cmp.Diff([]etcd.Sighting{{ID: "b", Endpoint: "b:1", At: now}}, r.Since(now.Add(-time.Second))); d != "" {
 		t.Error(d)
 	}

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Claim is a peer's word that it leads, for the others to agree with.
+// Claim is a peer's claim to lead, which the others accept or reject.
 type Claim struct {
 	Leader string `json:"leader"`
-	// Token is random; peers that agree carry out orders with this token, and no others.
+	// Token is random; peers that accept the claim carry out orders with this token, and no others.
 	Token string `json:"token"`
-	// Peers are those that the leader knows to be well, itself included.
+	// Peers are those that the leader knows to be healthy, including itself.
 	Peers []string `json:"peers"`
 }
 
-// Check says why a peer that knows these healthy peers does not agree with a
-// claim; nil when it does. The leader is the lowest name of all who are well.
+// Check returns why a peer that knows these healthy peers rejects a claim, or nil
+// if it accepts it. The leader is the healthy peer with the lowest name.
 func (c Claim) Check(healthy []string) error {
 	if len(c.Peers) == 0 || !slices.Contains(c.Peers, c.Leader) {
 		return fmt.Errorf("the claim of %s does not name itself", c.Leader)
@@ -34,18 +34,18 @@ func (c Claim) Check(healthy []string) error {
 	return nil
 }
 
-// Roster is what a manager knows of its peers. The zero value knows nobody.
+// Roster is what a manager knows about its peers. The zero value is an empty roster.
 type Roster struct{ seen map[string]Sighting }
 
-// Sighting is the last that was heard of a peer.
+// Sighting is the last contact with a peer.
 type Sighting struct {
 	ID       string    `json:"id"`
 	Endpoint string    `json:"endpoint"` // host:port of its manager
 	At       time.Time `json:"-"`
 }
 
-// Heard notes that a peer answered or called, and returns when it was heard before.
-func (r *Roster) Heard(id, endpoint string, at time.Time) (before time.Time) {
+// RecordContact records that a peer answered or called, and returns when that last happened before.
+func (r *Roster) RecordContact(id, endpoint string, at time.Time) (before time.Time) {
 	if r.seen == nil {
 		r.seen = map[string]Sighting{}
 	}
@@ -54,20 +54,20 @@ func (r *Roster) Heard(id, endpoint string, at time.Time) (before time.Time) {
 	return before
 }
 
-// Mention notes a peer that another has heard of, for whom to greet next. It is
-// not heard thereby.
-func (r *Roster) Mention(s Sighting) {
+// RecordMention records a peer that another one has heard of, so that it is greeted.
+// That does not count as hearing it.
+func (r *Roster) RecordMention(s Sighting) {
 	if _, ok := r.seen[s.ID]; !ok && s.Endpoint != "" {
-		r.Heard(s.ID, s.Endpoint, time.Time{})
+		r.RecordContact(s.ID, s.Endpoint, time.Time{})
 	}
 }
 
-// Forget drops the peers that were not heard since a time, those only mentioned included.
+// Forget drops the peers that have not been heard from since a time, including those only mentioned.
 func (r *Roster) Forget(t time.Time) {
 	maps.DeleteFunc(r.seen, func(_ string, s Sighting) bool { return s.At.Before(t) })
 }
 
-// Since returns who was heard since a time, ordered by name.
+// Since returns the peers heard from since a time, ordered by name.
 func (r *Roster) Since(t time.Time) []Sighting {
 	var out []Sighting
 	for _, s := range r.seen {

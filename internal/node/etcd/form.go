@@ -8,7 +8,7 @@ import (
 )
 
 // adopt writes the record of a cluster that runs without one: the store was
-// emptied, or is another one than before.
+// emptied, or it is a different store.
 func (s *situation) adopt() Decision {
 	if _, asked := s.command(); s.Record != nil || asked {
 		return Decision{}
@@ -19,7 +19,7 @@ func (s *situation) adopt() Decision {
 			continue
 		}
 		if token != "" && token != p.State.Token {
-			return Decision{Note: fmt.Sprintf("no record in the store, and peers have data of two clusters, %s and %s; empty the disks of the wrong one, or restore a backup", token, p.State.Token)}
+			return Decision{Note: fmt.Sprintf("the store has no record of the cluster, and machines have data of two clusters, %s and %s; empty the disks of the wrong one, or restore a backup", token, p.State.Token)}
 		}
 		token = p.State.Token
 		if p.State.Seat == FounderSeat {
@@ -30,15 +30,15 @@ func (s *situation) adopt() Decision {
 		return Decision{}
 	}
 	if len(s.Members) == 0 {
-		return Decision{Note: "no record in the store, and the cluster of the peers' data does not answer", Actions: s.wake(token), Soon: true}
+		return Decision{Note: "the store has no record of the cluster, and etcd does not respond with the machines' data", Actions: s.restart(token), Soon: true}
 	}
-	if why := s.refused(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
-		return Decision{Note: "no record in the store, and the cluster is closed to clients until it is restored; " + why + "; ask for another"}
+	if why := s.refusalReason(); why != "" && slices.ContainsFunc(s.Peers, func(p Peer) bool { return p.State.Quarantined }) {
+		return Decision{Note: "the store has no record of the cluster, and the cluster is closed to clients until it is restored; " + why + "; restore another"}
 	}
-	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion, Revision: s.served()}
+	r := Record{Token: token, Phase: Running, Founder: founder, Version: s.Spec.EtcdVersion, Revision: s.servedRevision()}
 	for _, m := range s.Members {
 		if _, here := s.peerOf(m); !here { // which may have been the founder
-			return Decision{Note: "no record in the store; waiting for the peer of member " + m.Name, Soon: true}
+			return Decision{Note: "the store has no record of the cluster; waiting for the machine of member " + m.Name, Soon: true}
 		}
 		if m.Name == founder && founder != "" {
 			r.FounderMember = m.ID
@@ -47,9 +47,9 @@ func (s *situation) adopt() Decision {
 	return Decision{Actions: []Action{SaveRecord{r}}}
 }
 
-// command returns the command that counts. Of several that is the youngest, as each
-// would undo the one before. Where that is unusable none counts: an older one was
-// given up when the younger was written.
+// command returns the command to carry out: the youngest, because each would undo
+// the one before. If that is unusable there is none: an older one became obsolete
+// when the younger was written.
 func (s *situation) command() (Command, bool) {
 	if len(s.Commands) == 0 {
 		return Command{}, false
@@ -59,9 +59,10 @@ func (s *situation) command() (Command, bool) {
 }
 
 // refuse withdraws a command that cannot be carried out, and with it the older commands that it
-// superseded: if those remained, the cluster would lose newer writes as soon as somebody mends or
-// removes the backup. The reason is recorded first, and the youngest command goes last: without
-// it, the last of the others would count. The command of the record is not withdrawn.
+// superseded: if those remained, the cluster would lose newer writes as soon as the backup is
+// repaired or removed. The reason is recorded first, and the youngest command is removed last:
+// otherwise the last of the others would be carried out. The command of the record is not
+// withdrawn.
 func (s *situation) refuse() Decision {
 	c, usable := s.command()
 	if usable || len(s.Commands) == 0 || s.Record != nil && s.Record.Command == c.Key {
@@ -75,38 +76,39 @@ func (s *situation) refuse() Decision {
 	return Decision{Actions: out}
 }
 
-// refused says what became of the last request; empty where none was refused.
-func (s *situation) refused() string {
+// refusalReason returns why the last request was refused; empty if none was.
+func (s *situation) refusalReason() string {
 	if s.Refused == nil {
 		return ""
 	}
 	return fmt.Sprintf("backup %s was not restored: %s", s.Refused.Backup, s.Refused.Why)
 }
 
-// restore restarts a cluster from a backup when a command asks for it.
+// restore restarts a cluster from a backup if a command requests it.
 func (s *situation) restore() Decision {
 	c, asked := s.command()
 	if !asked || s.Record != nil && s.Record.Command == c.Key {
 		return Decision{}
 	}
-	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key, Revision: s.served()}, "")
+	return s.begin(Record{Version: cmp.Or(c.BackupVersion, c.Spec.EtcdVersion), Backup: c.Backup, Command: c.Key, Revision: s.servedRevision()}, "")
 }
 
-// found begins the first cluster.
-func (s *situation) found() Decision {
+// foundCluster begins the first cluster.
+func (s *situation) foundCluster() Decision {
 	switch {
 	case s.Record != nil:
 		return Decision{}
 	case s.Refused != nil: // a user who wants a backup does not want an empty cluster
-		return Decision{Note: s.refused() + "; ask for another, or for an empty cluster remove " + refusedKey}
+		return Decision{Note: s.refusalReason() + "; restore another, or for an empty cluster remove " + refusedKey}
 	case s.Created:
-		return Decision{Note: "the cluster was created once, but no peer has its data; restore a backup"}
+		return Decision{Note: "the cluster was created once, but no machine has its data; restore a backup"}
 	}
 	return s.begin(Record{Version: s.Spec.EtcdVersion}, "")
 }
 
-// begin records a new cluster at the first peer that can run it, or at the next one
-// after a peer that could not found it: of several such, none keeps the others from trying.
+// begin records a new cluster at the first peer that can run it, or at the next one after a
+// peer that could not found it: if several cannot, none of them keeps the others from
+// trying.
 func (s *situation) begin(r Record, after string) Decision {
 	i := slices.IndexFunc(s.Peers, func(p Peer) bool { return p.ID == after })
 	for _, p := range slices.Concat(s.Peers[i+1:], s.Peers[:max(i, 0)]) {
@@ -115,28 +117,28 @@ func (s *situation) begin(r Record, after string) Decision {
 			return Decision{Actions: []Action{SaveRecord{r}}}
 		}
 	}
-	return Decision{Note: "no peer can run etcd " + r.Version}
+	return Decision{Note: "no machine can run etcd " + r.Version}
 }
 
-// form starts etcd at the founder, and makes it the cluster once it answers.
-// Until then no client could write, so a founder that is lost, or cannot begin, is replaced.
-func (s *situation) form() Decision {
+// formCluster starts etcd at the founder, and declares the cluster valid once it answers. Until
+// then no client could write, so a founder that is lost, or cannot begin, is replaced.
+func (s *situation) formCluster() Decision {
 	r := s.Record
 	if r.Phase != Forming {
 		return Decision{}
 	}
-	if why := s.overtaken(); why != "" {
-		return Decision{Note: fmt.Sprintf("the founding of cluster %s did not come to its end, and %s; %s", r.Token, why, OtherClusterRemedy)}
+	if why := s.supersededReason(); why != "" {
+		return Decision{Note: fmt.Sprintf("the creation of cluster %s was not completed, and %s; %s", r.Token, why, OtherClusterRemedy)}
 	}
 	if d := s.stopOthers(); len(d.Actions) > 0 {
 		return d
 	}
 	founder, here := s.peer(r.Founder)
 	switch {
-	case !here && s.lost("founder "+r.Token, s.policy.Replace):
+	case !here && s.isLost("founder "+r.Token, s.policy.Replace):
 		return s.begin(*r, r.Founder)
 	case !here:
-		return Decision{Note: "the founder " + r.Founder + " is not there", Soon: true}
+		return Decision{Note: "the first member, " + r.Founder + ", is missing", Soon: true}
 	}
 	version, ok := Pick(founder.Versions, r.Version)
 	if !ok {
@@ -152,29 +154,30 @@ func (s *situation) form() Decision {
 			Fresh: true, Initial: []Node{{founder.ID, founder.PeerURLs}}, Backup: r.Backup, Served: r.Revision, Restored: r.Backup != ""}}}
 	}
 	if len(s.Members) != 1 || !s.Members[0].Healthy {
-		return Decision{Note: "waiting for the founder's etcd", Soon: true}
+		return Decision{Note: "waiting for the etcd of the first member", Soon: true}
 	}
 	formed := *r
-	formed.Phase, formed.FounderMember, formed.Revision = Running, s.Members[0].ID, s.served()
+	formed.Phase, formed.FounderMember, formed.Revision = Running, s.Members[0].ID, s.servedRevision()
 	return Decision{Actions: []Action{SaveRecord{formed}}}
 }
 
-// overtaken says why a cluster that is being founded is not the one any more. Its
-// managers leave the command, and do not mark it as created, before it runs: so
-// another manager has used the store since, and going on would cost its cluster.
-func (s *situation) overtaken() string {
+// supersededReason returns why a cluster that is being founded is no longer valid. Before
+// it runs, its managers neither remove the command nor mark it as created: if that
+// has happened, another manager has used the store since, and continuing would
+// destroy that manager's cluster.
+func (s *situation) supersededReason() string {
 	r := s.Record
 	asked := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.Key == r.Command })
 	switch {
 	case r.Backup == "" && s.Created:
-		return "a cluster was created since"
+		return "a cluster was created in the meantime"
 	case r.Backup != "" && !asked:
-		return "the command to restore " + r.Backup + " is gone"
+		return "the request to restore " + r.Backup + " is gone"
 	}
 	return ""
 }
 
-// stopOthers ends all members of other clusters than the record's.
+// stopOthers stops all members of other clusters than the record's.
 func (s *situation) stopOthers() Decision {
 	var out []Action
 	for _, p := range s.Peers {
@@ -185,8 +188,8 @@ func (s *situation) stopOthers() Decision {
 	return Decision{Actions: out, Together: true, Soon: true}
 }
 
-// settle brings the rest of the control objects up to a record that is running.
-func (s *situation) settle() Decision {
+// updateControl updates the other control objects after the record's cluster runs.
+func (s *situation) updateControl() Decision {
 	var out []Action
 	if !s.Created {
 		out = append(out, MarkCreated{})
@@ -195,7 +198,7 @@ func (s *situation) settle() Decision {
 	if _, usable := s.command(); usable {
 		last = len(s.Commands) - 1
 	}
-	for _, c := range s.Commands[:last+1] { // all of them are done, or undone by the last
+	for _, c := range s.Commands[:last+1] { // all of them are done, or superseded by the last one
 		if c.Key == s.Record.Command && c.Spec != *s.Spec && c.Spec.MemberCount > 0 && c.Spec.EtcdVersion != "" {
 			out = append(out, SaveSpec{c.Spec})
 		}
@@ -207,10 +210,10 @@ func (s *situation) settle() Decision {
 	return Decision{Actions: out}
 }
 
-// stop ends etcd where it runs with data that belong to no member any more.
+// stop stops etcd where it runs with data that no longer belong to any member.
 func (s *situation) stop() Decision {
 	var out []Action
-	seated := s.seated()
+	seated := s.seatedPeers()
 	for _, p := range s.Peers {
 		if p.State.Token == "" || p.State.Stopped {
 			continue
@@ -222,59 +225,60 @@ func (s *situation) stop() Decision {
 	return Decision{Actions: out, Together: true}
 }
 
-// run starts what a leader that knew less has stopped.
+// run starts what a less informed leader has stopped.
 func (s *situation) run() Decision {
 	var out []Action
-	for _, p := range s.seated() {
+	for _, p := range s.seatedPeers() {
 		if p.State.Stopped {
-			out = append(out, rerun(p))
+			out = append(out, runAgain(p))
 		}
 	}
 	return Decision{Actions: out, Together: true, Soon: true}
 }
 
-// wake runs the etcd of a cluster where it was stopped.
-func (s *situation) wake(token string) []Action {
+// restart starts the etcd of a cluster where it was stopped.
+func (s *situation) restart(token string) []Action {
 	var out []Action
 	for _, p := range s.Peers {
 		if p.State.Token == token && p.State.Stopped {
-			out = append(out, rerun(p))
+			out = append(out, runAgain(p))
 		}
 	}
 	return out
 }
 
-// rerun makes a peer run what it has run before.
-func rerun(p Peer) Run {
+// runAgain returns the order to run again what a peer ran before.
+func runAgain(p Peer) Run {
 	st := p.State
 	return Run{Peer: p.ID, Token: st.Token, Seat: st.Seat, Version: st.Version, Quarantined: st.Quarantined}
 }
 
-// address corrects the URLs of members whose machines have others now. etcd lets no
-// two have the same: where another machine had the address, its member goes first.
+// address corrects the URLs of members whose machines have new addresses. etcd does
+// not allow two members with the same URL: if another machine had the address, its
+// member is changed or removed first.
 func (s *situation) address() Decision {
 	for _, m := range s.Members {
 		p, ok := s.peerOf(m)
 		taken := slices.ContainsFunc(s.Members, func(o Member) bool {
 			return o.ID != m.ID && slices.ContainsFunc(o.PeerURLs, func(u string) bool { return slices.Contains(p.PeerURLs, u) })
 		})
-		if ok && s.holds(p, m) && len(p.PeerURLs) > 0 && !sameURLs(p.PeerURLs, m.PeerURLs) && !taken {
+		if ok && s.hasData(p, m) && len(p.PeerURLs) > 0 && !sameURLs(p.PeerURLs, m.PeerURLs) && !taken {
 			return Decision{Actions: []Action{SetURLs{Member: m.ID, Peer: p.ID, URLs: p.PeerURLs}}}
 		}
 	}
 	return Decision{}
 }
 
-// open lets clients in once most of the wanted members are there, and nobody is
-// about to become a further one.
+// open lets clients in once most of the wanted members have joined, and no other
+// peer is about to.
 func (s *situation) open() Decision {
-	if len(healthy(s.voters())) < quorum(s.Spec.MemberCount) || s.gathering() {
+	if len(healthyMembers(s.voters())) < quorum(s.Spec.MemberCount) || s.isGathering() {
 		return Decision{}
 	}
 	var out []Action
-	for _, p := range s.seated() {
+	for _, p := range s.seatedPeers() {
 		if p.State.Quarantined {
-			open := rerun(p)
+			open := runAgain(p)
 			open.Quarantined = false
 			out = append(out, open)
 		}
@@ -282,11 +286,11 @@ func (s *situation) open() Decision {
 	return Decision{Actions: out, Together: true, Soon: true}
 }
 
-// gathering reports whether peers are about to join a cluster that was just founded.
-// One that began from a back-up is not awaited: there a new member has to be sent
-// the data first, and may take seconds to answer (see nudge).
-func (s *situation) gathering() bool {
+// isGathering reports whether peers are about to join a cluster that was just founded.
+// It does not wait if the cluster began from a backup: then a new member must first
+// receive the data, and may take seconds to answer (see nudge).
+func (s *situation) isGathering() bool {
 	age := s.Now.Sub(time.Unix(s.Record.Founded, 0))
-	young := s.Record.Backup == "" && age >= 0 && age < s.policy.Gather // by another clock it may lie ahead
-	return young && len(s.voters()) < s.Spec.MemberCount && len(s.learners())+len(s.idle()) > 0
+	young := s.Record.Backup == "" && age >= 0 && age < s.policy.Gather // by another clock, the time may be in the future
+	return young && len(s.voters()) < s.Spec.MemberCount && len(s.learners())+len(s.idlePeers()) > 0
 }

@@ -13,18 +13,18 @@ import (
 const (
 	// guardTries is how often a write without conditions is tried while others write the same object.
 	guardTries = 3
-	// undoTime is how long it may take to find out that the cluster was deleted during a write, and to
-	// undo the write.
+	// undoTime is the time limit for finding out that the cluster was deleted during a write, and for
+	// undoing the write.
 	undoTime = 10 * time.Second
 )
 
-// Guard returns the store as managers write to it: it never restores objects that were deleted
-// with the cluster.
+// Guard returns the store for managers to write to: writes to it never restore objects that were
+// deleted with the cluster.
 //
-// An object that exists is replaced only in the version that was read just before. An object that
-// does not exist is created only while the store holds the cluster, and is removed again if the
-// cluster was deleted during the write. So a deletion that lists the store again, after it has
-// removed the cluster, sees everything that remains.
+// An existing object is replaced only in the version that was read just before. A missing object
+// is created only while the store contains the cluster, and is removed again if the cluster was
+// deleted during the write. So a deletion that lists the store again, after it has removed the
+// cluster, sees everything that remains.
 func Guard(s store.Store) store.Store { return guarded{s} }
 
 type guarded struct{ store.Store }
@@ -45,7 +45,7 @@ func (g guarded) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	return v, err
 }
 
-// replace writes an object in the place of the one that exists, if any.
+// replace replaces an object if it exists.
 func (g guarded) replace(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	_, now, err := g.Get(ctx, key)
 	switch {
@@ -59,10 +59,10 @@ func (g guarded) replace(ctx context.Context, key string, data []byte, o store.P
 	return "", err
 }
 
-// create writes an object that does not exist. The second look at the cluster does not end with ctx,
-// because a manager that is stopped in the middle of a write is often one whose cluster is deleted.
+// create creates an object. The second check of the cluster does not stop when ctx ends, because a
+// manager that is stopped in the middle of a write is often one whose cluster is being deleted.
 func (g guarded) create(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
-	if err := g.undeleted(ctx, key); err != nil {
+	if err := g.checkExists(ctx, key); err != nil {
 		return "", err
 	}
 	v, err := g.Store.Put(ctx, key, data, o)
@@ -71,14 +71,15 @@ func (g guarded) create(ctx context.Context, key string, data []byte, o store.Pu
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	if deleted := g.undeleted(ctx, key); fault.Is(deleted, fault.Gone) {
+	if deleted := g.checkExists(ctx, key); fault.Is(deleted, fault.Gone) {
 		return "", errors.Join(deleted, err, g.Delete(ctx, key, store.DeleteOptions{}))
 	}
 	return v, err
 }
 
-// undeleted returns an error of class fault.Gone if the store does not hold the cluster to which an object belongs.
-func (g guarded) undeleted(ctx context.Context, key string) error {
+// checkExists returns an error of class fault.Gone if the store does not contain the cluster to
+// which an object belongs.
+func (g guarded) checkExists(ctx context.Context, key string) error {
 	for _, k := range anchors(key) {
 		if _, _, err := g.Get(ctx, k); !fault.Is(err, fault.Gone) {
 			return err
@@ -88,8 +89,9 @@ func (g guarded) undeleted(ctx context.Context, key string) error {
 		"if the cluster still exists, write its objects again with kops update cluster")
 }
 
-// anchors are the objects of which one exists as long as the object at a key may be created. Managers never create
-// the spec, and create the record only where there is a spec, so none of the anchors comes back by itself.
+// anchors returns the objects at least one of which must exist for the object at a key to be created.
+// Managers never create the spec, and create the record only if there is a spec, so no anchor is
+// recreated after a deletion.
 func anchors(key string) []string {
 	switch key {
 	case specKey:

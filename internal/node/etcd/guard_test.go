@@ -18,7 +18,7 @@ import (
 
 const spec, record = "control/etcd-cluster-spec", ".kops/cluster"
 
-// between calls happens before each operation on a store.
+// between is a store that calls happens before each operation.
 type between struct {
 	store.Store
 	happens func()
@@ -47,7 +47,7 @@ func (b between) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 	return b.Store.Delete(ctx, key, o)
 }
 
-// deletionSteps remove a cluster: they list and remove objects, twice. Writes between the first
+// deletionSteps delete a cluster: they list and remove objects, twice. Writes between the first
 // list and the removals make no difference: the second list shows them.
 func deletionSteps(t *testing.T, s store.Store) []func() {
 	var seen []string
@@ -76,8 +76,9 @@ func (s snapshot) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error
 	return backup.Origin{EtcdVersion: "3.6.12"}, err
 }
 
-// TestADeletedClusterStaysDeleted checks all writes of a manager, and a deletion of the cluster
-// between any two of its operations; also if the manager is stopped at the end of the deletion.
+// TestADeletedClusterStaysDeleted checks all writes of a manager, with a deletion of the
+// cluster between any two of its operations; also if the manager is stopped at the end of the
+// deletion.
 func TestADeletedClusterStaysDeleted(t *testing.T) {
 	now := time.Date(2026, 8, 1, 10, 15, 0, 0, time.UTC)
 	pages := snapshot(etcdtest.Snapshot(t, "/registry/namespaces/default"))
@@ -143,7 +144,7 @@ func TestADeletedClusterStaysDeleted(t *testing.T) {
 				return operations, left
 			}
 			n, _ := attempt(nil, false)
-			for _, at := range orders(3, n) {
+			for _, at := range ascendingSequences(3, n) {
 				for _, stopped := range []bool{false, true} {
 					if _, left := attempt(slices.Clone(at), stopped); left != nil {
 						t.Errorf("%s, where the store holds %q, and the steps of the deletion come before operations %v, manager stopped: %v: %q stays", what, before, at, stopped, left)
@@ -154,13 +155,13 @@ func TestADeletedClusterStaysDeleted(t *testing.T) {
 	}
 }
 
-// orders are the ascending sequences of n numbers from 0 to most.
-func orders(n, most int) [][]int {
+// ascendingSequences returns the ascending sequences of n numbers from 0 to most.
+func ascendingSequences(n, most int) [][]int {
 	if n == 0 {
 		return [][]int{nil}
 	}
 	var out [][]int
-	for _, o := range orders(n-1, most) {
+	for _, o := range ascendingSequences(n-1, most) {
 		first := 0
 		if len(o) > 0 {
 			first = o[len(o)-1]

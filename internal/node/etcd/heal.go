@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// learner brings the member without a vote to the point where it gets one, or
-// takes it out again. There is at most one: etcd 3.5 allows no more, and the limit
-// must never change, because the log is judged by it again at every start.
+// learner brings the learner to the point where it is promoted, or removes it
+// again. There is at most one: etcd 3.5 allows no more, and the limit must never
+// change, because every start applies it to the log again.
 func (s *situation) learner() Decision {
 	for _, m := range s.learners() {
 		p, here := s.peerOf(m)
-		holds := here && s.holds(p, m)
+		holds := here && s.hasData(p, m)
 		version, able := Pick(p.Versions, s.joinVersion())
 		switch {
-		case !here && s.lost("member "+m.ID, s.policy.Replace):
+		case !here && s.isLost("member "+m.ID, s.policy.Replace):
 			return s.remove(m, "its machine is lost")
 		case !here:
 			continue
 		case !holds && m.Name != "":
 			return s.remove(m, "its disk is empty")
-		case holds && !m.Healthy && s.lost("member "+m.ID, s.policy.CatchUp):
+		case holds && !m.Healthy && s.isLost("member "+m.ID, s.policy.CatchUp):
 			return s.remove(m, "it does not start")
-		case len(s.voters()) >= s.Spec.MemberCount && !(here && s.moves() && s.listed(p.ID)):
-			return s.remove(m, "there are members enough")
+		case len(s.voters()) >= s.Spec.MemberCount && !(here && s.needsMove() && s.isListed(p.ID)):
+			return s.remove(m, "there are enough members")
 		case !holds && !able:
 			return s.remove(m, "it cannot run etcd "+s.joinVersion())
 		case !holds:
 			return Decision{Actions: []Action{s.join(p, m, version)}, Soon: true}
 		case m.Healthy:
 			return Decision{Actions: []Action{Promote{m.ID, p.ID}}, Soon: true}
-		case !s.memory.Nudged[m.ID] && s.lost("member "+m.ID, s.policy.Nudge):
+		case !s.memory.Nudged[m.ID] && s.isLost("member "+m.ID, s.policy.Nudge):
 			return s.nudge(m, p)
 		}
 		return Decision{Note: "waiting for the new member " + p.ID, Soon: true}
@@ -39,19 +39,19 @@ func (s *situation) learner() Decision {
 	return Decision{}
 }
 
-// nudge starts the etcd of a new member again. One that has to be sent the data may
-// not notice that its first proposal, in which it says its name, is among them; it
-// would answer clients only when it has waited 7 seconds for it.
+// nudge restarts the etcd of a new member. One that must receive the data first may
+// not notice that its first proposal, in which it publishes its name, is among
+// them; it would answer clients only after waiting 7 seconds for it.
 func (s *situation) nudge(m Member, p Peer) Decision {
 	s.memory.Nudged[m.ID] = true
-	again := rerun(p)
+	again := runAgain(p)
 	again.Restart = true
 	return Decision{Actions: []Action{again}, Soon: true}
 }
 
-// join is the order to begin as the member that a peer was given a seat for.
+// join returns the order to begin as the member that was added for a peer.
 func (s *situation) join(p Peer, m Member, version string) Run {
-	r := Run{Peer: p.ID, Token: s.Record.Token, Seat: m.ID, Version: version, Quarantined: s.quarantined(), Fresh: true, Initial: []Node{{p.ID, m.PeerURLs}},
+	r := Run{Peer: p.ID, Token: s.Record.Token, Seat: m.ID, Version: version, Quarantined: s.isQuarantined(), Fresh: true, Initial: []Node{{p.ID, m.PeerURLs}},
 		Restored: s.Record.Backup != ""}
 	for _, other := range s.Members {
 		if other.ID != m.ID {
@@ -61,8 +61,8 @@ func (s *situation) join(p Peer, m Member, version string) Run {
 	return r
 }
 
-// replace removes a voter that is lost, when another peer or the same one with
-// an empty disk waits to take its place and the remaining voters are a majority.
+// replace removes a lost voter if another peer, or the same one with an empty
+// disk, is waiting to take its place and the remaining voters are a majority.
 func (s *situation) replace() Decision {
 	for _, m := range s.voters() {
 		if m.Healthy {
@@ -71,14 +71,14 @@ func (s *situation) replace() Decision {
 		p, here := s.peerOf(m)
 		why := ""
 		switch {
-		case here && !s.holds(p, m):
+		case here && !s.hasData(p, m):
 			why = "its disk is empty"
-		case !here && s.lost("member "+m.ID, s.policy.Replace) && len(s.idle()) > 0:
+		case !here && s.isLost("member "+m.ID, s.policy.Replace) && len(s.idlePeers()) > 0:
 			why = "its machine is lost"
 		default:
 			continue
 		}
-		if !s.spared(m) {
+		if !s.canSpare(m) {
 			return Decision{Note: fmt.Sprintf("member %s of %s is lost, but without it there is no majority; restore a backup", m.ID, m.Name)}
 		}
 		if first := s.ensureBackup("before member " + m.ID + " is removed"); first != nil {
@@ -89,29 +89,30 @@ func (s *situation) replace() Decision {
 	return Decision{}
 }
 
-// grow adds a learner where a member is missing, or is to take the place of another. etcd
-// takes it only while every voter has been well for some seconds.
+// grow adds a learner if a member is missing or must be replaced by another. etcd accepts
+// it only after every voter has been healthy for some seconds.
 func (s *situation) grow() Decision {
-	voters, idle := s.voters(), s.idle()
+	voters, idle := s.voters(), s.idlePeers()
 	why := fmt.Sprintf("%d of %d members: ", len(voters), s.Spec.MemberCount)
 	switch {
-	case len(voters) >= s.Spec.MemberCount && !(s.moves() && len(idle) > 0):
+	case len(voters) >= s.Spec.MemberCount && !(s.needsMove() && len(idle) > 0):
 		return Decision{}
 	case len(s.learners()) > 0:
-		return Decision{Note: why + "the new member's machine does not answer"}
+		return Decision{Note: why + "the new member's machine does not respond"}
 	case len(idle) == 0:
-		return Decision{Note: why + "no further peer is there"}
-	case len(healthy(voters)) < len(voters):
-		return Decision{Note: why + "a further one has to wait until all are healthy"}
+		return Decision{Note: why + "no other machine is available"}
+	case len(healthyMembers(voters)) < len(voters):
+		return Decision{Note: why + "a further one must wait until all are healthy"}
 	}
-	if first := s.ensureBackup("before " + idle[0].ID + " becomes a member"); first != nil && !s.newborn() {
+	if first := s.ensureBackup("before " + idle[0].ID + " becomes a member"); first != nil && !s.isNew() {
 		return Decision{Actions: first}
 	}
 	return Decision{Actions: []Action{AddLearner{Peer: idle[0].ID, URLs: idle[0].PeerURLs}}, Soon: true}
 }
 
-// shrink removes a voter where there are too many: one that is not to be a member first,
-// of several one that is not healthy, and etcd's leader last, after it has handed over.
+// shrink removes a voter if there are too many: first one that should not be a member,
+// among those an unhealthy one, and etcd's leader last, after it has transferred its
+// leadership.
 func (s *situation) shrink() Decision {
 	voters := s.voters()
 	if len(voters) <= s.Spec.MemberCount {
@@ -119,7 +120,7 @@ func (s *situation) shrink() Decision {
 	}
 	rank := func(m Member) int {
 		r := 0
-		if s.listed(m.Name) {
+		if s.isListed(m.Name) {
 			r = 3
 		}
 		switch {
@@ -130,11 +131,11 @@ func (s *situation) shrink() Decision {
 		}
 		return r + 2
 	}
-	slices.Reverse(voters) // of two alike, the one with the later name goes
+	slices.Reverse(voters) // of two equals, the one with the later name is removed
 	slices.SortStableFunc(voters, func(a, b Member) int { return rank(a) - rank(b) })
 	gone, heir := voters[0], voters[len(voters)-1]
-	if !s.spared(gone) {
-		return Decision{Note: fmt.Sprintf("%d members, %d are wanted, but too few are healthy to remove one", len(voters), s.Spec.MemberCount)}
+	if !s.canSpare(gone) {
+		return Decision{Note: fmt.Sprintf("%d members instead of %d, but too few are healthy to remove one", len(voters), s.Spec.MemberCount)}
 	}
 	if first := s.ensureBackup("before member " + gone.ID + " is removed"); first != nil {
 		return Decision{Actions: first}
@@ -145,8 +146,8 @@ func (s *situation) shrink() Decision {
 	return s.remove(gone, fmt.Sprintf("%d members are wanted", s.Spec.MemberCount))
 }
 
-// unwell names the unhealthy members when nothing can be done about them.
-func (s *situation) unwell() Decision {
+// reportUnhealthy names the unhealthy members if nothing can be done about them.
+func (s *situation) reportUnhealthy() Decision {
 	var names, notes []string
 	for _, m := range s.voters() {
 		if !m.Healthy {

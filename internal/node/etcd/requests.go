@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// readRequest reads the current request, and the answer so far. Damaged objects count as absent: a
-// maintenance request must not keep the managers from their work.
+// readRequest reads the current request, and the answer so far. Damaged objects count as missing:
+// a maintenance request must not keep the managers from their work.
 func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) {
 	r, err := readSound[Request](ctx, s, askedKey)
 	if r == nil || err != nil {
@@ -23,13 +23,13 @@ func readRequest(ctx context.Context, s store.Store) (*Request, *Answer, error) 
 	return r, a, err
 }
 
-// Ask asks the managers of a cluster for a task, which they take up within half a minute.
-// While another is asked for the error is of class fault.Conflict.
+// Ask requests a task from the managers of a cluster, which they start within half a
+// minute. If another task is already requested, the error is of class fault.Conflict.
 func Ask(ctx context.Context, s store.Store, r Request) error {
 	var err error
-	for range 3 { // what was read of another request may be past when this one is written
+	for range 3 { // another request may be concluded between reading and writing
 		var free store.PutOptions
-		if free, err = unasked(ctx, s); err != nil {
+		if free, err = putCondition(ctx, s); err != nil {
 			break
 		}
 		if err = write(ctx, s, askedKey, r, free); !fault.Is(err, fault.Conflict) {
@@ -37,30 +37,30 @@ func Ask(ctx context.Context, s store.Store, r Request) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("ask for the task %s: %w", r.Task, err)
+		return fmt.Errorf("request the task %s: %w", r.Task, err)
 	}
 	return nil
 }
 
-// unasked says what a request may be written over: nothing, or one that is done and about
-// to be removed.
-func unasked(ctx context.Context, s store.Store) (store.PutOptions, error) {
+// putCondition returns the condition for writing a request: there is none, or it replaces one
+// that is done and about to be removed.
+func putCondition(ctx context.Context, s store.Store) (store.PutOptions, error) {
 	other, version, err := read[Request](ctx, s, askedKey)
 	if err != nil || other == nil {
 		return store.PutOptions{IfAbsent: true}, err
 	}
 	a, err := ReadAnswer(ctx, s)
 	if err == nil && (a == nil || a.Request != other.ID || !a.Done) {
-		err = fault.Wrap(fault.Conflict, fmt.Errorf("the managers are asked for another, %s, since %s", other.Task, other.At.UTC().Format(time.RFC3339)),
-			"wait until it is done; if it is not being handled, remove "+Asked(s))
+		err = fault.Wrap(fault.Conflict, fmt.Errorf("another task, %s, has been requested since %s", other.Task, other.At.UTC().Format(time.RFC3339)),
+			"wait until it is done; if it is not being handled, remove "+RequestURL(s))
 	}
 	return store.PutOptions{IfVersion: version}, err
 }
 
-// Asked is the URL of the object by which a task is asked for.
-func Asked(s store.Store) string { return store.URL(s, askedKey) }
+// RequestURL returns the URL of the object that requests a task.
+func RequestURL(s store.Store) string { return store.URL(s, askedKey) }
 
-// ReadAnswer reads what was said last of any request; nil for nothing.
+// ReadAnswer reads the last answer to any request; nil for none.
 func ReadAnswer(ctx context.Context, s store.Store) (*Answer, error) {
 	return readSound[Answer](ctx, s, answerKey)
 }
@@ -69,7 +69,7 @@ func ReadAnswer(ctx context.Context, s store.Store) (*Answer, error) {
 func WriteAnswer(ctx context.Context, s store.Store, a Answer) error {
 	err := write(ctx, s, answerKey, a, store.PutOptions{})
 	if err == nil && a.Done {
-		err = forget(ctx, s, a.Request)
+		err = deleteRequest(ctx, s, a.Request)
 	}
 	if err != nil {
 		return fmt.Errorf("answer the request %s: %w", a.Request, err)
@@ -77,8 +77,8 @@ func WriteAnswer(ctx context.Context, s store.Store, a Answer) error {
 	return nil
 }
 
-// forget removes a request, unless another has taken its place.
-func forget(ctx context.Context, s store.Store, id string) error {
+// deleteRequest removes a request, unless another has replaced it.
+func deleteRequest(ctx context.Context, s store.Store, id string) error {
 	r, version, err := read[Request](ctx, s, askedKey)
 	if err != nil || r == nil || r.ID != id {
 		return err
@@ -94,13 +94,13 @@ func forget(ctx context.Context, s store.Store, id string) error {
 // written when it changes, and at least every StatusLife.
 type Status struct {
 	At time.Time `json:"at"`
-	// Leader is the peer whose manager says so.
+	// Leader is the peer whose manager wrote this.
 	Leader string `json:"leader"`
-	// Wanted is the number of members that is asked for; 0: nobody says so.
+	// Wanted is the number of members in the spec; 0 if there is none.
 	Wanted int `json:"wanted"`
-	// Waiting says what stands in the way of what the cluster shall be; empty for nothing.
+	// Waiting is what keeps the cluster from matching its spec; empty for nothing.
 	Waiting string `json:"waiting,omitempty"`
-	// Members are etcd's; empty where no majority of them answers.
+	// Members are etcd's; empty if no majority of them answers.
 	Members []MemberStatus `json:"members"`
 }
 
@@ -116,14 +116,14 @@ type MemberStatus struct {
 	InUse   int64    `json:"inUse,omitempty"`
 	Quota   int64    `json:"quota,omitempty"`
 	Alarms  []string `json:"alarms,omitempty"`
-	// Errors are what the member says is wrong.
+	// Errors are the errors that the member reports.
 	Errors []string `json:"errors,omitempty"`
 }
 
-// StatusLife is how long a Status holds: a leader writes another before.
+// StatusLife is how long a Status is valid: a leader writes another one before.
 const StatusLife = 10 * time.Minute
 
-// ReadStatus reads what a cluster's managers said last; nil for nothing.
+// ReadStatus reads the last status from a cluster's managers; nil for none.
 func ReadStatus(ctx context.Context, s store.Store) (*Status, error) {
 	return readSound[Status](ctx, s, statusKey)
 }
@@ -131,13 +131,13 @@ func ReadStatus(ctx context.Context, s store.Store) (*Status, error) {
 // WriteStatus records the status of a cluster.
 func WriteStatus(ctx context.Context, s store.Store, st Status) error {
 	if err := write(ctx, s, statusKey, st, store.PutOptions{}); err != nil {
-		return fmt.Errorf("tell of the etcd cluster: %w", err)
+		return fmt.Errorf("report the state of the etcd cluster: %w", err)
 	}
 	return nil
 }
 
-// Tell describes a cluster.
-func Tell(now time.Time, leader string, wanted int, waiting string, members []Member) Status {
+// NewStatus returns the status of a cluster.
+func NewStatus(now time.Time, leader string, wanted int, waiting string, members []Member) Status {
 	st := Status{At: now.UTC(), Leader: leader, Wanted: wanted, Waiting: waiting, Members: []MemberStatus{}}
 	for _, m := range members {
 		st.Members = append(st.Members, MemberStatus{Name: m.Name, ID: m.ID, Healthy: m.Healthy, Leader: m.Leader, Learner: m.Learner, Version: m.Version,
@@ -147,34 +147,34 @@ func Tell(now time.Time, leader string, wanted int, waiting string, members []Me
 	return st
 }
 
-// News reports whether a status tells what another did not: more than that the size of a
-// database, or what of it is in use, has changed by less than a quarter.
-func (st Status) News(before *Status) bool {
+// IsNews reports whether a status contains news compared with another one. A change of
+// less than a quarter in the size of a database, or in the used part of it, is not news.
+func (st Status) IsNews(before *Status) bool {
 	if before == nil || st.At.Sub(before.At) >= StatusLife || st.At.Before(before.At) {
 		return true
 	}
-	if st.coarse() != before.coarse() {
+	if st.withoutSizes() != before.withoutSizes() {
 		return true
 	}
 	for i, m := range st.Members { // which are the same
-		if resized(before.Members[i].Size, m.Size) || resized(before.Members[i].InUse, m.InUse) {
+		if hasResized(before.Members[i].Size, m.Size) || hasResized(before.Members[i].InUse, m.InUse) {
 			return true
 		}
 	}
 	return false
 }
 
-// sizeStep is the least change of a size that is worth a write, in bytes.
+// sizeStep is the smallest change of a size that is worth a write, in bytes.
 const sizeStep = 256 << 10
 
-// resized reports whether a size has changed by a quarter and a step at least.
-func resized(before, now int64) bool {
+// hasResized reports whether a size has changed by at least a quarter and at least sizeStep.
+func hasResized(before, now int64) bool {
 	change := max(now-before, before-now)
 	return change >= sizeStep && change >= before/4
 }
 
-// coarse is a status without sizes, as text.
-func (st Status) coarse() string {
+// withoutSizes returns a status without sizes, as text.
+func (st Status) withoutSizes() string {
 	st.At = time.Time{}
 	members := make([]MemberStatus, len(st.Members))
 	for i, m := range st.Members {
@@ -182,6 +182,6 @@ func (st Status) coarse() string {
 		members[i] = m
 	}
 	st.Members = members
-	text, _ := json.Marshal(st) // of texts and numbers
+	text, _ := json.Marshal(st) // it contains only strings and numbers
 	return string(text)
 }

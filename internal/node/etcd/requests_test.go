@@ -11,12 +11,13 @@ import (
 	"kops.local/kops/internal/store/storetest"
 )
 
-// TestATaskIsAskedForWhileAnotherEnds, whenever the manager that did the other removes it.
-func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
+// TestATaskIsRequestedWhileAnotherEnds requests a task while another one ends, whenever the
+// manager removes that one.
+func TestATaskIsRequestedWhileAnotherEnds(t *testing.T) {
 	ctx := t.Context()
 	s := put(t, nil)
-	while := func(id string, happens func()) error { // between what asking reads and what it writes
-		return etcd.Ask(ctx, &storetest.Overtaken{Store: s, By: happens}, etcd.Request{ID: id, Task: etcd.Defragment})
+	while := func(id string, happens func()) error { // between reading and writing in Ask
+		return etcd.Ask(ctx, &storetest.RacingStore{Store: s, Before: happens}, etcd.Request{ID: id, Task: etcd.Defragment})
 	}
 	ask := func(id string) error { return while(id, func() {}) }
 	answer := func(id string) {
@@ -27,10 +28,10 @@ func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
 	if err := ask("1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask("2"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "asked for another") {
+	if err := ask("2"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "has been requested") {
 		t.Fatalf("while another is asked for: %v", err)
 	}
-	// A manager has not come to remove the request.
+	// The manager has not yet removed the request.
 	if _, err := s.Put(ctx, ".kops/answer", []byte(`{"request": "1", "done": true}`), store.PutOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := while("5", other); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "asked for another") {
+	if err := while("5", other); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "has been requested") {
 		t.Fatalf("while somebody asks for another: %v", err)
 	}
 	if c, err := etcd.ReadControl(ctx, s); err != nil || c.Request == nil || c.Request.ID != "4" {
@@ -51,11 +52,11 @@ func TestATaskIsAskedForWhileAnotherEnds(t *testing.T) {
 	}
 }
 
-// A database that grows after the founding is reported at once, and small changes are not.
+// A database that grows after the founding is reported at once; small changes are not.
 func TestSizesThatHaveChangedAreNews(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	status := func(size, inUse int64) etcd.Status {
-		return etcd.Tell(at, "etcd-a", 1, "", []etcd.Member{{ID: "1", Name: "etcd-a", Size: size, InUse: inUse}})
+		return etcd.NewStatus(at, "etcd-a", 1, "", []etcd.Member{{ID: "1", Name: "etcd-a", Size: size, InUse: inUse}})
 	}
 	const mib = 1 << 20
 	for _, x := range []struct {
@@ -67,7 +68,7 @@ func TestSizesThatHaveChangedAreNews(t *testing.T) {
 		{status(800*mib, 700*mib), status(900*mib, 800*mib), false},
 		{status(800*mib, 700*mib), status(800*mib, 300*mib), true},
 	} {
-		if got := x.now.News(&x.was); got != x.news {
+		if got := x.now.IsNews(&x.was); got != x.news {
 			t.Errorf("%+v after %+v: news %t", x.now.Members, x.was.Members, got)
 		}
 	}

@@ -17,27 +17,27 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the decisions in testdata")
 
-// TestStep reads situations and the decisions that follow from testdata/*.txtar.
-// A situation is a list of lines:
+// TestStep reads situations and the resulting decisions from testdata/*.txtar. A situation is a list
+// of lines:
 //
-//	spec COUNT VERSION           what is wished
-//	seats NAME...                the peers that shall be members
-//	created                      the mark is there
+//	spec COUNT VERSION           the spec
+//	seats NAME...                the peers that should be members
+//	created                      the mark exists
 //	record TOKEN PHASE FOUNDER[=MEMBER] VERSION [BACKUP] [COMMAND]
 //	command KEY BACKUP VERSION COUNT VERSION [unusable]
-//	failing                      what was decided last failed
+//	failing                      the last decision failed
 //	peer NAME [TOKEN/SEAT VERSION [quarantined] [stopped]]
 //	lacks NAME                   the peer has no program of etcd 3.6
 //	member ID NAME [healthy] [leader] [learner] [runs=VERSION] [log=INDEX] [served=REVISION] [reports=ERROR] [storage=VERSION] [downgrade=VERSION] [at=URL] [size=BYTES] [alarm=ALARM]
-//	backup AGE [AGE] [empty]     the youngest back-up, since when the leader knows of it, and whether it has no keys
-//	wanted AGE                   a back-up younger than this is asked for
-//	served REVISION              by the record
+//	backup AGE [AGE] [empty]     the latest backup, since when the leader knows of it, and whether it has no keys
+//	wanted AGE                   a backup newer than this is requested
+//	served REVISION              according to the record
 //	refused BACKUP COMMAND       the last request that was withdrawn
-//	founded AGE                  of the record's cluster; long ago without it
-//	asked TASK [NAME...]         a task, and the members that were defragmented already
+//	founded AGE                  of the record's cluster; long ago by default
+//	asked TASK [NAME...]         a task, and the members that are already defragmented
 //	drilled                      the drill has ended
-//	nudged ID                    the member's etcd was started again
-//	missing AGE WHAT             since when something is missed
+//	nudged ID                    the member's etcd was restarted
+//	missing AGE WHAT             since when something is missing
 func TestStep(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -67,7 +67,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// decide prints what follows from a situation.
+// decide prints the decision for a situation.
 func decide(t *testing.T, in string) string {
 	m, o := situationOf(t, in)
 	_, d := Step(DefaultPolicy(), m, o)
@@ -154,10 +154,10 @@ func situationOf(t *testing.T, in string) (Memory, Observed) {
 		case "asked":
 			o.Request, o.Answer = &Request{ID: "R", Task: Task(f[1]), Backup: "B"}, &Answer{Request: "R"}
 			for _, name := range f[2:] {
-				o.Answer.Members = append(o.Answer.Members, Defragmented{Name: name})
+				o.Answer.Members = append(o.Answer.Members, DefragmentResult{Name: name})
 			}
 		case "drilled":
-			o.Drilled = &Drilled{Backup: "B"}
+			o.DrillResult = &DrillResult{Backup: "B"}
 		case "nudged":
 			m.Nudged[f[1]] = true
 		case "missing":
@@ -217,7 +217,7 @@ func number(t *testing.T, s string) int {
 	return n
 }
 
-// TestABackupSaysWhatTheClusterIs also where nobody says what it shall be.
+// TestABackupSaysWhatTheClusterIs covers a cluster without a spec, too.
 func TestABackupSaysWhatTheClusterIs(t *testing.T) {
 	const running = "created\nrecord T running a=1 3.6.12\npeer a T/founder 3.6.12\nmember 1 a healthy leader\nbackup 16m\n"
 	for in, want := range map[string]Spec{running: {1, "3.6.12"}, "spec 3 3.7.0\n" + running: {3, "3.7.0"}} {

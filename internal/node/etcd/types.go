@@ -5,94 +5,94 @@ import (
 	"time"
 )
 
-// Spec is what an etcd cluster shall be: the object control/etcd-cluster-spec.
+// Spec is the specification of an etcd cluster: the object control/etcd-cluster-spec.
 type Spec struct {
-	// MemberCount is the wanted number of voting members; at least 1, sensibly odd.
+	// MemberCount is the wanted number of voting members; at least 1, and preferably odd.
 	MemberCount int `json:"memberCount"`
 	// EtcdVersion is the version to run, such as 3.6.12.
 	EtcdVersion string `json:"etcdVersion"`
 }
 
-// quorum is how many of a number of voters make a majority.
+// quorum returns how many of a number of voters make a majority.
 func quorum(voters int) int { return voters/2 + 1 }
 
-// Phase is how far a cluster has come.
+// Phase is the phase of a cluster.
 type Phase string
 
 const (
-	// Forming: the founder starts etcd; no client may write, and the cluster may still be given up.
+	// Forming means that the founder starts etcd; no client may write, and the cluster may still be given up.
 	Forming Phase = "forming"
-	// Running: this is the cluster; only the restore of a back-up replaces it.
+	// Running means that this is the valid cluster; only the restore of a backup replaces it.
 	Running Phase = "running"
 )
 
-// Record says which cluster is the one. It is the object .kops/cluster, written
-// only on condition that it is what it was.
+// Record defines which cluster is valid. It is the object .kops/cluster, which is
+// replaced only if it is unchanged.
 type Record struct {
-	// Token names one life of the cluster; etcd calls it the cluster token.
+	// Token identifies one life of the cluster; etcd calls it the cluster token.
 	Token string `json:"token"`
 	Phase Phase  `json:"phase"`
-	// Founder is the peer whose etcd the cluster started as.
+	// Founder is the peer whose etcd started the cluster.
 	Founder string `json:"founder"`
-	// FounderMember is the founder's first member identifier; known when running.
+	// FounderMember is the founder's first member ID; known once the cluster is running.
 	FounderMember string `json:"founderMember,omitempty"`
-	// Version is what the founder started with.
+	// Version is the version that the founder started with.
 	Version string `json:"etcdVersion"`
-	// Backup is the back-up that the cluster was restored from; empty for one that began empty.
+	// Backup is the backup that the cluster was restored from; empty if it began empty.
 	Backup string `json:"backup,omitempty"`
-	// Command is the key of the command that asked for the restore.
+	// Command is the key of the command that requested the restore.
 	Command string `json:"command,omitempty"`
-	// Founded is when the cluster was begun, in seconds since 1970; back-ups before are not of it.
+	// Founded is when the cluster was begun, in seconds since 1970; earlier backups are not of this cluster.
 	Founded int64 `json:"founded,omitempty"`
-	// Revision is the highest that the clusters of this store are known to have served. It is
-	// stored here, and not on a disk, because it has to outlive all machines; and in the record,
-	// because a deposed leader cannot restore an old record.
+	// Revision is the highest revision that the clusters of this store are known to have served.
+	// It is stored here, and not on a disk, because it has to outlive all machines; and in the
+	// record, because a deposed leader cannot restore an old record.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Command is a request, found in the store, to restore a back-up.
+// Command is a request, found in the store, to restore a backup.
 type Command struct {
 	Key    string // of its object
 	Time   time.Time
-	Spec   Spec   // what the cluster shall be afterwards
-	Backup string // name of the back-up
-	// BackupVersion is the version of etcd that took the back-up.
+	Spec   Spec   // the cluster's spec afterwards
+	Backup string // name of the backup
+	// BackupVersion is the version of etcd from which the backup was taken.
 	BackupVersion string
-	// Unusable says why the command cannot be carried out; empty where nothing is known against it.
+	// Unusable is why the command cannot be carried out; empty if no reason is known.
 	Unusable string
 }
 
-// Refusal says why a request for a restore was withdrawn. It is the object .kops/refused,
+// Refusal is why a request for a restore was withdrawn. It is the object .kops/refused,
 // which the next request removes.
 type Refusal struct {
-	Command string    `json:"command"` // the key of its object, which is gone
+	Command string    `json:"command"` // the key of its object, which is removed
 	Backup  string    `json:"backup"`
 	Why     string    `json:"why"`
 	At      time.Time `json:"at"`
 }
 
-// FounderSeat is the seat of a cluster's first member, whose identifier is not
-// known before it runs. Every other seat is named by its member identifier.
+// FounderSeat is the seat of a cluster's first member, whose ID is not known
+// before it runs. Every other seat is named by its member ID.
 const FounderSeat = "founder"
 
-// State is what the disk of a peer holds, and how its etcd is run.
+// State is the content of a peer's disk, and how its etcd is run.
 type State struct {
-	// Token and Seat say which cluster's and which member's data are there; empty for none.
+	// Token and Seat identify the cluster and the member whose data are on the disk; empty for none.
 	Token string `json:"token,omitempty"`
 	Seat  string `json:"seat,omitempty"`
-	// Version names the etcd that is run.
+	// Version is the version of etcd that is run.
 	Version string `json:"etcdVersion,omitempty"`
-	// Quarantined etcd listens for clients on the quarantine port only.
+	// Quarantined is set if etcd listens for clients only on the quarantine port.
 	Quarantined bool `json:"quarantined,omitempty"`
-	// Stopped etcd is not run, though there are data.
+	// Stopped is set if etcd is not run although there are data.
 	Stopped bool `json:"stopped,omitempty"`
-	// Started says that etcd was started with the data at least once.
+	// Started is set if etcd was started with the data at least once.
 	Started bool `json:"started,omitempty"`
 }
 
 // Peer is a machine that can run one member: a manager and its disk.
 type Peer struct {
-	// ID is the peer's name, and its member's.
+	// ID is the name of the peer and of its member.
 	ID string `json:"id"`
 	// Endpoint is host:port of the manager.
 	Endpoint string `json:"endpoint"`
@@ -105,110 +105,112 @@ type Peer struct {
 	State    State    `json:"state"`
 }
 
-// Member is an entry of etcd's own list, and how that member fares.
+// Member is an entry of etcd's own list of members, and that member's state.
 type Member struct {
 	ID       string // in hexadecimal, as etcd prints it
 	Name     string // empty until the member has started once
 	PeerURLs []string
 	Learner  bool
-	// Healthy says that the member answers, and knows a leader.
+	// Healthy is set if the member answers and knows a leader.
 	Healthy bool
 	Leader  bool
-	// Version is what the member says it runs; empty unless healthy.
+	// Version is the version that the member reports; empty unless healthy.
 	Version string
-	// Index is how far its log goes, and Revision the last that it has served.
+	// Index is the end of its log, and Revision the last revision that it has served.
 	Index    uint64
 	Revision int64
-	// Errors are what it says is wrong with the cluster, such as that there is no space left.
+	// Errors are the errors that it reports about the cluster, such as that there is no space left.
 	Errors []string
-	// Size is the size of the database, InUse the part of it that holds data, and Quota its limit,
-	// all in bytes; 0 if it does not say.
+	// Size is the size of the database, InUse the part of it that contains data, and Quota its
+	// limit, all in bytes; 0 if not reported.
 	Size, InUse, Quota int64
-	// Alarms are those that were raised for it, such as NOSPACE.
+	// Alarms are the alarms raised for it, such as NOSPACE.
 	Alarms []string
 	// Storage is the version that its data are written for, such as 3.6.0, and
-	// Downgrade the one that it is allowed to go back to; empty where it does not say.
+	// Downgrade the version that it may be downgraded to; empty if not reported.
 	Storage, Downgrade string
 }
 
-// Observed is all that a decision depends on.
+// Observed is everything that a decision depends on.
 type Observed struct {
 	Now time.Time
 	// Token is fresh and random, for a cluster that has to be founded.
 	Token string
 
-	// Spec is nil when the store has none.
+	// Spec is nil if the store has none.
 	Spec *Spec
-	// Created says that a cluster was once created (control/etcd-cluster-created).
+	// Created is set if a cluster was once created (control/etcd-cluster-created).
 	Created bool
-	// Record is nil when there is none.
+	// Record is nil if there is none.
 	Record *Record
-	// Seats are the peers that shall be the members; nil where any may be.
+	// Seats are the peers that should be members; nil if any may be.
 	Seats []string
-	// Commands are the restores asked for, oldest first.
+	// Commands are the requested restores, oldest first.
 	Commands []Command
 	// Refused is the last request that was withdrawn; nil for none.
 	Refused *Refusal
-	// Failing says that the last decision was another than a back-up, and failed.
+	// Failing is set if the last decision, other than for a backup, failed.
 	Failing bool
 
-	// BackupAfter asks for a back-up that is younger than this; nil for none.
+	// BackupAfter requests a backup that is newer than this; nil for none.
 	BackupAfter *time.Time
 	// Request is the current maintenance request, Answer the last answer to any request, and
-	// Drilled the result of this request's drill; nil for none.
-	Request *Request
-	Answer  *Answer
-	Drilled *Drilled
-	// Peers are the peers that follow the leader, itself included.
+	// DrillResult the result of this request's drill; nil for none.
+	Request     *Request
+	Answer      *Answer
+	DrillResult *DrillResult
+	// Peers are the peers that follow the leader, including the leader itself.
 	Peers []Peer
-	// Members is etcd's list of members, read from a majority; nil when etcd has none.
+	// Members is etcd's list of members, read from a majority; nil if there is none.
 	Members []Member
-	// LastBackup is when the youngest back-up of this cluster was taken, in whole
-	// seconds, as its name says: by the clock of who took it, or later.
+	// LastBackup is when the latest backup of this cluster was taken, in whole
+	// seconds, according to its name: by the clock of the manager that took it, or
+	// later.
 	LastBackup time.Time
-	// BackupSeen is when the leader first knew of that one, by its own clock.
+	// BackupSeen is when the leader first knew of that backup, by its own clock.
 	BackupSeen time.Time
-	// BackupEmpty says that the youngest back-up is known to hold no keys.
+	// BackupEmpty is set if the latest backup is known to have no keys.
 	BackupEmpty bool
 }
 
 // Policy holds the waiting times.
 type Policy struct {
-	// Replace is how long after it was last seen well a member is given up for lost.
+	// Replace is how long after it was last seen healthy a member is considered lost.
 	Replace time.Duration
-	// Gather is how long after its founding a cluster stays closed to clients though
+	// Gather is how long after its founding a cluster stays closed to clients although
 	// it has a majority, because the other peers are about to join it: in quarantine
-	// etcd takes one after the other at once, and later each only after seconds.
+	// etcd accepts them one after another at once, and later only with seconds in
+	// between.
 	Gather time.Duration
-	// Nudge is how long a new member may take to answer before its etcd is started
-	// again, once.
+	// Nudge is how long a new member may take to answer before its etcd is restarted,
+	// once.
 	Nudge time.Duration
-	// CatchUp is how long a new member may take to copy the data of the others.
+	// CatchUp is how long a new member may take to copy the data from the other members.
 	CatchUp time.Duration
-	// Backup is the time between two back-ups.
+	// Backup is the time between two backups.
 	Backup time.Duration
 	// Early is the age at which a cluster that began empty is first backed up, and at which a
 	// backup without keys is followed by one with keys.
 	Early time.Duration
-	// Fresh is how old a back-up may be for the removal of a member or a change of version.
+	// Fresh is how old a backup may be when a member is removed or the version is changed.
 	Fresh time.Duration
 }
 
-// DefaultPolicy replaces a member after a minute and takes a back-up every
-// quarter of an hour, as kOps' manager does.
+// DefaultPolicy replaces a member after a minute and takes a backup every quarter
+// of an hour, as kOps' manager does.
 func DefaultPolicy() Policy {
 	return Policy{Replace: time.Minute, Gather: 20 * time.Second, Nudge: 2 * time.Second, CatchUp: 15 * time.Minute, Backup: 15 * time.Minute, Early: time.Minute, Fresh: 5 * time.Minute}
 }
 
-// Memory is what Step remembers from one time to the next: since when something
-// has been missing. A new leader starts with an empty one, and so waits longer.
+// Memory is what Step remembers between calls: since when something has been
+// missing. A new leader starts with an empty one, and so waits longer.
 type Memory struct {
 	Missing map[string]time.Time
-	// Nudged are the new members whose etcd was started again.
+	// Nudged are the new members whose etcd was restarted.
 	Nudged map[string]bool
 }
 
-// sorted returns the peers by their names.
+// sorted returns the peers by name.
 func sorted(peers []Peer) []Peer {
 	out := slices.Clone(peers)
 	slices.SortFunc(out, func(a, b Peer) int { return compare(a.ID, b.ID) })

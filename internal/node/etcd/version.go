@@ -8,12 +8,12 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// lastBefore36 is the first 3.5 from which a member may go to 3.6: earlier ones
-// keep a promoted learner as a learner in the part of the data that 3.6 reads
-// (etcd's guide "Upgrade etcd from v3.5 to v3.6").
+// lastBefore36 is the first 3.5 release from which a member may be upgraded to
+// 3.6: earlier ones keep a promoted learner as a learner in the part of the data
+// that 3.6 reads (etcd's guide "Upgrade etcd from v3.5 to v3.6").
 const lastBefore36 = "3.5.26"
 
-// parseVersion reads 3.6.12, with or without a leading v.
+// parseVersion parses 3.6.12, with or without a leading v.
 func parseVersion(s string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(s, "v"))
 }
@@ -33,8 +33,8 @@ func compareVersions(a, b string) int {
 	return x.Compare(y)
 }
 
-// Pick returns the version among those at hand that serves a wanted one: itself,
-// or else the newest of its minor version that is not older.
+// Pick returns the available version that serves a wanted one: itself, or else the
+// newest of its minor version that is not older.
 func Pick(available []string, want string) (string, bool) {
 	if slices.Contains(available, want) {
 		return want, true
@@ -50,7 +50,7 @@ func Pick(available []string, want string) (string, bool) {
 	return best, true
 }
 
-// version changes the version of the members, one after the other, etcd's leader last.
+// version changes the version of the members, one after another, etcd's leader last.
 func (s *situation) version() Decision {
 	to, down, err := s.hop()
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *situation) version() Decision {
 			continue
 		}
 		if v, ok := Pick(p.Versions, to); !ok {
-			return Decision{Note: fmt.Sprintf("peer %s has no etcd %s", p.ID, to)}
+			return Decision{Note: fmt.Sprintf("machine %s has no etcd %s", p.ID, to)}
 		} else if v != p.State.Version {
 			todo = append(todo, m)
 		}
@@ -71,11 +71,11 @@ func (s *situation) version() Decision {
 	voters, target := s.voters(), minorOf(to)
 	switch {
 	case slices.ContainsFunc(voters, func(m Member) bool { return m.Downgrade != "" && (len(todo) == 0 || m.Downgrade != target) }):
-		return Decision{Actions: []Action{AllowDowngrade{}}, Soon: true} // of a way back that they do not go, or have gone
+		return Decision{Actions: []Action{AllowDowngrade{}}, Soon: true} // cancels a downgrade that is not wanted, or is complete
 	case len(todo) == 0:
 		return Decision{}
-	case len(s.Members) != s.Spec.MemberCount || len(healthy(voters)) != len(s.Members) || len(s.seated()) != len(s.Members) || s.quarantined():
-		return Decision{Note: fmt.Sprintf("etcd %s has to wait until there are %d members, all of them healthy", to, s.Spec.MemberCount)}
+	case len(s.Members) != s.Spec.MemberCount || len(healthyMembers(voters)) != len(s.Members) || len(s.seatedPeers()) != len(s.Members) || s.isQuarantined():
+		return Decision{Note: fmt.Sprintf("etcd %s must wait until there are %d members, all of them healthy", to, s.Spec.MemberCount)}
 	}
 	if first := s.ensureBackup("before etcd changes to " + to); first != nil {
 		return Decision{Actions: first}
@@ -92,9 +92,9 @@ func (s *situation) version() Decision {
 		return Decision{Actions: []Action{MoveLeader{heir.ID, heir.Name}}, Soon: true}
 	}
 	p, _ := s.peerOf(next)
-	change := rerun(p)
+	change := runAgain(p)
 	change.Version, _ = Pick(p.Versions, to)
-	if compareVersions(minorOf(change.Version), minorOf(p.State.Version)) > 0 { // which may not understand what older ones have logged
+	if compareVersions(minorOf(change.Version), minorOf(p.State.Version)) > 0 { // which may not understand what newer ones have logged
 		change.Snapshot = next.Index
 	}
 	return Decision{Soon: true, Actions: []Action{change}}
@@ -107,10 +107,10 @@ func rankLeader(m Member) int {
 	return 0
 }
 
-// hop returns the version that the members go to next on their way to the wanted
-// one, and whether that is the first step down. etcd goes up and down by one minor
-// version at a time, and no member goes on before all have come that far: up they go
-// from the lowest version that is run, and down from the highest.
+// hop returns the version that the members go to next on the way to the wanted one,
+// and whether that is the first step down. etcd moves up and down by one minor
+// version at a time, and no member continues before all have reached it: the way up
+// starts at the lowest running version, and the way down at the highest.
 func (s *situation) hop() (to string, down bool, err error) {
 	want, err := parseVersion(s.Spec.EtcdVersion)
 	if err != nil {
@@ -118,10 +118,10 @@ func (s *situation) hop() (to string, down bool, err error) {
 	}
 	var lowest, highest semver.Version
 	var available []string
-	for i, p := range s.seated() {
+	for i, p := range s.seatedPeers() {
 		v, err := parseVersion(p.State.Version)
 		if err != nil {
-			return "", false, fmt.Errorf("peer %s runs etcd %q: %w", p.ID, p.State.Version, err)
+			return "", false, fmt.Errorf("machine %s runs etcd %q: %w", p.ID, p.State.Version, err)
 		}
 		if i == 0 || v.LT(lowest) {
 			lowest = v
@@ -134,7 +134,7 @@ func (s *situation) hop() (to string, down bool, err error) {
 	minor, least := want.Minor, ""
 	switch {
 	case want.Major != lowest.Major:
-		return "", false, fmt.Errorf("etcd cannot go from %s to %s in place", lowest, want)
+		return "", false, fmt.Errorf("etcd cannot change from %s to %s in place", lowest, want)
 	case want.Minor > lowest.Minor && lowest.Minor == 5 && s.olderThan(lastBefore36):
 		minor, least = lowest.Minor, lastBefore36
 	case want.Minor > lowest.Minor+1:
@@ -148,14 +148,14 @@ func (s *situation) hop() (to string, down bool, err error) {
 	to = newest(available, want.Major, minor)
 	switch {
 	case to == "":
-		err = fmt.Errorf("etcd cannot go from %s to %s at once, and no etcd %d.%d is there", lowest, want, want.Major, minor)
+		err = fmt.Errorf("etcd cannot change from %s to %s at once, and no etcd %d.%d is available", lowest, want, want.Major, minor)
 	case least != "" && compareVersions(to, least) < 0:
-		err = fmt.Errorf("etcd 3.6 follows %s or later, and no such etcd is there", least)
+		err = fmt.Errorf("etcd 3.6 must follow %s or later, and no such etcd is available", least)
 	}
 	return to, minor < lowest.Minor, err
 }
 
-// newest returns the newest of the versions that have a minor version, or "".
+// newest returns the newest of the versions with a minor version, or "".
 func newest(available []string, major, minor uint64) string {
 	best := ""
 	for _, a := range available {
@@ -167,14 +167,14 @@ func newest(available []string, major, minor uint64) string {
 	return best
 }
 
-// olderThan reports whether a member that is still on 3.5 really runs an older etcd than one.
+// olderThan reports whether a member that is still on 3.5 actually runs an etcd older than version.
 func (s *situation) olderThan(version string) bool {
 	return slices.ContainsFunc(s.voters(), func(m Member) bool {
 		return strings.HasPrefix(m.Version, "3.5.") && compareVersions(m.Version, version) < 0
 	})
 }
 
-// prepareDowngrade has etcd give up what the older version would not understand.
+// prepareDowngrade makes etcd remove what the older version would not understand.
 func (s *situation) prepareDowngrade(target string) Decision {
 	for _, m := range s.voters() {
 		if m.Downgrade != target {
@@ -189,7 +189,7 @@ func (s *situation) prepareDowngrade(target string) Decision {
 	return Decision{}
 }
 
-// minorOf is a minor version as etcd names it, such as 3.6.0 for each of its patches.
+// minorOf returns a minor version as etcd names it, such as 3.6.0 for each of its patch releases.
 func minorOf(version string) string {
 	v, err := parseVersion(version)
 	if err != nil {

@@ -20,17 +20,18 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Archive is the files of a fetched archive, in a folder.
+// Archive is the set of files from a fetched archive in a folder.
 type Archive struct {
 	Folder string `res:"forbid"`
 	// Asset is the File of an Asset.
 	Asset string `res:"forbid"`
-	// Below is the folder in the archive whose files are taken; empty is its top. Deeper files are not taken.
+	// Below is the folder in the archive whose files are extracted; empty means its top. Files in
+	// subfolders are not extracted.
 	Below string `res:"forbid"`
 }
 
-// Archives is the kind of Archive. It exists when each file is in the folder with
-// its right content; so another archive is another object, which takes the place of the first.
+// Archives is the kind of Archive. It exists if each file is in the folder with the right
+// content; so another archive is another object, which replaces the first.
 var Archives = resource.Kind[Archive, *Machine]{
 	Name: "host_archive", API: "files", Direct: true,
 	Key: archiveKey, List: listArchives, Create: unpack,
@@ -41,7 +42,7 @@ var Archives = resource.Kind[Archive, *Machine]{
 
 func archiveKey(a *Archive) string { return a.Folder + "=" + a.Asset + "!" + a.Below }
 
-// indexSuffix ends the name of a file that holds the digests of an archive's members.
+// indexSuffix is the suffix of a file with the digests of an archive's members.
 const indexSuffix = ".index"
 
 func listArchives(_ context.Context, m *Machine, s resource.Scope) ([]*Archive, error) {
@@ -53,26 +54,26 @@ func listArchives(_ context.Context, m *Machine, s resource.Scope) ([]*Archive, 
 		n := 0
 		err := m.eachMember(a, func(name, sum string) error {
 			n++
-			return m.installed(path.Join(a.Folder, name), sum)
+			return m.checkInstalled(path.Join(a.Folder, name), sum)
 		})
 		if errors.Is(err, errOther) || n == 0 {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		out = append(out, a)
 	}
 	return out, nil
 }
 
-// errOther says that a file is not there, or not the one that it should be.
+// errOther means that a file is missing or has another content.
 var errOther = errors.New("another file")
 
-// installed checks that a program is in its place.
-func (m *Machine) installed(p, sum string) error {
+// checkInstalled checks that a program is installed.
+func (m *Machine) checkInstalled(p, sum string) error {
 	info, err := os.Stat(m.path(p))
-	if missing(err) || err == nil && (info.Mode().Perm() != 0o755 || !info.Mode().IsRegular()) {
+	if isMissing(err) || err == nil && (info.Mode().Perm() != 0o755 || !info.Mode().IsRegular()) {
 		return errOther
 	}
 	if err != nil {
@@ -85,10 +86,10 @@ func (m *Machine) installed(p, sum string) error {
 	return err
 }
 
-// eachMember calls f with the name and the digest of each file of the archive, as its index has them.
+// eachMember calls f with the name and the digest of each file of the archive, as listed in its index.
 func (m *Machine) eachMember(a *Archive, f func(name, sum string) error) error {
 	text, err := os.ReadFile(m.path(m.cached(a.Asset + indexSuffix)))
-	if missing(err) {
+	if isMissing(err) {
 		return nil
 	}
 	if err != nil {
@@ -96,7 +97,7 @@ func (m *Machine) eachMember(a *Archive, f func(name, sum string) error) error {
 	}
 	index := map[string]string{}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil //nolint:nilerr // a broken index counts as missing: it is made again
+		return nil //nolint:nilerr // a broken index counts as missing: it is written again
 	}
 	for name, sum := range index {
 		if path.Dir(name) == path.Clean(a.Below) {
@@ -108,8 +109,8 @@ func (m *Machine) eachMember(a *Archive, f func(name, sum string) error) error {
 	return nil
 }
 
-// unpack puts every file of the archive into its place, and then writes the
-// index of what it held.
+// unpack extracts every file of the archive, and then writes the index of its
+// content.
 func unpack(_ context.Context, m *Machine, a *Archive) error {
 	n, index := 0, map[string]string{}
 	err := walk(m.path(m.cached(a.Asset)), func(name string, content io.Reader) error {
@@ -138,18 +139,18 @@ func unpack(_ context.Context, m *Machine, a *Archive) error {
 	return m.write(m.cached(a.Asset+indexSuffix), 0o644, owner{}, bytes.NewReader(text))
 }
 
-// broken is an error of an archive whose digest is right.
+// broken returns the error for a corrupt archive whose digest is right.
 func broken(err error) error {
-	return fault.Wrap(fault.Permanent, err, "give the place of an archive that is built as the released one, with its digest")
+	return fault.Wrap(fault.Permanent, err, "use the URL and digest of an archive with the same layout as the released one")
 }
 
 // walk calls f with each regular file of a .tar.gz; names are clean and relative.
 func walk(archive string, f func(name string, content io.Reader) error) error {
 	in, err := os.Open(archive)
 	if err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
-	defer in.Close() //nolint:errcheck // it was only read
+	defer in.Close() //nolint:errcheck // only read
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return broken(err)
@@ -174,15 +175,15 @@ func walk(archive string, f func(name string, content io.Reader) error) error {
 	}
 }
 
-// Binary is a fetched program in its place.
+// Binary is an installed program that was fetched.
 type Binary struct {
 	Path string `res:"forbid"`
 	// Asset is the File of an Asset.
 	Asset string `res:"forbid"`
 }
 
-// Binaries is the kind of Binary. It exists when the file in its place is the
-// fetched one; so another asset is another object, which takes the place of the first.
+// Binaries is the kind of Binary. It exists if the installed file is the fetched one;
+// so another asset is another object, which replaces the first.
 var Binaries = resource.Kind[Binary, *Machine]{
 	Name: "host_binary", API: "files", Direct: true,
 	Key:  func(b *Binary) string { return b.Path + "=" + b.Asset },
@@ -198,16 +199,16 @@ func listBinaries(_ context.Context, m *Machine, s resource.Scope) ([]*Binary, e
 		sum, _, _ := strings.Cut(b.Asset, "_")
 		if sum == download.Unverified {
 			var err error
-			if sum, err = fileSHA256(m.path(m.cached(b.Asset))); missing(err) {
+			if sum, err = fileSHA256(m.path(m.cached(b.Asset))); isMissing(err) {
 				continue
 			} else if err != nil {
-				return nil, classed(err)
+				return nil, classifyFileError(err)
 			}
 		}
-		switch err := m.installed(b.Path, sum); {
+		switch err := m.checkInstalled(b.Path, sum); {
 		case errors.Is(err, errOther):
 		case err != nil:
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		default:
 			out = append(out, b)
 		}
@@ -218,8 +219,8 @@ func listBinaries(_ context.Context, m *Machine, s resource.Scope) ([]*Binary, e
 func installBinary(_ context.Context, m *Machine, b *Binary) error {
 	f, err := os.Open(m.path(m.cached(b.Asset)))
 	if err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	return m.install(b.Path, f)
 }

@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Asset is a file that is fetched by its digest and kept in the cache.
+// Asset is a file that is fetched, verified by its digest, and kept in the cache.
 type Asset struct {
 	// File is the name in the cache, see AssetFile.
 	File string `res:"forbid"`
-	// URLs are the places of the file, the first to be tried first.
+	// URLs are the locations of the file, in the order in which they are tried.
 	URLs []string `res:"writeonly"`
-	// SHA256 is the hexadecimal digest; empty takes what comes, see Unverified.
+	// SHA256 is the hexadecimal digest; empty accepts any content, see Unverified.
 	SHA256 string `res:"default"`
 }
 
-// Assets is the kind of Asset. What has another digest never reaches its place.
+// Assets is the kind of Asset. Content with another digest is never stored under the file's name.
 var Assets = resource.Kind[Asset, *Machine]{
 	Name: "host_asset", API: "download", Direct: true,
 	Key: func(a *Asset) string { return a.File }, List: listAssets, Create: fetchAsset,
@@ -39,8 +39,8 @@ var Assets = resource.Kind[Asset, *Machine]{
 	},
 }
 
-// NewAsset reads what node configuration says of a file: digest@url,url. It refuses a
-// file without a digest, unless download.Unverified stands there instead.
+// NewAsset parses an asset of the node configuration: digest@url,url. It rejects a
+// file without a digest, unless download.Unverified takes its place.
 func NewAsset(text string) (Asset, error) {
 	sum, places, ok := strings.Cut(text, "@")
 	if !ok || strings.Contains(sum, ":") { // an @ in a URL
@@ -56,8 +56,8 @@ func NewAsset(text string) (Asset, error) {
 	case a.SHA256 == download.Unverified:
 		a.SHA256 = ""
 	case a.SHA256 == "":
-		return Asset{}, fault.Wrap(fault.Permanent, fmt.Errorf("the file %q has no SHA-256 digest, and is not installed unchecked", base),
-			"state its digest before its URL, or allow this file with "+download.Unverified+"@"+places)
+		return Asset{}, fault.Wrap(fault.Permanent, fmt.Errorf("the file %q has no SHA-256 digest, and files are not installed unchecked", base),
+			"put its digest before its URL, or allow this file with "+download.Unverified+"@"+places)
 	case !download.IsSHA256(a.SHA256):
 		return Asset{}, fault.New(fault.Permanent, "the file %q: %q is not a SHA-256 digest", base, sum)
 	}
@@ -65,7 +65,7 @@ func NewAsset(text string) (Asset, error) {
 	return a, nil
 }
 
-// clean keeps the characters of a name that are harmless everywhere.
+// clean keeps only those characters of a name that are safe everywhere.
 func clean(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("._-+", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -78,14 +78,14 @@ func clean(name string) string {
 // Base is the file's own name, without its digest.
 func (a Asset) Base() string { _, base, _ := strings.Cut(a.File, "_"); return base }
 
-// IsArchive reports whether the file holds others.
+// IsArchive reports whether the file is an archive.
 func (a Asset) IsArchive() bool { return isArchive(a.File) }
 
 func isArchive(file string) bool {
 	return strings.HasSuffix(file, ".tar.gz") || strings.HasSuffix(file, ".tgz")
 }
 
-// cached is the path of a file of the cache, on the machine.
+// cached returns the path of a file of the cache, on the machine.
 func (m *Machine) cached(file string) string { return filepath.Join(m.Cache, file) }
 
 func listAssets(_ context.Context, m *Machine, s resource.Scope) ([]*Asset, error) {
@@ -93,11 +93,11 @@ func listAssets(_ context.Context, m *Machine, s resource.Scope) ([]*Asset, erro
 	for _, file := range s.Names {
 		at := m.path(m.cached(file))
 		sum, err := fileSHA256(at)
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		out = append(out, &Asset{File: file, SHA256: sum})
 	}
@@ -109,7 +109,7 @@ func fileSHA256(at string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", err
@@ -117,18 +117,18 @@ func fileSHA256(at string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// How long one place has to give a whole file, and how long it may be silent.
+// How long one location may take for a whole file, and how long it may send nothing.
 const (
 	fetchTime = 15 * time.Minute
 	silence   = time.Minute
 )
 
-// largest is the longest file that is fetched, or unpacked from an archive, in bytes:
-// some ten times what any release has.
+// largest is the size of the largest file that is fetched, or unpacked from an
+// archive, in bytes: about ten times the size of any release's.
 const largest = 2 << 30
 
-// fetchAsset tries the places in order. When all fail, it may be worth trying
-// again if one of them might have answered.
+// fetchAsset tries the locations in order. If all fail, the error is retryable if
+// one of them might succeed later.
 func fetchAsset(ctx context.Context, m *Machine, a *Asset) error {
 	class := fault.Permanent
 	var tried []string
@@ -138,7 +138,7 @@ func fetchAsset(ctx context.Context, m *Machine, a *Asset) error {
 			return nil
 		}
 		if d := (*diskError)(nil); errors.As(err, &d) || ctx.Err() != nil {
-			return fmt.Errorf("fetch %s: %w", a.Base(), err) // no other place helps
+			return fmt.Errorf("fetch %s: %w", a.Base(), err) // no other location helps
 		}
 		if fault.Of(err).Retryable() {
 			class = fault.NotYet
@@ -146,10 +146,10 @@ func fetchAsset(ctx context.Context, m *Machine, a *Asset) error {
 		tried = append(tried, place+": "+err.Error())
 	}
 	return fault.Wrap(class, fmt.Errorf("fetch %s: %s", a.Base(), strings.Join(tried, "; ")),
-		"make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository, with the file whose digest is stated")
+		"make one of these places reachable from the machine, or set spec.assets.fileRepository to a mirror that has the file with the given digest")
 }
 
-// fetchFrom fetches from one place that is not silent for too long.
+// fetchFrom fetches from one location, unless that sends nothing for too long.
 func (m *Machine) fetchFrom(ctx context.Context, a *Asset, place string) error {
 	longest := m.Silence
 	if longest == 0 {
@@ -159,11 +159,11 @@ func (m *Machine) fetchFrom(ctx context.Context, a *Asset, place string) error {
 	defer cancel()
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &watch{timer: time.AfterFunc(longest, stop), longest: longest}
+	w := &watch{timer: time.AfterFunc(longest, stop), limit: longest}
 	defer w.timer.Stop()
 	err := m.fetch(inner, a, place, w)
 	if err != nil && inner.Err() != nil && ctx.Err() == nil {
-		return fault.New(fault.NotYet, "nothing came for %s", longest)
+		return fault.New(fault.NotYet, "no data received for %s", longest)
 	}
 	return err
 }
@@ -173,35 +173,35 @@ type diskError struct{ error }
 
 func (d *diskError) Unwrap() error { return d.error }
 
-// onDisk classes what failed on the machine's own disk; nil stays nil.
+// onDisk classifies an error of the machine's own disk; nil stays nil.
 func onDisk(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &diskError{classed(err)}
+	return &diskError{classifyFileError(err)}
 }
 
-// watch is a reader that notes that something came.
+// watch is a reader that records when data arrive.
 type watch struct {
 	io.Reader
-	timer   *time.Timer
-	longest time.Duration
+	timer *time.Timer
+	limit time.Duration
 }
 
 func (w *watch) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
-	w.timer.Reset(w.longest)
+	w.timer.Reset(w.limit)
 	return n, err
 }
 
-// fetch writes a file beside its place, hashes it meanwhile, and only when it is
-// the right one puts it into its place.
+// fetch writes a file next to its destination and hashes it meanwhile; it moves
+// the file to its destination only if the digest is right.
 func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (err error) {
 	body, err := m.Fetch(ctx, place)
 	if err != nil {
 		return err
 	}
-	defer body.Close() //nolint:errcheck // it was only read
+	defer body.Close() //nolint:errcheck // only read
 	w.Reader = body
 	at := m.path(m.cached(a.File))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -214,7 +214,7 @@ func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (
 	defer func() {
 		if err != nil {
 			_ = f.Close()           // it may be closed already
-			_ = os.Remove(f.Name()) // the first error is the one to tell
+			_ = os.Remove(f.Name()) // the first error is the one to report
 		}
 	}()
 	sum := sha256.New()
@@ -222,7 +222,7 @@ func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); a.SHA256 != "" && got != a.SHA256 {
-		return fault.New(fault.Permanent, "the file is not the one that was asked for: its SHA-256 digest is %s, and not %s", got, a.SHA256)
+		return fault.New(fault.Permanent, "the file is not the requested one: its SHA-256 digest is %s, not %s", got, a.SHA256)
 	}
 	// It is not synced: every run reads it again, and fetches a torn file again.
 	if err := errors.Join(f.Chmod(0o755), f.Close()); err != nil {
@@ -231,7 +231,7 @@ func (m *Machine) fetch(ctx context.Context, a *Asset, place string, w *watch) (
 	return onDisk(os.Rename(f.Name(), at))
 }
 
-// copyBody tells apart a disk that is full from a sender that went silent, and does
+// copyBody distinguishes a full disk from a sender that stopped sending, and does
 // not let a sender fill the disk.
 func copyBody(to io.Writer, from io.Reader) error {
 	buffer := make([]byte, 256<<10)
@@ -249,7 +249,7 @@ func copyBody(to io.Writer, from io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("the file broke off: %w", err), "")
+			return fault.Wrap(fault.NotYet, fmt.Errorf("the download was interrupted: %w", err), "")
 		}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// hidden lists what a step has not finished.
-func hidden(t *testing.T, root string) (out []string) {
+// unfinishedFiles lists the files that a step has left unfinished.
+func unfinishedFiles(t *testing.T, root string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(d.Name(), ".") {
@@ -36,7 +36,7 @@ func hidden(t *testing.T, root string) (out []string) {
 	return out
 }
 
-// smallMachine is one with a disk of 64 KiB.
+// smallMachine returns a machine with a disk of 64 KiB.
 func smallMachine(t *testing.T) *host.Machine {
 	t.Helper()
 	m := machine(t)
@@ -50,7 +50,7 @@ func smallMachine(t *testing.T) *host.Machine {
 	return m
 }
 
-// zeros is an archive that is small, and large when it is unpacked.
+// zeros returns an archive that is small, and large when it is unpacked.
 func zeros(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -74,7 +74,7 @@ func TestAFullDisk(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(*testing.T, *host.Machine) error
-		kept map[string]string // files that are as they were
+		kept map[string]string // files that are unchanged
 	}{
 		{"a file is fetched", func(t *testing.T, m *host.Machine) error {
 			a := asset(t, "kubelet", []byte(big))
@@ -121,7 +121,7 @@ func TestAFullDisk(t *testing.T) {
 			if !fault.Is(err, fault.Quota) || !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(fault.Remedy(err), "free space on the disk") {
 				t.Errorf("%s: %v; %s", fault.Of(err), err, fault.Remedy(err))
 			}
-			if left := hidden(t, m.Root); len(left) > 0 {
+			if left := unfinishedFiles(t, m.Root); len(left) > 0 {
 				t.Errorf("left half-written: %v", left)
 			}
 			for path, want := range c.kept {
@@ -133,7 +133,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// badMirrors are servers that each fail in their way. The port of refuse is nobody's.
+// badMirrors returns servers that each fail in a different way. No server listens on the port of refuse.
 func badMirrors(t *testing.T) (server, refuse string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -148,16 +148,16 @@ func badMirrors(t *testing.T) (server, refuse string) {
 		case "/silent":
 			<-done
 		case "/stops":
-			_, _ = io.WriteString(w, "prog") // the test would fail
+			_, _ = io.WriteString(w, "prog") // a failed write fails the test
 			w.(http.Flusher).Flush()
 			<-done
 		case "/cut":
 			w.Header().Set("Content-Length", "7")
-			_, _ = io.WriteString(w, "pro") // the test would fail
+			_, _ = io.WriteString(w, "pro") // a failed write fails the test
 		case "/other":
-			_, _ = io.WriteString(w, "progrAm") // the test would fail
+			_, _ = io.WriteString(w, "progrAm") // a failed write fails the test
 		case "/right":
-			_, _ = io.WriteString(w, "program") // the test would fail
+			_, _ = io.WriteString(w, "program") // a failed write fails the test
 		}
 	}))
 	t.Cleanup(func() { close(done); s.Close() })
@@ -165,13 +165,13 @@ func badMirrors(t *testing.T) (server, refuse string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it only found a port
+	defer l.Close() //nolint:errcheck // it was only opened to find a free port
 	return s.URL, "http://" + l.Addr().String()
 }
 
 func TestBadMirrors(t *testing.T) {
 	server, refuse := badMirrors(t)
-	other := "the file is not the one that was asked for: its SHA-256 digest is " + sum([]byte("progrAm")) + ", and not " + sum([]byte("program"))
+	other := "the file is not the requested one: its SHA-256 digest is " + sum([]byte("progrAm")) + ", not " + sum([]byte("program"))
 	address := strings.TrimPrefix(refuse, "http://")
 	for _, c := range []struct {
 		place, message string
@@ -182,9 +182,9 @@ func TestBadMirrors(t *testing.T) {
 		{server + "/404", "the server answers 404 Not Found", fault.Permanent},
 		{server + "/403", "the server answers 403 Forbidden", fault.Permanent},
 		{server + "/503", "the server answers 503 Service Unavailable", fault.NotYet},
-		{server + "/silent", "nothing came for 200ms", fault.NotYet},
-		{server + "/stops", "nothing came for 200ms", fault.NotYet},
-		{server + "/cut", "the file broke off: unexpected EOF", fault.NotYet},
+		{server + "/silent", "no data received for 200ms", fault.NotYet},
+		{server + "/stops", "no data received for 200ms", fault.NotYet},
+		{server + "/cut", "the download was interrupted: unexpected EOF", fault.NotYet},
 		{server + "/other", other, fault.Permanent},
 		{"ftp://mirror", `files cannot be fetched with the scheme "ftp"`, fault.Permanent},
 	} {
@@ -199,7 +199,7 @@ func TestBadMirrors(t *testing.T) {
 				}
 				write(t, m, "/cache/"+a.File, "old")
 				err = host.Assets.Create(t.Context(), m, &a)
-				if left := hidden(t, m.Root); len(left) > 0 {
+				if left := unfinishedFiles(t, m.Root); len(left) > 0 {
 					t.Errorf("left half-written: %v", left)
 				}
 				if second == "/right" {
@@ -215,7 +215,7 @@ func TestBadMirrors(t *testing.T) {
 				if !strings.HasPrefix(text, "fetch kubelet: "+first+": ") || !strings.Contains(text, c.message+"; "+last+": the server answers 404 Not Found") {
 					t.Errorf("the message is %s", text)
 				}
-				if fault.Of(err) != c.class || !strings.HasPrefix(fault.Remedy(err), "make one of these places reachable from the machine, or name a mirror in spec.assets.fileRepository") {
+				if fault.Of(err) != c.class || !strings.HasPrefix(fault.Remedy(err), "make one of these places reachable from the machine, or set spec.assets.fileRepository to a mirror") {
 					t.Errorf("%s; %s", fault.Of(err), fault.Remedy(err))
 				}
 			}
@@ -235,10 +235,10 @@ func TestABadArchive(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := machine(t)
 			err := host.Archives.Create(t.Context(), m, &host.Archive{Folder: "/usr/bin", Asset: fetched(t, m, "c.tar.gz", c.data), Below: "bin"})
-			if err == nil || err.Error() != c.message || !fault.Is(err, fault.Permanent) || !strings.HasPrefix(fault.Remedy(err), "give the place of an archive that is built as the released one") {
+			if err == nil || err.Error() != c.message || !fault.Is(err, fault.Permanent) || !strings.HasPrefix(fault.Remedy(err), "use the URL and digest of an archive with the same layout as the released one") {
 				t.Errorf("%v; %s", err, fault.Remedy(err))
 			}
-			if left := hidden(t, m.Root); len(left) > 0 {
+			if left := unfinishedFiles(t, m.Root); len(left) > 0 {
 				t.Errorf("left half-written: %v", left)
 			}
 		})
@@ -246,7 +246,7 @@ func TestABadArchive(t *testing.T) {
 }
 
 // The next run removes what a killed run has left.
-func TestWhatAKilledRunLeftIsWrittenOver(t *testing.T) {
+func TestLeftoversOfAKilledRunAreOverwritten(t *testing.T) {
 	m := machine(t)
 	write(t, m, "/etc/.f.kops-new", "half")
 	write(t, m, "/etc/.l.kops-new", "half")
@@ -260,7 +260,7 @@ func TestWhatAKilledRunLeftIsWrittenOver(t *testing.T) {
 	if got := read(t, m, "/etc/f") + read(t, m, "/etc/l") + read(t, m, "/cache/"+a.File); got != "wholewholeprogram" {
 		t.Errorf("the files hold %q", got)
 	}
-	if left := hidden(t, m.Root); len(left) > 0 {
+	if left := unfinishedFiles(t, m.Root); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Block is a part of a text file whose other parts belong to others, such as
-// the names that a cluster adds to /etc/hosts. It stands between two lines that
-// name it.
+// Block is a part of a text file whose other parts belong to others, such as the
+// names that a cluster adds to /etc/hosts. It is enclosed in two lines that name
+// it.
 type Block struct {
 	Path string `res:"forbid"`
-	// Name is between the lines "# Begin <Name> - do not edit" and "# End <Name>".
+	// Name appears in the lines "# Begin <Name> - do not edit" and "# End <Name>".
 	Name  string   `res:"forbid"`
 	Lines []string `res:",ordered"`
 }
@@ -38,11 +38,11 @@ func listBlocks(_ context.Context, m *Machine, s resource.Scope) ([]*Block, erro
 	for _, key := range s.Names {
 		path, name, _ := strings.Cut(key, "#")
 		text, err := os.ReadFile(m.path(path))
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		b := &Block{Path: path, Name: name}
 		if _, inside, found := b.split(string(text)); found {
@@ -53,8 +53,8 @@ func listBlocks(_ context.Context, m *Machine, s resource.Scope) ([]*Block, erro
 	return out, nil
 }
 
-// split takes the block out of a text: the lines around it, and its own. A block
-// that was cut off ends with the text.
+// split splits a text into the lines around the block and the block's own. An
+// unterminated block extends to the end of the text.
 func (b *Block) split(text string) (around, inside []string, found bool) {
 	begin, end := b.marks()
 	within := false
@@ -79,7 +79,7 @@ func writeBlock(_ context.Context, m *Machine, b *Block) error {
 	return m.editBlock(b.Path, b.Name, append(append([]string{begin}, b.Lines...), end))
 }
 
-// editBlock puts lines in the place of a block, at the end of the file.
+// editBlock replaces a block's lines, at the end of the file.
 func (m *Machine) editBlock(path, name string, lines []string) error {
 	m.edits.Lock()
 	defer m.edits.Unlock()

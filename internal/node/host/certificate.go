@@ -14,24 +14,24 @@ import (
 )
 
 // Certificate is a certificate with its private key: in two files, or both in a
-// kubeconfig. The key is made on the machine.
+// kubeconfig. The key is generated on the machine.
 type Certificate struct {
-	// Path is where the certificate is, or the kubeconfig that holds it.
+	// Path is the file of the certificate, or the kubeconfig that contains it.
 	Path string `res:"forbid"`
-	// KeyPath is where the key is; empty for a kubeconfig.
+	// KeyPath is the file of the key; empty for a kubeconfig.
 	KeyPath string
-	// Name is what the authority calls the certificate.
+	// Name is the authority's name for the certificate.
 	Name         string `res:"writeonly"`
 	CommonName   string
 	Organization []string
-	// Names are alternate names; none: those that the authority chooses.
+	// Names are alternative names; if empty, the authority chooses them.
 	Names []string `res:"default"`
 	Usage string
 	// Signer is the keyset whose current key signs.
 	Signer string
-	// Validity counts from the issue.
+	// Validity counts from the time of issue.
 	Validity time.Duration `res:"writeonly"`
-	// Valid is wanted always: the key fits, and the certificate is not near its end.
+	// Valid is always wanted: the key matches, and the certificate is not about to expire.
 	Valid bool
 	// CA is the bundle that is appended to the certificate, or that the kubeconfig trusts.
 	CA resource.Content
@@ -43,28 +43,28 @@ type Certificate struct {
 	KeyMode string
 	Owner   int
 	Group   int
-	// Serial is the certificate's number. Programs that read the certificate only at start follow
-	// it: another number means that it was reissued.
+	// Serial is the certificate's serial number. Programs that read the certificate only at
+	// startup depend on it: another number means that it was reissued.
 	Serial string `res:"out,volatile" out:"serial"`
 }
 
-// renewal is how long before its end a certificate is reissued at the most. One that lives for
-// less than three times as long is reissued in the last third of its life: that leaves days in
-// which a failed renewal is repeated, twice a day.
+// renewal is the longest time before its expiry at which a certificate is reissued. One that
+// is valid for less than three times as long is reissued in the last third of its validity:
+// that leaves days in which a failed renewal is retried, twice a day.
 const renewal = 90 * 24 * time.Hour
 
-// Need says whether a certificate must be reissued.
+// Need is how urgently a certificate must be reissued.
 type Need int
 
-// Needs of a certificate. A due certificate can wait for some days, and an urgent one cannot: two
-// thirds of the time for renewal are over, or the certificate cannot be used as it is.
+// Needs of a certificate. A due certificate can wait for some days. An urgent one cannot: two
+// thirds of the renewal period are over, or the certificate cannot be used as it is.
 const (
 	Lasting Need = iota
 	Due
 	Urgent
 )
 
-// needOf is the need of a certificate that is there, with its key in PEM.
+// needOf returns the need of an existing certificate, with its key in PEM.
 func needOf(x *x509.Certificate, key []byte, now time.Time) Need {
 	k, err := pki.ParsePrivateKey(key)
 	if err != nil || !pki.SamePublic(k.Public(), x.PublicKey) || now.Before(x.NotBefore) {
@@ -80,9 +80,9 @@ func needOf(x *x509.Certificate, key []byte, now time.Time) Need {
 	return Urgent
 }
 
-// Held reads a certificate as it is on the machine, and says whether it must be reissued. It is
-// nil if there is none, or none that can be read.
-func (m *Machine) Held(c Certificate) (*x509.Certificate, Need) {
+// InspectCertificate returns a certificate as it is on the machine, and whether it must be
+// reissued. It is nil if there is none, or if it cannot be read.
+func (m *Machine) InspectCertificate(c Certificate) (*x509.Certificate, Need) {
 	s, err := m.readCertificate(&c)
 	if err != nil {
 		return nil, Urgent
@@ -94,7 +94,7 @@ func (m *Machine) Held(c Certificate) (*x509.Certificate, Need) {
 	return x, needOf(x, s.key, m.Now())
 }
 
-// Certificates is the kind of Certificate. One that is as it should be is never issued again.
+// Certificates is the kind of Certificate. One that is as wanted is never reissued.
 var Certificates = resource.Kind[Certificate, *Machine]{
 	Name: "host_certificate", API: "certificates", Direct: true,
 	Key: func(c *Certificate) string { return c.Path + "=" + c.KeyPath }, List: listCertificates, Create: issueCertificate,
@@ -118,8 +118,8 @@ var Certificates = resource.Kind[Certificate, *Machine]{
 	},
 }
 
-// stored is what the files of a certificate hold.
-type stored struct {
+// certificateFiles is the content of a certificate's files.
+type certificateFiles struct {
 	certificate, key, ca []byte // PEM
 	server, user         string
 }
@@ -130,11 +130,11 @@ func listCertificates(_ context.Context, m *Machine, s resource.Scope) ([]*Certi
 		path, keyPath, _ := bytes.Cut([]byte(key), []byte("="))
 		c := &Certificate{Path: string(path), KeyPath: string(keyPath)}
 		found, err := m.readCertificate(c)
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		m.describe(c, found)
 		out = append(out, c)
@@ -143,20 +143,20 @@ func listCertificates(_ context.Context, m *Machine, s resource.Scope) ([]*Certi
 }
 
 // readCertificate reads the files of a certificate, and their modes and owners.
-func (m *Machine) readCertificate(c *Certificate) (stored, error) {
+func (m *Machine) readCertificate(c *Certificate) (certificateFiles, error) {
 	text, info, err := m.readWithInfo(c.Path)
 	if err != nil {
-		return stored{}, err
+		return certificateFiles{}, err
 	}
 	o := m.ownerOf(c.Path, info)
 	c.Mode, c.Owner, c.Group = modeText(info.Mode()), o.user, o.group
 	if c.KeyPath == "" {
 		return readKubeconfig(text), nil
 	}
-	s := stored{}
+	s := certificateFiles{}
 	s.certificate, s.ca = firstBlock(text)
 	if s.key, info, err = m.readWithInfo(c.KeyPath); err != nil {
-		return stored{}, err
+		return certificateFiles{}, err
 	}
 	c.KeyMode = modeText(info.Mode())
 	return s, nil
@@ -171,7 +171,7 @@ func (m *Machine) readWithInfo(path string) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// firstBlock cuts a text after its first PEM block.
+// firstBlock splits a text after its first PEM block.
 func firstBlock(text []byte) (first, rest []byte) {
 	const end = "-----END CERTIFICATE-----\n"
 	i := bytes.Index(text, []byte(end))
@@ -181,9 +181,9 @@ func firstBlock(text []byte) (first, rest []byte) {
 	return text[:i+len(end)], text[i+len(end):]
 }
 
-// describe sets the fields that the certificate states. A broken one states nothing, and is
+// describe sets the fields that the certificate determines. A broken one sets none, and is
 // reissued.
-func (m *Machine) describe(c *Certificate, s stored) {
+func (m *Machine) describe(c *Certificate, s certificateFiles) {
 	c.Server, c.User, c.CA = s.server, s.user, resource.Text(resource.Lit(string(s.ca)))
 	x, err := pki.ParseCertificate(s.certificate)
 	if err != nil {
@@ -229,12 +229,13 @@ func issueCertificate(ctx context.Context, m *Machine, c *Certificate) error {
 	return m.storeCertificate(c, pki.EncodeCertificate(pair.Certificate), key)
 }
 
-// rewrap rewrites the existing certificate with other surroundings.
+// rewrap rewrites the files of the existing certificate, because its CA bundle, kubeconfig,
+// mode or owner has changed.
 func (m *Machine) rewrap(c *Certificate) error {
 	have := *c
 	s, err := m.readCertificate(&have)
 	if err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
 	return m.storeCertificate(c, s.certificate, s.key)
 }
@@ -249,7 +250,7 @@ func (m *Machine) storeCertificate(c *Certificate, certificate, key []byte) erro
 	ca, _ := c.CA.Value().Known() // the executor has resolved it
 	o := owner{c.Owner, c.Group}
 	if c.KeyPath == "" {
-		text, err := writeKubeconfig(stored{certificate: certificate, key: key, ca: []byte(ca), server: c.Server, user: c.User})
+		text, err := writeKubeconfig(certificateFiles{certificate: certificate, key: key, ca: []byte(ca), server: c.Server, user: c.User})
 		if err != nil {
 			return err
 		}

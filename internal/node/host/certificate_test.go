@@ -11,9 +11,9 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// A certificate of weeks is reissued in its last third, and one of years in its last three months;
-// in the last third of that time it can wait no longer.
-func TestWhenACertificateIsIssuedAnew(t *testing.T) {
+// A certificate valid for weeks is reissued in its last third, and one valid for years in its last
+// three months; in the last third of that time it becomes urgent.
+func TestWhenACertificateIsReissued(t *testing.T) {
 	const day = 24 * time.Hour
 	end := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Directory is a folder. Folders on the way to it are made with mode 0755.
+// Directory is a folder. Missing parent folders are created with mode 0755.
 type Directory struct {
 	Path string `res:"forbid"`
 	// Mode is four octal digits, such as 0755.
@@ -33,11 +33,11 @@ func listDirectories(_ context.Context, m *Machine, s resource.Scope) ([]*Direct
 	var out []*Directory
 	for _, path := range s.Names {
 		info, err := os.Stat(m.path(path))
-		if missing(err) || err == nil && !info.IsDir() {
+		if isMissing(err) || err == nil && !info.IsDir() {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		o := m.ownerOf(path, info)
 		out = append(out, &Directory{Path: path, Mode: modeText(info.Mode()), Owner: o.user, Group: o.group})
@@ -45,7 +45,7 @@ func listDirectories(_ context.Context, m *Machine, s resource.Scope) ([]*Direct
 	return out, nil
 }
 
-// makeDirectory makes the folder as wanted, also when something made it meanwhile.
+// makeDirectory creates the folder with the wanted mode, also if it was created meanwhile.
 func makeDirectory(_ context.Context, m *Machine, d *Directory) error {
 	perm, err := parseMode(d.Mode)
 	if err != nil {
@@ -53,9 +53,9 @@ func makeDirectory(_ context.Context, m *Machine, d *Directory) error {
 	}
 	at := m.path(d.Path)
 	if err := os.MkdirAll(at, perm|0o700); err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
-	return classed(errors.Join(os.Chmod(at, perm), m.own(at, d.Path, owner{d.Owner, d.Group})))
+	return classifyFileError(errors.Join(os.Chmod(at, perm), m.setOwner(at, d.Path, owner{d.Owner, d.Group})))
 }
 
 func removeDirectory(_ context.Context, m *Machine, d *Directory) error {
@@ -66,5 +66,5 @@ func removeDirectory(_ context.Context, m *Machine, d *Directory) error {
 	case errors.Is(err, syscall.ENOTEMPTY):
 		return fault.Wrap(fault.Permanent, err, "the folder holds files that nodeup did not make; move them elsewhere")
 	}
-	return classed(err)
+	return classifyFileError(err)
 }

@@ -1,11 +1,10 @@
-// Package host is a machine's own resources as the engine sees them: files and
-// folders, fetched files and what is unpacked from them, packages, users, kernel
-// settings, file systems, systemd units, container images, and certificates with
-// their keys.
+// Package host defines a machine's own resources for the engine: files and folders, fetched files
+// and what is unpacked from them, packages, users, kernel settings, file systems, systemd units,
+// container images, and certificates with their keys.
 //
-// Only desired resources are observed: a machine holds much that is none of our business. It must
-// not know which resources a machine of a cluster needs, nor any cloud. It knows as much of
-// Kubernetes as a kubeconfig takes.
+// Only desired resources are observed: a machine has much that does not concern us. The package
+// must not know which resources a machine of a cluster needs, nor any cloud. Of Kubernetes it
+// knows only the format of a kubeconfig.
 package host
 
 import (
@@ -20,49 +19,50 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Machine is what the kinds work on. Its fields must not change while it is used.
+// Machine is what the kinds operate on. Its fields must not change while it is used.
 type Machine struct {
-	// Root is where the machine's file system begins: "/", or a folder that
-	// stands for a machine. Paths of resources are the machine's own.
+	// Root is the root of the machine's file system: "/", or a folder that stands for
+	// a machine. Paths of resources are relative to it.
 	Root string
-	// Chown says that owners of files can be set. Without it they are only
-	// remembered, as long as the value lives.
+	// Chown is set if owners of files can be set. Without it they are only remembered,
+	// as long as the value lives.
 	Chown bool
-	// Command runs a program and returns what it wrote to its standard output;
-	// nil in a folder, where nothing can be run and nothing needs to be.
+	// Command runs a program and returns its standard output; nil in a folder, where
+	// no program can or need be run.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
 	// Systemd manages units.
 	Systemd Systemd
-	// Fetch opens what stands at a URL, as Open does.
+	// Fetch opens the content at a URL, as Open does.
 	Fetch func(ctx context.Context, url string) (io.ReadCloser, error)
-	// Cache is the folder of fetched files, as the machine's own path.
+	// Cache is the folder of fetched files, as a path on the machine.
 	Cache string
-	// Silence is how long a sender of a file may be silent before the next place is tried; 0: a minute.
+	// Silence is how long a sender of a file may send nothing before the next location is tried; 0
+	// means a minute.
 	Silence time.Duration
-	// Authority has certificates issued.
+	// Authority issues certificates.
 	Authority Authority
 	Now       func() time.Time
-	// Warn receives failures that may be ignored; nil: nobody does.
+	// Warn receives failures that may be ignored; may be nil.
 	Warn func(text string)
-	// BeforeRestart is called before a unit that runs with an old content is restarted, after
-	// everything that it follows is done; nil: nobody waits.
+	// BeforeRestart is called before a unit that runs with old content is restarted, after
+	// everything that it depends on is done; may be nil.
 	BeforeRestart func(ctx context.Context, unit string)
-	// OnRewrite is called before a file is changed that is there, and what it returns
-	// afterwards, before anything that follows the file; both may be nil.
+	// OnRewrite is called before an existing file is changed, and the function it
+	// returns afterwards, before anything that depends on the file; both may be nil.
 	OnRewrite func(path string) (after func(context.Context))
 
 	mu     sync.Mutex
 	owners map[string]owner // by path, without Chown
-	edits  sync.Mutex       // held while a file with several owners of its parts is rewritten
+	edits  sync.Mutex       // held while a file with parts of several owners is rewritten
 }
 
-// Authority has certificates issued.
+// Authority issues certificates.
 type Authority interface {
-	// Signer names the keyset with whose current key a certificate was signed;
-	// "" when it was none that this machine believes.
+	// Signer returns the keyset whose current key signed a certificate; "" if this
+	// machine trusts no such keyset.
 	Signer(*x509.Certificate) string
-	// Issue has a certificate made for a new key. name is what the authority calls the
-	// certificate, signer the keyset that is to sign it.
+	// Issue issues a certificate for a new key. name is the authority's name for the
+	// certificate, signer the keyset that signs it.
 	Issue(ctx context.Context, name, signer string, r pki.Request) (pki.Pair, error)
 }
 
@@ -75,8 +75,8 @@ func Kinds() []resource.Any {
 }
 
 // Owned lists what an object takes up on the machine, so that it can be removed when it is no
-// longer wanted; nothing for an object of a kind that stays: one that others may use by now, or
-// that replaces another of its kind.
+// longer wanted. The list is empty for an object of a kind that stays: one that others may use
+// by now, or that replaces another of its kind.
 func Owned(obj any) []string {
 	switch o := obj.(type) {
 	case *File:
@@ -101,7 +101,7 @@ func Owned(obj any) []string {
 	return nil
 }
 
-// path is where a path of the machine is for this process.
+// path returns the path at which this process sees a path of the machine.
 func (m *Machine) path(p string) string { return filepath.Join(m.Root, p) }
 
 func (m *Machine) warn(text string) {

@@ -14,9 +14,9 @@ import (
 )
 
 // NewHTTPClient returns the client that files are fetched with: 30 seconds to
-// connect and to get an answer, 10 for TLS, and the proxy that proxy names, as
-// http.Transport has it. What begins with TLS is not redirected to a place without:
-// not every file has a digest.
+// connect and to get a response, 10 for TLS, and the proxy that proxy returns, as
+// in http.Transport. It does not follow redirects from TLS to plain HTTP: not every
+// file has a digest.
 func NewHTTPClient(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{CheckRedirect: web.KeepTLS, Transport: &http.Transport{
 		Proxy:                 proxy,
@@ -27,8 +27,8 @@ func NewHTTPClient(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	}}
 }
 
-// Open returns a Machine.Fetch for http, https and file URLs. Its errors say
-// whether a later try may help.
+// Open returns a Machine.Fetch for http, https and file URLs. The class of its
+// errors tells whether a retry may help.
 func Open(client *http.Client) func(context.Context, string) (io.ReadCloser, error) {
 	return func(ctx context.Context, place string) (io.ReadCloser, error) {
 		u, err := url.Parse(place)

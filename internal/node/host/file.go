@@ -8,13 +8,13 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// File is a file whose content is known beforehand.
+// File is a file whose content is known in advance.
 type File struct {
 	Path    string `res:"forbid"`
 	Content resource.Content
 	// Mode is four octal digits, such as 0644.
 	Mode string
-	// Owner and Group are numbers.
+	// Owner and Group are numeric IDs.
 	Owner int
 	Group int
 }
@@ -31,18 +31,18 @@ func listFiles(_ context.Context, m *Machine, s resource.Scope) ([]*File, error)
 	var out []*File
 	for _, path := range s.Names {
 		info, err := os.Lstat(m.path(path))
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		o := m.ownerOf(path, info)
 		f := &File{Path: path, Mode: modeText(info.Mode()), Owner: o.user, Group: o.group, Content: resource.Digested("no-file")}
 		if info.Mode().IsRegular() { // anything else is replaced by a file
 			sum, err := fileSHA256(m.path(path))
 			if err != nil {
-				return nil, classed(err)
+				return nil, classifyFileError(err)
 			}
 			f.Content = resource.Digested(sum)
 		}

@@ -83,7 +83,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// archive is a .tar.gz with these programs.
+// archive returns a .tar.gz with these programs.
 func archive(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -93,7 +93,7 @@ func archive(t *testing.T, names ...string) []byte {
 		if err := w.WriteHeader(&tar.Header{Name: n, Mode: 0o755, Size: int64(len(n)), Typeflag: tar.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(w, n) // memory does not fail
+		_, _ = io.WriteString(w, n) // writes to memory do not fail
 	}
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func archive(t *testing.T, names ...string) []byte {
 	return b.Bytes()
 }
 
-// asset puts data where the machine can fetch it.
+// asset stores data where the machine can fetch it.
 func asset(t *testing.T, name string, data []byte) host.Asset {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), name)
@@ -210,7 +210,7 @@ func TestTheLifeOfEachKind(t *testing.T) {
 		for _, drop := range []bool{false, true} {
 			kindtest.Run(t, &host.Units, machine(t), kindtest.Life[host.Unit]{OnlyNamed: true, Want: host.Unit{Name: "x.service", DropIn: drop, Content: content("[Unit]\n"), On: true, Current: true},
 				Changes:  []kindtest.Change[host.Unit]{{Name: "content", Do: func(u *host.Unit) { u.Content = content("[Unit]\nx=y\n") }}, {Name: "off", Do: func(u *host.Unit) { u.On = false }}},
-				Untested: map[string]string{"Current": "a folder has no running units; see TestAUnitOlderThanItsFileIsStartedAnew"}})
+				Untested: map[string]string{"Current": "a folder has no running units; see TestAUnitOlderThanItsFileIsRestarted"}})
 		}
 	})
 }
@@ -268,7 +268,7 @@ func TestWhatMakesACertificateInvalid(t *testing.T) {
 	}
 }
 
-// machine2 is a machine with a certificate.
+// machine2 returns a machine with a certificate.
 func machine2(t *testing.T) *host.Machine {
 	t.Helper()
 	m, c := machine(t), certificate("/c.crt", "/c.key")
@@ -293,7 +293,7 @@ func TestAFileIsThereWhollyOrNotAtAll(t *testing.T) {
 
 func TestAllBitsOfAModeAreSet(t *testing.T) {
 	m := machine(t)
-	m.Chown = os.Getuid() == 0 // an owner takes the first digit away
+	m.Chown = os.Getuid() == 0 // chown clears the setuid bit
 	f := host.File{Path: "/program", Content: content("text"), Mode: "4755"}
 	if err := host.Files.Create(t.Context(), m, &f); err != nil {
 		t.Fatal(err)
@@ -370,12 +370,12 @@ func TestMirrorsAreTriedInOrder(t *testing.T) {
 		case "/busy/kubelet":
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case "/wrong/kubelet":
-			_, _ = io.WriteString(w, "progrAm") // the test would fail
+			_, _ = io.WriteString(w, "progrAm") // a failed write fails the test
 		case "/short/kubelet":
 			w.Header().Set("Content-Length", "7")
-			_, _ = io.WriteString(w, "pro") // the test would fail
+			_, _ = io.WriteString(w, "pro") // a failed write fails the test
 		default:
-			_, _ = io.WriteString(w, "program") // the test would fail
+			_, _ = io.WriteString(w, "program") // a failed write fails the test
 		}
 	}))
 	defer server.Close()
@@ -388,7 +388,7 @@ func TestMirrorsAreTriedInOrder(t *testing.T) {
 		{"the first that is right", "gone,wrong,short,right,never", "/gone/kubelet /wrong/kubelet /short/kubelet /right/kubelet", "", ""},
 		{"none is right", "gone,wrong", "/gone/kubelet /wrong/kubelet", fault.Permanent, "the server answers 404 Not Found"},
 		{"one may be right later", "wrong,busy", "/wrong/kubelet /busy/kubelet", fault.NotYet, "the server answers 503 Service Unavailable"},
-		{"one broke off", "short", "/short/kubelet", fault.NotYet, "the file broke off: unexpected EOF"},
+		{"one broke off", "short", "/short/kubelet", fault.NotYet, "the download was interrupted: unexpected EOF"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			asked = nil
@@ -422,7 +422,7 @@ func TestAssetsAreReadFromConfiguration(t *testing.T) {
 		{h + "@https://x/kubelet,https://y/kubelet", h + "_kubelet", "https://x/kubelet https://y/kubelet"},
 		{"unverified@https://x/kubelet", "unverified_kubelet", "https://x/kubelet"},
 		{"unverified@https://user@x/a%20b", "unverified_a_20b", "https://user@x/a%20b"},
-		{"https://x/kubelet", "", ""}, // nothing is installed unchecked that its configuration does not allow
+		{"https://x/kubelet", "", ""}, // only a configuration that allows it installs unverified content
 		{"https://user@x/kubelet", "", ""},
 		{"@https://x/kubelet", "", ""},
 		{"12@https://x/kubelet", "", ""},
@@ -445,7 +445,7 @@ func TestUnitsOfTheDistributionAreSwitchedOnAsTheyAre(t *testing.T) {
 	}
 }
 
-// stateful is a systemd whose units are in one state.
+// stateful is a systemd whose units are all in one state.
 type stateful struct {
 	host.Offline
 	state host.UnitState
@@ -485,7 +485,7 @@ func TestUnitsThatAreToBeOff(t *testing.T) {
 	}
 }
 
-// clockwork is a systemd whose units were started at a time.
+// clockwork is a systemd whose units were all started at one time.
 type clockwork struct {
 	host.Offline
 	started  time.Time
@@ -503,11 +503,11 @@ func (c *clockwork) Start(_ context.Context, _ string, anew bool) error {
 	return nil
 }
 
-func TestAUnitOlderThanItsFileIsStartedAnew(t *testing.T) {
+func TestAUnitOlderThanItsFileIsRestarted(t *testing.T) {
 	m := machine(t)
 	c := &clockwork{started: time.Now().Add(-time.Hour)}
 	m.Systemd = c
-	write(t, m, "/etc/systemd/system/x.service", "[Unit]\n") // and then the power went
+	write(t, m, "/etc/systemd/system/x.service", "[Unit]\n") // and then the power failed
 	u := host.Unit{Name: "x.service", Content: content("[Unit]\n"), On: true, Current: true}
 	k := host.Units.Erase()
 	for _, want := range []int{1, 0} {
@@ -527,22 +527,22 @@ func TestAUnitOlderThanItsFileIsStartedAnew(t *testing.T) {
 	}
 }
 
-// counted counts how often units are restarted.
-type counted struct {
+// restartCounter counts how often units are restarted.
+type restartCounter struct {
 	stateful
 	restarts int
 }
 
-func (c *counted) Start(_ context.Context, _ string, anew bool) error {
+func (c *restartCounter) Start(_ context.Context, _ string, anew bool) error {
 	if anew {
 		c.restarts++
 	}
 	return nil
 }
 
-// If something else starts a unit meanwhile, such as systemd at the machine's start, it starts
-// with the current file.
-func TestOnlyAUnitThatChangesIsStartedAnew(t *testing.T) {
+// If something else starts a unit meanwhile, such as systemd at boot, it starts with the
+// current file.
+func TestOnlyChangedUnitsAreRestarted(t *testing.T) {
 	u, k := host.Unit{Name: "x.service", Content: content("[Unit]\n"), On: true, Current: true}, host.Units.Erase()
 	for _, c := range []struct {
 		name, file string
@@ -559,7 +559,7 @@ func TestOnlyAUnitThatChangesIsStartedAnew(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := machine(t)
-			starts := &counted{stateful: stateful{host.Offline{Root: m.Root}, c.state, true}}
+			starts := &restartCounter{stateful: stateful{host.Offline{Root: m.Root}, c.state, true}}
 			m.Systemd = starts
 			write(t, m, "/etc/systemd/system/x.service", c.file)
 			have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{"x.service"}})

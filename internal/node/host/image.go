@@ -10,17 +10,18 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Image is a container image that is there before a pod needs it.
+// Image is a container image that is available before a pod needs it.
 type Image struct {
-	// Name is whole, with its registry.
+	// Name is the full name, including the registry.
 	Name string `res:"forbid"`
-	// Archive is the file in the cache that holds the image; empty: it is pulled.
+	// Archive is the file in the cache that contains the image; empty if it is pulled.
 	Archive string `res:"writeonly"`
 }
 
-// Images is the kind of Image. An image that cannot be pulled is only a warning: the
-// kubelet pulls it when a pod needs it, and it alone can log in to registries. One that
-// cannot be imported is an error, as nobody has another. In a folder, where no program is run, every image counts as present.
+// Images is the kind of Image. An image that cannot be pulled is only a warning: the kubelet pulls it
+// when a pod needs it, and only the kubelet can log in to registries. One that cannot be imported is
+// an error, because it cannot be pulled either. In a folder, where no program is run, every image
+// counts as present.
 var Images = resource.Kind[Image, *Machine]{
 	Name: "host_image", API: "images", Direct: true,
 	Key: func(i *Image) string { return i.Name }, List: listImages, Create: pullImage,
@@ -64,23 +65,23 @@ func pullImage(ctx context.Context, m *Machine, i *Image) error {
 	}
 	_, err := m.ctr(ctx, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", i.Name)
 	if err != nil && ctx.Err() == nil {
-		m.warn("the image " + i.Name + " was not pulled ahead: " + err.Error())
+		m.warn("the image " + i.Name + " was not pulled in advance: " + err.Error())
 		return nil
 	}
 	return err
 }
 
-// importImage takes an image from its archive. The kubelet, which removes images that no
-// pod uses, keeps this one: it could not be pulled again.
+// importImage imports an image from its archive. The kubelet, which removes unused
+// images, keeps this one: it could not be pulled again.
 func importImage(ctx context.Context, m *Machine, i *Image) error {
 	if m.Command == nil {
 		return nil
 	}
 	if _, err := m.ctr(ctx, "images", "import", m.cached(i.Archive)); err != nil {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("import the image %s: %w", i.Name, err), "see whether containerd runs: journalctl --unit=containerd.service")
+		return fault.Wrap(fault.NotYet, fmt.Errorf("import the image %s: %w", i.Name, err), "check that containerd runs: journalctl --unit=containerd.service")
 	}
 	if _, err := m.ctr(ctx, "images", "label", i.Name, "io.cri-containerd.pinned=pinned"); err != nil {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("keep the image %s: %w", i.Name, err), "the archive holds another image than its name says; run kops update cluster --yes and replace the machine")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("keep the image %s: %w", i.Name, err), "the archive contains a different image than its name says; run kops update cluster --yes and replace the machine")
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// A machine that is warmed must become ready even if it cannot fetch some images ahead: only the
-// kubelet can log in to a registry.
+// A machine that is being warmed must become ready even if it cannot pull some images ahead:
+// only the kubelet can log in to a registry.
 func TestImagesArePulledAhead(t *testing.T) {
 	m := machine(t)
 	var have, warned []string
@@ -43,7 +43,7 @@ func TestImagesArePulledAhead(t *testing.T) {
 	if got, err := host.Images.List(t.Context(), m, resource.Scope{Names: []string{private}}); err != nil || len(got) > 0 {
 		t.Errorf("%v %+v", err, got)
 	}
-	if want := "the image " + private + " was not pulled ahead: 401 Unauthorized"; strings.Join(warned, "\n") != want {
+	if want := "the image " + private + " was not pulled in advance: 401 Unauthorized"; strings.Join(warned, "\n") != want {
 		t.Errorf("warned %q", warned)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestImagesArePulledAhead(t *testing.T) {
 	}
 }
 
-// An image that no registry has comes from an archive, and stays.
+// An image that is in no registry is imported from an archive, and stays.
 func TestImagesAreImported(t *testing.T) {
 	m := machine(t)
 	var ran []string

@@ -10,13 +10,13 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Module is a module of the kernel that is loaded now and at every start.
+// Module is a kernel module that is loaded now and at every boot.
 type Module struct {
 	Name string `res:"forbid"`
 }
 
-// Modules is the kind of Module. A module that cannot be loaded is only a
-// warning: it may be a part of the kernel itself, or belong to the host of a container.
+// Modules is the kind of Module. A module that cannot be loaded is only a warning: it
+// may be built into the kernel, or belong to a container's host.
 var Modules = resource.Kind[Module, *Machine]{
 	Name: "host_module", API: "commands", Direct: true,
 	Key: func(o *Module) string { return o.Name }, List: listModules, Create: loadModule,
@@ -32,17 +32,17 @@ func listModules(_ context.Context, m *Machine, s resource.Scope) ([]*Module, er
 		_, err := os.Stat(m.path(o.file()))
 		if err == nil {
 			out = append(out, o)
-		} else if !missing(err) {
-			return nil, classed(err)
+		} else if !isMissing(err) {
+			return nil, classifyFileError(err)
 		}
 	}
 	return out, nil
 }
 
-// loadModule writes the file last, as it is what is observed. A container often has no
-// file of a module that its host has loaded.
+// loadModule writes the file last, because the file is what is observed. A container
+// often does not have the file of a module that its host has loaded.
 func loadModule(ctx context.Context, m *Machine, o *Module) error {
-	if m.Command != nil && !m.loaded(o.Name) {
+	if m.Command != nil && !m.isLoaded(o.Name) {
 		if _, err := m.Command(ctx, "modprobe", o.Name); err != nil {
 			m.warn("the kernel module " + o.Name + " was not loaded: " + err.Error())
 		}
@@ -50,20 +50,22 @@ func loadModule(ctx context.Context, m *Machine, o *Module) error {
 	return m.write(o.file(), 0o644, owner{}, strings.NewReader(o.Name+"\n"))
 }
 
-// loaded reports whether the kernel shows a module as one that it has (sysfs(5)); it spells names with _.
-func (m *Machine) loaded(name string) bool {
+// isLoaded reports whether the kernel lists a module as present (sysfs(5)), where names are spelled
+// with _.
+func (m *Machine) isLoaded(name string) bool {
 	_, err := os.Stat(m.path("/sys/module/" + strings.ReplaceAll(name, "-", "_")))
 	return err == nil
 }
 
-// SysctlFile is a file of kernel parameters that are in force.
+// SysctlFile is a file of kernel parameters that are in effect.
 type SysctlFile struct {
 	Path    string `res:"forbid"`
 	Content resource.Content
 }
 
-// SysctlFiles is the kind of SysctlFile. A parameter that cannot be set is only
-// a warning: the kernel may not have it, or a container may not set it.
+// SysctlFiles is the kind of SysctlFile. A parameter that cannot be set is only a
+// warning: the kernel may not have it, or a container may not be allowed to set
+// it.
 var SysctlFiles = resource.Kind[SysctlFile, *Machine]{
 	Name: "host_sysctl", API: "files", Direct: true,
 	Key: func(f *SysctlFile) string { return f.Path }, List: listSysctls, Create: applySysctls,
@@ -76,19 +78,19 @@ func listSysctls(_ context.Context, m *Machine, s resource.Scope) ([]*SysctlFile
 	var out []*SysctlFile
 	for _, path := range s.Names {
 		sum, err := fileSHA256(m.path(path))
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		out = append(out, &SysctlFile{Path: path, Content: resource.Digested(sum)})
 	}
 	return out, nil
 }
 
-// applySysctls puts the parameters into force before it writes the file, so that
-// a file in its place says that they are.
+// applySysctls sets the parameters before it writes the file, so that the existing
+// file means that they are in effect.
 func applySysctls(_ context.Context, m *Machine, f *SysctlFile) error {
 	text, _ := f.Content.Value().Known() // the executor has resolved it
 	if m.Command != nil {
@@ -105,10 +107,10 @@ func applySysctls(_ context.Context, m *Machine, f *SysctlFile) error {
 	return m.write(f.Path, 0o644, owner{}, strings.NewReader(text))
 }
 
-// setParameter sets a parameter unless it has the value already. A name may hold a pattern.
+// setParameter sets a parameter unless it has the value already. The name may be a pattern.
 func (m *Machine) setParameter(name, value string) error {
 	pattern := m.path("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
-	if strings.Contains(name, "/") { // then a dot is a part of the name of an interface
+	if strings.Contains(name, "/") { // a dot is then part of an interface's name
 		pattern = m.path("/proc/sys/" + name)
 	}
 	files, err := filepath.Glob(pattern)

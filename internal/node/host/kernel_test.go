@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// A module that the kernel has is not looked for: in a container its file need not be there.
+// A module that the kernel already has is not searched for: a container may not have its file.
 func TestAModuleThatTheKernelHasIsNotLoaded(t *testing.T) {
 	m := machine(t)
 	if err := os.MkdirAll(filepath.Join(m.Root, "sys/module/br_netfilter"), 0o755); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeconfig is as much of the file as the components of a machine need.
+// kubeconfig holds the fields that a machine's components need.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
@@ -49,7 +49,7 @@ const (
 	kubeconfigContext = "service-account-context"
 )
 
-func writeKubeconfig(s stored) ([]byte, error) {
+func writeKubeconfig(s certificateFiles) ([]byte, error) {
 	k := kubeconfig{APIVersion: "v1", Kind: "Config", CurrentContext: kubeconfigContext,
 		Clusters: make([]namedCluster, 1), Contexts: make([]namedContext, 1), Users: make([]namedUser, 1)}
 	k.Clusters[0].Name, k.Contexts[0].Name, k.Users[0].Name = kubeconfigCluster, kubeconfigContext, s.user
@@ -63,7 +63,7 @@ func writeKubeconfig(s stored) ([]byte, error) {
 	return text, nil
 }
 
-// ClientCertificate returns the certificate of a kubeconfig, with its key, or nil where
+// ClientCertificate returns the certificate in a kubeconfig, with its key, or nil if
 // there is none.
 func ClientCertificate(file string) *tls.Certificate {
 	text, err := os.ReadFile(file)
@@ -78,18 +78,19 @@ func ClientCertificate(file string) *tls.Certificate {
 	return &c
 }
 
-// readKubeconfig reads what writeKubeconfig has written; anything else gives as much as is there.
-func readKubeconfig(text []byte) stored {
+// readKubeconfig parses the output of writeKubeconfig; from anything else it returns what it can find.
+func readKubeconfig(text []byte) certificateFiles {
 	var k kubeconfig
 	if yaml.Unmarshal(text, &k) != nil || len(k.Clusters) == 0 || len(k.Users) == 0 {
-		return stored{}
+		return certificateFiles{}
 	}
 	c, u := k.Clusters[0].Cluster, k.Users[0]
-	return stored{certificate: u.User.Certificate, key: u.User.Key, ca: c.CA, server: c.Server, user: u.Name}
+	return certificateFiles{certificate: u.User.Certificate, key: u.User.Key, ca: c.CA, server: c.Server, user: u.Name}
 }
 
-// ReadKubeconfig returns the server of a machine's kubeconfig, and its TLS configuration. The
-// first certificate is its user's, parsed. If there is no file, the error is fs.ErrNotExist.
+// ReadKubeconfig returns the server of a machine's kubeconfig, and its TLS configuration,
+// whose first certificate is the user's, parsed. If there is no file, the error is
+// fs.ErrNotExist.
 func ReadKubeconfig(file string) (server string, config *tls.Config, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// endless gives zeros without an end.
+// endless is an endless reader of zeros.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

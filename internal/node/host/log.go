@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Log is a file that a service writes on: it is made empty, readable to root
-// alone, and then left as it is.
+// Log is a file that a service logs to: it is created empty, readable only by
+// root, and then left alone.
 type Log struct {
 	Path string `res:"forbid"`
 }
@@ -28,11 +28,11 @@ func listLogs(_ context.Context, m *Machine, s resource.Scope) ([]*Log, error) {
 	var out []*Log
 	for _, path := range s.Names {
 		_, err := os.Stat(m.path(path))
-		if missing(err) {
+		if isMissing(err) {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		out = append(out, &Log{Path: path})
 	}

@@ -15,22 +15,22 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Mount is a mounted file system, which is made on its device when that is empty.
+// Mount is a mounted file system, which is created on its device if that is empty.
 type Mount struct {
-	// Path is clean, as path.Clean leaves it.
+	// Path is in the form that path.Clean returns.
 	Path       string `res:"forbid"`
 	Device     string `res:"forbid"`
 	Filesystem string `res:"forbid"`
 	// FormatOptions are options of mkfs.
 	FormatOptions []string `res:"writeonly"`
-	// Unit is the unit of systemd that mounts the file system, now and whenever the
-	// machine starts; see MountUnit.
+	// Unit is the systemd unit that mounts the file system, now and on every boot; see
+	// MountUnit.
 	Unit resource.Content
 }
 
-// Mounts is the kind of Mount. What changes of a unit is in force when the
-// machine starts again: a file system in use is left alone. In a folder, where no
-// program is run, the file system counts as mounted as soon as its unit is there.
+// Mounts is the kind of Mount. A changed unit takes effect on the next boot: a
+// file system in use is left alone. In a folder, where no program is run, the file
+// system counts as mounted as soon as its unit exists.
 var Mounts = resource.Kind[Mount, *Machine]{
 	Name: "host_mount", API: "commands", Direct: true,
 	Key: mountKey, List: listMounts, Create: mount, Delete: unmount,
@@ -38,10 +38,10 @@ var Mounts = resource.Kind[Mount, *Machine]{
 		Set: func(ctx context.Context, m *Machine, _, want *Mount) error { return m.keepMount(ctx, want) }}},
 }
 
-// MountUnit writes the unit of a mount. All services wait until it is mounted, or
-// cannot be (systemd.mount(5), default dependencies): a device that is missing
-// delays the start of the machine, and does not stop it. A service that must not
-// run without it says so by RequiresMountsFor.
+// MountUnit returns the unit of a mount. All services wait until it is mounted, or
+// mounting fails (systemd.mount(5), default dependencies): a missing device delays
+// the boot, but does not stop it. A service that must not run without it declares
+// RequiresMountsFor.
 func MountUnit(v Mount, options []string) string {
 	var w strings.Builder
 	line := func(name, value string) { w.WriteString(name + "=" + strings.ReplaceAll(value, "%", "%%") + "\n") }
@@ -58,18 +58,18 @@ func MountUnit(v Mount, options []string) string {
 	return w.String()
 }
 
-// filesystemOf reads the type of the file system from the text of a MountUnit.
+// filesystemOf returns the type of the file system in the text of a MountUnit.
 func filesystemOf(text string) string {
 	_, rest, _ := strings.Cut(text, "\nType=")
 	kind, _, _ := strings.Cut(rest, "\n")
 	return kind
 }
 
-// mountUnitName is what systemd calls the unit of a mount.
+// mountUnitName returns the systemd name of a mount's unit.
 func mountUnitName(path string) string { return unit.UnitNamePathEscape(path) + ".mount" }
 
-// mountKey holds the device by the name to compare: for a device named by a link the kernel has
-// another name.
+// mountKey contains the device's name as it is wanted: the kernel uses another name for a
+// device that is named by a link.
 func mountKey(v *Mount) string { return v.Device + " on " + v.Path }
 
 func splitMountKey(key string) (device, path string) {
@@ -77,13 +77,13 @@ func splitMountKey(key string) (device, path string) {
 	return device, path
 }
 
-// listMounts reports a device by the name that it is wanted by, and its unit where
-// the machine starts with that. Another device on its place is an error of class fault.Permanent.
+// listMounts reports a device under the name by which it is wanted, and its unit if that is
+// enabled on boot. Another device at its path is an error of class fault.Permanent.
 func listMounts(ctx context.Context, m *Machine, s resource.Scope) ([]*Mount, error) {
 	if len(s.Names) == 0 {
 		return nil, nil
 	}
-	at, err := m.mounted()
+	at, err := m.mountsByPath()
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ func listMounts(ctx context.Context, m *Machine, s resource.Scope) ([]*Mount, er
 	for i, key := range s.Names {
 		device, path := splitMountKey(key)
 		text, err := os.ReadFile(m.path(unitFile(units[i])))
-		if err != nil && !missing(err) {
-			return nil, classed(err)
+		if err != nil && !isMissing(err) {
+			return nil, classifyFileError(err)
 		}
 		v, here := at[path]
 		if m.Command == nil && len(text) > 0 { // nothing is mounted in a folder
@@ -111,8 +111,8 @@ func listMounts(ctx context.Context, m *Machine, s resource.Scope) ([]*Mount, er
 			continue
 		}
 		if !m.sameDevice(v.Device, device) {
-			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the device %s is mounted on %s, and not %s", v.Device, path, device),
-				"unmount it, or name another path in spec.volumeMounts")
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the device %s is mounted on %s, not %s", v.Device, path, device),
+				"unmount it, or use another path in spec.volumeMounts")
 		}
 		v.Device, v.Path = device, path
 		if states[units[i]].Enabled {
@@ -123,11 +123,11 @@ func listMounts(ctx context.Context, m *Machine, s resource.Scope) ([]*Mount, er
 	return out, nil
 }
 
-// mounted lists the mounts by path; the last mount on a path is the visible one.
-func (m *Machine) mounted() (map[string]Mount, error) {
+// mountsByPath lists the mounts by path; the last mount on a path is the visible one.
+func (m *Machine) mountsByPath() (map[string]Mount, error) {
 	text, err := os.ReadFile(m.path("/proc/self/mounts"))
-	if err != nil && !missing(err) {
-		return nil, classed(err)
+	if err != nil && !isMissing(err) {
+		return nil, classifyFileError(err)
 	}
 	at := map[string]Mount{}
 	for line := range strings.Lines(string(text)) {
@@ -139,7 +139,7 @@ func (m *Machine) mounted() (map[string]Mount, error) {
 	return at, nil
 }
 
-// sameDevice reports whether two names are of one device.
+// sameDevice reports whether two names refer to the same device.
 func (m *Machine) sameDevice(a, b string) bool {
 	if a == b {
 		return true
@@ -152,15 +152,15 @@ func (m *Machine) sameDevice(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// unescape reads a field of /proc/self/mounts.
+// unescape decodes a field of /proc/self/mounts.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// mount never makes a file system on a device that holds anything.
+// mount mounts a file system; it never formats a device that contains anything.
 func mount(ctx context.Context, m *Machine, v *Mount) error {
 	if err := os.MkdirAll(m.path(v.Path), 0o755); err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
 	if m.Command != nil {
 		if err := m.format(ctx, v); err != nil {
@@ -173,27 +173,27 @@ func mount(ctx context.Context, m *Machine, v *Mount) error {
 	return m.Systemd.Start(ctx, mountUnitName(v.Path), true)
 }
 
-// format makes the file system, unless it is there.
+// format creates the file system unless it exists.
 func (m *Machine) format(ctx context.Context, v *Mount) error {
-	if _, err := os.Stat(m.path(v.Device)); missing(err) {
-		return fault.Wrap(fault.NotYet, fmt.Errorf("the device %s is not there", v.Device), "attach the volume to the machine, or name its device rightly in spec.volumeMounts")
+	if _, err := os.Stat(m.path(v.Device)); isMissing(err) {
+		return fault.Wrap(fault.NotYet, fmt.Errorf("the device %s does not exist", v.Device), "attach the volume to the machine, or correct its device in spec.volumeMounts")
 	}
 	held, err := m.Command(ctx, "blkid", "-p", "-o", "value", "-s", "TYPE", v.Device)
 	var failed *exec.ExitError
 	switch {
-	case errors.As(err, &failed) && failed.ExitCode() == 2: // it says so of an empty device
+	case errors.As(err, &failed) && failed.ExitCode() == 2: // blkid's exit code for an empty device
 		_, err := m.Command(ctx, "mkfs."+v.Filesystem, append(append([]string{}, v.FormatOptions...), v.Device)...)
 		return err
 	case err != nil:
 		return err
 	case strings.TrimSpace(string(held)) != v.Filesystem:
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the device %s holds %s and not %s", v.Device, cmp.Or(strings.TrimSpace(string(held)), "partitions"), v.Filesystem),
-			"give the file system that is there, or empty the device")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the device %s contains %s, not %s", v.Device, cmp.Or(strings.TrimSpace(string(held)), "partitions"), v.Filesystem),
+			"set the existing file system in the spec, or empty the device")
 	}
 	return nil
 }
 
-// keepMount has the file system mounted whenever the machine starts.
+// keepMount has the file system mounted on every boot.
 func (m *Machine) keepMount(ctx context.Context, v *Mount) error {
 	name := mountUnitName(v.Path)
 	text, _ := v.Unit.Value().Known() // the executor has resolved it

@@ -14,14 +14,14 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// data is a mount with its unit.
+// data returns a mount with its unit.
 func data(device, path string, options ...string) host.Mount {
 	v := host.Mount{Path: path, Device: device, Filesystem: "ext4", FormatOptions: []string{"-L", "x"}}
 	v.Unit = content(host.MountUnit(v, options))
 	return v
 }
 
-// diary is a systemd that writes down what is asked of it.
+// diary is a systemd that records the calls that it receives.
 type diary struct {
 	host.Offline
 	ran *[]string
@@ -49,10 +49,10 @@ func TestOnlyAnEmptyDeviceIsFormatted(t *testing.T) {
 	}{
 		{exit: "2", ran: []string{"blkid", "mkfs.ext4 -L x /dev/d", "enable data.mount", "start data.mount"}},
 		{holds: "ext4\n", ran: []string{"blkid", "enable data.mount", "start data.mount"}},
-		{holds: "xfs\n", ran: []string{"blkid"}, message: "the device /dev/d holds xfs and not ext4"},
-		{holds: "", ran: []string{"blkid"}, message: "the device /dev/d holds partitions and not ext4"},
+		{holds: "xfs\n", ran: []string{"blkid"}, message: "the device /dev/d contains xfs, not ext4"},
+		{holds: "", ran: []string{"blkid"}, message: "the device /dev/d contains partitions, not ext4"},
 		{exit: "8", ran: []string{"blkid"}, message: "sh: exit status 8: "},
-		{withoutADevice: true, message: "the device /dev/d is not there"},
+		{withoutADevice: true, message: "the device /dev/d does not exist"},
 	} {
 		m := machine(t)
 		if !c.withoutADevice {
@@ -79,7 +79,7 @@ func TestOnlyAnEmptyDeviceIsFormatted(t *testing.T) {
 	}
 }
 
-// The machine mounts it by itself when it starts, long before nodeup runs.
+// The machine mounts it by itself on boot, long before nodeup runs.
 func TestTheLifeOfAMount(t *testing.T) {
 	m := machine(t)
 	kindtest.Run(t, &host.Mounts, m, kindtest.Life[host.Mount]{OnlyNamed: true, Want: data("/dev/d", "/my-data"),
@@ -98,8 +98,8 @@ func TestTheLifeOfAMount(t *testing.T) {
 	}
 }
 
-// A mount of an interrupted run that is not mounted at the next start is repaired.
-func TestAMountThatEndsWithTheMachineIsMended(t *testing.T) {
+// If a run was interrupted and the mount is not mounted on the next boot, it is repaired.
+func TestAMountThatEndsWithTheMachineIsRepaired(t *testing.T) {
 	want, k := data("/dev/d", "/my data"), host.Mounts.Erase()
 	for _, c := range []struct {
 		name    string
@@ -144,7 +144,7 @@ func TestAMountThatEndsWithTheMachineIsMended(t *testing.T) {
 	}
 }
 
-// folder is a machine's folder, in which nothing is run.
+// folder returns a machine in a folder, in which no program is run.
 func folder(m *host.Machine) *host.Machine {
 	return &host.Machine{Root: m.Root, Systemd: m.Systemd, Now: m.Now}
 }
@@ -158,7 +158,7 @@ func text(t *testing.T, c resource.Content) string {
 	return s
 }
 
-// Systemd finds a mount by the name of its unit only.
+// Systemd finds a mount only by its unit's name.
 func TestUnitsOfMountsAreNamedAsSystemdDoes(t *testing.T) {
 	program, err := exec.LookPath("systemd-escape")
 	if err != nil {
@@ -183,7 +183,7 @@ func TestUnitsOfMountsAreNamedAsSystemdDoes(t *testing.T) {
 	}
 }
 
-// The kernel reports the device itself if the configuration names a link to it.
+// The kernel reports the real device if the configuration names a link to it.
 func TestADeviceThatIsNamedByALink(t *testing.T) {
 	m := machine(t)
 	m.Command = host.Run
@@ -196,7 +196,7 @@ func TestADeviceThatIsNamedByALink(t *testing.T) {
 	if err := host.Mounts.Create(t.Context(), folder(m), &want); err != nil {
 		t.Fatal(err)
 	}
-	for device, message := range map[string]string{"/dev/nvme1n1": "", "/dev/nvme2n1": "the device /dev/nvme2n1 is mounted on /data, and not /dev/xvdf", "tmpfs": "the device tmpfs is mounted on /data, and not /dev/xvdf"} {
+	for device, message := range map[string]string{"/dev/nvme1n1": "", "/dev/nvme2n1": "the device /dev/nvme2n1 is mounted on /data, not /dev/xvdf", "tmpfs": "the device tmpfs is mounted on /data, not /dev/xvdf"} {
 		write(t, m, "/proc/self/mounts", device+" /data ext4 rw 0 0\n")
 		have, err := k.Observe(t.Context(), m, resource.Scope{Names: []string{k.KeyOf(&want)}})
 		switch {

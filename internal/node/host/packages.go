@@ -12,13 +12,14 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// PackageSet is packages of the distribution, installed together. It exists when all of them are.
+// PackageSet is a set of the distribution's packages that are installed together. It exists if
+// all of them are installed.
 type PackageSet struct {
 	// Manager is apt or dnf.
 	Manager string `res:"forbid"`
-	// Names are the packages, sorted, separated by blanks.
+	// Names are the packages, sorted, separated by spaces.
 	Names string `res:"forbid"`
-	// Optional says that nothing needs the packages: that they cannot be installed is a warning.
+	// Optional is set if nothing needs the packages: if they cannot be installed, that is a warning.
 	Optional bool `res:"writeonly"`
 }
 
@@ -36,7 +37,7 @@ func listPackages(ctx context.Context, m *Machine, s resource.Scope) ([]*Package
 		p := &PackageSet{}
 		p.Manager, p.Names, _ = strings.Cut(key, " ")
 		if m.Command != nil {
-			all, err := m.packagesInstalled(ctx, p)
+			all, err := m.arePackagesInstalled(ctx, p)
 			if err != nil {
 				return nil, err
 			}
@@ -49,10 +50,10 @@ func listPackages(ctx context.Context, m *Machine, s resource.Scope) ([]*Package
 	return out, nil
 }
 
-// packagesInstalled asks for all packages with one command. Both commands fail when
-// one package is unknown. A name may stand for several packages, and apt knows
-// some that are not installed: each line must show an installed package.
-func (m *Machine) packagesInstalled(ctx context.Context, p *PackageSet) (bool, error) {
+// arePackagesInstalled queries all packages with one command. Both package managers'
+// commands fail if one package is unknown. A name may match several packages, and
+// apt lists some that are not installed: each line must show an installed package.
+func (m *Machine) arePackagesInstalled(ctx context.Context, p *PackageSet) (bool, error) {
 	names := strings.Fields(p.Names)
 	command, args := "dpkg-query", []string{"--show", "--showformat=${db:Status-Abbrev}\n", "--"}
 	if p.Manager == "dnf" {
@@ -67,7 +68,7 @@ func (m *Machine) packagesInstalled(ctx context.Context, p *PackageSet) (bool, e
 		return false, err
 	}
 	n := 0
-	for line := range strings.Lines(string(text)) { // the state that is wanted, and the one that is (dpkg-query(1))
+	for line := range strings.Lines(string(text)) { // the desired state and the actual one (dpkg-query(1))
 		if len(line) < 2 || line[1] != 'i' {
 			return false, nil
 		}
@@ -95,7 +96,7 @@ func (m *Machine) installAll(ctx context.Context, p *PackageSet) error {
 	if err := m.packageCommand(ctx, "env", install); err == nil {
 		return nil
 	}
-	// A fresh image has no lists of packages, or old ones.
+	// A fresh image has no package lists, or old ones.
 	if err := m.packageCommand(ctx, "env", []string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "update", "-o", "DPkg::Lock::Timeout=300"}); err != nil {
 		return err
 	}
@@ -117,26 +118,26 @@ func (m *Machine) packageCommand(ctx context.Context, name string, args []string
 	return nil
 }
 
-// Run is a Machine.Command that runs programs of this machine. What a failed one
-// wrote to its standard error is part of the error.
+// Run is a Machine.Command that runs programs on this machine. If one fails, the
+// error includes its standard error.
 func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	out, err := cmd.Output()
 	if err == nil {
 		return out, nil
 	}
-	told := ""
+	stderr := ""
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		told = ": " + lastLines(string(failed.Stderr))
+		stderr = ": " + lastLines(string(failed.Stderr))
 	}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		err = fault.Wrap(fault.Permanent, err, "use an image of a supported distribution, with this program")
+		err = fault.Wrap(fault.Permanent, err, "use an image of a supported distribution that has this program")
 	}
-	return out, fmt.Errorf("%s: %w%s", name, err, told)
+	return out, fmt.Errorf("%s: %w%s", name, err, stderr)
 }
 
-// lastLines shortens what a program wrote.
+// lastLines shortens the output of a program.
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-4):], " | ")

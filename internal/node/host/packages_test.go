@@ -38,8 +38,8 @@ func TestPackagesAreInstalledTogether(t *testing.T) {
 	}
 }
 
-// Two packages may provide one name, and a package that was removed may have left its configuration.
-func TestWhatPackagesAreInstalled(t *testing.T) {
+// Two packages may provide one name, and a removed package may have left its configuration.
+func TestListPackages(t *testing.T) {
 	for _, c := range []struct {
 		manager, says string
 		fails, want   bool

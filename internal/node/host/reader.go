@@ -12,10 +12,10 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Reader is a container of the cluster's that reads a file of the machine's, such as a
-// certificate, at its start alone.
+// Reader is a container of the cluster that reads one of the machine's files, such as
+// a certificate, only at startup.
 type Reader struct {
-	// Container is what its pod calls the container.
+	// Container is the container's name in its pod.
 	Container string `res:"forbid"`
 	// Path is the file.
 	Path string `res:"forbid"`
@@ -23,14 +23,15 @@ type Reader struct {
 	Current bool
 }
 
-// Readers is the kind of Reader. One that is not current is stopped, and the kubelet
-// starts it again. In a folder, where no program is run, nothing reads.
+// Readers is the kind of Reader. A container that is not current is stopped, and the
+// kubelet starts it again. In a folder, where no program is run, there are no
+// readers.
 var Readers = resource.Kind[Reader, *Machine]{
 	Name: "host_reader", API: "units", Direct: true,
 	Key: readerKey, List: listReaders, Create: stopOutdated,
 	Update: []resource.Setter[Reader, *Machine]{{Fields: []string{"Current"},
 		Set: func(ctx context.Context, m *Machine, _, want *Reader) error { return stopOutdated(ctx, m, want) }}},
-	Delete: func(context.Context, *Machine, *Reader) error { return nil }, // it is the cluster's
+	Delete: func(context.Context, *Machine, *Reader) error { return nil }, // the container belongs to the cluster
 }
 
 func readerKey(r *Reader) string { return r.Container + "=" + r.Path }
@@ -40,7 +41,7 @@ func listReaders(ctx context.Context, m *Machine, s resource.Scope) ([]*Reader, 
 	for _, key := range s.Names {
 		container, path, _ := strings.Cut(key, "=")
 		r := &Reader{Container: container, Path: path}
-		old, err := m.outdated(ctx, r)
+		old, err := m.outdatedContainers(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +52,7 @@ func listReaders(ctx context.Context, m *Machine, s resource.Scope) ([]*Reader, 
 }
 
 func stopOutdated(ctx context.Context, m *Machine, r *Reader) error {
-	old, err := m.outdated(ctx, r)
+	old, err := m.outdatedContainers(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -63,24 +64,24 @@ func stopOutdated(ctx context.Context, m *Machine, r *Reader) error {
 	return nil
 }
 
-// kubernetesName is the label by which containerd's containers are known to the kubelet
+// kubernetesName is the label with which the kubelet names containerd's containers
 // (Kubernetes, pkg/kubelet/types, KubernetesContainerNameLabel).
 const kubernetesName = "io.kubernetes.container.name"
 
-// outdated lists the containers that run and are older than the file that they read.
-func (m *Machine) outdated(ctx context.Context, r *Reader) ([]string, error) {
+// outdatedContainers lists the running containers that are older than the file that they read.
+func (m *Machine) outdatedContainers(ctx context.Context, r *Reader) ([]string, error) {
 	info, err := os.Stat(m.path(r.Path))
-	if missing(err) || m.Command == nil {
+	if isMissing(err) || m.Command == nil {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, classed(err)
+		return nil, classifyFileError(err)
 	}
 	named, err := m.ctr(ctx, "containers", "list", "--quiet", fmt.Sprintf("labels.%q==%s", kubernetesName, r.Container))
 	if err != nil {
 		return nil, fmt.Errorf("list the containers %s: %w", r.Container, err)
 	}
-	running, err := m.running(ctx)
+	running, err := m.runningContainers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +92,11 @@ func (m *Machine) outdated(ctx context.Context, r *Reader) ([]string, error) {
 		}
 		text, err := m.ctr(ctx, "containers", "info", id)
 		if err != nil {
-			return nil, fmt.Errorf("look at the container %s: %w", r.Container, err)
+			return nil, fmt.Errorf("inspect the container %s: %w", r.Container, err)
 		}
 		var c struct{ CreatedAt time.Time }
 		if err := json.Unmarshal(text, &c); err != nil {
-			return nil, fmt.Errorf("look at the container %s: %w", r.Container, err)
+			return nil, fmt.Errorf("inspect the container %s: %w", r.Container, err)
 		}
 		if c.CreatedAt.Before(info.ModTime()) {
 			out = append(out, id)
@@ -104,12 +105,12 @@ func (m *Machine) outdated(ctx context.Context, r *Reader) ([]string, error) {
 	return out, nil
 }
 
-// running lists the containers whose program runs: the first word of a line is the
-// container, and the last is what its program does.
-func (m *Machine) running(ctx context.Context) ([]string, error) {
+// runningContainers lists the containers whose task is running: the first word of a line is
+// the container, and the last is the task's status.
+func (m *Machine) runningContainers(ctx context.Context) ([]string, error) {
 	text, err := m.ctr(ctx, "tasks", "list")
 	if err != nil {
-		return nil, fmt.Errorf("list the containers that run: %w", err)
+		return nil, fmt.Errorf("list the running containers: %w", err)
 	}
 	var out []string
 	for line := range strings.Lines(string(text)) {

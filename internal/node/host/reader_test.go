@@ -15,13 +15,13 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// containerd is a real one, of which only this test knows.
+// containerd is a real containerd, private to this test.
 type containerd struct {
 	*testing.T
 	programs, socket, root string
 }
 
-// startContainerd starts what tools/kubernetes has built, or skips the test.
+// startContainerd starts the containerd that tools/kubernetes has built, or skips the test.
 func startContainerd(t *testing.T) containerd {
 	t.Helper()
 	c := containerd{T: t, socket: filepath.Join(t.TempDir(), "s"), root: filepath.Join(t.TempDir(), "root")}
@@ -30,7 +30,7 @@ func startContainerd(t *testing.T) containerd {
 		t.Fatal(err)
 	}
 	built := func(what string) string {
-		found, _ := filepath.Glob(filepath.Join(cache, "kops", "build", what+"-v*-"+runtime.GOARCH, "bin")) // the pattern is right
+		found, _ := filepath.Glob(filepath.Join(cache, "kops", "build", what+"-v*-"+runtime.GOARCH, "bin")) // the pattern is valid
 		return strings.Join(found, ":")
 	}
 	c.programs = built("containerd") + ":" + built("runc")
@@ -45,7 +45,7 @@ func startContainerd(t *testing.T) containerd {
 	if err := os.Mkdir(c.root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, link := range []string{"bin", "lib", "lib64"} { // a system whose programs are the host's
+	for _, link := range []string{"bin", "lib", "lib64"} { // a root file system with the host's programs
 		if err := os.Symlink("usr/"+link, filepath.Join(c.root, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -55,10 +55,10 @@ func startContainerd(t *testing.T) containerd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Kill() // it may have ended
+		_ = server.Process.Kill() // it may have exited
 		_ = server.Wait()         // it was killed
 	})
-	c.until("containerd answers", func() bool { _, err := c.command(t.Context(), "ctr", "version"); return err == nil })
+	c.await("containerd answers", func() bool { _, err := c.command(t.Context(), "ctr", "version"); return err == nil })
 	return c
 }
 
@@ -76,10 +76,10 @@ func (c containerd) ctr(args ...string) string {
 	return string(out)
 }
 
-// until waits for what is to become true soon.
-func (c containerd) until(what string, is func() bool) {
+// await waits until a condition becomes true.
+func (c containerd) await(what string, condition func() bool) {
 	c.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); {
+	for end := time.Now().Add(30 * time.Second); !condition(); {
 		if time.Now().After(end) {
 			c.Fatal("in vain waited until " + what)
 		}
@@ -96,7 +96,7 @@ func (c containerd) start(id, name string) {
 	})
 }
 
-func (c containerd) runs(id string) bool {
+func (c containerd) isRunning(id string) bool {
 	for line := range strings.Lines(c.ctr("tasks", "list")) {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == id {
 			return f[len(f)-1] == "RUNNING"
@@ -105,8 +105,8 @@ func (c containerd) runs(id string) bool {
 	return false
 }
 
-// A program that runs with an older certificate than the file's is stopped, and nothing else.
-func TestWhatReadACertificateIsStoppedWhenThereIsAnother(t *testing.T) {
+// A program that runs with an older certificate than the file's is stopped, and nothing else is.
+func TestReadersOfAReplacedCertificateAreStopped(t *testing.T) {
 	c := startContainerd(t)
 	m := machine(t)
 	m.Command = c.command
@@ -123,19 +123,19 @@ func TestWhatReadACertificateIsStoppedWhenThereIsAnother(t *testing.T) {
 	if !current() {
 		t.Error("without a file there is something to be read anew")
 	}
-	write(t, m, "/kubeconfig", "of today") // the containers are older
+	write(t, m, "/kubeconfig", "of today") // newer than the containers
 	if current() {
 		t.Error("the file is younger than its reader, which counts as current")
 	}
 	if err := host.Readers.Create(t.Context(), m, &want); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the container has stopped", func() bool { return !c.runs("router-1") })
-	if !current() || !c.runs("another") {
-		t.Errorf("after the stop it is current: %v, and the other container runs: %v", current(), c.runs("another"))
+	c.await("the container has stopped", func() bool { return !c.isRunning("router-1") })
+	if !current() || !c.isRunning("another") {
+		t.Errorf("after the stop it is current: %v, and the other container runs: %v", current(), c.isRunning("another"))
 	}
 	c.start("router-2", "kube-router") // as the kubelet would
-	if err := host.Readers.Create(t.Context(), m, &want); err != nil || !current() || !c.runs("router-2") {
+	if err := host.Readers.Create(t.Context(), m, &want); err != nil || !current() || !c.isRunning("router-2") {
 		t.Errorf("the container that has read the file is stopped: %v", err)
 	}
 	m.Command = func(context.Context, string, ...string) ([]byte, error) { return nil, errors.New("it does not run") }

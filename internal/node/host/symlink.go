@@ -29,30 +29,30 @@ func listSymlinks(_ context.Context, m *Machine, s resource.Scope) ([]*Symlink, 
 	var out []*Symlink
 	for _, path := range s.Names {
 		info, err := os.Lstat(m.path(path))
-		if missing(err) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		if isMissing(err) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		target, err := os.Readlink(m.path(path))
 		if err != nil {
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		}
 		out = append(out, &Symlink{Path: path, Target: target})
 	}
 	return out, nil
 }
 
-// makeSymlink puts a link in its place in one step. A folder in its place is not replaced.
+// makeSymlink creates or replaces a link atomically. It does not replace a folder.
 func makeSymlink(_ context.Context, m *Machine, l *Symlink) error {
 	at := m.path(l.Path)
 	fresh := draft(at)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), RemoveAt(fresh)); err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
 	if err := os.Symlink(l.Target, fresh); err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
-	return classed(os.Rename(fresh, at))
+	return classifyFileError(os.Rename(fresh, at))
 }

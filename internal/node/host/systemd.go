@@ -21,18 +21,18 @@ import (
 // Manager is the machine's own systemd, over D-Bus.
 type Manager struct {
 	reloading sync.Mutex // held while systemd reads its files
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the following fields
 	conn      *dbus.Conn
 	next      *reload // the one that has not begun
 }
 
-// reload is one daemon-reload, for all who wait for it.
+// reload is one daemon-reload, shared by all its waiters.
 type reload struct {
 	done chan struct{}
 	err  error
 }
 
-// Connect reaches systemd by its own socket, which is there before the bus is, or by the bus.
+// Connect connects to systemd's private socket, which exists before the bus does, or to the bus.
 func Connect(ctx context.Context) (*Manager, error) {
 	conn, err := dial(ctx)
 	if err != nil {
@@ -42,20 +42,20 @@ func Connect(ctx context.Context) (*Manager, error) {
 }
 
 func dial(ctx context.Context) (*dbus.Conn, error) {
-	ctx = context.WithoutCancel(ctx) // it would end the connection
+	ctx = context.WithoutCancel(ctx) // canceling it would close the connection
 	conn, err := dbus.NewSystemdConnectionContext(ctx)
 	if err == nil {
 		return conn, nil
 	}
 	conn, berr := dbus.NewSystemConnectionContext(ctx)
 	if berr != nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("connect to systemd: %w", errors.Join(err, berr)), "run nodeup as root on a machine that systemd has started")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("connect to systemd: %w", errors.Join(err, berr)), "run nodeup as root on a machine that runs systemd")
 	}
 	return conn, nil
 }
 
-// bus returns the connection. Systemd ends it when it restarts itself, as after an upgrade of its
-// package; then a new one is made.
+// bus returns the connection. Systemd closes it when it restarts itself, as after an upgrade of
+// its package; then a new one is opened.
 func (m *Manager) bus(ctx context.Context) (*dbus.Conn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,9 +70,9 @@ func (m *Manager) bus(ctx context.Context) (*dbus.Conn, error) {
 	return conn, nil
 }
 
-// asked classes the error of a question: if the question was cut off because systemd restarts
-// itself, it is repeated.
-func asked(err error) error {
+// classifyQueryError classifies the error of a query: a query that was cut off because systemd
+// restarts itself is retryable.
+func classifyQueryError(err error) error {
 	for _, ended := range []error{io.EOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, godbus.ErrClosed} {
 		if errors.Is(err, ended) {
 			return fault.Wrap(fault.NotYet, err, "")
@@ -81,14 +81,14 @@ func asked(err error) error {
 	return err
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.conn.Close()
 }
 
-// States asks for each unit's properties.
+// States queries each unit's properties.
 func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitState, error) {
 	conn, err := m.bus(ctx)
 	if err != nil {
@@ -97,12 +97,12 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 	out := map[string]UnitState{}
 	jobs, err := conn.ListJobsContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask systemd for what it starts: %w", err)
+		return nil, fmt.Errorf("list systemd's jobs: %w", err)
 	}
 	for _, u := range units {
 		p, err := conn.GetUnitPropertiesContext(ctx, u)
 		if err != nil {
-			return nil, fmt.Errorf("ask systemd for %s: %w", u, err)
+			return nil, fmt.Errorf("query systemd for %s: %w", u, err)
 		}
 		if p["LoadState"] == "not-found" {
 			continue
@@ -112,14 +112,14 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 		s.Static = file == "static" || file == "generated"
 		s.Enabled = strings.HasPrefix(file, "enabled") || s.Static
 		switch p["ActiveState"] {
-		case "active", "reloading", "activating": // one that starts again after a failure is in systemd's care
+		case "active", "reloading", "activating": // systemd takes care of a unit that restarts after a failure
 			s.Running = true
 		case "inactive":
 			s.Ended, err = endedWell(ctx, conn, u, s.Enabled)
 			if err != nil {
 				return nil, err
 			}
-			s.Queued = slices.ContainsFunc(jobs, func(j dbus.JobStatus) bool { return j.Unit == p["Id"] && starts(j.JobType) })
+			s.Queued = slices.ContainsFunc(jobs, func(j dbus.JobStatus) bool { return j.Unit == p["Id"] && isStart(j.JobType) })
 			s.Running = s.Ended || s.Queued
 		}
 		out[u] = s
@@ -127,33 +127,34 @@ func (m *Manager) States(ctx context.Context, units []string) (map[string]UnitSt
 	return out, nil
 }
 
-// starts reports whether a job of a type starts a unit that does not run.
-func starts(job string) bool { return job == "start" || job == "restart" }
+// isStart reports whether a job of a type starts a unit that is not running.
+func isStart(job string) bool { return job == "start" || job == "restart" }
 
-// endedWell reports whether a unit is a task that has run and ended well. Systemd
-// soon forgets that it has; but a unit is enabled only after its first start.
+// endedWell reports whether a unit is a oneshot service that has exited
+// successfully. Systemd soon forgets that; but a unit is enabled only after its
+// first start.
 func endedWell(ctx context.Context, conn *dbus.Conn, unit string, enabled bool) (bool, error) {
 	if !strings.HasSuffix(unit, ".service") {
 		return false, nil
 	}
 	p, err := conn.GetUnitTypePropertiesContext(ctx, unit, "Service")
 	if err != nil {
-		return false, fmt.Errorf("ask systemd for %s: %w", unit, err)
+		return false, fmt.Errorf("query systemd for %s: %w", unit, err)
 	}
 	return p["Type"] == "oneshot" && p["Result"] == "success" && (enabled || !micros(p["ExecMainExitTimestamp"]).IsZero()), nil
 }
 
-// micros reads a time of systemd's: microseconds since 1970, 0 for never.
+// micros converts a systemd timestamp: microseconds since 1970, 0 for never.
 func micros(v any) time.Time {
 	n, ok := v.(uint64)
 	if !ok || n == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(int64(n)) //nolint:gosec // a time of this age of the world
+	return time.UnixMicro(int64(n)) //nolint:gosec // fits for any realistic time
 }
 
-// Reload is daemon-reload. Those who ask while one runs share the next: it is
-// slow, and stops all else that systemd does.
+// Reload runs a daemon-reload. Callers that arrive while one runs share the next
+// one: it is slow, and blocks everything else that systemd does.
 func (m *Manager) Reload(ctx context.Context) error {
 	m.mu.Lock()
 	r := m.next
@@ -170,19 +171,19 @@ func (m *Manager) Reload(ctx context.Context) error {
 	defer m.reloading.Unlock()
 	defer close(r.done)
 	m.mu.Lock()
-	m.next = nil // it begins: what is written from now on needs another
+	m.next = nil // it begins: files written from now on need another
 	m.mu.Unlock()
 	conn, err := m.bus(ctx)
 	if err == nil {
 		err = conn.ReloadContext(ctx)
 	}
 	if err != nil {
-		r.err = asked(fmt.Errorf("reload systemd: %w", err))
+		r.err = classifyQueryError(fmt.Errorf("reload systemd: %w", err))
 	}
 	return r.err
 }
 
-// Enable is enable or disable. Disabling an unknown unit is not an error.
+// Enable enables or disables a unit. Disabling an unknown unit is not an error.
 func (m *Manager) Enable(ctx context.Context, unit string, on bool) error {
 	conn, err := m.bus(ctx)
 	if err != nil {
@@ -193,13 +194,13 @@ func (m *Manager) Enable(ctx context.Context, unit string, on bool) error {
 	} else {
 		_, err = conn.DisableUnitFilesContext(ctx, []string{unit}, false)
 	}
-	if err != nil && (on || !unknown(err)) {
-		return asked(fmt.Errorf("enable %s: %w", unit, err))
+	if err != nil && (on || !isUnknownUnit(err)) {
+		return classifyQueryError(fmt.Errorf("enable %s: %w", unit, err))
 	}
 	return nil
 }
 
-// Start waits for the job.
+// Start starts a unit and waits for the job to finish.
 func (m *Manager) Start(ctx context.Context, unit string, anew bool) error {
 	conn, err := m.bus(ctx)
 	if err != nil {
@@ -210,12 +211,12 @@ func (m *Manager) Start(ctx context.Context, unit string, anew bool) error {
 		start = conn.RestartUnitContext
 	}
 	if _, err := start(ctx, unit, "replace", done); err != nil {
-		return asked(fmt.Errorf("start %s: %w", unit, err))
+		return classifyQueryError(fmt.Errorf("start %s: %w", unit, err))
 	}
 	return wait(ctx, conn, unit, done)
 }
 
-// Stop waits for the job.
+// Stop stops a unit and waits for the job to finish.
 func (m *Manager) Stop(ctx context.Context, unit string) error {
 	conn, err := m.bus(ctx)
 	if err != nil {
@@ -223,15 +224,15 @@ func (m *Manager) Stop(ctx context.Context, unit string) error {
 	}
 	done := make(chan string, 1)
 	if _, err := conn.StopUnitContext(ctx, unit, "replace", done); err != nil {
-		if unknown(err) {
+		if isUnknownUnit(err) {
 			return nil
 		}
-		return asked(fmt.Errorf("stop %s: %w", unit, err))
+		return classifyQueryError(fmt.Errorf("stop %s: %w", unit, err))
 	}
 	return wait(ctx, conn, unit, done)
 }
 
-// wait waits for the end of a job, which is not told once the connection is gone.
+// wait waits for a job to finish; the result never arrives if the connection is lost.
 func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string) error {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -241,10 +242,10 @@ func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string)
 			if result == "done" || result == "skipped" {
 				return nil
 			}
-			return fault.Wrap(fault.NotYet, fmt.Errorf("%s did not start: %s", unit, result), "see what it says: journalctl --unit="+word(unit))
+			return fault.Wrap(fault.NotYet, fmt.Errorf("%s did not start: %s", unit, result), "see its log: journalctl --unit="+word(unit))
 		case <-look.C:
 			if !conn.Connected() {
-				return fault.New(fault.NotYet, "systemd ended the connection before it told what became of %s", unit)
+				return fault.New(fault.NotYet, "systemd closed the connection before it reported the result of %s", unit)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -252,7 +253,7 @@ func wait(ctx context.Context, conn *dbus.Conn, unit string, done <-chan string)
 	}
 }
 
-// word returns a unit's name as one word of a shell: a mount's may hold backslashes.
+// word quotes a unit's name as one shell word: a mount's name may contain backslashes.
 func word(unit string) string {
 	if strings.Contains(unit, `\`) {
 		return "'" + unit + "'"
@@ -260,13 +261,13 @@ func word(unit string) string {
 	return unit
 }
 
-// unknown reports whether systemd does not know a unit.
-func unknown(err error) bool {
+// isUnknownUnit reports whether an error means that systemd does not know a unit.
+func isUnknownUnit(err error) bool {
 	var e godbus.Error
 	return errors.As(err, &e) && (e.Name == "org.freedesktop.systemd1.NoSuchUnit" || e.Name == "org.freedesktop.DBus.Error.FileNotFound")
 }
 
-// Begin starts a unit, again if it runs, and does not wait for it.
+// Begin starts a unit, or restarts it if it runs, and does not wait for it.
 func (m *Manager) Begin(ctx context.Context, unit string) error {
 	conn, err := m.bus(ctx)
 	if err != nil {

@@ -12,40 +12,40 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Unit is a unit of systemd.
+// Unit is a systemd unit.
 type Unit struct {
 	Name string `res:"forbid"`
-	// DropIn says that the content adds to a unit of the distribution's.
+	// DropIn is set if the content extends one of the distribution's units.
 	DropIn bool `res:"forbid"`
-	// Off says that a unit, of any origin, must neither run nor start; a missing unit is off, too.
+	// Off is set if a unit, of any origin, must neither run nor start; a missing unit also counts as off.
 	Off bool `res:"forbid"`
-	// Masked is of a unit that is off: nothing can start it, also not another unit that asks for it.
+	// Masked is set for an Off unit that nothing may start, not even another unit that requires it.
 	Masked bool `res:"forbid"`
-	// Content is the unit file; none: the distribution's. What a service reads at
-	// its start belongs into the content by its digest, see WithDigest.
+	// Content is the unit file; if empty, the distribution's is used. It must include
+	// a digest of everything that a service reads at startup, see WithDigest.
 	Content resource.Content `res:"default"`
-	// Private is of a unit whose file only root may read.
+	// Private is set if only root may read the unit file.
 	Private bool `res:"writeonly"`
-	// On says that the unit runs, now and after every start of the machine.
+	// On is set if the unit runs, now and after every boot.
 	On bool
-	// Current is wanted of a unit that is on: it was started with the content that it has.
+	// Current is wanted for a unit that is On: it was started with its present content.
 	Current bool
-	// Optional says that nothing waits in vain for the unit: a failure to start is a warning.
+	// Optional is set if nothing depends on the unit: a failure to start it is a warning.
 	Optional bool `res:"writeonly"`
 }
 
 // Units is the kind of Unit. A unit whose content changes is restarted; so is one whose file is
-// younger than its start, as an interrupted run leaves it.
+// newer than its start, as after an interrupted run.
 var Units = resource.Kind[Unit, *Machine]{
 	Name: "host_unit", API: "units", Direct: true,
 	Key: unitKey, List: listUnits, Create: convergeUnit,
 	Update: []resource.Setter[Unit, *Machine]{{Fields: []string{"Content", "On", "Current"},
 		Set: func(ctx context.Context, m *Machine, have, want *Unit) error {
-			anew := !have.Current || differs(have.Content, want.Content)
+			anew := !have.Current || hasNewContent(have.Content, want.Content)
 			if anew && have.On && want.On && m.BeforeRestart != nil {
 				m.BeforeRestart(ctx, want.Name)
 			}
-			return startedUnit(ctx, m, want, anew)
+			return writeAndStart(ctx, m, want, anew)
 		}}},
 	Delete: deleteUnit,
 }
@@ -54,41 +54,41 @@ var Units = resource.Kind[Unit, *Machine]{
 type Systemd interface {
 	// States returns the states of the units that are loaded or have a file.
 	States(ctx context.Context, units []string) (map[string]UnitState, error)
-	// Reload reads all unit files again.
+	// Reload rereads all unit files.
 	Reload(ctx context.Context) error
-	// Enable makes a unit start with the machine, or not.
+	// Enable sets whether a unit starts on boot.
 	Enable(ctx context.Context, unit string, on bool) error
-	// Start starts a unit and waits until it has started. A running unit is left alone, or with
-	// anew stopped before.
+	// Start starts a unit and waits until it has started. A running unit is left alone, or
+	// restarted if anew is set.
 	Start(ctx context.Context, unit string, anew bool) error
-	// Stop stops a unit, and waits; a unit that does not run, or is not known, is not an error.
+	// Stop stops a unit, and waits; a unit that does not run, or is unknown, is not an error.
 	Stop(ctx context.Context, unit string) error
 }
 
-// UnitState is what systemd knows of a unit.
+// UnitState is systemd's state of a unit.
 type UnitState struct {
-	// Enabled is true too of a unit that only others start, which Static says.
+	// Enabled is also true for a unit that only other units start; Static is then set.
 	Enabled, Static bool
-	// Running is true too of a task that has run and ended well, which Ended says, and
-	// of a unit whose start waits for another's, which Queued says.
+	// Running is also true for a task that has exited successfully, when Ended is set,
+	// and for a unit whose start waits for another's, when Queued is set.
 	Running, Ended, Queued bool
-	// Outdated says that the file has changed since systemd read it.
+	// Outdated is set if the file has changed since systemd read it.
 	Outdated bool
-	// Started is when the unit was last started; zero: it was not.
+	// Started is when the unit was last started; zero if it was not.
 	Started time.Time
 }
 
-// WithDigest adds to a unit's content a line that systemd does not heed and that
-// changes with the digest of what the unit reads at its start, given as texts.
+// WithDigest adds to a unit's content a line that systemd ignores and that changes
+// with the digest of the texts that the unit reads at startup.
 func WithDigest(content string, texts ...string) string {
 	sum, _ := resource.Text(resource.Lit(strings.Join(texts, "\x00"))).Digest()
 	return strings.TrimSuffix(content, "\n") + "\n\n[X-Kops]\nReads=" + sum + "\n"
 }
 
-// dropIn ends the key of a unit that adds to another's.
+// dropIn is the suffix of the key of a unit that extends another one.
 const dropIn = ".d/10-kops.conf"
 
-// switchedOff ends the key of a unit that should only be off, and maskedOff the key of a unit that
+// switchedOff is the suffix of the key of a unit that is only Off, and maskedOff of a unit that
 // is also masked.
 const (
 	switchedOff = " (off)"
@@ -107,7 +107,7 @@ func unitKey(u *Unit) string {
 	return u.Name
 }
 
-// unitFile is where the content of the unit with a key is.
+// unitFile returns the path of the content of the unit with a key.
 func unitFile(key string) string { return "/etc/systemd/system/" + key }
 
 func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, error) {
@@ -127,37 +127,37 @@ func listUnits(ctx context.Context, m *Machine, s resource.Scope) ([]*Unit, erro
 		state, known := states[names[i]]
 		u := &Unit{Name: names[i], DropIn: strings.HasSuffix(key, dropIn), Masked: strings.HasSuffix(key, maskedOff), On: state.Enabled && state.Running}
 		if u.Off = u.Masked || strings.HasSuffix(key, switchedOff); u.Off {
-			u.On, u.Current = state.Running && !state.Ended || state.Enabled && !state.Static || u.Masked && !m.masked(u.Name), true
+			u.On, u.Current = state.Running && !state.Ended || state.Enabled && !state.Static || u.Masked && !m.isMasked(u.Name), true
 			out = append(out, u)
 			continue
 		}
 		info, err := os.Stat(m.path(unitFile(key)))
 		switch {
-		case missing(err):
+		case isMissing(err):
 			if !known || u.DropIn {
 				continue
 			}
 			u.Current = !state.Outdated
 		case err != nil:
-			return nil, classed(err)
+			return nil, classifyFileError(err)
 		default:
 			sum, err := fileSHA256(m.path(unitFile(key)))
 			if err != nil {
-				return nil, classed(err)
+				return nil, classifyFileError(err)
 			}
 			u.Content = resource.Digested(sum)
 			u.Current = !state.Outdated && (state.Ended || state.Queued || !state.Started.Before(info.ModTime()))
 		}
 		if !state.Enabled && !state.Running {
-			u.Current = true // nothing runs that could be old
+			u.Current = true // there is no running process that could be outdated
 		}
 		out = append(out, u)
 	}
 	return out, nil
 }
 
-// differs reports whether a unit file is to have other content than it has.
-func differs(have, want resource.Content) bool {
+// hasNewContent reports whether a unit file must get different content.
+func hasNewContent(have, want resource.Content) bool {
 	if text, _ := want.Value().Known(); text == "" {
 		return false
 	}
@@ -165,12 +165,12 @@ func differs(have, want resource.Content) bool {
 }
 
 func convergeUnit(ctx context.Context, m *Machine, u *Unit) error {
-	return startedUnit(ctx, m, u, true)
+	return writeAndStart(ctx, m, u, true)
 }
 
-// startedUnit writes a unit and starts it, or restarts it if anew says that it runs with an old
-// configuration.
-func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
+// writeAndStart writes a unit and starts it, or restarts it if anew is set, because it runs with
+// an old configuration.
+func writeAndStart(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 	if text, _ := u.Content.Value().Known(); text != "" {
 		mode := fs.FileMode(0o644)
 		if u.Private {
@@ -198,16 +198,16 @@ func startedUnit(ctx context.Context, m *Machine, u *Unit, anew bool) error {
 		}
 		m.warn("the unit " + u.Name + " did not start: " + err.Error())
 	}
-	return m.Systemd.Enable(ctx, u.Name, true) // last: it says that the unit was started
+	return m.Systemd.Enable(ctx, u.Name, true) // last, because it marks the unit as started
 }
 
-// masked reports whether a link hides the unit from systemd (systemd.unit(5)).
-func (m *Machine) masked(unit string) bool {
+// isMasked reports whether a link masks the unit (systemd.unit(5)).
+func (m *Machine) isMasked(unit string) bool {
 	target, err := os.Readlink(m.path(unitFile(unit)))
 	return err == nil && target == os.DevNull
 }
 
-// mask hides a unit. One that somebody has written for this machine is left as it is.
+// mask masks a unit. It does not replace a unit file that was written on this machine.
 func (m *Machine) mask(ctx context.Context, unit string) error {
 	info, err := os.Lstat(m.path(unitFile(unit)))
 	if err == nil && info.Mode().IsRegular() {
@@ -220,10 +220,10 @@ func (m *Machine) mask(ctx context.Context, unit string) error {
 }
 
 func deleteUnit(ctx context.Context, m *Machine, u *Unit) error {
-	if u.Off { // its owner may switch it on
+	if u.Off { // its owner may enable it
 		return nil
 	}
-	if u.DropIn { // the unit itself is the distribution's, and stays as it is
+	if u.DropIn { // the unit itself is the distribution's, and is left alone
 		return m.deleteDropIn(ctx, u)
 	}
 	if err := m.Systemd.Stop(ctx, u.Name); err != nil {
@@ -248,8 +248,8 @@ func (m *Machine) deleteDropIn(ctx context.Context, u *Unit) error {
 	return m.Systemd.Start(ctx, u.Name, true)
 }
 
-// Offline is systemd for a folder: a unit is enabled by a link, as systemctl
-// --root makes it, and counts as running when it is enabled.
+// Offline is a Systemd for a folder: a unit is enabled by a link, as systemctl
+// --root creates it, and counts as running if it is enabled.
 type Offline struct{ Root string }
 
 func (o Offline) link(unit string) string {
@@ -263,7 +263,7 @@ func (o Offline) link(unit string) string {
 	return o.Root + "/etc/systemd/system/" + target + ".wants/" + unit
 }
 
-// States reports the links and the files.
+// States returns states from the links and the files.
 func (o Offline) States(_ context.Context, units []string) (map[string]UnitState, error) {
 	out := map[string]UnitState{}
 	for _, u := range units {
@@ -279,7 +279,7 @@ func (o Offline) States(_ context.Context, units []string) (map[string]UnitState
 // Reload does nothing.
 func (Offline) Reload(context.Context) error { return nil }
 
-// Enable makes the link or takes it away.
+// Enable creates or removes the link.
 func (o Offline) Enable(ctx context.Context, unit string, on bool) error {
 	if !on {
 		return RemoveAt(o.link(unit))

@@ -40,16 +40,16 @@ func TestAnOptionalUnitThatDoesNotStartIsAWarning(t *testing.T) {
 // restarts is a systemd in which every unit runs.
 type restarts struct {
 	host.Offline
-	told *[]string
+	log *[]string
 }
 
 func (r restarts) Start(_ context.Context, unit string, anew bool) error {
-	*r.told = append(*r.told, fmt.Sprintf("start %s, anew %t", unit, anew))
+	*r.log = append(*r.log, fmt.Sprintf("start %s, anew %t", unit, anew))
 	return nil
 }
 
 // BeforeRestart is called only if a restart stops a running unit.
-func TestBeforeAUnitIsStartedAnew(t *testing.T) {
+func TestBeforeRestart(t *testing.T) {
 	k := host.Units.Erase()
 	m := machine(t)
 	var told []string
@@ -76,13 +76,13 @@ func TestBeforeAUnitIsStartedAnew(t *testing.T) {
 	}
 }
 
-// Followers of an existing file are waited for; a new file has none.
+// The dependents of an existing file are waited for; a new file has none.
 func TestAFileThatIsRewritten(t *testing.T) {
 	k := host.Files.Erase()
 	m := machine(t)
 	var told []string
 	m.OnRewrite = func(path string) func(context.Context) {
-		text, _ := os.ReadFile(filepath.Join(m.Root, path)) // none is as an empty one
+		text, _ := os.ReadFile(filepath.Join(m.Root, path)) // a missing file counts as empty
 		told = append(told, string(text))
 		return func(context.Context) {
 			text, _ := os.ReadFile(filepath.Join(m.Root, path))

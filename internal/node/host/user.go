@@ -14,10 +14,10 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// User is an account with a group of the same name and number.
+// User is an account with a group of the same name and ID.
 type User struct {
 	Name string `res:"forbid"`
-	// ID is the number of the user and of the group.
+	// ID is the ID of the user and of the group.
 	ID    int `res:"forbid"`
 	Home  string
 	Shell string
@@ -34,7 +34,7 @@ var Users = resource.Kind[User, *Machine]{
 	},
 }
 
-// The fields of a line of /etc/passwd.
+// The fields of a line in /etc/passwd.
 const (
 	passwdID    = 2
 	passwdHome  = 5
@@ -44,11 +44,11 @@ const (
 
 func listUsers(_ context.Context, m *Machine, s resource.Scope) ([]*User, error) {
 	text, err := os.ReadFile(m.path("/etc/passwd"))
-	if missing(err) {
+	if isMissing(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, classed(err)
+		return nil, classifyFileError(err)
 	}
 	var out []*User
 	for line := range strings.Lines(string(text)) {
@@ -58,14 +58,15 @@ func listUsers(_ context.Context, m *Machine, s resource.Scope) ([]*User, error)
 		}
 		id, err := strconv.Atoi(f[passwdID])
 		if err != nil {
-			return nil, fmt.Errorf("/etc/passwd: the number of %s: %w", f[0], err)
+			return nil, fmt.Errorf("/etc/passwd: the ID of %s: %w", f[0], err)
 		}
 		out = append(out, &User{Name: f[0], ID: id, Home: f[passwdHome], Shell: f[passwdShell]})
 	}
 	return out, nil
 }
 
-// addUser writes the account that nobody can log in to. /etc/passwd comes last, as it is what is observed.
+// addUser writes an account that does not allow logins. /etc/passwd is written last, because
+// it is what is observed.
 func addUser(_ context.Context, m *Machine, u *User) error {
 	if err := m.account("/etc/group", u.Name, fmt.Sprintf("%s:x:%d:", u.Name, u.ID)); err != nil {
 		return err
@@ -78,7 +79,7 @@ func addUser(_ context.Context, m *Machine, u *User) error {
 	return m.account("/etc/passwd", u.Name, fmt.Sprintf("%s:x:%d:%d::%s:%s", u.Name, u.ID, u.ID, u.Home, u.Shell))
 }
 
-// account puts a line in the place of the one of a name; an empty line removes it.
+// account replaces the line of a name, or appends it; an empty line removes it.
 func (m *Machine) account(path, name, line string) error {
 	m.edits.Lock()
 	defer m.edits.Unlock()
@@ -93,8 +94,8 @@ func (m *Machine) account(path, name, line string) error {
 		}
 	}
 	if line != "" {
-		if taken := numbered(lines, line); taken != "" && path == "/etc/passwd" {
-			return fault.Wrap(fault.Permanent, fmt.Errorf("%s: the number of %s belongs to %s", path, name, taken), "give that account another number")
+		if taken := accountWithSameID(lines, line); taken != "" && path == "/etc/passwd" {
+			return fault.Wrap(fault.Permanent, fmt.Errorf("%s: the ID of %s belongs to %s", path, name, taken), "give that account another ID")
 		}
 		lines = append(lines, line)
 	}
@@ -108,8 +109,8 @@ func (m *Machine) account(path, name, line string) error {
 	return m.write(path, perm, o, strings.NewReader(whole))
 }
 
-// numbered names the account among lines that has the number of line's.
-func numbered(lines []string, line string) string {
+// accountWithSameID returns the name of the account in lines that has the same ID as line.
+func accountWithSameID(lines []string, line string) string {
 	number := strings.Split(line, ":")[passwdID]
 	for _, l := range lines {
 		if f := strings.Split(l, ":"); len(f) > passwdID && f[passwdID] == number {
@@ -123,12 +124,12 @@ func numbered(lines []string, line string) string {
 // one.
 func (m *Machine) current(path string, perm fs.FileMode) (string, fs.FileMode, owner, error) {
 	info, err := os.Stat(m.path(path))
-	if missing(err) {
+	if isMissing(err) {
 		return "", perm, owner{}, nil
 	}
 	if err != nil {
-		return "", 0, owner{}, classed(err)
+		return "", 0, owner{}, classifyFileError(err)
 	}
 	text, err := os.ReadFile(m.path(path))
-	return string(text), info.Mode().Perm(), m.ownerOf(path, info), classed(err)
+	return string(text), info.Mode().Perm(), m.ownerOf(path, info), classifyFileError(err)
 }

@@ -13,17 +13,17 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// owner is the user and the group of a file, by number.
+// owner is the user and the group of a file, by ID.
 type owner struct{ user, group int }
 
-// write puts a file in its place in one step: it is there wholly or not at all.
-// A file on which something is mounted is the exception; it is written over.
+// write replaces a file atomically. The exception is a file on which something is
+// mounted, which is overwritten.
 func (m *Machine) write(path string, perm fs.FileMode, o owner, content io.Reader) error {
 	return m.put(path, perm, o, content, (*os.File).Sync)
 }
 
-// install puts a program in its place. It is not synced, as that takes long: every run checks all
-// of its bytes, and replaces a program torn by a crash of the machine.
+// install installs a program. The file is not synced, because that is slow: every run checks all
+// of its bytes, and replaces a program that was damaged by a crash of the machine.
 func (m *Machine) install(path string, content io.Reader) error {
 	return m.put(path, 0o755, owner{}, content, func(*os.File) error { return nil })
 }
@@ -31,24 +31,24 @@ func (m *Machine) install(path string, content io.Reader) error {
 func (m *Machine) put(path string, perm fs.FileMode, o owner, content io.Reader, sync func(*os.File) error) (err error) {
 	at := m.path(path)
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
 	f, err := openDraft(at)
 	if err != nil {
-		return classed(err)
+		return classifyFileError(err)
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()           // it may be closed already
-			_ = os.Remove(f.Name()) // the first error is the one to tell
+			_ = os.Remove(f.Name()) // the first error is the one to report
 		}
-		err = classed(err)
+		err = classifyFileError(err)
 	}()
 	if _, err := io.Copy(f, content); err != nil {
 		return err
 	}
-	// The mode comes after the owner, with whom the kernel takes away whose rights a program has.
-	if err := errors.Join(m.own(f.Name(), path, o), f.Chmod(perm), sync(f), f.Close()); err != nil {
+	// The mode is set after the owner, because a change of owner clears the setuid and setgid bits.
+	if err := errors.Join(m.setOwner(f.Name(), path, o), f.Chmod(perm), sync(f), f.Close()); err != nil {
 		return err
 	}
 	err = os.Rename(f.Name(), at)
@@ -58,9 +58,9 @@ func (m *Machine) put(path string, perm fs.FileMode, o owner, content io.Reader,
 	return err
 }
 
-// draft is where a file is written before it is put in its place: always the
-// same, so that what an interrupted run left goes with the next. The kubelet
-// leaves names with a leading dot alone.
+// draft returns the path to which a file is written before it replaces the old
+// one: always the same, so that the remains of an interrupted run disappear on the
+// next. The kubelet ignores names with a leading dot.
 func draft(at string) string {
 	return filepath.Join(filepath.Dir(at), "."+filepath.Base(at)+".kops-new")
 }
@@ -72,15 +72,15 @@ func openDraft(at string) (*os.File, error) {
 	return os.OpenFile(draft(at), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// RemoveAt takes a file away that may be there.
+// RemoveAt removes a file if it exists.
 func RemoveAt(at string) error {
-	if err := os.Remove(at); err != nil && !missing(err) {
+	if err := os.Remove(at); err != nil && !isMissing(err) {
 		return err
 	}
 	return nil
 }
 
-// overwrite copies a file over another, which cannot be replaced.
+// overwrite copies a file over another one that cannot be replaced.
 func overwrite(at, from string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -94,12 +94,12 @@ func overwrite(at, from string) error {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(from))
 }
 
-// ownerAttribute keeps the owner that a file is to have, where it cannot have it.
+// ownerAttribute records the wanted owner of a file, where the owner cannot be set.
 const ownerAttribute = "user.kops.owner"
 
-// own sets the owner of the file at a place; it becomes path's file. Without Chown the owner is
-// remembered, and noted on the file if the file system supports it.
-func (m *Machine) own(at, path string, o owner) error {
+// setOwner sets the owner of the file at a place; it will become the file at path. Without Chown the
+// owner is remembered, and recorded on the file if the file system supports it.
+func (m *Machine) setOwner(at, path string, o owner) error {
 	if m.Chown {
 		return os.Lchown(at, o.user, o.group)
 	}
@@ -109,11 +109,11 @@ func (m *Machine) own(at, path string, o owner) error {
 		m.owners = map[string]owner{}
 	}
 	m.owners[path] = o
-	_ = syscall.Setxattr(at, ownerAttribute, fmt.Appendf(nil, "%d:%d", o.user, o.group), 0) // what is remembered serves this run
+	_ = syscall.Setxattr(at, ownerAttribute, fmt.Appendf(nil, "%d:%d", o.user, o.group), 0) // the remembered owner is enough for this run
 	return nil
 }
 
-// ownerOf is the owner of a file.
+// ownerOf returns the owner of a file.
 func (m *Machine) ownerOf(path string, info fs.FileInfo) owner {
 	if m.Chown {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -125,17 +125,17 @@ func (m *Machine) ownerOf(path string, info fs.FileInfo) owner {
 	o, known := m.owners[path]
 	note := make([]byte, 32)
 	if n, err := syscall.Getxattr(m.path(path), ownerAttribute, note); err == nil && !known {
-		_, _ = fmt.Sscanf(string(note[:n]), "%d:%d", &o.user, &o.group) // another's note says nothing
+		_, _ = fmt.Sscanf(string(note[:n]), "%d:%d", &o.user, &o.group) // a foreign attribute is ignored
 	}
 	return o
 }
 
-// remove takes a file away; one that is not there is no error.
+// remove removes a file; a missing one is not an error.
 func (m *Machine) remove(path string) error {
-	return classed(errors.Join(RemoveAt(draft(m.path(path))), RemoveAt(m.path(path))))
+	return classifyFileError(errors.Join(RemoveAt(draft(m.path(path))), RemoveAt(m.path(path))))
 }
 
-// parseMode reads a mode of four octal digits.
+// parseMode parses a mode of four octal digits.
 func parseMode(text string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(text, 8, 12)
 	if err != nil {
@@ -150,7 +150,7 @@ func parseMode(text string) (fs.FileMode, error) {
 	return perm, nil
 }
 
-// modeText writes a mode with four octal digits.
+// modeText formats a mode as four octal digits.
 func modeText(m fs.FileMode) string {
 	n := uint64(m.Perm())
 	for bit, special := range specialModes() {
@@ -161,13 +161,13 @@ func modeText(m fs.FileMode) string {
 	return fmt.Sprintf("%04o", n)
 }
 
-// specialModes are the bits of the first octal digit, which Go has elsewhere.
+// specialModes returns the bits of the first octal digit with their counterparts in Go.
 func specialModes() map[uint64]fs.FileMode {
 	return map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
 }
 
-// classed says what an error of the file system means, and what helps.
-func classed(err error) error {
+// classifyFileError classifies a file system error, and adds a remedy.
+func classifyFileError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -181,7 +181,7 @@ func classed(err error) error {
 	return err
 }
 
-// missing reports whether an error says that a file, or a folder on the way to it, is not there.
-func missing(err error) bool {
+// isMissing reports whether an error means that a file, or one of its parent folders, does not exist.
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

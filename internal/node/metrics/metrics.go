@@ -1,4 +1,4 @@
-// Package metrics writes a program's metrics in the text format of Prometheus
+// Package metrics writes a program's metrics in Prometheus' text format
 // (prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4).
 //
 // It must not know which metrics there are, nor of which program.
@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Kind is what a value may do.
+// Kind is the type of a metric.
 type Kind string
 
 const (
-	// Gauge goes up and down.
+	// Gauge can go up and down.
 	Gauge Kind = "gauge"
-	// Counter only grows while the program runs; its name ends in _total.
+	// Counter only increases while the program runs; its name ends in _total.
 	Counter Kind = "counter"
 )
 
-// Metric is one name with its values.
+// Metric is a name with its values.
 type Metric struct {
 	Name string
 	Kind Kind
 	// Help is a sentence for people.
 	Help string
-	// Samples are its values; a metric without any is not written.
+	// Samples are its values; a metric without samples is not written.
 	Samples []Sample
 }
 
@@ -40,12 +40,12 @@ type Sample struct {
 	Value  float64
 }
 
-// One is a metric of one value without labels.
+// One returns a metric with one value and no labels.
 func One(name string, kind Kind, help string, value float64) Metric {
 	return Metric{name, kind, help, []Sample{{Value: value}}}
 }
 
-// Bool is 1 for true.
+// Bool returns 1 for true and 0 for false.
 func Bool(b bool) float64 {
 	if b {
 		return 1
@@ -53,7 +53,7 @@ func Bool(b bool) float64 {
 	return 0
 }
 
-// Time is a time in seconds since 1970, and 0 for none.
+// Time returns a time in seconds since 1970, and 0 for the zero time.
 func Time(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -61,11 +61,11 @@ func Time(t time.Time) float64 {
 	return float64(t.Unix())
 }
 
-// Handler answers with what gather returns.
+// Handler serves the metrics that gather returns.
 func Handler(gather func() []Metric) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_ = Write(w, gather()) // who asked is gone
+		_ = Write(w, gather()) // the client has disconnected
 	})
 }
 
@@ -92,7 +92,7 @@ func Write(w io.Writer, all []Metric) error {
 	return err
 }
 
-// separator is what stands before the label of a number.
+// separator returns what precedes the label at index i.
 func separator(i int) string {
 	if i == 0 {
 		return "{"

@@ -22,21 +22,21 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// area is a bundle in the making: what bundle.json says already and what it will
-// say. The folder is locked until close.
+// area is a bundle being built: what bundle.json lists already and what it will list. The folder is
+// locked until close.
 type area struct {
-	dir  string
-	was  *Bundle // nil when there was none
-	next contents
-	lock *os.File
-	// undecided says that .new holds what bundle.json does not name.
-	undecided bool
+	dir      string
+	previous *Bundle // nil if there was none
+	next     contents
+	lock     *os.File
+	// hasUnnamedFiles means that .new holds files that bundle.json does not name.
+	hasUnnamedFiles bool
 
-	mu sync.Mutex // of the maps of next
+	mu sync.Mutex // guards the maps of next
 }
 
-// openArea locks a folder, finishes what an interrupted run had decided, and
-// removes what it had not.
+// openArea locks a folder, finishes what an interrupted run had committed, and removes what it had
+// not.
 func openArea(dir string) (_ *area, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the folder of the bundle: %w", err)
@@ -56,36 +56,36 @@ func openArea(dir string) (_ *area, err error) {
 	if err := lock(a.lock); err != nil {
 		return nil, fault.Wrap(fault.Conflict, fmt.Errorf("lock the bundle %s: %w", dir, err), "another command is adding to it; wait until it is done")
 	}
-	a.was, err = Open(dir)
+	a.previous, err = Open(dir)
 	switch {
 	case err == nil:
-		a.next = a.was.contents
-		a.next.Files, a.next.Images = a.was.Files(), a.was.Images()
+		a.next = a.previous.contents
+		a.next.Files, a.next.Images = a.previous.Files(), a.previous.Images()
 	case fault.Is(err, fault.Gone):
 		a.next = contents{Files: map[string]File{}, Images: map[string]Image{}}
 	default:
 		return nil, err
 	}
 	a.next.FormatVersion = formatVersion
-	if err := a.place(a.next.Files); err != nil {
+	if err := a.moveIntoPlace(a.next.Files); err != nil {
 		return nil, err
 	}
 	if err := confined.RemoveAll(dir, stage); err != nil {
-		return nil, fmt.Errorf("remove the remains of an interrupted run: %w", err)
+		return nil, fmt.Errorf("remove leftovers of an interrupted run: %w", err)
 	}
-	a.undecided = true
+	a.hasUnnamedFiles = true
 	return a, confined.MakeFolder(dir, stage, 0o755)
 }
 
-// close gives the lock back, and removes what bundle.json does not name.
+// close releases the lock and removes what bundle.json does not name.
 func (a *area) close() {
-	if a.undecided {
+	if a.hasUnnamedFiles {
 		confined.RemoveAll(a.dir, stage) //nolint:errcheck // the next run removes it
 	}
 	a.lock.Close() //nolint:errcheck // nothing was written to it
 }
 
-// temp makes a file that becomes part of the bundle when it is renamed.
+// temp creates a file that becomes part of the bundle when it is renamed.
 func (a *area) temp() (f *os.File, name string, err error) {
 	if f, name, err = confined.Create(a.dir, stage); err != nil {
 		return nil, "", fmt.Errorf("add to the bundle: %w", err)
@@ -93,7 +93,7 @@ func (a *area) temp() (f *os.File, name string, err error) {
 	return f, name, nil
 }
 
-// write calls fill with a new file, and returns its name, its SHA-256 and its size.
+// write calls fill on a new file, and returns its name, its SHA-256 and its size.
 func (a *area) write(fill func(io.Writer) error) (file, sum string, size int64, err error) {
 	f, file, err := a.temp()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *area) write(fill func(io.Writer) error) (file, sum string, size int64, 
 	return file, hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// file adds the file of a public URL, whose content fill writes.
+// file adds the file with a public URL, whose content fill writes.
 func (a *area) file(url string, source Source, fill func(io.Writer) error) error {
 	p, err := filePath(url)
 	if err != nil {
@@ -128,8 +128,8 @@ func (a *area) file(url string, source Source, fill func(io.Writer) error) error
 	return nil
 }
 
-// supersede drops files that would stand in the places of wanted ones, under names that
-// an earlier version gave them.
+// supersede drops files from an earlier version that would occupy the paths of wanted ones under
+// other URLs.
 func (a *area) supersede(wanted map[string]string) error {
 	places := map[string]bool{}
 	for u := range wanted {
@@ -149,7 +149,7 @@ func (a *area) supersede(wanted map[string]string) error {
 	return nil
 }
 
-// blob adds content to the image layout, and describes it.
+// blob adds content to the image layout, and returns its descriptor.
 func (a *area) blob(kind types.MediaType, fill func(io.Writer) error) (v1.Descriptor, error) {
 	temp, sum, size, err := a.write(fill)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a *area) document(kind types.MediaType, v any) (v1.Descriptor, error) {
 	return a.raw(kind, text)
 }
 
-// raw adds a document as it is.
+// raw adds a document's bytes unchanged.
 func (a *area) raw(kind types.MediaType, text []byte) (v1.Descriptor, error) {
 	return a.blob(kind, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -176,10 +176,10 @@ func (a *area) raw(kind types.MediaType, text []byte) (v1.Descriptor, error) {
 	})
 }
 
-// commit completes the bundle: bundle.json is renamed into place, and the bundle is
-// the old one before that and the new one after.
+// commit completes the bundle by renaming bundle.json into place: until then the old bundle is in
+// effect, and after that the new one.
 func (a *area) commit() (*Bundle, error) {
-	b, err := newBundle(a.dir, a.next) // refuses what could not be opened
+	b, err := newBundle(a.dir, a.next) // rejects what could not be opened later
 	if err != nil {
 		return nil, err
 	}
@@ -192,15 +192,15 @@ func (a *area) commit() (*Bundle, error) {
 	if err := a.replace(indexName, a.next); err != nil {
 		return nil, err
 	}
-	a.undecided = false
-	if err := a.place(a.next.Files); err != nil {
+	a.hasUnnamedFiles = false
+	if err := a.moveIntoPlace(a.next.Files); err != nil {
 		return nil, err
 	}
 	return b, confined.RemoveAll(a.dir, stage)
 }
 
-// place moves new files into their places.
-func (a *area) place(files map[string]File) error {
+// moveIntoPlace moves new files to their final paths.
+func (a *area) moveIntoPlace(files map[string]File) error {
 	for u, f := range files {
 		p, err := filePath(u)
 		if err != nil {
@@ -213,7 +213,7 @@ func (a *area) place(files map[string]File) error {
 	return nil
 }
 
-// move gives a file another name, in a folder that is made when it does not exist.
+// move renames a file, creating the target folder if needed.
 func (a *area) move(from, to string) error {
 	if err := confined.MakeFolder(a.dir, path.Dir(to), 0o755); err != nil {
 		return err
@@ -221,8 +221,8 @@ func (a *area) move(from, to string) error {
 	return confined.Rename(a.dir, from, to)
 }
 
-// layout writes the entry of the OCI image layout: every image with its name, as
-// containerd and other tools read it from there.
+// layout writes the index of the OCI image layout, which lists every image by name for containerd
+// and other tools.
 func (a *area) layout() error {
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{}}
 	for _, n := range slices.Sorted(maps.Keys(a.next.Images)) {
@@ -232,7 +232,7 @@ func (a *area) layout() error {
 		}
 		d, err := describe(a.dir, a.next.Images[n].Digest)
 		if err != nil {
-			return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle has lost the image %s: %w", n, err),
+			return fault.Wrap(fault.Permanent, fmt.Errorf("the image %s is missing from the bundle: %w", n, err),
 				"create it with the version of Kubernetes that has the image, or remove the folder first")
 		}
 		d.Annotations = map[string]string{"org.opencontainers.image.ref.name": full, "io.containerd.image.name": full}

@@ -52,8 +52,8 @@ func expect(t *testing.T, dir, text string) {
 	}
 }
 
-// TestAnInterruptedRun ends a run where a killed process would: the folder is
-// left unchanged then, and only the lock is given back.
+// TestAnInterruptedRun stops a run where a killed process would: the folder keeps its state, and
+// only the lock is released.
 func TestAnInterruptedRun(t *testing.T) {
 	dir := t.TempDir()
 	a := begin(t, dir, "old")
@@ -92,7 +92,7 @@ func TestOneAtATime(t *testing.T) {
 	if _, err := openArea(dir); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a second run: %v", err)
 	}
-	if _, err := a.commit(); err != nil { // the second has taken nothing away
+	if _, err := a.commit(); err != nil { // the second run removed nothing
 		t.Error(err)
 	}
 	a.close()

@@ -15,19 +15,19 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// ArtifactName is what the files of a bundle are called in a registry.
+// ArtifactName is the name of a bundle's files in a registry.
 const ArtifactName = "kops-bundle:latest"
 
-// Media types of the artifact: its configuration is the index of the bundle, and each
-// layer is a file, with its path as the title by which tools write it to a folder.
+// Media types of the artifact: its configuration is the index of the bundle, and each layer is a
+// file, whose title is its path, under which tools write it to a folder.
 const (
 	artifactConfig types.MediaType = "application/vnd.kops.bundle.v1+json"
 	artifactFile   types.MediaType = "application/octet-stream"
 	titleKey                       = "org.opencontainers.image.title"
 )
 
-// artifact is the files of a bundle with its index, as the OCI image specification
-// describes artifacts (Guidelines for Artifact Usage).
+// artifact returns the bundle's files and index as an artifact of the OCI image specification
+// (Guidelines for Artifact Usage).
 func (b *Bundle) artifact() (v1.Image, error) {
 	config, err := confined.Read(b.dir, indexName, indexSize)
 	if err != nil {
@@ -68,23 +68,23 @@ func descriptor(kind types.MediaType, sum string, size int64) v1.Descriptor {
 type artifact struct {
 	dir         string
 	raw, config []byte
-	files       map[string]string // names in the folder, by digest
+	files       map[string]string // paths in the folder, by digest
 }
 
 // MediaType, RawManifest, RawConfigFile and LayerByDigest implement partial.CompressedImageCore.
 func (a artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
-// RawManifest is the manifest.
+// RawManifest returns the manifest.
 func (a artifact) RawManifest() ([]byte, error) { return a.raw, nil }
 
-// RawConfigFile is the index of the bundle.
+// RawConfigFile returns the index of the bundle.
 func (a artifact) RawConfigFile() ([]byte, error) { return a.config, nil }
 
-// LayerByDigest is a file.
+// LayerByDigest returns a file.
 func (a artifact) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	file, ok := a.files[digest.Hex]
 	if !ok {
-		return nil, fmt.Errorf("there is no file of the digest %s", digest)
+		return nil, fmt.Errorf("there is no file with the digest %s", digest)
 	}
 	info, err := confined.Stat(a.dir, file)
 	if err != nil {

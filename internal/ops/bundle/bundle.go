@@ -1,22 +1,20 @@
-// Package bundle keeps all that the machines of clusters fetch, files and
-// container images, in one folder by digest, so that clusters can be made
-// without the internet. It makes the folder from built programs or from the
-// publishers' places, checks it, and serves it to machines.
+// Package bundle keeps the files and container images that the machines of clusters fetch in one
+// folder, by digest, so that clusters can be created without the internet. It creates the folder
+// from built programs or from the publishers' downloads, verifies it, and serves it to machines.
 //
 // The folder holds:
 //
-//	bundle.json                what is there: files by public URL, images by name
+//	bundle.json                the index: files by public URL, images by name
 //	files/PATH                 each file, by the path of its public URL
 //	oci/                       an OCI image layout with all images
-//	bundle.json.sig            a signature of it, of the user's, if there is one
-//	.new/                      what is being added
+//	bundle.json.sig            the user's signature of the index, if there is one
+//	.new/                      files that are being added
 //
-// The whole is replaced at once: contents come first, under names of their own,
-// and bundle.json last, by renaming. What bundle.json does not name is not
-// served by name; contents of images stay until they are removed with Prune,
-// because clusters made earlier name them by digest.
+// Updates are atomic: contents are written first, under temporary names, and bundle.json is renamed
+// into place last. Files that bundle.json does not name are not served by name; contents of images
+// stay until Prune removes them, because clusters created earlier refer to them by digest.
 //
-// It must not know how a cluster is made, nor where its machines run.
+// It must not know how a cluster is created, nor where its machines run.
 package bundle
 
 import (
@@ -46,34 +44,33 @@ import (
 // formatVersion is the version of bundle.json's format.
 const formatVersion = 1
 
-// indexName says what a bundle holds, and signatureName is its signature, which a
-// bundle need not have.
+// indexName is the bundle's index; signatureName is its optional signature.
 const (
 	indexName     = signed.IndexName
 	signatureName = signed.SignatureName
 )
 
-// Folders of a bundle: contents of images, and what is being added.
+// Folders of a bundle: contents of images, and files that are being added.
 const (
 	blobs = "oci/blobs/sha256"
 	stage = ".new"
 )
 
-// indexSize bounds bundle.json, in bytes.
+// indexSize limits the size of bundle.json, in bytes.
 const indexSize = 64 << 20
 
-// Remedy is how a bundle that lacks something is completed.
+// Remedy is how to complete a bundle that is missing something.
 const Remedy = "run `kops bundle create`"
 
-// Source says where a file or an image of a bundle is from.
+// Source specifies where a file or an image of a bundle came from.
 type Source string
 
 const (
 	// Built means packed from programs that were built elsewhere; the digest is not the publisher's.
 	Built Source = "built"
-	// Published means fetched from the publisher's place.
+	// Published means fetched from the publisher.
 	Published Source = "published"
-	// Added means an image of the user's, out of a file.
+	// Added means one of the user's images, loaded from an archive.
 	Added Source = "added"
 )
 
@@ -86,18 +83,18 @@ type File struct {
 
 // Image is a container image of a bundle.
 type Image struct {
-	Digest string `json:"digest"` // "sha256:…", of an index when the image has one
-	// Subset is the digest of an index of only the platforms that the bundle holds, if the index
-	// of Digest names more: registries refuse an index of images that they do not have.
+	Digest string `json:"digest"` // "sha256:…", of the index if the image has one
+	// Subset is the digest of an index of only the platforms that the bundle holds, if the index of
+	// Digest lists more: registries reject an index that refers to missing images.
 	Subset string `json:"subset,omitempty"`
-	Size   int64  `json:"size"` // bytes of all that belongs to it
-	// Platforms are those that the bundle holds, such as linux/amd64, sorted. The
-	// index of a published image may name more.
+	Size   int64  `json:"size"` // bytes of all its contents
+	// Platforms are the platforms that the bundle holds, such as linux/amd64, sorted. The index of
+	// a published image may list more.
 	Platforms []string `json:"platforms"`
 	Source    Source   `json:"source"`
 }
 
-// Versions are the versions for which a bundle was made.
+// Versions are the versions for which a bundle was created.
 type Versions struct {
 	Kops       []string `json:"kops"`       // sorted
 	Kubernetes []string `json:"kubernetes"` // without a leading v, sorted
@@ -112,17 +109,18 @@ type contents struct {
 	Images        map[string]Image `json:"images"` // by name with tag
 }
 
-// Bundle is a folder of files and images as it was when it was opened. It is
-// not changed after that.
+// Bundle is a folder of files and images in the state in which it was opened. It is not changed
+// after that.
 type Bundle struct {
 	dir      string
 	contents contents
-	paths    map[string]string // the path of a file's URL → the URL
-	names    map[string]string // an image's name in full → its name here
+	text     []byte            // of bundle.json, if it was read
+	paths    map[string]string // URLs by their path
+	names    map[string]string // names in this bundle by full image name
 }
 
-// Open reads what a folder holds; contents are not compared, which Verify does.
-// It fails with fault.Gone where there is no bundle.
+// Open reads a bundle's index; Verify compares the contents. It fails with fault.Gone if there is
+// no bundle.
 func Open(dir string) (*Bundle, error) {
 	text, err := confined.Read(dir, indexName, indexSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,10 +133,15 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBundle(dir, c)
+	b, err := newBundle(dir, c)
+	if err != nil {
+		return nil, err
+	}
+	b.text = text
+	return b, nil
 }
 
-// readContents reads the text of a bundle.json, which is of the bundle at a place.
+// readContents parses the text of the bundle.json at a place.
 func readContents(place string, text []byte) (contents, error) {
 	var c contents
 	if err := json.Unmarshal(text, &c); err != nil {
@@ -173,7 +176,7 @@ func newBundle(dir string, c contents) (*Bundle, error) {
 	return b, c.check()
 }
 
-// check refuses malformed digests, because contents are stored under them.
+// check rejects malformed digests, because contents are stored under them.
 func (c contents) check() error {
 	for _, u := range slices.Sorted(maps.Keys(c.Files)) {
 		if sum := c.Files[u].SHA256; !digestForm.MatchString("sha256:" + sum) {
@@ -195,13 +198,13 @@ func badDigest(name, digest string) error {
 		"do not use the bundle: its index was damaged or forged")
 }
 
-// Dir is the folder.
+// Dir returns the bundle's folder.
 func (b *Bundle) Dir() string { return b.dir }
 
-// Created is when the bundle was made or last added to.
+// Created returns when the bundle was created or last added to.
 func (b *Bundle) Created() time.Time { return b.contents.Created }
 
-// Versions returns the versions for which the bundle was made.
+// Versions returns the versions for which the bundle was created.
 func (b *Bundle) Versions() Versions { return b.contents.Versions }
 
 // Files lists the files by public URL.
@@ -210,12 +213,12 @@ func (b *Bundle) Files() map[string]File { return maps.Clone(b.contents.Files) }
 // Images lists the images by name with tag.
 func (b *Bundle) Images() map[string]Image { return maps.Clone(b.contents.Images) }
 
-// Arches are the architectures of which the bundle has an image, in order.
+// Arches returns the architectures for which the bundle has an image, in order.
 func (b *Bundle) Arches() []download.Arch {
 	var out []download.Arch
 	for _, a := range download.Arches() {
 		for _, i := range b.contents.Images {
-			if holds(i.Platforms, "linux/"+string(a)) {
+			if hasPlatform(i.Platforms, "linux/"+string(a)) {
 				out = append(out, a)
 				break
 			}
@@ -224,7 +227,7 @@ func (b *Bundle) Arches() []download.Arch {
 	return out
 }
 
-// Only is the bundle as if it held these files and images alone. Nothing is removed.
+// Only returns the bundle as if it held only these files and images. Nothing is removed.
 func (b *Bundle) Only(files, images []string) *Bundle {
 	out := &Bundle{dir: b.dir, contents: b.contents, paths: map[string]string{}, names: map[string]string{}}
 	out.contents.Files, out.contents.Images = map[string]File{}, map[string]Image{}
@@ -234,8 +237,8 @@ func (b *Bundle) Only(files, images []string) *Bundle {
 		}
 	}
 	for _, n := range images {
-		tagged, _ := pinned(n)
-		if n = b.named(tagged); b.contents.Images[n].Digest != "" {
+		tagged, _ := splitDigest(n)
+		if n = b.nameOf(tagged); b.contents.Images[n].Digest != "" {
 			out.contents.Images[n] = b.contents.Images[n]
 		}
 	}
@@ -253,8 +256,8 @@ func (b *Bundle) FileHash(url string) (sum string, ok bool) {
 	return f.SHA256, ok
 }
 
-// ImageDigest returns the digest, "sha256:…", of the image of a name with tag.
-// Names of Docker's registry may be short.
+// ImageDigest returns the digest, "sha256:…", of the image with a name and tag. Names on Docker's
+// registry may be short.
 func (b *Bundle) ImageDigest(name string) (digest string, ok bool) {
 	full, err := fullName(name)
 	if err != nil {
@@ -276,10 +279,10 @@ func (b *Bundle) Facts() *facts.Facts {
 	return f
 }
 
-// Copied is the digest that a registry with a copy of the image has it under.
+// Copied returns the digest under which a registry stores a copy of the image.
 func (i Image) Copied() string { return cmp.Or(i.Subset, i.Digest) }
 
-// open opens a file of the bundle, which may still be on its way to its place.
+// open opens a file of the bundle, which may not have been moved to its final path yet.
 func (b *Bundle) open(url string) (*os.File, error) {
 	p, err := filePath(url)
 	if err != nil {
@@ -292,17 +295,17 @@ func (b *Bundle) open(url string) (*os.File, error) {
 	return f, err
 }
 
-// filePlace is where in the folder the file of a path stands.
+// filePlace returns where in the folder the file of a URL path is stored.
 func filePlace(p string) string { return path.Join("files", p) }
 
-// staged is where a new file stands from before bundle.json names it until it is in its place.
+// staged returns where a new file is kept until it has been moved to its final path.
 func staged(sum, p string) string { return path.Join(stage, sum, p) }
 
-// blobPlace is where the content of a digest stands.
+// blobPlace returns where the content with a digest is stored.
 func blobPlace(digest string) string { return path.Join(blobs, strings.TrimPrefix(digest, "sha256:")) }
 
-// filePath returns the path of a public URL, without its first slash: all that a
-// mirror's URL keeps of it.
+// filePath returns the path of a public URL, without the leading slash: the part that a mirror's
+// URL keeps.
 func filePath(public string) (string, error) {
 	u, err := url.Parse(public)
 	if err != nil {
@@ -315,7 +318,7 @@ func filePath(public string) (string, error) {
 	return p, nil
 }
 
-// fullName is an image's name as containerd writes it, with registry and tag.
+// fullName returns an image's name as containerd writes it, with registry and tag.
 func fullName(image string) (string, error) {
 	ref, err := name.NewTag(image)
 	if err != nil {
@@ -324,7 +327,7 @@ func fullName(image string) (string, error) {
 	return registryName(ref.RegistryStr()) + "/" + ref.RepositoryStr() + ":" + ref.TagStr(), nil
 }
 
-// registryName gives Docker's registry the name that containerd asks mirrors for.
+// registryName maps Docker's registry to the name under which containerd queries mirrors for it.
 func registryName(host string) string {
 	if host == name.DefaultRegistry {
 		return "docker.io"

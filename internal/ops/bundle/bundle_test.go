@@ -42,7 +42,7 @@ const (
 	pause   = "registry.k8s.io/pause:3.10.1"
 )
 
-// bench is folders of small programs, and a bundle to be made of them.
+// bench is a set of folders of small programs, from which a bundle is created.
 type bench struct {
 	*testing.T
 	programs, own, dir string
@@ -87,14 +87,14 @@ func sum(text string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// want is what all programs of the bench make.
+// want returns what all programs of the bench can be packed into.
 func want() bundle.Want {
 	return bundle.Want{Kops: "1.37.0", Kubernetes: "1.36.3", Images: []string{proxy, etcd, pause},
 		Files: map[string]string{kubelet: "", nodeup: "", nodeup + ".xz": "", plugins: "", runtime: ""}}
 }
 
 func (b *bench) options(w bundle.Want) bundle.Options {
-	return bundle.Options{Dir: b.dir, Want: w, Arches: []download.Arch{download.AMD64}, Programs: []string{b.programs}, Own: b.own, Now: time.Unix(1e9, 0)}
+	return bundle.Options{Dir: b.dir, Want: w, Arches: []download.Arch{download.AMD64}, Programs: []string{b.programs}, OwnPrograms: b.own, Now: time.Unix(1e9, 0)}
 }
 
 func (b *bench) create(w bundle.Want) *bundle.Bundle {
@@ -118,7 +118,7 @@ func (b *bench) serve(made *bundle.Bundle) string {
 	return s.URL
 }
 
-// get returns an answer and its body.
+// get returns a response and its body.
 func (b *bench) get(method, url string, header ...string) (*http.Response, string) {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), method, url, nil)
@@ -140,7 +140,7 @@ func (b *bench) get(method, url string, header ...string) (*http.Response, strin
 	return resp, string(body)
 }
 
-// ns names the registry of an image as containerd does.
+// ns sets the query parameter that names an image's registry, as containerd does.
 type ns struct{ registry string }
 
 func (n ns) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -166,8 +166,8 @@ func (b *bench) pull(address, image string) v1.Image {
 	return img
 }
 
-// says fails unless the error has all of the texts.
-func says(t *testing.T, err error, texts ...string) {
+// expectError fails unless the error has all of the texts.
+func expectError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if err == nil || !strings.Contains(err.Error(), text) {
@@ -343,7 +343,7 @@ func TestTheRegistryAnswersAsContainerdAsks(t *testing.T) {
 		{"/v2/etcd/manifests/v3.6.12?ns=registry.k8s.io", 200},
 		{"/v2/etcd/manifests/v3.6.12?ns=docker.io", 404},
 		{"/v2/etcd/manifests/v3.6.11?ns=registry.k8s.io", 404},
-		{"/v2/etcd/manifests/v3.6.12", 200}, // the only image of the name
+		{"/v2/etcd/manifests/v3.6.12", 200}, // the only image with this name
 		{"/v2/registry.k8s.io/etcd/manifests/v3.6.12", 200},
 		{"/v2/etcd/manifests/" + digest + "?ns=registry.k8s.io", 200},
 		{"/v2/etcd/blobs/" + digest, 200},
@@ -409,7 +409,7 @@ func TestVerifyNamesWhatHasChanged(t *testing.T) {
 	}
 	flip(filepath.Join(b.dir, "oci/blobs/sha256", layer.Hex))
 	err = made.Verify(t.Context(), nil)
-	says(t, err, kubelet, etcd, "2 of the files and images", layer.Hex)
+	expectError(t, err, kubelet, etcd, "2 of the files and images", layer.Hex)
 	if err != nil && strings.Contains(err.Error(), proxy) {
 		t.Errorf("%v names an image that has not changed", err)
 	}
@@ -427,7 +427,7 @@ func TestAChangedProgramIsRefusedByName(t *testing.T) {
 	b.file(filepath.Join(b.programs, "kubernetes-v1.36.3-amd64/bin/kubelet"), "#!/bin/sh\necho other\n")
 	b.file(filepath.Join(b.programs, "etcd-v3.6.12-amd64/bin/etcdctl"), "#!/bin/sh\necho other\n")
 	_, err := bundle.Create(t.Context(), b.options(want()))
-	says(t, err, "bin/kubelet has changed", "bin/etcdctl has changed", "build it again")
+	expectError(t, err, "bin/kubelet has changed", "bin/etcdctl has changed", "build it again")
 	now, err := bundle.Open(b.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -437,13 +437,13 @@ func TestAChangedProgramIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAllThatIsMissingIsToldAtOnce(t *testing.T) {
+func TestAllMissingItemsAreReportedAtOnce(t *testing.T) {
 	b := newBench(t)
 	w := want()
 	w.Images = append(w.Images, "registry.k8s.io/kube-scheduler:v1.36.3", "quay.io/a/b:1", "kops.internal/channels:1.37.0")
 	w.Files["https://example.com/tool"] = ""
 	_, err := bundle.Create(t.Context(), b.options(w))
-	says(t, err, "4 of 12", "kubernetes-v1.36.3-amd64/bin/kube-scheduler", "quay.io/a/b:1", "https://example.com/tool", "channels is not in "+b.own, "make bundle", "--programs")
+	expectError(t, err, "4 of 12", "kubernetes-v1.36.3-amd64/bin/kube-scheduler", "quay.io/a/b:1", "https://example.com/tool", "channels is not in "+b.own, "make bundle", "--programs")
 	if _, err := bundle.Open(b.dir); !fault.Is(err, fault.Gone) || fault.Remedy(err) == "" {
 		t.Errorf("there is a bundle all the same: %v", err)
 	}
@@ -456,7 +456,7 @@ func TestProgramsOfOtherMachinesAreRefused(t *testing.T) {
 	b := newBench(t)
 	b.file(filepath.Join(b.own, "nodeup"), "MZ, a program of another system")
 	_, err := bundle.Create(t.Context(), b.options(want()))
-	says(t, err, "nodeup is no program for Linux", "GOARCH=amd64")
+	expectError(t, err, "nodeup is no program for Linux", "GOARCH=amd64")
 }
 
 func TestABundleGrows(t *testing.T) {
@@ -476,7 +476,7 @@ func TestABundleGrows(t *testing.T) {
 	if len(grown.Files()) != 6 || len(grown.Images()) != 3 || !slices.Equal(grown.Versions().Kubernetes, []string{"1.35.4", "1.36.3"}) {
 		t.Errorf("the bundle holds %v", grown.Facts())
 	}
-	// what serves it needs no restart
+	// the server needs no restart
 	if _, body := b.get(http.MethodGet, address+"/release/v1.35.4/bin/linux/amd64/kubelet"); body != text {
 		t.Errorf("the new file is %q", body)
 	}
@@ -487,7 +487,7 @@ func TestABundleGrows(t *testing.T) {
 	if resp, _ := b.get(http.MethodGet, address+"/v2/pause/blobs/"+now.String()); resp.StatusCode != http.StatusOK {
 		t.Errorf("the new image: %s", resp.Status)
 	}
-	// clusters made earlier name the old image by digest
+	// clusters created earlier refer to the old image by digest
 	if resp, _ := b.get(http.MethodGet, address+"/v2/pause/manifests/"+old); resp.StatusCode != http.StatusOK {
 		t.Errorf("the old image: %s", resp.Status)
 	}
@@ -502,6 +502,24 @@ func TestABundleGrows(t *testing.T) {
 	}
 	if resp, _ := b.get(http.MethodGet, address+"/v2/pause/manifests/"+old); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("the old image after pruning: %s", resp.Status)
+	}
+}
+
+func TestABundleThatIsServedMayNotBecomeAWrongOne(t *testing.T) {
+	b := newBench(t)
+	made := b.create(want())
+	address := b.serve(made)
+	digest := made.Facts().FileHashes[kubelet]
+	index, err := os.ReadFile(filepath.Join(b.dir, "bundle.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.file(filepath.Join(b.dir, "bundle.json"), strings.ReplaceAll(string(index), digest, strings.Repeat("0", 64)))
+	if _, body := b.get(http.MethodGet, address+"/bundle.json"); body != string(index) {
+		t.Errorf("the index is %s", body)
+	}
+	if _, body := b.get(http.MethodGet, address+"/release/v1.36.3/bin/linux/amd64/kubelet.sha256"); strings.TrimSpace(body) != digest {
+		t.Errorf("the digest beside the file is %q", body)
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// TestWhatOfAClusterInACloudCanBePacked: of a cluster in a cloud all can be but the add-ons
-// that are listed here.
-func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
+// TestItemsOfACloudClusterThatCanBePacked checks that everything that a cluster in a cloud fetches
+// can be packed, except for the add-ons listed here.
+func TestItemsOfACloudClusterThatCanBePacked(t *testing.T) {
 	const aws, gce = "../../spec/complete/testdata/update_cluster/minimal-aws/in-*.yaml", "../../model/addons/testdata/gce.yaml"
 	for _, c := range []struct {
 		name, cloud, file string
@@ -48,13 +48,13 @@ func TestWhatOfAClusterInACloudCanBePacked(t *testing.T) {
 					t.Errorf("there is no recipe for %s", u)
 				}
 			}
-			packed(t, w.Images, c.not)
+			reportMissingRecipes(t, w.Images, c.not)
 		})
 	}
 }
 
-// packed reports images without a recipe that are not among those that are known to have none.
-func packed(t *testing.T, images, not []string) {
+// reportMissingRecipes reports images without a recipe, except for those known to have none.
+func reportMissingRecipes(t *testing.T, images, not []string) {
 	used := make([]bool, len(not))
 	for _, i := range images {
 		known := slices.IndexFunc(not, func(s string) bool { return strings.HasPrefix(i, s) })
@@ -70,7 +70,8 @@ func packed(t *testing.T, images, not []string) {
 	}
 }
 
-// TestTheProgramsOfACloudAreNamedAsItsClustersDo: folder, program and place follow from the names.
+// TestTheProgramsOfACloudAreNamedAsItsClustersDo checks that folder, program and place follow from
+// the names.
 func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
 	for _, c := range []struct{ image, file, controller, credentials string }{
 		{"registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1", "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64",

@@ -22,44 +22,45 @@ import (
 	"kops.local/kops/internal/ops/delivery"
 )
 
-// fetches is how many files and images are fetched at once.
+// fetches is how many files and images are fetched concurrently.
 const fetches = 4
 
-// Options say what a bundle is made of.
+// Options specify what a bundle is created from.
 type Options struct {
-	// Dir is the folder of the bundle. It is made when it does not exist.
+	// Dir is the folder of the bundle. It is created if it does not exist.
 	Dir  string
 	Want Want
-	// Arches are the architectures of machines; images are made for all of them.
+	// Arches are the architectures of machines; images are built for all of them.
 	Arches []download.Arch
-	// Programs are folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM with
-	// PROGRAM.sha256 beside, the first to be looked into first.
+	// Programs are folders of built programs, NAME-VERSION-ARCH/bin/PROGRAM with PROGRAM.sha256
+	// next to it, in search order.
 	Programs []string
-	// Own is the folder of kops' own programs for machines: nodeup, go-runner and
-	// so on, or in it folders linux-ARCH of them.
-	Own string
-	// Archive has kops' own programs as they travel with clusters; nil: they come from Own.
+	// OwnPrograms is the folder of kops' own programs for machines: nodeup, go-runner and so on,
+	// directly or in subfolders linux-ARCH.
+	OwnPrograms string
+	// Archive has kops' own programs as they are delivered with clusters; if nil, they come from
+	// OwnPrograms.
 	Archive *delivery.Archive
-	// Saved are archives of images of the user's, as docker save writes them, by image.
+	// Saved are archives of the user's own images, as docker save writes them, by image.
 	Saved map[string]string
-	// HTTP reaches the publishers of files and images that were not built; nil: nothing is
+	// HTTP reaches the publishers of files and images that were not built; if nil, nothing is
 	// fetched.
 	HTTP *http.Client
-	// Keychain has the credentials of registries; nil means none.
+	// Keychain has the credentials for registries; nil means none.
 	Keychain authn.Keychain
-	// Prune removes contents that the bundle does not name any more. Machines of
-	// clusters that were made earlier may still want them.
+	// Prune removes contents that the bundle no longer names. Machines of clusters that were
+	// created earlier may still need them.
 	Prune bool
-	// Now is the time that the bundle notes.
+	// Now is the creation time that the bundle records.
 	Now time.Time
 	// Progress is called with each step; it may be nil.
 	Progress func(string)
 }
 
-// Create makes a bundle, or adds to one and replaces what has changed. Each file
-// and image comes from built programs if there are any; else it stays as the
-// bundle has it; else it is fetched from its publisher. If something is not
-// available, the error names all such items, and the bundle stays as it was.
+// Create creates a bundle, or adds to one and replaces what has changed. Each file and image comes
+// from built programs if possible; otherwise the bundle's own copy is kept, or it is fetched from
+// its publisher. If anything is not available, the error names all such items, and the bundle stays
+// unchanged.
 func Create(ctx context.Context, o Options) (*Bundle, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -72,7 +73,7 @@ func Create(ctx context.Context, o Options) (*Bundle, error) {
 		return nil, err
 	}
 	defer a.close()
-	m := &maker{Options: o, area: a, programs: folders{o.Programs, o.Own}, refused: map[string]error{}}
+	m := &maker{Options: o, area: a, programs: folders{o.Programs, o.OwnPrograms}, unavailable: map[string]error{}}
 	if err := m.plan(); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func Create(ctx context.Context, o Options) (*Bundle, error) {
 	return b, err
 }
 
-// with adds a value to a sorted list that lacks it.
+// with adds a value to a sorted list unless it is already there.
 func with(list []string, value string) []string {
 	if value == "" || slices.Contains(list, value) {
 		return list
@@ -99,19 +100,19 @@ func with(list []string, value string) []string {
 	return list
 }
 
-// maker makes one bundle.
+// maker creates one bundle.
 type maker struct {
 	Options
 	area     *area
 	programs folders
-	// fetches and packs are the steps to do, in order.
+	// fetches and packs are the steps to carry out, in order.
 	fetches, packs []step
 
-	mu      sync.Mutex       // of what follows, and of the progress
-	refused map[string]error // what cannot be had, and why
+	mu          sync.Mutex       // guards what follows, and Progress
+	unavailable map[string]error // what is not available, and why
 }
 
-// step makes one file or image.
+// step creates one file or image.
 type step struct {
 	name string
 	do   func(context.Context) error
@@ -128,13 +129,13 @@ func (m *maker) plan() error {
 	}
 	digests := map[string]string{}
 	for _, n := range slices.Sorted(slices.Values(m.Want.Images)) {
-		tagged, digest := pinned(n)
+		tagged, digest := splitDigest(n)
 		if _, err := fullName(tagged); err != nil {
 			m.refuse(n, err)
 			continue
 		}
 		if other := digests[tagged]; other != "" && digest != "" && other != digest {
-			m.refuse(tagged, fmt.Errorf("it is wanted as %s and as %s", other, digest))
+			m.refuse(tagged, fmt.Errorf("it is required with two different digests, %s and %s", other, digest))
 			continue
 		}
 		digests[tagged] = cmp.Or(digest, digests[tagged])
@@ -145,8 +146,8 @@ func (m *maker) plan() error {
 	return nil
 }
 
-// notPacked is why something that kops has no recipe of is not packed.
-const notPacked = absent("kops does not build it")
+// notPacked is the reason why something for which kops has no recipe is not packed.
+const notPacked = missingPrograms("kops does not build it")
 
 // file plans a file.
 func (m *maker) file(url, known string) {
@@ -166,20 +167,20 @@ func (m *maker) file(url, known string) {
 		}
 	}
 	held := func() bool { return m.area.holdsFile(url) }
-	m.otherwise(url, why, r.ours(), held, func(ctx context.Context) error {
+	m.planWithoutPrograms(url, why, r.isOwn(), held, func(ctx context.Context) error {
 		compared := false
 		err := m.area.file(url, Published, func(w io.Writer) (err error) {
 			compared, err = m.publishers().file(ctx, url, known, w)
 			return err
 		})
 		if err == nil && !compared {
-			m.tell("its publisher states no digest for " + url)
+			m.report("its publisher states no digest for " + url)
 		}
 		return err
 	})
 }
 
-// image plans an image; digest is the one that is wanted, or "".
+// image plans an image; digest is the wanted one, or "".
 func (m *maker) image(image, digest string) {
 	if do := m.archivedImage(image); do != nil {
 		m.packs = append(m.packs, step{image, do})
@@ -195,14 +196,14 @@ func (m *maker) image(image, digest string) {
 		}
 	}
 	held := func() bool {
-		return m.area.holdsImage(image, m.Arches) && (digest == "" || m.area.was.contents.Images[image].Digest == digest)
+		return m.area.holdsImage(image, m.Arches) && (digest == "" || m.area.previous.contents.Images[image].Digest == digest)
 	}
-	m.otherwise(image, why, r.ours, held, func(ctx context.Context) error {
+	m.planWithoutPrograms(image, why, r.isOwn, held, func(ctx context.Context) error {
 		return m.publishers().image(ctx, m.area, image, digest, m.Arches)
 	})
 }
 
-// pack makes an image for each architecture.
+// pack builds an image for each architecture.
 func (m *maker) pack(image string, r imageRecipe, trees map[download.Arch]tree) error {
 	var manifests []v1.Descriptor
 	for _, arch := range slices.Sorted(maps.Keys(trees)) {
@@ -215,11 +216,10 @@ func (m *maker) pack(image string, r imageRecipe, trees map[download.Arch]tree) 
 	return m.area.image(image, manifests, Built)
 }
 
-// otherwise plans what no programs are there for; why says which are missing.
-// kops' own programs are only taken from this machine: those that others publish
-// under the same names are not these.
-func (m *maker) otherwise(name string, why error, ours bool, held func() bool, fetch func(context.Context) error) {
-	gone := absent("")
+// planWithoutPrograms plans an item whose programs are missing; why names them. kops' own programs
+// are only taken from this machine: what others publish under the same names is something else.
+func (m *maker) planWithoutPrograms(name string, why error, ours bool, held func() bool, fetch func(context.Context) error) {
+	gone := missingPrograms("")
 	switch {
 	case !errors.As(why, &gone):
 		m.refuse(name, why)
@@ -238,15 +238,15 @@ func (m *maker) otherwise(name string, why error, ours bool, held func() bool, f
 
 func (m *maker) publishers() publishers { return publishers{m.HTTP, m.Keychain} }
 
-// run fetches, some at once, and then packs, unless something is missing by then.
-// Each fails with all that failed.
+// run fetches, some of it concurrently, and then packs, unless something is missing by then. Each
+// phase returns all its errors.
 func (m *maker) run(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(fetches)
 	for _, s := range m.fetches {
 		g.Go(func() error { return m.step(ctx, s, "fetching ") })
 	}
-	if err := errors.Join(g.Wait(), m.refusal()); err != nil {
+	if err := errors.Join(g.Wait(), m.unavailableError()); err != nil {
 		return err
 	}
 	for _, s := range m.packs {
@@ -254,13 +254,13 @@ func (m *maker) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.refusal()
+	return m.unavailableError()
 }
 
-// step does a step and notes its error; it returns only the context's error.
+// step runs a step and records its error; it returns only the context's error.
 func (m *maker) step(ctx context.Context, s step, verb string) error {
 	if ctx.Err() == nil {
-		m.tell(verb + s.name)
+		m.report(verb + s.name)
 		if err := s.do(ctx); err != nil {
 			m.refuse(s.name, err)
 		}
@@ -271,8 +271,8 @@ func (m *maker) step(ctx context.Context, s step, verb string) error {
 	return nil
 }
 
-// tell reports a step, one at a time.
-func (m *maker) tell(step string) {
+// report reports progress, one step at a time.
+func (m *maker) report(step string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.Progress(step)
@@ -281,23 +281,23 @@ func (m *maker) tell(step string) {
 func (m *maker) refuse(name string, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refused[name] = why
+	m.unavailable[name] = why
 }
 
-// refusal is the error that names all that cannot be had, or nil.
-func (m *maker) refusal() error {
-	if len(m.refused) == 0 {
+// unavailableError returns an error that names all items that are not available, or nil.
+func (m *maker) unavailableError() error {
+	if len(m.unavailable) == 0 {
 		return nil
 	}
 	var text strings.Builder
 	remedy := ""
-	for _, n := range slices.Sorted(maps.Keys(m.refused)) {
-		err := m.refused[n]
+	for _, n := range slices.Sorted(maps.Keys(m.unavailable)) {
+		err := m.unavailable[n]
 		fmt.Fprintf(&text, "\n  %s: %v", n, err)
 		if r := fault.Remedy(err); r != "" {
 			text.WriteString("; " + r)
 		}
-		if gone := absent(""); errors.As(err, &gone) {
+		if gone := missingPrograms(""); errors.As(err, &gone) {
 			remedy = "build the programs with `make bundle`, or name folders that have them with --programs and --own"
 		}
 	}
@@ -305,5 +305,5 @@ func (m *maker) refusal() error {
 		text.WriteString("\n" + remedy)
 	}
 	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle is unchanged; %d of %d files and images are not available:%s",
-		len(m.refused), len(m.Want.Files)+len(m.Want.Images), &text), remedy)
+		len(m.unavailable), len(m.Want.Files)+len(m.Want.Images), &text), remedy)
 }

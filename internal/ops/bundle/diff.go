@@ -9,18 +9,18 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// State is how one thing of a bundle differs from what it is compared with.
+// State is how one item of a bundle differs from what it is compared with.
 type State string
 
 // States of differences.
 const (
-	Missing State = "missing" // the bundle lacks it
+	Missing State = "missing" // not in the bundle
 	More    State = "more"    // only the bundle has it
-	Other   State = "other"   // it has another digest, or lacks an architecture
+	Other   State = "other"   // it has another digest, or an architecture is missing
 )
 
-// Difference is a file or an image that differs. Digests are "sha256:…", or "" if there is
-// none or it is not known; Lacks are platforms that the bundle does not hold.
+// Difference is a file or an image that differs. Digests are "sha256:…", or "" if missing or
+// unknown; Lacks lists platforms that the bundle does not hold.
 type Difference struct {
 	Name  string   `json:"name"`
 	State State    `json:"state"`
@@ -29,7 +29,7 @@ type Difference struct {
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// Diff compares the bundle with another, which is what it should be.
+// Diff compares the bundle with another, the desired one.
 func (b *Bundle) Diff(with *Bundle) []Difference {
 	want := reference{}
 	for u, f := range with.contents.Files {
@@ -41,9 +41,10 @@ func (b *Bundle) Diff(with *Bundle) []Difference {
 	return b.diff(want)
 }
 
-// Lacks returns what the bundle lacks of a Want for some architectures. Unknown digests are
-// not compared, nor digests of files that were built instead of fetched from their publisher.
-func (b *Bundle) Lacks(w Want, arches []download.Arch) []Difference {
+// Missing returns what a Want requires for some architectures and the bundle does not have. Unknown
+// digests are not compared, nor are digests of files that were built instead of fetched from their
+// publisher.
+func (b *Bundle) Missing(w Want, arches []download.Arch) []Difference {
 	want := reference{}
 	for u, sum := range w.Files {
 		of := wantedOf{}
@@ -57,25 +58,25 @@ func (b *Bundle) Lacks(w Want, arches []download.Arch) []Difference {
 		platforms = append(platforms, "linux/"+string(a))
 	}
 	for _, n := range w.Images {
-		tagged, digest := pinned(n)
-		want[b.named(tagged)] = wantedOf{digest, platforms}
+		tagged, digest := splitDigest(n)
+		want[b.nameOf(tagged)] = wantedOf{digest, platforms}
 	}
 	return b.diff(want)
 }
 
-// named is the name that the bundle has for an image, which may be written otherwise.
-func (b *Bundle) named(image string) string {
+// nameOf returns the bundle's name for an image, which may be spelled differently.
+func (b *Bundle) nameOf(image string) string {
 	if full, err := fullName(image); err == nil && b.names[full] != "" {
 		return b.names[full]
 	}
 	return image
 }
 
-// reference is what a bundle is compared with, by URL and by name.
+// reference is what a bundle is compared with, by URL and by image name.
 type reference map[string]wantedOf
 
 type wantedOf struct {
-	digest    string // "": any
+	digest    string // "" matches any
 	platforms []string
 }
 
@@ -94,7 +95,7 @@ func (b *Bundle) diff(want reference) []Difference {
 			out = append(out, Difference{Name: n, State: Missing, Want: w.digest})
 			continue
 		}
-		lacks := slices.DeleteFunc(slices.Clone(w.platforms), func(p string) bool { return holds(h.platforms, p) })
+		lacks := slices.DeleteFunc(slices.Clone(w.platforms), func(p string) bool { return hasPlatform(h.platforms, p) })
 		if w.digest != "" && w.digest != h.digest || len(lacks) > 0 {
 			out = append(out, Difference{Name: n, State: Other, Have: h.digest, Want: w.digest, Lacks: lacks})
 		}
@@ -110,7 +111,7 @@ func (b *Bundle) diff(want reference) []Difference {
 	return out
 }
 
-// holds reports whether one of the platforms is the given one, in any variant.
-func holds(platforms []string, one string) bool {
+// hasPlatform reports whether a platform is in the list, in any variant.
+func hasPlatform(platforms []string, one string) bool {
 	return slices.ContainsFunc(platforms, func(p string) bool { return strings.HasPrefix(p+"/", one+"/") })
 }

@@ -6,13 +6,13 @@ import (
 	"io"
 )
 
-// digestOf is the hexadecimal SHA-256 of a text.
+// digestOf returns the hexadecimal SHA-256 of a text.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// copySum copies all there is to read, and returns its hexadecimal SHA-256.
+// copySum copies everything from a reader, and returns its hexadecimal SHA-256.
 func copySum(to io.Writer, from io.Reader) (sum string, err error) {
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(to, h), from); err != nil {

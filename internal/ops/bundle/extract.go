@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Extract copies the file at a public URL, and fails at its end when it is not
-// what it was. A file that the bundle does not have is of class fault.Gone.
+// Extract copies the file at a public URL, and fails at the end if its content has changed. If the
+// bundle does not have the file, the error is of class fault.Gone.
 func (b *Bundle) Extract(url string, to io.Writer) error {
 	want, ok := b.FileHash(url)
 	if !ok {

@@ -15,15 +15,14 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// documentSize bounds the manifests that are read into memory; registries have the same bound.
+// documentSize bounds the manifests that are read into memory; registries have the same limit.
 const documentSize = 4 << 20
 
-// searchPath is where the programs of packed images find others.
+// searchPath is where programs in packed images look for others.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// pack adds an image of one layer. The layer is not compressed: machines fetch
-// it over a network of their own, where compressing costs more time than it
-// saves. The same tree gives the same digest.
+// pack adds an image with one layer. The layer is not compressed: machines fetch it over a local
+// network, where compression costs more time than it saves. The same tree gives the same digest.
 func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, error) {
 	layer, err := a.blob(types.OCIUncompressedLayer, func(w io.Writer) error { return t.tar(w) })
 	if err != nil {
@@ -43,8 +42,7 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 	return d, err
 }
 
-// image records a packed image with its manifests. Earlier manifests of other platforms
-// stay.
+// image records a packed image with its manifests. Existing manifests for other platforms are kept.
 func (a *area) image(name string, manifests []v1.Descriptor, source Source) error {
 	var others []string
 	for _, p := range a.next.Images[name].Platforms {
@@ -75,7 +73,7 @@ func (a *area) image(name string, manifests []v1.Descriptor, source Source) erro
 	return a.record(name, Image{Digest: d.Digest.String(), Platforms: platforms, Source: source})
 }
 
-// record notes an image whose contents are there.
+// record adds an image whose contents are already stored.
 func (a *area) record(name string, i Image) error {
 	parts, err := parts(a.dir, i)
 	if err != nil {
@@ -90,8 +88,8 @@ func (a *area) record(name string, i Image) error {
 	return nil
 }
 
-// held are the manifests of an index that the bundle holds.
-func (i Image) held(index v1.IndexManifest) []v1.Descriptor {
+// heldManifests returns the manifests of an index that the bundle holds.
+func (i Image) heldManifests(index v1.IndexManifest) []v1.Descriptor {
 	var out []v1.Descriptor
 	for _, m := range index.Manifests {
 		if m.Platform != nil && slices.Contains(i.Platforms, m.Platform.String()) {
@@ -101,9 +99,10 @@ func (i Image) held(index v1.IndexManifest) []v1.Descriptor {
 	return out
 }
 
-// subset adds an index of what the bundle holds of an image, where that is not all.
+// subset adds an index of the manifests that the bundle holds of an image, if that is not all of
+// them.
 func (a *area) subset(i Image, index v1.IndexManifest, kind types.MediaType) (Image, error) {
-	held := i.held(index)
+	held := i.heldManifests(index)
 	if len(held) == len(index.Manifests) {
 		return i, nil
 	}
@@ -112,9 +111,9 @@ func (a *area) subset(i Image, index v1.IndexManifest, kind types.MediaType) (Im
 	return i, err
 }
 
-// pinned takes a name apart into one with a tag and the digest that it ends with, or "".
-// A name without a tag gets one that tells the digest.
-func pinned(image string) (tagged, digest string) {
+// splitDigest splits a name into the name with a tag and the digest at its end, or "". A name
+// without a tag gets one derived from the digest.
+func splitDigest(image string) (tagged, digest string) {
 	tagged, digest, _ = strings.Cut(image, "@")
 	if digest != "" && !strings.Contains(tagged[strings.LastIndex(tagged, "/")+1:], ":") {
 		tagged += ":" + strings.Replace(digest, ":", "-", 1)
@@ -144,7 +143,8 @@ func readIndex(dir, digest string) (v1.IndexManifest, error) {
 	return index, nil
 }
 
-// mediaType says what a document is. Old manifests do not state it; their content identifies them.
+// mediaType returns a document's media type. Old manifests do not state it; their content
+// identifies them.
 func mediaType(text []byte) types.MediaType {
 	var head struct {
 		MediaType types.MediaType `json:"mediaType"`
@@ -172,8 +172,8 @@ func describe(dir, digest string) (v1.Descriptor, error) {
 	return v1.Descriptor{MediaType: mediaType(text), Size: int64(len(text)), Digest: h}, err
 }
 
-// parts lists all that belongs to an image, for the platforms that the bundle
-// holds: the index, manifests, configurations and layers, each once.
+// parts lists all contents of an image, for the platforms that the bundle holds: the index,
+// manifests, configurations and layers, each once.
 func parts(dir string, i Image) ([]v1.Descriptor, error) {
 	root, err := describe(dir, i.Digest)
 	if err != nil {
@@ -185,7 +185,7 @@ func parts(dir string, i Image) ([]v1.Descriptor, error) {
 		if err != nil {
 			return nil, err
 		}
-		manifests = i.held(index)
+		manifests = i.heldManifests(index)
 		out = append(out, manifests...)
 	}
 	if i.Subset != "" {

@@ -4,6 +4,6 @@ package bundle
 
 import "os"
 
-// lock does nothing: this system cannot lock a folder, and two commands must not
-// add to one bundle at once.
+// lock does nothing: folders cannot be locked on this system, so two commands must not add to a
+// bundle at the same time.
 func lock(*os.File) error { return nil }

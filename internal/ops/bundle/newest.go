@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// byVersion compares two names of versions of the same: numbers in them count as
-// such, so that 1.36.10 comes after 1.36.9.
+// byVersion compares two names that differ by version: numbers in them are compared as numbers, so
+// that 1.36.10 comes after 1.36.9.
 func byVersion(a, b string) int {
 	for a != "" && b != "" {
 		x, y := number(a), number(b)
@@ -27,7 +27,7 @@ func byVersion(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// number is the number with which a text begins, or "".
+// number returns the number with which a text begins, or "".
 func number(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if end < 0 {
@@ -36,8 +36,8 @@ func number(s string) string {
 	return s[:end]
 }
 
-// Named returns the file whose public URL ends so, after a slash: of several that
-// for the architecture, and of these the newest; ok is false when there is none.
+// Named returns the file whose public URL ends with "/" and end. Of several, it prefers those for
+// the architecture, and of these the newest; ok is false if there are none.
 func (b *Bundle) Named(end, arch string) (url string, ok bool) {
 	var found []string
 	for u := range b.contents.Files {

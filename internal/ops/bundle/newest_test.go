@@ -28,7 +28,7 @@ func TestNamed(t *testing.T) {
 	for _, c := range []struct{ end, arch, want string }{
 		{"kubectl", "amd64", "v1.36.10/bin/linux/amd64/kubectl"},
 		{"kubectl", "arm64", "v2/bin/linux/arm64/kubectl"},
-		{"v1.9.0/bin/linux/amd64/kubectl", "arm64", "v1.9.0/bin/linux/amd64/kubectl"}, // FILE says which
+		{"v1.9.0/bin/linux/amd64/kubectl", "arm64", "v1.9.0/bin/linux/amd64/kubectl"}, // FILE names the file in it
 		{"tool", "arm64", "tool"},
 		{"ctl", "amd64", ""},
 	} {

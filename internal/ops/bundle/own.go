@@ -18,8 +18,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// archivedFile makes nodeup of the archive of kops' own programs, as it runs; nil where
-// the archive does not have the file.
+// archivedFile makes the nodeup file from the archive of kops' own programs, ready to run; nil if
+// the archive does not have it.
 func (m *maker) archivedFile(url string) func(context.Context) error {
 	if m.Archive == nil {
 		return nil
@@ -40,7 +40,7 @@ func (m *maker) archivedFile(url string) func(context.Context) error {
 			return m.area.file(url, Built, func(w io.Writer) error {
 				sum, err := copySum(w, z)
 				if err == nil && sum != f.Program {
-					err = fault.New(fault.Permanent, "%s unpacks to something of the SHA-256 %s, and its index says %s", f.Path, sum, f.Program)
+					err = fault.New(fault.Permanent, "the unpacked %s has the SHA-256 %s, but its index says %s", f.Path, sum, f.Program)
 				}
 				return err
 			})
@@ -49,8 +49,8 @@ func (m *maker) archivedFile(url string) func(context.Context) error {
 	return nil
 }
 
-// archivedImage makes an image of the archive of kops' own programs, or of a file of the
-// user's; nil where neither has it.
+// archivedImage builds an image from the archive of kops' own programs, or from one of the user's
+// archives; nil if neither has it.
 func (m *maker) archivedImage(image string) func(context.Context) error {
 	if file := m.Saved[image]; file != "" {
 		return func(context.Context) error {
@@ -72,7 +72,7 @@ func (m *maker) archivedImage(image string) func(context.Context) error {
 	return nil
 }
 
-// archived makes an image of kops' own for each architecture.
+// archived builds one of kops' own images for each architecture.
 func (m *maker) archived(of programs.Image) error {
 	var manifests []v1.Descriptor
 	for _, arch := range m.Arches {
@@ -93,7 +93,7 @@ func (m *maker) archived(of programs.Image) error {
 	return m.area.image(of.Name, manifests, Built)
 }
 
-// unpack adds the contents of an image that an archive has under a name.
+// unpack adds the contents of an image with a given name from an archive.
 func (m *maker) unpack(image string, open tarball.Opener) (v1.Descriptor, error) {
 	tag, err := name.NewTag(image)
 	if err != nil {
@@ -103,7 +103,7 @@ func (m *maker) unpack(image string, open tarball.Opener) (v1.Descriptor, error)
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	platform, err := m.area.fetched(img)
+	platform, err := m.area.addPublished(img)
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
@@ -116,7 +116,7 @@ func (m *maker) unpack(image string, open tarball.Opener) (v1.Descriptor, error)
 	return d, err
 }
 
-// SavedImages lists the names of the images in an archive that docker save wrote.
+// SavedImages lists the names of the images in an archive written by docker save.
 func SavedImages(file string) ([]string, error) {
 	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(file) })
 	if err != nil {

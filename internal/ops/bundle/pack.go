@@ -23,10 +23,10 @@ import (
 	"kops.local/kops/internal/ops/delivery"
 )
 
-// Pack writes the archive of kops' own programs for machines of the architectures, from
-// a folder of them as in Options.Own. The same programs give the same archive.
+// Pack writes the archive of kops' own programs for machines of the architectures, from a folder
+// such as Options.OwnPrograms. The same programs give the same archive.
 func Pack(w io.Writer, own, version string, arches []download.Arch, progress func(string)) (*programs.Index, error) {
-	p := &packer{folders: folders{own: own}, version: version, tell: progress,
+	p := &packer{folders: folders{own: own}, version: version, report: progress,
 		index: &programs.Index{Version: version, Nodeup: map[download.Arch]programs.File{}, Images: map[string]programs.Image{}}}
 	for _, a := range arches {
 		if err := p.nodeup(a); err != nil {
@@ -34,7 +34,7 @@ func Pack(w io.Writer, own, version string, arches []download.Arch, progress fun
 		}
 	}
 	for _, r := range imageRecipes() {
-		if program, ok := strings.CutPrefix(r.repository, programs.Registry+"/"); ok && r.ours {
+		if program, ok := strings.CutPrefix(r.repository, programs.Registry+"/"); ok && r.isOwn {
 			if err := p.image(program, r, arches); err != nil {
 				return nil, err
 			}
@@ -47,26 +47,26 @@ func Pack(w io.Writer, own, version string, arches []download.Arch, progress fun
 type packer struct {
 	folders folders
 	version string
-	tell    func(string)
+	report  func(string)
 	index   *programs.Index
-	files   []packed
+	files   []reportMissingRecipes
 }
 
-type packed struct {
+type reportMissingRecipes struct {
 	programs.File
 	data []byte
 }
 
-// add notes a file, and returns what the index says of it.
+// add adds a file, and returns its entry in the index.
 func (p *packer) add(path string, data []byte, program string) programs.File {
 	sum := sha256.Sum256(data)
 	f := programs.File{Path: path, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data)), Program: program}
-	p.files = append(p.files, packed{f, data})
+	p.files = append(p.files, reportMissingRecipes{f, data})
 	return f
 }
 
 func (p *packer) nodeup(arch download.Arch) error {
-	p.tell("packing nodeup for " + string(arch))
+	p.report("packing nodeup for " + string(arch))
 	in, err := p.folders.find("", "nodeup", arch)
 	if err != nil {
 		return fmt.Errorf("pack nodeup: %w", err)
@@ -87,17 +87,17 @@ func (p *packer) nodeup(arch download.Arch) error {
 	return nil
 }
 
-// image packs the image of a program. Its tag depends on its content: a machine that has an
-// image of a name does not fetch it again.
+// image packs the image of a program. Its tag depends on its content: a machine that already has an
+// image of that name does not fetch it again.
 func (p *packer) image(program string, r imageRecipe, arches []download.Arch) error {
-	p.tell("packing " + program)
+	p.report("packing " + program)
 	trees, err := r.trees(p.folders, p.version, arches)
 	if err != nil {
 		return fmt.Errorf("pack the image of %s: %w", program, err)
 	}
 	images, all := map[download.Arch]v1.Image{}, sha256.New()
 	for _, a := range arches {
-		i, err := imageOf(trees[a], r, a)
+		i, err := buildImage(trees[a], r, a)
 		if err != nil {
 			return fmt.Errorf("pack the image of %s: %w", program, err)
 		}
@@ -108,7 +108,7 @@ func (p *packer) image(program string, r imageRecipe, arches []download.Arch) er
 		fmt.Fprintln(all, a, id) //nolint:errcheck // a hash takes everything
 		images[a] = i
 	}
-	version := strings.ReplaceAll(p.version, "+", "-") // which no tag may have
+	version := strings.ReplaceAll(p.version, "+", "-") // "+" is not allowed in tags
 	out := programs.Image{Name: programs.ImageName(program, version+"-"+hex.EncodeToString(all.Sum(nil))[:12]), Archives: map[download.Arch]programs.File{}}
 	tag, err := name.NewTag(out.Name)
 	if err != nil {
@@ -125,8 +125,8 @@ func (p *packer) image(program string, r imageRecipe, arches []download.Arch) er
 	return nil
 }
 
-// imageOf makes an image of one compressed layer.
-func imageOf(t tree, r imageRecipe, arch download.Arch) (v1.Image, error) {
+// buildImage builds an image with one compressed layer.
+func buildImage(t tree, r imageRecipe, arch download.Arch) (v1.Image, error) {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		out, in := io.Pipe()
 		go func() { in.CloseWithError(t.tar(in)) }()
@@ -150,15 +150,15 @@ func imageOf(t tree, r imageRecipe, arch download.Arch) (v1.Image, error) {
 	return mutate.ConfigFile(i, c)
 }
 
-// write writes the archive: its index, and then the files in the order of their names.
+// write writes the archive: its index, and then the files in order of their names.
 func (p *packer) write(w io.Writer) error {
 	text, err := delivery.Encode(p.index)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(p.files, func(a, b packed) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(p.files, func(a, b reportMissingRecipes) int { return strings.Compare(a.Path, b.Path) })
 	t := tar.NewWriter(w)
-	for _, f := range append([]packed{{programs.File{Path: delivery.IndexName}, text}}, p.files...) {
+	for _, f := range append([]reportMissingRecipes{{programs.File{Path: delivery.IndexName}, text}}, p.files...) {
 		h := &tar.Header{Name: f.Path, Mode: 0o644, Size: int64(len(f.data)), ModTime: time.Unix(0, 0), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 		if err := t.WriteHeader(h); err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, err)

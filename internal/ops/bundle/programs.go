@@ -17,14 +17,14 @@ import (
 	"kops.local/kops/internal/model/assets"
 )
 
-// input is a file of this machine that is packed.
+// input is a local file to be packed.
 type input struct {
 	path string
 	size int64
-	sum  string // the SHA-256 that was written when it was made, or ""
+	sum  string // the SHA-256 that was recorded when it was built, or ""
 }
 
-// copy writes the file, and refuses one that is not what was made.
+// copy writes the file, and fails if it is not the one that was built.
 func (i *input) copy(w io.Writer) error {
 	f, err := os.Open(i.path)
 	if err != nil {
@@ -42,19 +42,19 @@ func (i *input) copy(w io.Writer) error {
 	return nil
 }
 
-// absent is the error of programs that are in no folder.
-type absent string
+// missingPrograms is the error for programs that are in no folder.
+type missingPrograms string
 
-func (a absent) Error() string { return string(a) }
+func (a missingPrograms) Error() string { return string(a) }
 
 // folders finds built programs.
 type folders struct {
-	folders []string // of folders NAME-VERSION-ARCH
-	own     string   // of kops' own programs
+	folders []string // folders that contain NAME-VERSION-ARCH folders
+	own     string   // for kops' own programs
 }
 
-// find returns a program. A set is the name and version of what it was built
-// from; kops' own programs are of the set "".
+// find returns a program. A set is the name and version of the source it was built from; kops' own
+// programs belong to the set "".
 func (p folders) find(set, program string, arch download.Arch) (*input, error) {
 	var places []string
 	if set == "" {
@@ -83,9 +83,9 @@ func (p folders) find(set, program string, arch download.Arch) (*input, error) {
 		return &input{file, info.Size(), sum}, err
 	}
 	if set == "" {
-		return nil, absent(fmt.Sprintf("%s is not in %s", program, p.own))
+		return nil, missingPrograms(fmt.Sprintf("%s is not in %s", program, p.own))
 	}
-	return nil, absent(fmt.Sprintf("%s-%s/bin/%s is not in %s", set, arch, program, p.where()))
+	return nil, missingPrograms(fmt.Sprintf("%s-%s/bin/%s is not in %s", set, arch, program, p.where()))
 }
 
 // all returns every program of a set.
@@ -107,11 +107,10 @@ func (p folders) all(set string, arch download.Arch) ([]*input, error) {
 			return out, nil
 		}
 	}
-	return nil, absent(fmt.Sprintf("%s-%s/bin is not in %s", set, arch, p.where()))
+	return nil, missingPrograms(fmt.Sprintf("%s-%s/bin is not in %s", set, arch, p.where()))
 }
 
-// root returns a folder that is packed as it is, of the newest version that was
-// made to the end.
+// root returns a folder that is packed unchanged, of the newest version whose build was completed.
 func (p folders) root(name string, arch download.Arch) (string, error) {
 	for _, dir := range p.folders {
 		done, err := filepath.Glob(filepath.Join(dir, name+"-*-"+string(arch), "done"))
@@ -122,7 +121,7 @@ func (p folders) root(name string, arch download.Arch) (string, error) {
 			return filepath.Join(filepath.Dir(slices.MaxFunc(done, byVersion)), "rootfs"), nil
 		}
 	}
-	return "", absent(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))
+	return "", missingPrograms(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))
 }
 
 func (p folders) where() string {
@@ -132,7 +131,7 @@ func (p folders) where() string {
 	return strings.Join(p.folders, ", ")
 }
 
-// writtenSum reads the SHA-256 beside a file, "" when there is none.
+// writtenSum reads the SHA-256 from the file next to a file, or "" if there is none.
 func writtenSum(file string) (string, error) {
 	text, err := os.ReadFile(file + ".sha256")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +147,7 @@ func writtenSum(file string) (string, error) {
 	return sum, nil
 }
 
-// runsOn refuses programs of another system or processor. Scripts run anywhere.
+// runsOn rejects programs for another system or processor. Scripts run anywhere.
 func runsOn(file string, arch download.Arch) error {
 	f, err := os.Open(file)
 	if err != nil {

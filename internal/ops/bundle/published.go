@@ -25,9 +25,8 @@ type publishers struct {
 	keychain authn.Keychain
 }
 
-// file fetches a file and compares it with the digest that its publisher
-// states: the one that is known, or the one beside it. It returns whether there
-// was one.
+// file fetches a file and compares it with the digest that its publisher states: the known one, or
+// else the one next to the file. It reports whether there was a digest to compare with.
 func (p publishers) file(ctx context.Context, url, known string, w io.Writer) (compared bool, err error) {
 	if known == "" {
 		known = p.sum(ctx, url)
@@ -47,12 +46,12 @@ func (p publishers) file(ctx context.Context, url, known string, w io.Writer) (c
 	return known != "", nil
 }
 
-// sum is the digest that a file's publisher states, "" when there is none.
+// sum returns the digest that a file's publisher states, or "" if there is none.
 func (p publishers) sum(ctx context.Context, url string) string {
 	for _, place := range (assets.Mirrors{}).Digests(url) {
 		body, err := p.get(ctx, place)
 		if err != nil {
-			continue // few publishers have one; that none was compared is told
+			continue // few publishers state one; the caller reports that nothing was compared
 		}
 		text, err := web.Read(body, 1<<20)
 		body.Close() //nolint:errcheck // only read
@@ -82,10 +81,9 @@ func (p publishers) get(ctx context.Context, url string) (io.ReadCloser, error) 
 	return resp.Body, nil
 }
 
-// image fetches an image of its registry for some architectures. Its index stays
-// as published, although it names platforms that are not fetched, so that the
-// digest is the publisher's. With a digest, that image is fetched even if the tag
-// has moved.
+// image fetches an image from its registry for some architectures. Its index stays as published,
+// although it lists platforms that are not fetched, so that the digest is the publisher's. With a
+// digest, that image is fetched even if the tag has moved.
 func (p publishers) image(ctx context.Context, a *area, image, digest string, arches []download.Arch) error {
 	tag, err := name.NewTag(image)
 	if err != nil {
@@ -108,7 +106,7 @@ func (p publishers) image(ctx context.Context, a *area, image, digest string, ar
 		if err != nil {
 			return err
 		}
-		platform, err := a.fetched(img)
+		platform, err := a.addPublished(img)
 		if err != nil {
 			return err
 		}
@@ -137,7 +135,7 @@ func (p publishers) image(ctx context.Context, a *area, image, digest string, ar
 		if err != nil {
 			return err
 		}
-		if _, err := a.fetched(img); err != nil {
+		if _, err := a.addPublished(img); err != nil {
 			return err
 		}
 		platforms = append(platforms, manifest.Manifests[i].Platform.String())
@@ -153,8 +151,8 @@ func (p publishers) image(ctx context.Context, a *area, image, digest string, ar
 	return a.record(image, i)
 }
 
-// fetched adds the contents of a published image of one platform.
-func (a *area) fetched(img v1.Image) (*v1.Platform, error) {
+// addPublished adds the contents of a published image for one platform.
+func (a *area) addPublished(img v1.Image) (*v1.Platform, error) {
 	layers, err := img.Layers()
 	if err != nil {
 		return nil, err
@@ -184,7 +182,7 @@ func (a *area) fetched(img v1.Image) (*v1.Platform, error) {
 	return config.Platform(), nil
 }
 
-// layer adds a layer as it is published; the library compares its digest.
+// layer adds a layer as published; the library compares its digest.
 func (a *area) layer(l v1.Layer) error {
 	content, err := l.Compressed()
 	if err != nil {

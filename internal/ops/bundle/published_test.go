@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/ops/bundle"
 )
 
-func TestWhatIsNotBuiltIsFetchedFromItsPublisher(t *testing.T) {
+func TestItemsThatAreNotBuiltAreFetchedFromTheirPublisher(t *testing.T) {
 	b := newBench(t)
 	tool := "the tool"
 	stated := sum(tool)
@@ -60,15 +60,15 @@ func TestWhatIsNotBuiltIsFetchedFromItsPublisher(t *testing.T) {
 	stated = sum("another tool")
 	o.Dir = filepath.Join(t.TempDir(), "other")
 	_, err = bundle.Create(t.Context(), o)
-	says(t, err, "its publisher states "+stated)
+	expectError(t, err, "its publisher states "+stated)
 	s.Close()
 	o.Dir = b.dir
-	if _, err := bundle.Create(t.Context(), o); err != nil { // it is there
+	if _, err := bundle.Create(t.Context(), o); err != nil { // it exists
 		t.Errorf("without the publisher: %v", err)
 	}
 }
 
-// published is an image of two platforms.
+// published is an image for two platforms.
 func published(t *testing.T) v1.ImageIndex {
 	t.Helper()
 	var add []mutate.IndexAddendum

@@ -20,17 +20,17 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// Pulled counts what a pull fetched, and what the folder had.
+// Pulled counts what a pull fetched, and what the folder already had.
 type Pulled struct {
 	Fetched int   `json:"fetched"` // files, and parts of images
 	Kept    int   `json:"kept"`
 	Bytes   int64 `json:"bytes"` // that were fetched
 }
 
-// Pull makes a folder the bundle that stands in a store, where PushFiles with index put it.
-// What the folder has already, by digest, is not fetched again. All that is fetched is compared
-// with the digests of the index; with keys, one of these public keys must have signed the index.
-// On an error the bundle of the folder stays as it was.
+// Pull turns a folder into a copy of the bundle in a store, where PushFiles with index put it. What
+// the folder already has, by digest, is not fetched again. Everything fetched is compared with the
+// digests of the index; with keys, one of these public keys must have signed the index. On an error
+// the folder's bundle stays unchanged.
 func Pull(ctx context.Context, from store.Store, dir string, keys []string, progress func(string)) (*Bundle, Pulled, error) {
 	index, signature, err := pulledIndex(ctx, from, keys)
 	if err != nil {
@@ -40,7 +40,7 @@ func Pull(ctx context.Context, from store.Store, dir string, keys []string, prog
 	if err != nil {
 		return nil, Pulled{}, err
 	}
-	if _, err := newBundle(dir, next); err != nil { // refuses a forged index before anything is fetched by it
+	if _, err := newBundle(dir, next); err != nil { // rejects a forged index before anything that it lists is fetched
 		return nil, Pulled{}, err
 	}
 	a, err := openArea(dir)
@@ -49,7 +49,7 @@ func Pull(ctx context.Context, from store.Store, dir string, keys []string, prog
 	}
 	defer a.close()
 	a.next = next
-	p := &pull{area: a, from: from, tell: progress, done: map[string]*sync.Once{}}
+	p := &pull{area: a, from: from, report: progress, done: map[string]*sync.Once{}}
 	if err := p.all(ctx, next); err != nil {
 		return nil, p.result(), err
 	}
@@ -60,7 +60,7 @@ func Pull(ctx context.Context, from store.Store, dir string, keys []string, prog
 	return b, p.result(), err
 }
 
-// pulledIndex fetches the index of a bundle with its signature, which is nil when there is none.
+// pulledIndex fetches the index of a bundle with its signature, which is nil if there is none.
 func pulledIndex(ctx context.Context, from store.Store, keys []string) (index, signature []byte, err error) {
 	index, _, err = from.Get(ctx, indexName)
 	if fault.Is(err, fault.Gone) {
@@ -86,38 +86,38 @@ func pulledIndex(ctx context.Context, from store.Store, keys []string) (index, s
 	return index, signature, nil
 }
 
-// keepSignature writes the signature beside an index that has the bytes that were signed.
+// keepSignature stores the signature if the written index has exactly the bytes that were signed.
 func keepSignature(dir string, index, signature []byte) error {
 	written, err := confined.Read(dir, indexName, indexSize)
 	if err != nil {
-		return fmt.Errorf("keep the signature: %w", err)
+		return fmt.Errorf("save the signature: %w", err)
 	}
 	if string(written) != string(index) {
-		return nil // another version of kops wrote it in another form
+		return nil // another version of kops formatted it differently
 	}
 	if err := confined.Write(dir, signatureName, signature, 0o755, 0o644); err != nil {
-		return fmt.Errorf("keep the signature: %w", err)
+		return fmt.Errorf("save the signature: %w", err)
 	}
 	return nil
 }
 
-// pull fetches into an area.
+// pull fetches a bundle into an area.
 type pull struct {
 	area *area
 	from store.Store
 
-	fetched, kept, bytes atomic.Int64
+	fetched, unchanged, bytes atomic.Int64
 
-	mu   sync.Mutex // of tell and what follows
-	tell func(string)
-	done map[string]*sync.Once // by digest of a part of images
+	mu     sync.Mutex // guards tell and what follows
+	report func(string)
+	done   map[string]*sync.Once // by digest of an image's part
 }
 
 func (p *pull) result() Pulled {
-	return Pulled{int(p.fetched.Load()), int(p.kept.Load()), p.bytes.Load()}
+	return Pulled{int(p.fetched.Load()), int(p.unchanged.Load()), p.bytes.Load()}
 }
 
-// all fetches the files and images that an index names.
+// all fetches the files and images that an index lists.
 func (p *pull) all(ctx context.Context, c contents) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(fetches)
@@ -137,10 +137,10 @@ func named(what string, err error) error {
 	return nil
 }
 
-// file fetches a file, unless the bundle that the folder holds has the same.
+// file fetches a file, unless the folder's bundle has the same one.
 func (p *pull) file(ctx context.Context, url string, f File) error {
-	if was := p.area.was; was != nil && was.contents.Files[url].SHA256 == f.SHA256 && was.checkFile(url) == nil {
-		p.kept.Add(1)
+	if was := p.area.previous; was != nil && was.contents.Files[url].SHA256 == f.SHA256 && was.checkFile(url) == nil {
+		p.unchanged.Add(1)
 		return nil
 	}
 	key, err := filePath(url)
@@ -157,7 +157,7 @@ func (p *pull) file(ctx context.Context, url string, f File) error {
 	})
 }
 
-// image fetches all that belongs to an image: documents first, as they name the rest.
+// image fetches all contents of an image: documents first, as they list the rest.
 func (p *pull) image(ctx context.Context, name string, i Image) error {
 	for _, digest := range slices.Compact([]string{i.Digest, cmp.Or(i.Subset, i.Digest)}) {
 		h, err := v1.NewHash(digest)
@@ -177,7 +177,7 @@ func (p *pull) image(ctx context.Context, name string, i Image) error {
 		if err != nil {
 			return err
 		}
-		for _, m := range i.held(index) {
+		for _, m := range i.heldManifests(index) {
 			if err := p.blob(ctx, name, m.Digest.Hex); err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func (p *pull) blob(ctx context.Context, name, sum string) (err error) {
 
 func (p *pull) fetchBlob(ctx context.Context, name, sum string) error {
 	if checkBlob(p.area.dir, "sha256:"+sum) == nil {
-		p.kept.Add(1)
+		p.unchanged.Add(1)
 		return nil
 	}
 	data, err := p.get(ctx, "a part of "+name, path.Join("oci/blobs/sha256", sum), sum)
@@ -221,17 +221,17 @@ func (p *pull) fetchBlob(ctx context.Context, name, sum string) error {
 	return err
 }
 
-// get fetches content of a hexadecimal SHA-256.
+// get fetches content with a given hexadecimal SHA-256.
 func (p *pull) get(ctx context.Context, what, key, sum string) ([]byte, error) {
 	p.mu.Lock()
-	p.tell("fetching " + what)
+	p.report("fetching " + what)
 	p.mu.Unlock()
 	data, _, err := p.from.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if got := digestOf(data); got != sum {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s has the SHA-256 %s, and the index of the bundle says %s", store.URL(p.from, key), got, sum), "push the bundle again")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s has the SHA-256 %s, but the index of the bundle says %s", store.URL(p.from, key), got, sum), "push the bundle again")
 	}
 	p.fetched.Add(1)
 	p.bytes.Add(int64(len(data)))

@@ -21,11 +21,11 @@ func TestAPulledBundleIsTheOneThatWasPushed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := made.PushFiles(t.Context(), to, true, quiet); err != nil {
+	if _, err := made.PushFiles(t.Context(), to, true, noReport); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	pulled, first, err := bundle.Pull(t.Context(), at, dir, nil, quiet)
+	pulled, first, err := bundle.Pull(t.Context(), at, dir, nil, noReport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,16 +35,16 @@ func TestAPulledBundleIsTheOneThatWasPushed(t *testing.T) {
 	if d := cmp.Diff(made.Files(), pulled.Files()) + cmp.Diff(made.Images(), pulled.Images()); d != "" {
 		t.Error(d)
 	}
-	if err := pulled.Verify(t.Context(), quiet); err != nil {
+	if err := pulled.Verify(t.Context(), noReport); err != nil {
 		t.Error(err)
 	}
-	if _, again, err := bundle.Pull(t.Context(), at, dir, nil, quiet); err != nil || again.Fetched != 0 || again.Kept != first.Fetched {
+	if _, again, err := bundle.Pull(t.Context(), at, dir, nil, noReport); err != nil || again.Fetched != 0 || again.Kept != first.Fetched {
 		t.Errorf("%+v, %v; at first %+v", again, err, first)
 	}
-	if _, _, err := bundle.Pull(t.Context(), at, t.TempDir(), []string{"a key"}, quiet); err == nil || fault.Remedy(err) == "" {
+	if _, _, err := bundle.Pull(t.Context(), at, t.TempDir(), []string{"a key"}, noReport); err == nil || fault.Remedy(err) == "" {
 		t.Errorf("a bundle that nobody signed: %v", err)
 	}
-	for info, err := range at.List(t.Context(), "oci/blobs/") { // what has changed in the store is refused
+	for info, err := range at.List(t.Context(), "oci/blobs/") { // content that has changed in the store is rejected
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,14 +53,14 @@ func TestAPulledBundleIsTheOneThatWasPushed(t *testing.T) {
 		}
 	}
 	other := t.TempDir()
-	_, _, err = bundle.Pull(t.Context(), at, other, nil, quiet)
-	says(t, err, "has the SHA-256", "and the index of the bundle says")
+	_, _, err = bundle.Pull(t.Context(), at, other, nil, noReport)
+	expectError(t, err, "has the SHA-256", "but the index of the bundle says")
 	if _, err := os.Stat(filepath.Join(other, "bundle.json")); !os.IsNotExist(err) {
 		t.Errorf("the folder has a bundle: %v", err)
 	}
 }
 
 func TestThereIsNothingToPull(t *testing.T) {
-	_, _, err := bundle.Pull(t.Context(), store.NewMemory("a"), t.TempDir(), nil, quiet)
-	says(t, err, "there is no bundle in memory://a")
+	_, _, err := bundle.Pull(t.Context(), store.NewMemory("a"), t.TempDir(), nil, noReport)
+	expectError(t, err, "there is no bundle in memory://a")
 }

@@ -24,21 +24,21 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// pushes is how many files or images are sent at once.
+// pushes is how many files or images are sent concurrently.
 const pushes = 4
 
-// Pushed says what a push has sent, and what was there.
+// Pushed counts what a push has sent, and what was already there.
 type Pushed struct {
 	Sent  int   `json:"sent"` // files and images, or parts of images
 	Kept  int   `json:"kept"`
 	Bytes int64 `json:"bytes"` // that were sent
 }
 
-// PushFiles copies the files to a place, each at the path of its public URL. With index,
-// it also copies the bundle's index with its signature, and the images as an OCI image layout;
-// the index comes last. progress is called with each file that is sent.
+// PushFiles copies the files to a destination, each at the path of its public URL. With index, it
+// also copies the bundle's index with its signature, and the images as an OCI image layout; the
+// index comes last. progress is called with each file that is sent.
 func (b *Bundle) PushFiles(ctx context.Context, to *mirror.Files, index bool, progress func(string)) (Pushed, error) {
-	p := &push{tell: progress}
+	p := &push{report: progress}
 	g := p.group()
 	for _, u := range slices.Sorted(maps.Keys(b.contents.Files)) {
 		key, err := filePath(u)
@@ -90,7 +90,7 @@ func (b *Bundle) pushBlobs(ctx context.Context, g *pushing, to *mirror.Files) er
 			seen[d.Digest.Hex] = true
 			g.do(ctx, n, func(ctx context.Context) (int64, error) {
 				return to.PutBlob(ctx, path.Join("oci/blobs/sha256", d.Digest.Hex), d.Size, func() ([]byte, error) {
-					g.tellOnce("sending a part of " + n)
+					g.reportStep("sending a part of " + n)
 					f, err := confined.Open(b.dir, blobPlace(d.Digest.Hex))
 					if err != nil {
 						return nil, err
@@ -103,22 +103,22 @@ func (b *Bundle) pushBlobs(ctx context.Context, g *pushing, to *mirror.Files) er
 	return nil
 }
 
-// PushImages copies the images to a registry, below a repository such as
-// registry.example.com/kops, under the names that a cluster looks for when that is its
-// spec.assets.containerRegistry. With files, these go there too, as one OCI artifact.
+// PushImages copies the images to a registry, below a repository such as registry.example.com/kops,
+// under the names that a cluster with that spec.assets.containerRegistry looks for. With files,
+// these are pushed there too, as one OCI artifact.
 func (b *Bundle) PushImages(ctx context.Context, to *mirror.Registry, repository string, files bool, progress func(string)) (Pushed, error) {
-	p := &push{tell: progress}
+	p := &push{report: progress}
 	g := p.group()
 	before := to.Sent.Load()
 	names := assets.MirrorsOf(&api.AssetsSpec{ContainerRegistry: &repository})
 	for _, n := range slices.Sorted(maps.Keys(b.contents.Images)) {
 		g.do(ctx, n, func(ctx context.Context) (int64, error) {
-			img, err := b.copied(b.contents.Images[n])
+			img, err := b.imageToCopy(b.contents.Images[n])
 			if err != nil {
 				return 0, err
 			}
-			p.tellOnce("sending " + n)
-			return sentOne(to.Put(ctx, nameIn(repository, names.Image(n)), img))
+			p.reportStep("sending " + n)
+			return countSent(to.Put(ctx, nameIn(repository, names.Image(n)), img))
 		})
 	}
 	err := p.failed(g.Wait())
@@ -128,7 +128,7 @@ func (b *Bundle) PushImages(ctx context.Context, to *mirror.Registry, repository
 			if err != nil {
 				return 0, err
 			}
-			return sentOne(to.Put(ctx, repository+"/"+ArtifactName, a))
+			return countSent(to.Put(ctx, repository+"/"+ArtifactName, a))
 		})
 	}
 	out := p.result()
@@ -136,8 +136,8 @@ func (b *Bundle) PushImages(ctx context.Context, to *mirror.Registry, repository
 	return out, cmp.Or(err, p.failed(nil))
 }
 
-// nameIn returns a name in a repository, in which only a tag may have a colon: the colon
-// of another registry's port becomes a dash.
+// nameIn returns an image's name within a repository. Only a tag may follow a colon there, so the
+// colon of another registry's port becomes a dash.
 func nameIn(repository, image string) string {
 	rest, ok := strings.CutPrefix(image, repository+"/")
 	at := strings.LastIndex(rest, ":")
@@ -147,17 +147,17 @@ func nameIn(repository, image string) string {
 	return repository + "/" + strings.ReplaceAll(rest[:at], ":", "-") + rest[at:]
 }
 
-// sentOne turns whether anything was sent into a number that is not 0.
-func sentOne(sent bool, err error) (int64, error) {
+// countSent converts whether something was sent into a number, not 0 if it was.
+func countSent(sent bool, err error) (int64, error) {
 	if sent {
 		return 1, err
 	}
 	return 0, err
 }
 
-// read returns a file that is what it was.
+// read reads a file and checks that it has not changed.
 func (b *Bundle) read(url string, p *push) ([]byte, error) {
-	p.tellOnce("sending " + url)
+	p.reportStep("sending " + url)
 	f, err := b.open(url)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (b *Bundle) read(url string, p *push) ([]byte, error) {
 	return readChecked(f, b.contents.Files[url].SHA256)
 }
 
-// readChecked reads a file and closes it, and refuses one that has changed.
+// readChecked reads a file and closes it, and fails if it has changed.
 func readChecked(f *os.File, sum string) ([]byte, error) {
 	data, err := io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -177,26 +177,26 @@ func readChecked(f *os.File, sum string) ([]byte, error) {
 	return data, nil
 }
 
-// push counts what is sent.
+// push counts what was sent.
 type push struct {
-	tell  func(string)
-	bytes atomic.Int64
+	report func(string)
+	bytes  atomic.Int64
 
-	mu         sync.Mutex
-	sent, kept int
-	errs       []error
+	mu              sync.Mutex
+	sent, unchanged int
+	errs            []error
 }
 
-func (p *push) result() Pushed { return Pushed{p.sent, p.kept, p.bytes.Load()} }
+func (p *push) result() Pushed { return Pushed{p.sent, p.unchanged, p.bytes.Load()} }
 
-// tellOnce tells a step; several are under way at once.
-func (p *push) tellOnce(step string) {
+// reportStep reports a step; steps run concurrently.
+func (p *push) reportStep(step string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tell(step)
+	p.report(step)
 }
 
-// one does one thing, and counts it.
+// one runs one task, and counts it.
 func (p *push) one(ctx context.Context, what string, do func(context.Context) (int64, error)) error {
 	n, err := do(ctx)
 	p.bytes.Add(n)
@@ -208,7 +208,7 @@ func (p *push) one(ctx context.Context, what string, do func(context.Context) (i
 	case n > 0:
 		p.sent++
 	default:
-		p.kept++
+		p.unchanged++
 	}
 	return ctx.Err()
 }
@@ -219,10 +219,10 @@ func (p *push) failed(err error) error {
 		return err
 	}
 	first := p.errs[0]
-	return fault.Wrap(fault.Of(first), fmt.Errorf("%d of the files and images could not be sent, all others were; the first error: %w", len(p.errs), first), fault.Remedy(first))
+	return fault.Wrap(fault.Of(first), fmt.Errorf("%d files and images could not be sent, all others were sent; the first error: %w", len(p.errs), first), fault.Remedy(first))
 }
 
-// group does several things at once.
+// group runs several tasks concurrently.
 func (p *push) group() *pushing {
 	g := &errgroup.Group{}
 	g.SetLimit(pushes)
@@ -238,5 +238,5 @@ func (g *pushing) do(ctx context.Context, what string, f func(context.Context) (
 	g.group.Go(func() error { return g.one(ctx, what, f) })
 }
 
-// Wait waits for all of them.
+// Wait blocks until all tasks are done.
 func (g *pushing) Wait() error { return g.group.Wait() }

@@ -33,8 +33,8 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
-// registryServer is a registry that refuses what a registry may refuse: an index of
-// images that it does not have.
+// registryServer is a registry that rejects what real ones may reject: an index of images that it
+// does not have.
 func registryServer(t *testing.T) (host string) {
 	t.Helper()
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -42,7 +42,7 @@ func registryServer(t *testing.T) (host string) {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-func quiet(string) {}
+func noReport(string) {}
 
 func TestImagesArePushedToARegistryOnce(t *testing.T) {
 	b := newBench(t)
@@ -64,7 +64,7 @@ func TestImagesArePushedToARegistryOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &mirror.Registry{HTTP: http.DefaultTransport}
-	first, err := made.PushImages(t.Context(), r, to+"/kops", true, quiet)
+	first, err := made.PushImages(t.Context(), r, to+"/kops", true, noReport)
 	if err != nil || first.Sent != 5 || first.Kept != 0 || first.Bytes < 100_000 {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -91,7 +91,7 @@ func TestImagesArePushedToARegistryOnce(t *testing.T) {
 			t.Errorf("%s cannot be pulled: %v", copied, err)
 		}
 	}
-	again, err := made.PushImages(t.Context(), r, to+"/kops", true, quiet)
+	again, err := made.PushImages(t.Context(), r, to+"/kops", true, noReport)
 	if err != nil || again.Sent != 0 || again.Kept != 5 || again.Bytes != 0 {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
@@ -157,27 +157,27 @@ func TestAPublishedImageIsPushedForThePlatformsThatAreHeld(t *testing.T) {
 	if err := made.Verify(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	// both can be had of the bundle itself, too
+	// both are also available from the bundle itself
 	for _, d := range []string{image.Digest, image.Subset} {
 		if resp, _ := b.get(http.MethodGet, b.serve(made)+"/v2/team/image/manifests/"+d); resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", d, resp.Status)
 		}
 	}
 	r := &mirror.Registry{HTTP: http.DefaultTransport}
-	if p, err := made.PushImages(t.Context(), r, to+"/kops", false, quiet); err != nil || p.Sent != 1 {
+	if p, err := made.PushImages(t.Context(), r, to+"/kops", false, noReport); err != nil || p.Sent != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
-func TestARegistryThatRefusesIsToldOf(t *testing.T) {
+func TestARejectingRegistryIsNamed(t *testing.T) {
 	b := newBench(t)
 	made := b.create(bundle.Want{Images: []string{pause}})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	t.Cleanup(s.Close)
-	_, err := made.PushImages(t.Context(), &mirror.Registry{HTTP: http.DefaultTransport}, strings.TrimPrefix(s.URL, "http://")+"/kops", false, quiet)
-	says(t, err, pause, "403")
+	_, err := made.PushImages(t.Context(), &mirror.Registry{HTTP: http.DefaultTransport}, strings.TrimPrefix(s.URL, "http://")+"/kops", false, noReport)
+	expectError(t, err, pause, "403")
 	if !fault.Is(err, fault.Denied) || !strings.Contains(fault.Remedy(err), "docker login") {
 		t.Errorf("%v: %s", fault.Of(err), fault.Remedy(err))
 	}
@@ -197,12 +197,12 @@ func TestFilesArePushedToABucketOnce(t *testing.T) {
 			if got := at.About().Web(); got != web+"/files/kops" {
 				t.Errorf("on the web it is %s", got)
 			}
-			pushedOnce(t, at)
+			checkPushedOnce(t, at)
 		})
 	}
 }
 
-func pushedOnce(t *testing.T, at store.Store) {
+func checkPushedOnce(t *testing.T, at store.Store) {
 	b := newBench(t)
 	made := b.create(want())
 	push := func() bundle.Pushed {
@@ -211,7 +211,7 @@ func pushedOnce(t *testing.T, at store.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := made.PushFiles(t.Context(), to, true, quiet)
+		p, err := made.PushFiles(t.Context(), to, true, noReport)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func pushedOnce(t *testing.T, at store.Store) {
 	if then := push(); then.Sent != 1 {
 		t.Errorf("after one file has changed: %+v", then)
 	}
-	b.file(filepath.Join(b.dir, "files/release/v1.36.3/bin/linux/amd64/kubelet"), "spoilt") // and is not what is there
+	b.file(filepath.Join(b.dir, "files/release/v1.36.3/bin/linux/amd64/kubelet"), "spoilt") // and differs from the stored content
 	if err := at.Delete(t.Context(), "release/v1.36.3/bin/linux/amd64/kubelet", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -251,14 +251,14 @@ func pushedOnce(t *testing.T, at store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = made.PushFiles(t.Context(), to, true, quiet)
-	says(t, err, kubelet, "has changed")
+	_, err = made.PushFiles(t.Context(), to, true, noReport)
+	expectError(t, err, kubelet, "has changed")
 }
 
 func TestImagesOfTheUserAreAddedFromAnArchive(t *testing.T) {
 	b := newBench(t)
 	made := b.create(bundle.Want{Images: []string{pause}})
-	address := b.serve(made) // by which a running cluster of this host is served
+	address := b.serve(made) // serves a running cluster on this host
 	img, err := random.Image(1000, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestImagesOfTheUserAreAddedFromAnArchive(t *testing.T) {
 		t.Errorf("the image is %s, and was %s: %v %v", have, want, err, werr)
 	}
 	_, err = bundle.SavedImages(filepath.Join(b.own, "pause"))
-	says(t, err, "is not an archive of images")
+	expectError(t, err, "is not an archive of images")
 }
 
 func TestOwnProgramsComeFromTheArchiveThatTravels(t *testing.T) {
@@ -312,7 +312,7 @@ func TestOwnProgramsComeFromTheArchiveThatTravels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = bundle.Pack(f, b.own, "1.37.0", download.Arches(), quiet)
+	_, err = bundle.Pack(f, b.own, "1.37.0", download.Arches(), noReport)
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestOwnProgramsComeFromTheArchiveThatTravels(t *testing.T) {
 	}
 	channels := a.Index.Images[programs.Channels].Name
 	o := b.options(bundle.Want{Kops: "1.37.0", Files: map[string]string{nodeup: ""}, Images: []string{channels}})
-	o.Own, o.Programs, o.Archive, o.Arches = t.TempDir(), nil, a, download.Arches()
+	o.OwnPrograms, o.Programs, o.Archive, o.Arches = t.TempDir(), nil, a, download.Arches()
 	made, err := bundle.Create(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -351,10 +351,10 @@ func TestDiff(t *testing.T) {
 		return strings.Join(out, "\n")
 	}
 	const lacks = "missing https://example.com/tool\nmissing quay.io/a/b:1\nmore " + plugins + "\nmore " + etcd
-	if got := state(made.Lacks(w, []download.Arch{download.AMD64})); got != lacks {
+	if got := state(made.Missing(w, []download.Arch{download.AMD64})); got != lacks {
 		t.Errorf("it lacks\n%s\nand not\n%s", got, lacks)
 	}
-	if got := state(made.Lacks(bundle.Want{Images: []string{pause, proxy, etcd}, Files: want().Files}, download.Arches())); !strings.HasPrefix(got, "other "+etcd+"linux/arm64\n") {
+	if got := state(made.Missing(bundle.Want{Images: []string{pause, proxy, etcd}, Files: want().Files}, download.Arches())); !strings.HasPrefix(got, "other "+etcd+"linux/arm64\n") {
 		t.Errorf("without another architecture:\n%s", got)
 	}
 	other := newBench(t)

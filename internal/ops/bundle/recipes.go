@@ -14,29 +14,31 @@ import (
 	"kops.local/kops/internal/contract/programs"
 )
 
-// part is a program in a file or an image that is packed. {names} in it stand for what
-// stands at the same names of the recipe's URL or repository.
+// part is a program in a file or an image that is packed. {names} in it are replaced with the
+// values at the same names in the recipe's URL or repository.
 type part struct {
-	// set is what the program was built from, without its version; kops' own have "".
+	// set is what the program was built from, without its version; it is "" for kops' own.
 	set string
-	// program is its name; empty means all of the set.
+	// program is its name; empty means every program of the set.
 	program string
-	// at is its path, or the folder of all; files that are the program itself have none.
+	// at is its path, or the folder for all of them; it is unused for files that consist of the
+	// program itself.
 	at string
 }
 
-// fileRecipe makes a file of built programs.
+// fileRecipe describes a file made of built programs.
 type fileRecipe struct {
-	// url is the public place; {version} and {arch} stand for what they say.
+	// url is the public place; {version} and {arch} are placeholders.
 	url   string
 	parts []part
 	pack  packing
 }
 
-// ours says that what others publish at the place is not this.
-func (r fileRecipe) ours() bool { return len(r.parts) > 0 && r.parts[0].set == "" }
+// isOwn reports whether the file is kops' own, so that what others publish at the same place is
+// something else.
+func (r fileRecipe) isOwn() bool { return len(r.parts) > 0 && r.parts[0].set == "" }
 
-// packing is how programs become a file.
+// packing is how programs are packed into a file.
 type packing int
 
 const (
@@ -45,8 +47,8 @@ const (
 	archive                // a .tar.gz of programs
 )
 
-// fileRecipes are the files of machines that can be packed. Archives and .xz are
-// not compressed, for the same reason as the layers of images.
+// fileRecipes returns the files for machines that can be packed. Archives and .xz files are not
+// compressed, for the same reason as the layers of images.
 func fileRecipes() []fileRecipe {
 	const kubernetes = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}/"
 	const own = "https://" + programs.Registry + "/binaries/kops/{version}/linux/{arch}/"
@@ -65,20 +67,20 @@ func fileRecipes() []fileRecipe {
 	}
 }
 
-// imageRecipe makes an image of built programs. The versions of its programs are
-// its tag.
+// imageRecipe describes an image made of built programs. Their version is its tag.
 type imageRecipe struct {
 	repository string
 	parts      []part
-	// root is a folder of programs and libraries below the rest, or "".
+	// root is a folder of programs and libraries that goes beneath the rest, or "".
 	root            string
 	entrypoint, cmd []string
-	user            string // empty is root: what runs in a cluster says its user itself
-	// ours says that what others publish under the name is not this.
-	ours bool
+	user            string // empty is root: manifests in a cluster set the user themselves
+	// isOwn means that the image is kops' own, so that what others publish under the name is
+	// something else.
+	isOwn bool
 }
 
-// imageRecipes are the images of clusters that can be packed.
+// imageRecipes returns the images for clusters that can be packed.
 func imageRecipes() []imageRecipe {
 	runner := part{"", "go-runner", "/go-runner"}
 	component := func(name, root string) imageRecipe {
@@ -86,7 +88,7 @@ func imageRecipes() []imageRecipe {
 	}
 	own := func(name string) imageRecipe {
 		at := "/ko-app/" + name
-		return imageRecipe{repository: programs.Registry + "/" + name, parts: []part{{"", name, at}}, entrypoint: []string{at}, ours: true}
+		return imageRecipe{repository: programs.Registry + "/" + name, parts: []part{{"", name, at}}, entrypoint: []string{at}, isOwn: true}
 	}
 	bin := func(name string) part { return part{"etcd", name, "/usr/local/bin/" + name} }
 	return []imageRecipe{
@@ -94,7 +96,7 @@ func imageRecipes() []imageRecipe {
 		component("kube-proxy", "iptables"),
 		{repository: "registry.k8s.io/etcd", parts: []part{bin("etcd"), bin("etcdutl"), bin("etcdctl")}, entrypoint: []string{"/usr/local/bin/etcd"}},
 		{repository: programs.Registry + "/" + programs.EtcdManager, parts: []part{{"", "etcd-manager", "/ko-app/etcd-manager"}, runner},
-			entrypoint: []string{"/ko-app/etcd-manager"}, ours: true},
+			entrypoint: []string{"/ko-app/etcd-manager"}, isOwn: true},
 		own(programs.Controller), own(programs.DNSController), own(programs.Channels), own(programs.Healthcheck),
 		{repository: "registry.k8s.io/coredns/coredns", parts: []part{{"coredns", "coredns", "/coredns"}}, entrypoint: []string{"/coredns"}},
 		{repository: "registry.k8s.io/pause", parts: []part{{"", "pause", "/pause"}}, entrypoint: []string{"/pause"}, user: "65535:65535"},
@@ -107,23 +109,22 @@ func imageRecipes() []imageRecipe {
 	}
 }
 
-// fileRecipeFor returns the recipe of a public URL, and the version and the
-// architecture in it.
+// fileRecipeFor returns the recipe for a public URL, and the version and the architecture in it.
 func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch, ok bool) {
 	for _, r := range fileRecipes() {
 		if v, ok := match(r.url, url); ok {
-			r.parts = filled(r.parts, v)
+			r.parts = fillParts(r.parts, v)
 			return r, v["version"], download.Arch(v["arch"]), true
 		}
 	}
 	return fileRecipe{}, "", "", false
 }
 
-// imageRecipeFor returns the recipe of an image, and its tag.
+// imageRecipeFor returns the recipe for an image, and the image's tag.
 func imageRecipeFor(image string) (r imageRecipe, tag string, ok bool) {
 	for _, r := range imageRecipes() {
 		if v, ok := match(r.repository+":{tag}", image); ok {
-			r.parts, r.entrypoint = filled(r.parts, v), slices.Clone(r.entrypoint)
+			r.parts, r.entrypoint = fillParts(r.parts, v), slices.Clone(r.entrypoint)
 			for i, e := range r.entrypoint {
 				r.entrypoint[i] = fill(e, v)
 			}
@@ -133,8 +134,8 @@ func imageRecipeFor(image string) (r imageRecipe, tag string, ok bool) {
 	return imageRecipe{}, "", false
 }
 
-// filled are parts with what their {names} stand for.
-func filled(parts []part, v map[string]string) []part {
+// fillParts returns the parts with their {names} replaced.
+func fillParts(parts []part, v map[string]string) []part {
 	var out []part
 	for _, p := range parts {
 		out = append(out, part{fill(p.set, v), fill(p.program, v), fill(p.at, v)})
@@ -142,7 +143,7 @@ func filled(parts []part, v map[string]string) []part {
 	return out
 }
 
-// fill puts what {names} stand for into a text.
+// fill replaces the {names} in a text.
 func fill(text string, v map[string]string) string {
 	for name, is := range v {
 		text = strings.ReplaceAll(text, "{"+name+"}", is)
@@ -150,8 +151,8 @@ func fill(text string, v map[string]string) string {
 	return text
 }
 
-// match returns what stands at the {names} of a pattern; one that occurs twice
-// stands for the same text.
+// match returns the values of the {names} in a pattern; a name that occurs twice must have the same
+// value both times.
 func match(pattern, text string) (map[string]string, bool) {
 	var names []string
 	name := regexp.MustCompile(`\\\{(\w+)\\\}`)
@@ -173,8 +174,8 @@ func match(pattern, text string) (map[string]string, bool) {
 	return out, true
 }
 
-// collect finds the programs of parts; suffix is the version of what they were
-// built from, as folders end in it.
+// collect finds the programs of parts; suffix is the version of what they were built from, as it
+// appears at the end of folder names.
 func (p folders) collect(t tree, parts []part, suffix string, arch download.Arch) error {
 	var missing []string
 	for _, part := range parts {
@@ -190,7 +191,7 @@ func (p folders) collect(t tree, parts []part, suffix string, arch download.Arch
 			found = make([]*input, 1)
 			found[0], err = p.find(set, part.program, arch)
 		}
-		if gone := absent(""); errors.As(err, &gone) {
+		if gone := missingPrograms(""); errors.As(err, &gone) {
 			missing = append(missing, string(gone))
 			continue
 		}
@@ -206,12 +207,12 @@ func (p folders) collect(t tree, parts []part, suffix string, arch download.Arch
 		}
 	}
 	if len(missing) > 0 {
-		return absent(strings.Join(missing, "; "))
+		return missingPrograms(strings.Join(missing, "; "))
 	}
 	return nil
 }
 
-// write writes the file of a recipe from its programs.
+// write writes a recipe's file from its programs.
 func (r fileRecipe) write(w io.Writer, t tree) error {
 	switch r.pack {
 	case archive:
@@ -230,11 +231,11 @@ func (r fileRecipe) write(w io.Writer, t tree) error {
 	}
 }
 
-// trees finds what an image is made of for each architecture.
+// trees finds the contents of an image for each architecture.
 func (r imageRecipe) trees(p folders, tag string, arches []download.Arch) (map[download.Arch]tree, error) {
 	out := map[download.Arch]tree{}
 	for _, arch := range arches {
-		t := rootless()
+		t := baseFiles()
 		if r.root != "" {
 			root, err := p.root(r.root, arch)
 			if err != nil {

@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/platform/providers"
 )
 
-// TestEveryFileAndImageOfALocalClusterCanBePacked keeps the recipes in step with
-// what clusters fetch.
+// TestEveryFileAndImageOfALocalClusterCanBePacked keeps the recipes in sync with what clusters
+// fetch.
 func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 	for _, kubernetes := range []string{"1.35.4", "1.36.3"} {
 		w, err := bundle.ForDefault(providers.Of("local"), "1.37.0", kubernetes, download.Arches())

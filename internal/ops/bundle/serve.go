@@ -2,11 +2,14 @@ package bundle
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,22 +19,17 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// Handler serves the bundle to machines: each file by the path of its public
-// URL, with its digest at that path and .sha256, and under /v2/ a registry of
-// the images that can only be read, as the OCI distribution specification
-// describes it. It takes what containerd asks a mirror of all registries for:
-// the name without its registry, which the query ns tells. Contents are sent
-// from disk, in parts where a client asks for them. When bundle.json changes,
-// the handler serves what it says from then on. With keys, one of them must have
-// signed each bundle.json that is served.
+// Handler serves the bundle to machines: each file by the path of its public URL, its digest at
+// that path plus .sha256, and under /v2/ a read-only registry of the images, as the OCI
+// distribution specification describes it. It accepts the requests that containerd sends to a
+// mirror of all registries: the name comes without its registry, which the query parameter ns
+// holds. Contents are streamed from disk; range requests are supported. When bundle.json changes,
+// the handler serves the new contents from then on, after it has compared what differs from b with
+// its digests. With keys, one of them must have signed each bundle.json that is served.
 func (b *Bundle) Handler(keys ...string) (http.Handler, error) {
-	info, err := confined.Stat(b.dir, indexName)
-	if err != nil {
+	s := &server{bundle: b, keys: keys}
+	if err := s.refresh(); err != nil {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
-	}
-	s := &server{read: info, keys: keys}
-	if s.bundle, err = s.open(b.dir); err != nil {
-		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/{$}", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, struct{}{}) })
@@ -40,7 +38,7 @@ func (b *Bundle) Handler(keys ...string) (http.Handler, error) {
 	return readOnly(mux), nil
 }
 
-// readOnly refuses what would change something.
+// readOnly rejects requests that would change something.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -52,100 +50,119 @@ func readOnly(next http.Handler) http.Handler {
 	})
 }
 
-// server serves the bundle that its folder holds at the time.
+// server serves the bundle that its folder currently holds.
 type server struct {
 	mu     sync.Mutex
 	bundle *Bundle
-	read   fs.FileInfo // bundle.json when it was read
+	read   fs.FileInfo // the state of bundle.json when it was read
 	keys   []string
 }
 
-// open opens a bundle that may be served.
-func (s *server) open(dir string) (*Bundle, error) {
-	b, err := Open(dir)
-	if err == nil && len(s.keys) > 0 {
-		err = b.VerifySignature(s.keys...)
-	}
-	return b, err
-}
-
-// current returns the bundle as its folder says now. One that cannot be read
-// leaves the last in place.
+// current returns the bundle in the folder. If it may not be served, the previous one stays in effect.
 func (s *server) current() *Bundle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.refresh() // see above
+	return s.bundle
+}
+
+// refresh reads the bundle in the folder if bundle.json has changed. It fails if the bundle may not
+// be served.
+func (s *server) refresh() error {
 	info, err := confined.Stat(s.bundle.dir, indexName)
-	if err != nil || os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
-		return s.bundle
+	if err != nil || s.read != nil && os.SameFile(info, s.read) && info.ModTime().Equal(s.read.ModTime()) {
+		return err
 	}
-	if b, err := s.open(s.bundle.dir); err == nil {
+	b, err := Open(s.bundle.dir)
+	if err == nil && len(s.keys) > 0 {
+		err = b.VerifySignature(s.keys...)
+	}
+	if err == nil {
+		err = b.since(s.bundle).Verify(context.Background(), nil) // for later requests, too
+	}
+	if err == nil {
 		s.bundle, s.read = b, info
 	}
-	return s.bundle
+	return err
+}
+
+// since returns the files and images of b that an earlier state of the bundle does not have.
+func (b *Bundle) since(before *Bundle) *Bundle {
+	out := &Bundle{dir: b.dir, contents: contents{Files: b.Files(), Images: b.Images()}}
+	maps.DeleteFunc(out.contents.Files, func(u string, f File) bool { return before.contents.Files[u] == f })
+	maps.DeleteFunc(out.contents.Images, func(n string, i Image) bool { return reflect.DeepEqual(before.contents.Images[n], i) })
+	return out
 }
 
 // file serves a file by the path of its public URL.
 func (s *server) file(w http.ResponseWriter, r *http.Request) {
 	b := s.current()
 	p := strings.TrimPrefix(r.URL.Path, "/")
-	if p == indexName || p == signatureName {
-		b.sendText(w, r, p)
+	if p == indexName {
+		sendText(w, r, b.text)
+		return
+	}
+	if p == signatureName {
+		b.sendSignature(w, r)
 		return
 	}
 	url, ok := b.paths[p]
 	if !ok {
 		if url, ok = b.paths[strings.TrimSuffix(p, ".sha256")]; ok {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(b.contents.Files[url].SHA256+"\n"))
+			sendText(w, r, []byte(b.contents.Files[url].SHA256+"\n"))
 			return
 		}
-		http.Error(w, b.lacks("a file of the path "+r.URL.Path), http.StatusNotFound)
+		http.Error(w, b.missingMessage("a file at the path "+r.URL.Path), http.StatusNotFound)
 		return
 	}
 	f, err := b.open(url)
 	if err != nil {
-		http.Error(w, b.lost(url, err), http.StatusInternalServerError)
+		http.Error(w, b.unreadableMessage(url, err), http.StatusInternalServerError)
 		return
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if err := sized(f, b.contents.Files[url].Size); err != nil {
-		http.Error(w, b.lost(url, err), http.StatusInternalServerError)
+	if err := checkSize(f, b.contents.Files[url].Size); err != nil {
+		http.Error(w, b.unreadableMessage(url, err), http.StatusInternalServerError)
 		return
 	}
 	send(w, r, f, "application/octet-stream", b.contents.Files[url].SHA256)
 }
 
-// sized fails unless a file has the size that the index says.
-func sized(f *os.File, size int64) error {
+// checkSize fails unless a file has the size that the index states.
+func checkSize(f *os.File, size int64) error {
 	info, err := f.Stat()
 	if err == nil && info.Size() != size {
-		err = fmt.Errorf("it has %d bytes, and had %d", info.Size(), size)
+		err = fmt.Errorf("it has %d bytes instead of %d", info.Size(), size)
 	}
 	return err
 }
 
-// sendText sends the index, or its signature. They are read at once: the file may be replaced.
-func (b *Bundle) sendText(w http.ResponseWriter, r *http.Request, name string) {
-	text, err := confined.Read(b.dir, name, indexSize)
+// sendSignature sends the signature of the index. It is read whole: the file may be replaced.
+func (b *Bundle) sendSignature(w http.ResponseWriter, r *http.Request) {
+	text, err := confined.Read(b.dir, signatureName, indexSize)
 	if err != nil {
-		http.Error(w, b.lacks("a signature: it has changed since it was signed, or was never signed"), http.StatusNotFound)
+		http.Error(w, b.missingMessage("a signature: it has changed since it was signed, or was never signed"), http.StatusNotFound)
 		return
 	}
+	sendText(w, r, text)
+}
+
+func sendText(w http.ResponseWriter, r *http.Request, text []byte) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 }
 
-// lacks is the answer to a machine that asks for something that is not in the bundle.
-func (b *Bundle) lacks(what string) string {
+// missingMessage returns the response for a file or image that is not in the bundle.
+func (b *Bundle) missingMessage(what string) string {
 	return fmt.Sprintf("the bundle %s does not hold %s; to add it, %s with the --kubernetes-version of the cluster, or with --add", b.dir, what, Remedy)
 }
 
-// lost is the answer to a machine that asks for something that should be there.
-func (b *Bundle) lost(what string, err error) string {
-	return fmt.Sprintf("the bundle %s has lost %s: %v; %s", b.dir, what, err, Remedy)
+// unreadableMessage returns the response for something that should be there but cannot be read.
+func (b *Bundle) unreadableMessage(what string, err error) string {
+	return fmt.Sprintf("%[2]s is missing from the bundle %[1]s or damaged: %[3]v; %[4]s", b.dir, what, err, Remedy)
 }
 
-// send sends a file that is known by its digest.
+// send sends a file whose digest is known.
 func send(w http.ResponseWriter, r *http.Request, f *os.File, kind, sum string) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("ETag", strconv.Quote(sum))
@@ -157,8 +174,8 @@ var (
 	digestForm   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// registry serves manifests by tag or digest, and blobs by digest. All images
-// share one store of contents, so the name says nothing about those.
+// registry serves manifests by tag or digest, and blobs by digest. All images share one blob store,
+// so the name is irrelevant for blobs.
 func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 	b := s.current()
 	m := registryPath.FindStringSubmatch(r.URL.Path)
@@ -171,7 +188,7 @@ func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 	if manifest {
 		code = "MANIFEST_UNKNOWN"
 		if !digestForm.MatchString(reference) {
-			digest = b.tagged(r.URL.Query().Get("ns"), name, reference)
+			digest = b.digestOfTag(r.URL.Query().Get("ns"), name, reference)
 		}
 	}
 	var f *os.File
@@ -184,7 +201,7 @@ func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 		if digest == reference {
 			separator = "@"
 		}
-		refuse(w, http.StatusNotFound, code, b.lacks("the image "+name+separator+reference))
+		refuse(w, http.StatusNotFound, code, b.missingMessage("the image "+name+separator+reference))
 		return
 	}
 	defer f.Close() //nolint:errcheck // only read
@@ -201,9 +218,9 @@ func (s *server) registry(w http.ResponseWriter, r *http.Request) {
 	send(w, r, f, kind, digest)
 }
 
-// tagged finds the digest of a tag, or "". The registry is the one that ns names,
-// or the first part of the name; without either, the only one that has the name.
-func (b *Bundle) tagged(ns, name, tag string) string {
+// digestOfTag returns the digest of a tag, or "". The registry is the one given by ns, or the first
+// part of the name; without either, the name must be unique.
+func (b *Bundle) digestOfTag(ns, name, tag string) string {
 	image := name + ":" + tag
 	if ns != "" {
 		image = ns + "/" + image
@@ -224,7 +241,7 @@ func (b *Bundle) tagged(ns, name, tag string) string {
 	return found
 }
 
-// refuse answers as the distribution specification says.
+// refuse responds with an error as the distribution specification requires.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	type problem struct {
 		Code    string `json:"code"`

@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// Sign signs the index of the bundle with a private key in PEM, and returns the public
-// one. A change of the bundle takes the signature away.
+// Sign signs the index of the bundle with a private key in PEM, and returns the public key.
+// Changing the bundle removes the signature.
 func (b *Bundle) Sign(private []byte) (public string, err error) {
 	text, err := confined.Read(b.dir, indexName, indexSize)
 	if err != nil {
@@ -21,7 +21,7 @@ func (b *Bundle) Sign(private []byte) (public string, err error) {
 	if err != nil {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("sign the bundle: %w", err), "make a key with openssl genpkey -algorithm ed25519 -out key.pem")
 	}
-	if err := confined.Write(b.dir, signatureName, signature, 0o755, 0o644); err != nil { // everybody may read a signature
+	if err := confined.Write(b.dir, signatureName, signature, 0o755, 0o644); err != nil { // signatures are world-readable
 		return "", fmt.Errorf("sign the bundle: %w", err)
 	}
 	return public, nil

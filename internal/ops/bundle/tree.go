@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// tree is a set of files to be packed, by path without a first slash.
+// tree is a set of files to be packed, by path without a leading slash.
 type tree map[string]entry
 
-// entry is a folder, a link, a text, or a file of this machine.
+// entry is a folder, a link, a text, or a local file.
 type entry struct {
 	mode fs.FileMode // type and permissions
-	link string      // where a symbolic link points
+	link string      // target of a symbolic link
 	text string
 	from *input // the file
 }
 
-// rootless returns the files of every image besides its programs: a place for temporary files, and
-// names for the users that programs look up.
-func rootless() tree {
+// baseFiles returns the files that every image has in addition to its programs: a place for
+// temporary files, and the users that programs look up by name.
+func baseFiles() tree {
 	return tree{
 		"tmp":               {mode: fs.ModeDir | fs.ModeSticky | 0o777},
 		"etc/passwd":        {mode: 0o644, text: "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\n"},
@@ -41,7 +41,7 @@ func (t tree) program(at string, in *input) {
 	t[strings.TrimPrefix(at, "/")] = entry{mode: 0o755, from: in}
 }
 
-// folder adds all below a folder of this machine. It wins over what is there.
+// folder adds everything below a local folder, replacing existing entries.
 func (t tree) folder(root string) error {
 	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -71,8 +71,8 @@ func (t tree) folder(root string) error {
 	})
 }
 
-// tar writes the tree as an archive that depends on nothing but the tree: sorted,
-// without times, and owned by root. Folders that files need come first.
+// tar writes the tree as an archive that depends on nothing but the tree: sorted, without times,
+// and owned by root. Parent folders precede files.
 func (t tree) tar(w io.Writer) error {
 	all := maps.Clone(t)
 	for p := range t {

@@ -16,9 +16,9 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// Verify reads every file and all contents of images, and compares them with
-// their digests. Its error names each that has changed or is missing; the remedy
-// is to create the bundle again. progress is called with each item; it may be nil.
+// Verify reads every file and all contents of images, and compares them with their digests. Its
+// error names every item that has changed or is missing; the remedy is to create the bundle again.
+// progress is called with each item; it may be nil.
 func (b *Bundle) Verify(ctx context.Context, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
@@ -60,8 +60,8 @@ func (b *Bundle) checkFile(url string) error {
 	return check(f, b.contents.Files[url].SHA256)
 }
 
-// checkImage compares all that belongs to an image. Contents that were compared
-// before are in checked, by digest.
+// checkImage compares all contents of an image. Contents that were already compared are in checked,
+// by digest.
 func checkImage(dir string, i Image, checked map[string]error) error {
 	if err := checkBlob(dir, i.Digest); err != nil {
 		return err
@@ -104,28 +104,28 @@ func check(f *os.File, want string) error {
 	return nil
 }
 
-// holdsFile reports whether the bundle has a file, unchanged.
+// holdsFile reports whether the bundle has an intact copy of a file.
 func (a *area) holdsFile(url string) bool {
-	if a.was == nil {
+	if a.previous == nil {
 		return false
 	}
-	_, named := a.was.contents.Files[url]
-	return named && a.was.checkFile(url) == nil
+	_, named := a.previous.contents.Files[url]
+	return named && a.previous.checkFile(url) == nil
 }
 
-// holdsImage reports whether the bundle has an image for all architectures, unchanged.
+// holdsImage reports whether the bundle has an intact copy of an image for all architectures.
 func (a *area) holdsImage(image string, arches []download.Arch) bool {
-	if a.was == nil {
+	if a.previous == nil {
 		return false
 	}
-	i, named := a.was.contents.Images[image]
+	i, named := a.previous.contents.Images[image]
 	for _, arch := range arches {
-		named = named && holds(i.Platforms, "linux/"+string(arch))
+		named = named && hasPlatform(i.Platforms, "linux/"+string(arch))
 	}
 	return named && checkImage(a.dir, i, map[string]error{}) == nil
 }
 
-// prune removes what the bundle does not name.
+// prune removes contents that the bundle does not name.
 func (b *Bundle) prune() error {
 	named := map[string]bool{}
 	for _, i := range b.contents.Images {

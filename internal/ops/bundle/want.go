@@ -13,14 +13,13 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Want is what a bundle is to hold.
+// Want is what a bundle should hold.
 type Want struct {
-	// Kops and Kubernetes are the versions it is for; may be empty.
+	// Kops and Kubernetes are the versions that it is for; they may be empty.
 	Kops, Kubernetes string
-	// Files are public URLs with the SHA-256 that their publisher is known to
-	// state, or "".
+	// Files are public URLs with the SHA-256 that their publisher states, or "" if it is not known.
 	Files map[string]string
-	// Images are names with tag, or with the digest that a cluster names them by.
+	// Images are names with a tag, or with the digest by which a cluster refers to them.
 	Images []string
 }
 
@@ -45,7 +44,8 @@ func ForDefault(p *platform.Platform, kops, kubernetes string, arches []download
 	return Of(model.Input{Traits: &p.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: kops}, arches)
 }
 
-// Of is what a bundle of all that a cluster fetches holds; see model.FetchedBy.
+// Of returns what a bundle must hold so that a cluster can fetch everything from it; see
+// model.FetchedBy.
 func Of(in model.Input, arches []download.Arch) (Want, error) {
 	f, err := model.FetchedBy(in, arches)
 	if err != nil {

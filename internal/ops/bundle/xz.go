@@ -7,21 +7,20 @@ import (
 	"io"
 )
 
-// xzChunk is the most that one chunk of LZMA2 holds without compression.
+// xzChunk is the maximum size of an uncompressed LZMA2 chunk.
 const xzChunk = 1 << 16
 
-// writeXZ writes size bytes of a file in the .xz format without compressing
-// them: one block of uncompressed LZMA2 chunks. Machines
-// ask for this format, and on their own network compressing would only cost
-// time. The format: https://tukaani.org/xz/xz-file-format.txt.
+// writeXZ writes size bytes of a file in the .xz format without compressing them: one block of
+// uncompressed LZMA2 chunks. Machines expect this format, and on a local network compression would
+// only cost time. The format: https://tukaani.org/xz/xz-file-format.txt.
 func writeXZ(w io.Writer, size int64, fill func(io.Writer) error) error {
 	const check = 1 // CRC32
 	flags := []byte{0, check}
 	out := &xzBlock{w: w, sum: crc32.NewIEEE()}
 	out.raw([]byte("\xfd7zXZ\x00"), flags, sum32(flags))
 
-	// a header of 12 bytes: its size in words less one, one filter, LZMA2 (0x21)
-	// with a dictionary of 64 KiB
+	// a 12-byte header: its size in words minus one, one filter, LZMA2 (0x21) with a dictionary of
+	// 64 KiB
 	header := []byte{2, 0, 0x21, 1, 8, 0, 0, 0}
 	start := out.written
 	out.raw(header, sum32(header))
@@ -47,7 +46,7 @@ func writeXZ(w io.Writer, size int64, fill func(io.Writer) error) error {
 
 func sum32(b []byte) []byte { return binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)) }
 
-// xzBlock turns what is written to it into chunks. The first error stays.
+// xzBlock writes its input as chunks. The first error is kept.
 type xzBlock struct {
 	w   io.Writer
 	sum interface {
@@ -55,7 +54,7 @@ type xzBlock struct {
 		Sum32() uint32
 	}
 	chunk   bytes.Buffer
-	begun   bool
+	started bool
 	written int64
 	err     error
 }
@@ -75,20 +74,21 @@ func (b *xzBlock) Write(p []byte) (int, error) {
 	return n, b.err
 }
 
-// flush ends the chunk: 1 begins a dictionary, 2 goes on with it, and the size is one less.
+// flush writes the chunk: control byte 1 resets the dictionary, 2 keeps it, and the size is stored
+// minus one.
 func (b *xzBlock) flush() {
 	if b.chunk.Len() == 0 {
 		return
 	}
 	control := byte(2)
-	if !b.begun {
-		control, b.begun = 1, true
+	if !b.started {
+		control, b.started = 1, true
 	}
 	b.raw(binary.BigEndian.AppendUint16([]byte{control}, uint16(b.chunk.Len()-1)), b.chunk.Bytes())
 	b.chunk.Reset()
 }
 
-// raw writes bytes that are not content.
+// raw writes bytes that are not part of the content.
 func (b *xzBlock) raw(parts ...[]byte) {
 	for _, p := range parts {
 		if b.err == nil {

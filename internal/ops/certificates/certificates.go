@@ -1,6 +1,6 @@
-// Package certificates lists the certificates of a cluster: who signed each, and
-// when it ends. Reports of nodes about their machines are only for people to read and for a
-// rotation to wait for; nothing is trusted because of them.
+// Package certificates lists the certificates of a cluster: who signed each, and when it expires.
+// What nodes report about their machines is only for people to read and for a rotation to wait for;
+// nothing is trusted because of it.
 //
 // It must not know any platform, the store or the terminal.
 package certificates
@@ -25,7 +25,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Certificate is one of a cluster.
+// Certificate is one of a cluster's certificates.
 type Certificate = status.ClusterCertificate
 
 // Holders that are not nodes.
@@ -35,18 +35,18 @@ const (
 	Kubeconfig = "kubeconfig"
 )
 
-// Soon is how long before its end a certificate is warned of.
+// Soon is how long before expiry a certificate is reported.
 const Soon = 30 * 24 * time.Hour
 
-// Stock is what there is of certificates.
+// Stock collects the certificates of a cluster.
 type Stock struct {
 	Keysets map[string]*pki.Keyset
 	All     []Certificate
-	// Silent are nodes that tell nothing of their certificates.
+	// Silent lists nodes that report no certificates.
 	Silent []string
 }
 
-// New begins with the authorities of a store.
+// New returns a Stock with the authorities of a store.
 func New(keysets map[string]*pki.Keyset) *Stock {
 	s := &Stock{Keysets: keysets}
 	for _, name := range slices.Sorted(maps.Keys(keysets)) {
@@ -60,7 +60,7 @@ func New(keysets map[string]*pki.Keyset) *Stock {
 	return s
 }
 
-// Nodes adds what nodes tell.
+// Nodes adds the certificates that nodes report.
 func (s *Stock) Nodes(nodes []corev1.Node) {
 	for _, n := range nodes {
 		held, there, err := labels.Read[[]status.Certificate](n.Annotations, labels.Certificates)
@@ -75,12 +75,12 @@ func (s *Stock) Nodes(nodes []corev1.Node) {
 	slices.Sort(s.Silent)
 }
 
-// Add adds a certificate that was seen.
+// Add adds an observed certificate.
 func (s *Stock) Add(holder, file string, c *x509.Certificate) {
 	s.add(Certificate{Holder: holder, File: file, Subject: c.Subject.CommonName, Ends: c.NotAfter.UTC()}, pki.SignedBy(c))
 }
 
-// add finds the item of the store that signs as is said.
+// add adds a certificate, and finds the keyset item that signed it.
 func (s *Stock) add(c Certificate, authority string) {
 	for name, k := range s.Keysets {
 		for _, i := range k.Items {
@@ -92,7 +92,7 @@ func (s *Stock) add(c Certificate, authority string) {
 	s.All = append(s.All, c)
 }
 
-// Sorted are all certificates, by holder and file; authorities come first.
+// Sorted returns all certificates, by holder and file; authorities come first.
 func (s *Stock) Sorted() []Certificate {
 	out := slices.Clone(s.All)
 	slices.SortStableFunc(out, func(a, b Certificate) int {
@@ -111,9 +111,9 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// Former lists who still holds a certificate that another item of one of the keysets has
-// signed than its primary one, or that tells nothing of its certificates.
-func (s *Stock) Former(keysets []string) []string {
+// SignedByOthers lists the holders of certificates that were signed by another item of one of the
+// keysets than its primary one, and those that report no certificates.
+func (s *Stock) SignedByOthers(keysets []string) []string {
 	var out []string
 	for _, c := range s.All {
 		if c.Holder != Store && c.Holder != Kubeconfig && (c.Former || c.Distrusted) && slices.Contains(keysets, c.Keyset) {
@@ -127,9 +127,9 @@ func (s *Stock) Former(keysets []string) []string {
 	return out
 }
 
-// Ending returns the certificates that have ended, and those that will soon. Certificates that
-// nobody trusts any more are left out.
-func Ending(all []Certificate, now time.Time) (ended, soon []Certificate) {
+// Expiring returns the certificates that have expired, and those that will soon. Certificates that
+// are no longer trusted are left out.
+func Expiring(all []Certificate, now time.Time) (ended, soon []Certificate) {
 	for _, c := range all {
 		switch left := c.Ends.Sub(now); {
 		case c.Distrusted || c.Holder == Store && c.Former:
@@ -142,16 +142,16 @@ func Ending(all []Certificate, now time.Time) (ended, soon []Certificate) {
 	return ended, soon
 }
 
-// shortLived reports whether a certificate is meant to end soon: certificates of machines without
-// keys of their own live for 24 to 30 days and are renewed in the last third, and an
-// administrator's live for hours.
+// shortLived reports whether a certificate is meant to be short-lived: certificates of machines
+// without keys of their own are valid for 24 to 30 days and renewed in the last third, and an
+// administrator's are valid for hours.
 func shortLived(c Certificate, left time.Duration) bool {
 	return c.Holder == Kubeconfig || c.Holder != Store && c.Holder != APIServer && left > 3*24*time.Hour
 }
 
-// Served is the certificate that a server of a URL shows who asks for a name. It is not
-// verified, as it is what the question is about.
-func Served(ctx context.Context, server, name string) (*x509.Certificate, error) {
+// ServerCertificate returns the certificate that the server at a URL presents for a server name. It
+// is not verified, because the caller wants to inspect it.
+func ServerCertificate(ctx context.Context, server, name string) (*x509.Certificate, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its certificate: %w", server, err)

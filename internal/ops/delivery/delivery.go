@@ -1,5 +1,5 @@
-// Package delivery finds and reads the archive of kops' own programs, which travel with
-// each cluster: a tar file whose first entry is its index.
+// Package delivery finds and reads the archive of kops' own programs, which are delivered with each
+// cluster: a tar file whose first entry is its index.
 //
 // It must not know how the archive is packed, nor where a cluster keeps what is in it.
 package delivery
@@ -27,46 +27,45 @@ import (
 // IndexName is the first entry of an archive, and a file of a copy on a web server.
 const IndexName = "index.json"
 
-// indexSize bounds an index, in bytes.
+// indexSize limits the size of an index, in bytes.
 const indexSize = 1 << 20
 
-// FileName is what the archive of a version is called.
+// FileName returns the name of a version's archive.
 func FileName(version string) string { return "kops-programs-" + version + ".tar" }
 
-// Places are where the programs of one version may be.
+// Places are where the programs of a version may be found.
 type Places struct {
 	Version string
-	// Files are archives, the first that exists is taken.
+	// Files are archives; the first that exists is used.
 	Files []string
-	// Releases is the URL of a folder with an archive for each version, which is fetched
-	// into the last of Files when none exists; "" if there is no such folder.
+	// Releases is the URL of a folder with an archive for each version, which is downloaded to the
+	// last of Files if none exists; "" if there is no such folder.
 	Releases string
-	// Digest is the SHA-256 of the index, when it is known which programs go with this
-	// one; "" takes any of the version.
+	// Digest is the SHA-256 of the index, if the programs that belong to this version are known; ""
+	// accepts any programs of the version.
 	Digest string
-	// Base is the URL of a copy of an archive's contents that machines read by
-	// themselves; "" if there is none. Only its index is read here.
+	// Base is the URL of a copy of an archive's contents that machines read directly; "" if there
+	// is none. Only its index is read here.
 	Base string
 	// HTTP reaches Releases and Base.
 	HTTP *http.Client
 }
 
-// Archive is an archive that is there. Its file is open for as long as one of its
-// contents is read.
+// Archive is an existing archive. Its file is only open while one of its contents is read.
 type Archive struct {
 	Index  *programs.Index
 	file   string
 	places map[string]section
 }
 
-// section is where in the file an entry stands.
+// section is where in the file an entry is stored.
 type section struct{ offset, size int64 }
 
-// Find returns the archive, with fault.Gone where there is none. One of another version,
-// or that is broken, is an error.
+// Find returns the archive, or fault.Gone if there is none. An archive of another version or a
+// broken one is an error.
 func (p Places) Find(ctx context.Context) (*Archive, error) {
 	if p.Base != "" {
-		return p.copied(ctx)
+		return p.readCopy(ctx)
 	}
 	for _, f := range p.Files {
 		a, err := open(f)
@@ -85,8 +84,8 @@ func (p Places) Find(ctx context.Context) (*Archive, error) {
 		"put "+FileName(p.Version)+" of the release next to kops, or build it with `make archive`")
 }
 
-// copied reads the index of a copy.
-func (p Places) copied(ctx context.Context) (*Archive, error) {
+// readCopy reads the index of a copy.
+func (p Places) readCopy(ctx context.Context) (*Archive, error) {
 	at := strings.TrimSuffix(p.Base, "/") + "/" + IndexName
 	text, err := web.Get(ctx, p.HTTP, at, indexSize)
 	if err != nil {
@@ -99,7 +98,8 @@ func (p Places) copied(ctx context.Context) (*Archive, error) {
 	return &Archive{Index: index}, p.check(index, at)
 }
 
-// check refuses programs of another version than this one's, or others than are known to go with it.
+// check rejects programs of another version than this one, or with another digest than the known
+// one.
 func (p Places) check(i *programs.Index, where string) error {
 	const remedy = "use the archive of the same release as kops"
 	if i.Version != p.Version {
@@ -113,12 +113,12 @@ func (p Places) check(i *programs.Index, where string) error {
 		return err
 	}
 	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != p.Digest {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("%s holds other programs than this kops was released with", where), remedy)
+		return fault.Wrap(fault.Permanent, fmt.Errorf("%s does not contain the programs that this kops was released with", where), remedy)
 	}
 	return nil
 }
 
-// fetch gets the archive of the version from its release.
+// fetch downloads the archive of the version from its release.
 func (p Places) fetch(ctx context.Context) (*Archive, error) {
 	to := p.Files[len(p.Files)-1]
 	from := strings.TrimSuffix(p.Releases, "/") + "/v" + p.Version + "/" + FileName(p.Version)
@@ -132,11 +132,11 @@ func (p Places) fetch(ctx context.Context) (*Archive, error) {
 	}
 	defer body.Close() //nolint:errcheck // it was only read
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return nil, fmt.Errorf("keep kops' own programs: %w", err)
+		return nil, fmt.Errorf("save kops' own programs: %w", err)
 	}
 	draft, err := os.CreateTemp(filepath.Dir(to), ".new-*")
 	if err != nil {
-		return nil, fmt.Errorf("keep kops' own programs: %w", err)
+		return nil, fmt.Errorf("save kops' own programs: %w", err)
 	}
 	defer os.Remove(draft.Name()) //nolint:errcheck // it is gone when all went well
 	_, err = io.Copy(draft, body)
@@ -157,7 +157,7 @@ func (p Places) fetch(ctx context.Context) (*Archive, error) {
 	return a, nil
 }
 
-// open reads where the contents of an archive are.
+// open reads the positions of an archive's contents.
 func open(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -201,7 +201,7 @@ func open(file string) (*Archive, error) {
 	return a, nil
 }
 
-// Read returns a file of the archive, of the digest that the index says.
+// Read returns a file of the archive, and checks its digest against the index.
 func (a *Archive) Read(file programs.File) ([]byte, error) {
 	at, ok := a.places[file.Path]
 	if !ok {
@@ -237,7 +237,7 @@ func parse(text []byte) (*programs.Index, error) {
 		return nil, fmt.Errorf("read %s: %w", IndexName, err)
 	}
 	if i.Version == "" || len(i.Nodeup) == 0 {
-		return nil, fmt.Errorf("read %s: it names no version, or no nodeup", IndexName)
+		return nil, fmt.Errorf("read %s: it lacks the version or nodeup", IndexName)
 	}
 	return i, nil
 }

@@ -61,8 +61,8 @@ func TestAnArchiveIsReadAsItWasPacked(t *testing.T) {
 	}
 }
 
-// The same programs make the same archive, with the same names; other programs give images other
-// names.
+// The same programs make the same archive with the same image names; other programs give images
+// other names.
 func TestThePackIsReproducible(t *testing.T) {
 	read := func(text string) (string, string) {
 		at := programstest.Archive(t, t.TempDir(), version, text)
@@ -101,12 +101,12 @@ func TestArchivesThatCannotBeUsedAreRefused(t *testing.T) {
 		return []string{f}
 	}
 	for says, p := range map[string]delivery.Places{
-		"there is no " + folder + "/none":       {Version: version, Files: []string{folder + "/none"}},
-		"but this is kops 1.38.0":               {Version: "1.38.0", Files: []string{at}},
-		"holds other programs than this kops":   {Version: version, Files: []string{at}, Digest: strings.Repeat("0", 64)},
-		"is not an archive of kops' own progra": {Version: version, Files: file([]byte("no tar, " + strings.Repeat("long", 500)))},
-		"it is empty":                           {Version: version, Files: file(nil)},
-		"unexpected EOF":                        {Version: version, Files: file(good[:5000])},
+		"there is no " + folder + "/none":              {Version: version, Files: []string{folder + "/none"}},
+		"but this is kops 1.38.0":                      {Version: "1.38.0", Files: []string{at}},
+		"does not contain the programs that this kops": {Version: version, Files: []string{at}, Digest: strings.Repeat("0", 64)},
+		"is not an archive of kops' own progra":        {Version: version, Files: file([]byte("no tar, " + strings.Repeat("long", 500)))},
+		"it is empty":                                  {Version: version, Files: file(nil)},
+		"unexpected EOF":                               {Version: version, Files: file(good[:5000])},
 	} {
 		if _, err := p.Find(t.Context()); err == nil || !strings.Contains(err.Error(), says) || fault.Remedy(err) == "" {
 			t.Errorf("%v (%s), not %q", err, fault.Remedy(err), says)
@@ -154,8 +154,8 @@ func TestAReleaseIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// A copy that machines read by themselves is known by its index alone.
-func TestACopyTellsItsIndex(t *testing.T) {
+// A copy that machines read directly is identified by its index alone.
+func TestACopyContainsItsIndex(t *testing.T) {
 	a, err := delivery.Places{Version: version, Files: []string{programstest.Archive(t, t.TempDir(), version, "one")}}.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)

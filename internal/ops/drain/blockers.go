@@ -17,13 +17,13 @@ import (
 
 // Kinds of blockers.
 const (
-	KindBudget    = "budget"    // a disruption budget that lets no pod go
+	KindBudget    = "budget"    // a disruption budget that allows no eviction
 	KindLocal     = "local"     // data on the node's own disk
-	KindUnmanaged = "unmanaged" // a pod that nothing makes again
-	KindGrace     = "grace"     // a pod that may take long to end
+	KindUnmanaged = "unmanaged" // a pod that nothing would recreate
+	KindGrace     = "grace"     // a pod that may take long to terminate
 )
 
-// Blocker is what a drain of some nodes will meet.
+// Blocker is something that will delay or block a drain.
 type Blocker = status.Blocker
 
 // World is the input for predicting blockers.
@@ -32,24 +32,24 @@ type World struct {
 	Nodes   []string
 	Pods    []corev1.Pod
 	Budgets []policyv1.PodDisruptionBudget
-	// LocalClaims are the claims, as namespace/name, that are bound to a disk of a node.
+	// LocalClaims are the claims, as namespace/name, that are bound to a node's local disk.
 	LocalClaims map[string]bool
-	// Timeout is how long one drain may take; 0: as long as it takes.
+	// Timeout is how long one drain may take; 0 means no limit.
 	Timeout time.Duration
 }
 
-// Blockers predicts what the drains of some nodes will meet: what blocks first.
+// Blockers predicts what will block or delay the drains of some nodes.
 func Blockers(w World) []Blocker {
-	var moving []*corev1.Pod // what the drains evict
+	var moving []*corev1.Pod // the pods to evict
 	for i := range w.Pods {
-		if p := &w.Pods[i]; slices.Contains(w.Nodes, p.Spec.NodeName) && evictable(p) {
+		if p := &w.Pods[i]; slices.Contains(w.Nodes, p.Spec.NodeName) && isEvictable(p) {
 			moving = append(moving, p)
 		}
 	}
 	out := w.budgets(moving)
 	for _, p := range moving {
 		if !pods.Finished(p) {
-			out = append(out, w.ofPod(p)...)
+			out = append(out, w.podBlockers(p)...)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Blocker) int {
@@ -65,33 +65,33 @@ func rank(b Blocker) int {
 	return 1
 }
 
-// evictable reports whether a drain evicts a pod.
-func evictable(p *corev1.Pod) bool {
+// isEvictable reports whether a drain evicts a pod.
+func isEvictable(p *corev1.Pod) bool {
 	_, static := p.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(p)
 	return !static && (owner == nil || owner.Kind != "DaemonSet") && p.DeletionTimestamp == nil
 }
 
-// budgets are those that allow no eviction now, or never will.
+// budgets reports the budgets that allow no eviction now, or never will.
 func (w World) budgets(moving []*corev1.Pod) []Blocker {
-	covering := map[string][]string{} // the budgets of a pod
+	covering := map[string][]string{} // the budgets that select a pod
 	var out []Blocker
 	for i := range w.Budgets {
 		b := &w.Budgets[i]
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err != nil {
-			continue // the API server lets none of these be
+			continue // does not apply to any of these pods
 		}
 		name := b.Namespace + "/" + b.Name
 		found := Blocker{Kind: KindBudget, Name: name, Blocks: true}
 		for _, p := range moving {
-			if p.Namespace != b.Namespace || !selector.Matches(labels.Set(p.Labels)) || !guarded(p, b) {
+			if p.Namespace != b.Namespace || !selector.Matches(labels.Set(p.Labels)) || !isProtected(p, b) {
 				continue
 			}
 			key := p.Namespace + "/" + p.Name
 			covering[key] = append(covering[key], name)
 			add(&found, p)
-			if len(covering[key]) == 2 { // the API server evicts no pod of two budgets
+			if len(covering[key]) == 2 { // the API server does not evict pods with two budgets
 				out = append(out, Blocker{Kind: KindBudget, Name: name, Pods: []string{key}, Nodes: []string{p.Spec.NodeName}, Blocks: true,
 					Message: fmt.Sprintf("more than one disruption budget selects the pod, including %s, so it cannot be evicted", covering[key][0]),
 					Remedy:  "delete one of the budgets, or narrow its selector"})
@@ -112,8 +112,8 @@ func add(b *Blocker, p *corev1.Pod) {
 	}
 }
 
-// guarded reports whether a budget keeps the API server from evicting a pod.
-func guarded(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
+// isProtected reports whether a budget prevents the eviction of a pod.
+func isProtected(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
 	if p.Status.Phase == corev1.PodPending || pods.Finished(p) {
 		return false
 	}
@@ -121,7 +121,7 @@ func guarded(p *corev1.Pod, b *policyv1.PodDisruptionBudget) bool {
 	return !always || pods.Ready(p)
 }
 
-// allowsNone says why a budget allows no eviction, and what helps.
+// allowsNone explains why a budget allows no eviction, and what helps.
 func allowsNone(b *policyv1.PodDisruptionBudget) (message, remedy string) {
 	s := b.Status
 	if s.CurrentHealthy < s.DesiredHealthy {
@@ -135,15 +135,15 @@ func allowsNone(b *policyv1.PodDisruptionBudget) (message, remedy string) {
 // longGrace is the termination grace period from which a pod is reported.
 const longGrace = 5 * time.Minute
 
-// ofPod returns the findings about one pod that will be evicted.
-func (w World) ofPod(p *corev1.Pod) []Blocker {
+// podBlockers returns the findings about one pod that will be evicted.
+func (w World) podBlockers(p *corev1.Pod) []Blocker {
 	name := p.Namespace + "/" + p.Name
 	one := func(kind, message, remedy string) Blocker {
 		return Blocker{Kind: kind, Name: name, Nodes: []string{p.Spec.NodeName}, Message: message, Remedy: remedy}
 	}
 	var out []Blocker
 	if metav1.GetControllerOf(p) == nil {
-		out = append(out, one(KindUnmanaged, "no controller creates it again: it is deleted permanently", "make it part of a Deployment, StatefulSet or Job"))
+		out = append(out, one(KindUnmanaged, "no controller recreates it: it is deleted permanently", "make it part of a Deployment, StatefulSet or Job"))
 	}
 	for _, v := range p.Spec.Volumes {
 		switch claim := v.PersistentVolumeClaim; {
@@ -163,9 +163,9 @@ func (w World) ofPod(p *corev1.Pod) []Blocker {
 	}
 	switch {
 	case w.Timeout > 0 && grace > w.Timeout:
-		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to end, longer than a drain may (%v)", grace, w.Timeout), "give the drain more time: option:DrainTimeout "+grace.String()))
+		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to terminate, longer than the drain timeout (%v)", grace, w.Timeout), "increase the timeout: option:DrainTimeout "+grace.String()))
 	case grace >= longGrace:
-		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to end", grace), ""))
+		out = append(out, one(KindGrace, fmt.Sprintf("it may take %v to terminate", grace), ""))
 	}
 	return out
 }

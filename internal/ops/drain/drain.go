@@ -1,7 +1,7 @@
-// Package drain empties nodes, and says before what will be in its way.
+// Package drain empties nodes, and predicts what will block that.
 //
-// A drain asks the API server to evict each pod, which keeps the pods' disruption
-// budgets. It must not know machines, platforms or rollouts.
+// A drain uses the API server's evictions, which respect the pods' disruption budgets. It must not
+// know machines, platforms or rollouts.
 package drain
 
 import (
@@ -19,41 +19,41 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/pods"
 )
 
 // Drainer empties nodes of one cluster. It is safe for concurrent use.
 type Drainer struct {
-	Client kubernetes.Interface
+	Client *kubeclient.Client
 	Now    func() time.Time
 	Sleep  func(context.Context, time.Duration) error
 }
 
-// Options say how one node is drained.
+// Options specify how one node is drained.
 type Options struct {
-	// Timeout is how long it may take; 0: as long as it takes.
+	// Timeout is how long it may take; 0 means no limit.
 	Timeout time.Duration
-	// Dead says that the node's kubelet does not answer: pods that are ending are not waited for.
+	// Dead means that the node's kubelet does not respond: terminating pods are not waited for.
 	Dead bool
-	// On receives each change of a pod; nil: nobody does.
+	// On receives each change of a pod; it may be nil.
 	On func(Pod)
 }
 
-// State is what became of a pod.
+// State is a pod's state during a drain.
 type State string
 
 // States of pods.
 const (
-	Evicted State = "evicted" // it is ending, in its own time
-	Blocked State = "blocked" // its budget does not let it go
+	Evicted State = "evicted" // it is terminating within its grace period
+	Blocked State = "blocked" // its budget does not allow the eviction
 	Gone    State = "gone"
 )
 
-// Pod is what became of one pod of a node.
+// Pod is the state of one pod of a node.
 type Pod struct {
 	Namespace, Name string
 	State           State
@@ -63,18 +63,20 @@ type Pod struct {
 	Left int
 }
 
-// lookPause is between two looks at what is left on a node, evictPause between two
-// tries to evict a pod (kubectl's own: 5 s).
+// lookPause is the time between two checks of what is left on a node, evictPause between two
+// attempts to evict a pod (kubectl's: 5 s).
 const (
 	lookPause  = time.Second
 	evictPause = 5 * time.Second
-	// requestTime bounds one request.
+	// requestTime limits one request.
 	requestTime = 20 * time.Second
-	// overduePause is how long after its end a pod is still waited for where no kubelet answers.
+	// overduePause is how long after its grace period a pod is still waited for if the kubelet does
+	// not respond.
 	overduePause = 30 * time.Second
 )
 
-// Cordon keeps new pods and the balancers of Services away from a node. A node that is gone is done.
+// Cordon keeps new pods and the load balancers of Services away from a node. A node that no longer
+// exists is not an error.
 func (d *Drainer) Cordon(ctx context.Context, node string) error {
 	return d.patch(ctx, node, fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"unschedulable":true}}`, labels.NoLoadBalancer), "cordon")
 }
@@ -87,16 +89,16 @@ func (d *Drainer) Uncordon(ctx context.Context, node string) error {
 func (d *Drainer) patch(ctx context.Context, node, patch, verb string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	_, err := d.Client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := d.Client.Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s node %s: %w", verb, node, err)
 	}
 	return nil
 }
 
-// Drain evicts what runs on a node, but for the pods of daemon sets and static pods,
-// and returns when it is gone. A drain that was cut off is continued by the next one.
-// The error is of the class NotYet when the time is over.
+// Drain evicts the pods on a node, except for those of daemon sets and static pods, and returns
+// when they are gone. Another Drain continues one that was interrupted. The error is of the class
+// NotYet when the timeout expires.
 func (d *Drainer) Drain(ctx context.Context, node string, o Options) error {
 	r := &run{Drainer: d, node: node, o: o}
 	var over time.Time
@@ -104,8 +106,8 @@ func (d *Drainer) Drain(ctx context.Context, node string, o Options) error {
 		over = d.Now().Add(o.Timeout)
 	}
 	for {
-		err := r.look(ctx)
-		if err == nil && len(r.left) == 0 {
+		err := r.update(ctx)
+		if err == nil && len(r.remaining) == 0 {
 			return nil
 		}
 		if err == nil {
@@ -114,11 +116,11 @@ func (d *Drainer) Drain(ctx context.Context, node string, o Options) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("drain node %s: %w", node, context.Cause(ctx))
 		}
-		if err != nil && !passing(err) {
+		if err != nil && !isTemporary(err) {
 			return fmt.Errorf("drain node %s: %w", node, err)
 		}
 		if o.Timeout > 0 && !d.Now().Before(over) {
-			return r.late(err)
+			return r.timeoutError(err)
 		}
 		if err := d.Sleep(ctx, lookPause); err != nil {
 			return fmt.Errorf("drain node %s: %w", node, err)
@@ -126,18 +128,18 @@ func (d *Drainer) Drain(ctx context.Context, node string, o Options) error {
 	}
 }
 
-// passing reports whether a failed request is worth another: the API server may be away
-// while its machine is replaced.
-func passing(err error) bool {
+// isTemporary reports whether a failed request should be retried: the API server may be down while
+// its machine is replaced.
+func isTemporary(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return true // no answer
+		return true // no response
 	}
 	code := status.Status().Code
 	return code == 429 || code >= 500
 }
 
-// pod is one that must go.
+// pod is a pod to evict.
 type pod struct {
 	corev1.Pod
 	state State
@@ -145,16 +147,16 @@ type pod struct {
 	why   string
 }
 
-// run is one drain under way.
+// run is the state of one drain.
 type run struct {
 	*Drainer
-	node string
-	o    Options
-	left map[types.UID]*pod // nil before the first look
+	node      string
+	o         Options
+	remaining map[types.UID]*pod // nil before the first look
 }
 
-// look finds out what is left.
-func (r *run) look(ctx context.Context) error {
+// update updates the list of what is left.
+func (r *run) update(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	found, err := r.pods(ctx)
@@ -163,23 +165,23 @@ func (r *run) look(ctx context.Context) error {
 	}
 	there := map[types.UID]*pod{}
 	for _, p := range found {
-		known := r.left[p.UID]
+		known := r.remaining[p.UID]
 		if known == nil {
 			known = &pod{}
 		}
 		known.Pod = p
 		there[p.UID] = known
 	}
-	before := r.left
-	r.left = there
+	before := r.remaining
+	r.remaining = there
 	for uid, p := range before {
 		if there[uid] == nil {
-			r.tell(p, Gone, "")
+			r.report(p, Gone, "")
 		}
 	}
 	for _, p := range there {
 		if p.DeletionTimestamp != nil {
-			r.tell(p, Evicted, "")
+			r.report(p, Evicted, "")
 		}
 	}
 	if r.o.Dead {
@@ -188,33 +190,33 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
-// pods lists those that must go. Which of the node's pods these are is found out once, as
-// that takes a request for each daemon set.
+// pods lists the pods to evict. They are selected only once, as that takes a request for each
+// daemon set.
 func (r *run) pods(ctx context.Context) ([]corev1.Pod, error) {
-	if r.left == nil {
-		return r.leaving(ctx)
+	if r.remaining == nil {
+		return r.podsToEvict(ctx)
 	}
-	all, err := r.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.node})
+	all, err := r.Client.Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + r.node})
 	if err != nil {
 		return nil, err
 	}
 	var out []corev1.Pod
 	overdue := false
 	for _, p := range all.Items {
-		if r.left[p.UID] != nil {
+		if r.remaining[p.UID] != nil {
 			out = append(out, p)
-			overdue = overdue || r.overdue(&p)
+			overdue = overdue || r.isOverdue(&p)
 		}
 	}
-	if overdue && !r.alive(ctx) {
-		out = slices.DeleteFunc(out, func(p corev1.Pod) bool { return r.overdue(&p) })
+	if overdue && !r.isKubeletAlive(ctx) {
+		out = slices.DeleteFunc(out, func(p corev1.Pod) bool { return r.isOverdue(&p) })
 	}
 	return out, nil
 }
 
-// leaving lists the pods of the node that a drain evicts: all but static pods and the pods of
-// daemon sets. A pod whose daemon set is gone is evicted, and so is one that has finished.
-func (r *run) leaving(ctx context.Context) ([]corev1.Pod, error) {
+// podsToEvict lists the pods of the node that a drain evicts: all but static pods and the pods of
+// daemon sets. Pods whose daemon set is gone are evicted, and so are finished ones.
+func (r *run) podsToEvict(ctx context.Context) ([]corev1.Pod, error) {
 	all, err := pods.List(ctx, r.Client, "spec.nodeName="+r.node)
 	if err != nil {
 		return nil, err
@@ -226,7 +228,7 @@ func (r *run) leaving(ctx context.Context) ([]corev1.Pod, error) {
 			continue
 		}
 		if owner != nil && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Kind == "DaemonSet" && !pods.Finished(&p) {
-			_, err := r.Client.AppsV1().DaemonSets(p.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+			_, err := r.Client.DaemonSets(p.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 			if err == nil {
 				continue
 			}
@@ -239,14 +241,14 @@ func (r *run) leaving(ctx context.Context) ([]corev1.Pod, error) {
 	return out, nil
 }
 
-// overdue reports whether a pod should have ended well before now.
-func (r *run) overdue(p *corev1.Pod) bool {
+// isOverdue reports whether a pod should have terminated well before now.
+func (r *run) isOverdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && r.Now().Sub(p.DeletionTimestamp.Time) > overduePause
 }
 
-// alive reports whether the node's kubelet answers, without which no pod ends.
-func (r *run) alive(ctx context.Context) bool {
-	n, err := r.Client.CoreV1().Nodes().Get(ctx, r.node, metav1.GetOptions{})
+// isKubeletAlive reports whether the node's kubelet responds; without it, no pod terminates.
+func (r *run) isKubeletAlive(ctx context.Context) bool {
+	n, err := r.Client.Nodes().Get(ctx, r.node, metav1.GetOptions{})
 	if err != nil {
 		return !apierrors.IsNotFound(err)
 	}
@@ -255,31 +257,31 @@ func (r *run) alive(ctx context.Context) bool {
 	})
 }
 
-// tell tells a pod's state, when it is another than before.
-func (r *run) tell(p *pod, s State, why string) {
+// report reports a pod's state if it has changed.
+func (r *run) report(p *pod, s State, why string) {
 	if p.state == s && p.why == why {
 		return
 	}
 	p.state, p.why = s, why
 	if r.o.On != nil {
-		r.o.On(Pod{Namespace: p.Namespace, Name: p.Name, State: s, Why: why, Left: len(r.left)})
+		r.o.On(Pod{Namespace: p.Namespace, Name: p.Name, State: s, Why: why, Left: len(r.remaining)})
 	}
 }
 
-// evict asks for the end of each pod that is not ending.
+// evict requests the eviction of each pod that is not terminating.
 func (r *run) evict(ctx context.Context) error {
-	for _, uid := range slices.Sorted(maps.Keys(r.left)) {
-		p := r.left[uid]
+	for _, uid := range slices.Sorted(maps.Keys(r.remaining)) {
+		p := r.remaining[uid]
 		if p.DeletionTimestamp != nil || !p.tried.IsZero() && r.Now().Sub(p.tried) < evictPause {
 			continue
 		}
 		p.tried = r.Now()
 		switch err := r.end(ctx, p); {
 		case err == nil:
-			r.tell(p, Evicted, "")
+			r.report(p, Evicted, "")
 		case apierrors.IsNotFound(err):
-		case blocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // its namespace is about to delete it
-			r.tell(p, Blocked, said(err))
+		case isBlocked(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // its namespace is about to delete it
+			r.report(p, Blocked, refusalReason(err))
 		default:
 			return fmt.Errorf("evict pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
@@ -287,22 +289,22 @@ func (r *run) evict(ctx context.Context) error {
 	return nil
 }
 
-// end evicts a pod, which has its own time to end.
+// end evicts a pod, which then has its grace period to terminate.
 func (r *run) end(ctx context.Context, p *pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return r.Client.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
+	return r.Client.Evict(ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, DeleteOptions: &metav1.DeleteOptions{}})
 }
 
-// blocked reports whether a budget refuses an eviction, and not the server's own
-// bounds; several budgets of one pod are answered with an error of the server.
-func blocked(err error) bool {
+// isBlocked reports whether a budget refuses an eviction, as opposed to the server's rate limits; if
+// a pod has several budgets, the server responds with an internal error.
+func isBlocked(err error) bool {
 	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "PodDisruptionBudget")
 }
 
-// said is why a budget refuses.
-func said(err error) string {
+// refusalReason returns why a budget refuses.
+func refusalReason(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {
 		for _, c := range status.Status().Details.Causes {
@@ -314,10 +316,10 @@ func said(err error) string {
 	return err.Error()
 }
 
-// late is the error of a drain whose time is over, which names what is left.
-func (r *run) late(last error) error {
+// timeoutError returns the error of a drain that timed out, which names what is left.
+func (r *run) timeoutError(last error) error {
 	var left []string
-	for _, p := range r.left {
+	for _, p := range r.remaining {
 		text := p.Namespace + "/" + p.Name
 		if p.state == Blocked {
 			text += ": " + p.why

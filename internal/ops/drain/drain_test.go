@@ -16,20 +16,22 @@ import (
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// world is an API server without kubelets or controllers. Its clock goes on with each
-// sleep, at the end of which pods that are ending are gone.
+// world is an API server without kubelets or controllers. Each sleep advances its clock, and then
+// removes pods that are terminating.
 type world struct {
 	*testing.T
 	kubernetes.Interface
+	client *kubeclient.Client
 	now    time.Time
-	asleep func() // at each sleep
+	asleep func() // called at each sleep
 }
 
 func (w *world) drainer() *Drainer {
-	return &Drainer{Client: w.Interface, Now: func() time.Time { return w.now }, Sleep: func(ctx context.Context, d time.Duration) error {
+	return &Drainer{Client: w.client, Now: func() time.Time { return w.now }, Sleep: func(ctx context.Context, d time.Duration) error {
 		w.now = w.now.Add(d)
 		w.bury()
 		if w.asleep != nil {
@@ -39,7 +41,7 @@ func (w *world) drainer() *Drainer {
 	}}
 }
 
-// bury does what kubelets do with pods that are ending.
+// bury does what kubelets do with terminating pods.
 func (w *world) bury() {
 	list, err := w.CoreV1().Pods("default").List(w.Context(), metav1.ListOptions{})
 	w.must(err)
@@ -58,7 +60,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// pod makes a running pod that is ready.
+// pod creates a running, ready pod.
 func (w *world) pod(name, node, app string, owner ...metav1.OwnerReference) {
 	w.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}, OwnerReferences: owner},
@@ -81,7 +83,7 @@ func (w *world) change(name string, change func(*corev1.Pod)) {
 	w.must(err)
 }
 
-// budget makes one that allows some evictions now, as its controller would find out.
+// budget creates a budget that allows some evictions now, as its controller would have recorded.
 func (w *world) budget(app string, allowed int32) {
 	w.Helper()
 	budgets := w.PolicyV1().PodDisruptionBudgets("default")
@@ -117,12 +119,17 @@ func controller(kind, name string) metav1.OwnerReference {
 }
 
 func TestDrain(t *testing.T) {
-	client, err := kubernetes.NewForConfig(kubetest.Start(t))
+	config := kubetest.Start(t)
+	all, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubeclient.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	on := func(f func(t *testing.T, w *world)) func(*testing.T) {
-		return func(t *testing.T) { f(t, &world{T: t, Interface: client, now: time.Now()}) }
+		return func(t *testing.T) { f(t, &world{T: t, Interface: all, client: client, now: time.Now()}) }
 	}
 	t.Run("cordon and uncordon", on(testCordon))
 	t.Run("what a drain leaves", on(testLeaves))
@@ -140,7 +147,7 @@ func testCordon(t *testing.T, w *world) {
 	d := w.drainer()
 	n, err := w.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{})
 	w.must(err)
-	for range 2 { // each is idempotent
+	for range 2 { // both are idempotent
 		w.must(d.Cordon(t.Context(), n.Name))
 	}
 	n, err = w.CoreV1().Nodes().Get(t.Context(), "c", metav1.GetOptions{})
@@ -182,7 +189,7 @@ func testLeaves(t *testing.T, w *world) {
 	}
 }
 
-// testFinished drains pods that look like those that stay.
+// testFinished drains finished pods that look like those that stay.
 func testFinished(t *testing.T, w *world) {
 	foreign := controller("DaemonSet", "f-own")
 	foreign.APIVersion = "example.com/v1"
@@ -201,7 +208,7 @@ func testFinished(t *testing.T, w *world) {
 	}
 }
 
-// testGrace drains a pod with data of its own and a time to end.
+// testGrace drains a pod with local data and a long grace period.
 func testGrace(t *testing.T, w *world) {
 	seconds := int64(123)
 	_, err := w.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "slow"},
@@ -224,7 +231,8 @@ func testGrace(t *testing.T, w *world) {
 	}
 }
 
-// testNamespace drains a pod of a namespace in which the API server evicts nothing any more.
+// testNamespace drains a pod of a namespace that is being deleted, in which the API server refuses
+// evictions.
 func testNamespace(t *testing.T, w *world) {
 	_, err := w.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ending"}}, metav1.CreateOptions{})
 	w.must(err)
@@ -234,7 +242,7 @@ func testNamespace(t *testing.T, w *world) {
 	w.must(w.CoreV1().Namespaces().Delete(t.Context(), "ending", metav1.DeleteOptions{}))
 	slept, none := 0, int64(0)
 	w.asleep = func() {
-		if slept++; slept == 3 { // what the controller of namespaces does
+		if slept++; slept == 3 { // what the namespace controller does
 			w.must(pods.Delete(t.Context(), "last", metav1.DeleteOptions{GracePeriodSeconds: &none}))
 		}
 	}
@@ -265,7 +273,7 @@ func testWaits(t *testing.T, w *world) {
 	if !strings.Contains(told[0].Why, "disruption budget waits") {
 		t.Errorf("it waits because %q", told[0].Why)
 	}
-	if slept < 15 || slept > 18 { // five seconds between two tries
+	if slept < 15 || slept > 18 { // five seconds between two attempts
 		t.Errorf("slept %d s", slept)
 	}
 }
@@ -290,7 +298,7 @@ func testDead(t *testing.T, w *world) {
 	w.must(err)
 	w.pod("stuck", "dead", "stuck", controller("ReplicaSet", "stuck"))
 	d := w.drainer()
-	d.Sleep = func(ctx context.Context, pause time.Duration) error { // no kubelet ends the pod
+	d.Sleep = func(ctx context.Context, pause time.Duration) error { // no kubelet terminates the pod
 		w.now = w.now.Add(pause)
 		return ctx.Err()
 	}
@@ -319,7 +327,7 @@ func testCut(t *testing.T, w *world) {
 func testLook(t *testing.T, w *world) {
 	w.pod("seen", "s", "seen")
 	w.budget("seen", 0)
-	seen, err := Look(t.Context(), w.Interface, []string{"s"}, time.Minute)
+	seen, err := Observe(t.Context(), w.client, []string{"s"}, time.Minute)
 	w.must(err)
 	var got []string
 	for _, b := range Blockers(seen) {

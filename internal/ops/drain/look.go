@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/pods"
 )
 
-// Look sees what predicting blockers needs, for drains of some nodes. Whose claims are
-// bound to disks of nodes is asked only where a pod has a claim.
-func Look(ctx context.Context, client kubernetes.Interface, nodes []string, timeout time.Duration) (World, error) {
+// Observe gathers what Blockers needs for drains of some nodes. The claims bound to disks of nodes
+// are only queried if a pod has a claim.
+func Observe(ctx context.Context, client *kubeclient.Client, nodes []string, timeout time.Duration) (World, error) {
 	w := World{Nodes: nodes, Timeout: timeout, LocalClaims: map[string]bool{}}
 	var err error
 	if w.Pods, err = pods.List(ctx, client, ""); err != nil {
@@ -24,7 +24,7 @@ func Look(ctx context.Context, client kubernetes.Interface, nodes []string, time
 	claims := slices.ContainsFunc(w.Pods, func(p corev1.Pod) bool {
 		return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 	})
-	budgets, err := client.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	budgets, err := client.PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return w, fmt.Errorf("list the disruption budgets: %w", err)
 	}
@@ -32,7 +32,7 @@ func Look(ctx context.Context, client kubernetes.Interface, nodes []string, time
 	if !claims {
 		return w, nil
 	}
-	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	volumes, err := client.PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return w, fmt.Errorf("list the volumes: %w", err)
 	}

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/kept.txt")
@@ -27,10 +29,10 @@ var update = flag.Bool("update", false, "rewrite testdata/kept.txt")
 // telling matches the names of fields that may hold a secret.
 var telling = regexp.MustCompile(`(?i)(ur[li]|host|prox|mirror|endpoint|server|repositor|address|args|command|attributes|password|secret|token|credential|header|key$|content|config|script|data|env|value|annotations|parameters|options|extra|user)`)
 
-// TestFieldsThatAreHandedOn holds the list of fields which are handed on although their names
-// are telling. A new field of the API or of Kubernetes fails it, until somebody has decided:
-// clear it in redact.go, or add it to the list with -update, as it only names something.
-func TestFieldsThatAreHandedOn(t *testing.T) {
+// TestDumpedFields compares the list of fields that are included in a dump although their
+// names suggest a secret. A new field of the API or of Kubernetes makes it fail until a decision is
+// made: clear it in redact.go, or, if it only names something, add it to the list with -update.
+func TestDumpedFields(t *testing.T) {
 	var kept []string
 	types := map[reflect.Type]bool{}
 	for _, o := range []any{api.Cluster{}, api.InstanceGroup{}, corev1.Node{}, corev1.Namespace{}, corev1.Pod{}, corev1.Event{}, corev1.Service{}, corev1.ConfigMap{},
@@ -69,7 +71,7 @@ func TestFieldsThatAreHandedOn(t *testing.T) {
 	}
 }
 
-// structs collects the structs that a type consists of.
+// structs collects the structs in a type.
 func structs(of reflect.Type, into map[reflect.Type]bool) {
 	switch of.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -85,24 +87,57 @@ func structs(of reflect.Type, into map[reflect.Type]bool) {
 	}
 }
 
-// isHandedOn reports whether a text in a field of a struct is there in its copy.
+// TestAssignmentsToFieldsThatAreLeftOut checks that every such field of a cluster or a group is known by
+// its name.
+func TestAssignmentsToFieldsThatAreLeftOut(t *testing.T) {
+	types, found := map[reflect.Type]bool{}, 0
+	structs(reflect.TypeFor[api.Cluster](), types)
+	structs(reflect.TypeFor[api.InstanceGroup](), types)
+	for of := range types {
+		if of.PkgPath() != reflect.TypeFor[api.Cluster]().PkgPath() {
+			continue
+		}
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if !f.IsExported() || !isText(f.Type) || isHandedOn(of, i) {
+				continue
+			}
+			found++
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !LeavesOut("spec.x." + name + "=x") {
+				t.Errorf("%s.%s is left out: add %q to leftOut", of, f.Name, name)
+			}
+		}
+	}
+	if found < 12 {
+		t.Errorf("%d fields are left out", found)
+	}
+	if LeavesOut("spec.kubelet.maxPods=110") {
+		t.Error("a number is left out")
+	}
+}
+
+// isText reports whether a type is a text, or a list or a map of texts.
+func isText(of reflect.Type) bool {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		of = of.Elem()
+	}
+	return of.Kind() == reflect.String || of.Kind() == reflect.Uint8
+}
+
+// isHandedOn reports whether a text in a field of a struct is kept in its copy.
 func isHandedOn(of reflect.Type, field int) bool {
 	const mark = "mark"
 	v := reflect.New(of).Elem()
 	f := v.Field(field)
-	elem := f.Type()
-	for elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Slice || elem.Kind() == reflect.Map {
-		elem = elem.Elem()
-	}
-	if elem.Kind() != reflect.String && elem.Kind() != reflect.Uint8 {
-		return false // a number, or a struct, which has fields of its own
+	if !isText(f.Type()) {
+		return false // a number, or a struct with fields of its own
 	}
 	fill(f, mark, 0)
 	out := redactor{}.copy(v).Field(field)
 	return reflect.DeepEqual(out.Interface(), f.Interface())
 }
 
-// TestPasswordsInURLsAreLeftOut: in every text of every object, also of kops' own.
+// TestPasswordsInURLsAreLeftOut checks every text of every object, including kops' own.
 func TestPasswordsInURLsAreLeftOut(t *testing.T) {
 	const secret = "http://u:hush@h/x?sig=hush"
 	host := api.HTTPProxy{Host: "u:hush@proxy"}
@@ -124,4 +159,32 @@ func format(o any) string {
 	f := Files{}
 	f.Add("x", o, nil)
 	return string(f["x"])
+}
+
+// TestEveryFileIsWithoutSecrets: what is added has any type of this module, in a list, or is an error.
+func TestEveryFileIsWithoutSecrets(t *testing.T) {
+	const secret = "pull https://u:hush@reg/x?sig=hush"
+	pod := corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: []string{"-phush"}}}}}
+	f := Files{}
+	f.Add("diagnosis.yaml", &status.Diagnosis{Pods: []status.Pod{{Message: secret}}, Machines: []status.Machine{{Message: secret,
+		Reasons: []status.Reason{{Field: "spec.fileAssets[a].content", Have: "hush", Want: "hush"}}}}}, nil)
+	f.Add("revisions.yaml", []struct{ Command string }{{secret}}, nil)
+	f.Add("pods.yaml", []any{pod, &pod}, nil)
+	f.Add("error", nil, errors.New(secret))
+	for path, text := range f {
+		if strings.Contains(string(text), "hush") || path != "pods.yaml" && !strings.Contains(string(text), "https://xxxxx@reg/x?xxxxx") {
+			t.Errorf("%s:\n%s", path, text)
+		}
+	}
+	if len(f) != 4 {
+		t.Errorf("there are %d files", len(f))
+	}
+}
+
+// TestAMessageWithControlCharacters: the text of a pod must not prevent a file.
+func TestAMessageWithControlCharacters(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Message: "\u009b2J \x7f"}}
+	if text := format(pod); !strings.Contains(text, `message: "\x9B2J \x7F"`) {
+		t.Errorf("the file is %q", text)
+	}
 }

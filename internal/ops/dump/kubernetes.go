@@ -3,6 +3,7 @@ package dump
 import (
 	"context"
 	"io"
+	"iter"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -10,36 +11,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
+
+	"kops.local/kops/internal/engine/escape/yamltext"
+	"kops.local/kops/internal/engine/redact"
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-const (
-	// page is how many objects are asked for at once.
-	page = 500
-	// mostLog is how many bytes of a container's log are kept, the last.
-	mostLog = int64(1 << 20)
-)
+// maxLog is how many bytes of a container's log are kept, the last.
+const maxLog = int64(1 << 20)
 
-// Files are a dump: contents by path, with slashes. What could not be had is there as a text
-// that says why, under the path with ".error" behind it.
+// Files are a dump: contents by path, with slashes. If something was not available, a text under
+// its path plus ".error" explains why.
 type Files map[string][]byte
 
-// Add writes a value as YAML, or why it is missing.
+// Add writes a value as YAML, without possible secrets, or the reason why it is missing.
 func (f Files) Add(path string, value any, err error) {
 	var text []byte
 	if err == nil {
-		text, err = yaml.Marshal(value)
+		text, err = yamltext.Marshal(Redacted(value))
 	}
 	if err != nil {
-		f[path+".error"] = []byte(err.Error() + "\n")
+		f[path+".error"] = []byte(redact.URLs(err.Error()) + "\n")
 		return
 	}
 	f[path] = text
 }
 
-// Part is a name that an API server, a cloud or a machine chose, as one part of a path: it
-// holds no separator, and does not begin with a dot.
+// Part turns a name that an API server, a cloud or a machine chose into one part of a path: the
+// result has no separator and does not begin with a dot.
 func Part(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) || r == utf8.RuneError {
@@ -53,58 +52,45 @@ func Part(name string) string {
 	return plain
 }
 
-// lister asks for a page of the objects of a kind.
-type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
-
-// listing makes a lister of a client's List.
-func listing[T runtime.Object](list func(context.Context, metav1.ListOptions) (T, error)) lister {
-	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) }
-}
-
-// Objects adds the objects of a cluster, a file for each kind, without what may be secret.
-func (f Files) Objects(ctx context.Context, c kubernetes.Interface) {
-	core, apps, hooks := c.CoreV1(), c.AppsV1(), c.AdmissionregistrationV1()
-	for kind, list := range map[string]lister{
-		"nodes": listing(core.Nodes().List), "namespaces": listing(core.Namespaces().List), "pods": listing(core.Pods("").List),
-		"events": listing(core.Events("").List), "services": listing(core.Services("").List), "configmaps": listing(core.ConfigMaps("").List),
-		"secrets": listing(core.Secrets("").List), "persistentvolumes": listing(core.PersistentVolumes().List),
-		"persistentvolumeclaims": listing(core.PersistentVolumeClaims("").List), "deployments": listing(apps.Deployments("").List),
-		"daemonsets": listing(apps.DaemonSets("").List), "statefulsets": listing(apps.StatefulSets("").List), "jobs": listing(c.BatchV1().Jobs("").List),
-		"poddisruptionbudgets": listing(c.PolicyV1().PodDisruptionBudgets("").List), "endpointslices": listing(c.DiscoveryV1().EndpointSlices("").List),
-		"leases": listing(c.CoordinationV1().Leases("").List), "storageclasses": listing(c.StorageV1().StorageClasses().List),
-		"mutatingwebhookconfigurations":   listing(hooks.MutatingWebhookConfigurations().List),
-		"validatingwebhookconfigurations": listing(hooks.ValidatingWebhookConfigurations().List),
+// Objects adds the objects of a cluster, a file for each kind.
+func (f Files) Objects(ctx context.Context, c *kubeclient.Client) {
+	for kind, list := range map[string]func(context.Context) ([]any, error){
+		"nodes": all(c.Nodes().Pages), "namespaces": all(c.Namespaces().Pages), "pods": all(c.Pods("").Pages),
+		"events": all(c.Events("").Pages), "services": all(c.Services("").Pages), "configmaps": all(c.ConfigMaps("").Pages),
+		"secrets": all(c.Secrets("").Pages), "persistentvolumes": all(c.PersistentVolumes().Pages),
+		"persistentvolumeclaims": all(c.PersistentVolumeClaims("").Pages), "deployments": all(c.Deployments("").Pages),
+		"daemonsets": all(c.DaemonSets("").Pages), "statefulsets": all(c.StatefulSets("").Pages), "jobs": all(c.Jobs("").Pages),
+		"poddisruptionbudgets": all(c.PodDisruptionBudgets("").Pages), "endpointslices": all(c.EndpointSlices("").Pages),
+		"leases": all(c.Leases("").Pages), "storageclasses": all(c.StorageClasses().Pages),
+		"mutatingwebhookconfigurations":   all(c.MutatingWebhookConfigurations().Pages),
+		"validatingwebhookconfigurations": all(c.ValidatingWebhookConfigurations().Pages),
 	} {
-		all, err := every(ctx, list)
-		f.Add("kubernetes/"+kind+".yaml", all, err)
+		objects, err := list(ctx)
+		f.Add("kubernetes/"+kind+".yaml", objects, err)
 	}
 }
 
-// every asks for all objects of a kind, and takes out what may be secret.
-func every(ctx context.Context, list lister) ([]any, error) {
-	out, o := []any{}, metav1.ListOptions{Limit: page}
-	for {
-		got, err := list(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		items := reflect.ValueOf(got).Elem().FieldByName("Items")
-		for i := range items.Len() {
-			own := redactor{}
-			if m, is := items.Index(i).Addr().Interface().(metav1.Object); is {
-				own.own = isOwn(m)
+// all returns a function that lists all objects of a kind.
+func all[L runtime.Object](pages func(context.Context, metav1.ListOptions) iter.Seq2[L, error]) func(context.Context) ([]any, error) {
+	return func(ctx context.Context) ([]any, error) {
+		out := []any{}
+		for page, err := range pages(ctx, metav1.ListOptions{}) {
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, own.copy(items.Index(i)).Interface())
+			items := reflect.ValueOf(page).Elem().FieldByName("Items")
+			for i := range items.Len() {
+				out = append(out, items.Index(i).Interface())
+			}
 		}
-		if o.Continue = got.(metav1.ListInterface).GetContinue(); o.Continue == "" {
-			return out, nil
-		}
+		return out, nil
 	}
 }
 
-// Logs adds what the containers wrote that kops runs itself, and those that crashed in their lives before.
-func (f Files) Logs(ctx context.Context, c kubernetes.Interface) {
-	list, err := c.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
+// Logs adds the logs of the containers that kops itself runs, and the previous logs of those that
+// crashed.
+func (f Files) Logs(ctx context.Context, c *kubeclient.Client) {
+	list, err := c.Pods(system).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		f.Add("logs", nil, err)
 		return
@@ -119,13 +105,13 @@ func (f Files) Logs(ctx context.Context, c kubernetes.Interface) {
 	}
 }
 
-func (f Files) log(ctx context.Context, c kubernetes.Interface, p *corev1.Pod, container string, previous bool) {
+func (f Files) log(ctx context.Context, c *kubeclient.Client, p *corev1.Pod, container string, previous bool) {
 	path := "logs/" + Part(p.Name) + "/" + Part(container) + ".log"
 	if previous {
 		path = "logs/" + Part(p.Name) + "/" + Part(container) + ".previous.log"
 	}
-	most := mostLog
-	stream, err := c.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, LimitBytes: &most, Timestamps: true, TailLines: new(int64(5000))}).Stream(ctx)
+	most := maxLog
+	stream, err := c.Logs(p.Namespace, p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, LimitBytes: &most, Timestamps: true, TailLines: new(int64(5000))}).Stream(ctx)
 	if err != nil {
 		f.Add(path, nil, err)
 		return

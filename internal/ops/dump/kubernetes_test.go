@@ -1,6 +1,9 @@
 package dump
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,18 +11,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// TestObjectsOfACluster: every kind is there, of a real API server, and no secret.
+// TestObjectsOfACluster checks against a real API server that every kind is included, and no
+// secret.
 func TestObjectsOfACluster(t *testing.T) {
-	c, err := kubernetes.NewForConfig(kubetest.Start(t))
+	config := kubetest.Start(t)
+	all, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{"password": "hush"}}, metav1.CreateOptions{})
+	c, err := kubeclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = all.CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, StringData: map[string]string{"password": "hush"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +46,35 @@ func TestObjectsOfACluster(t *testing.T) {
 	}
 }
 
-// TestForeignNamesStayInTheFolder: an API server that was taken over names pods as it likes.
+// TestForeignNamesStayInTheFolder dumps from a compromised API server, which can name pods as it
+// likes.
 func TestForeignNamesStayInTheFolder(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "../../../../pwned", Namespace: "kube-system"},
-		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "../x", RestartCount: 1}, {Name: "/etc/y\x00"}, {Name: ""}}}}
+	containers := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "../x", RestartCount: 1}, {Name: "/etc/y\x00"}, {Name: ""}}}
+	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{
+		{ObjectMeta: metav1.ObjectMeta{Name: "../../../../pwned", Namespace: "kube-system"}, Status: containers},
+		{ObjectMeta: metav1.ObjectMeta{Name: ".hidden", Namespace: "kube-system"}, Status: containers}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/namespaces/kube-system/pods/.hidden/log" {
+			_, _ = w.Write([]byte("what it wrote"))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	c, err := kubeclient.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
 	f := Files{}
-	f.Logs(t.Context(), fake.NewClientset(pod))
-	if len(f) != 4 {
-		t.Errorf("there are %d files, not 4", len(f))
+	f.Logs(t.Context(), c)
+	if len(f) != 8 {
+		t.Errorf("there are %d files, not 8", len(f))
+	}
+	if got := string(f["logs/_.hidden/_.._x.log"]); got != "what it wrote" {
+		t.Errorf("of a container whose pod may have its name there is %q", got)
 	}
 	for path := range f {
 		if !filepath.IsLocal(path) || strings.Count(path, "/") != 2 || strings.Contains(path, "/.") || strings.Contains(path, "\x00") {

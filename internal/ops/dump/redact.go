@@ -1,15 +1,16 @@
-// Package dump collects what others need to see of a cluster in trouble: a folder of files
-// that may be handed on, because possible secrets were removed.
+// Package dump collects information about a cluster in trouble for others to examine: a folder of
+// files that may be passed on, because possible secrets were removed.
 //
-// Values are removed by their type, not by their looks: the values of
-// Secrets and ConfigMaps, of environment variables, the contents of files, and the arguments of
-// programs other than kops' own. URLs lose user, password and query everywhere. The package must
-// not know any platform, the store or the terminal.
+// Values are removed by type, not by appearance: the values of Secrets and ConfigMaps, of
+// environment variables, the contents of files, and the arguments of programs other than kops' own.
+// URLs lose user, password and query everywhere. The package must not know any platform, the store
+// or the terminal.
 package dump
 
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,15 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/status"
 	"kops.local/kops/internal/engine/redact"
 )
 
-// system is the namespace of what kops runs itself.
+// system is the namespace of what kops itself runs.
 const system = metav1.NamespaceSystem
 
-// isOwn reports whether kops runs an object itself, whose arguments then hold no secret: it
-// has the label of an add-on or of its pods, or is the static pod of a component. A user's own
-// pods in kube-system are not.
+// isOwn reports whether kops itself runs an object, whose arguments then hold no secret: it has the
+// label of an add-on or of an add-on's pods, or is a component's static pod. A user's own pods in
+// kube-system are not.
 func isOwn(o metav1.Object) bool {
 	labels := o.GetLabels()
 	if labels["app.kubernetes.io/managed-by"] == "kops" || labels["kops.k8s.io/managed-by"] == "kops" {
@@ -37,23 +39,27 @@ func isOwn(o metav1.Object) bool {
 	return static && o.GetNamespace() == system && (strings.HasPrefix(app, "kube-") || strings.HasPrefix(app, "kops-") || strings.HasPrefix(app, "etcd-manager-"))
 }
 
-// Redacted returns a copy of an object without what may be secret. The object is a pointer
-// to a struct of this module's API or of Kubernetes'.
-func Redacted[T any](object *T) *T {
-	out := reflect.New(reflect.TypeOf(*object))
-	r := redactor{}
-	if o, is := any(object).(metav1.Object); is {
-		r.own = isOwn(o)
-	}
-	out.Elem().Set(r.copy(reflect.ValueOf(object).Elem()))
-	return out.Interface().(*T)
+// Redacted returns a copy of a value without possible secrets. It knows the types of this module's API
+// and of Kubernetes'.
+func Redacted[T any](value T) T {
+	out := new(T)
+	reflect.ValueOf(out).Elem().Set(redactor{}.copy(reflect.ValueOf(&value).Elem()))
+	return *out
 }
+
+// leftOut matches the names of the fields of clusters and groups whose values Redacted leaves out.
+var leftOut = regexp.MustCompile(`(?i)\b(command|configAdditions|configOverride|content|environment|filesProviderExtraConfig|manifest|providerExtraConfig|secret|value|webhookURL)\b`)
+
+// LeavesOut reports whether Redacted may leave out a value of an assignment, spec.path=value, because
+// the path or a block in the value names such a field.
+func LeavesOut(assignment string) bool { return leftOut.MatchString(assignment) }
 
 type redactor struct {
-	own bool // what kops runs
+	within bool // an object
+	own    bool // which kops itself runs
 }
 
-// copy returns a deep copy of a value, in which nothing is secret.
+// copy returns a deep copy of a value without secrets.
 func (r redactor) copy(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
@@ -81,7 +87,10 @@ func (r redactor) copy(v reflect.Value) reflect.Value {
 			}
 		}
 	case reflect.Struct:
-		out.Set(v) // with the fields that nobody else can reach
+		out.Set(v) // also copies unexported fields
+		if o, is := out.Addr().Interface().(metav1.Object); is && !r.within {
+			r = redactor{within: true, own: isOwn(o)}
+		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
 				out.Field(i).Set(r.copy(v.Field(i)))
@@ -96,7 +105,7 @@ func (r redactor) copy(v reflect.Value) reflect.Value {
 	return out
 }
 
-// clear takes out of a struct what may be secret.
+// clear removes possible secrets from a struct.
 func (r redactor) clear(v reflect.Value) {
 	switch x := v.Addr().Interface().(type) {
 	case *corev1.Secret:
@@ -112,7 +121,7 @@ func (r redactor) clear(v reflect.Value) {
 			list(x.Args)
 			list(x.Command)
 		}
-	case *corev1.EphemeralContainerCommon: // of kubectl debug, even in a pod of kops
+	case *corev1.EphemeralContainerCommon: // for kubectl debug, even in a pod of kops
 		list(x.Args)
 		list(x.Command)
 	case *corev1.CSIVolumeSource:
@@ -134,6 +143,9 @@ func (r redactor) clear(v reflect.Value) {
 	case *metav1.ObjectMeta:
 		delete(x.Annotations, corev1.LastAppliedConfigAnnotation) // a copy of the object
 		x.ManagedFields = nil
+	case *status.Reason: // its field, such as the content of a file, may hold a secret
+		text(&x.Have)
+		text(&x.Want)
 	case *api.EnvVar:
 		text(&x.Value)
 	case *api.ContainerEnvVar:
@@ -148,24 +160,22 @@ func (r redactor) clear(v reflect.Value) {
 		list(x.Command)
 		values(x.Environment)
 	case *api.ContainerdConfig:
-		secret(x.ConfigOverride) // the passwords of registries stand there
+		secret(x.ConfigOverride) // may contain the passwords of registries
 		for k := range x.ConfigAdditions {
 			s := x.ConfigAdditions[k]
-			x.ConfigAdditions[k] = intstr.FromString(hidden(len(s.String())))
+			x.ConfigAdditions[k] = intstr.FromString(replacement(len(s.String())))
 		}
-	case *corev1.PersistentVolumeSpec: // mount.cifs takes its password there
+	case *corev1.PersistentVolumeSpec: // may contain the password for mount.cifs
 		list(x.MountOptions)
 	case *storagev1.StorageClass:
 		list(x.MountOptions)
-	case *api.NodeTerminationHandlerSpec: // the path of such a URL is a password
+	case *api.NodeTerminationHandlerSpec: // the path of such a URL is a secret
 		secret(x.WebhookURL)
-	case *api.TerraformSpec: // providers take their credentials there
+	case *api.TerraformSpec: // may contain the credentials of providers
 		values(x.ProviderExtraConfig)
 		values(x.FilesProviderExtraConfig)
-	case *api.HTTPProxy: // its host needs no scheme
-		if at := strings.LastIndex(x.Host, "@"); at >= 0 {
-			x.Host = x.Host[at+1:]
-		}
+	case *api.HTTPProxy:
+		x.Host = redact.Field("host", x.Host)
 	case *api.GossipConfig:
 		secret(x.Secret)
 	case *api.GossipConfigSecondary:
@@ -183,12 +193,12 @@ func secret(s *string) {
 	}
 }
 
-// hidden stands for a text.
-func hidden(size int) string { return fmt.Sprintf("(%d bytes, left out)", size) }
+// replacement returns the replacement for a text.
+func replacement(size int) string { return fmt.Sprintf("(%d bytes, left out)", size) }
 
 func text(s *string) {
 	if *s != "" {
-		*s = hidden(len(*s))
+		*s = replacement(len(*s))
 	}
 }
 
@@ -198,9 +208,9 @@ func list(s []string) {
 	}
 }
 
-// values hides the values of a map, and keeps its keys.
+// values hides the values of a map, but not its keys.
 func values[T string | []byte](m map[string]T) {
 	for k, v := range m {
-		m[k] = T(hidden(len(v)))
+		m[k] = T(replacement(len(v)))
 	}
 }

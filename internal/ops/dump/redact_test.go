@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// fill gives every text of a value the path that leads to it.
+// fill sets every text in a value to the path that leads to it.
 func fill(v reflect.Value, path string, depth int) {
 	if depth > 12 {
 		return
@@ -48,9 +48,9 @@ func fill(v reflect.Value, path string, depth int) {
 	}
 }
 
-// TestNothingSecretOfASpecIsHandedOn: a field whose name says that it may be secret is left
-// out, unless it only names something.
-func TestNothingSecretOfASpecIsHandedOn(t *testing.T) {
+// TestSecretsOfASpecAreNotDumped checks that a field whose name suggests a secret is left out,
+// unless it only names something.
+func TestSecretsOfASpecAreNotDumped(t *testing.T) {
 	secret := regexp.MustCompile(`(?i)(\.secret|password|private(key)?material|\.content|configoverride|env\.value|environment|manager\.env\.value)$`)
 	c, g := &api.Cluster{}, &api.InstanceGroup{}
 	for _, o := range []any{c, g} {
@@ -78,13 +78,14 @@ func TestNothingSecretOfASpecIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestNothingSecretOfAnObjectIsHandedOn: values are removed by type, however the texts look.
-func TestNothingSecretOfAnObjectIsHandedOn(t *testing.T) {
+// TestSecretsOfAnObjectAreNotDumped checks that values are removed by type, whatever the texts
+// look like.
+func TestSecretsOfAnObjectAreNotDumped(t *testing.T) {
 	pod := func(namespace string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hush", "other": "seen"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{"--flag=argument"}, Env: []corev1.EnvVar{{Name: "NAME", Value: "hush"}}}}}}
 	}
-	addon, other := pod("kube-system"), pod("kube-system") // a user's pod may be there, too
+	addon, other := pod("kube-system"), pod("kube-system") // a user's pod may be in it, too
 	addon.Labels = map[string]string{"kops.k8s.io/managed-by": "kops"}
 	own := Redacted(addon)
 	theirs := Redacted(other)

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// Reports of machines and pods, as programs get them.
+// Reports about machines and pods, as programs receive them.
 type (
 	Diagnosis        = status.Diagnosis
 	MachineDiagnosis = status.Machine
@@ -19,9 +19,9 @@ type (
 	PodLog           = status.PodLog
 )
 
-// Wanting lists the machines that do not run, have no node, or whose nodes are not
+// MachinesInTrouble lists the machines that do not run, have no node, or whose nodes are not
 // ready, control planes first: their start reports are worth reading.
-func Wanting(w World) []platform.Machine {
+func MachinesInTrouble(w World) []platform.Machine {
 	role := w.roles()
 	var out []platform.Machine
 	for _, g := range w.Machines {
@@ -76,8 +76,8 @@ func (w *World) statusOf(m platform.Machine, role string) string {
 	return "ready"
 }
 
-// Diagnose builds a diagnosis from a view of the cluster, with at most so many lines of each
-// console.
+// Diagnose builds a diagnosis from a view of the cluster, with at most the given number of lines of
+// each console.
 func Diagnose(w World, lines int) *Diagnosis {
 	d := &Diagnosis{Cluster: w.Cluster, Failures: Check(w).Failures, Machines: []MachineDiagnosis{}, Pods: []PodDiagnosis{}}
 	for _, g := range w.Machines {
@@ -119,7 +119,7 @@ func diagnoseMachine(w World, m platform.Machine, lines int) MachineDiagnosis {
 	return out
 }
 
-// Limit takes away what is not about one machine.
+// Limit removes everything that is not about one machine.
 func Limit(d *Diagnosis, m platform.Machine) {
 	d.Machines = slices.DeleteFunc(d.Machines, func(x MachineDiagnosis) bool { return x.Name != m.Name })
 	node := m.Node
@@ -132,8 +132,8 @@ func Limit(d *Diagnosis, m platform.Machine) {
 	d.Pods = slices.DeleteFunc(d.Pods, func(p PodDiagnosis) bool { return p.Node != node })
 }
 
-// ReadLogs adds the last lines of what the containers of a pod wrote that are
-// not ready; a container that crashed tells more in its life before.
+// ReadLogs adds the last log lines of a pod's containers that are not ready; for a crashed
+// container, they are from its previous run, which is more informative.
 func (a *API) ReadLogs(ctx context.Context, p *corev1.Pod, d *PodDiagnosis, lines int) {
 	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
 		if s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 || s.ContainerID == "" && s.RestartCount == 0 {

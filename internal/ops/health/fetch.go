@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// What the boot script says of each place that gave no nodeup, and at the end of each
-// round of all places (internal/model/boot.sh.tmpl).
+// What the boot script prints for each place from which it could not fetch nodeup, and at the end
+// of each round of all places (internal/model/boot.sh.tmpl).
 const (
 	unfetched = "nodeup is not fetched after "
 	fetched   = "nodeup is fetched after "
@@ -18,12 +18,12 @@ const (
 
 var unfetchedLine = regexp.MustCompile(unfetched + `(\d+) s: (\S+) (\S+): (\S+): ?(.*)$`)
 
-// startTime is how long a control plane may take to start, in seconds: until then a
-// machine that finds none waits for it, as far as can be known.
+// startTime is how long a control plane may take to start, in seconds: a machine that cannot reach
+// one is assumed to be waiting for it until then.
 const startTime = 300
 
-// unfetch is one such line.
-type unfetch struct {
+// fetchFailure is one parsed line of a failed fetch.
+type fetchFailure struct {
 	after  int    // seconds since the script began
 	link   string // store, control-plane or mirror
 	cause  string
@@ -31,7 +31,7 @@ type unfetch struct {
 	detail string
 }
 
-// remedies of more than one cause.
+// remedies for more than one cause.
 const (
 	setClock    = "set the machine's clock, or let it reach a time server (NTP, UDP port 123); the machine retries by itself"
 	writeAnew   = "run kops update cluster --yes, which writes nodeup again; the machine retries by itself"
@@ -45,16 +45,16 @@ const (
 	trustMirror = "use a certificate from an authority that the machine's image trusts"
 )
 
-// fetchCause is what one cause is called, and what helps, by the link that is broken.
+// fetchCause is a cause of a failed fetch, and the remedy for each broken link.
 type fetchCause struct {
 	name string
-	// says, with %s where the place stands; the detail follows it.
-	says   string
-	remedy map[string]string // "" is any other link
+	// message is the message; %s stands for the place, and the detail follows.
+	message string
+	remedy  map[string]string // "" stands for any other link
 }
 
-// fetchCauses are in the order in which they tell most: of the places of one round the
-// first of them is what is wrong.
+// fetchCauses returns the causes, the most telling first: among the places of one round, the first
+// of them is reported.
 func fetchCauses() []fetchCause {
 	return []fetchCause{
 		{"digest", "the file from %s is not the expected nodeup", map[string]string{"": writeAnew, "mirror": putThere}},
@@ -63,7 +63,7 @@ func fetchCauses() []fetchCause {
 		{"authority", "it does not trust the server that answers for %s", map[string]string{"": trustMirror, "control-plane": newMachine}},
 		{"credentials", "it has no credentials to fetch nodeup with from %s", map[string]string{"": "give the machine its role: kops update cluster --yes; and let it reach its metadata service"}},
 		{"refused", "it is refused by %s", map[string]string{"": readable, "mirror": ownMirror, "control-plane": seeLog}},
-		{"server", "%s cannot give it nodeup now", map[string]string{"": "check the server; the machine retries by itself", "control-plane": seeLog}},
+		{"server", "%s cannot serve nodeup now", map[string]string{"": "check the server; the machine retries by itself", "control-plane": seeLog}},
 		{"absent", "nodeup is not at %s", map[string]string{"": writeAnew, "mirror": putThere}},
 		{"other", "it cannot fetch nodeup from %s", map[string]string{"": seeConsole}},
 		{"silent", "it gets no answer from %s", map[string]string{"": "check the routes, the firewall and the proxy between them", "control-plane": seeListed}},
@@ -71,12 +71,12 @@ func fetchCauses() []fetchCause {
 	}
 }
 
-// fromFetch says why the boot script has not fetched nodeup: of the last round of places
-// that ended, and the one under way, what tells most.
+// fromFetch explains why the boot script has not fetched nodeup, by the most telling cause in the
+// last complete round of places and the current one.
 func (s *Start) fromFetch(lines []string) {
 	causes := fetchCauses()
-	var worst *unfetch
-	rank := func(u *unfetch) int {
+	var worst *fetchFailure
+	rank := func(u *fetchFailure) int {
 		return slices.IndexFunc(causes, func(c fetchCause) bool { return c.name == u.cause })
 	}
 	ends := 0
@@ -86,13 +86,13 @@ func (s *Start) fromFetch(lines []string) {
 				break
 			}
 		}
-		u := readUnfetched(l)
+		u := parseFetchFailure(l)
 		if u == nil || rank(u) < 0 || worst != nil && rank(u) >= rank(worst) {
 			continue
 		}
 		worst = u
 	}
-	if worst == nil { // a line that was cut
+	if worst == nil { // a truncated line
 		s.Message, s.Remedy, s.Broken = "it cannot fetch nodeup", seeConsole, true
 		return
 	}
@@ -103,9 +103,9 @@ func (s *Start) fromFetch(lines []string) {
 	}
 	c := causes[rank(worst)]
 	s.Broken = true
-	s.Message = strings.Replace(c.says, "%s", worst.where(), 1)
+	s.Message = strings.Replace(c.message, "%s", worst.where(), 1)
 	if worst.detail != "" {
-		s.Message += ": " + line(worst.detail)
+		s.Message += ": " + lastLine(worst.detail)
 	}
 	s.Remedy = c.remedy[worst.link]
 	if s.Remedy == "" {
@@ -113,7 +113,7 @@ func (s *Start) fromFetch(lines []string) {
 	}
 }
 
-func readUnfetched(l string) *unfetch {
+func parseFetchFailure(l string) *fetchFailure {
 	m := unfetchedLine.FindStringSubmatch(l)
 	if m == nil {
 		return nil
@@ -122,11 +122,11 @@ func readUnfetched(l string) *unfetch {
 	if err != nil {
 		return nil
 	}
-	return &unfetch{after: after, link: m[2], cause: m[3], place: m[4], detail: m[5]}
+	return &fetchFailure{after: after, link: m[2], cause: m[3], place: m[4], detail: m[5]}
 }
 
-// where is the link in words.
-func (u *unfetch) where() string {
+// where describes the link.
+func (u *fetchFailure) where() string {
 	switch u.link {
 	case "store":
 		return "the cluster's store (" + u.place + ")"

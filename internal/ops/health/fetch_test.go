@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// The boot script and kops doctor have the same words for what went wrong.
+// The boot script and kops doctor use the same names for causes.
 func TestEveryCauseOfTheBootScriptIsKnown(t *testing.T) {
 	script, err := os.ReadFile("../../model/boot.sh.tmpl")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestEveryCauseOfTheBootScriptIsKnown(t *testing.T) {
 	}
 }
 
-func TestWhatKeptNodeupFromBeingFetched(t *testing.T) {
+func TestWhyNodeupWasNotFetched(t *testing.T) {
 	const (
 		absent  = "nodeup is not fetched after 7 s: control-plane silent: https://10.0.0.1:3988/programs/x/nodeup.gz: curl: (7) Failed to connect\n"
 		late    = "nodeup is not fetched after 301 s: control-plane silent: https://10.0.0.1:3988/programs/x/nodeup.gz: curl: (7) Failed to connect\n"
@@ -56,15 +56,15 @@ func TestWhatKeptNodeupFromBeingFetched(t *testing.T) {
 	}{
 		{"it waits", absent + round, waitsForControlPlane, "", false},
 		{"it waits for long", late + round, "it gets no answer from kops-controller at 10.0.0.1:3988: curl: (7) Failed to connect", seeListed, true},
-		{"of two servers the one that answers tells more", refused + absent + round, "kops-controller at 10.0.0.2:3988 cannot give it nodeup now: 502 the store refuses", seeLog, true},
+		{"of two servers the one that answers tells more", refused + absent + round, "kops-controller at 10.0.0.2:3988 cannot serve nodeup now: 502 the store refuses", seeLog, true},
 		{"an old round is over", refused + round + absent + round, waitsForControlPlane, "", false},
-		{"a round is under way", refused + round + absent, "kops-controller at 10.0.0.2:3988 cannot give it nodeup now: 502 the store refuses", seeLog, true},
+		{"a round is under way", refused + round + absent, "kops-controller at 10.0.0.2:3988 cannot serve nodeup now: 502 the store refuses", seeLog, true},
 		{"a packed file that is not there is no news", packed + other + round, "the file from https://m/nodeup is not the expected nodeup: its SHA-256 is 1, and not 2; it is not run", putThere, true},
 		{"a line that was cut", "nodeup is not fetched after 12 s: sto\n", "it cannot fetch nodeup", seeConsole, true},
 		{"a word that nobody knows", "nodeup is not fetched after 12 s: store magic: s3://x: y\n", "it cannot fetch nodeup", seeConsole, true},
 		{"it is over", other + round + "nodeup is fetched after 12 s\n", "it has fetched nodeup, which has not written a report yet", "", false},
 		{"a report", other + "nodeup is fetched after 12 s\n" + told, under, "", false},
-		{"a report, and the kernel crashed", told + "Kernel panic - not syncing\n", "its kernel has crashed: Kernel panic - not syncing", "delete the machine, so that its group makes another", true},
+		{"a report, and the kernel crashed", told + "Kernel panic - not syncing\n", "its kernel has crashed: Kernel panic - not syncing", "delete the machine, so that its group creates another", true},
 		{"a report of the start before", told + kernel + absent, waitsForControlPlane, "", false},
 		{"a report that the kernel wrote into", told + strings.Replace(told, "boot report 1 ", "boot report 1 x[ 9] eth0: up", 1), under, "", false},
 	} {
@@ -78,8 +78,8 @@ func TestWhatKeptNodeupFromBeingFetched(t *testing.T) {
 	}
 }
 
-// Root of a machine writes its report, and kops doctor shows it on a terminal.
-func TestAReportCommandsNoTerminal(t *testing.T) {
+// Root on a machine controls its report, and kops doctor shows it on a terminal.
+func TestAReportCannotControlTheTerminal(t *testing.T) {
 	r := report.Report{Version: "1\x1b[2J", Warnings: []string{"\x1b]0;x\a"}, Phases: []report.Phase{{Name: "read\x1b[31m", State: "failed", Error: "first\nlast \x1b[5mline\r", Remedy: "\x1b[1mdo"}}}
 	got := ReadStart(platform.BootRecord{Report: boot(r)})
 	if text := got.Message + got.Remedy + got.Report.String() + got.Report.Version + got.Report.Warnings[0]; strings.ContainsAny(text, "\x1b\a\r") {

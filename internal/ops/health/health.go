@@ -1,9 +1,9 @@
-// Package health checks whether a cluster is what its objects say: each instance
-// group has its machines, each machine is a node, each node is ready, the
-// control plane answers, and critical components run.
+// Package health checks whether a cluster is in the state that its objects describe: each instance
+// group has its machines, each machine is a node, each node is ready, the control plane responds,
+// and critical components run.
 //
-// Judging is pure: Check takes what was seen. Looking at an API server is apart
-// from it. The package must not know any platform, the store or the terminal.
+// Judging is pure: Check takes what was observed. Observing an API server is separate. The package
+// must not know any platform, the store or the terminal.
 package health
 
 import (
@@ -18,27 +18,27 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// World is what was seen of a cluster at one time.
+// World is what was observed of a cluster at one time.
 type World struct {
 	Cluster string
 	Groups  []*api.InstanceGroup
 	// Etcd are the cluster's etcd clusters.
 	Etcd []api.EtcdClusterSpec
-	// Machines are those that the platform shows; Counted says that it can.
+	// Machines are the machines that the platform reports; Counted means that it can report them.
 	Machines []platform.MachineGroup
 	Counted  bool
-	// API is what the API server shows.
-	API Seen
-	// Starts tell, by the name of a machine, how far its start came.
+	// API is what the API server reports.
+	API Observation
+	// Starts has, by the name of a machine, how far its start has come.
 	Starts map[string]Start
-	// Rolling are the machines that a rolling update is changing, by name, and how far it is.
+	// Rolling has the machines that a rolling update is changing, by name, with their phase.
 	Rolling map[string]string
 	// MaxUnready is how many worker nodes may be unready. When more are unready, all of them count
 	// as failures.
 	MaxUnready int
 }
 
-// The findings, as programs get them.
+// The findings, as programs receive them.
 type (
 	Failure    = status.Failure
 	Node       = status.Node
@@ -55,8 +55,8 @@ const (
 	KindPod     = status.KindPod
 )
 
-// Check judges a view of the cluster. Consequences of an API server that does not
-// answer, such as machines without nodes, are not counted as failures of their own.
+// Check judges a view of the cluster. Consequences of an API server that does not respond, such as
+// machines without nodes, are not counted as failures of their own.
 func Check(w World) *Validation {
 	c := &check{World: w, byName: map[string]*corev1.Node{}, machineOf: map[string]platform.Machine{}, groups: map[string]*api.InstanceGroup{}}
 	c.index()
@@ -69,7 +69,7 @@ func Check(w World) *Validation {
 	return c.result()
 }
 
-// check is one judgement under way.
+// check is the state of one Check.
 type check struct {
 	World
 	byName    map[string]*corev1.Node
@@ -94,9 +94,10 @@ func (c *check) index() {
 	}
 }
 
-// fail adds a failure, of a machine or a node perhaps, which a rolling update may explain. Its text is the same at each look while the failure is.
+// fail adds a failure. If it is about a machine or a node that a rolling update is changing, the
+// message says so. The text stays the same for as long as the failure persists.
 func (c *check) fail(f Failure) {
-	f.Message = steady(f.Message)
+	f.Message = withoutVolatile(f.Message)
 	machine := f.Name
 	if f.Kind == KindNode {
 		machine = c.machineOf[f.Name].Name
@@ -107,9 +108,9 @@ func (c *check) fail(f Failure) {
 	c.failures = append(c.failures, f)
 }
 
-// steady leaves out of a text what changes with each try and says nothing: the own
-// address of a connection, which goes before an arrow.
-func steady(text string) string {
+// withoutVolatile removes what changes with each attempt and says nothing: the local address of a
+// connection, which precedes an arrow.
+func withoutVolatile(text string) string {
 	words := strings.Split(text, " ")
 	for i, word := range words {
 		if _, there, found := strings.Cut(word, "->"); found && there != "" {
@@ -119,7 +120,7 @@ func steady(text string) string {
 	return strings.Join(words, " ")
 }
 
-// api tells what is wrong with the API server as a whole.
+// api reports what is wrong with the API server as a whole.
 func (c *check) api() {
 	if p := c.API.Problem; p != nil {
 		c.fail(*p)
@@ -129,7 +130,7 @@ func (c *check) api() {
 	}
 }
 
-// result orders the failures, each once, and lists the nodes.
+// result sorts the failures, removes duplicates, and lists the nodes.
 func (c *check) result() *Validation {
 	rank := []string{KindDNS, KindAPI, KindGroup, KindMachine, KindNode, KindPod}
 	slices.SortFunc(c.failures, func(a, b Failure) int {
@@ -139,7 +140,11 @@ func (c *check) result() *Validation {
 	v := &Validation{Failures: append([]Failure{}, slices.Compact(c.failures)...), Nodes: []Node{}}
 	for _, n := range c.API.Nodes {
 		v.Nodes = append(v.Nodes, describe(&n))
+		if c.isLeaving(&n) {
+			v.Leaving = append(v.Leaving, n.Name)
+		}
 	}
+	slices.Sort(v.Leaving)
 	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return v
 }

@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// healthy is a cluster of one control plane and two workers, in which all is well.
+// healthy returns a healthy cluster with one control plane and two workers.
 func healthy() World {
 	w := World{Cluster: "a.example.com", Counted: true, Groups: []*api.InstanceGroup{
 		group("cp", api.RoleControlPlane, 1), group("nodes", api.RoleNode, 2), group("bastions", api.RoleBastion, 1)},
@@ -26,7 +26,7 @@ func healthy() World {
 			{Name: "cp", Target: 1, Machines: []platform.Machine{machine("cp", "cp-0")}},
 			{Name: "nodes", Target: 2, Machines: []platform.Machine{machine("nodes", "n-0"), machine("nodes", "n-1")}},
 			{Name: "bastions", Target: 1, Machines: []platform.Machine{machine("bastions", "b-0")}}},
-		API: Seen{Server: "https://a", Nodes: []corev1.Node{node("cp-0", "control-plane"), node("n-0", "node"), node("n-1", "node")}},
+		API: Observation{Server: "https://a", Nodes: []corev1.Node{node("cp-0", "control-plane"), node("n-0", "node"), node("n-1", "node")}},
 	}
 	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd-manager-main"} {
 		w.API.Pods = append(w.API.Pods, pod("kube-system/"+c+"-cp-0", c, "cp-0", clusterCritical))
@@ -61,24 +61,24 @@ func notReady(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime network not ready"}}
 }
 
-func underPressure(n *corev1.Node, kind corev1.NodeConditionType) {
+func setPressure(n *corev1.Node, kind corev1.NodeConditionType) {
 	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "Why", Message: "what"})
 }
 
-// silent has a node whose kubelet does not tell any more.
-func silent(n *corev1.Node) {
+// setSilent gives a node a kubelet that no longer reports.
+func setSilent(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionUnknown}}
 }
 
-// downed is what a machine tells one of whose parts is down.
-func downed(part string) Start {
+// startWithDown returns the start of a machine with a part that is down.
+func startWithDown(part string) Start {
 	return ReadStart(platform.BootRecord{Report: boot(report.Report{Done: true, Down: []report.Down{{Name: part, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Error: "it does not run", Log: []string{"I0102 starting", "E0102 no such file", "I0102 bye"}}}})})
 }
 
-// second gives the cluster a second machine of the control plane; both serve.
-func second(w *World) {
+// addControlPlane gives the cluster a second control-plane machine; both serve.
+func addControlPlane(w *World) {
 	w.API.Nodes = append(w.API.Nodes, node("cp-1", "control-plane"))
 	w.Machines[0].Target, w.Machines[0].Machines = 2, append(w.Machines[0].Machines, machine("cp", "cp-1"))
 	for _, c := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd-manager-main"} {
@@ -90,8 +90,8 @@ func second(w *World) {
 	w.API.Serving = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 }
 
-// waiting makes the containers of a pod wait.
-func waiting(p *corev1.Pod, reason, message string) {
+// setWaiting makes the containers of a pod wait.
+func setWaiting(p *corev1.Pod, reason, message string) {
 	s := &p.Status.ContainerStatuses[0]
 	s.Ready, s.State = false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"all is well", func(*World) {}, nil},
 		{"a group the cloud has not", func(w *World) { w.Machines = w.Machines[:2] },
-			[]string{"InstanceGroup bastions [bastions]: the cloud does not have it; make it: kops update cluster a.example.com --yes"}},
+			[]string{"InstanceGroup bastions [bastions]: it does not exist in the cloud; create it: kops update cluster a.example.com --yes"}},
 		{"a group that may be empty", func(w *World) { w.Groups = append(w.Groups, group("none", api.RoleNode, 0)) }, nil},
 		{"too few machines, and the reason", func(w *World) {
 			w.Machines[1].Machines, w.Machines[1].Target, w.Machines[1].Trouble = w.Machines[1].Machines[:1], 3, "no capacity"
@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 		{"a machine that stopped", func(w *World) {
 			w.Machines[1].Machines[1].Running, w.Machines[1].Machines[1].State = false, "stopped"
 			w.API.Nodes = w.API.Nodes[:2]
-		}, []string{"Machine n-1 [nodes]: it is not running; it is stopped; start it, or delete it so that its group makes another"}},
+		}, []string{"Machine n-1 [nodes]: it is not running; it is stopped; start it, or delete it so that its group creates another"}},
 		{"a machine that has not joined", func(w *World) { w.API.Nodes = w.API.Nodes[:2] },
 			[]string{"Machine n-1 [nodes]: it has not yet joined the cluster"}},
 		{"the phase in which it broke", func(w *World) {
@@ -131,6 +131,13 @@ func TestCheck(t *testing.T) {
 		}, nil},
 		{"a node without its machine", func(w *World) { w.API.Nodes = append(w.API.Nodes, node("old", "node")) },
 			[]string{"Node old: its machine is gone; if it is not removed soon: kubectl delete node old"}},
+		{"a machine that has the name and the node of the one before", func(w *World) {
+			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			w.Machines[1].Machines[0].Created = at
+			w.API.Nodes[1].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(at.Add(-time.Second))
+			w.Machines[1].Machines[1].Created = at.Add(900 * time.Millisecond)
+			w.API.Nodes[2].Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(at) // a whole second
+		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has not reported since the machine was created at 2026-01-02T03:04:05Z`}},
 		{"a platform that shows no machines", func(w *World) { w.Counted, w.Machines = false, nil },
 			[]string{"InstanceGroup cp [cp]: it did not have enough nodes: 0 of 1", "InstanceGroup nodes [nodes]: it did not have enough nodes: 0 of 2"}},
 		{"and nodes of the label", func(w *World) {
@@ -146,30 +153,33 @@ func TestCheck(t *testing.T) {
 		{"a node without network", func(w *World) {
 			w.API.Nodes[1].Status.Conditions = append(w.API.Nodes[1].Status.Conditions, corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated"})
 		}, []string{`Node n-0 [nodes]: the node of role "node" is not ready: its network is not ready: NoRouteCreated`}},
-		{"a full disk", func(w *World) { underPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) },
-			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its disk is almost full, so it takes no new pods and evicts others: Why: what; free space on it (logs, images, emptyDir volumes), or give its group a larger disk (spec.rootVolume.size)`}},
-		{"no memory", func(w *World) { underPressure(&w.API.Nodes[0], corev1.NodeMemoryPressure) },
+		{"a full disk", func(w *World) { setPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) },
+			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its disk is almost full, so it takes no new pods and evicts others: Why: what; free space on it (logs, images, emptyDir volumes), or give its group a larger disk (spec.rootVolumeSize)`}},
+		{"no memory", func(w *World) { setPressure(&w.API.Nodes[0], corev1.NodeMemoryPressure) },
 			[]string{`Node cp-0 [cp]: the node of role "control-plane" is not ready: its memory is almost used up, so it takes no new pods and evicts others: Why: what; limit the memory`}},
-		{"too many processes", func(w *World) { underPressure(&w.API.Nodes[1], corev1.NodePIDPressure) },
+		{"too many processes", func(w *World) { setPressure(&w.API.Nodes[1], corev1.NodePIDPressure) },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: it runs almost as many processes as it can, so it takes no new pods and evicts others: Why: what; find the pods`}},
-		{"one full disk is excused", func(w *World) { w.MaxUnready = 1; underPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) }, nil},
-		{"a kubelet that has gone silent", func(w *World) { silent(&w.API.Nodes[1]) },
+		{"one full disk is excused", func(w *World) { w.MaxUnready = 1; setPressure(&w.API.Nodes[1], corev1.NodeDiskPressure) }, nil},
+		{"a kubelet that has gone silent", func(w *World) { setSilent(&w.API.Nodes[1]) },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance n-0 --name a.example.com --yes`}},
-		{"and why", func(w *World) { silent(&w.API.Nodes[1]); w.Starts = map[string]Start{"n-0": downed("kubelet")} },
+		{"and why", func(w *World) {
+			setSilent(&w.API.Nodes[1])
+			w.Starts = map[string]Start{"n-0": startWithDown("kubelet")}
+		},
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: NodeStatusUnknown: Kubelet stopped posting node status.; its kubelet has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end`}},
-		{"a kubelet that is about to be missed", func(w *World) { w.Starts = map[string]Start{"n-0": downed("kubelet")} },
+		{"a kubelet that is about to be missed", func(w *World) { w.Starts = map[string]Start{"n-0": startWithDown("kubelet")} },
 			[]string{`Node n-0 [nodes]: the node of role "node" is not ready: its kubelet has been down since`}},
-		{"an API server that does not serve, beside one that does", func(w *World) { second(w); w.API.Serving = w.API.Serving[:1] },
+		{"an API server that does not serve, beside one that does", func(w *World) { addControlPlane(w); w.API.Serving = w.API.Serving[:1] },
 			[]string{`Node cp-1 [cp]: the node of role "control-plane" is not ready: its API server is not among those that serve the cluster; see the end of its log`}},
 		{"and why", func(w *World) {
-			second(w)
-			w.API.Serving, w.Starts = w.API.Serving[:1], map[string]Start{"cp-1": downed("kube-apiserver")}
+			addControlPlane(w)
+			w.API.Serving, w.Starts = w.API.Serving[:1], map[string]Start{"cp-1": startWithDown("kube-apiserver")}
 		}, []string{`Node cp-1 [cp]: the node of role "control-plane" is not ready: its kube-apiserver has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance cp-1 `}},
-		{"API servers that serve", second, nil},
-		{"addresses that are no node's", func(w *World) { second(w); w.API.Serving = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, nil},
+		{"API servers that serve", addControlPlane, nil},
+		{"addresses that are no node's", func(w *World) { addControlPlane(w); w.API.Serving = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }, nil},
 		{"the only API server", func(w *World) {
-			w.API = Seen{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
-			w.Starts = map[string]Start{"cp-0": downed("kube-apiserver")}
+			w.API = Observation{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
+			w.Starts = map[string]Start{"cp-0": startWithDown("kube-apiserver")}
 		}, []string{"APIServer https://a: no answer", "Machine cp-0 [cp]: its kube-apiserver has been down since 2026-01-02T03:04:05Z: it does not run; its log says: E0102 no such file; see the end of its log: kops doctor a.example.com; if it does not recover, replace it: kops delete instance cp-0 --name a.example.com --cloudonly --yes"}},
 		{"a pod that is missing while its machine is changed", func(w *World) {
 			w.API.Pods, w.Rolling = w.API.Pods[1:], map[string]string{"cp-0": "restarting"}
@@ -188,26 +198,26 @@ func TestCheck(t *testing.T) {
 		{"no etcd", func(w *World) { w.API.Pods = slices.Delete(w.API.Pods, 3, 4) },
 			[]string{"Node cp-0 [cp]: the control-plane node is missing its etcd-manager-main pod"}},
 		{"a pod that a node needs, and one that nobody does", func(w *World) {
-			waiting(&w.API.Pods[4], "ImagePullBackOff", `Back-off pulling image "x"`)
-			waiting(&w.API.Pods[5], "ImagePullBackOff", "")
+			setWaiting(&w.API.Pods[4], "ImagePullBackOff", `Back-off pulling image "x"`)
+			setWaiting(&w.API.Pods[5], "ImagePullBackOff", "")
 		}, []string{`Pod kube-system/kube-proxy-n-0 [nodes]: the system-node-critical pod is not ready: the container kube-proxy waits: ImagePullBackOff: Back-off pulling image "x"`}},
 		{"a pod whose trouble has another port at each try", func(w *World) {
-			waiting(&w.API.Pods[4], "ErrImagePull", "failed to pull -> dial tcp 10.0.0.7:40112->10.0.0.1:443:  connection refused")
+			setWaiting(&w.API.Pods[4], "ErrImagePull", "failed to pull -> dial tcp 10.0.0.7:40112->10.0.0.1:443:  connection refused")
 		}, []string{`Pod kube-system/kube-proxy-n-0 [nodes]: the system-node-critical pod is not ready: the container kube-proxy waits: ErrImagePull: failed to pull -> dial tcp 10.0.0.1:443:  connection refused`}},
 		{"a pod that the cluster needs is of no group", func(w *World) { w.API.Pods[1].Status.Phase = corev1.PodUnknown },
-			[]string{"Pod kube-system/kube-controller-manager-cp-0: the system-cluster-critical pod is in an unknown state: its node does not tell"}},
+			[]string{"Pod kube-system/kube-controller-manager-cp-0: the system-cluster-critical pod is in an unknown state: its node does not report it"}},
 		{"the API server is not ready", func(w *World) { w.API.Unready = []string{"etcd"} },
 			[]string{"APIServer https://a: it is not ready: its check etcd fails"}},
 		{"nothing follows from an API that does not answer", func(w *World) {
-			w.API = Seen{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
+			w.API = Observation{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
 		}, []string{"APIServer https://a: no answer"}},
 		{"but what machines tell of themselves", func(w *World) {
-			w.API = Seen{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
+			w.API = Observation{Problem: &Failure{Kind: KindAPI, Name: "https://a", Message: "no answer"}}
 			w.Starts = map[string]Start{"cp-0": broken}
 		}, []string{"APIServer https://a: no answer", "Machine cp-0 [cp]: its boot has problems: its boot failed in the phase download"}},
 		{"each failure once, causes first", func(w *World) {
 			w.API.Unready = []string{"etcd", "etcd"}
-			waiting(&w.API.Pods[0], "CreateContainerError", "no")
+			setWaiting(&w.API.Pods[0], "CreateContainerError", "no")
 			notReady(&w.API.Nodes[2])
 			w.Machines[1].Target = 3
 		}, []string{"APIServer", "InstanceGroup nodes", "Node n-1", "Pod kube-system/kube-apiserver-cp-0"}},
@@ -231,6 +241,31 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A control plane whose group was removed from the spec has left etcd, so that its API server and its
+// kubelet fail until its machine is deleted.
+func TestNodesOfARemovedGroupAreNotJudged(t *testing.T) {
+	w := healthy()
+	addControlPlane(&w)
+	moved := w.Machines[0].Machines[1]
+	moved.Group = "former"
+	w.Machines[0].Target, w.Machines[0].Machines = 1, w.Machines[0].Machines[:1]
+	w.Machines = append(w.Machines, platform.MachineGroup{Name: "former", Target: 1, Machines: []platform.Machine{moved}})
+	w.API.Serving = w.API.Serving[:1]
+	setSilent(&w.API.Nodes[3])
+	for i := range w.API.Pods {
+		if w.API.Pods[i].Spec.NodeName == "cp-1" {
+			w.API.Pods[i].Status.Phase = corev1.PodUnknown
+		}
+	}
+	if v := Check(w); !v.Ready() || !slices.Equal(v.Leaving, []string{"cp-1"}) || len(v.Nodes) != 4 {
+		t.Errorf("%+v", v)
+	}
+	w.Groups = append(w.Groups, group("former", api.RoleControlPlane, 1))
+	if v := Check(w); v.Ready() || v.Leaving != nil {
+		t.Errorf("with its group in the spec: %+v", v)
+	}
+}
+
 func TestPodTrouble(t *testing.T) {
 	ended := &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "goroutine 1\npanic: no route\n"}
 	for _, c := range []struct {
@@ -239,7 +274,7 @@ func TestPodTrouble(t *testing.T) {
 	}{
 		{"runs", "", func(*corev1.Pod) {}},
 		{"done", "", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded; p.Status.ContainerStatuses[0].Ready = false }},
-		{"going away", "", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{}; waiting(p, "X", "") }},
+		{"going away", "", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{}; setWaiting(p, "X", "") }},
 		{"evicted", "", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }},
 		{"failed", "has failed: DeadlineExceeded: too long", func(p *corev1.Pod) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded", Message: "too long"}
@@ -248,16 +283,16 @@ func TestPodTrouble(t *testing.T) {
 			p.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}}}
 		}},
 		{"crashes", "is not ready: the container c crashes (CrashLoopBackOff), 7 restarts; the last time it ended with code 2: panic: no route", func(p *corev1.Pod) {
-			waiting(p, "CrashLoopBackOff", "back-off 5m0s")
+			setWaiting(p, "CrashLoopBackOff", "back-off 5m0s")
 			p.Status.ContainerStatuses[0].RestartCount, p.Status.ContainerStatuses[0].LastTerminationState.Terminated = 7, ended
 		}},
 		{"killed", "is not ready: the container c ended with code 137 (OOMKilled)", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 		}},
-		{"being made", "is not ready: the container c is being made", func(p *corev1.Pod) { waiting(p, "ContainerCreating", "") }},
+		{"being made", "is not ready: the container c is being created", func(p *corev1.Pod) { setWaiting(p, "ContainerCreating", "") }},
 		{"not ready", "is not ready: the container c runs but fails its readiness check", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false }},
 		{"preparing", "is not ready: the container init waits: ErrImagePull: no such host", func(p *corev1.Pod) {
-			waiting(p, "PodInitializing", "")
+			setWaiting(p, "PodInitializing", "")
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"}}}}
 		}},
 	} {
@@ -318,10 +353,10 @@ func TestDiagnose(t *testing.T) {
 	w := healthy()
 	w.API.Nodes = w.API.Nodes[:2]
 	notReady(&w.API.Nodes[0])
-	waiting(&w.API.Pods[4], "ImagePullBackOff", "no")
-	w.API.Pods = append(w.API.Pods, pod("kube-system/extra", "extra", "n-0", "")) // nobody needs it
-	waiting(&w.API.Pods[6], "ImagePullBackOff", "no")
-	if got := Wanting(w); len(got) != 2 || got[0].Name != "cp-0" || got[1].Name != "n-1" {
+	setWaiting(&w.API.Pods[4], "ImagePullBackOff", "no")
+	w.API.Pods = append(w.API.Pods, pod("kube-system/extra", "extra", "n-0", "")) // not a critical pod
+	setWaiting(&w.API.Pods[6], "ImagePullBackOff", "no")
+	if got := MachinesInTrouble(w); len(got) != 2 || got[0].Name != "cp-0" || got[1].Name != "n-1" {
 		t.Errorf("the starts of %v are wanted", got)
 	}
 	var console strings.Builder
@@ -338,19 +373,19 @@ func TestDiagnose(t *testing.T) {
 		t.Errorf("machines %q, want %q", got, want)
 	}
 	w2 := healthy()
-	underPressure(&w2.API.Nodes[1], corev1.NodeDiskPressure)
-	w2.Starts = map[string]Start{"n-1": downed("kubelet")}
-	if m := Diagnose(w2, 2).Machines; m[2].Status != "not ready" || !strings.Contains(m[2].Remedy, "spec.rootVolume.size") || m[3].Status != "not ready" || !strings.Contains(m[3].Remedy, "kops delete instance n-1") {
+	setPressure(&w2.API.Nodes[1], corev1.NodeDiskPressure)
+	w2.Starts = map[string]Start{"n-1": startWithDown("kubelet")}
+	if m := Diagnose(w2, 2).Machines; m[2].Status != "not ready" || !strings.Contains(m[2].Remedy, "spec.rootVolumeSize") || m[3].Status != "not ready" || !strings.Contains(m[3].Remedy, "kops delete instance n-1") {
 		t.Errorf("machines that fail after their start: %+v", m)
 	}
-	second(&w2)
+	addControlPlane(&w2)
 	w2.Starts, w2.API.Serving = nil, w2.API.Serving[1:]
-	if got := Wanting(w2); len(got) != 2 || got[0].Name != "cp-0" {
+	if got := MachinesInTrouble(w2); len(got) != 2 || got[0].Name != "cp-0" {
 		t.Errorf("of an API server that does not serve, and a full disk, the reports of %v are wanted", got)
 	}
 	done := ReadStart(platform.BootRecord{Report: boot(report.Report{Done: true})})
 	blind := w
-	blind.API, blind.Starts = Seen{Problem: &Failure{Kind: KindAPI, Message: "no answer"}}, map[string]Start{"n-1": done}
+	blind.API, blind.Starts = Observation{Problem: &Failure{Kind: KindAPI, Message: "no answer"}}, map[string]Start{"n-1": done}
 	if m := Diagnose(blind, 2).Machines[3]; m.Status != "unknown" || !strings.Contains(m.Message, "its node's state is unknown") || m.Remedy != "" {
 		t.Errorf("while the API cannot be asked: %+v", m)
 	}

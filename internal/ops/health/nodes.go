@@ -19,8 +19,8 @@ const (
 	roleNode         = "node"
 )
 
-// roleOf is the role that a node's labels tell, or "". A machine of the control
-// plane may bear the label of API servers too.
+// roleOf returns the role that a node's labels specify, or "". A control-plane machine may have the
+// label of API servers too.
 func roleOf(n *corev1.Node) string {
 	for _, r := range []struct{ label, role string }{
 		{labels.ControlPlane, roleControlPlane},
@@ -35,7 +35,7 @@ func roleOf(n *corev1.Node) string {
 	return ""
 }
 
-// IsControlPlane reports whether a node is one of the control plane, by its labels.
+// IsControlPlane reports whether a node belongs to the control plane, by its labels.
 func IsControlPlane(n *corev1.Node) bool { return roleOf(n) == roleControlPlane }
 
 // roleOfGroup returns the role that the nodes of a group should have, or "" if
@@ -75,7 +75,7 @@ func condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondit
 	return nil
 }
 
-// describe is a node as it is printed.
+// describe returns a node as it is printed.
 func describe(n *corev1.Node) Node {
 	out := Node{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Role: roleOf(n), Hostname: n.Labels[corev1.LabelHostname], Status: "Unknown"}
 	for _, a := range n.Status.Addresses {
@@ -89,12 +89,19 @@ func describe(n *corev1.Node) Node {
 	return out
 }
 
-// groupOf returns the instance group of a node: its machine's group, or what its label says.
+// groupOf returns the instance group of a node: its machine's group, or the group in its label.
 func (c *check) groupOf(n *corev1.Node) string {
 	return cmp.Or(c.machineOf[n.Name].Group, n.Labels[api.LabelInstanceGroup])
 }
 
-// instanceGroups compares each group with its machines, and these with the nodes.
+// isLeaving reports whether a node's instance group was removed from the spec: its machine is kept until an
+// update with --prune deletes it, and may no longer serve the cluster.
+func (c *check) isLeaving(n *corev1.Node) bool {
+	group := c.groupOf(n)
+	return group != "" && c.groups[group] == nil
+}
+
+// instanceGroups compares each group with its machines, and the machines with the nodes.
 func (c *check) instanceGroups() {
 	shown := map[string]*platform.MachineGroup{}
 	for i := range c.Machines {
@@ -108,22 +115,22 @@ func (c *check) instanceGroups() {
 		case m != nil:
 			c.countMachines(g, m)
 			c.machines(g, m)
-		case least(g) > 0 && g.Spec.Manager != api.ManagerKarpenter:
-			c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: "the cloud does not have it",
-				Remedy: "make it: kops update cluster " + c.Cluster + " --yes"})
+		case minSize(g) > 0 && g.Spec.Manager != api.ManagerKarpenter:
+			c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: "it does not exist in the cloud",
+				Remedy: "create it: kops update cluster " + c.Cluster + " --yes"})
 		}
 	}
 }
 
-// least is the size that a group must have.
-func least(g *api.InstanceGroup) int {
+// minSize returns the size that a group must have.
+func minSize(g *api.InstanceGroup) int {
 	if g.Spec.MinSize == nil {
 		return 1
 	}
 	return int(*g.Spec.MinSize)
 }
 
-// countNodes is for platforms that do not show machines.
+// countNodes counts nodes on platforms that do not report machines.
 func (c *check) countNodes(g *api.InstanceGroup) {
 	if c.API.Problem != nil || roleOfGroup(g) == "" {
 		return
@@ -134,13 +141,13 @@ func (c *check) countNodes(g *api.InstanceGroup) {
 			have++
 		}
 	}
-	if have < least(g) {
-		c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: fmt.Sprintf("it did not have enough nodes: %d of %d", have, least(g))})
+	if have < minSize(g) {
+		c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: fmt.Sprintf("it did not have enough nodes: %d of %d", have, minSize(g))})
 	}
 }
 
-// countMachines reports missing machines of a group, and the obstacle that the
-// platform reports, even while no machine is missing.
+// countMachines reports a group's missing machines, and the obstacle that the platform reports,
+// even while no machine is missing.
 func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 	have, want := 0, shown.Target
 	for _, m := range shown.Machines {
@@ -149,11 +156,11 @@ func (c *check) countMachines(g *api.InstanceGroup, shown *platform.MachineGroup
 		}
 	}
 	if g.Spec.MinSize != nil && g.Spec.Manager != api.ManagerKarpenter {
-		want = max(want, least(g))
+		want = max(want, minSize(g))
 	}
 	message := shown.Trouble
 	if have < want {
-		message = fmt.Sprintf("it did not have enough nodes: %d of %d machines are there%s", have, want, because(shown.Trouble))
+		message = fmt.Sprintf("it did not have enough nodes: %d of %d machines are there%s", have, want, withReason(shown.Trouble))
 	}
 	if message != "" {
 		c.fail(Failure{Kind: KindGroup, Name: g.Name, Group: g.Name, Message: message})
@@ -169,20 +176,20 @@ func (c *check) machines(g *api.InstanceGroup, shown *platform.MachineGroup) {
 		case !m.Running:
 			f := Failure{Kind: KindMachine, Name: m.Name, Group: g.Name, Message: "it is not running; it is " + cmp.Or(m.State, "in an unknown state")}
 			if m.State == "stopped" {
-				f.Remedy = "start it, or delete it so that its group makes another"
+				f.Remedy = "start it, or delete it so that its group creates another"
 			}
 			c.fail(f)
-		case roleOfGroup(g) == "": // it is to be no node
+		case roleOfGroup(g) == "": // it does not become a node
 		case n == nil:
 			c.notJoined(g, m)
 		default:
-			c.role(g, n)
+			c.checkRole(g, n)
 		}
 	}
 }
 
-// notJoined adds the failure of a machine without a node. While the API cannot be
-// asked nobody knows which machines have one, and only the machine's own report counts.
+// notJoined adds the failure of a machine without a node. While the API is not available, it is not
+// known which machines have one, and only the machine's own report counts.
 func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	start, known := c.Starts[m.Name]
 	if c.API.Problem != nil && !start.Broken {
@@ -203,8 +210,8 @@ func (c *check) notJoined(g *api.InstanceGroup, m platform.Machine) {
 	c.fail(f)
 }
 
-// role compares a node's role with its group's.
-func (c *check) role(g *api.InstanceGroup, n *corev1.Node) {
+// checkRole compares a node's role with its group's.
+func (c *check) checkRole(g *api.InstanceGroup, n *corev1.Node) {
 	have, want := roleOf(n), roleOfGroup(g)
 	switch have {
 	case want:
@@ -216,17 +223,20 @@ func (c *check) role(g *api.InstanceGroup, n *corev1.Node) {
 	}
 }
 
-// nodes tells which nodes are not ready, have lost their machine, or lack a part
-// of the control plane.
+// nodes reports the nodes that are not ready, have lost their machine, or are missing a part of the
+// control plane. Nodes that leave are not judged.
 func (c *check) nodes() {
 	running := c.staticPods()
-	var workers []Failure // that are not ready
+	var workers []Failure // workers that are not ready
 	for i := range c.API.Nodes {
 		n := &c.API.Nodes[i]
 		m, machine := c.machineOf[n.Name]
 		group := c.groupOf(n)
 		if c.Counted && !machine {
 			c.fail(Failure{Kind: KindNode, Name: n.Name, Group: group, Message: "its machine is gone", Remedy: "if it is not removed soon: kubectl delete node " + n.Name})
+			continue
+		}
+		if c.isLeaving(n) {
 			continue
 		}
 		role := roleOf(n)
@@ -255,7 +265,7 @@ func (c *check) nodes() {
 // onNode is a component and where it runs.
 type onNode struct{ component, node string }
 
-// staticPods finds the components that run in kube-system, by their label.
+// staticPods returns the components that run in kube-system, by their label.
 func (c *check) staticPods() map[onNode]bool {
 	out := map[onNode]bool{}
 	for _, p := range c.API.Pods {
@@ -266,7 +276,7 @@ func (c *check) staticPods() map[onNode]bool {
 	return out
 }
 
-// controlPlane tells what a machine of the control plane lacks.
+// controlPlane reports what is missing on a control-plane machine.
 func (c *check) controlPlane(n *corev1.Node, group string, running map[onNode]bool) {
 	need := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 	for _, e := range c.Etcd {

@@ -14,32 +14,34 @@ const (
 	nodeCritical    = "system-node-critical"
 )
 
-// critical reports whether a cluster cannot do without a pod.
+// critical reports whether a cluster needs a pod.
 func critical(p *corev1.Pod) bool {
 	return p.Spec.PriorityClassName == clusterCritical || p.Spec.PriorityClassName == nodeCritical
 }
 
-// pods tells which critical pods do not run. One that a node needs is of the node's group.
+// pods reports the critical pods that do not run. A pod that a node needs counts toward the node's
+// group.
 func (c *check) pods() {
 	for i := range c.API.Pods {
 		p := &c.API.Pods[i]
 		if !critical(p) {
 			continue
 		}
+		n := c.byName[p.Spec.NodeName]
 		why := PodTrouble(p)
-		if why == "" {
+		if why == "" || n != nil && c.isLeaving(n) {
 			continue
 		}
 		f := Failure{Kind: KindPod, Name: p.Namespace + "/" + p.Name, Message: fmt.Sprintf("the %s pod %s", p.Spec.PriorityClassName, why)}
-		if n := c.byName[p.Spec.NodeName]; n != nil && p.Spec.PriorityClassName == nodeCritical {
+		if n != nil && p.Spec.PriorityClassName == nodeCritical {
 			f.Group = c.groupOf(n)
 		}
 		c.fail(f)
 	}
 }
 
-// PodTrouble says why a pod does not do its work, or "" when it does, has done
-// it, or is going away.
+// PodTrouble says why a pod does not do its work, or "" if it does, has finished, or is
+// terminating.
 func PodTrouble(p *corev1.Pod) string {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || leftover(p) {
 		return ""
@@ -49,21 +51,21 @@ func PodTrouble(p *corev1.Pod) string {
 	}
 	switch p.Status.Phase {
 	case corev1.PodPending:
-		return "is pending" + because(pendingReason(p))
+		return "is pending" + withReason(pendingReason(p))
 	case corev1.PodFailed:
-		return "has failed" + because(reasonAndMessage(p.Status.Reason, p.Status.Message))
+		return "has failed" + withReason(reasonAndMessage(p.Status.Reason, p.Status.Message))
 	case corev1.PodUnknown:
-		return "is in an unknown state" + because("its node does not tell")
+		return "is in an unknown state" + withReason("its node does not report it")
 	}
 	return ""
 }
 
-// leftover reports whether a failed pod was put away, so that another stands in for it.
+// leftover reports whether a failed pod was evicted or shut down, so that another replaces it.
 func leftover(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodFailed && slices.Contains([]string{"Evicted", "NodeShutdown", "NodeAffinity", "Terminated", "Preempting"}, p.Status.Reason)
 }
 
-// pendingReason says what a pod waits for.
+// pendingReason says what a pod is waiting for.
 func pendingReason(p *corev1.Pod) string {
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodReadyToStartContainers} {
 		for _, c := range p.Status.Conditions {
@@ -101,28 +103,28 @@ func containerTrouble(p *corev1.Pod) []string {
 	return out
 }
 
-// stateTrouble says what a container that is not ready does.
+// stateTrouble says what state a container that is not ready is in.
 func stateTrouble(s corev1.ContainerStatus) string {
 	last := s.LastTerminationState.Terminated
 	switch {
 	case s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && last != nil:
-		return fmt.Sprintf("crashes (CrashLoopBackOff), %d restarts; the last time it %s", s.RestartCount, ended(last))
+		return fmt.Sprintf("crashes (CrashLoopBackOff), %d restarts; the last time it %s", s.RestartCount, describeTermination(last))
 	case s.State.Waiting != nil && slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, s.State.Waiting.Reason):
-		return "is being made" + because(line(s.State.Waiting.Message))
+		return "is being created" + withReason(lastLine(s.State.Waiting.Message))
 	case s.State.Waiting != nil:
-		return "waits" + because(reasonAndMessage(s.State.Waiting.Reason, s.State.Waiting.Message))
+		return "waits" + withReason(reasonAndMessage(s.State.Waiting.Reason, s.State.Waiting.Message))
 	case s.State.Terminated != nil:
-		return ended(s.State.Terminated)
+		return describeTermination(s.State.Terminated)
 	case s.State.Running != nil && last != nil:
-		return fmt.Sprintf("runs but fails its readiness check, %d restarts; the last time it %s", s.RestartCount, ended(last))
+		return fmt.Sprintf("runs but fails its readiness check, %d restarts; the last time it %s", s.RestartCount, describeTermination(last))
 	case s.State.Running != nil:
 		return "runs but fails its readiness check"
 	}
 	return "has no state yet"
 }
 
-// ended says how a container ended.
-func ended(t *corev1.ContainerStateTerminated) string {
+// describeTermination describes a container's termination.
+func describeTermination(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with code %d", t.ExitCode)
 	if t.Signal != 0 {
 		text = fmt.Sprintf("was ended by signal %d", t.Signal)
@@ -130,37 +132,37 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
 		text += " (" + t.Reason + ")"
 	}
-	return text + because(line(t.Message))
+	return text + withReason(lastLine(t.Message))
 }
 
-// because adds a reason, when there is one.
-func because(reason string) string {
+// withReason adds a reason, if there is one.
+func withReason(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return ": " + reason
 }
 
-// reasonAndMessage joins Kubernetes' word for a reason and its words for people.
+// reasonAndMessage joins Kubernetes' reason and its message.
 func reasonAndMessage(reason, message string) string {
-	message = line(message)
+	message = lastLine(message)
 	if reason == "" || message == "" {
 		return cmp.Or(reason, message)
 	}
 	return reason + ": " + message
 }
 
-// longest is the length at which a message is cut, in bytes.
-const longest = 400
+// maxLine is the length at which messages are truncated, in bytes.
+const maxLine = 400
 
-// line makes a text one line of a bearable length. Of several lines the last
-// says most: programs end with what ended them.
-func line(text string) string {
+// lastLine turns a text into one line of limited length. Of several lines it takes the last: programs
+// usually print the reason for their exit there.
+func lastLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
 		if l := strings.TrimSpace(lines[i]); l != "" {
-			if len(l) > longest {
-				l = strings.ToValidUTF8(l[:longest], "") + "…"
+			if len(l) > maxLine {
+				l = strings.ToValidUTF8(l[:maxLine], "") + "…"
 			}
 			return l
 		}

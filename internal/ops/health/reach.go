@@ -20,12 +20,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 )
 
-// FromKubeconfig returns how a kubeconfig file reaches a cluster: by the context
-// of the cluster's name. server, when set, is the URL to use instead of the
-// file's. A certificate that is past its end is refused here, as no server says why it refuses one.
+// FromKubeconfig returns the configuration for reaching a cluster from a kubeconfig file: the
+// context with the cluster's name. server, if set, is the URL to use instead of the file's. An
+// expired certificate is rejected here, because servers do not say why they reject one.
 func FromKubeconfig(file, cluster, server string, now time.Time) (*rest.Config, error) {
 	export := fmt.Sprintf("write one: kops export kubeconfig --name %s --admin", cluster)
 	config, err := clientcmd.LoadFromFile(file)
@@ -42,14 +43,14 @@ func FromKubeconfig(file, cluster, server string, now time.Time) (*rest.Config, 
 	if err != nil {
 		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("use the context %s of the kubeconfig file %s: %w", cluster, file, err), export)
 	}
-	if err := current(c, now); err != nil {
+	if err := checkCredentials(c, now); err != nil {
 		return nil, fault.Wrap(fault.Denied, fmt.Errorf("the kubeconfig file %s: %w", file, err), "write a new one: kops export kubeconfig --name "+cluster+" --admin")
 	}
 	return c, nil
 }
 
-// current refuses credentials that can only be refused.
-func current(c *rest.Config, now time.Time) error {
+// checkCredentials rejects credentials that no server would accept.
+func checkCredentials(c *rest.Config, now time.Time) error {
 	text := c.CertData
 	if len(text) == 0 && c.CertFile != "" {
 		var err error
@@ -67,7 +68,7 @@ func current(c *rest.Config, now time.Time) error {
 		}
 		return nil
 	}
-	if !rest.IsConfigTransportTLS(*c) { // it is sent no credentials
+	if !rest.IsConfigTransportTLS(*c) { // no credentials are sent to it
 		return nil
 	}
 	if c.BearerToken == "" && c.BearerTokenFile == "" && c.ExecProvider == nil && c.AuthProvider == nil && c.Username == "" {
@@ -76,7 +77,7 @@ func current(c *rest.Config, now time.Time) error {
 	return nil
 }
 
-// cause is what is wrong, whichever of the requests it was that failed.
+// cause returns what is wrong, independent of the request that failed.
 func cause(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -85,8 +86,8 @@ func cause(err error) error {
 	return err
 }
 
-// problem says why an API server could not be asked, and what helps.
-func problem(server string, err error) *Failure {
+// problem says why an API server could not be queried, and what helps.
+func problem(server string, dns api.DNSType, err error) *Failure {
 	f := &Failure{Kind: KindAPI, Name: server}
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -110,22 +111,25 @@ func problem(server string, err error) *Failure {
 		f.Message = "it does not accept the credentials"
 		f.Remedy = "write new ones: kops export kubeconfig --admin; if the cluster's authority was replaced, its machines must be replaced too"
 	case apierrors.IsForbidden(err):
-		f.Message = "the credentials lack a permission: " + line(err.Error())
+		f.Message = "the credentials lack a permission: " + lastLine(err.Error())
 		f.Remedy = "use those of an administrator: kops export kubeconfig --admin"
 	case errors.As(err, &lookup):
 		f.Message = "its name cannot be resolved: " + lookup.Error()
 		f.Remedy = "if the cluster has just been created, wait (option:Wait 10m); otherwise check its DNS zone"
+		if dns == api.DNSNone { // the name is its load balancer's
+			f.Remedy = "if its load balancer has just been created, wait (option:Wait 10m); otherwise check that it exists (kops update cluster), and write the kubeconfig again: kops export kubeconfig --admin"
+		}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		f.Message = "nothing listens there: connection refused"
 		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to find out why its control plane is not up: kops doctor"
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
 		f.Message = "it does not answer in time"
-		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); check that this computer may reach it (spec.api.access)"
+		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); check that this computer may reach it (spec.kubernetesApiAccess)"
 	case errors.As(err, &status):
 		s := status.Status()
-		f.Message = "it is not ready: " + cmp.Or(line(s.Message), string(s.Reason))
+		f.Message = "it is not ready: " + cmp.Or(lastLine(s.Message), string(s.Reason))
 	default:
-		f.Message = "it cannot be reached: " + line(cause(err).Error())
+		f.Message = "it cannot be reached: " + lastLine(cause(err).Error())
 		f.Remedy = "if the cluster is starting, wait (option:Wait 10m); to find out why its control plane is not up: kops doctor"
 	}
 	return f

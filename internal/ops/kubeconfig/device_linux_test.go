@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// KUBECONFIG=/dev/null throws a kubeconfig away; others need the device afterwards.
+// KUBECONFIG=/dev/null discards a kubeconfig; others need the device afterwards.
 func TestADeviceKeepsItsMode(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {

@@ -1,5 +1,5 @@
-// Package kubeconfig writes a cluster into a user's kubeconfig file, and takes
-// it out again, without losing what else is there.
+// Package kubeconfig adds a cluster to a user's kubeconfig file, and removes it again, without
+// losing other contents.
 //
 // It must not know where certificates come from.
 package kubeconfig
@@ -21,27 +21,27 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Entry is what one cluster has in a kubeconfig: cluster, context and user all
-// bear the cluster's name.
+// Entry is a cluster's entry in a kubeconfig: its cluster, context and user all have the cluster's
+// name.
 type Entry struct {
 	Cluster string
-	// Server is the URL of the API; empty keeps out the cluster's address.
+	// Server is the URL of the API; if empty, no address is written.
 	Server string
-	// TLSServerName is the name that the server's certificate is checked for.
+	// TLSServerName is the name that the server's certificate is verified against.
 	TLSServerName string
 	// CA is a PEM bundle; empty means the system's authorities.
 	CA []byte
-	// User, when set, is an existing user entry that the context names.
+	// User, if set, is an existing user entry that the context refers to.
 	User string
-	// Certificate and Key are PEM; empty leaves the cluster's user as it is.
+	// Certificate and Key are PEM; if empty, the cluster's user is not changed.
 	Certificate, Key []byte
 	// Exec runs a command that gets credentials, instead of a certificate.
 	Exec *clientapi.ExecConfig
 }
 
-// Write merges the entry into a file, which need not exist, and makes it the current context.
-// What else a user said of the cluster and of the context, such as a proxy or a
-// namespace, stays. The file gets mode 0600.
+// Write merges the entry into a file, which need not exist, and makes it the current context. Other
+// settings of the cluster and the context, such as a proxy or a namespace, are kept. The file gets
+// mode 0600.
 func Write(path string, e Entry) error {
 	c, err := load(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Write(path string, e Entry) error {
 	}
 	cluster := cmp.Or(c.Clusters[e.Cluster], clientapi.NewCluster())
 	cluster.Server, cluster.TLSServerName, cluster.CertificateAuthorityData = e.Server, e.TLSServerName, e.CA
-	cluster.CertificateAuthority, cluster.InsecureSkipTLSVerify = "", false // CA takes their place
+	cluster.CertificateAuthority, cluster.InsecureSkipTLSVerify = "", false // CA replaces them
 	c.Clusters[e.Cluster] = cluster
 	context := cmp.Or(c.Contexts[e.Cluster], clientapi.NewContext())
 	context.Cluster = e.Cluster
@@ -76,8 +76,8 @@ func Write(path string, e Entry) error {
 	return save(path, c)
 }
 
-// CurrentCluster returns the cluster of the current context, or "". Of several files
-// the first that names one has the say, as for kubectl; what cannot be read is left out.
+// CurrentCluster returns the cluster of the current context, or "". Of several files, the first
+// that sets one wins, as in kubectl; unreadable files are ignored.
 func CurrentCluster(paths ...string) string {
 	c, _ := (&clientcmd.ClientConfigLoadingRules{Precedence: paths}).Load() // see above
 	if c == nil || c.Contexts[c.CurrentContext] == nil {
@@ -86,8 +86,8 @@ func CurrentCluster(paths ...string) string {
 	return c.Contexts[c.CurrentContext].Cluster
 }
 
-// Remove takes a cluster's entries out of a file, and its name from the current
-// context, which another file may define. It reports whether there was any of that.
+// Remove removes a cluster's entries from a file, and the current context if it has the cluster's
+// name, even if another file defines it. It reports whether there was anything to remove.
 func Remove(path, cluster string) (bool, error) {
 	c, err := load(path)
 	if err != nil {
@@ -118,12 +118,12 @@ func load(path string) (*clientapi.Config, error) {
 	return c, nil
 }
 
-// save gives the file the mode 0600, where it is the user's to give: somebody
-// else's file, and one on a file system without modes, keep what they have.
+// save sets the file's mode to 0600 if the user may do so: another user's file, and a file on a
+// file system without modes, keep theirs.
 func save(path string, c *clientapi.Config) error {
 	info, err := os.Stat(path)
-	if err == nil && info.Mode().IsRegular() { // and no device, such as /dev/null
-		err = os.Chmod(path, 0o600) // the next call gives the mode to a new file only
+	if err == nil && info.Mode().IsRegular() { // not a device, such as /dev/null
+		err = os.Chmod(path, 0o600) // the next call sets the mode of new files only
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		err = clientcmd.WriteToFile(*c, path)
@@ -134,10 +134,10 @@ func save(path string, c *clientapi.Config) error {
 	return nil
 }
 
-// Renew has the cluster of a file believe other authorities in the place of those that it
-// names, and its user show another certificate in the place of an administrator's that they
-// have signed: issue makes one that ends at a time, or none. issue may be nil. All else stays.
-// It reports whether anything was written.
+// Renew replaces the authorities that a file's cluster trusts, and its user's certificate if it is
+// an administrator's that the replaced authorities have signed: issue creates one that expires at a
+// given time, or none. issue may be nil. Everything else is kept. It reports whether anything was
+// written.
 func Renew(path, cluster string, ca []byte, issue func(ends time.Time) (certificate, key []byte, err error)) (bool, error) {
 	c, err := load(path)
 	if err != nil {
@@ -165,8 +165,8 @@ func Renew(path, cluster string, ca []byte, issue func(ends time.Time) (certific
 	return true, save(path, c)
 }
 
-// administrators returns the certificate if it is an administrator's and one of some
-// authorities signed it; otherwise nil.
+// administrators returns the certificate if it is an administrator's and was signed by one of the
+// authorities; otherwise nil.
 func administrators(text []byte, authorities ...[]byte) *x509.Certificate {
 	c, err := pki.ParseCertificate(text)
 	if err != nil || !slices.Contains(c.Subject.Organization, "system:masters") {

@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-func TestWriteKeepsWhatIsThere(t *testing.T) {
+func TestWriteKeepsOtherEntries(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", "config")
 	other := Entry{Cluster: "other.example.com", Server: "https://other", Certificate: []byte("cert"), Key: []byte("key")}
 	if err := Write(path, other); err != nil {
@@ -70,7 +70,7 @@ func TestWriteWithoutCredentialsKeepsTheUser(t *testing.T) {
 	}
 }
 
-func TestWhatAUserSaidOfAClusterStays(t *testing.T) {
+func TestSettingsOfAUserAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	theirs := `apiVersion: v1
 kind: Config
@@ -131,7 +131,7 @@ func TestRemoveLeavesOthersCurrent(t *testing.T) {
 	}
 }
 
-// Of several files, one may say which context is current and another what it is.
+// Of several files, one may set the current context and another define it.
 func TestRemoveForgetsACurrentContextOfAnotherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	const text = "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
@@ -163,9 +163,9 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 }
 
-// An administrator's certificate is reissued with the authorities, and nobody else's is; the
+// An administrator's certificate is reissued with the authorities, and no other certificate is; the
 // current context and other entries stay.
-func TestAFileGoesWithTheKeysOfItsCluster(t *testing.T) {
+func TestAFileIsDeletedWithTheKeysOfItsCluster(t *testing.T) {
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 	ca, _, err := issuer.Add(nil, pki.KubernetesCA, pki.NewItem{Primary: true})
 	if err != nil {

@@ -28,32 +28,32 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// inMemory is how much of files is read at once, in bytes; one that is larger goes alone.
+// inMemory is how many bytes of files are read into memory at a time; a larger file is read alone.
 const inMemory = 256 << 20
 
 // Files is a store with copies of files. It is safe for concurrent use.
 type Files struct {
-	to     store.Store
+	target store.Store
 	memory *semaphore.Weighted
 
-	mu    sync.Mutex
-	there map[string]store.Info
+	mu      sync.Mutex
+	present map[string]store.Info
 }
 
-// NewFiles lists what a store has.
+// NewFiles returns a Files after listing what the store has.
 func NewFiles(ctx context.Context, to store.Store) (*Files, error) {
-	f := &Files{to: to, memory: semaphore.NewWeighted(inMemory), there: map[string]store.Info{}}
+	f := &Files{target: to, memory: semaphore.NewWeighted(inMemory), present: map[string]store.Info{}}
 	for info, err := range to.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		f.there[info.Key] = info
+		f.present[info.Key] = info
 	}
 	return f, nil
 }
 
-// Put writes a file of a hexadecimal SHA-256 with FILE.sha256 beside it, as publishers
-// do, and returns how many bytes were sent; 0: it is there. read returns its content.
+// Put writes a file with a hexadecimal SHA-256 and FILE.sha256 next to it, as publishers do, and
+// returns how many bytes were sent: 0 if it is already there. read returns its content.
 func (f *Files) Put(ctx context.Context, key, sum string, size int64, read func() ([]byte, error)) (sent int64, err error) {
 	stated := []byte(sum + "\n")
 	there, err := f.has(ctx, key+".sha256", stated)
@@ -66,7 +66,7 @@ func (f *Files) Put(ctx context.Context, key, sum string, size int64, read func(
 	return sent, f.put(ctx, key+".sha256", stated)
 }
 
-// PutBlob writes content whose key tells its digest.
+// PutBlob writes content whose key contains its digest.
 func (f *Files) PutBlob(ctx context.Context, key string, size int64, read func() ([]byte, error)) (sent int64, err error) {
 	if f.size(key) == size {
 		return 0, nil
@@ -96,30 +96,30 @@ func (f *Files) write(ctx context.Context, key string, size int64, read func() (
 }
 
 func (f *Files) put(ctx context.Context, key string, data []byte) error {
-	v, err := f.to.Put(ctx, key, data, store.PutOptions{})
+	v, err := f.target.Put(ctx, key, data, store.PutOptions{})
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.there[key] = store.Info{Key: key, Size: int64(len(data)), Version: v, Digest: store.Digest(data)}
+	f.present[key] = store.Info{Key: key, Size: int64(len(data)), Version: v, Digest: store.Digest(data)}
 	return nil
 }
 
-// size returns the size of an existing file, -1 if there is none.
+// size returns the size of an existing file, or -1 if there is none.
 func (f *Files) size(key string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if info, ok := f.there[key]; ok {
+	if info, ok := f.present[key]; ok {
 		return info.Size
 	}
 	return -1
 }
 
-// has reports whether a short text is there. It is read where its digest is not proof.
+// has reports whether the store has a short text. The text is read if its digest is not proof.
 func (f *Files) has(ctx context.Context, key string, text []byte) (bool, error) {
 	f.mu.Lock()
-	info, ok := f.there[key]
+	info, ok := f.present[key]
 	f.mu.Unlock()
 	switch {
 	case !ok || info.Size != int64(len(text)):
@@ -127,17 +127,17 @@ func (f *Files) has(ctx context.Context, key string, text []byte) (bool, error) 
 	case info.Digest == store.Digest(text):
 		return true, nil
 	}
-	data, _, err := f.to.Get(ctx, key)
+	data, _, err := f.target.Get(ctx, key)
 	if fault.Is(err, fault.Gone) {
 		return false, nil
 	}
 	return string(data) == string(text), err
 }
 
-// Registry writes images. HTTP is needed.
+// Registry writes images. HTTP must be set.
 type Registry struct {
 	HTTP http.RoundTripper
-	// Keychain has the credentials of registries; nil means none.
+	// Keychain has the credentials for registries; nil means none.
 	Keychain authn.Keychain
 	// Sent counts the bytes that were sent.
 	Sent atomic.Int64
@@ -169,7 +169,7 @@ func (r *Registry) Put(ctx context.Context, to string, what remote.Taggable) (se
 	default:
 		err = fmt.Errorf("%T is neither an image nor an index", what)
 	}
-	return err == nil, refused(ref, err)
+	return err == nil, registryError(ref, err)
 }
 
 func (r *Registry) options(ctx context.Context) []remote.Option {
@@ -177,11 +177,11 @@ func (r *Registry) options(ctx context.Context) []remote.Option {
 	if keys == nil {
 		keys = authn.NewMultiKeychain()
 	}
-	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keys), remote.WithTransport(counter{r.HTTP, &r.Sent})}
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(keys), remote.WithTransport(countingTransport{r.HTTP, &r.Sent})}
 }
 
-// refused is the error of a registry, with what helps.
-func refused(ref name.Reference, err error) error {
+// registryError returns a registry's error, with a remedy.
+func registryError(ref name.Reference, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -190,36 +190,36 @@ func refused(ref name.Reference, err error) error {
 	if e := (*transport.Error)(nil); errors.As(err, &e) {
 		class := web.ClassOf(e.StatusCode)
 		if class == fault.Denied {
-			return fault.Wrap(class, err, "log in with docker login "+host+", and check that you may write to "+path.Dir(ref.Context().RepositoryStr()))
+			return fault.Wrap(class, err, "log in with docker login "+host+", and check that you have permission to write to "+path.Dir(ref.Context().RepositoryStr()))
 		}
 		return fault.Wrap(class, err, "")
 	}
 	return err
 }
 
-// counter counts the bytes of what is sent.
-type counter struct {
+// countingTransport counts the bytes of request bodies.
+type countingTransport struct {
 	next http.RoundTripper
 	sent *atomic.Int64
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return c.next.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
-	r.Body = counted{r.Body, c.sent}
+	r.Body = countingReader{r.Body, c.sent}
 	return c.next.RoundTrip(r)
 }
 
-type counted struct {
+type countingReader struct {
 	io.ReadCloser
 	sent *atomic.Int64
 }
 
 // Read implements io.Reader.
-func (c counted) Read(p []byte) (int, error) {
+func (c countingReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.sent.Add(int64(n))
 	return n, err

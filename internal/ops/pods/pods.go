@@ -1,4 +1,4 @@
-// Package pods answers what several operations ask about pods. It must not know nodes'
+// Package pods answers questions about pods that several operations have. It must not know nodes'
 // machines or platforms.
 package pods
 
@@ -8,25 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-// pageSize is how many pods one answer holds at most.
-const pageSize = 500
-
-// List returns the pods of all namespaces that match a field selector, page by page.
-func List(ctx context.Context, client kubernetes.Interface, fieldSelector string) ([]corev1.Pod, error) {
+// List returns the pods of all namespaces that match a field selector.
+func List(ctx context.Context, client *kubeclient.Client, fieldSelector string) ([]corev1.Pod, error) {
 	var all []corev1.Pod
-	for o := (metav1.ListOptions{Limit: pageSize, FieldSelector: fieldSelector}); ; {
-		page, err := client.CoreV1().Pods("").List(ctx, o)
+	for page, err := range client.Pods("").Pages(ctx, metav1.ListOptions{FieldSelector: fieldSelector}) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, page.Items...)
-		if o.Continue = page.Continue; o.Continue == "" {
-			return all, nil
-		}
 	}
+	return all, nil
 }
 
 // Ready reports whether a pod is ready.
@@ -36,7 +31,7 @@ func Ready(p *corev1.Pod) bool {
 	})
 }
 
-// Finished reports whether all containers of a pod have ended for good.
+// Finished reports whether all containers of a pod have terminated for good.
 func Finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }

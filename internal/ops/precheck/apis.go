@@ -3,7 +3,7 @@ package precheck
 import (
 	"bufio"
 	"context"
-	"encoding/json"
+	_ "embed"
 	"fmt"
 	"io"
 	"regexp"
@@ -13,28 +13,26 @@ import (
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Request is an API that was asked for since a server started, and the release that removes it.
+// Request is an API that was requested since a server started, and the release that removes it.
 type Request struct{ Group, Version, Resource, Subresource, Removed string }
 
-// Written is an object that a client wrote in an API that goes.
+// Written is an object that a client wrote in an API that will be removed.
 type Written struct{ Object, APIVersion, Manager, Removed string }
 
-// Storage is how many bytes a server keeps in an etcd cluster, which it numbers.
+// Storage is how many bytes an API server reports for an etcd cluster, which it identifies by
+// number.
 type Storage struct {
 	Cluster string
 	Bytes   float64
 }
 
-// removedAPIs stops the upgrade for removed APIs that clients still request. An object once
-// written in such an API is only a warning: its writer may no longer exist.
+// removedAPIs stops the upgrade for removed APIs that clients still request. An object that was
+// once written in such an API is only a warning: its writer may no longer exist.
 func (j *judge) removedAPIs() {
 	for _, r := range j.Requests {
 		v, err := versions.ParseVersion(r.Removed + ".0")
@@ -54,9 +52,9 @@ func (j *judge) removedAPIs() {
 	}
 }
 
-// lookAtRequests asks the servers behind one address, by a new connection each time, until
-// as many have answered as there are machines with one.
-func lookAtRequests(ctx context.Context, c kubernetes.Interface, servers int, s *Seen) error {
+// observeRequests queries the servers behind one address, over a new connection each time, until as
+// many have responded as there are machines with an API server.
+func observeRequests(ctx context.Context, c *kubeclient.Client, servers int, s *Observation) error {
 	seen := map[string]bool{}
 	for range 3 * max(1, servers) {
 		m, err := readMetrics(ctx, c)
@@ -72,31 +70,29 @@ func lookAtRequests(ctx context.Context, c kubernetes.Interface, servers int, s 
 		if s.Servers >= servers {
 			break
 		}
-		if r, ok := c.Discovery().RESTClient().(*rest.RESTClient); ok && r.Client != nil {
-			utilnet.CloseIdleConnectionsFor(r.Client.Transport)
-		}
+		c.CloseIdleConnections()
 	}
 	slices.SortFunc(s.Requests, func(a, b Request) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	s.Requests = slices.Compact(s.Requests)
 	return nil
 }
 
-// metrics are what is read of a server's own account.
+// metrics are the metrics that are read from a server.
 type metrics struct {
-	started  string // which server it is
+	started  string // identifies the server
 	requests []Request
 	storage  []Storage
 }
 
-// Metrics of kube-apiserver (Kubernetes Metrics Reference) that are read.
+// Metrics of kube-apiserver that are read (Kubernetes Metrics Reference).
 const (
 	metricRequested = "apiserver_requested_deprecated_apis{"
 	metricStorage   = "apiserver_storage_size_bytes{"
 	metricStarted   = "process_start_time_seconds "
 )
 
-func readMetrics(ctx context.Context, c kubernetes.Interface) (m metrics, err error) {
-	body, err := c.Discovery().RESTClient().Get().AbsPath("/metrics").Stream(ctx)
+func readMetrics(ctx context.Context, c *kubeclient.Client) (m metrics, err error) {
+	body, err := c.Path("/metrics").Stream(ctx)
 	if err != nil {
 		return m, fmt.Errorf("read the metrics of the API server: %w", err)
 	}
@@ -139,41 +135,48 @@ func labelsOf(line string) map[string]string {
 	return out
 }
 
-// lifecycle is implemented by Kubernetes' own types to report the release that removes them.
-type lifecycle interface {
-	APILifecycleRemoved() (major, minor int)
-}
+// removals has a line for each API version and release: the version, the release that removes it,
+// and the kinds that are removed. They are what Kubernetes' own types declare.
+//
+//go:embed removals.txt
+var removals string
 
-// removedBy lists the kinds that are there in one version of Kubernetes, and no more in a
-// later one, and the release that removes each.
-func removedBy(now, target semver.Version) map[schema.GroupVersionKind]string {
+// removedBy lists the kinds that exist in one version of Kubernetes and not in a later one, and the
+// release that removes each.
+func removedBy(now, target semver.Version) (map[schema.GroupVersionKind]string, error) {
 	out := map[schema.GroupVersionKind]string{}
-	for gvk := range scheme.Scheme.AllKnownTypes() {
-		o, err := scheme.Scheme.New(gvk)
-		l, ok := o.(lifecycle)
-		if err != nil || !ok {
+	for line := range strings.Lines(removals) {
+		words := strings.Fields(line)
+		gv, err := schema.ParseGroupVersion(words[0])
+		if err != nil {
+			return nil, err
+		}
+		at, err := versions.ParseVersion(words[1] + ".0")
+		if err != nil {
+			return nil, err
+		}
+		if versions.AtLeast(now, at.Major, at.Minor) || !versions.AtLeast(target, at.Major, at.Minor) {
 			continue
 		}
-		major, minor := l.APILifecycleRemoved()
-		if at := (semver.Version{Major: uint64(major), Minor: uint64(minor)}); !versions.AtLeast(now, at.Major, at.Minor) && versions.AtLeast(target, at.Major, at.Minor) {
-			out[gvk] = fmt.Sprintf("%d.%d", major, minor)
+		for _, kind := range words[2:] {
+			out[gv.WithKind(kind)] = words[1]
 		}
 	}
-	return out
+	return out, nil
 }
 
-// lookAtWritten finds objects that a client wrote in an API that goes. They are asked for
-// in another version of it, as a request would count as one of the API that goes.
-func lookAtWritten(ctx context.Context, c kubernetes.Interface, target semver.Version, s *Seen) error {
-	gone := removedBy(s.Version, target)
-	if len(gone) == 0 {
-		return nil
+// observeWritten finds objects that a client wrote in an API that will be removed. They are
+// requested in another version, because a request would itself count as a use of that API.
+func observeWritten(ctx context.Context, c *kubeclient.Client, target semver.Version, s *Observation) error {
+	gone, err := removedBy(s.Version, target)
+	if err != nil || len(gone) == 0 {
+		return err
 	}
-	_, lists, err := c.Discovery().ServerGroupsAndResources()
-	if err != nil && len(lists) == 0 {
-		return fmt.Errorf("list the APIs: %w", err)
+	lists, err := c.Resources(ctx)
+	if err != nil {
+		return err
 	}
-	asked := map[string]bool{}
+	asked := map[schema.GroupVersionResource]bool{}
 	for gvk := range gone {
 		for _, l := range lists {
 			at, err := schema.ParseGroupVersion(l.GroupVersion)
@@ -181,12 +184,12 @@ func lookAtWritten(ctx context.Context, c kubernetes.Interface, target semver.Ve
 				continue
 			}
 			for _, r := range l.APIResources {
-				path := "/apis/" + l.GroupVersion + "/" + r.Name
-				if r.Kind != gvk.Kind || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || asked[path] {
+				resource := at.WithResource(r.Name)
+				if r.Kind != gvk.Kind || strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || asked[resource] {
 					continue
 				}
-				asked[path] = true
-				if err := writtenAt(ctx, c, path, gvk.Kind, gone, s); err != nil {
+				asked[resource] = true
+				if err := writtenObjects(ctx, c, resource, gvk.Kind, gone, s); err != nil {
 					return err
 				}
 			}
@@ -197,15 +200,10 @@ func lookAtWritten(ctx context.Context, c kubernetes.Interface, target semver.Ve
 	return nil
 }
 
-func writtenAt(ctx context.Context, c kubernetes.Interface, path, kind string, gone map[schema.GroupVersionKind]string, s *Seen) error {
-	data, err := c.Discovery().RESTClient().Get().AbsPath(path).
-		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").Do(ctx).Raw()
+func writtenObjects(ctx context.Context, c *kubeclient.Client, resource schema.GroupVersionResource, kind string, gone map[schema.GroupVersionKind]string, s *Observation) error {
+	list, err := c.Metadata(resource, "").List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list %s: %w", path, err)
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("list %s: %w", path, err)
+		return fmt.Errorf("list %s of %s: %w", resource.Resource, resource.GroupVersion(), err)
 	}
 	for _, o := range list.Items {
 		for _, f := range o.ManagedFields {

@@ -11,36 +11,38 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-// Webhook is one that a service of the cluster answers, and without which a request fails.
+// Webhook is a webhook that is served by a service of the cluster, and whose failure makes requests
+// fail.
 type Webhook struct {
-	// Object is its configuration, and Name its own.
+	// Object is its configuration, and Name its name.
 	Object, Name string
 	Service
-	// Builtin says that it is asked about objects of Kubernetes itself, which machines and
-	// the control plane write.
+	// Builtin means that it is called for objects of Kubernetes itself, which machines and the
+	// control plane write.
 	Builtin bool
 }
 
-// APIService is an API that a service of the cluster answers.
+// APIService is an API that is served by a service of the cluster.
 type APIService struct {
 	Name string
 	Service
-	// Message says why it does not answer; "" is that it does.
+	// Message says why it is not available; "" if it is.
 	Message string
 }
 
-// Service is a service, and whether anything answers for it.
+// Service is a service, and whether it has ready endpoints.
 type Service struct {
 	Of     string // namespace/name
 	Exists bool
 	Ready  int
 }
 
-// lacks says what is wrong with a service, or "".
-func (s Service) lacks() string {
+// problem says what is wrong with a service, or "".
+func (s Service) problem() string {
 	switch {
 	case !s.Exists:
 		return "its service " + s.Of + " does not exist"
@@ -50,20 +52,20 @@ func (s Service) lacks() string {
 	return ""
 }
 
-// webhooks stops where nodes could not join, or pods not be made, any more.
+// webhooks stops the upgrade if nodes could no longer join, or pods no longer be created.
 func (j *judge) webhooks() {
 	for _, w := range j.Webhooks {
-		if why := w.lacks(); why != "" {
+		if why := w.problem(); why != "" {
 			j.add(w.Object, "its webhook "+w.Name+" must answer, but "+why+": requests that need it fail",
 				"repair its pods, set its failurePolicy to Ignore, or delete the configuration", !w.Builtin)
 		}
 	}
 }
 
-// apiServices warns: what lacks them is not what replaces machines.
+// apiServices only warns: replacing machines does not depend on them.
 func (j *judge) apiServices() {
 	for _, a := range j.APIs {
-		why := a.lacks()
+		why := a.problem()
 		if why == "" && a.Message != "" {
 			why = "it does not answer: " + a.Message
 		}
@@ -73,24 +75,24 @@ func (j *judge) apiServices() {
 	}
 }
 
-// services finds whether services are answered for, each asked for once.
+// services finds out whether services have ready endpoints, with one query each.
 type services struct {
-	c    kubernetes.Interface
+	c    *kubeclient.Client
 	have map[string]Service
 }
 
-func (s *services) of(ctx context.Context, namespace, name string) (Service, error) {
+func (s *services) get(ctx context.Context, namespace, name string) (Service, error) {
 	key := namespace + "/" + name
 	if known, ok := s.have[key]; ok {
 		return known, nil
 	}
 	out := Service{Of: key}
-	_, err := s.c.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	_, err := s.c.Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return out, fmt.Errorf("read the service %s: %w", key, err)
 	}
 	out.Exists = err == nil
-	list, err := s.c.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
+	list, err := s.c.EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
 	if err != nil {
 		return out, fmt.Errorf("list the endpoints of the service %s: %w", key, err)
 	}
@@ -105,13 +107,13 @@ func (s *services) of(ctx context.Context, namespace, name string) (Service, err
 	return out, nil
 }
 
-func lookAtWebhooks(ctx context.Context, c kubernetes.Interface, s *Seen) error {
+func observeWebhooks(ctx context.Context, c *kubeclient.Client, s *Observation) error {
 	at := &services{c, map[string]Service{}}
-	validating, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	validating, err := c.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the validating webhooks: %w", err)
 	}
-	mutating, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	mutating, err := c.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the mutating webhooks: %w", err)
 	}
@@ -119,7 +121,7 @@ func lookAtWebhooks(ctx context.Context, c kubernetes.Interface, s *Seen) error 
 		if client.Service == nil || policy != nil && *policy == admissionv1.Ignore {
 			return nil
 		}
-		service, err := at.of(ctx, client.Service.Namespace, client.Service.Name)
+		service, err := at.get(ctx, client.Service.Namespace, client.Service.Name)
 		s.Webhooks = append(s.Webhooks, Webhook{object, name, service, slices.ContainsFunc(rules, builtin)})
 		return err
 	}
@@ -140,13 +142,13 @@ func lookAtWebhooks(ctx context.Context, c kubernetes.Interface, s *Seen) error 
 	return nil
 }
 
-// builtin reports whether a rule is about objects of Kubernetes itself, whose groups have
-// no dot or end with k8s.io.
+// builtin reports whether a rule applies to objects of Kubernetes itself, whose groups have no dot
+// or end with k8s.io.
 func builtin(r admissionv1.RuleWithOperations) bool {
 	return slices.ContainsFunc(r.APIGroups, func(g string) bool { return !strings.Contains(g, ".") || strings.HasSuffix(g, ".k8s.io") })
 }
 
-// apiServiceList is what is read of the objects of kube-aggregator.
+// apiServiceList holds the fields of kube-aggregator's objects that are read.
 type apiServiceList struct {
 	Items []struct {
 		metav1.ObjectMeta `json:"metadata"`
@@ -159,9 +161,9 @@ type apiServiceList struct {
 	} `json:"items"`
 }
 
-func lookAtAPIServices(ctx context.Context, c kubernetes.Interface, s *Seen) error {
+func observeAPIServices(ctx context.Context, c *kubeclient.Client, s *Observation) error {
 	at := &services{c, map[string]Service{}}
-	data, err := c.Discovery().RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	data, err := c.Path("/apis/apiregistration.k8s.io/v1/apiservices").SetHeader("Accept", "application/json").Do(ctx).Raw()
 	var list apiServiceList
 	if err == nil {
 		err = json.Unmarshal(data, &list)
@@ -174,7 +176,7 @@ func lookAtAPIServices(ctx context.Context, c kubernetes.Interface, s *Seen) err
 			continue
 		}
 		a := APIService{Name: i.Name}
-		if a.Service, err = at.of(ctx, i.Spec.Service.Namespace, i.Spec.Service.Name); err != nil {
+		if a.Service, err = at.get(ctx, i.Spec.Service.Namespace, i.Spec.Service.Name); err != nil {
 			return err
 		}
 		for _, c := range i.Status.Conditions {

@@ -11,22 +11,22 @@ import (
 	"kops.local/kops/internal/ops/pods"
 )
 
-// managerPrefix begins the label k8s-app of the pods of etcd's managers.
+// managerPrefix is the prefix of the label k8s-app of etcd-manager's pods.
 const managerPrefix = "etcd-manager-"
 
-// etcdQuota is how much an etcd keeps where nothing else is said: 2 GiB (etcd,
-// Configuration, quota-backend-bytes). It takes no writes beyond it.
+// etcdQuota is the default storage limit of an etcd: 2 GiB (etcd, Configuration,
+// quota-backend-bytes). Beyond it, writes are rejected.
 const (
 	etcdQuota = 2 << 30
 	etcdFull  = 0.8
 )
 
-// etcd stops where a member is missing, for the next machine of the control plane takes
-// one more away, and where etcd is nearly full.
+// etcd stops the upgrade if a member is missing, because the next control-plane machine takes
+// another one away, and if etcd is nearly full.
 func (j *judge) etcd() {
 	for _, name := range j.Unready {
 		if strings.HasPrefix(name, "etcd") {
-			j.stop("", "the API server does not reach etcd: its check "+name+" fails", "see why: kops doctor")
+			j.stop("", "the API server cannot reach etcd: its check "+name+" fails", "see why: kops doctor")
 		}
 	}
 	for _, e := range j.Input.Etcd {
@@ -41,7 +41,7 @@ func (j *judge) etcd() {
 	}
 }
 
-// members looks for the pod of each member's manager.
+// members checks the pod of each member's manager.
 func (j *judge) members(e *api.EtcdClusterSpec) {
 	app, ready := managerPrefix+e.Name, 0
 	for _, p := range j.Pods {
@@ -54,18 +54,19 @@ func (j *judge) members(e *api.EtcdClusterSpec) {
 		}
 		j.stop("Pod/"+p.Namespace+"/"+p.Name, "a member of the etcd "+e.Name+" is not ready", "see why: kops doctor")
 	}
-	if want := len(e.EtcdMembers); ready < want && managed(j.Pods) {
-		j.stop("etcd/"+e.Name, fmt.Sprintf("%d of %d members are ready", ready, want), "repair the others before a machine is replaced: kops doctor")
+	if want := len(e.EtcdMembers); ready < want && hasEtcdManager(j.Pods) {
+		j.stop("etcd/"+e.Name, fmt.Sprintf("%d of %d members are ready", ready, want), "repair the other members before replacing a machine: kops doctor")
 	}
 }
 
-// managed reports whether there are pods of etcd-manager at all; other managers' pods have other
+// hasEtcdManager reports whether any pods of etcd-manager exist; pods of other managers have other
 // names.
-func managed(pods []corev1.Pod) bool {
+func hasEtcdManager(pods []corev1.Pod) bool {
 	return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return strings.HasPrefix(p.Labels["k8s-app"], managerPrefix) })
 }
 
-// quotaOf is how much an etcd may keep, which the API server numbers in the order of main and events.
+// quotaOf returns the storage limit of an etcd, which the API server numbers in the order main,
+// events.
 func quotaOf(all []api.EtcdClusterSpec, numbered string) float64 {
 	name := "main"
 	if numbered == "etcd-1" {

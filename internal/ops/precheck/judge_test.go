@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/ops/precheck"
 )
 
-// text are findings as lines: their check, whether they stop, and what they say.
+// text returns findings as lines: their check, whether they stop the upgrade, and the message.
 func text(l finding.List) []string {
 	var out []string
 	for _, f := range l {
@@ -23,7 +23,7 @@ func text(l finding.List) []string {
 	return out
 }
 
-func TestWhatThePlatformAndTheStoreTell(t *testing.T) {
+func TestFindingsOfThePlatformAndTheStore(t *testing.T) {
 	in := target("1.36.3")
 	in.Rollout = "a roll that jane began is not ended"
 	in.Room = []precheck.Shortage{{Group: "nodes", Message: "subnet a has 2 free addresses", Remedy: "widen it"}, {Group: "more", Message: "the account may have no further machine", Remedy: "ask for more", None: true}}
@@ -32,17 +32,17 @@ func TestWhatThePlatformAndTheStoreTell(t *testing.T) {
 		"room warns InstanceGroup/nodes: subnet a has 2 free addresses; widen it",
 		"rollout warns a roll that jane began is not ended; finish it first: kops rolling-update cluster --yes",
 	}
-	if got := text(precheck.Judge(in, precheck.Seen{})); !slices.Equal(got, want) {
+	if got := text(precheck.Judge(in, precheck.Observation{})); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	in.Skip = []string{precheck.Room, precheck.Rollout}
-	if got := text(precheck.Judge(in, precheck.Seen{})); len(got) > 0 {
+	if got := text(precheck.Judge(in, precheck.Observation{})); len(got) > 0 {
 		t.Errorf("skipped, and %q", got)
 	}
 }
 
-func TestWhatCannotBeSeenIsAWarning(t *testing.T) {
-	s := precheck.Seen{Failed: map[string]error{precheck.Budgets: errors.New("forbidden")}}
+func TestUnobservableInputIsAWarning(t *testing.T) {
+	s := precheck.Observation{Failed: map[string]error{precheck.Budgets: errors.New("forbidden")}}
 	got := text(precheck.Judge(target("1.36.3"), s))
 	if len(got) != 1 || !strings.HasPrefix(got[0], "disruption-budgets warns could not be checked: forbidden") {
 		t.Errorf("%q", got)

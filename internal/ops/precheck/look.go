@@ -6,18 +6,17 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/client-go/kubernetes"
-
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Look asks an API server, after seen, for everything else that Judge needs, except the input of
-// skipped checks. What cannot be seen is in the result; an error means that the
-// server does not answer at all.
-func Look(ctx context.Context, c kubernetes.Interface, seen health.Seen, in Input) (Seen, error) {
-	s := Seen{Seen: seen, Failed: map[string]error{}}
-	info, err := c.Discovery().ServerVersion()
+// Observe queries an API server for everything that Judge needs and seen does not have, except the
+// input of skipped checks. What could not be observed is recorded in the result; an error means
+// that the server does not respond at all.
+func Observe(ctx context.Context, c *kubeclient.Client, seen health.Observation, in Input) (Observation, error) {
+	s := Observation{Observation: seen, Failed: map[string]error{}}
+	info, err := c.ServerVersion(ctx)
 	if err != nil {
 		return s, fmt.Errorf("ask the API server for its version: %w", err)
 	}
@@ -25,19 +24,19 @@ func Look(ctx context.Context, c kubernetes.Interface, seen health.Seen, in Inpu
 		return s, fmt.Errorf("the version of the API server: %w", err)
 	}
 	parts := []part{
-		{[]string{RemovedAPIs, Etcd}, func() error { return lookAtRequests(ctx, c, s.servers(), &s) }},
-		{[]string{RemovedAPIs}, func() error { return lookAtWritten(ctx, c, in.Target, &s) }},
-		{[]string{Budgets}, func() error { return lookAtBudgets(ctx, c, &s) }},
-		{[]string{Webhooks}, func() error { return lookAtWebhooks(ctx, c, &s) }},
-		{[]string{APIServices}, func() error { return lookAtAPIServices(ctx, c, &s) }},
+		{[]string{RemovedAPIs, Etcd}, func() error { return observeRequests(ctx, c, s.servers(), &s) }},
+		{[]string{RemovedAPIs}, func() error { return observeWritten(ctx, c, in.Target, &s) }},
+		{[]string{Budgets}, func() error { return observeBudgets(ctx, c, &s) }},
+		{[]string{Webhooks}, func() error { return observeWebhooks(ctx, c, &s) }},
+		{[]string{APIServices}, func() error { return observeAPIServices(ctx, c, &s) }},
 	}
 	errs := make([]error, len(parts))
 	var all sync.WaitGroup
 	for i, p := range parts {
-		if !slices.ContainsFunc(p.checks, func(name string) bool { return !in.skips(name) }) {
+		if !slices.ContainsFunc(p.checks, func(name string) bool { return !in.isSkipped(name) }) {
 			continue
 		}
-		all.Go(func() { errs[i] = p.look() })
+		all.Go(func() { errs[i] = p.observe() })
 	}
 	all.Wait()
 	for i, p := range parts {
@@ -50,17 +49,17 @@ func Look(ctx context.Context, c kubernetes.Interface, seen health.Seen, in Inpu
 	return s, ctx.Err()
 }
 
-// part is one question, and the checks that need its answer. Each fills fields of its own.
+// part is a query, and the checks that need its result. Each sets fields of its own.
 type part struct {
-	checks []string
-	look   func() error
+	checks  []string
+	observe func() error
 }
 
-// servers is how many nodes have an API server.
-func (s *Seen) servers() int {
+// servers returns how many nodes have an API server.
+func (s *Observation) servers() int {
 	n := 0
 	for i := range s.Nodes {
-		if serves(&s.Nodes[i]) {
+		if isControlPlane(&s.Nodes[i]) {
 			n++
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// oldestKubelet is how many minor versions a kubelet may be behind the API server
-// (Kubernetes, Version Skew Policy).
+// oldestKubelet is how many minor versions a kubelet may be older than the API server (Kubernetes,
+// Version Skew Policy).
 const oldestKubelet = 3
 
-// serves reports whether a node has an API server.
-func serves(n *corev1.Node) bool {
+// isControlPlane reports whether a node has an API server.
+func isControlPlane(n *corev1.Node) bool {
 	_, apiServer := n.Labels[labels.APIServer]
 	return apiServer || health.IsControlPlane(n)
 }
 
-// nodes stops for control planes that are not ready: the next that is replaced may be one
+// nodes stops the upgrade for control planes that are not ready: replacing the next one may be one
 // too many.
 func (j *judge) nodes() {
-	for _, n := range j.Seen.Nodes {
+	for _, n := range j.Observation.Nodes {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 		if i < 0 || n.Status.Conditions[i].Status != corev1.ConditionTrue {
 			why := "is not ready"
@@ -39,10 +39,10 @@ func (j *judge) nodes() {
 	}
 }
 
-// skew stops where a machine would be too far behind the API servers, or would skip a
+// skew stops the upgrade if a machine would be too far behind the API servers, or would skip a
 // minor version.
 func (j *judge) skew() {
-	for _, n := range j.Seen.Nodes {
+	for _, n := range j.Observation.Nodes {
 		v, err := versions.ParseVersion(n.Status.NodeInfo.KubeletVersion)
 		if err != nil || v.Major != j.Target.Major {
 			continue

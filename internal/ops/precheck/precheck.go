@@ -1,8 +1,7 @@
-// Package precheck finds what in a running cluster prevents another version of
-// Kubernetes, or the replacement of its machines: what is wrong, where, what helps, and
-// whether it stops the upgrade.
+// Package precheck finds what in a running cluster prevents an upgrade of Kubernetes, or the
+// replacement of its machines: what is wrong, where, what helps, and whether it stops the upgrade.
 //
-// Judging is pure: Judge takes what was seen. Look only asks an API server, and changes
+// Judging is pure: Judge takes what was observed. Look only queries an API server, and changes
 // nothing. The package must not know any platform, the store or the terminal.
 package precheck
 
@@ -20,7 +19,7 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Names of the checks, by which they are skipped; the rule of a finding is one of them.
+// Names of the checks, with which they are skipped; they are also the rules of findings.
 const (
 	API         = "api"
 	RemovedAPIs = "removed-apis"
@@ -39,7 +38,7 @@ func Names() []string {
 	return []string{API, RemovedAPIs, Budgets, Webhooks, APIServices, Nodes, Skew, Etcd, Room, Rollout}
 }
 
-// CheckSkipped refuses a name that no check has.
+// CheckSkipped rejects names of unknown checks.
 func CheckSkipped(skip []string) error {
 	for _, s := range skip {
 		if slices.Contains(Names(), s) {
@@ -54,34 +53,35 @@ func CheckSkipped(skip []string) error {
 	return nil
 }
 
-// Input is what is to happen to a cluster.
+// Input is what should happen to a cluster.
 type Input struct {
-	// Target is the version of Kubernetes that it is to have.
+	// Target is the wanted version of Kubernetes.
 	Target semver.Version
 	Groups []*api.InstanceGroup
 	Etcd   []api.EtcdClusterSpec
-	// Rollout says that a replacement of machines was begun and not ended; "" is that there is none.
+	// Rollout describes a replacement of machines that was begun and not finished; "" if there is
+	// none.
 	Rollout string
-	// Room is the platform's report on the machines that a roll adds.
+	// Room is the platform's report about the machines that a roll adds.
 	Room []Shortage
-	// Skip are the names of checks that are not made.
+	// Skip lists the names of checks to skip.
 	Skip []string
 }
 
-func (in *Input) skips(check string) bool { return slices.Contains(in.Skip, check) }
+func (in *Input) isSkipped(check string) bool { return slices.Contains(in.Skip, check) }
 
-// Shortage is a lack of what more machines of a group need.
+// Shortage is a shortage of something that additional machines of a group need.
 type Shortage struct {
 	Group, Message, Remedy string
-	// None says that not one more machine can be made.
+	// None means that not a single machine can be added.
 	None bool
 }
 
-// Seen is what an API server shows.
-type Seen struct {
+// Observation is what an API server reports.
+type Observation struct {
 	// Version is the server's own.
 	Version semver.Version
-	// Requests are the requests to deprecated APIs, of all servers that were asked, and Written
+	// Requests are the requests to deprecated APIs, of all servers that were queried, and Written
 	// the objects that a client wrote in an API that is removed.
 	Requests []Request
 	Written  []Written
@@ -90,25 +90,25 @@ type Seen struct {
 	Budgets  []policyv1.PodDisruptionBudget
 	Webhooks []Webhook
 	APIs     []APIService
-	// Storage is how much the server keeps in each etcd.
+	// Storage is how much each etcd stores.
 	Storage []Storage
 	// Seen are its nodes and pods, and its own checks that fail.
-	health.Seen
-	// Failed says by the name of a check why what it needs could not be seen.
+	health.Observation
+	// Failed has, by the name of a check, why its input could not be observed.
 	Failed map[string]error
 }
 
 // Judge returns the obstacles. Findings that stop the upgrade are errors, and come first.
-func Judge(in Input, s Seen) diag.List {
-	j := &judge{Input: in, Seen: s}
+func Judge(in Input, s Observation) diag.List {
+	j := &judge{Input: in, Observation: s}
 	for _, check := range []struct {
 		name string
 		do   func()
 	}{
 		{Nodes, j.nodes}, {Skew, j.skew}, {Etcd, j.etcd}, {RemovedAPIs, j.removedAPIs}, {Webhooks, j.webhooks}, {APIServices, j.apiServices},
-		{Budgets, j.budgets}, {Room, j.room}, {Rollout, j.rollout},
+		{Budgets, j.budgets}, {Room, j.checkRoom}, {Rollout, j.rollout},
 	} {
-		if in.skips(check.name) {
+		if in.isSkipped(check.name) {
 			continue
 		}
 		j.rule = check.name
@@ -118,21 +118,21 @@ func Judge(in Input, s Seen) diag.List {
 		}
 		check.do()
 	}
-	slices.SortStableFunc(j.findings, func(a, b diag.Finding) int { return cmp.Compare(warns(a), warns(b)) })
+	slices.SortStableFunc(j.findings, func(a, b diag.Finding) int { return cmp.Compare(severity(a), severity(b)) })
 	return j.findings
 }
 
-func warns(f diag.Finding) int {
+func severity(f diag.Finding) int {
 	if f.Warning {
 		return 1
 	}
 	return 0
 }
 
-// judge is one judgement under way.
+// judge is the state of one Judge call.
 type judge struct {
 	Input
-	Seen
+	Observation
 	rule     string
 	findings diag.List
 }
@@ -144,14 +144,14 @@ func (j *judge) add(object, message, remedy string, warning bool) {
 func (j *judge) stop(object, message, remedy string) { j.add(object, message, remedy, false) }
 func (j *judge) warn(object, message, remedy string) { j.add(object, message, remedy, true) }
 
-// room tells what the platform lacks for the machines that a roll adds.
-func (j *judge) room() {
+// checkRoom reports what the platform is short of for the machines that a roll adds.
+func (j *judge) checkRoom() {
 	for _, s := range j.Room {
 		j.add("InstanceGroup/"+s.Group, s.Message, s.Remedy, !s.None)
 	}
 }
 
-// rollout reports a rollout that was begun and not ended.
+// rollout reports a rollout that was begun and not finished.
 func (j *judge) rollout() {
 	if j.Rollout != "" {
 		j.warn("", j.Rollout, "finish it first: kops rolling-update cluster --yes")

@@ -19,14 +19,16 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/precheck"
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// server is a real API server of which a test makes a cluster in trouble.
+// server is a real API server on which tests create clusters in trouble.
 type server struct {
 	*testing.T
 	kubernetes.Interface
+	client *kubeclient.Client
 	health *health.API
 }
 
@@ -46,21 +48,26 @@ func start(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := health.Open(config)
-	return must(&server{T: t}, &server{t, c, h}, err)
+	client, err := kubeclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := health.Open(config, "")
+	return must(&server{T: t}, &server{t, c, client, h}, err)
 }
 
-// find looks and judges; the findings are lines of their check, whether they stop, and text.
+// find looks and judges; each finding becomes a line with its check, whether it stops the upgrade,
+// and its text.
 func (s *server) find(in precheck.Input) []string {
 	s.Helper()
-	base, err := s.health.Look(s.Context())
+	base, err := s.health.Observe(s.Context())
 	must(s, base, err)
-	seen, err := precheck.Look(s.Context(), s, base, in)
+	seen, err := precheck.Observe(s.Context(), s.client, base, in)
 	must(s, seen, err)
 	return text(precheck.Judge(in, seen))
 }
 
-// expect compares what one check finds with the beginnings of lines.
+// expect compares what one check finds with the expected prefixes of lines.
 func (s *server) expect(in precheck.Input, check string, want ...string) {
 	s.Helper()
 	got := slices.DeleteFunc(s.find(in), func(l string) bool { return !strings.HasPrefix(l, check+" ") })
@@ -76,7 +83,7 @@ func (s *server) expect(in precheck.Input, check string, want ...string) {
 
 func target(v string) precheck.Input { return precheck.Input{Target: semver.MustParse(v)} }
 
-// skipping is an input of which all checks but one are skipped.
+// skipping returns an input that skips all checks but one.
 func skipping(v, but string) precheck.Input {
 	in := target(v)
 	in.Skip = slices.DeleteFunc(precheck.Names(), func(n string) bool { return n == but })
@@ -88,12 +95,12 @@ func TestAgainstARealServer(t *testing.T) {
 	if got := s.find(target("1.37.0")); len(got) > 0 {
 		t.Errorf("of a new server are found %q", got)
 	}
-	t.Run("APIs that go", func(t *testing.T) { (&server{t, s.Interface, s.health}).removedAPIs() })
-	t.Run("nodes", func(t *testing.T) { (&server{t, s.Interface, s.health}).nodes() })
-	t.Run("budgets", func(t *testing.T) { (&server{t, s.Interface, s.health}).budgets() })
-	t.Run("etcd", func(t *testing.T) { (&server{t, s.Interface, s.health}).etcd() })
-	t.Run("API services", func(t *testing.T) { (&server{t, s.Interface, s.health}).apiServices() })
-	t.Run("webhooks", func(t *testing.T) { (&server{t, s.Interface, s.health}).webhooks() })
+	t.Run("APIs that go", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).removedAPIs() })
+	t.Run("nodes", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).nodes() })
+	t.Run("budgets", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).budgets() })
+	t.Run("etcd", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).etcd() })
+	t.Run("API services", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).apiServices() })
+	t.Run("webhooks", func(t *testing.T) { (&server{t, s.Interface, s.client, s.health}).webhooks() })
 }
 
 func (s *server) removedAPIs() {
@@ -101,7 +108,7 @@ func (s *server) removedAPIs() {
 		ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.97.0.0/24"}}}, metav1.CreateOptions{FieldManager: "old-tool"})
 	must(s, 0, err)
 	s.expect(target("1.36.9"), precheck.RemovedAPIs)
-	for range 2 { // a look is no request of its own
+	for range 2 { // looking does not itself count as a request
 		s.expect(target("1.37.0"), precheck.RemovedAPIs,
 			"stops networking.k8s.io/v1beta1 servicecidrs: is used by a client, and Kubernetes 1.37 no longer serves it; make the client use a newer version",
 			"warns ServiceCIDR/more: was written in networking.k8s.io/v1beta1 by old-tool, and Kubernetes 1.37 no longer serves that API")
@@ -176,7 +183,7 @@ func (s *server) budgets() {
 func (s *server) etcd() {
 	in := target("1.36.3")
 	in.Etcd = []api.EtcdClusterSpec{{Name: "main", EtcdMembers: make([]api.EtcdMemberSpec, 3)}}
-	s.expect(in, precheck.Etcd) // of a cluster whose etcd others run nothing is told
+	s.expect(in, precheck.Etcd) // for a cluster with an external etcd, nothing is reported
 	for i, ready := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 		p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 		p.Name, p.Labels = fmt.Sprintf("etcd-manager-main-%d", i), map[string]string{"k8s-app": "etcd-manager-main"}

@@ -6,11 +6,12 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-// budgets stops for those that never allow that a pod is evicted, as machines with such
-// pods cannot be drained. Those that do not now, as pods are down, are a warning.
+// budgets stops the upgrade for budgets that never allow an eviction, as machines with such pods
+// cannot be drained. Budgets that allow none at present, because pods are down, are a warning.
 func (j *judge) budgets() {
 	for _, b := range j.Budgets {
 		s := b.Status
@@ -19,7 +20,7 @@ func (j *judge) budgets() {
 		}
 		name := "PodDisruptionBudget/" + b.Namespace + "/" + b.Name
 		if s.DesiredHealthy >= s.ExpectedPods {
-			j.stop(name, fmt.Sprintf("never allows the eviction of one of its %d pods: %s", s.ExpectedPods, wants(&b)),
+			j.stop(name, fmt.Sprintf("never allows the eviction of one of its %d pods: %s", s.ExpectedPods, requirement(&b)),
 				"run more replicas, or lower its requirement; a rolling update would wait at the machines of these pods")
 			continue
 		}
@@ -28,8 +29,8 @@ func (j *judge) budgets() {
 	}
 }
 
-// wants says in the words of its spec what a budget asks for.
-func wants(b *policyv1.PodDisruptionBudget) string {
+// requirement describes what a budget requires, in terms of its spec.
+func requirement(b *policyv1.PodDisruptionBudget) string {
 	if m := b.Spec.MaxUnavailable; m != nil {
 		return "spec.maxUnavailable is " + m.String()
 	}
@@ -39,8 +40,8 @@ func wants(b *policyv1.PodDisruptionBudget) string {
 	return "it requires all of them"
 }
 
-func lookAtBudgets(ctx context.Context, c kubernetes.Interface, s *Seen) error {
-	list, err := c.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+func observeBudgets(ctx context.Context, c *kubeclient.Client, s *Observation) error {
+	list, err := c.PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the disruption budgets: %w", err)
 	}

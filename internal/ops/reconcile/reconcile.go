@@ -1,9 +1,9 @@
-// Package reconcile defines the order in which a cluster is brought to what its objects say: the
-// control plane before the machines that depend on it, and one hop of an upgrade after
-// the other. Each deed does nothing if there is nothing to do, so that a run that starts over
+// Package reconcile defines the order in which a cluster is brought to the state that its objects
+// describe: the control plane before the machines that depend on it, and one hop of an upgrade
+// after the other. Each deed does nothing if there is nothing to do, so that a restarted run
 // continues where an interrupted one stopped.
 //
-// It must not know how a deed is done.
+// It must not know how a deed is carried out.
 package reconcile
 
 import (
@@ -11,20 +11,20 @@ import (
 	"fmt"
 )
 
-// Deeds are the actions of a run, each called as often as needed. Check examines the cluster
-// before a hop begins. Next examines it, too, and writes the next hop into the objects; it
-// returns false if there is none.
-type Deeds struct {
+// Actions are the actions of a run, each called as often as needed. Check examines the cluster before
+// a hop begins. Next also examines it, and writes the next hop into the objects; it returns false
+// if there is none.
+type Actions struct {
 	Check  func(context.Context) error
 	Update func(ctx context.Context, scope Scope) error
 	Await  func(context.Context) error
 	Roll   func(ctx context.Context, scope Scope) error
 	Next   func(context.Context) (bool, error)
-	// On receives each stage before it begins.
+	// On is called with each stage before it begins.
 	On func(context.Context, Stage) error
 }
 
-// Scope is how much of a cluster a deed is about.
+// Scope is the part of a cluster that a deed is about.
 type Scope string
 
 // Scopes. Pruned is All, and also deletes unwanted objects.
@@ -34,7 +34,7 @@ const (
 	Pruned       Scope = "pruned"
 )
 
-// Stage is a part of the way, and which of how many it is.
+// Stage is a part of the run, and its position among all of them.
 type Stage struct {
 	Number, Of int
 	Name       string
@@ -47,7 +47,7 @@ type stage struct {
 }
 
 // stages returns the stages of one hop, in kOps' order.
-func (d *Deeds) stages() []stage {
+func (d *Actions) stages() []stage {
 	update := func(s Scope) func(context.Context) error {
 		return func(ctx context.Context) error { return d.Update(ctx, s) }
 	}
@@ -68,14 +68,14 @@ func (d *Deeds) stages() []stage {
 // Names lists the stages of each hop.
 func Names() []string {
 	var out []string
-	for _, s := range (&Deeds{}).stages() {
+	for _, s := range (&Actions{}).stages() {
 		out = append(out, s.name)
 	}
 	return out
 }
 
-// Run goes all the way, or up to the first deed that fails.
-func Run(ctx context.Context, d Deeds) error {
+// Run runs all stages, or up to the first deed that fails.
+func Run(ctx context.Context, d Actions) error {
 	for more := true; more; {
 		all := d.stages()
 		for i, s := range all {

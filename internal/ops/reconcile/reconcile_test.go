@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/ops/reconcile"
 )
 
-// cluster is the minor versions that its parts have: what the objects say, what machines
-// would be made with, and what they run.
+// cluster holds the minor versions of its parts: in the objects, in the templates of new machines,
+// and on running machines.
 type cluster struct {
 	t                        *testing.T
 	spec                     int
@@ -19,16 +19,16 @@ type cluster struct {
 	control, workers         int
 	hops                     []int
 	pruned                   bool
-	deeds                    []string
-	crash                    int // at which deed; 0: never
+	calls                    []string
+	crash                    int // at which deed; 0 for never
 }
 
 var errCrash = errors.New("crash")
 
-func (c *cluster) did(name string) error {
-	c.deeds = append(c.deeds, name)
+func (c *cluster) record(name string) error {
+	c.calls = append(c.calls, name)
 	if c.workers > c.control || c.control > c.workers+1 {
-		c.t.Errorf("after %q the control plane runs %d and workers %d", c.deeds, c.control, c.workers)
+		c.t.Errorf("after %q the control plane runs %d and workers %d", c.calls, c.control, c.workers)
 	}
 	if c.crash--; c.crash == 0 {
 		return errCrash
@@ -37,23 +37,23 @@ func (c *cluster) did(name string) error {
 }
 
 func (c *cluster) run() error {
-	return reconcile.Run(c.t.Context(), reconcile.Deeds{
-		Check: func(context.Context) error { return c.did("check") },
+	return reconcile.Run(c.t.Context(), reconcile.Actions{
+		Check: func(context.Context) error { return c.record("check") },
 		Update: func(_ context.Context, s reconcile.Scope) error {
 			c.controlMade = c.spec
 			if s != reconcile.ControlPlane {
-				c.workersMade = min(c.spec, c.control) // as an update keeps them back
+				c.workersMade = min(c.spec, c.control) // because an update holds them back
 			}
 			c.pruned = s == reconcile.Pruned
-			return c.did("update " + string(s))
+			return c.record("update " + string(s))
 		},
-		Await: func(context.Context) error { return c.did("await") },
+		Await: func(context.Context) error { return c.record("await") },
 		Roll: func(_ context.Context, s reconcile.Scope) error {
 			c.control = c.controlMade
 			if s != reconcile.ControlPlane {
 				c.workers = c.workersMade
 			}
-			return c.did("roll " + string(s))
+			return c.record("roll " + string(s))
 		},
 		Next: func(context.Context) (bool, error) {
 			i := slices.IndexFunc(c.hops, func(v int) bool { return v > c.spec })
@@ -64,7 +64,7 @@ func (c *cluster) run() error {
 				c.t.Errorf("a hop to %d is taken from %d, %d, %d", c.hops[i], c.spec, c.control, c.workers)
 			}
 			c.spec = c.hops[i]
-			return true, c.did("next")
+			return true, c.record("next")
 		},
 		On: func(context.Context, reconcile.Stage) error { return nil },
 	})
@@ -76,13 +76,13 @@ func TestTheOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "check, update control plane, await, roll control plane, update all, roll all, update pruned"
-	if got := strings.Join(c.deeds, ", "); got != want || c.workers != 35 {
+	if got := strings.Join(c.calls, ", "); got != want || c.workers != 35 {
 		t.Errorf("%s, and workers run %d", got, c.workers)
 	}
 }
 
-// TestItGoesOnFromAnyPoint stops the run at each deed, and starts over.
-func TestItGoesOnFromAnyPoint(t *testing.T) {
+// TestItContinuesFromAnyPoint stops the run at each deed, and restarts it.
+func TestItContinuesFromAnyPoint(t *testing.T) {
 	for crash := 1; ; crash++ {
 		c := &cluster{t: t, spec: 34, control: 33, workers: 33, hops: []int{34, 35, 36}, crash: crash}
 		err := c.run()

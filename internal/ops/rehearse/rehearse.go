@@ -1,5 +1,5 @@
-// Package rehearse plays a platform on this host, for as long as its user wants: it opens
-// the stage, starts the play, and runs the user's programs in it.
+// Package rehearse emulates a platform on this host, for as long as its user wants: it opens the
+// stage, starts the emulation ("play"), and runs the user's programs in it.
 //
 // It must not know any platform.
 package rehearse
@@ -20,24 +20,24 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// Store is the bucket that is there from the start, for the state of clusters.
+// Store is the bucket for the state of clusters, which exists from the start.
 const Store = "kops-rehearsal"
 
-// Rehearsal is a platform that is being played.
+// Rehearsal is a platform that is being emulated.
 type Rehearsal struct {
 	platform string
-	house    rehearsal.House
+	house    rehearsal.OpenStage
 	play     *rehearsal.Play
 	stop     context.CancelFunc
-	ended    chan struct{}
-	err      error // why the play has ended by itself
+	done     chan struct{}
+	err      error // why the play has ended on its own
 }
 
-// Open plays the platform of a name, one of all. The caller closes it.
-func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.HouseOptions) (*Rehearsal, error) {
+// Open starts the emulation of the platform with a given name. The caller must close it.
+func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.StageOptions) (*Rehearsal, error) {
 	played, open := find(all, name)
 	if played.Rehearse == nil || open == nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be played on this host", name), "name one of: "+strings.Join(Playable(all), ", "))
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be emulated on this host", name), "use one of: "+strings.Join(Playable(all), ", "))
 	}
 	if played.CanRehearse != nil {
 		if err := played.CanRehearse(); err != nil {
@@ -56,21 +56,21 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 		return nil, errors.Join(err, house.Close(context.WithoutCancel(ctx)))
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Rehearsal{platform: name, house: house, play: play, stop: stop, ended: make(chan struct{})}
+	r := &Rehearsal{platform: name, house: house, play: play, stop: stop, done: make(chan struct{})}
 	if err := house.Play(play); err != nil {
-		close(r.ended)
+		close(r.done)
 		return nil, errors.Join(err, r.Close(ctx))
 	}
 	go func() {
-		defer close(r.ended)
-		r.err = play.Keep(ctx)
+		defer close(r.done)
+		r.err = play.Run(ctx)
 	}()
 	return r, nil
 }
 
-// find returns the platform of a name, and how a stage is opened. The first counts, as it
-// goes before others of its name.
-func find(all []platform.Provider, name string) (played platform.Provider, open func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error)) {
+// find returns the platform with a given name, and the first platform's function that opens a
+// stage. The first platform with the name wins.
+func find(all []platform.Provider, name string) (played platform.Provider, open func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error)) {
 	for _, p := range all {
 		if played.Name == "" && string(p.Name) == name {
 			played = p
@@ -82,7 +82,7 @@ func find(all []platform.Provider, name string) (played platform.Provider, open 
 	return played, open
 }
 
-// Playable lists the platforms that can be played.
+// Playable lists the platforms that can be emulated.
 func Playable(all []platform.Provider) []string {
 	var out []string
 	for _, p := range all {
@@ -93,21 +93,21 @@ func Playable(all []platform.Provider) []string {
 	return out
 }
 
-// Command is a program of the user in the rehearsal. env is its environment, NAME=VALUE:
-// what programs keep of the world outside, they keep apart here.
+// Command returns one of the user's programs, to be run in the rehearsal. env is its environment,
+// NAME=VALUE; kubeconfig and cache are separate from the user's own.
 func (r *Rehearsal) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	dir := r.house.Dir()
 	env = append(env[:len(env):len(env)], "KOPS_REHEARSAL="+r.platform, "KOPS_STATE_STORE="+r.play.Scheme+"://"+Store, "KOPS_ARCH="+runtime.GOARCH, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
 	return r.house.Command(ctx, env, name, args...)
 }
 
-// Ended is closed when the play has ended, which it does by itself only when it fails.
-func (r *Rehearsal) Ended() <-chan struct{} { return r.ended }
+// Done is closed when the play has ended. It only ends on its own if it fails.
+func (r *Rehearsal) Done() <-chan struct{} { return r.done }
 
-// Failure is why the play has ended; it is nil as long as Ended is not closed.
+// Failure returns why the play has ended; it is nil until Ended is closed.
 func (r *Rehearsal) Failure() error {
 	select {
-	case <-r.ended:
+	case <-r.done:
 		return r.err
 	default:
 		return nil
@@ -117,10 +117,10 @@ func (r *Rehearsal) Failure() error {
 // Machines returns the machines of the rehearsal.
 func (r *Rehearsal) Machines() rehearsal.Machines { return r.house.Contract().Machines }
 
-// Close ends the play, and removes all that it had of this host. It returns why the play
-// had ended by itself, too.
+// Close ends the play, and removes everything that it created on this host. If the play had ended
+// on its own, the error includes the reason.
 func (r *Rehearsal) Close(ctx context.Context) error {
 	r.stop()
-	<-r.ended
+	<-r.done
 	return errors.Join(r.err, r.play.Close(), r.house.Close(ctx))
 }

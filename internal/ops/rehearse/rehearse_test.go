@@ -17,46 +17,46 @@ import (
 	"kops.local/kops/internal/platform/traits"
 )
 
-// house is a stage of no machines, which notes what becomes of it.
-type house struct {
+// fakeHouse is a stage without machines, which records calls.
+type fakeHouse struct {
 	dir          string
-	refuses      error // to play
+	refuses      error // error returned by Play
 	play         *rehearsal.Play
-	closed       int
+	closedCalls  int
 	closedBefore bool // the emulator was closed before
 }
 
-func (h *house) Contract() rehearsal.Stage { return rehearsal.Stage{} }
-func (h *house) Dir() string               { return h.dir }
+func (h *fakeHouse) Contract() rehearsal.Stage { return rehearsal.Stage{} }
+func (h *fakeHouse) Dir() string               { return h.dir }
 
-func (h *house) Play(p *rehearsal.Play) error {
+func (h *fakeHouse) Play(p *rehearsal.Play) error {
 	h.play = p
 	return h.refuses
 }
 
-func (h *house) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
+func (h *fakeHouse) Command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = env
 	return cmd
 }
 
-func (h *house) Close(context.Context) error {
-	h.closed++
+func (h *fakeHouse) Close(context.Context) error {
+	h.closedCalls++
 	return nil
 }
 
-// world is a platform that can be played, and one that has a stage.
+// world is a platform that can be emulated, and one that has a stage.
 type world struct {
-	house   *house
-	lacks   error      // what the host has not
-	fails   error      // the start of the play
+	house   *fakeHouse
+	lacks   error      // what is missing on the host
+	fails   error      // error when the play starts
 	breaks  chan error // what ends the play
 	stores  []string
 	stopped bool // the emulator
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{house: &house{dir: filepath.Join(t.TempDir(), "play")}, breaks: make(chan error, 1)}
+	return &world{house: &fakeHouse{dir: filepath.Join(t.TempDir(), "play")}, breaks: make(chan error, 1)}
 }
 
 func (w *world) platforms() []platform.Provider {
@@ -71,19 +71,19 @@ func (w *world) platforms() []platform.Provider {
 					return nil
 				}
 			}
-			return &rehearsal.Play{Scheme: "s3", Keep: keep, Close: func() error {
-				w.stopped, w.house.closedBefore = true, w.house.closed > 0
+			return &rehearsal.Play{Scheme: "s3", Run: keep, Close: func() error {
+				w.stopped, w.house.closedBefore = true, w.house.closedCalls > 0
 				return nil
 			}}, w.fails
 		}},
-		{Platform: platform.Platform{Traits: traits.Traits{Name: "host"}}, Stage: func(context.Context, rehearsal.HouseOptions) (rehearsal.House, error) { return w.house, nil }},
+		{Platform: platform.Platform{Traits: traits.Traits{Name: "host"}}, Stage: func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error) { return w.house, nil }},
 	}
 }
 
 func TestARehearsalIsOpenedAndClosed(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := rehearse.Open(ctx, w.platforms(), "cloud", rehearsal.HouseOptions{})
+	r, err := rehearse.Open(ctx, w.platforms(), "cloud", rehearsal.StageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,16 +97,16 @@ func TestARehearsalIsOpenedAndClosed(t *testing.T) {
 	if want := "cloud s3://" + rehearse.Store + " " + w.house.dir + "/kubeconfig\n"; err != nil || string(out) != want {
 		t.Errorf("a command finds %q, %v; want %q", out, err, want)
 	}
-	cancel() // the play outlasts who opened it: the command may have to end in order
+	cancel() // the play outlives its opener's context: the command may have to shut down in order
 	if err := r.Failure(); err != nil || w.stopped {
 		t.Errorf("it has ended: %v", err)
 	}
-	if err := r.Close(t.Context()); err != nil || !w.stopped || w.house.closedBefore || w.house.closed != 1 {
-		t.Errorf("closed: %v; emulator %v, stage %d", err, w.stopped, w.house.closed)
+	if err := r.Close(t.Context()); err != nil || !w.stopped || w.house.closedBefore || w.house.closedCalls != 1 {
+		t.Errorf("closed: %v; emulator %v, stage %d", err, w.stopped, w.house.closedCalls)
 	}
 }
 
-func TestWhatCannotBePlayedLeavesNothing(t *testing.T) {
+func TestAFailedStartLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cloud string
 		set   func(*world)
@@ -119,33 +119,33 @@ func TestWhatCannotBePlayedLeavesNothing(t *testing.T) {
 	} {
 		w := newWorld(t)
 		c.set(w)
-		_, err := rehearse.Open(t.Context(), w.platforms(), c.cloud, rehearsal.HouseOptions{})
-		if err == nil || c.opens != errors.Is(err, io.ErrUnexpectedEOF) || c.opens != (w.house.closed == 1) || w.house.refuses != nil && !w.stopped {
-			t.Errorf("%s: %v; stage closed %d times, emulator %v", name, err, w.house.closed, w.stopped)
+		_, err := rehearse.Open(t.Context(), w.platforms(), c.cloud, rehearsal.StageOptions{})
+		if err == nil || c.opens != errors.Is(err, io.ErrUnexpectedEOF) || c.opens != (w.house.closedCalls == 1) || w.house.refuses != nil && !w.stopped {
+			t.Errorf("%s: %v; stage closed %d times, emulator %v", name, err, w.house.closedCalls, w.stopped)
 		}
 	}
 	w := newWorld(t)
 	w.lacks = io.ErrNoProgress
-	if _, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.HouseOptions{}); !errors.Is(err, io.ErrNoProgress) || w.house.closed > 0 || w.stores != nil {
-		t.Errorf("on a host that lacks something: %v; stage closed %d times", err, w.house.closed)
+	if _, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.StageOptions{}); !errors.Is(err, io.ErrNoProgress) || w.house.closedCalls > 0 || w.stores != nil {
+		t.Errorf("on a host that lacks something: %v; stage closed %d times", err, w.house.closedCalls)
 	}
-	if _, err := rehearse.Open(t.Context(), newWorld(t).platforms()[:1], "cloud", rehearsal.HouseOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be played") {
+	if _, err := rehearse.Open(t.Context(), newWorld(t).platforms()[:1], "cloud", rehearsal.StageOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be emulated") {
 		t.Errorf("without a stage: %v", err)
 	}
 }
 
-func TestAPlayThatFailsIsTold(t *testing.T) {
+func TestAFailedPlayIsReported(t *testing.T) {
 	w := newWorld(t)
-	r, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.HouseOptions{})
+	r, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.StageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.breaks <- io.ErrUnexpectedEOF
-	<-r.Ended()
+	<-r.Done()
 	if err := r.Failure(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("it failed with %v", err)
 	}
-	if err := r.Close(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) || w.house.closed != 1 {
-		t.Errorf("closed: %v, stage %d", err, w.house.closed)
+	if err := r.Close(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) || w.house.closedCalls != 1 {
+		t.Errorf("closed: %v, stage %d", err, w.house.closedCalls)
 	}
 }

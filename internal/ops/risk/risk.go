@@ -1,8 +1,7 @@
-// Package risk says what in a plan deserves a second look before it is carried out. It
-// compares the objects as they were applied last with those that are wanted, and reads
-// the plan. It is pure.
+// Package risk reports what in a plan deserves a second look before it is applied. It compares the
+// objects as they were last applied with the wanted ones, and reads the plan. It is pure.
 //
-// A risk stops nothing. What must not be done is refused by validation and by guards.
+// A risk does not stop anything. What must not be done is rejected by validation and by guards.
 package risk
 
 import (
@@ -13,23 +12,25 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/finding"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/plan"
+	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/spec/versions"
 )
 
-// In is what risks are looked for in.
+// In is the input of Of.
 type In struct {
-	// Was is the cluster as it was applied last; nil before the first update.
-	Was *api.Cluster
-	// Now is the cluster as it is wanted; nil where it is deleted.
+	// Applied is the cluster as it was last applied; nil before the first update.
+	Applied *api.Cluster
+	// Now is the wanted cluster; nil if it is being deleted.
 	Now    *api.Cluster
 	Groups []*api.InstanceGroup
-	// Unbounded says that the platform does not limit access, even where the objects name ranges.
+	// Unbounded means that the platform does not limit access, even where the objects name ranges.
 	Unbounded bool
 	Plan      *plan.Plan
-	// Replaced are how many machines of each group the change has replaced, and Machines
-	// how many each has.
+	// Replaced is how many machines of each group the change has replaced, and Machines how many
+	// each group has.
 	Replaced, Machines map[string]int
 }
 
@@ -39,11 +40,12 @@ type class struct {
 	find func(in In) []finding.Finding
 }
 
-// classes are all kinds of risks, in the order in which they are shown.
+// classes returns all classes of risks, in the order in which they are shown.
 func classes() []class {
 	return []class{
 		{"data-deleted", dataDeleted},
 		{"group-removed", groupRemoved},
+		{"keys-lost", keysLost},
 		{"pod-network-changed", podNetworkChanged},
 		{"kubernetes-downgraded", kubernetesDowngraded},
 		{"control-plane-replaced", controlPlaneReplaced},
@@ -60,7 +62,7 @@ func Codes() (out []string) {
 	return out
 }
 
-// Of lists the risks of a plan. The rule of each is the code of its class.
+// Of lists the risks of a plan. Each finding's rule is the code of its class.
 func Of(in In) finding.List {
 	var out finding.List
 	for _, c := range classes() {
@@ -75,9 +77,9 @@ func Of(in In) finding.List {
 	return out
 }
 
-// deleted lists the steps that delete something which holds machines of a group or, without
-// machines, data.
-func deleted(p *plan.Plan, machines bool) []plan.Step {
+// deletionSteps lists the steps that delete something that holds machines of a group or, if
+// machines is false, data.
+func deletionSteps(p *plan.Plan, machines bool) []plan.Step {
 	replaced := map[any]bool{}
 	for _, s := range p.Steps {
 		if s.Replaces {
@@ -90,7 +92,7 @@ func deleted(p *plan.Plan, machines bool) []plan.Step {
 }
 
 func dataDeleted(in In) (out []finding.Finding) {
-	for _, s := range deleted(in.Plan, false) {
+	for _, s := range deletionSteps(in.Plan, false) {
 		out = append(out, finding.Finding{Object: s.Address.String(), Message: s.Kind.Holds(s.Have) + " will be lost",
 			Remedy: "take a backup first, if you need the data"})
 	}
@@ -98,38 +100,55 @@ func dataDeleted(in In) (out []finding.Finding) {
 }
 
 func groupRemoved(in In) (out []finding.Finding) {
-	for _, s := range deleted(in.Plan, true) {
+	for _, s := range deletionSteps(in.Plan, true) {
 		out = append(out, finding.Finding{Object: api.KindInstanceGroup + "/" + s.Kind.Group(s.Have),
 			Message: "will be removed with " + s.Kind.Holds(s.Have), Remedy: "drain its nodes first, if pods must move without interruption"})
 	}
 	return out
 }
 
-func podNetworkChanged(in In) []finding.Finding {
-	if in.Was == nil || in.Now == nil {
+// keysLost reports keysets that would be created, although the cluster had them when it was
+// last applied.
+func keysLost(in In) (out []finding.Finding) {
+	if in.Applied == nil {
 		return nil
 	}
-	was, now := validate.PodNetworks(in.Was), validate.PodNetworks(in.Now)
+	had := pki.KeysetNames(in.Applied)
+	for _, s := range in.Plan.Steps {
+		if s.Op == plan.Create && s.Address.Kind == managedfile.Keyset.Name && slices.Contains(had, s.Address.Name) {
+			out = append(out, finding.Finding{Object: s.Address.String(),
+				Message: "is missing from the state store, and a new one would be created: running machines do not trust new keys",
+				Remedy:  "put the file back from the versions of its bucket or a copy of the state store"})
+		}
+	}
+	return out
+}
+
+func podNetworkChanged(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil {
+		return nil
+	}
+	was, now := validate.PodNetworks(in.Applied), validate.PodNetworks(in.Now)
 	if slices.Equal(was, now) {
 		return nil
 	}
 	return []finding.Finding{{Path: "spec.networking",
-		Message: fmt.Sprintf("the pod network changes from %s to %s: pods of old and new machines do not reach each other until every machine is replaced",
+		Message: fmt.Sprintf("the pod network changes from %s to %s: pods on old and new machines cannot reach each other until every machine is replaced",
 			strings.Join(was, ", "), strings.Join(now, ", ")),
 		Remedy: "create a new cluster and move to it, or plan for an outage"}}
 }
 
 func kubernetesDowngraded(in In) []finding.Finding {
-	if in.Was == nil || in.Now == nil {
+	if in.Applied == nil || in.Now == nil {
 		return nil
 	}
-	was, err := versions.ParseVersion(in.Was.Spec.KubernetesVersion)
+	was, err := versions.ParseVersion(in.Applied.Spec.KubernetesVersion)
 	now, nerr := versions.ParseVersion(in.Now.Spec.KubernetesVersion)
 	if err != nil || nerr != nil || !now.LT(was) {
 		return nil
 	}
 	return []finding.Finding{{Path: "spec.kubernetesVersion",
-		Message: fmt.Sprintf("Kubernetes goes back from %s to %s, which it does not support: objects may be lost", was, now),
+		Message: fmt.Sprintf("Kubernetes is downgraded from %s to %s, which is not supported: objects may be lost", was, now),
 		Remedy:  "keep " + was.String() + ", or restore an etcd backup that the older version wrote"}}
 }
 
@@ -143,10 +162,10 @@ func controlPlaneReplaced(in In) (out []finding.Finding) {
 	if replaced == 0 {
 		return nil
 	}
-	f := finding.Finding{Message: fmt.Sprintf("%d of %d machines of the control plane have to be replaced", replaced, machines)}
+	f := finding.Finding{Message: fmt.Sprintf("%d of %d control plane machines must be replaced", replaced, machines)}
 	if machines < 3 {
 		f.Message += "; the API does not answer meanwhile"
-		f.Remedy = "choose a time when the API is not needed; a control plane of 3 machines keeps answering"
+		f.Remedy = "choose a time when the API is not needed; a control plane with 3 machines stays available"
 	}
 	return []finding.Finding{f}
 }
@@ -158,21 +177,21 @@ func apiOpen(in In) []finding.Finding {
 	if lb := in.Now.Spec.API.LoadBalancer; lb != nil && lb.Type == api.LoadBalancerInternal {
 		return nil
 	}
-	return opened(in, "spec.kubernetesApiAccess", "the API", func(c *api.Cluster) []string { return c.Spec.API.Access })
+	return newlyOpen(in, "spec.kubernetesApiAccess", "the API", func(c *api.Cluster) []string { return c.Spec.API.Access })
 }
 
 func sshOpen(in In) []finding.Finding {
-	return opened(in, "spec.sshAccess", "SSH on the machines", func(c *api.Cluster) []string { return c.Spec.SSHAccess })
+	return newlyOpen(in, "spec.sshAccess", "SSH on the machines", func(c *api.Cluster) []string { return c.Spec.SSHAccess })
 }
 
-// opened reports ranges of a list that newly admit everybody.
-func opened(in In, path, what string, list func(*api.Cluster) []string) []finding.Finding {
+// newlyOpen reports ranges of a list that are newly open to the world.
+func newlyOpen(in In, path, what string, list func(*api.Cluster) []string) []finding.Finding {
 	if in.Now == nil || in.Unbounded {
 		return nil
 	}
 	var before []string
-	if in.Was != nil {
-		before = worlds(list(in.Was))
+	if in.Applied != nil {
+		before = worlds(list(in.Applied))
 	}
 	now := slices.DeleteFunc(worlds(list(in.Now)), func(r string) bool { return slices.Contains(before, r) })
 	if len(now) == 0 {
@@ -181,7 +200,7 @@ func opened(in In, path, what string, list func(*api.Cluster) []string) []findin
 	return []finding.Finding{{Path: path, Message: what + " is open to everyone: " + strings.Join(now, ", "), Remedy: "restrict it to the CIDRs that need it"}}
 }
 
-// worlds returns the ranges that admit half of all public addresses or more.
+// worlds returns the ranges that contain at least half of all public addresses.
 func worlds(ranges []string) (out []string) {
 	for _, r := range ranges {
 		p, err := netip.ParsePrefix(r)

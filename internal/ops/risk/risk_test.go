@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/ops/risk"
 )
 
-// disk is a resource that holds data or, of a group, machines.
+// disk is a resource that holds data or, if it has a group, machines.
 type disk struct {
 	Name  string
 	Group string
@@ -25,10 +25,19 @@ var disks = resource.Kind[disk, any]{
 	Holds: func(d *disk) string { return d.Holds },
 }
 
-func deletes(d ...*disk) *plan.Plan {
+func deletionPlan(d ...*disk) *plan.Plan {
 	p := &plan.Plan{}
 	for _, x := range d {
 		p.Steps = append(p.Steps, plan.Step{Op: plan.Delete, Address: resource.Address{Kind: "disk", Name: x.Name}, Kind: disks.Erase(), Have: x})
+	}
+	return p
+}
+
+// creationPlan is a plan that creates keysets.
+func creationPlan(names ...string) *plan.Plan {
+	p := &plan.Plan{}
+	for _, n := range names {
+		p.Steps = append(p.Steps, plan.Step{Op: plan.Create, Address: resource.Address{Kind: "keyset", Name: n}})
 	}
 	return p
 }
@@ -48,7 +57,7 @@ func open(ranges ...string) func(*api.ClusterSpec) {
 }
 
 func TestRisks(t *testing.T) {
-	replaced := deletes(&disk{Name: "main", Holds: "data of etcd main"})
+	replaced := deletionPlan(&disk{Name: "main", Holds: "data of etcd main"})
 	replaced.Steps = append(replaced.Steps, plan.Step{Op: plan.Create, Replaces: true, Have: replaced.Steps[0].Have})
 	control := []*api.InstanceGroup{{Spec: api.InstanceGroupSpec{Role: api.RoleControlPlane}}}
 	control[0].Name = "control"
@@ -57,27 +66,30 @@ func TestRisks(t *testing.T) {
 		in   risk.In
 		want []string
 	}{
-		{"nothing", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.4")}, nil},
-		{"another pod network", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) {
+		{"nothing", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.4")}, nil},
+		{"another pod network", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) {
 			s.Networking.Calico, s.Networking.Cilium = nil, &api.CiliumNetworkingSpec{}
 		})}, []string{"pod-network-changed spec.networking from calico to cilium"}},
-		{"an older Kubernetes", risk.In{Was: cluster("1.36.3"), Now: cluster("1.35.4")}, []string{"kubernetes-downgraded spec.kubernetesVersion from 1.36.3 to 1.35.4"}},
+		{"an older Kubernetes", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.35.4")}, []string{"kubernetes-downgraded spec.kubernetesVersion from 1.36.3 to 1.35.4"}},
 		{"a new cluster that is open", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0", "::/0", "10.0.0.0/8"))},
 			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/0, ::/0"}},
-		{"one that was open before", risk.In{Was: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
-		{"one that is opened by halves", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", open("0.0.0.0/1", "128.0.0.0/1"))},
+		{"one that was open before", risk.In{Applied: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
+		{"one that is opened by halves", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.3", open("0.0.0.0/1", "128.0.0.0/1"))},
 			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/1, 128.0.0.0/1"}},
 		{"one that is reached from inside only", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0"), func(s *api.ClusterSpec) {
 			s.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: api.LoadBalancerInternal}
 		})}, nil},
 		{"a platform that bounds nothing", risk.In{Unbounded: true, Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
-		{"SSH", risk.In{Was: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.SSHAccess = []string{"0.0.0.0/0", "pl-1"} })},
+		{"SSH", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.SSHAccess = []string{"0.0.0.0/0", "pl-1"} })},
 			[]string{"ssh-open spec.sshAccess 0.0.0.0/0"}},
-		{"data and machines", risk.In{Plan: deletes(&disk{Name: "main", Holds: "data of etcd main"}, &disk{Name: "nodes", Group: "nodes", Holds: "2 machines"}, &disk{Name: "empty"})},
+		{"data and machines", risk.In{Plan: deletionPlan(&disk{Name: "main", Holds: "data of etcd main"}, &disk{Name: "nodes", Group: "nodes", Holds: "2 machines"}, &disk{Name: "empty"})},
 			[]string{"data-deleted  data of etcd main", "group-removed  2 machines"}},
+		{"new keys of a cluster that had them", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.3"), Plan: creationPlan("kubernetes-ca", "etcd-peers-ca-cilium")},
+			[]string{"keys-lost  missing from the state store"}},
+		{"new keys of a new cluster", risk.In{Now: cluster("1.36.3"), Plan: creationPlan("kubernetes-ca")}, nil},
 		{"what is replaced", risk.In{Plan: replaced}, nil},
 		{"one of three of the control plane", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"control": 1, "nodes": 9}, Machines: map[string]int{"control": 3}},
-			[]string{"control-plane-replaced  1 of 3 machines"}},
+			[]string{"control-plane-replaced  1 of 3 control plane machines"}},
 		{"the only one of the control plane", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"control": 1}, Machines: map[string]int{"control": 1}},
 			[]string{"control-plane-replaced  the API does not answer meanwhile"}},
 		{"nodes alone", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"nodes": 9}}, nil},
@@ -97,7 +109,8 @@ func TestRisks(t *testing.T) {
 	}
 }
 
-// TestEveryCodeIsExplained in the page about plans, as programs rely on codes.
+// TestEveryCodeIsExplained checks that the page about plans explains every code, as programs rely
+// on codes.
 func TestEveryCodeIsExplained(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/plans.md")
 	if err != nil {

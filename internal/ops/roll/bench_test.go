@@ -11,28 +11,28 @@ import (
 	"kops.local/kops/api"
 )
 
-// fleet is a cluster of groups of workers, all of which must be replaced.
+// fleet is a cluster with groups of workers, all of which must be replaced.
 type fleet struct {
 	groups, each, surge int
 	boot                time.Duration
 	canary              bool
-	count               bool // writes of the state, which takes long
+	count               bool // count writes of the state, which is slow
 }
 
-// large are 500 machines in 10 groups, of which each surges by one, as on AWS where nobody says otherwise.
+// large returns 500 machines in 10 groups with a surge of 1, the default on AWS.
 func large() fleet { return fleet{groups: 10, each: 50, surge: 1, boot: 2 * time.Minute, canary: true} }
 
-// outcome is what a rollout of a fleet took.
+// outcome is what a fleet's rollout cost.
 type outcome struct {
 	took       time.Duration // simulated
 	cloud, api int           // requests
 	steps      int
 	stepping   time.Duration // in Step, real
 	saves      int           // writes of the state
-	size       int           // of the state, as it is kept
+	size       int           // of the state, as stored
 }
 
-// roll replaces all machines of a fleet by a driver that does not die.
+// roll replaces all machines of a fleet, with a driver that does not die.
 func (f fleet) roll(tb testing.TB) outcome {
 	w := newWorld(rand.New(rand.NewPCG(1, 1)))
 	for i := range f.groups {
@@ -48,19 +48,19 @@ func (f fleet) roll(tb testing.TB) outcome {
 	d := newDriver(w, New("large", o, w.plans(func(*wmachine) Effect { return Replace }, func(_ *wgroup, p *Plan) { p.Surge = f.surge }), w.view()))
 	begun, out := w.now, outcome{}
 	for {
-		v := d.look()
+		v := d.view()
 		start := time.Now()
-		next, actions := Step(d.saved, v)
+		next, actions := Step(d.stored, v)
 		out.stepping += time.Since(start)
 		out.steps++
-		if f.count && !reflect.DeepEqual(next, d.saved) {
+		if f.count && !reflect.DeepEqual(next, d.stored) {
 			out.saves++
 		}
-		d.saved = next
+		d.stored = next
 		if !next.Ended.IsZero() {
 			break
 		}
-		d.carry(actions)
+		d.runActions(actions)
 		var until time.Time
 		for _, a := range actions {
 			if a.Do == Sleep {
@@ -68,29 +68,30 @@ func (f fleet) roll(tb testing.TB) outcome {
 			}
 		}
 		if !w.pass(until) {
-			tb.Fatalf("it waits for nothing:\n%s", brief(next))
+			tb.Fatalf("it waits for nothing:\n%s", formatState(next))
 		}
 	}
-	for _, g := range d.saved.Groups {
+	for _, g := range d.stored.Groups {
 		for _, m := range g.Machines {
 			if m.Phase != Done {
 				tb.Fatalf("machine %s is %s", m.Name, m.Phase)
 			}
 		}
 	}
-	out.size = len(text(d.saved))
+	out.size = len(text(d.stored))
 	out.took, out.cloud, out.api = w.now.Sub(begun), w.calls["cloud"], w.calls["api"]
 	return out
 }
 
-// ideal is the time in which the machines of a fleet boot, as many at once as the budget allows.
+// ideal returns the time in which the machines of a fleet boot, as many concurrently as the budget
+// allows.
 func (f fleet) ideal() time.Duration {
 	return f.boot * time.Duration(f.each) / time.Duration(f.surge)
 }
 
-// TestLargeRollout bounds how long a rollout takes beyond what its machines take to boot. It
-// counts simulated time, and so the soak, the drain and all that Step waits for. The host's
-// speed has no part in it.
+// TestLargeRollout limits the time of a rollout beyond what its machines take to boot. It counts
+// simulated time, and so the soak, the drain and everything that Step waits for. The host's speed
+// is irrelevant.
 func TestLargeRollout(t *testing.T) {
 	t.Parallel()
 	slow := large()
@@ -131,7 +132,7 @@ func BenchmarkLargeRollout(b *testing.B) {
 	b.ReportMetric(float64(after.HeapInuse)/(1<<20), "heap-MB")
 }
 
-// BenchmarkStep is one Step of a rollout of 500 machines in its middle.
+// BenchmarkStep measures one Step in the middle of a rollout of 500 machines.
 func BenchmarkStep(b *testing.B) {
 	w := newWorld(rand.New(rand.NewPCG(1, 1)))
 	for i := range 10 {

@@ -8,47 +8,47 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// checker holds a rollout to what Step promises. It counts for itself, from what is seen
-// of the world, and knows nothing of how Step comes to its decisions.
+// checker checks that a rollout keeps Step's promises. It counts for itself, from its observations
+// of the world, and does not depend on how Step makes its decisions.
 type checker struct {
-	s      *scene
-	asked  map[string]bool // questions that the user thinks about
-	groups map[string]*tally
-	// curse is what fails for a machine that is out of luck.
-	curse     Verb
-	excused   map[string]bool // machines whose pods may be lost
-	silent    map[string]time.Time
-	cordoned  map[string]bool // nodes that the user had cordoned
-	lastStage Stage
-	just      []Action // what the last Step has begun
-	silence   bool     // the user answers nothing that the scene does not say
-	// answered is when the user last said to go on, and done when the last machine was.
+	s                *scene
+	pendingQuestions map[string]bool // questions that the user is considering
+	groups           map[string]*tally
+	// failingVerb is the action that fails for an unlucky machine.
+	failingVerb Verb
+	excused     map[string]bool // machines whose pods may be lost
+	silentSince map[string]time.Time
+	cordoned    map[string]bool // nodes that the user had cordoned
+	lastStage   Stage
+	lastActions []Action // what the last Step has begun
+	silence     bool     // the user only answers what the scene prescribes
+	// answered is when the user last said to continue, and done when the last machine was finished.
 	answered, done time.Time
-	lost           bool // etcd was not what it was when a control plane was done
+	etcdDegraded   bool // etcd had lost members when a control plane was done
 }
 
-// tally is what the checker knows of a group.
+// tally is what the checker knows about a group.
 type tally struct {
-	role     api.InstanceGroupRole
-	plan     Group
-	base     int                  // served at the beginning
-	sick     map[string]bool      // did not, at the beginning
-	first    map[string]bool      // its machines at the beginning
-	detached map[string]bool      // the detached ones
-	taken    map[string]bool      // by the rollout
-	ready    map[string]time.Time // newcomers, since when
-	restarts map[string]time.Time // when they were done
-	proven   bool
-	lastDone time.Time
-	lastGone time.Time
-	gate     time.Time // when the last gate that was passed began
+	role          api.InstanceGroupRole
+	plan          Group
+	base          int                  // served at the beginning
+	sick          map[string]bool      // did not serve at the beginning
+	first         map[string]bool      // its machines at the beginning
+	detached      map[string]bool      // the detached ones
+	takenMachines map[string]bool      // by the rollout
+	ready         map[string]time.Time // newcomers, and when they became ready
+	restarts      map[string]time.Time // when they were done
+	proven        bool
+	lastDone      time.Time
+	lastGone      time.Time
+	gate          time.Time // when the last passed gate began
 }
 
 func newChecker(s *scene) *checker {
-	c := &checker{s: s, asked: map[string]bool{}, groups: map[string]*tally{}, excused: map[string]bool{}, silent: map[string]time.Time{}, cordoned: map[string]bool{},
-		curse: []Verb{Detach, Cordon, Deregister, Terminate, Release, Drain}[s.rng.IntN(6)]}
-	for _, g := range s.d.saved.Groups {
-		c.groups[g.Name] = &tally{role: g.Role, plan: g, sick: map[string]bool{}, detached: map[string]bool{}, first: map[string]bool{}, taken: map[string]bool{}, ready: map[string]time.Time{}, restarts: map[string]time.Time{}}
+	c := &checker{s: s, pendingQuestions: map[string]bool{}, groups: map[string]*tally{}, excused: map[string]bool{}, silentSince: map[string]time.Time{}, cordoned: map[string]bool{},
+		failingVerb: []Verb{Detach, Cordon, Deregister, Terminate, Release, Drain}[s.rng.IntN(6)]}
+	for _, g := range s.d.stored.Groups {
+		c.groups[g.Name] = &tally{role: g.Role, plan: g, sick: map[string]bool{}, detached: map[string]bool{}, first: map[string]bool{}, takenMachines: map[string]bool{}, ready: map[string]time.Time{}, restarts: map[string]time.Time{}}
 	}
 	for _, g := range s.w.groups {
 		t := c.groups[g.name]
@@ -61,7 +61,7 @@ func newChecker(s *scene) *checker {
 			case m.spare:
 			case m.detached:
 				t.detached[m.name] = true
-			case m.ready || g.role == api.RoleBastion || s.d.saved.Options.CloudOnly:
+			case m.ready || g.role == api.RoleBastion || s.d.stored.Options.CloudOnly:
 				t.base++
 				t.proven = t.proven || !m.old
 			default:
@@ -75,9 +75,9 @@ func newChecker(s *scene) *checker {
 	return c
 }
 
-func (c *checker) cursed(a Action) bool { return a.Do == c.curse }
+func (c *checker) isFailing(a Action) bool { return a.Do == c.failingVerb }
 
-func taking(v Verb) bool {
+func isTaking(v Verb) bool {
 	switch v {
 	case Cordon, Deregister, Drain, Terminate, RestartInPlace:
 		return true
@@ -85,10 +85,10 @@ func taking(v Verb) bool {
 	return false
 }
 
-// step holds one Step to the promises.
+// step checks one Step against the promises.
 func (c *checker) step(before, next State, v View, actions []Action) error {
-	c.just = nil
-	if c.follow(before, next, v); c.lost {
+	c.lastActions = nil
+	if c.follow(before, next, v); c.etcdDegraded {
 		return fmt.Errorf("a control plane is done, and etcd is not what it was")
 	}
 	for _, q := range next.Questions {
@@ -104,26 +104,26 @@ func (c *checker) step(before, next State, v View, actions []Action) error {
 			continue
 		}
 		if a.Do == Terminate {
-			if err := c.mayTerminate(before, next, a, m); err != nil {
+			if err := c.checkTerminate(before, next, a, m); err != nil {
 				return err
 			}
 		}
 		was := c.phase(before, a)
-		// What a state that was kept has begun is begun, though nobody did it yet.
-		begins := was == Pending && a.Do != Taint && a.Do != Release || taking(a.Do) && was.waits()
+		// An action begun by a saved state counts as begun, even if it was not carried out yet.
+		begins := was == Pending && a.Do != Taint && a.Do != Release || isTaking(a.Do) && was.isWaiting()
 		if begins {
-			if err := c.mayBegin(before, next, v, a, t); err != nil {
+			if err := c.checkBegin(before, next, v, a, t); err != nil {
 				return fmt.Errorf("%s %s: %w", a.Do, a.Machine, err)
 			}
 		}
 		if a.Do == Detach {
-			if err := c.maySurge(a, t); err != nil {
+			if err := c.checkSurge(a, t); err != nil {
 				return err
 			}
 		}
-		if taking(a.Do) && !t.taken[a.Machine] {
-			t.taken[a.Machine] = true
-			c.just = append(c.just, a)
+		if isTaking(a.Do) && !t.takenMachines[a.Machine] {
+			t.takenMachines[a.Machine] = true
+			c.lastActions = append(c.lastActions, a)
 			if begins && m.ready && m.running {
 				took[a.Group] = append(took[a.Group], a.Machine)
 			}
@@ -137,10 +137,10 @@ func (c *checker) step(before, next State, v View, actions []Action) error {
 	return c.controlPlanes(v, actions)
 }
 
-// forget says that what the last Step asked for was not begun.
-func (c *checker) forget() {
-	for _, a := range c.just {
-		delete(c.groups[a.Group].taken, a.Machine)
+// recordNotBegun records that what the last Step requested was not begun.
+func (c *checker) recordNotBegun() {
+	for _, a := range c.lastActions {
+		delete(c.groups[a.Group].takenMachines, a.Machine)
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *checker) phase(s State, a Action) Phase {
 	return ""
 }
 
-// follow notes what the view tells: who is ready since when, and who is done.
+// follow records what the view shows: since when machines are ready, and which are done.
 func (c *checker) follow(before, next State, v View) {
 	for _, g := range v.Groups {
 		t := c.groups[g.Name]
@@ -168,10 +168,10 @@ func (c *checker) follow(before, next State, v View) {
 			there[m.Name] = true
 			switch {
 			case m.Ready || !v.API:
-				delete(c.silent, m.Name)
-			case c.silent[m.Name].IsZero():
-				c.silent[m.Name] = v.Now
-			case v.Now.Sub(c.silent[m.Name]) >= time.Minute:
+				delete(c.silentSince, m.Name)
+			case c.silentSince[m.Name].IsZero():
+				c.silentSince[m.Name] = v.Now
+			case v.Now.Sub(c.silentSince[m.Name]) >= time.Minute:
 				c.excused[m.Name] = true
 			}
 			if t.first[m.Name] {
@@ -184,9 +184,9 @@ func (c *checker) follow(before, next State, v View) {
 				t.ready[m.Name] = v.Now
 			}
 		}
-		for name := range t.taken {
+		for name := range t.takenMachines {
 			if !there[name] {
-				delete(t.taken, name)
+				delete(t.takenMachines, name)
 				t.lastGone = v.Now
 			}
 		}
@@ -200,11 +200,11 @@ func (c *checker) follow(before, next State, v View) {
 	}
 	for i, g := range next.Groups {
 		for j, m := range g.Machines {
-			if was := before.Groups[i].Machines[j].Phase; was != m.Phase && m.Phase.Over() && !m.Spare {
+			if was := before.Groups[i].Machines[j].Phase; was != m.Phase && m.Phase.IsOver() && !m.Spare {
 				t := c.groups[g.Name]
-				delete(t.taken, m.Name)
+				delete(t.takenMachines, m.Name)
 				if m.Phase == Done && g.Stage == ControlPlanes && !next.Aborted && next.Stopped == nil && !before.Options.CloudOnly {
-					c.lost = c.lost || !well(before, v)
+					c.etcdDegraded = c.etcdDegraded || !isEtcdHealthy(before, v)
 				}
 				if m.Phase == Done {
 					c.done = v.Now
@@ -214,7 +214,7 @@ func (c *checker) follow(before, next State, v View) {
 			}
 		}
 	}
-	for _, w := range v.Wishes {
+	for _, w := range v.Requests {
 		if w.Want == Reply && (w.Answer == Yes || w.Answer == Always) {
 			c.answered = v.Now
 		}
@@ -226,8 +226,8 @@ func (c *checker) follow(before, next State, v View) {
 	}
 }
 
-// well reports that etcd has as many healthy voters as before.
-func well(s State, v View) bool {
+// isEtcdHealthy reports whether etcd has as many healthy voters as before.
+func isEtcdHealthy(s State, v View) bool {
 	for _, b := range s.Etcd {
 		healthy := 0
 		for _, e := range v.Etcd {
@@ -244,7 +244,7 @@ func well(s State, v View) bool {
 	return true
 }
 
-// budget says whether enough machines serve, the ones just taken not counted.
+// budget checks that enough machines serve, not counting those just taken.
 func (c *checker) budget(v View, group string, names []string) error {
 	t := c.groups[group]
 	missing := max(t.plan.Unavailable, 0)
@@ -253,7 +253,7 @@ func (c *checker) budget(v View, group string, names []string) error {
 			missing = max(1, t.plan.Unavailable, t.plan.Surge)
 		}
 	}
-	nodeless := t.role == api.RoleBastion || c.s.d.saved.Options.CloudOnly
+	nodeless := t.role == api.RoleBastion || c.s.d.stored.Options.CloudOnly
 	serving, target := 0, 0
 	for _, g := range v.Groups {
 		if g.Name != group {
@@ -264,9 +264,9 @@ func (c *checker) budget(v View, group string, names []string) error {
 			ready := m.Running && !m.Spare && (nodeless || m.Ready && v.API)
 			if !t.first[m.Name] {
 				since := t.ready[m.Name]
-				ready = ready && !since.IsZero() && v.Now.Sub(since) >= c.s.d.saved.Options.Soak
+				ready = ready && !since.IsZero() && v.Now.Sub(since) >= c.s.d.stored.Options.Soak
 			}
-			if ready && !t.taken[m.Name] {
+			if ready && !t.takenMachines[m.Name] {
 				serving++
 			}
 		}
@@ -286,8 +286,8 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// mayBegin says whether a machine may be begun.
-func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error {
+// checkBegin checks whether a machine may be begun.
+func (c *checker) checkBegin(before, next State, v View, a Action, t *tally) error {
 	o := next.Options
 	switch {
 	case next.Paused:
@@ -315,13 +315,14 @@ func (c *checker) mayBegin(before, next State, v View, a Action, t *tally) error
 			return fmt.Errorf("begun after the group was stopped")
 		}
 		if g.Name == a.Group {
-			return c.alone(before, next, v, t, g, a)
+			return c.checkOneAtATime(before, next, v, t, g, a)
 		}
 	}
 	return nil
 }
 
-// otherAway names a control plane that does not serve, and did at the beginning, while one that serves is taken.
+// otherAway names a control plane that does not serve but did at the beginning, if the one being
+// taken serves.
 func (c *checker) otherAway(v View, a Action) string {
 	other, serves := "", false
 	for _, g := range v.Groups {
@@ -344,17 +345,17 @@ func (c *checker) otherAway(v View, a Action) string {
 	return other
 }
 
-// alone holds canaries, control planes and interactive rollouts to one machine at a time.
-func (c *checker) alone(before, next State, v View, t *tally, g Group, a Action) error {
-	flying, self := 0, c.s.w.find(a.Machine)
+// checkOneAtATime limits canaries, control planes and interactive rollouts to one machine at a time.
+func (c *checker) checkOneAtATime(before, next State, v View, t *tally, g Group, a Action) error {
+	inProgress, self := 0, c.s.w.find(a.Machine)
 	for _, m := range g.Machines {
-		waits := m.Surged && m.Ended.IsZero() && m.waits() && (t.detached[m.Name] || !self.ready)
-		if m.Name != a.Machine && !m.Spare && m.Phase != Pending && !m.Phase.Over() && !waits {
-			flying++
+		waits := m.Surged && m.Ended.IsZero() && m.isWaiting() && (t.detached[m.Name] || !self.ready)
+		if m.Name != a.Machine && !m.Spare && m.Phase != Pending && !m.Phase.IsOver() && !waits {
+			inProgress++
 		}
 	}
-	if next.Options.Canary && !t.proven && flying > 0 {
-		return fmt.Errorf("begun before the first of its group was well, %d under way", flying)
+	if next.Options.Canary && !t.proven && inProgress > 0 {
+		return fmt.Errorf("begun before the first of its group was well, %d under way", inProgress)
 	}
 	if wait := c.interval(next, g); g.Stage == ControlPlanes && !t.lastGone.IsZero() && v.Now.Sub(t.lastGone) < wait {
 		return fmt.Errorf("begun %v after the one before was gone", v.Now.Sub(t.lastGone))
@@ -364,10 +365,11 @@ func (c *checker) alone(before, next State, v View, t *tally, g Group, a Action)
 
 func (c *checker) interval(s State, g Group) time.Duration { return s.Options.ControlPlaneInterval }
 
-// fails reports that there is a new failure, of the cluster or of the group, that nothing excuses.
+// fails reports whether there is a new failure, of the cluster or of the group, that nothing
+// excuses.
 func (c *checker) fails(s State, v View, group string) bool {
 	for _, f := range v.Failures {
-		old := f.Kind == status.KindGroup || c.excuses(f)
+		old := f.Kind == status.KindGroup || c.isExcused(f)
 		for _, b := range s.Baseline {
 			old = old || b.Name == f.Name
 		}
@@ -378,11 +380,11 @@ func (c *checker) fails(s State, v View, group string) bool {
 	return false
 }
 
-// excuses reports that a failure is of a machine that is being rolled, or has just come.
-func (c *checker) excuses(f status.Failure) bool {
+// isExcused reports whether a failure belongs to a machine that is being rolled, or is new.
+func (c *checker) isExcused(f status.Failure) bool {
 	for _, g := range c.s.w.groups {
 		for _, m := range g.machines {
-			if t := c.groups[g.name]; t != nil && (f.Name == m.name || f.Name == m.node) && (t.taken[m.name] || m.detached || !t.first[m.name]) {
+			if t := c.groups[g.name]; t != nil && (f.Name == m.name || f.Name == m.node) && (t.takenMachines[m.name] || m.detached || !t.first[m.name]) {
 				return true
 			}
 		}
@@ -390,8 +392,8 @@ func (c *checker) excuses(f status.Failure) bool {
 	return false
 }
 
-// maySurge holds a group to its surge.
-func (c *checker) maySurge(a Action, t *tally) error {
+// checkSurge limits a group to its surge.
+func (c *checker) checkSurge(a Action, t *tally) error {
 	n := 0
 	for _, g := range c.s.w.groups {
 		for _, m := range g.machines {
@@ -406,8 +408,8 @@ func (c *checker) maySurge(a Action, t *tally) error {
 	return nil
 }
 
-// mayTerminate says whether a machine has been emptied, or what is on it may be lost.
-func (c *checker) mayTerminate(before, next State, a Action, m *wmachine) error {
+// checkTerminate checks that a machine has been drained, or that its pods may be lost.
+func (c *checker) checkTerminate(before, next State, a Action, m *wmachine) error {
 	t := c.groups[a.Group]
 	if m.pods == 0 || m.node == "" || !m.ready || t.role == api.RoleBastion || next.Options.CloudOnly || !next.Options.FailOnDrainError || c.excused[a.Machine] {
 		return nil
@@ -415,19 +417,19 @@ func (c *checker) mayTerminate(before, next State, a Action, m *wmachine) error 
 	return fmt.Errorf("terminate %s, which has %d pods", a.Machine, m.pods)
 }
 
-// controlPlanes holds the rollout to one at a time, and to etcd's majority.
+// controlPlanes limits control planes to one at a time, and checks etcd's majority.
 func (c *checker) controlPlanes(v View, actions []Action) error {
 	away := 0
 	for _, t := range c.groups {
 		if t.role == api.RoleControlPlane {
-			away += len(t.taken)
+			away += len(t.takenMachines)
 		}
 	}
 	if away > 1 {
 		return fmt.Errorf("%d control planes are away at once", away)
 	}
 	for _, a := range actions {
-		if t := c.groups[a.Group]; (a.Do != Terminate && a.Do != RestartInPlace) || t.role != api.RoleControlPlane || c.s.d.saved.Options.CloudOnly {
+		if t := c.groups[a.Group]; (a.Do != Terminate && a.Do != RestartInPlace) || t.role != api.RoleControlPlane || c.s.d.stored.Options.CloudOnly {
 			continue
 		}
 		for _, e := range v.Etcd {
@@ -439,10 +441,10 @@ func (c *checker) controlPlanes(v View, actions []Action) error {
 	return nil
 }
 
-// majority says whether an etcd cluster has one without a machine.
+// majority checks that an etcd cluster has a majority without a machine.
 func (c *checker) majority(e EtcdView, machine string) error {
 	voters, healthy, mine := 0, 0, false
-	for _, b := range c.s.d.saved.Etcd {
+	for _, b := range c.s.d.stored.Etcd {
 		if b.Name == e.Name {
 			voters = b.Voters
 		}
@@ -459,16 +461,16 @@ func (c *checker) majority(e EtcdView, machine string) error {
 	return nil
 }
 
-// end holds a rollout to what is left when it has ended.
-func (c *checker) end(s State) error {
+// checkEnd checks what is left when a rollout has ended.
+func (c *checker) checkEnd(s State) error {
 	for _, g := range c.s.w.groups {
 		for _, m := range g.machines {
-			if (m.cordoned != c.cordoned[m.name] || m.tainted) && c.curse != Release {
+			if (m.cordoned != c.cordoned[m.name] || m.tainted) && c.failingVerb != Release {
 				return fmt.Errorf("it has ended, and %s is cordoned %v, tainted %v", m.name, m.cordoned, m.tainted)
 			}
 		}
 	}
-	if end := c.s.ending(); c.s.calm && !c.silence && end != "done" {
+	if end := c.s.outcome(); c.s.calm && !c.silence && end != "done" {
 		return fmt.Errorf("it ended %s, though nothing was in its way", end)
 	} else if end != "done" {
 		return nil
@@ -479,8 +481,8 @@ func (c *checker) end(s State) error {
 				return fmt.Errorf("it is done, and %s is not there yet", m.name)
 			}
 		}
-		if c.s.calm && g.attached() < g.target {
-			return fmt.Errorf("it is done, and %s has %d machines of %d", g.name, g.attached(), g.target)
+		if c.s.calm && g.countAttached() < g.target {
+			return fmt.Errorf("it is done, and %s has %d machines of %d", g.name, g.countAttached(), g.target)
 		}
 	}
 	for _, g := range s.Groups {

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// driver carries out what Step asks for, and can die at any point.
+// driver carries out what Step requests, and can die at any point.
 type driver struct {
 	w *world
-	// saved is what the store holds.
-	saved   State
+	// stored is what the store holds.
+	stored  State
 	running map[Action]*job
 	results []Result
-	// fault decides the fate of an action that takes effect: the trouble, whether it is
-	// final, and whether the action took effect nevertheless.
-	fault func(Action) (trouble string, final, effect bool)
-	took  func(Action) time.Duration
+	// fault decides what happens to an action: the trouble, whether it is final, and whether the
+	// action took effect nevertheless.
+	fault    func(Action) (trouble string, final, effect bool)
+	duration func(Action) time.Duration
 }
 
 // job is an action under way.
 type job struct {
 	action    Action
 	cancelled bool
-	dead      bool // the driver that began it died
+	dead      bool // the driver that began it has died
 }
 
 func newDriver(w *world, s State) *driver {
-	return &driver{w: w, saved: s, running: map[Action]*job{},
-		fault: func(Action) (string, bool, bool) { return "", false, true },
-		took:  func(a Action) time.Duration { return time.Second }}
+	return &driver{w: w, stored: s, running: map[Action]*job{},
+		fault:    func(Action) (string, bool, bool) { return "", false, true },
+		duration: func(a Action) time.Duration { return time.Second }}
 }
 
-// carry begins actions that are not under way, and cancels those no longer wanted.
-func (d *driver) carry(actions []Action) {
+// runActions begins actions that are not under way, and cancels those no longer wanted.
+func (d *driver) runActions(actions []Action) {
 	wanted := map[Action]bool{}
 	for _, a := range actions {
 		wanted[a] = true
@@ -43,15 +43,15 @@ func (d *driver) carry(actions []Action) {
 		}
 	}
 	for _, a := range actions {
-		if a.Do == Sleep || a.Do == Prompt || d.running[a] != nil || a.Machine != "" && d.busy(a.Machine) {
+		if a.Do == Sleep || a.Do == Prompt || d.running[a] != nil || a.Machine != "" && d.isBusy(a.Machine) {
 			continue
 		}
 		d.start(a)
 	}
 }
 
-// busy reports that something is under way for a machine.
-func (d *driver) busy(machine string) bool {
+// isBusy reports whether an action is under way for a machine.
+func (d *driver) isBusy(machine string) bool {
 	for a := range d.running {
 		if a.Machine == machine {
 			return true
@@ -68,19 +68,19 @@ func (d *driver) start(a Action) {
 		d.evict(j)
 		return
 	}
-	d.w.in(d.took(a), func() { d.end(j) })
+	d.w.after(d.duration(a), func() { d.finish(j) })
 }
 
-// evict drains a machine pod by pod, each a second, as long as nothing forbids it.
+// evict drains a machine pod by pod, one per second, as long as nothing forbids it.
 func (d *driver) evict(j *job) {
-	d.w.in(time.Second, func() {
+	d.w.after(time.Second, func() {
 		m := d.w.find(j.action.Machine)
 		switch {
 		case j.cancelled || j.dead || m == nil || m.pods == 0:
-			d.end(j)
+			d.finish(j)
 			return
 		case m.blocked.After(d.w.now): // it tries again every five seconds
-			d.w.in(min(m.blocked.Sub(d.w.now), 5*time.Minute), func() { d.evict(j) })
+			d.w.after(min(m.blocked.Sub(d.w.now), 5*time.Minute), func() { d.evict(j) })
 			return
 		case m.running && m.ready:
 			m.pods--
@@ -88,19 +88,19 @@ func (d *driver) evict(j *job) {
 		case j.action.Dead:
 			m.pods = max(0, m.pods-1)
 		default:
-			d.w.in(10*time.Second, func() { d.evict(j) })
+			d.w.after(10*time.Second, func() { d.evict(j) })
 			return
 		}
 		if m.pods == 0 {
-			d.end(j)
+			d.finish(j)
 			return
 		}
 		d.evict(j)
 	})
 }
 
-// end makes an action take effect, and reports it.
-func (d *driver) end(j *job) {
+// finish applies an action's effect, and reports the result.
+func (d *driver) finish(j *job) {
 	if d.running[j.action] == j {
 		delete(d.running, j.action)
 	}
@@ -116,8 +116,8 @@ func (d *driver) end(j *job) {
 	}
 }
 
-// die loses everything in memory. Actions under way may still take effect.
-func (d *driver) die(reaches func(Action) bool) {
+// crash loses everything in memory. Actions under way may still take effect.
+func (d *driver) crash(reaches func(Action) bool) {
 	for _, j := range d.running {
 		j.dead = true
 		if !reaches(j.action) {
@@ -127,15 +127,15 @@ func (d *driver) die(reaches func(Action) bool) {
 	d.running, d.results = map[Action]*job{}, nil
 }
 
-// look returns what is seen, with the results that were not told yet.
-func (d *driver) look() View {
+// view returns the view, with the results that were not reported yet.
+func (d *driver) view() View {
 	v := d.w.view()
 	v.Results = slices.Clone(d.results)
 	d.results = nil
 	return v
 }
 
-// do has an action take effect.
+// do applies an action's effect.
 func (w *world) do(a Action) {
 	m := w.find(a.Machine)
 	if m == nil && a.Machine != "" {
@@ -156,7 +156,7 @@ func (w *world) do(a Action) {
 		w.calls["cloud"]++
 		if !m.detached {
 			m.detached = true
-			w.say("%s is detached", m.name)
+			w.record("%s is detached", m.name)
 			w.fill(m.group)
 		}
 	case Deregister:
@@ -171,8 +171,8 @@ func (w *world) do(a Action) {
 			return
 		}
 		w.setReady(m, false)
-		w.in(5*time.Second, func() { m.applied, m.old = true, false })
-		w.in(8*time.Second, func() { w.setReady(m, m.running && !m.broken) })
+		w.after(5*time.Second, func() { m.applied, m.old = true, false })
+		w.after(8*time.Second, func() { w.setReady(m, m.running && !m.broken) })
 	case Update:
 		w.calls["cloud"]++
 		for _, g := range w.groups {

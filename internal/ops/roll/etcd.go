@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// controlPlane says what keeps a control plane from being taken: another one that is away,
-// or a majority of etcd's voters that would not be left. Empty for nothing.
+// controlPlane says what prevents a control plane from being taken: another one is away, or a
+// majority of etcd's voters would not be left. It is empty if nothing does.
 func (t *turn) controlPlane(g *group, m *Machine) string {
 	if t.Options.CloudOnly {
 		return ""
 	}
-	if t.serves(g, m.Name) {
-		if name := t.anotherAway(m); name != "" {
+	if t.isServing(g, m.Name) {
+		if name := t.otherControlPlaneDown(m); name != "" {
 			return fmt.Sprintf("control plane %s to serve again", name)
 		}
 	}
@@ -26,14 +26,14 @@ func (t *turn) controlPlane(g *group, m *Machine) string {
 			left--
 		}
 		if mine && healthy < voters && left < voters/2+1 {
-			return fmt.Sprintf("etcd %s: %d of %d voters are healthy, and without the voter of %s there is no majority", e.Name, healthy, voters, m.Name)
+			return fmt.Sprintf("etcd %s: %d of %d voters are healthy, and without the voter on %s there is no majority", e.Name, healthy, voters, m.Name)
 		}
 	}
 	return ""
 }
 
-// voters counts an etcd cluster's voters, and the healthy of them; mine says that one of
-// these is, or may be, the machine's. Voters that were there before are missed.
+// voters counts an etcd cluster's voters, and the healthy ones; mine reports whether the machine
+// has one of them, or may have one. Voters that existed before and are missing count as voters.
 func (t *turn) voters(e EtcdView, m *Machine) (voters, healthy int, mine bool) {
 	known, unknown := false, false
 	for _, member := range e.Members {
@@ -56,7 +56,7 @@ func (t *turn) voters(e EtcdView, m *Machine) (voters, healthy int, mine bool) {
 	return voters, healthy, mine || !known && unknown
 }
 
-// etcdLost reports that a member of etcd on a machine is unhealthy.
+// etcdLost reports whether an etcd member on a machine is unhealthy.
 func (t *turn) etcdLost(m *Machine) bool {
 	for _, e := range t.view.Etcd {
 		for _, member := range e.Members {
@@ -68,7 +68,8 @@ func (t *turn) etcdLost(m *Machine) bool {
 	return false
 }
 
-// etcdWell reports whether etcd is no worse than before; true for groups outside the control plane.
+// etcdWell reports whether etcd is at least as healthy as before; it is true for groups outside the
+// control plane.
 func (t *turn) etcdWell(g *group) bool {
 	if g.Stage != ControlPlanes || t.Options.CloudOnly {
 		return true
@@ -92,15 +93,16 @@ func (t *turn) etcdWell(g *group) bool {
 	return true
 }
 
-// anotherAway names a control plane, other than m, that does not serve and did before; empty for none.
-func (t *turn) anotherAway(m *Machine) string {
+// otherControlPlaneDown names a control plane, other than m, that does not serve but did before;
+// empty if there is none.
+func (t *turn) otherControlPlaneDown(m *Machine) string {
 	for _, g := range t.groups {
 		if g.Stage != ControlPlanes {
 			continue
 		}
 		for i := range g.Machines {
 			o := &g.Machines[i]
-			if o.Name != m.Name && !o.WasBroken && o.Ended.IsZero() && !t.serves(g, o.Name) {
+			if o.Name != m.Name && !o.WasBroken && o.Ended.IsZero() && !t.isServing(g, o.Name) {
 				return o.Name
 			}
 		}
@@ -110,7 +112,7 @@ func (t *turn) anotherAway(m *Machine) string {
 			}
 		}
 		for _, name := range g.Rest {
-			if g.seen[name] != nil && !t.serves(g, name) && !slices.Contains(g.Broken, name) {
+			if g.views[name] != nil && !t.isServing(g, name) && !slices.Contains(g.Broken, name) {
 				return name
 			}
 		}

@@ -7,22 +7,23 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// look finds out how the groups fare: who appeared, who serves, and what is under way.
-func (t *turn) look() {
+// observe updates the state of the groups: which machines appeared, which serve, and what is under
+// way.
+func (t *turn) observe() {
 	for _, g := range t.groups {
 		if g.view != nil && g.Ended.IsZero() {
-			t.newcomers(g)
-			t.pair(g)
+			t.recordNewcomers(g)
+			t.findSuccessors(g)
 			t.count(g)
 		}
 	}
 	for _, g := range t.groups {
-		t.judge(g)
+		t.recordFailures(g)
 	}
 }
 
-// judge notes since when no new failure concerns a group.
-func (t *turn) judge(g *group) {
+// recordFailures records since when no new failure concerns a group.
+func (t *turn) recordFailures(g *group) {
 	if !g.Ended.IsZero() {
 		return
 	}
@@ -33,15 +34,15 @@ func (t *turn) judge(g *group) {
 	}
 }
 
-// serves reports whether a machine serves, as far as anybody can tell now.
-func (t *turn) serves(g *group, name string) bool {
-	m := g.seen[name]
-	return m != nil && m.serves(g.nodeless) && (g.nodeless || t.view.API)
+// isServing reports whether a machine serves, as far as is known now.
+func (t *turn) isServing(g *group, name string) bool {
+	m := g.views[name]
+	return m != nil && m.isServing(g.nodeless) && (g.nodeless || t.view.API)
 }
 
-// newcomers notes the machines that appeared, and how long they are ready.
-func (t *turn) newcomers(g *group) {
-	g.by = make(map[string]*Newcomer, len(g.New))
+// recordNewcomers records the machines that appeared, and since when they are ready.
+func (t *turn) recordNewcomers(g *group) {
+	g.newcomersByName = make(map[string]*Newcomer, len(g.New))
 	known := make(map[string]bool, len(g.Machines)+len(g.Rest)+len(g.New))
 	for i := range g.Machines {
 		known[g.Machines[i].Name] = true
@@ -49,7 +50,7 @@ func (t *turn) newcomers(g *group) {
 	for _, name := range g.Rest {
 		known[name] = true
 	}
-	g.New = slices.DeleteFunc(g.New, func(n Newcomer) bool { return g.seen[n.Name] == nil })
+	g.New = slices.DeleteFunc(g.New, func(n Newcomer) bool { return g.views[n.Name] == nil })
 	for _, n := range g.New {
 		known[n.Name] = true
 	}
@@ -60,28 +61,28 @@ func (t *turn) newcomers(g *group) {
 	}
 	for i := range g.New {
 		n := &g.New[i]
-		g.by[n.Name] = n
+		g.newcomersByName[n.Name] = n
 		switch {
-		case !t.serves(g, n.Name):
+		case !t.isServing(g, n.Name):
 			n.Ready, n.Well = time.Time{}, false
 		case n.Ready.IsZero():
 			n.Ready = t.now
 			fallthrough
 		default:
-			n.Well = !t.wake(n.Ready.Add(t.Options.Soak))
+			n.Well = !t.wakeUpAt(n.Ready.Add(t.Options.Soak))
 		}
 	}
 }
 
-// pair finds a successor for each machine that waits for one.
-func (t *turn) pair(g *group) {
+// findSuccessors finds a successor for each machine that waits for one.
+func (t *turn) findSuccessors(g *group) {
 	next := 0
 	for i := range g.Machines {
 		m := &g.Machines[i]
-		if m.Successor != "" && g.by[m.Successor] == nil {
-			m.Successor = "" // it did not live
+		if m.Successor != "" && g.newcomersByName[m.Successor] == nil {
+			m.Successor = "" // it did not survive
 		}
-		if m.Successor != "" || m.Phase.Over() || m.Spare || !m.Surged && m.Ended.IsZero() {
+		if m.Successor != "" || m.Phase.IsOver() || m.Spare || !m.Surged && m.Ended.IsZero() {
 			continue
 		}
 		for next < len(g.New) && g.New[next].For != "" {
@@ -96,29 +97,29 @@ func (t *turn) pair(g *group) {
 // count counts machines. A machine that is being replaced does not count as serving, even if it
 // looks ready.
 func (t *turn) count(g *group) {
-	g.attached, g.serving, g.flying, g.waiting, g.resting, g.surging, g.leaving = 0, 0, 0, 0, 0, 0, 0
-	broken := 0 // before, and for good
-	extra := 0  // that serve, and are not counted by their group
+	g.attached, g.serving, g.inProgress, g.waiting, g.resting, g.surging, g.leaving = 0, 0, 0, 0, 0, 0, 0
+	broken := 0 // machines that were broken before, and still are
+	extra := 0  // machines that serve and that their group does not count
 	for _, name := range g.Rest {
-		g.add(g.seen[name], t.serves(g, name))
+		g.add(g.views[name], t.isServing(g, name))
 	}
 	for _, name := range g.Broken {
-		if !t.serves(g, name) {
+		if !t.isServing(g, name) {
 			broken++
 		}
 	}
 	for i := range g.New {
-		g.add(g.seen[g.New[i].Name], g.New[i].Well)
+		g.add(g.views[g.New[i].Name], g.New[i].Well)
 	}
 	for i := range g.Machines {
 		m := &g.Machines[i]
-		serves := t.serves(g, m.Name) && !m.leaving() && m.Phase != Restarting && !(m.Effect == Restart && m.waits())
+		serves := t.isServing(g, m.Name) && !m.isLeaving() && m.Phase != Restarting && !(m.Effect == Restart && m.isWaiting())
 		if m.Phase == Kept && m.WasBroken && !serves {
 			broken++
 		}
-		switch v := g.seen[m.Name]; {
+		switch v := g.views[m.Name]; {
 		case v != nil && v.Spare:
-		case m.Surged || m.leaving(): // its group does not count it, or not for long
+		case m.Surged || m.isLeaving(): // its group does not count it, or not for long
 			if g.add(nil, serves); serves {
 				extra++
 			}
@@ -127,7 +128,7 @@ func (t *turn) count(g *group) {
 		}
 	}
 	for i := range g.Machines {
-		t.busy(g, &g.Machines[i])
+		t.countBusy(g, &g.Machines[i])
 	}
 	g.Size = max(g.Size, min(g.view.Target, g.serving-extra)+broken)
 	g.needed = min(g.view.Target, g.Size-broken)
@@ -142,53 +143,53 @@ func (g *group) add(m *MachineView, serves bool) {
 	}
 }
 
-// busy counts what is under way of a machine.
-func (t *turn) busy(g *group, m *Machine) {
+// countBusy counts a machine's share of what is under way.
+func (t *turn) countBusy(g *group, m *Machine) {
 	if m.Surged && m.Ended.IsZero() {
 		g.surging++
 	}
-	if m.Phase.Over() && m.Ended.IsZero() || m.Phase == Pending || m.Spare {
+	if m.Phase.IsOver() && m.Ended.IsZero() || m.Phase == Pending || m.Spare {
 		return
 	}
-	rests := !m.Ended.IsZero() && t.wake(m.Ended.Add(t.interval(g)))
-	if m.leaving() && m.Ended.IsZero() || rests || m.Phase == Restarting || m.Effect == Restart && m.waits() {
+	rests := !m.Ended.IsZero() && t.wakeUpAt(m.Ended.Add(t.interval(g)))
+	if m.isLeaving() && m.Ended.IsZero() || rests || m.Phase == Restarting || m.Effect == Restart && m.isWaiting() {
 		g.leaving++
 	}
 	switch {
-	case m.Phase.Over():
+	case m.Phase.IsOver():
 		return
-	case g.ready(m):
+	case g.isReady(m):
 		g.waiting++
-	case !m.Ended.IsZero() && g.well(m):
+	case !m.Ended.IsZero() && g.isSuccessorHealthy(m):
 		g.resting++
 	}
-	g.flying++
+	g.inProgress++
 }
 
-// ready reports that a machine has a successor that is well, and may go.
-func (g *group) ready(m *Machine) bool {
-	return m.Phase == Soaking && m.Surged && m.Ended.IsZero() && g.well(m)
+// isReady reports whether a machine has a healthy successor, and may go.
+func (g *group) isReady(m *Machine) bool {
+	return m.Phase == Soaking && m.Surged && m.Ended.IsZero() && g.isSuccessorHealthy(m)
 }
 
-// leaving reports that a machine is being removed, or was.
-func (m *Machine) leaving() bool {
+// isLeaving reports whether a machine is being removed, or was.
+func (m *Machine) isLeaving() bool {
 	return m.Phase == Cordoned || m.Phase == Draining || !m.Ended.IsZero()
 }
 
-// waits reports that a machine waits for its successor, or for itself, to be well.
-func (m *Machine) waits() bool { return m.Phase.waits() }
+// isWaiting reports whether a machine waits for its successor, or for itself, to be well.
+func (m *Machine) isWaiting() bool { return m.Phase.isWaiting() }
 
-func (p Phase) waits() bool { return p == Surged || p == Gone || p == Joined || p == Soaking }
+func (p Phase) isWaiting() bool { return p == Surged || p == Gone || p == Joined || p == Soaking }
 
-// well reports whether the machine's successor is healthy, or none is needed.
-func (g *group) well(m *Machine) bool {
-	if n := g.by[m.Successor]; n != nil {
+// isSuccessorHealthy reports whether the machine's successor is healthy, or none is needed.
+func (g *group) isSuccessorHealthy(m *Machine) bool {
+	if n := g.newcomersByName[m.Successor]; n != nil {
 		return n.Well
 	}
 	return m.Spare || g.view != nil && g.attached >= g.view.Target
 }
 
-// interval is the least time between the end of a machine and what follows.
+// interval returns the minimum time between the end of a machine and what follows.
 func (t *turn) interval(g *group) time.Duration {
 	switch g.Stage {
 	case Bastions:
@@ -199,15 +200,15 @@ func (t *turn) interval(g *group) time.Duration {
 	return t.Options.ControlPlaneInterval
 }
 
-// failure returns the first new failure that concerns a group and is not caused by actions
-// under way; nil for none. Failures of control planes and failures without a group concern all.
+// failure returns the first new failure that concerns a group and is not caused by actions under
+// way; nil if there is none. Failures of control planes and failures without a group concern all.
 func (t *turn) failure(g *group) *status.Failure {
-	for i := range t.fresh {
-		f := &t.fresh[i]
+	for i := range t.newFailures {
+		f := &t.newFailures[i]
 		if f.Group != "" && f.Group != g.Name && !slices.Contains(t.ControlPlanes, f.Group) {
 			continue
 		}
-		if of := t.groupOf(f.Group); of == nil || !of.expects(f) {
+		if of := t.groupOf(f.Group); of == nil || !of.isExpected(f) {
 			return f
 		}
 	}
@@ -223,13 +224,13 @@ func (t *turn) groupOf(name string) *group {
 	return nil
 }
 
-// expects reports whether a failure of the group is caused by actions under way in it: the
-// machine is being rolled, or has just come, or the group is short of one for that reason.
-func (g *group) expects(f *status.Failure) bool {
+// isExpected reports whether a failure of the group is caused by actions under way in it: the machine
+// is being rolled, or is new, or the group is short of one for that reason.
+func (g *group) isExpected(f *status.Failure) bool {
 	if !g.Ended.IsZero() {
 		return false
 	}
-	if f.Kind == status.KindGroup && g.flying > g.resting {
+	if f.Kind == status.KindGroup && g.inProgress > g.resting {
 		return true
 	}
 	for i := range g.Machines {
@@ -240,7 +241,7 @@ func (g *group) expects(f *status.Failure) bool {
 	}
 	for i := range g.New {
 		n := &g.New[i]
-		v := g.seen[n.Name]
+		v := g.views[n.Name]
 		if n.For != "" && !n.Well && (f.Name == n.Name || v != nil && v.Node != "" && f.Name == v.Node) {
 			return true
 		}

@@ -21,13 +21,13 @@ func Budget(role api.InstanceGroupRole, r, byDefault *api.RollingUpdate, usual, 
 	r, byDefault = cmp.Or(r, &api.RollingUpdate{}), cmp.Or(byDefault, &api.RollingUpdate{})
 	surge = usual
 	if s := cmp.Or(r.MaxSurge, byDefault.MaxSurge); s != nil {
-		surge = share(s, count, math.Ceil)
+		surge = shareOf(s, count, math.Ceil)
 	}
 	if role == api.RoleControlPlane {
 		surge = 0
 	}
 	if u := cmp.Or(r.MaxUnavailable, byDefault.MaxUnavailable); u != nil {
-		unavailable = share(u, count, math.Floor)
+		unavailable = shareOf(u, count, math.Floor)
 		if unavailable == 0 && u.Type == intstr.String {
 			unavailable = 1
 		}
@@ -38,19 +38,19 @@ func Budget(role api.InstanceGroupRole, r, byDefault *api.RollingUpdate, usual, 
 	return surge, unavailable
 }
 
-// share is a number, or a percentage of count.
-func share(v *intstr.IntOrString, count int, round func(float64) float64) int {
+// shareOf returns a number of machines from a number or a percentage of count.
+func shareOf(v *intstr.IntOrString, count int, round func(float64) float64) int {
 	if v.Type == intstr.Int {
 		return max(0, v.IntValue())
 	}
 	percent, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
-	if err != nil { // validation refuses it
+	if err != nil { // validation rejects it
 		return 0
 	}
 	return max(0, int(round(float64(percent)*float64(count)/100)))
 }
 
-// StageOf is the place of a role's groups in a rollout.
+// StageOf returns the stage of a role's groups in a rollout.
 func StageOf(role api.InstanceGroupRole) Stage {
 	switch role {
 	case api.RoleBastion:
@@ -63,12 +63,11 @@ func StageOf(role api.InstanceGroupRole) Stage {
 	return Nodes
 }
 
-// New returns a rollout of which nothing is done yet. The view shows the machines that
-// exist now, and the failures. The plans are for all groups; groups
-// without machines to roll are left out.
+// New returns a rollout that has not begun. The view shows the machines that exist now, and the
+// failures. The plans are for all groups; groups without machines to roll are left out.
 //
-// Machines that an earlier rollout detached come first, because their successors are
-// there already; then those that are broken, because they cost nothing.
+// Machines that an earlier rollout detached come first, because their successors are there already;
+// then those that are broken, because they cost nothing.
 func New(id string, o Options, plans []Plan, v View) State {
 	s := State{ID: id, Began: v.Now, Options: o, Baseline: v.Failures}
 	for _, e := range v.Etcd {
@@ -122,9 +121,9 @@ func newGroup(o Options, p Plan, v View) Group {
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		m := seen[name]
 		switch {
-		case m.Spare: // not of the group yet
+		case m.Spare: // not part of the group yet
 			continue
-		case m.serves(g.nodeless(o)):
+		case m.isServing(g.isNodeless(o)):
 			g.Proven = true
 		default:
 			g.Broken = append(g.Broken, name)
@@ -136,14 +135,14 @@ func newGroup(o Options, p Plan, v View) Group {
 
 func (g *Group) newMachine(o Options, m Machine, was MachineView, v View) Machine {
 	m.Phase, m.Since, m.WasCordoned, m.Spare = Pending, v.Now, was.Cordoned, was.Spare
-	m.WasBroken = !m.Spare && !was.serves(g.nodeless(o))
+	m.WasBroken = !m.Spare && !was.isServing(g.isNodeless(o))
 	if was.Detached && m.Effect == Replace && g.Stage != ControlPlanes {
 		m.Phase, m.Surged = Surged, true
 	}
 	return m
 }
 
-// rank puts machines in order.
+// rank returns a machine's place in the order.
 func (m *Machine) rank() int {
 	switch {
 	case m.Phase == Surged:
@@ -156,8 +155,8 @@ func (m *Machine) rank() int {
 	return 3
 }
 
-// SurgesFirst reports that, as a rollout begins, the successor of the first machine of the
-// group that is taken comes before that goes.
+// SurgesFirst reports whether, at the beginning of a rollout, the successor of the group's first
+// machine is created before that machine goes.
 func (g *Group) SurgesFirst() bool {
 	if len(g.Machines) == 0 {
 		return false
@@ -166,10 +165,10 @@ func (g *Group) SurgesFirst() bool {
 	return m.Phase == Surged || m.Effect == Replace && g.Surge > 0 && g.Unavailable == 0 && !m.WasBroken && !m.Spare
 }
 
-// nodeless reports that the machines of a group are judged by their platform alone.
-func (g *Group) nodeless(o Options) bool { return o.CloudOnly || g.Stage == Bastions }
+// isNodeless reports whether the machines of a group are judged by the platform alone.
+func (g *Group) isNodeless(o Options) bool { return o.CloudOnly || g.Stage == Bastions }
 
-// serves reports whether a machine does what it is there for.
-func (m *MachineView) serves(nodeless bool) bool {
+// isServing reports whether a machine is usable for its purpose.
+func (m *MachineView) isServing(nodeless bool) bool {
 	return m.Running && !m.Spare && (nodeless || m.Ready)
 }

@@ -36,7 +36,7 @@ func TestBudget(t *testing.T) {
 		{api.RoleNode, of("", "5%"), nil, 0, 10, 0, 1},
 		{api.RoleNode, of("1", "0"), nil, 0, 10, 1, 0},
 		{api.RoleNode, of("", "3"), of("2", "1"), 1, 10, 2, 3},
-		{api.RoleNode, nil, of("0", "0"), 1, 10, 0, 1}, // validation refuses it; it must not hang
+		{api.RoleNode, nil, of("0", "0"), 1, 10, 0, 1}, // validation rejects it; it must not hang
 		{api.RoleControlPlane, of("", "2"), of("3", ""), 1, 3, 0, 2},
 		{api.RoleControlPlane, nil, nil, 1, 3, 0, 1},
 		{api.RoleNode, of("100%", "100%"), nil, 1, 7, 7, 7},
@@ -48,7 +48,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestTheFirstMachineSurges as Step has it: the budget says so, and that the machine serves.
+// TestTheFirstMachineSurges checks that SurgesFirst agrees with Step: it depends on the budget, and
+// on whether the machine serves.
 func TestTheFirstMachineSurges(t *testing.T) {
 	serving, broken := MachineView{Name: "a", Running: true, Node: "a", Ready: true}, MachineView{Name: "a", Running: true}
 	for _, c := range []struct {

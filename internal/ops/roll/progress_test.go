@@ -7,8 +7,9 @@ import (
 	"kops.local/kops/api"
 )
 
-// TestWhatASuccessorLacksIsTold: while a machine waits for it, and when that was too long.
-func TestWhatASuccessorLacksIsTold(t *testing.T) {
+// TestTheReasonForAMissingSuccessorIsReported checks that it is reported while a machine waits for
+// its successor, and when the wait was too long.
+func TestTheReasonForAMissingSuccessorIsReported(t *testing.T) {
 	began := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 	const full, starts = "no space is left on the disk", "its start is at the image of pause"
 	boots := MachineView{Name: "b", Running: true, Note: starts}

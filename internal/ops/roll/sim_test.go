@@ -21,9 +21,9 @@ var (
 	seed  = flag.Uint64("seed", 1, "the first of them")
 )
 
-// TestRandomRollouts rolls random clusters in which things go wrong at random, by drivers
-// that die, and holds each Step to what Step promises. It prints the seed of what fails;
-// -seed N -seeds 1 -v repeats it with all that happened.
+// TestRandomRollouts rolls random clusters in which things go wrong at random, with drivers that
+// die, and checks each Step against Step's promises. It prints the seed of a failure; -seed N
+// -seeds 1 -v repeats that run with all details.
 func TestRandomRollouts(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
@@ -32,7 +32,7 @@ func TestRandomRollouts(t *testing.T) {
 		if err := s.run(); err != nil {
 			t.Fatalf("seed %d: %v\n%s", *seed+i, err, strings.Join(s.w.history, "\n"))
 		}
-		ends[s.ending()]++
+		ends[s.outcome()]++
 		if *seeds == 1 {
 			t.Log(strings.Join(s.w.history, "\n"))
 		}
@@ -51,10 +51,10 @@ type scene struct {
 	rng   *rand.Rand
 	d     *driver
 	check *checker
-	// calm says that nothing goes wrong by itself: then the rollout has to finish.
-	calm   bool
-	wishes []Wish
-	begun  time.Time
+	// calm means that nothing goes wrong by itself: then the rollout must finish.
+	calm     bool
+	requests []Request
+	start    time.Time
 }
 
 func newScene(seed uint64) *scene {
@@ -65,7 +65,7 @@ func newScene(seed uint64) *scene {
 	o := s.options()
 	state := New(fmt.Sprint(seed), o, s.w.plans(s.effect(), s.shape), s.w.view())
 	s.d = newDriver(s.w, state)
-	s.d.took = func(a Action) time.Duration { return time.Duration(1+rng.IntN(10)) * time.Second }
+	s.d.duration = func(a Action) time.Duration { return time.Duration(1+rng.IntN(10)) * time.Second }
 	if !s.calm {
 		s.troubles()
 	}
@@ -73,12 +73,12 @@ func newScene(seed uint64) *scene {
 	return s
 }
 
-// chance is true once in n times.
-func (s *scene) chance(n int) bool { return s.rng.IntN(n) == 0 }
+// oneIn returns true once in n times.
+func (s *scene) oneIn(n int) bool { return s.rng.IntN(n) == 0 }
 
-// cluster makes groups of all roles.
+// cluster creates groups of all roles.
 func (s *scene) cluster() {
-	if s.chance(3) {
+	if s.oneIn(3) {
 		s.group("bastions", api.RoleBastion, 1+s.rng.IntN(2))
 	}
 	switch s.rng.IntN(3) {
@@ -91,7 +91,7 @@ func (s *scene) cluster() {
 			s.group("cp-"+string(zone), api.RoleControlPlane, 1)
 		}
 	}
-	if s.chance(4) {
+	if s.oneIn(4) {
 		s.group("api", api.RoleAPIServer, 1+s.rng.IntN(2))
 	}
 	for i := range 1 + s.rng.IntN(3) {
@@ -101,26 +101,26 @@ func (s *scene) cluster() {
 
 func (s *scene) group(name string, role api.InstanceGroupRole, n int) {
 	boot := 20 + s.rng.IntN(200)
-	never := !s.calm && s.chance(12)
+	never := !s.calm && s.oneIn(12)
 	g := &wgroup{name: name, role: role, target: n, refill: time.Duration(s.rng.IntN(20)) * time.Second,
 		boot:  func() time.Duration { return time.Duration(boot+s.rng.IntN(30)) * time.Second },
-		never: func() bool { return never && s.chance(2) }}
+		never: func() bool { return never && s.oneIn(2) }}
 	s.w.groups = append(s.w.groups, g)
 	for range n {
-		m := s.w.add(g, !s.chance(6))
+		m := s.w.add(g, !s.oneIn(6))
 		m.pods = s.rng.IntN(6)
 		m.applied = !m.old
-		m.cordoned = s.chance(20)
-		if s.chance(15) && role != api.RoleControlPlane {
+		m.cordoned = s.oneIn(20)
+		if s.oneIn(15) && role != api.RoleControlPlane {
 			m.detached = true
 		}
-		if role == api.RoleNode && s.chance(20) {
+		if role == api.RoleNode && s.oneIn(20) {
 			m.spare, m.detached, m.ready, m.node, m.pods = true, false, false, "", 0
 			g.target--
 		}
-		if s.chance(20) && (!s.calm || role == api.RoleNode) { // broken before
+		if s.oneIn(20) && (!s.calm || role == api.RoleNode) { // broken from the start
 			m.ready, m.broken = false, true
-			m.etcdSick = m.member && s.chance(2)
+			m.etcdSick = m.member && s.oneIn(2)
 		}
 	}
 	g.target = max(0, g.target-s.detachedOf(g))
@@ -133,7 +133,7 @@ func (s *scene) detachedOf(g *wgroup) int {
 			n++
 		}
 	}
-	if s.w.refills { // its successors are there already
+	if s.w.refills { // its successors already exist
 		for range n {
 			s.w.add(g, false).applied = true
 		}
@@ -144,25 +144,25 @@ func (s *scene) detachedOf(g *wgroup) int {
 
 func (s *scene) options() Options {
 	o := Defaults()
-	o.Canary = !s.chance(3)
-	o.Interactive = s.chance(12)
-	o.Ask = s.chance(2)
-	o.FailOnDrainError = !s.chance(4)
-	o.FailOnValidateError = !s.chance(6)
-	o.DrainRestarts = s.chance(2)
-	o.CloudOnly = s.chance(15)
+	o.Canary = !s.oneIn(3)
+	o.Interactive = s.oneIn(12)
+	o.Ask = s.oneIn(2)
+	o.FailOnDrainError = !s.oneIn(4)
+	o.FailOnValidateError = !s.oneIn(6)
+	o.DrainRestarts = s.oneIn(2)
+	o.CloudOnly = s.oneIn(15)
 	o.ValidateCount = s.rng.IntN(3)
-	if s.chance(8) {
+	if s.oneIn(8) {
 		o.Gates = []Gate{{URL: "http://shop.example"}}
 	}
 	return o
 }
 
-// effect says what is done to a machine: the same for all, or for each another.
+// effect returns what is done to each machine: the same for all, or different for each.
 func (s *scene) effect() func(*wmachine) Effect {
 	sort := s.rng.IntN(4)
 	return func(m *wmachine) Effect {
-		if sort > 1 || sort == 1 && s.chance(3) || m.detached || m.spare || m.broken {
+		if sort > 1 || sort == 1 && s.oneIn(3) || m.detached || m.spare || m.broken {
 			return Replace
 		}
 		return Restart
@@ -178,33 +178,33 @@ func (s *scene) shape(g *wgroup, p *Plan) {
 	if g.role == api.RoleControlPlane {
 		p.Surge, p.Unavailable = 0, 1
 	}
-	p.SurgeOnly = g.role == api.RoleNode && s.chance(15)
+	p.SurgeOnly = g.role == api.RoleNode && s.oneIn(15)
 	p.Revision = 1
 }
 
-// run drives the rollout to its end, through all that happens meanwhile.
+// run drives the rollout to its end, whatever happens meanwhile.
 func (s *scene) run() error {
-	s.begun = s.w.now
-	for s.d.saved.Ended.IsZero() {
-		if s.w.now.Sub(s.begun) > 48*time.Hour {
-			return fmt.Errorf("it has not ended after 48 h:\n%s", brief(s.d.saved))
+	s.start = s.w.now
+	for s.d.stored.Ended.IsZero() {
+		if s.w.now.Sub(s.start) > 48*time.Hour {
+			return fmt.Errorf("it has not ended after 48 h:\n%s", formatState(s.d.stored))
 		}
-		v := s.d.look()
-		v.Wishes, s.wishes = s.wishes, nil
+		v := s.d.view()
+		v.Requests, s.requests = s.requests, nil
 		next, actions, err := s.step(v)
 		if err != nil {
 			return err
 		}
 		if s.crash() {
-			s.wishes = append(v.Wishes, s.wishes...) // they are kept until a state has them
+			s.requests = append(v.Requests, s.requests...) // they are kept until a state includes them
 			continue
 		}
-		s.d.saved = next
-		s.talk(actions)
+		s.d.stored = next
+		s.answerQuestions(actions)
 		if s.crash() {
 			continue
 		}
-		s.d.carry(actions)
+		s.d.runActions(actions)
 		if !next.Ended.IsZero() {
 			break
 		}
@@ -215,33 +215,34 @@ func (s *scene) run() error {
 			}
 		}
 		if !s.w.pass(until) {
-			return fmt.Errorf("it waits for nothing:\n%s", brief(next))
+			return fmt.Errorf("it waits for nothing:\n%s", formatState(next))
 		}
 	}
-	return s.check.end(s.d.saved)
+	return s.check.checkEnd(s.d.stored)
 }
 
-// step makes one Step and holds it to its promises.
+// step runs one Step and checks its promises.
 func (s *scene) step(v View) (State, []Action, error) {
-	next, actions := Step(s.d.saved, v)
+	next, actions := Step(s.d.stored, v)
 	again := v
-	again.Wishes, again.Results = nil, nil
+	again.Requests, again.Results = nil, nil
 	if third, _ := Step(next, again); !reflect.DeepEqual(next, third) {
-		return next, nil, fmt.Errorf("Step had more to do at once:\n%s\n%s\n%s", brief(next), brief(third), cmp.Diff(next, third))
+		return next, nil, fmt.Errorf("Step had more to do at once:\n%s\n%s\n%s", formatState(next), formatState(third), cmp.Diff(next, third))
 	}
-	if s.chance(16) { // for it takes long
-		if err := s.kept(v, next); err != nil {
+	if s.oneIn(16) { // not always, as it is slow
+		if err := s.checkStatePreserved(v, next); err != nil {
 			return next, nil, err
 		}
 	}
 	s.narrate(next, actions)
-	return next, actions, s.check.step(s.d.saved, next, v, actions)
+	return next, actions, s.check.step(s.d.stored, next, v, actions)
 }
 
-// kept says whether Step leaves alone the state that it is given, and whether a state survives being kept.
-func (s *scene) kept(v View, next State) error {
-	before, read := text(s.d.saved), State{}
-	if Step(s.d.saved, v); text(s.d.saved) != before {
+// checkStatePreserved checks that Step does not change the state that it is given, and that a state
+// survives being stored.
+func (s *scene) checkStatePreserved(v View, next State) error {
+	before, read := text(s.d.stored), State{}
+	if Step(s.d.stored, v); text(s.d.stored) != before {
 		return fmt.Errorf("the state that Step was given was changed")
 	}
 	if err := json.Unmarshal([]byte(text(next)), &read); err != nil || text(read) != text(next) {
@@ -253,35 +254,35 @@ func (s *scene) kept(v View, next State) error {
 func (s *scene) narrate(next State, actions []Action) {
 	for i, g := range next.Groups {
 		for j, m := range g.Machines {
-			switch was := s.d.saved.Groups[i].Machines[j]; {
+			switch was := s.d.stored.Groups[i].Machines[j]; {
 			case was.Phase != m.Phase:
-				s.w.say("    %s: %s -> %s %s", m.Name, was.Phase, m.Phase, m.Trouble)
+				s.w.record("    %s: %s -> %s %s", m.Name, was.Phase, m.Phase, m.Trouble)
 			case m.Phase == Surged && was.Lacks != m.Lacks:
-				s.w.say("    %s: %s %s", m.Name, m.Phase, m.Lacks)
+				s.w.record("    %s: %s %s", m.Name, m.Phase, m.Lacks)
 			}
 		}
-		if was := s.d.saved.Groups[i]; g.Waits != was.Waits {
-			s.w.say("    group %s waits for %q", g.Name, g.Waits)
+		if was := s.d.stored.Groups[i]; g.Waits != was.Waits {
+			s.w.record("    group %s waits for %q", g.Name, g.Waits)
 		}
-		if was := s.d.saved.Groups[i]; g.Stopped != nil && was.Stopped == nil {
-			s.w.say("    group %s is stopped: %s", g.Name, g.Stopped.Why)
+		if was := s.d.stored.Groups[i]; g.Stopped != nil && was.Stopped == nil {
+			s.w.record("    group %s is stopped: %s", g.Name, g.Stopped.Why)
 		}
 	}
 	for _, a := range actions {
 		if s.d.running[a] == nil && a.Do != Sleep && a.Do != Prompt {
-			s.w.say("  %s %s", a.Do, strings.TrimPrefix(a.Machine+" of "+a.Group, " "))
+			s.w.record("  %s %s", a.Do, strings.TrimPrefix(a.Machine+" of "+a.Group, " "))
 		}
 	}
 }
 
-// crash has the driver die now and then; another goes on once the lease is over.
+// crash kills the driver now and then; another continues once the lease has expired.
 func (s *scene) crash() bool {
-	if s.calm || !s.chance(40) {
+	if s.calm || !s.oneIn(40) {
 		return false
 	}
-	s.w.say("the driver dies")
-	s.check.forget()
-	s.d.die(func(Action) bool { return s.chance(2) })
+	s.w.record("the driver dies")
+	s.check.recordNotBegun()
+	s.d.crash(func(Action) bool { return s.oneIn(2) })
 	until := s.w.now.Add(30 * time.Second)
 	for s.w.now.Before(until) {
 		s.w.pass(until)
@@ -289,33 +290,33 @@ func (s *scene) crash() bool {
 	return true
 }
 
-// talk has the user answer what is asked, after a while.
-func (s *scene) talk(actions []Action) {
+// answerQuestions makes the user answer questions, after a while.
+func (s *scene) answerQuestions(actions []Action) {
 	for _, a := range actions {
-		if a.Do != Prompt || s.check.asked[a.Question] || s.check.silence {
+		if a.Do != Prompt || s.check.pendingQuestions[a.Question] || s.check.silence {
 			continue
 		}
-		s.check.asked[a.Question] = true
-		for _, q := range s.d.saved.Questions {
+		s.check.pendingQuestions[a.Question] = true
+		for _, q := range s.d.stored.Questions {
 			if q.ID == a.Question {
 				answer := q.Choices[s.rng.IntN(len(q.Choices))]
 				if s.calm && answer == No {
 					answer = Yes
 				}
 				s.check.excused[q.Machine] = s.check.excused[q.Machine] || answer == Force
-				s.w.say("asked: %s; the answer will be %s", q.Text, answer)
-				s.w.in(time.Duration(s.rng.IntN(600))*time.Second, func() {
-					delete(s.check.asked, q.ID)
-					s.wishes = append(s.wishes, Wish{Want: Reply, Question: q.ID, Answer: answer})
+				s.w.record("asked: %s; the answer will be %s", q.Text, answer)
+				s.w.after(time.Duration(s.rng.IntN(600))*time.Second, func() {
+					delete(s.check.pendingQuestions, q.ID)
+					s.requests = append(s.requests, Request{Want: Reply, Question: q.ID, Answer: answer})
 				})
 			}
 		}
 	}
 }
 
-// ending says how the rollout ended.
-func (s *scene) ending() string {
-	st := s.d.saved
+// outcome says how the rollout ended.
+func (s *scene) outcome() string {
+	st := s.d.stored
 	switch {
 	case st.Aborted:
 		return "aborted"
@@ -335,8 +336,8 @@ func (s *scene) ending() string {
 	return "done"
 }
 
-// brief is a state in a few lines.
-func brief(s State) string {
+// formatState formats a state in a few lines.
+func formatState(s State) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "paused %v, aborted %v, questions %v\n", s.Paused, s.Aborted, s.Questions)
 	for _, g := range s.Groups {

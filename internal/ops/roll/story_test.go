@@ -17,12 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
 
-// TestStories tells rollouts step by step, as testdata/stories.txtar has them.
+// TestStories compares rollouts, step by step, with testdata/stories.txtar.
 func TestStories(t *testing.T) {
 	const file = "testdata/stories.txtar"
 	a := &txtar.Archive{Comment: []byte("What Step decides, and what becomes of it. Lines that are indented are Step's; `go test -update` rewrites them.\n\n")}
 	for _, s := range stories() {
-		a.Files = append(a.Files, txtar.File{Name: s.name, Data: []byte(s.tell(t))})
+		a.Files = append(a.Files, txtar.File{Name: s.name, Data: []byte(s.run(t))})
 	}
 	got := txtar.Format(a)
 	if *update {
@@ -65,7 +65,7 @@ func stories() []story {
 		{name: "a quota forbids the machine more, and is raised", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) {
 				s.w.groups[0].quota = "the limit is 2 machines"
-				s.w.in(5*time.Minute, func() { s.w.groups[0].quota = ""; s.w.order(s.w.groups[0]) })
+				s.w.after(5*time.Minute, func() { s.w.groups[0].quota = ""; s.w.order(s.w.groups[0]) })
 			}},
 		{name: "a quota forbids the machine more, and stays", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) { s.w.groups[0].quota = "the limit is 2 machines" }},
@@ -73,21 +73,21 @@ func stories() []story {
 			options: func(o *Options) { o.Ask = true },
 			happens: func(s *scene) {
 				s.w.groups[0].machines[0].blocked = s.w.now.Add(100 * time.Hour)
-				s.w.in(20*time.Minute, func() {
-					s.wishes = append(s.wishes, Wish{Want: Reply, Question: "drain/nodes-1", Answer: Skip})
+				s.w.after(20*time.Minute, func() {
+					s.requests = append(s.requests, Request{Want: Reply, Question: "drain/nodes-1", Answer: Skip})
 				})
 			}},
 		{name: "a budget forbids a drain, and nobody can be asked", groups: []*wgroup{nodes("nodes", 2)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) { s.w.groups[0].machines[0].blocked = s.w.now.Add(100 * time.Hour) }},
 		{name: "paused while a successor boots, and resumed", groups: []*wgroup{nodes("nodes", 1)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) {
-				s.w.in(time.Minute, func() { s.wish(Pause) })
-				s.w.in(10*time.Minute, func() { s.wish(Resume) })
+				s.w.after(time.Minute, func() { s.sendRequest(Pause) })
+				s.w.after(10*time.Minute, func() { s.sendRequest(Resume) })
 			}},
 		{name: "aborted while a machine is drained", groups: []*wgroup{nodes("nodes", 3)}, refills: true, plan: budget(0, 1),
 			happens: func(s *scene) {
 				s.w.groups[0].machines[0].blocked = s.w.now.Add(100 * time.Hour)
-				s.w.in(5*time.Minute, func() { s.wish(Abort) })
+				s.w.after(5*time.Minute, func() { s.sendRequest(Abort) })
 			}},
 		{name: "what an earlier rollout detached goes first", groups: []*wgroup{nodes("nodes", 3)}, refills: true, plan: budget(1, 0),
 			happens: func(s *scene) {
@@ -111,8 +111,8 @@ func budget(surge, unavailable int) func(*wgroup, *Plan) {
 	return func(_ *wgroup, p *Plan) { p.Surge, p.Unavailable, p.Revision = surge, unavailable, 7 }
 }
 
-// tell runs a story, and returns what happened.
-func (y story) tell(t *testing.T) string {
+// run runs a story, and returns what happened.
+func (y story) run(t *testing.T) string {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := &scene{w: newWorld(rng), rng: rng, calm: true}
 	s.w.refills, s.w.groups = y.refills, y.groups
@@ -139,7 +139,7 @@ func (y story) tell(t *testing.T) string {
 		t.Errorf("%s: %v", y.name, err)
 	}
 	end := fmt.Sprintf("%s ended", s.w.now.Format("15:04:05"))
-	for _, g := range s.d.saved.Groups {
+	for _, g := range s.d.stored.Groups {
 		if g.Stopped != nil && g.Stopped.Canary {
 			end += fmt.Sprintf("; group %s had better go back to revision %d", g.Name, g.Revision)
 		}

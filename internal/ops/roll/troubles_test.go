@@ -8,52 +8,52 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// troubles has things go wrong at random times.
+// troubles makes things go wrong at random times.
 func (s *scene) troubles() {
 	some := func(n int, do func()) {
 		for range s.rng.IntN(n) {
-			s.w.in(time.Duration(s.rng.IntN(5400))*time.Second, do)
+			s.w.after(time.Duration(s.rng.IntN(5400))*time.Second, do)
 		}
 	}
-	if s.chance(2) {
+	if s.oneIn(2) {
 		some(4, s.flap)
 	}
-	if s.chance(3) {
+	if s.oneIn(3) {
 		some(3, s.death)
 	}
-	if s.chance(2) {
+	if s.oneIn(2) {
 		some(3, s.failure)
 	}
-	if s.chance(4) {
+	if s.oneIn(4) {
 		some(3, s.pause)
 	}
-	if s.chance(8) {
-		s.w.in(time.Duration(s.rng.IntN(1500))*time.Second, func() { s.wish(Abort) })
+	if s.oneIn(8) {
+		s.w.after(time.Duration(s.rng.IntN(1500))*time.Second, func() { s.sendRequest(Abort) })
 	}
-	if s.chance(6) {
+	if s.oneIn(6) {
 		some(3, s.outage)
 	}
-	if s.chance(5) {
+	if s.oneIn(5) {
 		some(3, s.resize)
 	}
-	if s.chance(5) {
-		some(3, func() { s.wish(Resume) })
+	if s.oneIn(5) {
+		some(3, func() { s.sendRequest(Resume) })
 	}
 	s.budgets()
 	s.faults()
 }
 
-func (s *scene) wish(w Want) {
-	s.w.say("the user wants: %s", w)
-	s.wishes = append(s.wishes, Wish{Want: w})
+func (s *scene) sendRequest(w Want) {
+	s.w.record("the user wants: %s", w)
+	s.requests = append(s.requests, Request{Want: w})
 }
 
 func (s *scene) pause() {
-	s.wish(Pause)
-	s.w.in(time.Duration(s.rng.IntN(1200))*time.Second, func() { s.wish(Resume) })
+	s.sendRequest(Pause)
+	s.w.after(time.Duration(s.rng.IntN(1200))*time.Second, func() { s.sendRequest(Resume) })
 }
 
-// any is a random machine, or nil.
+// any returns a random machine, or nil.
 func (s *scene) any() *wmachine {
 	g := s.w.groups[s.rng.IntN(len(s.w.groups))]
 	if len(g.machines) == 0 {
@@ -62,79 +62,79 @@ func (s *scene) any() *wmachine {
 	return g.machines[s.rng.IntN(len(g.machines))]
 }
 
-// flap has a node be not ready for a while.
+// flap makes a node not ready for a while.
 func (s *scene) flap() {
 	m := s.any()
 	if m == nil || !m.ready {
 		return
 	}
 	s.w.setReady(m, false)
-	s.w.in(time.Duration(s.rng.IntN(120))*time.Second, func() { s.w.setReady(m, m.running && !m.broken) })
+	s.w.after(time.Duration(s.rng.IntN(120))*time.Second, func() { s.w.setReady(m, m.running && !m.broken) })
 }
 
-// death has a machine die, which the platform sees or not.
+// death kills a machine, which the platform notices or not.
 func (s *scene) death() {
 	m := s.any()
 	switch {
 	case m == nil:
-	case s.chance(2):
-		s.w.say("%s dies and is removed", m.name)
+	case s.oneIn(2):
+		s.w.record("%s dies and is removed", m.name)
 		s.w.remove(m)
 	default:
-		s.w.say("%s dies", m.name)
+		s.w.record("%s dies", m.name)
 		m.broken, m.member, m.etcdSick = true, false, m.member
 		s.w.setReady(m, false)
 	}
 }
 
-// failure has something of the cluster fail for a while, or for good.
+// failure makes a part of the cluster fail for a while, or for good.
 func (s *scene) failure() {
 	f := status.Failure{Kind: status.KindPod, Name: fmt.Sprintf("kube-system/p%d", s.rng.IntN(1000)), Message: "it is pending"}
-	if s.chance(2) {
+	if s.oneIn(2) {
 		f.Group = s.w.groups[s.rng.IntN(len(s.w.groups))].name
 	}
-	s.w.say("fails: %s of group %q", f.Name, f.Group)
+	s.w.record("fails: %s of group %q", f.Name, f.Group)
 	s.w.failures[f.Name] = f
-	if !s.chance(4) {
-		s.w.in(time.Duration(s.rng.IntN(300))*time.Second, func() {
-			s.w.say("fails no more: %s", f.Name)
+	if !s.oneIn(4) {
+		s.w.after(time.Duration(s.rng.IntN(300))*time.Second, func() {
+			s.w.record("fails no more: %s", f.Name)
 			delete(s.w.failures, f.Name)
 		})
 	}
 }
 
-// outage has the API server, or the platform, not answer for a while.
+// outage makes the API server, or the platform, unavailable for a while.
 func (s *scene) outage() {
 	down, long := &s.w.apiDown, 200
-	if s.chance(2) {
+	if s.oneIn(2) {
 		down = &s.w.cloudDown
 	}
-	if s.chance(4) {
+	if s.oneIn(4) {
 		long = 3000
 	}
 	*down = true
-	s.w.say("outage")
-	s.w.in(time.Duration(s.rng.IntN(long))*time.Second, func() { *down = false })
+	s.w.record("outage")
+	s.w.after(time.Duration(s.rng.IntN(long))*time.Second, func() { *down = false })
 }
 
-// resize is what an autoscaler does.
+// resize changes sizes, as an autoscaler does.
 func (s *scene) resize() {
 	g := s.w.groups[len(s.w.groups)-1]
-	if s.chance(2) {
+	if s.oneIn(2) {
 		g.target++
-		s.w.say("group %s is to have %d machines", g.name, g.target)
-		s.w.in(g.refill, func() { s.w.order(g) })
+		s.w.record("group %s is to have %d machines", g.name, g.target)
+		s.w.after(g.refill, func() { s.w.order(g) })
 		return
 	}
 	i := slices.IndexFunc(g.machines, func(m *wmachine) bool { return !m.detached && !m.spare })
 	if i >= 0 && g.target > 1 {
 		g.target--
-		s.w.say("group %s is to have %d machines", g.name, g.target)
+		s.w.record("group %s is to have %d machines", g.name, g.target)
 		s.w.remove(g.machines[i])
 	}
 }
 
-// budgets forbid evictions on some machines, for a while or for good.
+// budgets forbids evictions on some machines, for a while or for good.
 func (s *scene) budgets() {
 	for _, g := range s.w.groups {
 		for _, m := range g.machines {
@@ -150,19 +150,20 @@ func (s *scene) budgets() {
 	}
 }
 
-// faults has actions fail: sometimes, always for one machine, for good, or though they took effect.
+// faults makes actions fail: sometimes, always for one machine, for good, or although they took
+// effect.
 func (s *scene) faults() {
-	unlucky, rate, final := s.any(), 5+s.rng.IntN(30), s.chance(2)
-	if !s.chance(3) {
+	unlucky, rate, final := s.any(), 5+s.rng.IntN(30), s.oneIn(2)
+	if !s.oneIn(3) {
 		unlucky = nil
 	}
 	s.d.fault = func(a Action) (string, bool, bool) {
 		switch {
-		case unlucky != nil && a.Machine == unlucky.name && s.check.cursed(a):
+		case unlucky != nil && a.Machine == unlucky.name && s.check.isFailing(a):
 			return "it is refused", final, false
-		case s.chance(rate):
-			return "the connection broke", false, s.chance(2)
-		case a.Do == CheckGates && s.chance(10):
+		case s.oneIn(rate):
+			return "the connection broke", false, s.oneIn(2)
+		case a.Do == CheckGates && s.oneIn(10):
 			return "500 Internal Server Error", false, false
 		}
 		return "", false, true

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/api/status"
 )
 
-// world is a platform with kubelets, an API server and etcd, of which only the passing of
-// time and what a rollout does matter. Nothing in it knows how Step decides.
+// world is a simulated platform with kubelets, an API server and etcd, changed only by the passing
+// of time and by what a rollout does. It does not depend on how Step decides.
 type world struct {
 	now                time.Time
 	rng                *rand.Rand
@@ -22,7 +22,7 @@ type world struct {
 	apiDown, cloudDown bool
 	serial             int
 	refills            bool
-	calls              map[string]int // by what they are to: cloud, api
+	calls              map[string]int // by their target: cloud, api
 	history            []string
 }
 
@@ -36,12 +36,12 @@ type wgroup struct {
 	name   string
 	role   api.InstanceGroupRole
 	target int
-	// boot is how long a machine takes to be ready; never says that none ever is.
+	// boot returns how long a machine takes to become ready, or never.
 	boot  func() time.Duration
 	never func() bool
-	// refill is how long the platform takes to see that a machine is missing.
+	// refill is how long the platform takes to notice that a machine is missing.
 	refill time.Duration
-	// quota is why the platform makes no machine; empty: it does.
+	// quota is why the platform creates no machine; empty if it does.
 	quota    string
 	machines []*wmachine
 }
@@ -56,31 +56,31 @@ type wmachine struct {
 	ready                    bool
 	cordoned, tainted        bool
 	pods                     int
-	blocked                  time.Time // until when a budget forbids evictions
+	blocked                  time.Time // a budget forbids evictions until then
 	readySince               time.Time
-	member                   bool // of etcd, and healthy
+	member                   bool // has a healthy etcd member
 	etcdSick                 bool
 	restartFails             bool
-	broken                   bool // by itself, not by the rollout
+	broken                   bool // on its own, not because of the rollout
 }
 
 func newWorld(rng *rand.Rand) *world {
 	return &world{now: time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), rng: rng, failures: map[string]status.Failure{}, refills: true, calls: map[string]int{}}
 }
 
-// in does something after a time.
-func (w *world) in(d time.Duration, do func()) {
+// after schedules a function after a time.
+func (w *world) after(d time.Duration, do func()) {
 	e := event{w.now.Add(d), do}
 	i, _ := slices.BinarySearchFunc(w.events, e, func(a, b event) int {
 		if a.at.After(b.at) {
 			return 1
 		}
-		return -1 // after its equals
+		return -1 // after events at the same time
 	})
 	w.events = slices.Insert(w.events, i, e)
 }
 
-// pass lets time pass until the next event, or until a time if that is earlier; false:
+// pass advances the time to the next event, or to until if that is earlier; it returns false if
 // there is neither.
 func (w *world) pass(until time.Time) bool {
 	if len(w.events) > 0 && (until.IsZero() || !w.events[0].at.After(until)) {
@@ -98,11 +98,11 @@ func (w *world) pass(until time.Time) bool {
 	return true
 }
 
-func (w *world) say(format string, args ...any) {
+func (w *world) record(format string, args ...any) {
 	w.history = append(w.history, strings.TrimRight(w.now.Format("15:04:05 ")+fmt.Sprintf(format, args...), " "))
 }
 
-// add makes a machine that is there from the beginning.
+// add adds a machine that exists from the beginning.
 func (w *world) add(g *wgroup, old bool) *wmachine {
 	w.serial++
 	m := &wmachine{name: fmt.Sprintf("%s-%d", g.name, w.serial), group: g, old: old, running: true, ready: true, readySince: w.now, pods: 3, member: g.role == api.RoleControlPlane}
@@ -113,16 +113,16 @@ func (w *world) add(g *wgroup, old bool) *wmachine {
 	return m
 }
 
-// launch makes a machine that boots.
+// launch creates a machine that boots.
 func (w *world) launch(g *wgroup) {
 	m := w.add(g, false)
 	node := m.node
 	m.ready, m.node, m.readySince, m.pods, m.member = false, "", time.Time{}, 0, false
-	w.say("%s is launched", m.name)
+	w.record("%s is launched", m.name)
 	if g.never() {
 		return
 	}
-	w.in(g.boot(), func() {
+	w.after(g.boot(), func() {
 		if m.running {
 			m.node = node
 			w.setReady(m, true)
@@ -130,36 +130,36 @@ func (w *world) launch(g *wgroup) {
 		}
 	})
 	if g.role == api.RoleControlPlane {
-		w.in(g.boot()+time.Duration(5+w.rng.IntN(60))*time.Second, func() { m.member = m.running })
+		w.after(g.boot()+time.Duration(5+w.rng.IntN(60))*time.Second, func() { m.member = m.running })
 	}
 }
 
 func (w *world) setReady(m *wmachine, ready bool) {
-	if m.ready == ready || !w.has(m) {
+	if m.ready == ready || !w.hasMachine(m) {
 		return
 	}
-	w.say("%s ready %v", m.name, ready)
+	w.record("%s ready %v", m.name, ready)
 	m.ready = ready
 	if ready {
 		m.readySince = w.now
 	}
 }
 
-func (w *world) has(m *wmachine) bool { return slices.Contains(m.group.machines, m) }
+func (w *world) hasMachine(m *wmachine) bool { return slices.Contains(m.group.machines, m) }
 
-// remove ends a machine; where its group counted it, another is made.
+// remove removes a machine; if its group counted it, another one is created.
 func (w *world) remove(m *wmachine) {
-	if !w.has(m) {
+	if !w.hasMachine(m) {
 		return
 	}
-	w.say("%s is gone", m.name)
+	w.record("%s is gone", m.name)
 	m.running, m.ready = false, false
 	m.group.machines = slices.DeleteFunc(slices.Clone(m.group.machines), func(o *wmachine) bool { return o == m })
 	w.fill(m.group)
 }
 
-// attached counts the machines that the platform counts.
-func (g *wgroup) attached() int {
+// countAttached counts the machines that the platform counts.
+func (g *wgroup) countAttached() int {
 	n := 0
 	for _, m := range g.machines {
 		if !m.detached && !m.spare {
@@ -169,21 +169,21 @@ func (g *wgroup) attached() int {
 	return n
 }
 
-// fill has the platform see that machines are missing, where it does by itself.
+// fill makes the platform notice missing machines, if it does so on its own.
 func (w *world) fill(g *wgroup) {
 	if w.refills {
-		w.in(g.refill, func() { w.order(g) })
+		w.after(g.refill, func() { w.order(g) })
 	}
 }
 
-// order makes the machines that are missing.
+// order creates the missing machines.
 func (w *world) order(g *wgroup) {
-	for g.attached() < g.target && g.quota == "" {
+	for g.countAttached() < g.target && g.quota == "" {
 		w.launch(g)
 	}
 }
 
-// view is what is seen of the world.
+// view returns what is observed of the world.
 func (w *world) view() View {
 	v := View{Now: w.now, API: !w.apiDown, EtcdKnown: !w.apiDown}
 	for _, k := range sortedKeys(w.failures) {
@@ -195,7 +195,7 @@ func (w *world) view() View {
 	main, events := EtcdView{Name: "main"}, EtcdView{Name: "events"}
 	for _, g := range w.groups {
 		gv := GroupView{Name: g.name, Target: g.target, Machines: make([]MachineView, 0, len(g.machines))}
-		if g.attached() < g.target {
+		if g.countAttached() < g.target {
 			gv.Trouble = g.quota
 		}
 		for _, m := range g.machines {
@@ -214,7 +214,7 @@ func (w *world) view() View {
 	return v
 }
 
-// failures are what a look at a group's health finds.
+// failures returns what a check of a group's health finds.
 func (g *wgroup) failures() []status.Failure {
 	if g.role == api.RoleBastion {
 		return nil

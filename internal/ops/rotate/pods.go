@@ -14,34 +14,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
 // restarted annotates the template of restarted pods with the rotation's step.
 const restarted = "kops.k8s.io/keys"
 
-// look is the time between two checks whether pods have restarted.
+// look is the time between two checks for restarted pods.
 const look = 2 * time.Second
 
-// mark is the value of that annotation if pods created before a time are restarted.
-func mark(before time.Time) string { return before.UTC().Format(time.RFC3339) }
+// restartMark returns the value of that annotation for a restart of pods created before a time.
+func restartMark(before time.Time) string { return before.UTC().Format(time.RFC3339) }
 
-// old reports whether a pod is of before a time. The API server tells in whole seconds when it
-// began; what it was made of says so, too.
-func old(p *corev1.Pod, before time.Time) bool {
-	return !p.CreationTimestamp.After(before) && p.Annotations[restarted] != mark(before)
+// isOlder reports whether a pod was created before a time. Creation times are in whole seconds; a pod
+// created in the same second is recognized by its template's annotation.
+func isOlder(p *corev1.Pod, before time.Time) bool {
+	return !p.CreationTimestamp.After(before) && p.Annotations[restarted] != restartMark(before)
 }
 
-// Owner is what makes pods: a Deployment, a StatefulSet or a DaemonSet.
+// Owner is what creates pods: a Deployment, a StatefulSet or a DaemonSet.
 type Owner struct{ Kind, Namespace, Name string }
 
 func (o Owner) String() string { return strings.ToLower(o.Kind) + "/" + o.Name + " in " + o.Namespace }
 
-// Restarts finds the owners of pods that use the API with credentials read at their
-// start, and were created before a time; and such pods without a known owner, which their
-// creators must restart.
+// Restarts finds the owners of pods that use the API with credentials read at startup, and were
+// created before a time; and such pods without a known owner, which their creators must restart.
 func Restarts(pods []corev1.Pod, sets []appsv1.ReplicaSet, before time.Time) (owners []Owner, left []string) {
 	deployments := map[string]string{}
 	for _, s := range sets {
@@ -51,7 +50,7 @@ func Restarts(pods []corev1.Pod, sets []appsv1.ReplicaSet, before time.Time) (ow
 	}
 	seen := map[Owner]bool{}
 	for _, p := range pods {
-		if !usesAPI(&p) || !old(&p, before) {
+		if !usesAPI(&p) || !isOlder(&p, before) {
 			continue
 		}
 		owner := Owner{Namespace: p.Namespace}
@@ -78,8 +77,8 @@ func Restarts(pods []corev1.Pod, sets []appsv1.ReplicaSet, before time.Time) (ow
 	return owners, left
 }
 
-// usesAPI reports whether a pod that has not ended was given a token of a service account,
-// with the cluster's authority beside it.
+// usesAPI reports whether a running or pending pod has a service account token, with the cluster's
+// authority next to it.
 func usesAPI(p *corev1.Pod) bool {
 	if p.Annotations[corev1.MirrorPodAnnotationKey] != "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
@@ -89,13 +88,13 @@ func usesAPI(p *corev1.Pod) bool {
 	})
 }
 
-// LookForRestarts asks the API server for what Restarts needs.
-func LookForRestarts(ctx context.Context, client kubernetes.Interface, before time.Time) ([]Owner, []string, error) {
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+// FindRestarts queries the API server for what Restarts needs, and calls it.
+func FindRestarts(ctx context.Context, client *kubeclient.Client, before time.Time) ([]Owner, []string, error) {
+	pods, err := client.Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the pods: %w", err)
 	}
-	sets, err := client.AppsV1().ReplicaSets("").List(ctx, metav1.ListOptions{})
+	sets, err := client.ReplicaSets("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the replica sets: %w", err)
 	}
@@ -104,24 +103,24 @@ func LookForRestarts(ctx context.Context, client kubernetes.Interface, before ti
 }
 
 // Restart makes an owner restart its pods that were created before a time, by its own strategy,
-// unless it was asked before. onDelete says that it waits for somebody to delete them.
-func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before time.Time) (onDelete bool, err error) {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{restarted: mark(before)}}}}})
+// unless that was requested before. onDelete is true if it only replaces pods that are deleted.
+func Restart(ctx context.Context, client *kubeclient.Client, o Owner, before time.Time) (onDelete bool, err error) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]string{restarted: restartMark(before)}}}}})
 	if err != nil {
 		return false, err
 	}
 	options := metav1.PatchOptions{FieldManager: "kops-rotate"}
 	switch o.Kind {
 	case "Deployment":
-		_, err = client.AppsV1().Deployments(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options)
+		_, err = client.Deployments(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options)
 	case "StatefulSet":
 		var s *appsv1.StatefulSet
-		if s, err = client.AppsV1().StatefulSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
+		if s, err = client.StatefulSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
 			onDelete = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
 		}
 	default:
 		var d *appsv1.DaemonSet
-		if d, err = client.AppsV1().DaemonSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
+		if d, err = client.DaemonSets(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, options); err == nil {
 			onDelete = d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
 		}
 	}
@@ -134,11 +133,11 @@ func Restart(ctx context.Context, client kubernetes.Interface, o Owner, before t
 	return onDelete, nil
 }
 
-// Evict evicts pods of owners that were created before a time within their budgets, one pod
-// of each owner while all its others are ready. It must be called again until none is left.
-func Evict(ctx context.Context, client kubernetes.Interface, owners []Owner, before time.Time) error {
+// Evict evicts pods of owners that were created before a time within their budgets, one pod of each
+// owner at a time, while all the others are ready. It must be called repeatedly until none is left.
+func Evict(ctx context.Context, client *kubeclient.Client, owners []Owner, before time.Time) error {
 	for _, o := range owners {
-		all, err := client.CoreV1().Pods(o.Namespace).List(ctx, metav1.ListOptions{})
+		all, err := client.Pods(o.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list the pods of %s: %w", o, err)
 		}
@@ -146,30 +145,30 @@ func Evict(ctx context.Context, client kubernetes.Interface, owners []Owner, bef
 		if err != nil {
 			return err
 		}
-		victim := next(all.Items, o, size, before)
+		victim := nextToEvict(all.Items, o, size, before)
 		if victim == nil {
 			continue
 		}
-		err = client.PolicyV1().Evictions(o.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: victim.Name, Namespace: o.Namespace}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) { // it is asked again
+		err = client.Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: victim.Name, Namespace: o.Namespace}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsTooManyRequests(err) { // it is tried again
 			return fmt.Errorf("evict the pod %s/%s: %w", o.Namespace, victim.Name, err)
 		}
 	}
 	return nil
 }
 
-// size is how many pods an owner is to have.
-func size(ctx context.Context, client kubernetes.Interface, o Owner) (n int, err error) {
+// size returns how many pods an owner should have.
+func size(ctx context.Context, client *kubeclient.Client, o Owner) (n int, err error) {
 	if o.Kind == "StatefulSet" {
 		var s *appsv1.StatefulSet
-		if s, err = client.AppsV1().StatefulSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+		if s, err = client.StatefulSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
 			if s.Spec.Replicas != nil {
 				n = int(*s.Spec.Replicas)
 			}
 		}
 	} else {
 		var d *appsv1.DaemonSet
-		if d, err = client.AppsV1().DaemonSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+		if d, err = client.DaemonSets(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
 			n = int(d.Status.DesiredNumberScheduled)
 		}
 	}
@@ -179,8 +178,9 @@ func size(ctx context.Context, client kubernetes.Interface, o Owner) (n int, err
 	return n, nil
 }
 
-// next is the pod of an owner, which is to have so many, that may go now; nil: none.
-func next(pods []corev1.Pod, o Owner, size int, before time.Time) *corev1.Pod {
+// nextToEvict returns the pod of an owner that may be evicted now, or nil. size is how many pods
+// the owner should have.
+func nextToEvict(pods []corev1.Pod, o Owner, size int, before time.Time) *corev1.Pod {
 	var victim *corev1.Pod
 	found := 0
 	for i, p := range pods {
@@ -189,24 +189,24 @@ func next(pods []corev1.Pod, o Owner, size int, before time.Time) *corev1.Pod {
 		}
 		found++
 		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
-		switch stale := old(&p, before); {
+		switch stale := isOlder(&p, before); {
 		case p.DeletionTimestamp != nil, !ready && !stale:
 			return nil
-		case stale && (victim == nil || !ready): // one that serves nobody goes first
+		case stale && (victim == nil || !ready): // a pod that is not ready goes first
 			victim = &pods[i]
 		}
 	}
 	if found < size {
-		return nil // the one that takes the place of the last is not made yet
+		return nil // the replacement of the last one was not created yet
 	}
 	return victim
 }
 
 // Wait blocks until every pod of the owners was created after before, or most has passed. Pods of
 // onDelete owners are evicted.
-func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []Owner, before time.Time, most time.Duration, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
+func Wait(ctx context.Context, client *kubeclient.Client, owners, onDelete []Owner, before time.Time, most time.Duration, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
 	for began := now(); ; {
-		still, _, err := LookForRestarts(ctx, client, before)
+		still, _, err := FindRestarts(ctx, client, before)
 		if err != nil {
 			return err
 		}
@@ -227,20 +227,20 @@ func Wait(ctx context.Context, client kubernetes.Interface, owners, onDelete []O
 	}
 }
 
-// RenewTokens replaces the service account tokens in Secrets by tokens of the current signing
-// key: the controller manager creates a removed token again. It returns how many.
-func RenewTokens(ctx context.Context, client kubernetes.Interface, before time.Time) (int, error) {
-	list, err := client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
+// RenewTokens replaces the service account tokens in Secrets with tokens signed by the current key:
+// the controller manager recreates removed tokens. It returns how many were replaced.
+func RenewTokens(ctx context.Context, client *kubeclient.Client, before time.Time) (int, error) {
+	list, err := client.Secrets("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken)})
 	if err != nil {
 		return 0, fmt.Errorf("list the tokens of service accounts: %w", err)
 	}
 	n := 0
 	for _, s := range list.Items {
-		if s.Annotations[restarted] == mark(before) {
+		if s.Annotations[restarted] == restartMark(before) {
 			continue
 		}
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"data":{"token":null}}`, restarted, mark(before))
-		_, err := client.CoreV1().Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kops-rotate"})
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"data":{"token":null}}`, restarted, restartMark(before))
+		_, err := client.Secrets(s.Namespace).Patch(ctx, s.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kops-rotate"})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return n, fmt.Errorf("renew the token %s/%s: %w", s.Namespace, s.Name, err)
 		}

@@ -12,18 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
+
+	"kops.local/kops/internal/ops/kubeclient"
 )
 
-// Limits for rewriting objects: how many are listed at once, and how many writes are under way.
+// Limits for rewriting objects: how many are listed at once, and how many are written concurrently.
 const (
 	rewritePage = 500
 	rewrites    = 8
 )
 
-// Resources finds the resources that an EncryptionConfiguration names: a resource such as
-// secrets or widgets.example.com, all of a group as *.apps, of the core as *., and all as *.*.
+// Resources finds the resources that an EncryptionConfiguration names: a resource such as secrets
+// or widgets.example.com, all of a group as *.apps, all of the core group as *., and all resources
+// as *.*.
+//
+// Of the versions of a resource, it returns the first. Resources of extension servers that do not
+// respond are missing in found; they are stored elsewhere.
 func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupVersionResource, error) {
 	var out []schema.GroupVersionResource
 	matched := map[string]bool{}
@@ -45,7 +49,8 @@ func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupV
 					continue
 				}
 				matched[n] = true
-				if gvr := gv.WithResource(r.Name); !slices.Contains(out, gvr) {
+				gvr := gv.WithResource(r.Name)
+				if !slices.ContainsFunc(out, func(o schema.GroupVersionResource) bool { return o.GroupResource() == gvr.GroupResource() }) {
 					out = append(out, gvr)
 				}
 			}
@@ -60,43 +65,35 @@ func Resources(found []*metav1.APIResourceList, names []string) ([]schema.GroupV
 	return out, nil
 }
 
-// Served lists what an API server serves, in the version that it prefers of each.
-func Served(d discovery.DiscoveryInterface) ([]*metav1.APIResourceList, error) {
-	lists, err := discovery.ServerPreferredResources(d)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("ask the API server for its resources: %w", err)
-	}
-	return lists, nil // extension servers that do not answer store what is theirs elsewhere
-}
-
-// Objects rewrites every object of a resource, and returns how many there were. An empty patch
-// changes nothing of an object, so that no concurrent change is lost and no content is read;
-// the API server writes it to etcd all the same if a key other than the first has
-// encrypted it (k8s.io/apiserver, storage/etcd3: stale data are never left by a write).
-func Objects(ctx context.Context, client metadata.Interface, r schema.GroupVersionResource, told func(done int)) error {
+// Objects rewrites every object of a resource. onProgress, which may be nil, receives the number
+// of objects rewritten so far. An empty patch does
+// not change an object, so that no concurrent change is lost and no content is read; the API server
+// still writes it to etcd if a key other than the first has encrypted it (k8s.io/apiserver,
+// storage/etcd3: stale data are never left by a write).
+func Objects(ctx context.Context, client *kubeclient.Client, r schema.GroupVersionResource, onProgress func(done int)) error {
 	var done atomic.Int64
 	g, part := errgroup.WithContext(ctx)
 	g.SetLimit(rewrites)
 	for next := ""; ; {
-		page, err := client.Resource(r).List(part, metav1.ListOptions{Limit: rewritePage, Continue: next})
+		page, err := client.Metadata(r, "").List(part, metav1.ListOptions{Limit: rewritePage, Continue: next})
 		if apierrors.IsResourceExpired(err) && next != "" {
-			next = "" // the list is older than etcd's memory: from the beginning, which repeats some
+			next = "" // the list has expired in etcd: start from the beginning, which repeats some objects
 			continue
 		}
 		if err != nil {
 			if werr := g.Wait(); werr != nil {
-				err = werr // it ended the listing
+				err = werr // the failed write cancelled the listing
 			}
 			return fmt.Errorf("list %s: %w", r.GroupResource(), err)
 		}
 		for _, o := range page.Items {
 			g.Go(func() error {
-				_, err := client.Resource(r).Namespace(o.Namespace).Patch(part, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+				_, err := client.Metadata(r, o.Namespace).Patch(part, o.Name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 				if err != nil && !apierrors.IsNotFound(err) {
 					return fmt.Errorf("rewrite %s %s/%s: %w", r.GroupResource(), o.Namespace, o.Name, err)
 				}
-				if n := int(done.Add(1)); told != nil && n%rewritePage == 0 {
-					told(n)
+				if n := int(done.Add(1)); onProgress != nil && n%rewritePage == 0 {
+					onProgress(n)
 				}
 				return nil
 			})
@@ -108,8 +105,8 @@ func Objects(ctx context.Context, client metadata.Interface, r schema.GroupVersi
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if told != nil {
-		told(int(done.Load()))
+	if onProgress != nil {
+		onProgress(int(done.Load()))
 	}
 	return nil
 }

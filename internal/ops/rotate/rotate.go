@@ -1,7 +1,6 @@
 // Package rotate defines how the keys of a cluster are replaced while it serves: the steps, in
-// their order, and what each needs. It also has the steps that need only the API server:
-// pods that read an authority or a token at their start are restarted, and stored objects
-// are written with another key.
+// their order, and what each needs. It also has the steps that need only the API server: restarting
+// pods that read an authority or a token at startup, and rewriting stored objects with another key.
 //
 // It must not know where keys are stored, how machines change, or the terminal.
 package rotate
@@ -28,29 +27,30 @@ const (
 // Step is a step of a rotation.
 type Step string
 
-// The steps, in their order. Between two of them every machine has what the first has written.
+// The steps, in their order. Between two of them, every machine receives what the first has
+// written.
 const (
-	// Make makes new keys, which are trusted beside the old and do not sign.
+	// Make creates new keys, which are trusted in addition to the old ones and do not sign.
 	Make Step = "make"
-	// Trust brings them to the machines.
+	// Trust distributes them to the machines.
 	Trust Step = "trust"
-	// Pods restarts pods that read the cluster's authority at their start.
+	// Pods restarts pods that read the cluster's authority at startup.
 	Pods Step = "pods"
-	// Promote has the new keys sign.
+	// Promote makes the new keys sign.
 	Promote Step = "promote"
-	// Reissue brings that to the machines, whose certificates are reissued.
+	// Reissue distributes that to the machines, whose certificates are reissued.
 	Reissue Step = "reissue"
-	// Tokens has tokens of service accounts be of the new key.
+	// Tokens replaces service account tokens with tokens of the new key.
 	Tokens Step = "tokens"
 	// Rewrite rewrites what the old key has encrypted.
 	Rewrite Step = "rewrite"
-	// Distrust stops trusting the old keys, once nothing alive uses them.
+	// Distrust stops trusting the old keys, once nothing that is alive uses them.
 	Distrust Step = "distrust"
-	// Forget brings that to the machines.
+	// Forget distributes that to the machines.
 	Forget Step = "forget"
-	// BackUp has etcd backed up, so that the latest back-up needs none of the old keys.
+	// BackUp backs up etcd, so that the latest back-up needs none of the old keys.
 	BackUp Step = "backup"
-	// Done is the end.
+	// Done means that the rotation is complete.
 	Done Step = "done"
 )
 
@@ -59,10 +59,10 @@ type State struct {
 	// What is one of the constants above.
 	What  string    `json:"what"`
 	Began time.Time `json:"began"`
-	// Step is the next one, and Since when the one before it was done.
+	// Step is the next step, and Since is when the previous one was done.
 	Step  Step      `json:"step"`
 	Since time.Time `json:"since"`
-	// New are the items that will sign, by keyset, and Old the items that will no longer be trusted.
+	// New are the items that will sign, by keyset, and Old those that will no longer be trusted.
 	New map[string]string   `json:"new,omitempty"`
 	Old map[string][]string `json:"old,omitempty"`
 	// Key is the name of the new key of the EncryptionConfiguration; empty if it is not rotated.
@@ -73,7 +73,7 @@ type State struct {
 	Left []string `json:"left,omitempty"`
 	// NoBackup says why no back-up was taken at the end.
 	NoBackup string `json:"noBackup,omitempty"`
-	// Ended is when all was over.
+	// Ended is when the rotation was completed.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
@@ -98,14 +98,14 @@ func Keysets(what string, there []string) []string {
 	return out
 }
 
-// Concerns reports whether machines of a group change where some keysets are rotated, or the
-// key by which API servers encrypt: those that believe one, or that have an API server.
-func Concerns(g *api.InstanceGroup, keysets []string) bool {
+// IsAffected reports whether machines of a group change if some keysets are rotated, or the key with
+// which API servers encrypt: they do if they trust one of them, or have an API server.
+func IsAffected(g *api.InstanceGroup, keysets []string) bool {
 	return !g.IsBastion() && (g.HasAPIServer() || slices.Contains(keysets, pki.KubernetesCA) || slices.Contains(keysets, pki.EtcdClientsCiliumCA))
 }
 
-// Steps are the steps that rotating something takes; encrypts says that a key of the
-// EncryptionConfiguration is among it.
+// Steps returns the steps of a rotation; encrypts means that it includes a key of the
+// EncryptionConfiguration.
 func Steps(what string, encrypts bool) []Step {
 	out := []Step{Make, Trust}
 	if what == CA || what == All {
@@ -121,7 +121,7 @@ func Steps(what string, encrypts bool) []Step {
 	return append(out, Distrust, Forget, BackUp)
 }
 
-// Next returns the state once its step is done, at a time.
+// Next returns the state after its step was done, at a given time.
 func (s State) Next(now time.Time) State {
 	steps := Steps(s.What, s.Key != "")
 	i := slices.Index(steps, s.Step)
@@ -135,8 +135,8 @@ func (s State) Next(now time.Time) State {
 	return s
 }
 
-// Rewind returns the state in which everything that is encrypted is still to be written with the
-// new key, as it has to be when a back-up was restored meanwhile, and whether that is another.
+// Rewind returns the state in which all encrypted objects still have to be rewritten with the new
+// key, which is necessary if a back-up was restored meanwhile, and whether it differs.
 func (s State) Rewind() (State, bool) {
 	if s.Key == "" || len(s.Rewritten) == 0 && s.Step != Distrust || s.Step != Rewrite && s.Step != Distrust {
 		return s, false
@@ -145,10 +145,10 @@ func (s State) Rewind() (State, bool) {
 	return s, true
 }
 
-// Moves reports whether a step changes machines.
-func (s Step) Moves() bool { return s == Trust || s == Reissue || s == Forget }
+// ReplacesMachines reports whether a step changes machines.
+func (s Step) ReplacesMachines() bool { return s == Trust || s == Reissue || s == Forget }
 
-// Text says what a step does.
+// Text describes a step.
 func (s Step) Text() string {
 	switch s {
 	case Make:
@@ -170,12 +170,12 @@ func (s Step) Text() string {
 	case Forget:
 		return "remove them from every machine (update, then restart in place)"
 	case BackUp:
-		return "take a backup of etcd that needs no old key"
+		return "take a backup of etcd that does not need an old key"
 	}
 	return "done"
 }
 
-// Check refuses to begin something else while a rotation is under way.
+// Check refuses to begin another rotation while one is under way.
 func (s *State) Check(what string) error {
 	if s == nil || s.Step == Done || s.What == what {
 		return nil

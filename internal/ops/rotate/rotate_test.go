@@ -3,6 +3,7 @@ package rotate_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,14 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	clienttesting "k8s.io/client-go/testing"
 
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/rotate"
 	"kops.local/kops/internal/test/kubetest"
 )
@@ -60,7 +58,7 @@ func TestKeysetsOfEachKind(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreStartedAnew(t *testing.T) {
+func TestPodsThatAreRestarted(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	yes := true
 	pod := func(name string, age time.Duration, owner string, change ...func(*corev1.Pod)) corev1.Pod {
@@ -84,7 +82,7 @@ func TestPodsThatAreStartedAnew(t *testing.T) {
 		pod("no-token", time.Hour, "DaemonSet/quiet", func(p *corev1.Pod) { p.Spec.Volumes = nil }),
 		pod("at-once", 0, "DaemonSet/at-once", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"kops.k8s.io/keys": now.UTC().Format(time.RFC3339)}
-		}), // its time is told in seconds
+		}), // its creation time is in whole seconds
 		pod("ended", time.Hour, "Job/ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 	}, sets, now)
 	if got := fmt.Sprint(owners); got != "[daemonset/net in a deployment/web in a statefulset/db in a]" {
@@ -95,39 +93,44 @@ func TestPodsThatAreStartedAnew(t *testing.T) {
 	}
 }
 
-// Pods that wait to be deleted are evicted, one while all others are ready.
+// Pods that are only replaced when deleted are evicted, one at a time while all others are ready.
 func TestPodsThatWaitToBeDeleted(t *testing.T) {
-	before := time.Now().Add(-time.Minute)
-	yes := true
-	pod := func(node string, since time.Time, ready corev1.ConditionStatus) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "net-" + node, CreationTimestamp: metav1.NewTime(since), OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "net", Controller: &yes}}},
-			Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}}}},
-			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}}}
+	config := kubetest.Start(t)
+	c := &cluster{t, newClientset(t, config)}
+	c.daemonSet("net", 3)
+	ready := map[string]corev1.ConditionStatus{"1": corev1.ConditionTrue, "2": corev1.ConditionFalse, "3": corev1.ConditionTrue}
+	for node, status := range ready {
+		c.pod(node, status, nil)
 	}
-	long := before.Add(-time.Hour)
-	client := fake.NewClientset(pod("1", long, corev1.ConditionTrue), pod("2", long, corev1.ConditionFalse), pod("3", long, corev1.ConditionTrue),
-		&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "net"}, Spec: appsv1.DaemonSetSpec{UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}},
-			Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3}})
+	time.Sleep(1100 * time.Millisecond) // creation times of pods are in whole seconds
+	before := time.Now()
+	made := map[string]string{"kops.k8s.io/keys": before.UTC().Format(time.RFC3339)}
+
 	var evicted []string
-	client.PrependReactor("create", "pods/eviction", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		evicted = append(evicted, a.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName())
-		return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "a", evicted[len(evicted)-1])
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if path, eviction := strings.CutSuffix(r.URL.Path, "/eviction"); eviction {
+				evicted = append(evicted, path[strings.LastIndex(path, "/")+1:])
+			}
+			return next.RoundTrip(r)
+		})
 	})
-	owner := rotate.Owner{Kind: "DaemonSet", Namespace: "a", Name: "net"}
+	client := newClient(t, config)
+	owner := rotate.Owner{Kind: "DaemonSet", Namespace: "default", Name: "net"}
 	if waits, err := rotate.Restart(t.Context(), client, owner, before); err != nil || !waits {
 		t.Fatalf("it waits to be deleted: %v, %v", waits, err)
 	}
 	looks := 0
-	sleep := func(context.Context, time.Duration) error { // the DaemonSet's controller, which needs two looks for each
+	sleep := func(context.Context, time.Duration) error { // plays the DaemonSet's controller, which needs two rounds for each pod
 		if looks++; looks%3 == 1 && len(evicted) != looks/3+1 {
 			t.Errorf("after %d looks %v were evicted", looks, evicted)
 		}
 		last := strings.TrimPrefix(evicted[len(evicted)-1], "net-")
 		switch looks % 3 {
 		case 2:
-			return client.Tracker().Add(pod(last, time.Now(), corev1.ConditionFalse))
+			c.pod(last, corev1.ConditionFalse, made)
 		case 0:
-			return client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod(last, time.Now(), corev1.ConditionTrue), "a")
+			c.status("net-"+last, corev1.ConditionTrue)
 		}
 		return nil
 	}
@@ -135,12 +138,88 @@ func TestPodsThatWaitToBeDeleted(t *testing.T) {
 	if err := rotate.Wait(t.Context(), client, owners, owners, before, time.Hour, time.Now, sleep); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(evicted, " "); got != "net-2 net-1 net-3" { // one that serves nobody goes first
+	if got := strings.Join(evicted, " "); got != "net-2 net-1 net-3" { // the pod that is not ready goes first
 		t.Errorf("evicted: %s", got)
 	}
 }
 
-// After a restore everything is written again: the old key encrypted the restored objects.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// cluster is an API server without controllers, which the test plays.
+type cluster struct {
+	*testing.T
+	kubernetes.Interface
+}
+
+// daemonSet creates a DaemonSet that only replaces pods that are deleted.
+func (c *cluster) daemonSet(name string, scheduled int32) {
+	c.Helper()
+	label := map[string]string{"app": name}
+	sets := c.AppsV1().DaemonSets("default")
+	d, err := sets.Create(c.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DaemonSetSpec{
+		UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.OnDeleteDaemonSetStrategyType}, Selector: &metav1.LabelSelector{MatchLabels: label},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: label}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}}},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	d.Status.DesiredNumberScheduled = scheduled
+	if _, err := sets.UpdateStatus(c.Context(), d, metav1.UpdateOptions{}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// pod creates a pod of the DaemonSet net with a service account token. It is on no node, so that an
+// eviction deletes it immediately.
+func (c *cluster) pod(node string, ready corev1.ConditionStatus, annotations map[string]string) {
+	c.Helper()
+	yes := true
+	_, err := c.CoreV1().Pods("default").Create(c.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "net-" + node, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "net", UID: "1", Controller: &yes}}},
+		Spec: corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "c", Image: "example.com/c"}}, Volumes: []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.status("net-"+node, ready)
+}
+
+func (c *cluster) status(pod string, ready corev1.ConditionStatus) {
+	c.Helper()
+	pods := c.CoreV1().Pods("default")
+	p, err := pods.Get(c.Context(), pod, metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	p.Status.Phase, p.Status.Conditions = corev1.PodRunning, []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	if _, err := pods.UpdateStatus(c.Context(), p, metav1.UpdateOptions{}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+func newClientset(t *testing.T, c *rest.Config) kubernetes.Interface {
+	t.Helper()
+	out, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func newClient(t *testing.T, c *rest.Config) *kubeclient.Client {
+	t.Helper()
+	out, err := kubeclient.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// After a restore everything is rewritten: the old key encrypted the restored objects.
 func TestARotationIsRewound(t *testing.T) {
 	for _, x := range []struct {
 		step      rotate.Step
@@ -163,6 +242,7 @@ func TestResourcesOfAConfiguration(t *testing.T) {
 	served := []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "secrets", Verbs: verbs}, {Name: "pods", Verbs: verbs}, {Name: "pods/log", Verbs: verbs}, {Name: "bindings", Verbs: metav1.Verbs{"create"}}}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Verbs: verbs}}},
+		{GroupVersion: "apps/v1beta1", APIResources: []metav1.APIResource{{Name: "deployments", Verbs: verbs}}}, // not preferred
 	}
 	for names, want := range map[string]string{
 		"secrets": "secrets", "secrets deployments.apps": "deployments.apps secrets", "*.": "pods secrets", "*.apps": "deployments.apps", "*.*": "deployments.apps pods secrets",
@@ -172,6 +252,9 @@ func TestResourcesOfAConfiguration(t *testing.T) {
 		var text []string
 		for _, r := range got {
 			text = append(text, r.GroupResource().String())
+			if r.Version != "v1" {
+				t.Errorf("%s: %s is in a version that the server does not prefer", names, r)
+			}
 		}
 		slices.Sort(text)
 		switch want, refused := strings.CutPrefix(want, "!"); {
@@ -183,7 +266,7 @@ func TestResourcesOfAConfiguration(t *testing.T) {
 	}
 }
 
-// The new key alone can read objects of a former key once they are rewritten.
+// Once rewritten, objects can be read with the new key alone.
 func TestWhatIsStoredIsWrittenWithTheKeyThatWrites(t *testing.T) {
 	const key1, key2 = "{name: one, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}", "{name: two, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE=}"
 	etcd := kubetest.Etcd(t)
@@ -197,27 +280,16 @@ func TestWhatIsStoredIsWrittenWithTheKeyThatWrites(t *testing.T) {
 		c.QPS = -1
 		return c
 	}
-	client := func(c *rest.Config) kubernetes.Interface {
-		out, err := kubernetes.NewForConfig(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
 	const many = 1100 // three pages
-	before := client(server("before", key1))
+	before := newClientset(t, server("before", key1))
 	for n := range many {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("s-%d", n)}, StringData: map[string]string{"a": fmt.Sprint(n)}}
 		if _, err := before.CoreV1().Secrets("default").Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	both := server("both", key2+", "+key1)
-	writing, err := metadata.NewForConfig(both)
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := rotate.Served(client(both).Discovery())
+	writing := newClient(t, server("both", key2+", "+key1))
+	served, err := writing.Resources(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +301,7 @@ func TestWhatIsStoredIsWrittenWithTheKeyThatWrites(t *testing.T) {
 	if err := rotate.Objects(t.Context(), writing, resources[0], func(done int) { last = max(last, done) }); err != nil || last < many {
 		t.Fatalf("%d were written: %v", last, err)
 	}
-	after := client(server("after", key2))
+	after := newClientset(t, server("after", key2))
 	list, err := after.CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != many {
 		t.Fatalf("with the new key alone %d are read: %v", len(list.Items), err)

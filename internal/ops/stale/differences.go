@@ -22,18 +22,18 @@ import (
 )
 
 // differences returns the differences of two node configurations, each as a field of the spec. If
-// the old one is not known there is one reason, with the hashes.
+// the old one is not known, there is one reason, with the hashes.
 func differences(old, now []byte, oldHash, nowHash string) []Reason {
-	have, known := leaves(old)
-	want, readable := leaves(now)
+	have, known := values(old)
+	want, readable := values(now)
 	if !known || !readable {
-		return []Reason{{Unkept, short(oldHash), short(nowHash), Replace}}
+		return []Reason{{Unkept, shortHash(oldHash), shortHash(nowHash), Replace}}
 	}
 	oldVersion, version := have[versionKey], want[versionKey]
 	var out []Reason
 	for _, key := range sorted(have, want) {
 		h, w := have[key], want[key]
-		if h == w || oldVersion != version && follows(key, h, w, oldVersion, version) {
+		if h == w || oldVersion != version && isVersionChange(key, h, w, oldVersion, version) {
 			continue
 		}
 		r := reasonOf(key, h, w)
@@ -44,7 +44,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 		}
 		out[at].Effect = max(out[at].Effect, r.Effect)
 	}
-	if strange(have, want) {
+	if distrustsServer(have, want) {
 		for i, r := range out {
 			if r.Field == authority {
 				out[i].Effect = Replace
@@ -52,19 +52,19 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 		}
 	}
 	out = withoutWholes(withoutBlocks(out))
-	if len(out) == 0 { // the texts differ in their spelling alone
+	if len(out) == 0 { // the texts only differ in spelling
 		out = append(out, Reason{Field: "the node configuration has a different form", Effect: None})
 	}
 	return out
 }
 
-// authority is the reason of a machine that trusts another authority of the cluster.
+// authority is the reason for a machine that trusts another cluster authority.
 const authority = "keypair " + pki.KubernetesCA
 
-// strange reports whether a worker would not trust the server of its configuration:
-// kops-controller shows a certificate of an authority that is not among those in the
-// worker's configuration. Such a worker cannot be reached.
-func strange(have, want map[string]string) bool {
+// distrustsServer reports whether a worker would not trust the server of its configuration:
+// kops-controller presents a certificate signed by an authority that is not in the worker's
+// configuration. Such a worker cannot be updated.
+func distrustsServer(have, want map[string]string) bool {
 	id := want["KeypairIDs."+pki.KubernetesCA]
 	if id == have["KeypairIDs."+pki.KubernetesCA] || want["configStore"] != "" {
 		return false
@@ -80,20 +80,20 @@ func strange(have, want map[string]string) bool {
 	}
 }
 
-// follows reports whether a difference only follows the version of Kubernetes: an image
-// with another tag, or a file whose name has no version in it.
-func follows(key, have, want, oldVersion, version string) bool {
+// isVersionChange reports whether a difference merely follows from the version of Kubernetes: an
+// image with another tag, or a file whose name has no version in it.
+func isVersionChange(key, have, want, oldVersion, version string) bool {
 	if key == versionKey || have == "" || want == "" {
 		return false
 	}
-	return strings.HasPrefix(key, assetsKey+".") || undigested(strings.ReplaceAll(have, oldVersion, version)) == undigested(want)
+	return strings.HasPrefix(key, assetsKey+".") || withoutDigest(strings.ReplaceAll(have, oldVersion, version)) == withoutDigest(want)
 }
 
-// block stands for the parts of a value.
+// block represents the parts of a value.
 const block = "{}"
 
-// withoutBlocks removes what says only that a block is there or not, where its parts say
-// as much; else it removes the parts, as they follow from it.
+// withoutBlocks removes reasons that only say whether a block exists if reasons for its parts have
+// at least the same effect; otherwise it removes the parts, as they follow from it.
 func withoutBlocks(all []Reason) []Reason {
 	below := func(r, block Reason) bool {
 		rest, is := strings.CutPrefix(r.Field, block.Field)
@@ -107,7 +107,7 @@ func withoutBlocks(all []Reason) []Reason {
 	})
 }
 
-// withoutWholes removes fields that are only named, where a field below tells what changed.
+// withoutWholes removes reasons that only name a field if a field below it says what changed.
 func withoutWholes(all []Reason) []Reason {
 	return slices.DeleteFunc(slices.Clone(all), func(r Reason) bool {
 		return r.Have == "" && r.Want == "" && slices.ContainsFunc(all, func(x Reason) bool {
@@ -116,7 +116,7 @@ func withoutWholes(all []Reason) []Reason {
 	})
 }
 
-// Unkept says that a machine runs a configuration that the store does not have any more.
+// Unkept is the reason for a machine that runs a configuration that is no longer in the store.
 const Unkept = "node configuration"
 
 const (
@@ -126,13 +126,13 @@ const (
 
 // reasonOf names the field that a part of a node configuration follows from.
 func reasonOf(key, have, want string) Reason {
-	r := Reason{Have: shown(have), Want: shown(want)}
+	r := Reason{Have: display(key, have), Want: display(key, want)}
 	f := fieldOf(key)
 	r.Field, r.Effect = f.Field, f.Effect
 	below := strings.TrimPrefix(key, f.Key)
 	inSpec := strings.HasPrefix(f.Field, "spec.")
 	switch {
-	case f.whole && inSpec && have != block && want != block: // values of the part are none of the field
+	case f.whole && inSpec && have != block && want != block: // the part's value is not the field's value
 		r.Have, r.Want = "", ""
 	case f.whole:
 	case inSpec:
@@ -146,9 +146,9 @@ func reasonOf(key, have, want string) Reason {
 	return r
 }
 
-// leaves returns the values of a configuration by their paths: values with parts are
-// split, and lists of texts are one value. Files to install go by their names.
-func leaves(text []byte) (map[string]string, bool) {
+// values returns the values of a configuration by their paths: values with parts are split, and
+// lists of texts are one value. Files to install are listed by name.
+func values(text []byte) (map[string]string, bool) {
 	var doc map[string]any
 	if len(text) == 0 || yaml.Unmarshal(text, &doc) != nil {
 		return nil, false
@@ -166,7 +166,7 @@ func leaves(text []byte) (map[string]string, bool) {
 	return out, true
 }
 
-// each yields what a list or a map holds.
+// each returns the elements of a list or a map.
 func each(of any) []any {
 	switch x := of.(type) {
 	case []any:
@@ -198,7 +198,7 @@ func flatten(out map[string]string, at string, of any) {
 	}
 }
 
-// flattenList takes objects apart, by the names that they have, and joins all else.
+// flattenList adds objects by their names, and joins everything else.
 func flattenList(out map[string]string, at string, list []any) {
 	var texts []string
 	for i, x := range list {
@@ -215,7 +215,7 @@ func flattenList(out map[string]string, at string, list []any) {
 			}
 			flatten(out, at+"["+name+"]", o)
 		default:
-			if text := fmt.Sprint(x); !strings.HasPrefix(text, "# ") { // a heading among kernel parameters
+			if text := fmt.Sprint(x); !strings.HasPrefix(text, "# ") { // comments among kernel parameters
 				texts = append(texts, text)
 			}
 		}
@@ -225,15 +225,16 @@ func flattenList(out map[string]string, at string, list []any) {
 	}
 }
 
-// longest is the longest value that is shown; of others the digest is.
-const longest = 120
+// maxValue is the length up to which values are shown; longer ones are shown as a digest.
+const maxValue = 120
 
-func shown(value string) string {
+// display formats the value at a path.
+func display(key, value string) string {
 	if isHash(value) {
-		return short(value)
+		return shortHash(value)
 	}
-	value = redact.Userinfo(value)
-	if len(value) <= longest && !strings.Contains(value, "\n") {
+	value = redact.Field(key, value)
+	if len(value) <= maxValue && !strings.Contains(value, "\n") {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
@@ -249,36 +250,36 @@ func isHash(value string) bool {
 	return err == nil && len(data) == sha256.Size
 }
 
-// short is the beginning of a hash, enough to tell it from others.
-func short(hash string) string { return hash[:min(len(hash), 8)] }
+// shortHash returns the beginning of a hash, which suffices to distinguish it from others.
+func shortHash(hash string) string { return hash[:min(len(hash), 8)] }
 
-// undigested is the name of an image without its digest.
-func undigested(image string) string {
+// withoutDigest returns the name of an image without its digest.
+func withoutDigest(image string) string {
 	name, _, _ := strings.Cut(image, "@sha256:")
 	return name
 }
 
-// sorted are the keys of two maps.
+// sorted returns the keys of two maps, sorted.
 func sorted(a, b map[string]string) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// Changes are the differences of two specs of one kind, by their fields.
+// Changes returns the differences between two specs of one kind, by field.
 func Changes(old, now any) ([]platform.Change, error) {
-	have, err := spec(old)
+	have, err := specValues(old)
 	if err != nil {
 		return nil, err
 	}
-	want, err := spec(now)
+	want, err := specValues(now)
 	if err != nil {
 		return nil, err
 	}
 	var all []Reason
 	for _, key := range sorted(have, want) {
 		if have[key] != want[key] {
-			all = append(all, Reason{key, shown(have[key]), shown(want[key]), effects.OfAny(key)})
+			all = append(all, Reason{key, display(key, have[key]), display(key, want[key]), effects.OfAny(key)})
 		}
 	}
 	var out []platform.Change
@@ -288,8 +289,8 @@ func Changes(old, now any) ([]platform.Change, error) {
 	return out, nil
 }
 
-// spec are the values of a spec by their paths.
-func spec(of any) (map[string]string, error) {
+// specValues returns the values of a spec by their paths.
+func specValues(of any) (map[string]string, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, fmt.Errorf("read the fields of a spec: %w", err)

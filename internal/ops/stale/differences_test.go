@@ -18,8 +18,8 @@ import (
 	"kops.local/kops/internal/spec/effects"
 )
 
-// TestEveryPartOfAConfigurationIsOfAField holds that a machine that differs in any part of
-// its configuration is explained by a field of the spec that there is.
+// TestEveryPartOfAConfigurationIsOfAField checks that a difference in any part of a configuration
+// is explained by an existing field of the spec.
 func TestEveryPartOfAConfigurationIsOfAField(t *testing.T) {
 	var keys []string
 	for _, of := range []struct {
@@ -42,7 +42,7 @@ func TestEveryPartOfAConfigurationIsOfAField(t *testing.T) {
 		if strings.HasPrefix(f.Field, "spec.") == (f.Effect != None) {
 			t.Errorf("%s: an effect is said here where no spec has the field: %q, %v", f.Key, f.Field, f.Effect)
 		}
-		if strings.HasPrefix(f.Field, "spec.") && !known(f.Field) {
+		if strings.HasPrefix(f.Field, "spec.") && !isKnown(f.Field) {
 			t.Errorf("%s: no object has the field %s", f.Key, f.Field)
 		}
 		if parent, _, below := strings.Cut(f.Key, "."); !below && !slices.Contains(keys, parent) {
@@ -51,7 +51,7 @@ func TestEveryPartOfAConfigurationIsOfAField(t *testing.T) {
 	}
 }
 
-func known(path string) bool {
+func isKnown(path string) bool {
 	_, group := effects.Of(api.KindInstanceGroup, path)
 	_, cluster := effects.Of(api.KindCluster, path)
 	return group || cluster
@@ -68,6 +68,8 @@ func TestDifferences(t *testing.T) {
 			"file containerd-2.1.tgz: aa ->  restart; file containerd-2.2.tgz:  -> bb restart"},
 		{"lists", "SysctlParameters: [a=1]\nFileAssets: [{name: f, path: /f, content: x}]\n", "SysctlParameters: [a=1, b=2]\nFileAssets: [{name: f, path: /f, content: z}]\n",
 			"spec.fileAssets[f].content: x -> z restart; spec.sysctlParameters: a=1 -> a=1, b=2 restart"},
+		{"the password of a proxy", "Networking: {egressProxy: {httpProxy: {host: 'u:hush@proxy'}}}\n", "Networking: {egressProxy: {httpProxy: {host: 'u:hush2@proxy'}}}\n",
+			"spec.networking.egressProxy.httpProxy.host: xxxxx@proxy -> xxxxx@proxy replace"},
 		{"another network", "Networking: {calico: {wireguardEnabled: true}}\n", "Networking: {cilium: {}}\n",
 			"spec.networking.calico: {} ->  replace; spec.networking.cilium:  -> {} replace"},
 		{"another network, and what follows from it", "Networking: {kubenet: {}}\nUsesKubenet: true\n", "Networking: {cilium: {}}\n",
@@ -102,9 +104,9 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// A worker takes another authority where it is when it believes it already: kops-controller,
-// which shows a certificate of it, gives the worker its configuration.
-func TestAWorkerTakesAnAuthorityThatItBelieves(t *testing.T) {
+// A worker can be updated in place to another authority if it trusts it already: kops-controller,
+// whose certificate that authority signed, gives the worker its configuration.
+func TestAWorkerAcceptsATrustedAuthority(t *testing.T) {
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 	one, first, err := issuer.Add(nil, pki.KubernetesCA, pki.NewItem{Primary: true})
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 type field struct {
 	// Key is the path in the configuration; it covers the paths below it, too.
 	Key string
-	// Field is the path in a spec, in the objects' latest shape, or says in words what it
-	// is; then Effect is what a change of it takes.
+	// Field is the path in a spec, in the objects' latest shape, or a description; then Effect is
+	// the effect of a change.
 	Field  string
 	Effect Effect
-	// whole says that the field is named alone, and not what lies below.
+	// whole means that only the field is named, not what lies below.
 	whole bool
 }
 
-// fields holds the parts of nodeconfig.Config, but for those that bear the name of a field
-// of some cloud. Of several that match the longest counts.
+// fields returns the parts of nodeconfig.Config, except for those named after a field of some
+// cloud. If several match, the longest counts.
 func fields() []field {
 	return []field{
 		{Key: assetsKey, Field: "file", Effect: Restart},
@@ -74,7 +74,7 @@ func fields() []field {
 	}
 }
 
-// fieldOf is the entry of a path in a node configuration.
+// fieldOf returns the entry for a path in a node configuration.
 func fieldOf(key string) field {
 	var best field
 	found := false
@@ -85,14 +85,14 @@ func fieldOf(key string) field {
 		}
 	}
 	if !found {
-		best = ofCloud(key)
+		best = cloudField(key)
 	}
 	return best
 }
 
-// ofCloud returns the entry of a path whose first name is a field of some cloud, or
-// its block, or both.
-func ofCloud(key string) field {
+// cloudField returns the entry for a path whose first name is a field of some cloud, or its block, or
+// both.
+func cloudField(key string) field {
 	name, _, _ := strings.Cut(key, ".")
 	provider := reflect.TypeFor[api.CloudProviderSpec]()
 	for i := range provider.NumField() {

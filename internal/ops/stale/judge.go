@@ -21,42 +21,41 @@ import (
 type In struct {
 	Groups   []*api.InstanceGroup
 	Machines []platform.MachineGroup
-	// Made is the platform's report on machines, by their names.
-	Made map[string]platform.Made
-	// Nodes are the cluster's nodes; none while its API server cannot be asked.
+	// Drifts is the platform's report about machines, by their names.
+	Drifts map[string]platform.Drift
+	// Nodes are the cluster's nodes; empty if its API server cannot be queried.
 	Nodes []corev1.Node
-	// Wanted is what machines are to run, by the name of their group.
+	// Wanted is what machines should run, by the name of their group.
 	Wanted map[string]Wanted
-	// Applied is the current configuration of groups for which the platform would make the same
-	// machines again, if it differs from Wanted: the difference is then a plan not carried out
-	// yet.
+	// Applied is the current configuration of groups whose machines the platform would still create
+	// with it, if it differs from Wanted: the difference is then a plan that was not applied yet.
 	Applied map[string]Applied
-	// Kept are node configurations of the past, by their hashes.
+	// Kept are earlier node configurations, by hash.
 	Kept map[string][]byte
-	// InPlace says that machines are changed, and never replaced.
+	// InPlace means that machines are changed in place, and never replaced.
 	InPlace bool
 }
 
-// Wanted is what the machines of a group are to run.
+// Wanted is what the machines of a group should run.
 type Wanted struct {
-	// Config is their node configuration; empty when it is not known.
+	// Config is their node configuration; empty if it is not known.
 	Config []byte
 	// Files are digests (labels.Digest) of the manifests that they read from the store, by
 	// key below the cluster's folder.
 	Files map[string]string
-	// Changes are what a plan that is not carried out yet will make otherwise; Touched says
-	// that it changes what the platform makes the machines of.
+	// Changes are what a plan that was not applied yet will change; Touched means that it changes
+	// what the platform creates the machines from.
 	Changes []platform.Change
 	Touched bool
 }
 
-// Applied is what machines run, as for Wanted.
+// Applied is what machines run, in the form of Wanted.
 type Applied struct {
 	Config []byte
 	Files  map[string]string
 }
 
-// Hash is the hash of the node configuration; "" if it is not known.
+// Hash returns the hash of the node configuration; "" if it is not known.
 func (a Applied) Hash() string { return hash(a.Config) }
 
 func hash(config []byte) string {
@@ -69,19 +68,19 @@ func hash(config []byte) string {
 // Reasons without a field of the spec.
 const (
 	Annotated   = "annotation " + labels.NeedsUpdate
-	Detached    = "its group no longer counts it"
+	Detached    = "it is detached from its group"
 	Unexplained = "the platform would create it differently"
 	Unjoined    = "it has not joined the cluster"
 )
 
-// Judge says of each machine what it is behind in, in the order of the groups and of
+// Judge returns how each machine differs from its desired state, in the order of the groups and of
 // their machines.
 func Judge(in In) []Machine {
 	groups := map[string]*api.InstanceGroup{}
 	for _, g := range in.Groups {
 		groups[g.Name] = g
 	}
-	told := map[[2]string][]Reason{}
+	cache := map[[2]string][]Reason{}
 	var out []Machine
 	for _, shown := range in.Machines {
 		for _, m := range shown.Machines {
@@ -93,14 +92,14 @@ func Judge(in In) []Machine {
 			if n != nil {
 				j.NodeName, j.Version, j.Ready = n.Name, n.Status.NodeInfo.KubeletVersion, health.Unready(n) == ""
 			}
-			j.Reasons = in.reasons(m, n, told)
+			j.Reasons = in.reasons(m, n, cache)
 			for i, r := range j.Reasons {
 				if in.InPlace {
 					j.Reasons[i].Effect = min(r.Effect, Restart)
 				}
 				j.Effect = max(j.Effect, j.Reasons[i].Effect)
 			}
-			if n == nil && len(in.Nodes) > 0 && !in.InPlace && j.Effect == Restart { // only a node can be told to restart
+			if n == nil && len(in.Nodes) > 0 && !in.InPlace && j.Effect == Restart { // only a node can be asked to restart
 				j.Effect, j.Reasons = Replace, slices.Insert(j.Reasons, 0, Reason{Field: Unjoined, Effect: Replace})
 			}
 			out = append(out, j)
@@ -109,36 +108,36 @@ func Judge(in In) []Machine {
 	return out
 }
 
-// reasons are all differences of one machine, the greatest first. What a machine was made
-// of stops counting where its node tells that it runs something else meanwhile. told has
-// the differences of configurations by their hashes: most machines run the same ones.
-func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Reason) []Reason {
-	want, made := in.Wanted[m.Group], in.Made[m.Name]
+// reasons returns all differences of one machine, the greatest effect first. What a machine was
+// created with no longer counts if its node reports that it runs something else now. cache holds
+// the differences between configurations by hash: most machines run the same ones.
+func (in In) reasons(m platform.Machine, n *corev1.Node, cache map[[2]string][]Reason) []Reason {
+	want, made := in.Wanted[m.Group], in.Drifts[m.Name]
 	var out []Reason
-	for _, c := range merged(made.Changes, want.Changes) {
+	for _, c := range mergeChanges(made.Changes, want.Changes) {
 		if c.Field == authority && namesAuthorities(want.Config) {
-			continue // whatever the machine was started with, it goes by its configuration
+			continue // whatever the machine was created with, its configuration decides
 		}
-		out = with(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
+		out = addReason(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
 	}
-	runs, wanted := in.runs(m, n), hash(want.Config)
+	runs, wanted := in.running(m, n), hash(want.Config)
 	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
 		pair := [2]string{runs.Hash, wanted}
-		if told[pair] == nil {
-			told[pair] = differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)
+		if cache[pair] == nil {
+			cache[pair] = differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)
 		}
-		for _, r := range told[pair] {
-			out = with(out, r)
+		for _, r := range cache[pair] {
+			out = addReason(out, r)
 		}
 	}
 	out = append(out, files(runs.Files, want.Files)...)
-	if annotated(n) {
+	if needsUpdate(n) {
 		out = append(out, Reason{Field: Annotated, Effect: Replace})
 	}
 	if m.Detached {
 		out = append(out, Reason{Field: Detached, Effect: Replace})
 	}
-	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == cmp.Or(wanted, made.Wanted) // which is not read where it tells no reason
+	mended := made.Config != "" && made.Config != runs.Hash && runs.Hash == cmp.Or(wanted, made.Wanted) // the wanted configuration is not read if it cannot be a reason
 	if len(out) == 0 && (want.Touched || m.Outdated && !mended) {
 		out = append(out, Reason{Field: Unexplained, Effect: Replace})
 	}
@@ -146,10 +145,10 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, told map[[2]string][]Re
 	return out
 }
 
-// merged returns the changes from what a machine was made of to a plan: the platform, where it
-// knows, says what the machine has, not the spec that was applied last. A
-// field that the plan sets back to what the machine has is not a change.
-func merged(made, plan []platform.Change) []platform.Change {
+// mergeChanges returns the changes from what a machine was created with to a plan: what the machine
+// has comes from the platform, if known, and not from the last applied spec. A field that the plan
+// sets back to what the machine has is not a change.
+func mergeChanges(made, plan []platform.Change) []platform.Change {
 	out := slices.Clone(plan)
 	for _, m := range made {
 		at := slices.IndexFunc(out, func(c platform.Change) bool { return c.Field == m.Field })
@@ -162,27 +161,27 @@ func merged(made, plan []platform.Change) []platform.Change {
 	return slices.DeleteFunc(out, func(c platform.Change) bool { return c.Have == c.Want })
 }
 
-// namesAuthorities reports whether a configuration says which authorities of the cluster the
-// machine believes.
+// namesAuthorities reports whether a configuration lists the cluster authorities that the machine
+// trusts.
 func namesAuthorities(config []byte) bool {
 	c, err := nodeconfig.Parse(config)
 	return err == nil && c.CAs[pki.KubernetesCA] != ""
 }
 
-// with adds a reason, unless the field has one.
-func with(all []Reason, r Reason) []Reason {
+// addReason adds a reason, unless the field has one.
+func addReason(all []Reason, r Reason) []Reason {
 	if slices.ContainsFunc(all, func(x Reason) bool { return x.Field == r.Field }) {
 		return all
 	}
 	return append(all, r)
 }
 
-// runs is what a machine runs: what its node tells, or what the platform made it of.
-func (in In) runs(m platform.Machine, n *corev1.Node) labels.Running {
-	if r, told := running(n); told {
+// running returns what a machine runs: what its node reports, or what the platform created it with.
+func (in In) running(m platform.Machine, n *corev1.Node) labels.Running {
+	if r, reported := reportedRunning(n); reported {
 		return r
 	}
-	if made := in.Made[m.Name].Config; made != "" {
+	if made := in.Drifts[m.Name].Config; made != "" {
 		return labels.Running{Hash: made}
 	}
 	if a, ok := in.Applied[m.Group]; ok && !m.Outdated {
@@ -191,12 +190,12 @@ func (in In) runs(m platform.Machine, n *corev1.Node) labels.Running {
 	return labels.Running{}
 }
 
-// InUse are the hashes of the node configurations that machines run.
+// InUse returns the hashes of the node configurations that machines run.
 func (in In) InUse() []string {
 	out := []string{}
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {
-			if h := in.runs(m, health.NodeOf(m, in.Nodes)).Hash; h != "" && !slices.Contains(out, h) {
+			if h := in.running(m, health.NodeOf(m, in.Nodes)).Hash; h != "" && !slices.Contains(out, h) {
 				out = append(out, h)
 			}
 		}
@@ -204,13 +203,13 @@ func (in In) InUse() []string {
 	return out
 }
 
-// Lacking are the hashes of the node configurations that machines run, and that are
-// needed to judge them: others are wanted, and they are not among Kept.
-func (in In) Lacking() []string {
+// MissingConfigs returns the hashes of node configurations that machines run and that are needed to
+// judge them: others are wanted, and they are not in Kept.
+func (in In) MissingConfigs() []string {
 	var out []string
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {
-			h, want := in.runs(m, health.NodeOf(m, in.Nodes)).Hash, hash(in.Wanted[m.Group].Config)
+			h, want := in.running(m, health.NodeOf(m, in.Nodes)).Hash, hash(in.Wanted[m.Group].Config)
 			if h != "" && want != "" && h != want && in.Kept[h] == nil && !slices.Contains(out, h) {
 				out = append(out, h)
 			}
@@ -219,25 +218,25 @@ func (in In) Lacking() []string {
 	return out
 }
 
-// Concerns reports whether the desired state may show a reason against a machine; otherwise
-// it need not be read for it. sure says that the platform calls all
-// machines outdated that it made of another configuration.
+// Concerns reports whether the desired state may show a reason against a machine; otherwise it need
+// not be read for it. sure means that the platform reports all machines as outdated that it created
+// with another configuration.
 func (in In) Concerns(m platform.Machine, sure bool) bool {
 	n := health.NodeOf(m, in.Nodes)
-	runs, told := running(n)
-	return m.Outdated && !in.alike(m, n) || m.Detached || annotated(n) || told && (!sure || len(runs.Files) > 0)
+	runs, reported := reportedRunning(n)
+	return m.Outdated && !in.isUnchanged(m, n) || m.Detached || needsUpdate(n) || reported && (!sure || len(runs.Files) > 0)
 }
 
-// Told returns the hash of the node configuration with which the platform would make the outdated
-// machines of a group, and the hashes that they run. It is empty if the platform does not report
-// it, and if a machine reads manifests, which may differ, too.
-func (in In) Told(group string) (want string, runs []string) {
+// OutdatedConfigs returns the hash of the node configuration with which the platform would create
+// the outdated machines of a group, and the hashes that they run. It is empty if the platform does
+// not report it, or if a machine reads manifests, which may also differ.
+func (in In) OutdatedConfigs(group string) (want string, runs []string) {
 	for _, g := range in.Machines {
 		for _, m := range g.Machines {
 			if m.Group != group {
 				continue
 			}
-			has, would := in.runs(m, health.NodeOf(m, in.Nodes)), in.Made[m.Name].Wanted
+			has, would := in.running(m, health.NodeOf(m, in.Nodes)), in.Drifts[m.Name].Wanted
 			switch {
 			case len(has.Files) > 0:
 				return "", nil
@@ -255,17 +254,18 @@ func (in In) Told(group string) (want string, runs []string) {
 	return want, runs
 }
 
-// alike reports that the platform would make a machine with the configuration that it runs.
-func (in In) alike(m platform.Machine, n *corev1.Node) bool {
-	made := in.Made[m.Name]
+// isUnchanged reports whether the platform would create a machine with the configuration that it
+// runs.
+func (in In) isUnchanged(m platform.Machine, n *corev1.Node) bool {
+	made := in.Drifts[m.Name]
 	if slices.ContainsFunc(made.Changes, func(c platform.Change) bool { return c.Field == authority }) {
-		return false // what the configuration says of authorities decides
+		return false // the authorities in the configuration decide
 	}
-	return made.Wanted != "" && made.Wanted == in.runs(m, n).Hash
+	return made.Wanted != "" && made.Wanted == in.running(m, n).Hash
 }
 
-// files returns the manifests of which a machine runs another version than the store has. A
-// machine that reports no manifests has none to compare.
+// files returns the manifests whose version on the machine differs from the store's. A machine that
+// reports no manifests has none to compare.
 func files(have, want map[string]string) []Reason {
 	var out []Reason
 	for _, key := range sorted(have, want) {
@@ -277,9 +277,9 @@ func files(have, want map[string]string) []Reason {
 	return out
 }
 
-// running is what a node tells that its machine runs; there is false where it tells nothing
-// that can be read.
-func running(n *corev1.Node) (r labels.Running, there bool) {
+// reportedRunning returns what a node reports that its machine runs; there is false if it reports
+// nothing readable.
+func reportedRunning(n *corev1.Node) (r labels.Running, there bool) {
 	if n == nil {
 		return r, false
 	}
@@ -287,8 +287,8 @@ func running(n *corev1.Node) (r labels.Running, there bool) {
 	return r, there && err == nil && r.Hash != ""
 }
 
-// annotated reports whether somebody asks for another machine.
-func annotated(n *corev1.Node) bool {
+// needsUpdate reports whether the node has the annotation that requests another machine.
+func needsUpdate(n *corev1.Node) bool {
 	if n == nil {
 		return false
 	}

@@ -1,5 +1,5 @@
-// Package unseal decrypts objects as API servers store them in etcd, to find out which keys
-// the objects of a back-up need (k8s.io/apiserver, package storage/value/encrypt).
+// Package unseal decrypts objects as API servers store them in etcd, to find out which keys a
+// back-up's objects require (k8s.io/apiserver, package storage/value/encrypt).
 //
 // It must not know where objects and keys come from.
 package unseal
@@ -22,11 +22,11 @@ import (
 // nonceSize is the length of a secretbox's nonce, which precedes the box, in bytes.
 const nonceSize = 24
 
-// Need is what the objects that are encrypted in one way need to be read.
+// Need is what is needed to read the objects that are encrypted in one way.
 type Need struct {
 	snapshot.Sealed
-	// Keys are the given keys that decrypt the samples; Missing says that no key decrypts a
-	// sample. For KMS plugins, which keep their keys, both are empty.
+	// Keys are the given keys that decrypt the samples; Missing means that no key decrypts one of
+	// the samples. For KMS plugins, which keep their keys, both are empty.
 	Keys    []encryption.Retired
 	Missing bool
 }
@@ -56,8 +56,8 @@ func Needs(sealed []snapshot.Sealed, keys []encryption.Retired) []Need {
 	return out
 }
 
-// opener returns the first of some keys that decrypts an object. Keys of other names cannot:
-// API servers choose a key by its name.
+// opener returns the first key that decrypts an object. Keys with other names cannot: API servers
+// choose a key by its name.
 func opener(s snapshot.Sealed, o snapshot.Object, keys []encryption.Retired) (encryption.Retired, bool) {
 	for _, k := range keys {
 		if k.Provider != s.Provider || k.Name != s.Name {
@@ -70,8 +70,8 @@ func opener(s snapshot.Sealed, o snapshot.Object, keys []encryption.Retired) (en
 	return encryption.Retired{}, false
 }
 
-// Open decrypts an object. What comes out must be an object in one of the forms that API
-// servers store: of a key that is not the right one aescbc does not always notice.
+// Open decrypts an object. The result must be an object in one of the forms that API servers store:
+// aescbc does not always detect a wrong key.
 func Open(k encryption.Retired, o snapshot.Object) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(k.Secret)
 	if err != nil {

@@ -25,12 +25,12 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// secret is the base64 of a key of 32 equal bytes.
-func secret(b byte) string {
+// encodedSecret returns the base64 of a key of 32 equal bytes.
+func encodedSecret(b byte) string {
 	return base64.StdEncoding.EncodeToString(slices.Repeat([]byte{b}, 32))
 }
 
-func read(t *testing.T, data []byte) snapshot.Contents {
+func readSnapshot(t *testing.T, data []byte) snapshot.Contents {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "db")
 	if err := os.WriteFile(file, data, 0o600); err != nil {
@@ -43,42 +43,42 @@ func read(t *testing.T, data []byte) snapshot.Contents {
 	return c
 }
 
-func retired(provider, name, secret string) encryption.Retired {
+func retiredKey(provider, name, secret string) encryption.Retired {
 	return encryption.Retired{Provider: provider, Key: encryption.Key{Name: name, Secret: secret}}
 }
 
 // Overwritten objects need no key, and both of two keys with the same name are found.
 func TestWhatABackupNeeds(t *testing.T) {
-	c := read(t, etcdtest.SnapshotOf(t,
+	c := readSnapshot(t, etcdtest.SnapshotOf(t,
 		etcdtest.Namespace("0b1c"),
-		etcdtest.Secretbox(t, "/registry/secrets/a/one", "gone", secret(9)),
-		etcdtest.Secretbox(t, "/registry/secrets/a/one", "key1", secret(1)),
-		etcdtest.Secretbox(t, "/registry/secrets/a/two", "key1", secret(1)),
-		etcdtest.Secretbox(t, "/registry/secrets/a/three", "key1", secret(2)),
+		etcdtest.Secretbox(t, "/registry/secrets/a/one", "gone", encodedSecret(9)),
+		etcdtest.Secretbox(t, "/registry/secrets/a/one", "key1", encodedSecret(1)),
+		etcdtest.Secretbox(t, "/registry/secrets/a/two", "key1", encodedSecret(1)),
+		etcdtest.Secretbox(t, "/registry/secrets/a/three", "key1", encodedSecret(2)),
 		etcdtest.KeyValue{Key: "/registry/secrets/a/four", Value: []byte("k8s:enc:kms:v2:cloud:what the plugin made")},
 		etcdtest.KeyValue{Key: "/registry/pods/a/b", Value: []byte("k8s\x00plain")}))
 	if c.Cluster != "0b1c" || c.Keys != 6 {
 		t.Errorf("it holds %d keys of the cluster %q", c.Keys, c.Cluster)
 	}
-	needs := unseal.Needs(c.Sealed, []encryption.Retired{retired("secretbox", "key1", secret(3)), retired("secretbox", "key1", secret(1)), retired("secretbox", "key1", secret(2)), retired("aescbc", "key1", secret(1))})
+	needs := unseal.Needs(c.Sealed, []encryption.Retired{retiredKey("secretbox", "key1", encodedSecret(3)), retiredKey("secretbox", "key1", encodedSecret(1)), retiredKey("secretbox", "key1", encodedSecret(2)), retiredKey("aescbc", "key1", encodedSecret(1))})
 	if len(needs) != 2 || !needs[0].KMS() || needs[0].Name != "cloud" || needs[0].Missing {
 		t.Fatalf("%+v", needs)
 	}
-	if n := needs[1]; n.Name != "key1" || n.Objects != 3 || n.Missing || len(n.Keys) != 2 || n.Keys[0].Secret != secret(1) || n.Keys[1].Secret != secret(2) {
+	if n := needs[1]; n.Name != "key1" || n.Objects != 3 || n.Missing || len(n.Keys) != 2 || n.Keys[0].Secret != encodedSecret(1) || n.Keys[1].Secret != encodedSecret(2) {
 		t.Errorf("%+v", n)
 	}
-	if n := unseal.Needs(c.Sealed, []encryption.Retired{retired("secretbox", "key1", secret(1))}); !n[1].Missing {
+	if n := unseal.Needs(c.Sealed, []encryption.Retired{retiredKey("secretbox", "key1", encodedSecret(1))}); !n[1].Missing {
 		t.Errorf("with one of two keys: %+v", n[1])
 	}
-	if n := unseal.Needs(c.Sealed, []encryption.Retired{retired("secretbox", "other", secret(1))}); !n[1].Missing {
+	if n := unseal.Needs(c.Sealed, []encryption.Retired{retiredKey("secretbox", "other", encodedSecret(1))}); !n[1].Missing {
 		t.Errorf("with a key of another name, which API servers do not try: %+v", n[1])
 	}
 }
 
-// TestWhatAnAPIServerEncryptsIsDecrypted has a real API server encrypt by each provider.
+// TestWhatAnAPIServerEncryptsIsDecrypted lets a real API server encrypt with each provider.
 func TestWhatAnAPIServerEncryptsIsDecrypted(t *testing.T) {
 	kubetest.Programs(t)
-	keys := []encryption.Retired{retired("secretbox", "a", secret(1)), retired("aescbc", "b", secret(2)), retired("aesgcm", "c", secret(3))}
+	keys := []encryption.Retired{retiredKey("secretbox", "a", encodedSecret(1)), retiredKey("aescbc", "b", encodedSecret(2)), retiredKey("aesgcm", "c", encodedSecret(3))}
 	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
 	for i, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {
 		k := keys[i]
@@ -101,7 +101,7 @@ func TestWhatAnAPIServerEncryptsIsDecrypted(t *testing.T) {
 	if err := errors.Join(serr, merr, aerr, err); err != nil {
 		t.Fatal(err)
 	}
-	c := read(t, taken(t, url))
+	c := readSnapshot(t, newSnapshot(t, url))
 	if c.Cluster != string(system.UID) {
 		t.Errorf("the cluster is %q, not %s", c.Cluster, system.UID)
 	}
@@ -116,7 +116,7 @@ func TestWhatAnAPIServerEncryptsIsDecrypted(t *testing.T) {
 		t.Errorf("encrypted by %v", ways)
 	}
 	for i := range keys {
-		keys[i].Secret = secret(7)
+		keys[i].Secret = encodedSecret(7)
 	}
 	for _, n := range unseal.Needs(c.Sealed, keys) {
 		if !n.Missing {
@@ -125,8 +125,8 @@ func TestWhatAnAPIServerEncryptsIsDecrypted(t *testing.T) {
 	}
 }
 
-// taken is a snapshot of an etcd.
-func taken(t *testing.T, url string) []byte {
+// newSnapshot returns a snapshot of an etcd.
+func newSnapshot(t *testing.T, url string) []byte {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(url, ","), Context: context.WithoutCancel(t.Context()), Logger: zap.NewNop()})
 	if err != nil {

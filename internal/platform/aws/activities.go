@@ -15,42 +15,42 @@ import (
 )
 
 const (
-	// activitiesSeen is how many activities of a scaling group are looked through: those under
-	// way come first, then the newest.
-	activitiesSeen = 10
-	// groupsAsked is how many scaling groups are asked for their activities at once.
-	groupsAsked = 8
+	// maxActivities is how many activities of a scaling group are read: those in progress come
+	// first, then the newest.
+	maxActivities = 10
+	// parallelGroups is how many scaling groups are queried for their activities at once.
+	parallelGroups = 8
 )
 
-// troubles tells, by the names of scaling groups, why those which lack instances do not start
-// any, such as a quota: one question for each that lacks some, and none for the others.
+// troubles returns, by scaling group name, why groups that are missing instances do not start any,
+// such as a quota. It sends one request for each such group and none for the others.
 func troubles(ctx context.Context, c *kinds.Client, groups []astypes.AutoScalingGroup) map[string]string {
 	var mu sync.Mutex
 	out := map[string]string{}
 	var asked errgroup.Group
-	asked.SetLimit(groupsAsked)
+	asked.SetLimit(parallelGroups)
 	for _, g := range groups {
-		if !lacks(g) {
+		if !isBelowDesired(g) {
 			continue
 		}
 		asked.Go(func() error {
 			found, err := c.AutoScaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
-				AutoScalingGroupName: g.AutoScalingGroupName, MaxRecords: sdk.Int32(activitiesSeen)})
+				AutoScalingGroupName: g.AutoScalingGroupName, MaxRecords: sdk.Int32(maxActivities)})
 			if err != nil {
-				return nil // who may not ask, or asks in vain, sees the instances nevertheless
+				return nil // without permission or an answer, instances are listed anyway
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out[sdk.ToString(g.AutoScalingGroupName)] = failure(found.Activities)
+			out[sdk.ToString(g.AutoScalingGroupName)] = lastFailure(found.Activities)
 			return nil
 		})
 	}
-	_ = asked.Wait() // none is returned
+	_ = asked.Wait() // the functions return no errors
 	return out
 }
 
-// lacks reports whether a group has fewer instances than it is to have.
-func lacks(g astypes.AutoScalingGroup) bool {
+// isBelowDesired reports whether a group has fewer instances than its desired capacity.
+func isBelowDesired(g astypes.AutoScalingGroup) bool {
 	have := 0
 	for _, i := range g.Instances {
 		if !strings.HasPrefix(string(i.LifecycleState), "Terminat") {
@@ -60,9 +60,9 @@ func lacks(g astypes.AutoScalingGroup) bool {
 	return have < int(sdk.ToInt32(g.DesiredCapacity))
 }
 
-// failure is what AWS says of the activity that ended last, if it did not succeed: one that
-// fails is begun again, so that others are under way most of the time.
-func failure(newestFirst []astypes.Activity) string {
+// lastFailure returns the message of the activity that ended last, if it did not succeed. AWS retries a
+// failed activity, so that another one is in progress most of the time.
+func lastFailure(newestFirst []astypes.Activity) string {
 	ended := slices.IndexFunc(newestFirst, func(a astypes.Activity) bool {
 		return slices.Contains([]astypes.ScalingActivityStatusCode{astypes.ScalingActivityStatusCodeSuccessful, astypes.ScalingActivityStatusCodeFailed, astypes.ScalingActivityStatusCodeCancelled}, a.StatusCode)
 	})

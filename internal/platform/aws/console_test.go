@@ -19,8 +19,8 @@ import (
 	"kops.local/kops/internal/platform/aws"
 )
 
-// console answers GetConsoleOutput as EC2 does, which keeps the end of a console, and gives
-// it as it is now for instances on the Nitro system alone.
+// console answers GetConsoleOutput as EC2 does: EC2 keeps the end of a console's output, and
+// returns the latest output only for instances on the Nitro system.
 type console struct {
 	text, old string
 	nitro     bool

@@ -22,16 +22,16 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// detachedTag marks a machine that a rolling update took out of its group.
+// detachedTag marks a machine that a rolling update detached from its group.
 const detachedTag = "kops.k8s.io/detached-from-asg"
 
-// pageSize is the most scaling groups in one answer (API reference, DescribeAutoScalingGroups).
+// pageSize is the maximum number of scaling groups in one response (API reference, DescribeAutoScalingGroups).
 const pageSize int32 = 100
 
-// machines asks for all scaling groups of the cluster, and for all its
-// instances: two questions, however many machines there are, one more for each warm
-// pool, whose instances their group does not list, and one for each group that lacks some.
-func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+// listMachines lists all scaling groups and all instances of the cluster: two requests, regardless of
+// the number of machines, one more for each warm pool, whose instances the group does not list, and
+// one for each group that is missing instances.
+func listMachines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	client := s.Client.(*kinds.Client)
 	var groups []astypes.AutoScalingGroup
 	var members map[string]member
@@ -55,23 +55,23 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	}
 	var out platform.Grouping
 	for _, g := range groups {
-		of := out.Of(instanceGroupOf(g.Tags))
+		of := out.Group(instanceGroupOf(g.Tags))
 		of.Target += int(sdk.ToInt32(g.DesiredCapacity))
 		of.Trouble = cmp.Or(of.Trouble, why[sdk.ToString(g.AutoScalingGroupName)])
 	}
 	for _, i := range found {
-		m := machine(i)
+		m := newMachine(i)
 		in, counted := members[m.Name]
 		state := string(in.life)
 		switch {
 		case in.spare:
 			m.Spare, m.State = true, state
-		case strings.HasPrefix(state, "Terminat"): // it is on its way out, and may still be a node
+		case strings.HasPrefix(state, "Terminat"): // it is terminating, and may still be a node
 			m.Detached, m.State = true, state
 		}
 		leaves := strings.Contains(state, "Terminat") || i.State != nil && i.State.Name == ec2types.InstanceStateNameShuttingDown
-		m.Outdated = !leaves && (counted && in.made != in.wanted || m.Detached)
-		mine := out.Of(m.Group)
+		m.Outdated = !leaves && (counted && in.created != in.wanted || m.Detached)
+		mine := out.Group(m.Group)
 		mine.Machines = append(mine.Machines, m)
 	}
 	return out.Groups(), nil
@@ -88,7 +88,7 @@ func scalingGroups(ctx context.Context, c *kinds.Client, cluster string) ([]asty
 			return nil, fmt.Errorf("describe the auto-scaling groups of %s: %w", cluster, err)
 		}
 		for _, g := range page.AutoScalingGroups {
-			if g.Status == nil { // it has one while it is being deleted
+			if g.Status == nil { // groups have a status only while they are being deleted
 				out = append(out, g)
 			}
 		}
@@ -96,7 +96,7 @@ func scalingGroups(ctx context.Context, c *kinds.Client, cluster string) ([]asty
 	return out, nil
 }
 
-// warmPool are the instances that a scaling group has in reserve.
+// warmPool lists the instances in a scaling group's warm pool.
 func warmPool(ctx context.Context, c *kinds.Client, group string) ([]astypes.Instance, error) {
 	var out []astypes.Instance
 	pages := autoscaling.NewDescribeWarmPoolPaginator(c.AutoScaling, &autoscaling.DescribeWarmPoolInput{AutoScalingGroupName: &group})
@@ -110,7 +110,8 @@ func warmPool(ctx context.Context, c *kinds.Client, group string) ([]astypes.Ins
 	return out, nil
 }
 
-// instances are those that exist, in a scaling group or not.
+// instances lists the cluster's instances that are not terminated, whether or not they are in a
+// scaling group.
 func instances(ctx context.Context, c *kinds.Client, cluster string) ([]ec2types.Instance, error) {
 	var out []ec2types.Instance
 	pages := ec2.NewDescribeInstancesPaginator(c.EC2, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
@@ -128,8 +129,8 @@ func instances(ctx context.Context, c *kinds.Client, cluster string) ([]ec2types
 	return out, nil
 }
 
-// machine is an instance; its node bears its ID.
-func machine(i ec2types.Instance) platform.Machine {
+// newMachine converts an instance; its node has the instance's ID.
+func newMachine(i ec2types.Instance) platform.Machine {
 	m := platform.Machine{Name: sdk.ToString(i.InstanceId), Node: sdk.ToString(i.InstanceId), Type: string(i.InstanceType), Created: sdk.ToTime(i.LaunchTime)}
 	for _, t := range i.Tags {
 		switch sdk.ToString(t.Key) {
@@ -156,7 +157,7 @@ func machine(i ec2types.Instance) platform.Machine {
 	return m
 }
 
-// instanceGroupOf is the instance group that a scaling group is for.
+// instanceGroupOf returns the name of a scaling group's instance group.
 func instanceGroupOf(tags []astypes.TagDescription) string {
 	for _, t := range tags {
 		if sdk.ToString(t.Key) == api.LabelInstanceGroup {
@@ -166,8 +167,8 @@ func instanceGroupOf(tags []astypes.TagDescription) string {
 	return ""
 }
 
-// bootRecord reads what an instance wrote on its serial console, where its report stands,
-// too; AWS keeps the last 64 KiB of it.
+// bootRecord reads an instance's serial console, which also contains its
+// report; AWS keeps the last 64 KiB.
 func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
 	client := s.Client.(*kinds.Client)
 	text, err := console(ctx, client, m.Name, true)
@@ -180,8 +181,9 @@ func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m plat
 	return platform.BootRecord{Console: []byte(strings.ReplaceAll(text, "\r", ""))}, nil
 }
 
-// console is the text of an instance's console: as it is now, which instances on the Nitro
-// system give, or as it was soon after the instance started or stopped (API reference, GetConsoleOutput).
+// console returns the text of an instance's console: the latest text, which only instances on the
+// Nitro system provide, or the text from soon after the instance started or stopped (API reference,
+// GetConsoleOutput).
 func console(ctx context.Context, c *kinds.Client, id string, now bool) (string, error) {
 	out, err := c.EC2.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &id, Latest: &now})
 	if err != nil {

@@ -28,7 +28,7 @@ type world struct {
 	subnet string
 }
 
-// group makes a scaling group, which on the emulator has its machines at once.
+// group creates a scaling group, whose machines exist immediately on the emulator.
 func (w *world) group(cluster, name string, size int32) {
 	w.Helper()
 	full := name + "." + cluster
@@ -83,12 +83,12 @@ func TestMachines(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	one := got[1].Machines[0]
-	if !strings.HasPrefix(one.Name, "i-") || one.Node != one.Name || one.Group != "nodes" || !one.Running || one.State != "running" ||
+	if !strings.HasPrefix(one.Name, "i-") || one.Node != one.Name || one.Group != "nodes" || !one.Running || one.State != "running" || one.Type != "t3.medium" ||
 		one.Zone != *subnets.Subnets[0].AvailabilityZone || len(one.Addresses) == 0 || one.Created.IsZero() || one.Spare || one.Detached {
 		t.Errorf("%+v", one)
 	}
 
-	// One that a rolling update took out, and one that was stopped.
+	// One machine was detached by a rolling update, and one was stopped.
 	detached, stopped := got[1].Machines[0].Name, got[1].Machines[1].Name
 	_, err = w.EC2.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{detached}, Tags: []ec2types.Tag{{Key: sdk.String("kops.k8s.io/detached-from-asg"), Value: sdk.String("")}}})
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package aws is Amazon Web Services as a platform of kops: it puts together
-// the kinds of resources, the model that declares them, and the look-up of facts.
+// Package aws makes Amazon Web Services a platform of kops: it combines the kinds of resources, the
+// model that declares them, and the lookup of facts.
 //
 // It must not know how plans are made or carried out, nor read the environment.
 package aws
@@ -25,23 +25,23 @@ import (
 	"kops.local/kops/internal/store/open"
 )
 
-// Options say how AWS is reached. The AWS SDK's own chain of environment variables and files
-// provides empty values.
+// Options specify how to reach AWS. For empty fields, the AWS SDK's default chain of environment
+// variables and files applies.
 type Options struct {
 	// Endpoint replaces the addresses of all services.
 	Endpoint string
 	// RoleARN is a role to assume.
 	RoleARN string
-	// Region is used where a cluster does not tell its own.
+	// Region is used for a cluster that does not specify its own.
 	Region string
-	// SkipRegionCheck takes a region that this program does not know.
+	// SkipRegionCheck accepts a region that this program does not know.
 	SkipRegionCheck bool
 	Credentials     sdk.CredentialsProvider
 	HTTP            *http.Client
 	Version         string // of this program, for the user agent
 }
 
-// In returns the platform as the environment of a program says.
+// In returns the platform, configured by the program's environment.
 func In(w platform.World) platform.Provider {
 	return Provider(Options{Endpoint: w.Getenv("AWS_ENDPOINT_URL"), RoleARN: w.Getenv("KOPS_AWS_ROLE_ARN"), Region: open.Region(w.Getenv),
 		SkipRegionCheck: w.Getenv("SKIP_REGION_CHECK") != "", Credentials: open.Credentials(w.Getenv), HTTP: w.HTTP, Version: w.Version})
@@ -55,18 +55,18 @@ func Provider(o Options) platform.Provider {
 		Connect:         o.connect,
 		Region:          func(c *api.Cluster) (string, error) { return o.region(c) },
 		Facts:           o.lookUp,
-		SetFacts:        know,
-		NewClusterFacts: o.offers,
-		Shared:          shared,
+		SetFacts:        setFacts,
+		NewClusterFacts: o.newClusterFacts,
+		Shared:          sharedObjects,
 		Model:           model.Build,
 		Terraform:       model.Terraform,
 		Endpoint:        endpoint,
-		Machines:        machines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Machines:        listMachines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 
-// limits bound the calls under way at once, well below the request rates that
-// the services document for an account.
+// limits returns how many calls to each service may be in progress at once, well below the request
+// rates that the services document for an account.
 func limits() map[string]int {
 	return map[string]int{"ec2": 32, "autoscaling": 16, "elasticloadbalancing": 12, "iam": 10, "sqs": 8, "events": 8, "route53": 4, "ssm": 4, "s3": 32, "store": 32}
 }
@@ -95,7 +95,7 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 		}}, nil
 }
 
-// region returns the region of the cluster's zones, which must be in one.
+// region returns the region of the cluster's zones, which must all be in the same one.
 func (o Options) region(c *api.Cluster) (string, error) {
 	found := ""
 	for _, s := range c.Spec.Networking.Subnets {
@@ -107,7 +107,7 @@ func (o Options) region(c *api.Cluster) (string, error) {
 			continue
 		}
 		if found != "" && found != r {
-			return "", fmt.Errorf("subnet %s is in region %s, and others are in %s; a cluster is in one region", s.Name, r, found)
+			return "", fmt.Errorf("subnet %s is in region %s, but others are in %s; all subnets of a cluster must be in one region", s.Name, r, found)
 		}
 		found = r
 	}
@@ -122,11 +122,11 @@ func (o Options) lookUp(ctx context.Context, s *platform.Session, c *api.Cluster
 	if err := o.checkRegion(k); err != nil {
 		return nil, err
 	}
-	return lookup.Facts(ctx, k.Clients, k.Past, lookup.Needs(c, groups))
+	return lookup.Facts(ctx, k.Clients, k.Past, lookup.ClusterQuery(c, groups))
 }
 
-// know gives the kinds whose account it is, which is part of names.
-func know(s *platform.Session, f *facts.Facts) error {
+// setFacts passes the account to the kinds, because it is part of names.
+func setFacts(s *platform.Session, f *facts.Facts) error {
 	own, err := facts.OwnAs[spec.Facts](f.Of(string(api.CloudAWS)))
 	if err != nil {
 		return err
@@ -136,15 +136,15 @@ func know(s *platform.Session, f *facts.Facts) error {
 	return nil
 }
 
-func (o Options) offers(ctx context.Context, s *platform.Session, wanted newcluster.Options, w newcluster.World) (*facts.Facts, error) {
+func (o Options) newClusterFacts(ctx context.Context, s *platform.Session, wanted newcluster.Options, w newcluster.World) (*facts.Facts, error) {
 	k := s.Client.(*kinds.Client)
 	if err := o.checkRegion(k); err != nil {
 		return nil, err
 	}
-	return lookup.Facts(ctx, k.Clients, nil, lookup.Wishes(wanted, w))
+	return lookup.Facts(ctx, k.Clients, nil, lookup.NewClusterQuery(wanted, w))
 }
 
-// checkRegion refuses a region that does not exist before anything is asked there.
+// checkRegion rejects a region that does not exist before any request is sent there.
 func (o Options) checkRegion(k *kinds.Client) error {
 	if o.SkipRegionCheck {
 		return nil

@@ -30,7 +30,7 @@ func TestAClusterIsInOneRegion(t *testing.T) {
 		{api.ClusterSubnetSpec{Name: "a", Zone: "us-east-1-wl1-bos-wlz-1"}, "eu-central-1", ""},
 		{api.ClusterSubnetSpec{Name: "b", Zone: "us-east-1a"}, "us-east-1", ""},
 		{api.ClusterSubnetSpec{Name: "c", Region: "us-east-1"}, "us-east-1", ""},
-		{api.ClusterSubnetSpec{Name: "d", Zone: "us-gov-west-1a"}, "", "subnet d is in region us-gov-west-1, and others are in us-east-1; a cluster is in one region"},
+		{api.ClusterSubnetSpec{Name: "d", Zone: "us-gov-west-1a"}, "", "subnet d is in region us-gov-west-1, but others are in us-east-1; all subnets of a cluster must be in one region"},
 	} {
 		c.Spec.Networking.Subnets = append(c.Spec.Networking.Subnets, step.subnet)
 		got, err := p.Region(c)

@@ -25,17 +25,17 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// roll is how instances are replaced: their groups make others by themselves, also in the
-// place of those that are detached, and warm pools fill up again.
+// roll describes how instances are replaced: scaling groups start replacements automatically, also
+// for detached instances, and refill their warm pools.
 func roll() platform.Roll {
-	return platform.Roll{Surge: 1, Refills: true, Made: made, Detach: detach, Terminate: terminate,
+	return platform.Roll{Surge: 1, Refills: true, Drift: drift, Detach: detach, Terminate: terminate,
 		Deregister: func(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) error {
 			return deregister(ctx, clock.Sleep, s.Client.(*kinds.Client), c, m)
 		}}
 }
 
-// detach takes an instance out of its scaling group, which starts another. The tag comes
-// first, so that an instance which is out is always known to be.
+// detach removes an instance from its scaling group, which starts another. It sets the tag first,
+// so that a detached instance can always be recognized.
 func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
 	client := s.Client.(*kinds.Client)
 	fail := func(err error) error { return fmt.Errorf("detach the instance %s: %w", m.Name, err) }
@@ -46,7 +46,7 @@ func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform
 	case len(out.AutoScalingInstances) == 0 && m.Detached:
 		return nil
 	case len(out.AutoScalingInstances) == 0:
-		return fail(fault.New(fault.Permanent, "it belongs to no Auto Scaling group that would start another in its place"))
+		return fail(fault.New(fault.Permanent, "it belongs to no Auto Scaling group that would replace it"))
 	}
 	in := out.AutoScalingInstances[0]
 	state := sdk.ToString(in.LifecycleState)
@@ -67,7 +67,7 @@ func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform
 	return nil
 }
 
-// terminate ends an instance, also a spare or a detached one.
+// terminate terminates an instance, which may also be a spare or detached one.
 func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
 	_, err := s.Client.(*kinds.Client).EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.Name}})
 	if err != nil && !fault.Is(err, fault.Gone) {
@@ -77,20 +77,21 @@ func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platf
 }
 
 const (
-	// firstLook and lastLook are the least and the longest time between two looks at what is drained.
-	firstLook, lastLook = time.Second, 10 * time.Second
-	// drainTime bounds them: the deregistration delay of a target group is 30 s here, and an
-	// hour at most (API reference, TargetGroupAttribute).
+	// firstPause and lastLook are the shortest and the longest pause between
+	// two polls for the end of draining.
+	firstPause, lastLook = time.Second, 10 * time.Second
+	// drainTime is the total timeout: the deregistration delay of a target group is 30 s here, and
+	// an hour at most (API reference, TargetGroupAttribute).
 	drainTime = time.Hour + 5*time.Minute
 )
 
-// sleeping waits, or until the context ends.
-type sleeping func(context.Context, time.Duration) error
+// sleepFunc pauses for a duration, or until the context ends.
+type sleepFunc func(context.Context, time.Duration) error
 
-// deregister takes an instance out of the target groups and the classic load balancers of
-// its scaling group, as AWS does by itself with one that is detached. The only machine
-// with an API server stays: nobody else would answer.
-func deregister(ctx context.Context, sleep sleeping, c *kinds.Client, cluster *api.Cluster, m platform.Machine) error {
+// deregister removes an instance from its scaling group's target groups and classic load balancers,
+// as AWS does automatically when an instance is detached. The only machine with an API server
+// remains, because no other could answer.
+func deregister(ctx context.Context, sleep sleepFunc, c *kinds.Client, cluster *api.Cluster, m platform.Machine) error {
 	groups, err := scalingGroups(ctx, c, cluster.Name)
 	if err != nil {
 		return err
@@ -98,15 +99,15 @@ func deregister(ctx context.Context, sleep sleeping, c *kinds.Client, cluster *a
 	i := slices.IndexFunc(groups, func(g astypes.AutoScalingGroup) bool {
 		return slices.ContainsFunc(g.Instances, func(i astypes.Instance) bool { return sdk.ToString(i.InstanceId) == m.Name })
 	})
-	if i < 0 || alone(groups[i], groups) {
+	if i < 0 || isOnlyServer(groups[i], groups) {
 		return nil
 	}
 	work, ctx := errgroup.WithContext(ctx)
 	for _, arn := range groups[i].TargetGroupARNs {
-		work.Go(func() error { return leaveTargets(ctx, sleep, c, arn, m.Name) })
+		work.Go(func() error { return deregisterTarget(ctx, sleep, c, arn, m.Name) })
 	}
 	for _, name := range groups[i].LoadBalancerNames {
-		work.Go(func() error { return leaveClassic(ctx, sleep, c, name, m.Name) })
+		work.Go(func() error { return deregisterClassic(ctx, sleep, c, name, m.Name) })
 	}
 	if err := work.Wait(); err != nil {
 		return fmt.Errorf("deregister the instance %s: %w", m.Name, err)
@@ -114,8 +115,9 @@ func deregister(ctx context.Context, sleep sleeping, c *kinds.Client, cluster *a
 	return nil
 }
 
-// alone reports whether a group has the only machine of its role, where the role is to answer the API's clients.
-func alone(of astypes.AutoScalingGroup, all []astypes.AutoScalingGroup) bool {
+// isOnlyServer reports whether a group has the only machine of its role, if
+// that role serves the API's clients.
+func isOnlyServer(of astypes.AutoScalingGroup, all []astypes.AutoScalingGroup) bool {
 	for _, role := range []string{"control-plane", "master", "apiserver"} {
 		has := func(g astypes.AutoScalingGroup) bool {
 			return slices.ContainsFunc(g.Tags, func(t astypes.TagDescription) bool { return sdk.ToString(t.Key) == roleTag+role })
@@ -134,20 +136,20 @@ func alone(of astypes.AutoScalingGroup, all []astypes.AutoScalingGroup) bool {
 	return false
 }
 
-// roleTag begins the tags of groups that tell the role of their machines.
+// roleTag is the prefix of the tags that name the role of a group's machines.
 const roleTag = "k8s.io/role/"
 
-// leaveTargets takes an instance out of a target group, and waits until it is unused there.
-func leaveTargets(ctx context.Context, sleep sleeping, c *kinds.Client, arn, id string) error {
+// deregisterTarget removes an instance from a target group, and waits until it is unused there.
+func deregisterTarget(ctx context.Context, sleep sleepFunc, c *kinds.Client, arn, id string) error {
 	target := []elbtypes.TargetDescription{{Id: &id}}
 	_, err := c.ELB.DeregisterTargets(ctx, &elb.DeregisterTargetsInput{TargetGroupArn: &arn, Targets: target})
 	if err != nil {
-		return leaves(err)
+		return ignoreUnregistered(err)
 	}
-	return await(ctx, sleep, "the target group "+arn, func() (bool, error) {
+	return pollUntil(ctx, sleep, "the target group "+arn, func() (bool, error) {
 		out, err := c.ELB.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &arn, Targets: target})
 		if err != nil {
-			return leaves(err) == nil, leaves(err)
+			return ignoreUnregistered(err) == nil, ignoreUnregistered(err)
 		}
 		return !slices.ContainsFunc(out.TargetHealthDescriptions, func(h elbtypes.TargetHealthDescription) bool {
 			return h.TargetHealth != nil && h.TargetHealth.State != elbtypes.TargetHealthStateEnumUnused
@@ -155,38 +157,39 @@ func leaveTargets(ctx context.Context, sleep sleeping, c *kinds.Client, arn, id 
 	})
 }
 
-// leaveClassic takes an instance out of a classic load balancer, and waits until it is out of service there.
-func leaveClassic(ctx context.Context, sleep sleeping, c *kinds.Client, name, id string) error {
+// deregisterClassic removes an instance from a classic load balancer, and waits until it is out of
+// service there.
+func deregisterClassic(ctx context.Context, sleep sleepFunc, c *kinds.Client, name, id string) error {
 	instance := []classictypes.Instance{{InstanceId: &id}}
 	_, err := c.ClassicELB.DeregisterInstancesFromLoadBalancer(ctx, &classic.DeregisterInstancesFromLoadBalancerInput{LoadBalancerName: &name, Instances: instance})
 	if err != nil {
-		return leaves(err)
+		return ignoreUnregistered(err)
 	}
-	return await(ctx, sleep, "the load balancer "+name, func() (bool, error) {
+	return pollUntil(ctx, sleep, "the load balancer "+name, func() (bool, error) {
 		out, err := c.ClassicELB.DescribeInstanceHealth(ctx, &classic.DescribeInstanceHealthInput{LoadBalancerName: &name, Instances: instance})
 		if err != nil {
-			return leaves(err) == nil, leaves(err)
+			return ignoreUnregistered(err) == nil, ignoreUnregistered(err)
 		}
 		return !slices.ContainsFunc(out.InstanceStates, func(s classictypes.InstanceState) bool { return sdk.ToString(s.State) != "OutOfService" }), nil
 	})
 }
 
-// leaves drops errors which say that there is nothing to leave: the instance is not
-// registered, or ended (API references, DescribeTargetHealth and DescribeInstanceHealth).
-func leaves(err error) error {
+// ignoreUnregistered drops errors that mean that there is nothing to deregister: the instance is not registered
+// or was terminated (API references, DescribeTargetHealth and DescribeInstanceHealth).
+func ignoreUnregistered(err error) error {
 	if code := awsapi.Code(err); fault.Is(err, fault.Gone) || code == "InvalidTarget" || code == "InvalidInstance" {
 		return nil
 	}
 	return err
 }
 
-// await polls, with growing pauses, until done says so. It repeats a question whose answer was
-// lost or late.
-func await(ctx context.Context, sleep sleeping, where string, done func() (bool, error)) error {
-	wait, waited := firstLook, time.Duration(0)
+// pollUntil polls, with growing pauses, until done returns true. It polls again after an answer that
+// was lost or late.
+func pollUntil(ctx context.Context, sleep sleepFunc, where string, done func() (bool, error)) error {
+	wait, waited := firstPause, time.Duration(0)
 	for {
-		is, err := done()
-		if is || err != nil && !fault.Of(err).Retryable() && !fault.Is(err, fault.Lost) {
+		ok, err := done()
+		if ok || err != nil && !fault.Of(err).Retryable() && !fault.Is(err, fault.Lost) {
 			return err
 		}
 		if waited >= drainTime {

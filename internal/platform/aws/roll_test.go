@@ -30,7 +30,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// counter counts requests by their action, at a latency.
+// counter counts requests by their action.
 type counter struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -43,14 +43,14 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	form, _ := url.ParseQuery(string(body)) // without an action it has none
+	form, _ := url.ParseQuery(string(body)) // unparseable requests count as having no action
 	c.mu.Lock()
 	c.sent[form.Get("Action")]++
 	c.mu.Unlock()
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// account is one with a cluster, on the emulator.
+// account is an account with a cluster on the emulator.
 type account struct {
 	*testing.T
 	*kinds.Client
@@ -85,8 +85,8 @@ func (a *account) ok(err error) {
 	}
 }
 
-// data is a launch template whose machines run a script of a node configuration.
-func data(kind ec2types.InstanceType, hash string, tags ...string) *ec2types.RequestLaunchTemplateData {
+// templateData returns a launch template whose machines run a script with a node configuration.
+func templateData(kind ec2types.InstanceType, hash string, tags ...string) *ec2types.RequestLaunchTemplateData {
 	script := "#!/bin/bash\ncat > conf/kube_env.yaml << '__EOF_KUBE_ENV'\nNodeupConfigHash: " + hash + "\n__EOF_KUBE_ENV\n"
 	d := &ec2types.RequestLaunchTemplateData{InstanceType: kind, ImageId: sdk.String("ami-12c6146b"), UserData: sdk.String(base64.StdEncoding.EncodeToString([]byte(script))),
 		BlockDeviceMappings: []ec2types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: sdk.String("/dev/sda1"), Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: sdk.Int32(64), VolumeType: "gp3"}}}}
@@ -100,10 +100,11 @@ func data(kind ec2types.InstanceType, hash string, tags ...string) *ec2types.Req
 	return d
 }
 
-// group makes a scaling group, whose instances are there at once. Its load balancers are target groups.
+// group creates a scaling group, whose instances exist immediately. Its
+// load balancers are target groups.
 func (a *account) group(name, role string, size int32, version string, targets ...string) {
 	a.Helper()
-	_, err := a.EC2.CreateLaunchTemplate(a.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name, LaunchTemplateData: data("t3.medium", "one=", "team", "a"),
+	_, err := a.EC2.CreateLaunchTemplate(a.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name, LaunchTemplateData: templateData("t3.medium", "one=", "team", "a"),
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: "launch-template", Tags: []ec2types.Tag{{Key: sdk.String(kinds.TagOwnerPrefix + a.cluster.Name), Value: sdk.String(kinds.Owned)}}}}})
 	a.ok(err)
 	in := &autoscaling.CreateAutoScalingGroupInput{AutoScalingGroupName: &name, MinSize: &size, MaxSize: &size, VPCZoneIdentifier: a.subnet.SubnetId, TargetGroupARNs: targets,
@@ -115,8 +116,8 @@ func (a *account) group(name, role string, size int32, version string, targets .
 	a.ok(err)
 }
 
-// change makes another version of a group's launch template. The emulator's instances are
-// of the default version, which stays.
+// change creates another version of a group's launch template. The emulator's instances use the
+// default version, which does not change.
 func (a *account) change(name string, d *ec2types.RequestLaunchTemplateData) {
 	a.Helper()
 	_, err := a.EC2.CreateLaunchTemplateVersion(a.Context(), &ec2.CreateLaunchTemplateVersionInput{LaunchTemplateName: &name, LaunchTemplateData: d})
@@ -135,9 +136,9 @@ func (a *account) machines() map[string][]platform.Machine {
 	return out
 }
 
-func (a *account) made(list []platform.Machine) map[string]platform.Made {
+func (a *account) drift(list []platform.Machine) map[string]platform.Drift {
 	a.Helper()
-	out, err := a.Roll.Made(a.Context(), a.session, a.cluster, nil, list)
+	out, err := a.Roll.Drift(a.Context(), a.session, a.cluster, nil, list)
 	a.ok(err)
 	return out
 }
@@ -153,7 +154,7 @@ func TestWhichInstancesAreOutdatedAndWhy(t *testing.T) {
 			t.Errorf("%s: %+v", name, list)
 		}
 	}
-	next := data("t3.large", "two=", "team", "b", labelTags+"disk", "fast")
+	next := templateData("t3.large", "two=", "team", "b", labelTags+"disk", "fast")
 	next.BlockDeviceMappings[0].Ebs.VolumeSize = sdk.Int32(128)
 	for _, name := range []string{"latest", "fixed"} {
 		a.change(name, next)
@@ -164,19 +165,19 @@ func TestWhichInstancesAreOutdatedAndWhy(t *testing.T) {
 			t.Errorf("%s: outdated is %v", name, !want)
 		}
 	}
-	want := map[string]platform.Made{
+	want := map[string]platform.Drift{
 		got["same"][0].Name: {Config: "one=", Wanted: "one="},
 		got["latest"][0].Name: {Config: "one=", Wanted: "two=", Changes: []platform.Change{
 			{Field: "spec.machineType", Have: "t3.medium", Want: "t3.large"}, {Field: "spec.rootVolume.size", Have: "64", Want: "128"},
 			{Field: "spec.nodeLabels", Want: "disk=fast"}, {Field: "spec.cloudLabels", Have: "team=a", Want: "team=b"}}},
 	}
-	if d := cmp.Diff(want, a.made([]platform.Machine{got["same"][0], got["latest"][0], {Name: "i-0"}})); d != "" {
+	if d := cmp.Diff(want, a.drift([]platform.Machine{got["same"][0], got["latest"][0], {Name: "i-0"}})); d != "" {
 		t.Error(d)
 	}
 }
 
-// Templates are compared for each of the instances that were made of them.
-func TestEveryInstanceTellsThatItsPriceHasChanged(t *testing.T) {
+// Templates are compared for every instance that was created from them.
+func TestAChangedPriceIsReportedForEveryInstance(t *testing.T) {
 	spot := func(price string) *kinds.LaunchTemplate {
 		return &kinds.LaunchTemplate{Market: kinds.MarketOptions{Type: "spot", Spot: kinds.SpotOptions{MaxPrice: price}}}
 	}
@@ -188,20 +189,20 @@ func TestEveryInstanceTellsThatItsPriceHasChanged(t *testing.T) {
 	}
 }
 
-// The preview of a roll of a large cluster, all of whose groups have changed.
+// The preview of a rolling update of a large cluster in which every group has changed.
 func TestAPreviewOfARollTakesFewRequests(t *testing.T) {
 	a := newAccount(t)
 	for n := range 67 {
 		name := fmt.Sprintf("g%02d", n)
 		a.group(name, "node", 1, "$Latest")
-		a.change(name, data("t3.large", "two="))
+		a.change(name, templateData("t3.large", "two="))
 	}
 	clear(a.sent.sent)
 	var all []platform.Machine
 	for _, list := range a.machines() {
 		all = append(all, list...)
 	}
-	made := a.made(all)
+	made := a.drift(all)
 	n := 0
 	for _, sent := range a.sent.sent {
 		n += sent
@@ -212,7 +213,8 @@ func TestAPreviewOfARollTakesFewRequests(t *testing.T) {
 	}
 }
 
-// A detached instance goes on outside of its group, which starts another, and is terminated like any other.
+// A detached instance keeps running outside of its group, which starts another, and is terminated
+// like any other.
 func TestInstancesAreDetachedAndTerminated(t *testing.T) {
 	a := newAccount(t)
 	a.group("nodes", "node", 2, "1")
@@ -236,7 +238,7 @@ func TestInstancesAreDetachedAndTerminated(t *testing.T) {
 	if err := a.Roll.Detach(t.Context(), a.session, a.cluster, platform.Machine{Name: first.Name}); !fault.Is(err, fault.Permanent) {
 		t.Errorf("an instance of no group is detached: %v", err)
 	}
-	for range 2 { // the second has nothing to do
+	for range 2 { // the second call has nothing to do
 		a.ok(a.Roll.Terminate(t.Context(), a.session, a.cluster, first))
 	}
 	a.ok(a.Roll.Terminate(t.Context(), a.session, a.cluster, platform.Machine{Name: "i-0123456789abcdef0"}))
@@ -275,11 +277,11 @@ func TestInstancesLeaveTheirLoadBalancers(t *testing.T) {
 	}
 }
 
-// A draining target is polled with growing pauses, and not for ever.
+// A draining target is polled with growing pauses, and not forever.
 func TestAnInstanceIsWaitedForUntilItIsUnused(t *testing.T) {
 	looks, slept := 0, time.Duration(0)
 	sleep := func(_ context.Context, d time.Duration) error { slept += d; return nil }
-	err := await(t.Context(), sleep, "x", func() (bool, error) {
+	err := pollUntil(t.Context(), sleep, "x", func() (bool, error) {
 		if looks++; looks == 2 {
 			return false, fault.New(fault.Throttled, "slow down")
 		}
@@ -288,16 +290,16 @@ func TestAnInstanceIsWaitedForUntilItIsUnused(t *testing.T) {
 	if err != nil || looks != 11 || slept < 30*time.Second || slept > 2*time.Minute {
 		t.Errorf("after %d looks and %s: %v", looks, slept, err)
 	}
-	if err := await(t.Context(), sleep, "x", func() (bool, error) { return false, nil }); !fault.Is(err, fault.NotYet) {
+	if err := pollUntil(t.Context(), sleep, "x", func() (bool, error) { return false, nil }); !fault.Is(err, fault.NotYet) {
 		t.Errorf("what never ends: %v", err)
 	}
 	no := fault.New(fault.Denied, "no")
-	if err := await(t.Context(), sleep, "x", func() (bool, error) { return false, no }); !errors.Is(err, no) {
+	if err := pollUntil(t.Context(), sleep, "x", func() (bool, error) { return false, no }); !errors.Is(err, no) {
 		t.Errorf("a refusal: %v", err)
 	}
 }
 
-// The activity that ended last tells why a group starts no instance.
+// The activity that ended last explains why a group starts no instance.
 func TestWhyNoInstanceStarts(t *testing.T) {
 	of := func(status astypes.ScalingActivityStatusCode, message string) astypes.Activity {
 		return astypes.Activity{StatusCode: status, StatusMessage: &message}
@@ -310,7 +312,7 @@ func TestWhyNoInstanceStarts(t *testing.T) {
 		{nil, ""}, {[]astypes.Activity{under}, ""}, {[]astypes.Activity{under, failed, done}, "a quota"},
 		{[]astypes.Activity{cancelled, failed}, "no capacity"}, {[]astypes.Activity{under, done, failed}, ""},
 	} {
-		if got := failure(c.newestFirst); got != c.want {
+		if got := lastFailure(c.newestFirst); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.newestFirst, got, c.want)
 		}
 	}
@@ -322,7 +324,7 @@ func TestWhyNoInstanceStarts(t *testing.T) {
 		for _, s := range c.states {
 			g.Instances = append(g.Instances, astypes.Instance{LifecycleState: s})
 		}
-		if got := lacks(g); got != c.want {
+		if got := isBelowDesired(g); got != c.want {
 			t.Errorf("%s: it lacks instances: %v", name, got)
 		}
 	}

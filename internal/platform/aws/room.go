@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// room returns for how many more machines of each group there are addresses and vCPUs.
+// room returns how many more machines of each group the free addresses and vCPUs allow.
 func room(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	client := s.Client.(*kinds.Client)
 	addresses, err := addressRoom(ctx, client, c, groups)
@@ -25,8 +25,8 @@ func room(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*ap
 	return append(addresses, cpus...), err
 }
 
-// addressRoom returns how many addresses are free in the subnets of each group. An IPv6-only
-// subnet is not bounded.
+// addressRoom returns how many addresses are free in the subnets of each group. IPv6-only subnets
+// have no limit.
 func addressRoom(ctx context.Context, client *kinds.Client, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	free := map[string]int{} // by name in the spec
 	pages := ec2.NewDescribeSubnetsPaginator(client.EC2, &ec2.DescribeSubnetsInput{Filters: []ec2types.Filter{
@@ -55,7 +55,7 @@ func addressRoom(ctx context.Context, client *kinds.Client, c *api.Cluster, grou
 			}
 			r.Why += fmt.Sprintf("the subnet %s has %d free addresses", name, n)
 		}
-		r.Remedy = "give the group another subnet, or free addresses of these"
+		r.Remedy = "give the group another subnet, or free addresses in these"
 		if known {
 			out = append(out, r)
 		}
@@ -63,7 +63,7 @@ func addressRoom(ctx context.Context, client *kinds.Client, c *api.Cluster, grou
 	return out, nil
 }
 
-// subnetNamed is the name that the spec has for a subnet, or "".
+// subnetNamed returns a subnet's name in the spec, or "".
 func subnetNamed(c *api.Cluster, found ec2types.Subnet) string {
 	for _, s := range c.Spec.Networking.Subnets {
 		named := func(t ec2types.Tag) bool {

@@ -52,7 +52,7 @@ func TestRoomIsWhatSubnetsHaveFree(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if r := got[0]; r.Group != "small" || r.Machines != 11 || r.Why != "the subnet a has 11 free addresses" { // 16, of which AWS keeps 5
+	if r := got[0]; r.Group != "small" || r.Machines != 11 || r.Why != "the subnet a has 11 free addresses" { // 16 addresses, minus the 5 that AWS reserves
 		t.Errorf("%+v", r)
 	}
 	if r := got[1]; r.Group != "both" || r.Machines != 11+251 || !strings.Contains(r.Why, "the subnet b has 251") {

@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// shared lists what a cluster uses and does not own.
-func shared(c *api.Cluster) ([]resource.Node, error) {
+// sharedObjects lists resources that a cluster uses but does not own.
+func sharedObjects(c *api.Cluster) ([]resource.Node, error) {
 	var out []resource.Node
 	if id := c.Spec.Networking.NetworkID; id != "" {
 		out = append(out, kinds.VPCs.Adopt(id, id, kinds.VPC{}))

@@ -14,22 +14,22 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// member is an instance of a scaling group, or of its warm pool.
+// member is an instance of a scaling group or of its warm pool.
 type member struct {
 	life  astypes.LifecycleState
 	spare bool
-	kind  string // of instance
-	// made is the version of a launch template that the instance was made of, and wanted the
-	// version of which its group makes instances now.
-	made, wanted kinds.TemplateVersion
-	group        astypes.AutoScalingGroup
+	kind  string // the instance type
+	// created is the launch template version that the instance was created from, and wanted the
+	// version that its group uses now.
+	created, wanted kinds.TemplateVersion
+	group           astypes.AutoScalingGroup
 }
 
-// membersOf lists the instances of scaling groups by their IDs. It asks for each warm pool,
-// whose instances their group does not list, and once for all launch templates where a
-// group names a version by a word.
+// membersOf lists the instances of scaling groups by their IDs. It sends a request for each warm
+// pool, whose instances the group does not list, and lists all launch templates once if a group
+// names a version by a word, such as $Latest.
 func membersOf(ctx context.Context, c *kinds.Client, cluster string, groups []astypes.AutoScalingGroup) (map[string]member, error) {
-	wanted, err := wantedOf(ctx, c, cluster, groups)
+	wanted, err := wantedVersions(ctx, c, cluster, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func membersOf(ctx context.Context, c *kinds.Client, cluster string, groups []as
 	for n, g := range groups {
 		add := func(list []astypes.Instance, spare bool) {
 			for _, i := range list {
-				out[sdk.ToString(i.InstanceId)] = member{life: i.LifecycleState, spare: spare, kind: sdk.ToString(i.InstanceType), made: madeOf(i, g, wanted[n]), wanted: wanted[n], group: g}
+				out[sdk.ToString(i.InstanceId)] = member{life: i.LifecycleState, spare: spare, kind: sdk.ToString(i.InstanceType), created: createdVersion(i, g, wanted[n]), wanted: wanted[n], group: g}
 			}
 		}
 		add(g.Instances, false)
@@ -53,7 +53,7 @@ func membersOf(ctx context.Context, c *kinds.Client, cluster string, groups []as
 	return out, nil
 }
 
-// templateOf is the launch template of a group; nil where it has none.
+// templateOf returns a group's launch template; nil if it has none.
 func templateOf(g astypes.AutoScalingGroup) *astypes.LaunchTemplateSpecification {
 	if m := g.MixedInstancesPolicy; m != nil && m.LaunchTemplate != nil {
 		return m.LaunchTemplate.LaunchTemplateSpecification
@@ -61,7 +61,7 @@ func templateOf(g astypes.AutoScalingGroup) *astypes.LaunchTemplateSpecification
 	return g.LaunchTemplate
 }
 
-// versionOf reads what a group or an instance says of a launch template.
+// versionOf converts a launch template reference of a group or an instance.
 func versionOf(t *astypes.LaunchTemplateSpecification) kinds.TemplateVersion {
 	if t == nil {
 		return kinds.TemplateVersion{}
@@ -69,9 +69,9 @@ func versionOf(t *astypes.LaunchTemplateSpecification) kinds.TemplateVersion {
 	return kinds.TemplateVersion{ID: sdk.ToString(t.LaunchTemplateId), Version: sdk.ToString(t.Version)}
 }
 
-// madeOf returns the template version that an instance was made of. A word of the group in place
-// of a number counts as the word's current meaning.
-func madeOf(i astypes.Instance, g astypes.AutoScalingGroup, wanted kinds.TemplateVersion) kinds.TemplateVersion {
+// createdVersion returns the template version that an instance was created from. If it is the same word as
+// the group's version, the word's current meaning applies.
+func createdVersion(i astypes.Instance, g astypes.AutoScalingGroup, wanted kinds.TemplateVersion) kinds.TemplateVersion {
 	out := versionOf(i.LaunchTemplate)
 	if t := templateOf(g); isWord(out.Version) && t != nil && out.Version == sdk.ToString(t.Version) {
 		out.Version = wanted.Version
@@ -82,11 +82,11 @@ func madeOf(i astypes.Instance, g astypes.AutoScalingGroup, wanted kinds.Templat
 // isWord reports whether a version is named by a word; an empty version means the default one.
 func isWord(version string) bool { return version == "" || strings.HasPrefix(version, "$") }
 
-// templatePage is the most launch templates in one answer (API reference, DescribeLaunchTemplates).
+// templatePage is the maximum number of launch templates in one response (API reference, DescribeLaunchTemplates).
 const templatePage = 200
 
-// wantedOf returns what each group makes its instances of, as a number.
-func wantedOf(ctx context.Context, c *kinds.Client, cluster string, groups []astypes.AutoScalingGroup) ([]kinds.TemplateVersion, error) {
+// wantedVersions returns the template version that each group creates instances from, as a number.
+func wantedVersions(ctx context.Context, c *kinds.Client, cluster string, groups []astypes.AutoScalingGroup) ([]kinds.TemplateVersion, error) {
 	out := make([]kinds.TemplateVersion, len(groups))
 	words := false
 	for n, g := range groups {

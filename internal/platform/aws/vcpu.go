@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/platform/aws/lookup"
 )
 
-// cpuQuota is a quota of an account in a region on the vCPUs of running instances.
-// Source: "Amazon EC2 On-Demand Instance quotas" and "Spot Instance quotas" of the EC2 User Guide.
+// cpuQuota is an account's quota on the vCPUs of running instances in a region. Source: "Amazon EC2
+// On-Demand Instance quotas" and "Spot Instance quotas" in the EC2 User Guide.
 type cpuQuota struct {
 	name string
-	// families are the beginnings of instance types, up to the first digit.
+	// families are the prefixes of instance types, up to the first digit.
 	families []string
-	// onDemand and spot are the codes in Service Quotas.
+	// onDemand and spot are the quota codes in Service Quotas.
 	onDemand, spot string
 }
 
-// cpuQuotas lists the quotas on vCPUs. A family that none of them names has no check.
+// cpuQuotas lists the quotas on vCPUs. Families that are not listed are not checked.
 func cpuQuotas() []cpuQuota {
 	return []cpuQuota{
 		{"Standard (A, C, D, H, I, M, R, T, Z)", []string{"a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"}, "L-1216C47A", "L-34B43A08"},
@@ -42,7 +42,7 @@ func cpuQuotas() []cpuQuota {
 	}
 }
 
-// quotaOf returns the quota that bounds instances of a type: its code, and its name for messages.
+// quotaOf returns the code of the quota that limits instances of a type, and its name for messages.
 func quotaOf(instanceType string, spot bool) (code, name string) {
 	family := instanceType
 	if i := strings.IndexAny(instanceType, "0123456789"); i >= 0 {
@@ -60,34 +60,35 @@ func quotaOf(instanceType string, spot bool) (code, name string) {
 	return "", ""
 }
 
-// bounded is a group whose machines a quota bounds.
-type bounded struct {
+// quotaGroup is a group whose machines are limited by a quota.
+type quotaGroup struct {
 	group      *api.InstanceGroup
 	code, name string // of the quota
 }
 
-// boundedBy returns the groups of which it is known which quota bounds their machines: these are of one type.
-func boundedBy(groups []*api.InstanceGroup) (out []bounded) {
+// quotaGroups returns the groups that are limited by a known quota: those
+// whose machines are all of one type.
+func quotaGroups(groups []*api.InstanceGroup) (out []quotaGroup) {
 	for _, g := range groups {
 		oneType := g.Spec.MixedInstancesPolicy == nil && !strings.Contains(g.Spec.MachineType, ",")
 		spot := g.Spec.MaxPrice != nil && *g.Spec.MaxPrice != ""
 		if code, name := quotaOf(g.Spec.MachineType, spot); code != "" && oneType {
-			out = append(out, bounded{g, code, name})
+			out = append(out, quotaGroup{g, code, name})
 		}
 	}
 	return out
 }
 
-// cpuRoom returns for how many more machines of each group the account's quotas on vCPUs leave
-// room. A group whose machines may be of several types, or whose quota cannot be read, is left
-// out: missing permission for servicequotas:GetServiceQuota does not stop a roll.
+// cpuRoom returns how many more machines of each group the account's vCPU quotas allow. A group
+// whose machines may be of several types, or whose quota cannot be read, is left out: missing
+// permission for servicequotas:GetServiceQuota does not stop a roll.
 func cpuRoom(ctx context.Context, client *kinds.Client, groups []*api.InstanceGroup) ([]platform.Room, error) {
-	all := boundedBy(groups)
+	all := quotaGroups(groups)
 	limits := cpuLimits(ctx, client, all)
 	if len(limits) == 0 {
 		return nil, nil
 	}
-	running, err := runningOfAccount(ctx, client)
+	running, err := countRunning(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +118,15 @@ func cpuRoom(ctx context.Context, client *kinds.Client, groups []*api.InstanceGr
 		}
 		left := max(limit-used[b.code], 0)
 		out = append(out, platform.Room{Group: b.group.Name, Machines: left / each,
-			Why:    fmt.Sprintf("the quota %q leaves %d vCPUs, and a %s has %d", b.name, left, machine, each),
+			Why:    fmt.Sprintf("the quota %q leaves %d vCPUs, but a %s has %d", b.name, left, machine, each),
 			Remedy: "request a higher value of the quota " + b.code + " in Service Quotas, or choose another machine type"})
 	}
 	return out, nil
 }
 
-// cpuLimits returns the values of the quotas of groups in vCPUs, by the quota's code, without those that cannot be read.
-func cpuLimits(ctx context.Context, client *kinds.Client, all []bounded) map[string]int {
+// cpuLimits returns the quotas of groups in vCPUs, by quota code. Quotas
+// that cannot be read are left out.
+func cpuLimits(ctx context.Context, client *kinds.Client, all []quotaGroup) map[string]int {
 	asked, limits := map[string]bool{}, map[string]int{}
 	for _, b := range all {
 		if asked[b.code] {
@@ -139,15 +141,15 @@ func cpuLimits(ctx context.Context, client *kinds.Client, all []bounded) map[str
 	return limits
 }
 
-// alike are instances that a quota counts alike.
-type alike struct {
+// quotaClass is a group of instances that count towards the same quota by the same number of vCPUs.
+type quotaClass struct {
 	machine string // its type
 	spot    bool
 }
 
-// runningOfAccount counts the running instances of the account in the region.
-func runningOfAccount(ctx context.Context, client *kinds.Client) (map[alike]int, error) {
-	count := map[alike]int{}
+// countRunning counts the running instances of the account in the region.
+func countRunning(ctx context.Context, client *kinds.Client) (map[quotaClass]int, error) {
+	count := map[quotaClass]int{}
 	pages := ec2.NewDescribeInstancesPaginator(client.EC2, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{
 		{Name: sdk.String("instance-state-name"), Values: []string{"pending", "running"}}}})
 	for pages.HasMorePages() {
@@ -157,7 +159,7 @@ func runningOfAccount(ctx context.Context, client *kinds.Client) (map[alike]int,
 		}
 		for _, r := range page.Reservations {
 			for _, i := range r.Instances {
-				count[alike{string(i.InstanceType), i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot}]++
+				count[quotaClass{string(i.InstanceType), i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot}]++
 			}
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// quotas answers questions for quotas, which the emulator does not know, before it, with the value
-// of each code; other codes are refused.
+// quotas starts a proxy in front of the emulator, which does not implement quotas, and returns its
+// URL. The proxy answers with the value of each code; other codes are denied.
 func quotas(t *testing.T, emulator string, values map[string]int) string {
 	t.Helper()
 	behind, err := url.Parse(emulator)
@@ -72,13 +72,13 @@ func TestRoomIsWhatQuotasOnCPUsLeave(t *testing.T) {
 	got, err := p.Room(t.Context(), s, &api.Cluster{}, []*api.InstanceGroup{
 		group("plain", "t3.medium", nil),
 		group("spot", "m5.large", func(s *api.InstanceGroupSpec) { s.MaxPrice = sdk.String("0.1") }),
-		group("unknown", "p3.2xlarge", nil), // the quota may not be read
+		group("unknown", "p3.2xlarge", nil), // the quota cannot be read
 		group("mixed", "t3.medium", func(s *api.InstanceGroupSpec) { s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{} }),
 	})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if r := got[0]; r.Group != "plain" || r.Machines != 2 || !strings.Contains(r.Why, "leaves 5 vCPUs, and a t3.medium has 2") || !strings.Contains(r.Remedy, "L-1216C47A") {
+	if r := got[0]; r.Group != "plain" || r.Machines != 2 || !strings.Contains(r.Why, "leaves 5 vCPUs, but a t3.medium has 2") || !strings.Contains(r.Remedy, "L-1216C47A") {
 		t.Errorf("%+v", r)
 	}
 	if r := got[1]; r.Group != "spot" || r.Machines != 2 {

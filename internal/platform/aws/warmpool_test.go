@@ -15,14 +15,14 @@ import (
 	"kops.local/kops/internal/platform/aws"
 )
 
-// quota is why AWS starts no instance.
+// quota is the reason that AWS gives for not starting an instance.
 const quota = "You have requested more vCPU capacity than your current vCPU limit of 4 allows. Launching EC2 instance failed."
 
-// pooled answers as AWS does for a group with a warm pool, in which the emulator has no instances:
-// the group does not list its pool's instances.
-func pooled(w http.ResponseWriter, r *http.Request) {
+// serveWarmPool answers as AWS does for a group with a warm pool, where the emulator has no instances: the
+// group does not list its pool's instances.
+func serveWarmPool(w http.ResponseWriter, r *http.Request) {
 	answer := func(action, namespace, body string) {
-		_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns=%[2]q>%[3]s</%[1]sResponse>`, action, namespace, body) // the test would fail
+		_, _ = fmt.Fprintf(w, `<%[1]sResponse xmlns=%[2]q>%[3]s</%[1]sResponse>`, action, namespace, body) // the test fails anyway
 	}
 	scaling := func(body string) {
 		a := r.FormValue("Action")
@@ -37,14 +37,14 @@ func pooled(w http.ResponseWriter, r *http.Request) {
 		scaling("<AutoScalingGroups><member><AutoScalingGroupName>nodes.k</AutoScalingGroupName><DesiredCapacity>2</DesiredCapacity>" + tags +
 			"<Instances>" + member("i-1", "InService") + member("i-2", "Terminating:Wait") + "</Instances><WarmPoolConfiguration><MinSize>1</MinSize></WarmPoolConfiguration></member>" +
 			"<member><AutoScalingGroupName>cp.k</AutoScalingGroupName><DesiredCapacity>1</DesiredCapacity><Instances>" + member("i-5", "InService") + "</Instances></member></AutoScalingGroups>")
-	case action == "DescribeScalingActivities" && r.FormValue("AutoScalingGroupName") == "nodes.k": // which lacks one, as one ends
+	case action == "DescribeScalingActivities" && r.FormValue("AutoScalingGroupName") == "nodes.k": // it is one short, because one is terminating
 		activity := func(status, message string) string {
 			return "<member><StatusCode>" + status + "</StatusCode><StatusMessage>" + message + "</StatusMessage></member>"
 		}
 		scaling("<Activities>" + activity("PreInService", "") + activity("Failed", quota) + activity("Successful", "") + activity("Failed", "long ago") + "</Activities>")
 	case action == "DescribeWarmPool" && r.FormValue("AutoScalingGroupName") != "nodes.k":
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte("<ErrorResponse><Error><Code>AccessDenied</Code><Message>not this one</Message></Error></ErrorResponse>")) // the test would fail
+		_, _ = w.Write([]byte("<ErrorResponse><Error><Code>AccessDenied</Code><Message>not this one</Message></Error></ErrorResponse>")) // the test fails anyway
 	case action == "DescribeWarmPool" && r.FormValue("NextToken") == "":
 		scaling("<Instances>" + member("i-3", "Warmed:Stopped") + "</Instances><NextToken>more</NextToken>")
 	case action == "DescribeWarmPool":
@@ -66,7 +66,7 @@ func TestMachinesOfAWarmPool(t *testing.T) {
 		if deny && r.FormValue("Action") == "DescribeWarmPool" {
 			r.Form.Set("AutoScalingGroupName", "denied")
 		}
-		pooled(w, r)
+		serveWarmPool(w, r)
 	}))
 	t.Cleanup(server.Close)
 	p := aws.Provider(aws.Options{Endpoint: server.URL, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})

@@ -1,4 +1,4 @@
-// Package controls lists the platforms that kops-controller knows.
+// Package controls lists the platforms that kops-controller supports.
 //
 // It must not know anything else of them.
 package controls

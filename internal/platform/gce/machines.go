@@ -22,30 +22,30 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// detachedLabel marks a machine in whose place its group has made another.
+// detachedLabel marks a machine whose group has already created its replacement.
 const detachedLabel = "kops-k8s-io-detached"
 
-// groupsAsked is how many groups are asked for their machines at once.
-const groupsAsked = 16
+// parallelGroups is the number of groups whose machines are listed concurrently.
+const parallelGroups = 16
 
-// machines asks for all groups of the project's region and for all instances of the cluster: two
-// questions, however many machines there are, and one more for each group that is at work.
-func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
-	now, err := look(ctx, s.Client.(*kinds.Client), c)
+// listMachines lists all groups of the project's region and all instances of the cluster: two requests,
+// however many machines there are, and one more for each group that is changing.
+func listMachines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	now, err := loadView(ctx, s.Client.(*kinds.Client), c)
 	if err != nil {
 		return nil, err
 	}
 	var out platform.Grouping
-	for _, at := range slices.Sorted(maps.Keys(now.groups)) { // the same order, and the same trouble, each time
+	for _, at := range slices.Sorted(maps.Keys(now.groups)) { // sorted, so that the order and the reported trouble are stable
 		m := now.groups[at]
-		of := out.Of(m.instanceGroup)
+		of := out.Group(m.instanceGroup)
 		of.Target += int(m.TargetSize)
 		of.Trouble = cmp.Or(of.Trouble, m.trouble)
 	}
 	for _, i := range now.instances {
-		m := i.machine()
-		mine := out.Of(m.Group)
-		if i.surplus() {
+		m := i.toMachine()
+		mine := out.Group(m.Group)
+		if i.isSurplus() {
 			mine.Target--
 		}
 		mine.Machines = append(mine.Machines, m)
@@ -53,7 +53,7 @@ func machines(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api
 	return out.Groups(), nil
 }
 
-// view is what there is of a cluster's machines.
+// view is the current state of a cluster's machines.
 type view struct {
 	groups    map[string]*group // by the link of the manager
 	instances []*instance
@@ -63,17 +63,17 @@ type view struct {
 type group struct {
 	*compute.InstanceGroupManager
 	instanceGroup string
-	members       map[string]*compute.ManagedInstance // by name; nil where the group was not asked
+	members       map[string]*compute.ManagedInstance // by name; nil if the group was not queried
 	trouble       string
 }
 
-// instance is an instance and, but for one that no group has, its group.
+// instance is an instance and its group, nil if it is in no group.
 type instance struct {
 	*compute.Instance
 	group *group
 }
 
-func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, error) {
+func loadView(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, error) {
 	v := &view{groups: map[string]*group{}}
 	managers, found, err := c.Machines(ctx, cluster.Name)
 	if err != nil {
@@ -82,7 +82,7 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 	for _, i := range found {
 		v.instances = append(v.instances, &instance{Instance: i})
 	}
-	makers := map[string]string{} // the instance groups of managers, as their instances say
+	makers := map[string]string{} // the instance groups by manager, according to their instances
 	for _, i := range v.instances {
 		if by := gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy); by != "" {
 			makers[link(by)] = i.Labels[gcecloud.GroupLabel]
@@ -91,7 +91,7 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 	for _, m := range managers {
 		name, ok := makers[link(m.SelfLink)]
 		if !ok {
-			name, ok = makes(m, cluster.Name)
+			name, ok = ownInstanceGroup(m, cluster.Name)
 		}
 		if ok {
 			v.groups[link(m.SelfLink)] = &group{InstanceGroupManager: m, instanceGroup: name}
@@ -100,35 +100,36 @@ func look(ctx context.Context, c *kinds.Client, cluster *api.Cluster) (*view, er
 	for _, i := range v.instances {
 		i.group = v.groups[link(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy))]
 	}
-	if err := v.ask(ctx, c); err != nil {
+	if err := v.listMembers(ctx, c); err != nil {
 		return nil, err
 	}
 	for _, i := range v.instances {
 		if i.group != nil && i.group.members != nil && i.member() == nil {
-			i.group = nil // it says for ever who made it
+			i.group = nil // its metadata still names the group that created it
 		}
 	}
 	return v, nil
 }
 
-// makes reports of a group without machines whether it is a cluster's, by its name, and for which instance group.
-func makes(m *compute.InstanceGroupManager, cluster string) (instanceGroup string, ok bool) {
+// ownInstanceGroup reports whether a group without machines is the cluster's, according to its name, and
+// returns its instance group.
+func ownInstanceGroup(m *compute.InstanceGroupManager, cluster string) (instanceGroup string, ok bool) {
 	zone := path.Base(m.Zone)
 	want := gcename.Group(m.BaseInstanceName, zone, cluster)
 	return m.BaseInstanceName, m.Name == want
 }
 
-// ask asks the groups that are at work for their machines, those that may have let one go, and
-// those that have machines of another template, which do not say so themselves.
-func (v *view) ask(ctx context.Context, c *kinds.Client) error {
+// listMembers lists the members of the groups that are changing, of those that may have abandoned a
+// machine, and of those whose machines may have different templates without recording which.
+func (v *view) listMembers(ctx context.Context, c *kinds.Client) error {
 	var mu sync.Mutex
-	asked, ctx := errgroup.WithContext(ctx)
-	asked.SetLimit(groupsAsked)
+	queries, ctx := errgroup.WithContext(ctx)
+	queries.SetLimit(parallelGroups)
 	for _, g := range v.groups {
-		if s := g.Status; s != nil && s.IsStable && v.made(g) <= g.TargetSize && (s.VersionTarget != nil && s.VersionTarget.IsReached || v.told(g)) {
+		if s := g.Status; s != nil && s.IsStable && v.countCreated(g) <= g.TargetSize && (s.VersionTarget != nil && s.VersionTarget.IsReached || v.recordsTemplates(g)) {
 			continue
 		}
-		asked.Go(func() error {
+		queries.Go(func() error {
 			found, err := c.Members(ctx, g.InstanceGroupManager)
 			if err != nil {
 				return err
@@ -138,16 +139,16 @@ func (v *view) ask(ctx context.Context, c *kinds.Client) error {
 			g.members = map[string]*compute.ManagedInstance{}
 			for _, m := range found {
 				g.members[path.Base(m.Instance)] = m
-				g.trouble = cmp.Or(g.trouble, failure(m))
+				g.trouble = cmp.Or(g.trouble, lastFailure(m))
 			}
 			return nil
 		})
 	}
-	return asked.Wait()
+	return queries.Wait()
 }
 
-// made is how many of the machines that there are a group has made.
-func (v *view) made(g *group) (n int64) {
+// countCreated returns the number of existing machines that a group created.
+func (v *view) countCreated(g *group) (n int64) {
 	for _, i := range v.instances {
 		if i.group == g {
 			n++
@@ -156,15 +157,16 @@ func (v *view) made(g *group) (n int64) {
 	return n
 }
 
-// told reports whether all machines of a group say of which template they were made.
-func (v *view) told(g *group) bool {
+// recordsTemplates reports whether all machines of a group record the template they were created from.
+func (v *view) recordsTemplates(g *group) bool {
 	return !slices.ContainsFunc(v.instances, func(i *instance) bool {
 		return i.group == g && gceapi.Metadata(i.Metadata, gcecloud.MetadataTemplate) == ""
 	})
 }
 
-// failure is what Google says of the last attempt to have a machine, such as that a quota is used up.
-func failure(m *compute.ManagedInstance) string {
+// lastFailure returns Google's error from the last attempt to create a machine, such as an exhausted
+// quota.
+func lastFailure(m *compute.ManagedInstance) string {
 	if m.LastAttempt == nil || m.LastAttempt.Errors == nil {
 		return ""
 	}
@@ -176,10 +178,10 @@ func failure(m *compute.ManagedInstance) string {
 	return ""
 }
 
-// machine is an instance; its node bears its name.
-func (i *instance) machine() platform.Machine {
+// toMachine converts an instance; its node has the same name.
+func (i *instance) toMachine() platform.Machine {
 	m := platform.Machine{Name: i.Name, Node: i.Name, Group: i.Labels[gcecloud.GroupLabel], Zone: path.Base(i.Zone), Type: gceapi.Name(i.MachineType), State: i.Status, Running: i.Status == "RUNNING"}
-	m.Created, _ = time.Parse(time.RFC3339, i.CreationTimestamp) // Google writes it so
+	m.Created, _ = time.Parse(time.RFC3339, i.CreationTimestamp) // Google uses this format
 	for _, n := range i.NetworkInterfaces {
 		m.Addresses = append(m.Addresses, n.NetworkIP)
 		for _, a := range n.AccessConfigs {
@@ -190,15 +192,16 @@ func (i *instance) machine() platform.Machine {
 	slices.Sort(m.Addresses)
 	m.Addresses = slices.DeleteFunc(slices.Compact(m.Addresses), func(a string) bool { return a == "" })
 	leaves := slices.Contains([]string{"STOPPING", "SUSPENDING", "TERMINATED"}, i.Status)
-	if does := i.action(); does == "RECREATING" || i.let() {
-		m.State, leaves = does, true // another takes its place without being asked for
+	if does := i.action(); does == "RECREATING" || i.isReleased() {
+		m.State, leaves = does, true // it will be replaced without further action
 	}
-	m.Detached = i.marked() || leaves || i.group == nil
+	m.Detached = i.hasReplacement() || leaves || i.group == nil
 	m.Outdated = !leaves && (m.Detached || i.template() != link(i.group.InstanceTemplate))
 	return m
 }
 
-// member is what an instance's group says of it; nil where the group was not asked, or there is none.
+// member returns an instance as its group lists it; nil if the group was not queried, or there is
+// none.
 func (i *instance) member() *compute.ManagedInstance {
 	if i.group == nil {
 		return nil
@@ -206,7 +209,7 @@ func (i *instance) member() *compute.ManagedInstance {
 	return i.group.members[i.Name]
 }
 
-// action is what an instance's group is about to do with it, where it was asked.
+// action returns what an instance's group is doing with it; "" if the group was not queried.
 func (i *instance) action() string {
 	if in := i.member(); in != nil {
 		return in.CurrentAction
@@ -214,20 +217,21 @@ func (i *instance) action() string {
 	return ""
 }
 
-// let reports whether a group counts an instance no longer in its size, though it is still there.
-func (i *instance) let() bool { return i.action() == "DELETING" || i.action() == "ABANDONING" }
+// isReleased reports whether a group no longer counts an instance in its size, although it still exists.
+func (i *instance) isReleased() bool { return i.action() == "DELETING" || i.action() == "ABANDONING" }
 
-// marked reports whether another was made in an instance's place.
-func (i *instance) marked() bool {
+// hasReplacement reports whether an instance's replacement was created.
+func (i *instance) hasReplacement() bool {
 	_, ok := i.Labels[detachedLabel]
 	return ok
 }
 
-// surplus reports whether a group counts an instance beside the one that was made in its place.
-func (i *instance) surplus() bool { return i.group != nil && i.marked() && !i.let() }
+// isSurplus reports whether a group counts an instance in addition to its replacement.
+func (i *instance) isSurplus() bool { return i.group != nil && i.hasReplacement() && !i.isReleased() }
 
-// template is what an instance of a group was made of. One that says nothing, in a group that has
-// machines of one template only, is of that.
+// template returns the template from which an instance of a group was created. If the instance does
+// not record it, it is the group's current one, because such a group has machines of only one
+// template.
 func (i *instance) template() string {
 	if in := i.member(); in != nil && in.Version != nil {
 		return link(in.Version.InstanceTemplate)
@@ -238,22 +242,23 @@ func (i *instance) template() string {
 	return link(i.group.InstanceTemplate)
 }
 
-// link is what a link says of an object, whichever host and version of the API it names.
+// link returns the part of a link that identifies an object, without the host, the API version and
+// the project.
 func link(l string) string {
 	if _, after, ok := strings.Cut(l, "projects/"); ok {
-		_, after, _ = strings.Cut(after, "/") // a project has a name and a number
+		_, after, _ = strings.Cut(after, "/") // a project may be given by name or by number
 		return after
 	}
 	return l
 }
 
-// bootRecord reads what an instance wrote on its first serial port, where its report stands, too;
-// Google keeps the last MiB of it.
+// bootRecord reads the output of an instance's first serial port, which includes its boot report;
+// Google keeps the last MiB.
 func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
 	c := s.Client.(*kinds.Client)
 	out, err := c.Compute.Instances.GetSerialPortOutput(c.Project, m.Zone, m.Name).Context(ctx).Do()
 	if err != nil {
-		return platform.BootRecord{}, fmt.Errorf("read the serial port of %s: %w", m.Name, gceapi.Bare(err))
+		return platform.BootRecord{}, fmt.Errorf("read the serial port of %s: %w", m.Name, gceapi.PlainError(err))
 	}
 	return platform.BootRecord{Console: []byte(strings.ReplaceAll(out.Contents, "\r", ""))}, nil
 }

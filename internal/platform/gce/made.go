@@ -14,11 +14,11 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// made compares the templates that instances were made of with their groups' templates. Instances
+// drift compares the templates of instances with the current templates of their groups. Instances
 // without a group are left out.
-func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
+func drift(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
 	client := s.Client.(*kinds.Client)
-	now, err := look(ctx, client, c)
+	now, err := loadView(ctx, client, c)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.Ins
 	for _, t := range found {
 		templates[link(t.ID)] = t
 	}
-	out := map[string]platform.Made{}
+	out := map[string]platform.Drift{}
 	for _, i := range now.instances {
 		if i.group == nil || !slices.ContainsFunc(asked, func(m platform.Machine) bool { return m.Name == i.Name }) {
 			continue
@@ -43,46 +43,49 @@ func made(ctx context.Context, s *platform.Session, c *api.Cluster, _ []*api.Ins
 	return out, nil
 }
 
-// compare tells in what two templates differ, as fields of the spec.
-func compare(have, want *kinds.InstanceTemplate) platform.Made {
-	out := platform.Started(started(have), started(want))
-	out.Note("spec.machineType", have.MachineType, want.MachineType)
-	h, w := root(have), root(want)
-	out.Note("spec.image", h.SourceImage, w.SourceImage)
-	out.Note("spec.rootVolume.size", h.SizeGiB, w.SizeGiB)
-	out.Note("spec.rootVolume.type", h.DiskType, w.DiskType)
-	out.Note("spec.rootVolume.iops", h.IOPS, w.IOPS)
-	out.Note("spec.rootVolume.throughput", h.Throughput, w.Throughput)
+// compare returns the differences between two templates, as fields of the spec.
+func compare(have, want *kinds.InstanceTemplate) platform.Drift {
+	out := platform.CompareUserData(userData(have), userData(want))
+	out.Add("spec.machineType", have.MachineType, want.MachineType)
+	h, w := bootDisk(have), bootDisk(want)
+	out.Add("spec.image", h.SourceImage, w.SourceImage)
+	out.Add("spec.rootVolume.size", h.SizeGiB, w.SizeGiB)
+	out.Add("spec.rootVolume.type", h.DiskType, w.DiskType)
+	out.Add("spec.rootVolume.iops", h.IOPS, w.IOPS)
+	out.Add("spec.rootVolume.throughput", h.Throughput, w.Throughput)
 	hn, wn := network(have), network(want)
-	out.Note("spec.associatePublicIP", hn.Access != nil, wn.Access != nil)
-	out.Note("spec.subnets", hn.Subnetwork.Text(), wn.Subnetwork.Text())
-	out.Note("addresses of pods", hn.Aliases, wn.Aliases)
-	out.Note("addresses of IPv6", hn.StackType, wn.StackType)
-	out.Note("forwarding of packets", have.CanIPForward, want.CanIPForward)
-	out.Note("spec.gcpProvisioningModel", have.Scheduling.ProvisioningModel, want.Scheduling.ProvisioningModel)
-	out.Note("maintenance", have.Scheduling.OnHostMaintenance, want.Scheduling.OnHostMaintenance)
-	out.Note("spec.guestAccelerators", have.Accelerators, want.Accelerators)
-	out.Note("spec.gcpShielded", have.Shielded, want.Shielded)
-	out.Note("spec.gcpConfidential", held(have.Confidential).Type, held(want.Confidential).Type)
-	out.Note("spec.cloudProvider.gce.serviceAccount", have.Account.Email.Text(), want.Account.Email.Text())
-	out.Note("rights of the service account", strings.Join(have.Account.Scopes, ","), strings.Join(want.Account.Scopes, ","))
-	out.Note("network tags", strings.Join(have.Tags, ","), strings.Join(want.Tags, ","))
-	out.Note("SSH keys", content(have, gcecloud.MetadataSSHKeys), content(want, gcecloud.MetadataSSHKeys))
-	out.Note("spec.nodeLabels and spec.taints", content(have, gcecloud.MetadataScaler), content(want, gcecloud.MetadataScaler))
+	out.Add("spec.associatePublicIP", hn.Access != nil, wn.Access != nil)
+	out.Add("spec.subnets", hn.Subnetwork.Text(), wn.Subnetwork.Text())
+	out.Add("pod address ranges", hn.Aliases, wn.Aliases)
+	out.Add("IPv6 addresses", hn.StackType, wn.StackType)
+	out.Add("IP forwarding", have.CanIPForward, want.CanIPForward)
+	out.Add("spec.gcpProvisioningModel", have.Scheduling.ProvisioningModel, want.Scheduling.ProvisioningModel)
+	out.Add("maintenance", have.Scheduling.OnHostMaintenance, want.Scheduling.OnHostMaintenance)
+	out.Add("spec.guestAccelerators", have.Accelerators, want.Accelerators)
+	out.Add("spec.gcpShielded", have.Shielded, want.Shielded)
+	out.Add("spec.gcpConfidential", deref(have.Confidential).Type, deref(want.Confidential).Type)
+	out.Add("spec.cloudProvider.gce.serviceAccount", have.Account.Email.Text(), want.Account.Email.Text())
+	out.Add("scopes of the service account", strings.Join(have.Account.Scopes, ","), strings.Join(want.Account.Scopes, ","))
+	out.Add("network tags", strings.Join(have.Tags, ","), strings.Join(want.Tags, ","))
+	out.Add("SSH keys", metadataText(have, gcecloud.MetadataSSHKeys), metadataText(want, gcecloud.MetadataSSHKeys))
+	out.Add("spec.nodeLabels and spec.taints", metadataText(have, gcecloud.MetadataScaler), metadataText(want, gcecloud.MetadataScaler))
 	for _, k := range slices.Sorted(maps.Keys(union(have.Labels, want.Labels))) {
-		out.Note("spec.cloudLabels", label(have.Labels, k), label(want.Labels, k))
+		out.Add("spec.cloudLabels", labelValue(have.Labels, k), labelValue(want.Labels, k))
 	}
 	return out
 }
 
-// started is the user data of a template's machines, in whichever of its two places it stands.
-func started(t *kinds.InstanceTemplate) string {
-	return content(t, gcecloud.MetadataUserData) + content(t, gcecloud.MetadataScript)
+// userData returns the user data of a template's machines, from whichever of its two metadata keys
+// holds it.
+func userData(t *kinds.InstanceTemplate) string {
+	return metadataText(t, gcecloud.MetadataUserData) + metadataText(t, gcecloud.MetadataScript)
 }
 
-func content(t *kinds.InstanceTemplate, key string) string { return t.Metadata[key].Value().Text() }
+func metadataText(t *kinds.InstanceTemplate, key string) string {
+	return t.Metadata[key].Value().Text()
+}
 
-func root(t *kinds.InstanceTemplate) kinds.TemplateDisk {
+func bootDisk(t *kinds.InstanceTemplate) kinds.TemplateDisk {
 	if len(t.Disks) == 0 {
 		return kinds.TemplateDisk{}
 	}
@@ -105,8 +108,8 @@ func union(a, b map[string]string) map[string]string {
 	return out
 }
 
-// label is a label as users write it; empty where there is none.
-func label(labels map[string]string, key string) string {
+// labelValue formats a label as users write it; "" if it is not set.
+func labelValue(labels map[string]string, key string) string {
 	value, ok := labels[key]
 	if !ok {
 		return ""
@@ -114,8 +117,8 @@ func label(labels map[string]string, key string) string {
 	return key + "=" + value
 }
 
-// held is what p points to, or zero.
-func held[T any](p *T) (out T) {
+// deref returns what p points to, or the zero value.
+func deref[T any](p *T) (out T) {
 	if p != nil {
 		out = *p
 	}

@@ -1,5 +1,5 @@
-// Package gce is Google Compute Engine as a platform of kops: it puts together the kinds of
-// resources, the model that declares them, the look-up of facts, and the operations on machines.
+// Package gce is Google Compute Engine as a platform of kops: it combines the kinds of resources,
+// the model that declares them, the lookup of facts, and the operations on machines.
 //
 // It must not know how plans are made or carried out, nor read the environment.
 package gce
@@ -27,17 +27,18 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Options say how Google's services are reached. Credentials are found as by Google's own tools.
+// Options say how Google's services are reached. Credentials are found in the same places as by
+// Google's own tools.
 type Options struct {
 	// Endpoint replaces the addresses of all services.
 	Endpoint string
-	// Project is used where a cluster does not tell its own.
+	// Project is used if a cluster does not set its own.
 	Project string
 	HTTP    *http.Client
 	Version string // of this program, for the user agent
 }
 
-// In returns the platform as the environment of a program says.
+// In returns the platform as configured by a program's environment.
 func In(w platform.World) platform.Provider {
 	return Provider(Options{Endpoint: w.Getenv("KOPS_GCE_ENDPOINT"), HTTP: w.HTTP, Version: w.Version,
 		Project: cmp.Or(w.Getenv("GOOGLE_CLOUD_PROJECT"), w.Getenv("CLOUDSDK_CORE_PROJECT"))})
@@ -51,16 +52,17 @@ func Provider(o Options) platform.Provider {
 		Connect:         o.connect,
 		Region:          model.Region,
 		Facts:           lookUp,
-		NewClusterFacts: offers,
-		Shared:          shared,
+		NewClusterFacts: newClusterFacts,
+		Shared:          sharedObjects,
 		Model:           model.Build,
 		Terraform:       model.Terraform,
 		Endpoint:        endpoint,
-		Machines:        machines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Machines:        listMachines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 
-// limits bound the calls under way at once, well below the rates that the services document for a project.
+// limits bounds the number of concurrent calls, well below the per-project rates that the services
+// document.
 func limits() map[string]int {
 	return map[string]int{"compute": 32, "iam": 8, "cloudresourcemanager": 2, "storage": 32, "dns": 4, "store": 32}
 }
@@ -82,7 +84,7 @@ func (o Options) connect(ctx context.Context, c platform.Config) (*platform.Sess
 		}}, nil
 }
 
-// bucketsOf are the buckets in which accounts of a cluster may have roles.
+// bucketsOf returns the buckets in which a cluster's accounts may have roles.
 func bucketsOf(c *api.Cluster) []string {
 	if c == nil {
 		return nil
@@ -106,20 +108,21 @@ func bucketsOf(c *api.Cluster) []string {
 
 func lookUp(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {
 	k := s.Client.(*kinds.Client)
-	return lookup.Facts(ctx, &k.Clients, k.Past, lookup.Needs(c, groups))
+	return lookup.Facts(ctx, &k.Clients, k.Past, lookup.ClusterQuery(c, groups))
 }
 
-// offers asks for what a new cluster may be made of, in the project that the user names or that gcloud has.
-func offers(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
+// newClusterFacts looks up what a new cluster may be created from, in the project that the user names or
+// that gcloud is configured with.
+func newClusterFacts(ctx context.Context, s *platform.Session, o newcluster.Options, w newcluster.World) (*facts.Facts, error) {
 	c := s.Client.(*kinds.Client).Clients
 	if o.Own["project"] == "" && c.Project == "" {
-		text, _ := exec.CommandContext(ctx, "gcloud", "config", "get-value", "project").Output() // without gcloud, the option is asked for
+		text, _ := exec.CommandContext(ctx, "gcloud", "config", "get-value", "project").Output() // without gcloud, the option is required
 		c.Project = strings.TrimSpace(string(text))
 	}
-	return lookup.Facts(ctx, &c, nil, lookup.Wishes(o, w))
+	return lookup.Facts(ctx, &c, nil, lookup.NewClusterQuery(o, w))
 }
 
-// endpoint is the address of the API's balancer: the public one, where there is one.
+// endpoint returns the address of the API's balancer: the public one, if there is one.
 func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {
 	rules, err := kinds.ForwardingRules.List(ctx, s.Client.(*kinds.Client), resource.Scope{Cluster: c.Name})
 	if err != nil {

@@ -20,75 +20,76 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// roll returns how instances are replaced. A group that recreates an instance gives the next one
-// its name, under which the old one's node is still known; so the successor is made first, under a
-// name that follows from the old one's, and then the old one is deleted, which makes the group
-// smaller by one again. A roll that was interrupted in between finds the successor there.
+// roll returns how instances are replaced. A group that recreates an instance reuses its name,
+// under which the old node is still registered. So the successor is created first, under a name
+// derived from the old one's; deleting the old instance then shrinks the group by one again. A roll
+// that was interrupted in between finds the successor.
 func roll() platform.Roll {
-	return platform.Roll{Surge: 1, Refills: true, Made: made, Detach: detach, Deregister: deregister, Terminate: terminate}
+	return platform.Roll{Surge: 1, Refills: true, Drift: drift, Detach: detach, Deregister: deregister, Terminate: terminate}
 }
 
-// detach has an instance's group make its successor. The label comes after it: who is cut off in
-// between leaves a machine more, and never one less.
+// detach makes an instance's group create its successor, and then sets the label: an interruption
+// in between leaves one machine too many, never one too few.
 func detach(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
 	c := s.Client.(*kinds.Client)
-	i, err := instanceNamed(ctx, c, m)
+	i, err := getInstance(ctx, c, m)
 	if err != nil {
 		return fmt.Errorf("detach the instance %s: %w", m.Name, err)
 	}
-	if i.marked() {
+	if i.hasReplacement() {
 		return nil
 	}
-	manager, members, err := i.kept(ctx, c)
+	manager, members, err := i.findManager(ctx, c)
 	if err != nil {
 		return fmt.Errorf("detach the instance %s: %w", m.Name, err)
 	}
 	if manager == "" {
-		return fault.New(fault.Permanent, "detach the instance %s: no instance group keeps it that would make another in its place", m.Name)
+		return fault.New(fault.Permanent, "detach the instance %s: it belongs to no instance group that would replace it", m.Name)
 	}
-	if err := succeed(ctx, c, m, manager, members); err != nil {
+	if err := createSuccessor(ctx, c, m, manager, members); err != nil {
 		return err
 	}
 	labels := map[string]string{}
 	maps.Copy(labels, i.Labels)
 	labels[detachedLabel] = "true"
-	if err := c.Done(ctx)(c.Compute.Instances.SetLabels(c.Project, m.Zone, m.Name, &compute.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: i.LabelFingerprint}).Context(ctx).Do()); err != nil {
+	if err := c.Await(ctx)(c.Compute.Instances.SetLabels(c.Project, m.Zone, m.Name, &compute.InstancesSetLabelsRequest{Labels: labels, LabelFingerprint: i.LabelFingerprint}).Context(ctx).Do()); err != nil {
 		return fmt.Errorf("label the instance %s: %w", m.Name, err)
 	}
 	return nil
 }
 
-// terminate ends an instance for good, and has its group have another, if it has none in its place yet.
+// terminate deletes an instance, and makes its group create a successor if there is none yet.
 func terminate(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) error {
 	c := s.Client.(*kinds.Client)
-	i, err := instanceNamed(ctx, c, m)
+	i, err := getInstance(ctx, c, m)
 	if fault.Is(err, fault.Gone) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
 	}
-	manager, members, err := i.kept(ctx, c)
+	manager, members, err := i.findManager(ctx, c)
 	if err != nil {
 		return fmt.Errorf("terminate the instance %s: %w", m.Name, err)
 	}
 	if manager == "" {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Instances.Delete(c.Project, m.Zone, m.Name).Context(ctx).Do()))
 	}
-	if !i.marked() {
-		if err := succeed(ctx, c, m, manager, members); err != nil {
+	if !i.hasReplacement() {
+		if err := createSuccessor(ctx, c, m, manager, members); err != nil {
 			return err
 		}
 	}
-	if err := fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroupManagers.DeleteInstances(c.Project, m.Zone, manager,
+	if err := fault.IgnoreGone(c.Await(ctx)(c.Compute.InstanceGroupManagers.DeleteInstances(c.Project, m.Zone, manager,
 		&compute.InstanceGroupManagersDeleteInstancesRequest{Instances: []string{"zones/" + m.Zone + "/instances/" + m.Name}, SkipInstancesOnValidationError: true}).Context(ctx).Do())); err != nil {
 		return fmt.Errorf("delete the instance %s of the group %s: %w", m.Name, manager, err)
 	}
 	return nil
 }
 
-// kept returns the group that keeps an instance, and the names of all that it keeps; "" where none does.
-func (i *instance) kept(ctx context.Context, c *kinds.Client) (manager string, names []string, err error) {
+// findManager returns the group that maintains an instance, and the names of all its instances; "" if
+// there is no such group.
+func (i *instance) findManager(ctx context.Context, c *kinds.Client) (manager string, names []string, err error) {
 	manager = path.Base(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy))
 	if manager == "." {
 		return "", nil, nil
@@ -106,41 +107,41 @@ func (i *instance) kept(ctx context.Context, c *kinds.Client) (manager string, n
 	return manager, names, nil
 }
 
-// succeed has a group make the successor of an instance, if it is not among its machines.
-func succeed(ctx context.Context, c *kinds.Client, m platform.Machine, manager string, members []string) error {
-	name := successor(m.Name)
+// createSuccessor makes a group create the successor of an instance, unless the group already has it.
+func createSuccessor(ctx context.Context, c *kinds.Client, m platform.Machine, manager string, members []string) error {
+	name := successorName(m.Name)
 	if slices.Contains(members, name) {
 		return nil
 	}
-	if err := c.Done(ctx)(c.Compute.InstanceGroupManagers.CreateInstances(c.Project, m.Zone, manager,
+	if err := c.Await(ctx)(c.Compute.InstanceGroupManagers.CreateInstances(c.Project, m.Zone, manager,
 		&compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: name}}}).Context(ctx).Do()); err != nil {
-		return fmt.Errorf("make a successor of %s: %w", m.Name, err)
+		return fmt.Errorf("create a successor of %s: %w", m.Name, err)
 	}
 	return nil
 }
 
 const (
-	// suffix is how many characters a successor's name ends in.
+	// suffix is the number of characters in the suffix of a successor's name.
 	suffix = 6
-	// nameMax is the most characters of the name of an instance (RFC 1035).
+	// nameMax is the maximum length of an instance's name (RFC 1035).
 	nameMax = 63
 )
 
-// successor is the name of the instance that takes the place of another: it differs from it, and
-// two of one group have different successors.
-func successor(of string) string {
+// successorName returns the name of an instance's successor: it differs from the instance's name, and
+// two instances of a group have different successors.
+func successorName(of string) string {
 	base := of[:min(max(strings.LastIndex(of, "-"), 0), nameMax-1-suffix)]
 	sum := sha256.Sum256([]byte(of))
 	end := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffix]
 	return strings.TrimPrefix(base+"-"+end, "-")
 }
 
-// deregister takes an instance out of the target pools of its group. Behind an internal balancer is
-// the whole group: an API server that ends answers the balancer's question no longer, and goes on
-// to serve meanwhile. The only machine with an API server stays: nobody else would answer.
+// deregister takes an instance out of its group's target pools. An internal balancer has whole
+// groups as backends: an API server that shuts down fails the balancer's health check, and keeps
+// serving meanwhile. The only machine with an API server stays, because no other would answer.
 func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, m platform.Machine) error {
 	c := s.Client.(*kinds.Client)
-	now, err := look(ctx, c, cluster)
+	now, err := loadView(ctx, c, cluster)
 	if err != nil {
 		return err
 	}
@@ -149,29 +150,29 @@ func deregister(ctx context.Context, s *platform.Session, cluster *api.Cluster, 
 			continue
 		}
 		for _, pool := range i.group.TargetPools {
-			if err := leave(ctx, c, path.Base(pool), i.Instance); err != nil {
-				return fmt.Errorf("take the instance %s out of the target pool %s: %w", m.Name, path.Base(pool), err)
+			if err := removeFromPool(ctx, c, path.Base(pool), i.Instance); err != nil {
+				return fmt.Errorf("remove the instance %s from the target pool %s: %w", m.Name, path.Base(pool), err)
 			}
 		}
 	}
 	return nil
 }
 
-// leave takes an instance out of a target pool, unless it is the only one there.
-func leave(ctx context.Context, c *kinds.Client, pool string, i *compute.Instance) error {
-	p, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, pool).Context(ctx).Do())
+// removeFromPool takes an instance out of a target pool, unless it is the only one in it.
+func removeFromPool(ctx context.Context, c *kinds.Client, pool string, i *compute.Instance) error {
+	p, err := gceapi.Result(c.Compute.TargetPools.Get(c.Project, c.Region, pool).Context(ctx).Do())
 	if err != nil {
 		return fault.IgnoreGone(err)
 	}
 	if len(p.Instances) <= 1 || !slices.ContainsFunc(p.Instances, func(is string) bool { return link(is) == link(i.SelfLink) }) {
 		return nil
 	}
-	return fault.IgnoreGone(c.Done(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, pool,
+	return fault.IgnoreGone(c.Await(ctx)(c.Compute.TargetPools.RemoveInstance(c.Project, c.Region, pool,
 		&compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Context(ctx).Do()))
 
 }
 
-func instanceNamed(ctx context.Context, c *kinds.Client, m platform.Machine) (*instance, error) {
+func getInstance(ctx context.Context, c *kinds.Client, m platform.Machine) (*instance, error) {
 	i, err := c.Compute.Instances.Get(c.Project, m.Zone, m.Name).Context(ctx).Do()
-	return &instance{Instance: i}, gceapi.Bare(err)
+	return &instance{Instance: i}, gceapi.PlainError(err)
 }

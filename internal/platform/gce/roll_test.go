@@ -26,7 +26,7 @@ const (
 	testZone    = emulatortest.Zone
 )
 
-// project is one with a cluster's groups of machines, and this platform.
+// project is a project with a cluster's groups of machines, and this platform.
 type project struct {
 	*testing.T
 	*kinds.Client
@@ -38,12 +38,12 @@ type project struct {
 
 func newProject(t *testing.T) *project {
 	t.Helper()
-	p := &project{T: t, cluster: &api.Cluster{}, cloud: emulatortest.Play(t, emulator.Options{})}
+	p := &project{T: t, cluster: &api.Cluster{}, cloud: emulatortest.Start(t, emulator.Options{})}
 	p.cluster.Name = "k.example.com"
 	p.Client, p.Provider = kinds.NewClient(*p.cloud.Clients()), Provider(Options{})
 	p.session = &platform.Session{Client: p.Client}
-	p.done(p.Compute.Networks.Insert(testProject, &compute.Network{Name: gcename.Network(p.cluster.Name), ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
-	p.done(p.Compute.Subnetworks.Insert(testProject, testRegion, &compute.Subnetwork{Name: "subnet", Network: "global/networks/" + gcename.Network(p.cluster.Name), IpCidrRange: "10.0.16.0/20"}).Do())
+	p.waitDone(p.Compute.Networks.Insert(testProject, &compute.Network{Name: gcename.Network(p.cluster.Name), ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
+	p.waitDone(p.Compute.Subnetworks.Insert(testProject, testRegion, &compute.Subnetwork{Name: "subnet", Network: "global/networks/" + gcename.Network(p.cluster.Name), IpCidrRange: "10.0.16.0/20"}).Do())
 	return p
 }
 
@@ -54,18 +54,18 @@ func (p *project) ok(err error) {
 	}
 }
 
-func (p *project) done(op *compute.Operation, err error) {
+func (p *project) waitDone(op *compute.Operation, err error) {
 	p.Helper()
-	p.ok(p.Done(p.Context())(op, err))
+	p.ok(p.Await(p.Context())(op, err))
 }
 
-// settle has what is under way end.
+// settle waits until pending operations are done.
 func (p *project) settle() {
 	p.Helper()
 	p.ok(p.cloud.Sleep(p.Context(), time.Minute))
 }
 
-// template makes a template of a group, and returns its link.
+// template creates a template for a group, and returns its link.
 func (p *project) template(group, name, machine string) string {
 	p.Helper()
 	t := &compute.InstanceTemplate{Name: name, Properties: &compute.InstanceProperties{MachineType: machine,
@@ -77,30 +77,30 @@ func (p *project) template(group, name, machine string) string {
 		NetworkInterfaces: []*compute.NetworkInterface{{Subnetwork: "regions/" + testRegion + "/subnetworks/subnet"}},
 		ServiceAccounts:   []*compute.ServiceAccount{{Email: "default", Scopes: []string{compute.ComputeScope}}},
 		Scheduling:        &compute.Scheduling{OnHostMaintenance: "MIGRATE"}}}
-	p.done(p.Compute.InstanceTemplates.Insert(testProject, t).Do())
+	p.waitDone(p.Compute.InstanceTemplates.Insert(testProject, t).Do())
 	return "global/instanceTemplates/" + name
 }
 
-// group makes a managed group, whose machines run.
+// group creates a managed group, and waits until its machines run.
 func (p *project) group(name string, size int64, pools ...string) string {
 	p.Helper()
 	m := &compute.InstanceGroupManager{Name: gcename.Group(name, testZone, p.cluster.Name), BaseInstanceName: name, InstanceTemplate: p.template(name, name+"-1", "e2-medium"),
 		TargetSize: size, TargetPools: pools, ListManagedInstancesResults: "PAGINATED", ForceSendFields: []string{"TargetSize"}}
-	p.done(p.Compute.InstanceGroupManagers.Insert(testProject, testZone, m).Do())
+	p.waitDone(p.Compute.InstanceGroupManagers.Insert(testProject, testZone, m).Do())
 	p.settle()
 	return m.Name
 }
 
-// change gives a group another template.
-func (p *project) change(group, machine string) {
+// changeTemplate gives a group a template with another machine type.
+func (p *project) changeTemplate(group, machine string) {
 	p.Helper()
-	p.done(p.Compute.InstanceGroupManagers.SetInstanceTemplate(testProject, testZone, gcename.Group(group, testZone, p.cluster.Name),
+	p.waitDone(p.Compute.InstanceGroupManagers.SetInstanceTemplate(testProject, testZone, gcename.Group(group, testZone, p.cluster.Name),
 		&compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: p.template(group, group+"-"+machine, machine)}).Do())
 	p.settle()
 }
 
-// shown is a group as the platform shows it.
-func (p *project) shown(name string) platform.MachineGroup {
+// reportedGroup returns a group as the platform reports it.
+func (p *project) reportedGroup(name string) platform.MachineGroup {
 	p.Helper()
 	groups, err := p.Machines(p.Context(), p.session, p.cluster, nil)
 	p.ok(err)
@@ -118,10 +118,10 @@ func (p *project) Machines(ctx context.Context, s *platform.Session, c *api.Clus
 	return p.Provider.Machines(ctx, s, c, groups)
 }
 
-// expect finds so many machines that a group is to have, and has.
-func (p *project) expect(when string, target, attached int) platform.MachineGroup {
+// checkSize checks how many machines a group is to have, and how many it has.
+func (p *project) checkSize(when string, target, attached int) platform.MachineGroup {
 	p.Helper()
-	g := p.shown("nodes")
+	g := p.reportedGroup("nodes")
 	have := 0
 	for _, m := range g.Machines {
 		if !m.Detached {
@@ -145,42 +145,42 @@ func (p *project) terminate(m platform.Machine) error {
 func TestAMachineIsReplacedByItsSuccessor(t *testing.T) {
 	p := newProject(t)
 	p.group("nodes", 2)
-	p.change("nodes", "e2-standard-2")
-	old := p.expect("at first", 2, 2).Machines
+	p.changeTemplate("nodes", "e2-standard-2")
+	old := p.checkSize("at first", 2, 2).Machines
 	if !old[0].Outdated || !old[1].Outdated {
 		t.Fatalf("machines of another template are up to date: %+v", old)
 	}
 	p.ok(p.detach(old[0]))
 	p.settle()
-	g := p.expect("with a successor", 2, 2)
+	g := p.checkSize("with a successor", 2, 2)
 	if len(g.Machines) != 3 {
 		t.Fatalf("the old one and its successor are there: %+v", g.Machines)
 	}
-	p.ok(p.detach(old[0])) // again, as one that was cut off would
+	p.ok(p.detach(old[0])) // again, as an interrupted caller would
 	p.ok(p.terminate(old[0]))
-	p.expect("while the old one ends", 2, 2)
+	p.checkSize("while the old one ends", 2, 2)
 	p.settle()
-	p.expect("afterwards", 2, 2)
+	p.checkSize("afterwards", 2, 2)
 	p.ok(p.terminate(old[0]))
-	p.ok(p.terminate(old[1])) // without a successor before
-	p.expect("while the other ends", 2, 0+len(slices.DeleteFunc(p.shown("nodes").Machines, func(m platform.Machine) bool { return m.Detached })))
+	p.ok(p.terminate(old[1])) // without creating a successor first
+	p.checkSize("while the other ends", 2, 0+len(slices.DeleteFunc(p.reportedGroup("nodes").Machines, func(m platform.Machine) bool { return m.Detached })))
 	p.settle()
-	for _, m := range p.expect("at last", 2, 2).Machines {
+	for _, m := range p.checkSize("at last", 2, 2).Machines {
 		if m.Outdated || m.Name == old[0].Name || m.Name == old[1].Name {
 			t.Errorf("%+v is one of the old ones", m)
 		}
 	}
 }
 
-// TestAReplacementThatIsCutOffLosesNoMachine cuts a replacement off at each of its writes, before and
-// after it takes effect, and replaces the machine again.
+// TestAReplacementThatIsCutOffLosesNoMachine interrupts a replacement at each of its writes, before
+// and after it takes effect, and replaces the machine again.
 func TestAReplacementThatIsCutOffLosesNoMachine(t *testing.T) {
 	for _, when := range []emulator.Moment{emulator.Before, emulator.After, emulator.Inside} {
 		for at := range 3 {
 			p := newProject(t)
 			p.group("nodes", 2)
-			p.change("nodes", "e2-standard-2")
-			old := p.shown("nodes").Machines[0]
+			p.changeTemplate("nodes", "e2-standard-2")
+			old := p.reportedGroup("nodes").Machines[0]
 			p.cloud.Inject(emulator.Fault{Skip: at, When: when, Error: emulator.Error{Status: http.StatusForbidden, Reason: "forbidden", Message: "cut"}})
 			err := p.detach(old)
 			if err == nil {
@@ -190,76 +190,78 @@ func TestAReplacementThatIsCutOffLosesNoMachine(t *testing.T) {
 				t.Errorf("a replacement that is cut off at write %d goes well", at)
 			}
 			p.settle()
-			if g := p.shown("nodes"); g.Target < 2 {
+			if g := p.reportedGroup("nodes"); g.Target < 2 {
 				t.Errorf("cut off at write %d (%d), the group is to have %d machines, want 2", at, when, g.Target)
 			}
-			for _, m := range p.shown("nodes").Machines {
+			for _, m := range p.reportedGroup("nodes").Machines {
 				if m.Name == old.Name && !m.Detached {
 					p.ok(p.detach(m))
 				}
 			}
 			p.ok(p.terminate(old))
 			p.settle()
-			p.expect("after a replacement that was cut off", 2, 2)
+			p.checkSize("after a replacement that was cut off", 2, 2)
 		}
 	}
 }
 
-// TestAMachineThatItsGroupMakesAnewIsMissing: its place must be filled, and is not yet.
-func TestAMachineThatItsGroupMakesAnewIsMissing(t *testing.T) {
+// TestAMachineThatItsGroupRecreatesIsMissing: a machine being recreated does not count as present
+// yet.
+func TestAMachineThatItsGroupRecreatesIsMissing(t *testing.T) {
 	p := newProject(t)
 	manager := p.group("nodes", 2)
-	p.change("nodes", "e2-standard-2")
-	one := p.shown("nodes").Machines[0]
-	p.done(p.Compute.InstanceGroupManagers.RecreateInstances(testProject, testZone, manager, &compute.InstanceGroupManagersRecreateInstancesRequest{
+	p.changeTemplate("nodes", "e2-standard-2")
+	one := p.reportedGroup("nodes").Machines[0]
+	p.waitDone(p.Compute.InstanceGroupManagers.RecreateInstances(testProject, testZone, manager, &compute.InstanceGroupManagersRecreateInstancesRequest{
 		Instances: []string{"zones/" + testZone + "/instances/" + one.Name}}).Do())
-	for _, m := range p.expect("while one is made anew", 2, 1).Machines {
+	for _, m := range p.checkSize("while one is made anew", 2, 1).Machines {
 		if m.Name == one.Name && m.Outdated {
 			t.Errorf("a machine that is made anew is to be replaced: %+v", m)
 		}
 	}
 	p.settle()
-	p.expect("made anew", 2, 2)
+	p.checkSize("made anew", 2, 2)
 }
 
-// TestAMachineThatWasLetGoIsDeletedByItself: its group knows it no longer, though it says who made it.
-func TestAMachineThatWasLetGoIsDeletedByItself(t *testing.T) {
+// TestAReleasedMachineIsDeletedDirectly: its group no longer lists it, although its metadata
+// names the group.
+func TestAReleasedMachineIsDeletedDirectly(t *testing.T) {
 	p := newProject(t)
 	manager := p.group("nodes", 2)
-	one := p.shown("nodes").Machines[0]
-	p.done(p.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, manager, &compute.InstanceGroupManagersAbandonInstancesRequest{
+	one := p.reportedGroup("nodes").Machines[0]
+	p.waitDone(p.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, manager, &compute.InstanceGroupManagersAbandonInstancesRequest{
 		Instances: []string{"zones/" + testZone + "/instances/" + one.Name}}).Do())
 	p.settle()
-	p.expect("without the one", 1, 1)
-	if err := p.detach(one); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "no instance group keeps it") {
+	p.checkSize("without the one", 1, 1)
+	if err := p.detach(one); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "it belongs to no instance group") {
 		t.Errorf("detach what no group keeps: %v", err)
 	}
 	p.ok(p.terminate(one))
 	p.settle()
-	if g := p.expect("afterwards", 1, 1); len(g.Machines) != 1 {
+	if g := p.checkSize("afterwards", 1, 1); len(g.Machines) != 1 {
 		t.Errorf("what was let go is still there: %+v", g.Machines)
 	}
 }
 
-// TestWhyMachinesAreMissingIsTold: Google's own words are the group's trouble.
-func TestWhyMachinesAreMissingIsTold(t *testing.T) {
+// TestReasonsForMissingMachines: Google's error message is the group's trouble.
+func TestReasonsForMissingMachines(t *testing.T) {
 	p := newProject(t)
 	manager := p.group("nodes", 1)
 	p.cloud.Exhaust(testZone, true)
-	p.done(p.Compute.InstanceGroupManagers.Resize(testProject, testZone, manager, 3).Do())
+	p.waitDone(p.Compute.InstanceGroupManagers.Resize(testProject, testZone, manager, 3).Do())
 	p.settle()
-	if g := p.expect("in a zone that is full", 3, 1); !strings.Contains(g.Trouble, "ZONE_RESOURCE_POOL_EXHAUSTED") {
+	if g := p.checkSize("in a zone that is full", 3, 1); !strings.Contains(g.Trouble, "ZONE_RESOURCE_POOL_EXHAUSTED") {
 		t.Errorf("it is told that %q", g.Trouble)
 	}
 	p.cloud.Exhaust(testZone, false)
 	p.settle()
-	if g := p.expect("in a zone with room", 3, 3); g.Trouble != "" {
+	if g := p.checkSize("in a zone with room", 3, 3); g.Trouble != "" {
 		t.Errorf("it is told that %q", g.Trouble)
 	}
 }
 
-// TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines: an unknown list is not taken for an empty
-// one.
+// TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines: an unavailable list is not treated as an
+// empty one.
 func TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines(t *testing.T) {
 	p := newProject(t)
 	p.group("nodes", 1)
@@ -273,28 +275,28 @@ func TestSuccessorsHaveNamesOfGoogles(t *testing.T) {
 	long := strings.Repeat("n", 58)
 	seen := map[string]bool{}
 	for _, of := range []string{"nodes-abcd", "nodes-abce", long + "-abcd", long + "-abce", "odd"} {
-		s := successor(of)
+		s := successorName(of)
 		if len(s) > 63 || s == of || seen[s] || s[0] < 'a' || s[0] > 'z' {
 			t.Errorf("the successor of %s is called %s", of, s)
 		}
-		if next := successor(s); next == s || next == of || len(next) > 63 {
+		if next := successorName(s); next == s || next == of || len(next) > 63 {
 			t.Errorf("the successor of %s is called %s", s, next)
 		}
 		seen[s] = true
 	}
 }
 
-// TestTheLastBehindABalancerStays: others are taken out of the target pool, and the only one is not.
+// TestTheLastBehindABalancerStays: machines are taken out of the target pool, except the only one.
 func TestTheLastBehindABalancerStays(t *testing.T) {
 	p := newProject(t)
-	p.done(p.Compute.TargetPools.Insert(testProject, testRegion, &compute.TargetPool{Name: "api"}).Do())
+	p.waitDone(p.Compute.TargetPools.Insert(testProject, testRegion, &compute.TargetPool{Name: "api"}).Do())
 	p.group("nodes", 2, "regions/"+testRegion+"/targetPools/api")
 	behind := func() int {
 		pool, err := p.Compute.TargetPools.Get(testProject, testRegion, "api").Do()
 		p.ok(err)
 		return len(pool.Instances)
 	}
-	all := p.shown("nodes").Machines
+	all := p.reportedGroup("nodes").Machines
 	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, all[0]))
 	if n := behind(); n != 1 {
 		t.Errorf("%d machines are behind the balancer, want 1", n)
@@ -305,9 +307,9 @@ func TestTheLastBehindABalancerStays(t *testing.T) {
 	if n := behind(); n != 1 {
 		t.Errorf("%d machines are behind the balancer, want the successor", n)
 	}
-	p.done(p.Compute.InstanceGroupManagers.Resize(testProject, testZone, gcename.Group("nodes", testZone, p.cluster.Name), 1).Do())
+	p.waitDone(p.Compute.InstanceGroupManagers.Resize(testProject, testZone, gcename.Group("nodes", testZone, p.cluster.Name), 1).Do())
 	p.settle()
-	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, p.shown("nodes").Machines[0]))
+	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, p.reportedGroup("nodes").Machines[0]))
 	if n := behind(); n > 1 {
 		t.Errorf("%d machines are behind the balancer", n)
 	}

@@ -14,19 +14,19 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// quota is a limit of the region, for what a machine takes of it.
+// quota is a quota of the region, and how much of it a machine uses.
 type quota struct {
 	metric string
-	takes  float64
+	amount float64
 }
 
-// room tells for how many more machines the quotas of the region leave room: one question, and one
-// more for each machine type.
+// room returns how many more machines the region's quotas allow, with one request, and one more per
+// machine type.
 func room(ctx context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	c := s.Client.(*kinds.Client)
 	region, err := c.Compute.Regions.Get(c.Project, c.Region).Context(ctx).Do()
 	if err != nil {
-		return nil, fmt.Errorf("ask for the quotas of %s: %w", c.Region, gceapi.Bare(err))
+		return nil, fmt.Errorf("get the quotas of %s: %w", c.Region, gceapi.PlainError(err))
 	}
 	left := map[string]float64{}
 	for _, q := range region.Quotas {
@@ -41,10 +41,10 @@ func room(ctx context.Context, s *platform.Session, _ *api.Cluster, groups []*ap
 		at := g.Spec.Zones[0] + "/" + g.Spec.MachineType
 		if types[at] == nil {
 			if types[at], err = c.Compute.MachineTypes.Get(c.Project, g.Spec.Zones[0], g.Spec.MachineType).Context(ctx).Do(); err != nil {
-				return nil, fmt.Errorf("ask for the machine type %s: %w", at, gceapi.Bare(err))
+				return nil, fmt.Errorf("get the machine type %s: %w", at, gceapi.PlainError(err))
 			}
 		}
-		if r, known := roomIn(left, taken(g, types[at])); known {
+		if r, known := roomWithin(left, quotaUse(g, types[at])); known {
 			r.Group = g.Name
 			out = append(out, r)
 		}
@@ -52,8 +52,8 @@ func room(ctx context.Context, s *platform.Session, _ *api.Cluster, groups []*ap
 	return out, nil
 }
 
-// taken is what a machine of a group takes of quotas.
-func taken(g *api.InstanceGroup, t *compute.MachineType) []quota {
+// quotaUse returns how much of each quota a machine of a group uses.
+func quotaUse(g *api.InstanceGroup, t *compute.MachineType) []quota {
 	family, _, _ := strings.Cut(path.Base(t.Name), "-")
 	cpus := "CPUS"
 	if family != "n1" && family != "e2" && family != "f1" && family != "g1" {
@@ -69,16 +69,16 @@ func taken(g *api.InstanceGroup, t *compute.MachineType) []quota {
 	return out
 }
 
-// roomIn returns the room that the narrowest quota leaves; known is false if no quota is known.
-func roomIn(left map[string]float64, takes []quota) (r platform.Room, known bool) {
+// roomWithin returns how many machines the tightest quota allows; known is false if no quota is known.
+func roomWithin(left map[string]float64, takes []quota) (r platform.Room, known bool) {
 	for _, q := range takes {
 		l, ok := left[q.metric]
-		if !ok || q.takes == 0 {
+		if !ok || q.amount == 0 {
 			continue
 		}
-		if n := int(max(l, 0) / q.takes); !known || n < r.Machines {
-			r, known = platform.Room{Machines: n, Why: fmt.Sprintf("the quota %s of the region leaves %g", q.metric, l),
-				Remedy: "have the quota " + q.metric + " raised in Google's console (IAM & Admin, Quotas), or take a smaller or another machine type"}, true
+		if n := int(max(l, 0) / q.amount); !known || n < r.Machines {
+			r, known = platform.Room{Machines: n, Why: fmt.Sprintf("the region's quota %s has %g left", q.metric, l),
+				Remedy: "request a higher quota " + q.metric + " in the Google Cloud console (IAM & Admin, Quotas), or use a smaller or another machine type"}, true
 		}
 	}
 	return r, known

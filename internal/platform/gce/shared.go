@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/platform/gce/spec"
 )
 
-// shared lists what a cluster uses and does not own.
-func shared(c *api.Cluster) ([]resource.Node, error) {
+// sharedObjects lists what a cluster uses but does not own.
+func sharedObjects(c *api.Cluster) ([]resource.Node, error) {
 	var out []resource.Node
 	project, n := c.Spec.CloudProvider.GCE.Project, c.Spec.Networking
 	if n.NetworkID != "" {

@@ -1,5 +1,5 @@
-// Package incluster says what a platform is to kops-controller and dns-controller, in the
-// clusters that the platform's machines make up.
+// Package incluster defines what a platform is to kops-controller and dns-controller, in clusters
+// on the platform's machines.
 //
 // It must not know any platform; package controls lists them.
 package incluster
@@ -18,9 +18,9 @@ import (
 type Platform struct {
 	// Name is the platform's name in the configuration: aws, local …
 	Name string
-	// Connect opens what is asked of the platform.
+	// Connect connects to the platform.
 	Connect func(context.Context, World) (Control, error)
-	// DNS is its service of names; nil: dns-controller cannot use one of the platform's.
+	// DNS is the platform's DNS service; nil: dns-controller cannot use one of the platform's.
 	DNS *DNS
 }
 
@@ -28,32 +28,35 @@ type Platform struct {
 type DNS struct {
 	// Name is what dns-controller calls it.
 	Name string
-	// BatchFlag is the flag that bounds a batch of changes, and Batch its default; empty: there is none.
+	// BatchFlag is the flag that limits the size of a batch of changes, and Batch its default;
+	// empty: there is no such flag.
 	BatchFlag string
 	Batch     int
 	// Open connects to the service. batch is the value of the flag.
 	Open func(ctx context.Context, env func(string) string, batch int) (dns.Provider, error)
 }
 
-// World is what a platform needs of the process that asks it.
+// World is what a platform needs from the process that calls it.
 type World struct {
 	Config *controllerconfig.Config
-	// Stored is what the cluster's store says of groups.
+	// Stored is what the cluster's store holds about groups.
 	Stored   controller.Stored
 	Env      func(string) string
 	Hostname func() (string, error)
 	Now      func() time.Time
 }
 
-// Control tells who machines are, of which group their nodes are, and which are gone.
+// Control identifies machines, the groups of their nodes, and the machines that are gone.
 type Control struct {
 	Verifier bootstrap.Verifier
 	Groups   controller.Groups
-	// InPlace says that machines are changed, and not replaced: see controller.Server.
+	// InPlace reports that machines are changed, and not replaced: see controller.Server.
 	InPlace bool
-	// Prefixes are the addresses that the platform leads to machines for their pods; nil where it does not.
+	// Prefixes are the ranges that the platform routes to machines for their pods; nil where it
+	// does not.
 	Prefixes controller.Prefixes
-	// Machines tells which of them are gone; nil: that is not known. Period is how often to ask.
+	// Machines reports which machines are gone; nil: that is unknown. Period is the polling
+	// interval.
 	Machines controller.Machines
 	Period   time.Duration
 	// Fleet replaces machines; nil: the platform cannot.

@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// lookUp reads the bundle: what it holds is what machines can fetch.
+// lookUp reads the bundle: machines can fetch exactly what it contains.
 func (o Options) lookUp(_ context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) (*facts.Facts, error) {
 	if err := checkNetwork(o.Root, c); err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func (o Options) lookUp(_ context.Context, _ *platform.Session, c *api.Cluster, 
 	return f, nil
 }
 
-// offers finds a network that the host does not use.
-func (o Options) offers(_ context.Context, _ *platform.Session, n newcluster.Options, _ newcluster.World) (*facts.Facts, error) {
+// newClusterFacts finds a network that the host does not use for a new cluster.
+func (o Options) newClusterFacts(_ context.Context, _ *platform.Session, n newcluster.Options, _ newcluster.World) (*facts.Facts, error) {
 	network, err := freeNetwork(o.Root, n.ClusterName)
 	if err != nil {
 		return nil, err
@@ -42,12 +42,12 @@ func (o Options) offers(_ context.Context, _ *platform.Session, n newcluster.Opt
 	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle, FreeNetwork: network.String()}}}, nil
 }
 
-// The networks that are offered are 10.77.0.0/24 to 10.254.0.0/24.
+// firstNetwork and lastNetwork bound the networks offered: 10.77.0.0/24 to 10.254.0.0/24.
 const firstNetwork, lastNetwork = 77, 254
 
-// candidates are the networks that may be offered to a cluster, in an order that
-// its name gives: clusters that were described and not made yet, of which the
-// host knows nothing, hardly get the same.
+// candidates returns the networks that may be offered to a cluster. The order depends
+// on its name, so that clusters that were described but not created yet, and that the
+// host does not know about, are unlikely to get the same network.
 func candidates(cluster string) []netip.Prefix {
 	const count = lastNetwork - firstNetwork + 1
 	h := fnv.New32a()
@@ -60,15 +60,14 @@ func candidates(cluster string) []netip.Prefix {
 	return out
 }
 
-// freeNetwork returns the first candidate that neither an interface of the host
-// nor another cluster has, and to which the host has no route, unless it has
-// routes to all of them.
+// freeNetwork returns the first candidate that overlaps no interface of the host, no other cluster
+// and, unless the host has routes to all candidates, no route of the host.
 func freeNetwork(root, cluster string) (netip.Prefix, error) {
 	taken, err := clusterNetworks(root)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	routed, err := bridges.Routed()
+	routed, err := bridges.RoutedNetworks()
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("find a free network: %w", err)
 	}
@@ -90,12 +89,12 @@ func freeNetwork(root, cluster string) (netip.Prefix, error) {
 	if second.IsValid() {
 		return second, nil
 	}
-	return second, fault.Wrap(fault.Quota, fmt.Errorf("the host uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
-		"name one with option:NetworkCIDRs")
+	return second, fault.Wrap(fault.Quota, fmt.Errorf("this host already uses all networks from 10.%d.0.0/24 to 10.%d.0.0/24", firstNetwork, lastNetwork),
+		"choose one with option:NetworkCIDRs")
 }
 
-// checkNetwork refuses a network other than the one that the cluster has on this
-// host, or that another cluster of its name has left there.
+// checkNetwork rejects a network that differs from the one that the cluster, or an
+// earlier cluster of the same name, already has on this host.
 func checkNetwork(root string, c *api.Cluster) error {
 	var have keeper.Network
 	ok, err := site.ReadJSON(keeper.NetworkFile(site.Site{Root: root, Cluster: c.Name}), &have)
@@ -103,11 +102,11 @@ func checkNetwork(root string, c *api.Cluster) error {
 		return err
 	}
 	return fault.Wrap(fault.Permanent,
-		fmt.Errorf("a cluster %s is on this host already, in the network %s, and the spec says %s", c.Name, have.CIDR, c.Spec.Networking.NetworkCIDR),
-		fmt.Sprintf("if the network was edited, undo that; if it is left of an earlier cluster, delete that first: kops delete cluster %s --external --cloud local --yes", c.Name))
+		fmt.Errorf("a cluster %s already exists on this host, in the network %s, but the spec says %s", c.Name, have.CIDR, c.Spec.Networking.NetworkCIDR),
+		fmt.Sprintf("if the network was edited, undo that; if an earlier cluster left it behind, delete that cluster first: kops delete cluster %s --external --cloud local --yes", c.Name))
 }
 
-// clusterNetworks returns the networks of all clusters of a root, up or not.
+// clusterNetworks returns the networks of all clusters below a root, up or not.
 func clusterNetworks(root string) ([]netip.Prefix, error) {
 	sites, err := site.Sites(root)
 	if err != nil {
@@ -127,8 +126,9 @@ func clusterNetworks(root string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// endpoint is where users reach the API: the host's address in the cluster's network.
-func endpoint(_ context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
+// apiEndpoint returns the address at which users reach the API: the host's address in the
+// cluster's network.
+func apiEndpoint(_ context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
 	cidr, err := bridges.Check(c.Spec.Networking.NetworkCIDR)
 	if err != nil {
 		return "", err

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Clusters that are only described, about which the host knows nothing, get
-// networks by their names; those that are made keep theirs.
+// Clusters that are only described, and unknown to the host, get networks by their
+// names; those that were created keep theirs.
 func TestNetworksThatAreOffered(t *testing.T) {
 	root := t.TempDir()
 	offer := func(cluster string) netip.Prefix {
@@ -45,12 +45,12 @@ func TestNetworksThatAreOffered(t *testing.T) {
 	}
 }
 
-// A state store that was lost, or is another one, knows nothing of the machines that run.
+// A state store that was lost or replaced has no record of the machines that run.
 func TestAClusterOverTheRemainsOfAnother(t *testing.T) {
 	o, c := Options{Root: t.TempDir(), Bundle: t.TempDir()}, &api.Cluster{}
 	c.Name, c.Spec.Networking.NetworkCIDR = "a.k8s.local", "10.80.0.0/24"
 	refused := func() bool {
-		_, err := o.lookUp(t.Context(), nil, c, nil) // which finds no bundle either
+		_, err := o.lookUp(t.Context(), nil, c, nil) // it finds no bundle either
 		return err != nil && strings.Contains(err.Error(), "10.79.0.0/24") &&
 			strings.Contains(fault.Remedy(err), "kops delete cluster a.k8s.local --external --cloud local --yes")
 	}

@@ -15,14 +15,14 @@ import (
 	"kops.local/kops/internal/platform/local/spec"
 )
 
-// machines lists the machines of this host by group. The wished size of a group is its target, and
-// the keeper's obstacle is its trouble.
-func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+// listMachines lists the machines of this host by group. A group's target is its desired size, and its
+// trouble is the obstacle reported by the keeper.
+func listMachines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 	h, err := s.Client.(*kinds.Client).Host(c.Name)
 	if err != nil {
 		return nil, err
 	}
-	wished, err := keeper.Groups(h.Site)
+	desired, err := keeper.Groups(h.Site)
 	if err != nil {
 		return nil, err
 	}
@@ -33,35 +33,36 @@ func machines(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.I
 	_, kept := keeper.Alive(h.Site)
 	var out []platform.MachineGroup
 	at, template := map[string]int{}, map[string]string{}
-	for _, g := range wished {
+	for _, g := range desired {
 		at[g.Name], template[g.Name] = len(out), g.Template()
-		shown := platform.MachineGroup{Name: g.Name, Target: g.Size}
+		group := platform.MachineGroup{Name: g.Name, Target: g.Size}
 		if trouble := keeper.Trouble(h.Site, site.Groups, g.Name); !kept {
-			shown.Trouble = "nothing keeps its machines, as after a restart of the host; run: kops update cluster " + c.Name + " --yes"
+			group.Trouble = "the process that runs its machines has stopped, for example because the host was restarted; run: kops update cluster " + c.Name + " --yes"
 		} else if trouble != nil {
-			shown.Trouble = trouble.Error()
+			group.Trouble = trouble.Error()
 		}
-		out = append(out, shown)
+		out = append(out, group)
 	}
 	for _, m := range list {
 		i, ok := at[m.Group]
-		if !ok { // it stands by itself, or its group is gone
+		if !ok { // a standalone machine, or its group was deleted
 			i = len(out)
 			at[m.Group] = i
 			out = append(out, platform.MachineGroup{Name: m.Group})
 		}
 		out[i].Machines = append(out[i].Machines, platform.Machine{Name: m.Name, Group: m.Group, Node: m.Name, Addresses: []string{m.Address}, Type: spec.MachineType(m.CPUs, m.MemoryMiB),
-			State: state(m), Running: m.Running, Detached: m.Marks.Has(machine.MarkDetached), Outdated: template[m.Group] != "" && m.Template != template[m.Group], Created: m.Created})
+			State: machineState(m), Running: m.Running, Detached: m.Marks.Contains(machine.MarkDetached), Outdated: template[m.Group] != "" && m.Template != template[m.Group], Created: m.Created})
 	}
 	return out, nil
 }
 
-// state says what a machine does. Nobody starts a dead one again: the keeper makes another.
-func state(m machine.Machine) string {
+// machineState returns the state of a machine. A dead machine is not started again: the keeper
+// replaces it.
+func machineState(m machine.Machine) string {
 	switch {
 	case !m.Running:
 		return "dead"
-	case m.Marks.Has(machine.MarkEnding):
+	case m.Marks.Contains(machine.MarkEnding):
 		return "ending"
 	}
 	return "running"

@@ -13,13 +13,13 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// The folder of a cluster has the wishes and the existing machines; nothing runs here.
+// The cluster's folder contains desired groups and existing machines; nothing runs here.
 func TestMachinesOfAFolder(t *testing.T) {
 	at := site.Site{Root: t.TempDir(), Cluster: "a.example.com"}
 	c := &api.Cluster{}
 	c.Name = at.Cluster
 	s := &platform.Session{Client: &kinds.Client{Root: at.Root}}
-	if got, err := machines(t.Context(), s, c, nil); err != nil || len(got) != 0 {
+	if got, err := listMachines(t.Context(), s, c, nil); err != nil || len(got) != 0 {
 		t.Fatalf("before there are any: %+v, %v", got, err)
 	}
 	dir := at.Path(site.Machines, "nodes-1")
@@ -29,7 +29,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 		filepath.Join(dir, "detached"):                          "",
 		at.Path(site.Machines, "alone", "machine.json"):         `{"Name": "alone", "Address": "10.77.0.6"}`,
 		filepath.Join(dir, "console.log"):                       "user data: running 00-nodeup.sh\r\n",
-		filepath.Join(dir, "disk", "var/log", "kops-boot.json"): `{"run": 1}`, // as machines of an earlier kops have it
+		filepath.Join(dir, "disk", "var/log", "kops-boot.json"): `{"run": 1}`, // where machines of an earlier kops have it
 	} {
 		if err := site.Write(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 	if err := site.WriteJSON(keeper.File(at, site.Groups, "nodes"), keeper.Group{Name: "nodes", Size: 2}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := machines(t.Context(), s, c, nil)
+	got, err := listMachines(t.Context(), s, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 		got[0].Machines[0].Created = got[1].Machines[0].Created
 	}
 	want := []platform.MachineGroup{
-		{Name: "nodes", Target: 2, Trouble: "nothing keeps its machines, as after a restart of the host; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, Type: "host", State: "dead", Detached: true, Outdated: true}}},
+		{Name: "nodes", Target: 2, Trouble: "the process that runs its machines has stopped, for example because the host was restarted; run: kops update cluster a.example.com --yes", Machines: []platform.Machine{{Name: "nodes-1", Group: "nodes", Node: "nodes-1", Addresses: []string{"10.77.0.5"}, Type: "host", State: "dead", Detached: true, Outdated: true}}},
 		{Machines: []platform.Machine{{Name: "alone", Node: "alone", Addresses: []string{"10.77.0.6"}, Type: "host", State: "dead"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

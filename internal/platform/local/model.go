@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -16,12 +17,12 @@ import (
 	"kops.local/kops/internal/platform/local/spec"
 )
 
-// apiPort is where machines and users reach the API.
+// apiPort is the port on which machines and users reach the API.
 const apiPort = 443
 
-// model adds the cluster's machines and what they need to a graph that holds
-// the managed files already.
-func model(in platform.Model, g *graph.Graph) error {
+// buildModel adds the cluster's machines and what they need to a graph that already
+// contains the managed files.
+func buildModel(in platform.Model, g *graph.Graph) error {
 	m, err := newModel(in, g)
 	if err != nil {
 		return fmt.Errorf("model the machines of %s: %w", in.Cluster.Name, err)
@@ -42,7 +43,7 @@ func model(in platform.Model, g *graph.Graph) error {
 	return g.Add(nodes...)
 }
 
-// builder is the input, and what all groups refer to.
+// builder holds the input and the nodes that all groups refer to.
 type builder struct {
 	platform.Model
 	name     string
@@ -51,7 +52,7 @@ type builder struct {
 	image    resource.Node
 	mirror   resource.Node
 	balancer resource.Node
-	// files are all managed files, which machines read when they start.
+	// files are the addresses of all managed files, which machines read when they start.
 	files []resource.Address
 }
 
@@ -63,13 +64,13 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	}
 	known := in.Facts.Of(string(api.CloudLocal))
 	if known.Bundle == "" {
-		return nil, fmt.Errorf("the facts hold nothing of this host")
+		return nil, errors.New("the facts file has no data about this host")
 	}
 	m.gateway = bridges.Gateway(cidr).Addr()
 	for n := range g.All() {
 		m.files = append(m.files, n.Address)
 	}
-	m.network = kinds.Networks.New(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), Refused: inside(in.Cluster), NAT: true, Up: true})
+	m.network = kinds.Networks.New(m.name, kinds.Network{Cluster: m.name, CIDR: cidr.String(), Refused: machineRanges(in.Cluster), NAT: true, Up: true})
 	m.image = kinds.Images.New(m.name, kinds.Image{Cluster: m.name})
 	network := resource.Out(m.network.Address, "id")
 	m.mirror = kinds.Mirrors.New("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
@@ -86,8 +87,8 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	return m, nil
 }
 
-// inside are the ranges of addresses that machines alone know: those of pods and services.
-func inside(c *api.Cluster) (out []string) {
+// machineRanges returns the address ranges that exist on machines only: those of pods and services.
+func machineRanges(c *api.Cluster) (out []string) {
 	for _, text := range []string{c.Spec.Networking.PodCIDR, c.Spec.Networking.ServiceClusterIPRange} {
 		if r, err := netip.ParsePrefix(text); err == nil && r.Addr().Is4() {
 			out = append(out, r.Masked().String())
@@ -96,7 +97,7 @@ func inside(c *api.Cluster) (out []string) {
 	return out
 }
 
-// volumes are the disks of etcd's members.
+// volumes returns the disks of the etcd members.
 func (m *builder) volumes() ([]resource.Node, error) {
 	var out []resource.Node
 	for _, e := range m.Cluster.Spec.EtcdClusters {
@@ -135,17 +136,17 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 	}
 	if g.IsControlPlane() {
 		want.Labels[localcloud.Role] = localcloud.ControlPlane
-		want.Folders = m.folders(g)
+		want.Folders = m.hostFolders(g)
 	}
 	n := kinds.MachineGroups.New(g.Name, want)
 	n.After = append(append(n.After, m.files...), m.mirror.Address, m.balancer.Address)
 	return n, nil
 }
 
-// folders are what machines of the control plane see of the host: the cluster's
-// state, the registry of machines, and the disks of etcd.
-func (m *builder) folders(g *api.InstanceGroup) []kinds.Folder {
-	state, _ := managedfile.FolderOf(m.Cluster.Spec.ConfigStore.Base) // validation has made sure that it is one
+// hostFolders returns the host's folders that control-plane machines see: the cluster's
+// state, the registry of machines, and the etcd disks.
+func (m *builder) hostFolders(g *api.InstanceGroup) []kinds.Folder {
+	state, _ := managedfile.FolderOf(m.Cluster.Spec.ConfigStore.Base) // validated: it is a folder
 	out := []kinds.Folder{
 		{Host: resource.Lit(state), Path: state},
 		{Host: resource.Out(m.network.Address, "registry"), Path: localcloud.Registry, ReadOnly: true},

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/platform/local/kinds"
 )
 
-// TestSizesOfMachines: the machine type says processors and memory, the root volume the disk.
+// TestSizesOfMachines: the machine type specifies CPUs and memory, the root volume the disk.
 func TestSizesOfMachines(t *testing.T) {
 	b := builder{name: "a.k8s.local", Model: platform.Model{Cluster: &api.Cluster{}, UserData: func(*api.InstanceGroup, ...resource.Value) (resource.Content, error) {
 		return resource.Content{}, nil

@@ -1,7 +1,7 @@
-// Package local is the local cloud: machines that are containers on this host,
-// each with its own init, address and disk. It is a platform like any other.
+// Package local is the local cloud: machines that are containers on this host, each
+// with its own init, address and disk. It is a platform like any other.
 //
-// It must not know how plans are made or carried out, nor read the environment.
+// It must not know how plans are created or carried out, nor read the environment.
 package local
 
 import (
@@ -25,14 +25,14 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// DefaultRoot is the folder of all clusters of a host. It goes with the last of
-// them, and so stands in one that every host has.
+// DefaultRoot is the folder of all clusters of a host. It is removed with the last
+// cluster, so its parent must exist on every host.
 const DefaultRoot = "/var/lib/kops-local"
 
-// runFolder is where it is noted what the host was like before its first cluster.
+// runFolder is where the host's settings from before its first cluster are recorded.
 const runFolder = "/run/kops-local"
 
-// Options say where on this host the clusters are.
+// Options specify where on this host the clusters are.
 type Options struct {
 	// Root is the folder of all clusters; empty means DefaultRoot.
 	Root string
@@ -43,11 +43,11 @@ type Options struct {
 	// Keeper is the command that calls Keep, to which --root=DIR and
 	// --cluster=NAME are added.
 	Keeper []string
-	// Log receives what long work, such as the building of an image, tells; may be nil.
+	// Log receives the progress of long operations, such as building an image; may be nil.
 	Log io.Writer
 }
 
-// In returns the platform as the environment of a program says.
+// In returns the platform that a program's environment configures.
 func In(w platform.World) platform.Provider {
 	return Provider(Options{Root: platform.Absolute(w.Getenv("KOPS_LOCAL_ROOT")), Cache: w.Cache, Bundle: w.Bundle, Keeper: KeepCommand(w.Program), Log: w.Log})
 }
@@ -63,32 +63,32 @@ func Provider(o Options) platform.Provider {
 		Limits:          map[string]int{"local": 8},
 		Connect:         o.connect,
 		Facts:           o.lookUp,
-		NewClusterFacts: o.offers,
+		NewClusterFacts: o.newClusterFacts,
 		Shared:          func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
-		Model:           model,
-		Endpoint:        endpoint,
-		Machines:        machines, BootRecord: bootRecord, Stage: o.stage, Roll: roll(), Room: room,
+		Model:           buildModel,
+		Endpoint:        apiEndpoint,
+		Machines:        listMachines, BootRecord: bootRecord, Stage: o.openStage, Roll: roll(), Room: room,
 	}
 }
 
 // DefaultStage is the folder of a rehearsal.
 const DefaultStage = "/var/lib/kops-rehearsal"
 
-// stage opens a stage for another platform to be played on.
-func (o Options) stage(ctx context.Context, h rehearsal.HouseOptions) (rehearsal.House, error) {
+// openStage opens a stage on which another platform can be rehearsed.
+func (o Options) openStage(ctx context.Context, h rehearsal.StageOptions) (rehearsal.OpenStage, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
 	return stage.Open(ctx, stage.Options{Root: cmp.Or(h.Root, DefaultStage), Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Bundle: o.Bundle, Log: h.Log, Output: o.Log, Now: time.Now})
 }
 
-// check reports why machines cannot be made here.
+// check reports why machines cannot be created here.
 func (o Options) check() error {
 	if o.Cache == "" {
-		return fault.Wrap(fault.Permanent, errors.New("clusters of this host need a cache folder for images, and the user has none: neither HOME nor XDG_CACHE_HOME is set"),
-			"set HOME to the folder of the user, as sudo --set-home does")
+		return fault.Wrap(fault.Permanent, errors.New("clusters on this host need a cache folder for images, but neither HOME nor XDG_CACHE_HOME is set"),
+			"set HOME to the user's home folder, as sudo --set-home does")
 	}
-	return ground.Check(ground.This())
+	return ground.Check(ground.LocalHost())
 }
 
 func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
@@ -98,13 +98,13 @@ func (o Options) connect(context.Context, platform.Config) (*platform.Session, e
 	return &platform.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
 }
 
-// Keep is the process that keeps one cluster, or stands by for the one that does: it
-// makes and replaces machines and balances the load, until the cluster is
-// deleted, ctx ends or it is sent SIGTERM. It tells out what it does. command is
-// Options.Keeper, which starts another to stand by.
+// Keep runs the process that keeps one cluster, or its standby: it creates and
+// replaces machines and balances the load, until the cluster is deleted, ctx is done
+// or it receives SIGTERM. It logs its actions to out. command is Options.Keeper, with
+// which it starts another process as its standby.
 func Keep(ctx context.Context, root, cluster string, command []string, out io.Writer) error {
 	return keeper.Run(ctx, site.Site{Root: root, Cluster: cluster}, command, out)
 }
 
-// KeepCommand is the command of the program kops that calls Keep.
+// KeepCommand returns the command that makes the program kops call Keep.
 func KeepCommand(program string) []string { return []string{program, "local", "keep"} }

@@ -33,9 +33,9 @@ func TestProviderIsComplete(t *testing.T) {
 	}
 }
 
-// TestConnectLeavesNoTrace: listing the kinds of a cluster that does not exist makes nothing.
+// TestConnectLeavesNoTrace: listing the kinds of a cluster that does not exist creates nothing.
 func TestConnectLeavesNoTrace(t *testing.T) {
-	if err := ground.Check(ground.This()); err != nil {
+	if err := ground.Check(ground.LocalHost()); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("CANNOT RUN: %v", err)
 		}
@@ -58,7 +58,7 @@ func TestConnectLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Without a cache folder images would be made in the current folder.
+// Without a cache folder images would be created in the current folder.
 func TestConnectNeedsACacheFolder(t *testing.T) {
 	_, err := Provider(Options{Root: t.TempDir()}).Connect(t.Context(), platform.Config{})
 	if err == nil || !strings.Contains(err.Error(), "cache folder") || !strings.Contains(fault.Remedy(err), "HOME") {
@@ -66,7 +66,7 @@ func TestConnectNeedsACacheFolder(t *testing.T) {
 	}
 }
 
-// The root goes with the last cluster, what is above it does not.
+// The root is removed with the last cluster; its parent folder is not.
 func TestTheRootNeedsNoFolderMade(t *testing.T) {
 	if above := filepath.Dir(DefaultRoot); above != "/var/lib" {
 		t.Errorf("%s would stay behind on a host that has no such folder", above)

@@ -13,12 +13,12 @@ import (
 	"kops.local/kops/internal/platform/local/spec"
 )
 
-// roll is how machines of this host are replaced. A group has one machine more during a
-// roll: the host's memory is shared by all, so that one more than there were is
-// rarely too many, and no pod waits for a place.
+// roll defines how machines of this host are replaced. A group has one extra machine
+// during a roll: all machines share the host's memory, so that one more is rarely too
+// many, and no pod waits for a place.
 func roll() platform.Roll {
 	return platform.Roll{
-		Surge: 1, Refills: true, Made: made,
+		Surge: 1, Refills: true, Drift: drift,
 		Detach: func(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) error {
 			return s.Client.(*kinds.Client).Detach(ctx, c.Name, m.Name)
 		},
@@ -31,8 +31,7 @@ func roll() platform.Roll {
 	}
 }
 
-// room tells for how many more disks of machines there is space. Memory is shared, and
-// bounds none of them.
+// room returns for how many more machine disks there is space. Memory is shared and is not a limit.
 func room(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	var out []platform.Room
 	for _, g := range groups {
@@ -49,8 +48,8 @@ func room(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.
 	return out, nil
 }
 
-// made reads from the folders of machines what they were made of.
-func made(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Made, error) {
+// drift reads from the machines' folders what they were created from.
+func drift(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
 	h, err := s.Client.(*kinds.Client).Host(c.Name)
 	if err != nil {
 		return nil, err
@@ -59,18 +58,18 @@ func made(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.Insta
 	if err != nil {
 		return nil, err
 	}
-	wished, err := keeper.Groups(h.Site)
+	desired, err := keeper.Groups(h.Site)
 	if err != nil {
 		return nil, err
 	}
 	groups, there := map[string]keeper.Group{}, map[string]machine.Machine{}
-	for _, g := range wished {
+	for _, g := range desired {
 		groups[g.Name] = g
 	}
 	for _, m := range list {
 		there[m.Name] = m
 	}
-	out := map[string]platform.Made{}
+	out := map[string]platform.Drift{}
 	for _, a := range asked {
 		m, ok := there[a.Name]
 		g, known := groups[m.Group]
@@ -86,19 +85,19 @@ func made(_ context.Context, s *platform.Session, c *api.Cluster, _ []*api.Insta
 	return out, nil
 }
 
-// compare tells in what a machine is not what its group wishes.
-func compare(m machine.Machine, userData string, g keeper.Group) platform.Made {
-	out := platform.Started(userData, g.UserData)
-	out.Note("spec.image", m.Image, g.Image)
-	out.Note("spec.machineType", spec.MachineType(m.CPUs, m.MemoryMiB), spec.MachineType(g.CPUs, g.MemoryMiB))
-	out.Note("spec.rootVolume.size", m.DiskGiB, g.DiskGiB)
-	out.Note("labels of the machine", text(m.Labels), text(g.Labels))
-	out.Note("folders of the host", text(m.Folders), text(g.Folders))
+// compare reports how a machine differs from what its group specifies.
+func compare(m machine.Machine, userData string, g keeper.Group) platform.Drift {
+	out := platform.CompareUserData(userData, g.UserData)
+	out.Add("spec.image", m.Image, g.Image)
+	out.Add("spec.machineType", spec.MachineType(m.CPUs, m.MemoryMiB), spec.MachineType(g.CPUs, g.MemoryMiB))
+	out.Add("spec.rootVolume.size", m.DiskGiB, g.DiskGiB)
+	out.Add("labels of the machine", encodeJSON(m.Labels), encodeJSON(g.Labels))
+	out.Add("folders of the host", encodeJSON(m.Folders), encodeJSON(g.Folders))
 	return out
 }
 
-// text writes a value such that equal ones are equal, and empty ones empty.
-func text[T map[string]string | []machine.Folder](v T) string {
+// encodeJSON encodes a value so that equal values give equal text, and empty values "".
+func encodeJSON[T map[string]string | []machine.Folder](v T) string {
 	if len(v) == 0 {
 		return ""
 	}

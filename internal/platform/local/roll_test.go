@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// script is a boot script as machines are started with, around a boot configuration.
+// script returns a boot script like that of machines, around a boot configuration.
 func script(hash string) string {
 	return "#!/bin/bash\nNODEUP_HASH_AMD64=aa\ncat > conf/kube_env.yaml << '__EOF_KUBE_ENV'\nNodeupConfigHash: " + hash + "\n__EOF_KUBE_ENV\n./nodeup\n"
 }
@@ -37,9 +37,9 @@ func TestWhatMachinesWereMadeOf(t *testing.T) {
 		}
 		was.Group = "lost"
 	}
-	made := func() map[string]platform.Made {
+	made := func() map[string]platform.Drift {
 		t.Helper()
-		out, err := roll().Made(t.Context(), s, c, nil, []platform.Machine{{Name: "nodes-1"}, {Name: "lost-1"}, {Name: "absent"}})
+		out, err := roll().Drift(t.Context(), s, c, nil, []platform.Machine{{Name: "nodes-1"}, {Name: "lost-1"}, {Name: "absent"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,13 +66,14 @@ func TestWhatMachinesWereMadeOf(t *testing.T) {
 		if err := site.WriteJSON(keeper.File(at, site.Groups, "nodes"), g); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(map[string]platform.Made{"nodes-1": {Config: "one=", Wanted: "two=", Changes: c.want}}, made()); d != "" {
+		if d := cmp.Diff(map[string]platform.Drift{"nodes-1": {Config: "one=", Wanted: "two=", Changes: c.want}}, made()); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}
 }
 
-// A machine that is gone is terminated and out of every balancer, and cannot be detached.
+// A machine that no longer exists counts as terminated and as removed from every balancer,
+// and cannot be detached.
 func TestARollOfMachinesThatAreGone(t *testing.T) {
 	at := site.Site{Root: t.TempDir(), Cluster: "a.example.com"}
 	c := &api.Cluster{}
@@ -90,14 +91,14 @@ func TestARollOfMachinesThatAreGone(t *testing.T) {
 	}
 }
 
-// TestRoomIsThatOfDisks: as many machines as there is space for their disks.
+// TestRoomIsThatOfDisks: there is room for as many machines as their disks fit.
 func TestRoomIsThatOfDisks(t *testing.T) {
 	root := t.TempDir()
 	small, huge := &api.InstanceGroup{}, &api.InstanceGroup{}
 	small.Name, huge.Name = "small", "huge"
-	size := int32(1 << 30) // GiB: no host has it
+	size := int32(1 << 30) // GiB: no host has this much
 	huge.Spec.RootVolume = &api.InstanceRootVolumeSpec{Size: &size}
-	left, err := machine.DiskLeft(root)
+	left, err := machine.AvailableDisk(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,10 @@ func TestRoomIsThatOfDisks(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	const least = 2 << 30
-	if n := int(max(left, 0) / least); got[0].Group != "small" || got[0].Machines < n-1 || got[0].Machines > n+1 { // others use the disk meanwhile
+	if n := int(max(left, 0) / least); got[0].Group != "small" || got[0].Machines < n-1 || got[0].Machines > n+1 { // other programs use the disk meanwhile
 		t.Errorf("%d bytes are room for %+v, and not for about %d", left, got[0], n)
 	}
-	if got[1].Machines != 0 || !strings.HasPrefix(got[1].Why, "each has a disk of 1073741824 GiB at least, and ") || !strings.HasPrefix(got[1].Remedy, "free space, or write fewer GiB") {
+	if got[1].Machines != 0 || !strings.HasPrefix(got[1].Why, "each needs a disk of at least 1073741824 GiB, and ") || !strings.HasPrefix(got[1].Remedy, "free space, or lower spec.rootVolumeSize") {
 		t.Errorf("for a disk that no host has: %+v", got[1])
 	}
 }

@@ -17,22 +17,22 @@ import (
 	"kops.local/kops/internal/platform/ssh"
 )
 
-// client reaches the hosts of one cluster. Connections stay open until the program ends.
+// client connects to the hosts of one cluster. Connections stay open until the program exits.
 type client struct {
 	ssh       ssh.Options
 	inventory []*api.Host
-	// root is where the file systems of hosts begin; tests have another than "".
+	// root is the path at which the hosts' file systems begin: "", except in tests.
 	root string
 
 	mu   sync.Mutex
-	open map[string]*ssh.Machine // by the name of the host
+	open map[string]*ssh.Machine // by host name
 }
 
 func newClient(o ssh.Options, inventory []*api.Host) *client {
 	return &client{ssh: o, inventory: inventory, open: map[string]*ssh.Machine{}}
 }
 
-// host is a host of the inventory.
+// host returns a host of the inventory.
 func (c *client) host(name string) (*api.Host, error) {
 	for _, h := range c.inventory {
 		if h.Name == name {
@@ -42,17 +42,17 @@ func (c *client) host(name string) (*api.Host, error) {
 	return nil, fault.New(fault.Gone, "the host %s is not in the inventory", name)
 }
 
-// login is how a host is reached.
+// login returns how to log in to a host.
 func login(h *api.Host) (ssh.Target, error) {
 	user, address, ok := strings.Cut(h.Annotations[api.AnnotationSSH], "@")
 	key := h.Annotations[api.AnnotationSSHKey]
 	if !ok || key == "" {
-		return ssh.Target{}, fault.Wrap(fault.Permanent, fmt.Errorf("the host %s does not say how it is reached", h.Name), "enroll it again")
+		return ssh.Target{}, fault.Wrap(fault.Permanent, fmt.Errorf("the host %s has no SSH address or no host key", h.Name), "enroll it again")
 	}
 	return ssh.Target{Address: address, User: user, HostKey: key}, nil
 }
 
-// machine is a connection to a host, which one before may have opened.
+// machine returns a connection to a host, reusing an open one.
 func (c *client) machine(ctx context.Context, name string) (*ssh.Machine, error) {
 	c.mu.Lock()
 	m := c.open[name]
@@ -77,7 +77,7 @@ func (c *client) machine(ctx context.Context, name string) (*ssh.Machine, error)
 	return m, nil
 }
 
-// remedyOf is what to do about a host that cannot be logged in to.
+// remedyOf returns what to do about a host that cannot be logged in to.
 func remedyOf(err error, name string) string {
 	lost := "if the host is lost for good: kops delete host " + name + " --lost --yes"
 	if r := fault.Remedy(err); r != "" {
@@ -86,8 +86,8 @@ func remedyOf(err error, name string) string {
 	return lost
 }
 
-// run runs a script on a host, in which $root is the root of the file system. A closed connection
-// is opened again, if nothing was sent.
+// run runs a script on a host; $root is the root of the file system. A closed connection is
+// reopened if nothing was sent on it.
 func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]byte, error) {
 	m, err := c.machine(ctx, name)
 	if err != nil {
@@ -102,12 +102,12 @@ func (c *client) run(ctx context.Context, name, script string, in io.Reader) ([]
 	return out, err
 }
 
-// record is what was made of a host.
+// record describes what a host was set up with.
 type record struct {
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"`
-	// Boot and State are digests of the boot script and of the files of the control plane; Setup
-	// is the digest of the script without the hash of the node configuration.
+	// Boot and State are digests of the boot script and of the control plane's files; Setup is
+	// the digest of the script without the hash of the node configuration.
 	Boot  string `json:"boot"`
 	Setup string `json:"setup,omitempty"`
 	State string `json:"state,omitempty"`
@@ -117,7 +117,7 @@ type record struct {
 	Home   string   `json:"home,omitempty"`
 }
 
-// read reads the record of a host; ok is false where there is none.
+// read reads the record of a host; ok is false if there is none.
 func (c *client) read(ctx context.Context, name string) (r record, ok bool, err error) {
 	out, err := c.run(ctx, name, `[ ! -e "$root`+onhost.Record+`" ] || cat "$root`+onhost.Record+`"`, nil)
 	if err != nil || len(bytes.TrimSpace(out)) == 0 {
@@ -129,7 +129,7 @@ func (c *client) read(ctx context.Context, name string) (r record, ok bool, err 
 	return r, true, nil
 }
 
-// write writes a file of a host, which takes the place of another at once.
+// write writes a file on a host, atomically replacing an existing one.
 func (c *client) write(ctx context.Context, name, file string, data []byte) error {
 	_, err := c.run(ctx, name, `f="$root`+file+`"; mkdir -p "$(dirname "$f")"; cat > "$f.new"; mv "$f.new" "$f"`, bytes.NewReader(data))
 	if err != nil {
@@ -149,8 +149,8 @@ func (c *client) writeJSON(ctx context.Context, name, file string, v any) error 
 //go:embed boot.sh
 var bootScript string
 
-// boot lets the boot script of a host run, with the host's console in the error of one
-// that fails. A member of the control plane that was ready is waited for.
+// boot runs the boot script of a host; if it fails, the error includes the host's
+// console. It waits for a control-plane member that was ready before.
 func (c *client) boot(ctx context.Context, name string, script string) error {
 	if err := c.write(ctx, name, onhost.Boot, []byte(script)); err != nil {
 		return err
@@ -164,14 +164,14 @@ func (c *client) boot(ctx context.Context, name string, script string) error {
 //go:embed reset.sh
 var resetScript string
 
-// reset ends all that a cluster runs on a host. The host's own key stays.
+// reset stops and removes everything that a cluster runs on a host. The host's own key is kept.
 func (c *client) reset(ctx context.Context, cluster, name string) error {
 	r, ok, err := c.read(ctx, name)
 	if err != nil || !ok {
 		return err
 	}
 	if r.Cluster != cluster {
-		return foreign(name, r.Cluster)
+		return foreignError(name, r.Cluster)
 	}
 	if _, err := c.run(ctx, name, "cluster="+ssh.Quote(cluster)+" folder="+ssh.Quote(r.Folder)+"\n"+resetScript, nil); err != nil {
 		return fmt.Errorf("reset the host %s: %w", name, err)
@@ -179,7 +179,7 @@ func (c *client) reset(ctx context.Context, cluster, name string) error {
 	return nil
 }
 
-// foreign refuses a host of another cluster.
-func foreign(name, cluster string) error {
+// foreignError returns an error for a host of another cluster.
+func foreignError(name, cluster string) error {
 	return fault.Wrap(fault.Permanent, errors.New("the host "+name+" belongs to the cluster "+cluster), "release it there: kops delete host "+name+" --name "+cluster)
 }

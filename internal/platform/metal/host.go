@@ -23,19 +23,19 @@ type Host struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
 	Group   string `res:"replace"`
-	// Boot is the script that makes the host a member; another is run in place. Where it is
-	// another for the hash of the node configuration alone, a member does not run it: it takes
-	// the configuration when its node asks for it, see package inplace.
+	// Boot is the script that makes the host a member; a changed one is run in place. If only
+	// the hash of the node configuration differs, a member does not run it: it takes the
+	// configuration when its node requests it, see package inplace.
 	Boot resource.Content
-	// State is the manifest of the files of the control plane, and Folder is where they
-	// are, here and there; empty for workers.
+	// State is the manifest of the control plane's files, and Folder is where they are,
+	// both here and on the host; empty for workers.
 	State  resource.Content
 	Folder string `res:"replace"`
-	// Peers are the addresses of the control plane, and Home is the one whose folder of
-	// back-ups the managers of etcd share; none for workers.
+	// Peers are the addresses of the control plane, and Home is the one whose backup
+	// folder the etcd managers share; empty for workers.
 	Peers []string
 	Home  string
-	// Disks are folders for members of etcd.
+	// Disks are folders for etcd members.
 	Disks []string `res:"writeonly"`
 
 	ID string `res:"out,id" out:"id"`
@@ -51,19 +51,19 @@ var hosts = resource.Kind[Host, *client]{
 	Update: []resource.Setter[Host, *client]{
 		{Fields: []string{"State"}, Set: setState}, {Fields: []string{"Peers", "Home"}, Set: setPeers}, {Fields: []string{"Boot"}, Set: setBoot},
 	},
-	Holds:  func(h *Host) string { return holds(h) },
+	Holds:  func(h *Host) string { return describeData(h) },
 	Delete: func(ctx context.Context, c *client, h *Host) error { return c.reset(ctx, h.Cluster, h.Name) },
 }
 
-// holds says what goes with a host.
-func holds(h *Host) string {
+// describeData describes what is deleted with a host.
+func describeData(h *Host) string {
 	if len(h.Peers) > 0 {
 		return "a member of etcd, and its data"
 	}
 	return ""
 }
 
-// listHosts reads the record of each host of the inventory, at once.
+// listHosts reads the records of all hosts of the inventory concurrently.
 func listHosts(ctx context.Context, c *client, s resource.Scope) ([]*Host, error) {
 	found := make([]*Host, len(c.inventory))
 	group, ctx := errgroup.WithContext(ctx)
@@ -71,16 +71,16 @@ func listHosts(ctx context.Context, c *client, s resource.Scope) ([]*Host, error
 	for i, h := range c.inventory {
 		group.Go(func() error {
 			r, ok, err := c.read(ctx, h.Name)
-			if fault.Is(err, fault.NotYet) { // another try is the user's, who may know better
+			if fault.Is(err, fault.NotYet) { // retrying is left to the user, who may know better
 				err = fault.Wrap(fault.Permanent, err, fault.Remedy(err))
 			}
 			if err != nil || !ok {
 				return err
 			}
 			if r.Cluster != s.Cluster {
-				return foreign(h.Name, r.Cluster)
+				return foreignError(h.Name, r.Cluster)
 			}
-			found[i] = &Host{Cluster: r.Cluster, Name: h.Name, Group: r.Group, Boot: resource.Digested(r.Boot), State: observed(r.State), Folder: r.Folder, Peers: r.Peers, Home: r.Home, ID: h.Name}
+			found[i] = &Host{Cluster: r.Cluster, Name: h.Name, Group: r.Group, Boot: resource.Digested(r.Boot), State: contentWithDigest(r.State), Folder: r.Folder, Peers: r.Peers, Home: r.Home, ID: h.Name}
 			return nil
 		})
 	}
@@ -90,15 +90,15 @@ func listHosts(ctx context.Context, c *client, s resource.Scope) ([]*Host, error
 	return slices.DeleteFunc(found, func(h *Host) bool { return h == nil }), nil
 }
 
-// createHost makes a host a member. Its record comes last, so that an interrupted creation is
-// repeated; parts that were made already are left as they are.
+// createHost makes a host a member. Its record is written last, so that an interrupted
+// creation is repeated; parts that exist already are left as they are.
 func createHost(ctx context.Context, c *client, h *Host) error {
-	if err := c.belongs(ctx, h); err != nil {
+	if err := c.checkOwner(ctx, h); err != nil {
 		return err
 	}
 	for _, d := range h.Disks {
 		if _, err := c.run(ctx, h.Name, `mkdir -p "$root"`+ssh.Quote(d), nil); err != nil {
-			return fmt.Errorf("make the disk %s of the host %s: %w", d, h.Name, err)
+			return fmt.Errorf("create the disk %s of the host %s: %w", d, h.Name, err)
 		}
 	}
 	if h.Folder != "" {
@@ -106,21 +106,21 @@ func createHost(ctx context.Context, c *client, h *Host) error {
 			return err
 		}
 	}
-	if err := c.tellPeers(ctx, h); err != nil {
+	if err := c.writePeers(ctx, h); err != nil {
 		return err
 	}
 	if err := c.start(ctx, h); err != nil {
 		return err
 	}
 	h.ID = h.Name
-	return c.note(ctx, h, func(r *record) { *r = recordOf(h) })
+	return c.updateRecord(ctx, h, func(r *record) { *r = recordOf(h) })
 }
 
-// belongs refuses a host that another cluster has.
-func (c *client) belongs(ctx context.Context, h *Host) error {
+// checkOwner returns an error for a host that belongs to another cluster.
+func (c *client) checkOwner(ctx context.Context, h *Host) error {
 	r, ok, err := c.read(ctx, h.Name)
 	if err == nil && ok && r.Cluster != h.Cluster {
-		err = foreign(h.Name, r.Cluster)
+		err = foreignError(h.Name, r.Cluster)
 	}
 	return err
 }
@@ -134,8 +134,8 @@ func (c *client) start(ctx context.Context, h *Host) error {
 	return c.boot(ctx, h.Name, script)
 }
 
-// tellPeers tells a host of the control plane where the others are.
-func (c *client) tellPeers(ctx context.Context, h *Host) error {
+// writePeers writes the addresses of the control plane to one of its hosts.
+func (c *client) writePeers(ctx context.Context, h *Host) error {
 	if len(h.Peers) == 0 {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (c *client) tellPeers(ctx context.Context, h *Host) error {
 //go:embed created.sh
 var createdScript string
 
-// markCreated notes on a host that etcd clusters were made once, before it may become the home of
-// the backups: they then never begin again without their data.
+// markCreated records on a host that the etcd clusters were created once, before it may become the
+// home of the backups: they then never start again without their data.
 func (c *client) markCreated(ctx context.Context, h *Host) error {
 	if _, err := c.run(ctx, h.Name, "cluster="+ssh.Quote(h.Cluster)+" folder="+ssh.Quote(h.Folder)+"\n"+createdScript, nil); err != nil {
 		return fmt.Errorf("mark the etcd clusters of the host %s as created: %w", h.Name, err)
@@ -154,8 +154,8 @@ func (c *client) markCreated(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// sum is the digest of a content, "" of none.
-func sum(c resource.Content) string {
+// digest returns the digest of a content, or "" if it is empty.
+func digest(c resource.Content) string {
 	if text, _ := c.Value().Known(); text == "" {
 		return ""
 	}
@@ -163,8 +163,8 @@ func sum(c resource.Content) string {
 	return digest
 }
 
-// observed is the content of a digest.
-func observed(digest string) resource.Content {
+// contentWithDigest returns the content with a digest.
+func contentWithDigest(digest string) resource.Content {
 	if digest == "" {
 		return resource.Content{}
 	}
@@ -172,11 +172,11 @@ func observed(digest string) resource.Content {
 }
 
 func recordOf(h *Host) record {
-	return record{Cluster: h.Cluster, Group: h.Group, Boot: sum(h.Boot), Setup: setup(h.Boot), State: sum(h.State), Folder: h.Folder, Peers: h.Peers, Home: h.Home}
+	return record{Cluster: h.Cluster, Group: h.Group, Boot: digest(h.Boot), Setup: setupDigest(h.Boot), State: digest(h.State), Folder: h.Folder, Peers: h.Peers, Home: h.Home}
 }
 
-// note changes the record of a host.
-func (c *client) note(ctx context.Context, h *Host, change func(*record)) error {
+// updateRecord changes the record of a host.
+func (c *client) updateRecord(ctx context.Context, h *Host, change func(*record)) error {
 	r, _, err := c.read(ctx, h.Name)
 	if err != nil {
 		return err
@@ -191,49 +191,49 @@ func setState(ctx context.Context, c *client, _, want *Host) error {
 			return err
 		}
 	}
-	return c.note(ctx, want, func(r *record) { r.State = sum(want.State) })
+	return c.updateRecord(ctx, want, func(r *record) { r.State = digest(want.State) })
 }
 
 func setPeers(ctx context.Context, c *client, _, want *Host) error {
 	if err := c.markCreated(ctx, want); err != nil {
 		return err
 	}
-	if err := c.tellPeers(ctx, want); err != nil {
+	if err := c.writePeers(ctx, want); err != nil {
 		return err
 	}
-	return c.note(ctx, want, func(r *record) { r.Peers, r.Home = want.Peers, want.Home })
+	return c.updateRecord(ctx, want, func(r *record) { r.Peers, r.Home = want.Peers, want.Home })
 }
 
 func setBoot(ctx context.Context, c *client, _, want *Host) error {
-	same, err := c.takesByItself(ctx, want)
+	same, err := c.canUpdateInPlace(ctx, want)
 	if err == nil && !same {
 		err = c.start(ctx, want)
 	}
 	if err != nil {
 		return err
 	}
-	return c.note(ctx, want, func(r *record) { r.Boot, r.Setup = sum(want.Boot), setup(want.Boot) })
+	return c.updateRecord(ctx, want, func(r *record) { r.Boot, r.Setup = digest(want.Boot), setupDigest(want.Boot) })
 }
 
-// takesByItself reports whether a host is a member that needs nothing of its boot script
-// but the hash of its node configuration.
-func (c *client) takesByItself(ctx context.Context, h *Host) (bool, error) {
+// canUpdateInPlace reports whether a host is a member for which only the hash of the node
+// configuration in the boot script has changed.
+func (c *client) canUpdateInPlace(ctx context.Context, h *Host) (bool, error) {
 	r, _, err := c.read(ctx, h.Name)
-	if err != nil || r.Setup == "" || r.Setup != setup(h.Boot) {
+	if err != nil || r.Setup == "" || r.Setup != setupDigest(h.Boot) {
 		return false, err
 	}
 	out, err := c.run(ctx, h.Name, `[ ! -e "$root`+paths.Running+`" ] || echo member`, nil)
 	return strings.TrimSpace(string(out)) == "member", err
 }
 
-// hashLine is the line of a boot script that has the hash of the node configuration.
+// hashLine matches the line of a boot script that contains the hash of the node configuration.
 var hashLine = regexp.MustCompile(`(?m)^NodeupConfigHash: .*$`)
 
-// setup is the digest of a boot script without that hash.
-func setup(boot resource.Content) string {
+// setupDigest returns the digest of a boot script without that hash.
+func setupDigest(boot resource.Content) string {
 	text, _ := boot.Value().Known()
-	return sum(resource.Text(resource.Lit(hashLine.ReplaceAllString(text, ""))))
+	return digest(resource.Text(resource.Lit(hashLine.ReplaceAllString(text, ""))))
 }
 
-// address is where others reach a host.
+// address returns the address at which others reach a host.
 func address(h *api.Host) string { return h.Annotations[api.AnnotationAddress] }

@@ -55,7 +55,7 @@ func (r *rig) ok(err error) {
 	}
 }
 
-// enroll takes the host into the inventory.
+// enroll adds the host to the inventory.
 func (r *rig) enroll(group string) *api.Host {
 	r.Helper()
 	g := &api.InstanceGroup{}
@@ -74,7 +74,7 @@ func (r *rig) read(path string) string {
 	return string(text)
 }
 
-func (r *rig) there(path string) bool {
+func (r *rig) exists(path string) bool {
 	_, err := os.Stat(filepath.Join(r.root, path))
 	return err == nil
 }
@@ -86,7 +86,7 @@ func (r *rig) list() []*Host {
 	return all
 }
 
-func TestAHostIsWhoItSays(t *testing.T) {
+func TestAHostProvesItsIdentity(t *testing.T) {
 	r := newRig(t)
 	h := r.enroll("nodes")
 	if h.Name != "node1" || h.Namespace != "kops-system" || h.Spec.InstanceGroup != "nodes" || address(h) != "10.0.0.7" ||
@@ -103,17 +103,17 @@ func TestAHostIsWhoItSays(t *testing.T) {
 	}
 	other := h.DeepCopy()
 	other.Name = "node0"
-	if err := unique([]*api.Host{other}, h); !fault.Is(err, fault.Conflict) {
+	if err := checkUnique([]*api.Host{other}, h); !fault.Is(err, fault.Conflict) {
 		t.Errorf("two hosts of one address: %v", err)
 	}
-	for text, says := range map[string]string{"Node_1\n10.0.0.7\n" + h.Spec.PublicKey: "hostnamectl", "node1\n\n" + h.Spec.PublicKey: "its address is", "node1\n10.0.0.7\nPEM": "the machine's own key", "": "says"} {
+	for text, says := range map[string]string{"Node_1\n10.0.0.7\n" + h.Spec.PublicKey: "hostnamectl", "node1\n\n" + h.Spec.PublicKey: "reports the address", "node1\n10.0.0.7\nPEM": "the machine's own key", "": "cannot parse"} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error()+fault.Remedy(err), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
 }
 
-// The life of a host: made, changed in place, and reset.
+// The life cycle of a host: created, changed in place, and reset.
 func TestTheLifeOfAHost(t *testing.T) {
 	r := newRig(t)
 	r.enroll("control-plane")
@@ -127,7 +127,7 @@ func TestTheLifeOfAHost(t *testing.T) {
 		put(key, text)
 	}
 	folder, spec := filepath.Join("/", store), layout.EtcdBackups("main")+"/control/etcd-cluster-spec"
-	listed := func(keys ...string) resource.Content { // with another digest each time
+	listed := func(keys ...string) resource.Content { // with a different digest each time
 		return resource.Text(resource.Lit(strings.Join(keys, " 1\n") + " 1\n"))
 	}
 	boot := func(word string) resource.Content {
@@ -147,7 +147,7 @@ func TestTheLifeOfAHost(t *testing.T) {
 		}
 	}
 	for _, path := range []string{layout.Config, layout.Hosts + "node1", layout.EtcdBackups("main") + "/2026/backup"} {
-		if r.there(folder + "/" + path) {
+		if r.exists(folder + "/" + path) {
 			t.Errorf("%s was copied", path)
 		}
 	}
@@ -164,7 +164,7 @@ func TestTheLifeOfAHost(t *testing.T) {
 	if b, err := bootRecord(t.Context(), &platform.Session{Client: r.client}, nil, platform.Machine{Name: "node1"}); err != nil || len(b.Report) > 0 {
 		t.Errorf("the boot record is %+v, %v", b, err)
 	}
-	if have = r.list(); len(kind.Schema().Diff(&next, have[0])) > 0 || r.read("booted") != "one\ntwo\n" || r.read(folder+"/"+layout.Healthcheck) != "another pod" || r.there(folder+"/"+layout.MachineKey("node0")) {
+	if have = r.list(); len(kind.Schema().Diff(&next, have[0])) > 0 || r.read("booted") != "one\ntwo\n" || r.read(folder+"/"+layout.Healthcheck) != "another pod" || r.exists(folder+"/"+layout.MachineKey("node0")) {
 		t.Errorf("after the change it is observed as %+v", have[0])
 	}
 
@@ -193,7 +193,7 @@ func TestTheLifeOfAHost(t *testing.T) {
 		t.Errorf("a host of another cluster: %v", err)
 	}
 	r.ok(kind.Delete(t.Context(), r.client, have[0]))
-	if len(r.list()) > 0 || r.there(folder) || r.there(onhost.Disks+"/"+cluster+"--main--0") || !r.there(onhost.Key) {
+	if len(r.list()) > 0 || r.exists(folder) || r.exists(onhost.Disks+"/"+cluster+"--main--0") || !r.exists(onhost.Key) {
 		t.Error("the host was not reset, or lost its key")
 	}
 	r.ok(kind.Delete(t.Context(), r.client, have[0])) // again
@@ -221,7 +221,7 @@ func TestAStateStoreOnTheHostItselfIsLeftAlone(t *testing.T) {
 	_, err := hosts.Erase().Create(t.Context(), r.client, h)
 	r.ok(err)
 	r.ok(hosts.Erase().Delete(t.Context(), r.client, h))
-	if !r.there(store + "/" + layout.Config) {
+	if !r.exists(store + "/" + layout.Config) {
 		t.Error("the state store is gone")
 	}
 }
@@ -236,7 +236,7 @@ func TestAHostThatIsLostIsNamed(t *testing.T) {
 	}
 }
 
-// hostOf is a host of the inventory.
+// hostOf returns a host of the inventory.
 func hostOf(name, group, at string) *api.Host {
 	h := &api.Host{}
 	h.Name, h.Spec.InstanceGroup, h.Spec.PublicKey = name, group, "PEM of "+name
@@ -262,7 +262,7 @@ func modelOf(t *testing.T, change func(*platform.Model)) (*graph.Graph, error) {
 	in.Cluster.Spec.EtcdClusters = []api.EtcdClusterSpec{{Name: "main", EtcdMembers: []api.EtcdMemberSpec{{Name: "x", InstanceGroup: new(string)}, {Name: "y", InstanceGroup: &cp}}}}
 	change(&in)
 	g := &graph.Graph{}
-	return g, model(in, g)
+	return g, buildModel(in, g)
 }
 
 func TestTheModelOfAnInventory(t *testing.T) {
@@ -280,10 +280,10 @@ func TestTheModelOfAnInventory(t *testing.T) {
 	_, a := host("a")
 	b, other := host("b")
 	c, worker := host("c")
-	if !slices.Equal(a.Peers, []string{"10.0.0.1", "10.0.0.2"}) || a.Folder != "/state/"+cluster || sum(a.State) == "" || !slices.Equal(a.Disks, []string{"/mnt/disks/" + cluster + "--main--1"}) {
+	if !slices.Equal(a.Peers, []string{"10.0.0.1", "10.0.0.2"}) || a.Folder != "/state/"+cluster || digest(a.State) == "" || !slices.Equal(a.Disks, []string{"/mnt/disks/" + cluster + "--main--1"}) {
 		t.Errorf("the host of the control plane: %+v", a)
 	}
-	if text, _ := worker.Boot.Value().Known(); text != "nodes 10.0.0.110.0.0.2" || sum(worker.State) != "" || len(worker.Peers) > 0 {
+	if text, _ := worker.Boot.Value().Known(); text != "nodes 10.0.0.110.0.0.2" || digest(worker.State) != "" || len(worker.Peers) > 0 {
 		t.Errorf("the worker: %q, %+v", text, worker)
 	}
 	if !slices.Contains(b.After, resource.Address{Kind: "metal_host", Name: "a"}) || !slices.Contains(c.After, b.Address) {
@@ -332,7 +332,7 @@ func TestServersAreTheHostsWithMembersOfEtcd(t *testing.T) {
 	if _, err := modelOf(t, func(m *platform.Model) { c = m.Cluster }); err != nil {
 		t.Fatal(err)
 	}
-	if got := servers(c, []*api.Host{hostOf("a", "cp", "10.0.0.2"), hostOf("c", "nodes", "10.0.0.3"), hostOf("b", "cp", "10.0.0.1")}); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+	if got := controlPlaneAddresses(c, []*api.Host{hostOf("a", "cp", "10.0.0.2"), hostOf("c", "nodes", "10.0.0.3"), hostOf("b", "cp", "10.0.0.1")}); !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("got %v", got)
 	}
 }

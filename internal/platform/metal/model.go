@@ -17,23 +17,24 @@ import (
 	"kops.local/kops/internal/platform/metal/spec"
 )
 
-// builder is the input, and what all hosts refer to.
+// builder holds the input and what all hosts refer to.
 type builder struct {
 	platform.Model
 	groups map[string]*api.InstanceGroup
 	// addresses are the control plane's; home is the address of the host that was enrolled first,
-	// as another would have none of the backups.
+	// because another host would have none of the backups.
 	addresses []string
 	home      string
 	folder    string
-	// files are all managed files, which hosts read when they start, and state their manifest.
+	// files are the addresses of all managed files, which hosts read when they start, and state
+	// is their manifest.
 	files []resource.Address
 	state resource.Content
 }
 
-// model adds the hosts of the inventory, and their entries in the cluster's store, to a
-// graph that holds the managed files already.
-func model(in platform.Model, g *graph.Graph) error {
+// buildModel adds the hosts of the inventory, and their entries in the cluster's store, to a
+// graph that already contains the managed files.
+func buildModel(in platform.Model, g *graph.Graph) error {
 	b := &builder{Model: in, groups: map[string]*api.InstanceGroup{}}
 	for _, group := range in.Groups {
 		b.groups[group.Name] = group
@@ -52,7 +53,7 @@ func model(in platform.Model, g *graph.Graph) error {
 		if err := b.entry(g, h); err != nil {
 			return err
 		}
-		if b.serves(h) {
+		if b.isControlPlane(h) {
 			b.addresses = append(b.addresses, address(h))
 		}
 	}
@@ -71,14 +72,16 @@ func model(in platform.Model, g *graph.Graph) error {
 	return b.hosts(g)
 }
 
-// serves reports whether a host is of the control plane.
-func (b *builder) serves(h *api.Host) bool { return b.groups[h.Spec.InstanceGroup].IsControlPlane() }
+// isControlPlane reports whether a host belongs to the control plane.
+func (b *builder) isControlPlane(h *api.Host) bool {
+	return b.groups[h.Spec.InstanceGroup].IsControlPlane()
+}
 
-// entry registers a host, by which kops-controller knows it. One of the control plane has
-// no key there: it reads the files itself, and nobody may join in its name.
+// entry registers a host, so that kops-controller recognizes it. The entry of a control-plane host
+// has no key: such a host reads the files itself, and no one may join in its name.
 func (b *builder) entry(g *graph.Graph, h *api.Host) error {
 	m := bootstrap.Machine{Node: h.Name, InstanceGroup: h.Spec.InstanceGroup, PublicKey: h.Spec.PublicKey, Names: []string{h.Name, address(h)}}
-	if b.serves(h) {
+	if b.isControlPlane(h) {
 		m.PublicKey = ""
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
@@ -89,13 +92,13 @@ func (b *builder) entry(g *graph.Graph, h *api.Host) error {
 	return g.Add(at.Node("machine-"+h.Name, layout.MachineKey(h.Name), resource.Text(resource.Lit(string(text)+"\n")), false))
 }
 
-// hosts declares the hosts. Control planes come one after the other, so that a restarted one is
-// ready before the next is restarted; workers come after them.
+// hosts declares the hosts. Control-plane hosts come one after the other, so that a restarted
+// one is ready before the next is restarted; workers come after them.
 func (b *builder) hosts(g *graph.Graph) error {
 	var before []resource.Address
 	var workers []*api.Host
 	for _, h := range b.Hosts {
-		if !b.serves(h) {
+		if !b.isControlPlane(h) {
 			workers = append(workers, h)
 			continue
 		}

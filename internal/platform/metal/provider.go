@@ -1,8 +1,8 @@
-// Package metal is bare metal: machines of the user, which are enrolled in an inventory,
-// reached over SSH, and made members of a cluster in place.
+// Package metal is bare metal: the user's own machines, which are enrolled in an
+// inventory, reached over SSH, and made members of a cluster in place.
 //
-// It must not know how the inventory is stored, nor what stands in the scripts and files
-// that it brings to hosts.
+// It must not know how the inventory is stored, nor what is in the scripts and files that
+// it copies to hosts.
 package metal
 
 import (
@@ -23,13 +23,13 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// api is the name under which calls to hosts are limited.
+// apiName is the name under which calls to hosts are limited.
 const apiName = "ssh"
 
-// In returns the platform, whose machines are logged in to as ssh(1) of the program's user does.
+// In returns the platform, which logs in to machines as the program user's ssh(1) would.
 func In(w platform.World) platform.Provider { return Provider(ssh.Environment(w.Getenv)) }
 
-// Provider returns the platform, whose machines are logged in to as o says.
+// Provider returns the platform, which logs in to machines according to o.
 func Provider(o ssh.Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(),
@@ -39,41 +39,41 @@ func Provider(o ssh.Options) platform.Provider {
 			return &platform.Session{Client: newClient(o, c.Hosts)}, nil
 		},
 		Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-			return known(), nil
+			return builtInFacts(), nil
 		},
 		NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
-			return known(), nil
+			return builtInFacts(), nil
 		},
-		Model:    model,
-		Endpoint: endpoint,
-		Machines: machines, BootRecord: bootRecord,
-		Roll:   platform.Roll{InPlace: true}, // nobody makes another machine
+		Model:    buildModel,
+		Endpoint: apiEndpoint,
+		Machines: listMachines, BootRecord: bootRecord,
+		Roll:   platform.Roll{InPlace: true}, // machines are not created
 		Enroll: enroll,
 		Release: func(ctx context.Context, s *platform.Session, c *api.Cluster, h *api.Host) error {
-			return s.Client.(*client).reset(ctx, c.Name, h.Name) //nolint:errcheck // Connect made it
+			return s.Client.(*client).reset(ctx, c.Name, h.Name) //nolint:errcheck // Connect created it
 		},
 	}
 }
 
-// known is what is known of machines that nobody describes.
-func known() *facts.Facts {
+// builtInFacts returns the facts about machines that no cloud describes.
+func builtInFacts() *facts.Facts {
 	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudMetal): {Architecture: string(download.AMD64)}}}
 }
 
-// answerTime is how long an API server may take to take a connection.
+// answerTime is how long an API server may take to accept a connection.
 const answerTime = 2 * time.Second
 
-// endpoint is the address that the user has chosen, or else the first of the control
-// plane's at which somebody answers.
-func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {
+// apiEndpoint returns the address that the user has chosen, or else the first address of
+// the control plane that accepts a connection.
+func apiEndpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string, error) {
 	if fixed, ok := spec.FixedAddress(c); ok {
 		return fixed, nil
 	}
-	all := servers(c, s.Client.(*client).inventory) //nolint:errcheck // Connect made it
+	all := controlPlaneAddresses(c, s.Client.(*client).inventory) //nolint:errcheck // Connect created it
 	for _, address := range all {
 		dialer := net.Dialer{Timeout: answerTime}
 		if conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, "443")); err == nil {
-			_ = conn.Close() // it was only tried
+			_ = conn.Close() // it was only a test
 			return address, nil
 		}
 	}
@@ -83,8 +83,8 @@ func endpoint(ctx context.Context, s *platform.Session, c *api.Cluster) (string,
 	return "", nil
 }
 
-// servers are the addresses of the hosts of the control plane: those with members of etcd.
-func servers(c *api.Cluster, inventory []*api.Host) []string {
+// controlPlaneAddresses returns the addresses of the control-plane hosts: those with etcd members.
+func controlPlaneAddresses(c *api.Cluster, inventory []*api.Host) []string {
 	var out []string
 	for _, h := range inventory {
 		for _, e := range c.Spec.EtcdClusters {
@@ -99,9 +99,9 @@ func servers(c *api.Cluster, inventory []*api.Host) []string {
 	return slices.Compact(out)
 }
 
-// bootRecord reads the boot report of a host, and what its boot script said.
+// bootRecord reads the boot report of a host, and the output of its boot script.
 func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m platform.Machine) (r platform.BootRecord, err error) {
-	c := s.Client.(*client) //nolint:errcheck // Connect made it
+	c := s.Client.(*client) //nolint:errcheck // Connect created it
 	read := func(file string) ([]byte, error) {
 		return c.run(ctx, m.Name, `[ ! -e "$root`+file+`" ] || cat "$root`+file+`"`, nil)
 	}
@@ -111,9 +111,9 @@ func bootRecord(ctx context.Context, s *platform.Session, _ *api.Cluster, m plat
 	return r, err
 }
 
-// machines lists the inventory by group. A host's node says whether it runs.
-func machines(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
-	c := s.Client.(*client) //nolint:errcheck // Connect made it
+// listMachines lists the inventory by group. Whether a host runs is only known from its node.
+func listMachines(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	c := s.Client.(*client) //nolint:errcheck // Connect created it
 	var out []platform.MachineGroup
 	for _, g := range groups {
 		shown := platform.MachineGroup{Name: g.Name}

@@ -20,8 +20,8 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// manifest lists the files of a graph, a line each: the key and a digest. What keys and
-// secrets hold does not change as long as they have their names.
+// manifest lists the files of a graph, one per line: the key and a digest. The content
+// of keys and secrets does not change as long as their names do not.
 func manifest(g *graph.Graph) (string, error) {
 	var lines []string
 	for n := range g.All() {
@@ -40,8 +40,8 @@ func manifest(g *graph.Graph) (string, error) {
 	return strings.Join(lines, ""), nil
 }
 
-// isCopied reports whether the control plane needs the file at a key of the cluster's
-// folder: it is in the manifest, or key material. Others may be about to go.
+// isCopied reports whether the control plane needs the file with a key in the cluster's folder: it
+// is in the manifest, or key material. Other files may be about to be deleted.
 func isCopied(manifest, key string) bool {
 	return strings.Contains("\n"+manifest, "\n"+key+" ") || !layout.IsOwned(key) && (strings.HasPrefix(key, layout.PKI+"/") || strings.HasPrefix(key, layout.Secrets+"/"))
 }
@@ -49,9 +49,9 @@ func isCopied(manifest, key string) bool {
 //go:embed copy.sh
 var copyScript string
 
-// copy brings what the control plane needs of a folder to the same folder of a host.
+// copy copies what the control plane needs from a folder to the same folder on a host.
 func (c *client) copy(ctx context.Context, name, folder string, state resource.Content) error {
-	listed, _ := state.Value().Known() // the model made it
+	listed, _ := state.Value().Known() // the model created it
 	packed, err := pack(folder, listed)
 	if err == nil {
 		_, err = c.run(ctx, name, "folder="+ssh.Quote(folder)+"\n"+copyScript, bytes.NewReader(packed))
@@ -62,10 +62,10 @@ func (c *client) copy(ctx context.Context, name, folder string, state resource.C
 	return nil
 }
 
-// fileSize bounds a file of the state store, in bytes.
+// fileSize is the size limit of a file of the state store, in bytes.
 const fileSize = 64 << 20
 
-// pack is a tar of what the control plane needs of a folder.
+// pack returns a tar archive of what the control plane needs from a folder.
 func pack(folder, manifest string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -1,4 +1,4 @@
-// Package nodes lists the platforms that the programs on machines know.
+// Package nodes lists the platforms that the programs on machines support.
 //
 // It must not know anything else of them.
 package nodes

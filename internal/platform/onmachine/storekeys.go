@@ -14,30 +14,30 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// keysPeriod is how long keys are used before they are read again: so long after keys were
-// changed may those before them be used.
+// keysPeriod is how long keys are used before they are read again, and so how long old keys may
+// stay in use after a change.
 const keysPeriod = 5 * time.Minute
 
-// KeysOf is Keys for a program whose file system is the machine's, or does not matter.
-func KeysOf(all []Platform, env func(string) string, client *http.Client) open.Account {
-	return Keys(all, World{Root: "/", Env: env, HTTP: client, Direct: web.Direct(), Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
+// LocalKeys is NewKeys for a program whose root is the machine's root, or for which it does not matter.
+func LocalKeys(all []Platform, env func(string) string, client *http.Client) open.Account {
+	return NewKeys(all, World{Root: "/", Env: env, HTTP: client, Direct: web.Direct(), Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
 }
 
-// Keys returns the keys of the server of the cluster's store, from the place that the environment
+// NewKeys returns the keys of the server of the cluster's store, from the place that the environment
 // names; nil if it names none.
-func Keys(all []Platform, w World) open.Account {
+func NewKeys(all []Platform, w World) open.Account {
 	at := w.Env(storekeys.Variable)
 	if at == "" {
 		return nil
 	}
-	return open.AccountOf(keysPeriod, func(ctx context.Context) (id, secret, token string, err error) {
+	return open.RefreshingAccount(keysPeriod, func(ctx context.Context) (id, secret, token string, err error) {
 		place, err := storekeys.ParsePlace(at)
 		if err != nil {
-			return "", "", "", fault.Wrap(fault.Permanent, err, "kops update cluster --yes writes the environment again")
+			return "", "", "", fault.Wrap(fault.Permanent, err, "run kops update cluster --yes to write the environment again")
 		}
 		p, ok := Find(all, place.Platform)
 		if !ok || p.Keys == nil {
-			return "", "", "", fault.New(fault.Permanent, "%s is %s, and this program knows no keys of %s", storekeys.Variable, at, place.Platform)
+			return "", "", "", fault.New(fault.Permanent, "%s is %s, but this program cannot find keys of %s", storekeys.Variable, at, place.Platform)
 		}
 		c, err := p.Keys(ctx, w, place.Name)
 		if err != nil {

@@ -23,16 +23,16 @@ func TestKeysAreAskedOfThePlatformThatHasThem(t *testing.T) {
 			return map[string]string{"S3_KEYS": value, "S3_ENDPOINT": "https://s3"}[name]
 		}}
 	}
-	if onmachine.Keys(all, at("")) != nil {
+	if onmachine.NewKeys(all, at("")) != nil {
 		t.Error("there are keys where nobody says so")
 	}
-	c, err := onmachine.Keys(all, at("cloud:/kops/c:d")).Retrieve(t.Context())
+	c, err := onmachine.NewKeys(all, at("cloud:/kops/c:d")).Retrieve(t.Context())
 	if err != nil || asked != "/kops/c:d" || c.AccessKeyID != "id" || c.SecretAccessKey != "secret" || !c.CanExpire {
 		t.Errorf("%q was asked for, %+v, %v", asked, c.AccessKeyID, err)
 	}
-	for value, want := range map[string]string{"cloud:/gone": "find the keys of https://s3: it is gone", "other:/a": "this program knows no keys of other",
-		"strange:/a": "this program knows no keys of strange", "word": `S3_KEYS is "word", and not PLATFORM:NAME`} {
-		if _, err := onmachine.Keys(all, at(value)).Retrieve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+	for value, want := range map[string]string{"cloud:/gone": "find the keys of https://s3: it is gone", "other:/a": "this program cannot find keys of other",
+		"strange:/a": "this program cannot find keys of strange", "word": `S3_KEYS is "word", and not PLATFORM:NAME`} {
+		if _, err := onmachine.NewKeys(all, at(value)).Retrieve(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}

@@ -4,35 +4,35 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 )
 
-// Traits are what differs on machines of a platform. The zero value is a machine of which
-// no platform is known.
+// Traits are what is specific to a platform's machines. The zero value is a machine without a known
+// platform.
 type Traits struct {
-	// TimeServers is a pool of servers of NTP; empty: the distribution's own.
+	// TimeServers is a pool of NTP servers; empty: the distribution's default.
 	TimeServers string
 	// KernelParameters are set in addition to every machine's, as NAME=VALUE.
 	KernelParameters []string
-	// Registry logs in to the platform's own registries of images; zero: there are none.
+	// Registry logs in to the platform's own image registries; zero: there are none.
 	Registry CredentialProvider
-	// CloudConfig is the file that tells components about the platform; nil: it has none.
+	// CloudConfig returns the file that tells components about the platform; nil: there is none.
 	CloudConfig func(*nodeconfig.Config) string
-	// VerifiedKubelets says that the certificates of all kubelets hold the addresses at
-	// which the API server reaches them.
+	// VerifiedKubelets reports that every kubelet's certificate holds the addresses at which the
+	// API server reaches it.
 	VerifiedKubelets bool
-	// RoutedPods says that a pod of kops-controller's makes the pod network that containerd
-	// makes elsewhere, as the platform has no routes of its own.
+	// RoutedPods reports that a kops-controller pod sets up the pod network, which containerd does
+	// elsewhere, because the platform has no routes of its own.
 	RoutedPods bool
-	// BalancerUnnamed says that nobody publishes names of load balancers: where one serves
-	// the machines of the cluster, its name leads to the API servers nevertheless.
+	// BalancerUnnamed reports that no one publishes names of load balancers: where one serves the
+	// machines of the cluster, its name still resolves to the API servers.
 	BalancerUnnamed bool
-	// Prompt says that a user waits for the machine: events are noticed within seconds, at the
-	// price of more requests in this time.
+	// Prompt reports that a user waits for the machine: events are noticed within seconds, at the
+	// cost of more requests during that time.
 	Prompt bool
 }
 
-// CredentialProvider is a program that the kubelet asks for the credentials of images
-// (Kubernetes, CredentialProviderConfig v1).
+// CredentialProvider is a program from which the kubelet gets image credentials (Kubernetes,
+// CredentialProviderConfig v1).
 type CredentialProvider struct {
 	Name   string
-	Images []string // patterns of the images it is asked for
-	Cache  string   // for how long an answer is good, unless it says so itself
+	Images []string // patterns of the images for which it is called
+	Cache  string   // how long a response is valid, unless it says so itself
 }

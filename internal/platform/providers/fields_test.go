@@ -40,31 +40,31 @@ import (
 	"kops.local/kops/internal/test/turns"
 )
 
-// trial says in which clusters of a platform the fields are tried.
+// trial describes the clusters of a platform in which the fields are tried.
 type trial struct {
-	// Facts is a file of facts beside the specs' tests; Own are facts instead of it.
+	// Facts is a file of facts next to the specs' tests; Own are facts to use instead.
 	Facts string       `json:"facts"`
 	Own   *facts.Cloud `json:"own"`
-	// Options describe the first cluster.
+	// Options describe the base cluster.
 	Options newcluster.Options `json:"options"`
 	// Variants are other clusters.
 	Variants []variant `json:"variants"`
-	// Values are the values of fields that take no other.
+	// Values are the values of fields that accept no others.
 	Values map[string]any `json:"values"`
 	// Silent are fields without effect or finding, and why that is right.
 	Silent map[string]string `json:"silent"`
 }
 
-// variant is a cluster that differs from the first: with other options, or with more in its spec,
-// and in its groups' specs, as v1alpha3 has them.
+// variant is a cluster that differs from the base cluster: with other options, or with additions to
+// its spec and its groups' specs, in v1alpha3.
 type variant struct {
 	Options        *newcluster.Options `json:"options"`
 	Cluster, Group json.RawMessage
 }
 
-// TestEveryFieldIsHeardOf sets every field of a spec, one at a time, for each platform that makes
+// TestEveryFieldHasAnEffect sets every field of a spec, one at a time, for each platform that creates
 // machines: either the resources of the cluster change, or a finding names the field.
-func TestEveryFieldIsHeardOf(t *testing.T) {
+func TestEveryFieldHasAnEffect(t *testing.T) {
 	data, err := os.ReadFile("testdata/fields.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestEveryFieldIsHeardOf(t *testing.T) {
 			if !ok {
 				t.Fatal("testdata/fields.yaml has no cluster of the platform")
 			}
-			h := &hearing{T: t, on: p, silent: c.Silent, values: c.Values, mine: turns.Share(t, 4)}
+			h := &fieldTrial{T: t, on: p, silent: c.Silent, values: c.Values, mine: turns.ItemsOfTurn(t, 9)}
 			h.prepare(c)
 			h.walk(api.KindCluster, "spec", reflect.TypeFor[api.ClusterSpec](), nil)
 			h.walk(api.KindInstanceGroup, "spec", reflect.TypeFor[api.InstanceGroupSpec](), nil)
@@ -99,13 +99,13 @@ func TestEveryFieldIsHeardOf(t *testing.T) {
 	}
 }
 
-// hearing is the trial of a platform.
-type hearing struct {
+// fieldTrial is the trial of a platform.
+type fieldTrial struct {
 	*testing.T
 	on          platform.Provider
 	known       *facts.Facts
 	keysets     map[string]*pki.Keyset
-	clusters    []*tried
+	clusters    []*triedCluster
 	silent      map[string]string
 	values      map[string]any
 	silentPaths []string
@@ -113,21 +113,21 @@ type hearing struct {
 	mine        func(path string) bool // whether a field is tried in this run
 }
 
-// tried is a cluster, and what it comes to with empty blocks around a field, by the block.
-type tried struct {
+// triedCluster is a cluster, and its outcomes with empty blocks around a field, by block.
+type triedCluster struct {
 	cluster *api.Cluster
 	groups  []*api.InstanceGroup
 	blocks  map[string]outcome
 }
 
-// outcome is what a cluster comes to.
+// outcome is the result of completing, checking and modelling a cluster.
 type outcome struct {
 	sum      uint64
 	findings diag.List
 	err      error
 }
 
-func (h *hearing) prepare(c trial) {
+func (h *fieldTrial) prepare(c trial) {
 	h.Helper()
 	name := string(h.on.Name)
 	if h.known = (&facts.Facts{Clouds: map[string]*facts.Cloud{name: c.Own}}); c.Own == nil {
@@ -144,7 +144,7 @@ func (h *hearing) prepare(c trial) {
 	}
 }
 
-func (h *hearing) cluster(v variant) *tried {
+func (h *fieldTrial) cluster(v variant) *triedCluster {
 	h.Helper()
 	o := *v.Options
 	o.CloudProvider, o.ClusterName = string(h.on.Name), cmp.Or(o.ClusterName, "a.k8s.local")
@@ -160,14 +160,14 @@ func (h *hearing) cluster(v variant) *tried {
 	for _, g := range groups {
 		h.merge(v.Group, &g.Spec)
 	}
-	c := &tried{cluster: cluster, groups: groups, blocks: map[string]outcome{}}
+	c := &triedCluster{cluster: cluster, groups: groups, blocks: map[string]outcome{}}
 	if got := h.outcome(c); got.err != nil {
 		h.Fatalf("a cluster with %s and %s: %v", v.Cluster, v.Group, got.err)
 	}
 	return c
 }
 
-func (h *hearing) merge(more json.RawMessage, spec any) {
+func (h *fieldTrial) merge(more json.RawMessage, spec any) {
 	h.Helper()
 	if len(more) == 0 {
 		return
@@ -184,14 +184,14 @@ const version = "1.37.0"
 // step is the index of a field in its struct.
 type step int
 
-// walk tries the fields of a struct, and of those in it. Blocks of other platforms are
-// refused by a rule of their own.
-func (h *hearing) walk(kind, path string, t reflect.Type, above []step) {
+// walk tries the fields of a struct, recursively. Blocks of other platforms are rejected by a
+// separate rule.
+func (h *fieldTrial) walk(kind, path string, t reflect.Type, above []step) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if h.on.Name != api.CloudAWS && f.Tag.Get("flag") != "" {
-			continue // a component has it everywhere
+			continue // a component has it on every platform
 		}
 		if !f.IsExported() || name == "" || name == "-" || path == "spec.cloudProvider" && name != string(h.on.Name) {
 			continue
@@ -211,7 +211,7 @@ func (h *hearing) walk(kind, path string, t reflect.Type, above []step) {
 		if !h.mine(at) {
 			continue
 		}
-		if why, ok := h.hears(kind, at, in, h.candidates(at, f)); !ok {
+		if why, ok := h.isRead(kind, at, in, h.candidates(at, f)); !ok {
 			h.silentPaths = append(h.silentPaths, at)
 			if h.silent[at] == "" {
 				h.Errorf("%s: %s is accepted, and changes nothing%s", kind, at, why)
@@ -220,10 +220,10 @@ func (h *hearing) walk(kind, path string, t reflect.Type, above []step) {
 	}
 }
 
-// hears reports whether one of the clusters changes with the field set, or a finding names the
-// field, or it is refused with any value. A refusal of one value does not count, unless there are
-// no other values.
-func (h *hearing) hears(kind, path string, in []step, try candidates) (why string, ok bool) {
+// isRead reports whether one of the clusters changes when the field is set, or a finding names the
+// field, or every value is rejected. A rejection of one value does not count, unless there are no
+// other values.
+func (h *fieldTrial) isRead(kind, path string, in []step, try candidates) (why string, ok bool) {
 	block := kind + path[:strings.LastIndex(path, ".")]
 	if try.without != nil {
 		block = kind + path
@@ -237,16 +237,16 @@ func (h *hearing) hears(kind, path string, in []step, try candidates) (why strin
 		}
 		for _, value := range try.values {
 			changed := c.with(kind, in, value)
-			if told := (outcome{findings: validate.NoEffect(&h.on.Traits, changed.cluster, changed.groups)}).tells(kind, path); told != nil {
+			if told := (outcome{findings: validate.NoEffect(&h.on.Traits, changed.cluster, changed.groups)}).findingFor(kind, path); told != nil {
 				return "", true
 			}
 			got := h.outcome(changed)
-			switch told := got.tells(kind, path); {
+			switch told := got.findingFor(kind, path); {
 			case told != nil && (told.Warning || try.all), told == nil && base.err == nil && got.err != nil,
 				base.err == nil && got.err == nil && got.sum != base.sum:
 				return "", true
-			case told != nil, got.err != nil && got.tells(kind, path[:strings.LastIndex(path, ".")]+".enabled") != nil:
-				refused = true // the field, its block or the switch of its block; another field that is missing says nothing of it
+			case told != nil, got.err != nil && got.findingFor(kind, path[:strings.LastIndex(path, ".")]+".enabled") != nil:
+				refused = true // a finding on the field, its block or the switch of its block; one on another missing field proves nothing
 			case got.err == nil:
 				accepted = true
 			default:
@@ -257,16 +257,16 @@ func (h *hearing) hears(kind, path string, in []step, try candidates) (why strin
 	return why, refused && !accepted
 }
 
-// candidates are values of a field, one of which a rule may accept.
+// candidates are values to try for a field; a rule may accept only one of them.
 type candidates struct {
 	values []any
-	// all: the field takes no other.
+	// all: the field accepts no other values.
 	all bool
-	// without is what the field holds in the cluster that others are compared with.
+	// without is the field's value in the cluster that serves as the baseline.
 	without any
 }
 
-func (h *hearing) candidates(path string, f reflect.StructField) candidates {
+func (h *fieldTrial) candidates(path string, f reflect.StructField) candidates {
 	t := f.Type
 	for !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && (t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map) {
 		t = t.Elem()
@@ -291,16 +291,16 @@ func (h *hearing) candidates(path string, f reflect.StructField) candidates {
 	case kind == reflect.String:
 		return candidates{values: []any{"x77"}}
 	case kind == reflect.Struct:
-		return candidates{values: []any{"77h", "77", 77}} // a duration, a quantity, a number or a text
+		return candidates{values: []any{"77h", "77", 77}} // a duration, a quantity, a number or a string
 	}
 	return candidates{values: []any{77}}
 }
 
 var indices = regexp.MustCompile(`\[[^\]]*\]`)
 
-// tells returns a finding that names the field, something in it or the block that it is
-// in, a warning before others; nil when there is none.
-func (o outcome) tells(kind, path string) (found *diag.Finding) {
+// findingFor returns a finding that names the field, something in it or its block, preferring warnings;
+// nil when there is none.
+func (o outcome) findingFor(kind, path string) (found *diag.Finding) {
 	field := indices.ReplaceAllString(compat.OlderPath(kind, path), "")
 	for i, f := range o.findings {
 		told := indices.ReplaceAllString(f.Path, "")
@@ -313,9 +313,10 @@ func (o outcome) tells(kind, path string) (found *diag.Finding) {
 	return found
 }
 
-// with returns the cluster with the blocks around a field and, but for nil, a value of the field.
-func (c *tried) with(kind string, in []step, value any) *tried {
-	out := &tried{cluster: c.cluster.DeepCopy()}
+// with returns a copy of the cluster with the blocks around a field and, unless value is nil, the
+// field set to value.
+func (c *triedCluster) with(kind string, in []step, value any) *triedCluster {
+	out := &triedCluster{cluster: c.cluster.DeepCopy()}
 	for _, g := range c.groups {
 		out.groups = append(out.groups, g.DeepCopy())
 	}
@@ -329,8 +330,8 @@ func (c *tried) with(kind string, in []step, value any) *tried {
 	return out
 }
 
-// set gives the field at the end of a path a value. Blocks on the way are made, and are
-// enabled where they can be.
+// set sets the field at the end of a path. Blocks on the way are created, and enabled where
+// possible.
 func set(v reflect.Value, in []step, value any) {
 	for len(in) > 0 && v.Kind() != reflect.Struct {
 		switch {
@@ -355,12 +356,12 @@ func set(v reflect.Value, in []step, value any) {
 	}
 }
 
-// assign gives a field a value; a list or a map gets one item.
+// assign sets a field to a value; a list or a map gets one item.
 func assign(v reflect.Value, value any) {
-	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok { // a duration, a quantity, a number or a text
+	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok { // a duration, a quantity, a number or a string
 		text, err := json.Marshal(value)
 		if err == nil {
-			_ = u.UnmarshalJSON(text) // where it is of no use, another candidate is
+			_ = u.UnmarshalJSON(text) // if it fails, another candidate succeeds
 		}
 		return
 	}
@@ -389,7 +390,7 @@ func assign(v reflect.Value, value any) {
 }
 
 // outcome completes, checks and models a cluster.
-func (h *hearing) outcome(c *tried) outcome {
+func (h *fieldTrial) outcome(c *triedCluster) outcome {
 	done, findings := complete.Complete(complete.Input{Platform: h.on.ForComplete(), Cluster: c.cluster, Groups: c.groups, Facts: h.known, Channel: spectest.Stable(h), KopsVersion: version})
 	if err := findings.Err(); err != nil {
 		return outcome{findings: findings, err: err}
@@ -403,8 +404,8 @@ func (h *hearing) outcome(c *tried) outcome {
 	return outcome{sum: sum, findings: append(findings, found...), err: err}
 }
 
-// model returns the sum of all that a cluster is made of, but what only repeats its spec.
-func (h *hearing) model(done *complete.Cluster) (uint64, diag.List, error) {
+// model returns a hash of everything that makes up a cluster, except what merely repeats its spec.
+func (h *fieldTrial) model(done *complete.Cluster) (uint64, diag.List, error) {
 	in := model.Input{Traits: &h.on.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: version, Region: "us-test-1", Facts: h.known, AllowUnverified: true,
 		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()}
@@ -433,19 +434,19 @@ func (h *hearing) model(done *complete.Cluster) (uint64, diag.List, error) {
 	sum := fnv.New64a()
 	for n := range g.All() {
 		if n.Address.Kind != managedfile.Keyset.Name && !strings.Contains(n.Name, "completed") {
-			_, _ = fmt.Fprint(sum, n.Address) // a hash takes all
+			_, _ = fmt.Fprint(sum, n.Address) // a hash never fails
 			add(sum, reflect.ValueOf(n.Want))
 		}
 	}
 	return sum.Sum64(), findings, err
 }
 
-// add adds a value to a sum, with everything that can be reached from it.
+// add adds a value to a hash, with everything reachable from it.
 func add(sum io.Writer, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			_, _ = fmt.Fprint(sum, "&") // what is there may have no fields
+			_, _ = fmt.Fprint(sum, "&") // the struct may have no fields
 			add(sum, v.Elem())
 		}
 	case reflect.Struct:

@@ -17,7 +17,7 @@ import (
 	scaleway "kops.local/kops/internal/platform/scaleway/spec"
 )
 
-// All lists the platforms. Some are known to specs alone.
+// All lists the platforms. Some are supported only in specs.
 func All(w platform.World) []platform.Provider {
 	return []platform.Provider{
 		aws.In(w),
@@ -33,7 +33,7 @@ func All(w platform.World) []platform.Provider {
 	}
 }
 
-// Of returns the platform of the name, as far as its spec goes; nil when there is none.
+// Of returns the platform with that name, without a connection; nil when there is none.
 func Of(name string) *platform.Platform {
 	for _, p := range All(platform.World{}) {
 		if string(p.Name) == name {

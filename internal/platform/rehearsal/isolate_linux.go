@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startIsolated starts a command in a network of its own, which has a loopback only:
-// other users of this host cannot reach a port at which it listens.
-func startIsolated(cmd *exec.Cmd) error {
+// startInNamespace starts a command in its own network namespace, which has only a loopback interface:
+// other users of this host cannot reach its ports.
+func startInNamespace(cmd *exec.Cmd) error {
 	return inNetwork(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make a network for %s: %w", cmd.Path, err)
+			return fmt.Errorf("create a network for %s: %w", cmd.Path, err)
 		}
 		if err := loopbackUp(); err != nil {
 			return fmt.Errorf("bring up the loopback of %s: %w", cmd.Path, err)
@@ -26,8 +26,8 @@ func startIsolated(cmd *exec.Cmd) error {
 	})
 }
 
-// dialIsolated connects to an address, IP:PORT, in the network of a process.
-func dialIsolated(ctx context.Context, pid int, address string) (net.Conn, error) {
+// dialInNamespace connects to an address, IP:PORT, in the network namespace of a process.
+func dialInNamespace(ctx context.Context, pid int, address string) (net.Conn, error) {
 	var conn net.Conn
 	err := inNetwork(func() error {
 		err := enter(fmt.Sprintf("/proc/%d/ns/net", pid))
@@ -39,8 +39,8 @@ func dialIsolated(ctx context.Context, pid int, address string) (net.Conn, error
 	return conn, err
 }
 
-// inNetwork calls do on a thread that may go to another network, and brings the thread
-// back. A thread that cannot come back is given up.
+// inNetwork calls do on a thread that may enter another network namespace, and brings the thread
+// back. A thread that cannot return is discarded.
 func inNetwork(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -51,7 +51,7 @@ func inNetwork(do func() error) error {
 			done <- err
 			return
 		}
-		defer home.Close() // it was only read
+		defer home.Close() // read only
 		err = do()
 		back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET)
 		if back == nil {
@@ -67,11 +67,11 @@ func enter(path string) error {
 	if err != nil {
 		return err
 	}
-	defer ns.Close() // it was only read
+	defer ns.Close() // read only
 	return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
 }
 
-// loopbackUp brings up the loopback of the network of this thread.
+// loopbackUp brings up the loopback interface in this thread's network namespace.
 func loopbackUp() error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// asProgram has the test's own program be one that plays a part.
+// asProgram is the variable that makes the test binary act as an emulated program.
 const asProgram = "KOPS_TEST_PROGRAM"
 
 const address = "127.0.0.1:80"
@@ -28,13 +28,13 @@ func TestMain(m *testing.M) {
 	fmt.Println(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") })))
 }
 
-// A program that listens at a port is reached by its play, and by nobody else on this host.
+// A program that listens at a port is reachable from its play, and from nowhere else on this host.
 func TestAProgramHasANetworkOfItsOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED, NOT TESTED: networks are made by root")
 	}
 	before := network(t)
-	for range 2 { // two of them may use one port
+	for range 2 { // two of them may use the same port
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), asProgram+"=1")
 		p, err := StartProgram(t.Context(), "a program", cmd, "listening", nil)
@@ -67,7 +67,7 @@ func TestAProgramHasANetworkOfItsOwn(t *testing.T) {
 			t.Error("the network of this host reaches the program")
 		}
 	}
-	for range 100 { // no thread of ours is left in another network
+	for range 100 { // none of our threads is left in another network namespace
 		done := make(chan string)
 		go func() { done <- network(t) }()
 		if got := <-done; got != before {

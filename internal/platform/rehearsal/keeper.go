@@ -9,56 +9,57 @@ import (
 )
 
 const (
-	// every is how often an emulator is looked at, when no request has changed anything;
-	// settle is how long a change may bring others with it, before it is looked at.
-	every, settle = 2 * time.Second, 50 * time.Millisecond
+	// pollPeriod is the polling interval for an emulator when no request has changed anything; settle is
+	// how long to wait for follow-up changes before polling after a change.
+	pollPeriod, settle = 2 * time.Second, 50 * time.Millisecond
 )
 
-// Keeper has this host be as an emulator says: again and again, and soon after a change.
+// Keeper makes this host match an emulator's state, periodically and soon after a change.
 type Keeper struct {
-	// Pass has this host be so once. What goes wrong is reported once, and tried again; what
-	// may be a matter of the moment only if it goes wrong again.
-	Pass func(context.Context) error
-	// Ended is closed when the emulator has ended by itself, and Failure says why; nil: it does not.
+	// Sync makes this host match once. An error is reported once, and the pass is retried; an error
+	// that may be transient is reported only if it repeats.
+	Sync func(context.Context) error
+	// Ended is closed when the emulator has stopped on its own, and Failure returns why; nil: it
+	// never does.
 	Ended   <-chan struct{}
 	Failure func() error
 	Log     *slog.Logger
 
-	// Wake is full if the emulator must be looked at soon.
+	// Wake is non-empty if the emulator must be polled soon.
 	Wake chan struct{}
 }
 
 // NewKeeper returns a keeper.
 func NewKeeper(log *slog.Logger, pass func(context.Context) error) *Keeper {
-	return &Keeper{Pass: pass, Log: log, Wake: make(chan struct{}, 1)}
+	return &Keeper{Sync: pass, Log: log, Wake: make(chan struct{}, 1)}
 }
 
-// Changed has the emulator looked at soon.
-func (k *Keeper) Changed() {
+// Trigger makes the keeper poll the emulator soon.
+func (k *Keeper) Trigger() {
 	select {
 	case k.Wake <- struct{}{}:
-	default: // it is about to be
+	default: // already scheduled
 	}
 }
 
-// Keep passes until the context ends, or the emulator.
-func (k *Keeper) Keep(ctx context.Context) error {
-	tick := time.NewTicker(every)
+// Run runs passes until the context is done or the emulator has stopped.
+func (k *Keeper) Run(ctx context.Context) error {
+	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	last, excused := "", false
 	for {
-		err := k.Pass(ctx)
+		err := k.Sync(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
 			last, excused = "", false
-		} else if passing(err) && !excused {
+		} else if isTransient(err) && !excused {
 			excused = true
-			k.Changed()
+			k.Trigger()
 		} else if err.Error() != last {
 			last = err.Error()
-			k.Complain(err)
+			k.LogError(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -76,15 +77,15 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}
 }
 
-// passing reports whether an error may be one of the moment: what the emulator listed may be
-// removed before it is asked about.
-func passing(err error) bool { return fault.Is(err, fault.Gone) || fault.Of(err).Retryable() }
+// isTransient reports whether an error may be transient: an object that the emulator listed may be
+// removed before it is read.
+func isTransient(err error) bool { return fault.Is(err, fault.Gone) || fault.Of(err).Retryable() }
 
-// Complain tells what went wrong, and what can be done.
-func (k *Keeper) Complain(err error) {
+// LogError logs what went wrong, and the remedy.
+func (k *Keeper) LogError(err error) {
 	log := k.Log
 	if remedy := fault.Remedy(err); remedy != "" {
 		log = log.With("remedy", remedy)
 	}
-	log.Error("play the cloud", "error", err)
+	log.Error("emulate the cloud", "error", err)
 }

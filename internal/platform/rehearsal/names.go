@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Names answers for what DNS knows on a platform: hosts of its own, and zones of its users. Public
-// and private zones are answered to everybody. All names are without a final dot.
+// Names answers DNS queries as a platform does: for its own hosts, and for its users' zones. Public
+// and private zones are visible to every client. All names are without a trailing dot.
 type Names struct {
 	Zones []Zone
-	// Host is the address of a host of the platform's own.
+	// Host returns the address of one of the platform's own hosts.
 	Host func(name string) (netip.Addr, bool)
-	// Reachable is what the value of a record leads to: public addresses of machines lead nowhere
-	// here, and stand for the private ones, as they do inside the platform's network.
+	// Reachable maps the value of a record to a reachable one: machines' public addresses are not
+	// reachable here, and resolve to the private ones, as they do inside the platform's network.
 	Reachable func(value string) string
 }
 
-// Zone is a zone of DNS.
+// Zone is a DNS zone.
 type Zone struct {
 	Name    string
-	Servers []string // answered if there is no record of them
+	Servers []string // returned if there is no NS record
 	Records []Record
 }
 
@@ -29,21 +29,21 @@ type Record struct {
 	Name, Type string
 	TTL        int64 // seconds
 	Values     []string
-	// Host, when not empty, is a host of the platform's own, whose address is answered.
+	// Host, when not empty, is one of the platform's own hosts, whose address is returned.
 	Host string
 }
 
-// PlainName is a name of DNS as programs write it: without a final dot, in small letters.
+// PlainName returns a DNS name as programs write it: without a trailing dot, in lower case.
 func PlainName(name string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(name, "."), `\052`, "*"))
 }
 
-// Lookup answers as Play.Lookup.
+// Lookup implements Play.Lookup.
 func (n Names) Lookup(name, kind string) (records []string, known bool) {
 	name = PlainName(name)
 	if a, ok := n.Host(name); ok {
 		if kind == "A" {
-			records = []string{line(name, 60, "A", a.String())}
+			records = []string{zoneLine(name, 60, "A", a.String())}
 		}
 		return records, true
 	}
@@ -56,11 +56,11 @@ func (n Names) Lookup(name, kind string) (records []string, known bool) {
 	if best == nil {
 		return nil, false
 	}
-	return n.answer(best, name, kind)
+	return n.answerFromZone(best, name, kind)
 }
 
-// answer returns a zone's answer for a name: its own records, or a wildcard's.
-func (n Names) answer(z *Zone, name, kind string) (records []string, known bool) {
+// answerFromZone returns a zone's answer for a name: its own records, or a wildcard's.
+func (n Names) answerFromZone(z *Zone, name, kind string) (records []string, known bool) {
 	_, rest, _ := strings.Cut(name, ".")
 	for _, owner := range []string{name, "*." + rest} {
 		for _, r := range z.Records {
@@ -73,12 +73,12 @@ func (n Names) answer(z *Zone, name, kind string) (records []string, known bool)
 			}
 			if r.Host != "" {
 				if a, ok := n.Host(r.Host); ok && kind == "A" {
-					records = append(records, line(name, 60, "A", a.String()))
+					records = append(records, zoneLine(name, 60, "A", a.String()))
 				}
 				continue
 			}
 			for _, v := range r.Values {
-				records = append(records, line(name, r.TTL, r.Type, n.Reachable(v)))
+				records = append(records, zoneLine(name, r.TTL, r.Type, n.Reachable(v)))
 			}
 		}
 		if known {
@@ -89,15 +89,15 @@ func (n Names) answer(z *Zone, name, kind string) (records []string, known bool)
 		known = true
 		if kind == "NS" && len(records) == 0 {
 			for _, s := range z.Servers {
-				records = append(records, line(name, 60, "NS", s))
+				records = append(records, zoneLine(name, 60, "NS", s))
 			}
 		}
 	}
 	return records, known
 }
 
-// line is a record as a zone file has it.
-func line(name string, ttl int64, kind, value string) string {
+// zoneLine formats a record as a line of a zone file.
+func zoneLine(name string, ttl int64, kind, value string) string {
 	if (kind == "CNAME" || kind == "NS") && !strings.HasSuffix(value, ".") {
 		value += "."
 	}

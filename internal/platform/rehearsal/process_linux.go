@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// Tie has a command end with this process, however that ends.
-func Tie(cmd *exec.Cmd) {
+// KillWithParent makes a command end with this process, however the process ends.
+func KillWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// end kills a command that was tied, and all that it has started.
-func end(cmd *exec.Cmd) error {
+// killGroup kills a tied command and all processes that it started.
+func killGroup(cmd *exec.Cmd) error {
 	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}

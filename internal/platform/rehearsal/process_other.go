@@ -9,11 +9,13 @@ import (
 	"os/exec"
 )
 
-// Tie does nothing: a stage is on Linux.
-func Tie(*exec.Cmd) {}
+// KillWithParent does nothing: stages exist only on Linux.
+func KillWithParent(*exec.Cmd) {}
 
-func end(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
-func startIsolated(*exec.Cmd) error { return errors.ErrUnsupported }
+func startInNamespace(*exec.Cmd) error { return errors.ErrUnsupported }
 
-func dialIsolated(context.Context, int, string) (net.Conn, error) { return nil, errors.ErrUnsupported }
+func dialInNamespace(context.Context, int, string) (net.Conn, error) {
+	return nil, errors.ErrUnsupported
+}

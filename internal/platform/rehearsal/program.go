@@ -17,26 +17,27 @@ import (
 // startLimit is how long a program of a play may take to answer; moto needs 2 s.
 const startLimit = time.Minute
 
-// Program is a program that plays a part until it is closed, such as an emulator.
+// Program is a program, such as an emulator, that is part of a play and runs until it is closed.
 type Program struct {
 	Cmd   *exec.Cmd
 	name  string
 	ended chan struct{}
-	last  atomic.Value // line that it wrote, a string
+	last  atomic.Value // the last line that it wrote, a string
 }
 
-// StartProgram starts a program in a network of its own and returns when it has written a line
-// that says that it listens, in which running is: at a socket in a folder, or at a port, which
-// only DialContext reaches. No program of a play asks for passwords. log receives all that it writes; may be nil.
+// StartProgram starts a program in its own network namespace and returns when it has written a line
+// that contains running, which means that it listens: on a socket in a folder, or on a port that
+// only DialContext can reach. Programs of a play require no passwords. log receives everything that
+// it writes; may be nil.
 func StartProgram(ctx context.Context, name string, cmd *exec.Cmd, running string, log io.Writer) (*Program, error) {
 	p := &Program{Cmd: cmd, name: name, ended: make(chan struct{})}
-	Tie(cmd)
+	KillWithParent(cmd)
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = in, in
-	if err := errors.Join(startIsolated(cmd), in.Close()); err != nil {
+	if err := errors.Join(startInNamespace(cmd), in.Close()); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	up := make(chan struct{})
@@ -56,7 +57,7 @@ func StartProgram(ctx context.Context, name string, cmd *exec.Cmd, running strin
 	return p, nil
 }
 
-// read reads what the program writes until it ends, and closes up when it listens.
+// read reads the program's output until it ends, and closes up once it listens.
 func (p *Program) read(out *os.File, log io.Writer, running string, up chan<- struct{}) {
 	defer close(p.ended)
 	defer p.Cmd.Wait() //nolint:errcheck // how it ended is what it wrote last
@@ -64,7 +65,7 @@ func (p *Program) read(out *os.File, log io.Writer, running string, up chan<- st
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		p.last.Store(lines.Text())
 		if log != nil {
-			_, _ = fmt.Fprintln(log, lines.Text()) // a log that cannot be written changes nothing
+			_, _ = fmt.Fprintln(log, lines.Text()) // a failing log is ignored
 		}
 		if up != nil && strings.Contains(lines.Text(), running) {
 			close(up)
@@ -73,9 +74,9 @@ func (p *Program) read(out *os.File, log io.Writer, running string, up chan<- st
 	}
 }
 
-// DialContext connects to an address at which the program listens, IP:PORT.
+// DialContext connects to an address on which the program listens, IP:PORT.
 func (p *Program) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	conn, err := dialIsolated(ctx, p.Cmd.Process.Pid, address)
+	conn, err := dialInNamespace(ctx, p.Cmd.Process.Pid, address)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", p.name, err)
 	}
@@ -85,13 +86,13 @@ func (p *Program) DialContext(ctx context.Context, _, address string) (net.Conn,
 // Ended is closed when the program has ended.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// Failure is why the program ended, which nobody asked for.
+// Failure returns why the program ended unexpectedly.
 func (p *Program) Failure() error { return fmt.Errorf("%s has ended: %v", p.name, p.last.Load()) }
 
-// Close ends the program and all that it started.
+// Close stops the program and all processes that it started.
 func (p *Program) Close() error {
-	if err := end(p.Cmd); err != nil {
-		return fmt.Errorf("end %s: %w", p.name, err)
+	if err := killGroup(p.Cmd); err != nil {
+		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	<-p.ended
 	return nil

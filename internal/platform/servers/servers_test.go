@@ -19,7 +19,7 @@ func TestMachinesAreMarkedWhileTheyAreNotAsWanted(t *testing.T) {
 		digest string
 		want   bool
 	}{{one, false}, {two, true}, {two, true}, {one, false}} {
-		if l = Mark(l, c.digest); Outdated(l) != c.want || l[MadeOf] != one {
+		if l = Mark(l, c.digest); Outdated(l) != c.want || l[DigestLabel] != one {
 			t.Errorf("wanted is %s: %v", c.digest, l)
 		}
 	}

@@ -11,30 +11,30 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// strangerError says that a machine is not known, or not as what it presents.
-type strangerError struct {
+// unknownHostError reports that a machine is unknown, or presents a different key than the known one.
+type unknownHostError struct {
 	key     ssh.PublicKey
 	changed bool
 }
 
-func (e *strangerError) Error() string {
+func (e *unknownHostError) Error() string {
 	says := "its host key is not known"
 	if e.changed {
-		says = "its host key is another than the one that is known"
+		says = "its host key differs from the known one"
 	}
 	return fmt.Sprintf("%s: it presents %s, %s", says, ssh.FingerprintSHA256(e.key), e.key.Type())
 }
 
-func (e *strangerError) remedy() string {
+func (e *unknownHostError) remedy() string {
 	if e.changed {
 		return "if the machine was reinstalled, remove its known host key; otherwise the connection may be intercepted"
 	}
-	return "compare the fingerprint with what the console of the machine says (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then give it, or add the machine to known_hosts"
+	return "compare the fingerprint with the one that the machine's console shows (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), then pass it, or add the machine to known_hosts"
 }
 
-// known returns what checks the key of a machine, and the algorithms of keys that are
-// known of it; none: any.
-func (o Options) known(t Target) (ssh.HostKeyCallback, []string, error) {
+// hostKeyCallback returns the callback that checks a machine's host key, and the algorithms of its known
+// keys; nil: any.
+func (o Options) hostKeyCallback(t Target) (ssh.HostKeyCallback, []string, error) {
 	switch {
 	case t.HostKey != "":
 		want, _, _, _, err := ssh.ParseAuthorizedKey([]byte(t.HostKey))
@@ -43,23 +43,23 @@ func (o Options) known(t Target) (ssh.HostKeyCallback, []string, error) {
 		}
 		return func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			if string(want.Marshal()) != string(key.Marshal()) {
-				return &strangerError{key: key, changed: true}
+				return &unknownHostError{key: key, changed: true}
 			}
 			return nil
 		}, algorithms(want.Type()), nil
 	case t.Fingerprint != "":
 		return func(_ string, _ net.Addr, key ssh.PublicKey) error {
 			if ssh.FingerprintSHA256(key) != t.Fingerprint {
-				return &strangerError{key: key, changed: true}
+				return &unknownHostError{key: key, changed: true}
 			}
 			return nil
 		}, []string{ssh.KeyAlgoED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}, nil
 	}
-	return o.listed(t)
+	return o.knownHostsCallback(t)
 }
 
-// listed checks by the files of known hosts.
-func (o Options) listed(t Target) (ssh.HostKeyCallback, []string, error) {
+// knownHostsCallback checks the host key against the known_hosts files.
+func (o Options) knownHostsCallback(t Target) (ssh.HostKeyCallback, []string, error) {
 	files := slices.DeleteFunc(slices.Clone(o.Known), func(file string) bool {
 		_, err := os.Stat(file)
 		return errors.Is(err, os.ErrNotExist)
@@ -71,13 +71,13 @@ func (o Options) listed(t Target) (ssh.HostKeyCallback, []string, error) {
 	strange := func(host string, remote net.Addr, key ssh.PublicKey) error {
 		err := check(host, remote, key)
 		if unknown := (*knownhosts.KeyError)(nil); errors.As(err, &unknown) {
-			return &strangerError{key: key, changed: len(unknown.Want) > 0}
+			return &unknownHostError{key: key, changed: len(unknown.Want) > 0}
 		}
 		return err
 	}
-	// The machine is asked for a key of a sort that is known of it.
+	// Request a key type that is already known for the machine.
 	var sorts []string
-	if wanted := (*knownhosts.KeyError)(nil); errors.As(check(t.Address, nowhere{}, noKey{}), &wanted) {
+	if wanted := (*knownhosts.KeyError)(nil); errors.As(check(t.Address, noAddress{}, noKey{}), &wanted) {
 		for _, k := range wanted.Want {
 			sorts = append(sorts, algorithms(k.Key.Type())...)
 		}
@@ -85,7 +85,7 @@ func (o Options) listed(t Target) (ssh.HostKeyCallback, []string, error) {
 	return strange, sorts, nil
 }
 
-// algorithms are the signatures that a key of a type makes.
+// algorithms returns the signature algorithms of a key type.
 func algorithms(key string) []string {
 	if key == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -93,14 +93,14 @@ func algorithms(key string) []string {
 	return []string{key}
 }
 
-// nowhere is an address, and noKey a key, of no machine.
+// noAddress is a dummy address, and noKey a dummy key.
 type (
-	nowhere struct{}
-	noKey   struct{}
+	noAddress struct{}
+	noKey     struct{}
 )
 
-func (nowhere) Network() string { return "tcp" }
-func (nowhere) String() string  { return "0.0.0.0:0" }
+func (noAddress) Network() string { return "tcp" }
+func (noAddress) String() string  { return "0.0.0.0:0" }
 
 func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("none") }

@@ -38,7 +38,7 @@ func TestCommandsRunAsTheyAreWritten(t *testing.T) {
 	_ = again.Close()
 }
 
-// TestAMachineThatNeverStopsIsStopped: its output and its messages are bounded.
+// TestAMachineThatNeverStopsIsStopped checks that a script's output and messages are bounded.
 func TestAMachineThatNeverStopsIsStopped(t *testing.T) {
 	s := sshtest.Start(t, "")
 	m, err := ssh.Options{Keys: []string{s.Client}}.Dial(t.Context(), ssh.Target{Address: s.Address, User: "root", Fingerprint: gossh.FingerprintSHA256(s.HostKey)})
@@ -58,7 +58,7 @@ func TestAMachineThatNeverStopsIsStopped(t *testing.T) {
 	}
 }
 
-func TestOnlyKnownMachinesAreBelieved(t *testing.T) {
+func TestOnlyKnownHostKeysAreAccepted(t *testing.T) {
 	s, other := sshtest.Start(t, ""), sshtest.Start(t, "")
 	known := filepath.Join(t.TempDir(), "known_hosts")
 	write := func(keys ...gossh.PublicKey) {
@@ -89,16 +89,16 @@ func TestOnlyKnownMachinesAreBelieved(t *testing.T) {
 	}
 	dial("its host key is not known")
 	write(other.HostKey)
-	dial("another than the one that is known")
+	dial("differs from the known one")
 	write(s.HostKey)
 	dial("")
 	target.Fingerprint = gossh.FingerprintSHA256(other.HostKey)
-	dial("another than the one that is known")
+	dial("differs from the known one")
 	target.HostKey = string(gossh.MarshalAuthorizedKey(other.HostKey))
-	dial("another than the one that is known")
+	dial("differs from the known one")
 }
 
-func TestWhoHasNoKeyIsToldSo(t *testing.T) {
+func TestAMissingKeyIsReported(t *testing.T) {
 	s, other := sshtest.Start(t, ""), sshtest.Start(t, "")
 	target := ssh.Target{Address: s.Address, User: "root", HostKey: string(gossh.MarshalAuthorizedKey(s.HostKey))}
 	if _, err := (ssh.Options{}).Dial(t.Context(), target); !fault.Is(err, fault.Permanent) || !strings.Contains(fault.Remedy(err), "ssh-add") {

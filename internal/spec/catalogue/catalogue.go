@@ -1,8 +1,8 @@
-// Package catalogue reads the add-ons that kops has: each is a folder of data, which
-// says when the add-on belongs to a cluster, what its settings are by default, what
-// else it needs, and which files belong to it.
+// Package catalogue reads the add-ons of kops: each is a folder of data, which specifies when the
+// add-on belongs to a cluster, its default settings, what else it needs, and which files belong to
+// it.
 //
-// It must not know any add-on, nor what the stages that ask it make of the data.
+// It must not know any add-on, nor how the stages use the data.
 package catalogue
 
 import (
@@ -21,7 +21,7 @@ import (
 //go:embed addons
 var embedded embed.FS
 
-// Catalogue is add-ons in the order of their folders' names.
+// Catalogue is a list of add-ons, in the order of their folders' names.
 type Catalogue struct {
 	addons []*Addon
 }
@@ -35,10 +35,10 @@ var builtin = sync.OnceValue(func() *Catalogue {
 			return c
 		}
 	}
-	panic(fmt.Sprintf("the catalogue of this program cannot be read: %v", err)) // it is a constant, which a test reads
+	panic(fmt.Sprintf("the catalogue of this program cannot be read: %v", err)) // it is embedded, and a test reads it
 })
 
-// Or returns the catalogue, or this program's own when it is nil.
+// Or returns the catalogue, or this program's own if it is nil.
 func (c *Catalogue) Or() *Catalogue {
 	if c == nil {
 		return builtin()
@@ -46,7 +46,7 @@ func (c *Catalogue) Or() *Catalogue {
 	return c
 }
 
-// Read returns the add-ons of a file system, a folder each.
+// Read returns the add-ons in a file system, one per folder.
 func Read(folders fs.FS) (*Catalogue, error) {
 	entries, err := fs.ReadDir(folders, ".")
 	if err != nil {
@@ -61,14 +61,14 @@ func Read(folders fs.FS) (*Catalogue, error) {
 		c.addons = append(c.addons, a)
 	}
 	for _, a := range c.addons {
-		if err := a.settle(c); err != nil {
+		if err := a.completeNeeds(c); err != nil {
 			return nil, fmt.Errorf("read the add-on %s: %w", a.Folder, err)
 		}
 	}
 	return c, nil
 }
 
-// find returns the add-on of a folder, or nil.
+// find returns the add-on in a folder, or nil.
 func (c *Catalogue) find(folder string) *Addon {
 	if i := slices.IndexFunc(c.addons, func(a *Addon) bool { return a.Folder == folder }); i >= 0 {
 		return c.addons[i]
@@ -88,47 +88,49 @@ type Addon struct {
 	templates map[string]func() (*template.Template, error)
 }
 
-// Header is what addon.yaml says.
+// Header is the content of addon.yaml.
 type Header struct {
 	// Name is the add-on's name in the channel.
 	Name string `json:"name"`
 	// ID distinguishes the editions of an add-on; a new edition is applied again.
 	ID Text `json:"id"`
-	// File is the manifest's name; the ID with .yaml when empty.
+	// File is the manifest's name; by default the ID with .yaml.
 	File string `json:"file"`
-	// Present says whether the cluster has the add-on, from kops or from its user; When
-	// says whether kops applies it. Each is the other when absent.
+	// Present holds if the cluster has the add-on, from kops or from its user; When holds if kops
+	// applies it. Each defaults to the other.
 	Present Condition `json:"present"`
 	When    Condition `json:"when"`
-	// Selector is the label of its objects besides the common ones; k8s-addon: NAME when absent.
+	// Selector is the label of its objects in addition to the common ones; by default k8s-addon:
+	// NAME.
 	Selector map[string]string `json:"selector"`
-	// Prune has objects deleted that the manifest no longer holds.
+	// Prune holds if objects are deleted that are no longer in the manifest.
 	Prune Condition `json:"prune"`
-	// NeedsRollingUpdate names the nodes that a new edition makes due: control-plane, workers or all.
+	// NeedsRollingUpdate names the nodes that a new edition makes outdated: control-plane, workers
+	// or all.
 	NeedsRollingUpdate string `json:"needsRollingUpdate"`
-	// NeedsPKI has an authority of its own made for the add-on.
+	// NeedsPKI holds if the add-on gets a certificate authority of its own.
 	NeedsPKI Condition `json:"needsPKI"`
-	// Replaceable lets objects of the user's that bear the add-on's name stand for the manifest.
+	// Replaceable means that the user's objects with the add-on's name replace the manifest.
 	Replaceable bool `json:"replaceable"`
 
-	// Rule is how findings and explanations call the add-on; the folder when empty.
+	// Rule is the add-on's name in findings and explanations; by default the folder.
 	Rule string `json:"rule"`
-	// Enable says to a user how a cluster gets the add-on.
+	// Enable tells the user how to enable the add-on.
 	Enable string `json:"enable"`
 	// Spec is the path of its settings below the spec of a Cluster, in v1alpha3.
 	Spec     string   `json:"spec"`
 	Defaults Defaults `json:"defaults"`
 	Requires []Need   `json:"requires"`
-	// Account is the service account of the add-on that may have a role of the cloud's.
+	// Account is the add-on's service account, which may have a role in the cloud.
 	Account Account `json:"account"`
-	// Images are those that its pods run and no function image of the manifest names.
+	// Images are the images of its pods that the manifest does not name with the function image.
 	Images []Text `json:"images"`
 }
 
 // Account is a service account in the namespace kube-system.
 type Account struct {
 	Name string `json:"name"`
-	// When says whether somebody acts as the account; when the add-on is present if absent.
+	// When holds if the account is in use; by default if the add-on is present.
 	When Condition `json:"when"`
 }
 
@@ -146,9 +148,9 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 		return nil, fmt.Errorf("addon.yaml: %w", err)
 	}
 	a.Rule = cmp.Or(a.Rule, folder)
-	a.When, a.Present = a.When.or(a.Present), a.Present.or(a.When)
-	a.Account.When = a.Account.When.or(a.Present)
-	a.Defaults.When = a.Defaults.When.or(a.Present)
+	a.When, a.Present = a.When.orElse(a.Present), a.Present.orElse(a.When)
+	a.Account.When = a.Account.When.orElse(a.Present)
+	a.Defaults.When = a.Defaults.When.orElse(a.Present)
 	if err := a.checkDefaults(); err != nil {
 		return nil, err
 	}
@@ -169,7 +171,8 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 	return a, nil
 }
 
-// Labels are the labels of its objects besides the common ones, which the channel's entry names.
+// Labels returns the labels of its objects in addition to the common ones, as listed in the
+// channel's entry.
 func (h *Header) Labels() map[string]string {
 	switch {
 	case h.Selector == nil:
@@ -180,7 +183,7 @@ func (h *Header) Labels() map[string]string {
 	return h.Selector
 }
 
-// Template returns a file of the folder, or nil where it has none of the name.
+// Template returns a file of the folder, or nil if it does not exist.
 func (a *Addon) Template(name string) (*template.Template, error) {
 	if of := a.templates[name]; of != nil {
 		return of()
@@ -188,27 +191,27 @@ func (a *Addon) Template(name string) (*template.Template, error) {
 	return nil, nil
 }
 
-// Policy returns what the add-on's account may do on a cloud, for the cloud's model to
-// fill in; nil where nothing is said.
+// Policy returns the permissions of the add-on's account on a cloud, for the cloud's model to fill
+// in; nil if it has none.
 func (a *Addon) Policy(cloud string) (*template.Template, error) {
 	return a.Template("policy-" + cloud + ".yaml")
 }
 
-// HasRole reports whether a service account in kube-system belongs to an add-on, to which
-// a cloud gives a role.
+// HasRole reports whether a service account in kube-system belongs to an add-on that has a role on
+// a cloud.
 func (c *Catalogue) HasRole(cloud, account string) bool {
-	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return a.has(cloud, account) })
+	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return a.hasPolicy(cloud, account) })
 }
 
-// has reports whether the add-on has the account and, on the cloud, a policy of it.
-func (a *Addon) has(cloud, account string) bool {
+// hasPolicy reports whether the add-on has the account and a policy for it on the cloud.
+func (a *Addon) hasPolicy(cloud, account string) bool {
 	return account != "" && a.Account.Name == account && a.templates["policy-"+cloud+".yaml"] != nil
 }
 
-// ActsAs reports whether an add-on of the cluster acts as the service account.
+// ActsAs reports whether an add-on of the cluster uses the service account.
 func (c *Catalogue) ActsAs(v *View, account string) (bool, error) {
 	for _, a := range c.addons {
-		if !a.has(v.Cloud, account) {
+		if !a.hasPolicy(v.Cloud, account) {
 			continue
 		}
 		if on, err := a.Account.When.Holds(v); err != nil || on {

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// view is what conditions see of a cluster.
+// view returns the view of a cluster for conditions.
 func view(kubernetes string) *catalogue.View {
 	c := &api.Cluster{}
 	c.Name, c.Spec.KubernetesVersion = "a.example.com", kubernetes
@@ -17,15 +17,15 @@ func view(kubernetes string) *catalogue.View {
 	return catalogue.ViewOf(c, nil, nil)
 }
 
-// folder is a catalogue of one add-on.
+// folder returns a catalogue with one add-on.
 func folder(t *testing.T, head string) (*catalogue.Catalogue, error) {
 	t.Helper()
 	return catalogue.Read(fstest.MapFS{"mine/addon.yaml": {Data: []byte(head)}})
 }
 
-// TestConditionsOfABareClusterCanBeAsked asks what the stages ask of a spec in which
-// nothing is set, as validation does before a cluster is completed.
-func TestConditionsOfABareClusterCanBeAsked(t *testing.T) {
+// TestConditionsOfABareClusterCanBeEvaluated evaluates what the stages need of an empty spec, as
+// validation does before a cluster is completed.
+func TestConditionsOfABareClusterCanBeEvaluated(t *testing.T) {
 	v, c := view("1.36.3"), (*catalogue.Catalogue)(nil).Or()
 	for _, a := range c.Addons() {
 		for what, ask := range map[string]catalogue.Condition{"when": a.When, "present": a.Present, "account": a.Account.When, "defaults": a.Defaults.When, "prune": a.Prune, "needsPKI": a.NeedsPKI} {
@@ -36,13 +36,13 @@ func TestConditionsOfABareClusterCanBeAsked(t *testing.T) {
 		if err := a.Fill(v); err != nil {
 			t.Errorf("%s: %v", a.Folder, err)
 		}
-		for _, file := range []string{"manifest.yaml", "policy-aws.yaml"} { // which are parsed when they are needed
+		for _, file := range []string{"manifest.yaml", "policy-aws.yaml"} { // these are only parsed when they are needed
 			if _, err := a.Template(file); err != nil {
 				t.Error(err)
 			}
 		}
 		for _, n := range a.Requires {
-			if _, err := n.Lacks(v); err != nil || n.Remedy == "" || n.Path == "" {
+			if _, err := n.IsMissing(v); err != nil || n.Remedy == "" || n.Path == "" {
 				t.Errorf("%s: %+v: %v", a.Folder, n, err)
 			}
 		}
@@ -76,7 +76,7 @@ defaults:
 	}
 }
 
-// TestWrongFoldersAreRefused reads what no cluster could ever use.
+// TestWrongFoldersAreRefused reads folders that no cluster could ever use.
 func TestWrongFoldersAreRefused(t *testing.T) {
 	for head, want := range map[string]string{
 		"name: mine\nwhan: true": "whan",

@@ -23,8 +23,8 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// withExample is the catalogue of this program with one folder more, in place of the
-// add-on whose settings it borrows.
+// withExample returns this program's catalogue with one more folder, in place of the add-on whose
+// settings it borrows.
 func withExample(t *testing.T) *catalogue.Catalogue {
 	t.Helper()
 	all := fstest.MapFS{}
@@ -48,8 +48,9 @@ func withExample(t *testing.T) *catalogue.Catalogue {
 	return c
 }
 
-// sleeping completes a cluster with the example; own gives service accounts roles.
-func sleeping(t *testing.T, own bool, version string) (complete.Input, *complete.Cluster) {
+// completeExample completes a cluster with the example; own gives service accounts roles of their
+// own.
+func completeExample(t *testing.T, own bool, version string) (complete.Input, *complete.Cluster) {
 	t.Helper()
 	const data = "../complete/testdata"
 	in := complete.Input{Facts: spectest.Facts(t, data), Channel: spectest.Stable(t), KopsVersion: "1.37.0", Addons: withExample(t)}
@@ -68,9 +69,9 @@ func sleeping(t *testing.T, own bool, version string) (complete.Input, *complete
 	return in, done
 }
 
-// TestAnAddonIsAFolder adds a folder, and sees all that an add-on can have.
+// TestAnAddonIsAFolder adds a folder, and checks everything that an add-on can have.
 func TestAnAddonIsAFolder(t *testing.T) {
-	in, done := sleeping(t, true, "1.36.3")
+	in, done := completeExample(t, true, "1.36.3")
 
 	// its defaults, and who set them
 	s := done.Spec.Spec.NodeProblemDetector
@@ -80,7 +81,7 @@ func TestAnAddonIsAFolder(t *testing.T) {
 	if got := done.Provenance.Cluster["spec.nodeProblemDetector.image"]; got != (complete.Origin{Rule: "sleeper", Why: "how kops runs the sleeper"}) {
 		t.Errorf("the image is from %+v", got)
 	}
-	if _, older := sleeping(t, false, "1.35.4"); *older.Spec.Spec.NodeProblemDetector.Image != "example.com/sleeper:v1" {
+	if _, older := completeExample(t, false, "1.35.4"); *older.Spec.Spec.NodeProblemDetector.Image != "example.com/sleeper:v1" {
 		t.Errorf("image of an older cluster %s", *older.Spec.Spec.NodeProblemDetector.Image)
 	}
 
@@ -112,7 +113,7 @@ func TestAnAddonIsAFolder(t *testing.T) {
 // policies returns the policies of the roles of a cluster on AWS, by the role's name.
 func policies(t *testing.T, own bool) map[string]string {
 	t.Helper()
-	in, done := sleeping(t, own, "1.36.3")
+	in, done := completeExample(t, own, "1.36.3")
 	g := &graph.Graph{}
 	if err := model.Build(platform.Model{Cluster: done.Spec, Groups: done.Groups, Facts: in.Facts, FilesBucket: "testingBucket", Addons: in.Addons,
 		UserData: func(*api.InstanceGroup, ...resource.Value) (resource.Content, error) { return resource.Content{}, nil },
@@ -146,7 +147,7 @@ func TestAnAddonMayDoOnACloudWhatItsPolicySays(t *testing.T) {
 	}
 }
 
-// TestThePageShowsTheExample keeps docs/contributing/adding-an-addon.md true.
+// TestThePageShowsTheExample keeps docs/contributing/adding-an-addon.md up to date.
 func TestThePageShowsTheExample(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/contributing/adding-an-addon.md")
 	if err != nil {

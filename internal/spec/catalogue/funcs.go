@@ -17,25 +17,25 @@ import (
 	"kops.local/kops/internal/template"
 )
 
-// functions are the functions of templates. The code that fills in a manifest adds image, own and
-// include.
+// functions returns the functions for templates. The code that fills in a manifest adds image, own
+// and include.
 func functions() template.Funcs {
 	return template.Funcs{
-		// image names an image as the cluster pulls it, and notes that it is used; own does
-		// so for the image of a program of kops' own.
-		"image": unnamed,
-		"own":   unnamed,
-		// flags are the flags of a component's configuration.
+		// image returns an image's name as the cluster pulls it, and records its use; own does so
+		// for the image of one of kops' own programs.
+		"image": noImageName,
+		"own":   noImageName,
+		// flags returns the flags of a component's configuration.
 		"flags": componentflags.Flags,
-		// include is the text of a defined template.
+		// include returns the text of a defined template.
 		"include": func(string, any) (string, error) {
 			return "", errors.New("a template is included only while another is filled in")
 		},
-		// override sets keys of a map that is written as YAML, and returns it as YAML.
+		// override sets keys of a map in YAML, and returns it as YAML.
 		"override": override,
-		// variables writes a map that is written as YAML as the environment of a container.
+		// variables converts a map in YAML to the environment of a container.
 		"variables": variables,
-		// environment is the environment of a container as a map.
+		// environment returns the environment of a container as a map.
 		"environment": func(list []api.EnvVar) map[string]string {
 			out := map[string]string{}
 			for _, e := range list {
@@ -43,7 +43,7 @@ func functions() template.Funcs {
 			}
 			return out
 		},
-		// collect reads lines of two words: it gathers the second ones under the first.
+		// collect reads lines of two words, and groups the second words by the first.
 		"collect": func(lines string) map[string][]string {
 			out := map[string][]string{}
 			for line := range strings.Lines(lines) {
@@ -53,12 +53,12 @@ func functions() template.Funcs {
 			}
 			return out
 		},
-		// proxy is the environment that tells a program of an egress proxy.
+		// proxy returns the environment variables for an egress proxy.
 		"proxy":  staticpod.ProxyEnvironment,
 		"isTrue": func(b *bool) bool { return b != nil && *b },
-		// orTrue is true unless a user said false.
+		// orTrue returns true unless a user set false.
 		"orTrue": func(b *bool) bool { return b == nil || *b },
-		// first is the first that is neither absent nor empty.
+		// first returns the first value that is neither absent nor empty.
 		"first": func(values ...any) string {
 			for _, t := range values {
 				if s := plain(t); s != "" {
@@ -67,7 +67,7 @@ func functions() template.Funcs {
 			}
 			return ""
 		},
-		// print joins texts; a pointer is what it leads to, and never an address.
+		// print joins texts; pointers are dereferenced.
 		"print": func(values ...any) string {
 			var b strings.Builder
 			for _, v := range values {
@@ -75,25 +75,25 @@ func functions() template.Funcs {
 			}
 			return b.String()
 		},
-		// plain is the text of a value, or of what a pointer leads to.
+		// plain returns the text of a value, or of what a pointer leads to.
 		"plain":  plain,
 		"yaml":   toYAML,
 		"indent": func(n int, s string) string { return strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", n)) },
 		"quote":  strconv.Quote,
-		// list writes texts as a list on one line.
+		// list writes texts as a YAML list on one line.
 		"list": func(texts []string) (string, error) {
 			text, err := json.Marshal(append([]string{}, texts...))
 			return string(text), err
 		},
 		"join":  strings.Join,
 		"words": strings.Fields,
-		// tag is the tag in an image's name, or otherwise where it has none.
+		// tag returns the tag in an image's name, or otherwise if it has none.
 		"tag":   tag,
 		"split": func(by, s string) []string { return strings.Split(s, by) },
 	}
 }
 
-// tag is the tag in the name of an image: not the port of its registry, nor its digest.
+// tag returns the tag in the name of an image: not the port of its registry, nor its digest.
 func tag(image, otherwise string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
@@ -159,7 +159,7 @@ func plain(v any) string {
 		}
 		return strconv.Itoa(*x)
 	case interface{ String() string }:
-		if s := x.String(); s != "<nil>" { // what a nil quantity says
+		if s := x.String(); s != "<nil>" { // the text of a nil quantity
 			return s
 		}
 		return ""
@@ -173,5 +173,5 @@ func toYAML(v any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// unnamed stands for functions that name images, where nobody fills in a manifest.
-func unnamed(string) (string, error) { return "", errors.New("images are named in manifests only") }
+// noImageName replaces functions that name images when no manifest is filled in.
+func noImageName(string) (string, error) { return "", errors.New("images are named in manifests only") }

@@ -14,26 +14,26 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Defaults are the settings that a user need not make.
+// Defaults are the default settings of an add-on.
 type Defaults struct {
-	// When says where they hold; where the add-on is present if absent.
+	// When holds if they apply; by default if the add-on is present.
 	When Condition `json:"when"`
-	// Why says to a user where the values come from.
+	// Why tells the user where the values come from.
 	Why string `json:"why"`
 	// Values are by path below the path of the add-on's settings.
 	Values map[string]Value `json:"values"`
 }
 
-// Value is the value of a setting, or a template of a text, true or false; one that is
-// empty for a cluster sets nothing.
+// Value is the value of a setting, or a template of a text, true or false; a value that is empty
+// for a cluster sets nothing.
 type Value struct {
 	fixed json.RawMessage
 	text  Text
-	// by are values by the oldest version of Kubernetes that they are for, the newest first.
-	by []since
+	// byVersion has values by the oldest version of Kubernetes that they are for, newest first.
+	byVersion []versionedValue
 }
 
-type since struct {
+type versionedValue struct {
 	From  string `json:"from"`
 	Value Value  `json:"value"`
 }
@@ -42,52 +42,52 @@ type since struct {
 func (v *Value) UnmarshalJSON(data []byte) error {
 	switch data[0] {
 	case '"':
-		if err := v.text.UnmarshalJSON(data); err != nil || v.text.of != nil {
+		if err := v.text.UnmarshalJSON(data); err != nil || v.text.template != nil {
 			return err
 		}
 	case '[':
-		if err := yaml.UnmarshalStrict(data, &v.by); err == nil && len(v.by) > 0 {
+		if err := yaml.UnmarshalStrict(data, &v.byVersion); err == nil && len(v.byVersion) > 0 {
 			return nil
 		}
-		v.by = nil
+		v.byVersion = nil
 	}
 	v.fixed = slices.Clone(data)
 	return nil
 }
 
-// of returns the value for a cluster as JSON, empty for none.
-func (v Value) of(view *View) ([]byte, error) {
+// valueFor returns the value for a cluster as JSON, empty if there is none.
+func (v Value) valueFor(view *View) ([]byte, error) {
 	switch {
-	case v.text.of != nil:
+	case v.text.template != nil:
 		text, err := v.text.Fill(view)
 		if err != nil || text == "" || text == "true" || text == "false" {
 			return []byte(text), err
 		}
 		return json.Marshal(text)
-	case v.by == nil:
+	case v.byVersion == nil:
 		return v.fixed, nil
 	}
 	k, err := versions.ParseVersion(view.Spec.KubernetesVersion)
 	if err != nil {
 		return nil, fmt.Errorf("a value depends on the version of Kubernetes: %w", err)
 	}
-	for _, s := range v.by {
+	for _, s := range v.byVersion {
 		from, err := versions.ParseVersion(s.From + ".0")
 		if s.From == "" || err == nil && versions.AtLeast(k, from.Major, from.Minor) {
-			return s.Value.of(view)
+			return s.Value.valueFor(view)
 		}
 	}
 	return nil, nil
 }
 
-// Fill sets the settings of the add-on that are empty, where its defaults hold.
+// Fill sets the settings of the add-on that are empty, if its defaults apply.
 func (a *Addon) Fill(v *View) error {
 	on, err := a.Defaults.When.Holds(v)
 	if err != nil || !on {
 		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(a.Defaults.Values)) {
-		value, err := a.Defaults.Values[path].of(v)
+		value, err := a.Defaults.Values[path].valueFor(v)
 		if err == nil && len(value) > 0 {
 			err = fill.Path(v.Spec, a.Spec+"."+path, value)
 		}
@@ -98,11 +98,11 @@ func (a *Addon) Fill(v *View) error {
 	return nil
 }
 
-// checkDefaults refuses defaults of unknown settings, and invalid versions.
+// checkDefaults rejects defaults for unknown settings, and invalid versions.
 func (a *Addon) checkDefaults() error {
 	for path, value := range a.Defaults.Values {
 		all := []Value{value}
-		for _, s := range value.by {
+		for _, s := range value.byVersion {
 			if _, err := versions.ParseVersion(s.From + ".0"); s.From != "" && err != nil {
 				return fmt.Errorf("the default of %s: %w", path, err)
 			}
@@ -117,53 +117,53 @@ func (a *Addon) checkDefaults() error {
 	return nil
 }
 
-// Need is what an add-on needs beside itself: another add-on, or that service accounts
-// have roles of their own.
+// Need is what an add-on needs in addition: another add-on, or that service accounts have roles of
+// their own.
 type Need struct {
-	// When says where it is needed; where the add-on is present if absent.
+	// When holds if it is needed; by default if the add-on is present.
 	When Condition `json:"when"`
 	// Addon is the folder of another add-on.
 	Addon    string `json:"addon"`
 	OwnRoles bool   `json:"ownRoles"`
-	// Path and Value are what a user has written that needs it, in v1alpha2.
+	// Path and Value are the user's setting that needs it, in v1alpha2.
 	Path  string `json:"path"`
 	Value string `json:"value"`
-	// Message describes the problem, if it is more than that the other is missing.
+	// Message describes the problem, unless the other is simply missing.
 	Message string `json:"message"`
 
-	// Rule is the name of the check, and Remedy what a user can do.
+	// Rule is the name of the check, and Remedy what the user can do.
 	Rule   string `json:"-"`
 	Remedy string `json:"-"`
 
-	other *Addon
+	addon *Addon
 }
 
-// settle gives the needs of an add-on all that follows from what is needed.
-func (a *Addon) settle(c *Catalogue) error {
+// completeNeeds completes the needs of an add-on with what follows from the needed add-ons.
+func (a *Addon) completeNeeds(c *Catalogue) error {
 	for i := range a.Requires {
 		n := &a.Requires[i]
-		n.When = n.When.or(a.Present)
+		n.When = n.When.orElse(a.Present)
 		if n.OwnRoles {
-			n.Rule, n.Message = a.Rule, cmp.Or(n.Message, "needs permissions of its own")
+			n.Rule, n.Message = a.Rule, cmp.Or(n.Message, "needs its own IAM role")
 			n.Remedy = "set spec.iam.useServiceAccountExternalPermissions to true"
 			continue
 		}
-		if n.other = c.find(n.Addon); n.other == nil {
-			return fmt.Errorf("it requires the add-on %q, which there is not", n.Addon)
+		if n.addon = c.find(n.Addon); n.addon == nil {
+			return fmt.Errorf("it requires the add-on %q, which does not exist", n.Addon)
 		}
-		n.Rule, n.Message, n.Remedy = "needs-"+n.other.Rule, cmp.Or(n.Message, "needs "+n.other.Rule), n.other.Enable
+		n.Rule, n.Message, n.Remedy = "needs-"+n.addon.Rule, cmp.Or(n.Message, "needs "+n.addon.Rule), n.addon.Enable
 	}
 	return nil
 }
 
-// Lacks reports whether a cluster needs this and has it not.
-func (n *Need) Lacks(v *View) (bool, error) {
+// IsMissing reports whether a cluster needs this and does not have it.
+func (n *Need) IsMissing(v *View) (bool, error) {
 	if on, err := n.When.Holds(v); err != nil || !on {
 		return false, err
 	}
 	if n.OwnRoles {
 		return !v.OwnRoles(), nil
 	}
-	there, err := n.other.Present.Holds(v)
+	there, err := n.addon.Present.Holds(v)
 	return !there, err
 }

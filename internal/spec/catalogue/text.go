@@ -18,10 +18,10 @@ func parse(name, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// Text is a text that can be a template over a view.
+// Text is a text that can be a template for a view.
 type Text struct {
-	plain string
-	of    *template.Template // nil if the text is not a template
+	plain    string
+	template *template.Template // nil if the text is not a template
 }
 
 // UnmarshalJSON reads the text, or true or false.
@@ -33,23 +33,24 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	var err error
-	t.of, err = parse("a text", t.plain)
+	t.template, err = parse("a text", t.plain)
 	return err
 }
 
 // Fill returns the text for a view.
 func (t Text) Fill(view any) (string, error) {
-	if t.of == nil {
+	if t.template == nil {
 		return t.plain, nil
 	}
-	text, err := t.of.Execute(view)
+	text, err := t.template.Execute(view)
 	if err != nil {
 		return "", fmt.Errorf("fill in %s: %w", t.plain, err)
 	}
 	return text, nil
 }
 
-// Condition is true or false, or a template over a view that says one of them, or nothing for false.
+// Condition is true or false, or a template for a view that yields one of them, or nothing for
+// false.
 type Condition struct{ text Text }
 
 // UnmarshalJSON reads the condition.
@@ -67,8 +68,8 @@ func (c Condition) Holds(view any) (bool, error) {
 	return text == "true", nil
 }
 
-// or returns the condition, or another when it is absent.
-func (c Condition) or(other Condition) Condition {
+// orElse returns the condition, or another if it is absent.
+func (c Condition) orElse(other Condition) Condition {
 	if c.text.plain == "" {
 		return other
 	}

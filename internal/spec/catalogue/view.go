@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/platform/traits"
 )
 
-// View is what conditions see of a cluster.
+// View is the data about a cluster that conditions use.
 type View struct {
 	// Name is the cluster's.
 	Name   string
@@ -16,11 +16,11 @@ type View struct {
 	Groups []*api.InstanceGroup
 	// Cloud is the platform's name, such as aws.
 	Cloud string
-	// Platform is what else is known of it; never nil.
+	// Platform has everything else that is known about it; never nil.
 	Platform *traits.Traits
 }
 
-// ViewOf returns what conditions see of a cluster on a platform; nil is one without traits.
+// ViewOf returns the view of a cluster on a platform; nil means one without traits.
 func ViewOf(c *api.Cluster, groups []*api.InstanceGroup, on *traits.Traits) *View {
 	if on == nil {
 		on = &traits.Traits{}
@@ -28,7 +28,7 @@ func ViewOf(c *api.Cluster, groups []*api.InstanceGroup, on *traits.Traits) *Vie
 	return &View{Name: c.Name, Spec: &c.Spec, Groups: groups, Cloud: string(c.CloudProviderID()), Platform: on}
 }
 
-// TemplateFunc returns a function that conditions and manifests call.
+// TemplateFunc returns a function for conditions and manifests.
 func (v *View) TemplateFunc(name string) any {
 	switch name {
 	case "DNSProvider":
@@ -62,11 +62,11 @@ func (v *View) TemplateFunc(name string) any {
 // IPv6 reports whether pods and services have IPv6 addresses only.
 func (v *View) IPv6() bool { return v.Spec.IPv6Only() }
 
-// NoDNS reports whether the cluster's names are published nowhere.
+// NoDNS reports whether the cluster's names are not published.
 func (v *View) NoDNS() bool { return v.Spec.DNSType() == api.DNSNone }
 
-// ZoneSpec picks the zone of the cluster's names, as dns-controller reads it: by a name, which has a
-// dot, or by an identifier. Empty: the spec names none.
+// ZoneSpec selects the zone of the cluster's names, in dns-controller's syntax: by a name, which
+// has a dot, or by an identifier. It is empty if the spec names none.
 func (v *View) ZoneSpec() string {
 	if zone := v.Spec.DNSZone; zone == "" || strings.Contains(zone, ".") {
 		return zone
@@ -74,7 +74,7 @@ func (v *View) ZoneSpec() string {
 	return "*/" + v.Spec.DNSZone
 }
 
-// DNSProvider is what publishes names; "none" when nothing does.
+// DNSProvider returns what publishes names; "none" if nothing does.
 func (v *View) DNSProvider() string {
 	p := v.Spec.ExternalDNS
 	switch {
@@ -92,18 +92,18 @@ func (v *View) KubeProxy() bool {
 	return p == nil || p.Enabled == nil || *p.Enabled
 }
 
-// OwnRoles reports whether pods act in roles of their service accounts.
+// OwnRoles reports whether service accounts have roles of their own.
 func (v *View) OwnRoles() bool {
 	i := v.Spec.IAM
 	return i != nil && i.UseServiceAccountExternalPermissions != nil && *i.UseServiceAccountExternalPermissions
 }
 
-// WithRole lists the groups of a role.
+// WithRole lists the groups with a role.
 func (v *View) WithRole(role string) []*api.InstanceGroup {
 	return slices.DeleteFunc(slices.Clone(v.Groups), func(g *api.InstanceGroup) bool { return string(g.Spec.Role) != role })
 }
 
-// Machines is the least number of machines of a role.
+// Machines returns the minimum number of machines of a role.
 func (v *View) Machines(role string) int {
 	n := 0
 	for _, g := range v.WithRole(role) {
@@ -119,13 +119,14 @@ func (v *View) Labelled(key string) bool {
 	return slices.ContainsFunc(v.Groups, func(g *api.InstanceGroup) bool { return g.Spec.NodeLabels[key] != "" })
 }
 
-// ManagedStorage reports whether the platform's storage classes are kops' to make.
+// ManagedStorage reports whether kops creates the platform's storage classes.
 func (v *View) ManagedStorage() bool {
 	c := v.Spec.CloudConfig
 	return c == nil || c.ManageStorageClasses == nil || *c.ManageStorageClasses
 }
 
-// Replicas is how often something runs that should outlive a machine of the control plane.
+// Replicas returns how many replicas run of what should survive the loss of a control-plane
+// machine.
 func (v *View) Replicas() int {
 	return min(max(v.Machines(string(api.RoleControlPlane)), 1), 2)
 }

@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// TestTemplatesCallEveryMethodOfAView looks each method up as templates do.
+// TestTemplatesCallEveryMethodOfAView looks up each method in the way templates do.
 func TestTemplatesCallEveryMethodOfAView(t *testing.T) {
 	v := view("1.36.3")
 	for m := range reflect.TypeFor[*catalogue.View]().Methods() {

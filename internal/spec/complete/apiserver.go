@@ -34,10 +34,10 @@ func setAPIServer(p *Pass) {
 	}
 }
 
-// componentCloud is how Kubernetes' own programs call the cloud, whose controllers
-// are outside of them; "" where there are none.
+// componentCloud returns the value with which Kubernetes' own programs leave the cloud to external
+// controllers; "" if there are none.
 func (p *Pass) componentCloud() string {
-	if p.on.Machines.NoCloud {
+	if p.platform.Machines.NoCloud {
 		return ""
 	}
 	return "external"
@@ -70,7 +70,7 @@ func setAPIServerEtcd(p *Pass) {
 		return
 	}
 	scheme := "https"
-	if p.in.Features["EtcdEventsHTTP"] {
+	if p.input.Features["EtcdEventsHTTP"] {
 		scheme = "http"
 	}
 	if p.hasEtcd("events") {

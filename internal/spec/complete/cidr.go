@@ -14,7 +14,7 @@ func split(whole netip.Prefix, bits int) ([]netip.Prefix, error) {
 	}
 	length := whole.Bits() + bits
 	if length > 32 {
-		return nil, fmt.Errorf("%s is too small to be cut into %d parts", whole, 1<<bits)
+		return nil, fmt.Errorf("%s is too small to be split into %d parts", whole, 1<<bits)
 	}
 	parts := make([]netip.Prefix, 1<<bits)
 	first := binary.BigEndian.Uint32(whole.Masked().Addr().AsSlice())
@@ -24,9 +24,9 @@ func split(whole netip.Prefix, bits int) ([]netip.Prefix, error) {
 	return parts, nil
 }
 
-// Allocate returns the first range of the given length within from that overlaps
-// none of used. The very first range is never given away: 10.0.0.0/20 of
-// 10.0.0.0/8 is what other tools and people take without asking.
+// Allocate returns the first range of the given length within from that does not overlap any of
+// used. The very first range is never allocated: 10.0.0.0/20 of 10.0.0.0/8 is what other tools and
+// people use by default.
 func Allocate(from netip.Prefix, length int, used []netip.Prefix) (netip.Prefix, error) {
 	first := binary.BigEndian.Uint32(from.Masked().Addr().AsSlice())
 	for i := uint64(1); i < 1<<(length-from.Bits()); i++ {
@@ -48,7 +48,7 @@ func overlapsAny(p netip.Prefix, others []netip.Prefix) bool {
 	return slices.ContainsFunc(others, p.Overlaps)
 }
 
-// nth is the n-th address of a range, the network's own being the 0-th.
+// nth returns the n-th address of a range; the 0-th is the network's own.
 func nth(p netip.Prefix, n int) netip.Addr {
 	a := p.Masked().Addr()
 	for range n {
@@ -57,8 +57,8 @@ func nth(p netip.Prefix, n int) netip.Addr {
 	return a
 }
 
-// podRange is the upper half of the range that is not masqueraded:
-// 100.96.0.0/11 of 100.64.0.0/10.
+// podRange returns the upper half of the range that is not masqueraded: 100.96.0.0/11 of
+// 100.64.0.0/10.
 func podRange(nonMasquerade netip.Prefix) (netip.Prefix, error) {
 	halves, err := split(nonMasquerade, 1)
 	if err != nil {

@@ -2,7 +2,7 @@ package complete
 
 import "kops.local/kops/internal/spec/fill"
 
-// setCiliumParts turns on the parts that the user configures, and no other.
+// setCiliumParts turns on the parts that the user configures, and no others.
 func setCiliumParts(p *Pass) {
 	c := p.Spec.Networking.Cilium
 	if c == nil {

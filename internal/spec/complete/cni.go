@@ -6,13 +6,13 @@ import (
 
 func setKindnet(p *Pass) {
 	c, n := p.Spec.Networking.Kindnet, &p.Spec.Networking
-	if c == nil || c.Masquerade != nil { // it is the user's, as it is
+	if c == nil || c.Masquerade != nil { // the user's own setting is kept
 		return
 	}
 	m := fill.Ensure(&c.Masquerade)
 	if p.IPv6() {
 		fill.Ptr(&m.Enabled, false)
-		fill.Ptr(&c.NAT64, !p.on.Has.OwnNAT64)
+		fill.Ptr(&c.NAT64, !p.platform.Has.OwnNAT64)
 		return
 	}
 	fill.Ptr(&m.Enabled, true)

@@ -13,28 +13,27 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Input is what completion works on; nothing in it is changed.
+// Input is the input of completion, which does not change it.
 type Input struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	// Platform is what the cluster stands on.
+	// Platform is the cluster's platform.
 	Platform Platform
-	// Facts are what the world knows; nil when nothing was looked up.
+	// Facts are the results of look-ups; nil if nothing was looked up.
 	Facts *facts.Facts
 	// Channel recommends versions and images; nil recommends none.
 	Channel *versions.Channel
-	// KopsVersion is the version of this program, which a channel may ask for.
+	// KopsVersion is the version of this program, which a channel may restrict.
 	KopsVersion string
-	// ConfigBase is where the cluster's files stand when its spec does not say.
+	// ConfigBase is the folder of the cluster's files unless its spec sets another.
 	ConfigBase string
-	// Endpoint is the server of buckets of S3, where they are not Amazon's.
+	// Endpoint is the server of S3 buckets, if it is not Amazon's.
 	Endpoint string
-	// RunningVersion is the Kubernetes version of the oldest control plane
-	// machine that runs, or "".
+	// RunningVersion is the Kubernetes version of the oldest running control-plane machine, or "".
 	RunningVersion string
-	// Features are the switches that are on.
+	// Features are the feature flags that are on.
 	Features Features
-	// Addons is the catalogue of add-ons; nil: this program's own.
+	// Addons is the catalogue of add-ons; nil means this program's own.
 	Addons *catalogue.Catalogue
 }
 
@@ -42,33 +41,33 @@ type Input struct {
 type Cluster struct {
 	// Spec is the whole object, completed.
 	Spec *api.Cluster
-	// Groups are completed, in the order given. The kubelet of a group holds all
-	// labels and taints with which its nodes register.
+	// Groups are completed, in the order given. The kubelet of a group has all labels and taints
+	// with which its nodes register.
 	Groups []*api.InstanceGroup
 	// NodeVersion is the Kubernetes version of the kubelets of groups without an
 	// API server: the spec's, or the older one that the control plane still runs.
 	NodeVersion string
-	// Provenance says which rule filled what.
+	// Provenance records which rule set which values.
 	Provenance Provenance
 }
 
-// Complete returns the completed cluster. With findings that are errors the
-// result is as far as completion came, and must not be built.
+// Complete returns the completed cluster. If some findings are errors, the result is incomplete and
+// must not be used.
 func Complete(in Input) (*Cluster, diag.List) {
 	p := newPass(in)
-	p.run(storedRules(p.on))
+	p.run(storedRules(p.platform))
 	version, err := versions.ParseVersion(p.Spec.KubernetesVersion)
 	if err != nil {
 		message := "is not a version"
 		if p.Spec.KubernetesVersion == "" {
-			message = "is required, because the channel names none"
+			message = "is required, because the channel recommends no version"
 		}
 		p.Fail("spec.kubernetesVersion", p.Spec.KubernetesVersion, "kubernetes-version", message, "write a version such as 1.36.3")
 		return p.result(), p.findings
 	}
 	p.Version = version
-	p.run(clusterRules(p.on, in.Addons))
-	p.runGroups(groupRules(p.on))
+	p.run(clusterRules(p.platform, in.Addons))
+	p.runGroups(groupRules(p.platform))
 	return p.result(), p.findings
 }
 
@@ -77,7 +76,7 @@ func Complete(in Input) (*Cluster, diag.List) {
 // names and retention.
 func AssignStored(in Input) (*api.Cluster, diag.List) {
 	p := newPass(in)
-	p.run(storedRules(p.on))
+	p.run(storedRules(p.platform))
 	return p.Cluster, p.findings
 }
 
@@ -93,28 +92,29 @@ func AssignGroup(in Input, g *api.InstanceGroup) (*api.InstanceGroup, diag.List)
 	return p.groups[0], p.findings
 }
 
-// Platform is what completion knows of a platform.
+// Platform is what completion needs to know about a platform.
 type Platform struct {
 	*traits.Traits
 	Rules
 }
 
-// Rules are the rules of one platform, by the point at which they run.
+// Rules are the rules of one platform, by when they run.
 type Rules struct {
-	// Early fill what is stored of the network, before the ranges of pods and services.
+	// Early fill the stored network settings, before the ranges of pods and services.
 	Early []Rule
 	// Ranges fill the stored ranges, before subnets get theirs.
 	Ranges []Rule
-	// Before run before the components get their defaults, After after that.
+	// Before run before the components get their defaults, and After run afterwards.
 	Before, After []Rule
-	// Group run once a group has its machines, before the cluster's settings are joined to its own.
+	// Group run once a group has its machines, before the cluster's settings are merged into its
+	// own.
 	Group []GroupRule
 }
 
 // Rule fills some values of the cluster.
 type Rule struct {
 	Name string
-	// Why says to a user where the values come from.
+	// Why tells the user where the values come from.
 	Why string
 	Do  func(*Pass)
 }
@@ -125,9 +125,9 @@ type GroupRule struct {
 	Do        func(*Pass, *api.InstanceGroup)
 }
 
-// Pass is the state of one completion, which rules work on.
+// Pass is the state of one completion, on which rules operate.
 type Pass struct {
-	// Cluster is what the rules fill, and Spec is its spec.
+	// Cluster is what the rules fill in, and Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
 	// Facts are the facts of the cluster's platform; never nil.
@@ -135,18 +135,18 @@ type Pass struct {
 	// Version is the version of Kubernetes.
 	Version semver.Version
 
-	in         Input
-	on         Platform
+	input      Input
+	platform   Platform
 	groups     []*api.InstanceGroup
 	provenance Provenance
 	findings   diag.List
 }
 
 func newPass(in Input) *Pass {
-	p := &Pass{in: in, on: in.Platform, Cluster: in.Cluster.DeepCopy(), Facts: in.Facts.Of(string(in.Cluster.CloudProviderID()))}
+	p := &Pass{input: in, platform: in.Platform, Cluster: in.Cluster.DeepCopy(), Facts: in.Facts.Of(string(in.Cluster.CloudProviderID()))}
 	p.Spec = &p.Cluster.Spec
-	if p.on.Traits == nil {
-		p.on.Traits = &traits.Traits{}
+	if p.platform.Traits == nil {
+		p.platform.Traits = &traits.Traits{}
 	}
 	for _, g := range in.Groups {
 		p.groups = append(p.groups, g.DeepCopy())
@@ -159,9 +159,9 @@ func (p *Pass) result() *Cluster {
 	return &Cluster{Spec: p.Cluster, Groups: p.groups, NodeVersion: p.nodeVersion(), Provenance: p.provenance}
 }
 
-// nodeVersion is the older one of the spec's version and the running one.
+// nodeVersion returns the older one of the spec's version and the running one.
 func (p *Pass) nodeVersion() string {
-	running, err := versions.ParseVersion(p.in.RunningVersion)
+	running, err := versions.ParseVersion(p.input.RunningVersion)
 	if err == nil && running.LT(p.Version) {
 		return running.String()
 	}
@@ -192,14 +192,14 @@ func (p *Pass) runGroups(rules []GroupRule) {
 	}
 }
 
-// Fail notes an error about the cluster.
+// Fail records an error about the cluster.
 func (p *Pass) Fail(path, value, rule, message, remedy string) {
 	p.findings = append(p.findings, diag.Finding{
 		Object: api.KindCluster + "/" + p.Cluster.Name, Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy,
 	})
 }
 
-// FailGroup notes an error about a group.
+// FailGroup records an error about a group.
 func (p *Pass) FailGroup(g *api.InstanceGroup, path, value, rule, message, remedy string) {
 	p.findings = append(p.findings, diag.Finding{
 		Object: api.KindInstanceGroup + "/" + g.Name, Path: path, Value: value, Rule: rule, Message: message, Remedy: remedy,
@@ -209,10 +209,10 @@ func (p *Pass) FailGroup(g *api.InstanceGroup, path, value, rule, message, remed
 // IPv6 reports whether pods and services have IPv6 addresses only.
 func (p *Pass) IPv6() bool { return p.Spec.IPv6Only() }
 
-// dns is where the cluster's names are published.
+// dns returns where the cluster's names are published.
 func (p *Pass) dns() api.DNSType { return p.Spec.DNSType() }
 
-// publicName is the DNS name of the API server for users, or "" when it has none.
+// publicName returns the DNS name of the API server for users, or "" if it has none.
 func (p *Pass) publicName() string {
 	if p.Spec.API.PublicName != "" || p.dns() == api.DNSNone {
 		return p.Spec.API.PublicName
@@ -223,7 +223,7 @@ func (p *Pass) publicName() string {
 // OlderThan reports whether the cluster's Kubernetes is older than 1.minor.
 func (p *Pass) OlderThan(minor uint64) bool { return !versions.AtLeast(p.Version, 1, minor) }
 
-// Subnet returns the subnet of that name, or nil.
+// Subnet returns the subnet with that name, or nil.
 func (p *Pass) Subnet(name string) *api.ClusterSubnetSpec {
 	all := p.Spec.Networking.Subnets
 	if i := slices.IndexFunc(all, func(s api.ClusterSubnetSpec) bool { return s.Name == name }); i >= 0 {
@@ -232,7 +232,7 @@ func (p *Pass) Subnet(name string) *api.ClusterSubnetSpec {
 	return nil
 }
 
-// failed reports whether a rule has found something wrong.
+// failed reports whether a rule has recorded an error.
 func (p *Pass) failed(rule string) bool {
 	return slices.ContainsFunc(p.findings, func(f diag.Finding) bool { return f.Rule == rule })
 }

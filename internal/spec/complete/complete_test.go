@@ -83,7 +83,7 @@ func TestGroupKubeletsEqualTheGoldens(t *testing.T) {
 	}
 }
 
-// generic is a value as YAML has it.
+// generic returns a value as YAML represents it.
 func generic(t *testing.T, v any) any {
 	t.Helper()
 	data, err := yaml.Marshal(v)

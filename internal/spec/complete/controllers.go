@@ -53,8 +53,8 @@ func setKubeProxy(p *Pass) {
 	}
 }
 
-// cloudController returns the configuration of the cloud's controller manager,
-// with what all clouds have in common.
+// CloudController returns the configuration of the cloud controller manager, with what all clouds
+// have in common.
 func (p *Pass) CloudController(image string) *api.CloudControllerManagerConfig {
 	c := fill.Ensure(&p.Spec.CloudControllerManager)
 	fill.Value(&c.Image, image)

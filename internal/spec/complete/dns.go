@@ -39,10 +39,10 @@ func setNodeLocalDNS(p *Pass) {
 	fill.Ptr(&c.ForwardToKubeDNS, false)
 }
 
-// setDNSZone finds the hosted zone, public or private as the cluster's names are,
-// whose name is the longest that the cluster's name ends in.
+// setDNSZone finds the hosted zone, public or private like the cluster's names, with the longest
+// name that is a suffix of the cluster's name.
 func setDNSZone(p *Pass) {
-	if p.Spec.DNSZone != "" || p.dns() == api.DNSNone || !p.on.Publishes() {
+	if p.Spec.DNSZone != "" || p.dns() == api.DNSNone || !p.platform.HasDNS() {
 		return
 	}
 	var found []string
@@ -64,9 +64,9 @@ func setDNSZone(p *Pass) {
 	case 1:
 		p.Spec.DNSZone = found[0]
 	case 0:
-		p.Fail("spec.dnsZone", "", "dns-zone", "no "+kind+" DNS zone of the account holds the cluster's name",
-			"make a zone for the end of the name, name a zone in spec.dnsZone, or set spec.topology.dns.type to None")
+		p.Fail("spec.dnsZone", "", "dns-zone", "no "+kind+" DNS zone of the account contains the cluster's name",
+			"create a zone for the domain of the name, specify a zone in spec.dnsZone, or set spec.topology.dns.type to None")
 	default:
-		p.Fail("spec.dnsZone", strings.Join(found, ","), "dns-zone", "several "+kind+" DNS zones are named "+longest, "name the id of one of them in spec.dnsZone")
+		p.Fail("spec.dnsZone", strings.Join(found, ","), "dns-zone", "several "+kind+" DNS zones are named "+longest, "set spec.dnsZone to the ID of one of them")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// EtcdVersion is the newest etcd that a version of Kubernetes is run with here.
+// EtcdVersion returns the newest etcd that is used with a version of Kubernetes.
 func EtcdVersion(kubernetes semver.Version) string {
 	minor := uint64(7)
 	switch {
@@ -19,7 +19,7 @@ func EtcdVersion(kubernetes semver.Version) string {
 	case !versions.AtLeast(kubernetes, 1, 37):
 		minor = 6
 	}
-	r, _ := etcdversion.Newest(minor) // there is one of each of these
+	r, _ := etcdversion.Newest(minor) // all of these have one
 	return r.String()
 }
 
@@ -42,7 +42,7 @@ func setEtcdBackups(p *Pass) {
 	}
 }
 
-// hasEtcd reports whether the cluster has an etcd of that name.
+// hasEtcd reports whether the cluster has an etcd with that name.
 func (p *Pass) hasEtcd(name string) bool {
 	for _, e := range p.Spec.EtcdClusters {
 		if e.Name == name {

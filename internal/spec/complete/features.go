@@ -8,13 +8,14 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// features lists the switches of KOPS_FEATURE_FLAGS, one on a line: the name and, for those of kOps
-// that have no effect, the reason.
+// features lists the feature flags of KOPS_FEATURE_FLAGS, one per line: the name and, for kOps'
+// flags that have no effect, the reason.
 //
 //go:embed features.tsv
 var features string
 
-// CheckFeature warns of a switch that has no effect or that is unknown; else it returns nil.
+// CheckFeature returns a warning about a feature flag that has no effect or is unknown, and nil for
+// others.
 func CheckFeature(name string) *diag.Finding {
 	f := &diag.Finding{Path: "KOPS_FEATURE_FLAGS", Value: name, Rule: "feature-flag", Message: "is not a feature flag", Remedy: "remove it", Warning: true}
 	var used []string
@@ -38,22 +39,23 @@ func CheckFeature(name string) *diag.Finding {
 	return f
 }
 
-// Features are the switches of the environment variable KOPS_FEATURE_FLAGS, by name.
+// Features are the feature flags in the environment variable KOPS_FEATURE_FLAGS, by name.
 type Features map[string]bool
 
-// defaultFeatures returns the switches that are on when nothing is said; all others are off.
+// defaultFeatures returns the feature flags that are on by default; all others are off.
 func defaultFeatures() Features {
 	return Features{"TerraformManagedFiles": true, "ImageDigest": true}
 }
 
-// ParseFeatures reads a comma-separated list over the defaults: "X" and "+X" turn a switch on, "-X" off.
+// ParseFeatures applies a comma-separated list to the defaults: "X" and "+X" turn a feature flag
+// on, "-X" off.
 func ParseFeatures(list string) Features {
 	f := defaultFeatures()
 	maps.Copy(f, ParseGates(list))
 	return f
 }
 
-// ParseGates reads a comma-separated list of switches: "X" and "+X" are on, "-X" is off.
+// ParseGates reads a comma-separated list of feature flags: "X" and "+X" are on, "-X" is off.
 func ParseGates(list string) map[string]bool {
 	gates := map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {

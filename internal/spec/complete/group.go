@@ -27,18 +27,18 @@ func setSize(_ *Pass, g *api.InstanceGroup) {
 	fill.Ptr(&g.Spec.MaxSize, most)
 }
 
-// setGroupSubnets gives a group that names no subnets those that suit its role. A
-// control plane must name its own, because its etcd volumes stand there.
+// setGroupSubnets gives a group without subnets those that suit its role. A control plane must name
+// its own, because its etcd volumes are there.
 func setGroupSubnets(p *Pass, g *api.InstanceGroup) {
 	if len(g.Spec.Subnets) == 0 && !g.IsControlPlane() {
 		g.Spec.Subnets = SubnetsFor(p.Spec, g.Spec.Role)
 	}
 }
 
-// SubnetsFor returns the names of the subnets in the given zones for machines of a role,
-// in the spec's order; no zones means all zones. Utility subnets are never used,
-// and subnets with IPv4 beside IPv6 only for an IPv6 cluster's machines that are not
-// nodes; if that leaves no subnet, all but the utility subnets are used.
+// SubnetsFor returns the names of the subnets in the given zones for machines of a role, in the
+// spec's order; no zones means all zones. Utility subnets are never used, and dual-stack subnets
+// only for an IPv6 cluster's machines that are not nodes; if that leaves no subnet, all but the
+// utility subnets are used.
 func SubnetsFor(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string) []string {
 	dual := s.IPv6Only() && role != api.RoleNode
 	var suitable, others []string
@@ -57,18 +57,18 @@ func SubnetsFor(s *api.ClusterSpec, role api.InstanceGroupRole, zones ...string)
 	return suitable
 }
 
-// setMachineType needs the zones of the group and what they offer.
+// setMachineType chooses a machine type that is offered in the zones of the group.
 func setMachineType(p *Pass, g *api.InstanceGroup) {
-	if g.Spec.MachineType != "" || g.Spec.Manager == api.ManagerKarpenter || p.on.Machines.Unsized {
+	if g.Spec.MachineType != "" || g.Spec.Manager == api.ManagerKarpenter || p.platform.Machines.Unsized {
 		return
 	}
 	t, ok := p.defaultMachineType(g)
 	if !ok {
-		message := "no machine type is usual for the role on this cloud"
-		if len(p.on.Machines.Types[g.Spec.Role]) > 0 {
-			message = "none of the usual machine types is offered in all zones of the group"
+		message := "kops has no default machine type for the role on this cloud"
+		if len(p.platform.Machines.Types[g.Spec.Role]) > 0 {
+			message = "no default machine type is available in all zones of the group"
 		}
-		p.FailGroup(g, "spec.machineType", "", "machine-type", message, "name one in spec.machineType")
+		p.FailGroup(g, "spec.machineType", "", "machine-type", message, "set spec.machineType")
 		return
 	}
 	g.Spec.MachineType = t
@@ -78,16 +78,16 @@ func setImage(p *Pass, g *api.InstanceGroup) {
 	if g.Spec.Image != "" {
 		return
 	}
-	image := p.in.Channel.Image(p.on.Name, MachineArch(p.Facts, g.Spec.MachineType), p.Version)
-	fill.Value(&image, p.on.Machines.Image)
+	image := p.input.Channel.Image(p.platform.Name, MachineArch(p.Facts, g.Spec.MachineType), p.Version)
+	fill.Value(&image, p.platform.Machines.Image)
 	if image == "" {
-		p.FailGroup(g, "spec.image", "", "image", "the channel has no image for this cloud and Kubernetes version", "name one in spec.image")
+		p.FailGroup(g, "spec.image", "", "image", "the channel has no image for this cloud and Kubernetes version", "set spec.image")
 		return
 	}
 	g.Spec.Image = image
 }
 
-// groupZones are the zones in which the group's machines stand.
+// groupZones returns the zones of the group's machines.
 func (p *Pass) groupZones(g *api.InstanceGroup) []string {
 	zones := slices.Clone(g.Spec.Zones)
 	for _, name := range g.Spec.Subnets {
@@ -104,7 +104,7 @@ func setGPU(p *Pass, g *api.InstanceGroup) {
 		own = g.Spec.Containerd.NvidiaGPU
 	}
 	enabled := cluster != nil && isTrue(cluster.Enabled) || own != nil && isTrue(own.Enabled)
-	switch p.on.Machines.GPU {
+	switch p.platform.Machines.GPU {
 	case traits.GPUByType:
 		t, ok := p.Facts.MachineType(firstType(g.Spec.MachineType))
 		enabled = enabled && ok && t.GPU
@@ -129,7 +129,7 @@ func setGVisor(_ *Pass, g *api.InstanceGroup) {
 	}
 }
 
-// label sets a label of the group that is not there.
+// label sets a label of the group unless it exists.
 func label(g *api.InstanceGroup, key, value string) {
 	if g.Spec.NodeLabels == nil {
 		g.Spec.NodeLabels = map[string]string{}
@@ -144,8 +144,8 @@ func mergeContainerd(p *Pass, g *api.InstanceGroup) {
 	setRuntimeExtras(g.Spec.Containerd)
 }
 
-// mergeKubelet gives the group the kubelet of its role. A bastion has one only in
-// its configuration; no kubelet runs there.
+// mergeKubelet sets the group's kubelet configuration according to its role. A bastion only has it
+// in its configuration; no kubelet runs there.
 func mergeKubelet(p *Pass, g *api.InstanceGroup) {
 	k := p.Spec.Kubelet
 	if g.IsControlPlane() {

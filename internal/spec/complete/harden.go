@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// Files that the API server of a hardened cluster reads, in a folder of its machine
-// that it sees anyway.
+// Files that the API server of a hardened cluster reads, in a folder that is mounted into it in any
+// case.
 const (
 	auditPolicyPath   = "/srv/kubernetes/kube-apiserver/audit-policy.yaml"
 	admissionPath     = "/srv/kubernetes/kube-apiserver/admission.yaml"
@@ -18,7 +18,7 @@ const (
 	terminatedPods    = 1000
 	processesOfPod    = 4096
 	oldestTLS         = "VersionTLS12"
-	auditFileMegabyte = 100 // times the files kept, and one: at most 1.1 GB
+	auditFileMegabyte = 100 // times the number of kept files plus one: at most 1.1 GB
 	auditFiles        = 10
 	auditDays         = 30
 )
@@ -29,19 +29,18 @@ var auditPolicy string
 //go:embed harden_admission.yaml
 var admission string
 
-// Enforced is what the admission of pods does outside of kube-system.
+// Enforced is the level that pod admission enforces outside of kube-system.
 type Enforced string
 
 const (
-	// Baseline refuses pods that reach the machine, and warns of what is not restricted.
+	// Baseline rejects pods that can access the host, and warns about pods that are not restricted.
 	Baseline Enforced = "baseline"
-	// Nothing warns of what is not of the baseline, and refuses nothing.
+	// Nothing only warns about pods that do not meet the baseline, and rejects none.
 	Nothing Enforced = "privileged"
 )
 
-// Harden sets the fields by which a cluster follows the CIS benchmark, where the
-// spec says nothing else: an audit log, limits of pods, no profiling, strong ciphers
-// and the default profile of system calls.
+// Harden sets the fields for the CIS benchmark, unless the spec sets them: an audit log, limits of
+// pods, no profiling, strong ciphers and the default seccomp profile.
 func Harden(s *api.ClusterSpec, pods Enforced) {
 	c := fill.Ensure(&s.KubeAPIServer)
 	if c.AuditLogPath == nil && c.AuditPolicyFile == "" && c.AuditWebhookConfigFile == "" {
@@ -54,7 +53,7 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 	if c.AdmissionControlConfigFile == "" {
 		c.AdmissionControlConfigFile = admissionPath
 		controlPlaneFile(s, admissionPath, podSecurity(pods))
-		for _, plugin := range []string{"DenyServiceExternalIPs", "EventRateLimit"} { // EventRateLimit has its limits in the file
+		for _, plugin := range []string{"DenyServiceExternalIPs", "EventRateLimit"} { // the file contains EventRateLimit's limits
 			if !slices.Contains(c.AppendAdmissionPlugins, plugin) {
 				c.AppendAdmissionPlugins = append(c.AppendAdmissionPlugins, plugin)
 			}
@@ -71,7 +70,7 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 	fill.Ptr(&fill.Ensure(&s.KubeScheduler).EnableProfiling, false)
 	fill.Ensure(&s.Kubelet)
 	for _, k := range []*api.KubeletConfigSpec{s.Kubelet, s.ControlPlaneKubelet} {
-		if k == nil { // the control plane's is made of the other's
+		if k == nil { // the control plane's is derived from the other
 			continue
 		}
 		fill.Ptr(&k.SeccompDefault, true)
@@ -81,8 +80,8 @@ func Harden(s *api.ClusterSpec, pods Enforced) {
 	}
 }
 
-// ciphers are the TLS 1.2 suites that the benchmark considers strong and that
-// all programs of a cluster know; TLS 1.3 suites cannot be chosen.
+// ciphers returns the TLS 1.2 suites that the benchmark considers strong and that all programs of a
+// cluster support; TLS 1.3 suites cannot be configured.
 func ciphers() []string {
 	return []string{
 		"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -90,7 +89,8 @@ func ciphers() []string {
 	}
 }
 
-// controlPlaneFile adds a file of the machines with an API server, unless the spec has one there.
+// controlPlaneFile adds a file to the machines with an API server, unless the spec already has one
+// at the path.
 func controlPlaneFile(s *api.ClusterSpec, path, content string) {
 	if slices.ContainsFunc(s.FileAssets, func(f api.FileAssetSpec) bool { return f.Path == path }) {
 		return
@@ -100,11 +100,11 @@ func controlPlaneFile(s *api.ClusterSpec, path, content string) {
 		Roles: []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer}})
 }
 
-// podSecurity is the configuration of admission.
+// podSecurity returns the admission configuration.
 func podSecurity(pods Enforced) string {
-	told := "restricted"
+	warned := "restricted"
 	if pods == Nothing {
-		told = "baseline"
+		warned = "baseline"
 	}
-	return strings.NewReplacer("@enforced@", string(pods), "@told@", told).Replace(admission)
+	return strings.NewReplacer("@enforced@", string(pods), "@told@", warned).Replace(admission)
 }

@@ -7,15 +7,15 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// componentImage is the image of one of Kubernetes' programs at the cluster's version.
+// componentImage returns the image of one of Kubernetes' programs at the cluster's version.
 func (p *Pass) componentImage(name string) string {
 	tag := ":v"
 	if versions.IsBaseURL(p.Spec.KubernetesVersion) {
 		tag = "-amd64:v"
 	}
-	// Builds have an underscore where their versions have a plus, which no tag may have.
+	// Image tags must not contain a plus; builds use an underscore instead.
 	return p.mirrored("registry.k8s.io/" + name + tag + strings.ReplaceAll(p.Version.String(), "+", "_"))
 }
 
-// mirrored is what a public image is called where the cluster pulls it.
+// mirrored returns the name under which the cluster pulls a public image.
 func (p *Pass) mirrored(image string) string { return assets.MirrorsOf(p.Spec.Assets).Image(image) }

@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// setIssuer says who signs service account tokens: the place of the public keys,
-// when they are published, else the API server's name.
+// setIssuer sets the issuer of service account tokens: the location of the public keys, if they are
+// published, otherwise the API server's name.
 func setIssuer(p *Pass) {
 	c := p.Spec.KubeAPIServer
 	if c.ServiceAccountIssuer == nil {
@@ -40,12 +40,11 @@ func (p *Pass) issuer() string {
 	return "https://" + hostnames.API(p.Cluster.Name)
 }
 
-// storeURL is where everybody reads the objects of a store, or "" with a finding when
-// nobody does.
+// storeURL returns the public URL of a store's objects, or "" with a finding if there is none.
 func (p *Pass) storeURL(store string) string {
 	_, place, _ := strings.Cut(store, "://")
 	bucket, _, _ := strings.Cut(place, "/")
-	url, ok := layout.PublicURL(store, layout.Servers{Region: p.bucketRegion(bucket), IPv6: p.IPv6(), Endpoint: p.in.Endpoint})
+	url, ok := layout.PublicURL(store, layout.Servers{Region: p.bucketRegion(bucket), IPv6: p.IPv6(), Endpoint: p.input.Endpoint})
 	if !ok {
 		p.Fail("spec.serviceAccountIssuerDiscovery.discoveryStore", store, "service-account-issuer", "is not a store that can be read without credentials", layout.Public)
 	}

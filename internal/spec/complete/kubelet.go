@@ -10,18 +10,18 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// evictionHard are the limits at which a node evicts pods.
+// evictionHard is the thresholds at which a node evicts pods.
 const evictionHard = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<10%,imagefs.inodesFree<5%"
 
-// mergeControlPlaneKubelet starts the control plane's kubelet from what the user
-// wrote for all kubelets.
+// mergeControlPlaneKubelet bases the control plane's kubelet on the user's settings for all
+// kubelets.
 func mergeControlPlaneKubelet(p *Pass) {
 	fill.Ensure(&p.Spec.Kubelet)
 	p.Spec.ControlPlaneKubelet = overlayKubelet(p.Spec.Kubelet, p.Spec.ControlPlaneKubelet)
 }
 
-// overlayKubelet is overlay, except that a shorter shutdown period also shortens the part for
-// critical pods, if only the whole is overridden.
+// overlayKubelet works like overlay, except that a shorter shutdown period also shortens the part
+// for critical pods if only the whole is overridden.
 func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
 	k := fill.Overlay(base, over)
 	if over == nil || over.ShutdownGracePeriod == nil || over.ShutdownGracePeriodCriticalPods != nil || k.ShutdownGracePeriodCriticalPods == nil {
@@ -33,7 +33,7 @@ func overlayKubelet(base, over *api.KubeletConfigSpec) *api.KubeletConfigSpec {
 	return k
 }
 
-// kubelets are the settings for workers and for control planes.
+// kubelets returns the settings for workers and for control planes.
 func (p *Pass) kubelets() []*api.KubeletConfigSpec {
 	return []*api.KubeletConfigSpec{p.Spec.Kubelet, p.Spec.ControlPlaneKubelet}
 }

@@ -13,8 +13,8 @@ const (
 	arm64 = "arm64"
 )
 
-// MachineArch returns the architecture of a machine type, amd64 or arm64: amd64 when
-// the type is not known.
+// MachineArch returns the architecture of a machine type, amd64 or arm64: amd64 if the type is not
+// known.
 func MachineArch(f *facts.Cloud, machineType string) string {
 	t, ok := f.MachineType(firstType(machineType))
 	if ok && !t.Supports(facts.ArchX86) && t.Supports(facts.ArchARM) {
@@ -23,13 +23,13 @@ func MachineArch(f *facts.Cloud, machineType string) string {
 	return amd64
 }
 
-// defaultMachineType returns the machine type of a new group: the first of those usual
-// for the role that runs the group's image and that all zones offer; without facts
-// the first that runs it. ok is false when there is none.
+// defaultMachineType returns the machine type of a new group: the first of the role's usual types
+// that runs the group's image and that all zones offer; without facts the first that runs it. ok is
+// false if there is none.
 func (p *Pass) defaultMachineType(g *api.InstanceGroup) (string, bool) {
 	i, _ := p.Facts.Image(g.Spec.Image)
 	arm, zones := i.Architecture == facts.ArchARM, p.groupZones(g)
-	for _, t := range p.on.Machines.Types[g.Spec.Role] {
+	for _, t := range p.platform.Machines.Types[g.Spec.Role] {
 		known, ok := p.Facts.MachineType(t.Name)
 		if t.ARM == arm && (len(p.Facts.MachineTypes) == 0 || ok && known.OfferedIn(zones)) {
 			return t.Name, true
@@ -38,7 +38,7 @@ func (p *Pass) defaultMachineType(g *api.InstanceGroup) (string, bool) {
 	return "", false
 }
 
-// firstType is the first of a list of machine types joined by commas.
+// firstType returns the first of a comma-separated list of machine types.
 func firstType(list string) string {
 	first, _, _ := strings.Cut(list, ",")
 	return first

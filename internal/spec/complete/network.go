@@ -31,7 +31,7 @@ func setPodCIDR(p *Pass) {
 		whole, err = podRange(whole)
 	}
 	if err != nil {
-		p.Fail("spec.nonMasqueradeCIDR", n.NonMasqueradeCIDR, "pod-cidr", "is not a range that pods can be given addresses from", "write an IPv4 range such as "+nonMasquerade)
+		p.Fail("spec.nonMasqueradeCIDR", n.NonMasqueradeCIDR, "pod-cidr", "cannot be split into addresses for pods", "write an IPv4 range such as "+nonMasquerade)
 		return
 	}
 	n.PodCIDR = whole.String()
@@ -56,10 +56,11 @@ func setStores(p *Pass) {
 
 func setClusterDomain(p *Pass) { fill.Value(&p.Spec.ClusterDNSDomain, clusterDomain) }
 
-// setAPIAccess chooses how the API is reached by the subnets of the machines that serve it.
+// setAPIAccess chooses how the API is reached, depending on the subnets of the machines that serve
+// it.
 func setAPIAccess(p *Pass) {
 	a := &p.Spec.API
-	if a.DNS != nil || a.LoadBalancer != nil || p.on.Network.BalancedAlways {
+	if a.DNS != nil || a.LoadBalancer != nil || p.platform.Network.BalancedAlways {
 		return
 	}
 	for _, g := range p.groups {

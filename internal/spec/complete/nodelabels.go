@@ -8,18 +8,18 @@ import (
 	"kops.local/kops/internal/contract/labels"
 )
 
-// Taints by which nodes say what they are for.
+// Taints that mark nodes for a purpose.
 const (
 	noSchedule     = "=:NoSchedule"
 	taintKarpenter = "karpenter.sh/unregistered=:NoExecute"
 )
 
-// roleLabels are the labels of a role; their values are empty.
+// roleLabels returns the labels of a role; their values are empty.
 func (p *Pass) roleLabels(role api.InstanceGroupRole) []string {
 	switch role {
 	case api.RoleControlPlane:
 		out := []string{labels.ControlPlane, labels.Controller, labels.NoLoadBalancer}
-		if p.in.Features["APIServerNodes"] {
+		if p.input.Features["APIServerNodes"] {
 			out = append(out, labels.APIServer)
 		}
 		return out
@@ -32,14 +32,14 @@ func (p *Pass) roleLabels(role api.InstanceGroupRole) []string {
 	}
 }
 
-// setNodeLabels puts all labels with which nodes register into the kubelet's
-// configuration; the group's own win.
+// setNodeLabels puts all labels with which nodes register into the kubelet's configuration; the
+// group's own take precedence.
 func setNodeLabels(p *Pass, g *api.InstanceGroup) {
 	all := map[string]string{}
 	for _, l := range p.roleLabels(g.Spec.Role) {
 		all[l] = ""
 	}
-	maps.Copy(all, g.Spec.Kubelet.NodeLabels) // it includes the cluster's kubelet's
+	maps.Copy(all, g.Spec.Kubelet.NodeLabels) // these include the labels of the cluster's kubelet
 	maps.Copy(all, g.Spec.NodeLabels)
 	if len(all) > 0 {
 		g.Spec.Kubelet.NodeLabels = all
@@ -64,7 +64,7 @@ func setTaints(p *Pass, g *api.InstanceGroup) {
 	g.Spec.Kubelet.Taints = union(base.Taints, g.Spec.Kubelet.Taints, g.Spec.Taints, role)
 }
 
-// taintKey is the key of a taint such as key=value:Effect or key:Effect.
+// taintKey returns the key of a taint such as key=value:Effect or key:Effect.
 func taintKey(taint string) string {
 	end := strings.IndexAny(taint, "=:")
 	if end < 0 {

@@ -18,8 +18,8 @@ type Origin struct {
 	Why  string `json:"why"`
 }
 
-// Provenance tells for every value that a rule filled which rule it was. Values
-// that are not in it are the user's.
+// Provenance records, for every value that a rule filled, which rule it was. All other values are
+// the user's.
 type Provenance struct {
 	// Cluster is by path in the shape of v1alpha3, such as spec.kubeDNS.serverIP.
 	Cluster map[string]Origin `json:"cluster,omitempty"`
@@ -48,7 +48,7 @@ func walk(out leaves, path string, v reflect.Value) {
 			return
 		}
 		walk(out, path, v.Elem())
-		if len(out) == before { // a pointer to nothing, such as api.dns: {}, or to a zero value, such as enabled: false
+		if len(out) == before { // a pointer to an empty struct, such as api.dns: {}, or to a zero value, such as enabled: false
 			out[path] = zeroText(v.Elem())
 		}
 		return
@@ -89,7 +89,8 @@ func walk(out leaves, path string, v reflect.Value) {
 	}
 }
 
-// marshalled is the text of a type that writes itself, such as a quantity or a duration.
+// marshalled returns the text of a value whose type marshals itself, such as a quantity or a
+// duration.
 func marshalled(v reflect.Value) (string, bool) {
 	m, ok := v.Interface().(json.Marshaler)
 	if !ok {
@@ -106,7 +107,7 @@ func zeroText(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// record notes in into every path at which after differs from before.
+// record sets the origin of every path at which after differs from before.
 func record(into map[string]Origin, before, after leaves, by Origin) {
 	for path, text := range after {
 		if old, ok := before[path]; !ok || old != text {
@@ -115,13 +116,13 @@ func record(into map[string]Origin, before, after leaves, by Origin) {
 	}
 }
 
-// Explanation says of one value of a completed object who set it.
+// Explanation says who set a value of a completed object.
 type Explanation struct {
 	Object string `json:"object"` // Cluster/name or InstanceGroup/name
 	// Path and Value are as users write them, in v1alpha2.
 	Path  string `json:"path"`
 	Value string `json:"value"`
-	// Rule is "user" for what the user said.
+	// Rule is "user" for the user's own values.
 	Rule string `json:"rule"`
 	Why  string `json:"why,omitempty"`
 }
@@ -135,12 +136,12 @@ func (c *Cluster) Explain() []Explanation {
 	return out
 }
 
-// digits are a number in a path.
+// digits matches a number in a path.
 var digits = regexp.MustCompile(`[0-9]+`)
 
 func explain(object string, values leaves, origins map[string]Origin) []Explanation {
 	var out []Explanation
-	order := make(map[string]string, len(values)) // the tenth of a list comes after its second
+	order := make(map[string]string, len(values)) // so that index 10 sorts after index 2
 	for path := range values {
 		order[path] = digits.ReplaceAllStringFunc(path, func(d string) string { return fmt.Sprintf("%10s", d) })
 	}

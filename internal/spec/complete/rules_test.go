@@ -19,17 +19,18 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// ruleCase says what completion makes of a few fields.
+// ruleCase specifies the results of completion for a few fields.
 type ruleCase struct {
 	Name string `json:"name"`
-	// Base is a case of testdata/update_cluster; Options make a new cluster instead.
+	// Base is a case of testdata/update_cluster; if Options are set, a new cluster is used instead.
 	Base    string              `json:"base,omitempty"`
 	Options *newcluster.Options `json:"options,omitempty"`
-	// Cluster and Groups are assignments, spec.path=value, or paths with a minus before them.
+	// Cluster and Groups are assignments, spec.path=value, or paths with a leading minus, to unset
+	// them.
 	Cluster  []string            `json:"cluster,omitempty"`
 	Groups   map[string][]string `json:"groups,omitempty"`
 	Features string              `json:"features,omitempty"`
-	// Want are values of the completed cluster by path, null for none; Group are values of its
+	// Want are values of the completed cluster by path, null if unset; Group are values of its
 	// groups.
 	Want  map[string]any            `json:"want,omitempty"`
 	Group map[string]map[string]any `json:"group,omitempty"`
@@ -104,7 +105,7 @@ func compare(t *testing.T, name string, want map[string]any, o api.Object) {
 		t.Fatal(err)
 	}
 	for path, w := range want {
-		if d := cmp.Diff(generic(t, w), spectest.At(doc, path)); d != "" {
+		if d := cmp.Diff(generic(t, w), spectest.ValueAt(doc, path)); d != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, path, d)
 		}
 	}
@@ -117,9 +118,9 @@ func TestProvenanceTellsRuleAndReason(t *testing.T) {
 		"spec.kubeDNS.serverIP":         {Rule: "dns-addon", Why: "how kops runs CoreDNS"},
 		"spec.networking.podCIDR":       {Rule: "pod-cidr", Why: "the upper half of nonMasqueradeCIDR"},
 		"spec.api.dns":                  {Rule: "api-access", Why: "a load balancer for private control planes, DNS for public ones"},
-		"spec.dnsZone":                  {Rule: "dns-zone", Why: "the longest zone that the cluster's name ends in"},
-		"spec.kubernetesVersion":        {Rule: "version-form", Why: "versions are held without a leading v"},
-		"spec.etcdClusters[0].version":  {Rule: "etcd-version", Why: "by the version of Kubernetes"},
+		"spec.dnsZone":                  {Rule: "dns-zone", Why: "the zone that matches the longest suffix of the cluster's name"},
+		"spec.kubernetesVersion":        {Rule: "version-form", Why: "versions are stored without a leading v"},
+		"spec.etcdClusters[0].version":  {Rule: "etcd-version", Why: "depends on the Kubernetes version"},
 		"spec.kubelet.evictionHard":     {Rule: "kubelet", Why: "how kops runs the kubelet"},
 		"spec.networking.networkCIDR":   {},
 		"spec.networking.subnets[0].id": {},

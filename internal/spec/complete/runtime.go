@@ -5,7 +5,7 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// Versions of the container runtime that go together.
+// Compatible versions of the container runtime's parts.
 const (
 	containerdVersion = "2.3.4"
 	runcVersion       = "1.4.3"
@@ -23,7 +23,7 @@ func setContainerd(p *Pass) {
 	setRuntimeExtras(c)
 }
 
-// setRuntimeExtras fills what belongs to parts of the runtime that are enabled.
+// setRuntimeExtras fills the settings of enabled parts of the runtime.
 func setRuntimeExtras(c *api.ContainerdConfig) {
 	if n := c.NvidiaGPU; n != nil && isTrue(n.Enabled) {
 		fill.Value(&n.Package, "nvidia-driver-535-server")

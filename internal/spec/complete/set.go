@@ -6,7 +6,7 @@ func isTrue(p *bool) bool { return p != nil && *p }
 
 func ptr[T any](v T) *T { return &v }
 
-// union joins lists without doubles, sorted; nil when there is nothing.
+// union joins lists, sorted and without duplicates; nil if the result is empty.
 func union(lists ...[]string) []string {
 	all := slices.Concat(lists...)
 	slices.Sort(all)

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// Ranges that are used when nothing else is said.
+// Default ranges.
 const (
 	nonMasquerade = "100.64.0.0/10"
 	serviceRange4 = "100.64.0.0/13"
@@ -19,7 +19,7 @@ const (
 // clusterDomain is the DNS domain of services.
 const clusterDomain = "cluster.local"
 
-func setConfigBase(p *Pass) { fill.Value(&p.Spec.ConfigStore.Base, p.in.ConfigBase) }
+func setConfigBase(p *Pass) { fill.Value(&p.Spec.ConfigStore.Base, p.input.ConfigBase) }
 
 func setBackupRetention(p *Pass) {
 	for i := range p.Spec.EtcdClusters {
@@ -29,7 +29,7 @@ func setBackupRetention(p *Pass) {
 }
 
 func setKubernetesVersion(p *Pass) {
-	fill.Value(&p.Spec.KubernetesVersion, p.in.Channel.NewClusterVersion(p.in.KopsVersion))
+	fill.Value(&p.Spec.KubernetesVersion, p.input.Channel.NewClusterVersion(p.input.KopsVersion))
 }
 
 func setNonMasqueradeCIDR(p *Pass) {
@@ -48,7 +48,7 @@ func setStoredPublicName(p *Pass) {
 	}
 }
 
-// setProxyExcludes appends what a proxy must not see to what the user excludes.
+// setProxyExcludes appends the destinations that must bypass a proxy to the user's exclusions.
 func setProxyExcludes(p *Pass) {
 	proxy, n := p.Spec.Networking.EgressProxy, &p.Spec.Networking
 	if proxy == nil {
@@ -61,7 +61,7 @@ func setProxyExcludes(p *Pass) {
 		items = append(items, nth(r, 1).String())
 	}
 	items = append(items, n.NonMasqueradeCIDR)
-	items = slices.Concat(items, []string{p.on.Network.Metadata, n.NetworkCIDR}, n.AdditionalNetworkCIDRs)
+	items = slices.Concat(items, []string{p.platform.Network.Metadata, n.NetworkCIDR}, n.AdditionalNetworkCIDRs)
 
 	var excludes []string
 	if proxy.Excludes != "" {

@@ -11,18 +11,17 @@ import (
 
 func setNetworkCIDR(p *Pass) {
 	if n := &p.Spec.Networking; n.NetworkID == "" {
-		fill.Value(&n.NetworkCIDR, p.on.Network.CIDR)
+		fill.Value(&n.NetworkCIDR, p.platform.Network.CIDR)
 	}
 }
 
 // setSubnets splits the network's range between the subnets that have none.
 //
-// The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need, or
-// more if ranges given by the user lie in the way; slices that overlap such a
-// range are dropped. Utility subnets share the first slice, an eighth each; the
-// others get a slice each, in the order of the zones.
+// The range is cut into 1, 2, 4 or 8 equal slices, as many as the subnets need, or more if slices
+// overlap ranges that the user specified, as these are dropped. Utility subnets share the first
+// slice, an eighth each; the others get a slice each, in the order of the zones.
 func setSubnets(p *Pass) {
-	if !p.on.Network.Split || p.failed("network-cidr") {
+	if !p.platform.Network.Split || p.failed("network-cidr") {
 		return
 	}
 	n := &p.Spec.Networking
@@ -45,17 +44,17 @@ func setSubnets(p *Pass) {
 	}
 	whole, err := netip.ParsePrefix(n.NetworkCIDR)
 	if err != nil {
-		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no range, and the network has none to split", "write spec.networkCIDR, or a cidr for every subnet")
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "subnets have no CIDR, and the network has no CIDR to split", "set spec.networkCIDR, or the cidr of every subnet")
 		return
 	}
 	if !whole.Addr().Is4() {
-		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "is a range of IPv6 addresses, and subnets are split from one of IPv4", "write one such as 172.20.0.0/16")
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", "is an IPv6 range, but subnets need an IPv4 range", "use a range such as 172.20.0.0/16")
 		return
 	}
 	byZone(big)
 	byZone(little)
 	if err := assign(p, whole, given, big, little); err != "" {
-		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", err, "write a larger spec.networkCIDR, or a cidr for every subnet")
+		p.Fail("spec.networkCIDR", n.NetworkCIDR, "subnet-cidr", err, "enlarge spec.networkCIDR, or set the cidr of every subnet")
 	}
 }
 
@@ -63,7 +62,7 @@ func byZone(subnets []*api.ClusterSubnetSpec) {
 	slices.SortStableFunc(subnets, func(a, b *api.ClusterSubnetSpec) int { return strings.Compare(a.Zone, b.Zone) })
 }
 
-// assign gives the subnets their ranges; the text is what is wrong, or "".
+// assign gives the subnets their ranges; it returns what is wrong, or "".
 func assign(p *Pass, whole netip.Prefix, given []netip.Prefix, big, little []*api.ClusterSubnetSpec) string {
 	free, err := slicesFor(whole, given, len(big), len(little) > 0)
 	if err != nil {
@@ -86,7 +85,7 @@ func assign(p *Pass, whole netip.Prefix, given []netip.Prefix, big, little []*ap
 		free = free[1:]
 	}
 	for _, s := range big {
-		if p.IPv6() && s.Type == api.SubnetPrivate { // its machines have IPv6 addresses only
+		if p.IPv6() && s.Type == api.SubnetPrivate { // its machines only have IPv6 addresses
 			continue
 		}
 		if len(free) == 0 {
@@ -97,9 +96,8 @@ func assign(p *Pass, whole netip.Prefix, given []netip.Prefix, big, little []*ap
 	return ""
 }
 
-// slicesFor cuts the range into slices, one for each big subnet and one for all
-// little ones, and returns those that nothing is given of. At most eight are cut, even
-// where they are too few.
+// slicesFor cuts the range into slices, one for each big subnet and one for all little ones, and
+// returns those that do not overlap given ranges. At most eight are cut, even if they are too few.
 func slicesFor(whole netip.Prefix, given []netip.Prefix, big int, little bool) ([]netip.Prefix, error) {
 	const most = 3 // bits
 	need := big

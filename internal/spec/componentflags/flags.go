@@ -1,5 +1,5 @@
-// Package componentflags turns a component's configuration into the flags of its
-// command line, as the `flag` tags of the fields say.
+// Package componentflags turns a component's configuration into the flags of its command line,
+// according to the `flag` tags of the fields.
 //
 // It must not know any component: the tags name the flags.
 package componentflags
@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tag is a field's `flag` tag: a name, then ",repeat" for lists that take one
-// flag an element, then " (empty=V)" for the value that means "not set".
+// tag is a field's `flag` tag: a name, then ",repeat" for lists with one flag per element, then "
+// (empty=V)" for the value that means "not set".
 type tag struct {
 	name   string
 	repeat bool
@@ -34,11 +34,11 @@ func parseTag(text string) tag {
 
 // Flags returns the flags, sorted, of a struct or of a pointer to one.
 //
-// A nil value or an empty text, list or map gives no flag. A number or a
-// boolean that is not a pointer always gives one, unless it is the tag's empty value.
-// Lists are joined by commas, or repeated; maps are k=v by commas, sorted;
-// durations are written as in Go, quantities as decimal numbers. Fields without a
-// tag give the flags of the struct that they hold, if any; "-" gives none.
+// Nil values and empty texts, lists and maps yield no flag. Numbers and booleans that are not
+// pointers always yield one, unless they have the tag's empty value. Lists are joined by commas, or
+// repeated; maps are written as k=v, sorted and joined by commas; durations are written as in Go,
+// quantities as decimal numbers. Fields without a tag yield the flags of the struct that they hold,
+// if any; "-" yields none.
 func Flags(config any) []string {
 	var out []string
 	collect(reflect.ValueOf(config), &out)

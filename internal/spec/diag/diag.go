@@ -1,4 +1,4 @@
-// Package diag is for the rules that make findings for a user about what the user wrote.
+// Package diag helps rules to report findings about what a user wrote.
 //
 // It must not know about objects, rules or terminals.
 package diag
@@ -9,14 +9,22 @@ import (
 	"kops.local/kops/finding"
 )
 
-// Finding and List are what rules make.
+// Finding and List are the results of rules.
 type (
 	Finding = finding.Finding
 	List    = finding.List
 )
 
-// Nearest returns the candidate closest to name, or "" when none is close
-// enough to be a likely slip of the finger: at most a third of its letters differ.
+// Or returns a list in words: "a", "a or b", "a, b or c".
+func Or(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// Nearest returns the candidate closest to name, or "" if none is close enough to be a likely typo:
+// at most a third of its letters may differ.
 func Nearest(name string, candidates []string) string {
 	best, at := "", len(name)/3+1
 	for _, c := range candidates {
@@ -27,7 +35,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance between two strings, in bytes.
+// distance returns the Levenshtein distance between two strings, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -51,7 +51,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// Findings of one cause, which differ only in what they are about, are one line.
+// Findings with one cause, which only differ in their objects, are one line.
 func TestOneCauseIsOneLine(t *testing.T) {
 	image := func(group string) diag.Finding {
 		return diag.Finding{Object: "InstanceGroup/" + group, Path: "spec.image", Value: "x", Rule: "image-exists", Message: "was not found", Remedy: "check the name"}

@@ -15,23 +15,23 @@ import (
 
 // Field is a field that differs.
 type Field struct {
-	// Object is "Cluster" for the cluster, and else its kind and name: InstanceGroup/nodes.
+	// Object is "Cluster" for the cluster, and otherwise a kind and name: InstanceGroup/nodes.
 	Object string
-	// Path is the field's path in v1alpha2; "" if the whole object is new or gone.
+	// Path is the field's path in v1alpha2; "" if the whole object was added or removed.
 	Path string
-	// Old and New are the values; "" where the field is not set. Of a whole object they
-	// are Absent and Present.
+	// Old and New are the values; "" if the field is not set. For a whole object they are Absent
+	// and Present.
 	Old, New string
 }
 
-// Values for a whole object that is new or gone.
+// Values for a whole object that was added or removed.
 const (
 	Absent  = "absent"
 	Present = "present"
 )
 
-// Between lists the fields in which two sets of objects differ, by object and path. What
-// the store writes into metadata by itself is not compared.
+// Between lists the fields in which two sets of objects differ, by object and path. Metadata that
+// the store itself writes is not compared.
 func Between(was, now []api.Object) ([]Field, error) {
 	old, err := fields(was)
 	if err != nil {
@@ -64,7 +64,7 @@ func presence(fields map[string]string) string {
 	return Present
 }
 
-// union lists the keys of both maps in order.
+// union returns the keys of both maps, sorted.
 func union[V any](a, b map[string]V) []string {
 	both := maps.Clone(a)
 	maps.Copy(both, b)
@@ -91,7 +91,7 @@ func fields(objs []api.Object) (map[string]map[string]string, error) {
 	return out, nil
 }
 
-// name is how a Field calls an object.
+// name returns an object's name in a Field.
 func name(o api.Object) string {
 	if _, ok := o.(*api.Cluster); ok {
 		return api.KindCluster

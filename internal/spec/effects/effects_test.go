@@ -16,13 +16,13 @@ import (
 	"kops.local/kops/internal/spec/effects"
 )
 
-// specs are the kinds whose fields concern machines.
+// specs returns the kinds whose fields affect machines.
 func specs() map[string]reflect.Type {
 	return map[string]reflect.Type{api.KindCluster: reflect.TypeFor[api.ClusterSpec](), api.KindInstanceGroup: reflect.TypeFor[api.InstanceGroupSpec]()}
 }
 
-// TestEveryFieldHasAnEffect is the law of this table: nobody can add a field and leave
-// open what a change of it does to machines that run; and no entry is of no field.
+// TestEveryFieldHasAnEffect checks that the table is complete: every field has an effect on running
+// machines, and every entry belongs to a field.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	for kind, spec := range specs() {
 		var paths []string
@@ -78,6 +78,8 @@ func TestTheLongestPathCounts(t *testing.T) {
 		{api.KindInstanceGroup, "spec.kubelet.taints", effects.Live, true},
 		{api.KindInstanceGroup, "spec.nodeLabels[example.com/team.x]", effects.Live, true},
 		{api.KindInstanceGroup, "spec.rootVolume.size", effects.Replace, true},
+		{api.KindInstanceGroup, "spec.cloudLabels[team]", effects.Replace, true},
+		{api.KindCluster, "spec.cloudLabels[team]", effects.Replace, true},
 		{api.KindInstanceGroup, "spec.min", effects.Replace, false},
 		{api.KindCluster, "spec.etcdClusters[main].version", effects.Restart, true},
 		{api.KindCluster, "spec.etcdClusters[0].etcdMembers[1].volumeSize", effects.Replace, true},
@@ -98,7 +100,7 @@ func TestTheLongestPathCounts(t *testing.T) {
 	}
 }
 
-// TestEffectsAreWords holds that the words are those by which effects are shown.
+// TestEffectsAreWords checks the words with which effects are shown.
 func TestEffectsAreWords(t *testing.T) {
 	shown := map[effects.Effect]status.Effect{effects.None: status.NoEffect, effects.Live: status.Live, effects.Restart: status.Restart, effects.Replace: status.Replace}
 	for e, word := range shown {

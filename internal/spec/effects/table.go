@@ -7,19 +7,19 @@ import (
 	"kops.local/kops/api"
 )
 
-// Entry says what a change of a field takes. It covers the fields below, too, unless
-// they have entries of their own.
+// Entry is the effect of a change of a field. It also covers the fields below, unless they have
+// entries of their own.
 type Entry struct {
-	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before.
-	// A star stands for any beginning of a name. With a dot at its end the path means the
-	// fields below it, and not the presence of the block itself.
+	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before. A star
+	// at the beginning of a name matches any prefix. With a trailing dot, the path means the fields
+	// below it, and not the presence of the block itself.
 	Path   string
 	Effect Effect
-	// Why is the reason where it is not plain.
+	// Why is the reason, if it is not obvious.
 	Why string
 }
 
-// Table holds the entries of a kind of object: Cluster or InstanceGroup.
+// Table returns the entries for a kind of object: Cluster or InstanceGroup.
 func Table(kind string) []Entry {
 	switch kind {
 	case api.KindCluster:
@@ -31,51 +31,51 @@ func Table(kind string) []Entry {
 }
 
 func cluster() []Entry {
-	return slices.Concat(whole(), ofCloud(), ofMachines(), ofAddons(), ofNetwork())
+	return slices.Concat(wholeObjectEntries(), cloudEntries(), machineEntries(), addonEntries(), networkEntries())
 }
 
-func whole() []Entry {
+func wholeObjectEntries() []Entry {
 	return []Entry{
 		{"spec.channel", None, "it only proposes versions"},
-		{"spec.addons", Restart, "their URLs are flags of a pod of the control plane"},
-		{"spec.configStore", Replace, "machines know it from their boot script"},
-		{"spec.target", None, "it is of Terraform's files"},
+		{"spec.addons", Restart, "a control plane pod gets their URLs as flags"},
+		{"spec.configStore", Replace, "the boot script contains it"},
+		{"spec.target", None, "it only affects Terraform files"},
 		{"spec.kubernetesVersion", Replace, ""},
 		{"spec.dnsZone", Restart, ""},
-		{"spec.clusterDNSDomain", Restart, "kubelets pass it to pods that start"},
-		{"spec.rollingUpdate", None, "it is read by the roll itself"},
-		{"spec.repair", Live, "kops-controller goes by it"},
-		{"spec.assets", Replace, "the boot script fetches from there"},
-		{"spec.assets.containerRegistry", Restart, "manifests name their images by it"},
-		{"spec.assets.containerProxy", Restart, "manifests name their images by it"},
+		{"spec.clusterDNSDomain", Restart, "kubelets pass it to new pods"},
+		{"spec.rollingUpdate", None, "only a rolling update reads it"},
+		{"spec.repair", Live, "kops-controller reads it"},
+		{"spec.assets", Replace, "the boot script fetches files from there"},
+		{"spec.assets.containerRegistry", Restart, "manifests contain the image names"},
+		{"spec.assets.containerProxy", Restart, "manifests contain the image names"},
 	}
 }
 
-// ofCloud is what the cloud makes beside the machines, but for the network.
-func ofCloud() []Entry {
+// cloudEntries returns the entries for what the cloud creates, except for the network.
+func cloudEntries() []Entry {
 	return []Entry{
-		{"spec.cloudLabels", Live, "what runs is tagged, and new machines are"},
-		{"spec.sshAccess", Live, "it is a rule of a firewall"},
-		{"spec.nodePortAccess", Live, "it is a rule of a firewall"},
+		{"spec.cloudLabels", Replace, "a machine and its disks are labelled when they are created"},
+		{"spec.sshAccess", Live, "it is a firewall rule"},
+		{"spec.nodePortAccess", Live, "it is a firewall rule"},
 		{"spec.sshKeyName", Replace, ""},
-		{"spec.externalPolicies", Live, "they are of the role that machines have"},
-		{"spec.additionalPolicies", Live, "they are of the role that machines have"},
-		{"spec.iam", Live, "it is of roles"},
+		{"spec.externalPolicies", Live, "they are attached to the machines' role"},
+		{"spec.additionalPolicies", Live, "they are attached to the machines' role"},
+		{"spec.iam", Live, "it only affects roles"},
 		{"spec.iam.useServiceAccountExternalPermissions", Restart, "the API server issues tokens for them"},
-		{"spec.serviceAccountIssuerDiscovery", Restart, "the API server names the issuer"},
-		{"spec.api", Live, "it is of a load balancer or a firewall"},
+		{"spec.serviceAccountIssuerDiscovery", Restart, "the API server has the issuer as a flag"},
+		{"spec.api", Live, "it is a setting of a load balancer or firewall"},
 		{"spec.api.publicName", Restart, "it is in the API server's certificate"},
 		{"spec.api.additionalSANs", Restart, "they are in the API server's certificate"},
-		{"spec.api.dns", Restart, "machines learn where the API is"},
-		{"spec.api.loadBalancer.useForInternalAPI", Restart, "machines learn where the API is"},
-		{"spec.cloudProvider", Replace, "machines are of it"},
+		{"spec.api.dns", Restart, "machines have the address of the API in a file"},
+		{"spec.api.loadBalancer.useForInternalAPI", Restart, "machines have the address of the API in a file"},
+		{"spec.cloudProvider", Replace, "machines belong to a cloud"},
 		{"spec.cloudProvider.*.ebsCSIDriver", Live, addon},
 		{"spec.cloudProvider.*.loadBalancerController", Live, addon},
 		{"spec.cloudProvider.*.nodeTerminationHandler", Live, addon},
 		{"spec.cloudProvider.*.podIdentityWebhook", Live, addon},
-		{"spec.cloudProvider.*.warmPool", Live, "machines that serve are not of it"},
-		{"spec.cloudProvider.*.warmPool.enableLifecycleHook", Replace, "machines notify the hook when they start"},
-		{"spec.cloudProvider.*.warmPool.additionalImages", None, "they are pulled before a machine serves"},
+		{"spec.cloudProvider.*.warmPool", Live, "it does not contain running machines"},
+		{"spec.cloudProvider.*.warmPool.enableLifecycleHook", Replace, "machines notify the hook when they boot"},
+		{"spec.cloudProvider.*.warmPool.additionalImages", None, "they are pulled before a machine joins"},
 		{"spec.cloudProvider.*.disableSecurityGroupIngress", Restart, cloudConfig},
 		{"spec.cloudProvider.*.elbSecurityGroup", Restart, cloudConfig},
 		{"spec.cloudProvider.*.nlbSecurityGroupMode", Restart, cloudConfig},
@@ -86,8 +86,8 @@ func ofCloud() []Entry {
 	}
 }
 
-// ofMachines is what machines run.
-func ofMachines() []Entry {
+// machineEntries returns the entries for what machines run.
+func machineEntries() []Entry {
 	return []Entry{
 		{"spec.kubelet", Restart, ""},
 		{"spec.kubelet.taints", Live, "they are set on nodes"},
@@ -96,20 +96,20 @@ func ofMachines() []Entry {
 		{"spec.controlPlaneKubelet.taints", Live, "they are set on nodes"},
 		{"spec.controlPlaneKubelet.nodeLabels", Live, "they are set on nodes"},
 		{"spec.containerd", Restart, ""},
-		{"spec.containerd.root", Replace, "all that it holds is elsewhere"},
-		{"spec.containerd.state", Replace, "all that runs is elsewhere"},
-		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
+		{"spec.containerd.root", Replace, "the images are in another folder"},
+		{"spec.containerd.state", Replace, "the state of running containers is in another folder"},
+		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at boot"},
 		{"spec.kubeProxy", Restart, ""},
 		{"spec.kubeAPIServer", Restart, ""},
-		{"spec.kubeAPIServer.apiServerCount", None, "API servers find each other by their leases; the number is taken along"},
+		{"spec.kubeAPIServer.apiServerCount", None, "API servers find each other through leases"},
 		{"spec.kubeControllerManager", Restart, ""},
 		{"spec.kubeScheduler", Restart, ""},
 		{"spec.etcdClusters", Restart, ""},
-		{"spec.etcdClusters.name", Replace, "its disk is another"},
-		{"spec.etcdClusters.etcdMembers", Replace, "a member is of a machine, and so is its disk"},
-		{"spec.authentication", Restart, "the API server asks it"},
-		{"spec.authorization", Restart, "it is of the API server"},
-		{"spec.encryptionConfig", Restart, "it is of the API server"},
+		{"spec.etcdClusters.name", Replace, "it has another disk"},
+		{"spec.etcdClusters.etcdMembers", Replace, "a member and its disk belong to a machine"},
+		{"spec.authentication", Restart, "the API server calls it"},
+		{"spec.authorization", Restart, "it is a setting of the API server"},
+		{"spec.encryptionConfig", Restart, "it is a setting of the API server"},
 		{"spec.fileAssets", Restart, ""},
 		{"spec.hooks", Restart, "nodeup writes and runs the unit"},
 		{"spec.packages", Restart, ""},
@@ -120,15 +120,15 @@ func ofMachines() []Entry {
 	}
 }
 
-func ofAddons() []Entry {
+func addonEntries() []Entry {
 	return []Entry{
 		{"spec.cloudConfig", Live, addon},
 		{"spec.cloudControllerManager", Live, addon},
 		{"spec.kubeDNS", Live, addon},
-		{"spec.kubeDNS.serverIP", Restart, "kubelets pass it to pods that start"},
-		{"spec.kubeDNS.domain", Restart, "kubelets pass it to pods that start"},
-		{"spec.kubeDNS.nodeLocalDNS.enabled", Restart, "kubelets pass its address to pods"},
-		{"spec.kubeDNS.nodeLocalDNS.localIP", Restart, "kubelets pass its address to pods"},
+		{"spec.kubeDNS.serverIP", Restart, "kubelets pass it to new pods"},
+		{"spec.kubeDNS.domain", Restart, "kubelets pass it to new pods"},
+		{"spec.kubeDNS.nodeLocalDNS.enabled", Restart, "kubelets pass its address to new pods"},
+		{"spec.kubeDNS.nodeLocalDNS.localIP", Restart, "kubelets pass its address to new pods"},
 		{"spec.externalDNS", Live, addon},
 		{"spec.nodeProblemDetector", Live, addon},
 		{"spec.metricsServer", Live, addon},
@@ -141,55 +141,56 @@ func ofAddons() []Entry {
 	}
 }
 
-// ofNetwork: to be of another network takes another machine; what runs in it is an add-on.
-func ofNetwork() []Entry {
+// networkEntries returns the entries for the network: moving to another network requires another
+// machine; what runs in it is an add-on.
+func networkEntries() []Entry {
 	return []Entry{
 		{"spec.networking", Replace, ""},
-		{"spec.networking.additionalNetworkCIDRs", Live, "it is of the cloud's network"},
-		{"spec.networking.tagSubnets", Live, "it is of the cloud's network"},
-		{"spec.networking.subnets", Live, "a group's own subnets count for its machines"},
-		{"spec.networking.subnets.cidr", Replace, "addresses of machines are of it"},
+		{"spec.networking.additionalNetworkCIDRs", Live, "it only affects the cloud's network"},
+		{"spec.networking.tagSubnets", Live, "it only affects the cloud's network"},
+		{"spec.networking.subnets", Live, "the subnets of a machine are those of its group"},
+		{"spec.networking.subnets.cidr", Replace, "it contains the machines' addresses"},
 		{"spec.networking.cni", Replace, ""},
-		{"spec.networking.egressProxy", Replace, "the boot script goes by it"},
-		{"spec.networking.topology", Replace, "machines learn from their boot script where the API is"},
-		{"spec.networking.topology.bastion", Live, "it is of a load balancer"},
-		{"spec.networking.isolateControlPlane", Live, "it is a rule of a firewall"},
+		{"spec.networking.egressProxy", Replace, "the boot script reads it"},
+		{"spec.networking.topology", Replace, "the boot script contains the address of the API"},
+		{"spec.networking.topology.bastion", Live, "it is a setting of a load balancer"},
+		{"spec.networking.isolateControlPlane", Live, "it is a firewall rule"},
 		{"spec.networking.*.", Live, addon},
-		{"spec.networking.calico.wireguardEnabled", Restart, "it is of the kernel's modules"},
-		{"spec.networking.cilium.etcdManaged", Replace, "it is another etcd"},
-		{"spec.networking.cilium.ipam", Replace, "pods get addresses of another range"},
+		{"spec.networking.calico.wireguardEnabled", Restart, "it needs a kernel module"},
+		{"spec.networking.cilium.etcdManaged", Replace, "Cilium uses another etcd"},
+		{"spec.networking.cilium.ipam", Replace, "pods get addresses from another range"},
 		{"spec.networking.flannel.backend", Replace, "machines would not reach one another"},
 	}
 }
 
 const (
 	addon       = "channels applies the add-on"
-	cloudConfig = "it is in a file of the machines"
+	cloudConfig = "it is in a file on the machines"
 )
 
 func group() []Entry {
 	return []Entry{
 		{"spec.role", Replace, ""},
-		{"spec.manager", Replace, "others make the machines"},
+		{"spec.manager", Replace, "something else creates the machines"},
 		{"spec.image", Replace, ""},
 		{"spec.machineType", Replace, ""},
 		{"spec.minSize", Live, "machines are added or removed"},
 		{"spec.maxSize", Live, "machines are added or removed"},
-		{"spec.autoscale", Live, "it is of the autoscaler"},
-		{"spec.autoscalePriority", Live, "it is of the autoscaler"},
+		{"spec.autoscale", Live, "it is a setting of the autoscaler"},
+		{"spec.autoscalePriority", Live, "it is a setting of the autoscaler"},
 		{"spec.rootVolume", Replace, ""},
 		{"spec.volumes", Replace, ""},
 		{"spec.volumeMounts", Restart, "nodeup mounts them"},
 		{"spec.subnets", Replace, ""},
 		{"spec.zones", Live, "machines are added or removed"},
 		{"spec.hooks", Restart, "nodeup writes and runs the unit"},
-		{"spec.maxPrice", Replace, "it is of the request for the machine"},
-		{"spec.spotDurationInMinutes", Replace, "it is of the request for the machine"},
+		{"spec.maxPrice", Replace, "it is part of the request for a machine"},
+		{"spec.spotDurationInMinutes", Replace, "it is part of the request for a machine"},
 		{"spec.cpuCredits", Replace, ""},
 		{"spec.associatePublicIP", Replace, ""},
 		{"spec.additionalSecurityGroups", Replace, ""},
 		{"spec.securityGroupOverride", Replace, ""},
-		{"spec.cloudLabels", Live, "what runs is tagged, and new machines are"},
+		{"spec.cloudLabels", Replace, "a machine and its disks are labelled when they are created"},
 		{"spec.nodeLabels", Live, "kops-controller sets them on nodes"},
 		{"spec.taints", Live, "they are set on nodes"},
 		{"spec.fileAssets", Restart, ""},
@@ -197,52 +198,52 @@ func group() []Entry {
 		{"spec.kubelet", Restart, ""},
 		{"spec.kubelet.taints", Live, "they are set on nodes"},
 		{"spec.kubelet.nodeLabels", Live, "kops-controller sets them on nodes"},
-		{"spec.mixedInstancesPolicy", Live, "it chooses new machines"},
-		{"spec.capacityRebalance", Live, "it is of the group"},
-		{"spec.additionalUserData", Replace, "it runs at the start"},
-		{"spec.compressUserData", Replace, "it is of the boot script"},
-		{"spec.suspendProcesses", Live, "it is of the group"},
+		{"spec.mixedInstancesPolicy", Live, "it only affects new machines"},
+		{"spec.capacityRebalance", Live, "it is a setting of the cloud's group"},
+		{"spec.additionalUserData", Replace, "it runs at boot"},
+		{"spec.compressUserData", Replace, "it affects the boot script"},
+		{"spec.suspendProcesses", Live, "it is a setting of the cloud's group"},
 		{"spec.externalLoadBalancers", Live, "the group registers its machines"},
 		{"spec.detailedInstanceMonitoring", Replace, ""},
-		{"spec.iam", Replace, "the profile is of the machine"},
-		{"spec.instanceProtection", Live, "it is of the group"},
+		{"spec.iam", Replace, "a machine gets its profile when it is created"},
+		{"spec.instanceProtection", Live, "it is a setting of the cloud's group"},
 		{"spec.sysctlParameters", Restart, ""},
-		{"spec.rollingUpdate", None, "it is read by the roll itself"},
-		{"spec.repair", Live, "kops-controller goes by it"},
-		{"spec.instanceInterruptionBehavior", Replace, "it is of the request for the machine"},
+		{"spec.rollingUpdate", None, "only a rolling update reads it"},
+		{"spec.repair", Live, "kops-controller reads it"},
+		{"spec.instanceInterruptionBehavior", Replace, "it is part of the request for a machine"},
 		{"spec.instanceMetadata", Replace, ""},
 		{"spec.updatePolicy", Restart, ""},
-		{"spec.warmPool", Live, "machines that serve are not of it"},
-		{"spec.warmPool.enableLifecycleHook", Replace, "machines notify the hook when they start"},
-		{"spec.warmPool.additionalImages", None, "they are pulled before a machine serves"},
+		{"spec.warmPool", Live, "it does not contain running machines"},
+		{"spec.warmPool.enableLifecycleHook", Replace, "machines notify the hook when they boot"},
+		{"spec.warmPool.additionalImages", None, "they are pulled before a machine joins"},
 		{"spec.containerd", Restart, ""},
-		{"spec.containerd.root", Replace, "all that it holds is elsewhere"},
-		{"spec.containerd.state", Replace, "all that runs is elsewhere"},
-		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at the start"},
+		{"spec.containerd.root", Replace, "the images are in another folder"},
+		{"spec.containerd.state", Replace, "the state of running containers is in another folder"},
+		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at boot"},
 		{"spec.packages", Restart, ""},
 		{"spec.guestAccelerators", Replace, ""},
 		{"spec.*Shielded", Replace, ""},
 		{"spec.*Confidential", Replace, ""},
-		{"spec.maxInstanceLifetime", Live, "it is of the group"},
-		{"spec.*ProvisioningModel", Replace, "it is of the request for the machine"},
+		{"spec.maxInstanceLifetime", Live, "it is a setting of the cloud's group"},
+		{"spec.*ProvisioningModel", Replace, "it is part of the request for a machine"},
 	}
 }
 
-// Of is what a change of a field of a kind takes; known is false, and the effect Replace,
-// where no entry says it.
+// Of returns the effect of a change of a field of a kind; if no entry covers it, known is false,
+// and the effect Replace.
 func Of(kind, path string) (e Effect, known bool) {
 	entry, ok := find(Table(kind), path)
 	return entry.Effect, ok
 }
 
-// Why is the entry by which Of goes.
+// Why returns the entry on which Of is based.
 func Why(kind, path string) Entry {
 	e, _ := find(Table(kind), path)
 	return e
 }
 
-// OfAny is what a change of a field takes that is an instance group's, or, if no group has
-// it, the cluster's; Replace where neither has it.
+// OfAny returns the effect of a change of a field of an instance group, or, if there is no such
+// field, of the cluster; Replace if neither has it.
 func OfAny(path string) Effect {
 	for _, kind := range []string{api.KindInstanceGroup, api.KindCluster} {
 		if e, ok := Of(kind, path); ok {
@@ -252,7 +253,7 @@ func OfAny(path string) Effect {
 	return Replace
 }
 
-// find is the entry that leads closest to a field.
+// find returns the entry that is closest to a field.
 func find(table []Entry, path string) (best Entry, found bool) {
 	field := strings.Split(plain(path), ".")
 	closest := 0
@@ -267,8 +268,8 @@ func find(table []Entry, path string) (best Entry, found bool) {
 	return best, true
 }
 
-// leads tells how close an entry is to a field, which its path names or one above it: each
-// name counts, and one that is written more than one that is meant; 0: it does not lead there.
+// leads returns how close an entry is to a field, which must be at its path or below: each matching
+// name counts, an exact match more than a pattern; 0 if it does not match.
 func (e Entry) leads(field []string) int {
 	pattern := strings.Split(strings.TrimSuffix(e.Path, "."), ".")
 	if len(pattern) > len(field) || len(pattern) == len(field) && strings.HasSuffix(e.Path, ".") {
@@ -289,7 +290,7 @@ func (e Entry) leads(field []string) int {
 	return near
 }
 
-// plain is a path without brackets and what they hold.
+// plain returns a path without brackets and their contents.
 func plain(path string) string {
 	var b strings.Builder
 	depth := 0

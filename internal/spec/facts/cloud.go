@@ -7,38 +7,38 @@ import (
 	"slices"
 )
 
-// Cloud is what one cloud says, in words that all clouds share.
+// Cloud is what was looked up in one cloud, in terms that all clouds share.
 type Cloud struct {
 	Region string `json:"region,omitempty"`
-	// Zones are the region's zones in which machines can be made, sorted.
+	// Zones are the region's zones in which machines can be created, sorted.
 	Zones []string `json:"zones,omitempty"`
 
-	// Images are machine images by the name that a spec writes.
+	// Images are machine images by the name in a spec.
 	Images map[string]Image `json:"images,omitempty"`
 	// MachineTypes are by name.
 	MachineTypes map[string]MachineType `json:"machineTypes,omitempty"`
 	// Architecture is the architecture of all machines, amd64 or arm64, if the cloud has no other.
 	Architecture string `json:"architecture,omitempty"`
-	// DNSZones are the zones whose names end the cluster's.
+	// DNSZones are the zones whose names are suffixes of the cluster's name.
 	DNSZones []DNSZone `json:"dnsZones,omitempty"`
-	// FreeNetwork is a range, such as "10.77.0.0/24", that the network of a new cluster
-	// can have; empty where any will do.
+	// FreeNetwork is a range, such as "10.77.0.0/24", that a new cluster's network can use; empty
+	// if any will do.
 	FreeNetwork string `json:"freeNetwork,omitempty"`
-	// Networks are shared networks, by the name or id that a spec writes.
+	// Networks are shared networks, by the name or id in a spec.
 	Networks map[string]Network `json:"networks,omitempty"`
 	// Subnets are shared subnets by id.
 	Subnets map[string]Subnet `json:"subnets,omitempty"`
-	// Buckets are the regions of buckets that files are written to, by name.
+	// Buckets are the regions of buckets that files are written to, by bucket name.
 	Buckets map[string]string `json:"buckets,omitempty"`
-	// Bundle is the folder that all files and images of machines are served from; empty
-	// where machines fetch from their publishers.
+	// Bundle is the folder from which all files and images for machines are served; empty if
+	// machines fetch from their publishers.
 	Bundle string `json:"bundle,omitempty"`
 
-	// Own is what only this cloud has. Its shape is known in the cloud's folder.
+	// Own is what is specific to this cloud. Its structure is defined in the cloud's folder.
 	Own json.RawMessage `json:"own,omitempty"`
 }
 
-// Processor architectures, as images and machine types have them.
+// Processor architectures, as in images and machine types.
 const (
 	ArchX86  = "x86_64"
 	ArchARM  = "arm64"
@@ -57,16 +57,16 @@ type MachineType struct {
 	VCPU          int      `json:"vCPU"`
 	MemoryMiB     int      `json:"memoryMiB"`
 	Architectures []string `json:"architectures"`
-	// EphemeralDisks are the disks of the host, one entry each, in GB.
+	// EphemeralDisks are the host's disks, one entry each, in GB.
 	EphemeralDisks []EphemeralDisk `json:"ephemeralDisks,omitempty"`
 	GPU            bool            `json:"gpu,omitempty"`
-	Interfaces     int             `json:"interfaces,omitempty"`      // the most network interfaces
-	IPsPerIface    int             `json:"ipsPerInterface,omitempty"` // the most IPv4 addresses of each
-	// Zones are those that offer the type; empty means all of the region.
+	Interfaces     int             `json:"interfaces,omitempty"`      // maximum number of network interfaces
+	IPsPerIface    int             `json:"ipsPerInterface,omitempty"` // maximum number of IPv4 addresses per interface
+	// Zones are the zones that offer the type; empty means all of the region.
 	Zones []string `json:"zones,omitempty"`
 }
 
-// EphemeralDisk is a disk of the host that loses its content with the machine.
+// EphemeralDisk is a host's disk, whose content is lost with the machine.
 type EphemeralDisk struct {
 	SizeGB int `json:"sizeGB"`
 }
@@ -75,7 +75,7 @@ type EphemeralDisk struct {
 type Network struct {
 	CIDRs             []string `json:"cidrs"` // the primary range first
 	IPv6CIDRs         []string `json:"ipv6CIDRs,omitempty"`
-	InternetGateway   string   `json:"internetGateway,omitempty"`   // its id, where it is an object
+	InternetGateway   string   `json:"internetGateway,omitempty"`   // its id, if it is an object
 	EgressOnlyGateway string   `json:"egressOnlyGateway,omitempty"` // for IPv6
 }
 
@@ -87,8 +87,7 @@ type Subnet struct {
 	Zone     string `json:"zone"`
 }
 
-// Of returns what a cloud says. It is never nil; nothing is known of a cloud that was
-// not asked.
+// Of returns the facts of a cloud. It is never nil; it is empty for a cloud that was not queried.
 func (f *Facts) Of(cloud string) *Cloud {
 	if f == nil || f.Clouds[cloud] == nil {
 		return &Cloud{}
@@ -96,14 +95,14 @@ func (f *Facts) Of(cloud string) *Cloud {
 	return f.Clouds[cloud]
 }
 
-// Image returns the image that a spec names.
+// Image returns the image with a spec's name for it.
 func (c *Cloud) Image(name string) (Image, bool) { return Lookup(c.Images, name) }
 
 // MachineType returns a machine type.
 func (c *Cloud) MachineType(name string) (MachineType, bool) { return Lookup(c.MachineTypes, name) }
 
-// OwnAs returns what only this cloud has; unknown fields are refused. It is empty where
-// nothing was looked up.
+// OwnAs returns what is specific to this cloud; unknown fields are rejected. It is empty if nothing
+// was looked up.
 func OwnAs[T any](c *Cloud) (T, error) {
 	var own T
 	if len(c.Own) == 0 {
@@ -117,13 +116,13 @@ func OwnAs[T any](c *Cloud) (T, error) {
 	return own, nil
 }
 
-// CheckOwn checks that OwnAs can read what only this cloud has.
+// CheckOwn checks that OwnAs can read what is specific to this cloud.
 func CheckOwn[T any](c *Cloud) error {
 	_, err := OwnAs[T](c)
 	return err
 }
 
-// SetOwn keeps what only this cloud has.
+// SetOwn sets what is specific to this cloud.
 func (c *Cloud) SetOwn(own any) error {
 	data, err := json.Marshal(own)
 	if err != nil {
@@ -133,7 +132,7 @@ func (c *Cloud) SetOwn(own any) error {
 	return nil
 }
 
-// OfferedIn reports whether every one of the zones offers the type.
+// OfferedIn reports whether all of the zones offer the type.
 func (t MachineType) OfferedIn(zones []string) bool {
 	return len(t.Zones) == 0 || !slices.ContainsFunc(zones, func(z string) bool { return !slices.Contains(t.Zones, z) })
 }

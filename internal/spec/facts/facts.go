@@ -1,7 +1,6 @@
-// Package facts holds everything that is looked up in the world before a
-// cluster is completed: what a region offers and what a shared object is. It is
-// plain data, so that a look-up can be recorded in a file and read back, and
-// completion needs no cloud.
+// Package facts holds everything that is looked up before a cluster is completed: what a region
+// offers and what a shared object is. It is plain data, so that a look-up can be recorded in a file
+// and read back, and completion needs no cloud.
 //
 // It must not know how a fact is looked up, nor what it is used for.
 package facts
@@ -23,7 +22,7 @@ import (
 // Facts are the facts of one cluster: about its cloud and about the
 // files and images it runs.
 type Facts struct {
-	// Clouds are by name. One that was not asked is not there.
+	// Clouds are by name. Clouds that were not queried are missing.
 	Clouds map[string]*Cloud `json:"clouds,omitempty"`
 
 	// FileHashes are the hexadecimal SHA-256 sums of files, by URL.
@@ -34,13 +33,13 @@ type Facts struct {
 
 // DNSZone is a hosted zone of a DNS service.
 type DNSZone struct {
-	Name     string   `json:"name"` // without the final dot
-	ID       string   `json:"id"`   // without a path before it
+	Name     string   `json:"name"` // without the trailing dot
+	ID       string   `json:"id"`   // without a leading path
 	Private  bool     `json:"private,omitempty"`
 	Networks []string `json:"networks,omitempty"` // that a private zone serves
 }
 
-// Parse reads a facts file: YAML or JSON. Unknown fields are refused.
+// Parse reads a facts file: YAML or JSON. Unknown fields are rejected.
 func Parse(data []byte) (*Facts, error) {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -79,9 +78,9 @@ func (f *Facts) FileHash(url string) (string, bool) { return Lookup(f.FileHashes
 // ImageDigest returns the digest of a container image.
 func (f *Facts) ImageDigest(image string) (string, bool) { return Lookup(f.ImageDigests, image) }
 
-// Lookup finds a name in a map whose keys may be patterns, which a facts file
-// written by hand may hold: a star stands for any text. The name itself wins,
-// then the longest pattern, then the first in order.
+// Lookup finds a name in a map whose keys may be patterns, which a facts file written by hand may
+// hold: a star matches any text. The name itself takes precedence, then the longest pattern, then
+// the first in order.
 func Lookup[T any](m map[string]T, name string) (T, bool) {
 	if v, ok := m[name]; ok {
 		return v, true

@@ -12,7 +12,7 @@ func TestKeysMayBePatterns(t *testing.T) {
 	m := map[string]int{"*": 1, "t2.*": 2, "*g.*": 3, "t2.micro": 4, "a.b": 5}
 	for name, want := range map[string]int{
 		"m5.large": 1, "t2.large": 2, "m6g.large": 3, "t2.micro": 4, "a.b": 5, "axb": 1, "owner/image/x": 1, "": 1,
-		"t2.g.x": 3, // of two patterns as long as each other the first in order wins
+		"t2.g.x": 3, // of two patterns of equal length, the first in order wins
 	} {
 		if got, ok := Lookup(m, name); !ok || got != want {
 			t.Errorf("%q: got %d, %v, want %d", name, got, ok, want)

@@ -1,4 +1,4 @@
-// Package fill sets values of a spec that are empty, and no others.
+// Package fill sets empty values of a spec, and no others.
 //
 // It must not know what the values mean.
 package fill
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Value sets a value that is empty.
+// Value sets a value if it is empty.
 func Value[T comparable](p *T, value T) {
 	var zero T
 	if *p == zero {
@@ -21,25 +21,25 @@ func Value[T comparable](p *T, value T) {
 	}
 }
 
-// Ptr sets an absent value.
+// Ptr sets a pointer if it is nil.
 func Ptr[T any](p **T, value T) {
 	if *p == nil {
 		*p = &value
 	}
 }
 
-// List sets an empty list.
+// List sets a list if it is empty.
 func List[T any](p *[]T, value ...T) {
 	if len(*p) == 0 {
 		*p = value
 	}
 }
 
-// Quantity sets an absent amount; text is a constant.
+// Quantity sets a quantity if it is nil; text is a constant.
 func Quantity(p **resource.Quantity, text string) { Ptr(p, resource.MustParse(text)) }
 
-// Path sets the value at a path of JSON names below a struct when it is empty, and
-// makes the structs on the way. The value is JSON; without one only the path is looked up.
+// Path sets the value at a path of JSON names below a struct if it is empty, and creates the
+// structs along the path. The value is JSON; if it is empty, the path is only looked up.
 func Path(below any, path string, value []byte) error {
 	v := reflect.ValueOf(below).Elem()
 	for name := range strings.SplitSeq(path, ".") {
@@ -64,7 +64,7 @@ func Path(below any, path string, value []byte) error {
 	return nil
 }
 
-// field is the number of the field of a JSON name, or -1.
+// field returns the index of the field with a JSON name, or -1.
 func field(t reflect.Type, name string) int {
 	if t.Kind() != reflect.Struct {
 		return -1
@@ -77,7 +77,7 @@ func field(t reflect.Type, name string) int {
 	return -1
 }
 
-// Ensure returns what p points to, made when absent.
+// Ensure returns what p points to, which is created if absent.
 func Ensure[T any](p **T) *T {
 	if *p == nil {
 		*p = new(T)
@@ -85,8 +85,8 @@ func Ensure[T any](p **T) *T {
 	return *p
 }
 
-// Overlay returns a copy of base in which everything that over sets is as in
-// over: maps are joined key by key, lists are replaced.
+// Overlay returns a copy of base with everything that over sets: maps are merged by key, lists are
+// replaced.
 func Overlay[T any](base, over *T) *T {
 	out := new(T)
 	for _, layer := range []*T{base, over} {
@@ -97,7 +97,7 @@ func Overlay[T any](base, over *T) *T {
 		if err == nil {
 			err = json.Unmarshal(data, out)
 		}
-		if err != nil { // a spec that was read from JSON always goes back and forth
+		if err != nil { // cannot fail for a spec that was read from JSON
 			panic(fmt.Sprintf("overlay %T: %v", out, err))
 		}
 	}

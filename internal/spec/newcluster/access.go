@@ -21,7 +21,7 @@ func (b *Builder) setDNS() {
 	b.Spec.DNSZone = b.DNSZone
 	if b.Bastion {
 		if !b.private() {
-			b.Fail("option:Bastion", "true", "a bastion is the entry to private subnets, and this cluster has none", "add option:Topology private")
+			b.Fail("option:Bastion", "true", "a bastion gives access to private subnets, but this cluster has no private subnets", "add option:Topology private")
 		}
 		if t.DNS != api.DNSNone {
 			t.Bastion = &api.BastionSpec{PublicName: "bastion." + b.ClusterName}
@@ -30,8 +30,8 @@ func (b *Builder) setDNS() {
 	b.Spec.Networking.Topology = t
 }
 
-// setAPI chooses how the API is reached: by DNS to the machines only where they
-// are public and names are published.
+// setAPI chooses how the API is reached: by DNS records of the machines only if these are public
+// and names are published.
 func (b *Builder) setAPI() {
 	b.Spec.API.PublicName = b.APIPublicName
 	published := b.Spec.Networking.Topology.DNS != api.DNSNone && !gossip(b.ClusterName)
@@ -49,13 +49,13 @@ func (b *Builder) setAPI() {
 	default:
 		b.Fail("option:APILoadBalancerType", b.APILoadBalancerType, "unknown type of load balancer", "use public or internal")
 	}
-	if b.on.Has.BalancerClass {
+	if b.platform.Has.BalancerClass {
 		lb.Class = api.LoadBalancerNetwork
 	}
 	b.Spec.API.LoadBalancer = lb
 }
 
-// gossip reports whether the name is one that no DNS server knows.
+// gossip reports whether the name is not known to any DNS server.
 func gossip(cluster string) bool { return strings.HasSuffix(cluster, ".k8s.local") }
 
 func (b *Builder) private() bool { return b.Topology == "private" }

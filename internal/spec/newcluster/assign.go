@@ -13,16 +13,15 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Assign returns a copy of an object with fields set (spec.path=value) and unset
-// (spec.path). Paths are v1alpha2 paths, or else v1alpha3 paths; an element of a
-// list is [n], all are [*]; a map's key that has dots is in brackets as well; the
-// kind may precede the path: cluster.spec.path. The text of a value is read as
-// the field's type asks: a list is split at commas. An item of sets that is neither
-// a path nor an assignment belongs to the value before it, because commas separate flags too.
-// A field that does not exist is a finding that names the nearest.
+// Assign returns a copy of an object with fields set (spec.path=value) and unset (spec.path). Paths
+// are v1alpha2 paths, or else v1alpha3 paths; an element of a list is [n], all elements are [*]; a
+// map key with dots is also in brackets; the kind may precede the path: cluster.spec.path. The text
+// of a value is parsed according to the field's type: a list is split at commas. An item of sets
+// that is neither a path nor an assignment belongs to the preceding value, because commas also
+// separate flags. For a field that does not exist, the finding names the nearest one.
 func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 	var findings diag.List
-	for _, s := range joined(api.Kind(o), sets) {
+	for _, s := range joinParts(api.Kind(o), sets) {
 		path, value, ok := strings.Cut(s, "=")
 		if !ok {
 			findings = append(findings, bad(s, "", "is not an assignment", "write spec.path=value"))
@@ -46,9 +45,9 @@ func Assign[T api.Object](o T, sets, unsets []string) (T, diag.List) {
 	return o, findings
 }
 
-// joined are the assignments with the parts of their values that commas cut off:
-// items with neither a path nor an equals sign. After a comma too many there is none.
-func joined(kind string, sets []string) []string {
+// joinParts returns the assignments, with the parts of their values that were split off at commas:
+// items with neither a path nor an equals sign. A trailing comma yields an empty item.
+func joinParts(kind string, sets []string) []string {
 	var out []string
 	for _, s := range sets {
 		last := len(out) - 1
@@ -61,7 +60,7 @@ func joined(kind string, sets []string) []string {
 	return out
 }
 
-// edit changes one field, with the first of the values that the field can hold.
+// edit changes one field, to the first of the values that it accepts.
 func edit[T api.Object](o T, path string, values []any, remove bool) (T, error) {
 	elements, err := parsePath(api.Kind(o), path)
 	if err != nil {
@@ -82,7 +81,7 @@ func edit[T api.Object](o T, path string, values []any, remove bool) (T, error) 
 	return o, wrong
 }
 
-// editIn changes one field of the object as a document of a version.
+// editIn changes one field of the object, as a document of a version.
 func editIn[T api.Object](version string, o T, path []element, value any, remove bool) (T, error) {
 	data, err := compat.Encode(version, o)
 	if err != nil {
@@ -104,15 +103,15 @@ func editIn[T api.Object](version string, o T, path []element, value any, remove
 		next, _, err := compat.DecodeOne[T](text, compat.Options{Exact: true})
 		return next, err
 	}
-	if remove { // a field that is not there must at least exist
-		if _, err := apply(nil, false); unknown(err) {
+	if remove { // even a missing field must exist in the schema
+		if _, err := apply(nil, false); isUnknownField(err) {
 			return o, err
 		}
 	}
 	return apply(value, remove)
 }
 
-// readings are what the text of a value may mean, the likeliest first.
+// readings returns what the text of a value may mean, most likely first.
 func readings(text string) []any {
 	if unquoted, err := strconv.Unquote(text); err == nil {
 		return []any{unquoted}
@@ -141,16 +140,17 @@ func readings(text string) []any {
 	return append(values, texts, scalars)
 }
 
-// unknown reports whether the error is about a field that does not exist.
-func unknown(err error) bool {
+// isUnknownField reports whether the error is about a field that does not exist.
+func isUnknownField(err error) bool {
 	var list diag.List
-	return errors.As(err, &list) && slices.ContainsFunc(list, func(f diag.Finding) bool { return f.Rule == "unknown-field" })
+	return errors.As(err, &list) && slices.ContainsFunc(list, func(f diag.Finding) bool { return f.Rule == compat.UnknownField })
 }
 
-// better reports whether a tells more than b: that a field exists tells more than that it does not.
-func better(a, b error) bool { return unknown(b) && !unknown(a) }
+// better reports whether a is more informative than b: an error about an existing field is more
+// informative than one about an unknown field.
+func better(a, b error) bool { return isUnknownField(b) && !isUnknownField(a) }
 
-// explain is an error as a finding about the assignment.
+// explain returns an error as a finding about the assignment.
 func explain(err error, path, value string) diag.Finding {
 	var list diag.List
 	if errors.As(err, &list) && len(list) > 0 {
@@ -161,7 +161,7 @@ func explain(err error, path, value string) diag.Finding {
 		}
 		return f
 	}
-	return bad(path, value, err.Error(), "write spec.path=value; an element of a list is [n], all are [*]")
+	return bad(path, value, err.Error(), "write spec.path=value; [n] is an element of a list, and [*] is all elements")
 }
 
 func bad(path, value, message, remedy string) diag.Finding {

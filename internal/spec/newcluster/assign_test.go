@@ -23,7 +23,7 @@ func storedCluster(t *testing.T) *api.Cluster {
 	return cluster
 }
 
-func TestFieldsAreSetAsTheirTypesAsk(t *testing.T) {
+func TestFieldsAreSetAsTheirTypesRequire(t *testing.T) {
 	for _, c := range []struct {
 		set, path string
 		want      any
@@ -46,7 +46,7 @@ func TestFieldsAreSetAsTheirTypesAsk(t *testing.T) {
 		{"spec.rollingUpdate.maxSurge=2", "spec.rollingUpdate.maxSurge", 2},
 		{"spec.kubeControllerManager.nodeMonitorPeriod=90s", "spec.kubeControllerManager.nodeMonitorPeriod", "1m30s"},
 		{"spec.topology.dns.type=Private", "spec.topology.dns.type", "Private"},
-		{"spec.networking.topology.dns=Private", "spec.topology.dns.type", "Private"}, // as v1alpha3 has it
+		{"spec.networking.topology.dns=Private", "spec.topology.dns.type", "Private"}, // the path in v1alpha3
 		{"spec.controlPlaneKubelet.maxPods=5", "spec.masterKubelet.maxPods", 5},
 	} {
 		got, findings := newcluster.Assign(storedCluster(t), []string{c.set}, nil)
@@ -107,14 +107,14 @@ func TestBadAssignmentsChangeNothing(t *testing.T) {
 	for set, want := range map[string]string{
 		"spec.kubelet.maxPods=many":            `Cluster/minimal.example.com: spec.kubelet.maxPods: must be a whole number, not a string, got "many"`,
 		"spec.kublet.maxPods=5":                `Cluster/minimal.example.com: spec.kublet: unknown field, got "5"; did you mean kubelet?`,
-		"spec.topology.dns.type=public":        `Cluster/minimal.example.com: spec.topology.dns.type: unknown value, got "public"; did you mean Public? possible are Public, Private, None`,
-		"spec.sshAccess.x=5":                   `spec.sshAccess.x: the field above "x" has no fields, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.hooks[*].name=x":                 `spec.hooks[*].name: the list before [*] is empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"spec.topology.dns.type=public":        `Cluster/minimal.example.com: spec.topology.dns.type: unknown value, got "public"; did you mean Public? possible values: Public, Private, None`,
+		"spec.sshAccess.x=5":                   `spec.sshAccess.x: the parent of "x" has no fields, got "5"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
+		"spec.hooks[*].name=x":                 `spec.hooks[*].name: the list before [*] is empty, got "x"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
 		"spec.kubeDNS.replicas=3":              `Cluster/minimal.example.com: spec.kubeDNS.replicas: no longer has an effect, got "3"`,
-		"instancegroup.spec.kubelet.maxPods=5": `instancegroup.spec.kubelet.maxPods: "instancegroup.spec.kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubelet[=x":                      `spec.kubelet[: "spec.kubelet[" has a bracket that is not closed or empty, got "x"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"kubelet.maxPods=5":                    `kubelet.maxPods: "kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
-		"spec.kubelet.=5":                      `spec.kubelet.: "spec.kubelet." is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; an element of a list is [n], all are [*]`,
+		"instancegroup.spec.kubelet.maxPods=5": `instancegroup.spec.kubelet.maxPods: "instancegroup.spec.kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
+		"spec.kubelet[=x":                      `spec.kubelet[: "spec.kubelet[" has an empty or unclosed bracket, got "x"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
+		"kubelet.maxPods=5":                    `kubelet.maxPods: "kubelet.maxPods" is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
+		"spec.kubelet.=5":                      `spec.kubelet.: "spec.kubelet." is not a path such as spec.kubeDNS.provider, got "5"; write spec.path=value; [n] is an element of a list, and [*] is all elements`,
 	} {
 		before := storedCluster(t)
 		got, findings := newcluster.Assign(before, []string{set}, nil)

@@ -19,7 +19,7 @@ func (b *Builder) setEtcd() {
 	}
 	names := memberNames(groups)
 	encrypted := b.EncryptEtcdStorage
-	if encrypted == nil && b.on.Machines.EtcdEncrypted {
+	if encrypted == nil && b.platform.Machines.EtcdEncrypted {
 		on := true
 		encrypted = &on
 	}
@@ -38,7 +38,7 @@ func (b *Builder) setEtcd() {
 	}
 }
 
-// MemberName returns a short name for the member of an etcd on a group, distinct from others.
+// MemberName returns a short name for the member of an etcd in a group, distinct from the others.
 func MemberName(group string, others []api.EtcdMemberSpec) string {
 	taken := func(name string) bool {
 		return name == "" || slices.ContainsFunc(others, func(m api.EtcdMemberSpec) bool { return m.Name == name })
@@ -49,9 +49,8 @@ func MemberName(group string, others []api.EtcdMemberSpec) string {
 	return group
 }
 
-// memberNames are short names for the members of an etcd on the groups: what
-// follows the part that all have in common, at least one character. A name never
-// begins with a digit.
+// memberNames returns short names for the members of an etcd in the groups: what follows their
+// common prefix, at least one character. A name never begins with a digit.
 func memberNames(groups []string) []string {
 	names := make([]string, len(groups))
 	for i, g := range groups {

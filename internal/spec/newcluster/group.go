@@ -8,17 +8,17 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// GroupOptions are what a user can say of a new group.
+// GroupOptions are the options for a new group.
 type GroupOptions struct {
 	Name string
-	// Role is control-plane, node, bastion or apiserver, in any spelling of these; "" is node.
+	// Role is control-plane, node, bastion or apiserver, in any spelling of these; "" means node.
 	Role string
-	// Subnets are names of the cluster's subnets; none means all that suit the role.
+	// Subnets are names of the cluster's subnets; if empty, all that suit the role.
 	Subnets []string
 	Zones   []string
 }
 
-// NewGroup returns the short spec of a new group of a cluster.
+// NewGroup returns the short spec of a new group for a cluster.
 func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup, diag.List) {
 	role, ok := parseRole(o.Role)
 	if !ok {
@@ -39,7 +39,7 @@ func NewGroup(o GroupOptions, cluster *api.Cluster, w World) (*api.InstanceGroup
 	}, g)
 }
 
-// parseRole reads a role in any of the spellings that users and versions have for it.
+// parseRole reads a role in any of the spellings that users and API versions use.
 func parseRole(text string) (api.InstanceGroupRole, bool) {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(text)) {
 	case "", "node", "nodes":

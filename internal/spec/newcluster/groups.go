@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 )
 
-// setGroups makes the groups: control planes, API servers, nodes, bastions.
+// setGroups creates the groups: control planes, API servers, nodes, bastions.
 func (b *Builder) setGroups() {
 	b.addControlPlanes()
 	if b.APIServerCount > 0 {
@@ -22,7 +22,7 @@ func (b *Builder) setGroups() {
 		g := b.add(api.RoleNode, "nodes", b.NodeSizes)
 		g.Spec.Manager = api.ManagerKarpenter
 		g.Spec.Subnets = b.subnetsOf(api.RoleNode, b.nodeZones()...)
-	case b.World.Features[b.on.Machines.OneGroupFeature]:
+	case b.World.Features[b.platform.Machines.OneGroupFeature]:
 		g := b.add(api.RoleNode, "nodes", b.NodeSizes)
 		g.Spec.Subnets = b.subnetsOf(api.RoleNode, b.nodeZones()...)
 		setSize(g, b.nodeCount())
@@ -37,8 +37,8 @@ func (b *Builder) setGroups() {
 	}
 }
 
-// addControlPlanes makes one group for every control plane machine, so that each
-// keeps its zone and its etcd volumes.
+// addControlPlanes creates one group for every control-plane machine, so that each keeps its zone
+// and its etcd volumes.
 func (b *Builder) addControlPlanes() {
 	zones := distinct(b.ControlPlaneZones)
 	count := int(b.ControlPlaneCount)
@@ -46,13 +46,13 @@ func (b *Builder) addControlPlanes() {
 		count = max(1, len(zones))
 	}
 	if count < len(zones) {
-		b.Fail("option:ControlPlaneCount", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of option:ControlPlaneZones", len(zones)), "name fewer zones, or ask for more machines")
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(count), fmt.Sprintf("is less than the %d zones of option:ControlPlaneZones", len(zones)), "specify fewer zones or more machines")
 		return
 	}
 	if len(zones) == 0 {
 		zones = b.nodeZones()
 	}
-	numbered := count > len(zones) || b.on.Machines.Numbered && count >= len(zones)
+	numbered := count > len(zones) || b.platform.Machines.Numbered && count >= len(zones)
 	for i := range count {
 		zone := zones[i%len(zones)]
 		name := "control-plane-" + zone
@@ -66,8 +66,8 @@ func (b *Builder) addControlPlanes() {
 	}
 }
 
-// addPerZone makes a group a zone and divides the machines between them, the
-// remainder to the first zones.
+// addPerZone creates a group per zone and distributes the machines among them, the remainder to the
+// first zones.
 func (b *Builder) addPerZone(role api.InstanceGroupRole, prefix string, count int32, sizes []string) {
 	zones := b.nodeZones()
 	n := int32(len(zones))
@@ -83,7 +83,7 @@ func (b *Builder) addPerZone(role api.InstanceGroupRole, prefix string, count in
 	}
 }
 
-// nodeZones are the zones in which nodes stand, in the user's order.
+// nodeZones returns the zones of nodes, in the user's order.
 func (b *Builder) nodeZones() []string {
 	if len(b.Zones) > 0 {
 		return distinct(b.Zones)
@@ -98,7 +98,7 @@ func (b *Builder) nodeCount() int32 {
 	return int32(len(b.nodeZones()))
 }
 
-// add appends a group with what depends on its role only.
+// add appends a group with the settings that only depend on its role.
 func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *api.InstanceGroup {
 	g := newGroup(b.ClusterName, name, role)
 	s := &g.Spec
@@ -107,8 +107,8 @@ func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 		s.MachineType = sizes[0]
 	}
 	if len(sizes) > 1 {
-		if !b.on.Has.MixedInstances {
-			b.Fail(sizeOption(role), strings.Join(sizes, ","), "groups on "+b.on.Title+" have one machine type", "name one machine type")
+		if !b.platform.Has.MixedInstances {
+			b.Fail(sizeOption(role), strings.Join(sizes, ","), "groups on "+b.platform.Title+" can have only one machine type", "specify one machine type")
 		}
 		s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{Instances: slices.Clone(sizes)}
 	}
@@ -129,7 +129,7 @@ func (b *Builder) add(role api.InstanceGroupRole, name string, sizes []string) *
 	return g
 }
 
-// sizeOption is the option that says the machine types of a role.
+// sizeOption returns the option that sets the machine types of a role.
 func sizeOption(role api.InstanceGroupRole) string {
 	switch role {
 	case api.RoleControlPlane:
@@ -141,7 +141,7 @@ func sizeOption(role api.InstanceGroupRole) string {
 	}
 }
 
-// newGroup is a group with its names.
+// newGroup returns a group with its names.
 func newGroup(cluster, name string, role api.InstanceGroupRole) *api.InstanceGroup {
 	return &api.InstanceGroup{
 		TypeMeta:   typeMeta(api.KindInstanceGroup),
@@ -166,18 +166,18 @@ func setSize(g *api.InstanceGroup, n int32) {
 	g.Spec.MinSize, g.Spec.MaxSize = &least, &most
 }
 
-// groupZones are the zones that a group names itself, where subnets span a region.
+// groupZones returns the zones that a group itself names, if subnets span a region.
 func (b *Builder) groupZones(zones ...string) []string {
-	if b.on.Network.SpansRegion {
+	if b.platform.Network.SpansRegion {
 		return zones
 	}
 	return nil
 }
 
-// subnetsOf are the names of the subnets in which machines of a role stand.
+// subnetsOf returns the names of the subnets for machines of a role.
 //
-// A control plane takes the first of its zone; nodes take the further ones, when
-// --network-cidr gave any; bastions take all.
+// A control plane uses the first of its zone; nodes use the others, if --network-cidr gave any;
+// bastions use all.
 func (b *Builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []string {
 	if role == api.RoleBastion {
 		return complete.SubnetsFor(b.Spec, role, zones...)
@@ -196,7 +196,7 @@ func (b *Builder) subnetsOf(role api.InstanceGroupRole, zones ...string) []strin
 	return names
 }
 
-// distinct are the texts without doubles, in the order of the list.
+// distinct returns the texts without duplicates, in order.
 func distinct(list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -207,7 +207,7 @@ func distinct(list []string) []string {
 	return out
 }
 
-// first is the first text that is not empty.
+// first returns the first text that is not empty.
 func first(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {

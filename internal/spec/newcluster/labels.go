@@ -2,8 +2,8 @@ package newcluster
 
 import "strings"
 
-// parseLabels reads k=v pairs, divided by commas; a value in double quotes may
-// hold commas. problem is what is wrong, or "".
+// parseLabels reads k=v pairs, separated by commas; a value in double quotes may contain commas.
+// problem is what is wrong, or "".
 func parseLabels(text string) (labels map[string]string, problem string) {
 	for _, item := range splitQuoted(text) {
 		item = strings.TrimSpace(item)
@@ -22,7 +22,7 @@ func parseLabels(text string) (labels map[string]string, problem string) {
 	return labels, ""
 }
 
-// splitQuoted splits at the commas that stand outside of double quotes.
+// splitQuoted splits at the commas outside of double quotes.
 func splitQuoted(text string) []string {
 	quoted := false
 	return strings.FieldsFunc(text, func(r rune) bool {

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// networkings are the pod networks by the values of --networking.
+// networkings returns the pod networks by the values of --networking.
 func networkings() map[string]func(*Builder, *api.NetworkingSpec) {
 	cilium := func(change func(*api.CiliumNetworkingSpec)) func(*Builder, *api.NetworkingSpec) {
 		return func(b *Builder, n *api.NetworkingSpec) {
@@ -57,7 +57,7 @@ func (b *Builder) setNetworking() {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		remedy := "it is one of " + strings.Join(names, ", ")
+		remedy := "use one of " + strings.Join(names, ", ")
 		if near := diag.Nearest(b.Options.Networking, names); near != "" {
 			remedy = "did you mean " + near + "?"
 		}
@@ -70,7 +70,7 @@ func (b *Builder) setNetworking() {
 	}
 }
 
-// disableKubeProxy leaves services to the pod network, unless the user says otherwise.
+// disableKubeProxy leaves services to the pod network, unless the user specified otherwise.
 func (b *Builder) disableKubeProxy() {
 	if b.Spec.KubeProxy == nil {
 		b.Spec.KubeProxy = &api.KubeProxyConfig{}

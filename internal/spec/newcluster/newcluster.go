@@ -15,15 +15,15 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// everywhere are all addresses.
-func everywhere() []string { return []string{"0.0.0.0/0", "::/0"} }
+// allAddresses returns the ranges of all addresses.
+func allAddresses() []string { return []string{"0.0.0.0/0", "::/0"} }
 
-// New returns the short spec of a new cluster and its groups: control planes, API
-// servers, nodes, bastions. With findings that are errors they must not be used.
+// New returns the short spec of a new cluster and its groups: control planes, API servers, nodes,
+// bastions. If some findings are errors, they must not be used.
 func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
-	b := &Builder{Options: o, World: w, on: w.Platform, Facts: w.Facts.Of(strings.ToLower(o.CloudProvider))}
-	if b.on.Traits == nil {
-		b.on.Traits = &traits.Traits{}
+	b := &Builder{Options: o, World: w, platform: w.Platform, Facts: w.Facts.Of(strings.ToLower(o.CloudProvider))}
+	if b.platform.Traits == nil {
+		b.platform.Traits = &traits.Traits{}
 	}
 	b.defaults()
 	for _, step := range []func(){
@@ -42,31 +42,31 @@ func New(o Options, w World) (*api.Cluster, []*api.InstanceGroup, diag.List) {
 	return b.Cluster, b.groups, b.findings
 }
 
-// Builder is a cluster in the making.
+// Builder is a cluster that is being described.
 type Builder struct {
 	Options
 	World World
-	// Cluster is the cluster being made, and Spec is its spec.
+	// Cluster is the cluster being described, and Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
 	// Facts are the facts of the platform; never nil.
 	Facts *facts.Cloud
 
-	on       Platform
+	platform Platform
 	groups   []*api.InstanceGroup
 	findings diag.List
 	// zones are the zones of nodes and of the control plane, sorted.
 	zones []string
 }
 
-// defaults fills the options that have one.
+// defaults fills in the options that have a default.
 func (b *Builder) defaults() {
 	for _, list := range []*[]string{
 		&b.Zones, &b.ControlPlaneZones, &b.ControlPlaneSizes, &b.NodeSizes, &b.APIServerSizes,
 		&b.NetworkCIDRs, &b.SubnetIDs, &b.UtilitySubnetIDs, &b.AdminAccess, &b.SSHAccess, &b.EtcdClusters,
 		&b.ControlPlaneSecurityGroups, &b.NodeSecurityGroups,
 	} {
-		*list = named(*list)
+		*list = nonBlank(*list)
 	}
 	fill := func(p *string, value string) {
 		if *p == "" {
@@ -75,8 +75,8 @@ func (b *Builder) defaults() {
 	}
 	fill(&b.Channel, versions.Stable)
 	fill(&b.Authorization, "RBAC")
-	if b.on.Defaults != nil {
-		b.on.Defaults(b)
+	if b.platform.Defaults != nil {
+		b.platform.Defaults(b)
 	}
 	if len(b.NetworkCIDRs) == 0 && b.Facts.FreeNetwork != "" {
 		b.NetworkCIDRs = []string{b.Facts.FreeNetwork}
@@ -95,7 +95,7 @@ func (b *Builder) defaults() {
 	}
 	fill(&b.DNSType, dns)
 	if len(b.AdminAccess) == 0 {
-		b.AdminAccess = everywhere()
+		b.AdminAccess = allAddresses()
 	}
 	if len(b.SSHAccess) == 0 {
 		b.SSHAccess = b.AdminAccess
@@ -108,8 +108,8 @@ func (b *Builder) defaults() {
 	b.zones = slices.Compact(b.zones)
 }
 
-// named are the texts that are not blank, without the blanks around them.
-func named(list []string) []string {
+// nonBlank returns the texts that are not blank, trimmed.
+func nonBlank(list []string) []string {
 	var out []string
 	for _, s := range list {
 		if s = strings.TrimSpace(s); s != "" {
@@ -119,7 +119,8 @@ func named(list []string) []string {
 	return out
 }
 
-// setVersion sets the version of Kubernetes. Of a minor version it is the release that the channel recommends.
+// setVersion sets the version of Kubernetes. For a minor version, it is the release that the
+// channel recommends.
 func (b *Builder) setVersion() {
 	const path = "option:KubernetesVersion"
 	asked := b.KubernetesVersion
@@ -135,7 +136,7 @@ func (b *Builder) setVersion() {
 	v, ok := b.World.Channel.Newest(first.Major, first.Minor)
 	if !ok {
 		v = first
-		b.Fail(path, asked, "the channel "+b.Channel+" recommends no release of this minor version", "name the release, such as "+first.String())
+		b.Fail(path, asked, "the channel "+b.Channel+" recommends no release of this minor version", "specify the release, such as "+first.String())
 	}
 	b.Spec.KubernetesVersion = v.String()
 }
@@ -164,7 +165,7 @@ func (b *Builder) setBasics() {
 	case "karpenter":
 		b.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
 		if b.DiscoveryStore == "" {
-			b.Fail("option:InstanceManager", "karpenter", "Karpenter needs permissions of its own", "publish the service account issuer with option:DiscoveryStore")
+			b.Fail("option:InstanceManager", "karpenter", "Karpenter needs its own IAM role", "publish the service account issuer with option:DiscoveryStore")
 		}
 	default:
 		b.Fail("option:InstanceManager", b.InstanceManager, "unknown instance manager", "use cloudgroups or karpenter")
@@ -200,7 +201,7 @@ func (b *Builder) setFeatureGates() {
 // setDiscovery publishes the documents of the service account issuer.
 func (b *Builder) setDiscovery() {
 	if b.DiscoveryService != "" {
-		b.Fail("option:DiscoveryService", b.DiscoveryService, "clusters are not registered with discovery services yet", "publish the documents in a bucket with option:DiscoveryStore")
+		b.Fail("option:DiscoveryService", b.DiscoveryService, "kops cannot register clusters with discovery services yet", "publish the documents in a bucket with option:DiscoveryStore")
 	}
 	if b.DiscoveryStore == "" {
 		return
@@ -209,23 +210,22 @@ func (b *Builder) setDiscovery() {
 	b.Spec.ServiceAccountIssuerDiscovery = d
 }
 
-// setOwn is what the platform adds once the rest is known.
+// setOwn adds the platform's own settings once the rest is known.
 func (b *Builder) setOwn() {
-	if b.on.Finish != nil {
-		b.on.Finish(b)
+	if b.platform.Finish != nil {
+		b.platform.Finish(b)
 	}
 }
 
-// setHardening follows the CIS benchmark. On a host that others use most of it is set
-// whenever the cluster is completed; that its etcd is encrypted is said of new clusters
-// alone, as an older one has no key.
+// setHardening follows the CIS benchmark. On a shared host most of it is set whenever the cluster
+// is completed; encryption of etcd is only set for new clusters, as older ones have no key.
 func (b *Builder) setHardening() {
 	on := true
 	if b.Hardened {
 		complete.Harden(b.Spec, complete.Baseline)
 		b.Cluster.Annotations = map[string]string{api.AnnotationHardened: "true"}
 	}
-	if b.Hardened || b.on.Machines.Shared {
+	if b.Hardened || b.platform.Machines.Shared {
 		b.Spec.EncryptionConfig = &on
 	}
 }
@@ -234,8 +234,8 @@ func (b *Builder) setHardening() {
 func (b *Builder) setFields() {
 	cluster, findings := Assign(b.Cluster, b.Sets, b.Unsets)
 	b.findings = append(b.findings, findings...)
-	if cluster.Name != b.ClusterName { // its groups and its folder have the name already
-		b.Fail("metadata.name", cluster.Name, "is not the name "+b.ClusterName+" that was asked for", "name the cluster with option:ClusterName")
+	if cluster.Name != b.ClusterName { // its groups and its folder already have the name
+		b.Fail("metadata.name", cluster.Name, "differs from the name "+b.ClusterName+" in option:ClusterName", "specify the name only with option:ClusterName")
 	}
 	b.Cluster, b.Spec = cluster, &cluster.Spec
 	if c := b.Spec.Networking.Calico; c != nil && c.BPFEnabled {
@@ -243,7 +243,7 @@ func (b *Builder) setFields() {
 	}
 }
 
-// assign fills what is stored of completion.
+// assign sets the values of completion that are stored.
 func (b *Builder) assign() {
 	in := complete.Input{
 		Cluster: b.Cluster, Groups: b.groups, Facts: b.World.Facts, Channel: b.World.Channel,
@@ -253,7 +253,7 @@ func (b *Builder) assign() {
 	b.findings = append(b.findings, findings...)
 	b.Cluster, b.Spec, in.Cluster = cluster, &cluster.Spec, cluster
 	if b.Spec.KubernetesVersion == "" {
-		b.Fail("option:KubernetesVersion", "", "the channel "+b.Spec.Channel+" names no version for new clusters", "write one such as 1.36.3")
+		b.Fail("option:KubernetesVersion", "", "the channel "+b.Spec.Channel+" recommends no version for new clusters", "write one such as 1.36.3")
 	}
 	for i, g := range b.groups {
 		done, findings := complete.AssignGroup(in, g)
@@ -262,33 +262,34 @@ func (b *Builder) assign() {
 	}
 }
 
-// Fail notes an error about an option.
+// Fail records an error about an option.
 func (b *Builder) Fail(option, value, message, remedy string) {
 	b.findings = append(b.findings, diag.Finding{Path: option, Value: value, Rule: "option", Message: message, Remedy: remedy})
 }
 
-// mostControlPlanes is far above the members of any etcd, and far below what would take long to describe.
-const mostControlPlanes = 99
+// maxControlPlanes is far above the number of members of any etcd, and far below what would take
+// long to describe.
+const maxControlPlanes = 99
 
-// checkCounts refuses numbers of machines that nobody means.
+// checkCounts rejects implausible numbers of machines.
 func (b *Builder) checkCounts() {
-	if n := b.ControlPlaneCount; n > mostControlPlanes {
-		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is more control planes than an etcd can have members", "use 1, 3 or 5")
+	if n := b.ControlPlaneCount; n > maxControlPlanes {
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is more than etcd can have members", "use 1, 3 or 5")
 	}
 	if n := b.ControlPlaneCount; n > 0 && n%2 == 0 {
-		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is an even number of control planes, whose etcd survives no more losses than with one fewer", "use 1, 3 or 5")
+		b.Fail("option:ControlPlaneCount", fmt.Sprint(n), "is an even number; it tolerates no more failures than one machine fewer", "use 1, 3 or 5")
 	}
 	for _, o := range []struct {
 		option string
 		count  int32
 	}{{"option:ControlPlaneCount", b.ControlPlaneCount}, {"option:NodeCount", b.NodeCount}, {"option:APIServerCount", b.APIServerCount}} {
 		if o.count < 0 {
-			b.Fail(o.option, fmt.Sprint(o.count), "is less than 0", "ask for one machine or more, or leave it out")
+			b.Fail(o.option, fmt.Sprint(o.count), "is less than 0", "specify 1 or more, or leave it out")
 		}
 	}
 }
 
-// warnUnbuilt tells that some options have no effect yet.
+// warnUnbuilt warns that some options have no effect yet.
 func (b *Builder) warnUnbuilt() {
 	for _, o := range []struct {
 		option string
@@ -296,8 +297,8 @@ func (b *Builder) warnUnbuilt() {
 	}{{"option:EtcdCount", b.EtcdCount}, {"option:KubeControllerManagerCount", b.KubeControllerManagerCount}, {"option:SchedulerCount", b.SchedulerCount}} {
 		if o.count > 0 {
 			b.findings = append(b.findings, diag.Finding{
-				Path: o.option, Value: fmt.Sprint(o.count), Rule: "option", Message: "groups of this role are not made yet",
-				Remedy: "the control plane runs the program", Warning: true,
+				Path: o.option, Value: fmt.Sprint(o.count), Rule: "option", Message: "groups of this role are not supported yet",
+				Remedy: "leave it out; the control plane runs the program", Warning: true,
 			})
 		}
 	}
@@ -307,8 +308,8 @@ func (b *Builder) warnUnbuilt() {
 	}{{"option:EtcdSizes", b.EtcdSizes}, {"option:KubeControllerManagerSizes", b.KubeControllerManagerSizes}, {"option:SchedulerSizes", b.SchedulerSizes}} {
 		if len(o.sizes) > 0 {
 			b.findings = append(b.findings, diag.Finding{
-				Path: o.option, Value: strings.Join(o.sizes, ","), Rule: "option", Message: "has no effect, as groups of this role are not made yet",
-				Remedy: "leave it out; option:ControlPlaneSizes is the machine type of the control plane", Warning: true,
+				Path: o.option, Value: strings.Join(o.sizes, ","), Rule: "option", Message: "has no effect, because groups of this role are not supported yet",
+				Remedy: "leave it out; option:ControlPlaneSizes sets the machine type of the control plane", Warning: true,
 			})
 		}
 	}

@@ -23,9 +23,8 @@ func world(t *testing.T) newcluster.World {
 	return newcluster.World{Facts: spectest.Facts(t, "testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0-alpha.1"}
 }
 
-// cloudDefaults says what the clouds of the goldens answer beyond facts: the AWS
-// of these cases offers none of the usual machine types but older ones, and the
-// OpenStack has one flavor.
+// cloudDefaults sets what the clouds of the goldens offer beyond facts: the AWS of these cases
+// offers none of the usual machine types but older ones, and the OpenStack has one flavor.
 func cloudDefaults(o *newcluster.Options) {
 	sizes := func(p *[]string, name string) {
 		if len(*p) == 0 {
@@ -42,9 +41,9 @@ func cloudDefaults(o *newcluster.Options) {
 	}
 }
 
-// TestNewClustersEqualTheGoldens leaves two things out of the comparison: the
-// bastion's type on AWS (see cloudDefaults), and the image of the case
-// apiserver-gce, which was made with the channel of an earlier year.
+// TestNewClustersEqualTheGoldens leaves two things out of the comparison: the bastion's type on AWS
+// (see cloudDefaults), and the image of the case apiserver-gce, which was created with the channel
+// of an earlier year.
 func TestNewClustersEqualTheGoldens(t *testing.T) {
 	w := world(t)
 	for name, dir := range goldentest.Cases(t, "create_cluster") {
@@ -52,7 +51,7 @@ func TestNewClustersEqualTheGoldens(t *testing.T) {
 			o := spectest.Options(t, goldentest.Read(t, dir, "options.yaml"))
 			o.ConfigBase = "memfs://tests/" + o.ClusterName
 			cloudDefaults(&o)
-			cluster, groups, findings := newcluster.New(o, on(w, o))
+			cluster, groups, findings := newcluster.New(o, withPlatform(w, o))
 			if err := findings.Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -81,8 +80,8 @@ func TestNewClustersEqualTheGoldens(t *testing.T) {
 	}
 }
 
-// on is the world with the platform that the options name.
-func on(w newcluster.World, o newcluster.Options) newcluster.World {
+// withPlatform returns the world with the platform that the options name.
+func withPlatform(w newcluster.World, o newcluster.Options) newcluster.World {
 	p := platformtest.Named(o.CloudProvider)
 	w.Platform, w.Complete = p.ForNew(), p.ForComplete()
 	for _, p := range providers.All(platform.World{}) {

@@ -7,13 +7,13 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Options are what a user can say of a new cluster; of Own, see Rules.
+// Options are the options for a new cluster; for Own, see Rules.
 type Options = create.Options
 
-// World is what new clusters and groups are made in.
+// World is the environment in which new clusters and groups are described.
 type World struct {
-	// Platform is what the cluster is to stand on, and Platforms are the names of all that
-	// are known. Complete is what completion knows of it.
+	// Platform is the platform of the cluster, and Platforms are the names of all known ones.
+	// Complete is what completion needs to know about it.
 	Platform    Platform
 	Platforms   []string
 	Complete    complete.Platform

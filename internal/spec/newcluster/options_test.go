@@ -20,12 +20,12 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// optionCase says what options make.
+// optionCase specifies the result of options.
 type optionCase struct {
 	Name     string             `json:"name"`
 	Options  newcluster.Options `json:"options"`
 	Features string             `json:"features,omitempty"`
-	// Want are values of the cluster by path, null for none; Group are values of its groups.
+	// Want are values of the cluster by path, null if unset; Group are values of its groups.
 	Want  map[string]any            `json:"want,omitempty"`
 	Group map[string]map[string]any `json:"group,omitempty"`
 	// Groups are the names of all groups, in order.
@@ -34,7 +34,7 @@ type optionCase struct {
 	Fail []string `json:"fail,omitempty"`
 }
 
-// between are the platforms between the first and the last of all, whichever there are.
+// between matches the platforms between the first and the last, whichever exist.
 var between = regexp.MustCompile(`azure, .* or`)
 
 func TestOptions(t *testing.T) {
@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			w := world(t)
 			w.Features = complete.ParseFeatures(c.Features)
-			cluster, groups, findings := newcluster.New(c.Options, on(w, c.Options))
+			cluster, groups, findings := newcluster.New(c.Options, withPlatform(w, c.Options))
 			var fail, names []string
 			for _, f := range findings {
 				fail = append(fail, between.ReplaceAllString(f.String(), "azure, … or"))
@@ -91,7 +91,7 @@ func compare(t *testing.T, name string, want map[string]any, o api.Object) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := gocmp.Diff(generic(t, text), spectest.At(doc, path)); d != "" {
+		if d := gocmp.Diff(generic(t, text), spectest.ValueAt(doc, path)); d != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, path, d)
 		}
 	}
@@ -127,7 +127,7 @@ func TestCloudsByTheirStores(t *testing.T) {
 
 func TestNewGroups(t *testing.T) {
 	w := world(t)
-	cluster, _, findings := newcluster.New(newcluster.Options{ClusterName: "a.example.com", CloudProvider: "aws", Zones: []string{"us-test-1a", "us-test-1b"}, Topology: "private", ConfigBase: "s3://b/a.example.com"}, on(newcluster.World{Channel: w.Channel, KopsVersion: "1.37.0"}, newcluster.Options{CloudProvider: "aws"}))
+	cluster, _, findings := newcluster.New(newcluster.Options{ClusterName: "a.example.com", CloudProvider: "aws", Zones: []string{"us-test-1a", "us-test-1b"}, Topology: "private", ConfigBase: "s3://b/a.example.com"}, withPlatform(newcluster.World{Channel: w.Channel, KopsVersion: "1.37.0"}, newcluster.Options{CloudProvider: "aws"}))
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestNewGroups(t *testing.T) {
 		{in: newcluster.GroupOptions{Name: "cp", Role: "master"}, fail: "option:Subnets: a control plane needs a subnet; specify it with option:Subnets"},
 		{in: newcluster.GroupOptions{Name: "x", Role: "worker"}, fail: `option:Role: unknown role, got "worker"; use control-plane, node, bastion or apiserver`},
 	} {
-		g, findings := newcluster.NewGroup(c.in, cluster, on(newcluster.World{Channel: w.Channel}, newcluster.Options{CloudProvider: "aws"}))
+		g, findings := newcluster.NewGroup(c.in, cluster, withPlatform(newcluster.World{Channel: w.Channel}, newcluster.Options{CloudProvider: "aws"}))
 		if got := findings.Error(); got != c.fail {
 			t.Errorf("%+v: %q, want %q", c.in, got, c.fail)
 		}
@@ -160,12 +160,12 @@ func TestNewGroups(t *testing.T) {
 
 func TestAChannelWithoutVersionsNeedsOne(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.k8s.local", CloudProvider: "hetzner", Zones: []string{"fsn1"}, Channel: "none"}
-	const want = "option:KubernetesVersion: the channel none names no version for new clusters; write one such as 1.36.3"
-	if _, _, findings := newcluster.New(o, on(newcluster.World{}, o)); findings.Error() != want {
+	const want = "option:KubernetesVersion: the channel none recommends no version for new clusters; write one such as 1.36.3"
+	if _, _, findings := newcluster.New(o, withPlatform(newcluster.World{}, o)); findings.Error() != want {
 		t.Errorf("without a version: %q, want %q", findings.Error(), want)
 	}
 	o.KubernetesVersion = "1.36.3"
-	if _, _, findings := newcluster.New(o, on(newcluster.World{}, o)); findings.Err() != nil {
+	if _, _, findings := newcluster.New(o, withPlatform(newcluster.World{}, o)); findings.Err() != nil {
 		t.Errorf("with a version: %v", findings)
 	}
 }

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// element is one step of a field path: a key, or an index of a list, or all of
-// its indices.
+// element is one step of a field path: a key, an index of a list, or all indices.
 type element struct {
 	key   string
-	index int // -1 is every element
+	index int // -1 means every element
 	list  bool
 }
 
@@ -32,7 +31,7 @@ func parsePath(kind, text string) ([]element, error) {
 		for strings.HasPrefix(rest, "[") {
 			inside, after, ok := strings.Cut(rest[1:], "]")
 			if !ok || inside == "" {
-				return nil, fmt.Errorf("%q has a bracket that is not closed or empty", text)
+				return nil, fmt.Errorf("%q has an empty or unclosed bracket", text)
 			}
 			path, rest = append(path, bracket(inside)), after
 		}
@@ -60,7 +59,7 @@ func bracket(inside string) element {
 	return element{key: strings.Trim(inside, `"'`)}
 }
 
-// change replaces what is at the path in a document; remove takes it away instead.
+// change replaces the value at the path in a document, or removes it.
 func change(at any, path []element, value any, remove bool) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -74,7 +73,7 @@ func change(at any, path []element, value any, remove bool) (any, error) {
 	}
 	m, ok := at.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the field above %q has no fields", e.key)
+		return nil, fmt.Errorf("the parent of %q has no fields", e.key)
 	}
 	if remove && len(rest) == 0 {
 		delete(m, e.key)

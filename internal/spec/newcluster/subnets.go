@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// setNetwork says what is known of the network itself.
+// setNetwork sets what is known about the network itself.
 func (b *Builder) setNetwork() {
 	n := &b.Spec.Networking
 	if len(b.NetworkCIDRs) > 0 {
@@ -18,7 +18,7 @@ func (b *Builder) setNetwork() {
 	}
 	for _, r := range b.NetworkCIDRs {
 		if _, err := netip.ParsePrefix(r); err != nil {
-			b.Fail("option:NetworkCIDRs", r, "is not a range of addresses", "write one such as 172.20.0.0/16")
+			b.Fail("option:NetworkCIDRs", r, "is not a CIDR", "write one such as 172.20.0.0/16")
 		}
 	}
 	n.NetworkID = b.NetworkID
@@ -31,17 +31,17 @@ func (b *Builder) setNetwork() {
 	if !b.IPv6 {
 		return
 	}
-	if !b.on.Has.IPv6 {
-		b.Fail("option:IPv6", "true", "IPv6 clusters are not supported on "+b.on.Title, "leave option:IPv6 out")
+	if !b.platform.Has.IPv6 {
+		b.Fail("option:IPv6", "true", "IPv6 clusters are not supported on "+b.platform.Title, "leave out option:IPv6")
 	}
 	n.NonMasqueradeCIDR = "::/0"
 	b.Spec.CloudControllerManager = &api.CloudControllerManagerConfig{}
 }
 
-// setSubnets makes the subnets that the zones need.
+// setSubnets creates the subnets that the zones need.
 func (b *Builder) setSubnets() {
 	if len(b.zones) == 0 {
-		b.Fail("option:Zones", "", "a cluster needs at least one zone", "name zones with option:Zones")
+		b.Fail("option:Zones", "", "a cluster needs at least one zone", "specify zones with option:Zones")
 		return
 	}
 	main := b.mainSubnets()
@@ -59,14 +59,14 @@ func (b *Builder) setSubnets() {
 	for i := range main {
 		main[i].Type = kind
 	}
-	b.share("option:SubnetIDs", b.SubnetIDs, main)
+	b.shareSubnets("option:SubnetIDs", b.SubnetIDs, main)
 	all := main
-	if b.private() && !b.on.Network.NoUtility {
+	if b.private() && !b.platform.Network.NoUtility {
 		if b.IPv6 {
 			all = slices.Concat(all, companions(main, "dualstack-", api.SubnetDualStack))
 		}
 		utility := companions(main, "utility-", api.SubnetUtility)
-		b.share("option:UtilitySubnetIDs", b.UtilitySubnetIDs, utility)
+		b.shareSubnets("option:UtilitySubnetIDs", b.UtilitySubnetIDs, utility)
 		all = slices.Concat(all, utility)
 	}
 	if b.IPv6 {
@@ -77,7 +77,7 @@ func (b *Builder) setSubnets() {
 	b.Spec.Networking.Subnets = all
 }
 
-// companions are subnets of another type beside each of the main ones.
+// companions returns a subnet of another type for each of the main ones.
 func companions(main []api.ClusterSubnetSpec, prefix string, kind api.SubnetType) []api.ClusterSubnetSpec {
 	var out []api.ClusterSubnetSpec
 	for _, s := range main {
@@ -86,10 +86,10 @@ func companions(main []api.ClusterSubnetSpec, prefix string, kind api.SubnetType
 	return out
 }
 
-// mainSubnets are those in which machines stand: one a zone, or one for the
-// region where the cloud's subnets span it.
+// mainSubnets returns the subnets for machines: one per zone, or one for the region if the cloud's
+// subnets span it.
 func (b *Builder) mainSubnets() []api.ClusterSubnetSpec {
-	if n := b.on.Network; n.OneRegion {
+	if n := b.platform.Network; n.OneRegion {
 		region := b.oneRegion(func(zone string) string { return cmp.Or(n.Region(zone), zone) })
 		if n.RegionSubnet != nil {
 			return []api.ClusterSubnetSpec{n.RegionSubnet(b.ClusterName, region)}
@@ -102,43 +102,43 @@ func (b *Builder) mainSubnets() []api.ClusterSubnetSpec {
 	return out
 }
 
-// oneRegion is the only region of the zones; several are a finding.
+// oneRegion returns the only region of the zones; several are a finding.
 func (b *Builder) oneRegion(of func(zone string) string) string {
 	region := of(b.zones[0])
 	for _, z := range b.zones {
 		if of(z) != region {
-			b.Fail("option:Zones", strings.Join(b.zones, ","), "a cluster on "+string(b.on.Name)+" stands in one region", "name zones of one region only")
+			b.Fail("option:Zones", strings.Join(b.zones, ","), "a cluster on "+string(b.platform.Name)+" must be in one region", "specify zones of one region")
 			break
 		}
 	}
 	return region
 }
 
-// share assigns existing subnets to the subnets of the same zone.
-func (b *Builder) share(option string, ids []string, subnets []api.ClusterSubnetSpec) {
+// shareSubnets maps existing subnets to the subnets of the same zone.
+func (b *Builder) shareSubnets(option string, ids []string, subnets []api.ClusterSubnetSpec) {
 	for i, id := range ids {
 		zone := ""
 		switch {
-		case b.on.Network.SharedAreKnown:
+		case b.platform.Network.SharedAreKnown:
 			zone = b.sharedZone(option, id)
 		case i < len(subnets):
-			zone = subnets[i].Zone // other clouds are not asked: the order counts
+			zone = subnets[i].Zone // other clouds are not queried: the order counts
 		}
 		at := slices.IndexFunc(subnets, func(s api.ClusterSubnetSpec) bool { return s.Zone == zone })
 		switch {
 		case b.findings.Err() != nil:
 			return
 		case at < 0:
-			b.Fail(option, id, "the subnet is in zone "+zone+", which is not a zone of the cluster", "add the zone to option:Zones, or leave the subnet out")
+			b.Fail(option, id, "the subnet is in zone "+zone+", which is not a zone of the cluster", "add the zone to option:Zones, or leave out the subnet")
 		case subnets[at].ID != "":
-			b.Fail(option, strings.Join(ids, ","), "two subnets are in zone "+zone, "name one subnet a zone")
+			b.Fail(option, strings.Join(ids, ","), "two subnets are in zone "+zone, "specify one subnet per zone")
 		default:
 			subnets[at].ID = id
 		}
 	}
 }
 
-// sharedZone is the zone of a shared subnet; its network becomes the cluster's.
+// sharedZone returns the zone of a shared subnet; its network becomes the cluster's.
 func (b *Builder) sharedZone(option, id string) string {
 	if s, ok := b.Facts.Subnets[id]; ok {
 		if b.Spec.Networking.NetworkID == "" {

@@ -5,8 +5,8 @@ import (
 	"kops.local/kops/internal/spec/difference"
 )
 
-// Differences lists the fields in which objects differ, by their paths in v1alpha2. An
-// object that is among one of them only differs as a whole.
+// Differences lists the fields in which objects differ, by their paths in v1alpha2. An object that
+// is only in one of the lists differs as a whole.
 func Differences(was, now []api.Object) ([]Change, error) {
 	all, err := difference.Between(was, now)
 	var out []Change

@@ -1,7 +1,7 @@
-// Package upgrade works out how a cluster comes to a later version of Kubernetes: hop by
-// hop, each of one minor version, and what each hop changes of the objects.
+// Package upgrade works out how to bring a cluster to a later version of Kubernetes: in hops of one
+// minor version each, and what each hop changes in the objects.
 //
-// It must not know how a hop is carried out, or whether the cluster is fit for it.
+// It must not know how a hop is carried out, or whether the cluster is ready for it.
 package upgrade
 
 import (
@@ -19,20 +19,21 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Input is what an upgrade starts from.
+// Input is the starting point of an upgrade.
 type Input struct {
 	Cluster  *api.Cluster
 	Groups   []*api.InstanceGroup
 	Platform *traits.Traits
-	// Facts tell the architecture of machine types, for groups without an image; nil: it is amd64.
+	// Facts have the architecture of machine types, for groups without an image; if nil, it is
+	// assumed to be amd64.
 	Facts *facts.Cloud
-	// Channel recommends versions and images, and ChannelName is what spec.channel is to say.
+	// Channel recommends versions and images, and ChannelName is the new value of spec.channel.
 	Channel     *versions.Channel
 	ChannelName string
 	// Kops is the version of this program.
 	Kops string
-	// To is where the upgrade ends: a version, a minor version such as 1.36, or "" for one step
-	// as the channel recommends it.
+	// To is the target of the upgrade: a version, a minor version such as 1.36, or "" for one step
+	// as the channel recommends.
 	To string
 }
 
@@ -41,7 +42,7 @@ type Hop struct {
 	// Version is the version of Kubernetes after it.
 	Version string
 	Changes []Change
-	// Etcd is what becomes of etcd clusters whose version nobody chose.
+	// Etcd are the changes to etcd clusters whose version the user did not choose.
 	Etcd []Etcd
 }
 
@@ -56,7 +57,7 @@ type Change struct {
 // Etcd is an etcd cluster whose version follows the version of Kubernetes.
 type Etcd struct{ Name, Old, New string }
 
-// Items and properties of changes, in kOps' words.
+// Items and properties of changes, in kOps' terms.
 const (
 	itemCluster = "Cluster"
 	itemGroup   = "InstanceGroup/"
@@ -66,7 +67,7 @@ const (
 	propertyImage   = "Image"
 )
 
-// Hops are the steps of the upgrade. There are none when nothing is to change.
+// Hops returns the steps of the upgrade. There are none if nothing changes.
 func Hops(in Input) ([]Hop, error) {
 	way, err := in.way()
 	if err != nil {
@@ -78,12 +79,12 @@ func Hops(in Input) ([]Hop, error) {
 		if len(h.Changes) > 0 {
 			out = append(out, h)
 		}
-		in.Cluster, in.Groups = Applied(in.Cluster, in.Groups, h.Changes)
+		in.Cluster, in.Groups = Apply(in.Cluster, in.Groups, h.Changes)
 	}
 	return out, nil
 }
 
-// way lists the versions of the hops, the last of which may be the version that there is.
+// way returns the versions of the hops; the last may be the present version.
 func (in *Input) way() ([]semver.Version, error) {
 	now, err := versions.ParseVersion(in.Cluster.Spec.KubernetesVersion)
 	if err != nil {
@@ -93,21 +94,18 @@ func (in *Input) way() ([]semver.Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if to.Major != now.Major {
-		return nil, fmt.Errorf("option:To %s: there is no way from %s", to, now)
-	}
 	var out []semver.Version
 	for minor := now.Minor + 1; minor < to.Minor; minor++ {
 		v, ok := in.Channel.Newest(now.Major, minor)
 		if !ok {
-			return nil, fmt.Errorf("channel %s recommends no version of %d.%d; go there first by a version that you name: option:To %[2]d.%[3]d.N", in.ChannelName, now.Major, minor)
+			return nil, fmt.Errorf("channel %s recommends no version of %d.%d; upgrade to a release of it first: option:To %[2]d.%[3]d.N", in.ChannelName, now.Major, minor)
 		}
 		out = append(out, v)
 	}
 	return append(out, to), nil
 }
 
-// target is the version in which the upgrade ends, never an older one than there is.
+// target returns the target version, which is never older than the present one.
 func (in *Input) target(now semver.Version) (semver.Version, error) {
 	if in.To == "" {
 		v, err := versions.ParseVersion(in.Channel.UpgradeVersion(now.String(), in.Kops))
@@ -116,37 +114,43 @@ func (in *Input) target(now semver.Version) (semver.Version, error) {
 		}
 		return v, nil
 	}
-	to, err := in.asked(now)
-	if err != nil {
-		return to, err
+	to, err := in.requested(now)
+	if err == nil && to.LT(now) {
+		err = olderError(to.String(), now)
 	}
-	if to.LT(now) {
-		return to, fmt.Errorf("option:To %s is older than %s, which the cluster has: Kubernetes knows no way back", to, now)
-	}
-	return to, nil
+	return to, err
 }
 
-// asked is the version that To names. Of the minor version that the cluster has, it is the newer
+func olderError(to string, now semver.Version) error {
+	return fmt.Errorf("option:To %s is older than the cluster's version %s, and Kubernetes does not support downgrades", to, now)
+}
+
+// requested returns the version that To names. For the cluster's own minor version, it is the newer
 // of the recommended release and the present one.
-func (in *Input) asked(now semver.Version) (semver.Version, error) {
+func (in *Input) requested(now semver.Version) (semver.Version, error) {
+	first, ok := in.Least()
+	switch {
+	case !ok:
+		return now, fmt.Errorf("option:To %q is not a version such as 1.36 or 1.36.3", in.To)
+	case first.Major != now.Major:
+		return now, fmt.Errorf("option:To %s: kops cannot upgrade from %s to another major version", in.To, now)
+	}
 	if v, err := versions.ParseVersion(in.To); err == nil {
 		return v, nil
-	}
-	first, ok := versions.ParseMinor(in.To)
-	if !ok {
-		return now, fmt.Errorf("option:To %q is not a version such as 1.36 or 1.36.3", in.To)
 	}
 	to, ok := in.Channel.Newest(first.Major, first.Minor)
 	switch mine := first.Major == now.Major && first.Minor == now.Minor; {
 	case mine && (!ok || to.LT(now)):
 		return now, nil
+	case !ok && first.LT(now):
+		return now, olderError(strings.TrimPrefix(in.To, "v"), now)
 	case !ok:
-		return now, fmt.Errorf("channel %s recommends no version of %s; name the release: option:To %[2]s.N", in.ChannelName, strings.TrimPrefix(in.To, "v"))
+		return now, fmt.Errorf("channel %s recommends no version of %s; specify a release: option:To %[2]s.N", in.ChannelName, strings.TrimPrefix(in.To, "v"))
 	}
 	return to, nil
 }
 
-// Least returns the oldest release that To can mean, or false where To names none.
+// Least returns the oldest release that To can mean, or false if To is empty.
 func (in *Input) Least() (semver.Version, bool) {
 	if v, err := versions.ParseVersion(in.To); err == nil {
 		return v, true
@@ -154,7 +158,7 @@ func (in *Input) Least() (semver.Version, bool) {
 	return versions.ParseMinor(in.To)
 }
 
-// hop is what one step changes.
+// hop returns what one step changes.
 func (in *Input) hop(to semver.Version) Hop {
 	h := Hop{Version: to.String()}
 	change := func(item, property, old, now string) {
@@ -182,7 +186,7 @@ func (in *Input) hop(to semver.Version) Hop {
 	return h
 }
 
-// image is the image that the channel has for a group, or "" where its own is to stay.
+// image returns the channel's image for a group, or "" if the group keeps its own.
 func (in *Input) image(g *api.InstanceGroup, kubernetes semver.Version) string {
 	own := g.Spec.Image
 	if own != "" && !slices.ContainsFunc(in.Platform.Machines.Published, func(p string) bool { return strings.HasPrefix(own, p) }) {
@@ -195,13 +199,14 @@ func (in *Input) image(g *api.InstanceGroup, kubernetes semver.Version) string {
 	return in.Channel.Image(in.Platform.Name, arch, kubernetes)
 }
 
-// NeedsFacts reports whether the architecture of a group cannot be told from its image.
+// NeedsFacts reports whether a group's architecture cannot be derived from its image.
 func NeedsFacts(in Input) bool {
 	return len(in.Channel.Images(in.Platform.Name)) > 0 && slices.ContainsFunc(in.Groups, func(g *api.InstanceGroup) bool { return g.Spec.Image == "" })
 }
 
-// Applied are copies of the objects with the changes. A group that does not exist any more is passed over.
-func Applied(c *api.Cluster, groups []*api.InstanceGroup, changes []Change) (*api.Cluster, []*api.InstanceGroup) {
+// Apply returns copies of the objects with the changes. Changes to groups that no longer exist
+// are skipped.
+func Apply(c *api.Cluster, groups []*api.InstanceGroup, changes []Change) (*api.Cluster, []*api.InstanceGroup) {
 	c = c.DeepCopy()
 	out := make([]*api.InstanceGroup, len(groups))
 	for i, g := range groups {
@@ -223,7 +228,7 @@ func Applied(c *api.Cluster, groups []*api.InstanceGroup, changes []Change) (*ap
 	return c, out
 }
 
-// Remaining returns the versions, in their order, that are newer than the cluster's version.
+// Remaining returns the versions, in order, that are newer than the cluster's version.
 func Remaining(all []string, has string) []string {
 	now, err := versions.ParseVersion(has)
 	if err != nil {
@@ -238,6 +243,6 @@ func Remaining(all []string, has string) []string {
 }
 
 func minorOf(version string) uint64 {
-	v, _ := versions.ParseVersion(version) // it was read before
+	v, _ := versions.ParseVersion(version) // it was parsed before
 	return v.Minor
 }

@@ -37,7 +37,7 @@ func input(t *testing.T, has, to string, images ...string) upgrade.Input {
 	return in
 }
 
-// lines are the hops, a line for each change.
+// lines returns the hops, one line per change.
 func lines(hops []upgrade.Hop) []string {
 	var out []string
 	for i, h := range hops {
@@ -110,14 +110,16 @@ func TestTheArchitectureOfAGroupWithoutAnImageIsItsMachines(t *testing.T) {
 	}
 }
 
-func TestWhereNoUpgradeLeads(t *testing.T) {
+func TestRefusedUpgrades(t *testing.T) {
 	for to, want := range map[string]string{
-		"1.34.0": "option:To 1.34.0 is older than 1.35.4",
-		"1.34":   "option:To 1.34.10 is older than 1.35.4",
-		"2.0.0":  "there is no way from 1.35.4",
+		"1.34.0": "option:To 1.34.0 is older than the cluster's version 1.35.4",
+		"1.34":   "option:To 1.34.10 is older than the cluster's version 1.35.4",
+		"1.30":   "option:To 1.30 is older than the cluster's version 1.35.4",
+		"2.0.0":  "cannot upgrade from 1.35.4 to another major version",
+		"2.0":    "cannot upgrade from 1.35.4 to another major version",
 		"newest": `option:To "newest" is not a version such as 1.36 or 1.36.3`,
-		"1.38":   "channel stable recommends no version of 1.38; name the release: option:To 1.38.N",
-		"1.38.1": "channel stable recommends no version of 1.37; go there first by a version that you name: option:To 1.37.N",
+		"1.38":   "channel stable recommends no version of 1.38; specify a release: option:To 1.38.N",
+		"1.38.1": "channel stable recommends no version of 1.37; upgrade to a release of it first: option:To 1.37.N",
 	} {
 		hops, err := upgrade.Hops(input(t, "1.35.4", to))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -126,7 +128,7 @@ func TestWhereNoUpgradeLeads(t *testing.T) {
 	}
 }
 
-func TestAPlatformWhoseImagesNobodyPublishes(t *testing.T) {
+func TestAPlatformWithoutPublishedImages(t *testing.T) {
 	in := input(t, "1.36.3", "", "debian-12", noble)
 	in.Platform = &traits.Traits{Name: "here"}
 	if hops, err := upgrade.Hops(in); err != nil || len(hops) > 0 {
@@ -134,7 +136,7 @@ func TestAPlatformWhoseImagesNobodyPublishes(t *testing.T) {
 	}
 }
 
-func TestWhatRemains(t *testing.T) {
+func TestRemaining(t *testing.T) {
 	all := []string{"1.36.3", "1.35.4", "1.34.0"}
 	for has, want := range map[string]string{"1.33.1": "1.34.0 1.35.4 1.36.3", "v1.34.0": "1.35.4 1.36.3", "1.36.3": "", "nonsense": ""} {
 		if got := strings.Join(upgrade.Remaining(all, has), " "); got != want {

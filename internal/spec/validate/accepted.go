@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// program is a program of Kubernetes with its block of a spec.
+// program is a program of Kubernetes and its block of a spec.
 type program struct {
 	name, path string
 	config     any
@@ -22,7 +22,7 @@ type program struct {
 	image      string
 }
 
-// programs are those with a block in the cluster's spec.
+// programs returns the programs with a block in the cluster's spec.
 func (c *Check) programs() []program {
 	var out []program
 	s := c.Spec
@@ -47,7 +47,8 @@ func (c *Check) programs() []program {
 	return out
 }
 
-// release is the minor version of Kubernetes that the cluster is to have, where it is known what it accepts.
+// release returns the minor version of Kubernetes that the cluster should have, if it is known what
+// it accepts.
 func (c *Check) release() (accepted.Release, bool) {
 	v, err := versions.ParseVersion(c.Spec.KubernetesVersion)
 	if err != nil {
@@ -56,8 +57,8 @@ func (c *Check) release() (accepted.Release, bool) {
 	return accepted.Of(v)
 }
 
-// starts refuses values with which programs of this Kubernetes end at once.
-func starts(c *Check) {
+// acceptedValues rejects values with which programs of this Kubernetes exit at once.
+func acceptedValues(c *Check) {
 	r, known := c.release()
 	for _, p := range c.programs() {
 		if known {
@@ -81,63 +82,64 @@ func starts(c *Check) {
 	c.auditPolicy(a.AuditPolicyFile)
 }
 
-// groupStarts refuses gates with which the kubelets of a group end at once.
+// groupStarts rejects gates with which the kubelets of a group exit at once.
 func groupStarts(c *Check, g *api.InstanceGroup) {
 	if r, known := c.release(); known && g.Spec.Kubelet != nil {
 		c.gates(r, program{name: "kubelet", path: "spec.kubelet", gates: g.Spec.Kubelet.FeatureGates})
 	}
 }
 
-// replacement is what replaces a flag that is gone.
+// replacement has, by flag, what replaces a flag that was removed.
 var replacement = map[string]string{
 	"experimental-cluster-signing-duration":   "use ClusterSigningDuration",
 	"experimental-encryption-provider-config": "use encryptionProviderConfig",
 }
 
-// flags refuses fields whose flag the program does not have any more. A kubelet gets a file instead, see kubeletRemoved.
+// flags rejects fields whose flag the program no longer has. A kubelet gets a file instead, see
+// kubeletRemoved.
 func (c *Check) flags(r accepted.Release, p program) {
 	kind, _, _ := strings.Cut(c.object, "/")
 	eachField(p.path, reflect.ValueOf(p.config), func(path string, f reflect.StructField, v reflect.Value) bool {
 		flag, _, _ := strings.Cut(f.Tag.Get("flag"), " ")
 		flag, _, _ = strings.Cut(flag, ",")
 		if flag != "" && flag != "-" && !v.IsZero() && !r.Flag(p.name, flag) {
-			c.Bad(compat.OlderPath(kind, path), shortValue(v), fmt.Sprintf("%s of Kubernetes %s has no flag --%s, and does not start with it", p.name, r, flag), cmp.Or(replacement[flag], "remove it"))
+			c.Bad(compat.OlderPath(kind, path), shortValue(v), fmt.Sprintf("%s of Kubernetes %s has no flag --%s, and would not start with it", p.name, r, flag), cmp.Or(replacement[flag], "remove it"))
 		}
 		return true
 	})
 }
 
-// shortValue is a value as a message shows it, or "" for a block.
+// shortValue returns a value as a message shows it, or "" for a block.
 func shortValue(v reflect.Value) string {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
 	switch v.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64:
-		return beginning(fmt.Sprint(v.Interface()))
+		return shorten(fmt.Sprint(v.Interface()))
 	}
 	return ""
 }
 
-// gates refuses feature gates that do not exist any more.
+// gates rejects feature gates that no longer exist.
 func (c *Check) gates(r accepted.Release, p program) {
 	for _, name := range sortedKeys(p.gates) {
 		if !r.Gate(name) {
-			c.Bad(p.path+".featureGates["+name+"]", p.gates[name], fmt.Sprintf("Kubernetes %s has no such feature gate, and %s does not start with it", r, p.name), "remove it")
+			c.Bad(p.path+".featureGates["+name+"]", p.gates[name], fmt.Sprintf("Kubernetes %s has no such feature gate, and %s would not start with it", r, p.name), "remove it")
 		}
 	}
 }
 
-// plugins refuses admission plugins that do not exist any more.
+// plugins rejects admission plugins that no longer exist.
 func (c *Check) plugins(r accepted.Release, path string, names []string) {
 	for i, name := range names {
-		if !r.Plugin(name) && name != "PodSecurityPolicy" { // which has a rule of its own
-			c.Bad(At(path, i), name, fmt.Sprintf("Kubernetes %s has no such admission plugin, and kube-apiserver does not start with it", r), "remove it")
+		if !r.Plugin(name) && name != "PodSecurityPolicy" { // it has a rule of its own
+			c.Bad(At(path, i), name, fmt.Sprintf("Kubernetes %s has no such admission plugin, and kube-apiserver would not start with it", r), "remove it")
 		}
 	}
 }
 
-// imageVersion warns of an image of another minor version than the cluster's.
+// imageVersion warns about an image whose minor version is not the cluster's.
 func (c *Check) imageVersion(p program) {
 	i := strings.LastIndexByte(p.image, ':')
 	if i < 0 {
@@ -146,11 +148,11 @@ func (c *Check) imageVersion(p program) {
 	want, err := versions.ParseVersion(c.Spec.KubernetesVersion)
 	have, ierr := versions.ParseVersion(p.image[i+1:])
 	if err == nil && ierr == nil && (have.Major != want.Major || have.Minor != want.Minor) {
-		c.Warn(p.path+".image", p.image, "is not of Kubernetes "+c.Spec.KubernetesVersion+", which the other programs are of", "remove it, or name an image of that version")
+		c.Warn(p.path+".image", p.image, "is not of version "+c.Spec.KubernetesVersion+", as the other Kubernetes components are", "remove it, or use an image of that version")
 	}
 }
 
-// auditPolicy refuses a policy of the audit log in a version that API servers do not read any more.
+// auditPolicy rejects an audit policy in a version that API servers no longer read.
 func (c *Check) auditPolicy(file string) {
 	for i, f := range c.Spec.FileAssets {
 		if file == "" || f.Path != file || f.IsBase64 {
@@ -158,7 +160,7 @@ func (c *Check) auditPolicy(file string) {
 		}
 		var head struct{ APIVersion string }
 		if err := yaml.Unmarshal([]byte(f.Content), &head); err == nil && strings.HasPrefix(head.APIVersion, "audit.k8s.io/") && head.APIVersion != "audit.k8s.io/v1" {
-			c.Bad(At("spec.fileAssets", i)+".content", head.APIVersion, "is a version of audit policies that kube-apiserver no longer reads; it cannot start with it", "write apiVersion: audit.k8s.io/v1")
+			c.Bad(At("spec.fileAssets", i)+".content", head.APIVersion, "is an audit policy version that kube-apiserver no longer supports, so it would not start", "write apiVersion: audit.k8s.io/v1")
 		}
 	}
 }

@@ -18,14 +18,14 @@ func externalDNS(c *Check) {
 	const path = "spec.externalDns."
 	c.OneOf(path+"provider", string(e.Provider), "dns-controller", "external-dns", "none")
 	if e.Provider == api.ExternalDNSProviderExternalDNS && c.Spec.DNSType() == api.DNSNone {
-		c.Bad(path+"provider", string(e.Provider), "publishes names, and spec.topology.dns.type is None", "use none")
+		c.Bad(path+"provider", string(e.Provider), "publishes DNS names, but spec.topology.dns.type is None", "use none")
 	}
 	c.OneOf(path+"watchNamespace", e.WatchNamespace, "kube-system")
 	for i, domain := range e.AllowedDomains {
 		c.allowedDomain(fmt.Sprintf("%sallowedDomains[%d]", path, i), domain)
 	}
 	if len(e.AllowedDomains) > 0 && e.Provider == api.ExternalDNSProviderExternalDNS {
-		c.Bad(path+"allowedDomains", strings.Join(e.AllowedDomains, ", "), "external-dns publishes names of every namespace without regard to it", "remove it, or use provider: dns-controller")
+		c.Bad(path+"allowedDomains", strings.Join(e.AllowedDomains, ", "), "has no effect: external-dns publishes the names of every namespace", "remove it, or use provider: dns-controller")
 	}
 }
 
@@ -33,17 +33,17 @@ func externalDNS(c *Check) {
 func (c *Check) allowedDomain(path, domain string) {
 	name := strings.TrimPrefix(domain, "*.")
 	if domain != "*" && len(validation.IsDNS1123Subdomain(strings.ReplaceAll(name, "_", "a"))) > 0 {
-		c.Bad(path, domain, "is not a domain", "write DOMAIN such as example.com, *.DOMAIN to allow wildcards as well, or * for all names")
+		c.Bad(path, domain, "is not a domain", "write a domain such as example.com, *.example.com to allow wildcards as well, or * for all names")
 	}
 }
 
-// needRules check that add-ons have what their folders say that they require.
+// needRules returns rules that check that add-ons have what their folders require.
 func needRules(all *catalogue.Catalogue) []Rule {
 	var rules []Rule
 	for _, a := range all.Or().Addons() {
 		for _, n := range a.Requires {
 			rules = append(rules, Rule{n.Rule, func(c *Check) {
-				lacks, err := n.Lacks(c.view())
+				lacks, err := n.IsMissing(c.view())
 				c.broken(n.Path, err)
 				if lacks {
 					c.Bad(n.Path, n.Value, n.Message, n.Remedy)
@@ -60,11 +60,11 @@ func clusterAutoscaler(c *Check) {
 		return
 	}
 	const path = "spec.clusterAutoscaler."
-	if c.on.Machines.NoCloud {
-		c.Bad(path+"enabled", "true", "can add no machine on "+c.title(), "remove spec.clusterAutoscaler")
+	if c.platform.Machines.NoCloud {
+		c.Bad(path+"enabled", "true", "cannot add machines on "+c.title(), "remove spec.clusterAutoscaler")
 	}
 	c.OneOf(path+"expander", a.Expander, "least-waste", "random", "most-pods", "price", "priority")
-	if a.Expander == "price" && !c.on.Has.Prices {
-		c.Bad(path+"expander", a.Expander, "knows no prices on "+c.title(), "use least-waste")
+	if a.Expander == "price" && !c.platform.Has.Prices {
+		c.Bad(path+"expander", a.Expander, "does not know prices on "+c.title(), "use least-waste")
 	}
 }

@@ -16,9 +16,9 @@ func balancerClass(c *Check) {
 	lb := c.balancer()
 	switch {
 	case lb == nil:
-	case !c.on.Has.BalancerClass:
+	case !c.platform.Has.BalancerClass:
 		if lb.Class != "" {
-			c.Bad(balancerPath+"class", string(lb.Class), "load balancers on "+c.title()+" have no class", "remove it")
+			c.Bad(balancerPath+"class", string(lb.Class), "load balancers on "+c.title()+" do not have a class", "remove it")
 		}
 	case lb.Class == api.LoadBalancerClassic:
 		c.Bad(balancerPath+"class", string(lb.Class), "classic load balancers are no longer supported", "set it to Network; the API gets a new address")
@@ -48,7 +48,7 @@ func balancerGroups(c *Check) {
 	if lb == nil {
 		return
 	}
-	if !c.on.Has.SecurityGroups {
+	if !c.platform.Has.SecurityGroups {
 		return // see balancerAbilities
 	}
 	if lb.SecurityGroupOverride != nil {
@@ -63,13 +63,13 @@ func balancerGroups(c *Check) {
 // GroupID checks the id of a security group.
 func (c *Check) GroupID(path, id string) {
 	if !strings.HasPrefix(id, "sg-") {
-		c.Bad(path, id, "is not the id of a security group", "write one such as sg-0123456789abcdef0")
+		c.Bad(path, id, "is not the ID of a security group", "write one such as sg-0123456789abcdef0")
 	}
 }
 
 func balancerAbilities(c *Check) {
 	lb := c.balancer()
-	if lb == nil || c.on.Has.SecurityGroups {
+	if lb == nil || c.platform.Has.SecurityGroups {
 		return
 	}
 	for _, f := range []struct {
@@ -88,7 +88,7 @@ func balancerAbilities(c *Check) {
 
 func balancerCertificate(c *Check) {
 	lb := c.balancer()
-	if lb == nil || !c.on.Has.SecurityGroups {
+	if lb == nil || !c.platform.Has.SecurityGroups {
 		return
 	}
 	network := lb.Class == api.LoadBalancerNetwork
@@ -100,16 +100,16 @@ func balancerCertificate(c *Check) {
 	}
 }
 
-// balancerSubnets checks the subnets where they have an effect, see NoEffect.
+// balancerSubnets checks the subnets if they have an effect; see NoEffect.
 func balancerSubnets(c *Check) {
 	lb := c.balancer()
-	if lb == nil || !c.on.Has.BalancerSubnets {
+	if lb == nil || !c.platform.Has.BalancerSubnets {
 		return
 	}
 	for i, s := range lb.Subnets {
 		path := At(balancerPath+"subnets", i)
 		if s.Name == "" {
-			c.Required(path+".name", "name a subnet of the cluster")
+			c.Required(path+".name", "specify a subnet of the cluster")
 			continue
 		}
 		subnet, known := c.subnet(s.Name)
@@ -128,11 +128,11 @@ func balancerSubnets(c *Check) {
 func (c *Check) balancerAddress(path, value string, subnet api.ClusterSubnetSpec) {
 	a, err := netip.ParseAddr(value)
 	if err != nil || !a.Is4() {
-		c.Bad(path, value, "is not an IPv4 address", "write one of the subnet's")
+		c.Bad(path, value, "is not an IPv4 address", "use an address in the subnet's range")
 		return
 	}
 	if r, ok := Parsed(subnet.CIDR); ok && !r.Contains(a) {
-		c.Bad(path, value, "is not in the subnet's range "+subnet.CIDR, "write one of the subnet's")
+		c.Bad(path, value, "is not in the subnet's range "+subnet.CIDR, "use an address in the subnet's range")
 	}
 	if lb := c.balancer(); lb.Class != api.LoadBalancerNetwork || lb.Type != api.LoadBalancerInternal {
 		c.Bad(path, value, "needs an internal network load balancer", "remove it")

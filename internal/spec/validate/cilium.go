@@ -19,7 +19,7 @@ func ciliumVersion(c *Check) {
 	case !prefixed || err != nil:
 		c.Bad(ciliumPath+"version", k.Version, "is not a version of Cilium", "write one such as v1.18.12")
 	case v.Major != 1 || v.Minor != 18:
-		c.Bad(ciliumPath+"version", k.Version, "is not supported", "use a version 1.18, such as v1.18.12, or remove it")
+		c.Bad(ciliumPath+"version", k.Version, "is not supported", "use a 1.18 version, such as v1.18.12, or remove it")
 	}
 }
 
@@ -36,15 +36,15 @@ func cilium(c *Check) {
 		c.Bad(ciliumPath+"bpfLBSockHostNSOnly", "true", "has no effect without bpfLBSock", "set bpfLBSock to true")
 	}
 	if isTrue(k.EnableL7Proxy) && isFalse(k.InstallIptablesRules) {
-		c.Bad(ciliumPath+"enableL7Proxy", "true", "needs iptables rules, which IPTablesRulesNoinstall leaves out", "set one of them to false")
+		c.Bad(ciliumPath+"enableL7Proxy", "true", "needs iptables rules, which IPTablesRulesNoinstall disables", "set one of them to false")
 	}
 	c.OneOf(ciliumPath+"ipam", k.IPAM, "hostscope", "kubernetes", "crd", "eni")
 	if k.IPAM == "eni" {
-		if !c.on.Has.NetworkAddresses {
+		if !c.platform.Has.NetworkAddresses {
 			c.Bad(ciliumPath+"ipam", k.IPAM, "does not exist on "+c.title(), "use kubernetes")
 		}
 		if c.IPv6() {
-			c.Bad(ciliumPath+"ipam", k.IPAM, "gives pods IPv4 addresses only, and the cluster is IPv6", "use kubernetes")
+			c.Bad(ciliumPath+"ipam", k.IPAM, "gives pods only IPv4 addresses, but the cluster uses IPv6", "use kubernetes")
 		}
 	}
 	if k.Ingress != nil {
@@ -70,9 +70,9 @@ func ciliumIdentity(c *Check) {
 	}
 	c.OneOf(ciliumPath+"identityAllocationMode", k.IdentityAllocationMode, "crd", "kvstore")
 	if k.IdentityAllocationMode == "kvstore" && !k.EtcdManaged {
-		c.Bad(ciliumPath+"identityAllocationMode", "kvstore", "needs an etcd", "set etcdManaged to true")
+		c.Bad(ciliumPath+"identityAllocationMode", "kvstore", "needs an etcd cluster", "set etcdManaged to true")
 	}
 	if k.EtcdManaged && !c.hasEtcd("cilium") {
-		c.Bad(ciliumPath+"etcdManaged", "true", "the cluster has no etcd of the name cilium", "add one to spec.etcdClusters")
+		c.Bad(ciliumPath+"etcdManaged", "true", "the cluster has no etcd cluster named cilium", "add one to spec.etcdClusters")
 	}
 }

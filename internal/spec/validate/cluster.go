@@ -18,10 +18,10 @@ func clusterName(c *Check) {
 	name := c.Cluster.Name
 	switch {
 	case name == "":
-		c.Required(path, "give the cluster a name, such as k8s.example.com")
+		c.Required(path, "specify a name, such as k8s.example.com")
 		return
 	case len(name) > validation.DNS1123SubdomainMaxLength:
-		c.Bad(path, name, fmt.Sprintf("has %d characters, and a DNS name has %d at most", len(name), validation.DNS1123SubdomainMaxLength), "choose a shorter name")
+		c.Bad(path, name, fmt.Sprintf("has %d characters, but a DNS name can have at most %d", len(name), validation.DNS1123SubdomainMaxLength), "choose a shorter name")
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		c.Bad(path, name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
 	case slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return len(label) > validation.DNS1123LabelMaxLength }):
@@ -29,8 +29,8 @@ func clusterName(c *Check) {
 	case !strings.Contains(name, ".") && c.Spec.DNSType() != api.DNSNone && c.Cluster.Annotations[api.AnnotationManagement] != "imported":
 		c.Bad(path, name, "has no dot, but the cluster's names are published in DNS", "add a domain, such as "+name+".example.com, or set spec.topology.dns.type to None")
 	}
-	if most := c.on.NameMax; most > 0 && len(name) > most {
-		c.Bad(path, name, fmt.Sprintf("has %d characters, and %s takes %d", len(name), c.title(), most), "choose a shorter name")
+	if most := c.platform.NameMax; most > 0 && len(name) > most {
+		c.Bad(path, name, fmt.Sprintf("has %d characters, but %s accepts at most %d", len(name), c.title(), most), "choose a shorter name")
 	}
 }
 
@@ -50,14 +50,14 @@ func cloudProvider(c *Check) {
 	ids := c.Spec.CloudProvider.IDs()
 	switch {
 	case c.Cluster.CloudProviderID() == "":
-		c.Required("spec.cloudProvider", "name the cloud; the help of option:CloudProvider lists them")
+		c.Required("spec.cloudProvider", "specify the cloud; the help of option:CloudProvider lists all clouds")
 	case len(ids) > 1:
 		c.Bad("spec.cloudProvider", fmt.Sprint(ids[0], ",", ids[1]), "is more than one cloud", "leave one")
 	}
 }
 
 func gossip(c *Check) {
-	const remedy = "publish names in a DNS zone, or set spec.topology.dns.type to None; kOps 1.36 can still change a cluster over"
+	const remedy = "publish names in a DNS zone, or set spec.topology.dns.type to None; kOps 1.36 can still migrate a cluster"
 	if c.Spec.GossipConfig != nil {
 		c.Bad("spec.gossipConfig", "", "gossip DNS is no longer supported", remedy)
 	}
@@ -69,15 +69,15 @@ func gossip(c *Check) {
 	}
 }
 
-// closed warns of lists of ranges that are empty, so that the platform's firewall lets nobody in.
-func closed(c *Check) {
-	if c.on.Name == "" || c.on.Machines.NoCloud {
+// emptyAccess warns about empty lists of ranges, with which the platform's firewall lets no one in.
+func emptyAccess(c *Check) {
+	if c.platform.Name == "" || c.platform.Machines.NoCloud {
 		return
 	}
 	if len(c.Spec.API.Access) == 0 {
-		c.Warn("spec.kubernetesApiAccess", "", "is empty: the API cannot be reached from outside the network, neither by kubectl nor by kops validate", "write ranges such as 203.0.113.0/24, unless you only come from inside")
+		c.Warn("spec.kubernetesApiAccess", "", "is empty: the API cannot be reached from outside the network, neither by kubectl nor by kops validate", "write ranges such as 203.0.113.0/24, unless you only connect from inside the network")
 	}
-	if len(c.Spec.SSHAccess) == 0 && c.in.Strict { // which many mean: only an update says so
+	if len(c.Spec.SSHAccess) == 0 && c.input.Strict { // it is often intended: only an update warns about it
 		c.Warn("spec.sshAccess", "", "is empty: machines cannot be reached by SSH from outside the network", "write ranges such as 203.0.113.0/24, unless you need no SSH")
 	}
 }
@@ -95,8 +95,8 @@ func access(c *Check) {
 			switch {
 			case !strings.HasPrefix(item, "pl-"):
 				c.CIDR(At(l.path, i), item)
-			case !c.on.Has.PrefixLists:
-				c.Bad(At(l.path, i), item, "there are no prefix lists on "+c.title(), "write ranges such as 203.0.113.0/24")
+			case !c.platform.Has.PrefixLists:
+				c.Bad(At(l.path, i), item, "prefix lists do not exist on "+c.title(), "write ranges such as 203.0.113.0/24")
 			}
 		}
 	}
@@ -110,19 +110,19 @@ func (c *Check) CIDR(path, value string) (netip.Prefix, bool) {
 		if a, err := netip.ParseAddr(value); err == nil {
 			remedy = "did you mean " + likelyRange(a).String() + "?"
 		}
-		c.Bad(path, value, "is not a range of addresses", remedy)
+		c.Bad(path, value, "is not a CIDR", remedy)
 		return r, false
 	}
 	if r != r.Masked() {
 		single := netip.PrefixFrom(r.Addr(), r.Addr().BitLen())
-		c.Bad(path, value, "has bits after its prefix", fmt.Sprintf("did you mean %s or %s?", single, r.Masked()))
+		c.Bad(path, value, "has host bits set", fmt.Sprintf("did you mean %s or %s?", single, r.Masked()))
 		return r, false
 	}
 	return r, true
 }
 
-// likelyRange is what a lone address may have been meant for: all addresses that
-// begin with its bytes before the last zeros.
+// likelyRange returns the range that a lone address may have been meant for: all addresses that
+// begin with its bytes before the trailing zeros.
 func likelyRange(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is4() && !a.IsUnspecified() {
@@ -133,13 +133,13 @@ func likelyRange(a netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// Parsed is a range of a field that another rule checks.
+// Parsed returns the range in a field that another rule checks.
 func Parsed(value string) (netip.Prefix, bool) {
 	r, err := netip.ParsePrefix(value)
 	return r.Masked(), err == nil
 }
 
-// contains reports whether inner lies in outer.
+// contains reports whether inner is within outer.
 func contains(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
@@ -160,21 +160,21 @@ func addonManifests(c *Check) {
 	for i, a := range c.Spec.Addons {
 		path := At("spec.addons", i) + ".manifest"
 		if strings.HasPrefix(a.Manifest, "file://") {
-			c.Bad(path, a.Manifest, "is a file of this machine, which the control plane cannot read", "put it in the state store or at an https:// address")
+			c.Bad(path, a.Manifest, "is a file on this computer, which the control plane cannot read", "put it in the state store or at an https:// address")
 		}
 		_, sum, pinned := strings.Cut(a.Manifest, api.ManifestDigest)
 		switch {
 		case pinned && !download.IsSHA256(sum):
 			c.Bad(path, a.Manifest, "does not end with a SHA-256", "write the 64 hexadecimal digits of the file's SHA-256 after "+api.ManifestDigest)
 		case !pinned && strings.HasPrefix(strings.ToLower(a.Manifest), "http://"):
-			c.Bad(path, a.Manifest, "comes without TLS, and is applied with every right in the cluster", "use https://, or add "+api.ManifestDigest+" and the SHA-256 of the file")
+			c.Bad(path, a.Manifest, "is fetched without TLS, and is applied with full permissions in the cluster", "use https://, or add "+api.ManifestDigest+" and the SHA-256 of the file")
 		}
 	}
 }
 
-// components are filled by completion.
+// components checks what completion fills in.
 func components(c *Check) {
-	if !c.in.Strict {
+	if !c.input.Strict {
 		return
 	}
 	const remedy = "complete the spec first"
@@ -187,32 +187,32 @@ func components(c *Check) {
 	c.Need(c.Spec.KubeProxy != nil, "spec.kubeProxy", remedy)
 }
 
-// together checks what no object can say alone.
-func (c *Check) together() {
+// checkTogether checks what cannot be checked for single objects.
+func (c *Check) checkTogether() {
 	c.object, c.rule = api.KindCluster+"/"+c.Cluster.Name, "groups"
 	planes, others := 0, 0
-	for _, g := range c.in.Groups {
+	for _, g := range c.input.Groups {
 		if g.IsControlPlane() {
 			planes++
 		} else {
 			others++
 		}
 		c.rule = "groups"
-		if len(g.Spec.Volumes) > 0 && !c.on.Has.FurtherVolumes {
+		if len(g.Spec.Volumes) > 0 && !c.platform.Has.FurtherVolumes {
 			c.object = api.KindInstanceGroup + "/" + g.Name
-			c.Bad("spec.volumes", "", "further volumes are not made on "+c.title(), "remove them")
+			c.Bad("spec.volumes", "", "additional volumes are not supported on "+c.title(), "remove them")
 			c.object = api.KindCluster + "/" + c.Cluster.Name
 		}
 	}
-	if !c.in.Strict {
+	if !c.input.Strict {
 		return // groups may be stored after their cluster, one by one
 	}
 	switch {
 	case planes+others == 0:
-		c.Bad("", "", "the cluster has no instance groups", "add a group of role Master and one of role Node")
+		c.Bad("", "", "the cluster has no instance groups", "add a group with the role Master and one with the role Node")
 	case planes == 0:
-		c.Bad("", "", "the cluster has no instance group of role Master", "add one")
+		c.Bad("", "", "the cluster has no instance group with the role Master", "add one")
 	case others == 0:
-		c.Bad("", "", "the cluster has no instance group of role Node", "add one")
+		c.Bad("", "", "the cluster has no instance group with the role Node", "add one")
 	}
 }

@@ -19,7 +19,7 @@ func apiServer(c *Check) {
 	}
 	const p = "spec.kubeAPIServer."
 	if a.AuthenticationConfigFile != "" && c.Spec.Authentication != nil && c.Spec.Authentication.OIDC != nil {
-		c.Bad(p+"authenticationConfigFile", a.AuthenticationConfigFile, "cannot stand together with the oidc settings", "write these into the file")
+		c.Bad(p+"authenticationConfigFile", a.AuthenticationConfigFile, "cannot be combined with the oidc fields of spec.kubeAPIServer", "move these settings into the file")
 	}
 	if isTrue(a.EnableBootstrapTokenAuth) {
 		c.Bad(p+"enableBootstrapTokenAuth", "true", "is no longer supported", "remove it; machines join through kops-controller")
@@ -37,11 +37,11 @@ func apiServer(c *Check) {
 		}
 	}
 	if (a.ProxyClientCertFile == nil) != (a.ProxyClientKeyFile == nil) {
-		c.Bad(p+"proxyClientCertFile", text(a.ProxyClientCertFile), "must stand together with proxyClientKeyFile", "set both or none")
+		c.Bad(p+"proxyClientCertFile", text(a.ProxyClientCertFile), "must be set together with proxyClientKeyFile", "set both or neither")
 	}
 	if a.ServiceNodePortRange != "" {
 		if _, err := net.ParsePortRange(a.ServiceNodePortRange); err != nil {
-			c.Bad(p+"serviceNodePortRange", a.ServiceNodePortRange, "is not a range of ports", "write one such as 30000-32767")
+			c.Bad(p+"serviceNodePortRange", a.ServiceNodePortRange, "is not a port range", "write one such as 30000-32767")
 		}
 	}
 	c.OneOf(p+"logFormat", a.LogFormat, "text", "json")
@@ -49,7 +49,7 @@ func apiServer(c *Check) {
 
 func authorization(c *Check) {
 	if a := c.Spec.Authorization; a != nil && a.RBAC != nil && a.AlwaysAllow != nil {
-		c.Bad("spec.authorization", "", "is both rbac and alwaysAllow", "leave one of them")
+		c.Bad("spec.authorization", "", "has both rbac and alwaysAllow", "remove one of them")
 	}
 }
 
@@ -64,7 +64,7 @@ func authorizationModes(c *Check) {
 		c.OneOf(p, m, "ABAC", "Webhook", "Node", "RBAC", "AlwaysAllow", "AlwaysDeny")
 	}
 	if slices.Contains(modes, "Webhook") && text(a.AuthorizationWebhookConfigFile) == "" {
-		c.Required("spec.kubeAPIServer.authorizationWebhookConfigFile", "name the file, or leave Webhook out of authorizationMode")
+		c.Required("spec.kubeAPIServer.authorizationWebhookConfigFile", "specify the file, or remove Webhook from authorizationMode")
 	}
 }
 
@@ -76,22 +76,22 @@ func auditWebhook(c *Check) {
 	const p = "spec.kubeAPIServer.auditWebhookConfigFile"
 	switch {
 	case a.AuditPolicyFile == "":
-		c.Bad(p, a.AuditWebhookConfigFile, "has no effect without auditPolicyFile", "name the policy's file")
+		c.Bad(p, a.AuditWebhookConfigFile, "has no effect without auditPolicyFile", "set auditPolicyFile")
 	case path.Dir(a.AuditPolicyFile) != path.Dir(a.AuditWebhookConfigFile):
-		c.Bad(p, a.AuditWebhookConfigFile, "is not in the folder of auditPolicyFile "+a.AuditPolicyFile, "put both into one folder")
+		c.Bad(p, a.AuditWebhookConfigFile, "is not in the same folder as auditPolicyFile "+a.AuditPolicyFile, "put both into one folder")
 	}
 }
 
 // componentCloud checks that components are not configured for another cloud.
 func componentCloud(c *Check) {
-	if c.on.Name == "" {
+	if c.platform.Name == "" {
 		return
 	}
 	if a := c.Spec.KubeAPIServer; a != nil {
-		c.OneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.on.Name))
+		c.OneOf("spec.kubeAPIServer.cloudProvider", a.CloudProvider, "external", string(c.platform.Name))
 	}
 	if m := c.Spec.KubeControllerManager; m != nil {
-		c.OneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external") // it ends at once with another
+		c.OneOf("spec.kubeControllerManager.cloudProvider", m.CloudProvider, "external") // it exits at once with any other
 	}
 }
 
@@ -141,7 +141,7 @@ func kubeDNS(c *Check) {
 	}
 	for _, domain := range sortedKeys(d.StubDomains) {
 		p := "spec.kubeDNS.stubDomains[" + domain + "]"
-		c.Need(len(d.StubDomains[domain]) > 0, p, "name at least one server of the domain")
+		c.Need(len(d.StubDomains[domain]) > 0, p, "specify at least one server of the domain")
 		for i, s := range d.StubDomains[domain] {
 			c.address(At(p, i), s)
 		}
@@ -157,7 +157,7 @@ func (c *Check) address(path, value string) (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// kubeletDNS checks that kubelets ask a server that exists.
+// kubeletDNS checks that kubelets use a DNS server that exists.
 func kubeletDNS(c *Check) {
 	d := c.Spec.KubeDNS
 	if d == nil || c.Feature("ExperimentalClusterDNS") {
@@ -192,6 +192,6 @@ func nodeLocalDNS(c *Check) {
 	ipvs := c.Spec.KubeProxy != nil && c.Spec.KubeProxy.ProxyMode == "ipvs"
 	k := c.Spec.Kubelet
 	if (ipvs || c.Spec.Networking.Cilium != nil) && k != nil && k.ClusterDNS != "" && local != "" && k.ClusterDNS != local {
-		c.Bad("spec.kubelet.clusterDNS", k.ClusterDNS, "is not nodeLocalDNS.localIP "+local+", so the cache is never asked", "remove it")
+		c.Bad("spec.kubelet.clusterDNS", k.ClusterDNS, "is not nodeLocalDNS.localIP "+local+", so the cache is never used", "remove it")
 	}
 }

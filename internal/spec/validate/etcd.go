@@ -23,15 +23,15 @@ func etcdClusters(c *Check) {
 	for i, e := range c.Spec.EtcdClusters {
 		path := At("spec.etcdClusters", i)
 		names = append(names, e.Name)
-		c.Need(e.Name != "", path+".name", "name the etcd main or events")
+		c.Need(e.Name != "", path+".name", "set it to main or events")
 		c.OneOf(path+".name", e.Name, "main", "events", "cilium", "leases")
 		if e.Image != "" && e.Version == "" {
-			c.Required(path+".version", "write the version of etcd in the image")
+			c.Required(path+".version", "set it to the version of etcd in the image")
 		}
 	}
 	c.Unique("spec.etcdClusters", names)
 	if len(names) > 0 && !c.hasEtcd("main") {
-		c.Bad("spec.etcdClusters", "", "lack main, in which Kubernetes keeps its objects", "add it")
+		c.Bad("spec.etcdClusters", "", "do not include main, which stores the Kubernetes objects", "add it")
 	}
 }
 
@@ -41,14 +41,14 @@ func etcdMembers(c *Check) {
 		n := len(e.EtcdMembers)
 		switch {
 		case n == 0:
-			c.Required(path, "add a member for every control plane group")
+			c.Required(path, "add a member for each control plane group")
 		case n%2 == 0:
-			c.Bad(path, fmt.Sprint(n), "is an even number of members, which tolerates no more failures than one member fewer", "use 1, 3 or 5")
+			c.Bad(path, fmt.Sprint(n), "is an even number; it tolerates no more failures than one member fewer", "use 1, 3 or 5")
 		}
 		var names []string
 		for j, m := range e.EtcdMembers {
 			names = append(names, m.Name)
-			c.Need(m.Name != "", At(path, j)+".name", "name the member, such as a")
+			c.Need(m.Name != "", At(path, j)+".name", "specify a name, such as a")
 			c.memberGroup(At(path, j)+".instanceGroup", text(m.InstanceGroup))
 		}
 		c.Unique(path, names)
@@ -58,16 +58,16 @@ func etcdMembers(c *Check) {
 // memberGroup checks the group that a member of an etcd names.
 func (c *Check) memberGroup(path, group string) {
 	var names []string
-	for _, g := range c.in.Groups {
+	for _, g := range c.input.Groups {
 		if g.IsControlPlane() {
 			names = append(names, g.Name)
 		}
 	}
 	switch {
 	case group == "":
-		c.Required(path, "name the control plane group that runs the member")
-	case c.in.Strict && len(names) > 0 && !slices.Contains(names, group):
-		c.Bad(path, group, "is not an instance group of the control plane", "use one of "+strings.Join(names, ", ")+", or add the group")
+		c.Required(path, "specify the control plane group that runs the member")
+	case c.input.Strict && len(names) > 0 && !slices.Contains(names, group):
+		c.Bad(path, group, "is not a control plane instance group", "use one of "+strings.Join(names, ", ")+", or add the group")
 	}
 }
 
@@ -84,20 +84,20 @@ func etcdVersions(c *Check) {
 			c.Bad(path, e.Version, "is not a version", "write one such as 3.6.12, or remove it")
 			continue
 		case v.Major != 3:
-			c.Bad(path, e.Version, "is not a version 3", "write one such as 3.6.12, or remove it")
+			c.Bad(path, e.Version, "is not a 3.x version", "write one such as 3.6.12, or remove it")
 		case e.Image == "" && !supportedEtcd(v):
-			c.Bad(path, e.Version, "is not supported", "use a version from "+etcdRanges()+", or name an image as well")
+			c.Bad(path, e.Version, "is not supported", "use a version from "+etcdRanges()+", or also set image")
 		}
 		if first == "" {
 			first = e.Version
 		}
 		if e.Version != first {
-			c.Bad(path, e.Version, "is not the version of the other etcd, "+first, "use one version for all")
+			c.Bad(path, e.Version, "differs from the version of the other etcd cluster, "+first, "use the same version for all")
 		}
 	}
 }
 
-// etcdRanges lists the versions that are supported.
+// etcdRanges lists the supported versions.
 func etcdRanges() string {
 	var out []string
 	for _, r := range etcdversion.All() {
@@ -117,7 +117,7 @@ func supportedEtcd(v semver.Version) bool {
 	return ok && v.Major == 3 && v.Patch <= newest.Patch && len(v.Pre) == 0
 }
 
-// etcdTiming refuses what etcd-manager does not hand to etcd.
+// etcdTiming rejects settings that etcd-manager does not pass to etcd.
 func etcdTiming(c *Check) {
 	for i, e := range c.Spec.EtcdClusters {
 		path := At("spec.etcdClusters", i)
@@ -132,8 +132,8 @@ func etcdTiming(c *Check) {
 	}
 }
 
-// etcdPlain warns of an etcd that the API server calls without TLS, which its managers
-// then run so, and refuses that for main: its managers know no such wish.
+// etcdPlain warns about an etcd that the API server reaches without TLS, which its managers then
+// run without TLS, and rejects that for main: its managers do not support it.
 func etcdPlain(c *Check) {
 	a := c.Spec.KubeAPIServer
 	if a == nil {
@@ -149,18 +149,18 @@ func etcdPlain(c *Check) {
 			p, ok := ports.OfEtcd(e.Name)
 			if ok && e.Name != "main" && strings.HasSuffix(o, "#"+plain(p)) {
 				c.Warn(At("spec.kubeAPIServer.etcdServersOverrides", i), o,
-					fmt.Sprintf("is without TLS: anyone who reaches the ports %d and %d of a control plane can read and write the data of etcd %s, and become a member", p.Client, p.Peer, e.Name),
-					"unset the feature flag EtcdEventsHTTP, or make sure that no one else can reach the ports; if you set the field itself, the flag is not needed each time")
+					fmt.Sprintf("does not use TLS: anyone who can reach ports %d and %d of a control plane can read and write the data of etcd %s, and become a member", p.Client, p.Peer, e.Name),
+					"unset the feature flag EtcdEventsHTTP, or make sure that no one else can reach the ports; to avoid setting the flag for each command, set the field yourself")
 			}
 		}
 	}
 }
 
-// plain is the URL at which an API server calls the etcd of its machine without TLS.
+// plain returns the URL at which an API server reaches the etcd on its machine without TLS.
 func plain(p ports.Etcd) string { return "http://127.0.0.1:" + strconv.Itoa(p.Client) }
 
-// etcdBackups refuses two etcd that would write their back-ups, and the requests to
-// their managers, into one folder.
+// etcdBackups rejects two etcds that would write their back-ups, and the requests to their
+// managers, to one folder.
 func etcdBackups(c *Check) {
 	used := map[string]string{}
 	for i, e := range c.Spec.EtcdClusters {
@@ -169,7 +169,7 @@ func etcdBackups(c *Check) {
 		}
 		folder := strings.TrimRight(e.Backups.BackupStore, "/")
 		if other := used[folder]; other != "" && other != e.Name {
-			c.Bad(At("spec.etcdClusters", i)+".backups.backupStore", e.Backups.BackupStore, "is the folder of the etcd "+other+" too", "give each etcd a folder of its own, or remove it")
+			c.Bad(At("spec.etcdClusters", i)+".backups.backupStore", e.Backups.BackupStore, "is also the folder of etcd "+other, "use a separate folder for each etcd cluster, or remove it")
 		}
 		used[folder] = e.Name
 	}

@@ -14,9 +14,9 @@ import (
 func groupName(c *Check, g *api.InstanceGroup) {
 	switch {
 	case g.Name == "":
-		c.Required("metadata.name", "name the group, such as nodes")
+		c.Required("metadata.name", "specify a name, such as nodes")
 	case len(g.Name) > validation.LabelValueMaxLength:
-		c.long("metadata.name", g.Name, "characters", len(g.Name), "the label of nodes that names their group", validation.LabelValueMaxLength)
+		c.long("metadata.name", g.Name, "characters", len(g.Name), "the node label with the name of the group", validation.LabelValueMaxLength)
 	case len(validation.IsDNS1123Subdomain(g.Name)) > 0:
 		c.Bad("metadata.name", g.Name, "is not a DNS name", "use lower-case letters, digits, dots and dashes; begin and end with a letter or a digit")
 	}
@@ -32,18 +32,18 @@ func groupRole(c *Check, g *api.InstanceGroup) {
 }
 
 func apiServerRole(c *Check, g *api.InstanceGroup) {
-	if g.Spec.Role != api.RoleAPIServer || c.in.Cluster == nil {
+	if g.Spec.Role != api.RoleAPIServer || c.input.Cluster == nil {
 		return
 	}
 	switch {
 	case !c.Feature("APIServerNodes"):
 		c.Bad("spec.role", "APIServer", "is experimental", "set KOPS_FEATURE_FLAGS=APIServerNodes")
-	case !c.on.Has.APIServerNodes:
+	case !c.platform.Has.APIServerNodes:
 		c.Bad("spec.role", "APIServer", "is not supported on "+c.title(), "use Master")
 	}
 }
 
-// subnet is the cluster's subnet of that name.
+// subnet returns the cluster's subnet with that name.
 func (c *Check) subnet(name string) (api.ClusterSubnetSpec, bool) {
 	for _, s := range c.Spec.Networking.Subnets {
 		if s.Name == name {
@@ -53,7 +53,7 @@ func (c *Check) subnet(name string) (api.ClusterSubnetSpec, bool) {
 	return api.ClusterSubnetSpec{}, false
 }
 
-// unknownSubnet notes a name that no subnet of the cluster has.
+// unknownSubnet records a name that no subnet of the cluster has.
 func (c *Check) unknownSubnet(path, name string) {
 	var names []string
 	for _, s := range c.Spec.Networking.Subnets {
@@ -71,13 +71,13 @@ func (c *Check) unknownSubnet(path, name string) {
 
 func groupSubnets(c *Check, g *api.InstanceGroup) {
 	if g.IsControlPlane() {
-		c.Need(len(g.Spec.Subnets) > 0, "spec.subnets", "name the subnet in which the control plane stands")
+		c.Need(len(g.Spec.Subnets) > 0, "spec.subnets", "specify the subnet of the control plane")
 	}
-	if c.in.Cluster == nil {
+	if c.input.Cluster == nil {
 		return
 	}
-	if c.in.Strict && len(g.Spec.Subnets) == 0 && len(c.Spec.Networking.Subnets) > 0 && !g.IsControlPlane() {
-		c.Required("spec.subnets", "name subnets of the cluster, which has none that suits the role")
+	if c.input.Strict && len(g.Spec.Subnets) == 0 && len(c.Spec.Networking.Subnets) > 0 && !g.IsControlPlane() {
+		c.Required("spec.subnets", "specify subnets; no subnet of the cluster suits the role by default")
 	}
 	for i, name := range g.Spec.Subnets {
 		if _, ok := c.subnet(name); !ok {
@@ -88,9 +88,9 @@ func groupSubnets(c *Check, g *api.InstanceGroup) {
 
 func groupSize(c *Check, g *api.InstanceGroup) {
 	least, most := g.Spec.MinSize, g.Spec.MaxSize
-	if c.in.Strict && g.Spec.Manager == api.ManagerCloudGroup {
-		c.Need(least != nil, "spec.minSize", "write the least number of machines")
-		c.Need(most != nil, "spec.maxSize", "write the greatest number of machines")
+	if c.input.Strict && g.Spec.Manager == api.ManagerCloudGroup {
+		c.Need(least != nil, "spec.minSize", "specify the minimum number of machines")
+		c.Need(most != nil, "spec.maxSize", "specify the maximum number of machines")
 	}
 	for _, s := range []struct {
 		path  string
@@ -109,14 +109,14 @@ func groupSize(c *Check, g *api.InstanceGroup) {
 	}
 }
 
-// isMember checks that a control plane takes part in every etcd.
+// isMember checks that a control plane has a member of every etcd.
 func isMember(c *Check, g *api.InstanceGroup) {
-	if !g.IsControlPlane() || c.in.Cluster == nil {
+	if !g.IsControlPlane() || c.input.Cluster == nil {
 		return
 	}
 	for i, e := range c.Spec.EtcdClusters {
 		if !slices.ContainsFunc(e.EtcdMembers, func(m api.EtcdMemberSpec) bool { return text(m.InstanceGroup) == g.Name }) {
-			c.Bad("metadata.name", g.Name, "is in no member of the etcd "+e.Name, fmt.Sprintf("add a member with instanceGroup: %s to spec.etcdClusters[%d].etcdMembers of the cluster", g.Name, i))
+			c.Bad("metadata.name", g.Name, "has no member in etcd "+e.Name, fmt.Sprintf("add a member with instanceGroup: %s to spec.etcdClusters[%d].etcdMembers of the cluster", g.Name, i))
 		}
 	}
 }
@@ -139,7 +139,7 @@ func taints(c *Check, g *api.InstanceGroup) {
 			continue
 		}
 		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
-			c.Warn(path, t, "has an effect with which kubelets refuse to start", "use NoSchedule, PreferNoSchedule or NoExecute")
+			c.Warn(path, t, "has an effect that kubelets do not accept", "use NoSchedule, PreferNoSchedule or NoExecute")
 		}
 		if seen[key+":"+effect] {
 			c.Bad(path, t, "is listed twice", "remove one")
@@ -168,7 +168,7 @@ func securityGroups(c *Check, g *api.InstanceGroup) {
 func groupImage(c *Check, g *api.InstanceGroup) {
 	image := g.Spec.Image
 	if image == "" {
-		c.Need(!c.in.Strict, "spec.image", "name a machine image")
+		c.Need(!c.input.Strict, "spec.image", "specify a machine image")
 		return
 	}
 	if len(c.Facts.Images) == 0 || g.Spec.Manager == api.ManagerKarpenter {
@@ -176,17 +176,17 @@ func groupImage(c *Check, g *api.InstanceGroup) {
 	}
 	if _, ok := c.Facts.Image(image); !ok {
 		remedy := "check the name and the region"
-		if forms := c.on.Machines.ImageForms; forms != "" {
+		if forms := c.platform.Machines.ImageForms; forms != "" {
 			remedy += "; write " + forms
 		}
 		c.Bad("spec.image", image, "was not found", remedy)
 	}
 }
 
-// distribution refuses images whose machines nodeup cannot set up.
+// distribution rejects images whose machines nodeup cannot set up.
 func distribution(c *Check, g *api.InstanceGroup) {
 	image := strings.ToLower(g.Spec.Image)
 	if strings.Contains(image, "coreos") {
-		c.Bad("spec.image", g.Spec.Image, "is an image of CoreOS, whose machines are not supported", "use an image of Flatcar, Debian, Ubuntu, Amazon Linux 2023 or a relative of RHEL")
+		c.Bad("spec.image", g.Spec.Image, "is a CoreOS image, which is not supported", "use an image of Flatcar, Debian, Ubuntu, Amazon Linux 2023 or RHEL, or of a distribution based on RHEL")
 	}
 }

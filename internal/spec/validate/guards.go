@@ -13,27 +13,28 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// Versions of Kubernetes between which this kops works.
+// Versions of Kubernetes that this kops supports.
 const (
-	// OldestKubernetes is the oldest that is supported.
+	// OldestKubernetes is the oldest supported version.
 	OldestKubernetes = "1.32.0"
-	// oldestRecommended is the oldest that is not about to lose support.
+	// oldestRecommended is the oldest version whose support is not about to end.
 	oldestRecommended = "1.34.0"
 )
 
-// Versions are what the guards on versions look at.
+// Versions are the input of the guards on versions.
 type Versions struct {
 	// Kops is the version of this program.
 	Kops string
-	// Kubernetes is the version that the cluster is to have.
+	// Kubernetes is the version that the cluster should have.
 	Kubernetes string
 	// Stored is the version of kops that last changed the cluster, or "".
 	Stored  string
 	Channel *versions.Channel
-	// New says that the cluster does not exist yet, so that its version is an option of the command that describes it.
+	// New means that the cluster does not exist yet, so that its version is an option of the
+	// command that describes it.
 	New bool
-	// AllowDowngrade lets an older kops change the cluster; RunObsolete lets versions
-	// pass that the channel no longer allows; RunTooNew lets a Kubernetes pass that is newer than kops.
+	// AllowDowngrade lets an older kops change the cluster; RunObsolete permits versions that the
+	// channel no longer allows; RunTooNew permits a Kubernetes that is newer than kops.
 	AllowDowngrade, RunObsolete, RunTooNew bool
 }
 
@@ -57,28 +58,28 @@ func (g *guard) add(path, value, rule, message, remedy string, warning bool) {
 func (g *guard) kops() {
 	own, err := versions.ParseVersion(g.Kops)
 	if err != nil {
-		return // a development build is compared with nothing
+		return // a development build is not compared
 	}
 	recommended, required := g.Channel.Kops(g.Kops)
 	switch {
-	case below(own, required) && !g.RunObsolete:
-		g.add("kops", g.Kops, "kops-upgrade", "kops upgrade is required, the channel asks for "+required, "install kops "+required+" or later, or set KOPS_RUN_OBSOLETE_VERSION=1", false)
-	case below(own, recommended):
-		g.add("kops", g.Kops, "kops-recommended", "a newer kops is recommended, "+recommended, "install kops "+recommended, true)
+	case isOlder(own, required) && !g.RunObsolete:
+		g.add("kops", g.Kops, "kops-upgrade", "kops upgrade is required: the channel requires "+required, "install kops "+required+" or later, or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+	case isOlder(own, recommended):
+		g.add("kops", g.Kops, "kops-recommended", "the channel recommends the newer kops "+recommended, "install kops "+recommended, true)
 	}
-	if below(own, g.Stored) && !g.AllowDowngrade {
-		g.add("kops", g.Kops, "kops-downgrade", "the cluster was last changed by the newer kops "+g.Stored, "install kops "+g.Stored+", or pass option:AllowDowngrade", false)
+	if isOlder(own, g.Stored) && !g.AllowDowngrade {
+		g.add("kops", g.Kops, "kops-downgrade", "the cluster was last applied by the newer kops "+g.Stored, "install kops "+g.Stored+", or pass option:AllowDowngrade", false)
 	}
 }
 
 func (g *guard) kubernetes() {
-	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step to 1.31, and kops upgrade cluster continues from there", "set spec.kubernetesVersion to that (kops edit cluster)"
+	path, upgrade, steps, raise := "spec.kubernetesVersion", ", kubernetes upgrade is required", "; an older kops upgrades step by step to 1.31, and kops upgrade cluster continues from there", "set spec.kubernetesVersion to it (kops edit cluster)"
 	if g.New {
-		path, upgrade, steps, raise = "option:KubernetesVersion", "", "", "ask for that version"
+		path, upgrade, steps, raise = "option:KubernetesVersion", "", "", "use that version"
 	}
 	k, err := versions.ParseVersion(g.Kubernetes)
 	if err != nil {
-		return // validation of the spec tells
+		return // validation of the spec reports it
 	}
 	if own, err := versions.ParseVersion(g.Kops); err == nil && !g.RunTooNew && versions.AtLeast(k, own.Major, own.Minor+1) {
 		g.add(path, g.Kubernetes, "kubernetes-too-new", fmt.Sprintf("is not yet supported by kops %s", g.Kops),
@@ -86,35 +87,35 @@ func (g *guard) kubernetes() {
 	}
 	recommended, required := g.Channel.Kubernetes(g.Kubernetes)
 	switch {
-	case below(k, OldestKubernetes):
+	case isOlder(k, OldestKubernetes):
 		g.add(path, g.Kubernetes, "kubernetes-too-old", "is no longer supported"+upgrade, "use "+OldestKubernetes+" or later"+steps, false)
-	case below(k, required) && !g.RunObsolete:
-		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required, the channel asks for "+required, raise+", or set KOPS_RUN_OBSOLETE_VERSION=1", false)
-	case below(k, oldestRecommended):
-		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "set spec.kubernetesVersion with kops edit cluster", true)
-	case below(k, recommended):
-		g.add(path, g.Kubernetes, "kubernetes-recommended", "a newer version is recommended, "+recommended, "set spec.kubernetesVersion with kops edit cluster", true)
+	case isOlder(k, required) && !g.RunObsolete:
+		g.add(path, g.Kubernetes, "kubernetes-required", "kubernetes upgrade is required: the channel requires "+required, raise+", or set KOPS_RUN_OBSOLETE_VERSION=1", false)
+	case isOlder(k, oldestRecommended):
+		g.add(path, g.Kubernetes, "kubernetes-deprecated", "is deprecated and will lose support", "upgrade to "+oldestRecommended+" or later: kops upgrade cluster", true)
+	case isOlder(k, recommended):
+		g.add(path, g.Kubernetes, "kubernetes-recommended", "the channel recommends the newer version "+recommended, "upgrade to it: kops upgrade cluster", true)
 	}
 }
 
-// below reports whether v is older than the text, when that is a version.
-func below(v semver.Version, than string) bool {
+// isOlder reports whether v is older than a version; it is false if the text is not a version.
+func isOlder(v semver.Version, than string) bool {
 	o, err := versions.ParseVersion(than)
 	return err == nil && v.LT(o)
 }
 
-// Gossip checks, before anything else is asked, that a cluster does not depend on gossip DNS.
+// Gossip checks first of all that a cluster does not depend on gossip DNS.
 func Gossip(cluster *api.Cluster) diag.List {
 	c := newCheck(Input{Cluster: cluster})
 	c.object, c.rule = api.KindCluster+"/"+cluster.Name, "gossip"
 	gossip(c)
-	for i := range c.findings { // a cluster that runs needs its names until every machine was changed over
-		c.findings[i].Remedy = "change the cluster over with kOps 1.36 first: set spec.topology.dns.type to None there, update, and replace every machine"
+	for i := range c.findings { // an existing cluster needs its names until every machine was changed over
+		c.findings[i].Remedy = "migrate the cluster with kOps 1.36 first: set spec.topology.dns.type to None, update, and replace every machine"
 	}
 	return c.findings
 }
 
-// Target checks that a cluster can be made on a platform in a way: direct, terraform or dryrun.
+// Target checks that a platform supports a target: direct, terraform or dryrun.
 func Target(t *traits.Traits, target string, features complete.Features) diag.List {
 	var l diag.List
 	needs := func(feature string) {
@@ -138,16 +139,16 @@ func SSHKeys(c *api.Cluster, t *traits.Traits, count int) diag.List {
 	message, remedy := "", ""
 	switch k := t.SSHKeys; {
 	case k.Most > 0 && count > k.Most:
-		message, remedy = fmt.Sprintf("has %d SSH keys, and %s takes one", count, t.Name), "delete the others with kops delete sshpublickey"
+		message, remedy = fmt.Sprintf("has %d SSH keys, but %s accepts only one", count, t.Name), "delete the others with kops delete sshpublickey"
 	case k.Needed && count == 0 && !(k.NamedInstead && c.Spec.SSHKeyName != nil):
-		message, remedy = fmt.Sprintf("has no SSH key, which %s needs", t.Name), "add one with kops create sshpublickey"
+		message, remedy = fmt.Sprintf("has no SSH key, but %s needs one", t.Name), "add one with kops create sshpublickey"
 	default:
 		return nil
 	}
 	return diag.List{{Object: api.KindCluster + "/" + c.Name, Rule: "ssh-keys", Message: message, Remedy: remedy}}
 }
 
-// Secrets checks that the secrets that a spec asks for are there.
+// Secrets checks that the secrets that a spec refers to exist.
 func Secrets(c *api.Cluster, has func(name string) bool) diag.List {
 	var l diag.List
 	need := func(on bool, path, secret string) {

@@ -24,22 +24,22 @@ func serviceAccountPermissions(c *Check) {
 	for i, p := range c.Spec.IAM.ServiceAccountExternalPermissions {
 		path := At(list, i)
 		pairs = append(pairs, p.Namespace+"/"+p.Name)
-		c.Need(p.Namespace != "", path+".namespace", "name the namespace of the service account")
-		c.Need(p.Name != "", path+".name", "name the service account")
+		c.Need(p.Namespace != "", path+".namespace", "specify the namespace of the service account")
+		c.Need(p.Name != "", path+".name", "specify the name of the service account")
 		if p.Namespace == "kube-system" && c.hasOwnRole(p.Name, path+".name") {
-			c.Bad(path+".name", p.Name, "is the service account of a component in kube-system, which has a role of the cluster's own", "remove it, and run what else needs permissions under another service account")
+			c.Bad(path+".name", p.Name, "is the service account of a component of kops, which already has a role", "remove it, and use another service account for other workloads")
 		}
 	}
 	c.Unique(list, pairs)
 }
 
-// hasOwnRole reports whether a service account belongs to an add-on of the cluster,
-// to which the platform gives a role.
+// hasOwnRole reports whether a service account belongs to an add-on of the cluster that has a role
+// on the platform.
 func (c *Check) hasOwnRole(account, path string) bool {
-	if c.on.Model.MountRole == nil || !c.OwnRoles() {
+	if c.platform.Model.MountRole == nil || !c.OwnRoles() {
 		return false
 	}
-	on, err := c.in.Addons.ActsAs(c.view(), account)
+	on, err := c.input.Addons.ActsAs(c.view(), account)
 	c.broken(path, err)
 	return on
 }
@@ -51,7 +51,7 @@ func issuerDiscovery(c *Check) {
 		return
 	}
 	if d.DiscoveryStore != "" && d.DiscoveryService != nil {
-		c.Bad(path+".discoveryService", "", "cannot stand together with discoveryStore", "leave one of them")
+		c.Bad(path+".discoveryService", "", "cannot be combined with discoveryStore", "remove one of them")
 	}
 	if d.DiscoveryService != nil {
 		c.Bad(path+".discoveryService", d.DiscoveryService.URL, "is not supported: kops does not register the service account keys there, so tokens would not be trusted", "use discoveryStore")
@@ -61,22 +61,22 @@ func issuerDiscovery(c *Check) {
 	}
 	scheme, rest, _ := strings.Cut(d.DiscoveryStore, "://")
 	bucket, _, _ := strings.Cut(rest, "/")
-	switch _, public := layout.PublicURL(d.DiscoveryStore, layout.Servers{Endpoint: c.in.Endpoint}); {
+	switch _, public := layout.PublicURL(d.DiscoveryStore, layout.Servers{Endpoint: c.input.Endpoint}); {
 	case !public:
 		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is not a store that can be read without credentials", layout.Public)
-	case scheme == "s3" && c.in.Endpoint != "":
-		if strings.HasPrefix(c.in.Endpoint, "http://") {
-			c.Warn(path+".discoveryStore", d.DiscoveryStore, "is at "+c.in.Endpoint+", but clients that verify tokens read only over TLS", "serve the bucket at the same host by HTTPS, or use another")
+	case scheme == "s3" && c.input.Endpoint != "":
+		if strings.HasPrefix(c.input.Endpoint, "http://") {
+			c.Warn(path+".discoveryStore", d.DiscoveryStore, "is at "+c.input.Endpoint+", but clients that verify tokens require TLS", "serve the bucket over HTTPS at the same host, or use another bucket")
 		}
 	case scheme == "s3" && strings.Contains(bucket, "."):
-		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket with a dot in its name, for which S3 has no certificate", "use a bucket without dots")
+		c.Bad(path+".discoveryStore", d.DiscoveryStore, "is in a bucket whose name contains a dot, which the TLS certificate of S3 does not cover", "use a bucket without dots in its name")
 	}
 }
 
-// kopeioAuthentication refuses a webhook whose programs need an etcd of version 2.
+// kopeioAuthentication rejects a webhook whose programs need an etcd of version 2.
 func kopeioAuthentication(c *Check) {
 	if a := c.Spec.Authentication; a != nil && a.Kopeio != nil {
-		c.Bad("spec.authentication.kopeio", "", "is not supported: its programs no longer run, and the API server would wait for them", "remove it; use spec.authentication.oidc or aws")
+		c.Bad("spec.authentication.kopeio", "", "is not supported: its programs no longer work, and the API server would wait for them", "remove it; use the oidc fields of spec.kubeAPIServer, or spec.authentication.aws")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/contract/download"
 )
 
-// kubelet checks the kubelet's settings of a cluster or a group.
+// kubelet checks a cluster's or a group's settings of the kubelet.
 func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	if k == nil {
 		return
@@ -20,8 +20,8 @@ func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	c.OneOf(path+"topologyManagerPolicy", k.TopologyManagerPolicy, "none", "best-effort", "restricted", "single-numa-node")
 	c.OneOf(path+"logFormat", k.LogFormat, "text", "json")
 	c.OneOf(path+"memorySwapBehavior", k.MemorySwapBehavior, "LimitedSwap", "UnlimitedSwap")
-	if k.CloudProvider != "" && c.on.Name != "" {
-		c.OneOf(path+"cloudProvider", k.CloudProvider, "external") // no cloud controller looks after a node of another
+	if k.CloudProvider != "" && c.platform.Name != "" {
+		c.OneOf(path+"cloudProvider", k.CloudProvider, "external") // with any other, no cloud controller manages the node
 	}
 	if critical := k.ShutdownGracePeriodCriticalPods; critical != nil {
 		switch {
@@ -32,11 +32,11 @@ func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 		}
 	}
 	if d := k.CrashLoopBackOffMaxContainerRestartPeriod; d != nil && (d.Duration < time.Second || d.Duration > 300*time.Second) {
-		c.Bad(path+"crashLoopBackOffMaxContainerRestartPeriod", d.Duration.String(), "is not between 1s and 300s", "write a duration in between")
+		c.Bad(path+"crashLoopBackOffMaxContainerRestartPeriod", d.Duration.String(), "is not between 1s and 300s", "use a duration in this range")
 	}
 }
 
-// kubeletRemoved notes settings that the kubelet no longer has.
+// kubeletRemoved reports settings that the kubelet no longer has.
 func kubeletRemoved(c *Check, path string, k *api.KubeletConfigSpec) {
 	for _, f := range []struct {
 		name string
@@ -83,12 +83,12 @@ func containerd(c *Check, r *api.ContainerdConfig) {
 			c.Bad(path+"nri.pluginRequestTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 2s")
 		}
 	}
-	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && !c.alone() && !c.on.Has.GPUDrivers {
-		c.Bad(path+"nvidiaGPU.enabled", "true", "drivers for GPUs are not installed on "+c.title(), "remove it")
+	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && !c.isAlone() && !c.platform.Has.GPUDrivers {
+		c.Bad(path+"nvidiaGPU.enabled", "true", "GPU drivers are not installed on "+c.title(), "remove it")
 	}
 }
 
-// packages checks archives that replace kops' own: a URL and its hash go together.
+// packages checks archives that replace kops' own: a URL and its hash must be set together.
 func packages(c *Check, path string, p *api.PackagesConfig) {
 	if p == nil {
 		return
@@ -98,7 +98,7 @@ func packages(c *Check, path string, p *api.PackagesConfig) {
 		url, hash *string
 	}{{"Amd64", p.URLAmd64, p.HashAmd64}, {"Arm64", p.URLArm64, p.HashArm64}} {
 		if (text(a.url) == "") != (text(a.hash) == "") {
-			c.Bad(path+".hash"+a.arch, text(a.hash), "must stand together with url"+a.arch, "set both or none")
+			c.Bad(path+".hash"+a.arch, text(a.hash), "must be set together with url"+a.arch, "set both or neither")
 		}
 		if sum := text(a.hash); sum != "" && !download.IsSHA256(sum) {
 			c.Bad(path+".hash"+a.arch, sum, "is not a SHA-256", "write the 64 hexadecimal digits of the archive's SHA-256")
@@ -106,20 +106,20 @@ func packages(c *Check, path string, p *api.PackagesConfig) {
 	}
 }
 
-// clusterRuntime checks what only groups can have.
+// clusterRuntime checks what is only allowed for groups.
 func clusterRuntime(c *Check) {
 	r := c.Spec.Containerd
 	if r == nil {
 		return
 	}
 	if r.GVisor != nil && isTrue(r.GVisor.Enabled) {
-		c.Bad("spec.containerd.gvisor.enabled", "true", "is chosen for groups of nodes, not for a cluster", "set it in the instance groups")
+		c.Bad("spec.containerd.gvisor.enabled", "true", "cannot be set for the whole cluster", "set it in instance groups with the role Node")
 	}
 }
 
-// groupRuntime checks what only groups of nodes can have.
+// groupRuntime checks what is only allowed for groups of nodes.
 func groupRuntime(c *Check, g *api.InstanceGroup) {
 	if r := g.Spec.Containerd; r != nil && r.GVisor != nil && isTrue(r.GVisor.Enabled) && g.Spec.Role != api.RoleNode {
-		c.Bad("spec.containerd.gvisor.enabled", "true", "is for groups of role Node", "remove it")
+		c.Bad("spec.containerd.gvisor.enabled", "true", "is only supported in groups with the role Node", "remove it")
 	}
 }

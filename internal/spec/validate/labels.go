@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/api"
 )
 
-// long notes that there are more characters of something than a place for them takes.
+// long reports that something has more characters than its place allows.
 func (c *Check) long(path, value, of string, n int, place string, most int) {
-	c.Bad(path, value, fmt.Sprintf("has %d %s, and %s has %d at most", n, of, place, most), "choose a shorter one")
+	c.Bad(path, value, fmt.Sprintf("has %d %s, but %s can have at most %d", n, of, place, most), "choose a shorter one")
 }
 
 // The parts of an entry of labels or tags that can be too long.
@@ -34,7 +34,7 @@ func (c *Check) nodeLabel(path, key, value string) {
 	if !ok {
 		prefix, name = "", key
 	}
-	tags := c.on.Machines.Tags
+	tags := c.platform.Machines.Tags
 	switch most := validation.LabelValueMaxLength; {
 	case strings.Contains(name, "/"):
 		c.Bad(path, value, "has more than one slash in its key", "write prefix/name")
@@ -43,19 +43,19 @@ func (c *Check) nodeLabel(path, key, value string) {
 	case len(prefix) > validation.DNS1123SubdomainMaxLength:
 		c.long(path, value, inKey, len(prefix), "the prefix of a label", validation.DNS1123SubdomainMaxLength)
 	case len(validation.IsQualifiedName(key)) > 0:
-		c.Bad(path, value, "has a key that no label can have", "write name or prefix/name: a prefix is a DNS name, and a name of letters, digits, dashes, dots and underscores")
+		c.Bad(path, value, "does not have a valid label key", "write name or prefix/name; the prefix is a DNS name, and the name consists of letters, digits, dashes, dots and underscores")
 	case len(value) > most:
 		c.long(path, value, inValue, len(value), "the value of a label", most)
 	case len(validation.IsValidLabelValue(value)) > 0:
-		c.Bad(path, value, "is a value that no label can have", "use letters, digits, dashes, dots and underscores; begin and end with a letter or a digit")
+		c.Bad(path, value, "is not a valid label value", "use letters, digits, dashes, dots and underscores; begin and end with a letter or a digit")
 	case tags != nil && len(tags.LabelPrefix+key) > tags.Key:
 		c.long(path, value, inKey, len(key), "a label in "+tags.Place, tags.Key-len(tags.LabelPrefix))
 	}
 }
 
-// tag checks that the cloud takes a tag.
+// tag checks that the cloud accepts a tag.
 func (c *Check) tag(path, key, value string) {
-	tags := c.on.Machines.Tags
+	tags := c.platform.Machines.Tags
 	if tags == nil {
 		return
 	}

@@ -28,7 +28,7 @@ func rootVolume(c *Check, g *api.InstanceGroup) {
 
 func volumes(c *Check, g *api.InstanceGroup) {
 	for i, v := range g.Spec.Volumes {
-		c.Need(v.Device != "", At("spec.volumes", i)+".device", "name the device, such as /dev/xvdd")
+		c.Need(v.Device != "", At("spec.volumes", i)+".device", "specify the device, such as /dev/xvdd")
 		if v.Size <= 0 {
 			c.Bad(At("spec.volumes", i)+".size", Number(v.Size), "is not more than 0", "write the size in GB")
 		}
@@ -40,21 +40,21 @@ func volumeMounts(c *Check, g *api.InstanceGroup) {
 	var folders []string
 	for i, m := range g.Spec.VolumeMounts {
 		field := At(list, i)
-		c.Need(m.Device != "", field+".device", "name the device, such as /dev/xvdd")
-		c.Need(m.Path != "", field+".path", "name the folder")
+		c.Need(m.Device != "", field+".device", "specify the device, such as /dev/xvdd")
+		c.Need(m.Path != "", field+".path", "specify the folder")
 		if m.Path != "" && !path.IsAbs(m.Path) {
-			c.Bad(field+".path", m.Path, "does not begin with /", "write the whole path")
+			c.Bad(field+".path", m.Path, "does not begin with /", "write an absolute path")
 		}
 		folders = append(folders, cleaned(m.Path))
 		c.Need(m.Filesystem != "", field+".filesystem", "write ext4 or xfs")
-		if m.Filesystem != "btfs" { // as the format spells btrfs
+		if m.Filesystem != "btfs" { // the spelling of btrfs in the format
 			c.OneOf(field+".filesystem", m.Filesystem, "btrfs", "ext4", "xfs")
 		}
 	}
 	c.Unique(list, folders)
 }
 
-// cleaned is a path in its shortest form; an empty one stays empty.
+// cleaned returns a path in its shortest form; an empty one stays empty.
 func cleaned(p string) string {
 	if p == "" {
 		return ""
@@ -65,9 +65,9 @@ func cleaned(p string) string {
 func userData(c *Check, g *api.InstanceGroup) {
 	for i, u := range g.Spec.AdditionalUserData {
 		path := At("spec.additionalUserData", i)
-		c.Need(u.Name != "", path+".name", "name the part")
+		c.Need(u.Name != "", path+".name", "specify the name of the part")
 		c.plain(path+".name", u.Name)
-		c.Need(u.Content != "", path+".content", "write what the part holds")
+		c.Need(u.Content != "", path+".content", "specify the content of the part")
 		c.Need(u.Type != "", path+".type", "write text/x-shellscript for a script")
 		c.OneOf(path+".type", u.Type, "text/x-include-once-url", "text/x-include-url", "text/cloud-config-archive", "text/upstart-job",
 			"text/cloud-config", "text/part-handler", "text/x-shellscript", "text/cloud-boothook")
@@ -90,7 +90,7 @@ func instanceMetadata(c *Check, g *api.InstanceGroup) {
 	}
 	c.OneOf("spec.instanceMetadata.httpTokens", text(m.HTTPTokens), "optional", "required")
 	if n := m.HTTPPutResponseHopLimit; n != nil && (*n < 1 || *n > 64) {
-		c.Bad("spec.instanceMetadata.httpPutResponseHopLimit", Number(*n), "is not between 1 and 64", "write a number in between")
+		c.Bad("spec.instanceMetadata.httpPutResponseHopLimit", Number(*n), "is not between 1 and 64", "use a number in this range")
 	}
 }
 
@@ -121,8 +121,8 @@ func lifetime(c *Check, g *api.InstanceGroup) {
 	}
 }
 
-// groupWarmPool checks a pool that the group asks for itself. A completed group
-// has the cluster's pool as well, where it suits the role.
+// groupWarmPool checks a group's own pool. A completed group also has the cluster's pool, if it
+// suits the role.
 func groupWarmPool(c *Check, g *api.InstanceGroup) {
 	w := g.Spec.WarmPool
 	if w == nil {
@@ -130,11 +130,11 @@ func groupWarmPool(c *Check, g *api.InstanceGroup) {
 	}
 	used := w.MaxSize == nil || *w.MaxSize != 0
 	switch {
-	case !c.alone() && !c.on.Has.WarmPools: // it has no effect, see NoEffect
+	case !c.isAlone() && !c.platform.Has.WarmPools: // it has no effect, see NoEffect
 	case used && g.Spec.Role != api.RoleNode && g.Spec.Role != api.RoleAPIServer:
-		c.Bad("spec.warmPool", "", "is for groups of role Node or APIServer", "remove it, or set maxSize to 0")
+		c.Bad("spec.warmPool", "", "is only supported in groups with the role Node or APIServer", "remove it, or set maxSize to 0")
 	case used && g.Spec.MaxPrice != nil:
-		c.Bad("spec.warmPool", "", "cannot hold spot instances, which maxPrice asks for", "remove one of them")
+		c.Bad("spec.warmPool", "", "cannot contain spot instances, which maxPrice requests", "remove one of them")
 	}
 	WarmPool(c, w)
 }
@@ -143,11 +143,11 @@ func karpenterGroup(c *Check, g *api.InstanceGroup) {
 	if g.Spec.Manager != api.ManagerKarpenter {
 		return
 	}
-	if !c.alone() && !c.on.Has.Karpenter {
+	if !c.isAlone() && !c.platform.Has.Karpenter {
 		c.Bad("spec.manager", string(g.Spec.Manager), "does not exist on "+c.title(), "use CloudGroup")
 	}
 	if g.Spec.Role != api.RoleNode && g.Spec.Role != "" {
-		c.Bad("spec.manager", string(g.Spec.Manager), "is for groups of role Node", "use CloudGroup")
+		c.Bad("spec.manager", string(g.Spec.Manager), "is only supported in groups with the role Node", "use CloudGroup")
 	}
 	for _, s := range []struct {
 		path  string
@@ -158,7 +158,7 @@ func karpenterGroup(c *Check, g *api.InstanceGroup) {
 		}
 	}
 	if strings.Contains(g.Spec.Image, "://") {
-		c.Bad("spec.image", g.Spec.Image, "is not an image that Karpenter finds", "write ami-…, ssm:/parameter, a name or owner/name")
+		c.Bad("spec.image", g.Spec.Image, "is not an image that Karpenter can find", "write ami-…, ssm:/parameter, a name or owner/name")
 	}
 }
 
@@ -175,7 +175,7 @@ func machineType(c *Check, g *api.InstanceGroup) {
 		}
 		image, known := c.Facts.Image(g.Spec.Image)
 		if known && image.Architecture != "" && !t.Supports(image.Architecture) {
-			c.Bad("spec.machineType", name, fmt.Sprintf("does not run images for %s, and spec.image is one", image.Architecture), "choose another machine type or image")
+			c.Bad("spec.machineType", name, fmt.Sprintf("cannot run spec.image, which is for %s", image.Architecture), "choose another machine type or image")
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (c *Check) unknownType(path, name string) {
 	if near := diag.Nearest(name, sortedKeys(c.Facts.MachineTypes)); near != "" {
 		remedy = "did you mean " + near + "?"
 	}
-	c.Bad(path, name, "is not a machine type of the region", remedy)
+	c.Bad(path, name, "is not a machine type in the region", remedy)
 }
 
-// mixedTypes checks that the types of a mixed group exist and are of one sort.
+// mixedTypes checks that the types of a mixed group exist and are compatible.
 func mixedTypes(c *Check, g *api.InstanceGroup) {
 	m := g.Spec.MixedInstancesPolicy
 	if len(c.Facts.MachineTypes) == 0 || m == nil {
@@ -205,9 +205,9 @@ func mixedTypes(c *Check, g *api.InstanceGroup) {
 		case first == "":
 			first, gpu = name, t.GPU
 		case t.GPU && !gpu:
-			c.Bad(path, name, "has a GPU, and "+first+" has none", "keep types with and without a GPU in groups of their own")
+			c.Bad(path, name, "has a GPU, but "+first+" does not", "use separate groups for types with and without a GPU")
 		case gpu && !t.GPU:
-			c.Bad(path, name, "has no GPU, and "+first+" has one", "keep types with and without a GPU in groups of their own")
+			c.Bad(path, name, "has no GPU, but "+first+" does", "use separate groups for types with and without a GPU")
 		}
 	}
 }

@@ -9,26 +9,26 @@ import (
 )
 
 func networkNeeds(c *Check) {
-	n, want := &c.Spec.Networking, c.on.Network
-	c.Need(!want.NeedsSubnets || len(n.Subnets) > 0, "spec.subnets", "add at least one subnet (kops create cluster --zones makes one for each)")
-	c.Need(!want.NeedsCIDR || n.NetworkCIDR != "", "spec.networkCIDR", "write the range of the network, such as 172.20.0.0/16")
-	c.Need(!want.NeedsNonMasquerade || n.NonMasqueradeCIDR != "", "spec.nonMasqueradeCIDR", "write the range of pods and services, such as 100.64.0.0/10")
+	n, want := &c.Spec.Networking, c.platform.Network
+	c.Need(!want.NeedsSubnets || len(n.Subnets) > 0, "spec.subnets", "add at least one subnet (kops create cluster --zones creates one for each zone)")
+	c.Need(!want.NeedsCIDR || n.NetworkCIDR != "", "spec.networkCIDR", "specify the CIDR of the network, such as 172.20.0.0/16")
+	c.Need(!want.NeedsNonMasquerade || n.NonMasqueradeCIDR != "", "spec.nonMasqueradeCIDR", "specify the CIDR of pods and services, such as 100.64.0.0/10")
 	if want.NoCIDR && n.NetworkCIDR != "" {
-		c.Bad("spec.networkCIDR", n.NetworkCIDR, "has no meaning on "+c.title()+", whose networks have no range", "remove it")
+		c.Bad("spec.networkCIDR", n.NetworkCIDR, "has no meaning on "+c.title()+", where networks do not have a CIDR", "remove it")
 	}
-	if len(n.AdditionalNetworkCIDRs) > 0 && !c.on.Has.FurtherRanges {
-		c.Bad("spec.additionalNetworkCIDRs", strings.Join(n.AdditionalNetworkCIDRs, ","), "a network on "+c.title()+" has one range", "remove it")
+	if len(n.AdditionalNetworkCIDRs) > 0 && !c.platform.Has.FurtherRanges {
+		c.Bad("spec.additionalNetworkCIDRs", strings.Join(n.AdditionalNetworkCIDRs, ","), "a network on "+c.title()+" can have only one CIDR", "remove it")
 	}
 	for i, s := range n.Subnets {
-		c.Need(!want.NeedsSubnetRegion || s.Region != "", At("spec.subnets", i)+".region", "name the region of the subnet")
+		c.Need(!want.NeedsSubnetRegion || s.Region != "", At("spec.subnets", i)+".region", "specify the region of the subnet")
 		ipv6Only := c.IPv6() && s.IPv6CIDR != "" && s.Type == api.SubnetPrivate
-		c.Need(!want.NeedsSubnetCIDR || !c.in.Strict || s.CIDR != "" || ipv6Only, At("spec.subnets", i)+".cidr", "write the range of the subnet")
+		c.Need(!want.NeedsSubnetCIDR || !c.input.Strict || s.CIDR != "" || ipv6Only, At("spec.subnets", i)+".cidr", "specify the CIDR of the subnet")
 	}
 }
 
 func (c *Check) IPv6() bool { return c.Spec.IPv6Only() }
 
-// ranges returns the readable ranges of the network.
+// ranges returns the valid ranges of the network.
 func (c *Check) ranges() []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range slices.Concat([]string{c.Spec.Networking.NetworkCIDR}, c.Spec.Networking.AdditionalNetworkCIDRs) {
@@ -50,8 +50,8 @@ func networkCIDR(c *Check) {
 	c.CIDR("spec.networkCIDR", n.NetworkCIDR)
 }
 
-// PrivateNetwork is a rule of platforms whose networks have a private range, which a
-// shared one has already.
+// PrivateNetwork is a rule of platforms whose networks have a private range, which a shared one
+// already has.
 func PrivateNetwork(c *Check) {
 	n := &c.Spec.Networking
 	r, ok := Parsed(n.NetworkCIDR)
@@ -78,16 +78,16 @@ func nonMasqueradeCIDR(c *Check) {
 	}
 	if r.Addr().Is6() {
 		if r.Bits() != 0 {
-			c.Bad(path, n.NonMasqueradeCIDR, "is a part of the IPv6 addresses", "write ::/0, or an IPv4 range")
+			c.Bad(path, n.NonMasqueradeCIDR, "covers only some IPv6 addresses", "write ::/0, or an IPv4 range")
 		}
 		return
 	}
 	if n.AmazonVPC != nil || n.Cilium != nil && n.Cilium.IPAM == "eni" {
-		return // pods have addresses of the network
+		return // pods have addresses in the network
 	}
 	for _, o := range c.ranges() {
 		if r.Overlaps(o) {
-			c.Bad(path, n.NonMasqueradeCIDR, "overlaps "+o.String()+" of the network", "choose ranges that are apart")
+			c.Bad(path, n.NonMasqueradeCIDR, "overlaps "+o.String()+" of the network", "choose ranges that do not overlap")
 		}
 	}
 }
@@ -98,14 +98,14 @@ func podCIDR(c *Check) {
 	whole, ok := Parsed(n.NonMasqueradeCIDR)
 	for _, r := range []struct{ path, value string }{{path, n.PodCIDR}, {"spec.kubeControllerManager.clusterCIDR", c.clusterCIDR()}} {
 		if r.value == "" {
-			c.Need(r.path != path || !c.in.Strict || c.IPv6(), path, "write the range of pods")
+			c.Need(r.path != path || !c.input.Strict || c.IPv6(), path, "specify the CIDR of pods")
 			continue
 		}
 		if r.path != path && r.value == n.PodCIDR {
 			continue
 		}
 		if pods, valid := c.CIDR(r.path, r.value); valid && ok && !contains(whole, pods) {
-			c.Bad(r.path, r.value, "is not in nonMasqueradeCIDR "+n.NonMasqueradeCIDR, "choose a part of it")
+			c.Bad(r.path, r.value, "is not in nonMasqueradeCIDR "+n.NonMasqueradeCIDR, "choose a range inside it")
 		}
 	}
 }
@@ -121,7 +121,7 @@ func serviceRange(c *Check) {
 	const path = "spec.serviceClusterIPRange"
 	services := c.Spec.Networking.ServiceClusterIPRange
 	if services == "" {
-		c.Need(!c.in.Strict, path, "write the range of services")
+		c.Need(!c.input.Strict, path, "specify the CIDR of services")
 		return
 	}
 	if _, ok := c.CIDR(path, services); !ok {
@@ -135,8 +135,8 @@ func serviceRange(c *Check) {
 func dnsType(c *Check) {
 	const path = "spec.topology.dns.type"
 	dns := c.Spec.DNSType()
-	have := c.on.Network.DNS
-	if c.on.Name == "" || dns == api.DNSNone || dns != api.DNSPublic && dns != api.DNSPrivate || slices.Contains(have, dns) {
+	have := c.platform.Network.DNS
+	if c.platform.Name == "" || dns == api.DNSNone || dns != api.DNSPublic && dns != api.DNSPrivate || slices.Contains(have, dns) {
 		return
 	}
 	remedy := "set it to None"

@@ -11,42 +11,42 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// NoManifest is the remedy of fields of an add-on that kops leaves to the user.
-const NoManifest = "remove it; this version of kops has no manifest of the add-on, so yours rules"
+// NoManifest is the remedy for fields of an add-on that kops leaves to the user.
+const NoManifest = "remove it; this version of kops has no manifest of the add-on, so set this in your own manifest"
 
-// unusedCluster are the fields of a Cluster without effect on any platform. What kOps no
-// longer reads either is among them: specs that it stored have such fields.
+// unusedCluster returns the fields of a Cluster without effect on any platform. They include what
+// kOps no longer reads either: specs that it stored have such fields.
 func unusedCluster() []traits.Unused {
 	return []traits.Unused{
-		{Blocks: []string{"kubelet", "controlPlaneKubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have it"},
+		{Blocks: []string{"kubelet", "controlPlaneKubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have this setting"},
 		{Blocks: []string{"etcdClusters[].backups"}, Names: []string{"image"}, Remedy: "remove it; backups are taken by etcd-manager itself, see manager.image"},
-		{Names: []string{"useHostCertificates"}, Remedy: "remove it; programs trust the certificates of their own images"},
-		{Blocks: []string{"kubeAPIServer"}, Names: []string{"disableBasicAuth"}, Remedy: "remove it; there is no basic authentication"},
+		{Names: []string{"useHostCertificates"}, Remedy: "remove it; programs trust the certificates in their own images"},
+		{Blocks: []string{"kubeAPIServer"}, Names: []string{"disableBasicAuth"}, Remedy: "remove it; Kubernetes no longer supports basic authentication"},
 		{Blocks: []string{"kubeAPIServer"}, Names: []string{"clientCAFile"}, Remedy: "remove it; kops writes the file"},
 		{Blocks: []string{"kubeControllerManager", "kubeScheduler"}, Names: []string{"tlsCertFile", "tlsPrivateKeyFile"}, Remedy: "remove it; kops writes the file"},
 		{Blocks: []string{"kubeProxy"}, Names: []string{"master"}, Remedy: "remove it; kops knows where the API is"},
 		{Blocks: []string{"kubelet", "controlPlaneKubelet"}, Names: []string{"kubeletCgroups", "runtimeCgroups", "systemCgroups"},
-			Remedy: "remove it; kops makes no control group of that name"},
-		{Blocks: []string{"kubeScheduler"}, Names: []string{"maxPersistentVolumes"}, Remedy: "remove it; CSI drivers say how many volumes a node takes"},
-		{Blocks: []string{"networking.kubeRouter"}, Names: []string{"useNFTablesForNetpol"}, Remedy: "remove it; its version here has no such switch"},
+			Remedy: "remove it; kops does not create a cgroup with that name"},
+		{Blocks: []string{"kubeScheduler"}, Names: []string{"maxPersistentVolumes"}, Remedy: "remove it; CSI drivers set how many volumes a node can have"},
+		{Blocks: []string{"networking.kubeRouter"}, Names: []string{"useNFTablesForNetpol"}, Remedy: "remove it; the version in use does not have this setting"},
 		{Blocks: []string{"networking.cilium"}, Names: []string{"sidecarIstioProxyImage", "toFQDNsEnablePoller", "enableHostReachableServices",
-			"enableRemoteNodeIdentity", "disableCNPStatusUpdates"}, Remedy: "remove it; Cilium no longer has it"},
+			"enableRemoteNodeIdentity", "disableCNPStatusUpdates"}, Remedy: "remove it; Cilium no longer has this setting"},
 		{Blocks: []string{"karpenter"}, Names: []string{"logEncoding", "logLevel", "image", "featureGates", "memoryLimit", "memoryRequest", "cpuRequest"}, Remedy: NoManifest},
 		{Blocks: []string{"containerd.nvidiaGPU"}, Names: []string{"image", "dcgmExporter.enabled"}, Remedy: NoManifest},
 	}
 }
 
-// unusedGroup are the fields of an InstanceGroup without effect on any platform.
+// unusedGroup returns the fields of an InstanceGroup without effect on any platform.
 func unusedGroup() []traits.Unused {
 	return []traits.Unused{
-		{Blocks: []string{"kubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have it"},
-		{Blocks: []string{"kubelet"}, Names: []string{"kubeletCgroups", "runtimeCgroups", "systemCgroups"}, Remedy: "remove it; kops makes no control group of that name"},
+		{Blocks: []string{"kubelet"}, Names: oldKubelet(), Remedy: "remove it; kubelets no longer have this setting"},
+		{Blocks: []string{"kubelet"}, Names: []string{"kubeletCgroups", "runtimeCgroups", "systemCgroups"}, Remedy: "remove it; kops does not create a cgroup with that name"},
 		{Blocks: []string{"containerd.nvidiaGPU"}, Names: []string{"image", "dcgmExporter.enabled"}, Remedy: NoManifest},
 	}
 }
 
-// ofClouds are the fields of a kind that machines which no cloud makes have no use for.
-func ofClouds(kind string) []string {
+// cloudFields returns the fields of a kind that have no use for machines that no cloud creates.
+func cloudFields(kind string) []string {
 	if kind == api.KindInstanceGroup {
 		return []string{"associatePublicIP", "autoscale", "autoscalePriority", "capacityRebalance", "cloudLabels", "cpuCredits", "detailedInstanceMonitoring",
 			"additionalSecurityGroups", "securityGroupOverride", "instanceInterruptionBehavior", "instanceMetadata", "instanceProtection", "maxInstanceLifetime", "maxPrice",
@@ -63,14 +63,14 @@ func ofClouds(kind string) []string {
 	return out
 }
 
-// oldKubelet are settings of kubelets of long ago.
+// oldKubelet returns settings of kubelets of long ago.
 func oldKubelet() []string {
 	return []string{"kubeconfigPath", "registerSchedulable", "allowPrivileged", "seccompProfileRoot", "babysitDaemons", "nvidiaGPUs", "reconcileCIDR",
 		"enableCustomMetrics", "imagePullProgressDeadline", "experimentalAllocatableIgnoreEviction"}
 }
 
-// unused are the fields of a kind without effect on a platform: on all, on it alone, and
-// for want of an ability.
+// unused returns the fields of a kind without effect on a platform: on all, on this one, and
+// because of a missing ability.
 func unused(t *traits.Traits, kind string) []traits.Unused {
 	lacks := func(names ...string) traits.Unused {
 		return traits.Unused{Kind: kind, Names: names, Remedy: "remove it; it does not exist on " + t.Title}
@@ -80,21 +80,21 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 		table = append(table, lacks("repair.after", "repair.maxUnhealthy"))
 	}
 	if t.Machines.NoCloud {
-		table = append(table, lacks(ofClouds(kind)...))
+		table = append(table, lacks(cloudFields(kind)...))
 	}
 	if kind == api.KindCluster {
 		table = append(table, unusedCluster()...)
-		if !t.Publishes() {
+		if !t.HasDNS() {
 			table = append(table, lacks("dnsZone", "externalDNS.allowedDomains", "externalDNS.watchIngress", "externalDNS.watchNamespace", "externalDNS.priorityClassName"))
 		}
 		if t.Terraform.Never {
 			table = append(table, lacks("target.terraform"))
 		}
 		if t.Model.FixedDNS {
-			table = append(table, traits.Unused{Blocks: []string{"kubeDNS"}, Names: []string{"cpaImage"}, Remedy: "remove it; the number of DNS servers follows the spec"})
+			table = append(table, traits.Unused{Blocks: []string{"kubeDNS"}, Names: []string{"cpaImage"}, Remedy: "remove it; the number of DNS servers is set in the spec"})
 		}
 		if t.Network.Zoned && t.Network.RegionOf != nil {
-			table = append(table, traits.Unused{Blocks: []string{"networking.subnets[]"}, Names: []string{"region"}, Remedy: "remove it; the zone says the region"})
+			table = append(table, traits.Unused{Blocks: []string{"networking.subnets[]"}, Names: []string{"region"}, Remedy: "remove it; the zone determines the region"})
 		}
 		if !t.Has.BalancerSubnets {
 			table = append(table, traits.Unused{Blocks: []string{"api.loadBalancer"}, Names: []string{"subnets"}, Remedy: "remove it; the cloud chooses the subnets of its load balancers"})
@@ -116,8 +116,8 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 	return table
 }
 
-// NoEffect warns of every field that is set, accepted and changes nothing. The
-// objects are as the user wrote them: a completed spec holds values of rules too.
+// NoEffect warns about every field that is set, accepted and has no effect. The objects must be as
+// the user wrote them: a completed spec also has values set by rules.
 func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGroup) diag.List {
 	c := newCheck(Input{Cluster: cluster, Platform: Platform{Traits: t}})
 	c.rule = "no-effect"
@@ -134,31 +134,31 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 	return c.findings
 }
 
-// openToAll warns of ranges on a platform that does not limit access. The range of all addresses,
-// which new clusters name, sets no limit.
+// openToAll warns about ranges on a platform that does not limit access. The range of all
+// addresses, which new clusters have, sets no limit.
 func (c *Check) openToAll(list string, ranges []string) {
 	for i, r := range ranges {
 		if r != "0.0.0.0/0" && r != "::/0" {
-			c.Warn(compat.OlderPath(api.KindCluster, At(list, i)), r, "has no effect: on "+c.title()+" kops bounds no access", "restrict it with your own firewall")
+			c.Warn(compat.OlderPath(api.KindCluster, At(list, i)), r, "has no effect: kops does not restrict access on "+c.title(), "restrict it with your own firewall")
 		}
 	}
 }
 
-// index is the number of an item in a path.
+// index matches the index of an item in a path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// unused warns of the fields of one object that have no effect.
+// unused warns about the fields of one object that have no effect.
 func (c *Check) unused(kind string, spec reflect.Value) {
 	remedies := map[string]string{}
-	for _, u := range unused(c.on.Traits, kind) {
+	for _, u := range unused(c.platform.Traits, kind) {
 		for path := range u.Paths() {
 			remedies[path] = u.Remedy
 		}
 	}
 	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		remedy, ok := remedies[index.ReplaceAllString(path, "[]")]
-		if of := f.Tag.Get("cloud"); of != "" && of != string(c.on.Name) {
-			remedy, ok = "remove it; it is of "+of+" alone", true
+		if of := f.Tag.Get("cloud"); of != "" && of != string(c.platform.Name) {
+			remedy, ok = "remove it; it is only for "+of, true
 		}
 		if ok && !v.IsZero() {
 			c.Warn(compat.OlderPath(kind, path), "", "has no effect", remedy)
@@ -167,8 +167,8 @@ func (c *Check) unused(kind string, spec reflect.Value) {
 	})
 }
 
-// eachField visits the fields of a struct and of nested structs, also of items of
-// lists; path is v's path. It does not enter a field for which visit returns false.
+// eachField visits the fields of a struct and of nested structs, including items of lists; path is
+// v's path. It does not enter a field for which visit returns false.
 func eachField(path string, v reflect.Value, visit func(path string, f reflect.StructField, v reflect.Value) bool) {
 	for v.Kind() == reflect.Pointer {
 		if v.IsNil() {

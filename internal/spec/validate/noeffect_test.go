@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// TestFieldsWithoutEffectAreTold sets one field of each line of the table.
-func TestFieldsWithoutEffectAreTold(t *testing.T) {
+// TestFieldsWithoutEffectAreReported sets one field for each line of the table.
+func TestFieldsWithoutEffectAreReported(t *testing.T) {
 	cluster, groups := spectest.Read(t, []byte(`
 apiVersion: kops.k8s.io/v1alpha2
 kind: Cluster
@@ -51,19 +51,19 @@ spec:
 	want := []string{
 		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
-		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
-		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; there is no basic authentication",
+		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so set this in your own manifest",
+		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; Kubernetes no longer supports basic authentication",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.clientCAFile: has no effect; remove it; kops writes the file",
 		"warning: Cluster/a.example.com: spec.kubeControllerManager.tlsCertFile: has no effect; remove it; kops writes the file",
 		"warning: Cluster/a.example.com: spec.kubeProxy.master: has no effect; remove it; kops knows where the API is",
-		"warning: Cluster/a.example.com: spec.kubelet.systemCgroups: has no effect; remove it; kops makes no control group of that name",
-		"warning: Cluster/a.example.com: spec.kubelet.registerSchedulable: has no effect; remove it; kubelets no longer have it",
-		"warning: Cluster/a.example.com: spec.masterKubelet.kubeconfigPath: has no effect; remove it; kubelets no longer have it",
-		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has it",
+		"warning: Cluster/a.example.com: spec.kubelet.systemCgroups: has no effect; remove it; kops does not create a cgroup with that name",
+		"warning: Cluster/a.example.com: spec.kubelet.registerSchedulable: has no effect; remove it; kubelets no longer have this setting",
+		"warning: Cluster/a.example.com: spec.masterKubelet.kubeconfigPath: has no effect; remove it; kubelets no longer have this setting",
+		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has this setting",
 		"warning: Cluster/a.example.com: spec.api.loadBalancer.subnets: has no effect; remove it; the cloud chooses the subnets of its load balancers",
-		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates of their own images",
-		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so yours rules",
-		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have it",
+		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates in their own images",
+		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so set this in your own manifest",
+		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have this setting",
 		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it does not exist on GCE",
 		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it does not exist on GCE",
 	}
@@ -78,8 +78,8 @@ spec:
 	}
 }
 
-// TestSpecsThatKOpsStoredAreAccepted validates all inputs of kOps' own tests, and the output of
-// its create cluster: no spec that kOps accepts is refused for a field without effect.
+// TestSpecsThatKOpsStoredAreAccepted validates all inputs of kOps' own tests, and the output of its
+// create cluster: no spec that kOps accepts is rejected because of a field without effect.
 func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(goldentest.Root(), "*", "*", "*v1alpha2.yaml"))
 	if err != nil {
@@ -113,8 +113,8 @@ func TestSpecsThatKOpsStoredAreAccepted(t *testing.T) {
 	}
 }
 
-// TestWhatMachinesAreRolledByIsHeard: if machines are replaced, all settings have an effect; if
-// they only restart, the settings about their successors have none.
+// TestWhatMachinesAreRolledByIsHeard checks that all settings have an effect if machines are
+// replaced; if they only restart, the settings about their successors have none.
 func TestWhatMachinesAreRolledByIsHeard(t *testing.T) {
 	for cloud, want := range map[string][]string{
 		"aws": nil, "local": nil,
@@ -140,8 +140,9 @@ spec: {role: Node, rollingUpdate: {maxSurge: 2, maxUnavailable: 30%}}
 	}
 }
 
-// TestOfARootVolumeThisHostHeedsTheSize: disks of its machines are files.
-func TestOfARootVolumeThisHostHeedsTheSize(t *testing.T) {
+// TestThisHostUsesTheSizeOfARootVolume checks that only the size has an effect: disks of these
+// machines are files.
+func TestThisHostUsesTheSizeOfARootVolume(t *testing.T) {
 	cluster, groups := spectest.Read(t, []byte(`
 apiVersion: kops.k8s.io/v1alpha2
 kind: Cluster

@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/internal/spec/diag"
 )
 
-// Objects checks the further objects that a user keeps with a cluster.
+// Objects checks the additional objects that a user keeps with a cluster.
 func Objects(objects []api.Object) diag.List {
 	c := newCheck(Input{})
 	c.rule = "scheduler-configuration"
@@ -19,7 +19,7 @@ func Objects(objects []api.Object) diag.List {
 		}
 		c.object = u.GetKind() + "/" + u.GetName()
 		if schedulers++; schedulers > 1 {
-			c.Bad("", "", "is a second one, and the scheduler reads one", "leave one of them")
+			c.Bad("", "", "is a second KubeSchedulerConfiguration, but the scheduler reads only one", "remove one of them")
 		}
 		if file, found, err := unstructured.NestedString(u.Object, "clientConnection", "kubeconfig"); found || err != nil {
 			c.Bad("clientConnection.kubeconfig", file, "is set by kops", "remove it")

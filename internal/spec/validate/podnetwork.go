@@ -11,27 +11,27 @@ import (
 
 // PodNetwork is a pod network that a spec can choose.
 type PodNetwork struct {
-	Name   string // as in v1alpha2
+	Name   string // its name in v1alpha2
 	chosen bool
-	// own says that it is a platform's own, gone that it is no longer supported, noIPv6
-	// that it gives pods only IPv4 addresses.
-	own, gone, noIPv6 bool
+	// platformOnly means that it is specific to a platform, gone that it is no longer supported,
+	// noIPv6 that it only gives pods IPv4 addresses.
+	platformOnly, removed, noIPv6 bool
 }
 
 func podNetworks(n *api.NetworkingSpec) []PodNetwork {
 	return []PodNetwork{
 		{Name: "kubenet", chosen: n.Kubenet != nil, noIPv6: true},
-		{Name: "external", chosen: n.External != nil, gone: true},
+		{Name: "external", chosen: n.External != nil, removed: true},
 		{Name: "cni", chosen: n.CNI != nil},
 		{Name: "kopeio", chosen: n.Kopeio != nil, noIPv6: true},
-		{Name: "weave", chosen: n.Weave != nil, gone: true},
+		{Name: "weave", chosen: n.Weave != nil, removed: true},
 		{Name: "flannel", chosen: n.Flannel != nil, noIPv6: true},
 		{Name: "calico", chosen: n.Calico != nil},
-		{Name: "canal", chosen: n.Canal != nil, gone: true},
+		{Name: "canal", chosen: n.Canal != nil, removed: true},
 		{Name: "kuberouter", chosen: n.KubeRouter != nil, noIPv6: true},
-		{Name: "amazonvpc", chosen: n.AmazonVPC != nil, own: true, noIPv6: true},
+		{Name: "amazonvpc", chosen: n.AmazonVPC != nil, platformOnly: true, noIPv6: true},
 		{Name: "cilium", chosen: n.Cilium != nil},
-		{Name: "gce", chosen: n.GCP != nil, own: true, noIPv6: true},
+		{Name: "gce", chosen: n.GCP != nil, platformOnly: true, noIPv6: true},
 		{Name: "kindnet", chosen: n.Kindnet != nil},
 	}
 }
@@ -50,8 +50,8 @@ func networkingChoice(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
 		switch {
 		case first != "":
-			c.Bad(path, "", "is a second pod network besides "+first, "leave one")
-		case p.gone:
+			c.Bad(path, "", "is a second pod network; the first is "+first, "remove one of them")
+		case p.removed:
 			c.Bad(path, "", "is no longer supported", c.network("another"))
 		}
 		first = p.Name
@@ -62,14 +62,15 @@ func networkingChoice(c *Check) {
 func networkingIPv6(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
 		if p.noIPv6 && c.IPv6() {
-			c.Bad(path, "", "gives pods IPv4 addresses only, and the cluster is IPv6", c.network("another"))
+			c.Bad(path, "", "gives pods only IPv4 addresses, but the cluster uses IPv6", c.network("another"))
 		}
 	})
 }
 
-// network says which pod network to choose on the cluster's platform; kind is "a pod" or "another".
+// network returns the remedy of choosing a pod network on the cluster's platform; kind is "a pod"
+// or "another".
 func (c *Check) network(kind string) string {
-	if o := c.on.Network.Only; o != nil {
+	if o := c.platform.Network.Only; o != nil {
 		return o.Remedy
 	}
 	return "choose " + kind + " network, such as cilium"
@@ -77,13 +78,13 @@ func (c *Check) network(kind string) string {
 
 func networkingCloud(c *Check) {
 	c.EachNetwork(func(path string, p PodNetwork) {
-		if o := c.on.Network.Only; o != nil {
-			if !p.gone && !slices.Contains(o.Names, p.Name) {
+		if o := c.platform.Network.Only; o != nil {
+			if !p.removed && !slices.Contains(o.Names, p.Name) {
 				c.Bad(path, "", "is not supported on "+c.title()+", "+o.Why, o.Remedy)
 			}
 			return
 		}
-		if p.own && !c.on.Network.OwnsPodNetwork(p.Name) {
+		if p.platformOnly && !c.platform.Network.OwnsPodNetwork(p.Name) {
 			c.Bad(path, "", "does not exist on "+c.title(), c.network("another"))
 		}
 	})
@@ -101,7 +102,7 @@ func proxyReplaced(c *Check) {
 		by = "Calico with bpfEnabled"
 	}
 	if by != "" && (c.Spec.KubeProxy == nil || !isFalse(c.Spec.KubeProxy.Enabled)) {
-		c.Bad("spec.kubeProxy.enabled", "", by+" takes the place of kube-proxy", "set it to false")
+		c.Bad("spec.kubeProxy.enabled", "", by+" replaces kube-proxy", "set it to false")
 	}
 }
 
@@ -153,10 +154,10 @@ func calicoEncapsulation(c *Check) {
 	switch {
 	case k.EncapsulationMode == "":
 	case c.IPv6() && k.EncapsulationMode != "none":
-		c.Bad(path+"encapsulationMode", k.EncapsulationMode, "IPv6 is not encapsulated", "set it to none")
+		c.Bad(path+"encapsulationMode", k.EncapsulationMode, "IPv6 traffic cannot be encapsulated", "set it to none")
 	case !c.IPv6() && k.EncapsulationMode == "none":
-		c.Bad(path+"encapsulationMode", k.EncapsulationMode, "IPv4 must be encapsulated", "set it to ipip or vxlan")
-	case c.on.Network.NoIPIP && k.EncapsulationMode == "ipip":
+		c.Bad(path+"encapsulationMode", k.EncapsulationMode, "IPv4 traffic must be encapsulated", "set it to ipip or vxlan")
+	case c.platform.Network.NoIPIP && k.EncapsulationMode == "ipip":
 		c.Bad(path+"encapsulationMode", k.EncapsulationMode, c.title()+" drops IP-in-IP", "set it to vxlan")
 	}
 	if k.EncapsulationMode != "" && k.EncapsulationMode != "ipip" && used(k.IPIPMode) {
@@ -177,12 +178,12 @@ func calicoDetection(c *Check) {
 		{"spec.networking.calico.ipv6AutoDetectionMethod", k.IPv6AutoDetectionMethod},
 	} {
 		if !detects(m.value) {
-			c.Bad(m.path, m.value, "is not a way to find the node's address", "write first-found, can-reach=ADDRESS, interface=REGEX,… or skip-interface=REGEX,…")
+			c.Bad(m.path, m.value, "is not a method to detect the node's address", "write first-found, can-reach=ADDRESS, interface=REGEX,… or skip-interface=REGEX,…")
 		}
 	}
 }
 
-// detects reports whether Calico understands the method.
+// detects reports whether Calico supports the method.
 func detects(method string) bool {
 	name, value, _ := strings.Cut(method, "=")
 	switch name {

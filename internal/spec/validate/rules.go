@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// clusterRules are the rules for a cluster, in the order in which findings are reported.
+// clusterRules returns the rules for a cluster, in the order in which findings are reported.
 func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 	return slices.Concat(
 		[]Rule{
@@ -21,7 +21,7 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"cloud-provider", cloudProvider},
 			{"gossip", gossip},
 			{"access", access},
-			{"closed", closed},
+			{"closed", emptyAccess},
 			{"update-policy", func(c *Check) { updatePolicy(c, c.Spec.UpdatePolicy) }},
 			{"sysctl", func(c *Check) { sysctls(c, c.Spec.SysctlParameters) }},
 			{"addons", addonManifests},
@@ -102,7 +102,7 @@ func componentRules() []Rule {
 		{"apiserver-authorization", authorizationModes},
 		{"apiserver-audit", auditWebhook},
 		{"component-cloud", componentCloud},
-		{"starts", starts},
+		{"starts", acceptedValues},
 		{"controller-manager", controllerManager},
 		{"scheduler", scheduler},
 		{"kube-proxy", kubeProxy},
@@ -131,7 +131,7 @@ func addonRules() []Rule {
 	}
 }
 
-// groupRules are the rules for a group.
+// groupRules returns the rules for a group.
 func groupRules(on Platform) []GroupRule {
 	return slices.Concat([]GroupRule{
 		{"enum", func(c *Check, g *api.InstanceGroup) { enums(c, "spec", reflect.ValueOf(&g.Spec)) }},

@@ -45,26 +45,26 @@ func TestChangesOfAClusterThatExists(t *testing.T) {
 		{name: "a range is the user's own risk", after: []string{"spec.networkCIDR=10.0.0.0/8"}},
 		{name: "an etcd more", after: []string{"spec.etcdClusters[2]={name: leases, etcdMembers: [{name: a, instanceGroup: master-us-test-1a}]}"}},
 		{name: "another name", after: []string{"metadata.name=b.example.com"},
-			want: []string{object + `metadata.name: cannot be changed, is minimal-aws.example.com in the store, got "b.example.com"; make a new cluster for a new name`}},
+			want: []string{object + `metadata.name: cannot be changed; the cluster is minimal-aws.example.com in the state store, got "b.example.com"; create a new cluster with the new name`}},
 		{name: "an etcd less", after: []string{"-spec.etcdClusters[1]"},
-			want: []string{object + `spec.etcdClusters: an etcd cannot be removed from a cluster, got "events"; put it back`}},
+			want: []string{object + `spec.etcdClusters: an etcd cannot be removed from a cluster, got "events"; restore it`}},
 		{name: "another image", before: []string{"spec.etcdClusters[0].image=a:1", "spec.etcdClusters[0].version=3.6.12"},
 			after: []string{"spec.etcdClusters[0].image=a:2", "spec.etcdClusters[0].version=3.6.13"},
 			want: []string{
-				object + `spec.etcdClusters[0].image: cannot be changed once the etcd exists, got "a:2"; put back "a:1"`,
-				object + `spec.etcdClusters[0].version: cannot be changed once the etcd exists, because its image is fixed, got "3.6.13"; put back "3.6.12"`,
+				object + `spec.etcdClusters[0].image: cannot be changed once the etcd exists, got "a:2"; restore "a:1"`,
+				object + `spec.etcdClusters[0].version: cannot be changed once the etcd exists, because its image is fixed, got "3.6.13"; restore "3.6.12"`,
 			}},
 		{name: "another image of an etcd that does not exist", before: []string{"spec.etcdClusters[0].image=a:1"}, after: []string{"spec.etcdClusters[0].image=a:2"}, fresh: true},
 		{name: "another version", before: []string{"spec.etcdClusters[*].version=3.5.31"}, after: []string{"spec.etcdClusters[*].version=3.6.12"}},
 		{name: "an older Kubernetes", after: []string{"spec.kubernetesVersion=1.33.2"},
-			want: []string{"warning: " + object + `spec.kubernetesVersion: is older than v1.34.0, which the cluster was to run: Kubernetes supports no way back, and objects may be lost, got "1.33.2"; put back "v1.34.0"`}},
+			want: []string{"warning: " + object + `spec.kubernetesVersion: is older than v1.34.0, the previous version in the spec: Kubernetes does not support downgrades, and objects may be lost, got "1.33.2"; restore "v1.34.0"`}},
 		{name: "a newer Kubernetes", after: []string{"spec.kubernetesVersion=1.35.2"}},
 		{name: "an older Kubernetes of a cluster that was never made", after: []string{"spec.kubernetesVersion=1.33.2"}, fresh: true},
 		{name: "another pod network", after: []string{"-spec.networking.cni", "spec.networking.calico={}"},
-			want: []string{"warning: " + object + `spec.networking: another pod network on a cluster that runs, which had cni: pods of old and new machines do not reach each other until every machine is replaced, got "calico"; create a new cluster and move to it, or plan for an outage`}},
+			want: []string{"warning: " + object + `spec.networking: replaces the pod network cni of a running cluster: pods on old and new machines cannot reach each other until every machine is replaced, got "calico"; create a new cluster and move to it, or plan for an outage`}},
 		{name: "another pod network of a cluster that was never made", after: []string{"-spec.networking.cni", "spec.networking.calico={}"}, fresh: true},
 		{name: "another group for a member", after: []string{"spec.etcdClusters[1].etcdMembers[0].instanceGroup=other"},
-			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, got "other"; put back "master-us-test-1a", or add a member of another name`}},
+			want: []string{object + `spec.etcdClusters[1].etcdMembers[0].instanceGroup: cannot be changed once the member exists, got "other"; restore "master-us-test-1a", or add a member with another name`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster, _ := minimal(t)
@@ -105,19 +105,19 @@ spec:
 		{"Kubernetes too old for a new cluster", validate.Versions{Kops: "1.37.0", Kubernetes: "1.31.9", New: true},
 			[]string{`option:KubernetesVersion: is no longer supported, got "1.31.9"; use 1.32.0 or later`}},
 		{"Kubernetes that the channel refuses for a new cluster", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding, New: true},
-			[]string{`option:KubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; ask for that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`option:KubernetesVersion: kubernetes upgrade is required: the channel requires 1.36.1, got "1.36.0"; use that version, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes soon too old", validate.Versions{Kops: "1.37.0", Kubernetes: "1.33.9"},
-			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, got "1.33.9"; set spec.kubernetesVersion with kops edit cluster`}},
+			[]string{`warning: spec.kubernetesVersion: is deprecated and will lose support, got "1.33.9"; upgrade to 1.34.0 or later: kops upgrade cluster`}},
 		{"Kubernetes that the channel refuses", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.0", Channel: demanding},
-			[]string{`spec.kubernetesVersion: kubernetes upgrade is required, the channel asks for 1.36.1, got "1.36.0"; set spec.kubernetesVersion to that (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`spec.kubernetesVersion: kubernetes upgrade is required: the channel requires 1.36.1, got "1.36.0"; set spec.kubernetesVersion to it (kops edit cluster), or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"Kubernetes with a newer patch", validate.Versions{Kops: "1.37.2", Kubernetes: "1.36.2", Channel: demanding},
-			[]string{`warning: spec.kubernetesVersion: a newer version is recommended, 1.36.3, got "1.36.2"; set spec.kubernetesVersion with kops edit cluster`}},
+			[]string{`warning: spec.kubernetesVersion: the channel recommends the newer version 1.36.3, got "1.36.2"; upgrade to it: kops upgrade cluster`}},
 		{"a kops that the channel refuses", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding},
-			[]string{`kops: kops upgrade is required, the channel asks for 1.36.9, got "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
+			[]string{`kops: kops upgrade is required: the channel requires 1.36.9, got "1.36.4"; install kops 1.36.9 or later, or set KOPS_RUN_OBSOLETE_VERSION=1`}},
 		{"a kops that the channel refuses, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Channel: demanding, RunObsolete: true},
-			[]string{`warning: kops: a newer kops is recommended, 1.37.2, got "1.36.4"; install kops 1.37.2`}},
+			[]string{`warning: kops: the channel recommends the newer kops 1.37.2, got "1.36.4"; install kops 1.37.2`}},
 		{"a cluster of a newer kops", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0"},
-			[]string{`kops: the cluster was last changed by the newer kops 1.37.0, got "1.36.4"; install kops 1.37.0, or pass option:AllowDowngrade`}},
+			[]string{`kops: the cluster was last applied by the newer kops 1.37.0, got "1.36.4"; install kops 1.37.0, or pass option:AllowDowngrade`}},
 		{"a cluster of a newer kops, on demand", validate.Versions{Kops: "1.36.4", Kubernetes: "1.36.3", Stored: "1.37.0", AllowDowngrade: true}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestSSHKeysAndSecrets(t *testing.T) {
 		keys    int
 		want    string
 	}{
-		{aws, 0, ""}, {aws, 1, ""}, {aws, 2, "has 2 SSH keys, and aws takes one"},
-		{azure, 0, "has no SSH key, which azure needs"}, {azure, 1, ""}, {azure, 3, "has 3 SSH keys, and azure takes one"},
-		{do, 0, "has no SSH key, which digitalocean needs"}, {do, 2, ""},
+		{aws, 0, ""}, {aws, 1, ""}, {aws, 2, "has 2 SSH keys, but aws accepts only one"},
+		{azure, 0, "has no SSH key, but azure needs one"}, {azure, 1, ""}, {azure, 3, "has 3 SSH keys, but azure accepts only one"},
+		{do, 0, "has no SSH key, but digitalocean needs one"}, {do, 2, ""},
 	} {
 		got := validate.SSHKeys(c.cluster, &platformtest.Of(c.cluster).Traits, c.keys).Error()
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
@@ -211,7 +211,7 @@ clientConnection: {kubeconfig: /x}
 		t.Fatal(err)
 	}
 	want := []string{
-		"KubeSchedulerConfiguration/b: is a second one, and the scheduler reads one; leave one of them",
+		"KubeSchedulerConfiguration/b: is a second KubeSchedulerConfiguration, but the scheduler reads only one; remove one of them",
 		`KubeSchedulerConfiguration/b: clientConnection.kubeconfig: is set by kops, got "/x"; remove it`,
 	}
 	if d := cmp.Diff(want, lines(validate.Objects(objects))); d != "" {
@@ -224,7 +224,7 @@ clientConnection: {kubeconfig: /x}
 
 // TestEveryRuleHasACase keeps the table of bad specs complete.
 func TestEveryRuleHasACase(t *testing.T) {
-	seen := map[string]bool{"enum": true, "cloud-provider": true, "components": true} // reached by users of the library only
+	seen := map[string]bool{"enum": true, "cloud-provider": true, "components": true} // only reached by users of the library
 
 	for _, c := range badCases(t) {
 		for _, f := range findings(t, c) {

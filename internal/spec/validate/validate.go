@@ -16,29 +16,29 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Input is what is checked.
+// Input is the input of validation.
 type Input struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
-	// Platform is what the cluster stands on.
+	// Platform is the cluster's platform.
 	Platform Platform
-	// Strict says that the spec is completed, so that nothing needed may be empty.
+	// Strict means that the spec is completed, so that no required field may be empty.
 	Strict bool
-	// Facts are what the cloud knows; nil leaves out the checks that need them.
+	// Facts are the results of look-ups; nil skips the checks that need them.
 	Facts *facts.Facts
-	// Features are the switches that are on.
+	// Features are the feature flags that are on.
 	Features complete.Features
-	// Endpoint is the server of buckets of S3, where they are not Amazon's.
+	// Endpoint is the server of S3 buckets, if it is not Amazon's.
 	Endpoint string
-	// Addons is the catalogue of add-ons; nil: this program's own.
+	// Addons is the catalogue of add-ons; nil means this program's own.
 	Addons *catalogue.Catalogue
 }
 
-// All checks the cluster, every group, and that together they make a cluster.
+// All checks the cluster, every group, and that they fit together.
 func All(in Input) diag.List {
 	c := newCheck(in)
 	c.runCluster()
-	c.together()
+	c.checkTogether()
 	said := map[diag.Finding]bool{}
 	for _, f := range c.findings {
 		if !strings.HasPrefix(f.Object, api.KindInstanceGroup+"/") {
@@ -48,14 +48,14 @@ func All(in Input) diag.List {
 	for _, g := range in.Groups {
 		c.runGroup(g)
 	}
-	// A completed group has the cluster's settings too; what is wrong with them has been said.
+	// A completed group also has the cluster's settings; their problems were already reported.
 	return slices.DeleteFunc(c.findings, func(f diag.Finding) bool {
 		return strings.HasPrefix(f.Object, api.KindInstanceGroup+"/") && said[anywhere(f)]
 	})
 }
 
-// anywhere is a finding without the object that it is about, so that what a group
-// has from its cluster is known again.
+// anywhere returns a finding without its object, in order to recognize what a group has inherited
+// from its cluster.
 func anywhere(f diag.Finding) diag.Finding {
 	f.Object = ""
 	if rest, ok := strings.CutPrefix(f.Path, "spec.masterKubelet"); ok {
@@ -64,7 +64,7 @@ func anywhere(f diag.Finding) diag.Finding {
 	return f
 }
 
-// Platform is what validation knows of a platform.
+// Platform is what validation needs to know about a platform.
 type Platform struct {
 	*traits.Traits
 	Rules
@@ -73,16 +73,16 @@ type Platform struct {
 // Rules are the rules of one platform.
 type Rules struct {
 	Cluster []Rule
-	Group   []GroupRule // which need the cluster
+	Group   []GroupRule // these need the cluster
 }
 
-// Rule checks one thing of a cluster.
+// Rule checks one aspect of a cluster.
 type Rule struct {
 	Name string
 	Do   func(*Check)
 }
 
-// GroupRule checks one thing of a group.
+// GroupRule checks one aspect of a group.
 type GroupRule struct {
 	Name string
 	Do   func(*Check, *api.InstanceGroup)
@@ -90,38 +90,38 @@ type GroupRule struct {
 
 // Check is the state of one validation.
 type Check struct {
-	// Cluster is empty when a group is checked without it; Spec is its spec.
+	// Cluster is empty if a group is checked without it; Spec is its spec.
 	Cluster *api.Cluster
 	Spec    *api.ClusterSpec
 	// Facts are the facts of the cluster's platform; never nil.
 	Facts *facts.Cloud
 
-	in       Input
-	on       Platform
+	input    Input
+	platform Platform
 	object   string
 	rule     string
 	findings diag.List
 }
 
-// Feature reports whether a switch is on.
-func (c *Check) Feature(name string) bool { return c.in.Features[name] }
+// Feature reports whether a feature flag is on.
+func (c *Check) Feature(name string) bool { return c.input.Features[name] }
 
 func newCheck(in Input) *Check {
-	c := &Check{in: in, on: in.Platform, Cluster: in.Cluster}
-	c.in.Addons = in.Addons.Or()
+	c := &Check{input: in, platform: in.Platform, Cluster: in.Cluster}
+	c.input.Addons = in.Addons.Or()
 	if c.Cluster == nil {
 		c.Cluster = &api.Cluster{}
 	}
 	c.Spec, c.Facts = &c.Cluster.Spec, in.Facts.Of(string(c.Cluster.CloudProviderID()))
-	if c.on.Traits == nil {
-		c.on.Traits = &traits.Traits{}
+	if c.platform.Traits == nil {
+		c.platform.Traits = &traits.Traits{}
 	}
 	return c
 }
 
 func (c *Check) runCluster() {
 	c.object = api.KindCluster + "/" + c.Cluster.Name
-	for _, r := range clusterRules(c.on, c.in.Addons) {
+	for _, r := range clusterRules(c.platform, c.input.Addons) {
 		c.rule = r.Name
 		r.Do(c)
 	}
@@ -144,34 +144,34 @@ func (c *Check) dropInherited() {
 
 func (c *Check) runGroup(g *api.InstanceGroup) {
 	c.object = api.KindInstanceGroup + "/" + g.Name
-	for _, r := range groupRules(c.on) {
+	for _, r := range groupRules(c.platform) {
 		c.rule = r.Name
 		r.Do(c, g)
 	}
 }
 
-// Bad notes an error: what is wrong with the value at the path, and what to do.
+// Bad records an error: what is wrong with the value at the path, and what to do.
 func (c *Check) Bad(path, value, message, remedy string) {
 	c.findings = append(c.findings, diag.Finding{Object: c.object, Path: path, Value: value, Rule: c.rule, Message: message, Remedy: remedy})
 }
 
-// Warn notes what is most likely wrong, and yet let pass.
+// Warn records what is most likely wrong, and yet permitted.
 func (c *Check) Warn(path, value, message, remedy string) {
 	c.Bad(path, value, message, remedy)
 	c.findings[len(c.findings)-1].Warning = true
 }
 
-// Required notes that something is missing.
+// Required records that something is missing.
 func (c *Check) Required(path, remedy string) { c.Bad(path, "", "is required", remedy) }
 
-// Need notes that something is missing when it is.
+// Need records that something is missing, unless it is present.
 func (c *Check) Need(present bool, path, remedy string) {
 	if !present {
 		c.Required(path, remedy)
 	}
 }
 
-// OneOf adds a finding if value is not one of those allowed; empty is allowed.
+// OneOf adds a finding if value is not one of the allowed values; empty is allowed.
 func (c *Check) OneOf(path, value string, allowed ...string) {
 	if value == "" || slices.Contains(allowed, value) {
 		return
@@ -186,25 +186,25 @@ func (c *Check) OneOf(path, value string, allowed ...string) {
 	c.Bad(path, value, "is not supported", remedy)
 }
 
-// Unique notes values that stand in a list twice.
+// Unique records values that occur twice in a list.
 func (c *Check) Unique(path string, values []string) {
 	seen := map[string]bool{}
 	for i, v := range values {
 		if seen[v] && v != "" {
-			c.Bad(At(path, i), v, "is listed twice", "remove one")
+			c.Bad(At(path, i), v, "is listed twice", "remove one of them")
 		}
 		seen[v] = true
 	}
 }
 
-// At is the path of an element of a list.
+// At returns the path of an element of a list.
 func At(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// isTrue and isFalse report whether the user or a rule said so; nil is neither.
+// isTrue and isFalse report whether the user or a rule set the value; nil is neither.
 func isTrue(p *bool) bool  { return p != nil && *p }
 func isFalse(p *bool) bool { return p != nil && !*p }
 
-// text is what p points to, or "".
+// text returns what p points to, or "".
 func text(p *string) string {
 	if p == nil {
 		return ""
@@ -212,7 +212,7 @@ func text(p *string) string {
 	return *p
 }
 
-// Number writes a number as it was written.
+// Number formats a number.
 func Number[T ~int | ~int32 | ~int64](n T) string { return fmt.Sprint(int64(n)) }
 
 // enums checks every field whose type lists its values in a tag `enum:"a|b"`.
@@ -239,24 +239,26 @@ func checkEnum(c *Check, path string, v reflect.Value, allowed []string) {
 	}
 }
 
-// title is the platform's name as messages write it.
-func (c *Check) title() string { return cmp.Or(c.on.Title, "this cloud") }
+// title returns the platform's name for messages.
+func (c *Check) title() string { return cmp.Or(c.platform.Title, "this cloud") }
 
-// alone reports that a group is checked without its cluster, and so without a platform.
-func (c *Check) alone() bool { return c.in.Cluster == nil }
+// isAlone reports whether a group is checked without its cluster, and so without a platform.
+func (c *Check) isAlone() bool { return c.input.Cluster == nil }
 
-// view is what the catalogue of add-ons sees of the cluster.
-func (c *Check) view() *catalogue.View { return catalogue.ViewOf(c.Cluster, c.in.Groups, c.on.Traits) }
+// view returns the view of the cluster for the catalogue of add-ons.
+func (c *Check) view() *catalogue.View {
+	return catalogue.ViewOf(c.Cluster, c.input.Groups, c.platform.Traits)
+}
 
-// broken notes that the catalogue of add-ons cannot say something of a value.
+// broken records that the catalogue of add-ons could not evaluate a value.
 func (c *Check) broken(path string, err error) {
 	if err != nil {
-		c.Bad(path, "", "cannot be checked: "+err.Error(), "report this as a mistake in kops")
+		c.Bad(path, "", "cannot be checked: "+err.Error(), "this is a bug in kops; please report it")
 	}
 }
 
-// Groups are the cluster's.
-func (c *Check) Groups() []*api.InstanceGroup { return c.in.Groups }
+// Groups returns the cluster's groups.
+func (c *Check) Groups() []*api.InstanceGroup { return c.input.Groups }
 
-// Strict reports that the spec is completed.
-func (c *Check) Strict() bool { return c.in.Strict }
+// Strict reports whether the spec is completed.
+func (c *Check) Strict() bool { return c.input.Strict }

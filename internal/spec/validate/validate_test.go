@@ -30,29 +30,31 @@ import (
 
 var update = flag.Bool("update", false, "write the findings into testdata/bad.yaml")
 
-// badCase is a spec with something wrong.
+// badCase is a spec with an error.
 type badCase struct {
 	Name string `json:"name"`
-	// Base is a case of package complete's testdata; Options make a new cluster instead.
+	// Base is a case of package complete's testdata; if Options are set, a new cluster is used
+	// instead.
 	Base    string              `json:"base,omitempty"`
 	Options *newcluster.Options `json:"options,omitempty"`
-	// Cluster and Groups are assignments, spec.path=value, or paths with a minus before them.
+	// Cluster and Groups are assignments, spec.path=value, or paths with a leading minus, to unset
+	// them.
 	Cluster []string            `json:"cluster,omitempty"`
 	Groups  map[string][]string `json:"groups,omitempty"`
 	// Drop are groups to leave out.
 	Drop []string `json:"drop,omitempty"`
-	// Features are switches that are on.
+	// Features are feature flags that are on.
 	Features []string `json:"features,omitempty"`
-	// Endpoint is the server of buckets of S3.
+	// Endpoint is the server of S3 buckets.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Incomplete says that the spec is checked as it is written.
+	// Incomplete means that the spec is checked as written.
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Want are the findings, all of them.
 	Want []string `json:"want"`
 }
 
-// TestBadSpecsGetTheirMessages checks every finding of every spec of the table,
-// and that there is no other one.
+// TestBadSpecsGetTheirMessages checks every finding of every spec in the table, and that there are
+// no others.
 func TestBadSpecsGetTheirMessages(t *testing.T) {
 	cases := badCases(t)
 	if len(cases) < 60 {
@@ -81,7 +83,7 @@ func TestBadSpecsGetTheirMessages(t *testing.T) {
 	}
 }
 
-// file holds the table.
+// file is the table's file.
 const file = "testdata/bad.yaml"
 
 func badCases(t *testing.T) []badCase {
@@ -97,7 +99,7 @@ func badCases(t *testing.T) []badCase {
 	return cases
 }
 
-// writeCases writes the table, a line for every change and finding.
+// writeCases writes the table, one line per change and finding.
 func writeCases(t *testing.T, cases []badCase) {
 	t.Helper()
 	b := &strings.Builder{}
@@ -159,7 +161,7 @@ func compact(t *testing.T, o *newcluster.Options) string {
 	return string(data)
 }
 
-// findings makes the case's cluster and checks it.
+// findings creates the case's cluster and checks it.
 func findings(t *testing.T, c badCase) diag.List {
 	t.Helper()
 	world := spectest.Facts(t, "testdata")
@@ -181,7 +183,7 @@ func findings(t *testing.T, c badCase) diag.List {
 	return validate.All(in)
 }
 
-// Machines take the first file of a path, so a cluster with two of them works.
+// Machines use the first file with a path, so a cluster with two of them works.
 func TestASecondFileOfAPathIsNotRefused(t *testing.T) {
 	found := findings(t, badCase{Base: "minimal-aws", Cluster: []string{"spec.fileAssets=[{name: a, content: x, path: /etc/x}, {name: b, content: z, path: /etc/x}]"}})
 	if len(found) != 1 || !found[0].Warning {
@@ -221,7 +223,8 @@ func TestGoodSpecsHaveNoFindings(t *testing.T) {
 	}
 }
 
-// A subnet that is too large for AWS lies in a network that is, too: where others made that network, kOps took it.
+// A subnet that is too large for AWS is in a network that is too large, too: if others created that
+// network, kOps accepted it.
 func TestALargeSubnetOfASharedNetworkIsNotRefused(t *testing.T) {
 	large := []string{"spec.networkID=vpc-9", "spec.networkCIDR=10.0.0.0/12", "spec.subnets[0].cidr=10.0.0.0/12"}
 	found := findings(t, badCase{Base: "minimal-aws", Cluster: large})
@@ -230,8 +233,8 @@ func TestALargeSubnetOfASharedNetworkIsNotRefused(t *testing.T) {
 	}
 }
 
-// TestNewClustersHaveNoFindings checks what the options of all goldens make, but
-// one whose name is of gossip DNS.
+// TestNewClustersHaveNoFindings checks the clusters that the options of all goldens yield, except
+// for one with a gossip DNS name.
 func TestNewClustersHaveNoFindings(t *testing.T) {
 	world := spectest.Facts(t, "../newcluster/testdata")
 	features := complete.ParseFeatures("APIServerNodes")
@@ -262,8 +265,8 @@ func TestNewClustersHaveNoFindings(t *testing.T) {
 	}
 }
 
-// FuzzSpecs completes and checks every readable spec: nothing may panic, and completing again may
-// change nothing.
+// FuzzSpecs completes and checks every readable spec: nothing may panic, and completing again must
+// not change anything.
 func FuzzSpecs(f *testing.F) {
 	for _, name := range []string{"minimal-aws", "minimal-ipv6", "minimal_gce", "minimal_hetzner", "privatecilium"} {
 		data, err := os.ReadFile("../complete/testdata/update_cluster/" + name + "/in-v1alpha2.yaml")
@@ -295,7 +298,7 @@ func FuzzSpecs(f *testing.F) {
 	})
 }
 
-// goldenInputs are the cases of another package, and more where there are more.
+// goldenInputs returns the cases of another package, and any additional ones.
 func goldenInputs(t *testing.T, pkg, set string) map[string]string {
 	t.Helper()
 	t.Chdir(pkg)
@@ -309,8 +312,8 @@ func goldenInputs(t *testing.T, pkg, set string) map[string]string {
 	return cases
 }
 
-// TestFindingsNameFieldsThatExist clears the field that each finding of the table
-// names, which is refused where v1alpha2 has no such field.
+// TestFindingsNameFieldsThatExist clears the field that each finding of the table names, which is
+// rejected if v1alpha2 has no such field.
 func TestFindingsNameFieldsThatExist(t *testing.T) {
 	index := regexp.MustCompile(`\[\d+\]`)
 	for _, c := range badCases(t) {
@@ -334,8 +337,8 @@ func TestFindingsNameFieldsThatExist(t *testing.T) {
 	}
 }
 
-// A password in a URL works, and is known to everyone who reads user data: validation says
-// so, without the password.
+// A password in a URL works, and is visible to everyone who reads user data: validation warns about
+// it, without showing the password.
 func TestPasswordsInURLsAreWarnedAbout(t *testing.T) {
 	found := findings(t, badCase{Base: "minimal-aws", Cluster: []string{"spec.assets={fileRepository: https://bob:hunter2@files.example.com/kops}",
 		"spec.containerd.registryMirrors={docker.io: [https://mirror.example.com, https://joe:hunter2@mirror.example.com]}",

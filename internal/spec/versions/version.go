@@ -8,8 +8,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// versionInURL finds a version as an element of a path, as in
-// https://dl.k8s.io/release/v1.36.3/ or …/ci/v1.37.0-alpha.1.10+0123456789ab.
+// versionInURL matches a version as an element of a path, as in https://dl.k8s.io/release/v1.36.3/
+// or …/ci/v1.37.0-alpha.1.10+0123456789ab.
 var versionInURL = regexp.MustCompile(`/v?(\d+\.\d+\.\d+[^/]*)`)
 
 // minorVersion matches a version without a patch.
@@ -51,8 +51,8 @@ func AtLeast(v semver.Version, major, minor uint64) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-// inRange reports whether the semver range holds v; a range that cannot be read
-// holds nothing, and an empty one holds everything.
+// inRange reports whether the semver range contains v; an invalid range contains nothing, and an
+// empty one everything.
 func inRange(expr string, v semver.Version) bool {
 	if expr == "" {
 		return true

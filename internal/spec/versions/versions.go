@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// Names of channels that are known without a file.
+// Names of built-in channels.
 const (
 	Stable = "stable"
 	Alpha  = "alpha"
@@ -21,20 +21,19 @@ const (
 	None = "none"
 )
 
-// base is where a name without a scheme stands.
+// base is the location of names without a scheme.
 const base = "https://raw.githubusercontent.com/kubernetes/kops/master/channels/"
 
 //go:embed data/*.yaml
 var embedded embed.FS
 
-// Channel answers questions about one channel. A nil Channel recommends nothing.
+// Channel provides the recommendations of one channel. A nil Channel recommends nothing.
 type Channel struct {
 	spec api.ChannelSpec
 }
 
-// Location returns the URL or path of the file that a cluster's spec.channel
-// means, and "" for none: a text with a scheme or a leading slash is taken as it
-// is, any other is a file of the kOps project.
+// Location returns the URL or path of the file for a cluster's spec.channel, or "" if it is none: a
+// text with a scheme or a leading slash is used unchanged, any other is a file of the kOps project.
 func Location(name string) string {
 	switch {
 	case name == None:
@@ -46,8 +45,8 @@ func Location(name string) string {
 	}
 }
 
-// Embedded returns the copy of a channel that is part of this binary; ok is
-// false when the name is not one of stable, alpha, none and their full URLs.
+// Embedded returns the copy of a channel that is part of this binary; ok is false if the name is
+// not stable, alpha, none or one of their full URLs.
 func Embedded(name string) (c *Channel, ok bool) {
 	short := strings.TrimPrefix(name, base)
 	if short == None {
@@ -76,7 +75,7 @@ func Parse(data []byte) (*Channel, error) {
 		return nil, fmt.Errorf("read channel: the kind is %q, not %s", f.Kind, api.KindChannel)
 	}
 	if f.Kind == "" && len(f.Spec.KubernetesVersions)+len(f.Spec.KopsVersions)+len(f.Spec.Images) == 0 {
-		return nil, errors.New("read channel: it recommends neither versions nor images; name the file of a channel")
+		return nil, errors.New("read channel: it recommends neither versions nor images; specify the file of a channel")
 	}
 	for _, r := range ranges(f.Spec) {
 		if _, err := semver.ParseRange(r); r != "" && err != nil {
@@ -100,8 +99,8 @@ func ranges(s api.ChannelSpec) []string {
 	return out
 }
 
-// NewClusterVersion returns the Kubernetes version that this version of kops
-// gives to a new cluster, or "" when the channel names none.
+// NewClusterVersion returns the Kubernetes version that this version of kops uses for a new
+// cluster, or "" if the channel has none.
 func (c *Channel) NewClusterVersion(kops string) string {
 	if v, ok := first(c.versions(true), kops); ok {
 		return v.KubernetesVersion
@@ -109,31 +108,31 @@ func (c *Channel) NewClusterVersion(kops string) string {
 	return ""
 }
 
-// Kubernetes returns the version that a cluster of the given version should have
-// and the one it must have at least; either may be "".
+// Kubernetes returns the version that a cluster with the given version should have, and the minimum
+// one that it must have; either may be "".
 func (c *Channel) Kubernetes(current string) (recommended, required string) {
 	v, _ := first(c.versions(false), current)
 	return v.RecommendedVersion, v.RequiredVersion
 }
 
-// Newest returns the release of a minor version that the channel recommends; ok is
-// false when it recommends none.
+// Newest returns the release of a minor version that the channel recommends; ok is false if it
+// recommends none.
 func (c *Channel) Newest(major, minor uint64) (v semver.Version, ok bool) {
 	recommended, _ := c.Kubernetes(semver.Version{Major: major, Minor: minor}.String())
 	v, err := ParseVersion(recommended)
 	return v, err == nil && v.Major == major && v.Minor == minor
 }
 
-// Kops returns the version of kops that should run instead of the given one and
-// the one that must run at least; either may be "".
+// Kops returns the version of kops that should run instead of the given one, and the minimum one
+// that must run; either may be "".
 func (c *Channel) Kops(running string) (recommended, required string) {
 	v, _ := first(c.versions(true), running)
 	return v.RecommendedVersion, v.RequiredVersion
 }
 
-// UpgradeVersion returns the Kubernetes version to which a cluster should go in
-// one step: the recommended patch of its own minor version, or of the next
-// minor version when this kops is not older than it. It is never below current.
+// UpgradeVersion returns the Kubernetes version to which a cluster should be upgraded in one step:
+// the recommended patch of its own minor version, or of the next minor version if this kops
+// supports it. It is never below current.
 func (c *Channel) UpgradeVersion(current, kops string) string {
 	now, err := ParseVersion(current)
 	if err != nil {
@@ -155,8 +154,8 @@ func (c *Channel) UpgradeVersion(current, kops string) string {
 	return best.String()
 }
 
-// Image returns the machine image for a cloud, an architecture (amd64 or arm64;
-// "" matches any) and a Kubernetes version, or "" when the channel has none.
+// Image returns the machine image for a cloud, an architecture (amd64 or arm64; "" matches any) and
+// a Kubernetes version, or "" if the channel has none.
 func (c *Channel) Image(cloud api.CloudProviderID, arch string, kubernetes semver.Version) string {
 	if c == nil {
 		return ""
@@ -172,7 +171,7 @@ func (c *Channel) Image(cloud api.CloudProviderID, arch string, kubernetes semve
 	return ""
 }
 
-// Images lists the machine images for a cloud, of every architecture and version.
+// Images lists the machine images for a cloud, of all architectures and versions.
 func (c *Channel) Images(cloud api.CloudProviderID) []string {
 	if c == nil {
 		return nil
@@ -197,8 +196,8 @@ func (c *Channel) versions(kops bool) []api.ChannelVersion {
 	}
 }
 
-// first returns the first entry whose range holds the version. A version that cannot
-// be read, such as a development build's, counts as newer than all.
+// first returns the first entry whose range contains the version. A version that cannot be parsed,
+// such as a development build's, counts as newer than all.
 func first(entries []api.ChannelVersion, version string) (api.ChannelVersion, bool) {
 	v, err := ParseVersion(version)
 	for _, e := range entries {

@@ -79,8 +79,8 @@ func TestUpgradesGoOneMinorVersionAtMost(t *testing.T) {
 	}
 }
 
-// TestTheRecommendedReleases holds each minor version of both channels against what kOps'
-// channels recommend.
+// TestTheRecommendedReleases compares each minor version of both channels with what kOps' channels
+// recommend.
 func TestTheRecommendedReleases(t *testing.T) {
 	data, err := os.ReadFile("testdata/recommended.tsv")
 	if err != nil {
@@ -154,8 +154,8 @@ func TestBadChannelsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAPublishedChannelIsRead reads a file in the form in which kOps publishes its
-// channels: without a header, with fields of other versions, and with comments.
+// TestAPublishedChannelIsRead reads a file in the format in which kOps publishes its channels:
+// without a header, with fields of other versions, and with comments.
 func TestAPublishedChannelIsRead(t *testing.T) {
 	c, err := versions.Parse([]byte(`spec:
   images:

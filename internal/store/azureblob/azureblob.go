@@ -1,11 +1,11 @@
 // Package azureblob stores objects in a container of Azure Blob Storage. Its conditional
-// writes use HTTP's conditions: an ETag, or that there is none.
+// writes use HTTP's conditions on ETags.
 //
-// It speaks the REST API itself: Azure's client for it, azblob, adds 4.3 MB to a
-// program, and with its tables library one more dependency to maintain.
+// It uses the REST API directly: Azure's client for it, azblob, adds 4.3 MB to a program,
+// and is, with its tables library, another dependency to maintain.
 //
 // It must not know what the objects mean, nor read the environment: credentials and
-// endpoint are handed in.
+// endpoint are passed in.
 package azureblob
 
 import (
@@ -27,19 +27,22 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Config says who asks, and where.
+// Config is the endpoint and the credentials.
 type Config struct {
 	// HTTP sends the requests; nil: a client of its own for each store.
 	HTTP *http.Client
-	// Endpoint is the URL of the account's blobs; empty: Azure's for the account, in the cloud of Suffix.
+	// Endpoint is the URL of the account's blobs; empty: Azure's for the account, in the cloud given by
+	// Suffix.
 	Endpoint string
-	// Suffix ends the names of accounts' hosts; empty: core.windows.net, of the public cloud.
+	// Suffix is the suffix of the accounts' host names; empty: core.windows.net, the public
+	// cloud's.
 	Suffix string
-	// Key is the account's shared key, in base64, and Token a token for all that one may
-	// do. The key is used where there is one; nil and "": nobody asks.
+	// Key is the account's shared key, in base64, and Token returns an access token for
+	// storage. The key takes precedence; "" and nil: requests are anonymous.
 	Key   string
 	Token func(context.Context) (string, error)
-	// Account is the account that a variable names, and no URL of ours means.
+	// Account is the account in AZURE_STORAGE_ACCOUNT, which must be empty because
+	// URLs name theirs.
 	Account string
 }
 
@@ -73,20 +76,20 @@ func (c Config) open(_ context.Context, _, rest string) (store.Store, error) {
 // container is the Store below one prefix of one container.
 type container struct {
 	c             Config
-	url           string // what the user wrote, without a final slash
+	url           string // as the user wrote it, without a final slash
 	account, name string
 	endpoint      string // the URL of the container
-	prefix        string // empty, or ends in a slash
+	prefix        string // empty, or with a final slash
 }
 
 // About implements store.Store.
 func (s *container) About() store.About {
-	return store.About{URL: s.url, DeleteAll: s.deleteAll, Purge: s.purge, Public: s.public, Web: s.web}
+	return store.About{URL: s.url, DeleteAll: s.deleteAll, Purge: s.purge, Public: s.isPublic, Web: s.webURL}
 }
 
-func (s *container) web() string { return strings.TrimSuffix(s.endpoint+"/"+s.prefix, "/") }
+func (s *container) webURL() string { return strings.TrimSuffix(s.endpoint+"/"+s.prefix, "/") }
 
-// checkKey is store.CheckKey, and refuses what the service would take for another key.
+// checkKey is like store.CheckKey, but also rejects keys that the service would change.
 func checkKey(key string) error {
 	if strings.Contains(key, `\`) {
 		return fault.New(fault.Permanent, "bad key %q in a store: Azure treats a backslash as a slash", key)
@@ -99,15 +102,16 @@ func (s *container) Get(ctx context.Context, key string) ([]byte, store.Version,
 	if err := checkKey(key); err != nil {
 		return nil, "", err
 	}
-	a, err := s.ask(ctx, request{method: http.MethodGet, blob: s.prefix + key})
+	a, err := s.do(ctx, request{method: http.MethodGet, blob: s.prefix + key})
 	if err != nil || !a.OK() {
-		return nil, "", s.failed(ctx, "read", key, a, err)
+		return nil, "", s.wrapError(ctx, "read", key, a, err)
 	}
 	v, err := s.version("read", key, a)
 	return a.Body, v, err
 }
 
-// version is the ETag in an answer, without its quotes. Without one nothing guards the next write.
+// version returns the ETag in an answer, without its quotes. Without one, nothing would guard the
+// next write.
 func (s *container) version(doing, key string, a web.Answer) (store.Version, error) {
 	v := strings.Trim(a.Header.Get("ETag"), `"`)
 	if v == "" {
@@ -125,7 +129,7 @@ type listing struct {
 
 type blob struct {
 	Name       string
-	Version    string `xml:"VersionId"` // empty where the account keeps none
+	Version    string `xml:"VersionId"` // empty if the account keeps no versions
 	Properties struct {
 		ETag string `xml:"Etag"`
 		Size int64  `xml:"Content-Length"`
@@ -133,8 +137,8 @@ type blob struct {
 	}
 }
 
-// List implements store.Store. The service has an order of its own, so that all is
-// listed before the first is yielded: one request for every five thousand blobs.
+// List implements store.Store. The service's order differs, so everything is listed
+// before the first is yielded: one request per five thousand blobs.
 func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		all, err := s.list(ctx, prefix, url.Values{})
@@ -145,7 +149,7 @@ func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Inf
 		var out []store.Info
 		for _, b := range all.Blobs {
 			if strings.HasSuffix(b.Name, "/") {
-				continue // the mark of a folder, not an object of ours
+				continue // a marker of a folder, not one of our objects
 			}
 			i := store.Info{Key: strings.TrimPrefix(b.Name, s.prefix), Size: b.Properties.Size, Version: store.Version(strings.Trim(b.Properties.ETag, `"`))}
 			if sum, err := base64.StdEncoding.DecodeString(b.Properties.MD5); err == nil {
@@ -162,16 +166,16 @@ func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Inf
 	}
 }
 
-// list is all that has a prefix; more says what else than blobs is asked for.
+// list lists everything with a prefix; more contains additional query parameters.
 func (s *container) list(ctx context.Context, prefix string, more url.Values) (*listing, error) {
 	more.Set("restype", "container")
 	more.Set("comp", "list")
 	more.Set("prefix", s.prefix+prefix)
 	var all listing
 	for {
-		a, err := s.ask(ctx, request{method: http.MethodGet, query: more})
+		a, err := s.do(ctx, request{method: http.MethodGet, query: more})
 		if err != nil || !a.OK() {
-			return nil, s.failed(ctx, "list", prefix, a, err)
+			return nil, s.wrapError(ctx, "list", prefix, a, err)
 		}
 		var page listing
 		if err := xml.Unmarshal(a.Body, &page); err != nil {
@@ -191,35 +195,35 @@ func (s *container) Put(ctx context.Context, key string, data []byte, o store.Pu
 		return "", err
 	}
 	if o.PublicRead {
-		if public, err := s.public(ctx); err != nil || !public {
+		if public, err := s.isPublic(ctx); err != nil || !public {
 			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: it must be public, but the container is not", store.URL(s, key)),
 				"make the container's blobs public: az storage container set-permission --account-name "+s.account+" --name "+s.name+" --public-access blob"))
 		}
 	}
-	r := request{method: http.MethodPut, blob: s.prefix + key, body: data, header: http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "Content-Md5": {md5Of(data)}}}
+	r := request{method: http.MethodPut, blob: s.prefix + key, body: data, header: http.Header{"X-Ms-Blob-Type": {"BlockBlob"}, "Content-Md5": {md5Sum(data)}}}
 	if o.IfAbsent {
 		r.header.Set("If-None-Match", "*")
 	}
 	if o.IfVersion != "" {
 		r.header.Set("If-Match", etag(o.IfVersion))
 	}
-	a, err := s.ask(ctx, r)
+	a, err := s.do(ctx, r)
 	switch conditional := o.IfAbsent || o.IfVersion != ""; {
 	case err == nil && a.OK():
 		return s.version("write", key, a)
-	case err == nil && conditional && refused(a):
-		return store.Refused(ctx, s, key, data, o, a.Tries)
+	case err == nil && conditional && isConditionFailure(a):
+		return store.ResolveConflict(ctx, s, key, data, o, a.Tries)
 	}
-	return "", s.failed(ctx, "write", key, a, err)
+	return "", s.wrapError(ctx, "write", key, a, err)
 }
 
-// refused says that a write was not done because its condition does not hold.
-func refused(a web.Answer) bool {
+// isConditionFailure reports whether a write was rejected because its condition does not hold.
+func isConditionFailure(a web.Answer) bool {
 	c := code(a)
 	return c == "ConditionNotMet" || c == "BlobAlreadyExists" || c == "TargetConditionNotMet" || a.Status == http.StatusPreconditionFailed && c != "LeaseIdMissing"
 }
 
-// etag is version's inverse.
+// etag is the inverse of version.
 func etag(v store.Version) string { return `"` + string(v) + `"` }
 
 // Delete implements store.Store.
@@ -231,31 +235,31 @@ func (s *container) Delete(ctx context.Context, key string, o store.DeleteOption
 	if o.IfVersion != "" {
 		r.header.Set("If-Match", etag(o.IfVersion))
 	}
-	a, err := s.ask(ctx, r)
+	a, err := s.do(ctx, r)
 	switch {
 	case err == nil && (a.OK() || code(a) == "BlobNotFound"):
 		return nil
-	case err == nil && o.IfVersion != "" && refused(a):
+	case err == nil && o.IfVersion != "" && isConditionFailure(a):
 		if _, _, err := s.Get(ctx, key); fault.Is(err, fault.Gone) {
-			return nil // the service looks at the condition first
+			return nil // the service checks the condition first
 		}
-		return store.Changed(store.URL(s, key))
+		return store.ChangedError(store.URL(s, key))
 	}
-	return s.failed(ctx, "delete", key, a, err)
+	return s.wrapError(ctx, "delete", key, a, err)
 }
 
-// deleteAll removes keys, some at a time.
+// deleteAll removes keys, several at a time.
 func (s *container) deleteAll(ctx context.Context, keys []string) error {
 	return store.Each(ctx, keys, func(ctx context.Context, key string) error { return s.Delete(ctx, key, store.DeleteOptions{}) })
 }
 
-// purge removes keys, and the versions that an account keeps of them. What it keeps of
-// removed blobs for some days by its policy of soft deletion, nobody can remove before.
+// purge removes keys, and the versions that an account keeps of them. Blobs that its
+// soft-delete policy retains for some days cannot be removed earlier.
 func (s *container) purge(ctx context.Context, keys []string) error {
 	if err := s.deleteAll(ctx, keys); err != nil || len(keys) == 0 {
 		return err
 	}
-	all, err := s.list(ctx, store.Common(slices.Min(keys), slices.Max(keys)), url.Values{"include": {"versions"}})
+	all, err := s.list(ctx, store.CommonPrefix(slices.Min(keys), slices.Max(keys)), url.Values{"include": {"versions"}})
 	if err != nil {
 		return err
 	}
@@ -264,10 +268,10 @@ func (s *container) purge(ctx context.Context, keys []string) error {
 		if b.Version == "" || !slices.Contains(keys, key) {
 			return nil
 		}
-		a, err := s.ask(ctx, request{method: http.MethodDelete, blob: b.Name, query: url.Values{"versionid": {b.Version}}})
+		a, err := s.do(ctx, request{method: http.MethodDelete, blob: b.Name, query: url.Values{"versionid": {b.Version}}})
 		if err == nil && (a.OK() || a.Status == http.StatusNotFound) {
 			return nil
 		}
-		return s.failed(ctx, "delete a version of", key, a, err)
+		return s.wrapError(ctx, "delete a version of", key, a, err)
 	})
 }

@@ -39,7 +39,7 @@ func open(t *testing.T, c azureblob.Config, url string) store.Store {
 	return s
 }
 
-// The container decides who reads: a blob has no readers of its own.
+// The container determines who can read: a blob has no permissions of its own.
 func TestAContainerLetsEverybodyReadOrNobody(t *testing.T) {
 	server := azuretest.Start(t)
 	for access, public := range map[string]bool{"": false, "blob": true, "container": true} {
@@ -95,7 +95,7 @@ func TestOpenNeedsAnAccountAndAContainer(t *testing.T) {
 	}
 }
 
-// server answers requests in place of the service, and keeps them.
+// server answers requests in place of the service, and records them.
 type server struct {
 	answer func(n int, r *http.Request) *http.Response // n counts from 1
 	seen   []*http.Request
@@ -161,7 +161,7 @@ func errorsAreClassed(t *testing.T) {
 	}
 }
 
-// The blob is written, the answer is lost, and the same request is sent again.
+// The blob is written, but the answer is lost, and the same request is sent again.
 func TestOwnWriteIsNotAConflict(t *testing.T) { synctest.Test(t, ownWriteIsNotAConflict) }
 
 func ownWriteIsNotAConflict(t *testing.T) {
@@ -189,7 +189,7 @@ func ownWriteIsNotAConflict(t *testing.T) {
 	}
 }
 
-// An account that keeps versions keeps none of what is purged, and all of the rest.
+// After a purge, an account that keeps versions has none of the purged keys, and all of the others.
 func TestPurgeLeavesNoVersion(t *testing.T) {
 	const versions = `<EnumerationResults><Blobs><Blob><Name>state/b/1</Name><VersionId>v1</VersionId></Blob><Blob><Name>state/b/10</Name><VersionId>v2</VersionId></Blob><Blob><Name>state/b/2</Name></Blob></Blobs></EnumerationResults>`
 	var removed []string

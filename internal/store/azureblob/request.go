@@ -24,11 +24,11 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// apiVersion is the version of the REST API that is spoken, which Azure's own servers and
-// those that play them know.
+// apiVersion is the REST API's version in use, which both Azure's servers and their
+// emulators support.
 const apiVersion = "2021-12-02"
 
-// request is one for a blob, by its name in the container, or for the container.
+// request is a request for a blob, by its name in the container, or for the container.
 type request struct {
 	method, blob string
 	query        url.Values
@@ -36,8 +36,8 @@ type request struct {
 	body         []byte
 }
 
-// ask sends a request as often as web.Ask does.
-func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
+// do sends a request, retrying as web.Do does.
+func (s *container) do(ctx context.Context, r request) (web.Answer, error) {
 	at := s.endpoint
 	if r.blob != "" {
 		at += "/" + url.PathEscape(r.blob)
@@ -45,7 +45,7 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 	if len(r.query) > 0 {
 		at += "?" + r.query.Encode()
 	}
-	return web.Ask(ctx, s.c.HTTP, func() (*http.Request, error) {
+	return web.Do(ctx, s.c.HTTP, func() (*http.Request, error) {
 		req, err := http.NewRequestWithContext(ctx, r.method, at, bytes.NewReader(r.body))
 		if err != nil {
 			return nil, fault.Wrap(fault.Permanent, err, "")
@@ -57,7 +57,7 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 	}, nil)
 }
 
-// sign tells who asks: by the account's key, or a token.
+// sign adds the credentials to a request: the account's key, or a token.
 func (s *container) sign(req *http.Request) error {
 	switch {
 	case s.c.Key != "":
@@ -66,7 +66,7 @@ func (s *container) sign(req *http.Request) error {
 			return fault.Wrap(fault.Denied, errors.New("the key of the account is not in base64"), "set AZURE_STORAGE_KEY to a key of the account, as az storage account keys list shows it")
 		}
 		sum := hmac.New(sha256.New, key)
-		sum.Write([]byte(s.signed(req)))
+		sum.Write([]byte(s.stringToSign(req)))
 		req.Header.Set("Authorization", "SharedKey "+s.account+":"+base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 	case s.c.Token != nil:
 		token, err := s.c.Token(req.Context())
@@ -78,9 +78,9 @@ func (s *container) sign(req *http.Request) error {
 	return nil
 }
 
-// signed is the text that a shared key signs (Storage services REST API, "Authorize with
-// Shared Key").
-func (s *container) signed(req *http.Request) string {
+// stringToSign returns the text to sign with a shared key (Storage services REST API,
+// "Authorize with Shared Key").
+func (s *container) stringToSign(req *http.Request) string {
 	length := ""
 	if req.ContentLength > 0 {
 		length = strconv.FormatInt(req.ContentLength, 10)
@@ -101,45 +101,45 @@ func (s *container) signed(req *http.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-func md5Of(data []byte) string {
+func md5Sum(data []byte) string {
 	sum := md5.Sum(data)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// public reports whether everybody may read the blobs of the container.
-func (s *container) public(ctx context.Context) (bool, error) {
-	a, err := s.ask(ctx, request{method: http.MethodHead, query: url.Values{"restype": {"container"}}})
+// isPublic reports whether the blobs of the container are publicly readable.
+func (s *container) isPublic(ctx context.Context) (bool, error) {
+	a, err := s.do(ctx, request{method: http.MethodHead, query: url.Values{"restype": {"container"}}})
 	if err != nil || !a.OK() {
-		return false, s.failed(ctx, "check whether public access is allowed to", "", a, err)
+		return false, s.wrapError(ctx, "check whether public access is allowed to", "", a, err)
 	}
 	return a.Header.Get("X-Ms-Blob-Public-Access") != "", nil
 }
 
-// code is the server's own name for an error, or "".
+// code returns the server's error code, or "".
 func code(a web.Answer) string { return a.Header.Get("X-Ms-Error-Code") }
 
-// said is what the server says.
-func said(a web.Answer) error {
+// serverError returns the server's error message.
+func serverError(a web.Answer) error {
 	var e struct{ Code, Message string }
-	_ = xml.Unmarshal(bytes.TrimPrefix(a.Body, []byte("\xef\xbb\xbf")), &e) // else it says nothing
-	text, _, _ := strings.Cut(e.Message, "\n")                              // the rest are numbers of the request
+	_ = xml.Unmarshal(bytes.TrimPrefix(a.Body, []byte("\xef\xbb\xbf")), &e) // otherwise there is no message
+	text, _, _ := strings.Cut(e.Message, "\n")                              // the rest are IDs of the request
 	return errors.New(cmp.Or(strings.TrimSuffix(cmp.Or(code(a), e.Code)+": "+text, ": "), fmt.Sprintf("the server answers %d %s", a.Status, http.StatusText(a.Status))))
 }
 
-// failed says what was being done when a request failed, and classes the error by its
-// code (Blob service REST API, "Blob service error codes").
-func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
+// wrapError adds the failed operation to an error, and classifies it by its code (Blob
+// service REST API, "Blob service error codes").
+func (s *container) wrapError(ctx context.Context, doing, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(s, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like a context's
+	if ctx.Err() != nil { // a timeout of the connection looks like one of the context
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {
-		return web.Lost(what, err)
+		return web.ConnectionError(what, err)
 	}
-	err = fmt.Errorf("%s: %w", what, said(a))
+	err = fmt.Errorf("%s: %w", what, serverError(a))
 	switch code(a) {
 	case "ContainerNotFound", "ContainerDisabled":
-		return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the container (az storage container create --account-name %s --name %s --auth-mode login), or correct its name", s.account, s.name))
+		return fault.Wrap(fault.Permanent, &store.MissingError{Err: err}, fmt.Sprintf("create the container (az storage container create --account-name %s --name %s --auth-mode login), or correct its name", s.account, s.name))
 	case "ContainerBeingDeleted":
 		return fault.Wrap(fault.NotYet, err, "")
 	case "AuthorizationPermissionMismatch", "InsufficientAccountPermissions":
@@ -151,11 +151,11 @@ func (s *container) failed(ctx context.Context, doing, key string, a web.Answer,
 	case "LeaseIdMissing", "BlobImmutableDueToPolicy", "SnapshotsPresent":
 		return fault.Wrap(fault.Permanent, err, "the blob is immutable, but a state store has to change it: remove its lease, or the policy of the container")
 	}
-	return s.classedByStatus(a.Status, err)
+	return s.classifyByStatus(a.Status, err)
 }
 
-// classedByStatus classifies an error whose code is unknown by its HTTP status.
-func (s *container) classedByStatus(status int, err error) error {
+// classifyByStatus classifies an error whose code is unknown by its HTTP status.
+func (s *container) classifyByStatus(status int, err error) error {
 	switch {
 	case status == http.StatusNotFound:
 		return fault.Wrap(fault.Gone, err, "")
@@ -169,16 +169,17 @@ func (s *container) classedByStatus(status int, err error) error {
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// Create makes a container; header says more of it. Only tests do that: a store is its user's to make.
+// Create creates a container with additional request headers. It is for tests only: users create their
+// stores themselves.
 func Create(ctx context.Context, c Config, account, name string, header http.Header) error {
 	s, err := c.open(ctx, "azureblob", account+"/"+name)
 	if err != nil {
 		return err
 	}
 	in := s.(*container)
-	a, err := in.ask(ctx, request{method: http.MethodPut, query: url.Values{"restype": {"container"}}, header: header})
+	a, err := in.do(ctx, request{method: http.MethodPut, query: url.Values{"restype": {"container"}}, header: header})
 	if err != nil || !a.OK() {
-		return in.failed(ctx, "create", "", a, err)
+		return in.wrapError(ctx, "create", "", a, err)
 	}
 	return nil
 }

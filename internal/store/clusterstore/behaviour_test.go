@@ -2,9 +2,13 @@ package clusterstore_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/awstest"
@@ -25,12 +29,12 @@ var behaviours = []struct {
 	name string
 	test func(t *testing.T, w *world)
 }{
-	{"what was saved is loaded", saved},
-	{"a cluster is created once", createdOnce},
-	{"an edit that lost a race loses nothing", lostEdit},
-	{"only what differs is written", onlyDifferences},
-	{"a state of kOps is read", stateOfKops},
-	{"clusters are found", clustersFound},
+	{"what was saved is loaded", testSave},
+	{"a cluster is created once", testCreatedOnce},
+	{"an edit that lost a race loses nothing", testLostEdit},
+	{"only what differs is written", testOnlyDifferences},
+	{"a state of kOps is read", testKopsState},
+	{"clusters are found", testClustersFound},
 	{"keysets", keysets},
 	{"secrets", secrets},
 	{"ssh keys", sshKeys},
@@ -43,9 +47,9 @@ var behaviours = []struct {
 	{"an unknown file stops a deletion", deletionGuard},
 }
 
-// world is an empty store and what is around it.
+// world is an empty store with its cache and clock.
 type world struct {
-	open  func() store.Store // each call is another client of the same objects
+	open  func() store.Store // each call returns another client of the same objects
 	cache string
 	*leasetest.Clock
 }
@@ -54,7 +58,7 @@ func newWorld(open func() store.Store) *world {
 	return &world{open: open, Clock: leasetest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 }
 
-// client is another program that uses the store.
+// client returns another program's view of the store.
 func (w *world) client(t *testing.T, change ...func(*clusterstore.Config)) *clusterstore.Store {
 	t.Helper()
 	cfg := clusterstore.Config{State: w.open(), Cache: w.cache, Version: "1.0.0", Now: w.Now, Sleep: w.Sleep}
@@ -121,13 +125,32 @@ func TestOnAFolder(t *testing.T) {
 	})
 }
 
-func TestOnMoto(t *testing.T) { onS3(t, awstest.Moto(t)) }
+func TestOnMoto(t *testing.T) {
+	onS3(t, awstest.Moto(t), &http.Client{Transport: &oneWriter{Transport: http.DefaultTransport.(*http.Transport).Clone()}})
+}
 
-func TestOnVersity(t *testing.T) { onS3(t, awstest.Versity(t)) }
+func TestOnVersity(t *testing.T) { onS3(t, awstest.Versity(t), nil) }
 
-func onS3(t *testing.T, server *awstest.Server) {
+func onS3(t *testing.T, server *awstest.Server, client aws.HTTPClient) {
 	server.Bucket(t, "clusters")
-	on(t, func() store.Backend { return s3.Backend(server.S3()) }, "s3://clusters")
+	config := server.S3()
+	config.HTTPClient = client
+	on(t, func() store.Backend { return s3.Backend(config) }, "s3://clusters")
+}
+
+// oneWriter sends one write at a time. Moto, unlike S3, does not check the condition of a write and
+// store the object in one step: two simultaneous writes with the same condition can both succeed.
+type oneWriter struct {
+	writing sync.Mutex
+	*http.Transport
+}
+
+func (w *oneWriter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.writing.Lock()
+		defer w.writing.Unlock()
+	}
+	return w.Transport.RoundTrip(r)
 }
 
 func TestOnGoogle(t *testing.T) {
@@ -142,7 +165,7 @@ func TestOnAzurite(t *testing.T) {
 	on(t, func() store.Backend { return azureblob.Backend(server.Config()) }, "azureblob://"+azuretest.Account+"/clusters")
 }
 
-// A write on a condition takes a second there, so that only the lease is tried: it is one by time.
+// A conditional write takes a second there, so only the lease is tested: it depends on time.
 func TestTheLeaseOnSwift(t *testing.T) {
 	server := swifttest.Start(t)
 	for n, b := range behaviours {
@@ -159,7 +182,7 @@ func TestTheLeaseOnSwift(t *testing.T) {
 	}
 }
 
-// on runs each behaviour in a folder of a bucket.
+// on runs each test in its own folder of a bucket.
 func on(t *testing.T, backend func() store.Backend, bucket string) {
 	n := 0
 	run(t, func(t *testing.T) func() store.Store {
@@ -183,7 +206,7 @@ func open(t *testing.T, backend store.Backend, url string) store.Store {
 	return s
 }
 
-// demo is a cluster with n groups.
+// demo returns a cluster with n groups.
 func demo(name string, n int) *clusterstore.Contents {
 	c := &clusterstore.Contents{Spec: &api.Cluster{}}
 	c.Spec.Name = name

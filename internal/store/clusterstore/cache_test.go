@@ -18,8 +18,8 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// TestRequests holds the number of requests that reading a cluster of 67 groups
-// takes, and says how long it takes with 50 ms a request.
+// TestRequests checks the number of requests that reading a cluster of 67 groups
+// takes, and prints how long it takes at 50 ms per request.
 func TestRequests(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "clusters")
@@ -45,7 +45,7 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	behind := func() { // kOps changes a group, and knows of no pack
+	behind := func() { // kOps changes a group, and does not know about packs
 		group := name + "/instancegroup/nodes-09"
 		w.put(t, group, strings.Replace(w.get(t, group), "t3.medium", "m5.large", 1))
 		made = made.Clone()
@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 		got := load(t, s)
 		t.Logf("%-32s %2d requests, %v", tt.name, p.Requests(), time.Since(begin).Round(time.Millisecond))
 		p.SetLatency(0)
-		same(t, made, got)
+		checkSame(t, made, got)
 		if n := p.Requests(); n > tt.most || p.Writes() > 0 {
 			t.Errorf("%s: %d requests, at most %d are allowed:\n%s", tt.name, n, tt.most, p.Report())
 		}
@@ -117,11 +117,11 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, damaged := range [][]byte{nil, []byte("nonsense"), data[:len(data)/2], packOf(t, "wrong", data)} {
+		for _, damaged := range [][]byte{nil, []byte("nonsense"), data[:len(data)/2], packOf(t, "wrong", data, false)} {
 			if err := os.WriteFile(path, damaged, 0o600); err != nil {
 				return err
 			}
-			same(t, made, load(t, w.client(t)))
+			checkSame(t, made, load(t, w.client(t)))
 		}
 		return nil
 	})
@@ -132,17 +132,21 @@ func TestDamagedCacheIsIgnored(t *testing.T) {
 		t.Errorf("the cache folder: %v, %v", info.Mode(), err)
 	}
 	w.cache = "/proc/no/such/folder"
-	same(t, made, load(t, w.client(t)))
+	checkSame(t, made, load(t, w.client(t)))
 }
 
-// packOf is a pack with every text replaced and with versions that no document has.
-func packOf(t *testing.T, text string, data []byte) []byte {
+// packOf returns a pack with every text replaced, and with versions that no document has unless own is set.
+func packOf(t *testing.T, text string, data []byte, own bool) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	docs := unpack(t, data)
-	for key := range docs {
-		docs[key] = map[string]string{"version": "0", "text": text}
+	for key, d := range docs {
+		version := "0"
+		if own {
+			version = d["version"]
+		}
+		docs[key] = map[string]string{"version": version, "text": text}
 	}
 	if err := json.NewEncoder(z).Encode(map[string]any{"format": 1, "documents": docs}); err != nil {
 		t.Fatal(err)
@@ -172,11 +176,11 @@ func TestDamagedPackIsIgnored(t *testing.T) {
 	w := inMemory()
 	made := create(t, w.client(t), demo(name, 3))
 	good := w.get(t, ".kops/"+name+"/pack")
-	for _, damaged := range []string{"", "nonsense", good[:len(good)/2], string(packOf(t, "wrong", []byte(good)))} {
+	for _, damaged := range []string{"", "nonsense", good[:len(good)/2], string(packOf(t, "wrong", []byte(good), false)), string(packOf(t, "wrong", []byte(good), true))} {
 		w.put(t, ".kops/"+name+"/pack", damaged)
-		same(t, made, load(t, w.client(t)))
+		checkSame(t, made, load(t, w.client(t)))
 	}
-	// The next change puts it right.
+	// The next change corrects it.
 	s := w.client(t)
 	was := load(t, s)
 	if _, err := s.Save(t.Context(), was, was); err != nil {
@@ -215,7 +219,7 @@ func TestPackHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// Saving what is the same writes nothing but a pack, and that only once.
+// Saving unchanged contents writes only a pack, and that only once.
 func TestSaveOfTheSameWritesThePackOnce(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 2))
@@ -223,7 +227,7 @@ func TestSaveOfTheSameWritesThePackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int32{1, 0} {
-		counted := &countedPuts{Store: w.open()}
+		counted := &countedPutsStore{Store: w.open()}
 		s := w.client(t, func(c *clusterstore.Config) { c.State = counted })
 		was := load(t, s)
 		if _, err := s.Save(t.Context(), was, was); err != nil {
@@ -235,7 +239,7 @@ func TestSaveOfTheSameWritesThePackOnce(t *testing.T) {
 	}
 }
 
-// One wrong bit anywhere in the cache or in the pack costs requests, and changes nothing of what is read.
+// One flipped bit anywhere in the cache or in the pack costs requests, but does not change what is read.
 func TestWrongBitIsNoticed(t *testing.T) {
 	w := inMemory()
 	w.cache = filepath.Join(t.TempDir(), "kops")
@@ -254,7 +258,7 @@ func TestWrongBitIsNoticed(t *testing.T) {
 		if err := os.WriteFile(files[0], wrong, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		same(t, made, load(t, w.client(t)))
+		checkSame(t, made, load(t, w.client(t)))
 	}
 	w.cache = ""
 	pack := w.get(t, ".kops/"+name+"/pack")
@@ -262,11 +266,11 @@ func TestWrongBitIsNoticed(t *testing.T) {
 		wrong := []byte(pack)
 		wrong[i] ^= 1 << (i % 8)
 		w.put(t, ".kops/"+name+"/pack", string(wrong))
-		same(t, made, load(t, w.client(t)))
+		checkSame(t, made, load(t, w.client(t)))
 	}
 }
 
-// A document that another program removed, or made again, is not read from the cache.
+// A document that another program removed or recreated is not read from the cache.
 func TestCacheForgetsWhatIsGone(t *testing.T) {
 	w := inMemory()
 	w.cache = t.TempDir()

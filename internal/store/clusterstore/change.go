@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// recordTime is how long it may take to record a change that was made, also after the
-	// command was stopped.
+	// recordTime is how long recording a change may take, even after the command was stopped.
 	recordTime = 10 * time.Second
-	// mostRead is how many revisions are read to find one that was applied.
-	mostRead = 5
+	// maxRead is how many revisions are read to find one that was applied.
+	maxRead = 5
 )
 
-// Change saves a cluster as Save does, and records what changed as a revision. A change
-// that is stored and cannot be recorded is an error.
+// Change saves a cluster as Save does, and records what changed as a revision. It is an
+// error if a change is stored but cannot be recorded.
 func (s *Store) Change(ctx context.Context, who Holder, was, now *Contents) (*Contents, error) {
 	saved, writes, err := s.save(ctx, was, now)
 	if err != nil || len(writes) == 0 {
@@ -29,7 +28,7 @@ func (s *Store) Change(ctx context.Context, who Holder, was, now *Contents) (*Co
 	if r.Changes, err = changes(was, saved); err != nil {
 		return nil, err
 	}
-	if len(r.Changes) == 0 { // the same, written otherwise
+	if len(r.Changes) == 0 { // the same content in another form
 		for _, w := range writes {
 			r.Changes = append(r.Changes, Change{Object: w.object, Whole: "rewritten"})
 		}
@@ -40,16 +39,16 @@ func (s *Store) Change(ctx context.Context, who Holder, was, now *Contents) (*Co
 	return saved, nil
 }
 
-// Note records something that was done about a cluster outside of its objects.
+// Note records an action on a cluster other than a change of its objects.
 func (s *Store) Note(ctx context.Context, who Holder, c *Contents, message string) error {
 	return s.note(ctx, c, false, Revision{Holder: who, Result: "done", Message: message})
 }
 
-// note records a change that was not made under a lease. first says that the cluster is new.
+// note records a change that was not made under a lease. first means that the cluster is new.
 func (s *Store) note(ctx context.Context, c *Contents, first bool, r Revision) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	if err := r.hold(c); err != nil {
+	if err := r.setSpec(c); err != nil {
 		return err
 	}
 	n := 1
@@ -67,11 +66,11 @@ func (s *Store) note(ctx context.Context, c *Contents, first bool, r Revision) e
 	return err
 }
 
-// LastApplied reads the newest of some revisions that was fully applied, and returns
-// the numbers before it; nil if none of the newest was. The numbers are as Revisions returns
-// them. Stored revisions point to the last applied one, so that few are read.
+// LastApplied reads the newest of the given revisions that was fully applied, and returns it
+// with the numbers before it; nil if none of the newest was. The numbers are as returned by
+// Revisions. Stored revisions point to the last applied one, so only a few are read.
 func (s *Store) LastApplied(ctx context.Context, cluster string, numbers []int) (*Revision, []int, error) {
-	for range mostRead {
+	for range maxRead {
 		if len(numbers) == 0 {
 			break
 		}

@@ -1,10 +1,10 @@
 // Package clusterstore is the typed view of a state store: clusters with their
-// groups, keysets, secrets and SSH keys in kOps' layout, and, in a folder of our
-// own beside it, the lease of each cluster, its revisions, and a pack of its
-// documents that makes reading cheap.
+// groups, keysets, secrets and SSH keys in kOps' layout, and, in a separate folder of
+// our own, the lease of each cluster, its revisions, and a pack of its documents that
+// makes reading cheap.
 //
-// It must not know the engine, any cloud, what a valid spec is, or the command
-// line. Reading never locks and never writes to the store.
+// It must not know the engine, any cloud, what a valid spec is, or the command line.
+// Reading never locks and never writes to the store.
 package clusterstore
 
 import (
@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// The layout below ownFolder/<cluster>/, which is ours.
+// The layout below ownFolder/<cluster>/, the folder of our own.
 const (
 	ownFolder       = ".kops/"
 	leaseKey        = "lease"
@@ -35,28 +35,28 @@ const (
 // parallel is how many requests to the store one call has in flight.
 const parallel = 32
 
-// Config is what a Store needs of the world. State and Now are required.
+// Config configures a Store. State and Now are required.
 type Config struct {
 	// State is the state store.
 	State store.Store
 	// Backends open the other stores that a cluster's spec may name.
 	Backends store.Backends
-	// Offline says that only State and folders can be reached: what belongs to another
-	// store is then read from, and written to, its place in State.
+	// Offline means that, with a local State, only local stores can be reached: what belongs in
+	// another store is then read from, and written to, its place in State.
 	Offline bool
-	// Cache is a folder for copies of documents, made when needed; empty means none.
+	// Cache is a folder for copies of documents, created when needed; empty means no cache.
 	Cache string
-	// Version is this program's, for revisions.
+	// Version is this program's version, for revisions.
 	Version string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
-	// Sleep waits, and returns an error when ctx ends first; nil waits for real.
+	// Sleep waits, or returns an error if ctx is done first; nil means a real wait.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Random makes leases unique; nil is the system's.
+	// Random is the source of unique lease IDs; nil means the system's.
 	Random io.Reader
-	// Gone reports that a process, by its Holder.Process, has certainly ended, so that
-	// its lease may be taken at once; nil means that nothing is known of processes.
-	Gone func(process string) bool
+	// ProcessEnded reports whether a process, identified by Holder.Process, has certainly exited, so that
+	// its lease may be taken at once; nil means that nothing is known about processes.
+	ProcessEnded func(process string) bool
 }
 
 // Store is a state store. It is safe for concurrent use.
@@ -76,8 +76,8 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Random == nil {
 		cfg.Random = rand.Reader
 	}
-	if cfg.Gone == nil {
-		cfg.Gone = func(string) bool { return false }
+	if cfg.ProcessEnded == nil {
+		cfg.ProcessEnded = func(string) bool { return false }
 	}
 	s := &Store{cfg: cfg}
 	if cfg.Cache != "" {
@@ -86,14 +86,16 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// URL is the root of the state store, without a final slash.
+// URL returns the root of the state store, without a final slash.
 func (s *Store) URL() string { return s.cfg.State.About().URL }
 
-// folder is where kOps' files of a cluster are, and own where ours are.
+// folder returns the folder of kOps' files of a cluster, and privateFolder the folder of ours.
 func (s *Store) folder(cluster string) store.Store { return store.Sub(s.cfg.State, cluster) }
-func (s *Store) own(cluster string) store.Store    { return store.Sub(s.cfg.State, ownFolder+cluster) }
+func (s *Store) privateFolder(cluster string) store.Store {
+	return store.Sub(s.cfg.State, ownFolder+cluster)
+}
 
-// Names returns the names of all clusters, in order. It is one listing of the whole store.
+// Names returns the names of all clusters, in order. It takes one listing of the whole store.
 func (s *Store) Names(ctx context.Context) ([]string, error) {
 	found, err := s.configs(ctx)
 	if err != nil {
@@ -101,28 +103,28 @@ func (s *Store) Names(ctx context.Context) ([]string, error) {
 	}
 	names := make([]string, len(found))
 	for i, f := range found {
-		names[i] = clusterOf(f.Key)
+		names[i] = clusterName(f.Key)
 	}
 	return names, nil
 }
 
-// configs lists the key of every cluster's config. Names of clusters have no slash: everything
-// below the folder of a cluster belongs to it, under any name.
+// configs lists the key of every cluster's config. Cluster names contain no slash: everything
+// below a cluster's folder belongs to it, whatever its name.
 func (s *Store) configs(ctx context.Context) ([]store.Info, error) {
 	var found []store.Info
 	for info, err := range s.cfg.State.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if checkName(clusterOf(info.Key)) == nil {
+		if checkName(clusterName(info.Key)) == nil {
 			found = append(found, info)
 		}
 	}
 	return found, nil
 }
 
-// clusterOf is the cluster whose config has the key, or "".
-func clusterOf(key string) string {
+// clusterName returns the cluster whose config has the key, or "".
+func clusterName(key string) string {
 	name, ok := strings.CutSuffix(key, "/"+layout.Config)
 	if !ok {
 		return ""
@@ -130,18 +132,18 @@ func clusterOf(key string) string {
 	return name
 }
 
-// checkName refuses a name that cannot be a folder of its own in the store.
+// checkName rejects a name that cannot be a folder of its own in the store.
 func checkName(cluster string) error {
 	if cluster == "" {
 		return fault.New(fault.Permanent, "the name of the cluster is empty")
 	}
 	if strings.HasPrefix(cluster+"/", ownFolder) || strings.Contains(cluster, "/") {
-		return fault.New(fault.Permanent, "%q cannot be the name of a cluster", cluster)
+		return fault.New(fault.Permanent, "%q is not a valid cluster name", cluster)
 	}
 	return store.CheckKey(cluster)
 }
 
-// collect is a whole listing.
+// collect returns a whole listing.
 func collect(ctx context.Context, s store.Store, prefix string) ([]store.Info, error) {
 	var out []store.Info
 	for info, err := range s.List(ctx, prefix) {
@@ -153,8 +155,8 @@ func collect(ctx context.Context, s store.Store, prefix string) ([]store.Info, e
 	return out, nil
 }
 
-// each runs f for every item, some at a time, and returns the first error.
-func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
+// forEach runs f for every item, several at a time, and returns the first error.
+func forEach[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
 	for i, item := range items {
@@ -163,8 +165,8 @@ func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i i
 	return g.Wait()
 }
 
-// Owners returns the names of the clusters that have an instance group of a name,
-// in order. It is one listing of the whole store.
+// Owners returns the names of the clusters that have an instance group with the given
+// name, in order. It takes one listing of the whole store.
 func (s *Store) Owners(ctx context.Context, group string) ([]string, error) {
 	var out []string
 	for info, err := range s.cfg.State.List(ctx, "") {

@@ -21,25 +21,25 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Contents are the documents of one cluster, as read or as they should become.
+// Contents are the documents of one cluster, as read or in their desired state.
 // Values returned by Load and Save must not be changed; change a Clone.
 type Contents struct {
 	Spec   *api.Cluster
 	Groups []*api.InstanceGroup // in the order of their names
-	// Hosts are machines of the user that were enrolled, in the order of their names.
+	// Hosts are the user's machines that were enrolled, in the order of their names.
 	Hosts []*api.Host
-	// Additional are further Kubernetes objects that the cluster gets.
+	// Additional are further Kubernetes objects for the cluster.
 	Additional []api.Object
-	// Warnings are about what in the documents was not understood, and dropped.
+	// Warnings list the parts of the documents that were not understood, and dropped.
 	Warnings diag.List
 
-	docs    pack                 // the texts that were read, and their versions
-	unread  map[string]diag.List // the warnings about each of them
-	rewrite []string             // documents to write even if they say the same
-	listing []store.Info         // of the cluster's folder in the state store; nil when unknown
+	docs         pack                 // the texts that were read, and their versions
+	unrecognized map[string]diag.List // their unread parts, by document
+	rewrite      []string             // documents to write even if their content is the same
+	listing      []store.Info         // of the cluster's folder in the state store; nil when unknown
 }
 
-// Clone returns contents that can be changed, and saved with Save(ctx, c, clone).
+// Clone returns contents that can be changed and then saved with Save(ctx, c, clone).
 func (c *Contents) Clone() *Contents {
 	out := *c
 	out.Spec = c.Spec.DeepCopy()
@@ -56,7 +56,7 @@ func (c *Contents) Clone() *Contents {
 	return &out
 }
 
-// SelectGroups returns the groups with these names, or all groups without names.
+// SelectGroups returns the groups with the given names, or all groups if no names are given.
 func (c *Contents) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
 	if len(names) == 0 {
 		return c.Groups, nil
@@ -65,14 +65,14 @@ func (c *Contents) SelectGroups(names ...string) ([]*api.InstanceGroup, error) {
 	for _, n := range names {
 		g := c.Group(n)
 		if g == nil {
-			return nil, c.noGroup(n)
+			return nil, c.groupNotFound(n)
 		}
 		out = append(out, g)
 	}
 	return out, nil
 }
 
-func (c *Contents) noGroup(name string) error {
+func (c *Contents) groupNotFound(name string) error {
 	var known []string
 	for _, g := range c.Groups {
 		known = append(known, g.Name)
@@ -84,17 +84,17 @@ func (c *Contents) noGroup(name string) error {
 }
 
 // Rewrite makes Save write the document of an object again even if its content has not
-// changed, so that unknown parts of its text are dropped.
+// changed, and drop unknown parts of its text.
 func (c *Contents) Rewrite(o api.Object) { c.rewrite = append(c.rewrite, documentKey(o)) }
 
-// Unread returns the parts of an object's text that were not understood, and the text; the
+// Unrecognized returns the parts of an object's text that were not understood, and the text; the
 // list is empty when all of it was understood.
-func (c *Contents) Unread(o api.Object) (diag.List, string) {
+func (c *Contents) Unrecognized(o api.Object) (diag.List, string) {
 	key := documentKey(o)
-	return c.unread[key], c.docs.Documents[key].Text
+	return c.unrecognized[key], c.docs.Documents[key].Text
 }
 
-// documentKey is where an object is stored below the folder of its cluster.
+// documentKey returns the key of an object below its cluster's folder.
 func documentKey(o api.Object) string {
 	switch o.(type) {
 	case *api.Cluster:
@@ -107,14 +107,14 @@ func documentKey(o api.Object) string {
 	return layout.Additional
 }
 
-// Same reports whether an object's document is the same in two contents, and was
-// not written in between.
-func (c *Contents) Same(o *Contents, object api.Object) bool {
+// SameDocument reports whether an object's document is the same in both contents, and was not
+// written in between.
+func (c *Contents) SameDocument(o *Contents, object api.Object) bool {
 	key := documentKey(object)
 	return c.docs.Documents[key] == o.docs.Documents[key]
 }
 
-// Group returns the group of a name, or nil.
+// Group returns the group with the given name, or nil.
 func (c *Contents) Group(name string) *api.InstanceGroup {
 	for _, g := range c.Groups {
 		if g.Name == name {
@@ -124,7 +124,7 @@ func (c *Contents) Group(name string) *api.InstanceGroup {
 	return nil
 }
 
-// Host returns the host of a name, or nil.
+// Host returns the host with the given name, or nil.
 func (c *Contents) Host(name string) *api.Host {
 	for _, h := range c.Hosts {
 		if h.Name == name {
@@ -134,9 +134,9 @@ func (c *Contents) Host(name string) *api.Host {
 	return nil
 }
 
-// Load reads a cluster: one listing of its folder, and beside it what the local
-// cache does not hold: one request where the store has a current pack, else one for
-// each document. A cluster that does not exist is an error of class fault.Gone.
+// Load reads a cluster. It takes one listing of the cluster's folder, and for what
+// the local cache does not have, one request if the store has a current pack, or else
+// one per document. If the cluster does not exist, the error has class fault.Gone.
 func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
 	docs, files, err := s.documents(ctx, cluster)
 	if err != nil {
@@ -145,8 +145,8 @@ func (s *Store) Load(ctx context.Context, cluster string) (*Contents, error) {
 	return s.contents(ctx, cluster, docs, files)
 }
 
-// LoadWith is Load with another text in the place of the stored one of an object, which
-// may be beyond reading. Save then writes the object.
+// LoadWith is like Load, but uses another text instead of the stored text of an object,
+// which may be unreadable. Save then writes the object.
 func (s *Store) LoadWith(ctx context.Context, cluster string, o api.Object, text string) (*Contents, error) {
 	docs, files, err := s.documents(ctx, cluster)
 	if err != nil {
@@ -161,8 +161,8 @@ func (s *Store) LoadWith(ctx context.Context, cluster string, o api.Object, text
 	return c, err
 }
 
-// Text returns the stored text of an object, as it is. One that is not stored is an
-// error of class fault.Gone.
+// Text returns the stored text of an object, unmodified. If it is not stored, the
+// error has class fault.Gone.
 func (s *Store) Text(ctx context.Context, cluster string, o api.Object) (string, error) {
 	docs, _, err := s.documents(ctx, cluster)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 	if err := checkName(cluster); err != nil {
 		return docs, nil, err
 	}
-	have := s.cached(ctx, cluster)
+	have := s.readCache(ctx, cluster)
 	var remote *pack
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -198,7 +198,7 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 	})
 	if len(have.Documents) == 0 {
 		g.Go(func() error {
-			remote = s.packed(gctx, cluster)
+			remote = s.readPack(gctx, cluster)
 			return nil
 		})
 	}
@@ -220,25 +220,30 @@ func (s *Store) documents(ctx context.Context, cluster string) (docs pack, files
 	return docs, files, nil
 }
 
-// isDocument says whether a file of a cluster's folder is one of its documents.
+// isDocument reports whether a file of a cluster's folder is one of its documents.
 func isDocument(key string) bool {
 	folder, name := path.Split(key)
 	return key == layout.Config || key == layout.Additional || name != "" && (folder == layout.Groups || folder == layout.Hosts)
 }
 
 func (s *Store) notFound(ctx context.Context, cluster string) error {
-	remedy := "list the clusters that are there with: kops get clusters"
-	if names, err := s.Names(ctx); err == nil { // of a store that cannot be listed nothing is said
+	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %q not found in the state store %s", cluster, s.URL()), s.nearest(ctx, cluster))
+}
+
+// nearest returns the remedy for a cluster that does not exist.
+func (s *Store) nearest(ctx context.Context, cluster string) string {
+	remedy := "to list the clusters: kops get clusters"
+	if names, err := s.Names(ctx); err == nil { // without a listing there is no hint
 		if near := diag.Nearest(cluster, names); near != "" {
 			remedy = fmt.Sprintf("did you mean %s? %s", near, remedy)
 		}
 	}
-	return fault.Wrap(fault.Gone, fmt.Errorf("cluster %q not found in the state store %s", cluster, s.URL()), remedy)
+	return remedy
 }
 
-// decode reads the documents of a cluster.
+// decode decodes the documents of a cluster.
 func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Contents, error) {
-	c := &Contents{docs: docs, unread: map[string]diag.List{}}
+	c := &Contents{docs: docs, unrecognized: map[string]diag.List{}}
 	folder := s.folder(cluster)
 	config, ok := docs.Documents[layout.Config]
 	if !ok {
@@ -249,7 +254,7 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 	if c.Spec, err = s.decodeConfig(cluster, config.Text, &unread); err != nil {
 		return nil, err
 	}
-	c.unread[layout.Config], c.Warnings = unread, append(c.Warnings, unread...)
+	c.unrecognized[layout.Config], c.Warnings = unread, append(c.Warnings, unread...)
 	if c.Groups, err = decodeFolder[*api.InstanceGroup](c, cluster, folder, layout.Groups); err != nil {
 		return nil, err
 	}
@@ -265,8 +270,8 @@ func (s *Store) decode(ctx context.Context, cluster string, docs pack) (*Content
 	return c, nil
 }
 
-// decodeFolder reads the objects that each have a document in a folder, in the order of
-// their names, and labels them with the name of their cluster.
+// decodeFolder decodes the objects that each have a document in a folder, in the order
+// of their names, and labels them with their cluster's name.
 func decodeFolder[T api.Object](c *Contents, cluster string, in store.Store, prefix string) ([]T, error) {
 	var out []T
 	for _, key := range slices.Sorted(maps.Keys(c.docs.Documents)) {
@@ -275,10 +280,13 @@ func decodeFolder[T api.Object](c *Contents, cluster string, in store.Store, pre
 		}
 		var unread diag.List
 		o, err := decodeNamed[T](c.docs.Documents[key].Text, path.Base(key), store.URL(in, key), &unread)
-		if err != nil {
-			return nil, err
+		if _, isGroup := any(o).(*api.InstanceGroup); isGroup {
+			err = unreadable(err, "instancegroup --name "+cluster+" "+path.Base(key))
 		}
-		c.unread[key], c.Warnings = unread, append(c.Warnings, unread...)
+		if err != nil {
+			return nil, unreadable(err, "")
+		}
+		c.unrecognized[key], c.Warnings = unread, append(c.Warnings, unread...)
 		labels := o.GetLabels()
 		if labels == nil {
 			labels = map[string]string{}
@@ -291,17 +299,29 @@ func decodeFolder[T api.Object](c *Contents, cluster string, in store.Store, pre
 	return out, nil
 }
 
-// decodeConfig reads the config of a cluster, and fills in where its files are.
+// decodeConfig decodes the config of a cluster, and fills in where its files are.
 func (s *Store) decodeConfig(cluster, text string, warnings *diag.List) (*api.Cluster, error) {
 	folder := s.folder(cluster)
 	c, err := decodeNamed[*api.Cluster](text, cluster, store.URL(folder, layout.Config), warnings)
 	if err == nil && c.Spec.ConfigStore.Base == "" {
 		c.Spec.ConfigStore.Base = folder.About().URL
 	}
-	return c, err
+	return c, unreadable(err, "cluster "+cluster)
 }
 
-// decodeNamed reads a document that holds one object of the name that its key says.
+// unreadable adds a remedy to the error of an object that cannot be read. edit contains the arguments
+// of kops edit for the object, or is empty if kops edit cannot open it.
+func unreadable(err error, edit string) error {
+	switch {
+	case fault.Remedy(err) != "":
+		return err
+	case edit == "":
+		return fault.Wrap(fault.Permanent, err, restoreFile)
+	}
+	return fault.Wrap(fault.Permanent, err, "correct it with kops edit "+edit+", or "+restoreFile)
+}
+
+// decodeNamed decodes a document that must contain one object with the given name.
 func decodeNamed[T api.Object](text, name, url string, warnings *diag.List) (T, error) {
 	o, w, err := compat.DecodeOne[T]([]byte(text), compat.Options{File: url, Lenient: true})
 	*warnings = append(*warnings, w...)
@@ -318,9 +338,9 @@ func decodeNamed[T api.Object](text, name, url string, warnings *diag.List) (T, 
 	return o, nil
 }
 
-// Clusters reads the config of every cluster, in the order of their names. One
-// that cannot be read is left out, with a warning. It is one listing of the whole
-// store, and a request for each config that the local cache does not hold.
+// Clusters reads the config of every cluster, in the order of their names. One that
+// cannot be read is left out, with a warning. It takes one listing of the whole
+// store, and one request for each config that is not in the local cache.
 func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error) {
 	found, err := s.configs(ctx)
 	if err != nil {
@@ -331,16 +351,16 @@ func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error)
 		warnings diag.List
 	}
 	results := make([]result, len(found))
-	err = each(ctx, found, func(ctx context.Context, i int, info store.Info) error {
+	err = forEach(ctx, found, func(ctx context.Context, i int, info store.Info) error {
 		r := &results[i]
-		name := clusterOf(info.Key)
+		name := clusterName(info.Key)
 		text, err := s.config(ctx, name, info)
 		if err == nil {
 			r.cluster, err = s.decodeConfig(name, text, &r.warnings)
 		}
 		if err != nil {
 			r.cluster, r.warnings = nil, diag.List{{Object: "Cluster/" + name, Rule: "unreadable", Warning: true,
-				Message: "left out: " + err.Error()}}
+				Message: "left out: " + err.Error(), Remedy: fault.Remedy(err)}}
 		}
 		return ctx.Err()
 	})
@@ -358,20 +378,19 @@ func (s *Store) Clusters(ctx context.Context) ([]*api.Cluster, diag.List, error)
 	return out, warnings, nil
 }
 
-// ClustersNamed reads the configs of the clusters of some names, in their order: a
-// request for each. One that does not exist is an error of class fault.Gone, and
-// one that cannot be read is an error too.
+// ClustersNamed reads the configs of the named clusters, in their order, with one request for each.
+// If one does not exist, the error has class fault.Gone; one that cannot be read is an error, too.
 func (s *Store) ClustersNamed(ctx context.Context, names ...string) ([]*api.Cluster, diag.List, error) {
 	out := make([]*api.Cluster, len(names))
 	warnings := make([]diag.List, len(names))
-	err := each(ctx, names, func(ctx context.Context, i int, name string) error {
+	err := forEach(ctx, names, func(ctx context.Context, i int, name string) error {
 		if err := checkName(name); err != nil {
 			return err
 		}
 		text, _, err := s.folder(name).Get(ctx, layout.Config)
 		switch {
 		case fault.Is(err, fault.Gone):
-			return fault.New(fault.Gone, "cluster not found %q", name)
+			return fault.Wrap(fault.Gone, fmt.Errorf("cluster not found %q", name), s.nearest(ctx, name))
 		case err != nil:
 			return fmt.Errorf("read cluster %s: %w", name, err)
 		}
@@ -384,9 +403,9 @@ func (s *Store) ClustersNamed(ctx context.Context, names ...string) ([]*api.Clus
 	return out, slices.Concat(warnings...), nil
 }
 
-// config is the text of one config, from the local cache if it is there.
+// config returns the text of one config, from the local cache if possible.
 func (s *Store) config(ctx context.Context, cluster string, listed store.Info) (string, error) {
-	have := s.cached(ctx, cluster)
+	have := s.readCache(ctx, cluster)
 	if d := have.Documents[layout.Config]; d.Version == listed.Version {
 		return d.Text, nil
 	}
@@ -398,9 +417,9 @@ func (s *Store) config(ctx context.Context, cluster string, listed store.Info) (
 		have.Documents = map[string]document{}
 	}
 	have.Documents[layout.Config], have.Remote = document{Version: v, Text: string(data)}, ""
-	s.keep(ctx, cluster, have)
+	s.writeCache(ctx, cluster, have)
 	return string(data), nil
 }
 
-// makePrivate makes a folder that only its owner may see.
+// makePrivate creates a folder that only its owner can access.
 func makePrivate(dir string) error { return os.MkdirAll(dir, 0o700) }

@@ -34,8 +34,8 @@ func load(t *testing.T, s *clusterstore.Store) *clusterstore.Contents {
 	return c
 }
 
-// same compares what users see of contents.
-func same(t *testing.T, want, got *clusterstore.Contents) {
+// checkSame compares the exported fields of contents.
+func checkSame(t *testing.T, want, got *clusterstore.Contents) {
 	t.Helper()
 	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 		t.Errorf("cluster (-want +got):\n%s", diff)
@@ -48,12 +48,12 @@ func same(t *testing.T, want, got *clusterstore.Contents) {
 	}
 }
 
-func saved(t *testing.T, w *world) {
+func testSave(t *testing.T, w *world) {
 	made := demo(name, 3)
 	made.Additional = []api.Object{&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "cm"}, "data": map[string]any{"n": "1"}}}}
 	first := create(t, w.client(t), made)
-	same(t, first, load(t, w.client(t)))
+	checkSame(t, first, load(t, w.client(t)))
 	want := []string{".kops/demo.example.com/pack", "demo.example.com/clusteraddons/default", "demo.example.com/config",
 		"demo.example.com/instancegroup/nodes-00", "demo.example.com/instancegroup/nodes-01", "demo.example.com/instancegroup/nodes-02"}
 	if diff := cmp.Diff(want, w.raw(t)); diff != "" {
@@ -75,7 +75,8 @@ spec:
 		t.Error("what was saved was changed")
 	}
 
-	// The spec of one group changes, another group goes, one is new, and only a label of the cluster changes.
+	// The spec of one group changes, another group is deleted, one is new, and of the cluster only a label
+	// changes.
 	w.Pass(1e9)
 	now := first.Clone()
 	now.Groups = append(now.Groups[:1:1], now.Groups[2], demo(name, 4).Groups[3])
@@ -87,7 +88,7 @@ spec:
 		t.Fatal(err)
 	}
 	got := load(t, w.client(t))
-	same(t, second, got)
+	checkSame(t, second, got)
 	if len(got.Groups) != 3 || got.Group("nodes-01") != nil || got.Group("nodes-00").Spec.MachineType != "t3.large" || len(got.Additional) != 0 {
 		t.Errorf("after the change: %+v", got)
 	}
@@ -103,7 +104,7 @@ spec:
 	}
 }
 
-func createdOnce(t *testing.T, w *world) {
+func testCreatedOnce(t *testing.T, w *world) {
 	create(t, w.client(t), demo(name, 1))
 	other := demo(name, 2)
 	other.Spec.Spec.KubernetesVersion = "1.34.0"
@@ -126,7 +127,7 @@ func createdOnce(t *testing.T, w *world) {
 	}
 }
 
-func lostEdit(t *testing.T, w *world) {
+func testLostEdit(t *testing.T, w *world) {
 	create(t, w.client(t), demo(name, 2))
 	a, b := w.client(t), w.client(t)
 	readA, readB := load(t, a), load(t, b)
@@ -145,7 +146,7 @@ func lostEdit(t *testing.T, w *world) {
 	if got := load(t, w.client(t)).Group("nodes-00").Spec.MachineType; got != "of-a" {
 		t.Errorf("the group is %s", got)
 	}
-	// Edits of different documents do not disturb each other.
+	// Edits of different documents do not conflict.
 	editB.Groups[0].Spec.MachineType = readB.Groups[0].Spec.MachineType
 	editB.Groups[1].Spec.MachineType = "of-b"
 	if _, err := b.Save(t.Context(), readB, editB); err != nil {
@@ -155,7 +156,7 @@ func lostEdit(t *testing.T, w *world) {
 	if got.Groups[0].Spec.MachineType != "of-a" || got.Groups[1].Spec.MachineType != "of-b" {
 		t.Errorf("after both: %s, %s", got.Groups[0].Spec.MachineType, got.Groups[1].Spec.MachineType)
 	}
-	// Nor does a deletion win over an edit that it has not seen.
+	// Nor does a deletion override an edit that it has not seen.
 	without := readB.Clone()
 	without.Groups = without.Groups[1:]
 	if _, err := b.Save(t.Context(), readB, without); !fault.Is(err, fault.Conflict) {
@@ -166,9 +167,9 @@ func lostEdit(t *testing.T, w *world) {
 	}
 }
 
-func onlyDifferences(t *testing.T, w *world) {
+func testOnlyDifferences(t *testing.T, w *world) {
 	create(t, w.client(t), demo(name, 3))
-	// kOps writes the same content in another form; that alone is not a change.
+	// kOps writes the same content in another form; that is not a change.
 	odd := "kind: InstanceGroup\napiVersion: kops.k8s.io/v1alpha2\nmetadata: {name: nodes-00}\nspec: {role: Node}\n# a note\n"
 	w.put(t, name+"/instancegroup/nodes-00", odd)
 	s := w.client(t)
@@ -186,7 +187,7 @@ func onlyDifferences(t *testing.T, w *world) {
 	}
 }
 
-func stateOfKops(t *testing.T, w *world) {
+func testKopsState(t *testing.T, w *world) {
 	w.put(t, name+"/config", `apiVersion: kops/v1alpha2
 kind: Cluster
 metadata:
@@ -217,6 +218,11 @@ spec:
 	}
 	edit := got.Clone()
 	edit.Spec.Spec.KubernetesVersion = "1.35.0"
+	before := w.get(t, name+"/config")
+	if _, err := w.client(t).Save(t.Context(), got, edit); err == nil || !strings.Contains(err.Error(), "does not know: spec.someFieldOfTheFuture; your") || w.get(t, name+"/config") != before {
+		t.Errorf("an edit that drops a field: %v", err)
+	}
+	edit.Rewrite(edit.Spec)
 	after, err := w.client(t).Save(t.Context(), got, edit)
 	if err != nil || after.Spec.Generation != 4 {
 		t.Errorf("an edit: %+v, %v", after, err)
@@ -228,7 +234,7 @@ spec:
 	}
 }
 
-func clustersFound(t *testing.T, w *world) {
+func testClustersFound(t *testing.T, w *world) {
 	s := w.client(t)
 	if names, err := s.Names(t.Context()); len(names) != 0 || err != nil {
 		t.Errorf("an empty store: %q, %v", names, err)
@@ -261,7 +267,7 @@ func TestClustersOfNames(t *testing.T) {
 	create(t, w.client(t), demo("a.example.com", 0))
 	create(t, w.client(t), demo("b.example.com", 0))
 	w.put(t, "broken.example.com/config", "kind: Cluster\nspec: [")
-	s := w.client(t, func(c *clusterstore.Config) { c.State = unlisted{c.State} })
+	s := w.client(t, func(c *clusterstore.Config) { c.State = unlistableStore{c.State} })
 	got, warnings, err := s.ClustersNamed(t.Context(), "b.example.com", "a.example.com")
 	if err != nil || len(got) != 2 || len(warnings) != 0 || got[0].Name != "b.example.com" || got[1].Spec.ConfigStore.Base != s.URL()+"/a.example.com" {
 		t.Errorf("%+v, %v, %v", got, warnings, err)
@@ -277,12 +283,12 @@ func TestClustersOfNames(t *testing.T) {
 	}
 }
 
-// Others may have put objects in a bucket whose keys no store of ours can hold.
+// Other programs may have put objects into the bucket whose keys no store of ours can hold.
 func TestClustersBesideOddKeys(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 1))
 	s := w.client(t, func(c *clusterstore.Config) {
-		c.State = alsoListing{w.open(), []string{"/config", "/x/config", "//x/config", "../x/config", "./config"}}
+		c.State = overlistingStore{w.open(), []string{"/config", "/x/config", "//x/config", "../x/config", "./config"}}
 	})
 	if names, err := s.Names(t.Context()); err != nil || !slices.Equal(names, []string{name}) {
 		t.Errorf("names: %q, %v", names, err)
@@ -297,7 +303,7 @@ func TestBadContentsAreNotSaved(t *testing.T) {
 	badGroup := demo(name, 1)
 	badGroup.Groups[0].Name = "../config"
 	nested := demo(name, 1)
-	nested.Groups[0].Name = "a/b" // it would be written, and never read again
+	nested.Groups[0].Name = "a/b" // it would be written, but never read again
 	for what, c := range map[string]*clusterstore.Contents{"two groups of a name": twice, "a way out": badGroup, "a group in a folder": nested, "no name": demo("", 1), "a folder": demo("a/b", 1)} {
 		if _, err := s.Save(t.Context(), nil, c); !fault.Is(err, fault.Permanent) {
 			t.Errorf("%s: %v", what, err)
@@ -318,7 +324,7 @@ func TestStoreErrorsAreNotHidden(t *testing.T) {
 	w := inMemory()
 	broken := errors.New("the disk is on fire")
 	create(t, w.client(t), demo(name, 1))
-	s := w.client(t, func(c *clusterstore.Config) { c.State = failing{c.State, broken} })
+	s := w.client(t, func(c *clusterstore.Config) { c.State = failingStore{c.State, broken} })
 	if _, err := s.Load(t.Context(), name); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "read cluster demo.example.com: ") {
 		t.Errorf("load: %v", err)
 	}
@@ -327,5 +333,20 @@ func TestStoreErrorsAreNotHidden(t *testing.T) {
 	}
 	if _, warnings, err := s.Clusters(t.Context()); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].String(), "on fire") {
 		t.Errorf("clusters: %v, %v", warnings, err)
+	}
+}
+
+// TestRemainsAreNotTakenOver checks that nothing is written if a deleted cluster has left files
+// behind.
+func TestRemainsAreNotTakenOver(t *testing.T) {
+	w := inMemory()
+	const rest = name + "/instancegroup/nodes-00"
+	w.put(t, rest, "kind: InstanceGroup")
+	_, err := w.client(t).Save(t.Context(), nil, demo(name, 1))
+	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), rest) {
+		t.Errorf("the error is %v", err)
+	}
+	if keys := w.raw(t); !slices.Equal(keys, []string{rest}) {
+		t.Errorf("the store holds %q", keys)
 	}
 }

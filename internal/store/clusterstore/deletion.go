@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/store"
 )
 
-// Deletion is everything that a store holds of one cluster. Make one with Store.Deletion.
+// Deletion lists everything that a store holds of one cluster. Create one with Store.Deletion.
 type Deletion struct {
-	// URLs are the objects that are deleted, in the order in which they are.
+	// URLs are the objects to delete, in the order of their deletion.
 	URLs []string
+	// Kept are warnings about the folders that are kept, because they belong to another cluster.
+	Kept diag.List
 
 	s        *Store
 	cluster  string
@@ -28,9 +32,9 @@ type deletionStep struct {
 	keys  []string
 }
 
-// Deletion looks for what there is to delete, and refuses, before anything is
-// removed, when a folder of the cluster holds a file that is not known. A bucket that
-// does not exist holds nothing.
+// Deletion collects the objects to delete. It returns an error, before anything is removed, if a
+// folder of the cluster contains an unknown file. A bucket that does not exist contains nothing, and
+// a folder of another cluster is kept.
 func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 	f, err := s.Folders(ctx, c.Spec, nil)
 	if err != nil {
@@ -38,21 +42,32 @@ func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 	}
 	name, spec := c.Spec.Name, c.Spec.Spec
 	d := &Deletion{s: s, cluster: name, contents: c}
-	if i := spec.ServiceAccountIssuerDiscovery; i != nil && i.DiscoveryStore != "" {
-		if err := d.addDiscovery(ctx, orElse(i.DiscoveryStore, "")); err != nil {
+	claims, err := f.claims(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range claims {
+		d.Kept = append(d.Kept, diag.Finding{Object: api.Name(f.cluster), Path: c.field, Value: c.url, Rule: "owned-folder", Warning: true,
+			Message: "is kept, because it " + c.why, Remedy: "if it has files of cluster " + name + ", delete them yourself"})
+	}
+	isKept := func(field string) bool {
+		return slices.ContainsFunc(claims, func(c claim) bool { return c.field == field })
+	}
+	if i := spec.ServiceAccountIssuerDiscovery; i != nil && i.DiscoveryStore != "" && !isKept(discoveryStore) {
+		if err := d.addDiscovery(ctx, urlOr(i.DiscoveryStore, "")); err != nil {
 			return nil, err
 		}
 	}
-	if f.Secrets.outside(f.Base, f.state) {
+	if f.Secrets.isOutside(f.Base, f.state) && !isKept(secretStore) {
 		err = d.addFolder(ctx, f.Secrets, func(key string) bool { return secretName(key) != "" })
 	}
-	if err == nil && f.Keys.outside(f.Base, f.state) {
+	if err == nil && f.Keys.isOutside(f.Base, f.state) && !isKept(keyStore) {
 		err = d.addFolder(ctx, f.Keys, layout.IsKnownPKI)
 	}
 	known := func(folder Folder) func(string) bool {
-		return func(key string) bool { return layout.IsKnown(key) || f.below(folder, key) }
+		return func(key string) bool { return layout.IsKnown(key) || f.isInNestedFolder(folder, key) }
 	}
-	if err == nil && f.Base.Store != nil && !f.Base.Same(f.state) {
+	if err == nil && f.Base.Store != nil && !f.Base.Equal(f.state) && !isKept(configBase) {
 		err = d.addFolder(ctx, f.Base, known(f.Base))
 	}
 	if err == nil {
@@ -65,15 +80,15 @@ func (s *Store) Deletion(ctx context.Context, c *Contents) (*Deletion, error) {
 	return d, err
 }
 
-// outside reports that a folder is in none of the others.
-func (f Folder) outside(others ...Folder) bool {
+// isOutside reports whether a folder is in none of the others.
+func (f Folder) isOutside(others ...Folder) bool {
 	return !slices.ContainsFunc(others, func(o Folder) bool {
 		return o.tree != nil && o.tree == f.tree && strings.HasPrefix(f.prefix, o.prefix)
 	})
 }
 
-// below says whether an object of a folder is in another of the cluster's folders, which stands in that one.
-func (f *Folders) below(folder Folder, key string) bool {
+// isInNestedFolder reports whether an object of a folder belongs to another of the cluster's folders, inside that one.
+func (f *Folders) isInNestedFolder(folder Folder, key string) bool {
 	return slices.ContainsFunc([]Folder{f.Base, f.Keys, f.Secrets}, func(o Folder) bool {
 		return o.tree == folder.tree && len(o.prefix) > len(folder.prefix) && strings.HasPrefix(folder.prefix+key, o.prefix)
 	})
@@ -90,7 +105,7 @@ func (d *Deletion) add(s store.Store, keys ...string) {
 	}
 }
 
-// addFolder appends all that is in a folder, but for what goes later.
+// addFolder appends everything in a folder, except what is deleted later.
 func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key string) bool, later ...string) error {
 	listing, err := f.Listing(ctx)
 	if store.IsMissing(err) {
@@ -103,7 +118,7 @@ func (d *Deletion) addFolder(ctx context.Context, f Folder, known func(key strin
 	for _, info := range listing {
 		if !known(info.Key) && info.Key != store.ProofKey {
 			return fault.Wrap(fault.Permanent, fmt.Errorf("refusing to delete: unknown file found: %s", store.URL(f.Store, info.Key)),
-				"look at the file, and move it away if it is not needed; then delete the cluster again")
+				"check the file, and move it away if it is not needed; then delete the cluster again")
 		}
 		if !slices.Contains(later, info.Key) {
 			keys = append(keys, info.Key)
@@ -125,7 +140,7 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("list the files of cluster %s: spec.serviceAccountIssuerDiscovery.discoveryStore: %w", d.cluster, err)
+			return fmt.Errorf("list the files of cluster %s: %s: %w", d.cluster, discoveryStore, err)
 		}
 		if slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == key }) {
 			d.add(t.store, key)
@@ -134,18 +149,18 @@ func (d *Deletion) addDiscovery(ctx context.Context, url string) error {
 	return nil
 }
 
-// Run deletes everything, and with the last request the config, and the lease under
-// which it is done. So a run that is cut off anywhere can be repeated.
+// Run deletes everything; the last request deletes the config, together with the lease that
+// Run holds. So a run that is interrupted anywhere can be repeated.
 //
-// It looks twice: a machine that still ran may have written until the first look. After that,
-// machines find that the cluster is deleted, and create nothing (etcd.Guard).
+// It lists the objects twice: a machine that still ran may have written until the first listing.
+// After that, machines find that the cluster is deleted, and create nothing (etcd.Guard).
 func (d *Deletion) Run(ctx context.Context, lease *Lease) error {
 	if err := d.runSteps(ctx, lease); err != nil {
 		return err
 	}
-	d.s.forget(ctx, d.cluster)
+	d.s.deleteCache(ctx, d.cluster)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the lease may be another's
+		return context.Cause(ctx) // another process may hold the lease
 	}
 	late, err := d.s.Deletion(ctx, d.contents)
 	if err == nil {
@@ -157,7 +172,7 @@ func (d *Deletion) Run(ctx context.Context, lease *Lease) error {
 	return lease.discard(ctx, d.cluster+"/"+layout.Config)
 }
 
-// runSteps deletes everything but the config and the lease.
+// runSteps deletes everything except the config and the lease.
 func (d *Deletion) runSteps(ctx context.Context, lease *Lease) error {
 	if err := lease.Check(ctx); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// fill adds to a cluster what an apply leaves in the store.
+// fill adds what an apply leaves in the store.
 func fill(t *testing.T, w *world) {
 	for _, key := range []string{"cluster-completed.spec", "kops-version.txt", "cluster.spec", "addons/bootstrap-channel.yaml",
 		"addons/coredns.addons.k8s.io/k8s-1.12.yaml", "pki/private/kubernetes-ca/keyset.yaml", sshKeyFile, "secrets/admin",
@@ -31,7 +31,7 @@ func deletion(t *testing.T, w *world) {
 	other := w.raw(t)
 	c := create(t, s, demo(name, 2))
 	fill(t, w)
-	w.put(t, name+"/"+store.ProofKey, "x") // of a folder that was opened as a store
+	w.put(t, name+"/"+store.ProofKey, "x") // from a folder that was opened as a store
 	ctx, l := acquire(t, s, "jane")
 	if _, err := s.Append(ctx, l, c, clusterstore.Revision{Result: "done"}); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func deletionGuard(t *testing.T, w *world) {
 	}
 }
 
-// A deletion that is cut off anywhere can be repeated until nothing is left.
+// A deletion that is interrupted anywhere can be repeated until nothing is left.
 func TestDeletionCanBeRepeated(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 2))
@@ -84,7 +84,7 @@ func TestDeletionCanBeRepeated(t *testing.T) {
 	tries := 0
 	for {
 		tries++
-		limited := &limited{Store: w.open(), left: 2}
+		limited := &limitedStore{Store: w.open(), left: 2}
 		s := w.client(t, func(c *clusterstore.Config) { c.State = limited })
 		c, err := s.Load(t.Context(), name)
 		if fault.Is(err, fault.Gone) {
@@ -119,27 +119,28 @@ func TestDeletionCanBeRepeated(t *testing.T) {
 	}
 }
 
-// limited lets some deletions through, and then none.
-type limited struct {
+// limitedStore allows some deletions, and then none.
+type limitedStore struct {
 	store.Store
 	left int
 }
 
-func (l *limited) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+func (l *limitedStore) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
 	if l.left--; l.left < 0 {
 		return errCut
 	}
 	return l.Store.Delete(ctx, key, o)
 }
 
-// A machine that still runs writes while the cluster is deleted, until it finds that the cluster is gone.
+// A machine that still runs writes while the cluster is being deleted, until it finds that the cluster is
+// gone.
 func TestDeletionRemovesWhatIsWrittenMeanwhile(t *testing.T) {
 	w := inMemory()
 	s := w.client(t)
 	c := create(t, s, demo(name, 1))
 	fill(t, w)
 	_, l := acquire(t, s, "jane")
-	writing := &losing{Store: w.open(), at: name + "/backups/etcd/main/control/etcd-cluster-spec", lose: func() {
+	writing := &losingStore{Store: w.open(), at: name + "/backups/etcd/main/control/etcd-cluster-spec", lose: func() {
 		for _, key := range []string{"2026-08-01T10:15:00Z-000001/etcd.backup.gz", ".kops/status"} {
 			w.put(t, name+"/backups/etcd/main/"+key, "x")
 		}
@@ -242,14 +243,14 @@ func TestDeletionNeedsTheLease(t *testing.T) {
 	}
 }
 
-// The lease may go while the last but one request is under way.
+// The lease may be lost while the last request but one is in progress.
 func TestDeletionEndsWithTheLease(t *testing.T) {
 	w := inMemory()
 	s := w.client(t)
 	c := create(t, s, demo(name, 1))
 	held, l := acquire(t, s, "jane")
 	ctx, lose := context.WithCancelCause(held)
-	losing := &losing{Store: w.open(), at: ".kops/" + name + "/pack", lose: func() { lose(clusterstore.ErrLost) }}
+	losing := &losingStore{Store: w.open(), at: ".kops/" + name + "/pack", lose: func() { lose(clusterstore.ErrLost) }}
 	d, err := w.client(t, func(c *clusterstore.Config) { c.State = losing }).Deletion(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -262,14 +263,14 @@ func TestDeletionEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// losing calls lose once an object has been deleted.
-type losing struct {
+// losingStore calls lose once an object has been deleted.
+type losingStore struct {
 	store.Store
 	at   string
 	lose func()
 }
 
-func (l *losing) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
+func (l *losingStore) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
 	err := l.Store.Delete(ctx, key, o)
 	if key == l.at {
 		l.lose()
@@ -280,7 +281,7 @@ func (l *losing) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 // Files in a bucket that does not exist need not be deleted.
 func TestMissingStoresHoldNothing(t *testing.T) {
 	w := inMemory()
-	gone := store.Backend{Schemes: []string{"gone"}, Open: func(context.Context, string, string) (store.Store, error) { return missing{}, nil }}
+	gone := store.Backend{Schemes: []string{"gone"}, Open: func(context.Context, string, string) (store.Store, error) { return missingStore{}, nil }}
 	s := w.client(t, func(c *clusterstore.Config) { c.Backends = store.Backends{gone} })
 	made := demo(name, 1)
 	made.Spec.Spec.ConfigStore = api.ConfigStoreSpec{Keypairs: "gone://keys", Secrets: "gone://secrets"}

@@ -12,55 +12,64 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// failing lists, and fails at everything else.
-type failing struct {
+// failingStore can be listed, but fails on everything else.
+type failingStore struct {
 	store.Store
 	err error
 }
 
-func (f failing) Get(context.Context, string) ([]byte, store.Version, error) { return nil, "", f.err }
+func (f failingStore) Get(context.Context, string) ([]byte, store.Version, error) {
+	return nil, "", f.err
+}
 
-func (f failing) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+func (f failingStore) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
 	return "", f.err
 }
 
-// counting counts listings.
-type counting struct {
+// bucketStore is a store that is in a bucket.
+type bucketStore struct{ store.Store }
+
+func (bucketStore) About() store.About { return store.About{URL: "s3://state"} }
+
+// countingStore counts listings.
+type countingStore struct {
 	store.Store
 	n *atomic.Int32
 }
 
-func (c counting) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+func (c countingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	c.n.Add(1)
 	return c.Store.List(ctx, prefix)
 }
 
-// unlisted cannot be listed.
-type unlisted struct{ store.Store }
+// unlistableStore fails on listings.
+type unlistableStore struct{ store.Store }
 
-func (unlisted) List(context.Context, string) iter.Seq2[store.Info, error] {
+func (unlistableStore) List(context.Context, string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		yield(store.Info{}, fault.New(fault.Denied, "nobody may list"))
 	}
 }
 
-// missing does not exist.
-type missing struct{ store.Store }
+// missingStore is a store that does not exist.
+type missingStore struct{ store.Store }
 
-func (missing) List(context.Context, string) iter.Seq2[store.Info, error] {
+func (missingStore) About() store.About { return store.About{URL: "gone://bucket"} }
+
+func (missingStore) List(context.Context, string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
-		yield(store.Info{}, fault.Wrap(fault.Permanent, &store.Missing{Err: errors.New("no such bucket")}, "create it"))
+		yield(store.Info{}, fault.Wrap(fault.Permanent, &store.MissingError{Err: errors.New("no such bucket")}, "create it"))
 	}
 }
 
-// together answers reads below a folder once that many are asked for at the same time.
-type together struct {
+// gatheringStore blocks reads below a folder until the expected number are in progress.
+type gatheringStore struct {
 	store.Store
 	folder string
 	wait   *sync.WaitGroup
 }
 
-func (g together) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+func (g gatheringStore) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
 	if strings.Contains(key, g.folder) {
 		g.wait.Done()
 		g.wait.Wait()
@@ -68,13 +77,13 @@ func (g together) Get(ctx context.Context, key string) ([]byte, store.Version, e
 	return g.Store.Get(ctx, key)
 }
 
-// alsoListing lists more keys than there are.
-type alsoListing struct {
+// overlistingStore lists additional keys that do not exist.
+type overlistingStore struct {
 	store.Store
 	more []string
 }
 
-func (a alsoListing) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+func (a overlistingStore) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		for _, key := range a.more {
 			if !yield(store.Info{Key: key}, nil) {
@@ -87,16 +96,16 @@ func (a alsoListing) List(ctx context.Context, prefix string) iter.Seq2[store.In
 
 var errCut = errors.New("the connection is cut")
 
-// cuttable is a store whose writes can be made to fail: before they are done, or after.
-type cuttable struct {
+// cuttableStore is a store whose writes can be made to fail: before they are done, or after.
+type cuttableStore struct {
 	store.Store
 	after bool
 	cut   atomic.Bool
 }
 
-func (c *cuttable) set(cut bool) { c.cut.Store(cut) }
+func (c *cuttableStore) set(cut bool) { c.cut.Store(cut) }
 
-func (c *cuttable) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+func (c *cuttableStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	if !c.cut.Load() {
 		return c.Store.Put(ctx, key, data, o)
 	}
@@ -108,14 +117,14 @@ func (c *cuttable) Put(ctx context.Context, key string, data []byte, o store.Put
 	return "", errCut
 }
 
-// lostAnswer is a store that does the first write, or not, and does not answer it.
-type lostAnswer struct {
+// lostAnswerStore is a store that performs or drops the first write, and loses its answer.
+type lostAnswerStore struct {
 	store.Store
 	done bool
 	once sync.Once
 }
 
-func (l *lostAnswer) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (v store.Version, err error) {
+func (l *lostAnswerStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (v store.Version, err error) {
 	l.once.Do(func() {
 		if l.done {
 			v, err = l.Store.Put(ctx, key, data, o)
@@ -130,44 +139,44 @@ func (l *lostAnswer) Put(ctx context.Context, key string, data []byte, o store.P
 	return l.Store.Put(ctx, key, data, o)
 }
 
-// unheard is a store that no write reaches.
-type unheard struct{ store.Store }
+// unreachableStore is a store that no write reaches.
+type unreachableStore struct{ store.Store }
 
-func (unheard) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+func (unreachableStore) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
 	return "", fault.New(fault.Lost, "the connection broke")
 }
 
-// countedPuts counts writes.
-type countedPuts struct {
+// countedPutsStore counts writes.
+type countedPutsStore struct {
 	store.Store
 	n atomic.Int32
 }
 
-func (c *countedPuts) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+func (c *countedPutsStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	c.n.Add(1)
 	return c.Store.Put(ctx, key, data, o)
 }
 
-// failingPuts fails at every write.
-type failingPuts struct {
+// failingPutsStore fails on every write.
+type failingPutsStore struct {
 	store.Store
 	err error
 }
 
-func (f failingPuts) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
+func (f failingPutsStore) Put(context.Context, string, []byte, store.PutOptions) (store.Version, error) {
 	return "", f.err
 }
 
-// silent is a store that, while on, does not answer writes. One that is deaf does
-// not heed the context either.
-type silent struct {
+// silentStore is a store that, while on, does not answer writes. If it is deaf it also
+// ignores the context.
+type silentStore struct {
 	store.Store
 	deaf   bool
 	on     atomic.Bool
-	answer chan struct{} // closed when the deaf may answer
+	answer chan struct{} // closed when a deaf store may answer
 }
 
-func (s *silent) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+func (s *silentStore) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	if s.on.Load() {
 		ended := ctx.Done()
 		if s.deaf {

@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// EncodeKeyset is the stored form of a keyset, private keys included.
+// EncodeKeyset returns the stored form of a keyset, including private keys.
 func EncodeKeyset(k *pki.Keyset) ([]byte, error) {
 	o, err := k.ToAPI()
 	if err != nil {
@@ -27,17 +27,17 @@ func EncodeKeyset(k *pki.Keyset) ([]byte, error) {
 	return compat.Encode(api.V1Alpha2, o)
 }
 
-// found is an object in one of several folders.
-type found struct {
+// foundObject is an object in one of several folders.
+type foundObject struct {
 	folder Folder
 	key    string
 	name   string
 }
 
-// find lists the objects of folders whose key name turns into a name; the first folder that has a name wins.
-func find(ctx context.Context, name func(key string) string, folders ...Folder) ([]found, error) {
+// findObjects lists the objects of folders for whose keys name returns a name; the first folder with a name wins.
+func findObjects(ctx context.Context, name func(key string) string, folders ...Folder) ([]foundObject, error) {
 	seen := map[string]bool{}
-	var out []found
+	var out []foundObject
 	for _, f := range folders {
 		listing, err := f.Listing(ctx)
 		if err != nil {
@@ -46,14 +46,14 @@ func find(ctx context.Context, name func(key string) string, folders ...Folder) 
 		for _, info := range listing {
 			if n := name(info.Key); n != "" && !seen[n] {
 				seen[n] = true
-				out = append(out, found{f, info.Key, n})
+				out = append(out, foundObject{f, info.Key, n})
 			}
 		}
 	}
 	return out, nil
 }
 
-// BrokenError is of an object that is there and cannot be understood.
+// BrokenError is the error for an object that exists but cannot be understood.
 type BrokenError struct {
 	Name, URL string
 	Err       error
@@ -62,16 +62,20 @@ type BrokenError struct {
 func (e *BrokenError) Error() string { return "read " + e.URL + ": " + e.Err.Error() }
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// broken is the error of such an object, with what helps.
-func broken(name, url string, err error) error {
-	return fault.Wrap(fault.Permanent, &BrokenError{name, url, err}, "put back an earlier version of the file, from the versions of its bucket or a copy of the store")
+// restoreFile is the remedy for a file that cannot be read.
+const restoreFile = "restore an earlier version of the file, from the versions of its bucket or a copy of the store"
+
+// wrapBroken returns a BrokenError with its remedy.
+func wrapBroken(name, url string, err error) error {
+	return fault.Wrap(fault.Permanent, &BrokenError{name, url, err}, restoreFile)
 }
 
-// readAll reads objects, some at a time, and decodes them. One that has gone since it was listed is left out.
-func readAll[T any](ctx context.Context, objects []found, decode func(name string, data []byte) (T, error)) (map[string]T, error) {
+// readAll reads objects, several at a time, and decodes them. An object removed since the listing is left
+// out.
+func readAll[T any](ctx context.Context, objects []foundObject, decode func(name string, data []byte) (T, error)) (map[string]T, error) {
 	var mu sync.Mutex
 	out := map[string]T{}
-	err := each(ctx, objects, func(ctx context.Context, _ int, o found) error {
+	err := forEach(ctx, objects, func(ctx context.Context, _ int, o foundObject) error {
 		data, _, err := o.folder.Store.Get(ctx, o.key)
 		if fault.Is(err, fault.Gone) {
 			return nil
@@ -81,7 +85,7 @@ func readAll[T any](ctx context.Context, objects []found, decode func(name strin
 		}
 		v, err := decode(o.name, data)
 		if err != nil {
-			return broken(o.name, store.URL(o.folder.Store, o.key), err)
+			return wrapBroken(o.name, store.URL(o.folder.Store, o.key), err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -104,16 +108,16 @@ func (f *Folders) Keysets(ctx context.Context) (map[string]*pki.Keyset, error) {
 		}
 		return middle
 	}
-	objects, err := find(ctx, name, f.Keys, f.statePKI)
+	objects, err := findObjects(ctx, name, f.Keys, f.statePKI)
 	if err != nil {
 		return nil, fmt.Errorf("list keysets: %w", err)
 	}
 	return readAll(ctx, objects, decodeKeyset)
 }
 
-// Keyset reads the keyset of a name, and the version that conditions its next write.
-// The version is empty if the keyset is stored in another place, or under an old name: the
-// next write then creates it. The keyset is nil when there is none.
+// Keyset reads the keyset with the given name, and the version for its next conditional
+// write. The version is empty if the keyset is stored in another place, or under an old
+// name: the next write then creates it. The keyset is nil if it does not exist.
 func (f *Folders) Keyset(ctx context.Context, name string) (*pki.Keyset, store.Version, error) {
 	data, version, err := f.Keys.Store.Get(ctx, layout.Keyset(name))
 	switch {
@@ -125,23 +129,23 @@ func (f *Folders) Keyset(ctx context.Context, name string) (*pki.Keyset, store.V
 	}
 	k, err := decodeKeyset(name, data)
 	if err != nil {
-		return nil, "", broken(name, store.URL(f.Keys.Store, layout.Keyset(name)), err)
+		return nil, "", wrapBroken(name, store.URL(f.Keys.Store, layout.Keyset(name)), err)
 	}
 	return k, version, nil
 }
 
-// ReplaceKeyset writes a keyset that Keyset returned, changed, if it is still of that
-// version; otherwise the error has class fault.Conflict.
+// ReplaceKeyset writes a modified keyset that Keyset returned, if the stored one still
+// has that version; otherwise the error has class fault.Conflict.
 func (f *Folders) ReplaceKeyset(ctx context.Context, k *pki.Keyset, was store.Version) error {
 	data, err := EncodeKeyset(k)
 	if err == nil {
 		err = f.Keys.put(ctx, layout.Keyset(k.Name), data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
 	}
-	return lostRace(err, "keyset "+k.Name)
+	return changeConflict(err, "keyset "+k.Name)
 }
 
-// lostRace explains a conflict to somebody who changes key material.
-func lostRace(err error, what string) error {
+// changeConflict explains a conflict to a user who changes key material.
+func changeConflict(err error, what string) error {
 	if fault.Is(err, fault.Conflict) {
 		return fault.Wrap(fault.Conflict, fmt.Errorf("change %s: %w; your change was not made", what, err), "check its current state, and repeat the command")
 	}
@@ -157,7 +161,8 @@ func decodeKeyset(name string, data []byte) (*pki.Keyset, error) {
 	return pki.FromAPI(o)
 }
 
-// PutKeyset writes a keyset. With ifAbsent one that is there is an error of class fault.Conflict.
+// PutKeyset writes a keyset. If ifAbsent is set and there is one, the error has class
+// fault.Conflict.
 func (f *Folders) PutKeyset(ctx context.Context, k *pki.Keyset, ifAbsent bool) error {
 	data, err := EncodeKeyset(k)
 	if err != nil {
@@ -166,16 +171,16 @@ func (f *Folders) PutKeyset(ctx context.Context, k *pki.Keyset, ifAbsent bool) e
 	return f.Keys.put(ctx, layout.Keyset(k.Name), data, store.PutOptions{IfAbsent: ifAbsent, Private: true})
 }
 
-// put writes an object and forgets what was listed.
+// put writes an object and discards the listing.
 func (f Folder) put(ctx context.Context, key string, data []byte, o store.PutOptions) error {
-	defer f.tree.changed()
+	defer f.tree.invalidate()
 	_, err := f.Store.Put(ctx, key, data, o)
 	return err
 }
 
 // SecretNames lists the names of the secrets, in order.
 func (f *Folders) SecretNames(ctx context.Context) ([]string, error) {
-	objects, err := find(ctx, secretName, f.Secrets)
+	objects, err := findObjects(ctx, secretName, f.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("list secrets: %w", err)
 	}
@@ -187,7 +192,7 @@ func (f *Folders) SecretNames(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// secretName is the name of the secret with a key, or "".
+// secretName returns the name of the secret with a key, or "".
 func secretName(key string) string {
 	if strings.Contains(key, "/") {
 		return ""
@@ -195,13 +200,13 @@ func secretName(key string) string {
 	return key
 }
 
-// Secret reads one secret; one that does not exist is an error of class fault.Gone.
+// Secret reads one secret; if it does not exist, the error has class fault.Gone.
 func (f *Folders) Secret(ctx context.Context, name string) (pki.Secret, error) {
 	secret, _, err := f.SecretAt(ctx, name)
 	return secret, err
 }
 
-// SecretAt reads one secret, and the version against which its next write is held.
+// SecretAt reads one secret, and the version for its next conditional write.
 func (f *Folders) SecretAt(ctx context.Context, name string) (pki.Secret, store.Version, error) {
 	data, version, err := f.Secrets.Store.Get(ctx, name)
 	if err != nil {
@@ -214,30 +219,31 @@ func (f *Folders) SecretAt(ctx context.Context, name string) (pki.Secret, store.
 	return secret, version, nil
 }
 
-// ReplaceSecret writes a secret that SecretAt returned, changed, if it is still of that
-// version, or an empty one, which means that there was none; otherwise the error has
+// ReplaceSecret writes a modified secret that SecretAt returned, if the stored one still
+// has that version; the empty version means that there was none. Otherwise the error has
 // class fault.Conflict.
 func (f *Folders) ReplaceSecret(ctx context.Context, name string, secret pki.Secret, was store.Version) error {
 	data, err := pki.EncodeSecret(secret)
 	if err == nil {
 		err = f.Secrets.put(ctx, name, data, store.PutOptions{IfAbsent: was == "", IfVersion: was, Private: true})
 	}
-	return lostRace(err, "secret "+name)
+	return changeConflict(err, "secret "+name)
 }
 
 // AllSecrets reads every secret, by name.
 func (f *Folders) AllSecrets(ctx context.Context) (map[string]pki.Secret, error) {
-	objects, err := find(ctx, secretName, f.Secrets)
+	objects, err := findObjects(ctx, secretName, f.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("list secrets: %w", err)
 	}
 	return readAll(ctx, objects, func(_ string, data []byte) (pki.Secret, error) { return pki.DecodeSecret(data) })
 }
 
-// PutSecret writes a secret. With ifAbsent one that is there is an error of class fault.Conflict.
+// PutSecret writes a secret. If ifAbsent is set and there is one, the error has class
+// fault.Conflict.
 func (f *Folders) PutSecret(ctx context.Context, name string, secret pki.Secret, ifAbsent bool) error {
 	if strings.Contains(name, "/") {
-		return fault.New(fault.Permanent, "%q cannot be the name of a secret", name)
+		return fault.New(fault.Permanent, "%q is not a valid secret name", name)
 	}
 	data, err := pki.EncodeSecret(secret)
 	if err != nil {
@@ -246,24 +252,24 @@ func (f *Folders) PutSecret(ctx context.Context, name string, secret pki.Secret,
 	return f.Secrets.put(ctx, name, data, store.PutOptions{IfAbsent: ifAbsent, Private: true})
 }
 
-// DeleteSecret removes a secret; an absent one is not an error.
+// DeleteSecret removes a secret; it is not an error if it does not exist.
 func (f *Folders) DeleteSecret(ctx context.Context, name string) error {
-	defer f.Secrets.tree.changed()
+	defer f.Secrets.tree.invalidate()
 	return f.Secrets.Store.Delete(ctx, name, store.DeleteOptions{})
 }
 
-// SSHKey is a public key that may log in to the machines of a cluster.
+// SSHKey is a public key that may log in to a cluster's machines.
 type SSHKey struct {
 	// Fingerprint is the MD5 of the key's wire form, in hex with colons.
 	Fingerprint string
-	// Text is the key as it was given: a line as in authorized_keys.
+	// Text is the key as it was given, in the form of a line of authorized_keys.
 	Text string
 }
 
-// NewSSHKey checks the text of a public key and finds its fingerprint. It is one line, the
-// key's type and the key, with a comment at most: clouds take no options of authorized_keys.
+// NewSSHKey checks the text of a public key and computes its fingerprint. It must be one line: the
+// key's type, the key, and optionally a comment; clouds do not accept options of authorized_keys.
 func NewSSHKey(text string) (SSHKey, error) {
-	const remedy = "give one line with a type, a key and a comment, such as the content of a .pub file"
+	const remedy = "specify one line with a type, a key and a comment, such as the content of a .pub file"
 	key, _, options, _, err := ssh.ParseAuthorizedKey([]byte(text))
 	switch {
 	case err != nil:
@@ -278,20 +284,20 @@ func NewSSHKey(text string) (SSHKey, error) {
 	return SSHKey{Fingerprint: ssh.FingerprintLegacyMD5(key), Text: text}, nil
 }
 
-// key is where the SSH key is stored below the folder pki.
-func (k SSHKey) key() string { return layout.SSHKeys + plain(k.Fingerprint) }
+// key returns where the SSH key is stored below the folder pki.
+func (k SSHKey) key() string { return layout.SSHKeys + fingerprintHex(k.Fingerprint) }
 
-// plain is a fingerprint without its colons.
-func plain(fingerprint string) string { return strings.ReplaceAll(fingerprint, ":", "") }
+// fingerprintHex returns a fingerprint without its colons.
+func fingerprintHex(fingerprint string) string { return strings.ReplaceAll(fingerprint, ":", "") }
 
-// sshName is the name of the SSH key with a key below the folder pki, which is its
-// fingerprint without colons, or "".
+// sshName returns the name of the SSH key with a key below the folder pki, which is
+// its fingerprint without colons, or "".
 func sshName(key string) string {
 	n, ok := strings.CutPrefix(key, layout.SSHKeys)
 	if !ok || strings.Contains(n, "/") {
 		return ""
 	}
-	return plain(n)
+	return fingerprintHex(n)
 }
 
 // SSHKeys reads the SSH keys, in the order of their fingerprints.
@@ -303,7 +309,7 @@ func (f *Folders) SSHKeys(ctx context.Context) ([]SSHKey, error) {
 	byName, err := readAll(ctx, objects, func(name string, data []byte) (SSHKey, error) {
 		k, err := NewSSHKey(string(data))
 		if err != nil {
-			return SSHKey{Fingerprint: name, Text: string(data)}, nil // somebody else's: shown, and deleted, by its file's name
+			return SSHKey{Fingerprint: name, Text: string(data)}, nil // not one of ours: shown and deleted by its file's name
 		}
 		return k, nil
 	})
@@ -319,30 +325,30 @@ func (f *Folders) SSHKeys(ctx context.Context) ([]SSHKey, error) {
 }
 
 // sshObjects lists the files of SSH keys; kOps may have written a name with colons elsewhere.
-func (f *Folders) sshObjects(ctx context.Context) ([]found, error) {
-	objects, err := find(ctx, sshName, f.statePKI, f.Keys)
+func (f *Folders) sshObjects(ctx context.Context) ([]foundObject, error) {
+	objects, err := findObjects(ctx, sshName, f.statePKI, f.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("list SSH keys: %w", err)
 	}
 	return objects, nil
 }
 
-// AddSSHKey writes an SSH key; one that is there already stays.
+// AddSSHKey writes an SSH key.
 func (f *Folders) AddSSHKey(ctx context.Context, k SSHKey) error {
 	return f.statePKI.put(ctx, k.key(), []byte(k.Text), store.PutOptions{})
 }
 
-// HasSSHKey reports whether an SSH key is where keys are added.
+// HasSSHKey reports whether an SSH key exists where keys are added.
 func (f *Folders) HasSSHKey(ctx context.Context, k SSHKey) (bool, error) {
 	listing, err := f.statePKI.Listing(ctx)
 	if err != nil {
 		return false, fmt.Errorf("list SSH keys: %w", err)
 	}
-	return slices.ContainsFunc(listing, func(info store.Info) bool { return sshName(info.Key) == plain(k.Fingerprint) }), nil
+	return slices.ContainsFunc(listing, func(info store.Info) bool { return sshName(info.Key) == fingerprintHex(k.Fingerprint) }), nil
 }
 
-// OtherSSHKeys lists the names, which are fingerprints without colons, of the SSH keys
-// beside one in the folder of the state store, where keys are added.
+// OtherSSHKeys lists the names, which are fingerprints without colons, of all other SSH
+// keys in the state store's folder, where keys are added.
 func (f *Folders) OtherSSHKeys(ctx context.Context, k SSHKey) ([]string, error) {
 	listing, err := f.statePKI.Listing(ctx)
 	if err != nil {
@@ -350,15 +356,15 @@ func (f *Folders) OtherSSHKeys(ctx context.Context, k SSHKey) ([]string, error) 
 	}
 	var out []string
 	for _, info := range listing {
-		if n := sshName(info.Key); n != "" && n != plain(k.Fingerprint) {
+		if n := sshName(info.Key); n != "" && n != fingerprintHex(k.Fingerprint) {
 			out = append(out, n)
 		}
 	}
 	return out, nil
 }
 
-// DeleteSSHKeys removes the SSH keys with some fingerprints from every place; without
-// fingerprints, all SSH keys.
+// DeleteSSHKeys removes the SSH keys with the given fingerprints from every place;
+// without fingerprints, all SSH keys.
 func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) error {
 	for _, folder := range []Folder{f.statePKI, f.Keys} {
 		listing, err := folder.Listing(ctx)
@@ -367,7 +373,7 @@ func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) err
 		}
 		var keys []string
 		for _, info := range listing {
-			if n := sshName(info.Key); n != "" && (len(fingerprints) == 0 || slices.ContainsFunc(fingerprints, func(p string) bool { return plain(p) == n })) {
+			if n := sshName(info.Key); n != "" && (len(fingerprints) == 0 || slices.ContainsFunc(fingerprints, func(p string) bool { return fingerprintHex(p) == n })) {
 				keys = append(keys, info.Key)
 			}
 		}
@@ -377,7 +383,7 @@ func (f *Folders) DeleteSSHKeys(ctx context.Context, fingerprints ...string) err
 		if err := store.DeleteAll(ctx, folder.Store, keys); err != nil {
 			return err
 		}
-		folder.tree.changed()
+		folder.tree.invalidate()
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// ed25519 is a public key, and fingerprint what ssh-keygen -l -E md5 says of it.
+// ed25519 is a public key, and fingerprint the output of ssh-keygen -l -E md5 for it.
 const (
 	ed25519     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICL7aKqY83UOAV7YVsPM8gCxSK1d4qPtyLU1AIaszE0e me@host\n"
 	fingerprint = "93:fb:ff:e9:9e:cf:32:e1:ce:76:b6:cf:13:f2:1e:a2"
@@ -38,7 +38,7 @@ func folders(t *testing.T, s *clusterstore.Store, c *api.Cluster) *clusterstore.
 	return f
 }
 
-// keyset makes a keyset with one small key.
+// keyset returns a keyset with one small key.
 func keyset(t *testing.T, name string) *pki.Keyset {
 	t.Helper()
 	issuer := pki.Issuer{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }, Rand: rand.Reader,
@@ -64,7 +64,7 @@ func keysets(t *testing.T, w *world) {
 	if err := f.PutKeyset(t.Context(), keyset(t, pki.KubernetesCA), true); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a second keyset of the name: %v; want a conflict", err)
 	}
-	// Files that kOps leaves beside them, and a keyset of an old name.
+	// Files that kOps writes beside them, and a keyset of an old name.
 	w.put(t, name+"/pki/issued/kubernetes-ca/1.crt", "old")
 	w.put(t, name+"/pki/private/kubernetes-ca/1.key", "old")
 	w.put(t, name+"/pki/private/master/keyset.yaml", w.get(t, name+"/pki/private/kubernetes-ca/keyset.yaml"))
@@ -88,8 +88,8 @@ func keysets(t *testing.T, w *world) {
 	}
 }
 
-// changesOfAKeyset are held against what was read, also where kOps wrote it in another
-// version, or under an old name.
+// changesOfAKeyset checks that changes are compared with what was read, even if kOps
+// wrote it in another version, or under an old name.
 func changesOfAKeyset(t *testing.T, w *world, f *clusterstore.Folders, ca *pki.Keyset) {
 	t.Helper()
 	got, version, err := f.Keyset(t.Context(), ca.Name)
@@ -108,7 +108,7 @@ func changesOfAKeyset(t *testing.T, w *world, f *clusterstore.Folders, ca *pki.K
 	if got, _, err := f.Keyset(t.Context(), ca.Name); err != nil || got.Primary != other.Primary || got.Bundle() != other.Bundle() {
 		t.Errorf("one of v1alpha3: %v", err)
 	}
-	old, version, err := f.Keyset(t.Context(), pki.ServiceAccount) // it is there as master
+	old, version, err := f.Keyset(t.Context(), pki.ServiceAccount) // it exists as master
 	if err != nil || old == nil || old.Name != pki.ServiceAccount || version != "" {
 		t.Fatalf("one of an old name: %v, %q", err, version)
 	}
@@ -243,8 +243,8 @@ func TestFoldersFollowTheSpec(t *testing.T) {
 		{"elsewhere", elsewhere, false, "memory://other/base", "memory://other/base/pki", "memory://third/s", true},
 		{"elsewhere in the state store", api.ConfigStoreSpec{Base: "memory://state/files", Keypairs: "memory://state/keys"}, true,
 			"memory://state/files", "memory://state/keys", "memory://state/files/secrets", true},
-		{"elsewhere, without access", elsewhere, true,
-			"memory://other/base", "memory://state/" + name + "/pki", "memory://state/" + name + "/secrets", false},
+		{"elsewhere, without access", api.ConfigStoreSpec{Base: "s3://other/base/", Secrets: "gs://third/s"}, true,
+			"s3://other/base", "memory://state/" + name + "/pki", "memory://state/" + name + "/secrets", false},
 		{"in a folder elsewhere, without access", api.ConfigStoreSpec{Base: folder}, true, folder, folder + "/pki", folder + "/secrets", true},
 	}
 	for _, tt := range tests {
@@ -255,6 +255,9 @@ func TestFoldersFollowTheSpec(t *testing.T) {
 			f := folders(t, s, c)
 			if f.Base.URL != tt.base || f.Keys.URL != tt.keys || f.Secrets.URL != tt.secrets || (f.Base.Store != nil) != tt.reachable {
 				t.Errorf("base %s (%v), keys %s, secrets %s", f.Base.URL, f.Base.Store != nil, f.Keys.URL, f.Secrets.URL)
+			}
+			if (f.Unreached == "") != tt.reachable {
+				t.Errorf("not reached is %q", f.Unreached)
 			}
 			for _, folder := range []clusterstore.Folder{f.Base, f.Keys, f.Secrets} {
 				if folder.Store != nil && folder.Store.About().URL != folder.URL {
@@ -268,6 +271,10 @@ func TestFoldersFollowTheSpec(t *testing.T) {
 	c.Spec.ConfigStore = elsewhere
 	s := w.client(t, func(c *clusterstore.Config) { c.Backends = backends })
 	f := folders(t, s, c)
+	remote := w.client(t, func(c *clusterstore.Config) { c.State, c.Backends, c.Offline = bucketStore{c.State}, backends, true })
+	if f := folders(t, remote, c); f.Keys.URL != "memory://other/base/pki" || f.Keys.Store == nil || f.Secrets.URL != "memory://third/s" || f.Unreached != "" {
+		t.Errorf("offline, with a state store in a bucket, keys are in %s and secrets in %s", f.Keys.URL, f.Secrets.URL)
+	}
 	near, far := keyset(t, pki.KubernetesCA), keyset(t, pki.KubernetesCA)
 	stored := func(k *pki.Keyset) string {
 		data, err := clusterstore.EncodeKeyset(k)
@@ -314,7 +321,7 @@ func TestFoldersUseTheListingOfLoad(t *testing.T) {
 	w.put(t, name+"/pki/private/x/keyset.yaml", "x")
 	w.put(t, name+"/addons/a/b.yaml", "x")
 	var listings atomic.Int32
-	s := w.client(t, func(c *clusterstore.Config) { c.State = counting{c.State, &listings} })
+	s := w.client(t, func(c *clusterstore.Config) { c.State = countingStore{c.State, &listings} })
 	c := load(t, s)
 	f, err := s.Folders(t.Context(), c.Spec, c)
 	if err != nil {

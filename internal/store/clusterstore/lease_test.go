@@ -40,11 +40,11 @@ func acquire(t *testing.T, s *clusterstore.Store, user string) (context.Context,
 	return ctx, l
 }
 
-// A server that ignores the conditions of writes gives nobody the lease.
+// If a server ignores the conditions of writes, no one gets the lease.
 func TestNoLeaseWhereConditionsAreIgnored(t *testing.T) {
 	state := store.NewMemory("deaf")
 	for _, user := range []string{"jane", "joe"} {
-		s, err := clusterstore.Open(clusterstore.Config{State: store.Proven(storetest.Deaf{Store: state}, &store.Proof{}), Now: time.Now})
+		s, err := clusterstore.Open(clusterstore.Config{State: store.WithProof(storetest.UnconditionalStore{Store: state}, &store.Proof{}), Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,19 +54,19 @@ func TestNoLeaseWhereConditionsAreIgnored(t *testing.T) {
 	}
 }
 
-// timed is a store that keeps conditions by waiting.
-type timed struct{ store.Store }
+// timedStore is a store that enforces conditions by waiting.
+type timedStore struct{ store.Store }
 
-func (s timed) About() store.About {
+func (s timedStore) About() store.About {
 	a := s.Store.About()
 	a.Timed = true
 	return a
 }
 
-// A write of another that takes effect late takes the lease: its holder does nothing more.
+// Another client's late write takes the lease: its holder does nothing more.
 func TestAHolderLooksBeforeEachStepWhereConditionsAreTimed(t *testing.T) {
 	state := store.NewMemory("timed")
-	s, err := clusterstore.Open(clusterstore.Config{State: timed{state}, Now: time.Now})
+	s, err := clusterstore.Open(clusterstore.Config{State: timedStore{state}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func TestAHolderLooksBeforeEachStepWhereConditionsAreTimed(t *testing.T) {
 func leaseForOne(t *testing.T, w *world) {
 	a, b := w.client(t), w.client(t)
 	create(t, a, demo(name, 0))
-	if h, err := a.Holding(t.Context(), name); h != nil || err != nil {
+	if h, err := a.LeaseHolder(t.Context(), name); h != nil || err != nil {
 		t.Errorf("held by nobody: %v, %v", h, err)
 	}
 	ctx, first := acquire(t, a, "jane")
 	w.Pass(70 * time.Second)
 	_, _, err := b.Acquire(t.Context(), name, holder("joe"), nil)
-	var held *clusterstore.Held
+	var held *clusterstore.LeaseHeldError
 	if !errors.As(err, &held) || !fault.Is(err, fault.Conflict) {
 		t.Fatalf("a second holder: %v", err)
 	}
@@ -111,7 +111,7 @@ func leaseForOne(t *testing.T, w *world) {
 	if err.Error() != want || !strings.Contains(fault.Remedy(err), "kops toolbox lock break --name demo.example.com --yes") {
 		t.Errorf("refused with\n%v, remedy %q, want\n%s", err, fault.Remedy(err), want)
 	}
-	if h, err := b.Holding(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
+	if h, err := b.LeaseHolder(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
 		t.Errorf("held by %v, %v", h, err)
 	}
 	if err := first.Check(t.Context()); err != nil || ctx.Err() != nil {
@@ -143,7 +143,7 @@ func leaseForOne(t *testing.T, w *world) {
 	}
 }
 
-// A command that finds out under the lease that there is no cluster leaves nothing.
+// A command that finds out under the lease that the cluster does not exist leaves nothing behind.
 func TestLeaseOfNoClusterLeavesNothing(t *testing.T) {
 	w := inMemory()
 	s := w.client(t)
@@ -173,7 +173,7 @@ func leaseRace(t *testing.T, w *world) {
 			s := w.client(t)
 			all.Go(func() {
 				_, l, err := s.Acquire(t.Context(), name, holder(fmt.Sprint(i)), nil)
-				var held *clusterstore.Held
+				var held *clusterstore.LeaseHeldError
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -196,7 +196,7 @@ func leaseRace(t *testing.T, w *world) {
 	}
 }
 
-// Between one's look at the lease and one's write another takes it.
+// Another process takes the lease between our read and our write.
 func TestLeaseTakenInBetween(t *testing.T) {
 	for _, was := range []string{"no lease", "a free lease", "a lease that has ended"} {
 		w := inMemory()
@@ -211,9 +211,9 @@ func TestLeaseTakenInBetween(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		var first *clusterstore.Lease
-		slow := &storetest.Overtaken{Store: w.open(), By: func() { _, first = acquire(t, w.client(t), "jane") }}
+		slow := &storetest.RacingStore{Store: w.open(), Before: func() { _, first = acquire(t, w.client(t), "jane") }}
 		_, _, err := w.client(t, func(c *clusterstore.Config) { c.State = slow }).Acquire(t.Context(), name, holder("joe"), nil)
-		var held *clusterstore.Held
+		var held *clusterstore.LeaseHeldError
 		if !errors.As(err, &held) || held.State.User != "jane" {
 			t.Errorf("%s: %v", was, err)
 		}
@@ -224,23 +224,23 @@ func TestLeaseTakenInBetween(t *testing.T) {
 }
 
 func leaseExpires(t *testing.T, w *world) {
-	_, first := acquire(t, w.client(t), "jane") // and is never heard of again
+	_, first := acquire(t, w.client(t), "jane") // it is never renewed
 	other := w.client(t)
 	w.Pass(75 * time.Second)
 	if _, _, err := other.Acquire(t.Context(), name, holder("joe"), nil); err == nil {
 		t.Fatal("the lease was taken before its end and the allowance for clocks")
 	}
 	w.Pass(10 * time.Second)
-	var told []string
-	_, second, err := w.client(t).Acquire(t.Context(), name, holder("joe"), func(h *clusterstore.Held, d time.Duration) func() {
-		told = append(told, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.Now().Sub(h.State.Renewed)))
-		return func() { told = append(told, fmt.Sprintf("over at %v", w.Now().Sub(h.State.Renewed))) }
+	var reports []string
+	_, second, err := w.client(t).Acquire(t.Context(), name, holder("joe"), func(h *clusterstore.LeaseHeldError, d time.Duration) func() {
+		reports = append(reports, fmt.Sprintf("%s held by %s, renewed %v ago, watched for %v at %v", h.Cluster, h.State.User, h.Idle, d, w.Now().Sub(h.State.Renewed)))
+		return func() { reports = append(reports, fmt.Sprintf("over at %v", w.Now().Sub(h.State.Renewed))) }
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{name + " held by jane, renewed 1m25s ago, watched for 20s at 1m25s", "over at 1m45s"}; !slices.Equal(told, want) {
-		t.Errorf("told is %q, want %q", told, want)
+	if want := []string{name + " held by jane, renewed 1m25s ago, watched for 20s at 1m25s", "over at 1m45s"}; !slices.Equal(reports, want) {
+		t.Errorf("told is %q, want %q", reports, want)
 	}
 	if second.Fence() != first.Fence()+1 {
 		t.Errorf("fence %d after %d", second.Fence(), first.Fence())
@@ -279,7 +279,7 @@ func leaseBroken(t *testing.T, w *world) {
 		<-waits
 		tick <- struct{}{}
 	}
-	<-waits // the last renewal is done
+	<-waits // the last renewal is finished
 	if err := l.Check(t.Context()); err != nil || ctx.Err() != nil {
 		t.Fatalf("a renewed lease: %v, %v", err, ctx.Err())
 	}
@@ -304,12 +304,12 @@ func leaseBroken(t *testing.T, w *world) {
 	}
 }
 
-// When the store cannot be reached the holder stops at the end of its term, and not before.
+// If the store cannot be reached the holder stops at the end of its term, and not before.
 func TestLeaseOfUnreachableStoreIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory()
 		create(t, w.client(t), demo(name, 0))
-		cut := &cuttable{Store: w.open()}
+		cut := &cuttableStore{Store: w.open()}
 		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = cut, time.Now, nil })
 		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
@@ -341,11 +341,11 @@ func TestLeaseOfUnreachableStoreIsLost(t *testing.T) {
 	})
 }
 
-// Each write of the lease reaches the store, and its answer is lost.
+// Each write of the lease reaches the store, but its answer is lost.
 func TestLeaseSurvivesLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inMemory()
-		deaf := &cuttable{Store: w.open(), after: true}
+		deaf := &cuttableStore{Store: w.open(), after: true}
 		s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = deaf, time.Now, nil })
 		ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 		if err != nil {
@@ -369,12 +369,12 @@ func TestLeaseSurvivesLostAnswers(t *testing.T) {
 	})
 }
 
-// The answer to the write that takes the lease is lost; nobody else has it.
+// The answer to the write that takes the lease is lost; no other process has it.
 func TestLeaseThatWasTakenUnheard(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		w := inMemory()
 		create(t, w.client(t), demo(name, 0))
-		s := w.client(t, func(c *clusterstore.Config) { c.State = &lostAnswer{Store: w.open(), done: done} })
+		s := w.client(t, func(c *clusterstore.Config) { c.State = &lostAnswerStore{Store: w.open(), done: done} })
 		_, l := acquire(t, s, "jane")
 		if err := l.Check(t.Context()); err != nil || l.Fence() != 1 {
 			t.Errorf("written %v: %v, fence %d", done, err, l.Fence())
@@ -382,11 +382,11 @@ func TestLeaseThatWasTakenUnheard(t *testing.T) {
 	}
 }
 
-// The state store answers reads, and never a write.
+// The state store answers reads, but never a write.
 func TestLeaseOfAStoreThatAnswersNoWrite(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 0))
-	s := w.client(t, func(c *clusterstore.Config) { c.State = unheard{w.open()} })
+	s := w.client(t, func(c *clusterstore.Config) { c.State = unreachableStore{w.open()} })
 	if _, _, err := s.Acquire(t.Context(), name, holder("jane"), nil); !fault.Is(err, fault.Lost) || !strings.Contains(err.Error(), "the connection broke") {
 		t.Errorf("%s: %v", fault.Of(err), err)
 	}
@@ -404,12 +404,12 @@ func TestLeaseOutlivesTheContext(t *testing.T) {
 	if err := l.Release(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := w.client(t).Holding(t.Context(), name); h != nil || err != nil {
+	if h, err := w.client(t).LeaseHolder(t.Context(), name); h != nil || err != nil {
 		t.Errorf("after the release held by %v, %v", h, err)
 	}
 }
 
-// A process that is killed leaves its lease; on the same machine it is known to have ended.
+// A process that is killed leaves its lease; on the same machine it is known to have exited.
 func TestLeaseOfAKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldLeaseUntilKilled$")
@@ -426,8 +426,8 @@ func TestLeaseOfAKilledProcess(t *testing.T) {
 		t.Fatalf("the other process says %q, %v", line, err)
 	}
 	w := &world{open: func() store.Store { return store.NewFolder(dir) }, Clock: leasetest.New(time.Now())}
-	s := w.client(t, func(c *clusterstore.Config) { c.Gone = process.Gone })
-	var held *clusterstore.Held
+	s := w.client(t, func(c *clusterstore.Config) { c.ProcessEnded = process.HasEnded })
+	var held *clusterstore.LeaseHeldError
 	if _, _, err := s.Acquire(t.Context(), name, holder("joe"), nil); !errors.As(err, &held) || held.State.PID != cmd.Process.Pid {
 		t.Fatalf("while the other lives: %v", err)
 	}
@@ -454,13 +454,14 @@ func TestHoldLeaseUntilKilled(t *testing.T) {
 	select {}
 }
 
-// A store that does not answer stops the holder as one does that refuses, whether or not its client looks at the context.
+// A store that does not answer stops the holder just as one that returns errors does, whether or not its
+// client respects the context.
 func TestLeaseOfSilentStoreIsLost(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := inMemory()
 			create(t, w.client(t), demo(name, 0))
-			silent := &silent{Store: w.open(), deaf: deaf, answer: make(chan struct{})}
+			silent := &silentStore{Store: w.open(), deaf: deaf, answer: make(chan struct{})}
 			s := w.client(t, func(c *clusterstore.Config) { c.State, c.Now, c.Sleep = silent, time.Now, nil })
 			ctx, l, err := s.Acquire(t.Context(), name, holder("jane"), nil)
 			if err != nil {
@@ -489,10 +490,10 @@ func TestLeaseOfSilentStoreIsLost(t *testing.T) {
 	}
 }
 
-// A renewal that hangs, as on a connection that is dead, is made again on another.
+// A renewal that hangs, as on a dead connection, is retried on another connection.
 func TestLeaseSurvivesAHungRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := &silent{Store: inMemory().open()}
+		silent := &silentStore{Store: inMemory().open()}
 		s, err := clusterstore.Open(clusterstore.Config{State: silent, Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
@@ -514,7 +515,8 @@ func TestLeaseSurvivesAHungRenewal(t *testing.T) {
 	})
 }
 
-// A clock that is minutes wrong, of the holder or of who comes, takes no lease from one who lives.
+// If the clock of the holder or of a contender is minutes wrong, a live holder does not lose its
+// lease.
 func TestLeaseOfAWrongClock(t *testing.T) {
 	at := func(wrong time.Duration) func(*clusterstore.Config) {
 		return func(c *clusterstore.Config) {
@@ -533,14 +535,14 @@ func TestLeaseOfAWrongClock(t *testing.T) {
 			}
 			time.Sleep(50 * time.Second)
 			other := w.client(t, at(wrong))
-			var taken *clusterstore.Held
+			var taken *clusterstore.LeaseHeldError
 			if _, _, err := other.Acquire(t.Context(), name, holder("joe"), nil); !errors.As(err, &taken) {
 				t.Fatalf("%v off: %v", wrong, err)
 			}
 			if age, idle := taken.Age, taken.Idle; age < 45*time.Second || age > 70*time.Second || idle < 0 || idle > 20*time.Second {
 				t.Errorf("%v off: held for %v, idle for %v", wrong, age, idle)
 			}
-			if h, err := other.Holding(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
+			if h, err := other.LeaseHolder(t.Context(), name); h == nil || h.State.User != "jane" || err != nil {
 				t.Errorf("%v off: held by %v, %v", wrong, h, err)
 			}
 			if held.Err() != nil || l.Check(t.Context()) != nil {
@@ -566,13 +568,13 @@ func TestLeaseOfAWrongClock(t *testing.T) {
 // leaseEnd is when a lease that is not renewed may be taken, if clocks agree.
 const leaseEnd = 80 * time.Second
 
-// A store in which every write collides ends the tries; so it would be with one that keeps no conditions.
+// If every write of the lease conflicts, as in a store that does not enforce conditions, the attempts end.
 func TestRestlessLease(t *testing.T) {
 	w := inMemory()
 	create(t, w.client(t), demo(name, 0))
 	_, l := acquire(t, w.client(t), "jane")
 	s := w.client(t, func(c *clusterstore.Config) {
-		c.State = failingPuts{w.open(), fault.New(fault.Conflict, "somebody was quicker")}
+		c.State = failingPutsStore{w.open(), fault.New(fault.Conflict, "somebody was quicker")}
 	})
 	if err := s.Break(t.Context(), clusterstore.Holder{}, name); !fault.Is(err, fault.Conflict) || fault.Remedy(err) == "" {
 		t.Errorf("break: %v, remedy %q", err, fault.Remedy(err))
@@ -583,7 +585,7 @@ func TestRestlessLease(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var held *clusterstore.Held
+	var held *clusterstore.LeaseHeldError
 	if _, _, err := s.Acquire(t.Context(), name, holder("joe"), nil); !fault.Is(err, fault.Conflict) || errors.As(err, &held) {
 		t.Errorf("acquire: %v", err)
 	}

@@ -19,11 +19,11 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// configDays is how many days a node configuration is kept that nobody wants any more.
+// configDays is how many days an unused node configuration is kept.
 const configDays = 90
 
-// configSet is where the node configurations of one update are kept, as one object: under
-// the digest of their hashes, and the day.
+// configSet identifies the node configurations of one update, which are stored as one
+// object: by the digest of their hashes, and the day.
 type configSet struct {
 	key, digest string
 	day         time.Time
@@ -31,14 +31,14 @@ type configSet struct {
 
 const dayFormat = "20060102"
 
-// setOf names the set of configurations, which are given by the hexadecimal SHA-256 of each.
-func setOf(texts map[string][]byte, day time.Time) configSet {
+// newConfigSet returns the set of the given configurations, which are keyed by their hexadecimal SHA-256.
+func newConfigSet(texts map[string][]byte, day time.Time) configSet {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(texts)), "\n")))
 	digest := hex.EncodeToString(sum[:])
 	return configSet{configsFolder + digest + "." + day.UTC().Format(dayFormat), digest, day}
 }
 
-// hashConfig is the hexadecimal SHA-256 of a configuration.
+// hashConfig returns the hexadecimal SHA-256 of a configuration.
 func hashConfig(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -71,8 +71,8 @@ func encodeConfigs(texts map[string][]byte) ([]byte, error) {
 }
 
 // decodeConfigs returns the configurations of an object by their hashes, which are
-// computed: a damaged configuration gets another hash. An object that is not a set is a
-// single configuration, as earlier versions kept them.
+// computed, so that a damaged configuration gets another hash. An object that is not a
+// set is a single configuration, as earlier versions stored them.
 func decodeConfigs(data []byte) map[string][]byte {
 	single := map[string][]byte{hashConfig(data): data}
 	r, err := gzip.NewReader(bytes.NewReader(data))
@@ -91,12 +91,12 @@ func decodeConfigs(data []byte) map[string][]byte {
 	return out
 }
 
-// configSets lists the sets that are kept of a cluster, the newest first, in one request.
+// configSets lists the stored sets of a cluster, the newest first, in one request.
 func (s *Store) configSets(ctx context.Context, cluster string) ([]configSet, error) {
 	if err := checkName(cluster); err != nil {
 		return nil, err
 	}
-	listing, err := collect(ctx, s.own(cluster), configsFolder)
+	listing, err := collect(ctx, s.privateFolder(cluster), configsFolder)
 	if err != nil && !store.IsMissing(err) {
 		return nil, fmt.Errorf("list the node configurations of cluster %s: %w", cluster, err)
 	}
@@ -111,11 +111,11 @@ func (s *Store) configSets(ctx context.Context, cluster string) ([]configSet, er
 	return out, nil
 }
 
-// readSets reads the configurations of some sets, by the hexadecimal hash of each.
+// readSets reads the configurations of some sets, by their hexadecimal hashes.
 func (s *Store) readSets(ctx context.Context, cluster string, sets []configSet) ([]map[string][]byte, error) {
 	out := make([]map[string][]byte, len(sets))
-	err := each(ctx, sets, func(ctx context.Context, i int, k configSet) error {
-		data, _, err := s.own(cluster).Get(ctx, k.key)
+	err := forEach(ctx, sets, func(ctx context.Context, i int, k configSet) error {
+		data, _, err := s.privateFolder(cluster).Get(ctx, k.key)
 		if fault.Is(err, fault.Gone) {
 			return nil
 		}
@@ -128,10 +128,9 @@ func (s *Store) readSets(ctx context.Context, cluster string, sets []configSet) 
 	return out, err
 }
 
-// NodeConfigs reads node configurations of the past by their hashes, the base64 of the
-// SHA-256, as machines know them. One that is not kept is not in the result. It takes a
-// request for a listing, and one for each set until all are found: the newest first, two of
-// them, then four, and so on.
+// NodeConfigs reads past node configurations by their hashes, the base64 of the SHA-256, as
+// machines report them. One that is not stored is not in the result. It takes one listing, and one
+// request for each set until all are found: the newest two first, then four, and so on.
 func (s *Store) NodeConfigs(ctx context.Context, cluster string, hashes ...string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if len(hashes) == 0 {
@@ -163,9 +162,9 @@ func (s *Store) NodeConfigs(ctx context.Context, cluster string, hashes ...strin
 }
 
 // KeepNodeConfigs stores node configurations as one set; this takes one listing, and one
-// more request if the set is not stored yet. It removes older sets stored more than
-// 90 days ago that hold no configuration in use; inUse has the hashes, as for NodeConfigs.
-// A nil inUse means that nobody knows, and nothing is removed.
+// more request if the set is not stored yet. It removes older sets stored more than 90 days
+// ago that contain no configuration in use; inUse contains the hashes, as for NodeConfigs.
+// A nil inUse means that this is unknown, and nothing is removed.
 func (s *Store) KeepNodeConfigs(ctx context.Context, cluster string, configs [][]byte, inUse []string) error {
 	sets, err := s.configSets(ctx, cluster)
 	if err != nil {
@@ -175,14 +174,14 @@ func (s *Store) KeepNodeConfigs(ctx context.Context, cluster string, configs [][
 	for _, c := range configs {
 		texts[hashConfig(c)] = c
 	}
-	set := setOf(texts, s.cfg.Now())
+	set := newConfigSet(texts, s.cfg.Now())
 	if len(texts) > 0 && !slices.ContainsFunc(sets, func(x configSet) bool { return x.digest == set.digest }) {
 		data, err := encodeConfigs(texts)
 		if err == nil {
-			_, err = s.own(cluster).Put(ctx, set.key, data, store.PutOptions{Private: true})
+			_, err = s.privateFolder(cluster).Put(ctx, set.key, data, store.PutOptions{Private: true})
 		}
 		if err != nil {
-			return fmt.Errorf("keep the node configurations of cluster %s: %w", cluster, err)
+			return fmt.Errorf("save the node configurations of cluster %s: %w", cluster, err)
 		}
 	}
 	if inUse == nil {
@@ -194,7 +193,7 @@ func (s *Store) KeepNodeConfigs(ctx context.Context, cluster string, configs [][
 	return s.dropSets(ctx, cluster, old, inUse)
 }
 
-// dropSets removes the sets that hold nothing that is in use.
+// dropSets removes the sets that contain nothing that is in use.
 func (s *Store) dropSets(ctx context.Context, cluster string, sets []configSet, inUse []string) error {
 	found, err := s.readSets(ctx, cluster, sets)
 	if err != nil {
@@ -209,7 +208,7 @@ func (s *Store) dropSets(ctx context.Context, cluster string, sets []configSet, 
 	if len(keys) == 0 {
 		return nil
 	}
-	if err := store.DeleteAll(ctx, s.own(cluster), keys); err != nil {
+	if err := store.DeleteAll(ctx, s.privateFolder(cluster), keys); err != nil {
 		return fmt.Errorf("remove old node configurations of cluster %s: %w", cluster, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ func hashOf(text string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// The configurations of machines are found for as long as they may run them, and not for ever.
+// The configurations of machines can be found as long as they may run them, but not forever.
 func TestNodeConfigurationsAreKeptByHash(t *testing.T) {
 	w := inMemory()
 	keep := func(inUse []string, configs ...string) {

@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// packFormat is the version of the pack's layout; one of another format is not read.
+// packFormat is the version of the pack's layout; packs of other formats are ignored.
 const packFormat = 1
 
-// packLimit is the largest pack, unpacked, that is read, in bytes.
+// packLimit is the maximum uncompressed size of a pack, in bytes.
 const packLimit = 256 << 20
 
 // document is the text of an object in the store.
@@ -25,15 +25,16 @@ type document struct {
 	Text    string        `json:"text"`
 }
 
-// pack holds the documents of a cluster that everybody reads: config, instance
-// groups, additional objects. In the store it saves a request for each of them; on
-// the local disk, also the requests for the pack. It is only a cache: a document
-// whose version differs from a fresh listing is not used. It never holds keys or secrets.
+// pack contains the documents of a cluster that every command reads: config, instance
+// groups, additional objects. In the store it saves a request for each of them; on the
+// local disk, also the requests for the pack. It is only a cache: a document whose version
+// differs from a fresh listing is not used, nor one from the store whose text does not have the
+// digest that the listing states. It never contains keys or secrets.
 type pack struct {
 	Format    int                 `json:"format"`
 	Documents map[string]document `json:"documents"`
-	// Remote is the version of the pack in the store that held the same documents when
-	// it was last seen, or empty. It is kept on disk only.
+	// Remote is the version of the pack in the store that last had the same documents,
+	// or empty. It is only stored on disk.
 	Remote store.Version `json:"remote,omitempty"`
 }
 
@@ -51,7 +52,7 @@ func (p pack) encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decodePack returns an empty pack for anything that is not one.
+// decodePack returns an empty pack for anything that is not a valid one.
 func decodePack(data []byte) pack {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -68,27 +69,26 @@ func decodePack(data []byte) pack {
 	return p
 }
 
-// has says whether the pack holds an object as listed.
-func (p pack) has(o store.Info) bool {
+// contains reports whether the pack contains an object as listed.
+func (p pack) contains(o store.Info) bool {
 	d, ok := p.Documents[o.Key]
 	return ok && d.Version == o.Version
 }
 
-// missing returns the objects that the pack does not hold as listed.
+// missing returns the objects that the pack does not contain as listed.
 func (p pack) missing(objects []store.Info) []store.Info {
 	var out []store.Info
 	for _, o := range objects {
-		if !p.has(o) {
+		if !p.contains(o) {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// fetch returns the documents of a cluster as listed: from have, which the local
-// cache held; else from remote, the pack in the store, which is read when it is nil
-// and more than one document is missing; else one by one. The result holds exactly
-// the documents that exist.
+// fetch returns the documents of a cluster as listed: from have, the local cache; otherwise from
+// remote, the pack in the store, which is read if it is nil and more than one document is missing;
+// otherwise one by one. The result contains exactly the documents that exist.
 func (s *Store) fetch(ctx context.Context, cluster string, objects []store.Info, have pack, remote *pack) (pack, error) {
 	missing := have.missing(objects)
 	dirty := len(missing) > 0 || len(have.Documents) != len(objects)
@@ -96,11 +96,12 @@ func (s *Store) fetch(ctx context.Context, cluster string, objects []store.Info,
 		have.Remote = ""
 	}
 	if len(missing) > 1 && remote == nil {
-		remote = s.packed(ctx, cluster)
+		remote = s.readPack(ctx, cluster)
 	}
 	if remote != nil {
-		have, missing = have.with(*remote, missing)
-		if len(remote.missing(objects)) == 0 && len(remote.Documents) == len(objects) {
+		proven := remote.proven(objects)
+		have, missing = have.merge(proven, missing)
+		if len(proven.missing(objects)) == 0 && len(remote.Documents) == len(objects) {
 			have.Remote = remote.Remote
 		}
 	}
@@ -110,20 +111,32 @@ func (s *Store) fetch(ctx context.Context, cluster string, objects []store.Info,
 	}
 	out := pack{Documents: got, Remote: have.Remote}
 	for _, o := range objects {
-		if have.has(o) {
+		if have.contains(o) {
 			out.Documents[o.Key] = have.Documents[o.Key]
 		}
 	}
 	if dirty {
-		s.keep(ctx, cluster, out)
+		s.writeCache(ctx, cluster, out)
 	}
 	return out, nil
 }
 
-// packed reads the pack in the store. A pack that cannot be read counts as empty, because
+// proven returns the pack with only the documents whose text has the digest in the listing: others
+// than the writers of the documents may have written the pack.
+func (p pack) proven(objects []store.Info) pack {
+	out := pack{Documents: map[string]document{}, Remote: p.Remote}
+	for _, o := range objects {
+		if d, ok := p.Documents[o.Key]; ok && store.Digest([]byte(d.Text)) == o.Digest {
+			out.Documents[o.Key] = d
+		}
+	}
+	return out
+}
+
+// readPack reads the pack in the store. A pack that cannot be read counts as empty, because
 // the documents themselves are there.
-func (s *Store) packed(ctx context.Context, cluster string) *pack {
-	data, v, err := s.own(cluster).Get(ctx, packKey)
+func (s *Store) readPack(ctx context.Context, cluster string) *pack {
+	data, v, err := s.privateFolder(cluster).Get(ctx, packKey)
 	if err != nil {
 		return &pack{}
 	}
@@ -132,27 +145,27 @@ func (s *Store) packed(ctx context.Context, cluster string) *pack {
 	return &p
 }
 
-// with takes missing documents from other, and returns what is still missing.
-func (p pack) with(other pack, missing []store.Info) (pack, []store.Info) {
+// merge adds missing documents from other, and returns those still missing.
+func (p pack) merge(other pack, missing []store.Info) (pack, []store.Info) {
 	out := pack{Documents: maps.Clone(p.Documents), Remote: p.Remote}
 	if out.Documents == nil {
 		out.Documents = map[string]document{}
 	}
 	for _, o := range missing {
-		if other.has(o) {
+		if other.contains(o) {
 			out.Documents[o.Key] = other.Documents[o.Key]
 		}
 	}
 	return out, out.missing(missing)
 }
 
-// read gets documents one by one, except empty ones. A document that was removed since the
+// read reads documents one by one, except empty ones. A document that was removed since the
 // listing is left out.
 func (s *Store) read(ctx context.Context, cluster string, objects []store.Info) (map[string]document, error) {
 	folder := s.folder(cluster)
 	var mu sync.Mutex
 	out := map[string]document{}
-	err := each(ctx, objects, func(ctx context.Context, _ int, o store.Info) error {
+	err := forEach(ctx, objects, func(ctx context.Context, _ int, o store.Info) error {
 		data, v, err := []byte(nil), o.Version, error(nil)
 		if o.Size > 0 {
 			data, v, err = folder.Get(ctx, o.Key)
@@ -171,8 +184,8 @@ func (s *Store) read(ctx context.Context, cluster string, objects []store.Info) 
 	return out, err
 }
 
-// cached is what the local disk has of a cluster; empty without a cache or with a damaged one.
-func (s *Store) cached(ctx context.Context, cluster string) pack {
+// readCache returns the cached documents of a cluster; empty if there is no cache or it is damaged.
+func (s *Store) readCache(ctx context.Context, cluster string) pack {
 	if s.cache == nil {
 		return pack{}
 	}
@@ -183,9 +196,8 @@ func (s *Store) cached(ctx context.Context, cluster string) pack {
 	return decodePack(data)
 }
 
-// keep writes a cluster's documents to the local disk. A cache that cannot be
-// written is as good as none.
-func (s *Store) keep(ctx context.Context, cluster string, p pack) {
+// writeCache writes a cluster's documents to the local disk. A cache that cannot be written is ignored.
+func (s *Store) writeCache(ctx context.Context, cluster string, p pack) {
 	if s.cache == nil || makePrivate(s.cfg.Cache) != nil {
 		return
 	}
@@ -194,25 +206,24 @@ func (s *Store) keep(ctx context.Context, cluster string, p pack) {
 	}
 }
 
-// forget removes a cluster's documents from the local disk.
-func (s *Store) forget(ctx context.Context, cluster string) {
+// deleteCache removes a cluster's documents from the local disk.
+func (s *Store) deleteCache(ctx context.Context, cluster string) {
 	if s.cache != nil {
-		_ = s.cache.Delete(ctx, cluster, store.DeleteOptions{}) // what stays is never used: its versions are of the past
+		_ = s.cache.Delete(ctx, cluster, store.DeleteOptions{}) // what remains is never used, because its versions are outdated
 	}
 }
 
-// publish writes the pack to the store, unless the same pack is already there,
-// and to the local disk. The pack is only a cache, so a store that refuses it causes
-// no error.
+// publish writes the pack to the store, unless the same pack is there already, and to the local
+// disk. The pack is only a cache, so it is not an error if the store rejects it.
 func (s *Store) publish(ctx context.Context, cluster string, p pack) pack {
 	if p.Remote == "" {
 		remote := pack{Documents: p.Documents}
 		if data, err := remote.encode(); err == nil {
-			if v, err := s.own(cluster).Put(ctx, packKey, data, store.PutOptions{}); err == nil {
+			if v, err := s.privateFolder(cluster).Put(ctx, packKey, data, store.PutOptions{}); err == nil {
 				p.Remote = v
 			}
 		}
 	}
-	s.keep(ctx, cluster, p)
+	s.writeCache(ctx, cluster, p)
 	return p
 }

@@ -18,27 +18,28 @@ import (
 
 // write is one change of a document.
 type write struct {
-	key    string
-	object string // how messages call it
-	text   string
-	gone   bool // the document must be deleted
+	key     string
+	object  string // its name in messages
+	text    string
+	deleted bool // the document is to be deleted
 }
 
 // Save changes a cluster's documents from was, as they were read, to now, and returns
-// them as stored. A nil was creates the cluster.
+// them as stored. If was is nil it creates the cluster.
 //
 // Only documents that differ are written, and each only if it is still the version
-// that was read: when somebody else has changed one since, or made the same new one,
-// the error has class fault.Conflict and that document is left as theirs. The
-// config comes first, so that of two creations of one cluster one ends before it
-// has written anything. Generation is raised with every change of a spec, and the
-// creation time is set.
+// that was read: if another writer has changed one since, or created the same new one,
+// the error has class fault.Conflict and that document is left unchanged. Nothing is written
+// if unknown fields would be lost, unless Rewrite was called for their object. The config
+// is written first, so that of two concurrent creations of one cluster one fails
+// before it has written anything. The generation is increased with every change of a
+// spec, and the creation time is set.
 func (s *Store) Save(ctx context.Context, was, now *Contents) (*Contents, error) {
 	out, _, err := s.save(ctx, was, now)
 	return out, err
 }
 
-// save is Save, which also returns what was written.
+// save is like Save, but also returns what was written.
 func (s *Store) save(ctx context.Context, was, now *Contents) (*Contents, []write, error) {
 	name := now.Spec.Name
 	if err := checkName(name); err != nil {
@@ -51,6 +52,9 @@ func (s *Store) save(ctx context.Context, was, now *Contents) (*Contents, []writ
 		was = &Contents{}
 	}
 	writes, err := s.writes(was, now)
+	if err == nil {
+		err = now.checkKept(was, writes)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +79,26 @@ func (s *Store) save(ctx context.Context, was, now *Contents) (*Contents, []writ
 	return out, writes, nil
 }
 
-// writes lists what differs, the config first.
+// checkKept returns an error if a write would drop fields that this version does not know, such as
+// fields of a later version.
+func (c *Contents) checkKept(was *Contents, writes []write) error {
+	for _, w := range writes {
+		var lost []string
+		for _, f := range was.unrecognized[w.key] {
+			if f.Rule == compat.UnknownField && !slices.Contains(lost, f.Path) {
+				lost = append(lost, f.Path)
+			}
+		}
+		if len(lost) == 0 || w.deleted || slices.Contains(c.rewrite, w.key) {
+			continue
+		}
+		return fault.Wrap(fault.Permanent, fmt.Errorf("change %s of cluster %s: this would drop fields that this version of kops does not know: %s; your change was not made",
+			w.object, c.Spec.Name, strings.Join(lost, ", ")), "use a version that knows them, or remove them in the editor of kops edit, or with kops replace")
+	}
+	return nil
+}
+
+// writes lists the differences, the config first.
 func (s *Store) writes(was, now *Contents) ([]write, error) {
 	var out []write
 	add := func(key, object string, text string, same bool) {
@@ -88,12 +111,12 @@ func (s *Store) writes(was, now *Contents) ([]write, error) {
 		return nil, err
 	}
 	add(layout.Config, api.Name(now.Spec), text, same)
-	gone, err := labelled(s, "an instance group", was.Groups, now.Groups, add)
+	gone, err := labelledWrites(s, "an instance group", was.Groups, now.Groups, add)
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, gone...)
-	if gone, err = labelled(s, "a host", was.Hosts, now.Hosts, add); err != nil {
+	if gone, err = labelledWrites(s, "a host", was.Hosts, now.Hosts, add); err != nil {
 		return nil, err
 	}
 	out = append(out, gone...)
@@ -109,9 +132,9 @@ func (s *Store) writes(was, now *Contents) ([]write, error) {
 	return out, nil
 }
 
-// labelled tells add of objects with a document each, and returns those that go. title
-// is how messages call one. The label that names the cluster is not stored.
-func labelled[T api.Object](s *Store, title string, was, now []T, add func(key, object, text string, same bool)) (gone []write, err error) {
+// labelledWrites calls add for objects with a document each, and returns the deletions. title
+// is the objects' name in messages. The label with the cluster's name is not stored.
+func labelledWrites[T api.Object](s *Store, title string, was, now []T, add func(key, object, text string, same bool)) (gone []write, err error) {
 	before := map[string]T{}
 	for _, o := range was {
 		before[o.GetName()] = o
@@ -135,13 +158,19 @@ func labelled[T api.Object](s *Store, title string, was, now []T, add func(key, 
 	}
 	for _, o := range was {
 		if !seen[o.GetName()] {
-			gone = append(gone, write{key: documentKey(o), object: api.Name(o), gone: true})
+			gone = append(gone, write{key: documentKey(o), object: api.Name(o), deleted: true})
 		}
 	}
 	return gone, nil
 }
 
-// clusterText is the stored form of now, and whether it says the same as was.
+// SameCluster reports whether a Cluster differs from the one that was read in nothing that is stored.
+func (s *Store) SameCluster(was, now *api.Cluster) (bool, error) {
+	_, same, err := s.clusterText(was, now)
+	return same, err
+}
+
+// clusterText returns the stored form of now, and whether its content is the same as that of was.
 func (s *Store) clusterText(was, now *api.Cluster) (text string, same bool, err error) {
 	now = now.DeepCopy()
 	var old *metav1.ObjectMeta
@@ -152,19 +181,19 @@ func (s *Store) clusterText(was, now *api.Cluster) (text string, same bool, err 
 	return s.text(old, &now.ObjectMeta, was, now, was == nil)
 }
 
-// labelledText is the stored form of now, and whether it says the same as was, which is
-// nil for a new object.
+// labelledText returns the stored form of now, and whether its content is the same as
+// that of was, which is nil for a new object.
 func (s *Store) labelledText(was, now api.Object) (text string, same bool, err error) {
-	now, meta := unlabelled(now)
+	now, meta := withoutClusterLabel(now)
 	if was == nil {
 		return s.text(nil, meta, nil, now, true)
 	}
-	was, old := unlabelled(was)
+	was, old := withoutClusterLabel(was)
 	return s.text(old, meta, was, now, false)
 }
 
-// unlabelled is a copy of an object without the label that names its cluster.
-func unlabelled(o api.Object) (api.Object, *metav1.ObjectMeta) {
+// withoutClusterLabel returns a copy of an object without the label with its cluster's name.
+func withoutClusterLabel(o api.Object) (api.Object, *metav1.ObjectMeta) {
 	var meta *metav1.ObjectMeta
 	switch x := o.(type) {
 	case *api.InstanceGroup:
@@ -178,9 +207,9 @@ func unlabelled(o api.Object) (api.Object, *metav1.ObjectMeta) {
 	return o, meta
 }
 
-// text encodes now, whose metadata is meta, after giving it what is kept of the
-// old metadata: the creation time, and the generation, one higher when anything
-// but the metadata differs.
+// text encodes now, whose metadata is meta, after copying the parts of the old
+// metadata that are kept: the creation time, and the generation, which is increased
+// if anything except the metadata differs.
 func (s *Store) text(old, meta *metav1.ObjectMeta, was, now api.Object, isNew bool) (string, bool, error) {
 	if isNew {
 		if meta.CreationTimestamp.IsZero() {
@@ -215,7 +244,7 @@ func (s *Store) text(old, meta *metav1.ObjectMeta, was, now api.Object, isNew bo
 	return string(after), false, err
 }
 
-// apply carries out the writes and keeps docs up to date.
+// apply carries out the writes and updates docs.
 func (s *Store) apply(ctx context.Context, cluster string, writes []write, docs map[string]document) error {
 	versions := make([]store.Version, len(writes))
 	one := func(ctx context.Context, i int, w write) (err error) {
@@ -224,17 +253,20 @@ func (s *Store) apply(ctx context.Context, cluster string, writes []write, docs 
 	}
 	first := 0
 	if writes[0].key == layout.Config {
+		if err := s.checkUnclaimed(ctx, cluster, writes, docs); err != nil {
+			return err
+		}
 		if err := one(ctx, 0, writes[0]); err != nil {
 			return err
 		}
 		first = 1
 	}
-	err := each(ctx, writes[first:], func(ctx context.Context, i int, w write) error { return one(ctx, first+i, w) })
+	err := forEach(ctx, writes[first:], func(ctx context.Context, i int, w write) error { return one(ctx, first+i, w) })
 	if err != nil {
 		return err
 	}
 	for i, w := range writes {
-		if w.gone {
+		if w.deleted {
 			delete(docs, w.key)
 			continue
 		}
@@ -243,19 +275,45 @@ func (s *Store) apply(ctx context.Context, cluster string, writes []write, docs 
 	return nil
 }
 
-// write carries out one change if the document is still the version that was read; an empty one means absent.
-func (s *Store) write(ctx context.Context, cluster string, w write, was store.Version) (store.Version, error) {
-	folder := s.folder(cluster)
-	if w.gone {
-		err := folder.Delete(ctx, w.key, store.DeleteOptions{IfVersion: was})
-		return "", s.lost(err, cluster, w.object, was)
+// checkUnclaimed refuses to create a cluster whose folder contains documents without a config, such
+// as those left when a cluster's config was deleted: its creation would fail halfway.
+func (s *Store) checkUnclaimed(ctx context.Context, cluster string, writes []write, docs map[string]document) error {
+	if len(docs) > 0 {
+		return nil
 	}
-	v, err := folder.Put(ctx, w.key, []byte(w.text), store.PutOptions{IfAbsent: was == "", IfVersion: was})
-	return v, s.lost(err, cluster, w.object, was)
+	found := map[string]bool{}
+	for info, err := range s.folder(cluster).List(ctx, "") {
+		if err != nil {
+			return fmt.Errorf("look for the files of cluster %s: %w", cluster, err)
+		}
+		found[info.Key] = true
+	}
+	if found[layout.Config] { // the write of the config reports it
+		return nil
+	}
+	for _, w := range writes {
+		if found[w.key] {
+			return fault.Wrap(fault.Conflict, fmt.Errorf("create cluster %s: the state store holds %s/%s, but not the Cluster that it belongs to",
+				cluster, s.folder(cluster).About().URL, w.key), "put back the file config beside it, delete the folder, or use another name")
+		}
+	}
+	return nil
 }
 
-// lost explains a conflict to somebody who edits.
-func (s *Store) lost(err error, cluster, object string, was store.Version) error {
+// write carries out one change if the document still has the version that was read; an empty version means
+// absent.
+func (s *Store) write(ctx context.Context, cluster string, w write, was store.Version) (store.Version, error) {
+	folder := s.folder(cluster)
+	if w.deleted {
+		err := folder.Delete(ctx, w.key, store.DeleteOptions{IfVersion: was})
+		return "", s.editConflict(err, cluster, w.object, was)
+	}
+	v, err := folder.Put(ctx, w.key, []byte(w.text), store.PutOptions{IfAbsent: was == "", IfVersion: was})
+	return v, s.editConflict(err, cluster, w.object, was)
+}
+
+// editConflict explains a conflict to a user who edits.
+func (s *Store) editConflict(err error, cluster, object string, was store.Version) error {
 	switch {
 	case err == nil:
 		return nil

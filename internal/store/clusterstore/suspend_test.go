@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/store/clusterstore"
 )
 
-// A machine that sleeps has timers that stand still, and a clock on the wall that goes on.
+// While a machine sleeps, its timers stop, but its wall clock continues.
 func TestLeaseOfAMachineThatSlept(t *testing.T) {
 	w := inMemory()
-	cut := &cuttable{Store: w.open()}
+	cut := &cuttableStore{Store: w.open()}
 	asleep := func(c *clusterstore.Config) {
 		c.State = cut
 		c.Sleep = func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }
@@ -30,7 +30,7 @@ func TestLeaseOfAMachineThatSlept(t *testing.T) {
 	if err := l.Hold(ctx); err != nil || ctx.Err() != nil {
 		t.Errorf("after the term, when nobody took it: %v, %v", err, ctx.Err())
 	}
-	if h, err := s.Holding(t.Context(), name); err != nil || h == nil || h.Idle != 0 {
+	if h, err := s.LeaseHolder(t.Context(), name); err != nil || h == nil || h.Idle != 0 {
 		t.Errorf("it was not renewed: %v, %v", h, err)
 	}
 	w.Pass(20 * time.Minute)

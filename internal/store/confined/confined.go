@@ -1,10 +1,10 @@
-// Package confined reads and writes the files of a folder whose names come from
-// documents of others: an index that was fetched, an API server, a machine. A name
+// Package confined reads and writes files in a folder under names that come from
+// other parties' documents: a downloaded index, an API server, a machine. A name
 // cannot lead out of the folder, no symbolic link is followed below it, and only
 // regular files are opened.
 //
-// It must not know what the files are. The folder itself is named by the user, and
-// may be reached by a link.
+// It must not know what the files are. The folder itself is chosen by the user, and
+// may be reached through a link.
 package confined
 
 import (
@@ -19,15 +19,15 @@ import (
 	"strings"
 )
 
-// Open opens a regular file for reading. The name is separated by slashes. It fails
-// with fs.ErrNotExist where there is no such file.
+// Open opens a regular file for reading. The name is slash-separated. It fails with
+// fs.ErrNotExist if there is no such file.
 func Open(dir, name string) (*os.File, error) {
 	root, err := open(dir, name)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // nothing was written through it
-	seen, err := regular(root, name)
+	seen, err := statRegular(root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func Open(dir, name string) (*os.File, error) {
 		return nil, err
 	}
 	if now, err := f.Stat(); err != nil || !os.SameFile(seen, now) {
-		return nil, errors.Join(err, f.Close(), fmt.Errorf("open %s: it was replaced meanwhile; try again", path.Join(dir, name)))
+		return nil, errors.Join(err, f.Close(), fmt.Errorf("open %s: it was replaced in the meantime; try again", path.Join(dir, name)))
 	}
 	return f, nil
 }
 
-// Read returns the content of a regular file, and fails when it has more than limit bytes.
+// Read returns the content of a regular file, and fails if it is longer than limit bytes.
 func Read(dir, name string, limit int64) ([]byte, error) {
 	f, err := Open(dir, name)
 	if err != nil {
@@ -65,12 +65,12 @@ func Stat(dir, name string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // nothing was written through it
-	return regular(root, name)
+	return statRegular(root, name)
 }
 
 // Check fails for the first name that Write could not write: one that leads out of the
-// folder, or where a link, a folder or a device is in the way. A folder that does not
-// exist can hold every local name.
+// folder, or for which a link, a folder or a device is in the way. If the folder does
+// not exist, every local name is allowed.
 func Check(dir string, names ...string) error {
 	for _, name := range names {
 		root, err := open(dir, name)
@@ -80,7 +80,7 @@ func Check(dir string, names ...string) error {
 		if err != nil {
 			return err
 		}
-		_, err = regular(root, name)
+		_, err = statRegular(root, name)
 		if err = errors.Join(err, root.Close()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -88,7 +88,7 @@ func Check(dir string, names ...string) error {
 	return nil
 }
 
-// Write writes a file whole or not at all, and makes the folders above it, also dir.
+// Write writes a file atomically, creating the folders above it, including dir.
 func Write(dir, name string, data []byte, folders, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, folders); err != nil {
 		return err
@@ -115,15 +115,15 @@ func Write(dir, name string, data []byte, folders, mode fs.FileMode) error {
 	return nil
 }
 
-// Create makes a new file of a name of its own in a folder, for its owner alone, and
-// returns the name within dir.
+// Create creates a new file with a unique name in a folder, accessible only to its
+// owner, and returns the name within dir.
 func Create(dir, folder string) (*os.File, string, error) {
 	root, err := open(dir, folder)
 	if err != nil {
 		return nil, "", err
 	}
 	defer root.Close() //nolint:errcheck // the file is closed on its own
-	if err := plainFolders(root, folder); err != nil {
+	if err := checkFolders(root, folder); err != nil {
 		return nil, "", err
 	}
 	name := path.Join(folder, ".new-"+rand.Text())
@@ -131,42 +131,42 @@ func Create(dir, folder string) (*os.File, string, error) {
 	return f, name, err
 }
 
-// MakeFolder makes a folder with all above it within dir, which exists.
+// MakeFolder creates a folder and its missing parents within dir, which exists.
 func MakeFolder(dir, name string, mode fs.FileMode) error {
 	root, err := open(dir, name)
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // what was made is durable without it
-	if err := plainFolders(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer root.Close() //nolint:errcheck // the new folder does not depend on it
+	if err := checkFolders(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return root.MkdirAll(filepath.FromSlash(name), mode)
 }
 
-// Rename renames a file, in a folder that exists. An existing file of the new name is
+// Rename renames a file, in an existing folder. An existing file with the new name is
 // replaced; a link is replaced, not followed.
 func Rename(dir, from, to string) error {
-	return change(dir, from, func(root *os.Root) error {
+	return inParent(dir, from, func(root *os.Root) error {
 		if err := localName(dir, to); err != nil {
 			return err
 		}
-		if err := plainFolders(root, path.Dir(to)); err != nil {
+		if err := checkFolders(root, path.Dir(to)); err != nil {
 			return err
 		}
 		return root.Rename(filepath.FromSlash(from), filepath.FromSlash(to))
 	})
 }
 
-// Walk calls do with the name of each file and link below a folder of dir, in the order of
-// names. It follows no link.
+// Walk calls do with the name of each file and link below a folder of dir, in lexical
+// order. It follows no link.
 func Walk(dir, folder string, do func(name string) error) error {
 	root, err := open(dir, folder)
 	if err != nil {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing was written through it
-	if err := plainFolders(root, folder); err != nil {
+	if err := checkFolders(root, folder); err != nil {
 		return err
 	}
 	return fs.WalkDir(root.FS(), folder, func(name string, e fs.DirEntry, err error) error {
@@ -179,32 +179,32 @@ func Walk(dir, folder string, do func(name string) error) error {
 
 // Remove removes a file, a link or an empty folder.
 func Remove(dir, name string) error {
-	return change(dir, name, func(root *os.Root) error { return root.Remove(filepath.FromSlash(name)) })
+	return inParent(dir, name, func(root *os.Root) error { return root.Remove(filepath.FromSlash(name)) })
 }
 
-// RemoveAll removes a file, or a folder with all in it. It is not an error if it does not exist.
+// RemoveAll removes a file, or a folder with its content. It is not an error if it does not exist.
 func RemoveAll(dir, name string) error {
-	err := change(dir, name, func(root *os.Root) error { return root.RemoveAll(filepath.FromSlash(name)) })
+	err := inParent(dir, name, func(root *os.Root) error { return root.RemoveAll(filepath.FromSlash(name)) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// change calls do once nothing but folders is above a name.
-func change(dir, name string, do func(*os.Root) error) error {
+// inParent calls do after checking that everything above a name is a folder.
+func inParent(dir, name string, do func(*os.Root) error) error {
 	root, err := open(dir, name)
 	if err != nil {
 		return err
 	}
-	defer root.Close() //nolint:errcheck // a change is made when its call returns
-	if err := plainFolders(root, path.Dir(name)); err != nil {
+	defer root.Close() //nolint:errcheck // a change is complete when its call returns
+	if err := checkFolders(root, path.Dir(name)); err != nil {
 		return err
 	}
 	return do(root)
 }
 
-// open opens the folder of a local name.
+// open opens the folder for a local name.
 func open(dir, name string) (*os.Root, error) {
 	if err := localName(dir, name); err != nil {
 		return nil, err
@@ -212,17 +212,17 @@ func open(dir, name string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// localName refuses a name that leads out of the folder.
+// localName rejects a name that leads out of the folder.
 func localName(dir, name string) error {
 	if !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsRune(name, 0) {
-		return fmt.Errorf("the name %q leads out of the folder %s", name, dir)
+		return fmt.Errorf("the name %q is outside the folder %s", name, dir)
 	}
 	return nil
 }
 
-// regular describes a regular file below folders that are not links.
-func regular(root *os.Root, name string) (fs.FileInfo, error) {
-	if err := plainFolders(root, path.Dir(name)); err != nil {
+// statRegular describes a regular file below folders that are not links.
+func statRegular(root *os.Root, name string) (fs.FileInfo, error) {
+	if err := checkFolders(root, path.Dir(name)); err != nil {
 		return nil, err
 	}
 	info, err := root.Lstat(filepath.FromSlash(name))
@@ -232,12 +232,12 @@ func regular(root *os.Root, name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// plainFolders fails where a part of a path is anything but a folder.
-func plainFolders(root *os.Root, name string) error {
+// checkFolders fails if any part of a path is not a folder.
+func checkFolders(root *os.Root, name string) error {
 	if name == "." {
 		return nil
 	}
-	if err := plainFolders(root, path.Dir(name)); err != nil {
+	if err := checkFolders(root, path.Dir(name)); err != nil {
 		return err
 	}
 	info, err := root.Lstat(filepath.FromSlash(name))

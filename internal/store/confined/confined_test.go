@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// folder has a file, and links to what is beside it and in it.
+// folder creates a folder with a file, and links to what is beside it and in it.
 func folder(t *testing.T) (dir, secret string) {
 	t.Helper()
 	base := t.TempDir()
@@ -65,7 +65,7 @@ func TestNothingIsWrittenOrRemovedOutside(t *testing.T) {
 		if Rename(dir, "plain", name) == nil && !strings.Contains("out within", name) {
 			t.Errorf("a file was moved to %q", name)
 		}
-		os.WriteFile(filepath.Join(dir, "plain"), []byte("fine"), 0o600) //nolint:errcheck // it is read below
+		os.WriteFile(filepath.Join(dir, "plain"), []byte("fine"), 0o600) //nolint:errcheck // the test reads it below
 	}
 	if RemoveAll(dir, "up/secret") == nil || RemoveAll(dir, "../secret") == nil {
 		t.Error("a file outside was removed")

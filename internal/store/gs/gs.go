@@ -1,11 +1,11 @@
-// Package gs is the store in a bucket of Google Cloud Storage, or of a server that plays it.
+// Package gs is the store in a bucket of Google Cloud Storage, or of a server that emulates it.
 //
-// It speaks the JSON API by itself. Google's client for it, google.golang.org/api/storage/v1,
-// adds 10 MB to a program (16.2 MB of one that does nothing else, with net/http alone it is
-// 6.2 MB), and every machine fetches programs that open stores.
+// It uses the JSON API directly. Google's client for it, google.golang.org/api/storage/v1,
+// adds 10 MB to a program (a program with nothing else has 16.2 MB; with only net/http, 6.2
+// MB), and every machine downloads programs that open stores.
 //
-// It must not know what the objects mean, nor read the environment: tokens and endpoint
-// are handed in.
+// It must not know what the objects mean, nor read the environment: tokens and endpoint are
+// passed in.
 package gs
 
 import (
@@ -28,22 +28,22 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Google is the endpoint of Google's own storage.
+// Google is the endpoint of Google Cloud Storage.
 const Google = "https://storage.googleapis.com"
 
-// Config says who asks, and where.
+// Config is the endpoint and the credentials.
 type Config struct {
 	// HTTP sends the requests; nil: a client of its own for each store.
 	HTTP *http.Client
-	// Endpoint is the URL of a server that plays the storage, or its host and port, which
-	// is asked without TLS; both as STORAGE_EMULATOR_HOST has them. Empty: Google's.
+	// Endpoint is the URL of an emulator, or its host and port, which is used without TLS;
+	// both forms as in STORAGE_EMULATOR_HOST. Empty: Google's.
 	Endpoint string
-	// Token tells who asks; nil: nobody does.
+	// Token provides access tokens; nil: requests are anonymous.
 	Token token.Source
 }
 
-// Backend opens gs://bucket/folder. A single object is read as anybody where everybody
-// may, and else by the token.
+// Backend opens gs://bucket/folder. A single object is read anonymously if it is
+// public, and otherwise with the token.
 func Backend(c Config) store.Backend {
 	switch {
 	case c.Endpoint == "":
@@ -56,7 +56,7 @@ func Backend(c Config) store.Backend {
 		c.HTTP = web.NewClient()
 	}
 	if c.Token != nil {
-		c.Token = token.Keep(c.Token)
+		c.Token = token.Cached(c.Token)
 	}
 	return store.Backend{Schemes: []string{"gs"}, Open: c.open, Read: c.read, Bucket: &store.Bucket{
 		Kind: "google_storage_bucket_object", API: "storage", Provider: "google.files", Readers: "google_storage_object_acl",
@@ -76,7 +76,7 @@ func (c Config) open(_ context.Context, _, rest string) (store.Store, error) {
 	return b, nil
 }
 
-// read streams an object: it may be a program of a hundred megabytes.
+// read streams an object, which may be a program of a hundred megabytes.
 func (c Config) read(ctx context.Context, _, name string) (io.ReadCloser, error) {
 	in, key, _ := strings.Cut(name, "/")
 	b := &bucket{c: c, name: in, url: "gs://" + in}
@@ -90,7 +90,7 @@ func (c Config) read(ctx context.Context, _, name string) (io.ReadCloser, error)
 	}
 	own := anybody.Clone(ctx)
 	if terr := c.sign(own); terr != nil {
-		return nil, fault.Wrap(fault.Denied, fmt.Errorf("%w to anybody, and %w", err, terr), fault.Remedy(terr))
+		return nil, fault.Wrap(fault.Denied, fmt.Errorf("%w to everyone, and %w", err, terr), fault.Remedy(terr))
 	}
 	return web.Send(c.HTTP, own)
 }
@@ -98,20 +98,20 @@ func (c Config) read(ctx context.Context, _, name string) (io.ReadCloser, error)
 // bucket is the Store below one prefix of one bucket.
 type bucket struct {
 	c      Config
-	url    string // what the user wrote, without a final slash
+	url    string // as the user wrote it, without a final slash
 	name   string
-	prefix string // empty, or ends in a slash
-	// there says that the bucket has answered, so a missing thing is an object.
-	there atomic.Bool
+	prefix string // empty, or with a final slash
+	// exists is true once the bucket has answered, so that "not found" means the object.
+	exists atomic.Bool
 }
 
 // About implements store.Store.
 func (b *bucket) About() store.About {
-	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public, Web: b.web}
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.isPublic, Web: b.webURL}
 }
 
-// web is where browsers find the store (Cloud Storage, "Request endpoints").
-func (b *bucket) web() string {
+// webURL returns the URL at which browsers find the store (Cloud Storage, "Request endpoints").
+func (b *bucket) webURL() string {
 	return strings.TrimSuffix(b.c.Endpoint+"/"+b.name+"/"+b.prefix, "/")
 }
 
@@ -122,26 +122,26 @@ func (b *bucket) Get(ctx context.Context, key string) ([]byte, store.Version, er
 	}
 	var a web.Answer
 	var err error
-	for range 2 { // what arrives damaged is asked for once more
-		a, err = b.ask(ctx, http.MethodGet, b.object(b.prefix+key)+"?alt=media", nil, "")
+	for range 2 { // damaged content is requested once more
+		a, err = b.do(ctx, http.MethodGet, b.object(b.prefix+key)+"?alt=media", nil, "")
 		if err != nil || !a.OK() {
-			return nil, "", b.failed(ctx, "read", "storage.objects.get", key, a, err)
+			return nil, "", b.wrapError(ctx, "read", "storage.objects.get", key, a, err)
 		}
 		v := store.Version(a.Header.Get("X-Goog-Generation"))
 		if v == "" {
 			return nil, "", fault.Wrap(fault.Permanent, fmt.Errorf("read %s: the answer has no generation", store.URL(b, key)),
 				"the server, or a proxy in front of it, does not support conditional writes; use another one")
 		}
-		if whole(a) {
+		if isComplete(a) {
 			return a.Body, v, nil
 		}
 	}
 	return nil, "", fault.Wrap(fault.Lost, fmt.Errorf("read %s: the checksum of the received data differs from the object's checksum", store.URL(b, key)), "check the network, and any proxy")
 }
 
-// whole reports whether an object has the checksum that the server states. For an object
-// stored in compressed form, that is the checksum of the compressed form.
-func whole(a web.Answer) bool {
+// isComplete reports whether an object matches the checksum that the server states. For an
+// object stored in compressed form, that is the checksum of the compressed form.
+func isComplete(a web.Answer) bool {
 	if e := a.Header.Get("X-Goog-Stored-Content-Encoding"); e != "" && e != "identity" {
 		return true
 	}
@@ -153,7 +153,7 @@ func whole(a web.Answer) bool {
 	return true
 }
 
-// checksum is the CRC32C of a content, as the API spells it: base64 of 4 bytes, the highest first.
+// checksum returns the CRC32C of a content, in the API's format: base64 of 4 bytes, big-endian.
 func checksum(data []byte) string {
 	n := crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))
 	return base64.StdEncoding.EncodeToString([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
@@ -174,7 +174,7 @@ type listing struct {
 	Next  string   `json:"nextPageToken"`
 }
 
-// List implements store.Store: one request for every thousand objects.
+// List implements store.Store: one request per thousand objects.
 func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		for page := (&listing{Next: "-"}); page.Next != ""; {
@@ -185,14 +185,15 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 			}
 			for _, o := range page.Items {
 				if !strings.HasSuffix(o.Name, "/") && !yield(b.info(o), nil) {
-					return // a name that ends in a slash is the mark of a folder, not an object of ours
+					return // a name with a final slash is a marker of a folder, not one of our objects
 				}
 			}
 		}
 	}
 }
 
-// list asks for a page of the objects below a prefix, or of their versions; that after "-" is the first.
+// list requests a page of the objects below a prefix, or of their versions; after is the page token, or
+// "-" for the first page.
 func (b *bucket) list(ctx context.Context, prefix, after string, versions bool) (*listing, error) {
 	q := url.Values{"prefix": {b.prefix + prefix}, "maxResults": {"1000"}, "fields": {"items(name,size,generation,md5Hash),nextPageToken"}}
 	if after != "-" {
@@ -201,9 +202,9 @@ func (b *bucket) list(ctx context.Context, prefix, after string, versions bool) 
 	if versions {
 		q.Set("versions", "true")
 	}
-	a, err := b.ask(ctx, http.MethodGet, b.objects()+"?"+q.Encode(), nil, "")
+	a, err := b.do(ctx, http.MethodGet, b.objects()+"?"+q.Encode(), nil, "")
 	if err != nil || !a.OK() {
-		return nil, b.failed(ctx, "list", "storage.objects.list", prefix, a, err)
+		return nil, b.wrapError(ctx, "list", "storage.objects.list", prefix, a, err)
 	}
 	var page listing
 	if err := json.Unmarshal(a.Body, &page); err != nil {
@@ -212,7 +213,7 @@ func (b *bucket) list(ctx context.Context, prefix, after string, versions bool) 
 	return &page, nil
 }
 
-// info describes an entry of a listing. An object that was composed of others has no MD5.
+// info converts an entry of a listing. An object that was composed of others has no MD5.
 func (b *bucket) info(o object) store.Info {
 	i := store.Info{Key: strings.TrimPrefix(o.Name, b.prefix), Size: o.Size, Version: store.Version(o.Generation)}
 	if sum, err := base64.StdEncoding.DecodeString(o.MD5); err == nil {

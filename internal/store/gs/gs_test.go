@@ -31,21 +31,21 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// flaky refuses some requests, cuts the connections of others, and loses the answers to
-// more. Of a write on a condition TestOwnWriteIsNotAConflict tells what follows.
-type flaky struct {
+// flakyTransport rejects some requests, breaks the connections of others, and loses the answers
+// to more. Conditional writes are left alone, see TestOwnWriteIsNotAConflict.
+type flakyTransport struct {
 	by http.RoundTripper
 	n  atomic.Int64
 }
 
-func (f *flaky) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *flakyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	n := f.n.Add(1)
 	switch {
 	case r.URL.Query().Has("ifGenerationMatch"):
 	case n%41 == 3:
-		return f.instead(r, refusal(503, "backendError")), nil
+		return f.replaceAnswer(r, refusal(503, "backendError")), nil
 	case n%43 == 5:
-		return f.instead(r, refusal(429, "rateLimitExceeded")), nil
+		return f.replaceAnswer(r, refusal(429, "rateLimitExceeded")), nil
 	case n%47 == 7:
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	case n%53 == 9:
@@ -66,8 +66,8 @@ func (f *flaky) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.by.RoundTrip(r)
 }
 
-// instead is an answer that the server did not give.
-func (f *flaky) instead(r *http.Request, answer *http.Response) *http.Response {
+// replaceAnswer returns an answer that did not come from the server.
+func (f *flakyTransport) replaceAnswer(r *http.Request, answer *http.Response) *http.Response {
 	if r.Body != nil {
 		r.Body.Close()
 	}
@@ -75,23 +75,23 @@ func (f *flaky) instead(r *http.Request, answer *http.Response) *http.Response {
 	return answer
 }
 
-// A bucket whose requests fail one time in ten is a store like any other.
+// A bucket whose requests fail one time in ten behaves like any other store.
 func TestConformanceUnderFaults(t *testing.T) {
 	server := gstest.Start(t)
 	server.Bucket(t, "state")
-	client := &http.Client{Transport: &flaky{by: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	client := &http.Client{Transport: &flakyTransport{by: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	n := 0
 	storetest.Run(t, storetest.Traits{Nested: true, Atomic: true, Digests: true}, func(t *testing.T) storetest.Clients {
 		n++
 		url := fmt.Sprintf("gs://state/part %d", n)
 		return func() store.Store { return open(t, gs.Config{HTTP: client, Endpoint: server.URL}, url) }
 	})
-	if client.Transport.(*flaky).n.Load() < 2000 {
+	if client.Transport.(*flakyTransport).n.Load() < 2000 {
 		t.Error("hardly anything was asked")
 	}
 }
 
-// bearer is a source of one token.
+// bearer returns a source of one token.
 func bearer(access string) token.Source {
 	return func(context.Context) (token.Token, error) {
 		return token.Token{Access: access, Expires: time.Now().Add(time.Hour)}, nil
@@ -107,7 +107,7 @@ func open(t *testing.T, c gs.Config, url string) store.Store {
 	return s
 }
 
-// Single objects are read as anybody where everybody may, and else by the token.
+// Single objects are read anonymously if they are public, and otherwise with the token.
 func TestObjectsAreRead(t *testing.T) {
 	server := gstest.Start(t, "machine")
 	for _, bucket := range []string{"public", "private"} {
@@ -131,7 +131,7 @@ func TestObjectsAreRead(t *testing.T) {
 		{nil, "gs://public/other", "the server answers 404 Not Found", ""},
 		{bearer("other"), "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized", ""},
 		{nil, "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized", ""},
-		{none, "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized to anybody, and EOF", "give it one"},
+		{none, "gs://private/v1/kubelet 1", "the server answers 401 Unauthorized to everyone, and EOF", "give it one"},
 	} {
 		body, err := store.Backends{gs.Backend(gs.Config{Endpoint: server.URL, Token: c.token})}.Read(t.Context(), c.url)
 		if err != nil {
@@ -183,7 +183,7 @@ func TestEverybodyReadsWhatIsPublicAndNothingElse(t *testing.T) {
 	}
 }
 
-// A bucket with uniform access has no ACLs of objects.
+// In a bucket with uniform access, objects have no ACLs.
 func TestABucketWithUniformAccessIsOpenedAsAWhole(t *testing.T) {
 	server := gstest.Start(t, "owner")
 	server.Bucket(t, "issuer")

@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/store/gs"
 )
 
-// server answers requests in place of a bucket, and keeps them.
+// server answers requests in place of a bucket, and records them.
 type server struct {
 	answer func(n int, r *http.Request) *http.Response // n counts from 1
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ type server struct {
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
-		_, _ = io.Copy(io.Discard, r.Body) // a sender waits until it was read
+		_, _ = io.Copy(io.Discard, r.Body) // the sender waits until it is read
 	}
 	s.mu.Lock()
 	s.seen = append(s.seen, r)
@@ -61,7 +61,7 @@ func refusal(status int, reason string) *http.Response {
 	return reply(status, fmt.Sprintf(`{"error":{"code":%d,"message":"because","errors":[{"reason":%q}]}}`, status, reason))
 }
 
-// found is an object with its generation.
+// found returns the answer with an object and its generation.
 func found(body, generation string) *http.Response {
 	return reply(200, body, "X-Goog-Generation", generation, "X-Goog-Hash", "crc32c="+crc(body), "X-Goog-Hash", "md5=x")
 }
@@ -81,7 +81,7 @@ func errorsAreClassed(t *testing.T) {
 		remedy string
 		asked  int
 	}{
-		{404, "notFound", fault.Gone, "", 2}, // and whether the bucket is there
+		{404, "notFound", fault.Gone, "", 2}, // and one for whether the bucket exists
 		{401, "authError", fault.Denied, "log in again (gcloud auth application-default login), or renew the key in GOOGLE_APPLICATION_CREDENTIALS", 1},
 		{403, "forbidden", fault.Denied, "allow storage.objects.get on the bucket bucket to this account, such as by the role roles/storage.objectViewer", 1},
 		{403, "insufficientPermissions", fault.Denied, "give the instance the scope https://www.googleapis.com/auth/devstorage.read_write, or read_only for read access", 1},
@@ -112,7 +112,7 @@ func errorsAreClassed(t *testing.T) {
 	}
 }
 
-// The storage says in few words what a program says in a page of HTML.
+// The storage answers with a short text; other programs may answer with an HTML page.
 func TestTheTextOfAnErrorIsTheServersWhereItIsShort(t *testing.T) {
 	for body, want := range map[string]string{"No such object: bucket/a": "No such object: bucket/a", "<html>a page</html>": "the server answers 400 Bad Request", "": "the server answers 400 Bad Request"} {
 		s := &server{answer: func(int, *http.Request) *http.Response { return reply(400, body) }}
@@ -150,7 +150,7 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 	}
 }
 
-// Many requests that one interruption meets have each their own tries.
+// If many requests are hit by one interruption, each has its own retries.
 func TestAnInterruptionMeetsManyRequests(t *testing.T) { synctest.Test(t, anInterruptionMeetsMany) }
 
 func anInterruptionMeetsMany(t *testing.T) {
@@ -173,7 +173,7 @@ func anInterruptionMeetsMany(t *testing.T) {
 	all.Wait()
 }
 
-// The bucket is written to, the answer is lost, and the same request is sent again.
+// The object is written, but the answer is lost, and the same request is sent again.
 func TestOwnWriteIsNotAConflict(t *testing.T) { synctest.Test(t, ownWriteIsNotAConflict) }
 
 func ownWriteIsNotAConflict(t *testing.T) {
@@ -197,7 +197,8 @@ func ownWriteIsNotAConflict(t *testing.T) {
 			}
 		}
 	}
-	// Without a lost answer nobody looks: the same content by another writer is a conflict.
+	// Without a lost answer the content is not compared: the same content from another
+	// writer is a conflict.
 	s := &server{answer: func(int, *http.Request) *http.Response { return refusal(412, "conditionNotMet") }}
 	if _, err := s.open(t).Put(t.Context(), "a", []byte("x"), store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) || len(s.seen) != 1 {
 		t.Errorf("%v after %d requests", err, len(s.seen))
@@ -218,7 +219,7 @@ func TestEachCallIsOneRequest(t *testing.T) {
 		}
 		return reply(200, `{"items":[{"name":"state/a","size":"1","generation":"1","md5Hash":"DMF1ucDxtqgxw5niaXcmYQ=="}],"nextPageToken":"n"}`)
 	}}
-	b := open(t, gs.Config{HTTP: &http.Client{Transport: tee{&sent, s}}, Token: bearer("t")}, "gs://bucket/state")
+	b := open(t, gs.Config{HTTP: &http.Client{Transport: recorder{&sent, s}}, Token: bearer("t")}, "gs://bucket/state")
 	for _, o := range []store.PutOptions{{IfVersion: "17", PublicRead: true}, {IfVersion: "an ETag of S3"}, {IfAbsent: true, Private: true}} {
 		if v, err := b.Put(t.Context(), "a b/c", []byte("x"), o); v != "18" || err != nil {
 			t.Fatal(v, err)
@@ -257,20 +258,20 @@ func TestEachCallIsOneRequest(t *testing.T) {
 	}
 }
 
-// tee keeps what is sent.
-type tee struct {
+// recorder records what is sent.
+type recorder struct {
 	to io.Writer
 	by http.RoundTripper
 }
 
-func (t tee) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body = io.NopCloser(io.TeeReader(r.Body, t.to))
 	}
 	return t.by.RoundTrip(r)
 }
 
-// A server that leaves out what guards the next write, and an object that arrives damaged, are refused.
+// An answer without the version that guards the next write, and a damaged object, are errors.
 func TestHalfAnswersAreRefused(t *testing.T) {
 	s := &server{answer: func(int, *http.Request) *http.Response { return reply(200, "{}") }}
 	if _, _, err := s.open(t).Get(t.Context(), "a"); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
@@ -325,7 +326,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// A bucket that keeps versions keeps none of what is purged, and all of the rest.
+// After a purge, a bucket that keeps versions has none of the purged keys, and all of the others.
 func TestPurgeLeavesNoVersion(t *testing.T) {
 	const versions = `{"items":[{"name":"state/b/1","generation":"1"},{"name":"state/b/1","generation":"2"},{"name":"state/b/10","generation":"3"},{"name":"state/b/2","generation":"4"}]}`
 	s := &server{answer: func(_ int, r *http.Request) *http.Response {

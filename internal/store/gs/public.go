@@ -12,16 +12,17 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// anybody sends a request that bears no name.
-func (b *bucket) anybody(ctx context.Context, path string) (web.Answer, error) {
-	return web.Ask(ctx, b.c.HTTP, func() (*http.Request, error) { return b.request(ctx, http.MethodGet, path, nil, "") }, tooMany)
+// sendAnonymous sends an anonymous request.
+func (b *bucket) sendAnonymous(ctx context.Context, path string) (web.Answer, error) {
+	return web.Do(ctx, b.c.HTTP, func() (*http.Request, error) { return b.request(ctx, http.MethodGet, path, nil, "") }, isThrottled)
 }
 
-// public asks as anybody what anybody may do with the bucket, which takes no permission
-// and knows of all that decides: policy, organisation and prevention of public access.
-func (b *bucket) public(ctx context.Context) (bool, error) {
+// isPublic requests, anonymously, the permissions of anonymous users on the bucket. This
+// needs no permission, and the answer accounts for everything: policy, organization and
+// public access prevention.
+func (b *bucket) isPublic(ctx context.Context) (bool, error) {
 	const get = "storage.objects.get"
-	a, err := b.anybody(ctx, b.at()+"/iam/testPermissions?permissions="+get)
+	a, err := b.sendAnonymous(ctx, b.apiPath()+"/iam/testPermissions?permissions="+get)
 	switch {
 	case err == nil && a.OK():
 		var may struct {
@@ -34,21 +35,21 @@ func (b *bucket) public(ctx context.Context) (bool, error) {
 	case err == nil && (a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden):
 		return false, nil
 	}
-	return false, b.failed(ctx, "check whether public access is allowed to", "storage.buckets.testIamPermissions", "", a, err)
+	return false, b.wrapError(ctx, "check whether public access is allowed to", "storage.buckets.testIamPermissions", "", a, err)
 }
 
-// everybody refuses an object that everybody is to read, and may not. Where nobody
-// answers without credentials, nothing is known.
-func (b *bucket) everybody(ctx context.Context, key string) error {
-	a, err := b.anybody(ctx, b.object(b.prefix+key)+"?fields=generation")
+// checkPublic returns an error if an object that must be public is not. If anonymous
+// requests get no useful answer, nothing is known and there is no error.
+func (b *bucket) checkPublic(ctx context.Context, key string) error {
+	a, err := b.sendAnonymous(ctx, b.object(b.prefix+key)+"?fields=generation")
 	if err != nil || a.Status != http.StatusForbidden && a.Status != http.StatusUnauthorized {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("%s was written, but it must be public, and the server does not allow that", store.URL(b, key)), b.open())
+	return fault.Wrap(fault.Permanent, fmt.Errorf("%s was written, but it must be public, and the server does not allow that", store.URL(b, key)), b.publishRemedy())
 }
 
-// open is what lets everybody read.
-func (b *bucket) open() string {
+// publishRemedy returns how to make objects public.
+func (b *bucket) publishRemedy() string {
 	return fmt.Sprintf("make the bucket public: gcloud storage buckets update gs://%[1]s --no-public-access-prevention, and gcloud storage buckets add-iam-policy-binding gs://%[1]s --member=allUsers --role=roles/storage.objectViewer; "+
 		"in a bucket without uniform access, single objects can be public instead", b.name)
 }

@@ -17,14 +17,14 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// at is the path of the bucket in the JSON API.
-func (b *bucket) at() string { return "/storage/v1/b/" + url.PathEscape(b.name) }
+// apiPath returns the path of the bucket in the JSON API.
+func (b *bucket) apiPath() string { return "/storage/v1/b/" + url.PathEscape(b.name) }
 
 // objects returns the path of all objects, and object the path of one, by its name in the bucket.
-func (b *bucket) objects() string           { return b.at() + "/o" }
+func (b *bucket) objects() string           { return b.apiPath() + "/o" }
 func (b *bucket) object(name string) string { return b.objects() + "/" + url.PathEscape(name) }
 
-// request is one that bears no name. body gives what is sent, and its length; nil: nothing is.
+// request returns an anonymous request. body returns what is sent, and its length; nil: nothing is.
 func (b *bucket) request(ctx context.Context, method, path string, body func() (io.Reader, int64), kind string) (*http.Request, error) {
 	var sent io.Reader
 	var length int64
@@ -42,7 +42,7 @@ func (b *bucket) request(ctx context.Context, method, path string, body func() (
 	return req, nil
 }
 
-// sign tells who asks.
+// sign adds the token to a request.
 func (c Config) sign(req *http.Request) error {
 	if c.Token == nil {
 		return nil
@@ -54,17 +54,17 @@ func (c Config) sign(req *http.Request) error {
 	return err
 }
 
-// ask sends a request by the token, as often as web.Ask does.
-func (b *bucket) ask(ctx context.Context, method, path string, body func() (io.Reader, int64), kind string) (web.Answer, error) {
-	a, err := web.Ask(ctx, b.c.HTTP, func() (*http.Request, error) {
+// do sends a request with the token, retrying as web.Do does.
+func (b *bucket) do(ctx context.Context, method, path string, body func() (io.Reader, int64), kind string) (web.Answer, error) {
+	a, err := web.Do(ctx, b.c.HTTP, func() (*http.Request, error) {
 		req, err := b.request(ctx, method, path, body, kind)
 		if err == nil {
 			err = b.c.sign(req)
 		}
 		return req, err
-	}, tooMany)
+	}, isThrottled)
 	if err == nil && a.OK() {
-		b.there.Store(true)
+		b.exists.Store(true)
 	}
 	return a, err
 }
@@ -80,7 +80,7 @@ type refusal struct {
 	} `json:"error"`
 }
 
-// reason is the server's name for why it refused, or "".
+// reason returns the server's reason for a refusal, or "".
 func reason(a web.Answer) string {
 	var r refusal
 	if json.Unmarshal(a.Body, &r) != nil || len(r.Error.Errors) == 0 {
@@ -89,8 +89,8 @@ func reason(a web.Answer) string {
 	return r.Error.Errors[0].Reason
 }
 
-// said is what the server says, in its own words where it uses few.
-func said(a web.Answer) error {
+// serverError returns the server's error message, in its own words if they are short.
+func serverError(a web.Answer) error {
 	var r refusal
 	text := ""
 	if json.Unmarshal(a.Body, &r) == nil {
@@ -101,36 +101,36 @@ func said(a web.Answer) error {
 	return errors.New(cmp.Or(text, fmt.Sprintf("the server answers %d %s", a.Status, http.StatusText(a.Status))))
 }
 
-// tooMany says of a refusal that it is for the number of requests.
-func tooMany(a web.Answer) bool {
+// isThrottled reports whether a request was rejected because of the request rate.
+func isThrottled(a web.Answer) bool {
 	return a.Status == http.StatusForbidden && slices.Contains([]string{"rateLimitExceeded", "userRateLimitExceeded"}, reason(a))
 }
 
-// missing asks whether the bucket itself is missing, unless it has answered before. If the
-// caller may not ask, the error names the object.
-func (b *bucket) missing(ctx context.Context) bool {
-	if b.there.Load() {
+// isBucketMissing reports whether the bucket itself is missing, unless it has answered before. If
+// the caller may not find out, the error names the object.
+func (b *bucket) isBucketMissing(ctx context.Context) bool {
+	if b.exists.Load() {
 		return false
 	}
-	a, err := b.ask(ctx, http.MethodGet, b.objects()+"?maxResults=1&fields=nextPageToken", nil, "")
+	a, err := b.do(ctx, http.MethodGet, b.objects()+"?maxResults=1&fields=nextPageToken", nil, "")
 	return err == nil && a.Status == http.StatusNotFound
 }
 
-// failed says what was being done when a request failed, and classes the error.
-func (b *bucket) failed(ctx context.Context, doing, permission, key string, a web.Answer, err error) error {
+// wrapError adds the failed operation to an error, and classifies it.
+func (b *bucket) wrapError(ctx context.Context, doing, permission, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(b, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like a context's
+	if ctx.Err() != nil { // a timeout of the connection looks like one of the context
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {
-		return web.Lost(what, err)
+		return web.ConnectionError(what, err)
 	}
 	why := reason(a)
-	err = fmt.Errorf("%s: %w", what, said(a))
+	err = fmt.Errorf("%s: %w", what, serverError(a))
 	switch a.Status {
 	case http.StatusNotFound:
-		if permission != "storage.objects.get" && permission != "storage.objects.delete" || b.missing(ctx) {
-			return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the bucket (gcloud storage buckets create gs://%s), or correct its name", b.name))
+		if permission != "storage.objects.get" && permission != "storage.objects.delete" || b.isBucketMissing(ctx) {
+			return fault.Wrap(fault.Permanent, &store.MissingError{Err: err}, fmt.Sprintf("create the bucket (gcloud storage buckets create gs://%s), or correct its name", b.name))
 		}
 		return fault.Wrap(fault.Gone, err, "")
 	case http.StatusUnauthorized:
@@ -139,7 +139,7 @@ func (b *bucket) failed(ctx context.Context, doing, permission, key string, a we
 		}
 		return fault.Wrap(fault.Denied, err, "log in again (gcloud auth application-default login), or renew the key in GOOGLE_APPLICATION_CREDENTIALS")
 	case http.StatusForbidden:
-		return b.forbidden(permission, why, err)
+		return b.classifyForbidden(permission, why, err)
 	case http.StatusPreconditionFailed, http.StatusConflict:
 		return fault.Wrap(fault.Conflict, err, "")
 	case http.StatusTooManyRequests:
@@ -151,8 +151,8 @@ func (b *bucket) failed(ctx context.Context, doing, permission, key string, a we
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// forbidden classes a refusal by its reason.
-func (b *bucket) forbidden(permission, why string, err error) error {
+// classifyForbidden classifies a refusal by its reason.
+func (b *bucket) classifyForbidden(permission, why string, err error) error {
 	switch why {
 	case "rateLimitExceeded", "userRateLimitExceeded":
 		return fault.Wrap(fault.Throttled, err, "")
@@ -165,11 +165,11 @@ func (b *bucket) forbidden(permission, why string, err error) error {
 	case "insufficientPermissions":
 		return fault.Wrap(fault.Denied, err, "give the instance the scope https://www.googleapis.com/auth/devstorage.read_write, or read_only for read access")
 	}
-	return fault.Wrap(fault.Denied, err, fmt.Sprintf("allow %s on the bucket %s to this account, such as by the role %s", permission, b.name, role(permission)))
+	return fault.Wrap(fault.Denied, err, fmt.Sprintf("allow %s on the bucket %s to this account, such as by the role %s", permission, b.name, roleFor(permission)))
 }
 
-// role is one that has a permission.
-func role(permission string) string {
+// roleFor returns a role that includes a permission.
+func roleFor(permission string) string {
 	if permission == "storage.objects.get" || permission == "storage.objects.list" {
 		return "roles/storage.objectViewer"
 	}

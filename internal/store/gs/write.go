@@ -26,8 +26,8 @@ type upload struct {
 	CacheControl string `json:"cacheControl"`
 }
 
-// boundary separates the parts of an upload. It is recognised only at the start of a
-// line, and the checksums reveal an object that was cut there.
+// boundary separates the parts of an upload. It is only recognized at the start of a
+// line, and the checksums would reveal an object that was cut there.
 const boundary = "kops-object-5d1c0a8e3f7b4962"
 
 // Put implements store.Store.
@@ -51,27 +51,27 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	if err != nil {
 		return "", err
 	}
-	a, err := b.ask(ctx, http.MethodPost, "/upload"+b.objects()+"?"+q.Encode(), parts(about, data), "multipart/related; boundary="+boundary)
+	a, err := b.do(ctx, http.MethodPost, "/upload"+b.objects()+"?"+q.Encode(), multipartBody(about, data), "multipart/related; boundary="+boundary)
 	switch {
 	case err == nil && a.OK():
-		v, err := b.written(key, a.Body, data)
+		v, err := b.writtenVersion(key, a.Body, data)
 		if err == nil && o.PublicRead {
-			err = b.everybody(ctx, key)
+			err = b.checkPublic(ctx, key)
 		}
 		return v, err
 	case err == nil && a.Status == http.StatusPreconditionFailed && conditional:
-		return store.Refused(ctx, b, key, data, o, a.Tries)
+		return store.ResolveConflict(ctx, b, key, data, o, a.Tries)
 	}
-	err = b.failed(ctx, "write", "storage.objects.create", key, a, err)
+	err = b.wrapError(ctx, "write", "storage.objects.create", key, a, err)
 	if o.PublicRead && (a.Status == http.StatusBadRequest || a.Status == http.StatusPreconditionFailed) {
-		return "", fault.Wrap(fault.Permanent, err, b.open())
+		return "", fault.Wrap(fault.Permanent, err, b.publishRemedy())
 	}
 	return "", err
 }
 
-// parts returns the body of an upload, the metadata and the object, and the length of
+// multipartBody returns the body of an upload, the metadata and the object, and the length of
 // both.
-func parts(about, data []byte) func() (io.Reader, int64) {
+func multipartBody(about, data []byte) func() (io.Reader, int64) {
 	head := "--" + boundary + "\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n" + string(about) +
 		"\r\n--" + boundary + "\r\nContent-Type: application/octet-stream\r\n\r\n"
 	tail := "\r\n--" + boundary + "--\r\n"
@@ -80,8 +80,8 @@ func parts(about, data []byte) func() (io.Reader, int64) {
 	}
 }
 
-// written returns the version of a written object, and an error if the object arrived damaged.
-func (b *bucket) written(key string, answer, data []byte) (store.Version, error) {
+// writtenVersion returns the version of a written object, and an error if the object arrived damaged.
+func (b *bucket) writtenVersion(key string, answer, data []byte) (store.Version, error) {
 	var o object
 	if err := json.Unmarshal(answer, &o); err != nil || o.Generation == "" {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("write %s: the answer has no generation", store.URL(b, key)),
@@ -93,7 +93,7 @@ func (b *bucket) written(key string, answer, data []byte) (store.Version, error)
 	return store.Version(o.Generation), nil
 }
 
-// generation returns a version as a condition. Versions of other stores become a generation
+// generation converts a version to a condition. Versions of other stores become a generation
 // that no object has: a generation is a time in microseconds.
 func generation(v store.Version) string {
 	if v == "" || v == "0" || strings.Trim(string(v), "0123456789") != "" {
@@ -116,26 +116,26 @@ func (b *bucket) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 
 // remove removes an object, with conditions, or one version of it.
 func (b *bucket) remove(ctx context.Context, key string, q url.Values) error {
-	a, err := b.ask(ctx, http.MethodDelete, b.object(b.prefix+key)+"?"+q.Encode(), nil, "")
+	a, err := b.do(ctx, http.MethodDelete, b.object(b.prefix+key)+"?"+q.Encode(), nil, "")
 	switch {
-	case err == nil && (a.OK() || a.Status == http.StatusNotFound && !b.missing(ctx)):
+	case err == nil && (a.OK() || a.Status == http.StatusNotFound && !b.isBucketMissing(ctx)):
 		return nil
 	case err == nil && a.Status == http.StatusPreconditionFailed:
 		if _, _, err := b.Get(ctx, key); fault.Is(err, fault.Gone) {
-			return nil // a server may look at the condition first
+			return nil // a server may check the condition first
 		}
-		return store.Changed(store.URL(b, key))
+		return store.ChangedError(store.URL(b, key))
 	}
-	return b.failed(ctx, "delete", "storage.objects.delete", key, a, err)
+	return b.wrapError(ctx, "delete", "storage.objects.delete", key, a, err)
 }
 
-// deleteAll removes keys, some at a time.
+// deleteAll removes keys, several at a time.
 func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
 	return store.Each(ctx, keys, func(ctx context.Context, key string) error { return b.Delete(ctx, key, store.DeleteOptions{}) })
 }
 
-// purge removes every version of keys. What a bucket keeps of removed objects for some
-// days by its policy of soft deletion, nobody can remove before.
+// purge removes every version of keys. Objects that the bucket's soft-delete policy
+// retains for some days cannot be removed earlier.
 func (b *bucket) purge(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (b *bucket) purge(ctx context.Context, keys []string) error {
 		}
 	}
 	var all []object
-	prefix, last := store.Common(slices.Min(keys), slices.Max(keys)), b.prefix+slices.Max(keys)
+	prefix, last := store.CommonPrefix(slices.Min(keys), slices.Max(keys)), b.prefix+slices.Max(keys)
 	for page := (&listing{Next: "-"}); page.Next != ""; {
 		var err error
 		if page, err = b.list(ctx, prefix, page.Next, true); err != nil {

@@ -1,4 +1,4 @@
-// Package onstore gives the kinds of package managedfile a store to live in.
+// Package onstore lets the kinds of package managedfile use a store.
 //
 // It must not know what the files are.
 package onstore
@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Buckets are the buckets among what a program can open.
+// Buckets returns the buckets among the backends of a program.
 func Buckets(backends store.Backends) managedfile.Buckets {
 	out := managedfile.Buckets{}
 	for _, b := range backends {
@@ -30,9 +30,9 @@ func Buckets(backends store.Backends) managedfile.Buckets {
 	return out
 }
 
-// Area returns the area of s, whose root is the folder prefix of the store that
-// files call name. listing returns the whole of s, with the keys of s, and may
-// remember it: from the first write on it is asked no more, and s is listed.
+// Area returns the area of s, whose root is the folder prefix of the store that files
+// call name. listing returns the complete listing of s, with the keys of s, and may
+// be cached: after the first write it is no longer used, and s is listed instead.
 func Area(name, prefix string, s store.Store, listing func(context.Context) ([]store.Info, error)) managedfile.Area {
 	var written atomic.Bool
 	return managedfile.Area{

@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/store/open"
 )
 
-// storage answers for Google's storage with who asks.
+// storage answers for Google's storage with the identity of the caller.
 type storage struct{}
 
 func (storage) RoundTrip(r *http.Request) (*http.Response, error) {

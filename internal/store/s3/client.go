@@ -22,22 +22,22 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Config says how to reach buckets.
+// Config configures how to reach buckets.
 type Config struct {
-	// Endpoint is the URL of a server other than Amazon's, or its name, which is asked
-	// by https; buckets then are part of the path. Empty means Amazon S3.
+	// Endpoint is the URL of a server other than Amazon's, or its name, which is
+	// reached by https; buckets are then part of the path. Empty means Amazon S3.
 	Endpoint string
-	// Region is the bucket's, or a guess: when S3 says that the bucket is elsewhere,
-	// the store goes there. Empty means us-east-1.
+	// Region is the bucket's region, or a guess: if S3 answers that the bucket is
+	// elsewhere, the store uses that region. Empty means us-east-1.
 	Region string
 	// Credentials sign the requests; nil leaves them unsigned.
 	Credentials aws.CredentialsProvider
-	// ACL is a canned ACL for every object written; empty leaves it to the writer.
+	// ACL is a canned ACL for every object written; empty means that each write has its own.
 	ACL string
-	// Unproven says that the server's conditional writes are relied on without a proof.
+	// Unproven means that the server's conditional writes are used without a test.
 	// Amazon S3 needs none.
 	Unproven bool
-	// HTTPClient sends the requests; nil means one of its own for each store.
+	// HTTPClient sends the requests; nil means one per store.
 	HTTPClient sdk.HTTPClient
 }
 
@@ -48,8 +48,8 @@ func Backend(cfg Config) store.Backend {
 	return b
 }
 
-// Compatible opens the same on other clouds' servers, for which cfg needs an Endpoint:
-// do:// DigitalOcean, linode://, hos:// Hetzner, scw:// Scaleway.
+// Compatible opens buckets on other clouds' servers in the same way; cfg must have an
+// Endpoint: do:// DigitalOcean, linode://, hos:// Hetzner, scw:// Scaleway.
 func Compatible(cfg Config) store.Backend { return backend(cfg, "do", "linode", "hos", "scw") }
 
 func backend(cfg Config, schemes ...string) store.Backend {
@@ -66,17 +66,17 @@ func backend(cfg Config, schemes ...string) store.Backend {
 					"set S3_ENDPOINT to the URL of the object storage")
 			}
 			b := newBucket(cfg, scheme, name, prefix)
-			if cfg.Unproven || amazon(b.cfg.Endpoint) {
+			if cfg.Unproven || isAmazon(b.cfg.Endpoint) {
 				return b, nil
 			}
-			return store.Proven(b, proofs.of(name)), nil
+			return store.WithProof(b, proofs.get(name)), nil
 		},
 	}
 }
 
-// amazon reports whether an endpoint is Amazon's: the default, or one of a region, of a
+// isAmazon reports whether an endpoint is Amazon's: the default, or one of a region, of a
 // VPC or for FIPS.
-func amazon(endpoint string) bool {
+func isAmazon(endpoint string) bool {
 	if endpoint == "" {
 		return true
 	}
@@ -84,13 +84,13 @@ func amazon(endpoint string) bool {
 	return err == nil && (strings.HasSuffix(u.Hostname(), ".amazonaws.com") || strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn"))
 }
 
-// proofs are the proofs of buckets by their names.
+// proofs are the proofs of buckets, by bucket name.
 type proofs struct {
 	mu      sync.Mutex
 	buckets map[string]*store.Proof
 }
 
-func (p *proofs) of(bucket string) *store.Proof {
+func (p *proofs) get(bucket string) *store.Proof {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.buckets[bucket] == nil {
@@ -112,16 +112,16 @@ func newBucket(cfg Config, scheme, name, prefix string) *bucket {
 		b.cfg.Endpoint = "https://" + b.cfg.Endpoint
 	}
 	if b.cfg.HTTPClient == nil {
-		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(web.KeepConnections)
+		b.cfg.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(web.PoolConnections)
 	}
 	b.client = b.connect(b.region)
 	return b
 }
 
-// connect makes a client for a region.
+// connect creates a client for a region.
 //
-// Checksums beside the signature are sent only where S3 demands them, because
-// other servers refuse them; the signature covers the content in any case.
+// Checksums in addition to the signature are only sent where S3 requires them,
+// because other servers reject them; the signature covers the content in any case.
 func (b *bucket) connect(region string) *sdk.Client {
 	o := sdk.Options{
 		Region:                     region,
@@ -131,10 +131,10 @@ func (b *bucket) connect(region string) *sdk.Client {
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = web.Tries, web.MaxBackoff
-			o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return web.Backoff(attempt), nil })
-			o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(hopeless)}, o.Retryables...)
-			// A quota of retries shared by all requests would run out in an interruption
-			// that meets many requests, long before each had its own tries.
+			o.Backoff = retry.BackoffDelayerFunc(backoff)
+			o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(isRetryable)}, o.Retryables...)
+			// A retry quota shared by all requests would run out in an interruption that
+			// affects many requests, long before each had used its own retries.
 			o.RateLimiter = ratelimit.None
 		}),
 	}
@@ -149,7 +149,15 @@ func (b *bucket) connect(region string) *sdk.Client {
 	return sdk.New(o)
 }
 
-// do runs a request, and once more in the bucket's region when S3 says that it is another one.
+// backoff returns the wait after an attempt, or its error if there shall be no other.
+func backoff(attempt int, err error) (time.Duration, error) {
+	if web.IsLast(attempt, err) {
+		return 0, err
+	}
+	return web.Backoff(attempt), nil
+}
+
+// do runs a request, and repeats it in the bucket's region if S3 answers that this is another one.
 func (b *bucket) do(ctx context.Context, request func(*sdk.Client) error) error {
 	b.mu.Lock()
 	client, asked := b.client, b.region
@@ -168,7 +176,7 @@ func (b *bucket) do(ctx context.Context, request func(*sdk.Client) error) error 
 	return request(client)
 }
 
-// regionOf is the bucket's region as S3 gives it with a refusal; empty when it gives none.
+// regionOf returns the bucket's region if S3 includes it in an error, or "".
 func regionOf(err error) string {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil {
@@ -181,7 +189,7 @@ func regionOf(err error) string {
 	return ""
 }
 
-// countTries adds up in n how often a request is sent.
+// countTries counts in n how often a request is sent.
 func countTries(n *int) func(*sdk.Options) {
 	count := middleware.FinalizeMiddlewareFunc("CountTries",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
@@ -196,7 +204,7 @@ func countTries(n *int) func(*sdk.Options) {
 	}
 }
 
-// withContentMD5 adds the checksum that older servers want with DeleteObjects.
+// withContentMD5 adds the checksum that older servers require for DeleteObjects.
 func withContentMD5(o *sdk.Options) {
 	o.APIOptions = append(o.APIOptions, smithyhttp.AddContentChecksumMiddleware)
 }

@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// maxDelete is the number of keys that one DeleteObjects request takes (Amazon S3 API reference).
+// maxDelete is the maximum number of keys in one DeleteObjects request (Amazon S3 API reference).
 const maxDelete = 1000
 
 // deleteAll removes keys in requests of a thousand.
@@ -25,8 +25,8 @@ func (b *bucket) deleteAll(ctx context.Context, keys []string) error {
 	return b.remove(ctx, "s3:DeleteObject", ids)
 }
 
-// purge removes every version of keys. Whether the bucket keeps versions shows in
-// their listing alone: in one that keeps none, each object has one, called null.
+// purge removes every version of keys. Only their listing shows whether the bucket
+// keeps versions: without versioning, each object has one version, named null.
 func (b *bucket) purge(ctx context.Context, keys []string) error {
 	ids, err := b.identifiers(keys)
 	if err != nil || len(ids) == 0 {
@@ -34,7 +34,7 @@ func (b *bucket) purge(ctx context.Context, keys []string) error {
 	}
 	versions, err := b.versions(ctx, keys)
 	if c := code(err); c == "NotImplemented" || c == "MethodNotAllowed" {
-		return b.remove(ctx, "s3:DeleteObject", ids) // the server knows no versions
+		return b.remove(ctx, "s3:DeleteObject", ids) // the server has no versions
 	}
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (b *bucket) purge(ctx context.Context, keys []string) error {
 	return b.remove(ctx, "s3:DeleteObjectVersion", versions)
 }
 
-// identifiers are keys as requests name them.
+// identifiers returns keys in the form that requests use.
 func (b *bucket) identifiers(keys []string) ([]types.ObjectIdentifier, error) {
 	ids := make([]types.ObjectIdentifier, len(keys))
 	for i, key := range keys {
@@ -54,8 +54,8 @@ func (b *bucket) identifiers(keys []string) ([]types.ObjectIdentifier, error) {
 	return ids, nil
 }
 
-// versions lists all versions of keys, and the marks of their deletion: a thousand
-// with each request, of all keys that begin as these do and are not after the last.
+// versions lists all versions of keys, and their delete markers: a thousand with each
+// request, of all keys with the common prefix that are not after the last.
 func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIdentifier, error) {
 	first, last := b.key(slices.Min(keys)), b.key(slices.Max(keys))
 	wanted := map[string]bool{}
@@ -68,7 +68,7 @@ func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIde
 			ids = append(ids, types.ObjectIdentifier{Key: key, VersionId: version})
 		}
 	}
-	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, Prefix: aws.String(store.Common(first, last))}
+	in := &sdk.ListObjectVersionsInput{Bucket: &b.name, Prefix: aws.String(store.CommonPrefix(first, last))}
 	for {
 		var out *sdk.ListObjectVersionsOutput
 		err := b.do(ctx, func(c *sdk.Client) (err error) {
@@ -76,7 +76,7 @@ func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIde
 			return err
 		})
 		if err != nil {
-			return nil, b.failed(ctx, "list the versions of", "s3:ListBucketVersions", strings.TrimPrefix(*in.Prefix, b.prefix), err)
+			return nil, b.wrapError(ctx, "list the versions of", "s3:ListBucketVersions", strings.TrimPrefix(*in.Prefix, b.prefix), err)
 		}
 		for _, v := range out.Versions {
 			take(v.Key, v.VersionId)
@@ -89,7 +89,7 @@ func (b *bucket) versions(ctx context.Context, keys []string) ([]types.ObjectIde
 			return ids, nil
 		}
 		if next == "" {
-			return nil, b.endless(aws.ToString(in.Prefix))
+			return nil, b.listingError(aws.ToString(in.Prefix))
 		}
 		in.KeyMarker, in.VersionIdMarker = out.NextKeyMarker, out.NextVersionIdMarker
 	}
@@ -108,11 +108,11 @@ func (b *bucket) remove(ctx context.Context, permission string, ids []types.Obje
 			return err
 		})
 		if err != nil {
-			return b.failed(ctx, "delete", permission, key, err)
+			return b.wrapError(ctx, "delete", permission, key, err)
 		}
 		for _, e := range out.Errors {
 			if c := aws.ToString(e.Code); c != "NoSuchKey" && c != "NoSuchVersion" {
-				return b.classed("delete", permission, strings.TrimPrefix(aws.ToString(e.Key), b.prefix), c, 0,
+				return b.classify("delete", permission, strings.TrimPrefix(aws.ToString(e.Key), b.prefix), c, 0,
 					fmt.Errorf("%s: %s", c, aws.ToString(e.Message)))
 			}
 		}

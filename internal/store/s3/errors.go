@@ -18,13 +18,13 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// endless is the error of a listing whose next part cannot be asked for.
-func (b *bucket) endless(prefix string) error {
+// listingError returns the error for a listing whose next page cannot be requested.
+func (b *bucket) listingError(prefix string) error {
 	return fault.New(fault.Permanent, "list %s: the server did not list all objects and gave no continuation token",
 		store.URL(b, strings.TrimPrefix(prefix, b.prefix)))
 }
 
-// code is the server's own name for an error, or "".
+// code returns the server's error code, or "".
 func code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -33,7 +33,7 @@ func code(err error) string {
 	return ""
 }
 
-// status is the HTTP status of an error, or 0.
+// status returns the HTTP status of an error, or 0.
 func status(err error) int {
 	var answer *smithyhttp.ResponseError
 	if errors.As(err, &answer) && answer.Response != nil {
@@ -42,9 +42,9 @@ func status(err error) int {
 	return 0
 }
 
-// refused says that a conditional write was not done because its condition does
-// not hold: another version (412), a write at the same time (409), or no object (404).
-func refused(err error) bool {
+// isConditionFailure reports whether a conditional write was rejected because its condition does
+// not hold: another version (412), a concurrent write (409), or no object (404).
+func isConditionFailure(err error) bool {
 	switch code(err) {
 	case "PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey":
 		return true
@@ -52,31 +52,31 @@ func refused(err error) bool {
 	return code(err) != "NoSuchBucket" && status(err) == http.StatusPreconditionFailed
 }
 
-// failed says what was being done when a request failed, and classes the error.
-func (b *bucket) failed(ctx context.Context, doing, permission, key string, err error) error {
-	if ctx.Err() != nil { // a time-out of the connection looks like a context's
+// wrapError adds the failed operation to an error, and classifies it.
+func (b *bucket) wrapError(ctx context.Context, doing, permission, key string, err error) error {
+	if ctx.Err() != nil { // a timeout of the connection looks like one of the context
 		return fmt.Errorf("%s %s: %w", doing, store.URL(b, key), err)
 	}
-	return b.classed(doing, permission, key, code(err), status(err), plain(err))
+	return b.classify(doing, permission, key, code(err), status(err), withServerMessage(err))
 }
 
-// answer is what a server said, without what the SDK says around it.
-type answer struct {
+// serverError is a server's error without the text that the SDK adds.
+type serverError struct {
 	text string
 	err  error
 }
 
-func (a *answer) Error() string { return a.text }
-func (a *answer) Unwrap() error { return a.err }
+func (a *serverError) Error() string { return a.text }
+func (a *serverError) Unwrap() error { return a.err }
 
-// plain is an error whose text is the server's own words, where it said any, and
-// the number by which the server's operators find the request.
-func plain(err error) error {
+// withServerMessage returns an error with the server's own message, if there was one, and the
+// request ID by which the server's operators can find the request.
+func withServerMessage(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) || api.ErrorCode() == "" || api.ErrorMessage() == "" {
 		return err
 	}
-	a := &answer{text: api.ErrorCode() + ": " + api.ErrorMessage(), err: err}
+	a := &serverError{text: api.ErrorCode() + ": " + api.ErrorMessage(), err: err}
 	var response interface{ ServiceRequestID() string }
 	if errors.As(err, &response) && response.ServiceRequestID() != "" {
 		a.text += " (request " + response.ServiceRequestID() + ")"
@@ -84,21 +84,21 @@ func plain(err error) error {
 	return a
 }
 
-// creation is the command that makes the bucket.
-func (b *bucket) creation() string {
+// createCommand returns the command that creates the bucket.
+func (b *bucket) createCommand() string {
 	command := "aws s3 mb s3://" + b.name
-	if !amazon(b.cfg.Endpoint) {
+	if !isAmazon(b.cfg.Endpoint) {
 		command += " --endpoint-url " + b.cfg.Endpoint
 	}
 	return command
 }
 
-// classed gives an error its class and remedy. The codes are from the page
+// classify gives an error its class and remedy. The codes are from the page
 // "Error responses" of the Amazon S3 API reference.
-func (b *bucket) classed(doing, permission, key, code string, status int, err error) error {
+func (b *bucket) classify(doing, permission, key, code string, status int, err error) error {
 	what := doing + " " + store.URL(b, key)
 	if code == "" && status < http.StatusBadRequest {
-		if err := unanswered(what, err); err != nil {
+		if err := classifyUnanswered(what, err); err != nil {
 			return err
 		}
 	}
@@ -107,8 +107,8 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 	case "NoSuchKey", "NotFound":
 		return fault.Wrap(fault.Gone, err, "")
 	case "NoSuchBucket":
-		return fault.Wrap(fault.Permanent, &store.Missing{Err: err},
-			fmt.Sprintf("create the bucket (%s), or correct its name", b.creation()))
+		return fault.Wrap(fault.Permanent, &store.MissingError{Err: err},
+			fmt.Sprintf("create the bucket (%s), or correct its name", b.createCommand()))
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return fault.Wrap(fault.Denied, err, "check or renew the credentials for the state store")
 	case "RequestTimeTooSkewed":
@@ -129,11 +129,11 @@ func (b *bucket) classed(doing, permission, key, code string, status int, err er
 		"InternalError", "RequestTimeout":
 		return fault.Wrap(fault.Throttled, err, "")
 	}
-	return b.classedByStatus(permission, key, status, err)
+	return b.classifyByStatus(permission, key, status, err)
 }
 
-// classedByStatus classes what servers say without a code that is known.
-func (b *bucket) classedByStatus(permission, key string, status int, err error) error {
+// classifyByStatus classifies errors without a known code by their HTTP status.
+func (b *bucket) classifyByStatus(permission, key string, status int, err error) error {
 	switch {
 	case status == http.StatusForbidden || status == http.StatusUnauthorized:
 		return fault.Wrap(fault.Denied, err, fmt.Sprintf("allow %s on %s to this identity", permission, b.arn(permission, key)))
@@ -147,34 +147,34 @@ func (b *bucket) classedByStatus(permission, key string, status int, err error) 
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// unanswered classes what failed without an answer that could be understood, and
-// returns nil for other errors. A write that was sent may have taken effect.
-func unanswered(what string, err error) error {
+// classifyUnanswered classifies failures without a valid answer, and returns nil for other
+// errors. A write that was sent may have taken effect.
+func classifyUnanswered(what string, err error) error {
 	var unsent *smithyhttp.RequestSendError
 	var garbled *smithy.DeserializationError
 	var own *fault.Error
 	broken := errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error)) || errors.As(err, &garbled)
 	switch {
 	case errors.As(err, &unsent):
-		err = unsent.Err // what goes before it counts the tries
-	case errors.As(err, &own): // of what was to give credentials
+		err = unsent.Err // the text before it counts the attempts
+	case errors.As(err, &own): // from a source of credentials
 		return fault.Wrap(own.Class, fmt.Errorf("%s: %w", what, own), "")
 	case !broken:
 		return nil
 	}
-	return web.Lost(what, err)
+	return web.ConnectionError(what, err)
 }
 
-// hopeless says of what a connection was refused for that another one would be too,
-// and leaves the rest to the SDK's own rules.
-func hopeless(err error) aws.Ternary {
-	if web.Refused(err) {
+// isRetryable reports false for errors after which another connection would fail for the
+// same reason, and leaves the others to the SDK's own rules.
+func isRetryable(err error) aws.Ternary {
+	if web.IsTLSError(err) {
 		return aws.FalseTernary
 	}
 	return aws.UnknownTernary
 }
 
-// arn names what a permission is needed on.
+// arn returns the resource for which a permission is needed.
 func (b *bucket) arn(permission, key string) string {
 	if strings.HasPrefix(permission, "s3:ListBucket") || strings.HasPrefix(permission, "s3:GetBucket") {
 		return "arn:aws:s3:::" + b.name
@@ -182,8 +182,8 @@ func (b *bucket) arn(permission, key string) string {
 	return "arn:aws:s3:::" + b.name + "/" + b.key(key)
 }
 
-// collided says whether a server refused a request because of another one at the same time.
-func collided(err error) bool {
+// isCollision reports whether a server rejected a request because of a concurrent one.
+func isCollision(err error) bool {
 	var answer *smithyhttp.ResponseError
 	return errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusConflict
 }

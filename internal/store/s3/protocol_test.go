@@ -25,7 +25,7 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
-// server answers requests in place of a bucket, and keeps them.
+// server answers requests in place of a bucket, and records them.
 type server struct {
 	answer func(n int, r *http.Request) *http.Response // n counts from 1
 	seen   []*http.Request
@@ -97,13 +97,13 @@ func errorsAreClassed(t *testing.T) {
 	}
 }
 
-// unreachable is a server to which no connection comes about, for a reason.
-type unreachable struct {
+// unreachableClient is a server to which every connection fails with an error.
+type unreachableClient struct {
 	why   error
 	asked int
 }
 
-func (u *unreachable) Do(r *http.Request) (*http.Response, error) {
+func (u *unreachableClient) Do(r *http.Request) (*http.Response, error) {
 	u.asked++
 	return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: u.why}
 }
@@ -124,7 +124,7 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 		"nobody listens":          {dial(syscall.ECONNREFUSED), fault.Lost, network, 7},
 		"a reset":                 {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, fault.Lost, network, 7},
 		"a cut":                   {io.ErrUnexpectedEOF, fault.Lost, network, 7},
-		"no answer in time":       {dial(os.ErrDeadlineExceeded), fault.Lost, network, 7},
+		"no answer in time":       {dial(os.ErrDeadlineExceeded), fault.Lost, network, 3},
 		"a name that is none":     {dial(&net.DNSError{Err: "no such host", Name: "s3.example.com", IsNotFound: true}), fault.Permanent, network, 1},
 		"an authority of nowhere": {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.Permanent, "check the proxy, or install the certificate authority of the state store on this machine", 1},
 		"a server without TLS":    {http.ErrSchemeMismatch, fault.Permanent, network, 1},
@@ -143,7 +143,7 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 			},
 			"delete": func(s store.Store) error { return s.Delete(t.Context(), "a", store.DeleteOptions{}) },
 		} {
-			u := &unreachable{why: c.why}
+			u := &unreachableClient{why: c.why}
 			err := do(open(t, s3.Config{HTTPClient: u}, "s3://bucket/state"))
 			if fault.Of(err) != c.class || fault.Remedy(err) != c.remedy || !errors.Is(err, c.why) || u.asked != c.asked {
 				t.Errorf("%s, %s: %s (%q) after %d requests: %v", name, call, fault.Of(err), fault.Remedy(err), u.asked, err)
@@ -155,12 +155,13 @@ func aBrokenConnectionLosesTheAnswer(t *testing.T) {
 	}
 }
 
-// A body that is cut off each time is not taken for the object, however the protocol reports it.
+// A body that is cut off each time is not taken for the complete object, however the protocol
+// reports it.
 func TestAnAnswerThatBreaksOffIsLost(t *testing.T) {
 	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("stream error: stream ID 3; INTERNAL_ERROR")} {
 		s := &server{answer: func(int, *http.Request) *http.Response {
 			answer := reply(200, "", "ETag", `"v"`)
-			answer.Body = io.NopCloser(broken{why})
+			answer.Body = io.NopCloser(brokenReader{why})
 			return answer
 		}}
 		_, _, err := s.open(t, s3.Config{}).Get(t.Context(), "a")
@@ -170,12 +171,12 @@ func TestAnAnswerThatBreaksOffIsLost(t *testing.T) {
 	}
 }
 
-// Many requests that one interruption meets have each their own tries.
+// If many requests are hit by one interruption, each has its own retries.
 func TestAnInterruptionMeetsManyRequests(t *testing.T) { synctest.Test(t, anInterruptionMeetsMany) }
 
 func anInterruptionMeetsMany(t *testing.T) {
 	heals := time.Now().Add(3 * time.Second)
-	flaky := flakyUntil(heals)
+	flaky := flakyClient(heals)
 	b := open(t, s3.Config{HTTPClient: flaky}, "s3://bucket/state")
 	var all sync.WaitGroup
 	for range 200 {
@@ -188,10 +189,10 @@ func anInterruptionMeetsMany(t *testing.T) {
 	all.Wait()
 }
 
-// flakyUntil is a server whose connections break until a time.
-type flakyUntil time.Time
+// flakyClient is a server whose connections break until the given time.
+type flakyClient time.Time
 
-func (f flakyUntil) Do(r *http.Request) (*http.Response, error) {
+func (f flakyClient) Do(r *http.Request) (*http.Response, error) {
 	if time.Now().Before(time.Time(f)) {
 		return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 	}
@@ -288,7 +289,7 @@ func make1500() []string {
 	return keys
 }
 
-// Versions are found by listing, not key by key; the listing is left after the last key.
+// Versions are found by listing, not key by key; the listing stops after the last key.
 func TestPurgeAsksInBulk(t *testing.T) {
 	page := func(truncated string, entries ...string) string {
 		return "<ListVersionsResult>" + truncated + strings.Join(entries, "") + "</ListVersionsResult>"
@@ -334,7 +335,8 @@ func entryOf(key, version string) string {
 	return "<Object><Key>state/b/" + key + "</Key><VersionId>" + version + "</VersionId></Object>"
 }
 
-// A server without versions has nothing but the objects; one that refuses to list them is not obeyed by half.
+// If the server does not support versions, only the objects are removed; if it denies or truncates the
+// listing, nothing is.
 func TestPurgeWhereNoVersionsAreListed(t *testing.T) {
 	s := &server{answer: func(_ int, r *http.Request) *http.Response {
 		if r.Method == http.MethodPost {
@@ -358,7 +360,7 @@ func TestPurgeWhereNoVersionsAreListed(t *testing.T) {
 	}
 }
 
-// The bucket is written to, the answer is lost, and the same request is sent again.
+// The object is written, but the answer is lost, and the same request is sent again.
 func TestOwnWriteIsNotAConflict(t *testing.T) { synctest.Test(t, ownWriteIsNotAConflict) }
 
 func ownWriteIsNotAConflict(t *testing.T) {
@@ -382,14 +384,16 @@ func ownWriteIsNotAConflict(t *testing.T) {
 			}
 		}
 	}
-	// Without a lost answer nobody looks: the same content by another writer is a conflict.
+	// Without a lost answer the content is not compared: the same content from another
+	// writer is a conflict.
 	s := &server{answer: func(int, *http.Request) *http.Response { return refusal(412, "PreconditionFailed") }}
 	if _, err := s.open(t, s3.Config{}).Put(t.Context(), "a", []byte("x"), store.PutOptions{IfAbsent: true}); !fault.Is(err, fault.Conflict) || len(s.seen) != 1 {
 		t.Errorf("%v after %d requests", err, len(s.seen))
 	}
 }
 
-// Amazon answers 409 to a write whose condition it cannot judge, because another one is under way.
+// Amazon answers 409 to a write whose condition it cannot check, because another one is in
+// progress.
 func TestCollidingWriteIsMadeAgain(t *testing.T) { synctest.Test(t, collidingWriteIsMadeAgain) }
 
 func collidingWriteIsMadeAgain(t *testing.T) {
@@ -420,7 +424,8 @@ func collidingWriteIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A server that leaves out what guards the next write, or a part of a listing, is refused.
+// An answer without the version that guards the next write, or without a part of a listing,
+// is an error.
 func TestHalfAnswersAreRefused(t *testing.T) {
 	const half = `<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>state/a</Key><Size>1</Size><ETag>"v"</ETag></Contents></ListBucketResult>`
 	s := &server{answer: func(int, *http.Request) *http.Response { return reply(200, half) }}
@@ -445,7 +450,7 @@ func TestCutAnswerIsReadAgain(t *testing.T) {
 	s := &server{answer: func(n int, _ *http.Request) *http.Response {
 		answer := reply(200, "the whole content", "ETag", `"v"`)
 		if n == 1 {
-			answer.Body = io.NopCloser(io.MultiReader(strings.NewReader("the wh"), broken{io.ErrUnexpectedEOF}))
+			answer.Body = io.NopCloser(io.MultiReader(strings.NewReader("the wh"), brokenReader{io.ErrUnexpectedEOF}))
 		}
 		return answer
 	}}
@@ -455,9 +460,9 @@ func TestCutAnswerIsReadAgain(t *testing.T) {
 	}
 }
 
-type broken struct{ why error }
+type brokenReader struct{ why error }
 
-func (b broken) Read([]byte) (int, error) { return 0, b.why }
+func (b brokenReader) Read([]byte) (int, error) { return 0, b.why }
 
 func TestBucketElsewhere(t *testing.T) {
 	s := &server{answer: func(_ int, r *http.Request) *http.Response {

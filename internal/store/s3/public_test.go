@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// The server has ACLs of objects. That it lets everybody list them is its own.
+// The server supports ACLs of objects. It also lets anonymous users list them.
 func TestEverybodyReadsWhatIsPublicAndNothingElse(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "issuer")
@@ -34,8 +34,8 @@ func TestEverybodyReadsWhatIsPublicAndNothingElse(t *testing.T) {
 	}
 }
 
-// The gateway takes ACLs of objects and passes over them: only its bucket has readers.
-func TestAnObjectThatIsNotPublicAfterAllIsToldOf(t *testing.T) {
+// The gateway accepts ACLs of objects but ignores them: permissions are the bucket's.
+func TestAnObjectThatIsNotPublicIsReported(t *testing.T) {
 	server := awstest.Versity(t)
 	server.Bucket(t, "issuer")
 	s := open(t, server.S3(), "s3://issuer/c.example.com")
@@ -61,7 +61,7 @@ func TestAnObjectThatIsNotPublicAfterAllIsToldOf(t *testing.T) {
 	}
 }
 
-// anonymous is what a server answers without credentials.
+// anonymous returns the status of a request without credentials.
 func anonymous(t *testing.T, url string) int {
 	t.Helper()
 	r, err := http.Get(url)

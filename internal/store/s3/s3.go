@@ -1,8 +1,8 @@
 // Package s3 is the store in a bucket of Amazon S3, or of another server that
-// speaks its protocol and honours If-Match and If-None-Match.
+// supports its protocol with If-Match and If-None-Match.
 //
 // It must not know what the objects mean, nor read the environment: credentials,
-// region and endpoint are handed in.
+// region and endpoint are passed in.
 package s3
 
 import (
@@ -26,32 +26,32 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// bodyTries is how often an object is asked for when the connection breaks in its middle.
+// bodyTries is how often an object is requested if the connection breaks in the body.
 const bodyTries = 4
 
 // bucket is the Store below one prefix of one bucket.
 type bucket struct {
 	cfg    Config
-	url    string // what the user wrote, without a final slash
+	url    string // as the user wrote it, without a final slash
 	name   string
-	prefix string // empty, or ends in a slash
+	prefix string // empty, or with a final slash
 
 	mu     sync.Mutex
 	client *sdk.Client
 	region string
 }
 
-// key is the name of the object in the bucket.
+// key returns the name of the object in the bucket.
 func (b *bucket) key(key string) string { return b.prefix + key }
 
 // About implements store.Store.
 func (b *bucket) About() store.About {
-	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.public, Web: b.web}
+	return store.About{URL: b.url, DeleteAll: b.deleteAll, Purge: b.purge, Public: b.isPublic, Web: b.webURL}
 }
 
-// web is the address of the bucket on its server, with the bucket in the path where the
-// server is not Amazon's (Amazon S3 User Guide, "Virtual hosting of general purpose buckets").
-func (b *bucket) web() string {
+// webURL returns the URL of the bucket on its server, with the bucket in the path if the server is
+// not Amazon's (Amazon S3 User Guide, "Virtual hosting of general purpose buckets").
+func (b *bucket) webURL() string {
 	b.mu.Lock()
 	region := b.region
 	b.mu.Unlock()
@@ -77,22 +77,22 @@ func (b *bucket) Get(ctx context.Context, key string) (data []byte, v store.Vers
 			return err
 		})
 		if err != nil {
-			return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
+			return nil, "", b.wrapError(ctx, "read", "s3:GetObject", key, err)
 		}
 		data, err = io.ReadAll(out.Body)
 		out.Body.Close() // it was only read
 		if err == nil {
-			v, err := b.versioned("read", key, out.ETag)
+			v, err := b.requireVersion("read", key, out.ETag)
 			return data, v, err
 		}
 		if ctx.Err() != nil {
-			return nil, "", b.failed(ctx, "read", "s3:GetObject", key, err)
+			return nil, "", b.wrapError(ctx, "read", "s3:GetObject", key, err)
 		}
 	}
-	return nil, "", web.Lost("read "+store.URL(b, key), err)
+	return nil, "", web.ConnectionError("read "+store.URL(b, key), err)
 }
 
-// List implements store.Store: one request for every thousand objects.
+// List implements store.Store: one request per thousand objects.
 func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		in := &sdk.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.key(prefix))}
@@ -103,19 +103,19 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return err
 			})
 			if err != nil {
-				yield(store.Info{}, b.failed(ctx, "list", "s3:ListBucket", prefix, err))
+				yield(store.Info{}, b.wrapError(ctx, "list", "s3:ListBucket", prefix, err))
 				return
 			}
 			for _, o := range out.Contents {
 				if key := aws.ToString(o.Key); !strings.HasSuffix(key, "/") && !yield(b.info(o), nil) {
-					return // a key that ends in a slash is the mark of a folder, not an object of ours
+					return // a key with a final slash is a marker of a folder, not one of our objects
 				}
 			}
 			if !aws.ToBool(out.IsTruncated) {
 				return
 			}
 			if aws.ToString(out.NextContinuationToken) == "" {
-				yield(store.Info{}, b.endless(b.key(prefix)))
+				yield(store.Info{}, b.listingError(b.key(prefix)))
 				return
 			}
 			in.ContinuationToken = out.NextContinuationToken
@@ -123,9 +123,8 @@ func (b *bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// info describes an entry of a listing. The ETag of an object that was uploaded
-// in one part, and not encrypted with a KMS key, is the MD5 of its content
-// (Amazon S3 API reference, type Object).
+// info converts an entry of a listing. The ETag of an object that was uploaded in one part, and not
+// encrypted with a KMS key, is the MD5 of its content (Amazon S3 API reference, type Object).
 func (b *bucket) info(o types.Object) store.Info {
 	v := version(o.ETag)
 	info := store.Info{
@@ -144,7 +143,7 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 	if err := store.CheckKey(key); err != nil {
 		return "", err
 	}
-	if public := b.cfg.ACL; o.Private && readable(public) {
+	if public := b.cfg.ACL; o.Private && isPublicACL(public) {
 		return "", fault.Wrap(fault.Denied, fmt.Errorf("write %s: it holds secrets, and with the ACL %q others could read it", store.URL(b, key), public),
 			"unset KOPS_STATE_S3_ACL, or set it to private or bucket-owner-full-control")
 	}
@@ -164,25 +163,25 @@ func (b *bucket) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		return err
 	}
 	err := b.do(ctx, write)
-	// A write that collides with another under way is made again: then the server
-	// knows whether its condition holds.
-	for n := 1; n < web.Tries && collided(err); n++ {
+	// A write that collides with a concurrent one is repeated: then the server knows
+	// whether its condition holds.
+	for n := 1; n < web.Tries && isCollision(err); n++ {
 		if serr := clock.Sleep(ctx, web.Backoff(n)); serr != nil {
 			break
 		}
 		err = b.do(ctx, write)
 	}
 	if err == nil {
-		v, err := b.versioned("write", key, out.ETag)
+		v, err := b.requireVersion("write", key, out.ETag)
 		if err == nil && o.PublicRead {
-			err = b.everybody(ctx, key)
+			err = b.checkPublic(ctx, key)
 		}
 		return v, err
 	}
-	if !conditional || !refused(err) {
-		return "", b.failed(ctx, "write", "s3:PutObject", key, err)
+	if !conditional || !isConditionFailure(err) {
+		return "", b.wrapError(ctx, "write", "s3:PutObject", key, err)
 	}
-	return store.Refused(ctx, b, key, data, o, tries)
+	return store.ResolveConflict(ctx, b, key, data, o, tries)
 }
 
 // Delete implements store.Store.
@@ -201,17 +200,18 @@ func (b *bucket) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 	switch {
 	case err == nil || code(err) == "NoSuchKey":
 		return nil
-	case o.IfVersion != "" && refused(err):
-		// Servers differ in what they answer when the object is absent.
+	case o.IfVersion != "" && isConditionFailure(err):
+		// Servers differ in their answer if the object is absent.
 		if _, _, err := b.Get(ctx, key); fault.Is(err, fault.Gone) {
 			return nil
 		}
-		return store.Changed(store.URL(b, key))
+		return store.ChangedError(store.URL(b, key))
 	}
-	return b.failed(ctx, "delete", "s3:DeleteObject", key, err)
+	return b.wrapError(ctx, "delete", "s3:DeleteObject", key, err)
 }
 
-// acl is the canned ACL of a write: the user's for the whole store, or what the caller asks for.
+// acl returns the canned ACL of a write: the user's for the whole store, or the one that the
+// options imply.
 func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
 	switch {
 	case b.cfg.ACL != "":
@@ -222,9 +222,9 @@ func (b *bucket) acl(o store.PutOptions) types.ObjectCannedACL {
 	return ""
 }
 
-// public reports whether the bucket's policy lets everybody read. A server that
-// knows no such question has no such policy.
-func (b *bucket) public(ctx context.Context) (bool, error) {
+// isPublic reports whether the bucket's policy makes it publicly readable. A server
+// that does not support the request has no such policy.
+func (b *bucket) isPublic(ctx context.Context) (bool, error) {
 	var out *sdk.GetBucketPolicyStatusOutput
 	err := b.do(ctx, func(c *sdk.Client) (err error) {
 		out, err = c.GetBucketPolicyStatus(ctx, &sdk.GetBucketPolicyStatusInput{Bucket: &b.name})
@@ -236,12 +236,13 @@ func (b *bucket) public(ctx context.Context) (bool, error) {
 	case slices.Contains([]string{"NoSuchBucketPolicy", "NotImplemented", "MethodNotAllowed"}, code(err)):
 		return false, nil
 	}
-	return false, b.failed(ctx, "check whether public access is allowed to", "s3:GetBucketPolicyStatus", "", err)
+	return false, b.wrapError(ctx, "check whether public access is allowed to", "s3:GetBucketPolicyStatus", "", err)
 }
 
-// everybody refuses an object that everybody is to read, and may not: some servers take
-// an ACL and pass over it. Where nobody answers without credentials, nothing is known.
-func (b *bucket) everybody(ctx context.Context, key string) error {
+// checkPublic returns an error if an object that must be public is not: some servers
+// accept an ACL but ignore it. If anonymous requests get no useful answer, nothing is
+// known and there is no error.
+func (b *bucket) checkPublic(ctx context.Context, key string) error {
 	err := b.do(ctx, func(c *sdk.Client) error {
 		anybody := sdk.New(c.Options(), func(o *sdk.Options) { o.Credentials = aws.AnonymousCredentials{} })
 		_, err := anybody.HeadObject(ctx, &sdk.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.key(key))})
@@ -258,15 +259,15 @@ func (b *bucket) everybody(ctx context.Context, key string) error {
 		what+"; or allow everyone s3:GetObject on "+store.URL(b, key)+" in the bucket policy")
 }
 
-// readable reports whether a canned ACL lets others than owners read (Amazon S3 User
-// Guide, "Canned ACL").
-func readable(acl string) bool {
+// isPublicACL reports whether a canned ACL makes objects readable beyond their owners
+// (Amazon S3 User Guide, "Canned ACL").
+func isPublicACL(acl string) bool {
 	return slices.Contains([]types.ObjectCannedACL{types.ObjectCannedACLPublicRead, types.ObjectCannedACLPublicReadWrite,
 		types.ObjectCannedACLAuthenticatedRead, types.ObjectCannedACLAwsExecRead}, types.ObjectCannedACL(acl))
 }
 
-// versioned is the version in an answer. Without one nothing guards the next write.
-func (b *bucket) versioned(doing, key string, etag *string) (store.Version, error) {
+// requireVersion returns the version in an answer. Without one, nothing would guard the next write.
+func (b *bucket) requireVersion(doing, key string, etag *string) (store.Version, error) {
 	v := version(etag)
 	if v == "" {
 		return "", fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: the answer has no ETag", doing, store.URL(b, key)),
@@ -275,10 +276,10 @@ func (b *bucket) versioned(doing, key string, etag *string) (store.Version, erro
 	return v, nil
 }
 
-// version is an ETag without its quotes.
+// version returns an ETag without its quotes.
 func version(etag *string) store.Version {
 	return store.Version(strings.Trim(aws.ToString(etag), `"`))
 }
 
-// etag is version's inverse.
+// etag is the inverse of version.
 func etag(v store.Version) *string { return aws.String(`"` + string(v) + `"`) }

@@ -21,12 +21,13 @@ import (
 	"kops.local/kops/internal/store/storetest"
 )
 
-// Moto looks at a condition and writes in two steps.
+// Moto checks a condition and writes in two steps.
 func TestMoto(t *testing.T) {
 	conformance(t, awstest.Moto(t), storetest.Traits{Nested: true, Digests: true})
 }
 
-// The gateway keeps objects as files, and replaces one by way of another name in the same folder.
+// The gateway stores objects as files, and replaces one through a temporary file in the same
+// folder.
 func TestVersity(t *testing.T) {
 	conformance(t, awstest.Versity(t), storetest.Traits{Atomic: true, Digests: true, Strangers: true})
 }
@@ -51,8 +52,8 @@ func open(t *testing.T, cfg s3.Config, url string) store.Store {
 	return s
 }
 
-// A proxy in front of a real server drops conditions: writes that have one are refused, unless
-// the user does without. The answer is remembered for the bucket.
+// A proxy in front of a real server drops conditions: conditional writes are refused, unless
+// the user disables the test. The result is remembered for the bucket.
 func TestAServerThatIgnoresConditions(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "proofs")
@@ -90,7 +91,7 @@ func TestAServerThatIgnoresConditions(t *testing.T) {
 		t.Errorf("without locks: %v", err)
 	}
 	deaf.Store(false)
-	for i, want := range []int32{3, 1, 1} { // two requests of the proof: its object is there
+	for i, want := range []int32{3, 1, 1} { // two requests of the proof, because its object exists
 		requests.Store(0)
 		if err := put(backends, "a", fmt.Sprintf("n%d", i)); err != nil || requests.Load() != want {
 			t.Errorf("write %d: %d requests, %v", i, requests.Load(), err)
@@ -98,7 +99,7 @@ func TestAServerThatIgnoresConditions(t *testing.T) {
 	}
 }
 
-// A bucket that keeps versions keeps none of what is purged, and all of the rest.
+// After a purge, a bucket that keeps versions has none of the purged keys, and all of the others.
 func TestPurgeLeavesNoVersion(t *testing.T) {
 	server := awstest.Moto(t)
 	server.Bucket(t, "versioned")
@@ -116,7 +117,7 @@ func TestPurgeLeavesNoVersion(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Delete(t.Context(), "1/etcd", store.DeleteOptions{}); err != nil { // leaves a mark
+	if err := s.Delete(t.Context(), "1/etcd", store.DeleteOptions{}); err != nil { // leaves a delete marker
 		t.Fatal(err)
 	}
 	if err := store.Purge(t.Context(), s, []string{"1/meta", "1/etcd", "2/meta", "2/etcd"}); err != nil {

@@ -26,7 +26,7 @@ func ifAbsent(t *testing.T, s *suite) {
 	if _, err := s.Put(t.Context(), "a/lease", []byte("one"), absent); !fault.Is(err, fault.Conflict) {
 		t.Errorf("a second write of the same content: %v; want a conflict", err)
 	}
-	s.wants(t, "a/lease", "one")
+	s.expect(t, "a/lease", "one")
 	if err := s.Delete(t.Context(), "a/lease", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func ifAbsentRace(t *testing.T, s *suite) {
 			t.Errorf("%d of %d writers won", n, s.Racers)
 		}
 		if s.Atomic {
-			s.wants(t, key, <-winner)
+			s.expect(t, key, <-winner)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func ifVersion(t *testing.T, s *suite) {
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(fmt.Sprint(err), store.URL(s, "config")) {
 		t.Errorf("a write with an old version: %v; want a conflict that names the object", err)
 	}
-	if v := s.wants(t, "config", "two"); v != second {
+	if v := s.expect(t, "config", "two"); v != second {
 		t.Errorf("the version is %q, put gave %q", v, second)
 	}
 	if _, err := s.Put(t.Context(), "absent", []byte("x"), store.PutOptions{IfVersion: first}); !fault.Is(err, fault.Conflict) {
@@ -119,7 +119,7 @@ func remove(t *testing.T, s *suite) {
 	if err := s.Delete(t.Context(), "x/a", store.DeleteOptions{IfVersion: first}); !fault.Is(err, fault.Conflict) {
 		t.Errorf("delete of an old version: %v; want a conflict", err)
 	}
-	s.wants(t, "x/a", "two")
+	s.expect(t, "x/a", "two")
 	if err := s.Delete(t.Context(), "x/a", store.DeleteOptions{IfVersion: second}); err != nil {
 		t.Errorf("delete of the version that is there: %v", err)
 	}
@@ -134,7 +134,7 @@ func remove(t *testing.T, s *suite) {
 		}
 	}
 	s.put(t, "x/a", "again")
-	s.wants(t, "x/a", "again")
+	s.expect(t, "x/a", "again")
 }
 
 func removeMany(t *testing.T, s *suite) {
@@ -197,7 +197,7 @@ func wholeObjects(t *testing.T, s *suite) {
 	}
 }
 
-// race runs f at once with clients of their own.
+// race calls f concurrently, each with its own client.
 func (s *suite) race(t *testing.T, f func(client store.Store, n int) error) {
 	t.Helper()
 	var all sync.WaitGroup

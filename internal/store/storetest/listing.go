@@ -42,12 +42,12 @@ func listing(t *testing.T, s *suite) {
 	}
 }
 
-func described(t *testing.T, s *suite) {
+func describesItself(t *testing.T, s *suite) {
 	contents := map[string]string{"config": "kind: Cluster\n", "empty": "", "pki/private/ca/keyset.yaml": string(make([]byte, 1<<20))}
 	for key, data := range contents {
 		s.put(t, key, data)
 	}
-	s.put(t, "config", contents["config"]) // a rewrite of the same content
+	s.put(t, "config", contents["config"]) // the same content again
 	seen := 0
 	for info, err := range s.List(t.Context(), "") {
 		if err != nil {
@@ -55,7 +55,7 @@ func described(t *testing.T, s *suite) {
 		}
 		seen++
 		data := contents[info.Key]
-		if v := s.wants(t, info.Key, data); v != info.Version || info.Size != int64(len(data)) {
+		if v := s.expect(t, info.Key, data); v != info.Version || info.Size != int64(len(data)) {
 			t.Errorf("%s is listed as %+v; it has version %q and %d bytes", info.Key, info, v, len(data))
 		}
 		if want := store.Digest([]byte(data)); info.Digest != want && (s.Digests || info.Digest != "") {
@@ -67,8 +67,8 @@ func described(t *testing.T, s *suite) {
 	}
 }
 
-// many writes n objects, some at a time, and returns their keys in order.
-func many(t *testing.T, s *suite, n int) []string {
+// putMany writes n objects, several at a time, and returns their keys in order.
+func putMany(t *testing.T, s *suite, n int) []string {
 	t.Helper()
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(16)
@@ -88,7 +88,7 @@ func many(t *testing.T, s *suite, n int) []string {
 }
 
 func pages(t *testing.T, s *suite) {
-	all := many(t, s, 1003)
+	all := putMany(t, s, 1003)
 	if got := keys(t, s, "many/"); !slices.Equal(got, all) {
 		t.Errorf("%d objects listed of %d, or in another order", len(got), len(all))
 	}
@@ -100,8 +100,8 @@ func pages(t *testing.T, s *suite) {
 	}
 }
 
-func leftEarly(t *testing.T, s *suite) {
-	all := many(t, s, 5)
+func stopEarly(t *testing.T, s *suite) {
+	all := putMany(t, s, 5)
 	n := 0
 	for info, err := range s.List(t.Context(), "") {
 		if err != nil || info.Key != all[n] {
@@ -132,5 +132,5 @@ func cancelled(t *testing.T, s *suite) {
 			t.Errorf("%s: %v; want context.Canceled", call, err)
 		}
 	}
-	s.wants(t, "a", "x")
+	s.expect(t, "a", "x")
 }

@@ -13,22 +13,22 @@ import (
 
 func roundTrip(t *testing.T, s *suite) {
 	first := s.put(t, "cluster/config", "one")
-	if v := s.wants(t, "cluster/config", "one"); v != first {
+	if v := s.expect(t, "cluster/config", "one"); v != first {
 		t.Errorf("get gives version %q, put gave %q", v, first)
 	}
 	second := s.put(t, "cluster/config", "two, longer")
-	if v := s.wants(t, "cluster/config", "two, longer"); v != second || v == first {
+	if v := s.expect(t, "cluster/config", "two, longer"); v != second || v == first {
 		t.Errorf("after another write the version is %q; put gave %q, then %q", v, first, second)
 	}
 	binary := string([]byte{0, 255, '\n', 0x80, '\r'})
 	s.put(t, "binary", binary)
-	s.wants(t, "binary", binary)
+	s.expect(t, "binary", binary)
 	s.put(t, "empty", "")
-	s.wants(t, "empty", "")
+	s.expect(t, "empty", "")
 	if _, err := s.Put(t.Context(), "private", []byte("key"), store.PutOptions{Private: true}); err != nil {
 		t.Fatal(err)
 	}
-	s.wants(t, "private", "key")
+	s.expect(t, "private", "key")
 }
 
 func absent(t *testing.T, s *suite) {
@@ -56,7 +56,7 @@ func oddKeys(t *testing.T, s *suite) {
 		s.put(t, key, "content of "+key)
 	}
 	for _, key := range odd {
-		s.wants(t, key, "content of "+key)
+		s.expect(t, key, "content of "+key)
 	}
 	slices.Sort(odd)
 	if diff := cmp.Diff(odd, keys(t, s, "")); diff != "" {
@@ -101,7 +101,7 @@ func badKeys(t *testing.T, s *suite) {
 func nested(t *testing.T, s *suite) {
 	s.put(t, "a", "parent")
 	_, err := s.Put(t.Context(), "a/b", []byte("child"), store.PutOptions{})
-	s.wants(t, "a", "parent")
+	s.expect(t, "a", "parent")
 	if !s.Nested {
 		if !fault.Is(err, fault.Permanent) && !fault.Is(err, fault.Conflict) {
 			t.Errorf("an object below an object: %v; want it refused", err)
@@ -110,23 +110,23 @@ func nested(t *testing.T, s *suite) {
 		if _, err := s.Put(t.Context(), "c", []byte("parent"), store.PutOptions{}); err == nil {
 			t.Error("an object above an object was not refused")
 		}
-		s.wants(t, "c/d", "child")
+		s.expect(t, "c/d", "child")
 		return
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.wants(t, "a/b", "child")
+	s.expect(t, "a/b", "child")
 	if err := s.Delete(t.Context(), "a", store.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.wants(t, "a/b", "child")
+	s.expect(t, "a/b", "child")
 }
 
 func large(t *testing.T, s *suite) {
 	data := strings.Repeat("0123456789abcdef", 6<<20/16)
 	first := s.put(t, "backups/large", data)
-	if v := s.wants(t, "backups/large", data); v != first {
+	if v := s.expect(t, "backups/large", data); v != first {
 		t.Errorf("get gives version %q, put gave %q", v, first)
 	}
 	for info, err := range s.List(t.Context(), "backups/") {
@@ -150,9 +150,9 @@ func part(t *testing.T, s *suite) {
 	s.put(t, "a/config", "a")
 	s.put(t, "ab/config", "ab")
 	sub := &suite{Traits: s.Traits, Store: store.Sub(s.Store, "a")}
-	sub.wants(t, "config", "a")
+	sub.expect(t, "config", "a")
 	sub.put(t, "pki/x", "x")
-	s.wants(t, "a/pki/x", "x")
+	s.expect(t, "a/pki/x", "x")
 	if got := keys(t, sub, ""); !slices.Equal(got, []string{"config", "pki/x"}) {
 		t.Errorf("listing of the part: %q", got)
 	}

@@ -7,16 +7,16 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Overtaken is a store in which By happens before the first write.
-type Overtaken struct {
+// RacingStore is a store that calls Before before the first write.
+type RacingStore struct {
 	store.Store
-	By func()
+	Before func()
 
 	once sync.Once
 }
 
-// Put writes an object, By having happened.
-func (o *Overtaken) Put(ctx context.Context, key string, data []byte, opts store.PutOptions) (store.Version, error) {
-	o.once.Do(o.By)
+// Put writes an object, after Before was called.
+func (o *RacingStore) Put(ctx context.Context, key string, data []byte, opts store.PutOptions) (store.Version, error) {
+	o.once.Do(o.Before)
 	return o.Store.Put(ctx, key, data, opts)
 }

@@ -1,6 +1,6 @@
-// Package storetest is the conformance suite that every backend of package store passes.
+// Package storetest is the conformance suite for all backends of package store.
 //
-// It must not know any backend: what they may differ in are the Traits.
+// It must not know any backend: their differences are described by the Traits.
 package storetest
 
 import (
@@ -13,27 +13,27 @@ import (
 
 // Traits are the ways in which backends may differ.
 type Traits struct {
-	// Nested is true when an object "a" and an object "a/b" can both exist. Otherwise
-	// the second of them is refused and the first is untouched.
+	// Nested is true if an object "a" and an object "a/b" can both exist. Otherwise
+	// the second of them is rejected and the first is unchanged.
 	Nested bool
-	// Atomic is true when the server checks the condition of a write and writes in one
+	// Atomic is true if the server checks the condition of a write and writes in one
 	// step, so that exactly one of many racing writers wins.
 	Atomic bool
-	// Digests is true when a listing gives the digest of every object of up to 1 MiB.
+	// Digests is true if a listing contains the digest of every object of up to 1 MiB.
 	Digests bool
-	// Slashes is true when a server takes a backslash for a slash, so that keys with one are refused.
+	// Slashes is true if a server treats a backslash as a slash, so that keys with one are rejected.
 	Slashes bool
-	// Racers is the number of clients that do the same at once; zero: a dozen.
+	// Racers is the number of clients that race; zero: a dozen.
 	Racers int
-	// Strangers is true when a listing made during a write may show unfinished objects of the server's own.
+	// Strangers is true if a listing made during a write may contain the server's own unfinished objects.
 	Strangers bool
 }
 
-// Clients returns another client of one set of objects at each call: two values
-// of it behave as two processes do.
+// Clients returns another client of one set of objects on each call: two clients
+// behave like two processes.
 type Clients func() store.Store
 
-// Run runs the suite. For each part of it, fresh makes an empty store.
+// Run runs the suite. For each part of it, fresh creates an empty store.
 func Run(t *testing.T, traits Traits, fresh func(t *testing.T) Clients) {
 	parts := []struct {
 		name string
@@ -46,14 +46,14 @@ func Run(t *testing.T, traits Traits, fresh func(t *testing.T) Clients) {
 		{"an object below an object", nested},
 		{"a large object", large},
 		{"listing is in order and by prefix", listing},
-		{"listing describes what get returns", described},
+		{"listing describes what get returns", describesItself},
 		{"listing goes on after a page", pages},
-		{"a listing can be left early", leftEarly},
+		{"a listing can be left early", stopEarly},
 		{"if absent", ifAbsent},
 		{"if absent: one of many wins", ifAbsentRace},
 		{"if version", ifVersion},
 		{"if version: no update is lost", lostUpdate},
-		{"a server that ignores conditions is found out", proven},
+		{"a server that ignores conditions is found out", provenConditions},
 		{"delete", remove},
 		{"delete many", removeMany},
 		{"concurrent writers leave whole objects", wholeObjects},
@@ -70,7 +70,7 @@ func Run(t *testing.T, traits Traits, fresh func(t *testing.T) Clients) {
 	}
 }
 
-// suite is one part's store and what it needs to know of it.
+// suite is the store of one part of the suite, with its traits and clients.
 type suite struct {
 	Traits
 	store.Store
@@ -89,7 +89,7 @@ func (s *suite) put(t *testing.T, key, data string) store.Version {
 	return v
 }
 
-func (s *suite) wants(t *testing.T, key, data string) store.Version {
+func (s *suite) expect(t *testing.T, key, data string) store.Version {
 	t.Helper()
 	got, v, err := s.Get(t.Context(), key)
 	if err != nil {

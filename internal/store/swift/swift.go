@@ -1,15 +1,14 @@
 // Package swift stores objects in a container of OpenStack's object storage.
 //
-// Swift cannot make a write depend on what is there: it checks If-None-Match of a PUT
-// before the write and not during it, and ignores If-Match of PUT and DELETE
-// (Object Storage API; its own servers do so). The object of a condition is therefore
-// read before the write, and again some time after it: of several concurrent writers, only
-// the last one then finds its own write. That is a lock by time, after Fischer: it
-// holds as long as no write takes longer than Config.Settle to take effect. A conditional
-// removal only looks before it.
+// Swift has no atomic conditional writes: it checks the If-None-Match of a PUT before the
+// write and not during it, and ignores If-Match on PUT and DELETE (Object Storage API; its
+// own servers do so). A conditional write therefore reads the object before the write, and
+// again some time after it: of several concurrent writers, only the last one then finds its
+// own write. This is Fischer's timed lock: it works as long as no write takes longer than
+// Config.Settle to take effect. A conditional removal only reads before it.
 //
-// It must not know what the objects mean, nor read the environment: who logs in, and
-// where, is handed in.
+// It must not know what the objects mean, nor read the environment: login and endpoint are
+// passed in.
 package swift
 
 import (
@@ -35,21 +34,21 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// Session is what a login gives.
+// Session is the result of a login.
 type Session struct {
-	// Endpoint is the URL of the account in the object storage, and Token who asks there.
+	// Endpoint is the account's URL in the object storage, and Token the access token.
 	Endpoint, Token string
 }
 
-// Config says who asks, and where.
+// Config configures the login and the requests.
 type Config struct {
 	// HTTP sends the requests; nil: a client of its own for each store.
 	HTTP *http.Client
-	// Login is asked when a session is first needed, and again when one has ended. Errors
-	// are of class fault.Denied.
+	// Login is called when a session is first needed, and again when one has expired.
+	// Errors have class fault.Denied.
 	Login func(context.Context) (Session, error)
-	// Settle is how long after a write on a condition others that were under way have
-	// taken effect; zero: 2 s.
+	// Settle is the time after a conditional write within which concurrent writes must
+	// have taken effect; zero: 2 s.
 	Settle time.Duration
 }
 
@@ -59,7 +58,7 @@ func Backend(c Config) store.Backend {
 		c.HTTP = web.NewClient()
 	}
 	c.Settle = cmp.Or(c.Settle, 2*time.Second)
-	session := &login{ask: c.Login}
+	session := &login{logIn: c.Login}
 	return store.Backend{Schemes: []string{"swift"}, Open: func(_ context.Context, _, rest string) (store.Store, error) {
 		name, prefix, _ := strings.Cut(rest, "/")
 		if name == "" {
@@ -74,23 +73,23 @@ func Backend(c Config) store.Backend {
 	}}
 }
 
-// login keeps the session of all stores of a program.
+// login keeps the session that all stores of a program share.
 type login struct {
-	ask func(context.Context) (Session, error)
-	mu  sync.Mutex
-	now Session
+	logIn   func(context.Context) (Session, error)
+	mu      sync.Mutex
+	current Session
 }
 
-// session returns the session, another one than ended.
+// session returns the current session; if that is ended, or there is none, it logs in.
 func (l *login) session(ctx context.Context, ended Session) (Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now != (Session{}) && l.now != ended {
-		return l.now, nil
+	if l.current != (Session{}) && l.current != ended {
+		return l.current, nil
 	}
-	now, err := l.ask(ctx)
+	now, err := l.logIn(ctx)
 	if err == nil {
-		l.now = now
+		l.current = now
 	}
 	return now, err
 }
@@ -99,43 +98,43 @@ func (l *login) session(ctx context.Context, ended Session) (Session, error) {
 type container struct {
 	c       Config
 	session *login
-	url     string // what the user wrote, without a final slash
+	url     string // as the user wrote it, without a final slash
 	name    string
-	prefix  string // empty, or ends in a slash
-	// there says that the container has answered, so a missing thing is an object.
-	there atomic.Bool
+	prefix  string // empty, or with a final slash
+	// exists is true once the container has answered, so that "not found" means the object.
+	exists atomic.Bool
 }
 
 // About implements store.Store.
 func (s *container) About() store.About {
-	return store.About{URL: s.url, Timed: true, DeleteAll: s.deleteAll, Public: s.public}
+	return store.About{URL: s.url, Timed: true, DeleteAll: s.deleteAll, Public: s.isPublic}
 }
 
-// Get implements store.Store. Of the copies of an object the newest is asked for.
+// Get implements store.Store. It requests the newest copy of the object.
 func (s *container) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
 	if err := store.CheckKey(key); err != nil {
 		return nil, "", err
 	}
-	a, err := s.ask(ctx, request{method: http.MethodGet, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
+	a, err := s.do(ctx, request{method: http.MethodGet, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
 	if err != nil || !a.OK() {
-		return nil, "", s.failed(ctx, "read", key, a, err)
+		return nil, "", s.wrapError(ctx, "read", key, a, err)
 	}
 	return a.Body, version(a), nil
 }
 
-// version is the digest of a content, which is its ETag.
+// version returns the digest of the content, which is its ETag.
 func version(a web.Answer) store.Version {
 	return store.Version(strings.Trim(a.Header.Get("ETag"), `"`))
 }
 
-// List implements store.Store: one request for every ten thousand objects.
+// List implements store.Store: one request per ten thousand objects.
 func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		q := url.Values{"format": {"json"}, "prefix": {s.prefix + prefix}}
 		for {
-			a, err := s.ask(ctx, request{method: http.MethodGet, query: q})
+			a, err := s.do(ctx, request{method: http.MethodGet, query: q})
 			if err != nil || !a.OK() {
-				yield(store.Info{}, s.failed(ctx, "list", prefix, a, err))
+				yield(store.Info{}, s.wrapError(ctx, "list", prefix, a, err))
 				return
 			}
 			var page []struct {
@@ -148,7 +147,7 @@ func (s *container) List(ctx context.Context, prefix string) iter.Seq2[store.Inf
 			}
 			for _, o := range page {
 				if !strings.HasSuffix(o.Name, "/") && !yield(store.Info{Key: strings.TrimPrefix(o.Name, s.prefix), Size: o.Bytes, Version: store.Version(o.Hash), Digest: o.Hash}, nil) {
-					return // a name that ends in a slash is the mark of a folder, not an object of ours
+					return // a name with a final slash is a marker of a folder, not one of our objects
 				}
 			}
 			if len(page) == 0 {
@@ -165,17 +164,17 @@ func (s *container) Put(ctx context.Context, key string, data []byte, o store.Pu
 		return "", err
 	}
 	if o.PublicRead {
-		if public, err := s.public(ctx); err != nil || !public {
+		if public, err := s.isPublic(ctx); err != nil || !public {
 			return "", cmp.Or(err, fault.Wrap(fault.Permanent, fmt.Errorf("write %s: it must be public, but the container is not", store.URL(s, key)),
-				"let everybody read the container: swift post --read-acl .r:* "+s.name))
+				"let everyone read the container: swift post --read-acl .r:* "+s.name))
 		}
 	}
 	if o.IfAbsent || o.IfVersion != "" {
-		return s.guarded(ctx, key, data, o)
+		return s.putConditionally(ctx, key, data, o)
 	}
 	a, err := s.write(ctx, key, data, o)
 	if err != nil || !a.OK() {
-		return "", s.failed(ctx, "write", key, a, err)
+		return "", s.wrapError(ctx, "write", key, a, err)
 	}
 	return version(a), nil
 }
@@ -185,11 +184,11 @@ func (s *container) write(ctx context.Context, key string, data []byte, o store.
 	if o.IfAbsent {
 		h.Set("If-None-Match", "*")
 	}
-	return s.ask(ctx, request{method: http.MethodPut, object: s.prefix + key, header: h, body: data})
+	return s.do(ctx, request{method: http.MethodPut, object: s.prefix + key, header: h, body: data})
 }
 
-// guarded writes on a condition, as the package says.
-func (s *container) guarded(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
+// putConditionally performs a conditional write, as described for the package.
+func (s *container) putConditionally(ctx context.Context, key string, data []byte, o store.PutOptions) (store.Version, error) {
 	at := store.URL(s, key)
 	now, err := s.current(ctx, key)
 	if err == nil {
@@ -205,9 +204,9 @@ func (s *container) guarded(ctx context.Context, key string, data []byte, o stor
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
 		return "", fault.Wrap(fault.Lost, fmt.Errorf("write %s: the server took longer than %v; another command may have written meanwhile", at, s.c.Settle), "check the network, and the load of the server")
 	case err == nil && a.Status == http.StatusPreconditionFailed:
-		return store.Refused(ctx, s, key, data, o, a.Tries)
+		return store.ResolveConflict(ctx, s, key, data, o, a.Tries)
 	case err != nil || !a.OK():
-		return "", s.failed(ctx, "write", key, a, err)
+		return "", s.wrapError(ctx, "write", key, a, err)
 	}
 	if err := clock.Sleep(ctx, s.c.Settle); err != nil {
 		return "", fmt.Errorf("write %s: %w", at, err)
@@ -217,18 +216,18 @@ func (s *container) guarded(ctx context.Context, key string, data []byte, o stor
 	case err != nil:
 		return "", err
 	case now != version(a):
-		return store.Refused(ctx, s, key, data, o, 1)
+		return store.ResolveConflict(ctx, s, key, data, o, 1)
 	}
 	return now, nil
 }
 
-// current is the version that is there, or "".
+// current returns the current version, or "".
 func (s *container) current(ctx context.Context, key string) (store.Version, error) {
-	a, err := s.ask(ctx, request{method: http.MethodHead, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
+	a, err := s.do(ctx, request{method: http.MethodHead, object: s.prefix + key, header: http.Header{"X-Newest": {"true"}}})
 	if err == nil && a.OK() {
 		return version(a), nil
 	}
-	if err = s.failed(ctx, "read", key, a, err); fault.Is(err, fault.Gone) {
+	if err = s.wrapError(ctx, "read", key, a, err); fault.Is(err, fault.Gone) {
 		return "", nil
 	}
 	return "", err
@@ -248,31 +247,31 @@ func (s *container) Delete(ctx context.Context, key string, o store.DeleteOption
 			return err
 		}
 	}
-	a, err := s.ask(ctx, request{method: http.MethodDelete, object: s.prefix + key})
+	a, err := s.do(ctx, request{method: http.MethodDelete, object: s.prefix + key})
 	if err == nil && a.OK() {
 		return nil
 	}
-	if err = s.failed(ctx, "delete", key, a, err); fault.Is(err, fault.Gone) {
+	if err = s.wrapError(ctx, "delete", key, a, err); fault.Is(err, fault.Gone) {
 		return nil
 	}
 	return err
 }
 
-// deleteAll removes keys, some at a time.
+// deleteAll removes keys, several at a time.
 func (s *container) deleteAll(ctx context.Context, keys []string) error {
 	return store.Each(ctx, keys, func(ctx context.Context, key string) error { return s.Delete(ctx, key, store.DeleteOptions{}) })
 }
 
-// public reports whether everybody may read the objects of the container.
-func (s *container) public(ctx context.Context) (bool, error) {
-	a, err := s.ask(ctx, request{method: http.MethodHead})
+// isPublic reports whether the objects of the container are publicly readable.
+func (s *container) isPublic(ctx context.Context) (bool, error) {
+	a, err := s.do(ctx, request{method: http.MethodHead})
 	if err != nil || !a.OK() {
-		return false, s.failed(ctx, "check whether public access is allowed to", "", a, err)
+		return false, s.wrapError(ctx, "check whether public access is allowed to", "", a, err)
 	}
 	return slices.Contains(strings.Split(strings.ReplaceAll(a.Header.Get("X-Container-Read"), " ", ""), ","), ".r:*"), nil
 }
 
-// request is one for an object, by its name in the container, or for the container.
+// request is a request for an object, by its name in the container, or for the container.
 type request struct {
 	method, object string
 	query          url.Values
@@ -280,10 +279,10 @@ type request struct {
 	body           []byte
 }
 
-// ask sends a request as often as web.Ask does, and logs in again when the session has ended.
-func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
+// do sends a request, retrying as web.Do does, and logs in again if the session has expired.
+func (s *container) do(ctx context.Context, r request) (web.Answer, error) {
 	var session, ended Session
-	a, err := web.Ask(ctx, s.c.HTTP, func() (*http.Request, error) {
+	a, err := web.Do(ctx, s.c.HTTP, func() (*http.Request, error) {
 		var err error
 		if session, err = s.session.session(ctx, ended); err != nil {
 			return nil, err
@@ -301,7 +300,7 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 		}
 		maps.Copy(req.Header, r.header)
 		req.Header.Set("X-Auth-Token", session.Token)
-		// Servers send the end of a body even after an answer that has none.
+		// Servers terminate a body even for answers that must not have one.
 		req.Close = r.method == http.MethodDelete || r.method == http.MethodHead
 		return req, nil
 	}, func(a web.Answer) bool {
@@ -312,37 +311,37 @@ func (s *container) ask(ctx context.Context, r request) (web.Answer, error) {
 		return over || a.Status == rateLimited
 	})
 	if err == nil && a.OK() {
-		s.there.Store(true)
+		s.exists.Store(true)
 	}
 	return a, err
 }
 
-// rateLimited is the status of a server that is asked too often (Swift, "Rate Limiting").
+// rateLimited is the status of a rate-limited request (Swift, "Rate Limiting").
 const rateLimited = 498
 
-// missing asks whether the container is what is missing, unless it has answered before.
-func (s *container) missing(ctx context.Context) bool {
-	if s.there.Load() {
+// isContainerMissing reports whether it is the container that is missing, unless it has answered before.
+func (s *container) isContainerMissing(ctx context.Context) bool {
+	if s.exists.Load() {
 		return false
 	}
-	a, err := s.ask(ctx, request{method: http.MethodHead})
+	a, err := s.do(ctx, request{method: http.MethodHead})
 	return err == nil && a.Status == http.StatusNotFound
 }
 
-// failed says what was being done when a request failed, and classes the error.
-func (s *container) failed(ctx context.Context, doing, key string, a web.Answer, err error) error {
+// wrapError adds the failed operation to an error, and classifies it.
+func (s *container) wrapError(ctx context.Context, doing, key string, a web.Answer, err error) error {
 	what := doing + " " + store.URL(s, key)
-	if ctx.Err() != nil { // a time-out of the connection looks like a context's
+	if ctx.Err() != nil { // a timeout of the connection looks like one of the context
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {
-		return web.Lost(what, err)
+		return web.ConnectionError(what, err)
 	}
 	err = errors.New(strings.TrimSpace(fmt.Sprintf("%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))))
 	switch a.Status {
 	case http.StatusNotFound:
-		if doing == "write" || doing == "list" || s.missing(ctx) {
-			return fault.Wrap(fault.Permanent, &store.Missing{Err: err}, fmt.Sprintf("create the container (openstack container create %s), or correct its name", s.name))
+		if doing == "write" || doing == "list" || s.isContainerMissing(ctx) {
+			return fault.Wrap(fault.Permanent, &store.MissingError{Err: err}, fmt.Sprintf("create the container (openstack container create %s), or correct its name", s.name))
 		}
 		return fault.Wrap(fault.Gone, err, "")
 	case http.StatusUnauthorized:

@@ -18,12 +18,12 @@ import (
 	"kops.local/kops/internal/store/swift/swifttest"
 )
 
-// The server looks at no condition of an update. That only one of many writers wins at a
-// time holds by time alone, of which a busy machine may take more than a test gives.
+// The server ignores the conditions of updates. That only one of many concurrent writers
+// wins depends on timing, and a busy machine may exceed the time that a test allows.
 func TestSwift(t *testing.T) {
 	server := swifttest.Start(t)
 	t.Run("conformance", func(t *testing.T) { conformance(t, server) })
-	t.Run("who may and who may not", func(t *testing.T) { whoMay(t, server) })
+	t.Run("who may and who may not", func(t *testing.T) { testAccess(t, server) })
 }
 
 func conformance(t *testing.T, server *swifttest.Server) {
@@ -38,7 +38,7 @@ func conformance(t *testing.T, server *swifttest.Server) {
 	})
 }
 
-func whoMay(t *testing.T, server *swifttest.Server) {
+func testAccess(t *testing.T, server *swifttest.Server) {
 	server.Container(t, "private", "")
 	server.Container(t, "public", ".r:*,.rlistings")
 	owner := swift.Config{Login: server.Login("owner")}
@@ -82,10 +82,10 @@ func whoMay(t *testing.T, server *swifttest.Server) {
 	}
 }
 
-// server answers requests in place of a container that has one object, and passes over
+// server answers requests in place of a container that has one object, and ignores
 // conditions, as Swift does.
 type server struct {
-	answer func(n int, r *http.Request) *http.Response // n counts from 1; nil: the object does
+	answer func(n int, r *http.Request) *http.Response // n counts from 1; nil: the object answers
 	now    string
 	seen   int
 }
@@ -123,7 +123,7 @@ func (s *server) open(t *testing.T) store.Store {
 	}}, "swift://c/state")
 }
 
-// If two write at the same time, the one whose write is there afterwards has won.
+// If two write concurrently, the one whose write remains has won.
 func TestTheLastOfManyWritersWins(t *testing.T) { synctest.Test(t, theLastOfManyWins) }
 
 func theLastOfManyWins(t *testing.T) {
@@ -154,7 +154,7 @@ func theLastOfManyWins(t *testing.T) {
 	}
 }
 
-// A write that takes longer than others are waited for may damage theirs: nobody has won.
+// A write that takes longer than others wait may overwrite theirs: then no writer has won.
 func TestASlowWriteIsLost(t *testing.T) { synctest.Test(t, aSlowWriteIsLost) }
 
 func aSlowWriteIsLost(t *testing.T) {
@@ -182,7 +182,7 @@ func errorsAreClassed(t *testing.T) {
 	}
 }
 
-func TestASessionThatEndsIsBegunAnew(t *testing.T) { synctest.Test(t, aSessionThatEnds) }
+func TestAnExpiredSessionIsRenewed(t *testing.T) { synctest.Test(t, aSessionThatEnds) }
 
 func aSessionThatEnds(t *testing.T) {
 	s := &server{now: "x", answer: func(_ int, r *http.Request) *http.Response {

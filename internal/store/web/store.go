@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Backend reads http:// and https://. A web server shows what it has, and neither lists
-// it nor takes more: stores there can be read, and the rest is refused.
+// Backend reads http:// and https://. A web server can neither list nor accept objects:
+// stores there can be read, and everything else is refused.
 func Backend(client *http.Client) store.Backend {
 	if client == nil {
 		client = NewClient()
@@ -54,22 +54,22 @@ func (s *site) Get(ctx context.Context, key string) ([]byte, store.Version, erro
 		return nil, "", err
 	}
 	what := "read " + store.URL(s, key)
-	a, err := Ask(ctx, s.client, func() (*http.Request, error) {
-		return http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/"+escaped(key), nil)
+	a, err := Do(ctx, s.client, func() (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/"+escapePath(key), nil)
 	}, nil)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", fmt.Errorf("%s: %w", what, ctx.Err())
 	case err != nil:
-		return nil, "", Lost(what, err)
+		return nil, "", ConnectionError(what, err)
 	case a.OK():
 		return a.Body, store.Version(store.Digest(a.Body)), nil
 	}
 	return nil, "", fault.New(ClassOf(a.Status), "%s: the server answers %d %s", what, a.Status, http.StatusText(a.Status))
 }
 
-// escaped is a key as the path of a URL.
-func escaped(key string) string {
+// escapePath returns a key as the path of a URL.
+func escapePath(key string) string {
 	var out []string
 	for part := range strings.SplitSeq(key, "/") {
 		out = append(out, url.PathEscape(part))
@@ -77,23 +77,23 @@ func escaped(key string) string {
 	return strings.Join(out, "/")
 }
 
-// refuse is the error of what no web server does.
-func (s *site) refuse(doing, key string) error {
+// readOnlyError returns the error for what web servers cannot do.
+func (s *site) readOnlyError(doing, key string) error {
 	return fault.Wrap(fault.Permanent, fmt.Errorf("%s %s: a web server is read-only", doing, store.URL(s, key)),
 		"keep the state in a bucket, such as s3://… or gs://…, or in a folder")
 }
 
-// List implements store.Store, and refuses.
+// List implements store.Store. It always fails.
 func (s *site) List(_ context.Context, prefix string) iter.Seq2[store.Info, error] {
-	return func(yield func(store.Info, error) bool) { yield(store.Info{}, s.refuse("list", prefix)) }
+	return func(yield func(store.Info, error) bool) { yield(store.Info{}, s.readOnlyError("list", prefix)) }
 }
 
-// Put implements store.Store, and refuses.
+// Put implements store.Store. It always fails.
 func (s *site) Put(_ context.Context, key string, _ []byte, _ store.PutOptions) (store.Version, error) {
-	return "", s.refuse("write", key)
+	return "", s.readOnlyError("write", key)
 }
 
-// Delete implements store.Store, and refuses.
+// Delete implements store.Store. It always fails.
 func (s *site) Delete(_ context.Context, key string, _ store.DeleteOptions) error {
-	return s.refuse("delete", key)
+	return s.readOnlyError("delete", key)
 }

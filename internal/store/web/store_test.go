@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// It does not pass storetest, whose first part writes.
+// It cannot use storetest, which begins by writing.
 func TestAWebServerIsReadAndNothingElse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.EscapedPath() {

@@ -1,8 +1,8 @@
-// Package web holds what every client of web servers here has in common: a request
-// that begins with TLS keeps it, one that meets trouble which passes is sent again, and
-// what a spec names never leads to the services of the machine that reads it.
+// Package web contains what all web clients here have in common: a request that starts
+// with TLS keeps it, one that fails temporarily is sent again, and URLs from a spec
+// never reach the services of the machine that reads it.
 //
-// It must not know what is fetched, nor from whom.
+// It must not know what is downloaded, nor from where.
 package web
 
 import (
@@ -20,43 +20,57 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// mostRedirects is how many places a request is led on to.
-const mostRedirects = 10
+// maxRedirects is the maximum number of redirects of a request.
+const maxRedirects = 10
 
-// KeepTLS is an http.Client.CheckRedirect: what begins with TLS is not redirected to
-// a place without, nor anything further than ten times.
+// KeepTLS is an http.Client.CheckRedirect: a request that starts with TLS is not
+// redirected to a URL without, and no request more than ten times.
 func KeepTLS(next *http.Request, before []*http.Request) error {
 	switch {
 	case before[0].URL.Scheme == "https" && next.URL.Scheme != "https":
 		return fault.New(fault.Permanent, "the server redirects from TLS to %s", next.URL.Redacted())
-	case len(before) >= mostRedirects:
-		return fault.New(fault.Permanent, "the server redirects %d times", mostRedirects)
+	case len(before) >= maxRedirects:
+		return fault.New(fault.Permanent, "the server redirects %d times", maxRedirects)
 	}
-	return Allowed(next.Context(), next.URL)
+	return CheckURL(next.Context(), next.URL)
 }
 
-// named marks a context whose requests a spec asks for.
-type named struct{}
+// specURLKey is the key of contexts returned by WithSpecURL.
+type specURLKey struct{}
 
-// Named marks requests to places that a spec names. Dialer and Allowed refuse
-// link-local addresses to them, where clouds give a machine its secrets: a program that
-// reads a foreign spec, such as a preview in CI, must not be made to ask there.
-func Named(ctx context.Context) context.Context { return context.WithValue(ctx, named{}, true) }
+// WithSpecURL marks requests to URLs that come from a spec. For them, Dialer and CheckURL reject
+// link-local addresses, where clouds provide a machine with its secrets: a program that reads
+// another party's spec, such as a preview in CI, must not be tricked into requests to these.
+func WithSpecURL(ctx context.Context) context.Context {
+	return context.WithValue(ctx, specURLKey{}, true)
+}
 
-// Get reads a file of at most so many bytes that a spec names, as Named says.
-// Errors are of class fault.NotYet where a later try may help. They do not name the URL.
+// longPollKey is the key of contexts returned by WithLongPoll.
+type longPollKey struct{}
+
+// WithLongPoll marks requests that a server answers only once something has happened, or after some
+// minutes.
+func WithLongPoll(ctx context.Context) context.Context {
+	return context.WithValue(ctx, longPollKey{}, true)
+}
+
+// IsLongPoll reports whether WithLongPoll marked a request.
+func IsLongPoll(ctx context.Context) bool { return ctx.Value(longPollKey{}) != nil }
+
+// Get reads a file of at most most bytes at a URL that comes from a spec, see WithSpecURL. Errors have
+// class fault.NotYet if a later attempt may help. They do not contain the URL.
 func Get(ctx context.Context, client *http.Client, place string, most int64) ([]byte, error) {
-	ctx = Named(ctx)
+	ctx = WithSpecURL(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err == nil {
-		err = Allowed(ctx, req.URL)
+		err = CheckURL(ctx, req.URL)
 	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Permanent, err, "")
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, unsent(err)
+		return nil, requestError(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	if resp.StatusCode != http.StatusOK {
@@ -65,11 +79,11 @@ func Get(ctx context.Context, client *http.Client, place string, most int64) ([]
 	return Read(resp.Body, most)
 }
 
-// unsent is the error of a request without an answer.
-func unsent(err error) error {
+// requestError returns the error for a request without an answer.
+func requestError(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {
-		err = e.Err // the caller names the place
+		err = e.Err // the caller adds the place
 	}
 	var dns *net.DNSError
 	if errors.As(err, new(*fault.Error)) || errors.As(err, &dns) && dns.IsNotFound {
@@ -78,17 +92,16 @@ func unsent(err error) error {
 	return fault.Wrap(fault.NotYet, err, "")
 }
 
-// Send sends a request for a file and returns the body of an answer that has
-// one. Errors are of class fault.NotYet where a later try may help, and
-// fault.Denied where the server wants to know who asks.
+// Send sends a request for a file and returns the body of a successful answer. Errors have class
+// fault.NotYet if a later attempt may help, and fault.Denied if the server requires authentication.
 func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 	res, err := client.Do(req)
 	if err != nil {
 		var e *url.Error
 		if errors.As(err, &e) {
-			err = e.Err // the caller names the place
+			err = e.Err // the caller adds the place
 		}
-		if errors.As(err, new(*fault.Error)) { // of KeepTLS
+		if errors.As(err, new(*fault.Error)) { // from KeepTLS
 			return nil, err
 		}
 		return nil, fault.Wrap(fault.NotYet, err, "")
@@ -96,13 +109,12 @@ func Send(client *http.Client, req *http.Request) (io.ReadCloser, error) {
 	if res.StatusCode/100 == 2 {
 		return res.Body, nil
 	}
-	_ = res.Body.Close() // nothing of it is read
+	_ = res.Body.Close() // the body is not needed
 	return nil, fault.Wrap(ClassOf(res.StatusCode), fmt.Errorf("the server answers %s", res.Status), "")
 }
 
-// ClassOf returns the class of an unsuccessful answer: fault.NotYet where a later
-// try may help, fault.Denied where the server requires authentication, and fault.Gone where
-// there is nothing.
+// ClassOf returns the class of an unsuccessful answer: fault.NotYet if a later attempt may help,
+// fault.Denied if the server requires authentication, and fault.Gone if the file does not exist.
 func ClassOf(status int) fault.Class {
 	switch {
 	case status/100 == 5, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
@@ -115,11 +127,11 @@ func ClassOf(status int) fault.Class {
 	return fault.Permanent
 }
 
-// Read reads all, and refuses what is longer than so many bytes.
+// Read reads everything, and fails if it is longer than most bytes.
 func Read(r io.Reader, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
-		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("the file broke off: %w", err), "")
+		return nil, fault.Wrap(fault.NotYet, fmt.Errorf("the download ended early: %w", err), "")
 	}
 	if int64(len(data)) > most {
 		return nil, fault.New(fault.Permanent, "it is longer than %d bytes", most)
@@ -127,31 +139,31 @@ func Read(r io.Reader, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// Allowed refuses a URL whose host is a forbidden address as it is written.
-func Allowed(ctx context.Context, u *url.URL) error {
+// CheckURL rejects a URL whose host is literally a forbidden address.
+func CheckURL(ctx context.Context, u *url.URL) error {
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return allowed(ctx, ip)
+		return checkAddress(ctx, ip)
 	}
 	return nil
 }
 
-func allowed(ctx context.Context, ip netip.Addr) error {
-	if ctx.Value(named{}) == nil || !forbidden(ip) {
+func checkAddress(ctx context.Context, ip netip.Addr) error {
+	if ctx.Value(specURLKey{}) == nil || !isForbidden(ip) {
 		return nil
 	}
-	return fault.New(fault.Permanent, "%s is an address of this machine's own services, which a spec cannot name", ip)
+	return fault.New(fault.Permanent, "%s is an address of this machine's own services, which a spec cannot use", ip)
 }
 
-// forbidden reports whether only this machine is reached there: link-local addresses,
-// and the metadata services of AWS and GCE in IPv6 (Amazon EC2 User Guide,
+// isForbidden reports whether an address only reaches this machine: link-local
+// addresses, and the IPv6 metadata services of AWS and GCE (Amazon EC2 User Guide,
 // "Access instance metadata"; Google Compute Engine, "View and query VM metadata").
-func forbidden(ip netip.Addr) bool {
+func isForbidden(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return ip.IsLinkLocalUnicast() || ip == netip.MustParseAddr("fd00:ec2::254") || ip == netip.MustParseAddr("fd20:ce::254")
 }
 
-// Dialer connects clients. It looks at the address that a name has come to, so
-// that no name leads a request of Named astray.
+// Dialer returns a dialer that checks the address to which a name resolves, so that
+// no name can lead a request marked by WithSpecURL to a forbidden one.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
 		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
@@ -159,6 +171,6 @@ func Dialer() *net.Dialer {
 			if err != nil {
 				return fmt.Errorf("connect to %s: %w", address, err)
 			}
-			return allowed(ctx, at.Addr())
+			return checkAddress(ctx, at.Addr())
 		}}
 }

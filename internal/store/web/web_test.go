@@ -1,11 +1,14 @@
 package web_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store/web"
@@ -35,6 +38,28 @@ func TestRedirectsKeepTLS(t *testing.T) {
 	}
 }
 
+// silentServer does not answer in time.
+type silentServer struct{ asked int }
+
+func (s *silentServer) RoundTrip(*http.Request) (*http.Response, error) {
+	s.asked++
+	return nil, os.ErrDeadlineExceeded
+}
+
+func TestASilentServerIsAskedThreeTimes(t *testing.T) {
+	synctest.Test(t, aSilentServerIsAskedThreeTimes)
+}
+
+func aSilentServerIsAskedThreeTimes(t *testing.T) {
+	s := &silentServer{}
+	a, err := web.Do(t.Context(), &http.Client{Transport: s}, func() (*http.Request, error) {
+		return http.NewRequestWithContext(t.Context(), http.MethodGet, "https://e.com", nil)
+	}, nil)
+	if !errors.Is(err, os.ErrDeadlineExceeded) || s.asked != 3 || a.Tries != 3 {
+		t.Errorf("asked %d times: %v", s.asked, err)
+	}
+}
+
 func TestASpecNamesNoServiceOfTheMachine(t *testing.T) {
 	for place, refused := range map[string]bool{
 		"http://169.254.169.254/latest": true, "http://[fe80::1%25lo]/": true, "http://[fd00:ec2::254]/": true, "http://[::ffff:169.254.169.254]/": true,
@@ -44,10 +69,10 @@ func TestASpecNamesNoServiceOfTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := web.Allowed(web.Named(t.Context()), u); (err != nil) != refused || refused && fault.Of(err) != fault.Permanent {
+		if err := web.CheckURL(web.WithSpecURL(t.Context()), u); (err != nil) != refused || refused && fault.Of(err) != fault.Permanent {
 			t.Errorf("%s: %v", place, err)
 		}
-		if err := web.Allowed(t.Context(), u); err != nil {
+		if err := web.CheckURL(t.Context(), u); err != nil {
 			t.Errorf("%s, which no spec names: %v", place, err)
 		}
 	}
@@ -55,7 +80,7 @@ func TestASpecNamesNoServiceOfTheMachine(t *testing.T) {
 
 func TestANameDoesNotHideTheAddress(t *testing.T) {
 	control := web.Dialer().ControlContext
-	if err := control(web.Named(t.Context()), "tcp4", "169.254.169.254:80", nil); err == nil || !strings.Contains(err.Error(), "169.254.169.254 is an address") {
+	if err := control(web.WithSpecURL(t.Context()), "tcp4", "169.254.169.254:80", nil); err == nil || !strings.Contains(err.Error(), "169.254.169.254 is an address") {
 		t.Errorf("%v", err)
 	}
 	if err := control(t.Context(), "tcp4", "169.254.169.254:80", nil); err != nil {

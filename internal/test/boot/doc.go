@@ -1,6 +1,6 @@
-// Package boot starts machines under attack: the boot script as it stands in user data,
-// and nodeup, fetch from servers of which one is wrong, and then right again. What kops
-// doctor says of the machine meanwhile is compared.
+// Package boot boots machines under attack: the boot script as it is in user data,
+// and nodeup, download from servers with a fault, which is then removed. The diagnosis of
+// kops doctor is compared.
 //
-// It holds tests only.
+// It contains only tests.
 package boot

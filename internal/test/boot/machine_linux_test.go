@@ -19,17 +19,17 @@ import (
 	"kops.local/kops/internal/platform/nodes"
 )
 
-// machine is one that starts. It writes on a console, and waits only as long as the test does.
+// machine is a booting machine. It writes to a console, and waits only as long as the test does.
 type machine struct {
 	*testing.T
 	dir     string
 	console *os.File
-	asleep  chan time.Duration // it waits before it tries again
-	awake   chan bool          // it goes on
+	asleep  chan time.Duration // it waits before a retry
+	awake   chan bool          // it continues
 	ended   chan error
 }
 
-// prefixed writes lines as the journal does on a console.
+// prefixed writes lines to a console like the journal.
 type prefixed struct{ console *os.File }
 
 func (p prefixed) Write(text []byte) (int, error) {
@@ -52,15 +52,15 @@ func newMachine(t *testing.T) *machine {
 	return &machine{T: t, dir: dir, console: console}
 }
 
-// begins is for each program that the test waits for.
-func (m *machine) begins() (asleep chan<- time.Duration, awake <-chan bool, ended chan<- error) {
+// start prepares to run a program that the test waits for.
+func (m *machine) start() (asleep chan<- time.Duration, awake <-chan bool, ended chan<- error) {
 	a, b, c := make(chan time.Duration), make(chan bool), make(chan error, 1)
 	m.asleep, m.awake, m.ended = a, b, c
 	return a, b, c
 }
 
-// boots runs user data as a system does at its first start, so many seconds ago.
-func (m *machine) boots(userData, ago string) {
+// runBootScript runs user data like a system on its first boot, the given number of seconds ago.
+func (m *machine) runBootScript(userData, ago string) {
 	m.Helper()
 	if err := os.RemoveAll("/opt/kops"); err != nil {
 		m.Fatal(err)
@@ -68,11 +68,11 @@ func (m *machine) boots(userData, ago string) {
 	bin, sleeping, waking := filepath.Join(m.dir, "bin"), filepath.Join(m.dir, "asleep"), filepath.Join(m.dir, "awake")
 	err := errors.Join(os.Mkdir(bin, 0o755), syscall.Mkfifo(sleeping, 0o600), syscall.Mkfifo(waking, 0o600),
 		os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/bash\necho \"$1\" > "+sleeping+"\nread -r < "+waking+"\n"), 0o700),
-		os.WriteFile(filepath.Join(bin, "sysctl"), []byte("#!/bin/bash\n"), 0o700)) // of the host's kernel
+		os.WriteFile(filepath.Join(bin, "sysctl"), []byte("#!/bin/bash\n"), 0o700)) // it would change the host's kernel
 	if err != nil {
 		m.Fatal(err)
 	}
-	in, err := os.OpenFile(sleeping, os.O_RDWR, 0) // of both ends, so that it opens at once and never ends
+	in, err := os.OpenFile(sleeping, os.O_RDWR, 0) // open at both ends, so that it opens immediately and never reaches EOF
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (m *machine) boots(userData, ago string) {
 	if err := cmd.Start(); err != nil {
 		m.Fatal(err)
 	}
-	asleep, awake, ended := m.begins()
+	asleep, awake, ended := m.start()
 	var running sync.WaitGroup
 	running.Go(func() { ended <- cmd.Wait() })
 	running.Go(func() {
@@ -110,27 +110,27 @@ func (m *machine) boots(userData, ago string) {
 		for {
 			select {
 			case <-awake:
-				_, _ = out.WriteString("\n") // the script would wait, and the test with it
+				_, _ = out.WriteString("\n") // the script would wait, and so would the test
 			case <-m.Context().Done():
 				return
 			}
 		}
 	})
-	m.Cleanup(func() { // after the context's end
+	m.Cleanup(func() { // after the context is canceled
 		_ = in.Close()
 		_ = out.Close()
 		running.Wait()
 	})
 }
 
-// runsNodeup runs nodeup, as its unit does after the boot script, in a folder that stands for the machine.
-func (m *machine) runsNodeup(conf string, env map[string]string, now func() time.Time) {
+// runNodeup runs nodeup, as its unit does after the boot script, in a folder that stands in for the machine.
+func (m *machine) runNodeup(conf string, env map[string]string, now func() time.Time) {
 	m.Helper()
 	root := filepath.Join(m.dir, "root")
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, "etc"), 0o755), os.WriteFile(filepath.Join(root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"), 0o600)); err != nil {
 		m.Fatal(err)
 	}
-	asleep, awake, ended := m.begins()
+	asleep, awake, ended := m.start()
 	o := run.Options{Conf: conf, Cache: "/var/cache/nodeup", Root: root, Report: "/var/log/kops-boot.json", Retries: -1, Version: "test",
 		Platforms: nodes.All(), Out: prefixed{m.console}, Err: prefixed{m.console}, Env: func(name string) string { return env[name] },
 		Clock: run.Clock{At: now, Wait: func(ctx context.Context, d time.Duration) error {
@@ -154,8 +154,8 @@ func (m *machine) runsNodeup(conf string, env map[string]string, now func() time
 	m.Cleanup(func() { <-done })
 }
 
-// rests waits until the machine waits before it tries again, or ends, which it says.
-func (m *machine) rests() (ended bool) {
+// waitUntilRest waits until the machine waits before a retry, or exits, and reports whether it exited.
+func (m *machine) waitUntilRest() (ended bool) {
 	m.Helper()
 	select {
 	case d := <-m.asleep:
@@ -165,19 +165,19 @@ func (m *machine) rests() (ended bool) {
 		return false
 	case err := <-m.ended:
 		if err != nil {
-			m.Errorf("%v\n%s", err, m.said())
+			m.Errorf("%v\n%s", err, m.consoleText())
 		}
 		return true
-	case <-time.After(2 * time.Minute): // only a failure takes so long
-		m.Fatalf("it neither ends nor waits\n%s", m.said())
+	case <-time.After(2 * time.Minute): // only reached on failure
+		m.Fatalf("it neither ends nor waits\n%s", m.consoleText())
 		return true
 	}
 }
 
-// goesOn ends the wait of rests.
-func (m *machine) goesOn() { m.awake <- true }
+// resume ends the wait that rests reported.
+func (m *machine) resume() { m.awake <- true }
 
-func (m *machine) said() string {
+func (m *machine) consoleText() string {
 	m.Helper()
 	text, err := os.ReadFile(m.console.Name())
 	if err != nil {
@@ -186,7 +186,7 @@ func (m *machine) said() string {
 	return string(text)
 }
 
-// doctor is what kops doctor makes of the console.
+// doctor returns how kops doctor interprets the console.
 func (m *machine) doctor() health.Start {
-	return health.ReadStart(platform.BootRecord{Console: []byte(strings.ReplaceAll(m.said(), "\r", ""))})
+	return health.ReadStart(platform.BootRecord{Console: []byte(strings.ReplaceAll(m.consoleText(), "\r", ""))})
 }

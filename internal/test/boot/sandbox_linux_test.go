@@ -13,31 +13,31 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// sandboxed is set for the run of these tests in namespaces of their own.
+// sandboxed is set when these tests run in their own namespaces.
 const sandboxed = "KOPS_TEST_SANDBOXED"
 
 // controllerIP is the address of the control plane's machine, metadataIP the address of the
-// metadata service; both are here.
+// metadata service; both are served here.
 const (
 	controllerIP = "10.0.0.9"
 	metadataIP   = "169.254.169.254"
 )
 
-// TestMain runs the tests again where they have a file system and a network of their
-// own: user data writes to /opt and /etc, and the names and addresses that it asks are real ones.
+// TestMain re-executes the tests with a file system and a network of their own: user data
+// writes to /opt and /etc, and uses real names and addresses.
 func TestMain(m *testing.M) {
 	if os.Getenv(sandboxed) == "" {
-		os.Exit(again(m))
+		os.Exit(runInNamespaces(m))
 	}
-	if err := furnish(); err != nil {
+	if err := isolateFiles(); err != nil {
 		fmt.Fprintln(os.Stderr, "furnish the sandbox:", err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// again runs this program in namespaces, or here where there can be none.
-func again(m *testing.M) int {
+// runInNamespaces runs this program in namespaces, or directly if they are not available.
+func runInNamespaces(m *testing.M) int {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), sandboxed+"=yes")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
@@ -47,7 +47,7 @@ func again(m *testing.M) int {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	if err := cmd.Start(); err != nil {
-		return m.Run() // each test says that it has no sandbox
+		return m.Run() // each test reports that it has no sandbox
 	}
 	err := cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -59,8 +59,8 @@ func again(m *testing.M) int {
 	return 0
 }
 
-// furnish makes the parts of the machine that user data change this process' own.
-func furnish() error {
+// isolateFiles gives this process private versions of the parts of the machine that user data changes.
+func isolateFiles() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func furnish() error {
 	return err
 }
 
-// needed ends a test that cannot run here: loudly, and as a failure in CI.
-func needed(t *testing.T) {
+// requireTools skips a test that cannot run here, with a loud message, or fails it in CI.
+func requireTools(t *testing.T) {
 	t.Helper()
 	missing := ""
 	for _, tool := range []string{"bash", "curl", "gzip", "sha256sum"} {
@@ -113,13 +113,13 @@ func needed(t *testing.T) {
 	}
 }
 
-// names makes the names lead to this host, and no other names be found.
-func names(t *testing.T, all ...string) {
+// resolveToHost makes the given names, and no others, resolve to this host.
+func resolveToHost(t *testing.T, all ...string) {
 	t.Helper()
 	text := "127.0.0.1 localhost " + strings.Join(all, " ") + "\n"
 	for name, text := range map[string]string{"hosts": text, "resolv.conf": "", "nsswitch.conf": "hosts: files\n"} {
 		file := filepath.Join("/etc", name)
-		_ = os.Remove(file) // it may be a link to elsewhere
+		_ = os.Remove(file) // it may be a symbolic link
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

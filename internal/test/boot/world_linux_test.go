@@ -60,56 +60,56 @@ const (
 	base     = "s3://state/k.example.com"
 	account  = "123456789012"
 	instance = "i-0123456789abcdef0"
-	// nodeupScript stands where nodeup is fetched to: it tells how it was run.
+	// nodeupScript is downloaded in place of nodeup: it records how it was run.
 	nodeupScript = "#!/bin/bash\nenv -0 > /opt/kops/env\nprintf '%s\\n' \"$@\" > /opt/kops/ran\n"
 	storeHost    = "state.s3.us-east-1.amazonaws.com"
-	dualHost     = "state.s3.dualstack.us-east-1.amazonaws.com" // the same
+	dualHost     = "state.s3.dualstack.us-east-1.amazonaws.com" // an alias
 	tokenHost    = "sts.us-east-1.amazonaws.com"
 )
 
-// world is a cluster's store, its control plane, and what else machines ask, each under its own name.
+// world is a cluster's store, its control plane, and the other servers of machines, each under its own name.
 type world struct {
 	*testing.T
 	in     model.Input
-	store  store.Store // as its owner sees it
+	store  store.Store // with its owner's access
 	nodeup programs.File
-	// trusted are the authorities that machines trust, foreign one that nobody trusts.
+	// trusted is the authority that machines trust, foreign one that they do not.
 	trusted, foreign *pki.Keyset
 	issuer           pki.Issuer
 	moto             *url.URL
 	role             map[string]string
 
 	mu     sync.Mutex
-	wrong  wrong
-	server *http.Server // kops-controller's, which the test alone starts and stops
+	faults faultSet
+	server *http.Server // kops-controller's, which only the test starts and stops
 	// files are the store's files, by key; changed are the keys of the spoiled ones.
 	files   map[string][]byte
 	changed []string
-	// replay is what kops-controller gives instead of each program, again and again if
-	// endless; nil: the right one.
+	// replay is served by kops-controller instead of each program, repeatedly if
+	// endless; nil means the right program.
 	replay  []byte
 	endless bool
 }
 
-// wrong is what is not as it should be.
-type wrong struct {
-	denied    bool          // the store refuses everybody
-	authority bool          // the public servers show certificates of another authority
+// faultSet is the current fault.
+type faultSet struct {
+	denied    bool          // the store refuses every client
+	authority bool          // the public servers present certificates of another authority
 	roleless  bool          // the machine has no role
-	file      bool          // mirrors give a file of which one byte is another
+	file      bool          // mirrors serve a file with one changed byte
 	clock     time.Duration // of the store and the token service
 }
 
-func quick() pki.Issuer {
+func newIssuer() pki.Issuer {
 	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	needed(t)
-	w := &world{T: t, issuer: quick(), files: map[string][]byte{}}
+	requireTools(t)
+	w := &world{T: t, issuer: newIssuer(), files: map[string][]byte{}}
 	var err error
-	if w.trusted, err = believed(); err != nil {
+	if w.trusted, err = trustedKeyset(); err != nil {
 		t.Fatal(err)
 	}
 	w.foreign = w.authority()
@@ -133,19 +133,19 @@ func newWorld(t *testing.T) *world {
 		w.role[key] = text
 	}
 	w.model()
-	w.listens(net.JoinHostPort(metadataIP, "80"), http.HandlerFunc(w.metadata), nil)
-	w.listens("127.0.0.1:443", http.HandlerFunc(w.public), w.shown)
-	w.controllerStarts(w.in.Keysets[pki.KubernetesCA])
-	t.Cleanup(w.controllerStops)
+	w.serve(net.JoinHostPort(metadataIP, "80"), http.HandlerFunc(w.metadata), nil)
+	w.serve("127.0.0.1:443", http.HandlerFunc(w.public), w.serverCertificate)
+	w.startController(w.in.Keysets[pki.KubernetesCA])
+	t.Cleanup(w.stopController)
 	return w
 }
 
-// authorities is the file of the authorities that machines trust.
+// authorities is the file with the authorities that machines trust.
 const authorities = "/mnt/authorities.crt"
 
-// believed is the one authority of all worlds of this process, which reads the file once.
-var believed = sync.OnceValues(func() (*pki.Keyset, error) {
-	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, quick())
+// trustedKeyset is the only trusted authority of all worlds of this process, which reads the file once.
+var trustedKeyset = sync.OnceValues(func() (*pki.Keyset, error) {
+	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, newIssuer())
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (w *world) authority() *pki.Keyset {
 	return k[pki.KubernetesCA]
 }
 
-// certificate is one for names, of an authority.
+// certificate returns a certificate for names, issued by an authority.
 func (w *world) certificate(by *pki.Keyset, names ...string) *tls.Certificate {
 	pair, err := w.issuer.Issue(pki.Request{Usage: pki.Server, CommonName: names[0], Names: names}, by)
 	var key []byte
@@ -178,8 +178,8 @@ func (w *world) certificate(by *pki.Keyset, names ...string) *tls.Certificate {
 	return &c
 }
 
-// listens serves at an address, with TLS where certificates are given.
-func (w *world) listens(address string, h http.Handler, certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
+// serve serves at an address, with TLS if certificates are given.
+func (w *world) serve(address string, h http.Handler, certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
 	w.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -202,53 +202,53 @@ func (w *world) listens(address string, h http.Handler, certificates func(*tls.C
 	return s
 }
 
-// is says what is wrong from now on.
-func (w *world) is(now wrong) {
+// setFault sets the current fault.
+func (w *world) setFault(now faultSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wrong = now
+	w.faults = now
 }
 
-// replays has kops-controller give something else for every program; nil: the right one.
-func (w *world) replays(data []byte, endless bool) {
+// replacePrograms makes kops-controller serve something else for every program; nil means the right one.
+func (w *world) replacePrograms(data []byte, endless bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replay, w.endless = data, endless
 }
 
-func (w *world) now() wrong {
+func (w *world) currentFault() faultSet {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wrong
+	return w.faults
 }
 
-func (w *world) shown(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if w.now().authority {
+func (w *world) serverCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if w.currentFault().authority {
 		return w.certificate(w.foreign, hello.ServerName), nil
 	}
 	return w.certificate(w.trusted, hello.ServerName), nil
 }
 
 func (w *world) metadata(rw http.ResponseWriter, r *http.Request) {
-	if w.now().roleless && strings.Contains(r.URL.Path, "/iam/") {
+	if w.currentFault().roleless && strings.Contains(r.URL.Path, "/iam/") {
 		http.NotFound(rw, r)
 		return
 	}
 	ec2test.Handler(w.role).ServeHTTP(rw, r)
 }
 
-// public is AWS, which moto plays, and all mirrors.
+// public serves AWS, emulated by moto, and all mirrors.
 func (w *world) public(rw http.ResponseWriter, r *http.Request) {
-	now := w.now()
+	now := w.currentFault()
 	if r.Host == dualHost {
 		r.Host = storeHost
 	}
 	if r.Host != storeHost && r.Host != tokenHost {
-		data := bytes.Clone(mirrored(w))
+		data := bytes.Clone(mirrorContent(w))
 		if now.file {
 			data[len(data)/2] ^= 1
 		}
-		_, _ = rw.Write(data) // who asks sees what is missing
+		_, _ = rw.Write(data) // the client notices what is missing
 		return
 	}
 	here := time.Now().Add(now.clock)
@@ -257,7 +257,7 @@ func (w *world) public(rw http.ResponseWriter, r *http.Request) {
 	skewed := err == nil && here.Sub(signed).Abs() > 15*time.Minute
 	rw.Header().Set("Content-Type", "application/xml")
 	switch {
-	case skewed && r.Host == tokenHost: // as the token service says it
+	case skewed && r.Host == tokenHost: // like the token service
 		rw.WriteHeader(http.StatusForbidden)
 		_, _ = fmt.Fprintf(rw, "<ErrorResponse><Error><Type>Sender</Type><Code>SignatureDoesNotMatch</Code><Message>Signature expired: %s is now earlier than %s (%s - 15 min.)</Message></Error><RequestId>r</RequestId></ErrorResponse>",
 			r.Header.Get("X-Amz-Date"), here.Add(-15*time.Minute).Format("20060102T150405Z"), here.Format("20060102T150405Z"))
@@ -275,22 +275,22 @@ func (w *world) public(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// onlyInstance is the one machine of the account.
+// onlyInstance is the only machine of the account.
 type onlyInstance struct{}
 
 func (onlyInstance) Instance(_ context.Context, id string) (awssts.Instance, error) {
 	return awssts.Instance{NodeName: id, Group: "nodes", Names: []string{id, "10.0.0.8"}}, nil
 }
 
-// nobody is a cluster whose nodes are not there yet.
+// nobody is a cluster without nodes.
 type nobody struct{}
 
 func (nobody) State(context.Context, string) (controller.NodeState, error) {
 	return controller.NodeAbsent, nil
 }
 
-// controllerStarts starts kops-controller, with a certificate of an authority.
-func (w *world) controllerStarts(by *pki.Keyset) {
+// startController starts kops-controller, with a certificate of an authority.
+func (w *world) startController(by *pki.Keyset) {
 	w.Helper()
 	client := &http.Client{Timeout: 10 * time.Second}
 	env := map[string]string{"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
@@ -316,17 +316,17 @@ func (w *world) controllerStarts(by *pki.Keyset) {
 		}
 		for {
 			if _, err := rw.Write(replay); err != nil || !endless {
-				return // who asks sees what is missing
+				return // the client notices what is missing
 			}
 		}
 	})
-	w.server = w.listens(net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
+	w.server = w.serve(net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
 }
 
-func (w *world) controllerStops() { _ = w.server.Close() }
+func (w *world) stopController() { _ = w.server.Close() }
 
-// mirrored is what every mirror gives for every file: an archive, which serves as a program, too.
-func mirrored(w *world) []byte {
+// mirrorContent returns what every mirror serves for every file: an archive that also works as a program.
+func mirrorContent(w *world) []byte {
 	w.Helper()
 	var b bytes.Buffer
 	out := tar.NewWriter(&b)
@@ -341,10 +341,10 @@ func mirrored(w *world) []byte {
 	if err := out.Close(); err != nil {
 		w.Fatal(err)
 	}
-	return packed(w.T, b.String())
+	return compress(w.T, b.String())
 }
 
-func packed(t *testing.T, text string) []byte {
+func compress(t *testing.T, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -360,17 +360,17 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// model brings all files of the cluster into its store, as an update does.
+// model uploads all files of the cluster to its store, as an update does.
 func (w *world) model() {
 	w.Helper()
 	cluster, groups := spectest.Read(w, spec)
 	known := spectest.Facts(w, "../../spec/complete/testdata")
-	known.FileHashes = map[string]string{"*": digest(mirrored(w))}
+	known.FileHashes = map[string]string{"*": digest(mirrorContent(w))}
 	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: known, Channel: spectest.Stable(w), KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {
 		w.Fatal(err)
 	}
-	w.nodeup = programs.File{Path: "linux/nodeup.gz", SHA256: digest(packed(w.T, nodeupScript)), Program: digest([]byte(nodeupScript))}
+	w.nodeup = programs.File{Path: "linux/nodeup.gz", SHA256: digest(compress(w.T, nodeupScript)), Program: digest([]byte(nodeupScript))}
 	w.in = model.Input{Traits: &platformtest.Of(cluster).Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0", Region: region, Facts: known,
 		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
 	w.in.Own.Programs = &programs.Index{Nodeup: map[download.Arch]programs.File{}}
@@ -397,14 +397,14 @@ func (w *world) model() {
 			}
 		}
 	}
-	w.files[w.nodeup.Key()] = packed(w.T, nodeupScript)
+	w.files[w.nodeup.Key()] = compress(w.T, nodeupScript)
 	for key, data := range w.files {
 		w.put(key, data)
 	}
 }
 
-// spoil writes something else than what is to stand at a key, or with nil nothing.
-func (w *world) spoil(key string, data []byte) {
+// replaceObject replaces the content of a key, or deletes the key if data is nil.
+func (w *world) replaceObject(key string, data []byte) {
 	w.Helper()
 	if w.files[key] == nil {
 		w.Fatalf("the store has no %s", key)
@@ -424,7 +424,7 @@ func (w *world) put(key string, data []byte) {
 	}
 }
 
-// userData is what machines of a role run at their first start.
+// userData returns the first boot script of machines of a role.
 func (w *world) userData(role api.InstanceGroupRole) string {
 	w.Helper()
 	for _, g := range w.in.Groups {

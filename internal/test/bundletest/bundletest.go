@@ -1,4 +1,4 @@
-// Package bundletest stands for the publishers of files and images, of which bundles are made.
+// Package bundletest stands in for the publishers of files and images from which bundles are made.
 package bundletest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// publishers is all of them in one server.
-type publishers struct{ at string }
+// publishers represents all of them with one server.
+type publishers struct{ dir string }
 
-// RoundTrip implements http.RoundTripper: it asks the server for every host.
+// RoundTrip implements http.RoundTripper: it sends the requests for every host to the server.
 func (p publishers) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.URL.Scheme, r.URL.Host = "http", p.at
+	r.URL.Scheme, r.URL.Host = "http", p.dir
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Publishers serves any file, which says its path, and images of some names for all
-// architectures. Nobody states digests.
+// Publishers serves any file, whose content is its path, and images of some names for all
+// architectures. It does not publish digests.
 func Publishers(t testing.TB, images []string) http.RoundTripper {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -56,7 +56,7 @@ func Publishers(t testing.TB, images []string) http.RoundTripper {
 	return p
 }
 
-// image is one for two architectures.
+// image returns an image for two architectures.
 func image(t testing.TB) v1.ImageIndex {
 	t.Helper()
 	var add []mutate.IndexAddendum

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Work is what the table of requests and time is of, in a cloud's own words.
+// Work defines the operations in the table of requests and time, in a cloud's own terms.
 type Work struct {
-	// Small describes a cluster of one control plane and one group of nodes, with further options,
+	// Small describes a cluster of one control plane and one group of nodes, with additional options,
 	// and Large a private one of three control planes, a bastion and 63 groups of nodes.
 	Small func(options ...string)
 	Large func()
 	// Nameless are the options of a small cluster without DNS.
 	Nameless []string
-	// Outdated, when not nil, is called once all machines but the bastion are outdated.
+	// Outdated, if not nil, is called once all machines except the bastion are outdated.
 	Outdated func()
 }
 
 // Row is a line of the table.
 type Row struct {
 	What             string
-	Requests, Budget int // budget is the most that is allowed
+	Requests, Budget int // Budget is the maximum number of requests
 	Took             time.Duration
-	// Report says which requests there were.
+	// Report lists the requests.
 	Report string
 }
 
-// String is the line.
+// String returns the line.
 func (r Row) String() string {
 	return fmt.Sprintf("%-54s %4d requests (at most %d)  %5.2f s", r.What, r.Requests, r.Budget, r.Took.Seconds())
 }
 
-// Measure does the work of the table once, with a latency before each request.
+// Measure performs the operations of the table once, with a latency before each request.
 func (u *Proxied) Measure(w Work, latency time.Duration) []Row {
 	u.Helper()
 	var rows []Row
@@ -54,14 +54,14 @@ func (u *Proxied) Measure(w Work, latency time.Duration) []Row {
 	u.Must("delete", "cluster", u.Cluster, "--yes")
 	w.Large()
 	add(750, "3 + bastion + 63: update --yes", "update", "cluster", u.Cluster, "--yes")
-	u.Forget()
+	u.ResetHome()
 	add(150, "3 + bastion + 63: preview without changes, cold", "update", "cluster", u.Cluster)
 	add(90, "3 + bastion + 63: preview without changes, cached", "update", "cluster", u.Cluster)
-	u.Forget()
+	u.ResetHome()
 	add(70, "3 + bastion + 63: get all", "get", "all", "--name", u.Cluster)
-	u.Forget()
+	u.ResetHome()
 	add(8, "3 + bastion + 63: preview of a roll, none outdated", "rolling-update", "cluster", u.Cluster, "--cloudonly")
-	u.Must("edit", "cluster", u.Cluster, "--set", "spec.kubelet.maxPods=55") // of all but the bastion
+	u.Must("edit", "cluster", u.Cluster, "--set", "spec.kubelet.maxPods=55") // of all machines except the bastion
 	u.Must("update", "cluster", u.Cluster, "--yes")
 	if w.Outdated != nil {
 		w.Outdated()
@@ -69,13 +69,13 @@ func (u *Proxied) Measure(w Work, latency time.Duration) []Row {
 	if r := u.Must("rolling-update", "cluster", u.Cluster, "--cloudonly"); strings.Count(r.Out, "spec.kubelet.maxPods -> 55") != 66 {
 		u.Errorf("it is not told of 66 instances why they are rolled:\n%s", r.Out)
 	}
-	u.Forget()
+	u.ResetHome()
 	add(80, "3 + bastion + 63: preview of a roll, all outdated", "rolling-update", "cluster", u.Cluster, "--cloudonly")
 	return rows
 }
 
-// KeepBudgets measures without latency, and fails where a row takes more requests than it may.
-func (u *Proxied) KeepBudgets(w Work) {
+// CheckBudgets measures without latency, and fails if a row needs more requests than its budget.
+func (u *Proxied) CheckBudgets(w Work) {
 	u.Helper()
 	for _, r := range u.Measure(w, 0) {
 		if r.Requests > r.Budget {
@@ -85,7 +85,7 @@ func (u *Proxied) KeepBudgets(w Work) {
 	}
 }
 
-// PrintTable prints the table at 50 ms latency, in each world that the function makes.
+// PrintTable prints the table at 50 ms latency, in each world that the function creates.
 func PrintTable(b *testing.B, world func() (*Proxied, Work)) {
 	for b.Loop() {
 		u, w := world()

@@ -1,5 +1,5 @@
-// Package clitest runs kops in tests as its user does: command lines, in this process, with a home
-// and an environment of their own.
+// Package clitest runs kops in tests as its user does: command lines, in this process, with its own
+// home and environment.
 package clitest
 
 import (
@@ -35,20 +35,20 @@ type User struct {
 	Home string
 	Env  map[string]string
 	on   *platform.Platform
-	// newKey spares the time that making keys takes.
+	// newKey saves the time of key generation.
 	newKey func() (crypto.Signer, error)
 }
 
-// NewUser returns a user of a platform, whose home holds what kops fetches from others.
+// NewUser returns a user of a platform, whose home contains everything that kops downloads.
 func NewUser(t testing.TB, on platform.Platform) *User {
 	u := &User{TB: t, on: &on, Env: map[string]string{}, newKey: testkeys.Source()}
-	u.Forget()
+	u.ResetHome()
 	return u
 }
 
-// Forget gives the user another home, as on another machine: its cache holds digests, as if the
-// publishers of a cluster's files, which no test asks, had been asked before, and kops' own programs.
-func (u *User) Forget() {
+// ResetHome gives the user another home, as on another machine: its cache contains digests, as if they had
+// been requested from the publishers of a cluster's files before, which no test does, and kops' own programs.
+func (u *User) ResetHome() {
 	u.Helper()
 	u.Home = u.TempDir()
 	u.Env["HOME"] = u.Home
@@ -69,13 +69,13 @@ func (u *User) Forget() {
 	}
 }
 
-// Release puts an archive of programs that say a text into the cache.
+// Release puts an archive of programs that print a text into the cache.
 func (u *User) Release(text string) {
 	u.Helper()
 	programstest.Archive(u, filepath.Join(u.Home, ".cache", "kops", "programs"), Version, text)
 }
 
-// Result is what one run of the program left.
+// Result is the result of one run of the program.
 type Result struct {
 	Code     int
 	Out, Err string
@@ -85,7 +85,7 @@ type Result struct {
 // Run runs one command line.
 func (u *User) Run(args ...string) Result { return u.RunContext(u.Context(), args...) }
 
-// RunContext is Run that ends with the context.
+// RunContext is Run with a context that stops it.
 func (u *User) RunContext(ctx context.Context, args ...string) Result {
 	var out, errs bytes.Buffer
 	sys := shell.System{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(k string) string { return u.Env[k] },
@@ -95,7 +95,7 @@ func (u *User) RunContext(ctx context.Context, args ...string) Result {
 	return Result{code, out.String(), errs.String(), time.Since(start)}
 }
 
-// Must runs a command line that has to succeed.
+// Must runs a command line that must succeed.
 func (u *User) Must(args ...string) Result {
 	u.Helper()
 	r := u.Run(args...)
@@ -105,7 +105,7 @@ func (u *User) Must(args ...string) Result {
 	return r
 }
 
-// publicKey is a key made for these tests alone.
+// publicKey is a key that was generated only for these tests.
 const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk3Yk1c9e0v5t2y1l7eYw0nq5r5c3n1tV8sXg5c9qQ2 test"
 
 // Key writes an SSH public key into the user's home and returns its file.
@@ -123,8 +123,8 @@ func (u *User) File(name, text string) string {
 	return file
 }
 
-// OnlyIn returns what a has and b has not.
-func OnlyIn(a, b []string) []string {
+// Difference returns the elements of a that are not in b.
+func Difference(a, b []string) []string {
 	var out []string
 	for _, s := range a {
 		if !slices.Contains(b, s) {

@@ -1,5 +1,5 @@
-// Package enginetest is the engine as tests have it: it plans a graph for a cloud and carries it
-// out as kops does, without a state store.
+// Package enginetest is the engine for tests: it plans a graph for a cloud and applies the plan
+// as kops does, without a state store.
 //
 // It must not know any kind, and is for tests alone.
 package enginetest
@@ -21,21 +21,21 @@ import (
 // Engine is the engine on one cloud.
 type Engine struct {
 	TB testing.TB
-	// Client returns a client of the cloud's, and Snapshot one that may remember what it has seen.
+	// Client returns a client of the cloud, and Snapshot one that may cache what it has seen.
 	Client, Snapshot func() any
 	Kinds            []resource.Any
 	Clock            exec.Clock
-	// Prune makes every plan delete unwanted objects, not only plans of everything that a cluster
+	// Prune makes every plan delete unwanted objects, not only plans of all objects that a cluster
 	// has.
 	Prune bool
 }
 
-// Observer observes by a client.
+// Observer returns an observer that uses a client.
 func (e *Engine) Observer(client any) *observe.Observer {
 	return &observe.Observer{Client: func(string) any { return client }, Sleep: e.Clock.Sleep}
 }
 
-// Plan compares the desired state with the existing objects: those that want names, or all of the
+// Plan compares the desired state with the existing objects: the ones named in want, or all of the
 // cluster's.
 func (e *Engine) Plan(cluster string, want *graph.Graph, all bool) *plan.Plan {
 	e.TB.Helper()
@@ -50,7 +50,7 @@ func (e *Engine) Plan(cluster string, want *graph.Graph, all bool) *plan.Plan {
 	return p
 }
 
-// Carry carries out a plan that was made of want.
+// Carry applies a plan that was made from want.
 func (e *Engine) Carry(cluster string, want *graph.Graph, p *plan.Plan, all bool) error {
 	client, scopes := e.Client(), observe.Scopes(cluster, want, all)
 	x := &exec.Executor{
@@ -63,7 +63,7 @@ func (e *Engine) Carry(cluster string, want *graph.Graph, p *plan.Plan, all bool
 	return x.Run(e.TB.Context(), p)
 }
 
-// Apply plans, and carries it out.
+// Apply plans, and applies the plan.
 func (e *Engine) Apply(cluster string, want *graph.Graph, all bool) {
 	e.TB.Helper()
 	if err := e.Carry(cluster, want, e.Plan(cluster, want, all), all); err != nil {
@@ -71,7 +71,7 @@ func (e *Engine) Apply(cluster string, want *graph.Graph, all bool) {
 	}
 }
 
-// Changes tells what a plan would do, and in which fields.
+// Changes lists what a plan would do, and in which fields.
 func Changes(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {

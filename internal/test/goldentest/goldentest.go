@@ -1,8 +1,8 @@
 // Package goldentest finds the expected outputs that tests compare with: a few
-// that are part of the source, in each package's testdata, and all of them where
-// the environment or the folder beside the source has them.
+// that are part of the source, in each package's testdata, and the complete set if
+// the environment or the folder next to the source provides it.
 //
-// It must not know what the outputs are of.
+// It must not know what produces the outputs.
 package goldentest
 
 import (
@@ -22,8 +22,8 @@ import (
 const variable = "KOPS_GOLDENS"
 
 // Cases returns the folders under testdata/<set> of the package under test and
-// under <set> of the folder with all goldens, by name. When the latter is absent
-// it says so in the log.
+// under <set> of the folder with all goldens, by name. If the latter does not exist,
+// that is logged.
 func Cases(t *testing.T, set string) map[string]string {
 	t.Helper()
 	cases := folders(filepath.Join("testdata", set))
@@ -36,15 +36,15 @@ func Cases(t *testing.T, set string) map[string]string {
 		t.Logf("ONLY THE CASES IN testdata/%s ARE TESTED: there are none in %s; name a folder in %s", set, all, variable)
 	}
 	for name, dir := range more {
-		if _, err := os.Stat(filepath.Join(dir, "data")); err == nil || set != "update_cluster" { // of some clouds there is the input alone
+		if _, err := os.Stat(filepath.Join(dir, "data")); err == nil || set != "update_cluster" { // for some clouds there is only the input
 			cases[name] = dir
 		}
 	}
 	return cases
 }
 
-// Root is the folder with all goldens, which may be absent: what the environment
-// variable KOPS_GOLDENS names, or shared/goldens beside the checkout.
+// Root returns the folder with all goldens, which may not exist: the value of the environment
+// variable KOPS_GOLDENS, or shared/goldens next to the checkout.
 func Root() string {
 	if dir := os.Getenv(variable); dir != "" {
 		return dir
@@ -56,12 +56,12 @@ func Root() string {
 	return filepath.Join(source, "..", "shared", "goldens")
 }
 
-// folder is the folder of the package under test, in which its tests start.
+// folder is the folder of the package under test, in which its tests run.
 var folder, _ = os.Getwd()
 
 func folders(dir string) map[string]string {
 	found := map[string]string{}
-	entries, _ := os.ReadDir(dir) // an absent folder has no cases
+	entries, _ := os.ReadDir(dir) // a missing folder has no cases
 	for _, e := range entries {
 		if e.IsDir() {
 			found[e.Name()] = filepath.Join(dir, e.Name())
@@ -70,7 +70,7 @@ func folders(dir string) map[string]string {
 	return found
 }
 
-// Read returns a file of a case, the only one that the pattern matches.
+// Read returns the file of a case that matches the pattern; there must be exactly one.
 func Read(t testing.TB, dir, pattern string) []byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -91,7 +91,7 @@ func Rows(t testing.TB, file string) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // only read
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func Rows(t testing.TB, file string) [][]string {
 	return rows[1:]
 }
 
-// Diff compares two YAML files by meaning, document by document; "" when they are the same.
+// Diff compares two YAML files by meaning, document by document; "" means that they are equal.
 func Diff(t *testing.T, want, got []byte) string {
 	t.Helper()
 	return cmp.Diff(documents(t, want), documents(t, got))

@@ -16,37 +16,37 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Life is what one object goes through.
+// Life is the life cycle of one object.
 type Life[T any] struct {
 	// Cluster is the cluster that the object belongs to.
 	Cluster string
-	// Want is the object at first, its references known.
+	// Want is the initial object, with resolved references.
 	Want T
-	// Changes follow one another; each alters the desired object. Together with the fields that
-	// are set right after creation they must reach every field that has a setter.
+	// Changes are applied one after the other; each alters the desired object. Together with the fields
+	// that are set right after creation they must cover every field that has a setter.
 	Changes []Change[T]
-	// Unseen names the fields whose changes the server cannot show, and says why.
+	// Unseen names the fields whose changes the server cannot show, with the reason.
 	Unseen map[string]string
-	// Untested names the fields that Changes cannot reach, and says why.
+	// Untested names the fields that Changes cannot cover, with the reason.
 	Untested map[string]string
-	// OnlyNamed says that the object is found only when its key is asked for,
+	// OnlyNamed means that the object is only found when its key is requested,
 	// and not among everything that belongs to the cluster.
 	OnlyNamed bool
 }
 
-// Change is one change of what is wanted.
+// Change is one change of the desired object.
 type Change[T any] struct {
 	Name string
 	Do   func(want *T)
 }
 
-// Run takes the object through create, list, every change, and delete twice.
+// Run takes the object through create, list, every change, and two deletions.
 func Run[T, C any](t *testing.T, k *resource.Kind[T, C], client C, life Life[T]) {
 	t.Helper()
 	RunAny(t, k.Erase(), client, life)
 }
 
-// RunAny is Run for a kind whose client is not known.
+// RunAny is Run for a kind whose client type is not known.
 func RunAny[T any](t *testing.T, k resource.Any, client any, life Life[T]) {
 	t.Helper()
 	r := &run[T]{T: t, kind: k, client: client, life: life, seen: map[string]bool{}}
@@ -63,7 +63,7 @@ func RunAny[T any](t *testing.T, k resource.Any, client any, life Life[T]) {
 		c.Do(&want)
 		have = r.change(c.Name, have, &want)
 	}
-	r.coverage()
+	r.checkCoverage()
 	if r.observe(true) == nil && !life.OnlyNamed {
 		t.Errorf("%s %s is not among everything that belongs to the cluster", k.KindName(), r.key)
 	}
@@ -76,13 +76,13 @@ type run[T any] struct {
 	client any
 	life   Life[T]
 	key    string
-	seen   map[string]bool // fields that a setter has set
+	seen   map[string]bool // the fields that were set by a setter
 }
 
-// tries bounds how often what may pass is tried again.
+// tries is the maximum number of retries after a transient error.
 const tries = 100
 
-// retry does f as the engine does: again while its error may pass.
+// retry calls f like the engine: again after a transient error.
 func (r *run[T]) retry(what string, f func() error) {
 	r.Helper()
 	var err error
@@ -105,7 +105,7 @@ func (r *run[T]) observe(all bool) any {
 		s.Names = []string{r.key}
 	}
 	var list []resource.Object
-	err := fault.Retry(context.Background(), clock.Sleep, func() (err error) { // an answer may be lost
+	err := fault.Retry(context.Background(), clock.Sleep, func() (err error) { // a response may be lost
 		list, err = r.kind.Observe(context.Background(), r.client, s)
 		return err
 	})
@@ -123,14 +123,14 @@ func (r *run[T]) observe(all bool) any {
 	return nil
 }
 
-// same checks that the observed object is obj, with the same outputs.
-func (r *run[T]) same(when string, obj any) {
+// checkEqual checks that the observed object is obj, with the same outputs.
+func (r *run[T]) checkEqual(when string, obj any) {
 	r.Helper()
 	got := r.observe(false)
 	if got == nil {
 		r.Fatalf("%s: no object of the key %q is found", when, r.key)
 	}
-	for _, c := range r.visible(r.kind.Schema().Diff(obj, got)) {
+	for _, c := range r.withoutUnseen(r.kind.Schema().Diff(obj, got)) {
 		r.Errorf("%s: %s differs: %+v", when, c.Field, c.Leaves)
 	}
 	for _, f := range r.kind.Schema().Fields {
@@ -144,13 +144,13 @@ func (r *run[T]) same(when string, obj any) {
 	}
 }
 
-// visible leaves out the changes that the server cannot show.
-func (r *run[T]) visible(cs []resource.Change) []resource.Change {
+// withoutUnseen removes the changes that the server cannot show.
+func (r *run[T]) withoutUnseen(cs []resource.Change) []resource.Change {
 	return slices.DeleteFunc(cs, func(c resource.Change) bool { return r.life.Unseen[c.Field] != "" })
 }
 
-// create makes the object. It must be found at once, by what the creating call
-// gave it, and be as the kind says that a new object is.
+// create creates the object. It must be found immediately, by the outputs of the creating
+// call, and be in the state that the kind declares for a new object.
 func (r *run[T]) create(want *T) any {
 	r.Helper()
 	var made any
@@ -158,7 +158,7 @@ func (r *run[T]) create(want *T) any {
 		made, err = r.kind.Create(context.Background(), r.client, r.kind.Schema().Clone(want))
 		return err
 	})
-	r.same("after create, before the setters", made)
+	r.checkEqual("after create, before the setters", made)
 	r.retry("ready", func() error { return r.kind.Ready(context.Background(), r.client, made) })
 	return r.set("after the first setters", made, want, r.kind.Schema().Diff(want, made))
 }
@@ -179,7 +179,7 @@ func (r *run[T]) set(when string, have, want any, changes []resource.Change) any
 		}
 		return err
 	})
-	r.same(when, got)
+	r.checkEqual(when, got)
 	return got
 }
 
@@ -196,8 +196,8 @@ func (r *run[T]) change(name string, have any, want *T) any {
 	return r.set(name, have, copied, changes)
 }
 
-// coverage reports the fields with a setter that was never called.
-func (r *run[T]) coverage() {
+// checkCoverage reports the fields with a setter that was never called.
+func (r *run[T]) checkCoverage() {
 	r.Helper()
 	for _, f := range r.kind.Schema().Fields {
 		if (f.Mode == resource.Update || f.Mode == resource.Default || f.Post) && !r.seen[f.Name] && r.life.Untested[f.Name] == "" {

@@ -1,9 +1,9 @@
-// Package kubetest runs a real API server, with a real etcd behind it, on
-// loopback for the time of a test.
+// Package kubetest runs a real API server, with a real etcd, on the loopback
+// address for the duration of a test.
 //
 // The programs are taken from the folder that the environment variable
-// KOPS_KUBERNETES_BIN names, from what tools/kubernetes has built, or from PATH.
-// Where there are none the test is skipped, as building them takes minutes, or
+// KOPS_KUBERNETES_BIN names, from the output of tools/kubernetes, or from PATH.
+// If they are missing, the test is skipped, because building them takes minutes, or
 // fails if the environment has CI=true.
 package kubetest
 
@@ -30,13 +30,13 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// startTimeout is how long the API server may take; it took 4 s on two cores.
+// startTimeout is how long the API server may take to start; it took 4 s on two cores.
 const startTimeout = 90 * time.Second
 
-// restartPause is the wait before a program is started again.
+// restartPause is the wait before a program is restarted.
 const restartPause = 100 * time.Millisecond
 
-// Programs finds kube-apiserver and etcd. Where one is missing it skips the test,
+// Programs finds kube-apiserver and etcd. If one is missing it skips the test,
 // or fails it with CI=true.
 func Programs(t testing.TB) (apiserver, etcd string) {
 	t.Helper()
@@ -75,14 +75,14 @@ func find(program, source string) string {
 	return path
 }
 
-// Start runs an API server until the test ends, and returns how an
-// administrator reaches it. One start takes seconds: share it among subtests.
+// Start runs an API server until the test ends, and returns an administrator's
+// client configuration. One start takes seconds: share it among subtests.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
 	return Serve(t, "--etcd-servers="+Etcd(t))
 }
 
-// Etcd runs an etcd for the time of a test, and returns its URL.
+// Etcd runs an etcd until the test ends, and returns its URL.
 func Etcd(t testing.TB) string {
 	t.Helper()
 	_, etcd := Programs(t)
@@ -94,45 +94,45 @@ func Etcd(t testing.TB) string {
 	return store
 }
 
-// Serve is Start with an etcd that is there already; flags say where.
+// Serve is Start with an existing etcd, which flags configure.
 func Serve(t testing.TB, flags ...string) *rest.Config {
 	t.Helper()
 	return serve(t, run, flags)
 }
 
-// Keep is Serve with an API server that is started again whenever it ends, as a kubelet does.
-func Keep(t testing.TB, flags ...string) *rest.Config {
+// ServeRestarting is Serve with an API server that is restarted whenever it exits, as by a kubelet.
+func ServeRestarting(t testing.TB, flags ...string) *rest.Config {
 	t.Helper()
-	return serve(t, keep, flags)
+	return serve(t, runRestarting, flags)
 }
 
-// serve starts an API server by one of run and keep.
+// serve starts an API server with run or keep.
 func serve(t testing.TB, start starter, flags []string) *rest.Config {
 	t.Helper()
 	dir := t.TempDir()
 	issue := writeMaterial(t, dir)
-	return with(t, start, issue(administrator()), append(flags, materialFlags(dir)...))
+	return serveConfig(t, start, issue(administrator()), append(flags, materialFlags(dir)...))
 }
 
-// administrator is who may do everything.
+// administrator is a certificate request with all permissions.
 func administrator() pki.Request {
 	return pki.Request{CommonName: "kubecfg", Organization: []string{"system:masters"}}
 }
 
-// Restricted runs an API server that lets kubelets change their own nodes alone
-// (Kubernetes, "NodeRestriction"), and returns how an administrator and the kubelet of a
-// node reach it.
-func Restricted(t testing.TB, node string) (admin, kubelet *rest.Config) {
+// ServeRestricted runs an API server that lets kubelets change only their own nodes
+// (Kubernetes, "NodeRestriction"), and returns the client configurations of an administrator
+// and of a node's kubelet.
+func ServeRestricted(t testing.TB, node string) (admin, kubelet *rest.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	issue := writeMaterial(t, dir)
-	admin = with(t, run, issue(administrator()), append(materialFlags(dir), "--etcd-servers="+Etcd(t), "--enable-admission-plugins=NodeRestriction"))
+	admin = serveConfig(t, run, issue(administrator()), append(materialFlags(dir), "--etcd-servers="+Etcd(t), "--enable-admission-plugins=NodeRestriction"))
 	kubelet = issue(pki.Request{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}})
 	kubelet.Host = admin.Host
 	return admin, kubelet
 }
 
-// materialFlags name what writeMaterial has written.
+// materialFlags returns the flags for the files that writeMaterial has written.
 func materialFlags(dir string) []string {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
@@ -141,17 +141,17 @@ func materialFlags(dir string) []string {
 	}
 }
 
-// With runs an API server with an etcd and the key material that flags name. config is the config
-// of an administrator whom it trusts; the result also has the server's address.
-func With(t testing.TB, config *rest.Config, flags ...string) *rest.Config {
+// ServeConfig runs an API server with an etcd and the key material set by flags. config is the client
+// configuration of an administrator that it trusts; the result also has the server's address.
+func ServeConfig(t testing.TB, config *rest.Config, flags ...string) *rest.Config {
 	t.Helper()
-	return with(t, run, config, flags)
+	return serveConfig(t, run, config, flags)
 }
 
 // starter is run or keep.
 type starter func(t testing.TB, dir, program string, args ...string) *output
 
-func with(t testing.TB, start starter, config *rest.Config, flags []string) *rest.Config {
+func serveConfig(t testing.TB, start starter, config *rest.Config, flags []string) *rest.Config {
 	t.Helper()
 	apiserver, _ := Programs(t)
 	port := freePorts(t, 1)[0]
@@ -164,7 +164,7 @@ func with(t testing.TB, start starter, config *rest.Config, flags []string) *res
 	return config
 }
 
-// Kubeconfig writes a kubeconfig for what Start returned, and returns its path.
+// Kubeconfig writes a client configuration returned by Start to a kubeconfig file, and returns its path.
 func Kubeconfig(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	k := clientcmdapi.NewConfig()
@@ -179,8 +179,8 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 	return file
 }
 
-// writeMaterial writes an authority and a server's key pair, and returns what certifies
-// clients.
+// writeMaterial writes an authority and a server's key pair, and returns a function that issues
+// client certificates.
 func writeMaterial(t testing.TB, dir string) (client func(pki.Request) *rest.Config) {
 	t.Helper()
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now}
@@ -215,7 +215,7 @@ func writeMaterial(t testing.TB, dir string) (client func(pki.Request) *rest.Con
 	}
 }
 
-// freePorts finds TCP ports of loopback that nobody uses.
+// freePorts finds unused TCP ports on the loopback address.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var out []int
@@ -224,13 +224,13 @@ func freePorts(t testing.TB, n int) []int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // it was only asked for its port
+		defer l.Close() //nolint:errcheck // it was only needed for its port
 		out = append(out, l.Addr().(*net.TCPAddr).Port)
 	}
 	return out
 }
 
-// output is what a process wrote; it may be read while the process runs.
+// output is the output of a process; it may be read while the process runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -242,7 +242,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// tail is the end of the text.
+// tail returns the end of the output.
 func (o *output) tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -260,7 +260,7 @@ func run(t testing.TB, dir, program string, args ...string) *output {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // it may have exited
 		_ = c.Wait()         // it was killed
 		if t.Failed() && os.Getenv("KOPS_KUBETEST_LOG") != "" {
 			t.Logf("%s:\n%s", filepath.Base(program), log.tail())
@@ -269,8 +269,8 @@ func run(t testing.TB, dir, program string, args ...string) *output {
 	return log
 }
 
-// keep runs a program until the end of the test, again whenever it ends.
-func keep(t testing.TB, dir, program string, args ...string) *output {
+// runRestarting runs a program until the end of the test, and restarts it whenever it exits.
+func runRestarting(t testing.TB, dir, program string, args ...string) *output {
 	t.Helper()
 	log := &output{}
 	ctx, stop := context.WithCancel(context.Background())
@@ -279,7 +279,7 @@ func keep(t testing.TB, dir, program string, args ...string) *output {
 		for ctx.Err() == nil {
 			c := exec.CommandContext(ctx, program, args...)
 			c.Dir, c.Stdout, c.Stderr = dir, log, log
-			_ = c.Run() // it is told to end, or starts again
+			_ = c.Run() // it is stopped, or restarted
 			select {
 			case <-ctx.Done():
 			case <-time.After(restartPause):
@@ -293,7 +293,7 @@ func keep(t testing.TB, dir, program string, args ...string) *output {
 	return log
 }
 
-// waitReady waits until the API server says that it is ready.
+// waitReady waits until the API server reports that it is ready.
 func waitReady(t testing.TB, config *rest.Config, log *output) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)

@@ -14,12 +14,12 @@ import (
 	"kops.local/kops/internal/platform/providers"
 )
 
-// cloudNames betray that code speaks of one cloud. This host and bare metal have names that
-// are words of every day: only the API's constants and types betray them.
+// cloudNames match names that reveal that code is about one cloud. The names of this host and bare
+// metal are ordinary words: only the API's constants and types reveal them.
 var cloudNames = regexp.MustCompile(`\baws|AWS|Aws|[Aa]mazon|\b(ec2|gce|gcp)|EC2|GCE|GCP|[Rr]oute53|\barn:|[Gg]oogle|[Aa]zure|AZURE|[Oo]pen[Ss]tack|\bOS_|[Dd]igital[Oo]cean|` +
 	`[Hh]etzner|[Hh]cloud|[Ll]inode|[Aa]kamai|[Ss]caleway|[Vv][Ss]phere|[Ss]potinst|Cloud(Local|Metal)\b|(Local|Metal)Spec\b`)
 
-// others are things that bear the name of a cloud but are not clouds.
+// others are things whose names contain the name of a cloud but that are not clouds.
 var others = []struct {
 	what  string
 	where func(pkg string) bool
@@ -30,28 +30,28 @@ var others = []struct {
 	{"pod networks", under("internal/spec", "internal/model", "internal/contract/nodeconfig", "internal/cli/create"),
 		regexp.MustCompile(`^(AmazonVPC(NetworkingSpec)?|amazon|"amazonvpc"|"amazon-vpc-routed-eni"|GCP(NetworkingSpec)?|gcp|"gcp"|"gce")$`)},
 	{"a program that tells users apart, and runs anywhere", under("internal/spec/validate", "internal/model", "internal/node/agent/node"),
-		regexp.MustCompile(`aws-iam-authenticator|^(AWS|AWSAuthenticationSpec|awsAuthentication|"aws-authentication"|"spec\.authentication\.aws")$|spec.authentication.oidc or aws|arn:aws:iam::123456789012:role`)},
+		regexp.MustCompile(`aws-iam-authenticator|^(AWS|AWSAuthenticationSpec|awsAuthentication|"aws-authentication"|"spec\.authentication\.aws")$|, or spec\.authentication\.aws|arn:aws:iam::123456789012:role`)},
 	{"distributions of Linux, and the users of their images", under("internal/spec/validate", "internal/node/agent"), regexp.MustCompile(`Amazon Linux|^amazon$|"ec2-user"`)},
 	{"where gVisor is published", under("internal/node/agent/node"), regexp.MustCompile(`storage\.googleapis\.com/gvisor`)},
 	{"objects of Karpenter's", under("internal/model/addons"), regexp.MustCompile(`^"(karpenter\.k8s\.aws|EC2NodeClass)"$`)},
 	{"fields of the configuration of machines, whose format is kOps'", under("internal/contract/nodeconfig"), regexp.MustCompile(`AzureAdminUser|Openstack`)},
 }
 
-// choices are what a switch over clouds distinguishes.
+// choices match the values that a switch over clouds distinguishes.
 var choices = regexp.MustCompile(`^(AWS|GCE|Azure|Openstack|DO|Hetzner|Linode|Scaleway|Metal|Local|Cloud(AWS|GCE|Azure|Openstack|DO|DigitalOcean|Hetzner|Linode|Scaleway|Metal|Local))$`)
 
-// mayNameClouds reports that a package may speak of one cloud: the API has a block for
+// canNameClouds reports whether a package may be about one cloud: the API has a block for
 // each, the folder of a cloud is about it, and the lists name all.
-func mayNameClouds(short string) bool {
-	return under("api", "internal/platform/providers", "internal/platform/nodes", "internal/platform/controls")(short) || cloudOf(short) != "" || forTests(short) || under("e2e")(short)
+func canNameClouds(short string) bool {
+	return under("api", "internal/platform/providers", "internal/platform/nodes", "internal/platform/controls")(short) || cloudOf(short) != "" || isForTests(short) || under("e2e")(short)
 }
 
 // TestCloudsAreNamedInTheirFolders finds the names of clouds, in identifiers and texts,
-// where they have no place.
+// where they are not allowed.
 func TestCloudsAreNamedInTheirFolders(t *testing.T) {
 	used := make([]bool, len(others))
 	for _, p := range list(t, "./...") {
-		if mayNameClouds(p.short()) {
+		if canNameClouds(p.short()) {
 			continue
 		}
 		eachFile(t, p, func(fset *token.FileSet, f *ast.File) {
@@ -70,7 +70,7 @@ func TestCloudsAreNamedInTheirFolders(t *testing.T) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch x := n.(type) {
 				case *ast.ImportSpec:
-					return false // imports have laws of their own
+					return false // imports have their own laws
 				case *ast.CaseClause:
 					for _, e := range x.List {
 						ast.Inspect(e, func(n ast.Node) bool {
@@ -111,8 +111,8 @@ func eachFile(t *testing.T, p pkg, f func(*token.FileSet, *ast.File)) {
 	}
 }
 
-// TestKindsAreNamedOnce holds that the name of a kind is written where the kind is
-// declared, and nowhere else: the rest refers to the kind.
+// TestKindsAreNamedOnce checks that the name of a kind is written only where the kind is
+// declared: all other code refers to the kind.
 func TestKindsAreNamedOnce(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, p := range providers.All(platform.World{}) {
@@ -122,7 +122,7 @@ func TestKindsAreNamedOnce(t *testing.T) {
 	}
 	found := map[string][]string{}
 	for _, p := range list(t, "./...") {
-		if forTests(p.short()) {
+		if isForTests(p.short()) {
 			continue
 		}
 		eachFile(t, p, func(fset *token.FileSet, f *ast.File) {

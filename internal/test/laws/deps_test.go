@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the lists of what programs link, cmd/*/deps.txt")
 
-// TestWhatProgramsLink compares what each program links with the list beside it, so that readers
-// of a commit see a change of it.
+// TestWhatProgramsLink compares what each program links with the list next to it, so that a commit
+// shows every change of it.
 func TestWhatProgramsLink(t *testing.T) {
 	dirs, err := filepath.Glob("../../../cmd/*")
 	if err != nil || len(dirs) == 0 {
@@ -26,9 +26,9 @@ func TestWhatProgramsLink(t *testing.T) {
 	for _, dir := range dirs {
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
-			got, file := linked(t, "./cmd/"+name), filepath.Join(dir, "deps.txt")
+			got, file := linkedModules(t, "./cmd/"+name), filepath.Join(dir, "deps.txt")
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // it is source
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // it is source code
 					t.Fatal(err)
 				}
 				return
@@ -41,9 +41,9 @@ func TestWhatProgramsLink(t *testing.T) {
 	}
 }
 
-// linked lists the modules that a program links, without the standard library, and
+// linkedModules lists the modules that a program links, without the standard library, and
 // the packages of this module.
-func linked(t *testing.T, program string) string {
+func linkedModules(t *testing.T, program string) string {
 	t.Helper()
 	var modules, own []string
 	for _, p := range list(t, "-deps", program) {

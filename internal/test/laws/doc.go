@@ -1,3 +1,3 @@
-// Package laws holds no code: its tests keep the rules of the project, such as
-// who may import whom. Each failure prints the place and the rule.
+// Package laws holds no code: its tests enforce the rules of the project, such as
+// which package may import which. Each failure prints the place and the rule.
 package laws

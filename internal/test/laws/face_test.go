@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestTheLibraryShowsNoInternalType looks at all that a program outside this module can
+// TestTheLibraryShowsNoInternalType checks everything that a program outside this module can
 // reach from the packages of the library: no signature, field or method has a type of an
-// internal package, as such a program can neither name it nor read what it is.
+// internal package, because such a program can neither name it nor read its documentation.
 func TestTheLibraryShowsNoInternalType(t *testing.T) {
 	var faces []string
 	for _, p := range list(t, "./...") {
@@ -25,7 +25,7 @@ func TestTheLibraryShowsNoInternalType(t *testing.T) {
 		}
 	}
 	imports := importer.ForCompiler(token.NewFileSet(), "gc", exportData(t, faces...))
-	f := &face{seen: map[types.Type]bool{}, found: map[string]bool{}}
+	f := &exposedTypes{seen: map[types.Type]bool{}, found: map[string]bool{}}
 	for _, path := range faces {
 		p, err := imports.Import(path)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestTheLibraryShowsNoInternalType(t *testing.T) {
 	}
 }
 
-// exportData finds what the compiler has written of packages and of all that they import.
+// exportData finds the compiler's export data of packages and of everything that they import.
 func exportData(t *testing.T, paths ...string) func(path string) (io.ReadCloser, error) {
 	t.Helper()
 	c := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export"}, paths...)...)
@@ -68,21 +68,21 @@ func exportData(t *testing.T, paths ...string) func(path string) (io.ReadCloser,
 	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
 }
 
-// face follows types from where the library shows them.
-type face struct {
-	path  []string // from an exported name to the type at hand
+// exposedTypes follows types from where the library exposes them.
+type exposedTypes struct {
+	path  []string // from an exported name to the current type
 	seen  map[types.Type]bool
 	found map[string]bool
 }
 
-// at visits a type that a member of the type at hand has.
-func (f *face) at(member string, t types.Type) {
+// at visits the type of a member of the current type.
+func (f *exposedTypes) at(member string, t types.Type) {
 	f.path = append(f.path, member)
 	f.visit(t)
 	f.path = f.path[:len(f.path)-1]
 }
 
-func (f *face) visit(t types.Type) {
+func (f *exposedTypes) visit(t types.Type) {
 	if f.seen[t] {
 		return
 	}
@@ -126,7 +126,7 @@ func (f *face) visit(t types.Type) {
 }
 
 // named follows a type of this module, unless it is internal.
-func (f *face) named(t *types.Named) {
+func (f *exposedTypes) named(t *types.Named) {
 	p := t.Obj().Pkg()
 	if p == nil || p.Path() != module && !strings.HasPrefix(p.Path(), module+"/") {
 		return

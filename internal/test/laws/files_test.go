@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// openers are the functions that reach a file by a path. Functions of the packages named here
+// openers are the functions that access a file by path. Functions of the packages listed here
 // follow links, and accept any path.
 var openers = map[string][]string{
 	"os": {"Open", "OpenFile", "OpenRoot", "Create", "CreateTemp", "WriteFile", "ReadFile", "Mkdir", "MkdirAll", "MkdirTemp",
@@ -18,10 +18,10 @@ var openers = map[string][]string{
 	"path/filepath": {"Walk", "WalkDir", "Glob"},
 }
 
-// pathsOfOurs are the functions that open files by paths, outside of the package confined:
-// PACKAGE, or PACKAGE FUNCTION where the package handles names of others too. Each says
-// who names the files.
-var pathsOfOurs = map[string]string{
+// ownPaths are the functions that open files by path, outside of the package confined:
+// PACKAGE, or PACKAGE FUNCTION if the package also handles names chosen by others. The value
+// states who chooses the names of the files.
+var ownPaths = map[string]string{
 	". etcdArchive.verify":                    "a temporary folder of kops' own",
 	"cmd":                                     "programs of machines: their flags",
 	"internal/cli/bundle write":               "the file that a flag names",
@@ -29,6 +29,7 @@ var pathsOfOurs = map[string]string{
 	"internal/cli/create":                     "the user's own public keys, of fixed names",
 	"internal/cli/edit":                       "a temporary folder, and the names of objects, which are validated",
 	"internal/cli/helpers":                    "the user's cache, by digests",
+	"internal/cli/shell App.configuredStore":  "the file that a flag names, and those of fixed names in the user's home",
 	"internal/cli/shell replaceFile":          "the file that a flag names",
 	"internal/cli/shell readFile":             "the file that a flag names",
 	"internal/cli/toolbox empty":              "the folder that a flag names",
@@ -50,18 +51,18 @@ var pathsOfOurs = map[string]string{
 	"internal/store":                          "a state store in a folder, whose keys are checked before each use",
 }
 
-// ofMachines are packages that run on machines or are this host's cloud: the paths are theirs.
-var ofMachines = under("internal/node", "internal/platform/local", "internal/platform/metal/node", "internal/platform/gce/vtpm", "internal/platform/gce/rehearsal", "internal/platform/aws/rehearsal", "internal/platform/rehearsal")
+// machinePackages reports whether a package runs on machines or is this host's cloud: it owns the paths.
+var machinePackages = under("internal/node", "internal/platform/local", "internal/platform/metal/node", "internal/platform/gce/vtpm", "internal/platform/gce/rehearsal", "internal/platform/aws/rehearsal", "internal/platform/rehearsal")
 
-// TestFilesOfForeignNamesAreConfined holds that a file whose name another chose (an index
-// that was fetched, an API server, a cloud, a machine) is opened by the package confined
-// alone, which follows no link and leaves no folder: every other function that opens files
-// is on the list above, with the reason why its paths are ours.
+// TestFilesOfForeignNamesAreConfined checks that a file whose name comes from elsewhere (a
+// downloaded index, an API server, a cloud, a machine) is opened only by the package confined,
+// which follows no link and leaves no folder: every other function that opens files
+// is on the list above, with the reason why its paths are trusted.
 func TestFilesOfForeignNamesAreConfined(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range list(t, "./...") {
 		short := p.short()
-		if forTests(short) || ofMachines(short) || short == "internal/store/confined" || under("e2e", "tools", "examples")(short) {
+		if isForTests(short) || machinePackages(short) || short == "internal/store/confined" || under("e2e", "tools", "examples")(short) {
 			continue
 		}
 		for _, file := range p.GoFiles {
@@ -74,37 +75,37 @@ func TestFilesOfForeignNamesAreConfined(t *testing.T) {
 			}
 		}
 	}
-	for key := range pathsOfOurs {
+	for key := range ownPaths {
 		if !used[key] {
 			t.Errorf("%s opens no file any more; strike it from the list", key)
 		}
 	}
 }
 
-// listed returns the entry of the list for a function, or "".
+// listed returns the list entry for a function, or "".
 func listed(short, function string) string {
 	if short == "" {
 		short = "."
 	}
 	for _, key := range []string{short + " " + function, short, strings.SplitN(short, "/", 2)[0]} {
-		if _, ok := pathsOfOurs[key]; ok {
+		if _, ok := ownPaths[key]; ok {
 			return key
 		}
 	}
-	if _, ok := pathsOfOurs["internal/store"]; ok && under("internal/store")(short) {
+	if _, ok := ownPaths["internal/store"]; ok && under("internal/store")(short) {
 		return "internal/store"
 	}
 	return ""
 }
 
-// opened is a call that opens a file.
-type opened struct {
+// fileOpening is a call that opens a file.
+type fileOpening struct {
 	at             token.Position
 	function, call string
 }
 
 // opening lists the calls of a source file that open files.
-func opening(t *testing.T, file string) []opened {
+func opening(t *testing.T, file string) []fileOpening {
 	t.Helper()
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, file, nil, 0)
@@ -120,7 +121,7 @@ func opening(t *testing.T, file string) []opened {
 		}
 		packages[name] = full
 	}
-	var out []opened
+	var out []fileOpening
 	for _, d := range tree.Decls {
 		ast.Inspect(d, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)
@@ -128,7 +129,7 @@ func opening(t *testing.T, file string) []opened {
 				return true
 			}
 			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(openers[packages[x.Name]], s.Sel.Name) {
-				out = append(out, opened{fset.Position(s.Pos()), functionName(d), x.Name + "." + s.Sel.Name})
+				out = append(out, fileOpening{fset.Position(s.Pos()), functionName(d), x.Name + "." + s.Sel.Name})
 			}
 			return true
 		})
@@ -136,7 +137,7 @@ func opening(t *testing.T, file string) []opened {
 	return out
 }
 
-// functionName is FUNCTION or TYPE.METHOD.
+// functionName returns FUNCTION or TYPE.METHOD.
 func functionName(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {

@@ -28,14 +28,14 @@ import (
 
 const module = "kops.local/kops"
 
-// pkg is what `go list` says of one package.
+// pkg is the output of `go list` for one package.
 type pkg struct {
 	ImportPath string
 	Dir        string
 	Standard   bool
 	Doc        string
 	GoFiles    []string
-	// TestGoFiles are tests within the package, XTestGoFiles those beside it.
+	// TestGoFiles are tests within the package, XTestGoFiles external tests.
 	TestGoFiles, XTestGoFiles []string
 	Imports                   []string
 	Deps                      []string
@@ -66,7 +66,7 @@ func list(t *testing.T, args ...string) map[string]pkg {
 	}
 }
 
-// law says that packages under from must not depend on anything that banned accepts.
+// law means that packages under from must not depend on anything that banned accepts.
 type law struct {
 	name   string
 	from   func(pkg string) bool
@@ -81,11 +81,11 @@ func under(paths ...string) func(string) bool {
 
 func isStd(dep string) bool { return !strings.Contains(strings.Split(dep, "/")[0], ".") }
 
-// pure are the stages that reach nothing outside their arguments.
+// pure are the stages that access nothing outside their arguments.
 var pure = under("internal/spec/complete", "internal/spec/validate", "internal/model", "internal/engine/resource", "internal/engine/plan", "internal/engine/graph", "internal/engine/render",
 	"internal/spec/newcluster", "internal/spec/versions", "internal/spec/catalogue", "internal/model/addons", "internal/model/assets", "internal/spec/componentflags", "internal/model/names", "internal/spec/diag", "internal/contract/nodeconfig", "internal/contract/layout")
 
-// cloudOf is the cloud in whose folder a package is, or "".
+// cloudOf returns the cloud in whose folder a package is, or "".
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
@@ -95,22 +95,22 @@ func cloudOf(short string) string {
 	return cloud
 }
 
-// isPure reports that a package itself reaches nothing outside its arguments. The
-// model of a cloud is one, though the kinds that it declares link what reaches the cloud.
+// isPure reports whether a package itself accesses nothing outside its arguments. That includes
+// the model of a cloud, although the kinds that it declares link packages that access the cloud.
 func isPure(short string) bool {
 	cloud := cloudOf(short)
-	return (pure(short) || cloud != "" && under("model", "spec")(strings.TrimPrefix(short, "internal/platform/"+cloud+"/"))) && !forTests(short)
+	return (pure(short) || cloud != "" && under("model", "spec")(strings.TrimPrefix(short, "internal/platform/"+cloud+"/"))) && !isForTests(short)
 }
 
-// isCommand reports that a package may see flags, the environment and the terminal.
-func isCommand(short string) bool { return under("cmd", "internal/cli")(short) }
+// isCommand reports whether a package may access flags, the environment and the terminal.
+func isCommand(short string) bool { return under("cmd", "internal/cli", "tools")(short) }
 
-// forTests reports that a package is for tests alone.
-func forTests(short string) bool {
+// isForTests reports whether a package is only for tests.
+func isForTests(short string) bool {
 	return strings.HasSuffix(short, "test") || under("internal/platform/aws/awstest", "internal/test")(short)
 }
 
-// TestDirectImports checks the direct imports of packages, without the imports of these.
+// TestDirectImports checks the direct imports of packages, without transitive ones.
 func TestDirectImports(t *testing.T) {
 	flags := under("flag", "github.com/spf13/pflag", "github.com/spf13/cobra", "golang.org/x/term")
 	outside := under("net/http", "os", "math/rand", "crypto/rand", "syscall")
@@ -118,16 +118,16 @@ func TestDirectImports(t *testing.T) {
 		for _, i := range p.Imports {
 			switch short, own := p.short(), strings.TrimPrefix(i, module+"/"); {
 			case under("internal/store/s3", "internal/store/gs", "internal/store/azureblob", "internal/store/swift")(own) && !under("internal/store")(short) &&
-				!under("internal/store/s3/sdkchain", "internal/store/gs/adc", "internal/store/gs/token")(own) && !forTests(short):
+				!under("internal/store/s3/sdkchain", "internal/store/gs/adc", "internal/store/gs/token")(own) && !isForTests(short):
 				t.Errorf("%s imports %s, but every program opens stores by internal/store/open", short, i)
 			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
-			case flags(i) && !isCommand(short) && !forTests(short):
+			case flags(i) && !isCommand(short) && !isForTests(short):
 				t.Errorf("%s imports %s, but only the command line reads flags and sees the terminal", short, i)
 			case under("internal/node", "cmd")(short) && under("internal/platform")(own) && !under("internal/platform/onmachine", "internal/platform/incluster")(own) &&
 				!(under("cmd")(short) && under("internal/platform/nodes", "internal/platform/controls")(own)):
 				t.Errorf("%s imports %s, but what runs on machines is handed its platforms, which a main function lists", short, i)
-			case (i == "text/template" || i == "html/template") && !forTests(short):
+			case (i == "text/template" || i == "html/template") && !isForTests(short):
 				t.Errorf("%s imports %s, which makes the linker keep every method of every type; use internal/template", short, i)
 			case isPure(short) && outside(i):
 				t.Errorf("%s imports %s, but it is a pure stage", short, i)
@@ -162,7 +162,7 @@ func TestImports(t *testing.T) {
 			return cloudSDK(d) || local("internal")(d) || strings.HasPrefix(d, "k8s.io/client-go")
 		}},
 		{"only the list of clouds imports clouds", func(s string) bool {
-			return cloudOf(s) == "" && !forTests(s) && !under("internal/platform", "world", "internal/cli", "cmd", "e2e")(s)
+			return cloudOf(s) == "" && !isForTests(s) && !under("internal/platform", "world", "internal/cli", "cmd", "e2e")(s)
 		}, clouds},
 		{"a contract knows neither of the programs that keep it", under("internal/contract"), func(d string) bool {
 			return cloudSDK(d) || strings.HasPrefix(d, "k8s.io/client-go") || local("internal")(d) && !local("internal/contract")(d)
@@ -173,6 +173,8 @@ func TestImports(t *testing.T) {
 			local("internal/model", "internal/spec/complete", "internal/spec/validate", "internal/spec/newcluster", "internal/spec/facts", "internal/spec/versions", "internal/spec/catalogue")},
 		{"the store knows no clusters", func(s string) bool { return under("internal/store")(s) && !under("internal/store/clusterstore")(s) }, local("api", "internal/store/clusterstore", "internal/platform")},
 		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
+		{"kops links the types of the API groups that it uses, by kubeclient, because it would register all others at each start", func(s string) bool { return s == "cmd/kops" },
+			under("k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/discovery", "k8s.io/client-go/metadata", "k8s.io/client-go/gentype", "k8s.io/client-go/testing")},
 		{"the pure stages see no network", pure, func(d string) bool {
 			return cloudSDK(d) || local("internal/store", "internal/cli")(d)
 		}},
@@ -183,7 +185,7 @@ func TestImports(t *testing.T) {
 			if !l.from(p.short()) {
 				continue
 			}
-			var shortest []string // the rest follows from it, mostly
+			var shortest []string // the others mostly follow from it
 			for _, d := range p.Deps {
 				if d == p.ImportPath || !l.banned(d) {
 					continue
@@ -236,8 +238,8 @@ func TestCloudsDoNotImportEachOther(t *testing.T) {
 }
 
 // TestSource reads every Go file: packages have documentation, no file is over
-// 600 lines, nothing has an init, no package variable is assigned to, and only
-// the command line reads the environment, ends the process or sees the terminal.
+// 600 lines, there is no init function, no package variable is assigned to, and only
+// the command line reads the environment, exits the process or accesses the terminal.
 func TestSource(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		if p.Doc == "" {
@@ -273,18 +275,18 @@ type source struct {
 	*testing.T
 	pkg  pkg
 	fset *token.FileSet
-	uses map[*ast.Ident]types.Object // what names mean, as far as the package's own files say
-	// globals are the names of package variables, where they are declared.
+	uses map[*ast.Ident]types.Object // the objects that names refer to, as far as the package's own files define them
+	// globals are the identifiers that declare package variables.
 	globals map[*ast.Ident]bool
 }
 
-// resolve finds out what names mean. Other packages are not read, and what
-// follows from them stays unknown.
+// resolve resolves names. Other packages are not read, so names that depend on them
+// stay unresolved.
 func (s *source) resolve(files []*ast.File) {
 	s.uses = map[*ast.Ident]types.Object{}
 	c := types.Config{Error: func(error) {}, Importer: nothing{}, FakeImportC: true}
 	defs := map[*ast.Ident]types.Object{}
-	_, _ = c.Check(s.pkg.ImportPath, s.fset, files, &types.Info{Uses: s.uses, Defs: defs}) // it fails for want of the imports
+	_, _ = c.Check(s.pkg.ImportPath, s.fset, files, &types.Info{Uses: s.uses, Defs: defs}) // it fails because the imports are missing
 	s.globals = map[*ast.Ident]bool{}
 	for id, o := range defs {
 		if v, ok := o.(*types.Var); ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope() {
@@ -293,7 +295,7 @@ func (s *source) resolve(files []*ast.File) {
 	}
 }
 
-// nothing imports nothing.
+// nothing is an importer that imports no package.
 type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {
@@ -314,33 +316,33 @@ func (s *source) length(f *ast.File) {
 func (s *source) check(f *ast.File) {
 	s.length(f)
 	short := s.pkg.short()
-	command := isCommand(short) || forTests(short)
+	command := isCommand(short) || isForTests(short)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.FuncDecl:
 			s.function(x)
 		case *ast.AssignStmt:
 			if x.Tok != token.DEFINE {
-				s.assigned(x.Lhs...)
+				s.checkAssignments(x.Lhs...)
 			}
 		case *ast.IncDecStmt:
-			s.assigned(x.X)
+			s.checkAssignments(x.X)
 		case *ast.CallExpr:
 			if id, ok := x.Fun.(*ast.Ident); ok && len(x.Args) > 0 && (id.Name == "delete" || id.Name == "clear") {
-				s.assigned(x.Args[0])
+				s.checkAssignments(x.Args[0])
 			}
 		case *ast.ValueSpec:
-			s.locked(x)
+			s.checkVariable(x)
 		case *ast.BasicLit:
-			if speaksToUsers(short) && x.Kind == token.STRING && flagged(x.Value) {
+			if reachesUsers(short) && x.Kind == token.STRING && namesFlag(x.Value) {
 				s.Errorf("%s: %s names a flag; below the command line it is option:Name, which internal/cli/shell spells", s.at(x), x.Value)
 			}
 		case *ast.SelectorExpr:
 			if !command {
-				s.uncommanded(x)
+				s.checkCommand(x)
 			}
 			if isPure(short) {
-				s.impure(x)
+				s.checkPurity(x)
 			}
 			if short != "internal/cli/shell" && isOf(x, "text", "Exact") {
 				s.Errorf("%s: text.Exact; only internal/cli/shell writes what may control a terminal, as text holds words of others", s.at(x))
@@ -353,20 +355,20 @@ func (s *source) check(f *ast.File) {
 	})
 }
 
-// speaksToUsers are the packages whose errors and findings reach users of the library.
-func speaksToUsers(short string) bool {
+// reachesUsers reports whether a package's errors and findings reach users of the library.
+func reachesUsers(short string) bool {
 	return short == "" || under("internal/pipeline", "internal/spec", "internal/engine/plan", "internal/ops/health", "internal/ops/kubeconfig", "internal/platform/aws/lookup", "provider")(short) &&
-		!under("internal/spec/componentflags")(short) && !forTests(short)
+		!under("internal/spec/componentflags")(short) && !isForTests(short)
 }
 
-// aFlag is a flag in a text, commandLine a command of kops up to where its words end.
+// aFlag matches a flag in a text, commandLine a command of kops up to the end of its words.
 var (
 	aFlag       = regexp.MustCompile("(^[\"`]|[^\"`] |\\()--[a-z]")
 	commandLine = regexp.MustCompile("kops [^;,(]*")
 )
 
-// flagged reports whether a text names a flag, other than in a command line of kops.
-func flagged(text string) bool { return aFlag.MatchString(commandLine.ReplaceAllString(text, "")) }
+// namesFlag reports whether a text names a flag, other than in a command line of kops.
+func namesFlag(text string) bool { return aFlag.MatchString(commandLine.ReplaceAllString(text, "")) }
 
 func (s *source) function(f *ast.FuncDecl) {
 	if f.Name.Name == "init" && f.Recv == nil {
@@ -377,7 +379,7 @@ func (s *source) function(f *ast.FuncDecl) {
 	}
 }
 
-func (s *source) assigned(to ...ast.Expr) {
+func (s *source) checkAssignments(to ...ast.Expr) {
 	for _, e := range to {
 		id := root(e)
 		if id == nil {
@@ -390,15 +392,15 @@ func (s *source) assigned(to ...ast.Expr) {
 			}
 		case *types.PkgName:
 			if isCommand(s.pkg.short()) {
-				continue // such as flag.Usage, in a program of one's own
+				continue // such as flag.Usage, in a program of its own
 			}
 			s.Errorf("%s: a variable of package %s is changed; pass the state as a value", s.at(e), id.Name)
 		}
 	}
 }
 
-// locked finds package variables of types that are there to be changed.
-func (s *source) locked(v *ast.ValueSpec) {
+// checkVariable finds package variables of mutable types.
+func (s *source) checkVariable(v *ast.ValueSpec) {
 	x, ok := v.Type.(*ast.SelectorExpr)
 	if i, generic := v.Type.(*ast.IndexExpr); generic { // atomic.Pointer[T]
 		x, ok = i.X.(*ast.SelectorExpr)
@@ -413,7 +415,7 @@ func (s *source) locked(v *ast.ValueSpec) {
 	}
 }
 
-// root is the variable that an assignment to v, v.f, v[i] or *v changes, or nil.
+// root returns the variable that an assignment to v, v.f, v[i] or *v changes, or nil.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -439,15 +441,15 @@ func isOf(x *ast.SelectorExpr, pkg string, names ...string) bool {
 	return ok && id.Name == pkg && slices.Contains(names, x.Sel.Name)
 }
 
-func (s *source) uncommanded(x *ast.SelectorExpr) {
+func (s *source) checkCommand(x *ast.SelectorExpr) {
 	if isOf(x, "os", "Getenv", "LookupEnv", "Environ", "Setenv", "Unsetenv", "ExpandEnv", "Exit", "Args", "Stdin", "Stdout", "Stderr",
-		"TempDir", "UserCacheDir", "UserConfigDir", "UserHomeDir") || // which the environment says
+		"TempDir", "UserCacheDir", "UserConfigDir", "UserHomeDir") || // which the environment determines
 		isOf(x, "fmt", "Print", "Printf", "Println") || isOf(x, "log", "Fatal", "Fatalf", "Fatalln") {
 		s.Errorf("%s: %s.%s; only the command line reads the environment, sees the terminal or ends the process", s.at(x), x.X, x.Sel.Name)
 	}
 }
 
-func (s *source) impure(x *ast.SelectorExpr) {
+func (s *source) checkPurity(x *ast.SelectorExpr) {
 	if isOf(x, "time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "AfterFunc") {
 		s.Errorf("%s: time.%s in a pure stage", s.at(x), x.Sel.Name)
 	}
@@ -456,8 +458,8 @@ func (s *source) impure(x *ast.SelectorExpr) {
 	}
 }
 
-// TestKinds has every kind of every platform declare how its fields change and which
-// phase it belongs to, and bear names of its own.
+// TestKinds checks that every kind of every platform declares how its fields change and which
+// phase it belongs to, and has names of its own.
 func TestKinds(t *testing.T) {
 	var fake platform.Provider
 	fakecloud.New().Provider().As(&fake)
@@ -470,7 +472,7 @@ func TestKinds(t *testing.T) {
 				other := tasks[task]
 				if other == "" {
 					tasks[task] = k.KindName()
-				} else if !strings.HasPrefix(k.KindName(), other+"_") { // a part of a resource may be treated with it
+				} else if !strings.HasPrefix(k.KindName(), other+"_") { // a part of a resource may be handled with it
 					t.Errorf("%s and %s are both the task %s", other, k.KindName(), task)
 				}
 			}
@@ -488,7 +490,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestWords keeps the project's texts about the project alone.
+// TestWords checks that no comment contains a marker of unfinished work.
 func TestWords(t *testing.T) {
 	banned := []string{"TO" + "DO", "FIX" + "ME", "X" + "XX"}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -520,8 +522,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestExamples holds that the examples of public packages are of use to programs
-// outside this module, which cannot import what is internal.
+// TestExamples checks that the examples of public packages are usable by programs
+// outside this module, which cannot import internal packages.
 func TestExamples(t *testing.T) {
 	found := 0
 	for _, p := range list(t, "./...") {

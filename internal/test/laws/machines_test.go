@@ -9,9 +9,9 @@ import (
 	"kops.local/kops/internal/platform/providers"
 )
 
-// live are, for each kind that serves the machines of one group, the fields whose change
-// leaves machines that run as they are: sizes, and what the platform does with machines.
-func live() map[string][]string {
+// inPlaceFields returns, for each kind that serves the machines of one group, the fields whose change
+// does not affect running machines: sizes, and what the platform does with machines.
+func inPlaceFields() map[string][]string {
 	return map[string][]string{
 		"aws_autoscaling_group": {"Name", "MinSize", "MaxSize", "MixedInstances", "MixedInstances.Distribution", "MixedInstances.Distribution.OnDemandBaseCapacity",
 			"Subnets", "MaxInstanceLifetime", "ProtectFromScaleIn", "CapacityRebalance", "LoadBalancers", "TargetGroups", "Tags",
@@ -19,7 +19,7 @@ func live() map[string][]string {
 		"aws_autoscaling_lifecycle_hook":        {"Name", "Group", "DefaultResult", "HeartbeatTimeout", "Transition"},
 		"aws_launch_template":                   {"Name", "Tags"},
 		"google_compute_instance_group_manager": {"Name", "Zone", "BaseName", "UpdatePolicy", "ListResults", "TargetPools"},
-		// Another content is another template, which its group then makes machines of.
+		// Different content is a different template, from which its group then creates machines.
 		"google_compute_instance_template": {"Prefix", "CanIPForward", "Disks", "Labels", "MachineType", "Metadata", "Interfaces",
 			"Scheduling", "Account", "Tags", "Accelerators", "Shielded", "Confidential"},
 		"local_machine_group": {"Cluster", "Name", "Network", "Size"},
@@ -28,7 +28,7 @@ func live() map[string][]string {
 }
 
 // TestWhatMachinesAreMadeOf checks that each field of a kind that serves machines is either one
-// that machines are made of, or listed here: a change of any other does not replace them.
+// that machines are created from, or listed here: a change of a listed field does not replace them.
 func TestWhatMachinesAreMadeOf(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range providers.All(platform.World{}) {
@@ -37,7 +37,7 @@ func TestWhatMachinesAreMadeOf(t *testing.T) {
 				continue
 			}
 			seen[k.KindName()] = true
-			spared := live()[k.KindName()]
+			spared := inPlaceFields()[k.KindName()]
 			for _, path := range spared {
 				if k.MakesMachines(path) {
 					t.Errorf("a change of %s of %s is said to replace machines", path, k.KindName())
@@ -50,7 +50,7 @@ func TestWhatMachinesAreMadeOf(t *testing.T) {
 			}
 		}
 	}
-	for kind := range live() {
+	for kind := range inPlaceFields() {
 		if !seen[kind] {
 			t.Errorf("no kind %s serves machines", kind)
 		}

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// started finds the commands that are started without a network of their own.
-var started = regexp.MustCompile(`exec\.Command(Context)?\(`)
+// startsProgram matches commands that are started without a network namespace of their own.
+var startsProgram = regexp.MustCompile(`exec\.Command(Context)?\(`)
 
-// TestProgramsOfRehearsalsHaveNetworksOfTheirOwn has rehearsals start each program by
-// rehearsal.StartProgram: their servers ask for no password, and any user of this host
-// reaches what listens at its loopback.
+// TestProgramsOfRehearsalsHaveNetworksOfTheirOwn checks that rehearsals start each program with
+// rehearsal.StartProgram: their servers require no password, and any user of this host
+// can connect to its loopback addresses.
 func TestProgramsOfRehearsalsHaveNetworksOfTheirOwn(t *testing.T) {
 	files, err := filepath.Glob("../../platform/*/rehearsal/*.go")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestProgramsOfRehearsalsHaveNetworksOfTheirOwn(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, "rehearsal.StartProgram(") {
 				programs++
-			} else if started.MatchString(line) {
+			} else if startsProgram.MatchString(line) {
 				t.Errorf("%s starts a program by itself: %s", f, strings.TrimSpace(line))
 			}
 		}

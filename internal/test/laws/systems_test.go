@@ -14,9 +14,9 @@ import (
 	"kops.local/kops/internal/test/turns"
 )
 
-// TestKopsIsForOtherSystemsToo checks the types of kops, and of all of this module that it
-// links, as they are for the systems of users that are least like this one. Of other modules
-// it reads only what they declare: function bodies are most of the work, and not ours.
+// TestKopsIsForOtherSystemsToo type-checks kops, and all packages of this module that it
+// links, for those of the users' systems that differ most from this one. Of other modules
+// it reads only declarations: function bodies are most of the work, and not ours.
 func TestKopsIsForOtherSystemsToo(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestKopsIsForOtherSystemsToo(t *testing.T) {
 	}
 	for i, system := range []string{"windows", "darwin"} {
 		t.Run(system, func(t *testing.T) {
-			turns.Take(t, i, 2)
+			turns.SkipUnlessTurn(t, i, 2)
 			linked, err := packages.Load(&packages.Config{
 				Env:       append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64", "GOOS="+system),
 				Mode:      packages.LoadAllSyntax | packages.NeedModule,
@@ -40,7 +40,7 @@ func TestKopsIsForOtherSystemsToo(t *testing.T) {
 					ours++
 				}
 				for _, e := range p.Errors {
-					if own || e.Kind != packages.TypeError { // types of others lack the bodies
+					if own || e.Kind != packages.TypeError { // the types of other modules lack function bodies
 						t.Error(e)
 					}
 				}
@@ -52,7 +52,7 @@ func TestKopsIsForOtherSystemsToo(t *testing.T) {
 	}
 }
 
-// declarations returns a parser that leaves out the bodies of functions in files that are not below root.
+// declarations returns a parser that omits function bodies in files that are not below root.
 func declarations(root string) func(*token.FileSet, string, []byte) (*ast.File, error) {
 	return func(set *token.FileSet, name string, src []byte) (*ast.File, error) {
 		f, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// wording is a phrase that texts for users do not contain, and the plain way to say it.
+// wording is a phrase that texts for users must not contain, and the plain way to say it.
 type wording struct {
 	phrase *regexp.Regexp
 	plain  string
@@ -74,7 +74,7 @@ func textsForUsers(t *testing.T) map[string]string {
 		}
 	}
 	for _, p := range list(t, "./...") {
-		if forTests(p.short()) || under("tools", "e2e")(p.short()) {
+		if isForTests(p.short()) || under("tools", "e2e")(p.short()) {
 			continue
 		}
 		public := !under("internal", "cmd", "examples")(p.short())
@@ -103,7 +103,7 @@ func textsForUsers(t *testing.T) map[string]string {
 // isFile matches contents of files on machines: scripts, units and their comments.
 var isFile = regexp.MustCompile("^[`\"](#|\\[Unit)")
 
-// literals are the strings of several words in a file, without contents of files.
+// literals returns the strings of several words in a file, except file contents.
 func literals(f *ast.File) []*ast.BasicLit {
 	var found []*ast.BasicLit
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -115,7 +115,7 @@ func literals(f *ast.File) []*ast.BasicLit {
 	return found
 }
 
-// docs are the comments of a file that go doc shows.
+// docs returns the comments of a file that go doc shows.
 func docs(f *ast.File) []*ast.CommentGroup {
 	var found []*ast.CommentGroup
 	exported := func(names ...*ast.Ident) bool { return slices.ContainsFunc(names, (*ast.Ident).IsExported) }

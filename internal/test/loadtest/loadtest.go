@@ -1,7 +1,7 @@
-// Package loadtest is clients of an application, who come as through the load balancer of a
-// cloud: to the nodes that it would send them to, many times a second.
+// Package loadtest simulates clients of an application, who connect as through the load balancer of a
+// cloud: to the nodes to which it would send them, many times a second.
 //
-// It must not know what is done to the cluster meanwhile.
+// It must not know what happens to the cluster meanwhile.
 package loadtest
 
 import (
@@ -30,13 +30,13 @@ const (
 	requestPeriod = 20 * time.Millisecond
 	// requestTime is how long one may take.
 	requestTime = 5 * time.Second
-	// lookPeriod is how often it is asked which nodes take requests.
+	// lookPeriod is the time between two checks of which nodes accept requests.
 	lookPeriod = 200 * time.Millisecond
 	// port is the port of the application at each node.
 	port = "30081"
 )
 
-// Shop is the application, as manifests: four servers with a budget, behind a Service. It is
+// Shop is the application, as manifests: four servers with a disruption budget, behind a Service. It is
 // the Deployment "shop".
 //
 //go:embed shop.yaml
@@ -44,11 +44,11 @@ var Shop []byte
 
 // Load is the clients of the application.
 type Load struct {
-	client func() kubernetes.Interface
-	begun  time.Time
-	cancel context.CancelFunc
-	asking chan struct{}
-	done   sync.WaitGroup
+	client    func() kubernetes.Interface
+	startTime time.Time
+	cancel    context.CancelFunc
+	requested chan struct{}
+	done      sync.WaitGroup
 
 	mu     sync.Mutex
 	nodes  []string // addresses
@@ -56,17 +56,17 @@ type Load struct {
 	failed []string
 }
 
-// Start begins to look which nodes take requests, until the context ends or Stop. The API
-// server is asked through what client returns at that time.
+// Start begins to check which nodes accept requests, until the context ends or Stop is called. Each
+// check calls client for the client of the API server.
 func Start(ctx context.Context, client func() kubernetes.Interface) *Load {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &Load{client: client, begun: time.Now(), cancel: cancel, asking: make(chan struct{})}
+	l := &Load{client: client, startTime: time.Now(), cancel: cancel, requested: make(chan struct{})}
 	l.done.Go(func() {
-		every(ctx, lookPeriod, func() { _ = l.look(ctx) }) // as with a load balancer, an API server that does not answer changes nothing
+		every(ctx, lookPeriod, func() { _ = l.refreshNodes(ctx) }) // as with a load balancer, an API server that does not answer changes nothing
 	})
 	l.done.Go(func() {
 		select {
-		case <-l.asking:
+		case <-l.requested:
 			every(ctx, requestPeriod, func() { l.done.Go(func() { l.send(context.WithoutCancel(ctx)) }) })
 		case <-ctx.Done():
 		}
@@ -74,24 +74,24 @@ func Start(ctx context.Context, client func() kubernetes.Interface) *Load {
 	return l
 }
 
-// Ask begins to ask the application, fifty times a second, each time over a connection of its own.
-func (l *Load) Ask() { close(l.asking) }
+// StartRequests begins to send requests to the application, fifty times a second, each over a new connection.
+func (l *Load) StartRequests() { close(l.requested) }
 
-// Stop ends all that was begun, and waits for it.
+// Stop stops everything that was started, and waits until it has stopped.
 func (l *Load) Stop() {
 	l.cancel()
 	l.done.Wait()
 }
 
-// Takers are the addresses of the nodes that take requests.
-func (l *Load) Takers() []string {
+// ReadyNodes returns the addresses of the nodes that accept requests.
+func (l *Load) ReadyNodes() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.nodes)
 }
 
-// Rest stops, and says how many requests were sent, and how many failed, which none may have.
-func (l *Load) Rest(t testing.TB) (sent, failed int) {
+// Finish stops, and returns how many requests were sent, and how many failed; a failure fails the test.
+func (l *Load) Finish(t testing.TB) (sent, failed int) {
 	t.Helper()
 	l.Stop()
 	if len(l.failed) > 0 {
@@ -113,22 +113,22 @@ func every(ctx context.Context, period time.Duration, f func()) {
 	}
 }
 
-// look asks which nodes take requests: those that are ready and from which load balancers
-// are not kept away. As with the load balancer of a cloud, whose health check it has to pass
-// first, a node that is new gets requests when it has answered one.
-func (l *Load) look(ctx context.Context) error {
+// refreshNodes checks which nodes accept requests: those that are ready and not excluded from load
+// balancers. As with a cloud's load balancer, whose health check a new node must pass first, a
+// new node gets requests once it has answered one.
+func (l *Load) refreshNodes(ctx context.Context) error {
 	list, err := l.client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	var nodes []string
-	known := l.Takers()
+	known := l.ReadyNodes()
 	for _, n := range list.Items {
-		if _, out := n.Labels[labels.NoLoadBalancer]; out || !ready(n) {
+		if _, out := n.Labels[labels.NoLoadBalancer]; out || !isReady(n) {
 			continue
 		}
 		for _, a := range n.Status.Addresses {
-			if a.Type == corev1.NodeInternalIP && (slices.Contains(known, a.Address) || ask(ctx, a.Address) == nil) {
+			if a.Type == corev1.NodeInternalIP && (slices.Contains(known, a.Address) || sendRequest(ctx, a.Address) == nil) {
 				nodes = append(nodes, a.Address)
 			}
 		}
@@ -139,29 +139,29 @@ func (l *Load) look(ctx context.Context) error {
 	return nil
 }
 
-func ready(n corev1.Node) bool {
+func isReady(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// send asks the application at one of the nodes.
+// send sends a request to the application at one of the nodes.
 func (l *Load) send(ctx context.Context) {
 	err, node := errors.New("no node takes requests"), ""
-	if nodes := l.Takers(); len(nodes) > 0 {
+	if nodes := l.ReadyNodes(); len(nodes) > 0 {
 		node = nodes[rand.IntN(len(nodes))]
-		err = ask(ctx, node)
+		err = sendRequest(ctx, node)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent++
 	if err != nil {
-		l.failed = append(l.failed, fmt.Sprintf("at %s, node %s: %v", time.Since(l.begun).Round(time.Millisecond), node, err))
+		l.failed = append(l.failed, fmt.Sprintf("at %s, node %s: %v", time.Since(l.startTime).Round(time.Millisecond), node, err))
 	}
 }
 
-// ask sends one request to the application at a node.
-func ask(ctx context.Context, node string) error {
+// sendRequest sends one request to the application at a node.
+func sendRequest(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -173,7 +173,7 @@ func ask(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	r.Body.Close() //nolint:errcheck // it was only read
+	r.Body.Close() //nolint:errcheck // only read
 	if r.StatusCode != http.StatusOK {
 		return errors.New(r.Status)
 	}

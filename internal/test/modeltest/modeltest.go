@@ -1,4 +1,4 @@
-// Package modeltest prints what the model of a platform makes of clusters, for transcripts.
+// Package modeltest prints a platform's model of clusters, for transcripts.
 //
 // It is for tests only, and must not know any platform.
 package modeltest
@@ -25,18 +25,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
-// Base is the cluster that transcripts change.
+// Base is the cluster that transcripts modify.
 type Base struct {
-	// Name is the cluster's in Cluster, its document in YAML.
+	// Name is the name of the cluster in Cluster, its document in YAML.
 	Name, Cluster string
 	// Groups are specs of its groups by name, in YAML.
 	Groups string
 }
 
 // Run compares the transcripts in testdata, or writes them with -update. A transcript has a
-// first line that names the kinds to show, and files: name, of a cluster that is not called
-// as the base is; cluster, a spec that is laid over the base's; groups, specs by name, where
-// they are not the base's; want, what print returns of them.
+// first line that names the kinds to show, and files: name, if the cluster's name is not the
+// base's; cluster, a spec that is merged over the base's; groups, specs by name, if they are
+// not the base's; want, the result of print.
 func (b Base) Run(t *testing.T, print func(t *testing.T, documents []byte, show []string) string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -70,7 +70,7 @@ func (b Base) Run(t *testing.T, print func(t *testing.T, documents []byte, show 
 	}
 }
 
-// Sections are the files of an archive by name.
+// Sections returns the files of an archive by name.
 func Sections(a *txtar.Archive) map[string]string {
 	out := map[string]string{}
 	for _, f := range a.Files {
@@ -79,7 +79,7 @@ func Sections(a *txtar.Archive) map[string]string {
 	return out
 }
 
-// Documents are the cluster and the groups of a transcript's files.
+// Documents returns the cluster and the groups of a transcript's files.
 func (b Base) Documents(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var cluster, patch, groups map[string]any
@@ -96,7 +96,7 @@ func (b Base) Documents(t *testing.T, files map[string]string) []byte {
 			t.Fatal(err)
 		}
 	}
-	cluster["spec"] = lay(cluster["spec"].(map[string]any), patch)
+	cluster["spec"] = overlay(cluster["spec"].(map[string]any), patch)
 	docs := []any{cluster}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		docs = append(docs, map[string]any{
@@ -116,8 +116,8 @@ func (b Base) Documents(t *testing.T, files map[string]string) []byte {
 	return all
 }
 
-// CheckPlan checks that no two nodes are taken for one thing, and that all of
-// the cluster's own can be made.
+// CheckPlan checks that no two nodes have the same key, and that all of the cluster's
+// own objects can be created.
 func CheckPlan(t *testing.T, g *graph.Graph, kinds []resource.Any) {
 	t.Helper()
 	keys := map[string]resource.Address{}
@@ -138,8 +138,8 @@ func CheckPlan(t *testing.T, g *graph.Graph, kinds []resource.Any) {
 	}
 }
 
-// Around returns a configuration without resources and outputs.
-func Around(text string) string {
+// WithoutResources returns a configuration without resources and outputs.
+func WithoutResources(text string) string {
 	var parts []string
 	for _, part := range strings.SplitAfter(text, "\n}\n") {
 		if head := strings.TrimSpace(part); !strings.HasPrefix(head, "resource") && !strings.HasPrefix(head, "output") {
@@ -149,22 +149,22 @@ func Around(text string) string {
 	return strings.Join(parts, "")
 }
 
-// lay returns a map with another's entries laid over it.
-func lay(under, over map[string]any) map[string]any {
+// overlay returns a map with another map's entries merged over it.
+func overlay(under, over map[string]any) map[string]any {
 	for k, v := range over {
 		a, isMap := under[k].(map[string]any)
 		b, areMaps := v.(map[string]any)
 		if isMap && areMaps && k != "networking" {
-			v = lay(a, b)
+			v = overlay(a, b)
 		}
 		under[k] = v
 	}
 	return under
 }
 
-// Printed lists the nodes of the kinds, without the fields that are hidden; tags only of
-// kinds that are named with "+tags".
-func Printed(g *graph.Graph, show []string, hidden ...string) string {
+// Print lists the nodes of the kinds, without the hidden fields; tags only for kinds
+// that are named with "+tags".
+func Print(g *graph.Graph, show []string, hidden ...string) string {
 	var lines []string
 	for n := range g.All() {
 		i := slices.IndexFunc(show, func(k string) bool { return strings.TrimSuffix(k, "+tags") == n.Address.Kind })
@@ -181,7 +181,7 @@ func Printed(g *graph.Graph, show []string, hidden ...string) string {
 				slices.Contains(hidden, f.Name) {
 				continue
 			}
-			if text := shown(v.Field(f.Index)); text != "" {
+			if text := formatValue(v.Field(f.Index)); text != "" {
 				line += "\n  " + f.Name + ": " + strings.ReplaceAll(text, "\n", "\n    ")
 			}
 		}
@@ -190,8 +190,8 @@ func Printed(g *graph.Graph, show []string, hidden ...string) string {
 	return strings.Join(lines, "")
 }
 
-// shown prints a value, nothing for a zero one and for an empty list.
-func shown(v reflect.Value) string {
+// formatValue prints a value; a zero value or an empty list is printed as "".
+func formatValue(v reflect.Value) string {
 	if v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0 {
 		return ""
 	}
@@ -203,14 +203,14 @@ func shown(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		if text := shown(v.Elem()); text != "" {
+		if text := formatValue(v.Elem()); text != "" {
 			return text
 		}
 		return "0"
 	case reflect.Struct:
 		var items []string
 		for i := range v.NumField() {
-			if text := shown(v.Field(i)); text != "" {
+			if text := formatValue(v.Field(i)); text != "" {
 				items = append(items, v.Type().Field(i).Name+": "+text)
 			}
 		}
@@ -218,13 +218,13 @@ func shown(v reflect.Value) string {
 	case reflect.Slice:
 		items := make([]string, v.Len())
 		for i := range items {
-			items[i] = shown(v.Index(i))
+			items[i] = formatValue(v.Index(i))
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case reflect.Map:
 		var items []string
 		for _, k := range v.MapKeys() {
-			items = append(items, k.String()+"="+shown(v.MapIndex(k)))
+			items = append(items, k.String()+"="+formatValue(v.MapIndex(k)))
 		}
 		slices.Sort(items)
 		return "{" + strings.Join(items, ", ") + "}"

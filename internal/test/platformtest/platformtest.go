@@ -1,6 +1,6 @@
-// Package platformtest finds the platform that a test's cluster stands on.
+// Package platformtest finds the platform of a test's cluster.
 //
-// It is for tests only, and must not know what is done with it.
+// It is for tests only, and must not know how the platform is used.
 package platformtest
 
 import (
@@ -9,10 +9,10 @@ import (
 	"kops.local/kops/internal/platform/providers"
 )
 
-// Of returns the platform of a cluster; an empty one when there is none.
+// Of returns the platform of a cluster; an empty one if there is none.
 func Of(c *api.Cluster) *platform.Platform { return Named(string(c.CloudProviderID())) }
 
-// Named returns the platform of the name; an empty one when there is none.
+// Named returns the platform with a name; an empty one if there is none.
 func Named(name string) *platform.Platform {
 	if p := providers.Of(name); p != nil {
 		return p

@@ -1,4 +1,4 @@
-// Package programstest makes archives of programs that stand for kops' own.
+// Package programstest creates archives of programs that stand in for kops' own.
 package programstest
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Archive writes the archive of a version into a folder and returns its path. Its
-// programs, for every architecture, say text when they run.
+// programs, for every architecture, print text.
 func Archive(t testing.TB, folder, version, text string) string {
 	t.Helper()
 	own := t.TempDir()

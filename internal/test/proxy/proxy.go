@@ -1,8 +1,8 @@
-// Package proxy stands between a program under test and a server that plays a cloud.
-// It adds latency, counts requests, and does what networks and clouds do at their
-// worst: cut connections, throttle, answer from the past.
+// Package proxy is a proxy between a program under test and a server that emulates a cloud.
+// It adds latency, counts requests, and simulates the worst of networks and clouds:
+// broken connections, throttling, stale responses.
 //
-// It is for tests alone. It must not know any cloud, nor what the program under test is.
+// It is for tests only. It must not know any cloud, nor what the program under test is.
 package proxy
 
 import (
@@ -22,29 +22,29 @@ import (
 	"kops.local/kops/internal/engine/clock"
 )
 
-// Call says what one request asks for.
+// Call describes one request.
 type Call struct {
 	// Name is the service and the action, as in the API's reference: ec2.DescribeVpcs.
 	Name string
-	// Write says that the call changes something, and Lags that its answer may be of the past.
+	// Write means that the call changes something, and Lags that its response may be stale.
 	Write, Lags bool
-	// Throttled is the answer of a service that is asked too often.
+	// Throttled is the service's response to too many requests.
 	Throttled Answer
 }
 
-// Dialect reads from a request what it asks for.
+// Dialect parses a request into a Call.
 type Dialect func(r *http.Request, body []byte) Call
 
-// Answer is a response of a server, whole.
+// Answer is the complete response of a server.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Proxy forwards every request to one server. Its methods may be used at any time.
+// Proxy forwards every request to one server. Its methods are safe for concurrent use.
 type Proxy struct {
-	// URL is what the program under test takes for the server.
+	// URL is the address that the program under test uses as the server's.
 	URL string
 
 	target  string
@@ -56,36 +56,36 @@ type Proxy struct {
 	counts  map[string]int
 	writes  int
 	cut     Cut
-	isCut   bool
+	broken  bool
 	percent int
 	seed    uint64
 	lag     int
-	past    map[string]*past
-	held    *hold
+	answers map[string]*pastAnswer
+	hold    *heldCall
 }
 
-// hold is a call that has to wait.
-type hold struct {
+// heldCall is a call whose requests must wait.
+type heldCall struct {
 	call              string
 	once              sync.Once
 	reached, released chan struct{}
 }
 
-// Cut says where the connection breaks.
+// Cut defines where the connection breaks.
 type Cut struct {
 	// At is the number of the write, counted from 1 since the last Reset, at which
 	// the connection is cut; 0 means never.
 	At int
-	// After lets the write reach the server and drops its answer. Otherwise it does not arrive.
+	// After lets the write reach the server and drops the response. Otherwise the write does not arrive.
 	After bool
-	// Once cuts this connection only. Otherwise every request fails from then on, until Heal.
+	// Once breaks only this connection. Otherwise every request fails from then on, until Restore.
 	Once bool
 	// Then is called once at the cut, before the client sees it: the place to kill
 	// the program under test. May be nil.
 	Then func()
 }
 
-// New starts a proxy before the server at target, for as long as the test runs.
+// New starts a proxy in front of the server at target, which runs until the test ends.
 func New(t testing.TB, target string, dialect Dialect) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -94,8 +94,8 @@ func New(t testing.TB, target string, dialect Dialect) *Proxy {
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 512, DisableCompression: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		counts: map[string]int{},
-		past:   map[string]*past{},
+		counts:  map[string]int{},
+		answers: map[string]*pastAnswer{},
 	}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
@@ -107,38 +107,37 @@ func New(t testing.TB, target string, dialect Dialect) *Proxy {
 	return p
 }
 
-// SetLatency sets what each request waits before it is forwarded; requests wait side by side.
+// SetLatency sets the delay of each request before it is forwarded; requests wait concurrently.
 func (p *Proxy) SetLatency(d time.Duration) { p.set(func() { p.latency = d }) }
 
 // SetCut sets where the connection breaks.
-func (p *Proxy) SetCut(c Cut) { p.set(func() { p.cut, p.isCut = c, false }) }
+func (p *Proxy) SetCut(c Cut) { p.set(func() { p.cut, p.broken = c, false }) }
 
-// Heal ends a cut.
-func (p *Proxy) Heal() { p.SetCut(Cut{}) }
+// Restore undoes a cut.
+func (p *Proxy) Restore() { p.SetCut(Cut{}) }
 
-// Throttle answers this share of the requests, in percent, with an error that says
-// to come back later. Which of the calls of one action are hit depends on the seed alone.
+// Throttle answers this percentage of the requests with a throttling error. Which of the calls
+// of one action are affected depends only on the seed.
 func (p *Proxy) Throttle(percent int, seed uint64) {
 	p.set(func() { p.percent, p.seed = percent, seed })
 }
 
-// Lag answers the first n repetitions of a listing or description after a write as before it.
-func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.past = n, map[string]*past{} }) }
+// Lag makes the first n repetitions of a list or describe call after a write return the response from before it.
+func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.answers = n, map[string]*pastAnswer{} }) }
 
-// Hold lets every request of one call, such as "ec2.CreateVpc", wait before it is
-// forwarded until release is called, which must be done. reached is closed when the
-// first has come.
+// Hold delays every request of one call, such as "ec2.CreateVpc", until release is called,
+// which is required. reached is closed when the first request arrives.
 func (p *Proxy) Hold(call string) (reached <-chan struct{}, release func()) {
-	h := &hold{call: call, reached: make(chan struct{}), released: make(chan struct{})}
-	p.set(func() { p.held = h })
+	h := &heldCall{call: call, reached: make(chan struct{}), released: make(chan struct{})}
+	p.set(func() { p.hold = h })
 	return h.reached, sync.OnceFunc(func() {
-		p.set(func() { p.held = nil })
+		p.set(func() { p.hold = nil })
 		close(h.released)
 	})
 }
 
-// wait lets a request wait if it is of the call, and reports whether its client is still there.
-func (h *hold) wait(r *http.Request, call Call) bool {
+// wait delays a request if it is of the held call, and reports whether its client is still connected.
+func (h *heldCall) wait(r *http.Request, call Call) bool {
 	if h == nil || h.call != call.Name {
 		return true
 	}
@@ -151,7 +150,7 @@ func (h *hold) wait(r *http.Request, call Call) bool {
 	}
 }
 
-// Reset sets the counters to zero; latency and faults stay.
+// Reset resets the counters; latency and faults remain.
 func (p *Proxy) Reset() { p.set(func() { p.counts, p.writes = map[string]int{}, 0 }) }
 
 func (p *Proxy) set(change func()) {
@@ -160,7 +159,7 @@ func (p *Proxy) set(change func()) {
 	change()
 }
 
-// Counts returns the number of requests by call, such as "ec2.DescribeVpcs", those answered with a fault too.
+// Counts returns the number of requests by call, such as "ec2.DescribeVpcs", including those answered with a fault.
 func (p *Proxy) Counts() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,14 +175,14 @@ func (p *Proxy) Requests() int {
 	return n
 }
 
-// Writes returns the number of requests that were to change something and were not throttled.
+// Writes returns the number of write requests that were not throttled.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
 }
 
-// Report is the counts as text, a line for each call.
+// Report returns the counts as text, one line per call.
 func (p *Proxy) Report() string {
 	counts := p.Counts()
 	var b strings.Builder
@@ -193,46 +192,46 @@ func (p *Proxy) Report() string {
 	return b.String()
 }
 
-// past is an answer that may be given again.
-type past struct {
+// pastAnswer is a response that may be repeated.
+type pastAnswer struct {
 	Answer
 
 	write  int // the number of writes before it
-	served int // how often it was given again
+	served int // how often it was repeated
 }
 
 func (a Answer) send(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.Header)
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // a client that has gone misses nothing
+	_, _ = w.Write(a.Body) // the client may have disconnected
 }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client went away
+		panic(http.ErrAbortHandler) // the client disconnected
 	}
 	call := p.dialect(r, body)
 	fate := p.decide(call)
-	if !wait(r, fate.latency) || !fate.held.wait(r, call) {
+	if !wait(r, fate.latency) || !fate.hold.wait(r, call) {
 		panic(http.ErrAbortHandler)
 	}
 	if fate.throttled {
 		call.Throttled.send(w)
 		return
 	}
-	if fate.dead || (fate.cut && !fate.after) {
-		fate.end()
+	if fate.broken || (fate.cut && !fate.after) {
+		fate.finish()
 	}
 	print := r.Method + r.URL.String() + string(body)
-	if old := p.remembered(call, print); old != nil {
+	if old := p.staleAnswer(call, print); old != nil {
 		old.send(w)
 		return
 	}
 	a, err := p.forward(r, body)
 	if fate.cut {
-		fate.end()
+		fate.finish()
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -242,40 +241,40 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.send(w)
 }
 
-// fate is what happens to one request.
-type fate struct {
-	latency                     time.Duration
-	throttled, dead, cut, after bool
-	then                        func()
-	held                        *hold
+// handling is the handling of one request.
+type handling struct {
+	latency                       time.Duration
+	throttled, broken, cut, after bool
+	then                          func()
+	hold                          *heldCall
 }
 
-// end breaks the connection without an answer.
-func (f fate) end() {
+// finish closes the connection without a response.
+func (f handling) finish() {
 	if f.then != nil {
 		f.then()
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// decide counts a request and says what happens to it.
-func (p *Proxy) decide(call Call) fate {
+// decide counts a request and decides how it is handled.
+func (p *Proxy) decide(call Call) handling {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[call.Name]++
-	f := fate{latency: p.latency, dead: p.isCut, held: p.held}
+	f := handling{latency: p.latency, broken: p.broken, hold: p.hold}
 	if p.percent > 0 {
 		h := fnv.New64a()
 		_, _ = fmt.Fprint(h, p.seed, call.Name, p.counts[call.Name]) // a hash never fails
 		f.throttled = mix(h.Sum64())%100 < uint64(p.percent)
 	}
-	if f.throttled || f.dead || !call.Write {
+	if f.throttled || f.broken || !call.Write {
 		return f
 	}
 	p.writes++
 	if p.cut.At == p.writes {
 		f.cut, f.after, f.then = true, p.cut.After, p.cut.Then
-		p.isCut = !p.cut.Once
+		p.broken = !p.cut.Once
 	}
 	return f
 }
@@ -287,14 +286,14 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// wait lets a request lie for a while, and reports whether its client is still there.
+// wait delays a request, and reports whether its client is still connected.
 func wait(r *http.Request, d time.Duration) bool {
 	return d <= 0 || clock.Sleep(r.Context(), d) == nil
 }
 
-// forward asks the server. The name of the host stays the client's, which is part of its signature.
-func (p *Proxy) forward(r *http.Request, body []byte) (*past, error) {
-	// A request that was sent is carried out even if its client goes away.
+// forward sends the request to the server. The Host header stays the client's, because it is signed.
+func (p *Proxy) forward(r *http.Request, body []byte) (*pastAnswer, error) {
+	// A request that was sent is completed even if its client disconnects.
 	out, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -305,21 +304,21 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*past, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer in.Body.Close() // it was only read
+	defer in.Body.Close() // only read
 	data, err := io.ReadAll(in.Body)
 	if err != nil {
 		return nil, err
 	}
 	in.Header.Del("Connection")
 	in.Header.Del("Transfer-Encoding")
-	return &past{Answer: Answer{in.StatusCode, in.Header, data}}, nil
+	return &pastAnswer{Answer: Answer{in.StatusCode, in.Header, data}}, nil
 }
 
-// remembered is the answer from before the last write, while the lag lasts.
-func (p *Proxy) remembered(call Call, print string) *past {
+// staleAnswer returns the response from before the last write, while the lag lasts.
+func (p *Proxy) staleAnswer(call Call, print string) *pastAnswer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.past[print]
+	old := p.answers[print]
 	if !call.Lags || old == nil || old.write == p.writes || old.served >= p.lag {
 		return nil
 	}
@@ -327,12 +326,12 @@ func (p *Proxy) remembered(call Call, print string) *past {
 	return old
 }
 
-// remember keeps an answer for later.
-func (p *Proxy) remember(call Call, print string, a *past) {
+// remember stores a response for later.
+func (p *Proxy) remember(call Call, print string, a *pastAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.lag > 0 && call.Lags {
 		a.write = p.writes
-		p.past[print] = a
+		p.answers[print] = a
 	}
 }

@@ -1,7 +1,7 @@
-// Package servers runs the programs that stand in for the servers of others in tests.
+// Package servers runs the programs that stand in for external servers in tests.
 //
 // A test that needs a program which is not installed is skipped with a loud message,
-// or fails where the environment says CI=true. It is for tests alone, and must not
+// or fails if the environment has CI=true. It is for tests only, and must not
 // know what any program does.
 package servers
 
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// startLimit is how long a server may take to answer; some need 2 s, and more on a busy machine.
+// startLimit is how long a server may take to respond; some need 2 s, and more on a busy machine.
 const startLimit = 90 * time.Second
 
-// Missing ends a test that cannot run here: loudly, and as a failure in CI.
-func Missing(t testing.TB, why string) {
+// SkipMissing skips a test that cannot run here, with a loud message, or fails it in CI.
+func SkipMissing(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("CANNOT RUN: %s", why)
@@ -31,12 +31,12 @@ func Missing(t testing.TB, why string) {
 	t.Skipf("SKIPPED, NOTHING WAS TESTED: %s", why)
 }
 
-// Run starts a server and ends it, with all its children, when the test ends. It
-// waits until url finds the address in what the server says, and until the server
-// answers there below path, with any status; it returns the address.
+// Run starts a server and stops it, with all its children, when the test ends. It
+// waits until url finds the address in the server's output, and until the server
+// responds there below path, with any status; it returns the address.
 func Run(t testing.TB, cmd *exec.Cmd, url func(said string) string, path string) (string, error) {
 	t.Helper()
-	return run(t, cmd, url, func(ctx context.Context, at string) error { return answers(ctx, at+path) })
+	return run(t, cmd, url, func(ctx context.Context, at string) error { return probe(ctx, at+path) })
 }
 
 func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, ready func(ctx context.Context, at string) error) (string, error) {
@@ -49,11 +49,11 @@ func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, ready func(c
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended does not matter
+		_ = cmd.Wait() // the exit status does not matter
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended already
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have exited already
 		<-ended
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -77,11 +77,11 @@ func run(t testing.TB, cmd *exec.Cmd, url func(said string) string, ready func(c
 	}
 }
 
-// RunAt starts a server at a free address of this machine, which command is given, and
-// returns its URL, where it answers below path.
+// RunAt starts a server at a free address of this machine, which is passed to command, and
+// returns its URL, once it responds below path.
 func RunAt(t testing.TB, command func(address string) *exec.Cmd, path string) string {
 	t.Helper()
-	return "http://" + runAt(t, command, func(ctx context.Context, at string) error { return answers(ctx, "http://"+at+path) })
+	return "http://" + runAt(t, command, func(ctx context.Context, at string) error { return probe(ctx, "http://"+at+path) })
 }
 
 // RunTCP is RunAt for a server that does not speak HTTP. It returns the address.
@@ -96,7 +96,7 @@ func RunTCP(t testing.TB, command func(address string) *exec.Cmd) string {
 	})
 }
 
-// runAt tries again: somebody may take the address before the server does, which then ends.
+// runAt retries: another process may take the address before the server does, which then exits.
 func runAt(t testing.TB, command func(address string) *exec.Cmd, ready func(ctx context.Context, at string) error) string {
 	t.Helper()
 	var err error
@@ -110,19 +110,19 @@ func runAt(t testing.TB, command func(address string) *exec.Cmd, ready func(ctx 
 	return ""
 }
 
-// freeAddress is an address of this machine on which nothing listens.
+// freeAddress returns an unused address of this machine.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // its port is the point
+	defer l.Close() // only its port is needed
 	return l.Addr().String()
 }
 
-// answers asks once for an HTTP answer from url.
-func answers(ctx context.Context, url string) error {
+// probe sends one HTTP request to url.
+func probe(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func answers(ctx context.Context, url string) error {
 	return answer.Body.Close()
 }
 
-// output keeps what a server prints, for the message when it fails.
+// output stores a server's output, for the message when it fails.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Tool returns the path of a program that is a Go module's: its main package is one that
-// tools/NAME/go.mod pins. It is built when the user's cache has none of that version,
-// which may take some minutes. Tests of several packages may ask at once; one builds.
+// Tool returns the path of a program from a Go module: its main package is pinned by
+// tools/NAME/go.mod. If the user's cache does not have that version, it is built,
+// which may take some minutes. Tests of several packages may call it concurrently; one builds.
 func Tool(t testing.TB, name, main string) string {
 	t.Helper()
 	module := filepath.Join(moduleRoot(t), "tools", name)
@@ -22,7 +22,7 @@ func Tool(t testing.TB, name, main string) string {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		Missing(t, "there is no cache folder for the program "+name+": "+err.Error())
+		SkipMissing(t, "there is no cache folder for the program "+name+": "+err.Error())
 	}
 	dir := filepath.Join(cache, "kops-test-servers")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -33,7 +33,7 @@ func Tool(t testing.TB, name, main string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close() // gives the lock back
+	defer lock.Close() // releases the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func Tool(t testing.TB, name, main string) string {
 	build.Dir = module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
-		Missing(t, name+" cannot be built: "+err.Error()+"\n"+string(out))
+		SkipMissing(t, name+" cannot be built: "+err.Error()+"\n"+string(out))
 	}
 	if err := os.Rename(program+".new", program); err != nil {
 		t.Fatal(err)

@@ -17,22 +17,22 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// needed asserts that no other object of the name could have been kept instead
-// of the one that is replaced.
-func (s *stage) needed(st plan.Step) {
+// checkReplacementNeeded asserts that no other object of the name could have been kept instead
+// of the replaced one.
+func (s *stage) checkReplacementNeeded(st plan.Step) {
 	s.Helper()
 	if s.world.Stale != nil || s.racing {
-		return // the planner did not see what there is
+		return // the planner did not see the current state
 	}
 	for _, o := range s.world.Objects(Cluster, false) {
-		if o.Kind == st.Address.Kind && o.Name == st.Key && fixed(o.Got) == fixed(st.Want) {
+		if o.Kind == st.Address.Kind && o.Name == st.Key && replaceOnlyFields(o.Got) == replaceOnlyFields(st.Want) {
 			s.failf("%s is replaced, though %s could be kept", st.Address, o.ID)
 		}
 	}
 }
 
-// fixed spells the fields of an object that only a replacement changes.
-func fixed(o any) string {
+// replaceOnlyFields returns the fields of an object that only a replacement changes, as text.
+func replaceOnlyFields(o any) string {
 	var out []string
 	v := reflect.ValueOf(o).Elem()
 	for i := range v.NumField() {
@@ -43,9 +43,9 @@ func fixed(o any) string {
 	return strings.Join(out, "|")
 }
 
-// settle asserts that the world is what the graph says: one object for each
-// node, with its fields, and no other, but for those that only pruning removes.
-func (s *stage) settle(g *graph.Graph, p *plan.Plan) {
+// checkSettled asserts that the world matches the graph: one object for each
+// node, with its fields, and no other, except for those that only pruning removes.
+func (s *stage) checkSettled(g *graph.Graph, p *plan.Plan) {
 	s.Helper()
 	if !p.Empty() {
 		s.failf("the plan after convergence is not empty: %s", steps(p))
@@ -54,7 +54,7 @@ func (s *stage) settle(g *graph.Graph, p *plan.Plan) {
 	for _, o := range s.world.Objects(Cluster, false) {
 		left[o.ID] = o
 	}
-	// the object of each node, found by kind and name alone
+	// held are the objects of the nodes, found by kind and name alone.
 	held := map[resource.Address]any{}
 	lookup := func(a resource.Address, attr string) (string, bool) {
 		n, _ := g.Get(a)
@@ -93,9 +93,9 @@ func (s *stage) settle(g *graph.Graph, p *plan.Plan) {
 	}
 }
 
-// stayed asserts that unwanted objects were not deleted without pruning, except those that grant
-// access. settle checks that these are gone.
-func (s *stage) stayed(g *graph.Graph, owned []Object) {
+// checkStayed asserts that unwanted objects were not deleted without pruning, except those that grant
+// access, whose deletion settle checks.
+func (s *stage) checkStayed(g *graph.Graph, owned []Object) {
 	s.Helper()
 	wanted, exists := map[string]bool{}, map[string]bool{}
 	for n := range g.All() {
@@ -105,7 +105,7 @@ func (s *stage) stayed(g *graph.Graph, owned []Object) {
 	}
 	for _, o := range s.world.Objects(Cluster, false) {
 		exists[o.ID] = true
-		wanted[o.Kind+"/"+o.Name] = true // rules, whose names differ from nodes'
+		wanted[o.Kind+"/"+o.Name] = true // rules, whose names differ from their nodes'
 	}
 	for _, o := range owned {
 		if r, ok := o.Got.(*Rule); ok && r.Port%2 == 1 {
@@ -117,8 +117,8 @@ func (s *stage) stayed(g *graph.Graph, owned []Object) {
 	}
 }
 
-// facts spells the fields of an object that are not outputs, and that are not
-// left to the cloud. It is written without the engine's own comparison.
+// facts returns the fields of an object that are neither outputs nor left to
+// the cloud. It does not use the engine's own comparison.
 func facts(want, o any) map[string]string {
 	out := map[string]string{}
 	w, v := reflect.ValueOf(want).Elem(), reflect.ValueOf(o).Elem()
@@ -158,27 +158,27 @@ func steps(p *plan.Plan) string {
 	return strings.Join(out, "; ")
 }
 
-func (s *stage) untouched() {
+func (s *stage) checkForeignUntouched() {
 	s.Helper()
 	if now := s.world.Objects(Cluster, true); !reflect.DeepEqual(s.foreign, now) {
 		s.failf("objects of others were touched:\n%v\n%v", s.foreign, now)
 	}
 }
 
-// mayRefuse reports whether the planner may refuse the change: it must say so
-// before anything is done, which holds as a plan is data. Twins that lagging
-// listings or two runs at once led to may also block each other.
-func mayRefuse(err error, x trouble) bool {
+// mayRefuse reports whether the planner may refuse the change: it must do so
+// before anything is done, which holds because a plan is data. Duplicates caused by
+// stale listings or two concurrent runs may also block each other.
+func mayRefuse(err error, x disturbance) bool {
 	if err == nil {
 		return false
 	}
 	return strings.Contains(err.Error(), "which stays, uses it") || strings.Contains(err.Error(), "cannot change from") ||
-		x.blind() && strings.Contains(err.Error(), "in a cycle")
+		x.isBlind() && strings.Contains(err.Error(), "in a cycle")
 }
 
-// blocked reports whether every failure of a run is that something stayed in the
-// way for so long that the step gave up.
-func blocked(err error) bool {
+// isBlocked reports whether every failure of a run is that an obstacle remained
+// for so long that the step gave up.
+func isBlocked(err error) bool {
 	var failed *exec.Error
 	if !errors.As(err, &failed) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// TestEveryCrash cuts one rich change before and after each of its writes.
+// TestEveryCrash interrupts one rich change before and after each of its writes.
 func TestEveryCrash(t *testing.T) {
 	for _, outcome := range []Outcome{DieBefore, DieAfter} {
 		for k, more := 1, true; more; k++ {
@@ -22,11 +22,11 @@ func TestEveryCrash(t *testing.T) {
 	}
 }
 
-// crashAt reports whether the change makes k writes; the next run must finish it.
+// crashAt reports whether the change makes k writes; the next run must complete it.
 func crashAt(t *testing.T, k int, outcome Outcome) bool {
 	s := newStage(t, uint64(k), &tally{})
-	s.converge(rich(t, 0), false, trouble{})
-	g, writes := rich(t, 1), 0
+	s.converge(richGraph(t, 0), false, disturbance{})
+	g, writes := richGraph(t, 1), 0
 	s.wanted(g)
 	p, err := s.plan(g, true)
 	if err != nil {
@@ -46,14 +46,14 @@ func crashAt(t *testing.T, k int, outcome Outcome) bool {
 	if !errors.Is(err, ErrDead) {
 		t.Fatalf("write %d: %v", k, err)
 	}
-	s.converge(g, true, trouble{})
-	s.untouched()
+	s.converge(g, true, disturbance{})
+	s.checkForeignUntouched()
 	return true
 }
 
-// rich returns one of two graphs between which everything happens: creations,
-// updates, replacements of both sorts, removals.
-func rich(t *testing.T, version int) *graph.Graph {
+// richGraph returns one of two graphs. Between them every kind of change happens: creations,
+// updates, both kinds of replacement, removals.
+func richGraph(t *testing.T, version int) *graph.Graph {
 	t.Helper()
 	v, g := fmt.Sprint(version), &graph.Graph{}
 	add := func(n resource.Node) resource.Node {

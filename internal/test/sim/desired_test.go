@@ -8,16 +8,16 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// desire builds a random graph. Graphs of one seed's edits share names, so that
+// graphBuilder builds random graphs. The graphs of one seed share names, so that
 // each edit changes, replaces, adds and removes.
-type desire struct {
+type graphBuilder struct {
 	*rand.Rand
 	g      *graph.Graph
-	shared string // the identifier of a network that somebody else made
+	shared string // the identifier of a network created by someone else
 	moved  bool   // subnets have other names, but the same ranges
 }
 
-func (d *desire) tags() map[string]string {
+func (d *graphBuilder) tags() map[string]string {
 	switch d.IntN(3) {
 	case 0:
 		return nil
@@ -27,7 +27,7 @@ func (d *desire) tags() map[string]string {
 	return map[string]string{"env": "0", "team": fmt.Sprint(d.IntN(2))}
 }
 
-func (d *desire) add(n resource.Node) resource.Node {
+func (d *graphBuilder) add(n resource.Node) resource.Node {
 	if err := d.g.Add(n); err != nil {
 		panic(err)
 	}
@@ -35,7 +35,7 @@ func (d *desire) add(n resource.Node) resource.Node {
 }
 
 // graph returns a desired graph; one in twelve is empty.
-func (d *desire) graph() *graph.Graph {
+func (d *graphBuilder) graph() *graph.Graph {
 	d.g, d.moved = &graph.Graph{}, d.IntN(8) == 0
 	if d.IntN(12) == 0 {
 		return d.g
@@ -48,14 +48,14 @@ func (d *desire) graph() *graph.Graph {
 	return d.g
 }
 
-func (d *desire) network() resource.Node {
+func (d *graphBuilder) network() resource.Node {
 	if d.IntN(6) == 0 {
 		return d.add(SharedNetwork("main", d.shared))
 	}
 	return d.add(NewNetwork(Network{Name: "main", CIDR: fmt.Sprintf("10.%d.0.0/16", max(0, d.IntN(6)-4)), DNS: d.IntN(2) == 0, Tags: d.tags()}))
 }
 
-func (d *desire) subnets(net resource.Node) (out []resource.Value) {
+func (d *graphBuilder) subnets(net resource.Node) (out []resource.Value) {
 	prefix := "s"
 	if d.moved {
 		prefix = "x"
@@ -63,7 +63,7 @@ func (d *desire) subnets(net resource.Node) (out []resource.Value) {
 	for i := range d.IntN(4) {
 		zone := "a"
 		if d.IntN(60) == 0 {
-			zone = "b" // forbidden for one that exists
+			zone = "b" // not allowed for an existing one
 		}
 		s := d.add(NewSubnet(Subnet{Name: fmt.Sprint(prefix, i), Network: net.Out("id"), CIDR: fmt.Sprintf("10.0.%d.0/24", i+10*max(0, d.IntN(8)-6)),
 			Zone: zone, Public: d.IntN(2) == 0, Tags: d.tags()}))
@@ -75,7 +75,7 @@ func (d *desire) subnets(net resource.Node) (out []resource.Value) {
 	return out
 }
 
-func (d *desire) routes(net resource.Node) {
+func (d *graphBuilder) routes(net resource.Node) {
 	var targets []resource.Value
 	for i := range d.IntN(3) {
 		targets = append(targets, d.add(NewGateway(Gateway{Name: fmt.Sprint("gw", i), Network: net.Out("id")})).Out("id"))
@@ -87,8 +87,8 @@ func (d *desire) routes(net resource.Node) {
 	}
 }
 
-func (d *desire) groups(subnets []resource.Value) {
-	if d.moved { // a subnet that a group goes on using cannot make room for another
+func (d *graphBuilder) groups(subnets []resource.Value) {
+	if d.moved { // a subnet that a group still uses cannot make room for another
 		subnets = nil
 	}
 	for i := range d.IntN(3) {
@@ -100,7 +100,7 @@ func (d *desire) groups(subnets []resource.Value) {
 	}
 }
 
-func (d *desire) volumes() {
+func (d *graphBuilder) volumes() {
 	for i := range d.IntN(3) {
 		v := NewVolume(Volume{Name: fmt.Sprint("v", i), Zone: fmt.Sprint("z", max(0, d.IntN(5)-3)), Size: 1 + d.IntN(2), Encrypted: d.IntN(2) == 0, Tags: d.tags()})
 		if d.IntN(3) == 0 {

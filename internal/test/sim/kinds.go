@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Network has a field that a creation cannot set.
+// Network has a field that cannot be set on creation.
 type Network struct {
 	Name string            `res:"replace"`
 	CIDR string            `res:"replace" tf:"cidr"`
@@ -20,8 +20,8 @@ type Network struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Subnet must not overlap another of its network, so it cannot be created before
-// the one it replaces is gone.
+// Subnet must not overlap another one of its network, so it cannot be created before
+// the one that it replaces is deleted.
 type Subnet struct {
 	Name    string         `res:"replace"`
 	Network resource.Value `res:"replace"`
@@ -33,7 +33,7 @@ type Subnet struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Gateway takes a while until it can be used.
+// Gateway takes a while to become ready.
 type Gateway struct {
 	Name    string         `res:"replace"`
 	Network resource.Value `res:"replace"`
@@ -50,8 +50,8 @@ type Route struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Rule has no name: its key is its subnet's identifier and its port. One of an odd
-// port lets somebody in.
+// Rule has no name: its key is its subnet's identifier and its port. A rule with an odd
+// port grants access.
 type Rule struct {
 	Subnet resource.Value `res:"replace"`
 	Port   int            `res:"replace"`
@@ -60,8 +60,8 @@ type Rule struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Template is created before the one it replaces goes. An update of its script
-// makes a new version.
+// Template is created before the one that it replaces is deleted. An update of its script
+// creates a new version.
 type Template struct {
 	Name   string `res:"replace"`
 	Image  string `res:"replace"`
@@ -71,7 +71,7 @@ type Template struct {
 	Version int    `res:"out,volatile" out:"version"`
 }
 
-// Group follows the version of its template.
+// Group refers to a version of its template, and follows it.
 type Group struct {
 	Name     string `res:"replace"`
 	Template resource.Value
@@ -82,7 +82,7 @@ type Group struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Volume has a type that the cloud chooses when none is wanted.
+// Volume has a type that the cloud chooses if it is not set.
 type Volume struct {
 	Name      string `res:"replace"`
 	Zone      string `res:"replace"`
@@ -94,8 +94,8 @@ type Volume struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// Image is named by its content, so that another content is another image. One that nothing
-// uses any more goes.
+// Image is named by its content, so that different content is a different image. An unused
+// image is deleted.
 type Image struct {
 	Content string `res:"replace"`
 
@@ -103,8 +103,8 @@ type Image struct {
 	Idle bool   `res:"out,volatile"`
 }
 
-// clash reports whether two objects of one kind cannot exist at once.
-func clash(a, b any) bool {
+// isClash reports whether two objects of one kind cannot exist at the same time.
+func isClash(a, b any) bool {
 	switch x := a.(type) {
 	case *Subnet:
 		y := b.(*Subnet)
@@ -122,11 +122,11 @@ func clash(a, b any) bool {
 
 func ruleKey(r *Rule) string { return fmt.Sprintf("%s:%d", r.Subnet, r.Port) }
 
-// spec is what differs between the toy kinds.
+// spec defines the differences between the toy kinds.
 type spec[T any] struct {
 	key         func(*T) string
 	id          func(*T) *string
-	choose      func(*T) // what the cloud fills in
+	choose      func(*T) // sets the fields that the cloud chooses
 	changed     func(stored, have *T)
 	initial     func(*T)
 	createFirst bool
@@ -136,7 +136,7 @@ type spec[T any] struct {
 	slow        bool
 }
 
-// kind makes a kind whose objects live in a World.
+// kind returns a kind whose objects are in a World.
 func kind[T any](name string, s spec[T]) *resource.Kind[T, *World] {
 	schema, err := resource.SchemaOf(reflect.TypeFor[T]())
 	if err != nil {
@@ -157,7 +157,7 @@ func kind[T any](name string, s spec[T]) *resource.Kind[T, *World] {
 		Delete: func(_ context.Context, w *World, have *T) error {
 			return w.call("delete", name, s.key(have), func() error {
 				if t := w.things[*s.id(have)]; t != nil {
-					return w.giveUp(t)
+					return w.release(t)
 				}
 				return fault.New(fault.Gone, "%s does not exist", *s.id(have))
 			})
@@ -209,7 +209,7 @@ func create[T any](w *World, name string, schema *resource.Schema, s spec[T], wa
 			s.choose(got)
 		}
 		*s.id(got) = id
-		t := &thing{kind: name, name: s.key(got), id: id, owner: Cluster, schema: schema, got: got}
+		t := &storedObject{kind: name, name: s.key(got), id: id, owner: Cluster, schema: schema, got: got}
 		if s.slow {
 			t.pollsLeft = pollsUntilReady
 		}

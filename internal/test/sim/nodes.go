@@ -60,7 +60,7 @@ func Kinds() []resource.Any {
 // NewNetwork declares a network.
 func NewNetwork(n Network) resource.Node { return networks.New(n.Name, n) }
 
-// SharedNetwork declares a network that exists, by its identifier.
+// SharedNetwork declares an existing network, by its identifier.
 func SharedNetwork(name, id string) resource.Node {
 	return networks.Adopt(name, id, Network{Name: name})
 }
@@ -74,7 +74,7 @@ func NewGateway(g Gateway) resource.Node { return gateways.New(g.Name, g) }
 // NewRoute declares a route.
 func NewRoute(r Route) resource.Node { return routes.New(r.Name, r) }
 
-// NewRule declares a rule, which needs a name here only.
+// NewRule declares a rule, which needs a name only here.
 func NewRule(name string, r Rule) resource.Node { return rules.New(name, r) }
 
 // NewTemplate declares a template.
@@ -86,7 +86,7 @@ func NewGroup(g Group) resource.Node { return groups.New(g.Name, g) }
 // NewVolume declares a volume.
 func NewVolume(v Volume) resource.Node { return volumes.New(v.Name, v) }
 
-// Put puts an object of another owner, or of none, into the world, as it is. It
+// Put puts an object of another owner, or without an owner, into the world, unchanged. It
 // returns the object's identifier.
 func (w *World) Put(owner string, n resource.Node) string {
 	w.mu.Lock()
@@ -96,13 +96,13 @@ func (w *World) Put(owner string, n resource.Node) string {
 	schema := n.Kind.Schema()
 	got := schema.Clone(n.Want)
 	reflect.ValueOf(got).Elem().FieldByName("ID").SetString(id)
-	w.things[id] = &thing{kind: n.Address.Kind, name: n.Kind.KeyOf(got), id: id, owner: owner, schema: schema, got: got}
+	w.things[id] = &storedObject{kind: n.Address.Kind, name: n.Kind.KeyOf(got), id: id, owner: owner, schema: schema, got: got}
 	return id
 }
 
-// Clock returns the machine's clock. In a bubble of testing/synctest, where the
-// tests of the engine belong, it takes no time: the bubble's clock jumps when
-// everybody sleeps.
+// Clock returns the machine's clock. In a testing/synctest bubble, in which the
+// tests of the engine run, it takes no time: the bubble's clock jumps when all
+// goroutines are blocked.
 func Clock() exec.Clock {
 	return exec.Clock{
 		Now: time.Now,
@@ -123,13 +123,13 @@ func (w *World) Observer(c exec.Clock) *observe.Observer {
 	return &observe.Observer{Client: func(string) any { return w }, Sleep: c.Sleep}
 }
 
-// noJournal forgets.
+// noJournal discards everything.
 type noJournal struct{}
 
 func (noJournal) Begin(context.Context, plan.Step) error      { return nil }
 func (noJournal) End(context.Context, plan.Step, error) error { return nil }
 
-// Executor returns an executor on the world. scope says what its listings see.
+// Executor returns an executor on the world. scope defines what its listings return.
 func (w *World) Executor(c exec.Clock, scope func(kind string) resource.Scope) *exec.Executor {
 	o := w.Observer(c)
 	return &exec.Executor{

@@ -11,13 +11,13 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// ParseGraph reads a desired graph, a line each:
+// ParseGraph parses a desired graph, one object per line:
 //
-//	KIND NAME field=value …        shared=ID for a shared object, expect=true for one that is left as it is,
-//	                        after=KIND/NAME for what comes before it without being referred to
+//	KIND NAME field=value …        shared=ID for a shared object, expect=true for one that is left unchanged,
+//	                        after=KIND/NAME for a predecessor that it does not refer to
 //
 // Fields are the fields of the kind's struct, in any case; tags.env=a sets one key of a map. A
-// value is quoted if it holds spaces, a reference is written @KIND/NAME.ATTR, a list has commas.
+// value is quoted if it contains spaces, a reference is written @KIND/NAME.ATTR, a list has commas.
 func ParseGraph(text string) (*graph.Graph, error) {
 	g := &graph.Graph{}
 	err := parse(text, func(k resource.Any, name string, fields [][2]string) error {
@@ -48,7 +48,7 @@ func ParseGraph(text string) (*graph.Graph, error) {
 	return g, err
 }
 
-// ParseSnapshot reads observed objects, a line each: KIND ID field=value ….
+// ParseSnapshot parses observed objects, one per line: KIND ID field=value ….
 func ParseSnapshot(text string) (plan.Snapshot, error) {
 	s := plan.Snapshot{}
 	err := parse(text, func(k resource.Any, id string, fields [][2]string) error {
@@ -145,7 +145,7 @@ func setField(object reflect.Value, name, text string) error {
 	return nil
 }
 
-// value reads a literal or a reference.
+// value parses a literal or a reference.
 func value(text string) resource.Value {
 	ref, ok := strings.CutPrefix(text, "@")
 	if !ok {

@@ -27,7 +27,7 @@ var (
 	first = flag.Uint64("seed", 0, "the first seed")
 )
 
-// stage is one seed's world and what has happened in it.
+// stage is one seed's world and its history.
 type stage struct {
 	*testing.T
 	seed    uint64
@@ -40,14 +40,14 @@ type stage struct {
 	racing  bool // another run is under way
 }
 
-// tally counts what the seeds met, so that a simulator that meets nothing fails.
+// tally counts the events of all seeds, so that a simulator without events fails.
 type tally struct {
 	runs, rivals, crashes, abandoned, blocked, lost, throttled, refused, pruned, stale, replaced, updated int
 }
 
 func newStage(t *testing.T, seed uint64, count *tally) *stage {
 	s := &stage{T: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 0)), world: NewWorld(), kinds: Kinds(), tally: count}
-	// Others' objects bear the names that the cluster uses.
+	// Other owners' objects have the names that the cluster uses.
 	s.shared = s.world.Put("", NewNetwork(Network{Name: "main", CIDR: "10.0.0.0/16", DNS: true}))
 	theirs := s.world.Put("b.example.com", NewSubnet(Subnet{Name: "s0", Network: resource.Lit(s.shared), CIDR: "10.0.200.0/24", Zone: "a"}))
 	image := s.world.Put("b.example.com", NewTemplate(Template{Name: "t0", Image: "image0"}))
@@ -61,15 +61,15 @@ func (s *stage) failf(format string, args ...any) {
 	s.Fatalf("seed %d: %s", s.seed, fmt.Sprintf(format, args...))
 }
 
-// chance is a number in [0,1) that depends on the seed and the call alone, not
-// on the order in which calls happen to be made.
+// chance returns a number in [0,1) that depends on the seed and the call alone, not
+// on the order of the calls.
 func (s *stage) chance(c Call) float64 {
 	sum := sha256.Sum256(fmt.Append(nil, s.seed, c))
 	return float64(binary.BigEndian.Uint32(sum[:])) / (1 << 32)
 }
 
-// plan observes the world and makes a plan. Now and then it makes the plan again
-// from listings in another order, which must be the same.
+// plan observes the world and makes a plan. Sometimes it makes the plan again
+// from listings in another order; the result must be the same.
 func (s *stage) plan(g *graph.Graph, prune bool) (*plan.Plan, error) {
 	snapshot, err := s.world.Observer(Clock()).Snapshot(s.Context(), Cluster, s.kinds, g, false)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *stage) run(g *graph.Graph, p *plan.Plan) error {
 	for _, st := range p.Steps {
 		if st.Replaces {
 			s.tally.replaced++
-			s.needed(st)
+			s.checkReplacementNeeded(st)
 		}
 		if st.Op == plan.Update {
 			s.tally.updated++
@@ -119,7 +119,7 @@ func (s *stage) run(g *graph.Graph, p *plan.Plan) error {
 	return s.world.Executor(Clock(), observe.Scopes(Cluster, g, false)).Run(s.Context(), p)
 }
 
-// race runs the plan beside another one that was made of the same world.
+// race runs the plan concurrently with another one that was made from the same world.
 func (s *stage) race(g *graph.Graph, p *plan.Plan, prune bool) error {
 	rival, err := s.plan(g, prune)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *stage) race(g *graph.Graph, p *plan.Plan, prune bool) error {
 	defer func() { s.racing = false }()
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		// Whether it succeeds is nobody's business: what it leaves is.
+		// Whether it succeeds does not matter, but the state that it leaves does.
 		_ = s.world.Executor(Clock(), observe.Scopes(Cluster, g, false)).Run(s.Context(), rival)
 	})
 	err = s.run(g, p)
@@ -148,39 +148,39 @@ func (s *stage) wanted(g *graph.Graph) {
 	}
 }
 
-// trouble is what the worlds of the seeds do to a run.
-type trouble struct {
+// disturbance is the disturbance of a run by the worlds of the seeds.
+type disturbance struct {
 	throttle, lose float64
-	crash          bool // each run dies at some write, for a while
-	fickle         bool // after a crash the user may want something else
-	lag            int  // listings are up to so many writes old, for a while
-	rival          bool // another run does the same at the same time, for a while
+	crash          bool // for a while, each run dies at some write
+	fickle         bool // after a crash the desired graph may change
+	lag            int  // for a while, listings are up to this number of writes old
+	rival          bool // for a while, another run does the same concurrently
 }
 
-// blind reports whether what a run does may rest on what is not so any more.
-func (x trouble) blind() bool { return x.lag > 0 || x.rival }
+// isBlind reports whether a run may act on outdated observations.
+func (x disturbance) isBlind() bool { return x.lag > 0 || x.rival }
 
-// spell is how many runs of a convergence trouble lasts.
+// spell is the number of runs in a convergence with trouble.
 const spell = 6
 
-// converge takes the world to one desired graph, through the trouble. It
+// converge brings the world to one desired graph, despite the trouble. It
 // reports whether the plan was refused, or the run blocked for lack of pruning.
-func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
+func (s *stage) converge(g *graph.Graph, prune bool, x disturbance) (refused bool) {
 	s.wanted(g)
 	before, owned, done := s.world.Writes(), s.world.Objects(Cluster, false), false
 	for try := range spell + 4 {
 		s.world.Revive()
-		s.troubled(x, try < spell)
-		lagging := x.blind() && try < spell
+		s.setFaults(x, try < spell)
+		lagging := x.isBlind() && try < spell
 		p, err := s.plan(g, prune)
 		switch {
 		case errors.Is(err, ErrDead):
 			s.tally.crashes++
 			continue
 		case mayRefuse(err, x) && lagging:
-			continue // the planner may see what is not so any more; it looks again
+			continue // the planner may see outdated state; it observes again
 		case mayRefuse(err, x):
-			if !x.blind() && s.world.Writes() != before {
+			if !x.isBlind() && s.world.Writes() != before {
 				s.failf("refused after something was done: %v", err)
 			}
 			s.tally.refused++
@@ -188,9 +188,9 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 		case err != nil:
 			s.failf("%v", err)
 		case done, p.Empty() && !lagging:
-			s.settle(g, p)
+			s.checkSettled(g, p)
 			if !prune {
-				s.stayed(g, owned)
+				s.checkStayed(g, owned)
 			}
 			return false
 		}
@@ -199,10 +199,10 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 		} else {
 			err = s.run(g, p)
 		}
-		s.untouched()
+		s.checkForeignUntouched()
 		switch {
-		case err == nil && !x.blind() && !x.crash:
-			x, done = trouble{}, true // one run was enough: nothing may be left to do
+		case err == nil && !x.isBlind() && !x.crash:
+			x, done = disturbance{}, true // one run was enough: nothing may remain to be done
 		case err == nil, lagging && !errors.Is(err, ErrDead):
 		case x.crash && errors.Is(err, ErrDead):
 			s.tally.crashes++
@@ -210,7 +210,7 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 				s.tally.abandoned++
 				return false
 			}
-		case len(p.Deferred) > 0 && blocked(err):
+		case len(p.Deferred) > 0 && isBlocked(err):
 			s.tally.blocked++
 			return true
 		default:
@@ -221,8 +221,8 @@ func (s *stage) converge(g *graph.Graph, prune bool, x trouble) (refused bool) {
 	return false
 }
 
-// troubled sets what befalls the next calls.
-func (s *stage) troubled(x trouble, on bool) {
+// setFaults sets the faults of the next calls.
+func (s *stage) setFaults(x disturbance, on bool) {
 	s.world.Fault, s.world.Stale = nil, nil
 	if !on {
 		return
@@ -242,7 +242,7 @@ func (s *stage) troubled(x trouble, on bool) {
 			}
 		}
 		if c.Nth%5 == 0 {
-			return OK // nobody asks for ever
+			return OK // no retry loop runs forever
 		}
 		switch p := s.chance(c); {
 		case p < x.throttle:
@@ -265,16 +265,16 @@ func (s *stage) troubled(x trouble, on bool) {
 	}
 }
 
-// troubles are the sorts of weather that the seeds are spread over.
-func troubles() []trouble {
-	return []trouble{
+// disturbances are the kinds of trouble that the seeds are spread over.
+func disturbances() []disturbance {
+	return []disturbance{
 		{}, {throttle: 0.1}, {lose: 0.15}, {throttle: 0.1, lose: 0.1}, {crash: true, fickle: true}, {crash: true, fickle: true, throttle: 0.1, lose: 0.1}, {lag: 4}, {crash: true, fickle: true, lose: 0.1, lag: 4},
 		{rival: true}, {rival: true, crash: true, lose: 0.1},
 	}
 }
 
-// twins puts what interrupted runs left over into the world.
-func (s *stage) twins() {
+// addLeftovers adds leftovers of interrupted runs to the world.
+func (s *stage) addLeftovers() {
 	if s.rand.IntN(4) > 0 {
 		return
 	}
@@ -285,7 +285,7 @@ func (s *stage) twins() {
 func TestConverge(t *testing.T) {
 	var count tally
 	for seed := *first; seed < *first+*seeds; seed++ {
-		synctest.Test(t, func(t *testing.T) { newStage(t, seed, &count).live() })
+		synctest.Test(t, func(t *testing.T) { newStage(t, seed, &count).runLife() })
 		if t.Failed() {
 			return
 		}
@@ -299,12 +299,12 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// live takes a world through some edits and then through its deletion.
-func (s *stage) live() {
-	x := troubles()[s.seed%uint64(len(troubles()))]
-	want := &desire{Rand: s.rand, shared: s.shared}
+// runLife takes a world through some edits and then deletes the cluster.
+func (s *stage) runLife() {
+	x := disturbances()[s.seed%uint64(len(disturbances()))]
+	want := &graphBuilder{Rand: s.rand, shared: s.shared}
 	for range 4 {
-		s.twins()
+		s.addLeftovers()
 		g, prune := want.graph(), s.rand.IntN(2) == 0
 		if s.converge(g, prune, x) && !prune {
 			s.tally.pruned++

@@ -1,9 +1,9 @@
 // Package sim is a toy cloud for tests of the engine: an inventory in memory
-// that refuses what real clouds refuse, and fails at any call when told to. Its
+// that refuses what real clouds refuse, and fails at any call on request. Its
 // tests drive random desired graphs through plan and exec against it.
 //
-// It is for tests only. It must not know how plans are made or carried out, so
-// that it can tell whether they are right.
+// It is for tests only. It must not know how plans are made or applied, so
+// that it can judge whether they are correct.
 package sim
 
 import (
@@ -23,63 +23,63 @@ type Call struct {
 	Verb string // list, create, update, ready or delete
 	Kind string
 	Name string // of the object; empty for a list
-	Nth  int    // counts the calls that are equal in all else, from 1
+	Nth  int    // distinguishes otherwise equal calls, counted from 1
 }
 
-// Outcome is what becomes of a call.
+// Outcome is the result of a call.
 type Outcome int
 
 const (
 	OK         Outcome = iota
 	Throttle           // refused, without effect
-	LoseBefore         // the answer is lost; the call had no effect
-	LoseAfter          // the answer is lost; the call took effect
+	LoseBefore         // the response is lost; the call had no effect
+	LoseAfter          // the response is lost; the call took effect
 	DieBefore          // the client dies before the call: it and all later ones fail
 	DieAfter           // the client dies after the call took effect
 )
 
-// ErrDead is the error of every call of a client that died. A retry cannot help.
+// ErrDead is the error of every call of a client that died. Retrying does not help.
 var ErrDead = fault.New(fault.Permanent, "the client is dead")
 
 // World is the inventory of a toy cloud. Its fields may be changed between calls.
 type World struct {
-	// Fault decides what becomes of a call; nil: all succeed.
+	// Fault decides the outcome of a call; nil means that all succeed.
 	Fault func(Call) Outcome
-	// Stale says how many writes old a listing is; nil: none.
+	// Stale returns by how many writes a listing is out of date; nil means that listings are current.
 	Stale func(kind string) int
-	// Wanted are names, as kind/name, of kinds that create first: the last
-	// object of such a name is never given up.
+	// Wanted are names, as kind/name, of kinds that create before they delete: the last
+	// object of such a name is never deleted.
 	Wanted map[string]bool
 
 	mu      sync.Mutex
 	seq     int
 	dead    bool
-	things  map[string]*thing
-	past    []map[string]*thing
+	things  map[string]*storedObject
+	past    []map[string]*storedObject
 	counted map[Call]int
 	writes  int
 }
 
-// thing is one object of the inventory. It is replaced, never changed.
-type thing struct {
+// storedObject is one object of the inventory. It is replaced, never changed.
+type storedObject struct {
 	kind, name, id, owner string
 	schema                *resource.Schema
 	got                   any
 	pollsLeft             int
 }
 
-// quotas bound how many objects of a kind exist, of all owners.
+// quotas limit how many objects of a kind exist, over all owners.
 var quotas = map[string]int{"network": 2, "subnet": 7, "group": 3}
 
-// pollsUntilReady is how often a new object is asked before it can be used.
+// pollsUntilReady is how often a new object must be polled before it can be used.
 const pollsUntilReady = 2
 
 // NewWorld returns an empty world.
 func NewWorld() *World {
-	return &World{things: map[string]*thing{}, counted: map[Call]int{}}
+	return &World{things: map[string]*storedObject{}, counted: map[Call]int{}}
 }
 
-// Revive lets calls succeed again after a death, as a new process.
+// Revive lets calls succeed again after a death, like a new process.
 func (w *World) Revive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *World) Writes() int {
 	return w.writes
 }
 
-// call runs f as one call, or fails as the world was told.
+// call runs f as one call, or fails as Fault decides.
 func (w *World) call(verb, kind, name string, f func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,29 +134,29 @@ func (w *World) call(verb, kind, name string, f func() error) error {
 	return nil
 }
 
-func clone(m map[string]*thing) map[string]*thing {
-	out := make(map[string]*thing, len(m)+1)
+func clone(m map[string]*storedObject) map[string]*storedObject {
+	out := make(map[string]*storedObject, len(m)+1)
 	for k, v := range m {
 		out[k] = v
 	}
 	return out
 }
 
-func refuse(format string, args ...any) error { return fault.New(fault.Permanent, format, args...) }
+func refusal(format string, args ...any) error { return fault.New(fault.Permanent, format, args...) }
 
-// reference is what identifiers of objects look like.
+// reference matches identifiers of objects.
 var reference = regexp.MustCompile(`^[a-z]+-\d+$`)
 
-// check refuses an object that refers to what does not exist, or breaks a rule of its kind.
-func (w *World) check(t *thing) error {
+// check refuses an object that refers to one that does not exist, or breaks a rule of its kind.
+func (w *World) check(t *storedObject) error {
 	var err error
 	t.schema.Texts(t.got, func(s string) {
 		if reference.MatchString(s) && w.things[s] == nil {
-			err = refuse("%s %s: there is no %s", t.kind, t.name, s)
+			err = refusal("%s %s: there is no %s", t.kind, t.name, s)
 		}
 	})
 	if missing := t.schema.Unresolved(t.got); len(missing) > 0 {
-		err = refuse("%s %s: unresolved %s", t.kind, t.name, strings.Join(missing, ", "))
+		err = refusal("%s %s: unresolved %s", t.kind, t.name, strings.Join(missing, ", "))
 	}
 	if err != nil {
 		return err
@@ -167,11 +167,11 @@ func (w *World) check(t *thing) error {
 			continue
 		}
 		count++
-		if o.id == t.id || !clash(o.got, t.got) {
+		if o.id == t.id || !isClash(o.got, t.got) {
 			continue
 		}
-		if o.name == t.name { // the caller had to remove the other one first
-			return refuse("%s %s: it collides with %s", t.kind, t.name, o.id)
+		if o.name == t.name { // the caller had to delete the other one first
+			return refusal("%s %s: it collides with %s", t.kind, t.name, o.id)
 		}
 		return fault.New(fault.Conflict, "%s %s: it collides with %s", t.kind, t.name, o.id)
 	}
@@ -181,24 +181,24 @@ func (w *World) check(t *thing) error {
 	return w.checkUse(t)
 }
 
-// checkUse refuses the use of what is not ready, and of versions that do not exist.
-func (w *World) checkUse(t *thing) error {
+// checkUse refuses the use of objects that are not ready, and of versions that do not exist.
+func (w *World) checkUse(t *storedObject) error {
 	switch x := t.got.(type) {
 	case *Route:
 		if g := w.things[x.Target.String()]; g == nil || g.pollsLeft > 0 {
-			return refuse("route %s: %s is not ready", t.name, x.Target)
+			return refusal("route %s: %s is not ready", t.name, x.Target)
 		}
 	case *Group:
 		wanted, err := strconv.Atoi(x.Version.String())
 		if v := w.things[x.Template.String()].got.(*Template); err != nil || wanted < 1 || wanted > v.Version {
-			return refuse("group %s: template %s has no version %s", t.name, x.Template, x.Version)
+			return refusal("group %s: template %s has no version %s", t.name, x.Template, x.Version)
 		}
 	}
 	return nil
 }
 
-// users lists the objects that refer to id.
-func (w *World) users(id string) []string {
+// usersOf lists the objects that refer to id.
+func (w *World) usersOf(id string) []string {
 	var out []string
 	for _, o := range w.things {
 		o.schema.Texts(o.got, func(s string) {
@@ -211,10 +211,10 @@ func (w *World) users(id string) []string {
 	return out
 }
 
-// give up removes an object, unless something uses it or it is the last of a wanted name.
-func (w *World) giveUp(t *thing) error {
-	if users := w.users(t.id); len(users) > 0 {
-		return refuse("%s is in use by %s", t.id, strings.Join(users, ", "))
+// release removes an object, unless something uses it or it is the last of a wanted name.
+func (w *World) release(t *storedObject) error {
+	if users := w.usersOf(t.id); len(users) > 0 {
+		return refusal("%s is in use by %s", t.id, strings.Join(users, ", "))
 	}
 	others := 0
 	for _, o := range w.things {
@@ -223,7 +223,7 @@ func (w *World) giveUp(t *thing) error {
 		}
 	}
 	if w.Wanted[t.kind+"/"+t.name] && others == 0 {
-		return refuse("%s is wanted, and its replacement was to be made first", t.id)
+		return refusal("%s is wanted, and its replacement was to be made first", t.id)
 	}
 	delete(w.things, t.id)
 	return nil
@@ -235,8 +235,8 @@ type Object struct {
 	Got                   any // a pointer to the kind's struct
 }
 
-// Objects returns the objects of an owner sorted by identifier; of all other
-// owners when others is set.
+// Objects returns the objects of an owner sorted by identifier, or the objects of all other
+// owners if others is set.
 func (w *World) Objects(owner string, others bool) []Object {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,7 +251,7 @@ func (w *World) Objects(owner string, others bool) []Object {
 }
 
 // copyFields copies the named fields between two structs of one type. A default
-// field that is zero in from is left as it is.
+// field that is zero in from is left unchanged.
 func copyFields(schema *resource.Schema, to, from any, fields []string) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(schema.Clone(from)).Elem()
 	for _, fd := range schema.Fields {

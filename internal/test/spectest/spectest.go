@@ -1,7 +1,7 @@
-// Package spectest makes the specs that tests start from: of a file, changed by
+// Package spectest provides the specs that tests start from: read from a file, changed by
 // assignments, with the facts and the channel that complete them.
 //
-// It is for tests only, and must not know what is done with a spec.
+// It is for tests only, and must not know how a spec is used.
 package spectest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/test/goldentest"
 )
 
-// Read decodes a cluster with its groups as a store's are decoded. The data has a cluster.
+// Read decodes a cluster with its groups like those of a store. The data must contain a cluster.
 func Read(t testing.TB, data []byte) (*api.Cluster, []*api.InstanceGroup) {
 	t.Helper()
 	objects, _, err := compat.Decode(data, compat.Options{Lenient: true})
@@ -34,7 +34,7 @@ func Read(t testing.TB, data []byte) (*api.Cluster, []*api.InstanceGroup) {
 	return cluster, groups
 }
 
-// Sort returns the last cluster among objects, nil when there is none, and the groups.
+// Sort returns the last cluster among objects, nil if there is none, and the groups.
 func Sort(objects []api.Object) (cluster *api.Cluster, groups []*api.InstanceGroup) {
 	for _, o := range objects {
 		switch x := o.(type) {
@@ -57,7 +57,7 @@ func Facts(t testing.TB, dir string) *facts.Facts {
 	return f
 }
 
-// Stable returns the channel that clusters follow unless they say otherwise.
+// Stable returns the default channel of clusters.
 func Stable(t testing.TB) *versions.Channel {
 	t.Helper()
 	c, ok := versions.Embedded(versions.Stable)
@@ -68,7 +68,7 @@ func Stable(t testing.TB) *versions.Channel {
 }
 
 // Assign returns a changed copy of an object. A change is an assignment,
-// spec.path=value, or a path after a minus, which is unset.
+// spec.path=value, or a path with a leading minus, which is unset.
 func Assign[T api.Object](t testing.TB, o T, changes []string) T {
 	t.Helper()
 	var sets, unsets []string
@@ -86,9 +86,9 @@ func Assign[T api.Object](t testing.TB, o T, changes []string) T {
 	return out
 }
 
-// At returns the value at a path of a document, nil when there is none: keys after
-// dots, indices and keys that have dots in brackets.
-func At(doc any, path string) any {
+// ValueAt returns the value at a path of a document, nil if there is none. Keys are separated by
+// dots; indices, and keys that contain dots, are in brackets.
+func ValueAt(doc any, path string) any {
 	path = strings.NewReplacer("[", "\x00", "]", "").Replace(path)
 	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == 0 }) {
 		switch v := doc.(type) {
@@ -107,7 +107,7 @@ func At(doc any, path string) any {
 	return doc
 }
 
-// Options reads the options of a golden, in which the options of one cloud stand among the others.
+// Options reads the options of a golden, in which the options of one cloud are mixed with the others.
 func Options(t testing.TB, data []byte) newcluster.Options {
 	t.Helper()
 	var all map[string]any

@@ -1,5 +1,5 @@
-// Package testkeys holds private keys for tests, because making an RSA key takes longer than
-// the rest of what most tests do. They protect nothing.
+// Package testkeys holds private keys for tests, because generating an RSA key takes longer than
+// the rest of most tests. They protect nothing.
 package testkeys
 
 import (
@@ -37,8 +37,8 @@ var parsed = sync.OnceValues(func() (keys []crypto.Signer, err error) {
 	return keys, nil
 })
 
-// Source returns a function that returns one key after another, RSA of 2048 bits, and begins
-// again after the last of 32. Several goroutines may call it.
+// Source returns a function that returns one key after another, 2048-bit RSA, and starts
+// again after the last of 32. It is safe for concurrent use.
 func Source() func() (crypto.Signer, error) {
 	var mu sync.Mutex
 	next := 0

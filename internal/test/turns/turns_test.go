@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// taken reports whether a test that belongs to a turn runs.
-func taken(t *testing.T, n, of int) (ran bool) {
+// runTurns reports whether a test that belongs to a turn runs.
+func runTurns(t *testing.T, n, of int) (ran bool) {
 	t.Run("test", func(t *testing.T) {
-		Take(t, n, of)
+		SkipUnlessTurn(t, n, of)
 		ran = true
 	})
 	return ran
@@ -21,7 +21,7 @@ func TestEachTurnRunsOnceInItsGroup(t *testing.T) {
 		t.Setenv(variable, run)
 		ran := 0
 		for n := range 3 {
-			if taken(t, n, 3) {
+			if runTurns(t, n, 3) {
 				ran++
 			}
 		}
@@ -31,7 +31,7 @@ func TestEachTurnRunsOnceInItsGroup(t *testing.T) {
 	}
 	for _, run := range []string{"", "all"} {
 		t.Setenv(variable, run)
-		if !taken(t, 1, 3) || !taken(t, 2, 3) {
+		if !runTurns(t, 1, 3) || !runTurns(t, 2, 3) {
 			t.Errorf("%s=%q skips a test", variable, run)
 		}
 	}
@@ -41,13 +41,13 @@ func TestAllItemsAndPlacesAreTriedByTurns(t *testing.T) {
 	items, places := map[string]int{}, map[int]int{}
 	for _, run := range []string{"40", "41", "42", "43"} {
 		t.Setenv(variable, run)
-		mine := Share(t, 4)
+		mine := ItemsOfTurn(t, 4)
 		for _, item := range []string{"spec.channel", "spec.subnets[].cidr", "spec.kubelet.maxPods", "spec.image"} {
 			if mine(item) {
 				items[item]++
 			}
 		}
-		for at, step := Places(t, 4); at <= 10; at += step {
+		for at, step := PlacesOfTurn(t, 4); at <= 10; at += step {
 			places[at]++
 		}
 	}
@@ -60,11 +60,11 @@ func TestAllItemsAndPlacesAreTriedByTurns(t *testing.T) {
 		}
 	}
 	t.Setenv(variable, "")
-	if first, step := Places(t, 4); first != 1 || step != 4 {
+	if first, step := PlacesOfTurn(t, 4); first != 1 || step != 4 {
 		t.Errorf("where nothing is said, the places are %d, %d later and so on", first, step)
 	}
 	t.Setenv(variable, "all")
-	if first, step := Places(t, 4); first != 1 || step != 1 {
+	if first, step := PlacesOfTurn(t, 4); first != 1 || step != 1 {
 		t.Errorf("all places are %d, %d later and so on", first, step)
 	}
 }
@@ -73,7 +73,7 @@ func TestWhatIsLeftOutIsReportedWithItsCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report")
 	t.Setenv(report, file)
 	t.Setenv(variable, "2")
-	taken(t, 0, 3)
+	runTurns(t, 0, 3)
 	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -1,3 +1,3 @@
-// Package weight holds the programs to budgets: how large they are, what they allocate
-// before main, and which methods the linker has to keep.
+// Package weight checks the budgets of the programs: their size, their allocations
+// before main, and which methods the linker must keep.
 package weight

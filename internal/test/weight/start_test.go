@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkVersion starts kops for its version, the least that it does.
+// BenchmarkVersion starts kops to print its version, the least that it does.
 func BenchmarkVersion(b *testing.B) {
 	file, _ := build(b, "cmd/kops")
 	info, err := os.Stat(file)

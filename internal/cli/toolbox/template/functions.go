@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 	"kops.local/kops/internal/template"
 )
 
-// functions are sprig's, include, which withInclude replaces, conversions of YAML, and printf
-// for the numbers of values. Sprig links text/template, but nothing of it that looks up methods.
+// functions returns sprig's functions, include, which withInclude replaces, conversions of YAML,
+// and a printf for the numbers in values. Sprig links text/template, but not the parts of it that
+// look up methods.
 func functions() template.Funcs {
 	all := template.Funcs(sprig.GenericFuncMap())
 	all["include"] = func(string, any) string { return "" }
@@ -38,11 +40,50 @@ func functions() template.Funcs {
 		}
 		return fmt.Sprintf(format, args...)
 	}
+	all["until"] = func(count int) ([]int, error) {
+		if count < 0 {
+			return numbers(0, count, -1)
+		}
+		return numbers(0, count, 1)
+	}
+	all["untilStep"] = numbers
+	all["getHostByName"] = func(name string) (string, error) { // sprig's panics without an address
+		addresses, err := net.LookupHost(name)
+		if err != nil {
+			return "", err
+		}
+		return addresses[0], nil
+	}
 	return all
 }
 
-// number formats a number of values with verbs for whole numbers and for others, because a
-// file of values does not tell 3 from 3.0, and a program that writes one may choose.
+// maxNumbers limits a list of numbers.
+const maxNumbers = 1_000_000
+
+// numbers lists the numbers from start until before stop, as sprig's untilStep does.
+func numbers(start, stop, step int) ([]int, error) {
+	var distance, size uint64 // which do not overflow
+	switch {
+	case step > 0 && start < stop:
+		distance, size = uint64(stop)-uint64(start), uint64(step)
+	case step < 0 && start > stop:
+		distance, size = uint64(start)-uint64(stop), -uint64(step)
+	default:
+		return []int{}, nil
+	}
+	count := (distance-1)/size + 1
+	if count > maxNumbers {
+		return nil, fmt.Errorf("the list from %d to %d has more than %d numbers", start, stop, maxNumbers)
+	}
+	out := make([]int, count)
+	for i := range out {
+		out[i] = start + i*step
+	}
+	return out, nil
+}
+
+// number formats a number in values with verbs for integers and for others, because a values file
+// does not distinguish 3 from 3.0, and a program that writes one may choose either.
 type number struct{ value any }
 
 // Format implements fmt.Formatter.
@@ -61,7 +102,7 @@ func (n number) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), v) //nolint:errcheck // fmt.State does not fail
 }
 
-// method returns the method of a value that a function of sprig returned, or nil.
+// method returns the method of a value that a sprig function returned, or nil.
 func method(of any, name string) any {
 	switch v := of.(type) {
 	case time.Time:
@@ -77,7 +118,7 @@ func method(of any, name string) any {
 			"IncMajor": v.IncMajor, "IncMinor": v.IncMinor, "IncPatch": v.IncPatch, "Original": v.Original, "String": v.String,
 			"Compare": v.Compare, "Equal": v.Equal, "LessThan": v.LessThan, "GreaterThan": v.GreaterThan,
 		}[name]
-	case semver.Version: // of IncMajor and the like
+	case semver.Version: // the result of IncMajor and similar methods
 		return method(&v, name)
 	case fmt.Stringer:
 		return map[string]any{"String": v.String}[name]

@@ -18,14 +18,14 @@ import (
 // File is a template or a snippet.
 type File struct{ Name, Text string }
 
-// Options are what templates are rendered with.
+// Options specify how templates are rendered.
 type Options struct {
 	Values map[string]any
 	// Snippets are templates that others include by these names.
 	Snippets map[string]string
-	// FailOnMissing refuses a template that uses a value which is not set.
+	// FailOnMissing rejects a template that uses a value that is not set.
 	FailOnMissing bool
-	// Functions are further ones, besides sprig's. They replace functions of the same name.
+	// Functions are additional to sprig's. They replace functions with the same name.
 	Functions template.Funcs
 }
 
@@ -62,10 +62,10 @@ func render(f File, o Options) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(text)+"\n", "---\n"), nil
 }
 
-// maxIncludes bounds how deeply snippets include each other.
+// maxIncludes limits how deeply snippets may include each other.
 const maxIncludes = 1000
 
-// withInclude returns the template with a function include that returns the text of a snippet.
+// withInclude returns the template with a function include, which returns the text of a snippet.
 func withInclude(t *template.Template, snippets map[string]string) *template.Template {
 	var all *template.Template
 	depth := 0
@@ -84,7 +84,7 @@ func withInclude(t *template.Template, snippets map[string]string) *template.Tem
 	return all
 }
 
-// explain adds what to do about an error of a template.
+// explain adds a remedy to an error of a template.
 func explain(err error) error {
 	if missing := (&template.MissingKeyError{}); errors.As(err, &missing) {
 		return fmt.Errorf("%w; set it with --values or --set, or allow it with --fail-on-missing=false", err)
@@ -103,7 +103,7 @@ func advice(name string, known []string, otherwise string) string {
 	return "; " + otherwise
 }
 
-// Format writes YAML documents again, with sorted keys, the usual indentation and no comments.
+// Format reformats YAML documents, with sorted keys, the usual indentation and no comments.
 func Format(text string) (string, error) {
 	var docs []string
 	for i, doc := range documents(text) {
@@ -111,7 +111,7 @@ func Format(text string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("document %d of the output is not valid YAML: %w", i+1, err)
 		}
-		out, err := yaml.JSONToYAML(tree) // which keeps whole numbers as they are
+		out, err := yaml.JSONToYAML(tree) // which preserves integers
 		if err != nil {
 			return "", fmt.Errorf("format document %d of the output: %w", i+1, err)
 		}
@@ -120,7 +120,7 @@ func Format(text string) (string, error) {
 	return strings.Join(docs, "---\n"), nil
 }
 
-// documents divides a text at the lines between YAML documents.
+// documents splits a text at the lines between YAML documents.
 func documents(text string) []string {
 	out := []string{""}
 	for line := range strings.Lines(text) {

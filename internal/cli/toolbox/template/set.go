@@ -2,16 +2,19 @@ package template
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/template"
 )
 
-// Set sets values as an argument says: name=value,outer.inner=value,list={a,b},list[1]=b. A
-// backslash takes a special character as it is. Whole numbers, true, false and null are
-// what they look like, unless literal is set; everything else is text.
+// Set sets values from an argument: name=value,outer.inner=value,list={a,b},list[1]=b. A backslash
+// escapes a special character. Integers, true, false and null have their usual types, unless
+// literal is set; everything else is text.
 func Set(values map[string]any, argument string, literal bool) error {
 	for _, part := range split(argument, ',') {
-		name, value, ok := cut(part)
+		name, value, ok := splitAssignment(part)
 		if !ok {
 			return fmt.Errorf("%q sets nothing: write name=value", part)
 		}
@@ -23,20 +26,20 @@ func Set(values map[string]any, argument string, literal bool) error {
 		if err != nil {
 			return err
 		}
-		if _, err := put(values, path, v); err != nil {
+		if _, err := setAt(values, path, v); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// step leads to a value: a key of a map or, if that is "", a place in a list.
+// step is a step of a path: a key of a map or, if that is "", an index of a list.
 type step struct {
 	key   string
 	index int
 }
 
-// maxIndex is the last place in a list that can be set.
+// maxIndex is the highest index of a list that can be set.
 const maxIndex = 65536
 
 // parsePath reads a path: name, outer.inner or list[0].
@@ -63,8 +66,8 @@ func parsePath(text string) ([]step, error) {
 	return out, nil
 }
 
-// put sets the value at a path below another, and returns that one, which may be new.
-func put(in any, path []step, v any) (any, error) {
+// setAt sets the value at a path below another, and returns the latter, which may be new.
+func setAt(in any, path []step, v any) (any, error) {
 	if len(path) == 0 {
 		return v, nil
 	}
@@ -72,12 +75,12 @@ func put(in any, path []step, v any) (any, error) {
 	if s.key != "" {
 		m, ok := in.(map[string]any)
 		if in != nil && !ok {
-			return nil, fmt.Errorf("%q cannot be set in a %T", s.key, in)
+			return nil, fmt.Errorf("%q cannot be set in %s", s.key, template.Kind(reflect.TypeOf(in)))
 		}
 		if m == nil {
 			m = map[string]any{}
 		}
-		below, err := put(m[s.key], path[1:], v)
+		below, err := setAt(m[s.key], path[1:], v)
 		if err == nil {
 			m[s.key] = below
 		}
@@ -85,12 +88,12 @@ func put(in any, path []step, v any) (any, error) {
 	}
 	list, ok := in.([]any)
 	if in != nil && !ok {
-		return nil, fmt.Errorf("[%d] cannot be set in a %T", s.index, in)
+		return nil, fmt.Errorf("[%d] cannot be set in %s", s.index, template.Kind(reflect.TypeOf(in)))
 	}
 	for len(list) <= s.index {
 		list = append(list, nil)
 	}
-	below, err := put(list[s.index], path[1:], v)
+	below, err := setAt(list[s.index], path[1:], v)
 	if err == nil {
 		list[s.index] = below
 	}
@@ -157,7 +160,7 @@ func Get(values map[string]any, path string) (any, bool) {
 	return at, true
 }
 
-// split divides a text at a character that is neither in braces nor after a backslash.
+// split splits a text at a character that is neither in braces nor after a backslash.
 func split(text string, at rune) []string {
 	var out []string
 	var part strings.Builder
@@ -182,8 +185,8 @@ func split(text string, at rune) []string {
 	return append(out, part.String())
 }
 
-// cut divides name=value.
-func cut(text string) (name, value string, ok bool) {
+// splitAssignment splits name=value.
+func splitAssignment(text string) (name, value string, ok bool) {
 	parts := split(text, '=')
 	if len(parts) < 2 || parts[0] == "" {
 		return "", "", false

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/cli/toolbox/template"
 )
 
-// parse reads files of values, each over the one before.
+// parse reads files of values; each overrides the ones before.
 func parse(t *testing.T, texts ...string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -40,7 +40,7 @@ func TestNumbersOfValues(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for text, want := range map[string]string{"[1]": "it is not a map of values", "a: [": "it is not valid YAML", "a: 1\na: 2": `key "a" already set`} {
+	for text, want := range map[string]string{"[1]": "it is not a map", "a: [": "it is not valid YAML", "a: 1\na: 2": `key "a" already set`} {
 		if _, err := template.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
@@ -78,7 +78,7 @@ func TestValuesAreSetByArguments(t *testing.T) {
 	}
 	for argument, want := range map[string]string{
 		"a": `"a" sets nothing`, "=b": "sets nothing", "a[x]=1": "is not a path", "a[99999999]=1": "is not a path", "[0]=1": "is not a path", "a[]=1": "is not a path", "a[1=1": "is not a path",
-		"a..b=1": "is not a path", "version.x=1": `version.x: "x" cannot be set in a string`, "foo[0]=1": "foo[0]: [0] cannot be set in a map[string]interface {}", "a={x": "a: the list {x does not end with }",
+		"a..b=1": "is not a path", "version.x=1": `version.x: "x" cannot be set in a text`, "foo[0]=1": "foo[0]: [0] cannot be set in a map", "a={x": "a: the list {x does not end with }",
 	} {
 		if err := template.Set(got, argument, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", argument, err, want)
@@ -97,6 +97,11 @@ func TestRender(t *testing.T) {
 		{"a template of a snippet", `{{ block "b" . }}default{{ end }} {{ template "member.yaml" 1 }}`, "from the snippet - name: 1\n", ""},
 		{"numbers in formats", `{{ printf "%d %.1f %5d %v %s %.0f" .n .n .n .n .area (float64 .n) }}`, "3 3.0     3 3 us-east-1 3\n", ""},
 		{"numbers are converted", `{{ until .n }} {{ trunc .n .area }} {{ eq .n 3.0 }} {{ gt .half 0 }}`, "[0 1 2] us- true true\n", ""},
+		{"lists of numbers", `{{ until -2 }} {{ until 0 }} {{ untilStep 3 9 3 }} {{ untilStep 9 3 -4 }} {{ untilStep 1 2 -1 }} {{ untilStep 1 2 0 }} {{ untilStep 0 9223372036854775807 9223372036854775806 }} {{ len (until 1000000) }}`,
+			"[0 -1] [] [3 6] [9 5] [] [] [0 9223372036854775806] 1000000\n", ""},
+		{"a list that is too long", `{{ until 100000000 }}`, "", "at <until 100000000>: until: the list from 0 to 100000000 has more than 1000000 numbers"},
+		{"another list that is too long", `{{ untilStep -9223372036854775807 9223372036854775807 9 }}`, "", "has more than 1000000 numbers"},
+		{"a host that is not found", `{{ getHostByName "no..host" }}`, "", `at <getHostByName "no..host">: getHostByName: lookup no..host: no such host`},
 		{"methods", `{{ $t := toDate "2006-01-02" "2026-11-28" }}{{ $t.Month }} {{ ($t.AddDate 0 0 3).Format "Jan 2" }} {{ (($t.Add 60000000000).Sub $t).Minutes }} {{ ((semver "1.2.3").IncMinor).Minor }} {{ $t.Month.String }}`, "November Dec 1 1 3 November\n", ""},
 		{"fields of what sprig returns", `{{ (genSelfSignedCert "x" nil nil 1).Cert | trunc 27 }}`, "-----BEGIN CERTIFICATE-----\n", ""},
 		{"a value that is missing", "\na: {{ .cidr }}", "", `template: x:2:6: at <.cidr>: the map has no entry "cidr"; set it with --values or --set, or allow it with --fail-on-missing=false`},
@@ -133,7 +138,7 @@ func TestDocumentsAreFormatted(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionOfSprigIsThere parses a call of each.
+// TestEveryFunctionOfSprigIsThere parses a call of each function.
 func TestEveryFunctionOfSprigIsThere(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(sprig.TxtFuncMap())) {
 		if _, err := template.Render([]template.File{{"x", "{{ if false }}{{ " + name + " }}{{ end }}"}}, template.Options{}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Merge puts values over others: maps are merged, and everything else is replaced.
+// Merge merges values with overriding ones: maps are merged, and everything else is replaced.
 func Merge(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	if out == nil {
@@ -26,7 +26,7 @@ func Merge(under, over map[string]any) map[string]any {
 	return out
 }
 
-// Parse reads a file of values, YAML or JSON. Whole numbers are of the type int64.
+// Parse reads a file of values, YAML or JSON. Integers have the type int64.
 func Parse(data []byte) (map[string]any, error) {
 	text, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
@@ -35,7 +35,7 @@ func Parse(data []byte) (map[string]any, error) {
 	v, err := decode(text)
 	values, ok := v.(map[string]any)
 	if err == nil && !ok && v != nil {
-		err = errors.New("it is not a map of values")
+		err = errors.New("it is not a map")
 	}
 	return values, err
 }
@@ -48,7 +48,7 @@ func decode(data []byte) (v any, err error) {
 	return withNumbers(v), err
 }
 
-// withNumbers returns a value of JSON with int64 and float64 as its numbers.
+// withNumbers returns a JSON value with int64 and float64 as its numbers.
 func withNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

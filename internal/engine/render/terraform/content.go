@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// content spells a long text: inline, or as the call that reads the file it is
-// put in. A text that refers to other resources is put there as a template.
+// content formats a long text: inline, or as the call that reads the file it is written to. A text
+// that refers to other resources is written as a template.
 func (w *writer) content(c resource.Content, a resource.Attribute, file string) (string, error) {
 	if c.Secret() {
 		return "", errors.New("it is secret, and must not be written to a file")
@@ -64,8 +64,7 @@ func digestOnly(c resource.Content) bool {
 	return c.Value().IsZero() && have != empty
 }
 
-// template puts a text with references into a file, and spells the call that
-// fills them in.
+// template writes a text with references to a file, and formats the call that fills them in.
 func (w *writer) template(ps []piece, a resource.Attribute, file string) (string, error) {
 	var text strings.Builder
 	vars, names := map[string]string{}, map[string]string{}
@@ -90,9 +89,8 @@ func (w *writer) template(ps []piece, a resource.Attribute, file string) (string
 	return call, nil
 }
 
-// variable names the template variable that stands for a reference: its
-// spelling with underscores. vars are the expressions by name, names the names
-// by expression.
+// variable returns the template variable for a reference: its text with underscores. vars are the
+// expressions by name, names the names by expression.
 func variable(ref string, vars, names map[string]string) string {
 	if name, ok := names[ref]; ok {
 		return name
@@ -106,7 +104,7 @@ func variable(ref string, vars, names map[string]string) string {
 	return name
 }
 
-// put keeps a file. Terraform reads texts as UTF-8 only.
+// put adds a file. Terraform only reads texts in UTF-8.
 func (w *writer) put(file, text string, utf bool) error {
 	if utf && !utf8.ValidString(text) {
 		return errors.New("its text is not UTF-8")
@@ -118,5 +116,5 @@ func (w *writer) put(file, text string, utf bool) error {
 	return nil
 }
 
-// modulePath spells the path of a file of the configuration.
+// modulePath formats the path of a file of the configuration.
 func modulePath(file string) string { return `"${path.module}/` + quote(file)[1:] }

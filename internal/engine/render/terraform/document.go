@@ -1,9 +1,8 @@
-// Package terraform renders a desired graph as a Terraform configuration: one
-// main file, kubernetes.tf, and the long texts under data/ that it reads.
+// Package terraform renders a desired graph as a Terraform configuration: a main file,
+// kubernetes.tf, and the long texts under data/ that it reads.
 //
-// It must not know any cloud or Kubernetes: names of resources and attributes
-// come from the kinds' tags, everything around them from the Document. It never
-// writes to disk.
+// It must not know any cloud or Kubernetes: names of resources and attributes come from the kinds'
+// tags, everything around them from the Document. It never writes to disk.
 package terraform
 
 import (
@@ -18,26 +17,26 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// MainFile is the name of the file that holds everything but long texts.
+// MainFile is the name of the file that contains everything but long texts.
 const MainFile = "kubernetes.tf"
 
-// Document is what a configuration is made of.
+// Document is what a configuration is created from.
 type Document struct {
-	// Graph holds the resources. Nodes of Direct kinds are left out. Shared
-	// (adopted) nodes, and those that are expected to exist, are not written:
-	// references to their identifier, or to an output that their Want gives,
-	// become literals; a reference to any other attribute makes a data source.
+	// Graph holds the resources. Nodes of Direct kinds are left out. Shared (adopted) nodes, and
+	// those that are expected to exist, are not written: references to their identifier, or to an
+	// output that is set in their Want, become literals; a reference to any other attribute creates
+	// a data source.
 	Graph *graph.Graph
 	// Outputs are the module's outputs by name. Each becomes a local value as well.
 	Outputs map[string]Expression
-	// Data says how a node that exists is looked up when a data source is needed
-	// for it; without an entry, a shared one by id = its identifier.
+	// Data specifies how an existing node is looked up if a data source is needed for it; without
+	// an entry, a shared one is looked up by id = its identifier.
 	Data map[resource.Address]Lookup
 	// Providers are the provider blocks, in this order.
 	Providers []Provider
-	// Compatible leaves out what kOps never writes: depends_on for an order that
-	// no reference implies, and the lifecycle of kinds that create first. A user
-	// who changes tools then sees no difference.
+	// Compatible leaves out what kOps never writes: depends_on for an order that no reference
+	// implies, and the lifecycle of kinds that create first. A user who switches tools then sees no
+	// difference.
 	Compatible bool
 	// RequiredVersion is the constraint on Terraform itself.
 	RequiredVersion string
@@ -45,15 +44,14 @@ type Document struct {
 	RequiredProviders map[string]RequiredProvider
 }
 
-// Lookup finds a resource that exists and is not written.
+// Lookup finds an existing resource, which is not written.
 type Lookup struct {
 	// By are the arguments of its data source, written as quoted strings.
 	By map[string]string
-	// Tags, if any, are the argument "tags": those that the resource has.
+	// Tags, if any, are the argument "tags": those of the resource.
 	Tags map[string]string
-	// Known are attributes that need no data source, or that one gives otherwise
-	// than the resource would; of a shared node also the identifier, where the provider
-	// spells it otherwise.
+	// Known are attributes that need no data source, or whose value differs from the resource's in
+	// a data source; for a shared node also the identifier, if the provider spells it differently.
 	Known map[string]string
 }
 
@@ -78,8 +76,8 @@ type Provider struct {
 	Name       string
 	Alias      string            // empty for the default configuration
 	Attributes map[string]string // written as quoted strings
-	// Endpoints are the URLs of services that are not the platform's own, by the provider's word
-	// for the service; each provider of the cloud has a block of that name.
+	// Endpoints are the URLs of services that are not the platform's own, by the provider's name
+	// for the service; each provider of the cloud has a block with that name.
 	Endpoints map[string]string
 }
 
@@ -101,16 +99,16 @@ type Expression struct {
 // Of returns the expression of one value.
 func Of(v resource.Value) Expression { return Expression{values: []resource.Value{v}} }
 
-// List returns the list of the values. The values are a set: they are written
-// sorted by their spelling, each once.
+// List returns the list of the values. The values are a set: they are written sorted by their text,
+// without duplicates.
 func List(vs ...resource.Value) Expression { return Expression{values: vs, list: true} }
 
-// Raw returns an expression that is given in Terraform's language.
+// Raw returns an expression in Terraform's language.
 func Raw(text string) Expression { return Expression{raw: text} }
 
-// Render returns the files of the configuration by their slash-separated names:
-// MainFile and data/…. Equal documents give equal files. It fails on a secret
-// that a resource would show, and on a reference that cannot be written.
+// Render returns the files of the configuration by their slash-separated names: MainFile and
+// data/…. Equal documents give equal files. It fails if a resource would reveal a secret, and on a
+// reference that cannot be written.
 func Render(doc Document) (map[string][]byte, error) {
 	w, err := newWriter(doc)
 	if err != nil {
@@ -127,7 +125,7 @@ func Render(doc Document) (map[string][]byte, error) {
 	return w.files, nil
 }
 
-// section adds blocks at the top level, an empty line between them.
+// section adds top-level blocks, separated by empty lines.
 type section struct {
 	body *hclwrite.Body
 	some bool
@@ -156,7 +154,7 @@ func (w *writer) outputs(top *section) error {
 		texts[symbol(name)] = text
 	}
 	if len(errs) > 0 {
-		return joined(errs)
+		return joinSorted(errs)
 	}
 	locals := top.block("locals")
 	for _, name := range sortedKeys(texts) {
@@ -214,16 +212,16 @@ func (w *writer) providers(top *section) error {
 // resources writes the nodes, sorted by type and label.
 func (w *writer) resources(top *section) error {
 	var errs []error
-	for _, a := range w.written {
+	for _, a := range w.addresses {
 		n, _ := w.get(a)
 		if err := w.node(top.block("resource", a.Kind, w.labels[a]), n); err != nil {
 			errs = append(errs, fmt.Errorf("render %s: %w", a, err))
 		}
 	}
-	return joined(errs)
+	return joinSorted(errs)
 }
 
-// dataSources writes the shared nodes that something written before refers to.
+// dataSources writes the shared nodes that resources written before refer to.
 func (w *writer) dataSources(top *section) error {
 	for _, a := range w.shared {
 		if !w.lookups[a] {
@@ -263,8 +261,8 @@ func (w *writer) settings(top *section) error {
 	return nil
 }
 
-// joined sorts errors, so that equal documents give equal messages.
-func joined(errs []error) error {
+// joinSorted sorts errors, so that equal documents give equal messages.
+func joinSorted(errs []error) error {
 	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// clusterName is the local value that every main file has, and a user's own file hardly.
+// clusterName matches the local value that every main file has, and a user's own file hardly ever.
 var clusterName = regexp.MustCompile(`(?m)^\s*cluster_name\s*=`)
 
-// dataReference is how a main file reads a file under data/, and resourceType how it declares a resource.
+// dataReference matches a main file's reference to a file under data/, and resourceType its
+// declaration of a resource.
 var (
 	dataReference = regexp.MustCompile(`"\$\{path\.module\}/(data/[^"/\\$%]+)"`)
 	resourceType  = regexp.MustCompile(`(?m)^(?:resource|data) "([a-z0-9_]+)" `)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDataFilesOfAnEarlierMainFile: what kops or kOps wrote is known by the resource that
-// reads it; what a user added to the module is not in the list.
+// TestDataFilesOfAnEarlierMainFile checks that files that kops or kOps wrote are recognized by the
+// resource that reads them; files that a user added to the module are not in the list.
 func TestDataFilesOfAnEarlierMainFile(t *testing.T) {
 	main := []byte(`locals {
   cluster_name = "a.example.com"

@@ -28,12 +28,12 @@ func setAll(b *hclwrite.Body, attributes map[string]string) {
 	}
 }
 
-// quote writes a string literal; ${ and %{ in it mean themselves.
+// quote formats a string literal; ${ and %{ in it are escaped.
 func quote(s string) string { return string(hclwrite.TokensForValue(cty.StringVal(s)).Bytes()) }
 
 func list(items []string) string { return "[" + strings.Join(items, ", ") + "]" }
 
-// object writes an object whose values are expressions; its keys are quoted.
+// object formats an object whose values are expressions; its keys are quoted.
 func object(values map[string]string) string {
 	if len(values) == 0 {
 		return "{}"
@@ -52,8 +52,8 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // piece is a part of a value: a literal text, or the expression of a reference.
 type piece struct{ lit, ref string }
 
-// pieces resolves what the value refers to. No two literal pieces follow each
-// other, so that ${ cannot hide between them.
+// pieces resolves the references of a value. No two literal pieces are adjacent, so that ${ cannot
+// be split between them.
 func (w *writer) pieces(v resource.Value) ([]piece, error) {
 	var out []piece
 	var errs []error
@@ -80,8 +80,8 @@ func (w *writer) pieces(v resource.Value) ([]piece, error) {
 	return out, errors.Join(errs...)
 }
 
-// reference spells an output of another node. The outputs of the configuration itself may
-// also use an attribute that is not an output of the kind, in Terraform's spelling.
+// reference formats an output of another node. The outputs of the configuration itself may also use
+// an attribute that is not an output of the kind, in Terraform's spelling.
 func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	n, ok := w.doc.Graph.Get(a)
 	if !ok {
@@ -92,7 +92,7 @@ func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 		spelled = output.Terraform.Name
 	}
 	target := a.Kind + "." + w.labels[a] + "." + spelled
-	if written(n) {
+	if isResource(n) {
 		return piece{ref: target}, nil
 	}
 	lookup, found := w.doc.Data[a]
@@ -115,7 +115,7 @@ func (w *writer) reference(a resource.Address, attr string) (piece, error) {
 	return piece{ref: "data." + target}, nil
 }
 
-// value writes a value: a string, a reference, or a template of both.
+// value formats a value: a string, a reference, or a template of both.
 func (w *writer) value(v resource.Value) (string, error) {
 	ps, err := w.pieces(v)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *writer) value(v resource.Value) (string, error) {
 	return `"` + b.String() + `"`, nil
 }
 
-// rawValue writes a value whose literal parts are expressions already.
+// rawValue formats a value whose literal parts are already expressions.
 func (w *writer) rawValue(v resource.Value) (string, error) {
 	ps, err := w.pieces(v)
 	var b strings.Builder
@@ -150,8 +150,8 @@ func (w *writer) rawValue(v resource.Value) (string, error) {
 	return b.String(), err
 }
 
-// cutDollars takes the $ signs off the end of a literal that a reference
-// follows, where they would read as an escape, and returns them as a template.
+// cutDollars removes the $ signs at the end of a literal that is followed by a reference, because
+// they would be read as an escape, and returns them as a template.
 func cutDollars(s string) (rest, template string) {
 	rest = strings.TrimRight(s, "$")
 	if rest == s {

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// texts are made of everything that templates give a meaning.
+// texts contain everything that has a special meaning in templates.
 func texts() []string {
 	alphabet := []string{"$", "%", "{", "}", `"`, `\`, "\n", "a"}
 	out := []string{""}

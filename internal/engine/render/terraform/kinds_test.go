@@ -7,8 +7,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// The toy kinds bear names of real types, so that what is rendered can be
-// checked against the provider's schema.
+// The toy kinds have the names of real types, so that the result can be checked against the
+// provider's schema.
 
 type network struct {
 	CIDR string            `res:"replace" tf:"cidr_block"`

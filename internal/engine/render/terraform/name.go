@@ -6,13 +6,13 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// label is a node's name in Terraform. It must stay as it is: under another name
-// Terraform would take a resource for a new one, and delete the old one.
+// label returns a node's name in Terraform. It must not change: under another name, Terraform would
+// consider a resource new, and delete the old one.
 func label(a resource.Address) string { return symbol(a.Name) }
 
-// symbol is a name as Terraform takes it: dots become dashes, slashes two of them,
-// colons underscores, anything else that is not allowed an underscore. What may not
-// begin a name gets a prefix.
+// symbol converts a name to Terraform's rules: dots become dashes, slashes two of them, colons
+// underscores, anything else that is not allowed an underscore. A name with an invalid first
+// character gets a prefix.
 func symbol(name string) string {
 	first := rune(name[0])
 	name = strings.NewReplacer(".", "-", "/", "--").Replace(name)
@@ -30,7 +30,7 @@ func symbol(name string) string {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// dataName is the start of the names of a node's files.
+// dataName returns the prefix of the names of a node's files.
 func dataName(a resource.Address) string { return "data/" + a.Kind + "_" + fileName(a.Name) }
 
 // fileName turns a name into a file name: it keeps dots, drops colons, and replaces path

@@ -13,22 +13,22 @@ import (
 
 // writer renders one document.
 type writer struct {
-	doc     Document
-	labels  map[resource.Address]string
-	written []resource.Address                 // nodes that become resources, in their order
-	shared  []resource.Address                 // nodes that exist, in their order
-	beside  map[resource.Address]resource.Node // nodes that the graph does not have
-	lookups map[resource.Address]bool          // the ones that need a data source
-	files   map[string][]byte
+	doc        Document
+	labels     map[resource.Address]string
+	addresses  []resource.Address                 // nodes that become resources, in order
+	shared     []resource.Address                 // nodes that already exist, in order
+	companions map[resource.Address]resource.Node // nodes that are not in the graph
+	lookups    map[resource.Address]bool          // nodes that need a data source
+	files      map[string][]byte
 }
 
 func newWriter(doc Document) (*writer, error) {
-	w := &writer{doc: doc, labels: map[resource.Address]string{}, beside: map[resource.Address]resource.Node{}, lookups: map[resource.Address]bool{}, files: map[string][]byte{}}
+	w := &writer{doc: doc, labels: map[resource.Address]string{}, companions: map[resource.Address]resource.Node{}, lookups: map[resource.Address]bool{}, files: map[string][]byte{}}
 	owners := map[resource.Address]resource.Address{}
 	for _, n := range w.nodes() {
 		w.labels[n.Address] = label(n.Address)
-		target := &w.written
-		if !written(n) {
+		target := &w.addresses
+		if !isResource(n) {
 			target = &w.shared
 		} else {
 			spelled := resource.Address{Kind: n.Address.Kind, Name: w.labels[n.Address]}
@@ -39,7 +39,7 @@ func newWriter(doc Document) (*writer, error) {
 		}
 		*target = append(*target, n.Address)
 	}
-	for _, as := range [][]resource.Address{w.written, w.shared} {
+	for _, as := range [][]resource.Address{w.addresses, w.shared} {
 		slices.SortFunc(as, func(a, b resource.Address) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(w.labels[a], w.labels[b]), cmp.Compare(a.Name, b.Name))
 		})
@@ -47,7 +47,7 @@ func newWriter(doc Document) (*writer, error) {
 	return w, nil
 }
 
-// nodes are those that Terraform knows: of the graph, and beside them.
+// nodes returns the nodes that Terraform knows: those of the graph, and those in beside.
 func (w *writer) nodes() []resource.Node {
 	var out []resource.Node
 	for n := range w.doc.Graph.All() {
@@ -55,30 +55,30 @@ func (w *writer) nodes() []resource.Node {
 			continue
 		}
 		out = append(out, n)
-		if !written(n) {
+		if !isResource(n) {
 			continue
 		}
-		for _, b := range n.Kind.Beside(n.Address, n.Want) {
-			w.beside[b.Address] = b
+		for _, b := range n.Kind.Companions(n.Address, n.Want) {
+			w.companions[b.Address] = b
 			out = append(out, b)
 		}
 	}
 	return out
 }
 
-// get returns a node of the graph, or one beside it.
+// get returns a node of the graph, or one in beside.
 func (w *writer) get(a resource.Address) (resource.Node, bool) {
 	if n, ok := w.doc.Graph.Get(a); ok {
 		return n, true
 	}
-	n, ok := w.beside[a]
+	n, ok := w.companions[a]
 	return n, ok
 }
 
-// written reports whether the node becomes a resource.
-func written(n resource.Node) bool { return n.Adopt == "" && !n.Expect && !n.Kind.KindDirect() }
+// isResource reports whether the node becomes a resource.
+func isResource(n resource.Node) bool { return n.Adopt == "" && !n.Expect && !n.Kind.KindDirect() }
 
-// node writes what stands inside a resource block.
+// node writes the contents of a resource block.
 func (w *writer) node(to *hclwrite.Body, n resource.Node) error {
 	schema := n.Kind.Schema()
 	items, err := w.items(reflect.ValueOf(n.Want).Elem(), schema, dataName(n.Address))
@@ -96,12 +96,12 @@ func (w *writer) node(to *hclwrite.Body, n resource.Node) error {
 	return nil
 }
 
-// dependsOn spells the order that no reference implies.
+// dependsOn formats the order that is not implied by references.
 func (w *writer) dependsOn(n resource.Node) []string {
 	implied := n.Kind.Schema().Refs(n.Want)
 	var out []string
 	for _, a := range n.After {
-		if before, ok := w.doc.Graph.Get(a); ok && written(before) && !slices.Contains(implied, a) {
+		if before, ok := w.doc.Graph.Get(a); ok && isResource(before) && !slices.Contains(implied, a) {
 			out = append(out, a.Kind+"."+w.labels[a])
 		}
 	}
@@ -109,15 +109,15 @@ func (w *writer) dependsOn(n resource.Node) []string {
 	return slices.Compact(out)
 }
 
-// item is an argument, or a nested block where text is empty.
+// item is an argument, or a nested block if text is empty.
 type item struct {
 	name  string
 	text  string
 	block []item
 }
 
-// writeItems writes arguments and blocks, mixed, sorted by name; blocks of one
-// name keep their order.
+// writeItems writes arguments and blocks, mixed, sorted by name; blocks with the same name keep
+// their order.
 func writeItems(to *hclwrite.Body, items []item) {
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.name, b.name) })
 	for _, i := range items {
@@ -129,8 +129,8 @@ func writeItems(to *hclwrite.Body, items []item) {
 	}
 }
 
-// items spells the fields of a struct that have a Terraform name. file is the
-// start of the names of files that hold its long texts.
+// items formats the fields of a struct that have a Terraform name. file is the prefix of the names
+// of files for its long texts.
 func (w *writer) items(v reflect.Value, schema *resource.Schema, file string) ([]item, error) {
 	var out []item
 	for _, f := range schema.Fields {
@@ -152,7 +152,7 @@ func (w *writer) items(v reflect.Value, schema *resource.Schema, file string) ([
 	return out, nil
 }
 
-// field spells one field: an argument, or a block for each struct.
+// field formats one field: an argument, or a block for each struct.
 func (w *writer) field(v reflect.Value, a resource.Attribute, file string) ([]item, error) {
 	if !a.Block {
 		text, err := w.expression(v, a, file)
@@ -187,7 +187,7 @@ func (w *writer) nested(v reflect.Value, file string) ([]item, error) {
 	return w.items(v, schema, file)
 }
 
-// expression spells a field's value as an argument.
+// expression formats a field's value as an argument.
 func (w *writer) expression(v reflect.Value, a resource.Attribute, file string) (string, error) {
 	switch x := v.Interface().(type) {
 	case resource.Value:
@@ -230,10 +230,10 @@ func (w *writer) expression(v reflect.Value, a resource.Attribute, file string) 
 	case reflect.Struct:
 		return w.structObject(v, file)
 	}
-	return "", fmt.Errorf("a %s has no spelling", v.Type())
+	return "", fmt.Errorf("a %s cannot be written as an expression", v.Type())
 }
 
-// structObject spells a struct as an argument.
+// structObject formats a struct as an argument.
 func (w *writer) structObject(v reflect.Value, file string) (string, error) {
 	inner, err := w.nested(v, file)
 	if err != nil {
@@ -249,7 +249,7 @@ func (w *writer) structObject(v reflect.Value, file string) (string, error) {
 	return object(values), nil
 }
 
-// isZero reports whether a field is left out: it is zero, empty, or a struct of such.
+// isZero reports whether a field is left out: it is zero, empty, or a struct of such fields.
 func isZero(v reflect.Value) bool {
 	switch x := v.Interface().(type) {
 	case resource.Value:

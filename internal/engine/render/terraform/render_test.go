@@ -25,7 +25,7 @@ func required() map[string]RequiredProvider {
 	}
 }
 
-// cluster is a document with what most clusters have.
+// cluster returns a document with what most clusters have.
 func cluster(t *testing.T) Document {
 	yes, no, two := true, false, 2
 	vpc := networks.New("a.example.com", network{CIDR: "172.20.0.0/16", DNS: &yes, Tags: map[string]string{
@@ -73,12 +73,12 @@ func cluster(t *testing.T) Document {
 	}
 }
 
-// shared is a document whose network exists already.
-func shared(t *testing.T) Document {
+// documentWithExistingNetwork returns a document whose network already exists.
+func documentWithExistingNetwork(t *testing.T) Document {
 	vpc := networks.Adopt("shared.example.com", "vpc-12345678", network{ARN: "arn:vpc"})
 	owned := networks.New("owned.example.com", network{CIDR: "10.0.0.0/8"})
 	unused := networks.Adopt("unused.example.com", "vpc-9", network{})
-	router := expected(tables.New("main", table{Network: vpc.Out("id")}))
+	router := markExisting(tables.New("main", table{Network: vpc.Out("id")}))
 	existing := roles.Adopt("nodes.shared.example.com", "custom-role", role{Unit: "custom-role"})
 	zone := subnets.New("eu-1a.shared.example.com", subnet{Network: vpc.Out("id"), CIDR: resource.Concat(resource.Lit("arn="), vpc.Out("arn"))})
 	zone.After = []resource.Address{vpc.Address, owned.Address}
@@ -101,13 +101,13 @@ func shared(t *testing.T) Document {
 	}
 }
 
-// expected says that the node exists and is not written.
-func expected(n resource.Node) resource.Node {
+// markExisting marks a node as existing, so that it is not written.
+func markExisting(n resource.Node) resource.Node {
 	n.Expect = true
 	return n
 }
 
-// odd is a document of spellings that few kinds need.
+// odd returns a document with spellings that few kinds need.
 func odd(t *testing.T) Document {
 	vpc := networks.New("n", network{})
 	server := machines.New("etcd-1:a/b c", machine{
@@ -132,7 +132,7 @@ func odd(t *testing.T) Document {
 }
 
 func TestRenderedFiles(t *testing.T) {
-	for name, doc := range map[string]Document{"cluster": cluster(t), "shared": shared(t), "odd": odd(t)} {
+	for name, doc := range map[string]Document{"cluster": cluster(t), "shared": documentWithExistingNetwork(t), "odd": odd(t)} {
 		t.Run(name, func(t *testing.T) {
 			files, err := Render(doc)
 			if err != nil {
@@ -179,7 +179,7 @@ func TestRenderedFilesAreFormatted(t *testing.T) {
 		}
 		t.Skip("SKIPPED: terraform is not installed, so the format of what is rendered is not checked")
 	}
-	for name, doc := range map[string]Document{"cluster": cluster(t), "shared": shared(t), "odd": odd(t)} {
+	for name, doc := range map[string]Document{"cluster": cluster(t), "shared": documentWithExistingNetwork(t), "odd": odd(t)} {
 		t.Run(name, func(t *testing.T) {
 			files, err := Render(doc)
 			if err != nil {
@@ -260,7 +260,7 @@ func TestWhatCannotBeRendered(t *testing.T) {
 			Document{Graph: graphOf(t, ca, subnets.New("s", subnet{Network: ca.Out("id")}))},
 			"render aws_subnet/s: vpc_id: it refers to keyset/ca.id, which is known only when keyset/ca is applied, and that has no Terraform type"},
 		"a reference to what exists elsewhere": {
-			Document{Graph: graphOf(t, expected(vpc), subnets.New("s", subnet{Network: vpc.Out("id")}))},
+			Document{Graph: graphOf(t, markExisting(vpc), subnets.New("s", subnet{Network: vpc.Out("id")}))},
 			"render aws_subnet/s: vpc_id: it refers to aws_vpc/a.b.id, which is not part of this configuration"},
 		"two texts in one file": {
 			Document{Graph: graphOf(t, queues.New("a:b", queue{Policy: resource.Text(resource.Lit("1"))}), queues.New("ab", queue{Policy: resource.Text(resource.Lit("2"))}))},

@@ -2,7 +2,6 @@ package text
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
@@ -10,8 +9,8 @@ import (
 	"kops.local/kops/internal/engine/plan"
 )
 
-// Deletion writes what a deletion removes, and what it keeps because it is
-// shared. The plan is made from the shared resources alone, with Options.Prune.
+// Deletion writes what a deletion removes, and what it keeps because it is shared. The plan must be
+// made from the shared resources alone, with Options.Prune.
 func Deletion(w io.Writer, p *plan.Plan) error {
 	out := &printer{Writer: bufio.NewWriter(w)}
 	g := group(p)
@@ -23,8 +22,8 @@ func Deletion(w io.Writer, p *plan.Plan) error {
 	return out.flush()
 }
 
-// table writes the type, name and identity of each step's resource, and what it holds
-// when one holds anything.
+// table writes the type, name and identity of each step's resource, and what it holds if any of
+// them holds anything.
 func (p *printer) table(title string, steps []plan.Step) {
 	if len(steps) == 0 {
 		return
@@ -32,24 +31,22 @@ func (p *printer) table(title string, steps []plan.Step) {
 	if title != "" {
 		p.printf("\n%s", title)
 	}
-	t := tabwriter.NewWriter(p, 0, 8, 2, ' ', 0)
-	header := "TYPE\tNAME\tID"
-	if slices.ContainsFunc(steps, func(s plan.Step) bool { return holds(s) != "" }) {
-		header += "\tHOLDS"
+	rows := [][]string{{"TYPE", "NAME", "ID"}}
+	if slices.ContainsFunc(steps, func(s plan.Step) bool { return deletedWith(s) != "" }) {
+		rows[0] = append(rows[0], "HOLDS")
 	}
-	_, _ = fmt.Fprintln(t, header) // flush returns the writer's error
 	for _, s := range steps {
-		row := s.Address.Kind + "\t" + s.Address.Name + "\t" + identity(s)
-		if h := holds(s); h != "" {
-			row += "\t" + h
+		row := []string{s.Address.Kind, s.Address.Name, identity(s)}
+		if h := deletedWith(s); h != "" {
+			row = append(row, h)
 		}
-		_, _ = fmt.Fprintln(t, row)
+		rows = append(rows, row)
 	}
-	_ = t.Flush()
+	_ = Table(tabwriter.NewWriter(p, 0, 8, 2, ' ', 0), rows) // flush returns the writer's error
 }
 
-// holds says what goes with an observed object, or "".
-func holds(s plan.Step) string {
+// deletedWith says what is deleted with an observed object, or "".
+func deletedWith(s plan.Step) string {
 	if s.Have == nil {
 		return ""
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Doing shows in one redrawn line what a command does while it has nothing to show.
-// It is safe for concurrent use.
+// Doing shows, in one redrawn line, what a command is doing while it has no other output. It is
+// safe for concurrent use.
 type Doing struct {
 	display
 	what string
@@ -21,21 +21,21 @@ func NewDoing(on *Screen) *Doing {
 	return d
 }
 
-// Set says what is done now, and reports whether the display has not been dismissed.
+// Set sets what is being done, and reports whether the display has not been dismissed.
 func (d *Doing) Set(what string) bool {
 	d.mu.Lock()
 	d.what = what
 	d.mu.Unlock()
-	return d.stands()
+	return d.isLast()
 }
 
-// stands reports whether nothing else was written since the display was opened.
-func (d *Doing) stands() bool {
+// isLast reports whether nothing else was written since the display was opened.
+func (d *Doing) isLast() bool {
 	d.screen.mu.Lock()
 	defer d.screen.mu.Unlock()
 	return !d.dismissed
 }
 
 func (d *Doing) rows(now time.Time) []row {
-	return []row{{line: fmt.Sprintf("%s … %s", d.what, d.since(now))}}
+	return []row{{line: fmt.Sprintf("%s … %s", d.what, d.elapsed(now))}}
 }

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// Values shortened on a screen are complete elsewhere, and a full preview shows new texts, but no
-// hidden ones.
+// Values that are shortened on a screen are complete elsewhere, and a full preview shows new texts,
+// but no secret ones.
 func TestLongValuesAndNewTexts(t *testing.T) {
 	long := strings.Repeat("debian", 30)
 	script := resource.Text(resource.Lit("first\nsecond\n"))

@@ -1,8 +1,8 @@
-// Package text shows plans, their progress and what is waited for to people, and
-// plans to programs as JSON.
+// Package text shows plans, their progress and reasons for waiting to people, and plans to programs
+// as JSON.
 //
-// It must not know whether it writes to a terminal: colours, width and time are
-// told to it. It never asks a cloud, and shows no secret.
+// It must not know whether it writes to a terminal: colours, width and time are parameters. It
+// never queries a cloud, and shows no secret.
 package text
 
 import (
@@ -21,23 +21,23 @@ import (
 	"kops.local/kops/internal/engine/redact"
 )
 
-// Options say how a plan is shown.
+// Options specify how a plan is shown.
 type Options struct {
-	// Color marks what happens with ANSI colours.
+	// Color marks operations with ANSI colours.
 	Color bool
-	// Full shows the tags and the texts of new resources as well, and long values whole.
+	// Full also shows the tags and the texts of new resources, and long values unshortened.
 	Full bool
-	// Whole shows long values whole, as where the width does not matter.
+	// Whole shows long values unshortened, for output whose width does not matter.
 	Whole bool
-	// Preview adds the sentence that says how to go on, for a plan that is only shown.
+	// Preview adds the sentence on how to continue, for a plan that is only shown.
 	Preview bool
 }
 
-// Plan writes what a plan would do, grouped by what happens, sorted by
-// resource, each difference on a line of its own.
+// Plan writes what a plan would do, grouped by operation, sorted by resource, with each difference
+// on a line of its own.
 func Plan(w io.Writer, p *plan.Plan, o Options) error {
 	if o.Color {
-		w = drawn(w)
+		w = unescaped(w)
 	}
 	out := &printer{Writer: bufio.NewWriter(w), color: o.Color, full: o.Full, whole: o.Full || o.Whole}
 	g := group(p)
@@ -64,7 +64,7 @@ func Plan(w io.Writer, p *plan.Plan, o Options) error {
 	return out.flush()
 }
 
-// Next is the sentence that ends a preview: how to go on.
+// Next returns the sentence at the end of a preview: how to continue.
 func Next(p *plan.Plan) string {
 	switch {
 	case !p.Empty():
@@ -75,7 +75,7 @@ func Next(p *plan.Plan) string {
 	return "No changes need to be applied\n"
 }
 
-// groups are the steps of a plan by what happens to their resource.
+// groups are the steps of a plan by what happens to their resources.
 type groups struct {
 	create, modify, replace, remove, deferred, shared, foreign []plan.Step
 }
@@ -133,10 +133,10 @@ func totals(c plan.Summary) string {
 	return "Plan: " + strings.Join(parts, ", ")
 }
 
-// previewFormat is the number of the format of a report.
+// previewFormat is the version of a report's format.
 const previewFormat = 1
 
-// report is the JSON form of a plan. Kind tells it from a saved plan.
+// report is the JSON form of a plan. Kind distinguishes it from a saved plan.
 type report struct {
 	Format  int    `json:"format"`
 	Kind    string `json:"kind"`
@@ -153,13 +153,13 @@ type report struct {
 	Risks     finding.List `json:"risks,omitempty"`
 }
 
-// reportStep is a step with the identities of what is there.
+// reportStep is a step with the identities of the existing object.
 type reportStep struct {
 	plan.Step
 	IDs []string `json:"ids,omitempty"`
 }
 
-// reportSteps leaves out what kept resources look like, as nothing happens to them.
+// reportSteps leaves out the contents of kept resources, as nothing happens to them.
 func reportSteps(steps []plan.Step) []reportStep {
 	out := make([]reportStep, len(steps))
 	for i, s := range steps {
@@ -174,10 +174,9 @@ func reportSteps(steps []plan.Step) []reportStep {
 	return out
 }
 
-// JSON writes a plan with its digest and with how many resources are created, modified,
-// replaced, deleted, deferred (deleted only with --prune), kept and shared. A program that
-// reads it finds every step after the steps it follows. Of kept resources only names and
-// identities are written.
+// JSON writes a plan with its digest and with how many resources are created, modified, replaced,
+// deleted, deferred (deleted only with --prune), kept and shared. Every step comes after the steps
+// it depends on. For kept resources only names and identities are written.
 func JSON(w io.Writer, p *plan.Plan, of Run) error {
 	digest, err := p.Digest()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/test/sim"
 )
 
-// The tables of package plan show what a plan looks like; here is the rest.
+// The tables of package plan test what a plan looks like; this file tests the rest.
 
 func planOf(t *testing.T, want, have string, prune bool) *plan.Plan {
 	t.Helper()
@@ -37,7 +37,7 @@ func planOf(t *testing.T, want, have string, prune bool) *plan.Plan {
 	return p
 }
 
-func shown(t *testing.T, p *plan.Plan, o text.Options) string {
+func planText(t *testing.T, p *plan.Plan, o text.Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := text.Plan(&b, p, o); err != nil {
@@ -53,7 +53,7 @@ const (
 
 func TestColorsAreThereOnlyWhenAskedFor(t *testing.T) {
 	p := planOf(t, someWant, someHave, true)
-	plain, color := shown(t, p, text.Options{}), shown(t, p, text.Options{Color: true})
+	plain, color := planText(t, p, text.Options{}), planText(t, p, text.Options{Color: true})
 	if strings.Contains(plain, "\x1b") {
 		t.Errorf("escapes in %q", plain)
 	}
@@ -80,7 +80,7 @@ func TestThePreviewSaysHowToGoOn(t *testing.T) {
 		{"no changes", none, text.Options{Preview: true}, "No changes need to be applied\n"},
 		{"no changes to apply", none, text.Options{}, ""},
 	} {
-		got := shown(t, c.p, c.o)
+		got := planText(t, c.p, c.o)
 		if !strings.HasSuffix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q at its end", c.name, got, c.want)
 		}
@@ -174,7 +174,7 @@ volume  empty  volume-2
 	}
 }
 
-// paper is a kind with every sort of long text.
+// paper is a kind with every type of long text.
 type paper struct {
 	Name    string
 	Body    resource.Content
@@ -212,7 +212,7 @@ func TestLongTextsAreShownAsDifferences(t *testing.T) {
 	policy := func(action string) string {
 		return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"` + action + `","Resource":"*"}]}`
 	}
-	got := shown(t, paperPlan(t,
+	got := planText(t, paperPlan(t,
 		paper{Name: "a", Body: content("1\n2\n3\n4\n5"), Policy: policy("s3:Get"), Notes: resource.Lit("x\ny\n"),
 			Inner: inner{content("a\nb\n")}, Pointer: &inner{content("a\nc\n")}, Files: map[string]resource.Content{`k.["x`: content("new\nfile\n")}},
 		paper{Name: "a", Body: content("1\n2\n3\nfour\n5\n"), Policy: policy("s3:Put"), Notes: resource.Lit("x\n"),
@@ -279,7 +279,7 @@ func TestTextsThatAreNotKnownOrSecretAreNotShown(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := plan.Step{Address: resource.Address{Kind: "paper", Name: "x"}, Op: plan.Update, Kind: papers().Erase(), Want: &c.want, Have: &c.have}
 			s.Changes = s.Kind.Schema().Diff(s.Want, s.Have)
-			got := shown(t, &plan.Plan{Steps: []plan.Step{s}}, text.Options{})
+			got := planText(t, &plan.Plan{Steps: []plan.Step{s}}, text.Options{})
 			if strings.Contains(got, "hunter") || strings.Contains(got, "@@") {
 				t.Errorf("shows too much: %s", got)
 			}
@@ -314,7 +314,7 @@ func TestOfALongListOnlyTheChangeIsShown(t *testing.T) {
 		return "template=t-1 version=1 subnets=" + b.String() + last
 	}
 	for to, spelled := range map[string]string{"subnet-new": "subnet-new", "@subnet/s.id": "<subnet/s.id> (known after apply)"} {
-		got := shown(t, planOf(t, "subnet s\ngroup g "+list(to), "group group-1 name=g "+list("subnet-old"), false), text.Options{})
+		got := planText(t, planOf(t, "subnet s\ngroup g "+list(to), "group group-1 name=g "+list("subnet-old"), false), text.Options{})
 		want := "  ~ group/g  group-1\n      Subnets:\n        -subnet-old\n        +" + spelled + "\n\n"
 		if !strings.Contains(got, want) {
 			t.Errorf("got %s, want in it %s", got, want)
@@ -345,14 +345,14 @@ func TestOfANewPartEachFieldIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "  + parted/p\n      Name: \"p\"\n      Part.Network: <network/main.id> (known after apply)\n      Part.Size: 2\n\n"
-	if got := shown(t, p, text.Options{}); !strings.Contains(got, want) {
+	if got := planText(t, p, text.Options{}); !strings.Contains(got, want) {
 		t.Errorf("got %s, want in it %s", got, want)
 	}
 }
 
-// A password in a URL is hidden in every form of a plan: previews end up in the logs of CI.
+// A password in a URL is hidden in every form of a plan: previews end up in CI logs.
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
-	p := planOf(t, "volume changed zone=http://u:hush@new\nvolume fresh zone=http://u:hush@fresh", "volume volume-1 name=changed zone=http://u:hush@old", true)
+	p := planOf(t, "volume changed zone=http://u:hush@new\nvolume fresh zone=http://u:hush@fresh\nvolume bare zone=host:u:hush@bare", "volume volume-1 name=changed zone=http://u:hush@old", true)
 	var doc bytes.Buffer
 	if err := text.JSON(&doc, p, text.Run{}); err != nil {
 		t.Fatal(err)
@@ -360,8 +360,8 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	if !json.Valid(doc.Bytes()) {
 		t.Errorf("not JSON: %s", &doc)
 	}
-	for _, form := range []string{shown(t, p, text.Options{}), shown(t, p, text.Options{Color: true}), doc.String()} {
-		if strings.Contains(form, "hush") || !strings.Contains(form, "http://xxxxx@new") || !strings.Contains(form, "http://xxxxx@fresh") {
+	for _, form := range []string{planText(t, p, text.Options{}), planText(t, p, text.Options{Color: true}), doc.String()} {
+		if strings.Contains(form, "hush") || !strings.Contains(form, "http://xxxxx@new") || !strings.Contains(form, "http://xxxxx@fresh") || !strings.Contains(form, "host:xxxxx@bare") {
 			t.Error(form)
 		}
 	}

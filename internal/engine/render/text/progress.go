@@ -12,28 +12,27 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Progress shows a running plan: a line for each step that ends where lines
-// stay, or a few lines that are redrawn where they can be. It is safe for
-// concurrent use; give its Report to the executor.
+// Progress shows a running plan: a line for each completed step on a plain screen, or a few redrawn
+// lines on a terminal. It is safe for concurrent use; pass its Report to the executor.
 type Progress struct {
 	display
-	total   int
-	done    int
-	failed  int
-	unready int // kept resources that cannot be used
-	denied  int // left as they are, as the credentials do not suffice
-	cut     int // begun, and not known to have ended when the run was stopped
-	skipped int
-	running []*running
-	causes  map[string]resource.Address // what failed first of each cause
+	total       int
+	done        int
+	failed      int
+	unready     int // kept resources that cannot be used
+	denied      int // unchanged, as the permissions do not suffice
+	interrupted int // begun, and not known to have ended when the run was stopped
+	skipped     int
+	running     []*running
+	causes      map[string]resource.Address // the first failure of each cause
 }
 
-// running is a step that has begun, or a kept resource that is waited for.
+// running is a step that has begun, or a kept resource that others wait for.
 type running struct {
 	address resource.Address
 	op      plan.Op
 	since   time.Time
-	reason  string // why it is tried again
+	reason  string // why it is retried
 }
 
 // NewProgress returns a progress of the plan on a screen.
@@ -44,7 +43,7 @@ func NewProgress(on *Screen, p *plan.Plan) *Progress {
 	return l
 }
 
-// Report takes one event of the executor.
+// Report processes one event of the executor.
 func (p *Progress) Report(e exec.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +54,7 @@ func (p *Progress) Report(e exec.Event) {
 		r := p.begin(e)
 		if e.Err != nil && r.reason != e.Err.Error() {
 			r.reason = e.Err.Error()
-			p.screen.line("%s %s: %s", waiting(e.Step.Op), e.Step.Address, r.reason)
+			p.screen.printPlain("%s %s: %s", waitingVerb(e.Step.Op), e.Step.Address, r.reason)
 		}
 	case exec.Done:
 		p.end(e)
@@ -63,15 +62,15 @@ func (p *Progress) Report(e exec.Event) {
 			break
 		}
 		p.done++
-		p.screen.line("%s %s%s [%d/%d]", past(e.Step.Op), e.Step.Address, lasted(e.Elapsed), p.done, p.total)
+		p.screen.printPlain("%s %s%s [%d/%d]", pastTense(e.Step.Op), e.Step.Address, durationText(e.Elapsed), p.done, p.total)
 	case exec.Denied:
 		p.end(e)
 		p.denied++
-		p.screen.note(fmt.Sprintf("warning: not allowed to %s %s, which stays unchanged: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
+		p.screen.printNote(fmt.Sprintf("warning: not allowed to %s %s, which stays unchanged: %s", e.Step.Op, e.Step.Address, exec.Cause(e.Err)))
 	case exec.Failed:
 		begun := p.end(e)
-		if errors.Is(e.Err, context.Canceled) { // by whom the run was stopped, of which its error tells
-			p.stopped(begun)
+		if errors.Is(e.Err, context.Canceled) { // the cause of the stop is reported by the run's error
+			p.countStopped(begun)
 			break
 		}
 		p.fail(e)
@@ -81,18 +80,18 @@ func (p *Progress) Report(e exec.Event) {
 	p.screen.draw(&p.display, p.rows)
 }
 
-// Close takes the display away and leaves one line that sums up the run.
+// Close removes the display and writes one line that sums up the run.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.screen.hide(&p.display)
 	text := fmt.Sprintf("%d of %d changes done in %s", p.done, p.total, round(p.screen.now().Sub(p.start)))
-	for _, c := range p.rest() {
+	for _, c := range p.remaining() {
 		text += fmt.Sprintf(", %d %s", c.n, c.what)
 	}
-	p.screen.note(text)
-	if p.cut > 0 {
-		p.screen.note("It is unknown whether the interrupted changes took effect; the next run checks and continues from there.")
+	p.screen.printNote(text)
+	if p.interrupted > 0 {
+		p.screen.printNote("It is unknown whether the interrupted changes took effect; the next run checks and continues from there.")
 	}
 	p.running = nil
 }
@@ -112,10 +111,10 @@ func (p *Progress) fail(e exec.Event) {
 	} else {
 		p.causes[cause] = e.Step.Address
 	}
-	p.screen.note(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
+	p.screen.printNote(fmt.Sprintf("%s %s: %s", what, e.Step.Address, cause))
 }
 
-// Failed reports whether failures were told.
+// Failed reports whether failures were reported.
 func (p *Progress) Failed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,10 +127,10 @@ type count struct {
 	what string
 }
 
-// rest counts the changes that are not done, by result. Together with the done ones they add
-// up to all changes, plus kept resources that cannot be used.
-func (p *Progress) rest() []count {
-	return slices.DeleteFunc([]count{{p.failed, "failed"}, {p.denied, "not allowed"}, {p.cut, "interrupted"}, {p.skipped, "not tried"},
+// remaining counts the changes that are not done, by result. Together with the done ones, they add
+// up to all changes plus the kept resources that cannot be used.
+func (p *Progress) remaining() []count {
+	return slices.DeleteFunc([]count{{p.failed, "failed"}, {p.denied, "not allowed"}, {p.interrupted, "interrupted"}, {p.skipped, "not tried"},
 		{p.unready, "unchanged and not usable"}}, func(c count) bool { return c.n == 0 })
 }
 
@@ -146,7 +145,7 @@ func (p *Progress) begin(e exec.Event) *running {
 	return r
 }
 
-// end takes a step off the display and reports whether it had begun.
+// end removes a step from the display and reports whether it had begun.
 func (p *Progress) end(e exec.Event) bool {
 	before := len(p.running)
 	p.running = slices.DeleteFunc(p.running, func(r *running) bool {
@@ -155,16 +154,16 @@ func (p *Progress) end(e exec.Event) bool {
 	return len(p.running) < before
 }
 
-// stopped counts a step that the end of the run met.
-func (p *Progress) stopped(begun bool) {
+// countStopped counts a step that the stop of the run interrupted or prevented.
+func (p *Progress) countStopped(begun bool) {
 	if begun {
-		p.cut++
+		p.interrupted++
 	} else {
 		p.skipped++
 	}
 }
 
-// rows are the lines of the display: counts, then the steps that run longest.
+// rows returns the lines of the display: counts, then the steps that have run longest.
 func (p *Progress) rows(now time.Time) []row {
 	waiting := 0
 	for _, r := range p.running {
@@ -173,18 +172,18 @@ func (p *Progress) rows(now time.Time) []row {
 		}
 	}
 	head := fmt.Sprintf("%d/%d done", p.done, p.total)
-	for _, c := range append([]count{{len(p.running) - waiting, "running"}, {waiting, "waiting"}}, p.rest()...) {
+	for _, c := range append([]count{{len(p.running) - waiting, "running"}, {waiting, "waiting"}}, p.remaining()...) {
 		if c.n > 0 {
 			head += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
 	}
 	out := []row{{line: head + ", " + round(now.Sub(p.start))}}
 	for i, r := range p.running {
-		if i == mostRows {
-			out = append(out, row{line: fmt.Sprintf("  and %d more", len(p.running)-mostRows)})
+		if i == maxRows {
+			out = append(out, row{line: fmt.Sprintf("  and %d more", len(p.running)-maxRows)})
 			break
 		}
-		shown := row{line: fmt.Sprintf("  %5s %s %s", round(now.Sub(r.since)), present(r.op), r.address)}
+		shown := row{line: fmt.Sprintf("  %5s %s %s", round(now.Sub(r.since)), presentTense(r.op), r.address)}
 		if r.reason != "" {
 			shown.more = ": " + r.reason
 		}
@@ -193,8 +192,8 @@ func (p *Progress) rows(now time.Time) []row {
 	return out
 }
 
-// lasted tells how long a step took, where that can be felt.
-func lasted(d time.Duration) string {
+// durationText says how long a step took, if that was noticeable.
+func durationText(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return ""
 	}
@@ -208,17 +207,17 @@ func round(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-func waiting(op plan.Op) string {
+func waitingVerb(op plan.Op) string {
 	if op == plan.Keep {
 		return "waiting for"
 	}
 	return "waiting to " + string(op)
 }
 
-func past(op plan.Op) string {
+func pastTense(op plan.Op) string {
 	return map[plan.Op]string{plan.Create: "created", plan.Update: "modified", plan.Delete: "deleted"}[op]
 }
 
-func present(op plan.Op) string {
+func presentTense(op plan.Op) string {
 	return map[plan.Op]string{plan.Create: "creating", plan.Update: "modifying", plan.Delete: "deleting", plan.Keep: "waiting for"}[op]
 }

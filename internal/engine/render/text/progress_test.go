@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// watch is a clock that is moved by hand.
+// watch is a manual clock.
 type watch struct{ t time.Time }
 
 func (w *watch) now() time.Time { return w.t }
@@ -64,8 +64,8 @@ failed to modify aws_vpc/b: denied
 	}
 }
 
-// screen is what a terminal shows after the writes: it knows the escapes that the
-// display uses, and the cursor.
+// screen returns what a terminal shows after the writes: it interprets the escapes that the display
+// uses, and tracks the cursor.
 func screen(t *testing.T, out string) string {
 	t.Helper()
 	lines, row, column := [][]rune{nil}, 0, 0
@@ -143,19 +143,19 @@ func TestLiveDisplay(t *testing.T) {
 	check("failed to modify aws_vpc/b: denied\n1 of 3 changes done in 14s, 1 failed, 1 not tried")
 }
 
-func TestWhatIsToldMeanwhileGoesAboveTheDisplay(t *testing.T) {
+func TestMessagesAppearAboveTheDisplay(t *testing.T) {
 	var b bytes.Buffer
 	w := &watch{time.Unix(100, 0)}
 	p := text.NewProgress(text.Redrawn(&b, w.now, func() int { return 80 }), threeSteps())
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})
-	b.WriteString("^C") // as a terminal shows the key
+	b.WriteString("^C") // the terminal's echo of the key
 	p.Note("stopping")
 	if d := cmp.Diff("stopping\n0/3 done, 1 running, 0s\n     0s creating aws_vpc/a", screen(t, b.String())); d != "" {
 		t.Errorf("the screen (-want +got):\n%s", d)
 	}
 	v := text.NewWaiting(text.Redrawn(&b, w.now, func() int { return 80 }))
 	b.Reset()
-	v.Saw([]text.Reason{{Of: "Node b", Text: "is not\nready"}})
+	v.Update([]text.Reason{{Of: "Node b", Text: "is not\nready"}})
 	b.WriteString("^C")
 	v.Note("stopping")
 	if d := cmp.Diff("stopping\nwaiting for 0s, 1 problem left\n  Node b: is not ready", screen(t, b.String())); d != "" {
@@ -186,7 +186,7 @@ func TestLiveDisplayShowsTheLongestRunningOnly(t *testing.T) {
 	}
 }
 
-func TestStepsThatAStopCutOffAreCountedAndNotTold(t *testing.T) {
+func TestInterruptedStepsAreCountedAndNotReported(t *testing.T) {
 	var b bytes.Buffer
 	p := text.NewProgress(text.Plain(&b, (&watch{}).now), threeSteps())
 	p.Report(exec.Event{Step: stepOf(plan.Create, "a"), State: exec.Started})

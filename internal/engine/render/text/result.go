@@ -16,18 +16,18 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Result collects what comes of a plan, for programs. It is safe for concurrent
-// use; give its Report to the executor.
+// Result collects the results of a plan, for programs. It is safe for concurrent use; pass its
+// Report to the executor.
 type Result struct {
-	mu    sync.Mutex
-	now   func() time.Time
-	start time.Time
-	plan  *plan.Plan
-	last  map[stepKey]exec.Event
-	begun map[stepKey]bool
+	mu      sync.Mutex
+	now     func() time.Time
+	start   time.Time
+	plan    *plan.Plan
+	last    map[stepKey]exec.Event
+	started map[stepKey]bool
 }
 
-// stepKey tells one step of a plan from all others.
+// stepKey identifies a step of a plan.
 type stepKey struct {
 	address resource.Address
 	op      plan.Op
@@ -36,35 +36,35 @@ type stepKey struct {
 
 func keyOf(s plan.Step) stepKey { return stepKey{s.Address, s.Op, s.Have} }
 
-// NewResult returns the result of a run that begins now. It is of no plan until Start.
+// NewResult returns the result of a run that begins now. It has no plan until Start.
 func NewResult(now func() time.Time) *Result {
-	return &Result{now: now, start: now(), plan: &plan.Plan{}, last: map[stepKey]exec.Event{}, begun: map[stepKey]bool{}}
+	return &Result{now: now, start: now(), plan: &plan.Plan{}, last: map[stepKey]exec.Event{}, started: map[stepKey]bool{}}
 }
 
-// Start takes the plan that is carried out.
+// Start sets the plan that is carried out.
 func (r *Result) Start(p *plan.Plan) { r.plan = p }
 
-// Report takes one event of the executor.
+// Report processes one event of the executor.
 func (r *Result) Report(e exec.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.State == exec.Started {
-		r.begun[keyOf(e.Step)] = true
+		r.started[keyOf(e.Step)] = true
 	}
 	r.last[keyOf(e.Step)] = e
 }
 
-// resultFormat is the number of the format of a resultDocument.
+// resultFormat is the version of a resultDocument's format.
 const resultFormat = 1
 
-// Run says to which run a plan or a result belongs, with further facts about it.
+// Run describes the run to which a plan or a result belongs, with further information.
 type Run struct {
 	Cluster, Version string
 	// Time is when a plan was made.
 	Time time.Time
-	// Aftermath is what it leaves to do; nil: nothing is said of that.
+	// Aftermath is what remains to be done after it; nil if that is not reported.
 	Aftermath any
-	// Risks are what in it deserves a second look.
+	// Risks are what deserves a second look.
 	Risks finding.List
 }
 
@@ -76,7 +76,7 @@ type resultDocument struct {
 	Seconds float64      `json:"seconds"`
 	Result  string       `json:"result"` // done, unchanged, failed, interrupted or refused
 	Error   *resultError `json:"error,omitempty"`
-	// Summary counts resources by what was to become of them, Outcome steps by what became of them.
+	// Summary counts resources by what was planned for them, Outcome steps by their results.
 	Summary   plan.Summary    `json:"summary"`
 	Outcome   map[string]int  `json:"outcome"`
 	Steps     []resultStep    `json:"steps"`
@@ -111,19 +111,19 @@ func errorOf(err error) *resultError {
 	return &resultError{Class: string(fault.Of(err)), Message: err.Error(), Remedy: fault.Remedy(err)}
 }
 
-// JSON writes the result of a run that ended with an error, or with none. refused
-// says that a guard was its cause.
+// JSON writes the result of a run that ended with an error, or nil. refused means that a guard was
+// its cause.
 func (r *Result) JSON(w io.Writer, run Run, err error, refused bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	doc := resultDocument{Format: resultFormat, Cluster: run.Cluster, Version: run.Version, Time: r.start.UTC(), Seconds: seconds(r.now().Sub(r.start)),
 		Summary: r.plan.Summary(), Error: errorOf(err), Aftermath: run.Aftermath, Outcome: map[string]int{}, Steps: []resultStep{}, Deferred: []resultAddress{}}
 	for _, s := range r.plan.Steps {
-		e, told := r.last[keyOf(s)]
+		e, reported := r.last[keyOf(s)]
 		if s.Op == plan.Keep && e.State != exec.Failed {
 			continue
 		}
-		step := r.step(s, e, told)
+		step := r.step(s, e, reported)
 		doc.Outcome[step.Outcome]++
 		doc.Steps = append(doc.Steps, step)
 	}
@@ -151,11 +151,11 @@ func (r *Result) JSON(w io.Writer, run Run, err error, refused bool) error {
 	return nil
 }
 
-// step is what became of one step, which may have had no event.
-func (r *Result) step(s plan.Step, e exec.Event, told bool) resultStep {
+// step returns the result of one step, which may have had no event.
+func (r *Result) step(s plan.Step, e exec.Event, reported bool) resultStep {
 	out := resultStep{resultAddress: resultAddress{s.Address, ids(s.Kind, s.Have)}, Action: s.Op, Seconds: seconds(e.Elapsed), Outcome: "not-tried"}
 	switch {
-	case !told || e.State == exec.Skipped:
+	case !reported || e.State == exec.Skipped:
 	case e.State == exec.Done:
 		out.Outcome = "done"
 		if e.Object != nil {
@@ -165,7 +165,7 @@ func (r *Result) step(s plan.Step, e exec.Event, told bool) resultStep {
 		out.Outcome, out.Error = "denied", errorOf(e.Err)
 	case e.State == exec.Failed && !errors.Is(e.Err, context.Canceled):
 		out.Outcome, out.Error = "failed", errorOf(e.Err)
-	case r.begun[keyOf(s)]:
+	case r.started[keyOf(s)]:
 		out.Outcome = "interrupted"
 	}
 	return out
@@ -173,7 +173,7 @@ func (r *Result) step(s plan.Step, e exec.Event, told bool) resultStep {
 
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
-// ids are the identities of an object, of which there may be none.
+// ids returns the identities of an object, which may be nil.
 func ids(k resource.Any, obj any) []string {
 	out := []string{}
 	if obj != nil && k != nil {

@@ -66,7 +66,7 @@ func TestTheResultOfARunForPrograms(t *testing.T) {
   "result": "interrupted",
   "error": {
     "class": "permanent",
-    "message": "stopped before the plan was carried out: enough"
+    "message": "stopped: enough"
   },
   "summary": {
     "create": 4,

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Stages shows how far several things are: a line for each that comes further where lines
-// stay, or all that are under way, redrawn, where they can be. It is safe for concurrent use.
+// Stages shows the progress of several things: a line for each change on a plain screen, or all
+// that are under way, redrawn, on a terminal. It is safe for concurrent use.
 type Stages struct {
 	display
 	head     string
 	underWay []Reason
-	told     map[string]string
+	printed  map[string]string
 }
 
 // NewStages returns a display on a screen.
 func NewStages(on *Screen) *Stages {
-	s := &Stages{display: display{screen: on, start: on.now()}, told: map[string]string{}}
+	s := &Stages{display: display{screen: on, start: on.now()}, printed: map[string]string{}}
 	s.redraw = s.rows
 	on.show(&s.display)
 	return s
 }
 
-// Saw takes how far all is: one line for the whole, what every thing has come to, and,
-// of these, what is under way.
-func (s *Stages) Saw(head string, all, underWay []Reason) {
+// Update sets the current state: a line for the whole, the state of every thing, and, of these, the
+// ones that are under way.
+func (s *Stages) Update(head string, all, underWay []Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range all {
-		if s.told[r.Of] != r.Text {
-			s.told[r.Of] = r.Text
-			s.screen.note(fmt.Sprintf("[%s] %s: %s", s.since(s.screen.now()), r.Of, r.Text))
+		if s.printed[r.Of] != r.Text {
+			s.printed[r.Of] = r.Text
+			s.screen.printNote(fmt.Sprintf("[%s] %s: %s", s.elapsed(s.screen.now()), r.Of, r.Text))
 		}
 	}
 	s.head, s.underWay = head, underWay
@@ -38,5 +38,5 @@ func (s *Stages) Saw(head string, all, underWay []Reason) {
 }
 
 func (s *Stages) rows(now time.Time) []row {
-	return append([]row{{line: fmt.Sprintf("%s, %s", s.head, s.since(now))}}, reasonRows(s.underWay)...)
+	return append([]row{{line: fmt.Sprintf("%s, %s", s.head, s.elapsed(now))}}, reasonRows(s.underWay)...)
 }

@@ -9,16 +9,16 @@ import (
 	"kops.local/kops/internal/engine/render/text"
 )
 
-func TestStagesTellEachChangeOnce(t *testing.T) {
+func TestStagesPrintEachChangeOnce(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
 	s := text.NewStages(text.Plain(&b, at.now))
 	one := func(of, what string) []text.Reason { return []text.Reason{{Of: of, Text: what}} }
-	s.Saw("0 of 2", one("nodes i-1", "draining"), one("nodes i-1", "3 pods left"))
+	s.Update("0 of 2", one("nodes i-1", "draining"), one("nodes i-1", "3 pods left"))
 	at.pass(5 * time.Second)
-	s.Saw("0 of 2", one("nodes i-1", "draining"), one("nodes i-1", "2 pods left"))
+	s.Update("0 of 2", one("nodes i-1", "draining"), one("nodes i-1", "2 pods left"))
 	s.Tick()
-	s.Saw("1 of 2", one("nodes i-1", "done"), nil)
+	s.Update("1 of 2", one("nodes i-1", "done"), nil)
 	s.Note("a line")
 	s.Close()
 	if want := "[0s] nodes i-1: draining\n[5s] nodes i-1: done\na line\n"; b.String() != want {
@@ -31,7 +31,7 @@ func TestStagesAreRedrawnOnATerminal(t *testing.T) {
 	at := &watch{}
 	at.pass(time.Minute)
 	s := text.NewStages(text.Redrawn(&b, at.now, func() int { return 40 }))
-	s.Saw("0 of 2", nil, []text.Reason{{Of: "nodes i-1", Text: "3 pods left"}})
+	s.Update("0 of 2", nil, []text.Reason{{Of: "nodes i-1", Text: "3 pods left"}})
 	at.pass(5 * time.Second)
 	s.Tick()
 	s.Close()

@@ -14,14 +14,14 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// printer writes; the first error of the writer comes out of flush.
+// printer writes text; flush returns the first error of the writer.
 type printer struct {
 	*bufio.Writer
 	color, full, whole bool
 }
 
-// printf shows the control characters of its arguments, but of those that are painted,
-// and hides the passwords of URLs. It ignores the error, which flush returns again.
+// printf escapes the control characters of its arguments, except painted ones, and hides the
+// passwords of URLs. It ignores the error, which flush returns.
 func (p *printer) printf(format string, args ...any) {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -44,7 +44,7 @@ func (p *printer) flush() error {
 	return nil
 }
 
-// paint colours text by what its mark says happens.
+// paint colours text according to the mark of an operation.
 func (p *printer) paint(mark, text string) painted {
 	text = redact.Userinfo(text)
 	codes := map[string]string{"+": "32", "~": "33", "-/+": "35", "-": "31"}
@@ -68,13 +68,13 @@ func (p *printer) section(title, mark string, steps []plan.Step) {
 
 func (p *printer) step(mark string, s plan.Step) {
 	line := s.Address.String()
-	if id := identity(s); id != "" && !strings.HasSuffix(id, "/"+s.Key) { // as an ARN that ends in the name, and tells no more
+	if id := identity(s); id != "" && !strings.HasSuffix(id, "/"+s.Key) { // not for an ARN that ends in the name, as it adds nothing
 		line += "  " + id
 	}
 	if s.Why != "" && (s.Op == plan.Delete || s.Replaces || s.Shared) {
 		line += "  (" + s.Why + ")"
 	}
-	p.printf("  %s %s\n", p.paint(mark, mark), line)
+	p.printf("  %s %s\n", p.paint(mark, mark), oneLine(line))
 	switch s.Op {
 	case plan.Create:
 		if !s.Replaces {
@@ -87,12 +87,11 @@ func (p *printer) step(mark string, s plan.Step) {
 	}
 }
 
-// longest is how many characters of a new value are shown, unless all is wanted.
-const longest = 100
+// maxTextLength is how many characters of a new value are shown, unless Full is set.
+const maxTextLength = 100
 
-// fields shows the fields that a new resource has: its difference from an empty
-// one. Unless all is wanted, tags are left out and long values cut, as a new
-// resource has nothing that they could be compared with.
+// fields shows the fields of a new resource: its difference from an empty one. Unless Full is set,
+// tags are left out and long values cut, because there is nothing that they could be compared with.
 func (p *printer) fields(s plan.Step) {
 	schema := s.Kind.Schema()
 	for _, c := range schema.Diff(s.Want, blank(schema.Type)) {
@@ -100,7 +99,7 @@ func (p *printer) fields(s plan.Step) {
 			continue
 		}
 		for _, l := range c.Leaves {
-			want := at(s.Want, l.Path)
+			want := leafValue(s.Want, l.Path)
 			if p.full && isContent(want) {
 				if lines := difference(reflect.ValueOf(resource.Content{}), want, l); lines != nil {
 					p.lines(l.Path, lines)
@@ -108,8 +107,8 @@ func (p *printer) fields(s plan.Step) {
 				}
 			}
 			value := show(want, l.Want)
-			if r := []rune(value); len(r) > longest && !p.whole {
-				value = string(r[:longest]) + "…"
+			if r := []rune(value); len(r) > maxTextLength && !p.whole {
+				value = string(r[:maxTextLength]) + "…"
 			}
 			p.printf("      %s: %s\n", l.Path, value)
 		}
@@ -131,7 +130,7 @@ func blank(t reflect.Type) any {
 func (p *printer) changes(s plan.Step) {
 	for _, c := range s.Changes {
 		for _, l := range c.Leaves {
-			have, want := at(s.Have, l.Path), at(s.Want, l.Path)
+			have, want := leafValue(s.Have, l.Path), leafValue(s.Want, l.Path)
 			lines := listDifference(have, want, l)
 			if lines == nil {
 				lines = difference(have, want, l)
@@ -153,14 +152,13 @@ func (p *printer) lines(path string, lines []string) {
 	}
 }
 
-// Differences returns the unified differences of the long texts that a step changes,
-// by the paths of the leaves. What is secret, or not known, has none. Passwords of URLs
-// are hidden.
+// Differences returns the unified differences of the long texts that a step changes, by the paths
+// of the leaves. Secret or unknown texts have none. Passwords of URLs are hidden.
 func Differences(s plan.Step) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range s.Changes {
 		for _, l := range c.Leaves {
-			if lines := difference(at(s.Have, l.Path), at(s.Want, l.Path), l); lines != nil {
+			if lines := difference(leafValue(s.Have, l.Path), leafValue(s.Want, l.Path), l); lines != nil {
 				for i := range lines {
 					lines[i] = redact.Userinfo(lines[i])
 				}
@@ -171,7 +169,7 @@ func Differences(s plan.Step) map[string][]string {
 	return out
 }
 
-// show writes one value: strings quoted, what is not known as what it comes from.
+// show formats one value: strings quoted, unknown values as the references that they come from.
 func show(v reflect.Value, text string) string {
 	for v.IsValid() && v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -208,7 +206,7 @@ func showList(vs []resource.Value, text string) string {
 	return text
 }
 
-// reference spells a value, and reports whether a part of it is not known.
+// reference formats a value, and reports whether a part of it is not known.
 func reference(v resource.Value) (string, bool) {
 	_, known := v.Known()
 	return v.Render(func(s string) string { return s }, func(a resource.Address, attr string) string {
@@ -216,10 +214,10 @@ func reference(v resource.Value) (string, bool) {
 	}), !known
 }
 
-// listDifference returns the items that a long list loses and gets, or nil for what
-// is short, no list, or a list in another order.
+// listDifference returns the items that a long list loses and gains, or nil for short values,
+// values that are not lists, and lists that are only reordered.
 func listDifference(have, want reflect.Value, l resource.Leaf) []string {
-	if len(l.Have)+len(l.Want) <= longest {
+	if len(l.Have)+len(l.Want) <= maxTextLength {
 		return nil
 	}
 	old, new := items(have), items(want)
@@ -237,7 +235,7 @@ func listDifference(have, want reflect.Value, l resource.Leaf) []string {
 	return lines
 }
 
-// items spells the items of a list, those that are not known as what they come from.
+// items formats the items of a list, unknown ones as the references that they come from.
 func items(list reflect.Value) []string {
 	out := resource.Items(list)
 	for i := range out {
@@ -250,8 +248,8 @@ func items(list reflect.Value) []string {
 	return out
 }
 
-// difference returns the unified difference of two texts of several lines, or
-// nil when the values are short, secret, or not both known.
+// difference returns the unified difference of two texts of several lines, or nil if the values are
+// short, secret, or not both known.
 func difference(have, want reflect.Value, l resource.Leaf) []string {
 	if !isKnown(want) {
 		return nil
@@ -259,8 +257,8 @@ func difference(have, want reflect.Value, l resource.Leaf) []string {
 	old, new := l.Have, l.Want
 	if isContent(have) || isContent(want) {
 		var ok, ok2 bool
-		old, ok = readable(have)
-		new, ok2 = readable(want)
+		old, ok = readableText(have)
+		new, ok2 = readableText(want)
 		if !ok || !ok2 {
 			return nil
 		}
@@ -269,12 +267,12 @@ func difference(have, want reflect.Value, l resource.Leaf) []string {
 	if !strings.Contains(strings.TrimSpace(old), "\n") && !strings.Contains(strings.TrimSpace(new), "\n") {
 		return nil
 	}
-	lines := strings.Split(strings.TrimSuffix(string(diff.Diff("old", ended(old), "new", ended(new))), "\n"), "\n")
-	return lines[min(3, len(lines)):] // without the names of the sides
+	lines := strings.Split(strings.TrimSuffix(string(diff.Diff("old", withNewline(old), "new", withNewline(new))), "\n"), "\n")
+	return lines[min(3, len(lines)):] // without the headers
 }
 
-// ended gives a text a final newline, so that its lack is not shown as a difference.
-func ended(s string) []byte {
+// withNewline adds a final newline to a text, so that a missing one is not shown as a difference.
+func withNewline(s string) []byte {
 	if s == "" || strings.HasSuffix(s, "\n") {
 		return []byte(s)
 	}

@@ -4,20 +4,22 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
+
+	"kops.local/kops/internal/engine/escape"
 )
 
-// Stream returns a writer of text to w, in turn with all that the screen draws. Text may
-// hold words of others, such as machines, so control characters are shown as \x1b and do
-// nothing; only this package draws. here says that w writes to the screen's terminal.
+// Stream returns a writer of text to w, synchronized with everything that the screen draws. Text
+// may come from others, such as machines, so control characters are escaped as \x1b and have no
+// effect; only this package draws. here means that w writes to the screen's terminal.
 func (s *Screen) Stream(w io.Writer, here bool) io.Writer {
 	return &stream{Writer: w, screen: s, here: here}
 }
 
-// Exact returns the writer below a stream, for documents such as JSON, whose control
-// characters are already escaped, and for programs that draw on the terminal themselves.
-// The display is cleared first.
+// Exact returns the writer below a stream, for documents whose control characters package escape has
+// escaped, and for programs that draw on the terminal themselves. The display is cleared first.
 func Exact(w io.Writer) io.Writer {
 	s, ok := w.(*stream)
 	if !ok {
@@ -35,13 +37,13 @@ type stream struct {
 	io.Writer
 	screen *Screen
 	here   bool
-	part   []byte // the beginning of a character whose rest is not written yet
+	part   []byte // the beginning of a character whose rest was not written yet
 }
 
 // Write implements io.Writer.
 func (s *stream) Write(data []byte) (int, error) { return s.write(data, printable) }
 
-// write writes data as show has it. A character that two writes divide is shown whole.
+// write writes data converted by show. A character that is split between two writes is shown whole.
 func (s *stream) write(data []byte, show func(string) string) (int, error) {
 	s.screen.mu.Lock()
 	defer s.screen.mu.Unlock()
@@ -55,7 +57,7 @@ func (s *stream) write(data []byte, show func(string) string) (int, error) {
 	return len(data), err
 }
 
-// colored is a stream for text whose printer shows control characters itself.
+// colored is a stream for text whose printer escapes control characters itself.
 type colored struct{ *stream }
 
 // Write implements io.Writer.
@@ -63,15 +65,15 @@ func (c colored) Write(data []byte) (int, error) {
 	return c.write(data, func(s string) string { return s })
 }
 
-// drawn returns the writer for a printer that shows control characters itself.
-func drawn(w io.Writer) io.Writer {
+// unescaped returns the writer for a printer that escapes control characters itself.
+func unescaped(w io.Writer) io.Writer {
 	if s, ok := w.(*stream); ok {
 		return colored{s}
 	}
 	return w
 }
 
-// partial is how many bytes at the end of a text are a character's beginning.
+// partial returns how many bytes at the end of a text are the beginning of a character.
 func partial(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if c := text[len(text)-n]; utf8.RuneStart(c) {
@@ -84,11 +86,11 @@ func partial(text string) int {
 	return 0
 }
 
-// printable shows the control characters of a text, except newlines and tabs, and bytes
-// that are not valid text, as Go spells them: \x1b.
+// printable escapes the control characters of a text, except newlines and tabs, and invalid bytes,
+// in Go's notation: \x1b.
 func printable(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, escape.IsHidden) {
 		return text
 	}
 	var out strings.Builder
@@ -99,9 +101,9 @@ func printable(text string) string {
 			fmt.Fprintf(&out, `\x%02x`, text[0])
 		case r == '\r':
 			out.WriteString(`\r`)
-		case hidden(r) && r > unicode.MaxLatin1:
+		case escape.IsHidden(r) && r > unicode.MaxLatin1:
 			fmt.Fprintf(&out, `\u%04x`, r)
-		case hidden(r):
+		case escape.IsHidden(r):
 			fmt.Fprintf(&out, `\x%02x`, r)
 		default:
 			out.WriteRune(r)
@@ -111,13 +113,21 @@ func printable(text string) string {
 	return out.String()
 }
 
-// hidden reports whether a character does something to a terminal, or to the order in
-// which it shows others, instead of being shown.
-func hidden(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+// oneLine joins the lines of a text, for a cell of a table or a line of a display.
+func oneLine(text string) string {
+	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(strings.TrimRight(text, "\r\n")))
 }
 
-// oneLine is a text as a row of a display shows it.
-func oneLine(text string) string {
-	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
+// Table writes rows in columns. Every row takes one line, whatever its cells contain.
+func Table(w *tabwriter.Writer, rows [][]string) error {
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = oneLine(cell)
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return w.Flush()
 }

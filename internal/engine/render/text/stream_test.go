@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,7 @@ func TestControlCharactersAreShown(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		w := text.Plain(&b, time.Now).Stream(&b, true)
-		for i := range len(in) { // byte by byte, as a buffer may divide a character
+		for i := range len(in) { // byte by byte, as a buffer may split a character
 			if n, err := w.Write([]byte(in[i : i+1])); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}
@@ -37,17 +38,34 @@ func TestControlCharactersAreShown(t *testing.T) {
 	}
 }
 
-// The display holds words of others, too.
+// A row stays one row, whatever its cells contain, and a message stays one line.
+func TestTextOfSeveralLinesIsJoined(t *testing.T) {
+	const answer = "AccessDenied:\n\tno policy allows it\r\n"
+	var b bytes.Buffer
+	if err := text.Table(tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0), [][]string{{"NAME", "WHY", "AGE"}, {"a", answer, "1h"}}); err != nil {
+		t.Fatal(err)
+	}
+	show := text.NewWaiting(text.Plain(&b, func() time.Time { return time.Time{} }))
+	show.Update([]text.Reason{{Of: "Node a", Text: answer}})
+	show.Note(answer)
+	want := "NAME  WHY                                 AGE\na     AccessDenied:  no policy allows it  1h\n" +
+		"[0s] waiting for Node a: AccessDenied:  no policy allows it\nAccessDenied:  no policy allows it\n"
+	if b.String() != want {
+		t.Errorf("written was\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// The display also contains others' texts.
 func TestControlCharactersAreShownInWhatIsDrawn(t *testing.T) {
 	const evil = "\x1b[2J\x1b[1;1HCluster is ready"
 	var b bytes.Buffer
 	on := text.Redrawn(&b, time.Now, func() int { return 80 })
 	show := text.NewWaiting(on)
-	show.Saw([]text.Reason{{Of: "Node " + evil, Text: "is\n" + evil}})
+	show.Update([]text.Reason{{Of: "Node " + evil, Text: "is\n" + evil}})
 	show.Note("note " + evil)
 	show.Close()
 	stages := text.NewStages(on)
-	stages.Saw("0 of 1 "+evil, nil, []text.Reason{{Of: evil, Text: evil}})
+	stages.Update("0 of 1 "+evil, nil, []text.Reason{{Of: evil, Text: evil}})
 	stages.Close()
 	p := paperPlan(t, paper{Name: "a", Policy: evil, Body: content("one\n" + evil)}, paper{Name: "a", Policy: "old", Body: content("one\ntwo\n")})
 	if err := text.Plan(on.Stream(&b, true), p, text.Options{Color: true}); err != nil {
@@ -80,7 +98,7 @@ func TestAllStreamsShareTheScreen(t *testing.T) {
 	doing.Tick()
 	check("looking … 0s")
 	stages := text.NewStages(on)
-	stages.Saw("0 of 2", nil, nil)
+	stages.Update("0 of 2", nil, nil)
 	check("0 of 2, 0s")
 	write(errs, "warning: a\n")
 	check("warning: a", "0 of 2, 0s")
@@ -91,7 +109,7 @@ func TestAllStreamsShareTheScreen(t *testing.T) {
 	another.Close()
 	check("warning: a", "0 of 2, 0s")
 	waiting := text.NewWaiting(on)
-	waiting.Saw([]text.Reason{{Of: "the lease", Text: "is held"}})
+	waiting.Update([]text.Reason{{Of: "the lease", Text: "is held"}})
 	write(out, "a row\n")
 	at.pass(time.Second)
 	stages.Tick() // not while the other is shown
@@ -103,7 +121,7 @@ func TestAllStreamsShareTheScreen(t *testing.T) {
 	at.pass(time.Second)
 	stages.Tick()
 	check("warning: a", "a row", "Sure? (y/N) ")
-	b.WriteString("y\n") // as the terminal shows the keys
+	b.WriteString("y\n") // the terminal's echo of the keys
 	on.Answered()
 	at.pass(time.Second)
 	stages.Tick()

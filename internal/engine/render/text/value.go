@@ -10,9 +10,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// at finds the value that a leaf's path leads to; it is invalid where the
-// object has none.
-func at(obj any, path string) reflect.Value {
+// leafValue returns the value at a leaf's path; it is invalid if the object has none.
+func leafValue(obj any, path string) reflect.Value {
 	v := reflect.ValueOf(obj)
 	for path != "" && v.IsValid() {
 		for v.Kind() == reflect.Pointer {
@@ -45,7 +44,7 @@ func isContent(v reflect.Value) bool {
 	return v.IsValid() && v.Type() == reflect.TypeFor[resource.Content]()
 }
 
-// isKnown reports whether the value at a leaf holds no reference.
+// isKnown reports whether the value at a leaf has no references.
 func isKnown(v reflect.Value) bool {
 	if !v.IsValid() {
 		return true
@@ -57,8 +56,8 @@ func isKnown(v reflect.Value) bool {
 	return true
 }
 
-// readable returns the text of a content that may be shown.
-func readable(v reflect.Value) (string, bool) {
+// readableText returns the text of a content that may be shown.
+func readableText(v reflect.Value) (string, bool) {
 	if !isContent(v) {
 		return "", false
 	}
@@ -75,7 +74,7 @@ func readable(v reflect.Value) (string, bool) {
 // longLine is the length, in bytes, from which a JSON text is shown over several lines.
 const longLine = 80
 
-// indentJSON spreads a long JSON object or list over lines; another text stays as it is.
+// indentJSON spreads a long JSON object or list over several lines; other texts are unchanged.
 func indentJSON(s string) string {
 	var b bytes.Buffer
 	if len(s) < longLine || !strings.HasPrefix(s, "{") && !strings.HasPrefix(s, "[") || json.Indent(&b, []byte(s), "", "  ") != nil {

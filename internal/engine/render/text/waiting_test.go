@@ -15,7 +15,7 @@ func reset() text.Reason {
 	return text.Reason{Of: "APIServer https://127.0.0.1:443", Text: "it cannot be reached: read tcp 127.0.0.1:443: read: connection reset by peer"}
 }
 
-func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
+func TestWaitingPrintsAReasonOnceWhileItLasts(t *testing.T) {
 	var b bytes.Buffer
 	at := &watch{}
 	w := text.NewWaiting(text.Plain(&b, at.now))
@@ -27,7 +27,7 @@ func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 		{refused}, {reset()}, {reset()}, {refused}, {reset()},
 		{group("1"), group("1")}, {group("1"), {Of: "Pod kube-system/dns", Text: "is pending"}}, {group("2")}, {}, {}, {group("2")},
 	} {
-		w.Saw(look)
+		w.Update(look)
 		w.Tick()
 		at.pass(10 * time.Second)
 	}
@@ -48,7 +48,7 @@ func TestWaitingTellsAReasonOnceWhileItLasts(t *testing.T) {
 
 func TestWaitingThatEndsAtOnceIsReady(t *testing.T) {
 	var b bytes.Buffer
-	text.NewWaiting(text.Plain(&b, new(watch).now)).Saw(nil)
+	text.NewWaiting(text.Plain(&b, new(watch).now)).Update(nil)
 	if b.String() != "[0s] ready\n" {
 		t.Errorf("got %q", b.String())
 	}
@@ -68,10 +68,10 @@ func TestWaitingIsRedrawnOnATerminal(t *testing.T) {
 	w.Tick()
 	check("waiting for 1s, looking")
 	at.pass(time.Second)
-	w.Saw([]text.Reason{reset(), {Of: "Node b", Text: "is not ready"}})
+	w.Update([]text.Reason{reset(), {Of: "Node b", Text: "is not ready"}})
 	check("waiting for 2s, 2 problems left", "  APIServer https://127.0.0.1:443: it …", "  Node b: is not ready")
 	at.pass(time.Minute)
-	w.Saw(nil)
+	w.Update(nil)
 	check("waiting for 1m2s, ready")
 	w.Close()
 	check("")

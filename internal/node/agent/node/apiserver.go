@@ -23,10 +23,11 @@ const (
 	authnConfig        = "/etc/kubernetes/authn.config"
 )
 
-// apiServer is a machine that serves the API, of the control plane or not.
+// apiServer adds the resources of a machine that serves the API, whether or not it belongs to the control
+// plane.
 func (b *builder) apiServer() error {
 	if b.Config.APIServerConfig.KubeAPIServer == nil {
-		return fmt.Errorf("the configuration says nothing of the API server")
+		return fmt.Errorf("the configuration does not configure the API server")
 	}
 	if err := b.user("kube-apiserver-healthcheck", users.Healthcheck); err != nil {
 		return err
@@ -39,14 +40,16 @@ func (b *builder) apiServer() error {
 	return nil
 }
 
-// user adds an account. One follows the other, so that their order in the files is always the same.
+// user adds an account. Accounts are created one after another, so that their order in the files is always
+// the same.
 func (b *builder) user(name string, id int) error {
 	a, err := add(b, &host.Users, name, host.User{Name: name, ID: id, Home: "/nonexistent", Shell: "/sbin/nologin"}, b.users...)
 	b.users = []resource.Address{a}
 	return err
 }
 
-// authenticator is what AWS' authenticator serves with, and how the API server asks it.
+// authenticator adds the certificate that the AWS IAM authenticator serves with, and the file that tells
+// the API server how to call it.
 func (b *builder) authenticator() error {
 	a := b.Config.APIServerConfig.Authentication
 	if a == nil || a.AWS == nil {
@@ -56,7 +59,7 @@ func (b *builder) authenticator() error {
 		return err
 	}
 	if err := b.certificate(host.Certificate{CommonName: "aws-iam-authenticator", Usage: string(pki.Server), Names: []string{"localhost", "127.0.0.1"},
-		Path: b.at.keys + authenticatorCertificate, KeyPath: b.at.keys + "/aws-iam-authenticator/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
+		Path: b.places.keys + authenticatorCertificate, KeyPath: b.places.keys + "/aws-iam-authenticator/key.pem", Mode: "0600", KeyMode: "0600", Owner: users.Authenticator}); err != nil {
 		return err
 	}
 	return b.file(authnConfig, `apiVersion: v1
@@ -64,7 +67,7 @@ kind: Config
 clusters:
 - name: aws-iam-authenticator
   cluster:
-    certificate-authority: `+b.at.keys+`/ca.crt
+    certificate-authority: `+b.places.keys+`/ca.crt
     server: https://127.0.0.1:21362/authenticate
 users:
 - name: kube-apiserver
@@ -80,7 +83,7 @@ current-context: webhook
 // cloudConfigFile is where components look for the cloud's configuration.
 const cloudConfigFile = "/etc/kubernetes/cloud.config"
 
-// cloudConfig tells components about the cloud.
+// cloudConfig writes the components' cloud configuration.
 func (b *builder) cloudConfig() error {
 	if b.Host.Traits.CloudConfig == nil {
 		return nil
@@ -88,13 +91,13 @@ func (b *builder) cloudConfig() error {
 	return b.file(cloudConfigFile, b.Host.Traits.CloudConfig(b.Config))
 }
 
-// admin lets those who log in to the machine use kubectl.
+// admin lets users who log in to the machine use kubectl.
 func (b *builder) admin() error {
 	home, id := b.Host.Admin.Home, b.Host.Admin.ID
 	if home == "" {
-		home = b.at.home
+		home = b.places.home
 	}
-	// kubectl keeps what it has learned beside the file.
+	// kubectl caches what it discovers next to this file
 	if err := b.directory(home+"/.kube", "0750", id); err != nil {
 		return err
 	}
@@ -109,20 +112,20 @@ func (b *builder) admin() error {
 	return nil
 }
 
-// apiServerConfig is the user's configuration with what the machine adds.
+// apiServerConfig returns the user's configuration with the machine's additions.
 func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
-	dir := b.at.keys + "/kube-apiserver/"
+	dir := b.places.keys + "/kube-apiserver/"
 	given := b.Config.APIServerConfig
 	c := *given.KubeAPIServer
 	ptr := func(s string) *string { return &s }
 	for _, file := range []*string{&c.AuditPolicyFile, &c.AuditWebhookConfigFile, &c.AdmissionControlConfigFile, &c.AuthenticationConfigFile, &c.TokenAuthFile} {
-		*file = b.moved(*file)
+		*file = b.localPath(*file)
 	}
-	c.ClientCAFile = b.at.keys + "/ca.crt"
+	c.ClientCAFile = b.places.keys + "/ca.crt"
 	c.EtcdCAFile, c.EtcdCertFile, c.EtcdKeyFile = dir+"etcd-ca.crt", dir+"etcd-client.crt", dir+"etcd-client.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = dir+"server.crt", dir+"server.key"
 	if b.Host.Traits.VerifiedKubelets && c.KubeletCertificateAuthority == "" {
-		c.KubeletCertificateAuthority = b.at.keys + "/ca.crt"
+		c.KubeletCertificateAuthority = b.places.keys + "/ca.crt"
 	}
 	c.KubeletClientCertificate, c.KubeletClientKey = dir+"kubelet-api.crt", dir+"kubelet-api.key"
 	c.ProxyClientCertFile, c.ProxyClientKeyFile = ptr(dir+"apiserver-aggregator.crt"), ptr(dir+"apiserver-aggregator.key")
@@ -142,9 +145,9 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	if len(c.EnableAdmissionPlugins) > 0 {
 		c.EnableAdmissionPlugins = unique(append(slices.Clone(c.EnableAdmissionPlugins), c.AppendAdmissionPlugins...))
 	}
-	if !b.isControlPlane() { // etcd is on other machines, each cluster at its port
+	if !b.isControlPlane() { // etcd is on other machines, each cluster on its own port
 		at := func(etcd string) []string {
-			p, _ := ports.OfEtcd(etcd) // it is one of those
+			p, _ := ports.OfEtcd(etcd) // these names are valid
 			port := strconv.Itoa(p.Client)
 			return []string{"127.0.0.1:" + port, hostnames.Etcd(etcd, b.Config.ClusterName) + ":" + port}
 		}
@@ -165,7 +168,7 @@ func (b *builder) apiServerConfig() *api.KubeAPIServerConfig {
 	return &c
 }
 
-// servedEtcds are the etcd clusters that API servers use.
+// servedEtcds returns the etcd clusters that API servers use.
 func servedEtcds() []string { return []string{"main", "events", "leases"} }
 
 func (b *builder) apiServerPod() error {
@@ -180,14 +183,14 @@ func (b *builder) apiServerPod() error {
 	if a := b.Config.APIServerConfig.Authentication; a != nil && a.OIDC != nil {
 		flags = append(flags, oidcFlags(*a.OIDC)...)
 	}
-	if b.Host.Traits.Prompt { // the load balancer is to know within a second that etcd stalls; etcd is asked twice in this time
-		flags = append(flags, "--etcd-readycheck-timeout=1s")
+	if b.Host.Traits.Prompt { // each of the load balancer's checks asks etcd, twice in this time, so that it notices at once that etcd stalls
+		flags = append(flags, "--etcd-readycheck-timeout=400ms")
 	}
-	// without it an API server waits a minute for those who watch, and is killed after half of it
+	// without it an API server waits a minute for its watchers, and is killed after half a minute
 	flags = append(flags, "--shutdown-watch-termination-grace-period=3s")
 	k := newComponent(APIServer, c.Image, "/usr/local/bin/kube-apiserver", flags)
 	k.container.Env = slices.Concat(c.Env, b.egress())
-	k.container.SecurityContext = confined("NET_BIND_SERVICE")
+	k.container.SecurityContext = confinedContext("NET_BIND_SERVICE")
 	k.amounts("150m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
 	k.container.Ports = []staticpod.Port{{Name: "https", ContainerPort: b.securePort(), HostPort: b.securePort()}}
 	ask := func(path string, delay, timeout, failures, period int) *staticpod.Probe {
@@ -200,8 +203,8 @@ func (b *builder) apiServerPod() error {
 	if b.Host.Traits.CloudConfig != nil {
 		k.mount("cloudconfig", cloudConfigFile, "", true)
 	}
-	k.mount("kubernetesca", b.at.keys+"/ca.crt", "", true)
-	k.mount("srvkapi", b.at.keys+"/kube-apiserver", "", true)
+	k.mount("kubernetesca", b.places.keys+"/ca.crt", "", true)
+	k.mount("srvkapi", b.places.keys+"/kube-apiserver", "", true)
 	k.mountFolder("auditlogpathdir", text(c.AuditLogPath), false)
 	k.mountFolder("auditpolicyfiledir", c.AuditPolicyFile, true)
 	k.mountFolder("auditwebhookconfigdir", c.AuditWebhookConfigFile, true)
@@ -225,12 +228,12 @@ func (b *builder) apiServerPod() error {
 		}
 	}
 	given := b.Config.APIServerConfig
-	b.readsTrust(p, []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA}, b.Config.KeypairIDs[pki.ServiceAccount], given.ServiceAccountPublicKeys, given.EncryptionConfigSecretHash)
-	return b.manifest(p, "") // it reads its certificates again by itself
+	b.annotateTrust(p, []string{pki.KubernetesCA, pki.AggregatorCA, pki.EtcdClientsCA}, b.Config.KeypairIDs[pki.ServiceAccount], given.ServiceAccountPublicKeys, given.EncryptionConfigSecretHash)
+	return b.manifest(p, "") // it reloads its certificates by itself
 }
 
-// oidcFlags make the API server accept an issuer's tokens. The specification keeps
-// them apart from the other fields of the API server.
+// oidcFlags returns the flags that make the API server accept an issuer's tokens.
+// The specification keeps them apart from the API server's other fields.
 func oidcFlags(o api.OIDCAuthenticationSpec) []string {
 	var required []string
 	for claim, value := range o.RequiredClaims {
@@ -248,7 +251,7 @@ func oidcFlags(o api.OIDCAuthenticationSpec) []string {
 	}{o.IssuerURL, o.ClientID, o.UsernameClaim, o.UsernamePrefix, o.GroupsClaims, o.GroupsPrefix, required})
 }
 
-// apiServerAnnotations name the records that point to this machine.
+// apiServerAnnotations returns annotations with the names of the DNS records that point to this machine.
 func (b *builder) apiServerAnnotations() map[string]string {
 	out := map[string]string{"kubectl.kubernetes.io/default-container": "kube-apiserver"}
 	if b.Config.UsesNoneDNS {
@@ -264,7 +267,7 @@ func (b *builder) apiServerAnnotations() map[string]string {
 	return out
 }
 
-// otherManifests are manifests of the configuration that are run as they are.
+// otherManifests adds manifests of the configuration that are run unchanged.
 func (b *builder) otherManifests() error {
 	for _, m := range b.Config.StaticManifests {
 		if m.Key == "kube-apiserver-healthcheck" {

@@ -19,8 +19,8 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// An API server that is asked to end does so at once, even with open watches.
-func TestTheAPIServerEndsThoughItIsWatched(t *testing.T) {
+// An API server that is asked to stop does so at once, even with open watches.
+func TestTheAPIServerStopsDespiteWatches(t *testing.T) {
 	contents, _ := texts(t, controlPlane(t))
 	flag := regexp.MustCompile(`--shutdown-watch-termination-grace-period=\w+`).FindString(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"])
 	if flag == "" {
@@ -49,7 +49,7 @@ func TestTheAPIServerEndsThoughItIsWatched(t *testing.T) {
 	}
 	for ended := false; !ended; time.Sleep(20 * time.Millisecond) {
 		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		ended = err != nil || strings.Contains(string(state), ") Z ") // until its parent looks
+		ended = err != nil || strings.Contains(string(state), ") Z ") // a zombie until its parent reaps it
 		if time.Since(told) > 15*time.Second {
 			t.Fatal("it does not end")
 		}
@@ -57,7 +57,7 @@ func TestTheAPIServerEndsThoughItIsWatched(t *testing.T) {
 	t.Logf("it ended after %v", time.Since(told))
 }
 
-// An API server that ends together with its etcd cannot answer what it was asked.
+// An API server that stops at the same time as its etcd cannot finish its requests.
 func TestEtcdFollowsTheAPIServer(t *testing.T) {
 	in := controlPlane(t)
 	in.Config.ControlPlaneConfig = &nodeconfig.ControlPlane{}

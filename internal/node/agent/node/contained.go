@@ -9,66 +9,66 @@ import (
 	"kops.local/kops/api"
 )
 
-// Adapted tells what Build makes otherwise than the configuration says, because the
-// machine is a container: "FIELD: VALUE, WHY". It is empty on every other machine.
-func Adapted(in Input) []string {
-	_, told := contained(in)
-	return told
+// ContainerAdaptations lists where Build deviates from the configuration because the machine is
+// a container, as "FIELD: VALUE, WHY". It is empty on every other machine.
+func ContainerAdaptations(in Input) []string {
+	_, changes := adaptToContainer(in)
+	return changes
 }
 
-// contained returns the input with a configuration that works in a container, and
-// what differs. The configuration on the machine's disk stays as it is: its digest is
-// known. Of settings that can work, those that somebody wrote stay.
-func contained(in Input) (Input, []string) {
+// adaptToContainer returns the input with a configuration that works in a container, and the
+// differences. The configuration on the machine's disk stays as it is, because its
+// digest is known. Settings that the user chose are kept if they can work.
+func adaptToContainer(in Input) (Input, []string) {
 	if !in.Host.Contained {
 		return in, nil
 	}
-	var told []string
+	var changes []string
 	config := *in.Config
 	k := api.KubeletConfigSpec{}
 	if config.KubeletConfig != nil {
 		k = *config.KubeletConfig
 	}
-	tell := func(text string) { told = append(told, text) }
+	record := func(text string) { changes = append(changes, text) }
 	if in.Host.CgroupV1 && k.CgroupDriver != "cgroupfs" {
 		k.CgroupDriver = "cgroupfs"
-		tell("kubelet.cgroupDriver: cgroupfs, as systemd in a container has no control groups of version 1 to give")
+		record("kubelet.cgroupDriver: cgroupfs, because systemd in a container cannot manage control groups of version 1")
 	}
 	if k.ProtectKernelDefaults == nil || *k.ProtectKernelDefaults {
 		k.ProtectKernelDefaults = new(bool)
-		tell("kubelet.protectKernelDefaults: false, as the kernel is the host's")
+		record("kubelet.protectKernelDefaults: false, because the kernel belongs to the host")
 	}
 	if k.FailSwapOn == nil {
 		k.FailSwapOn = new(bool)
-		tell("kubelet.failSwapOn: false, as the swap is the host's")
+		record("kubelet.failSwapOn: false, because the swap belongs to the host")
 	}
 	if t := k.ShutdownGracePeriod; in.Host.LacksLogind && t != nil && t.Duration > 0 {
 		k.ShutdownGracePeriod, k.ShutdownGracePeriodCriticalPods = &metav1.Duration{}, &metav1.Duration{}
-		tell("kubelet.shutdownGracePeriod: 0s, as no systemd-logind runs that would tell of the machine's end")
+		record("kubelet.shutdownGracePeriod: 0s, because no systemd-logind announces the machine's shutdown")
 	}
 	config.KubeletConfig = &k
 	if config.KubeProxy != nil {
 		p := *config.KubeProxy
 		p.ConntrackMaxPerCore, p.ConntrackMin = new(int32), new(int32)
 		config.KubeProxy = &p
-		tell("kubeProxy.conntrackMaxPerCore: 0, as the bounds of the table of connections are the host's")
+		record("kubeProxy.conntrackMaxPerCore: 0, because the host limits the connection tracking table")
 	}
 	if !config.NTPUnmanaged {
 		config.NTPUnmanaged = true
-		tell("ntp.managed: false, as the clock is the host's")
+		record("ntp.managed: false, because the clock belongs to the host")
 	}
 	if config.UpdatePolicy != api.UpdateExternal && in.Host.Like == "debian" {
-		tell("updatePolicy: unattended-upgrades is not installed, because containers are recreated from their image")
+		record("updatePolicy: unattended-upgrades is not installed, because containers are recreated from their image")
 	}
-	tell("sysctlParameters: of kops' own only those of the network, as the kernel is the host's")
-	tell("oomScoreAdj: 0 for all services, as a container may not spare its processes before the host's")
+	record("sysctlParameters: of kops' defaults only those for the network, because the kernel belongs to the host")
+	record("oomScoreAdj: 0 for all services, because a container may not protect its processes from the host's OOM killer")
 	in.Config = &config
-	return in, told
+	return in, changes
 }
 
-// ownParameters drops the kernel parameters that belong to the host of a container. Network
-// parameters are the container's, except the ones that its kernel keeps once for all networks: it
-// shows them nowhere else, or does not let others write them
+// ownParameters drops the kernel parameters that belong to a container's host. Network parameters
+// belong to the container, except those that the kernel keeps once for all network namespaces: it
+// shows them only in the initial one, or makes them writable only there
 // (Documentation/networking/ip-sysctl.rst, net/core/sysctl_net_core.c).
 func ownParameters(all []string) []string {
 	return slices.DeleteFunc(all, func(line string) bool {

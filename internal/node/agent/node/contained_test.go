@@ -21,8 +21,8 @@ const (
 	sysctlFile     = "/etc/sysctl.d/99-k8s-general.conf"
 )
 
-// virtual is a worker whose configuration was completed for virtual machines of a cloud.
-func virtual() node.Input {
+// virtualMachine returns a worker whose configuration was completed for a cloud's virtual machines.
+func virtualMachine() node.Input {
 	in := input()
 	in.Host.Traits, in.Config.UpdatePolicy = traits("aws"), api.UpdateAutomatic
 	in.Config.KubeletConfig = &api.KubeletConfigSpec{CgroupDriver: "systemd", CgroupRoot: "/", CloudProvider: "external", ProtectKernelDefaults: ptr(true),
@@ -31,8 +31,8 @@ func virtual() node.Input {
 	return in
 }
 
-// written is the configuration as a machine has it on its disk.
-func written(t *testing.T, in node.Input) string {
+// encodeConfig returns the configuration as it is on a machine's disk.
+func encodeConfig(t *testing.T, in node.Input) string {
 	t.Helper()
 	text, err := yaml.Marshal(in.Config)
 	if err != nil {
@@ -41,7 +41,7 @@ func written(t *testing.T, in node.Input) string {
 	return string(text)
 }
 
-func TestAContainerRunsWhatIsMeantForVirtualMachines(t *testing.T) {
+func TestConfigurationForVirtualMachinesWorksInAContainer(t *testing.T) {
 	lines := func(s ...string) []string { return s }
 	container := func(in *node.Input) { in.Host.Contained, in.Host.CgroupV1, in.Host.LacksLogind = true, true, true }
 	all := lines("kubelet.cgroupDriver", "kubelet.protectKernelDefaults", "kubelet.failSwapOn", "kubelet.shutdownGracePeriod", "kubeProxy.conntrackMaxPerCore", "ntp.managed", "updatePolicy", "sysctlParameters", "oomScoreAdj")
@@ -84,9 +84,9 @@ func TestAContainerRunsWhatIsMeantForVirtualMachines(t *testing.T) {
 			map[string][]string{kubeletFile: lines("cgroupDriver: cgroupfs\n"), containerdFile: lines("SystemdCgroup = false\n")}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := virtual()
+			in := virtualMachine()
 			c.change(&in)
-			before := written(t, in)
+			before := encodeConfig(t, in)
 			contents, nodes := texts(t, in)
 			if p, ok := nodes["host_packages/packages"].Want.(*host.PackageSet); ok {
 				contents["packages"] = p.Names
@@ -106,14 +106,14 @@ func TestAContainerRunsWhatIsMeantForVirtualMachines(t *testing.T) {
 				}
 			}
 			var names []string
-			for _, a := range node.Adapted(in) {
+			for _, a := range node.ContainerAdaptations(in) {
 				name, _, _ := strings.Cut(a, ": ")
 				names = append(names, name)
 			}
 			if !slices.Equal(names, c.adapted) {
 				t.Errorf("what is adapted is %q, want %q", names, c.adapted)
 			}
-			if written(t, in) != before {
+			if encodeConfig(t, in) != before {
 				t.Error("the configuration itself was changed")
 			}
 		})

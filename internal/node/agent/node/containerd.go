@@ -18,7 +18,7 @@ const (
 	containerdConfigFile = "/etc/containerd/config.toml"
 )
 
-// containerdUnit is the service; notify means that it is started when it serves.
+// containerdUnit is the service; type notify means that it counts as started once it serves.
 const containerdUnit = `[Unit]
 Description=containerd container runtime
 Documentation=https://containerd.io
@@ -77,13 +77,13 @@ func (b *builder) containerd() error {
 		return err
 	}
 	const options = "/etc/sysconfig/containerd"
-	opts := "CONTAINERD_OPTS=" + strings.Join(componentflags.Flags(c), " ") + "\n" + b.frugal()
+	opts := "CONTAINERD_OPTS=" + strings.Join(componentflags.Flags(c), " ") + "\n" + b.memoryEnvironment()
 	if err := b.file(options, opts); err != nil {
 		return err
 	}
 	after := slices.Concat(b.packages, b.runtimePrograms, []resource.Address{{Kind: "host_file", Name: file}, {Kind: "host_file", Name: options}})
 	score := -999
-	if b.Host.Contained { // a container may not make itself harder to kill
+	if b.Host.Contained { // a container may not lower its own OOM score
 		score = 0
 	}
 	reads := append([]string{config, opts}, b.assetsThat(isRuntime)...)
@@ -93,7 +93,7 @@ func (b *builder) containerd() error {
 		}
 		after, reads = append(after, resource.Address{Kind: host.Files.Name, Name: cniTemplateFile}), append(reads, cniTemplate)
 	}
-	if b.at.image != "" {
+	if b.places.image != "" {
 		a, err := b.ownContainerd(after, reads...)
 		b.runtime = []resource.Address{a}
 		return err
@@ -103,13 +103,13 @@ func (b *builder) containerd() error {
 	return err
 }
 
-// isRuntime tells whether containerd needs a fetched file: the archive of a
-// package of the user's may have any name.
+// isRuntime reports whether containerd needs a fetched file; the archive of a
+// user's package may have any name.
 func isRuntime(a host.Asset) bool {
 	return a.IsArchive() && !strings.HasPrefix(a.Base(), cniArchive) || strings.HasPrefix(a.Base(), "runc")
 }
 
-// assetsThat lists the fetched files of which is says so.
+// assetsThat lists the fetched files for which is returns true.
 func (b *builder) assetsThat(is func(host.Asset) bool) []string {
 	return slices.DeleteFunc(slices.Clone(b.Config.Assets[b.Host.Arch]), func(line string) bool {
 		a, err := host.NewAsset(line)
@@ -117,7 +117,7 @@ func (b *builder) assetsThat(is func(host.Asset) bool) []string {
 	})
 }
 
-// mirrors tells containerd where else the images of a registry are.
+// mirrors configures containerd's mirrors of a registry.
 func (b *builder) mirrors(registry string, endpoints []string) error {
 	folder := registry
 	if registry == "*" {
@@ -137,16 +137,16 @@ func (b *builder) mirrors(registry string, endpoints []string) error {
 	return b.file("/etc/containerd/certs.d/"+folder+"/hosts.toml", text.String())
 }
 
-// table is a TOML document as it is built up.
+// table is a TOML document under construction.
 type table map[string]any
 
-// set puts a value at a path of keys.
+// set sets a value at a path of keys.
 func (t table) set(value any, path ...string) error {
 	for i, key := range path[:len(path)-1] {
 		next, ok := t[key].(table)
 		if !ok {
 			if t[key] != nil {
-				return fmt.Errorf("%s is a value, and cannot hold others", strings.Join(path[:i+1], "."))
+				return fmt.Errorf("%s is a value, so it cannot contain other keys", strings.Join(path[:i+1], "."))
 			}
 			next = table{}
 			t[key] = next
@@ -157,7 +157,7 @@ func (t table) set(value any, path ...string) error {
 	return nil
 }
 
-// write writes the table's values and then its tables, each sorted by name.
+// write writes the table's values, then its subtables, each sorted by name.
 func (t table) write(w *strings.Builder, path string) {
 	var tables []string
 	for _, k := range slices.Sorted(maps.Keys(t)) {
@@ -196,21 +196,21 @@ func tomlKey(k string) string {
 	return strconv.Quote(k)
 }
 
-// nriPlugin lets programs of others take part in the making of containers.
+// nriPlugin is the plugin that lets third-party programs take part in creating containers.
 const nriPlugin = "io.containerd.nri.v1.nri"
 
-// layout says where settings are in containerd's configuration file.
+// layout holds the paths of settings in containerd's configuration file.
 type layout struct{ sandbox, images, runtime []string }
 
-// layoutOf starts the file of a version of containerd: version 4 of the file
-// since 2.3, 3 since 2.0, and 2 before.
+// layoutOf returns the start of the configuration file for a version of
+// containerd, and its layout: file version 4 since 2.3, 3 since 2.0, and 2 before.
 func layoutOf(version string) (table, layout) {
-	if version != "" && !newer(version, 2, 0) {
+	if version != "" && !isAtLeast(version, 2, 0) {
 		cri := []string{"plugins", "io.containerd.grpc.v1.cri"}
 		return table{"version": 2}, layout{sandbox: append(slices.Clone(cri), "sandbox_image"), images: cri, runtime: cri}
 	}
 	t := table{"version": 3}
-	if newer(version, 2, 3) {
+	if isAtLeast(version, 2, 3) {
 		t["version"] = 4
 	}
 	images := []string{"plugins", "io.containerd.cri.v1.images"}
@@ -226,7 +226,7 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 		version = b.Host.Containerd
 	}
 	t, at := layoutOf(version)
-	if b.at.image != "" && t["version"] == 4 { // an image may go back to a release that does not know it
+	if b.places.image != "" && t["version"] == 4 { // an image may be rolled back to a release that does not know version 4
 		t["version"] = 3
 	}
 	var err error
@@ -241,7 +241,7 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 	if len(c.RegistryMirrors) > 0 {
 		set("/etc/containerd/certs.d", slices.Concat(at.images, []string{"registry", "config_path"})...)
 	}
-	if b.Host.Contained { // the disk is the host's, which has what the layers were made of
+	if b.Host.Contained { // the disk is the host's, which keeps what the layers were unpacked from
 		set(true, slices.Concat(at.images, []string{"discard_unpacked_layers"})...)
 	}
 	driver := b.Config.KubeletConfig == nil || b.Config.KubeletConfig.CgroupDriver != "cgroupfs"
@@ -285,7 +285,7 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 			return "", fmt.Errorf("configAdditions: %q: %w", k, perr)
 		}
 		value := c.ConfigAdditions[k]
-		set(literal(value.String()), path...)
+		set(parseLiteral(value.String()), path...)
 	}
 	if err != nil {
 		return "", fmt.Errorf("configAdditions: %w", err)
@@ -295,8 +295,8 @@ func (b *builder) containerdConfig(c *api.ContainerdConfig) (string, error) {
 	return w.String(), nil
 }
 
-// literal reads a value of the user's: a truth value, a number, or a text.
-func literal(s string) any {
+// parseLiteral parses a user's value as a boolean, a number, or a string.
+func parseLiteral(s string) any {
 	switch s {
 	case "true":
 		return true
@@ -309,8 +309,8 @@ func literal(s string) any {
 	return s
 }
 
-// newer reports whether a version is at least major.minor.
-func newer(version string, major, minor int) bool {
+// isAtLeast reports whether a version is at least major.minor.
+func isAtLeast(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	c, _, _ := strings.Cut(rest, ".")
 	x, err1 := strconv.Atoi(a)

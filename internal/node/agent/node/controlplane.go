@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/spec/componentflags"
 )
 
-// controlPlane is a machine that runs all of the control plane.
+// controlPlane adds the resources of a machine that runs the whole control plane.
 func (b *builder) controlPlane() error {
 	for _, u := range []struct {
 		name string
@@ -34,7 +34,7 @@ func (b *builder) controlPlane() error {
 	return nil
 }
 
-// authorities adds the authorities that pods trust as the machine does.
+// authorities writes the machine's CA certificates to a file for pods, which trust the same authorities.
 func (b *builder) authorities() error {
 	if b.Host.Authorities == "" {
 		return nil
@@ -42,15 +42,15 @@ func (b *builder) authorities() error {
 	return b.file(paths.Trust+"/ca-certificates.crt", b.Host.Authorities)
 }
 
-// etcdManagers follow the API server: one that is to end as well answers what it was asked
-// while etcd still serves it.
+// etcdManagers adds etcd's manifests after the API server's: an API server that has to
+// stop, too, then finishes its requests while etcd still serves it.
 func (b *builder) etcdManagers() error {
 	var after []resource.Address
 	if b.hasAPIServer() {
 		after = append(after, resource.Address{Kind: host.Files.Name, Name: APIServerManifest})
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Etcd)) {
-		text, err := b.withTrust("etcd-"+name, b.Etcd[name], b.etcdTrusts(name)...)
+		text, err := b.manifestWithTrust("etcd-"+name, b.Etcd[name], b.etcdTrusts(name)...)
 		if err == nil {
 			err = b.staticPod("etcd-"+name, resource.Lit(text), after...)
 		}
@@ -61,7 +61,7 @@ func (b *builder) etcdManagers() error {
 	return nil
 }
 
-// channels applies the cluster's add-ons.
+// channels adds the component that applies the cluster's add-ons.
 func (b *builder) channels() error {
 	if b.Config.ChannelsManifest == "" {
 		return nil
@@ -76,25 +76,25 @@ func (b *builder) channels() error {
 	if err := b.kubeconfig(kubeconfig, "kops", "kops", host.Certificate{CommonName: "kops", Organization: []string{"system:masters"}, Owner: users.Channels}); err != nil {
 		return err
 	}
-	text, err := b.withTrust("kops-channels", b.Channels, pki.KubernetesCA)
+	text, err := b.manifestWithTrust("kops-channels", b.Channels, pki.KubernetesCA)
 	if err != nil {
 		return err
 	}
-	return b.startedAnew("kops-channels", text, kubeconfig)
+	return b.podRestartedWithCertificate("kops-channels", text, kubeconfig)
 }
 
-// serving adds the certificate with which a component serves its health and figures.
+// serving adds the certificate with which a component serves its health checks and metrics.
 func (b *builder) serving(name string) error {
 	domain := "cluster.local"
 	if a := b.Config.APIServerConfig; a != nil && a.ClusterDNSDomain != "" {
 		domain = a.ClusterDNSDomain
 	}
-	return b.pair(b.at.keys+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
+	return b.certificatePair(b.places.keys+"/"+name+"/server", host.Certificate{CommonName: name, Usage: string(pki.Server), Names: []string{name + ".kube-system.svc." + domain}})
 }
 
-// figures returns the flags that keep a component's health and metrics on the machine. A component
-// of a cluster that is not hardened serves its metrics to everybody.
-func (b *builder) figures() []string {
+// metricsFlags returns the flags that keep a component's health checks and metrics on the machine. A
+// component of a cluster that is not hardened serves its metrics on all interfaces.
+func (b *builder) metricsFlags() []string {
 	if !b.Config.Hardened {
 		return nil
 	}
@@ -107,7 +107,7 @@ func healthProbe(port int) *staticpod.Probe {
 
 func (b *builder) controllerManager() error {
 	const kubeconfig = "/var/lib/kube-controller-manager/kubeconfig"
-	dir := b.at.keys + "/kube-controller-manager"
+	dir := b.places.keys + "/kube-controller-manager"
 	c := api.KubeControllerManagerConfig{}
 	if given := b.Config.ControlPlaneConfig.KubeControllerManager; given != nil {
 		c = *given
@@ -130,11 +130,11 @@ func (b *builder) controllerManager() error {
 	}
 	cert := dir + "/server.crt"
 	c.AuthenticationKubeconfig, c.AuthorizationKubeconfig = kubeconfig, kubeconfig
-	c.RootCAFile, c.ServiceAccountPrivateKeyFile = b.at.keys+"/ca.crt", dir+"/service-account.key"
+	c.RootCAFile, c.ServiceAccountPrivateKeyFile = b.places.keys+"/ca.crt", dir+"/service-account.key"
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
 	flags := append(componentflags.Flags(&c), "--cluster-signing-cert-file="+dir+"/ca.crt", "--cluster-signing-key-file="+dir+"/ca.key",
 		"--flex-volume-plugin-dir="+b.volumePlugins(), "--kubeconfig="+kubeconfig)
-	flags = append(flags, b.figures()...)
+	flags = append(flags, b.metricsFlags()...)
 	slices.Sort(flags)
 	k := newComponent("kube-controller-manager", c.Image, "/usr/local/bin/kube-controller-manager", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
@@ -142,18 +142,18 @@ func (b *builder) controllerManager() error {
 	k.container.Env = b.egress()
 	b.waitForAPI(k)
 	k.mountCertificates(b.Host.Like)
-	k.mount("cabundle", b.at.keys+"/ca.crt", "", true)
+	k.mount("cabundle", b.places.keys+"/ca.crt", "", true)
 	k.mount("srvkcm", dir, "", true)
 	k.mount("varlibkcm", "/var/lib/kube-controller-manager", "", true)
 	k.mount("volplugins", b.volumePlugins(), "", true)
 	p := k.pod("system-cluster-critical", nil)
-	b.readsTrust(p, []string{pki.KubernetesCA}, b.Config.KeypairIDs[pki.ServiceAccount])
+	b.annotateTrust(p, []string{pki.KubernetesCA}, b.Config.KeypairIDs[pki.ServiceAccount])
 	return b.manifest(p, kubeconfig)
 }
 
 func (b *builder) scheduler() error {
 	const kubeconfig = paths.SchedulerKubeconfig
-	dir := b.at.keys + "/kube-scheduler"
+	dir := b.places.keys + "/kube-scheduler"
 	c := api.KubeSchedulerConfig{}
 	if given := b.Config.ControlPlaneConfig.KubeScheduler; given != nil {
 		c = *given
@@ -169,7 +169,7 @@ func (b *builder) scheduler() error {
 	c.TLSCertFile, c.TLSPrivateKeyFile = &cert, dir+"/server.key"
 	flags := append(componentflags.Flags(&c), "--config="+paths.SchedulerConfig,
 		"--authentication-tolerate-lookup-failure=false", "--authentication-skip-lookup=false")
-	flags = append(flags, b.figures()...)
+	flags = append(flags, b.metricsFlags()...)
 	slices.Sort(flags)
 	k := newComponent("kube-scheduler", c.Image, "/usr/local/bin/kube-scheduler", flags)
 	k.amounts("100m", c.CPURequest, c.CPULimit, c.MemoryRequest, c.MemoryLimit)
@@ -181,7 +181,7 @@ func (b *builder) scheduler() error {
 	return b.manifest(k.pod("system-cluster-critical", nil), kubeconfig)
 }
 
-// proxy makes services reachable.
+// proxy adds kube-proxy.
 func (b *builder) proxy() error {
 	const kubeconfig = "/var/lib/kube-proxy/kubeconfig"
 	if err := b.kubeconfig(kubeconfig, "kube-proxy", "kube-proxy", host.Certificate{}); err != nil {
@@ -196,7 +196,7 @@ func (b *builder) proxy() error {
 	score := "--oom-score-adj=-998"
 	most := int32(131072)
 	var more []string
-	if b.Host.Contained { // the host's table of connections is not the machine's to change
+	if b.Host.Contained { // the conntrack table is the host's, and the machine may not resize it
 		score = "--oom-score-adj=0"
 		more = []string{"--conntrack-tcp-timeout-close-wait=0s", "--conntrack-tcp-timeout-established=0s"}
 	}
@@ -219,14 +219,16 @@ func (b *builder) proxy() error {
 	return b.manifest(k.pod("system-node-critical", map[string]string{"tier": "node", "kubernetes.io/managed-by": "nodeup"}), kubeconfig)
 }
 
-// egress tells a program of the control plane of the cluster's egress proxy, by which it reaches webhooks and clouds.
+// egress returns the environment that configures the cluster's egress proxy, through which control-plane
+// programs reach webhooks and clouds.
 func (b *builder) egress() []api.ContainerEnvVar {
 	return staticpod.ProxyEnvironment(b.Config.Networking.EgressProxy)
 }
 
-// waitForAPI has a component of this machine wait for the API server where our
-// own images run: one that ends without it is started again ever later. Its
-// probe, which is set before, must not end one that waits.
+// waitForAPI makes a component of this machine wait for the API server, on
+// platforms that run kops' own images: a component that exits without the API is
+// restarted with growing delays. Its liveness probe, which must be set before,
+// must not kill a component that waits.
 func (b *builder) waitForAPI(k *component) {
 	if b.Host.Traits.Prompt {
 		k.container.LivenessProbe.InitialDelaySeconds = 300

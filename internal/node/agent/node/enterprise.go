@@ -11,11 +11,11 @@ import (
 )
 
 // nftablesOnly is the first release of Enterprise Linux whose kernel filters
-// packets by nftables alone, see "Considerations in adopting RHEL 10".
+// packets only with nftables; see "Considerations in adopting RHEL 10".
 const nftablesOnly = 10
 
-// enterprise returns the major release of Enterprise Linux, Red Hat's or a rebuild of it; 0 if the
-// distribution only resembles it and counts differently.
+// enterprise returns the major release of Red Hat Enterprise Linux or a rebuild of it; 0 for
+// related distributions that are numbered differently.
 func (h Host) enterprise() int {
 	if h.Like != "rhel" || h.Distro == "amzn" || h.Distro == "fedora" {
 		return 0
@@ -28,10 +28,10 @@ func (h Host) enterprise() int {
 	return n
 }
 
-// ExtraModules reports whether a package kernel-modules-extra has the rarer modules of the kernel.
+// ExtraModules reports whether the kernel's rarer modules are in a separate package, kernel-modules-extra.
 func ExtraModules(h Host) bool { return h.enterprise() >= nftablesOnly }
 
-// KernelModules lists what the machine loads before anything else.
+// KernelModules lists the modules that the machine loads before anything else.
 func KernelModules(h Host, n api.NetworkingSpec) []string {
 	out := []string{"br_netfilter"}
 	if n.Kindnet != nil {
@@ -43,7 +43,7 @@ func KernelModules(h Host, n api.NetworkingSpec) []string {
 	return out
 }
 
-// enterprisePackages are the packages of Red Hat's relatives.
+// enterprisePackages returns the packages for Red Hat-like distributions.
 func (b *builder) enterprisePackages() []string {
 	out := []string{"libseccomp", "util-linux", "container-selinux", "logrotate"}
 	switch n := b.Host.enterprise(); {
@@ -60,8 +60,9 @@ func (b *builder) enterprisePackages() []string {
 	return out
 }
 
-// kernelPackages has the modules that the machine lacks. Without them it may still
-// serve: some images let nobody install packages of the kernel.
+// kernelPackages adds the package with the modules that the machine is missing.
+// Without them the machine may still work: some images do not allow kernel
+// packages to be installed.
 func (b *builder) kernelPackages() ([]resource.Address, error) {
 	if !b.Host.LacksModules {
 		return nil, nil
@@ -70,22 +71,22 @@ func (b *builder) kernelPackages() ([]resource.Address, error) {
 	return []resource.Address{a}, err
 }
 
-// noFirewalld switches firewalld off: with nftables each program has tables of its own, and what
-// one table drops, another cannot accept.
+// noFirewalld disables firewalld: with nftables each program has tables of its own, and a packet
+// that one table drops cannot be accepted by another.
 func (b *builder) noFirewalld() error {
-	if _, err := b.masked("firewalld.service"); err != nil {
+	if _, err := b.maskUnit("firewalld.service"); err != nil {
 		return err
 	}
-	return b.file("/etc/kops/firewalld-disabled", "firewalld is masked: the cloud's network, and the cluster's own policies, decide who reaches this machine.\n")
+	return b.file("/etc/kops/firewalld-disabled", "firewalld is masked: the cloud's network, and the cluster's own policies, control access to this machine.\n")
 }
 
-// cloudSetup keeps NetworkManager from giving the machine the addresses of its pods.
+// cloudSetup keeps NetworkManager from assigning pod addresses to the machine.
 func (b *builder) cloudSetup() error {
 	if b.Host.enterprise() < 9 {
 		return nil
 	}
 	for _, unit := range []string{"nm-cloud-setup.service", "nm-cloud-setup.timer"} {
-		a, err := b.masked(unit)
+		a, err := b.maskUnit(unit)
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (b *builder) cloudSetup() error {
 	return nil
 }
 
-// masked adds a unit of the distribution's that nothing is to start.
-func (b *builder) masked(unit string) (resource.Address, error) {
+// maskUnit adds a unit of the distribution that must not be started.
+func (b *builder) maskUnit(unit string) (resource.Address, error) {
 	return add(b, &host.Units, unit, host.Unit{Name: unit, Off: true, Masked: true, Current: true}, slices.Clone(b.packages)...)
 }

@@ -18,7 +18,7 @@ func TestRelativesOfRedHat(t *testing.T) {
 		change          func(*node.Input)
 		packages        string
 		masked, modules string
-		proxy           string // how services are reached, where iptables is asked for
+		proxy           string // the mode of kube-proxy where iptables is requested
 	}{
 		{"rocky", "8.10", nil, common + " iptables", "", "br_netfilter", "iptables"},
 		{"rhel", "9.6", nil, common + " iptables-nft", "", "br_netfilter", "iptables"},

@@ -15,15 +15,15 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// extras are the user's own files. The group's come first, and win.
+// extras adds the user's own files. The instance group's come first and take precedence.
 func (b *builder) extras() error {
 	seen := map[string]bool{}
 	for _, f := range b.Config.FileAssets {
 		path, mode := f.Path, f.Mode
 		if path == "" {
-			path = usualKeys + "/assets/" + f.Name
+			path = defaultKeys + "/assets/" + f.Name
 		}
-		path = b.moved(filepath.Clean(path))
+		path = b.localPath(filepath.Clean(path))
 		if mode == "" {
 			mode = "0440"
 		}
@@ -46,21 +46,21 @@ func (b *builder) extras() error {
 		if err := b.fileWith(path, content, fmt.Sprintf("%04o", bits), 0); err != nil {
 			return err
 		}
-		b.own = append(b.own, resource.Address{Kind: host.Files.Name, Name: path})
+		b.userFiles = append(b.userFiles, resource.Address{Kind: host.Files.Name, Name: path})
 	}
 	if s, ok := b.Secrets[pki.DockerConfig]; ok {
-		return b.secret(b.at.home+"/.docker/config.json", s.Reveal(), 0)
+		return b.secret(b.places.home+"/.docker/config.json", s.Reveal(), 0)
 	}
 	return nil
 }
 
-// namedHook is a unit of the user's.
+// namedHook is one of the user's units.
 type namedHook struct {
 	name string
 	api.HookSpec
 }
 
-// namedHooks are the user's own units. The group's come first, and win.
+// namedHooks returns the user's own units. The instance group's come first and take precedence.
 func (b *builder) namedHooks() []namedHook {
 	var out []namedHook
 	for i, hooks := range b.Config.Hooks {
@@ -83,19 +83,19 @@ func (b *builder) namedHooks() []namedHook {
 	return out
 }
 
-// precedes reports whether a hook must be started before a service. Systemd itself ensures that
-// only if it starts both at once, as at the machine's start.
+// precedes reports whether a hook must be started before a service. Systemd ensures that order
+// only if it starts both in one transaction, as when the machine boots.
 func (h namedHook) precedes(service string) bool {
 	return slices.ContainsFunc(h.Before, func(s string) bool { return s == service || s+".service" == service })
 }
 
-// early reports whether a hook must be started before the container runtime.
-func (h namedHook) early() bool { return h.precedes("containerd.service") && h.ExecContainer == nil }
+// isEarly reports whether a hook must be started before the container runtime.
+func (h namedHook) isEarly() bool { return h.precedes("containerd.service") && h.ExecContainer == nil }
 
 // hooks adds the hooks that are early, or the others.
 func (b *builder) hooks(early bool) error {
 	for _, h := range b.namedHooks() {
-		if h.early() != early {
+		if h.isEarly() != early {
 			continue
 		}
 		a, err := b.hook(h.name, h.HookSpec)
@@ -115,7 +115,7 @@ func (b *builder) hooks(early bool) error {
 	return nil
 }
 
-// hook adds the unit of a hook; there is none, "", where it has nothing to do.
+// hook adds the unit of a hook and returns its address, or the zero address if the hook does nothing.
 func (b *builder) hook(name string, h api.HookSpec) (resource.Address, error) {
 	if h.Enabled != nil && !*h.Enabled {
 		return add(b, &host.Units, name, host.Unit{Name: name, Off: true, Current: true})
@@ -141,11 +141,11 @@ func (b *builder) hook(name string, h api.HookSpec) (resource.Address, error) {
 		}
 		u.WriteString("\n[Install]\nWantedBy=multi-user.target\n")
 	}
-	after := slices.Concat(b.packages, b.own, b.runtime) // it may run what the user's packages and files bring
+	after := slices.Concat(b.packages, b.userFiles, b.runtime) // it may run programs from the user's packages and files
 	return add(b, &host.Units, name, host.Unit{Name: name, Content: resource.Text(resource.Lit(u.String())), On: true, Current: true, Optional: true}, after...)
 }
 
-// hookContainer runs a container that sees the whole machine.
+// hookContainer returns the command that runs a container with access to the whole machine.
 func hookContainer(name string, c *api.ExecContainerAction) string {
 	id := strings.TrimSuffix(name, ".service")
 	args := []string{"/usr/bin/ctr", "--namespace", "k8s.io", "run", "--rm",
@@ -161,13 +161,13 @@ func hookContainer(name string, c *api.ExecContainerAction) string {
 	return "ExecStartPre=/usr/bin/ctr --namespace k8s.io images pull " + c.Image + "\nExecStart=" + strings.Join(args, " ") + "\n"
 }
 
-// quoteUnit writes a text as one argument of a command in a unit file.
+// quoteUnit quotes a string as one argument of a command in a unit file.
 func quoteUnit(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$", "\n", `\n`).Replace(s) + `"`
 }
 
-// fetched puts what the machine fetches into its places.
-func (b *builder) fetched() error {
+// fetchedFiles installs the files that the machine fetches.
+func (b *builder) fetchedFiles() error {
 	for _, line := range b.Config.Assets[b.Host.Arch] {
 		a, err := host.NewAsset(line)
 		if err != nil {
@@ -180,10 +180,11 @@ func (b *builder) fetched() error {
 	return nil
 }
 
-// cniArchive is how the name of the archive with the CNI plugins begins.
+// cniArchive is the prefix of the name of the archive with the CNI plugins.
 const cniArchive = "cni-plugins"
 
-// install puts a fetched file where its name says; what the machine has no use for is not fetched.
+// install installs a fetched file at the place that its name implies; files that the machine does not use
+// are not fetched.
 func (b *builder) install(a host.Asset) error {
 	base := a.Base()
 	begins := func(s string) bool { return strings.HasPrefix(base, s) }
@@ -193,15 +194,15 @@ func (b *builder) install(a host.Asset) error {
 	case a.IsArchive() && begins(cniArchive):
 		folder = cniBinaries
 	case a.IsArchive() && (begins("nerdctl") || begins("crictl")):
-		folder = b.at.tools
-	case b.at.image != "" && isRuntime(a): // it is there
+		folder = b.places.tools
+	case b.places.image != "" && isRuntime(a): // part of the image
 		return nil
 	case a.IsArchive():
 		folder, below = "/usr/bin", "bin"
 	case base == "kubelet":
-		program = b.at.kubelet + "/kubelet"
+		program = b.places.kubelet + "/kubelet"
 	case base == "kubectl" && b.hasAPIServer():
-		program = b.at.kubectl + "/kubectl"
+		program = b.places.kubectl + "/kubectl"
 	case begins("runc"):
 		program = "/usr/sbin/runc"
 	case login != "" && begins(login):

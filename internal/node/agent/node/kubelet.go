@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// KubeletKubeconfig is the file with the certificate by which the kubelet calls the API.
+// KubeletKubeconfig is the kubeconfig, with a client certificate, that the kubelet uses to call the API.
 const KubeletKubeconfig = "/var/lib/kubelet/kubeconfig"
 
 const (
@@ -54,12 +54,12 @@ func (b *builder) kubelet() error {
 	if err != nil {
 		return err
 	}
-	if err := b.guarded(kubeletConfigFile, config, 0); err != nil {
+	if err := b.ownerOnlyFile(kubeletConfigFile, config, 0); err != nil {
 		return err
 	}
 	const env = "/etc/sysconfig/kubelet"
-	arguments := "DAEMON_ARGS=\"" + strings.Join(b.kubeletFlags(c), " ") + "\"\nHOME=\"" + b.at.home + "\"\n" + b.frugal()
-	if err := b.guarded(env, arguments, 0); err != nil {
+	arguments := "DAEMON_ARGS=\"" + strings.Join(b.kubeletFlags(c), " ") + "\"\nHOME=\"" + b.places.home + "\"\n" + b.memoryEnvironment()
+	if err := b.ownerOnlyFile(env, arguments, 0); err != nil {
 		return err
 	}
 	providers := b.credentialProviders()
@@ -68,27 +68,28 @@ func (b *builder) kubelet() error {
 			return err
 		}
 	}
-	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.written)
-	unit := fmt.Sprintf(kubeletUnit, b.needsMounts(), b.at.kubelet)
+	after := slices.Concat(b.runtime, b.packages, b.programs, b.node, b.filesWritten)
+	unit := fmt.Sprintf(kubeletUnit, b.needsMounts(), b.places.kubelet)
 	if b.Host.Warming {
 		_, err := add(b, &host.Units, KubeletUnit, host.Unit{Name: KubeletUnit, Content: resource.Text(resource.Lit(unit)), Private: true, Current: true}, after...)
 		return err
 	}
-	reads := append([]string{config, arguments, providers, b.believed([]string{pki.KubernetesCA})}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
+	reads := append([]string{config, arguments, providers, b.trustDigest([]string{pki.KubernetesCA})}, b.assetsThat(func(a host.Asset) bool { return strings.HasPrefix(a.Base(), "kubelet") })...)
 	content := withCertificate(host.WithDigest(unit, reads...)+"Certificate="+certificateMark+"\n", KubeletKubeconfig)
 	_, err = add(b, &host.Units, KubeletUnit, host.Unit{Name: KubeletUnit, Content: resource.Text(content), Private: true, On: true, Current: true}, after...)
 	return err
 }
 
-// frugal has a service give memory back sooner where many machines share one host's.
-func (b *builder) frugal() string {
+// memoryEnvironment makes a service return memory earlier on platforms where many machines share
+// one host.
+func (b *builder) memoryEnvironment() string {
 	if b.Host.Contained {
 		return "GOGC=50\n"
 	}
 	return ""
 }
 
-// kubeletFlags are what has no place in the configuration file.
+// kubeletFlags returns the settings that the configuration file does not support.
 func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
 	flags := []string{"--config=" + kubeletConfigFile, "--kubeconfig=" + KubeletKubeconfig, "--runtime-request-timeout=15m0s"}
 	if t := c.RuntimeRequestTimeout; t != nil {
@@ -101,7 +102,7 @@ func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
 	}
 	add("cloud-provider", c.CloudProvider)
 	name := c.HostnameOverride
-	if strings.HasPrefix(name, "@") { // stands for a name that the cloud gives
+	if strings.HasPrefix(name, "@") { // a placeholder for a name that the cloud assigns
 		name = ""
 	}
 	if b.Host.OverrideName {
@@ -133,7 +134,7 @@ func (b *builder) kubeletFlags(c *api.KubeletConfigSpec) []string {
 	return flags
 }
 
-// credentialProviders says which program logs in to a cloud's own registries.
+// credentialProviders returns the configuration of the programs that log in to a cloud's own registries.
 func (b *builder) credentialProviders() string {
 	type provider struct {
 		APIVersion string   `json:"apiVersion"`
@@ -149,12 +150,12 @@ func (b *builder) credentialProviders() string {
 	p := provider{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Args: []string{"get-credentials"}, Cache: r.Cache, Images: r.Images, Name: r.Name}
 	text, err := yaml.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": []provider{p}})
 	if err != nil {
-		panic(err) // it is made of texts alone
+		panic(err) // it contains only strings
 	}
 	return string(text)
 }
 
-// document is a configuration file as it is built up.
+// document is a configuration file under construction.
 type document map[string]any
 
 // set adds a value that is not empty.
@@ -176,7 +177,7 @@ func (d document) set(name string, value any) {
 	d[name] = value
 }
 
-// setAny adds what a pointer points to, if anything.
+// setAny sets the value that a pointer points to, if any.
 func setAny[T any](d document, name string, value *T) {
 	if value != nil {
 		d[name] = *value
@@ -189,7 +190,7 @@ func (d document) duration(name string, value *metav1.Duration) {
 	}
 }
 
-// kubeletConfig writes the KubeletConfiguration of version v1beta1.
+// kubeletConfig returns the KubeletConfiguration, version v1beta1.
 func (b *builder) kubeletConfig(c *api.KubeletConfigSpec) (string, error) {
 	d := document{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
 	b.kubeletSecurity(d, c)
@@ -204,17 +205,17 @@ func (b *builder) kubeletConfig(c *api.KubeletConfigSpec) (string, error) {
 	return string(text), nil
 }
 
-// kubeletSecurity is who may ask the kubelet what, and with which keys.
+// kubeletSecurity sets who may call the kubelet, and its keys.
 func (b *builder) kubeletSecurity(d document, c *api.KubeletConfigSpec) {
 	webhook := document{"enabled": c.AuthenticationTokenWebhook == nil || *c.AuthenticationTokenWebhook}
 	webhook.duration("cacheTTL", c.AuthenticationTokenWebhookCacheTTL)
 	d["authentication"] = document{
 		"anonymous": document{"enabled": isTrue(c.AnonymousAuth)}, "webhook": webhook,
-		"x509": document{"clientCAFile": or(c.ClientCAFile, b.at.keys+"/ca.crt")},
+		"x509": document{"clientCAFile": orDefault(c.ClientCAFile, b.places.keys+"/ca.crt")},
 	}
-	d["authorization"] = document{"mode": or(c.AuthorizationMode, "Webhook")}
-	d.set("tlsCertFile", or(c.TLSCertFile, b.at.keys+"/kubelet-server.crt"))
-	d.set("tlsPrivateKeyFile", or(c.TLSPrivateKeyFile, b.at.keys+"/kubelet-server.key"))
+	d["authorization"] = document{"mode": orDefault(c.AuthorizationMode, "Webhook")}
+	d.set("tlsCertFile", orDefault(c.TLSCertFile, b.places.keys+"/kubelet-server.crt"))
+	d.set("tlsPrivateKeyFile", orDefault(c.TLSPrivateKeyFile, b.places.keys+"/kubelet-server.key"))
 	d.set("tlsCipherSuites", c.TLSCipherSuites)
 	d.set("tlsMinVersion", c.TLSMinVersion)
 	setAny(d, "readOnlyPort", c.ReadOnlyPort)
@@ -225,7 +226,7 @@ func (b *builder) kubeletSecurity(d document, c *api.KubeletConfigSpec) {
 	setAny(d, "protectKernelDefaults", c.ProtectKernelDefaults)
 }
 
-// kubeletResources is what pods may take of the machine.
+// kubeletResources sets how much of the machine pods may use.
 func (b *builder) kubeletResources(d document, c *api.KubeletConfigSpec) error {
 	for _, e := range []struct{ name, text, by string }{
 		{"evictionHard", text(c.EvictionHard), "<"}, {"evictionSoft", c.EvictionSoft, "<"},
@@ -280,14 +281,14 @@ func (b *builder) kubeletResources(d document, c *api.KubeletConfigSpec) error {
 	return nil
 }
 
-// kubeletRest is how the kubelet works, and whom it talks to.
+// kubeletRest sets how the kubelet works, and its connections.
 func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	socket := containerdSocket
 	if r := b.Config.ContainerdConfig; r != nil && text(r.Address) != "" {
 		socket = "unix://" + *r.Address
 	}
 	d["containerRuntimeEndpoint"] = socket
-	d.set("staticPodPath", or(c.PodManifestPath, manifests))
+	d.set("staticPodPath", orDefault(c.PodManifestPath, manifests))
 	d.set("volumePluginDir", b.volumePlugins())
 	if c.ClusterDNS != "" {
 		d["clusterDNS"] = strings.Split(c.ClusterDNS, ",")
@@ -316,7 +317,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	d.duration("shutdownGracePeriod", c.ShutdownGracePeriod)
 	d.duration("shutdownGracePeriodCriticalPods", c.ShutdownGracePeriodCriticalPods)
 	d.duration("nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency)
-	if b.Host.Traits.Prompt || b.isControlPlane() { // the API shows static pods soon after it is there itself
+	if b.Host.Traits.Prompt || b.isControlPlane() { // static pods then appear in the API soon after the API server is up
 		d["syncFrequency"] = "10s"
 	}
 	setAny(d, "nodeLeaseDurationSeconds", c.NodeLeaseDurationSeconds)
@@ -344,7 +345,7 @@ func (b *builder) kubeletRest(d document, c *api.KubeletConfigSpec) {
 	}
 }
 
-// taintsOf reads taints of the form key=value:effect.
+// taintsOf parses taints of the form key=value:effect.
 func taintsOf(in []string) []map[string]string {
 	var out []map[string]string
 	for _, t := range in {
@@ -359,7 +360,7 @@ func taintsOf(in []string) []map[string]string {
 	return out
 }
 
-// split reads a list of signals with their thresholds.
+// split parses a list of signals with their thresholds.
 func split(list, by string) (map[string]string, error) {
 	out := map[string]string{}
 	for part := range strings.SplitSeq(list, ",") {
@@ -375,7 +376,7 @@ func split(list, by string) (map[string]string, error) {
 	return out, nil
 }
 
-func or(given, usual string) string {
+func orDefault(given, usual string) string {
 	if given != "" {
 		return given
 	}

@@ -7,9 +7,9 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// cniTemplate is the pod network of a machine whose cloud leads the addresses of
-// its node's range to it: containerd fills in the range when it learns of it
-// (containerd, docs/cri/config.md, "CNI Config Template").
+// cniTemplate is the pod network of a machine whose cloud routes its node's range
+// to it: containerd fills in the range once it is known (containerd,
+// docs/cri/config.md, "CNI Config Template").
 const cniTemplate = `{
   "cniVersion": "1.0.0",
   "name": "kubenet",
@@ -29,14 +29,15 @@ const cniTemplate = `{
 
 const cniTemplateFile = "/etc/containerd/config-cni.template"
 
-// cniFromTemplate reports whether containerd itself makes the network of pods. Where
-// the platform has no routes, a pod of kops-controller's does.
+// cniFromTemplate reports whether containerd itself configures the pod network. On
+// platforms without routes, a pod of kops-controller does.
 func (b *builder) cniFromTemplate() bool {
 	return b.Config.UsesKubenet && !b.Host.Traits.RoutedPods
 }
 
-// masquerade gives what pods send out of the cluster the machine's address,
-// where their own is known inside of the cluster alone.
+// masquerade replaces the source address of packets that pods send out of the
+// cluster with the machine's, where pod addresses are known only inside the
+// cluster.
 func (b *builder) masquerade() error {
 	const script, unit = ownBinaries + "/cni-iptables-setup", "cni-iptables-setup.service"
 	text := `#!/bin/bash
@@ -53,7 +54,7 @@ rule POSTROUTING --match addrtype ! --dst-type LOCAL --jump IP-MASQ
 	if err := b.fileWith(script, text, "0755", 0); err != nil {
 		return err
 	}
-	a, err := b.unit(unit, "[Unit]\nDescription=Hide the addresses of pods from the outside\nBefore=kubelet.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart="+
+	a, err := b.unit(unit, "[Unit]\nDescription=Masquerade traffic from pods to the outside\nBefore=kubelet.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart="+
 		script+"\n\n[Install]\nWantedBy=multi-user.target\n", append(slices.Clone(b.packages), resource.Address{Kind: host.Files.Name, Name: script}), text)
 	b.node = append(b.node, a)
 	return err

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// A machine whose cluster's range is another than before hides by the new one alone.
+// A machine whose cluster's range has changed masquerades by the new range only.
 func TestMasqueradingFollowsTheRange(t *testing.T) {
 	if err := exec.Command("unshare", "--net", "iptables", "--table", "nat", "--list").Run(); err != nil {
 		if os.Getenv("CI") == "true" {

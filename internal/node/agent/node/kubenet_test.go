@@ -8,7 +8,7 @@ import (
 	"text/template"
 )
 
-// The template is what containerd makes the pods' network of, once it knows the node's range.
+// The template is what containerd generates the pod network from, once it knows the node's range.
 func TestKubenetGivesPodsANetwork(t *testing.T) {
 	in := input()
 	in.Host.Traits, in.Config.UsesKubenet = traits("aws"), true

@@ -1,9 +1,9 @@
-// Package node computes the desired state of a machine of a cluster: from its configuration, its
-// boot configuration, the properties of the machine itself, and, on the control plane, key
-// material, follows a graph of the kinds of package host.
+// Package node computes the desired state of a machine of a cluster: a graph of the kinds of
+// package host, computed from the machine's configuration, its boot configuration, its detected
+// properties, and, on the control plane, key material.
 //
-// It is pure: no clock, no network, no file. It must not know how resources are
-// observed or made, nor where its inputs come from.
+// It is pure: no clock, no network, no file. It must not know how resources are observed or
+// applied, nor where its inputs come from.
 package node
 
 import (
@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// Input is what a machine's resources follow from; nothing in it is changed.
+// Input is everything from which a machine's resources are computed; it is not modified.
 type Input struct {
 	Config *nodeconfig.Config
 	Boot   *nodeconfig.Boot
@@ -32,69 +32,72 @@ type Input struct {
 	Keysets map[string]*pki.Keyset
 	// Secrets are the secrets of the store that the machine may read, by name.
 	Secrets map[string]pki.Secret
-	// Etcd are the manifests of etcd's managers by <etcd cluster>-<group>, Channels
-	// the one that applies add-ons, and Static others, by their key in the configuration.
+	// Etcd holds the manifests of etcd's managers by <etcd cluster>-<group>, Channels the
+	// manifest of the component that applies add-ons, and Static other manifests by their
+	// key in the configuration.
 	Etcd     map[string]string
 	Channels string
 	Static   map[string]string
 }
 
-// Host is what is known of a machine.
+// Host holds the detected properties of a machine.
 type Host struct {
-	// Traits are the traits of its platform.
+	// Traits are those of the machine's platform.
 	Traits onmachine.Traits `json:"-"`
 	// Distro is the ID of /etc/os-release, and Release its VERSION_ID.
 	Distro, Release string
-	// Like is the family: debian or rhel.
+	// Like is the distribution's family: debian or rhel.
 	Like string
 	Arch download.Arch
-	// Name is what the machine calls itself, NodeName what its Node is called.
+	// Name is the machine's hostname, NodeName the name of its Node.
 	Name     string
 	NodeName string
-	// OverrideName says that the kubelet must be told its name.
+	// OverrideName is set if the kubelet must be given its name.
 	OverrideName bool
-	// Names are all names and addresses of the machine, in its certificates.
+	// Names are all names and addresses of the machine, for its certificates.
 	Names []string
-	// Address is the machine's own in the cloud's network; empty: the cloud does not tell.
+	// Address is the machine's own address in the cloud's network; empty if the cloud does not report it.
 	Address string
 	// Addresses are the addresses of its interfaces, sorted.
 	Addresses []string
-	// Interface is the interface of the machine's first default route; empty: it has none.
+	// Interface is the interface of the machine's first default route; empty if it has none.
 	Interface string
-	// ProviderID is what the cloud calls the machine; empty where the cloud's controller finds it.
+	// ProviderID is the cloud's identifier of the machine; empty where the cloud controller looks it up.
 	ProviderID string
-	// MaxPods is how many pods have an address where each gets one of the cloud's; 0: not limited by it.
+	// MaxPods is the number of pods that can get an address, where each gets one from the cloud; 0 if
+	// addresses do not limit it.
 	MaxPods int
-	// CgroupV1 says that the kernel's old control groups are in use.
+	// CgroupV1 is set if the machine uses cgroups v1.
 	CgroupV1 bool
-	// Contained says that the machine shares its kernel, and so may not change all of its settings.
+	// Contained is set if the machine shares its host's kernel and so may not change all of its settings.
 	Contained bool
-	// LacksLogind says that no systemd-logind runs; it is found out in containers only.
+	// LacksLogind is set if systemd-logind does not run; it is detected only in containers.
 	LacksLogind bool
-	// LacksModules says that a module of KernelModules is not installed.
+	// LacksModules is set if one of KernelModules is not installed.
 	LacksModules bool
-	// NVIDIA says that the machine has a graphics processor of NVIDIA's.
+	// NVIDIA is set if the machine has an NVIDIA graphics processor.
 	NVIDIA bool
-	// Containerd is the version of the image's own containerd, where the machine uses it; "" elsewhere.
+	// Containerd is the version of the image's own containerd, if the machine uses it; "" otherwise.
 	Containerd string
-	// Resolved says that the resolver's own file is where systemd-resolved keeps it.
+	// Resolved is set if the real resolv.conf is the one that systemd-resolved maintains.
 	Resolved bool
-	// Warming says that the machine is only prepared, for a pool that it leaves later.
+	// Warming is set if the machine is only being prepared for a warm pool, which it leaves later.
 	Warming bool
-	// Admin is the account of those who log in; zero: root.
+	// Admin is the account that people log in with; zero means root.
 	Admin Account
-	// APIAddresses are where the API is, where no name of the cluster's is published and the boot configuration has no addresses.
+	// APIAddresses are the addresses of the API, where the cluster publishes no name and the boot
+	// configuration has no addresses.
 	APIAddresses []string
 	// ScalingGroup is the cloud's group that waits for a report that the machine has started;
-	// empty: none does.
+	// empty if none does.
 	ScalingGroup string
-	// Authorities are certificates in PEM that the machine trusts; empty: it has none.
+	// Authorities are the CA certificates in PEM that the machine trusts; empty if it has none.
 	Authorities string `json:"-"`
-	// Warnings are what was not found out, and what follows.
+	// Warnings describe what could not be detected, and the consequences.
 	Warnings []string
 }
 
-// Account is a user of a machine.
+// Account is a user account of a machine.
 type Account struct {
 	Home string
 	ID   int
@@ -105,8 +108,8 @@ func Build(in Input) (*graph.Graph, error) {
 	if in.Host.Like != "debian" && in.Host.Like != "rhel" && in.Host.Image() == "" {
 		return nil, fmt.Errorf("the distribution %s %s is not supported; use an image of Debian, Ubuntu, a relative of Red Hat, Flatcar or Container-Optimized OS", in.Host.Distro, in.Host.Release)
 	}
-	in, _ = contained(in)
-	b := &builder{Input: in, at: in.Host.places(), graph: &graph.Graph{}}
+	in, _ = adaptToContainer(in)
+	b := &builder{Input: in, places: in.Host.places(), graph: &graph.Graph{}}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -120,7 +123,7 @@ func Build(in Input) (*graph.Graph, error) {
 		{"kernel", b.kernel, true},
 		{"clock, updates and logs", b.system, true},
 		{"files and hooks", b.extras, true},
-		{"fetched files", b.fetched, true},
+		{"fetched files", b.fetchedFiles, true},
 		{"hooks", func() error { return b.hooks(true) }, true},
 		{"processors", b.accelerators, true},
 		{"sandbox", b.sandbox, true},
@@ -131,7 +134,7 @@ func Build(in Input) (*graph.Graph, error) {
 		{"control plane", b.controlPlane, b.isControlPlane()},
 		{"kube-proxy", b.proxy, in.Config.KubeProxy != nil},
 		{"hooks", func() error { return b.hooks(false) }, true},
-		{"imported images", b.imported, true},
+		{"imported images", b.importImages, true},
 		{"kubelet", b.kubelet, true},
 		{"images", b.images, true},
 	} {
@@ -147,24 +150,25 @@ func Build(in Input) (*graph.Graph, error) {
 
 type builder struct {
 	Input
-	at    places
-	graph *graph.Graph
-	// first is what all but packages follow.
+	places places
+	graph  *graph.Graph
+	// first are the resources that everything except packages depends on.
 	first []resource.Address
-	// written are all files and certificates. The kubelet follows them: as soon as
-	// its node is ready, kops-controller gives the machine nothing any more.
-	written []resource.Address
-	// programs are what services follow: fetched files in their places.
-	// runtimePrograms are those that containerd's needs, and the hooks before it.
+	// filesWritten are all files and certificates. The kubelet depends on them: as soon as
+	// its node is ready, kops-controller gives the machine nothing more.
+	filesWritten []resource.Address
+	// programs are the fetched files that services depend on. runtimePrograms are
+	// those that containerd needs, and the hooks before it.
 	programs, runtimePrograms []resource.Address
 	packages                  []resource.Address
-	own                       []resource.Address // the user's files
-	// mounts are file systems. Everything except packages follows them: files written below a
-	// folder before another file system is mounted on it are lost.
+	userFiles                 []resource.Address // the user's files
+	// mounts are file systems. Everything except packages depends on them: files written to a
+	// folder before another file system is mounted on it would be hidden.
 	mounts []resource.Address
 	users  []resource.Address // the last account
-	// runtime is containerd's unit, and node the other resources that the kubelet follows; names
-	// is among them, because pods on the machine's network get a copy of its file when they start.
+	// runtime is containerd's unit, and node the other resources that the kubelet depends on;
+	// names is among them, because pods on the host network get a copy of its file when they
+	// start.
 	runtime []resource.Address
 	node    []resource.Address
 }
@@ -172,7 +176,7 @@ type builder struct {
 func (b *builder) hasAPIServer() bool   { return b.Config.APIServerConfig != nil }
 func (b *builder) isControlPlane() bool { return b.Config.ControlPlaneConfig != nil }
 
-// add adds a node and returns its address.
+// add adds a resource and returns its address.
 func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, want T, after ...resource.Address) (resource.Address, error) {
 	n := k.New(name, want)
 	n.After = after
@@ -180,21 +184,21 @@ func add[T any](b *builder, k *resource.Kind[T, *host.Machine], name string, wan
 		n.After = slices.Concat(after, b.first, b.mounts)
 	}
 	if k.Name == host.Files.Name || k.Name == host.Certificates.Name {
-		b.written = append(b.written, n.Address)
+		b.filesWritten = append(b.filesWritten, n.Address)
 	}
 	return n.Address, b.graph.Add(n)
 }
 
-// file adds a file that everybody may read, of root's.
+// file adds a world-readable file owned by root.
 func (b *builder) file(path, text string) error { return b.fileWith(path, text, "0644", 0) }
 
-// guarded adds a file that only its owner may read, and that is shown all the same.
-func (b *builder) guarded(path, text string, user int) error {
+// ownerOnlyFile adds a file that only its owner may read, but whose content plans may show.
+func (b *builder) ownerOnlyFile(path, text string, user int) error {
 	return b.fileWith(path, text, "0600", user)
 }
 
-// staticPod adds the manifest of a pod that the kubelet runs by itself. Only root
-// may read it: it tells how the control plane is set up.
+// staticPod adds the manifest of a static pod. Only root may read it: it describes
+// the control plane's setup.
 func (b *builder) staticPod(name string, content resource.Value, after ...resource.Address) error {
 	return b.fileOf(manifests+"/"+name+".manifest", resource.Text(content), "0600", 0, after...)
 }
@@ -203,7 +207,7 @@ func (b *builder) fileWith(path, text, mode string, user int) error {
 	return b.fileOf(path, resource.Text(resource.Lit(text)), mode, user)
 }
 
-// secret adds a file that only its owner may read and that is never shown.
+// secret adds a file that only its owner may read and whose content is never shown.
 func (b *builder) secret(path, text string, user int) error {
 	return b.fileOf(path, resource.SecretText(text), "0600", user)
 }
@@ -218,7 +222,7 @@ func (b *builder) directory(path, mode string, user int) error {
 	return err
 }
 
-// unit adds a unit of ours that is on. reads are texts that the service reads at its start.
+// unit adds an enabled unit of ours. reads are texts that the service reads at startup.
 func (b *builder) unit(name, content string, after []resource.Address, reads ...string) (resource.Address, error) {
 	if len(reads) > 0 {
 		content = host.WithDigest(content, reads...)
@@ -226,14 +230,14 @@ func (b *builder) unit(name, content string, after []resource.Address, reads ...
 	return add(b, &host.Units, name, host.Unit{Name: name, Content: resource.Text(resource.Lit(content)), On: true, Current: true}, after...)
 }
 
-// validity spreads the ends of certificates over a month, so that not all machines renew at once.
+// validity spreads the expiry of certificates over a month, so that not all machines renew at once.
 func (b *builder) validity() time.Duration {
 	h := fnv.New32()
-	h.Write([]byte(strings.Join(b.Host.Addresses, ""))) //nolint:errcheck // a hash takes everything
+	h.Write([]byte(strings.Join(b.Host.Addresses, ""))) //nolint:errcheck // writing to a hash never fails
 	return (455*24 + time.Duration(h.Sum32()%(30*24))) * time.Hour
 }
 
-// bundle is the certificates of a keyset that the machine trusts.
+// bundle returns the certificates of a keyset that the machine trusts.
 func (b *builder) bundle(keyset string) (string, error) {
 	if text := b.Config.CAs[keyset]; text != "" {
 		return text, nil
@@ -244,7 +248,7 @@ func (b *builder) bundle(keyset string) (string, error) {
 	return "", fmt.Errorf("the configuration has no certificates of %s", keyset)
 }
 
-// key is the private key with which a keyset signs.
+// key returns the private key with which a keyset signs.
 func (b *builder) key(keyset string) (string, error) {
 	k := b.Keysets[keyset]
 	if k == nil {
@@ -254,10 +258,10 @@ func (b *builder) key(keyset string) (string, error) {
 	return string(text), err
 }
 
-// internal is a name of the cluster's own zone.
+// internal returns a name in the cluster's internal zone.
 func (b *builder) internal(name string) string { return name + hostnames.Suffix(b.Config.ClusterName) }
 
-// server is where components of the machine reach the API.
+// server returns the address at which the machine's components reach the API.
 func (b *builder) server() string {
 	if !b.hasAPIServer() {
 		return "https://" + b.internal("api")
@@ -284,7 +288,7 @@ func text(s *string) string {
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// minor is the minor version of Kubernetes.
+// minor returns the minor version of Kubernetes.
 func (b *builder) minor() int {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(b.Config.KubernetesVersion, "v"), ".")
 	n := 0
@@ -300,7 +304,7 @@ func (b *builder) minor() int {
 	return n
 }
 
-// unique sorts texts and drops doubles and empty ones.
+// unique sorts strings and drops duplicates and empty ones.
 func unique(in []string) []string {
 	out := slices.DeleteFunc(slices.Clone(in), func(s string) bool { return strings.TrimSpace(s) == "" })
 	slices.Sort(out)

@@ -27,13 +27,13 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// traits returns the traits of machines of a platform.
+// traits returns the traits of a platform's machines.
 func traits(platform string) onmachine.Traits {
 	p, _ := onmachine.Find(nodes.All(), platform)
 	return p.Traits
 }
 
-// input is a worker with little to do.
+// input returns a minimal worker.
 func input() node.Input {
 	return node.Input{
 		Config: &nodeconfig.Config{ClusterName: "c.example.com", KubernetesVersion: "1.36.0", CAs: map[string]string{pki.KubernetesCA: "ca"}, UpdatePolicy: api.UpdateExternal},
@@ -41,7 +41,7 @@ func input() node.Input {
 	}
 }
 
-// texts are the contents of files, units and sysctls by their names, and the resources by address.
+// texts returns the contents of files, units and sysctls by name, and the resources by address.
 func texts(t *testing.T, in node.Input) (map[string]string, map[string]resource.Node) {
 	t.Helper()
 	g, err := node.Build(in)
@@ -165,7 +165,7 @@ func TestWhatFollowsFromTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsWarmed(t *testing.T) {
+func TestAWarmPoolMachine(t *testing.T) {
 	in := input()
 	in.Config.WarmPoolImages = []string{"b", "a"}
 	if _, nodes := texts(t, in); nodes["host_image/a"].Want != nil {
@@ -179,7 +179,8 @@ func TestAMachineThatIsWarmed(t *testing.T) {
 	}
 }
 
-// Systemd orders only what it starts at once; at the first start nodeup starts one after the other.
+// Systemd orders only units that it starts in one transaction; on the first start nodeup starts them one
+// by one.
 func TestHooksThatComeFirst(t *testing.T) {
 	in := input()
 	in.Config.Hooks = [2][]api.HookSpec{{{Name: "disk", Manifest: "Type=oneshot", Before: []string{"containerd.service", "kubelet"}}, {Name: "login", Manifest: "Type=oneshot", Before: []string{"kubelet.service"}}},
@@ -201,7 +202,7 @@ func TestHooksThatComeFirst(t *testing.T) {
 	}
 }
 
-// A hook may run a file of the user's, or a program of a package's.
+// A hook may run one of the user's files, or a program from a package.
 func TestHooksFollowWhatTheyRun(t *testing.T) {
 	in := input()
 	in.Config.FileAssets = []api.FileAssetSpec{{Name: "setup", Path: "/opt/setup.sh", Mode: "0755", Content: "#!/bin/sh"}}
@@ -247,7 +248,7 @@ func TestEverythingFollowsFileSystems(t *testing.T) {
 	}
 }
 
-// A node that is ready gets no certificates any more.
+// A node that is ready gets no more certificates.
 func TestTheKubeletIsLast(t *testing.T) {
 	in := input()
 	in.Config.KubeProxy, in.Config.Networking.KubeRouter = &api.KubeProxyConfig{Image: "i"}, &api.KuberouterNetworkingSpec{}
@@ -272,7 +273,7 @@ func TestAHookThatIsSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeModelled(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		change func(*node.Input)
 		want   string
@@ -286,10 +287,10 @@ func TestWhatCannotBeModelled(t *testing.T) {
 			in.Config.FileAssets = []api.FileAssetSpec{{Name: "x", Content: "y", Mode: "rw-r--r--"}}
 		}, `model the machine's files and hooks: the file /srv/kubernetes/assets/x: the mode "rw-r--r--" is not an octal number such as 0644`},
 		{func(in *node.Input) { in.Config.VolumeMounts = []api.VolumeMountSpec{{Path: "data"}} }, `model the machine's file systems: volumeMounts: the path "data" does not begin with /`},
-		{func(in *node.Input) { in.Config.APIServerConfig = &nodeconfig.APIServer{} }, "model the machine's API server: the configuration says nothing of the API server"},
+		{func(in *node.Input) { in.Config.APIServerConfig = &nodeconfig.APIServer{} }, "model the machine's API server: the configuration does not configure the API server"},
 		{func(in *node.Input) {
 			in.Config.ContainerdConfig = &api.ContainerdConfig{ConfigAdditions: map[string]intstr.IntOrString{"version.x": intstr.FromInt32(1)}}
-		}, "model the machine's containerd: configAdditions: version is a value, and cannot hold others"},
+		}, "model the machine's containerd: configAdditions: version is a value, so it cannot contain other keys"},
 	} {
 		in := input()
 		c.change(&in)
@@ -299,7 +300,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 	}
 }
 
-// certificateNames are the names in each server's certificate, by its path.
+// certificateNames returns the names in each server certificate, by path.
 func certificateNames(t *testing.T, in node.Input) map[string][]string {
 	t.Helper()
 	_, nodes := texts(t, in)
@@ -312,7 +313,7 @@ func certificateNames(t *testing.T, in node.Input) map[string][]string {
 	return out
 }
 
-// controlPlane is the input of a machine of the control plane.
+// controlPlane returns the input of a control-plane machine.
 func controlPlane(t *testing.T) node.Input {
 	t.Helper()
 	in := input()
@@ -356,7 +357,7 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 	}
 }
 
-// While authorities are rotated a machine trusts two.
+// While authorities are rotated, a machine trusts two.
 func TestTheControllerManagerSignsWithOneAuthorityOfTwo(t *testing.T) {
 	in := controlPlane(t)
 	own := in.Config.CAs[pki.KubernetesCA]
@@ -387,9 +388,9 @@ func TestTheAPIServerKnowsTheIssuerOfUsers(t *testing.T) {
 	}
 }
 
-// The load balancer of this host learns within a second that etcd stalls; elsewhere the
-// flags are kOps'.
-func TestTheControlPlaneIsToldOfAnEgressProxy(t *testing.T) {
+// On this host, the load balancer learns within a second that etcd stalls; elsewhere
+// the flags are kOps'.
+func TestTheControlPlaneUsesTheEgressProxy(t *testing.T) {
 	in := controlPlane(t)
 	in.Config.Networking.EgressProxy = &api.EgressProxySpec{HTTPProxy: api.HTTPProxy{Host: "proxy.example.com", Port: 3128}}
 	contents, _ := texts(t, in)
@@ -400,19 +401,19 @@ func TestTheControlPlaneIsToldOfAnEgressProxy(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerOfThisHostTellsSoonThatEtcdStalls(t *testing.T) {
+func TestALocalAPIServerReportsAStalledEtcdSoon(t *testing.T) {
 	for cloud, want := range map[string]bool{"local": true, "aws": false} {
 		in := controlPlane(t)
 		in.Host.Traits = traits(cloud)
 		contents, _ := texts(t, in)
-		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], "--etcd-readycheck-timeout=1s"); got != want {
+		if got := strings.Contains(contents["/etc/kubernetes/manifests/kube-apiserver.manifest"], "--etcd-readycheck-timeout=400ms"); got != want {
 			t.Errorf("on %s the API server has the flag: %t", cloud, got)
 		}
 	}
 }
 
-// A machine with an API server and no etcd finds each etcd cluster by its name.
-func TestAnAPIServerWithoutEtcdAsksThatOfOthers(t *testing.T) {
+// A machine with an API server but without etcd finds each etcd cluster by name.
+func TestAnAPIServerWithoutEtcdUsesTheOthers(t *testing.T) {
 	in := controlPlane(t)
 	in.Config.ControlPlaneConfig = nil
 	in.Config.APIServerConfig.KubeAPIServer = &api.KubeAPIServerConfig{EtcdServers: []string{"https://127.0.0.1:4001"},
@@ -437,7 +438,8 @@ func TestAnAPIServerOnItsOwnFindsEtcdWhereNoNameIsPublished(t *testing.T) {
 	}
 }
 
-// A name that a load balancer serves leads to it where somebody publishes that, else to the API servers.
+// The API's internal name resolves to the load balancer if one serves it and the name is published,
+// otherwise to the API servers.
 func TestTheInternalNameOfTheAPILeadsSomewhere(t *testing.T) {
 	const published = "dns.alpha.kubernetes.io/internal: api.internal.c.example.com"
 	for _, c := range []struct{ balanced, unnamed, want bool }{{false, false, true}, {true, false, false}, {true, true, true}} {
@@ -453,7 +455,7 @@ func TestTheInternalNameOfTheAPILeadsSomewhere(t *testing.T) {
 	}
 }
 
-// Pods on the machine's network get a copy of its names when they start.
+// Pods on the host network get a copy of the machine's hosts file when they start.
 func TestTheKubeletFollowsTheNames(t *testing.T) {
 	in := input()
 	in.Config.UsesNoneDNS, in.Boot.APIServerIPs = true, []string{"10.77.0.1"}
@@ -468,7 +470,7 @@ func TestTheKubeletFollowsTheNames(t *testing.T) {
 	}
 }
 
-// If the boot configuration names a balancer, its addresses serve the API.
+// If the boot configuration names a load balancer, its addresses serve the API.
 func TestTheAPIBehindABalancer(t *testing.T) {
 	in := input()
 	in.Config.UsesNoneDNS, in.Host.APIAddresses = true, []string{"10.9.0.1", "10.9.0.2"}
@@ -525,7 +527,7 @@ func TestDistributionsThatManageInterfacesOfPods(t *testing.T) {
 	}
 }
 
-// Containerd starts while the kubelet is still fetched.
+// Containerd starts while the kubelet is still being fetched.
 func TestContainerdWaitsForItsOwnProgramsOnly(t *testing.T) {
 	in := input()
 	sum := strings.Repeat("a", 64)

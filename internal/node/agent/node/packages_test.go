@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-func TestPackagesThatTheDistributionLacks(t *testing.T) {
+func TestPackagesMissingInTheDistribution(t *testing.T) {
 	gpu := func(in *node.Input) {
 		in.Config.NvidiaGPU = &api.NvidiaGPUConfig{Enabled: ptr(true), Package: "driver"}
 	}

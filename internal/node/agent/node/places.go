@@ -8,28 +8,28 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// places are where things are on the machines of a distribution.
+// places holds the paths on a distribution's machines.
 type places struct {
-	// keys is the folder of keys and certificates, home the home of root.
+	// keys is the folder of keys and certificates, home the home folder of root.
 	keys, home string
 	// kubelet and kubectl are the folders of these programs, tools the folder of other programs
-	// that users ask for, and volumePlugins the folder of the kubelet's plugins.
+	// that users run, and volumePlugins the folder of the kubelet's plugins.
 	kubelet, kubectl, tools, volumePlugins string
-	// image is the title of a system that is one image: it brings containerd and has no
-	// packages, and its /usr is not written to. "" elsewhere.
+	// image is the name of an image-based system: it includes containerd, has no
+	// packages, and its /usr is read-only. "" elsewhere.
 	image string
-	// updaters are the services that replace such an image by the next.
+	// updaters are the services that replace such an image with the next one.
 	updaters []string
-	// executable are folders that lie on file systems whose programs are not run.
+	// executable are folders on file systems that are mounted noexec.
 	executable []string
-	// covered is a folder of the image that others have to write to; "" for none.
+	// covered is a folder of the image that must be made writable; "" for none.
 	covered string
 }
 
-// Manifests is the folder of the pods that the kubelet runs by itself.
+// Manifests is the folder of the kubelet's static pods.
 const Manifests = "/etc/kubernetes/manifests"
 
-// APIServerManifest and APIServerLog are those of the machine's own API server, KubeletUnit is the
+// APIServerManifest and APIServerLog belong to the machine's own API server; KubeletUnit is the
 // unit that runs the pods, and ContainerdUnit the one that runs their containers.
 const (
 	APIServer         = "kube-apiserver"
@@ -39,86 +39,87 @@ const (
 	ContainerdUnit    = "containerd.service"
 )
 
-// Where things usually are.
+// The usual paths.
 const (
-	usualKeys   = "/srv/kubernetes"
+	defaultKeys = "/srv/kubernetes"
 	ownBinaries = "/opt/kops/bin"
 	manifests   = Manifests
 	cniBinaries = "/opt/cni/bin"
 	cniConfigs  = "/etc/cni/net.d"
 )
 
-// places tells where things are on a machine. Flatcar's /usr cannot be written to
-// (Flatcar, "Disk layout"). Neither can the root of Container-Optimized OS, and below /home
-// and /var it runs programs in a few folders only (Google, "Disks and file system overview");
-// /etc is empty again after each start of the machine, when its user data run again.
+// places returns the paths on a machine. Flatcar's /usr is read-only (Flatcar, "Disk
+// layout"). So is the root of Container-Optimized OS, which below /home and /var allows
+// programs to run only in a few folders (Google, "Disks and file system overview"); its /etc
+// is empty after each boot, when the user data run again.
 func (h Host) places() places {
 	switch h.Distro {
 	case "flatcar":
-		return places{image: "Flatcar", keys: usualKeys, home: "/root", kubelet: "/opt/kubernetes/bin", kubectl: ownBinaries, tools: ownBinaries,
+		return places{image: "Flatcar", keys: defaultKeys, home: "/root", kubelet: "/opt/kubernetes/bin", kubectl: ownBinaries, tools: ownBinaries,
 			volumePlugins: "/var/lib/kubelet/volumeplugins/", updaters: []string{"update-engine.service", "locksmithd.service"}}
 	case "cos":
 		return places{image: "Container-Optimized OS", keys: "/etc/srv/kubernetes", home: "/home/kubernetes", kubelet: "/home/kubernetes/bin", kubectl: "/home/kubernetes/bin", tools: "/home/kubernetes/bin",
 			volumePlugins: "/home/kubernetes/flexvolume/", updaters: []string{"update-engine.service"},
 			executable: []string{"/home/kubernetes", "/var/lib/kubelet"}, covered: "/opt"}
 	}
-	return places{keys: usualKeys, home: "/root", kubelet: "/usr/local/bin", kubectl: "/usr/local/bin", tools: "/usr/bin",
+	return places{keys: defaultKeys, home: "/root", kubelet: "/usr/local/bin", kubectl: "/usr/local/bin", tools: "/usr/bin",
 		volumePlugins: "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"}
 }
 
-// Image is the title of the machine's system if that is one image, which brings containerd
-// and to which no packages can be added; "" elsewhere.
+// Image returns the name of the machine's image-based system, which includes containerd
+// and to which no packages can be added; "" on other systems.
 func (h Host) Image() string { return h.places().image }
 
-// volumePlugins is where the kubelet looks for plugins.
+// volumePlugins returns the folder in which the kubelet looks for plugins.
 func (b *builder) volumePlugins() string {
 	if c := b.Config.KubeletConfig; c != nil {
-		return or(c.VolumePluginDirectory, b.at.volumePlugins)
+		return orDefault(c.VolumePluginDirectory, b.places.volumePlugins)
 	}
-	return b.at.volumePlugins
+	return b.places.volumePlugins
 }
 
-// moved is where a file of the folder of keys is on this machine. Specifications name the usual folder.
-func (b *builder) moved(file string) string {
-	if rest, ok := strings.CutPrefix(file, usualKeys+"/"); ok {
-		return b.at.keys + "/" + rest
+// localPath returns this machine's path of a file in the folder of keys; specifications use the
+// usual one.
+func (b *builder) localPath(file string) string {
+	if rest, ok := strings.CutPrefix(file, defaultKeys+"/"); ok {
+		return b.places.keys + "/" + rest
 	}
 	return file
 }
 
-// executable allows programs in an image's folders to run. Everything else follows it: files
-// written to a folder before another file system is mounted on it are lost.
+// executable allows programs in an image's folders to run. Everything else depends on it:
+// files written to a folder before another file system is mounted on it would be hidden.
 func (b *builder) executable() error {
-	if len(b.at.executable) == 0 && b.at.covered == "" {
+	if len(b.places.executable) == 0 && b.places.covered == "" {
 		return nil
 	}
 	var before, run strings.Builder
-	for _, d := range b.at.executable {
+	for _, d := range b.places.executable {
 		fmt.Fprintf(&before, "ExecStartPre=mkdir -p %s\n", d)
 		fmt.Fprintf(&run, "ExecStart=mount --bind %s %s\nExecStart=mount -o remount,bind,exec,suid,dev %s\n", d, d, d)
 	}
-	if d := b.at.covered; d != "" { // what the image has there stays to be seen
+	if d := b.places.covered; d != "" { // the image's own files stay visible
 		const upper = "/var/lib/toolbox/kops/cover"
 		fmt.Fprintf(&before, "ExecStartPre=mkdir -p %s%s/files %s%s/work\n", upper, d, upper, d)
 		fmt.Fprintf(&run, "ExecStart=mount -t overlay -o lowerdir=%s,upperdir=%s%s/files,workdir=%s%s/work overlay %s\n", d, upper, d, upper, d, d)
 	}
-	a, err := b.unit("kops-executable.service", "[Unit]\nDescription=Let programs of the cluster be written and run\nBefore=containerd.service kubelet.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"+
+	a, err := b.unit("kops-executable.service", "[Unit]\nDescription=Make the cluster's program folders writable and executable\nBefore=containerd.service kubelet.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"+
 		before.String()+run.String()+"\n[Install]\nWantedBy=multi-user.target\n", nil)
 	b.first = []resource.Address{a}
 	return err
 }
 
-// imageUpdates keeps an image from being replaced, where the specification says that others see to updates.
+// imageUpdates keeps an image from being replaced, if the specification leaves updates to others.
 func (b *builder) imageUpdates() error {
-	for _, u := range b.at.updaters {
-		if _, err := b.masked(u); err != nil {
+	for _, u := range b.places.updaters {
+		if _, err := b.maskUnit(u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ownContainerd has the containerd that an image brings run as the cluster needs it.
+// ownContainerd configures the image's own containerd for the cluster.
 func (b *builder) ownContainerd(after []resource.Address, reads ...string) (resource.Address, error) {
 	content := "[Unit]\n" + b.needsMounts() + `
 [Service]

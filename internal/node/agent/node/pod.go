@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// confined returns the context of a root container that may do no more than its component needs:
-// use the named capabilities, and read and write its mounts, whose files may have any owner. Its
-// log and the user's own files may be closed to root.
-func confined(add ...string) *staticpod.SecurityContext {
+// confinedContext returns the security context of a root container that may do no more than its
+// component needs: use the named capabilities, and read and write its mounts, whose files may
+// have any owner. Its log and the user's own files may deny access to root.
+func confinedContext(add ...string) *staticpod.SecurityContext {
 	return staticpod.Confined(append([]string{"DAC_OVERRIDE"}, add...)...)
 }
 
@@ -27,20 +27,20 @@ type component struct {
 	volumes   []any
 }
 
-// logOf is the file that a component logs to.
+// logOf returns the file that a component logs to.
 func logOf(name string) string { return "/var/log/" + name + ".log" }
 
-// newComponent starts a confined component that logs to a file of its own and is run
-// by a program that keeps its output.
+// newComponent returns a confined component that logs to its own file and is run by
+// a program that writes its output there.
 func newComponent(name, image, binary string, flags []string) *component {
-	c := &component{name: name, container: staticpod.Container{Name: name, Image: image, SecurityContext: confined()}}
+	c := &component{name: name, container: staticpod.Container{Name: name, Image: image, SecurityContext: confinedContext()}}
 	log := logOf(name)
 	c.container.Command = append([]string{"/go-runner", "--log-file=" + log, "--also-stdout", binary}, flags...)
 	c.mount("logfile", log, "FileOrCreate", false)
 	return c
 }
 
-// mount shows a path of the machine to the component at the same place.
+// mount mounts a path of the machine into the component at the same path.
 func (c *component) mount(name, at, kind string, readOnly bool) {
 	if slices.ContainsFunc(c.container.VolumeMounts, func(m staticpod.VolumeMount) bool { return m.MountPath == at }) {
 		return
@@ -49,20 +49,20 @@ func (c *component) mount(name, at, kind string, readOnly bool) {
 	c.volumes = append(c.volumes, staticpod.Volume{Name: name, HostPath: &staticpod.HostPath{Path: at, Type: kind}})
 }
 
-// shows reports whether a file is in a folder that is shown already.
-func (c *component) shows(file string) bool {
+// hasMount reports whether a file is in a folder that is already mounted.
+func (c *component) hasMount(file string) bool {
 	return slices.ContainsFunc(c.container.VolumeMounts, func(m staticpod.VolumeMount) bool { return strings.HasPrefix(file, m.MountPath+"/") })
 }
 
-// mountFolder shows the folder of a file that the user names, which may be one that is shown already.
+// mountFolder mounts the folder of a file that the user names, unless it is already mounted.
 func (c *component) mountFolder(name, file string, readOnly bool) {
-	if file == "" || file == "-" || c.shows(file) {
+	if file == "" || file == "-" || c.hasMount(file) {
 		return
 	}
 	c.mount(name, path.Dir(file), "DirectoryOrCreate", readOnly)
 }
 
-// mountCertificates shows the certificates of the system's own authorities.
+// mountCertificates mounts the system's CA certificates.
 func (c *component) mountCertificates(family string) {
 	if family == "rhel" {
 		c.mount("etcpkitls", "/etc/pki/tls", "", true)
@@ -73,7 +73,7 @@ func (c *component) mountCertificates(family string) {
 	c.mount("usrshareca", "/usr/share/ca-certificates", "", true)
 }
 
-// amounts are what the pod reserves and may use.
+// amounts sets the pod's resource requests and limits.
 func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, memoryLimit *quantity.Quantity) {
 	if cpuRequest != nil {
 		cpu = cpuRequest.String()
@@ -91,7 +91,7 @@ func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, mem
 	c.container.Resources = staticpod.Resources{Requests: requests, Limits: limits}
 }
 
-// pod wraps the component.
+// pod returns the component as a pod.
 func (c *component) pod(priority string, labels map[string]string) *staticpod.Pod {
 	all := map[string]string{"k8s-app": c.name}
 	for k, v := range labels {
@@ -106,9 +106,9 @@ func (c *component) pod(priority string, labels map[string]string) *staticpod.Po
 	}
 }
 
-// manifest adds a static pod of a component, and its log: the kubelet would make
-// one that everybody may read. kubeconfig is the file with which the component
-// calls the API, if it does so; see startedAnew.
+// manifest adds a component's static pod and its log: the kubelet would create a
+// world-readable one. kubeconfig is the file with which the component calls the
+// API, if it does; see podRestartedWithCertificate.
 func (b *builder) manifest(p *staticpod.Pod, kubeconfig string) error {
 	log, err := add(b, &host.Logs, logOf(p.Metadata.Name), host.Log{Path: logOf(p.Metadata.Name)})
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *builder) manifest(p *staticpod.Pod, kubeconfig string) error {
 		p.Spec.SecurityContext = &staticpod.SecurityContext{SELinuxOptions: map[string]string{"type": "spc_t"}}
 	}
 	if kubeconfig != "" && p.Metadata.Annotations[trustAnnotation] == "" {
-		b.readsTrust(p, []string{pki.KubernetesCA})
+		b.annotateTrust(p, []string{pki.KubernetesCA})
 	}
 	text, err := p.Encode()
 	if err != nil {
@@ -128,5 +128,5 @@ func (b *builder) manifest(p *staticpod.Pod, kubeconfig string) error {
 	if kubeconfig == "" {
 		return b.staticPod(p.Metadata.Name, resource.Lit(string(text)))
 	}
-	return b.startedAnew(p.Metadata.Name, string(text), kubeconfig)
+	return b.podRestartedWithCertificate(p.Metadata.Name, string(text), kubeconfig)
 }

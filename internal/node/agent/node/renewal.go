@@ -11,11 +11,11 @@ import (
 )
 
 // Renewal returns the part of a machine's graph with the certificates to reissue, and the
-// resources that follow them because they read them only at start. Certificates with such a
-// follower take turns, one each time, so that a machine's components are not all restarted at
-// once; urgent certificates do not wait for their turn.
+// resources that depend on them because they read them only at startup. Certificates with
+// such a dependent take turns, one per run, so that a machine's components are not all
+// restarted at once; urgent certificates do not wait for their turn.
 func Renewal(g *graph.Graph, need func(*host.Certificate) host.Need) (*graph.Graph, error) {
-	out, issued := &graph.Graph{}, issued(g, need)
+	out, issued := &graph.Graph{}, reissueCheck(g, need)
 	taken := func(a resource.Address) bool { _, ok := out.Get(a); return ok }
 	for n := range g.All() {
 		if c, is := n.Want.(*host.Certificate); is && !issued(c) || !is && !slices.ContainsFunc(n.Kind.Schema().Refs(n.Want), taken) {
@@ -29,8 +29,8 @@ func Renewal(g *graph.Graph, need func(*host.Certificate) host.Need) (*graph.Gra
 	return out, nil
 }
 
-// issued returns a function that reports whether a certificate is reissued this time.
-func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.Certificate) bool {
+// reissueCheck returns a function that reports whether a certificate is reissued this time.
+func reissueCheck(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.Certificate) bool {
 	followed := map[string]bool{}
 	for n := range g.All() {
 		for _, a := range n.Kind.Schema().Refs(n.Want) {
@@ -45,7 +45,7 @@ func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.C
 			continue
 		}
 		switch need(c) {
-		case host.Urgent: // it restarts its follower, and that is enough for once
+		case host.Urgent: // it restarts its dependent, which is enough for one run
 			urgent = true
 		case host.Due:
 			turn = cmp.Or(turn, c.Path)
@@ -58,14 +58,14 @@ func issued(g *graph.Graph, need func(*host.Certificate) host.Need) func(*host.C
 }
 
 // routerKubeconfig is the file with which kube-router calls the API, and authenticatorCertificate
-// the one that AWS' authenticator serves with, in the folder of keys.
+// the certificate that the AWS IAM authenticator serves with, in the folder of keys.
 const (
 	routerKubeconfig         = "/var/lib/kube-router/kubeconfig"
 	authenticatorCertificate = "/aws-iam-authenticator/cert.pem"
 )
 
-// readerOf is the container of an add-on that reads a certificate at its start alone, ""
-// for none. All other add-ons see themselves that a certificate has changed.
+// readerOf returns the add-on's container that reads a certificate only at startup, or
+// "". All other add-ons notice by themselves that a certificate has changed.
 func readerOf(path string) string {
 	switch {
 	case path == routerKubeconfig:
@@ -76,8 +76,8 @@ func readerOf(path string) string {
 	return ""
 }
 
-// Readers are the containers of add-ons that read a certificate of the machine's graph
-// at their start alone.
+// Readers returns the add-ons' containers that read one of the machine's certificates
+// only at startup.
 func Readers(g *graph.Graph) (*graph.Graph, error) {
 	out := &graph.Graph{}
 	for n := range g.All() {

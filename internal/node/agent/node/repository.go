@@ -9,16 +9,16 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// repository is a place of packages that the distribution itself does not have.
+// repository is a package repository that is not part of the distribution.
 type repository struct {
-	// name is the name of its files, key the URL of the key that signs its lists, and places the
+	// name is the name of its files, key the URL of the key that signs its index, and places the
 	// rest of a line of sources.list(5).
 	name, key, places string
 }
 
-// accelerators installs the driver of NVIDIA's processors and what shows these to
-// containers, on machines that have one. Only Ubuntu has the driver as a package:
-// images of other distributions must hold both (NVIDIA, "Installing the NVIDIA Container Toolkit").
+// accelerators installs NVIDIA's driver and container toolkit on machines with an NVIDIA processor.
+// Only Ubuntu has the driver as a package: images of other distributions must include both (NVIDIA,
+// "Installing the NVIDIA Container Toolkit").
 func (b *builder) accelerators() error {
 	g := b.Config.NvidiaGPU
 	if g == nil || !isTrue(g.Enabled) || !b.Host.NVIDIA || b.Host.Distro != "ubuntu" {
@@ -28,8 +28,8 @@ func (b *builder) accelerators() error {
 		"nvidia-container-toolkit", g.Package)
 }
 
-// sandbox installs gVisor, which is packaged for Debian's family only; other
-// images must hold it (gVisor, "Installation").
+// sandbox installs gVisor, which is packaged only for the Debian family; other
+// images must include it (gVisor, "Installation").
 func (b *builder) sandbox() error {
 	if g := b.Config.GVisor; g == nil || !isTrue(g.Enabled) || b.Host.Like != "debian" {
 		return nil
@@ -38,10 +38,10 @@ func (b *builder) sandbox() error {
 }
 
 // installFrom installs packages of a repository before the kubelet starts. The
-// repository is named only once its key is there, and the packages of the
-// distribution are: a list that cannot be read or verified would keep these away.
+// repository is added only after its key and the distribution's packages are
+// installed: a package index that cannot be read or verified would block these.
 func (b *builder) installFrom(r repository, packages ...string) error {
-	key, err := host.NewAsset(download.Unverified + "@" + r.key) // its publisher may renew it any day, and TLS says whose it is
+	key, err := host.NewAsset(download.Unverified + "@" + r.key) // its publisher may replace it at any time, and TLS authenticates the publisher
 	if err != nil {
 		return err
 	}

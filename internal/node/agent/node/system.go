@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// volumes are mounted one after the other, as one may be within another, when the
-// programs are there that make their file systems.
+// volumes mounts the volumes one after another, because one may be inside another,
+// once the programs that format them are installed.
 func (b *builder) volumes() error {
 	for _, v := range b.Config.VolumeMounts {
 		m := host.Mount{Path: path.Clean(v.Path), Device: v.Device, Filesystem: filesystem(v), FormatOptions: v.FormatOptions}
@@ -30,16 +30,17 @@ func (b *builder) volumes() error {
 	return nil
 }
 
-// filesystem is the type of a mount's file system, as the system calls it.
+// filesystem returns the type of a mount's file system, as mount(2) names it.
 func filesystem(v api.VolumeMountSpec) string {
-	if v.Filesystem == "btfs" { // so the specification spells it
+	if v.Filesystem == "btfs" { // the specification's spelling
 		return "btrfs"
 	}
 	return v.Filesystem
 }
 
-// needsMounts is the line of a service that does not run without the user's file
-// systems: what it wrote to the disk below would be hidden, and lost.
+// needsMounts returns the unit line that keeps a service from running without the
+// user's file systems: anything it wrote to the disk below would be hidden, and
+// lost.
 func (b *builder) needsMounts() string {
 	if len(b.mounts) == 0 {
 		return ""
@@ -55,7 +56,7 @@ func (b *builder) needsMounts() string {
 }
 
 func (b *builder) directories() error {
-	for _, d := range []string{b.at.keys, manifests, "/etc/sysconfig", "/var/lib/kubelet", b.volumePlugins(), cniBinaries, cniConfigs, ownBinaries} {
+	for _, d := range []string{b.places.keys, manifests, "/etc/sysconfig", "/var/lib/kubelet", b.volumePlugins(), cniBinaries, cniConfigs, ownBinaries} {
 		if err := b.directory(strings.TrimSuffix(d, "/"), "0755", 0); err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (b *builder) directories() error {
 // hostsBlock is the name of our part of /etc/hosts.
 const hostsBlock = "host entries managed by kops"
 
-// hosts gives names that are published nowhere.
+// hosts adds names that are not published in DNS.
 func (b *builder) hosts() error {
 	if !b.Config.UsesNoneDNS {
 		return nil
@@ -110,14 +111,14 @@ func (b *builder) kernel() error {
 	return err
 }
 
-// sysctls are the kernel parameters of every machine of a cluster.
+// sysctls returns the kernel parameters of every machine of a cluster.
 func (b *builder) sysctls() []string {
 	ports := b.Config.ServiceNodePortRange
 	if ports == "" {
 		ports = "30000-32767"
 	}
 	out := []string{
-		"# Kubernetes needs more than the usual of some things, and wants a machine that is broken to start anew",
+		"# Limits that Kubernetes needs, and a restart after a kernel panic",
 		"vm.max_map_count=1048576",
 		"kernel.softlockup_panic=1",
 		"kernel.softlockup_all_cpu_backtrace=1",
@@ -140,7 +141,7 @@ func (b *builder) sysctls() []string {
 	out = append(out, b.Host.Traits.KernelParameters...)
 	if strings.Contains(b.Config.Networking.NonMasqueradeCIDR, ":") {
 		out = append(out, "net.ipv6.conf.all.forwarding=1")
-		if b.Host.Distro == "debian" && b.Host.Release == "11" { // who forwards learns no routes of routers, if not told to
+		if b.Host.Distro == "debian" && b.Host.Release == "11" { // a forwarding host ignores router advertisements by default
 			out = append(out, "net.ipv6.conf.ens*.accept_ra=2")
 		}
 	} else {
@@ -155,7 +156,7 @@ func (b *builder) sysctls() []string {
 	return append(out, b.Config.SysctlParameters...)
 }
 
-// system is the distribution: its clock, its updates, its logs.
+// system configures the distribution: its clock, its updates, its logs.
 func (b *builder) system() error {
 	for _, step := range []func() error{b.clock, b.updates, b.logs, b.firewall} {
 		if err := step(); err != nil {
@@ -165,7 +166,7 @@ func (b *builder) system() error {
 	return nil
 }
 
-func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged && b.at.image == "" }
+func (b *builder) managesClock() bool { return !b.Config.NTPUnmanaged && b.places.image == "" }
 
 func (b *builder) packageSet() error {
 	manager := "apt"
@@ -184,7 +185,7 @@ func (b *builder) packageSet() error {
 	if c := b.Config.Networking.Calico; c != nil && (c.WireguardEnabled == nil || *c.WireguardEnabled) && b.Host.Distro == "ubuntu" {
 		names = append(names, "wireguard")
 	}
-	for _, v := range b.Config.VolumeMounts { // images of some distributions lack them
+	for _, v := range b.Config.VolumeMounts { // some distributions' images do not include them
 		names = append(names, map[string]string{"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}[filesystem(v)])
 	}
 	names = unique(append(names, b.Config.Packages...))
@@ -193,7 +194,7 @@ func (b *builder) packageSet() error {
 	return err
 }
 
-// clock configures chrony where the cloud has a source of time of its own.
+// clock configures chrony where the cloud has its own time source.
 func (b *builder) clock() error {
 	if !b.managesClock() {
 		return nil
@@ -216,10 +217,10 @@ func (b *builder) clock() error {
 	return err
 }
 
-// updates switches the distribution's own updates on or off.
+// updates enables or disables the distribution's own updates.
 func (b *builder) updates() error {
 	switch {
-	case b.at.image != "" && b.Config.UpdatePolicy == api.UpdateExternal:
+	case b.places.image != "" && b.Config.UpdatePolicy == api.UpdateExternal:
 		return b.imageUpdates()
 	case b.Host.Like != "debian":
 		return nil
@@ -245,7 +246,7 @@ func (b *builder) logs() error {
 	}
 	const service = "/etc/systemd/system/logrotate.service"
 	rotate := "/usr/sbin/logrotate /etc/logrotate.conf"
-	if b.at.image != "" { // an image has its own configuration elsewhere, for its own logs
+	if b.places.image != "" { // an image has its own configuration, in another file, for its own logs
 		rotate = "logrotate --state /var/lib/kops/logrotate.status /etc/logrotate.d"
 	}
 	if err := b.file(service, "[Unit]\nDescription=Rotate log files\n\n[Service]\nType=oneshot\nExecStart="+rotate+"\n"); err != nil {
@@ -256,8 +257,8 @@ func (b *builder) logs() error {
 	return err
 }
 
-// firewall opens what a distribution closes by default: security groups, or the
-// network itself, decide who reaches a machine.
+// firewall opens what a distribution blocks by default: security groups, or the
+// network itself, control access to a machine.
 func (b *builder) firewall() error {
 	if b.Host.enterprise() >= nftablesOnly {
 		return b.noFirewalld()
@@ -283,7 +284,7 @@ done
 	return err
 }
 
-// images are pulled ahead while a machine waits in a warm pool.
+// images pulls images ahead while a machine waits in a warm pool.
 func (b *builder) images() error {
 	for _, name := range b.warmImages() {
 		if _, err := add(b, &host.Images, name, host.Image{Name: name}, b.runtime...); err != nil {
@@ -293,9 +294,9 @@ func (b *builder) images() error {
 	return nil
 }
 
-// imported are images that no registry has. The kubelet follows them, or else it would
-// try to pull them, in vain and with growing pauses.
-func (b *builder) imported() error {
+// importImages adds images that are in no registry. The kubelet depends on them; otherwise
+// it would try to pull them, in vain and with growing pauses.
+func (b *builder) importImages() error {
 	for _, i := range b.Config.Images[b.Host.Arch] {
 		a, err := host.NewAsset(i.Hash + "@" + strings.Join(i.Sources, ","))
 		if err != nil {
@@ -314,7 +315,8 @@ func (b *builder) imported() error {
 	return nil
 }
 
-// warmImages are what the machine pulls ahead; only a machine that is being warmed does.
+// warmImages returns the images that a machine pulls ahead while it is being warmed; none on other
+// machines.
 func (b *builder) warmImages() []string {
 	if !b.Host.Warming {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// pair adds a certificate and its key, in files <at>.crt and <at>.key.
-func (b *builder) pair(at string, c host.Certificate) error {
+// certificatePair adds a certificate and its key as the files <at>.crt and <at>.key.
+func (b *builder) certificatePair(at string, c host.Certificate) error {
 	c.Path, c.KeyPath = at+".crt", at+".key"
 	if c.Mode == "" {
 		c.Mode = "0600"
@@ -58,21 +58,21 @@ func (b *builder) kubeconfig(path, name, user string, c host.Certificate) error 
 	return b.certificate(c)
 }
 
-// certificateMark stands for a certificate's number in a text while it is written.
+// certificateMark stands for a certificate's serial number in a text under construction.
 const certificateMark = "@certificate@"
 
-// withCertificate puts the number of a certificate where its mark stands in a text.
+// withCertificate replaces the mark in a text with a certificate's serial number.
 func withCertificate(text, path string) resource.Value {
 	before, after, _ := strings.Cut(text, certificateMark)
 	serial := resource.Out(resource.Address{Kind: host.Certificates.Name, Name: path}, "serial")
 	return resource.Concat(resource.Lit(before), serial, resource.Lit(after))
 }
 
-// startedAnew adds a static pod that is restarted when the certificate of its kubeconfig is
-// reissued: components read it only at start, and a machine may run for longer than the
-// certificate lasts.
-func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
-	text, there, err := annotated(name, manifest, "kops.k8s.io/certificate", certificateMark)
+// podRestartedWithCertificate adds a static pod that is restarted when the certificate of its
+// kubeconfig is reissued: components read it only at startup, and a machine may run for longer than
+// the certificate is valid.
+func (b *builder) podRestartedWithCertificate(name, manifest, kubeconfig string) error {
+	text, there, err := annotatePod(name, manifest, "kops.k8s.io/certificate", certificateMark)
 	if err == nil && !there {
 		err = fmt.Errorf("the manifest of %s is empty", name)
 	}
@@ -82,9 +82,9 @@ func (b *builder) startedAnew(name, manifest, kubeconfig string) error {
 	return b.staticPod(name, withCertificate(text, kubeconfig))
 }
 
-// annotated is the text of a pod with an annotation. A manifest that holds none stays as
-// it is: a kubelet runs nothing of it.
-func annotated(name, manifest, annotation, value string) (text string, there bool, err error) {
+// annotatePod returns a pod's manifest with an annotation. A manifest that contains no pod
+// is returned unchanged: a kubelet runs nothing from it.
+func annotatePod(name, manifest, annotation, value string) (text string, there bool, err error) {
 	var p map[string]any
 	if err := yaml.Unmarshal([]byte(manifest), &p); err != nil {
 		return "", false, fmt.Errorf("the manifest of %s: %w", name, err)
@@ -92,7 +92,7 @@ func annotated(name, manifest, annotation, value string) (text string, there boo
 	if p == nil {
 		return manifest, false, nil
 	}
-	below(below(p, "metadata"), "annotations")[annotation] = value
+	subtable(subtable(p, "metadata"), "annotations")[annotation] = value
 	out, err := yaml.Marshal(p)
 	if err != nil {
 		return "", false, fmt.Errorf("write the pod %s: %w", name, err)
@@ -100,8 +100,8 @@ func annotated(name, manifest, annotation, value string) (text string, there boo
 	return string(out), true, nil
 }
 
-// below is the table at a key of another, which is made where there is none.
-func below(m map[string]any, key string) map[string]any {
+// subtable returns the table at a key of another, and creates it if it is missing.
+func subtable(m map[string]any, key string) map[string]any {
 	inner, ok := m[key].(map[string]any)
 	if !ok {
 		inner = map[string]any{}
@@ -110,13 +110,13 @@ func below(m map[string]any, key string) map[string]any {
 	return inner
 }
 
-// caFiles adds the bundle of a keyset and, if asked for, its signing key, for one user.
+// caFiles adds the bundle of a keyset and, with withKey, its signing key, owned by one user.
 func (b *builder) caFiles(keyset, at string, user int, withKey bool) error {
 	bundle, err := b.bundle(keyset)
 	if err != nil {
 		return err
 	}
-	if err := b.guarded(at+".crt", bundle, user); err != nil || !withKey {
+	if err := b.ownerOnlyFile(at+".crt", bundle, user); err != nil || !withKey {
 		return err
 	}
 	key, err := b.key(keyset)
@@ -127,28 +127,28 @@ func (b *builder) caFiles(keyset, at string, user int, withKey bool) error {
 }
 
 // signingFiles adds the signing key of a keyset and its one certificate: the controller manager
-// does not start if the file holds another certificate.
+// does not start if the file contains a second certificate.
 func (b *builder) signingFiles(keyset, at string) error {
 	key, err := b.key(keyset)
 	if err != nil {
 		return err
 	}
-	if err := b.guarded(at+".crt", string(pki.EncodeCertificate(b.Keysets[keyset].Signer().Certificate)), 0); err != nil {
+	if err := b.ownerOnlyFile(at+".crt", string(pki.EncodeCertificate(b.Keysets[keyset].Signer().Certificate)), 0); err != nil {
 		return err
 	}
 	return b.secret(at+".key", key, 0)
 }
 
-// trust adds the certificates that every machine shows, and those that it trusts.
+// trust adds the certificates that every machine serves, and those that it trusts.
 func (b *builder) trust() error {
-	if err := b.caFiles(pki.KubernetesCA, b.at.keys+"/ca", 0, false); err != nil {
+	if err := b.caFiles(pki.KubernetesCA, b.places.keys+"/ca", 0, false); err != nil {
 		return err
 	}
 	names := b.Host.Names
 	if !b.hasAPIServer() {
-		names = nil // those who verify the machine say what its names are
+		names = nil // the signer determines the machine's names when it verifies the machine
 	}
-	if err := b.pair(b.at.keys+"/kubelet-server", host.Certificate{Name: controllerconfig.CertKubeletServer, CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
+	if err := b.certificatePair(b.places.keys+"/kubelet-server", host.Certificate{Name: controllerconfig.CertKubeletServer, CommonName: b.Host.NodeName, Usage: string(pki.Server), Names: names, KeyMode: "0400"}); err != nil {
 		return err
 	}
 	if err := b.kubeconfig(KubeletKubeconfig, "kubelet", "kubelet",
@@ -156,7 +156,7 @@ func (b *builder) trust() error {
 		return err
 	}
 	if b.Config.UseCiliumEtcd {
-		if err := b.pair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: controllerconfig.CertEtcdClientCilium, CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
+		if err := b.certificatePair("/etc/kubernetes/pki/cilium/etcd-client-cilium", host.Certificate{Name: controllerconfig.CertEtcdClientCilium, CommonName: "cilium", Usage: string(pki.Client), Signer: pki.EtcdClientsCiliumCA}); err != nil {
 			return err
 		}
 		if err := b.caFiles(pki.EtcdClientsCiliumCA, "/etc/kubernetes/pki/cilium/etcd-ca", 0, false); err != nil {
@@ -169,7 +169,7 @@ func (b *builder) trust() error {
 	return nil
 }
 
-// apiServerNames are the names under which the API server of this machine may be reached.
+// apiServerNames returns the names under which this machine's API server may be reached.
 func (b *builder) apiServerNames() []string {
 	a := b.Config.APIServerConfig
 	out := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + a.ClusterDNSDomain, a.API.PublicName, b.internal("api"), "127.0.0.1"}
@@ -186,9 +186,9 @@ func (b *builder) apiServerNames() []string {
 	return unique(out)
 }
 
-// apiServerTrust adds the certificates that the API server shows, and those that it trusts.
+// apiServerTrust adds the certificates that the API server serves, and those that it trusts.
 func (b *builder) apiServerTrust() error {
-	dir := b.at.keys + "/kube-apiserver"
+	dir := b.places.keys + "/kube-apiserver"
 	if err := b.directory(dir, "0755", 0); err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (b *builder) apiServerTrust() error {
 		{dir + "/kubelet-api", host.Certificate{CommonName: "kubelet-api", Usage: client}},
 		{healthcheckSecrets + "/client", host.Certificate{CommonName: "kube-apiserver-healthcheck", Usage: client, Owner: users.Healthcheck}},
 	} {
-		if err := b.pair(c.at, c.Certificate); err != nil {
+		if err := b.certificatePair(c.at, c.Certificate); err != nil {
 			return err
 		}
 	}
@@ -222,9 +222,9 @@ func (b *builder) apiServerTrust() error {
 	return b.serviceAccounts(dir)
 }
 
-// serviceAccounts are the keys that sign service accounts' tokens.
+// serviceAccounts adds the keys that sign service account tokens.
 func (b *builder) serviceAccounts(dir string) error {
-	if err := b.guarded(dir+"/service-account.pub", b.Config.APIServerConfig.ServiceAccountPublicKeys, 0); err != nil {
+	if err := b.ownerOnlyFile(dir+"/service-account.pub", b.Config.APIServerConfig.ServiceAccountPublicKeys, 0); err != nil {
 		return err
 	}
 	key, err := b.key(pki.ServiceAccount)
@@ -243,10 +243,11 @@ func (b *builder) serviceAccounts(dir string) error {
 	return nil
 }
 
-// knownTokens are passwords that never end, and one of them is an administrator's:
-// no machine holds them but where the specification has the API server read them.
+// knownTokens adds passwords that never expire, one of which is an
+// administrator's: they are written only where the specification has the API
+// server read them.
 func (b *builder) knownTokens(file string) error {
-	if b.moved(filepath.Clean(b.Config.APIServerConfig.KubeAPIServer.TokenAuthFile)) != file {
+	if b.localPath(filepath.Clean(b.Config.APIServerConfig.KubeAPIServer.TokenAuthFile)) != file {
 		return nil
 	}
 	var tokens []string
@@ -263,12 +264,12 @@ func (b *builder) knownTokens(file string) error {
 	return b.secret(file, strings.Join(tokens, ""), 0)
 }
 
-// controllerTrust is what kops-controller serves and signs with.
+// controllerTrust adds what kops-controller serves and signs with.
 func (b *builder) controllerTrust() error {
 	if err := b.directory(paths.Controller, "0755", 0); err != nil {
 		return err
 	}
-	if err := b.pair(paths.Controller+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: users.Controller,
+	if err := b.certificatePair(paths.Controller+"/kops-controller", host.Certificate{CommonName: "kops-controller", Usage: string(pki.Server), Owner: users.Controller,
 		Names: unique(append([]string{b.internal("kops-controller")}, b.Boot.APIServerIPs...))}); err != nil {
 		return err
 	}
@@ -285,10 +286,10 @@ func (b *builder) controllerTrust() error {
 	for _, k := range sortedKeys(b.Config.KeypairIDs) {
 		ids.WriteString(k + ": \"" + b.Config.KeypairIDs[k] + "\"\n")
 	}
-	return b.guarded(paths.Controller+"/keypair-ids.yaml", ids.String(), users.Controller)
+	return b.ownerOnlyFile(paths.Controller+"/keypair-ids.yaml", ids.String(), users.Controller)
 }
 
-// etcdTrust is what etcd's managers sign with.
+// etcdTrust adds what etcd's managers sign with.
 func (b *builder) etcdTrust() error {
 	for _, e := range b.Config.EtcdClusterNames {
 		dir := paths.EtcdManager(e)

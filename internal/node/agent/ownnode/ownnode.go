@@ -1,5 +1,6 @@
-// Package ownnode is the machine's own Node as its kubelet may see and change it: it calls
-// the API with the kubelet's own rights, which others on the machine do not have.
+// Package ownnode gives access to the machine's own Node as its kubelet may see and change
+// it: it calls the API with the kubelet's own rights, which other programs on the machine
+// do not have.
 //
 // It must not know what is looked for on the node, nor why it is changed.
 package ownnode
@@ -22,7 +23,7 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Node is as much of a Node as machines look at.
+// Node holds the fields of a Node that machines use.
 type Node struct {
 	Metadata struct {
 		Name, UID, ResourceVersion string
@@ -32,13 +33,13 @@ type Node struct {
 	Status struct{ Conditions []Condition }
 }
 
-// Condition is one of a node's or a pod's; only a node's has a heartbeat.
+// Condition is a condition of a node or a pod; only a node's has a heartbeat.
 type Condition struct {
 	Type, Status      string
 	LastHeartbeatTime time.Time
 }
 
-// Pod is as much of a pod as machines look at.
+// Pod holds the fields of a pod that machines use.
 type Pod struct {
 	Metadata struct{ Name, Namespace string }
 	Spec     struct{ HostNetwork bool }
@@ -54,17 +55,17 @@ type Pod struct {
 	}
 }
 
-// Client calls the API for one machine.
+// Client calls the API on behalf of one machine.
 type Client struct {
 	// Node is the name of the machine's node, Server the URL of the API.
 	Node, Server string
 	http         *http.Client
 }
 
-// nodeUser begins the name by which a kubelet calls the API.
+// nodeUser is the prefix of the user name with which a kubelet calls the API.
 const nodeUser = "system:node:"
 
-// Open returns the client of the machine whose file system is at root, or nil when its kubelet has
+// Open returns the client of the machine whose file system is at root, or nil if its kubelet has
 // no kubeconfig yet. The caller must close it.
 func Open(root, kubeconfig string) (*Client, error) {
 	server, config, err := host.ReadKubeconfig(filepath.Join(root, kubeconfig))
@@ -76,24 +77,24 @@ func Open(root, kubeconfig string) (*Client, error) {
 	}
 	name, ok := strings.CutPrefix(config.Certificates[0].Leaf.Subject.CommonName, nodeUser)
 	if !ok {
-		return nil, fmt.Errorf("the certificate in %s is of %q, and of no node", kubeconfig, config.Certificates[0].Leaf.Subject.CommonName)
+		return nil, fmt.Errorf("the certificate in %s belongs to %q, which is not a node", kubeconfig, config.Certificates[0].Leaf.Subject.CommonName)
 	}
 	return New(name, server, config), nil
 }
 
-// New returns the client of a node at a server, which it calls with config.
+// New returns the client for a node at a server, which it calls with config.
 func New(node, server string, config *tls.Config) *Client {
 	return &Client{Node: node, Server: server, http: &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}}}} // a watch says nothing for hours
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}}}} // a watch may be silent for hours
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// timeout bounds one call.
+// timeout limits one call.
 const timeout = 10 * time.Second
 
-// Get returns the node; nil: the API server says that there is none.
+// Get returns the node, or nil if the API server answers that it does not exist.
 func (c *Client) Get(ctx context.Context) (*Node, error) {
 	n := &Node{}
 	there, err := c.Call(ctx, http.MethodGet, c.path(), nil, n)
@@ -103,12 +104,13 @@ func (c *Client) Get(ctx context.Context) (*Node, error) {
 	return n, nil
 }
 
-// Annotate sets annotations of a node that was read; another node of the same name is not changed.
+// Annotate sets annotations on a node that was read before; it does not change another node of the same
+// name.
 func (c *Client) Annotate(ctx context.Context, n *Node, annotations map[string]string) error {
 	patch := map[string]any{"metadata": map[string]any{"uid": n.Metadata.UID, "annotations": annotations}}
 	there, err := c.Call(ctx, http.MethodPatch, c.path(), patch, nil)
 	if err == nil && !there {
-		err = errors.New("it is gone")
+		err = errors.New("it no longer exists")
 	}
 	if err != nil {
 		return fmt.Errorf("annotate the node %s: %w", c.Node, err)
@@ -125,7 +127,7 @@ func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
 
 func (c *Client) path() string { return "/api/v1/nodes/" + url.PathEscape(c.Node) }
 
-// Call sends a request to the API, and reports whether the object exists. Only the API server's
+// Call sends a request to the API and reports whether the object exists. Only the API server's
 // own answer counts as no. A body is sent as a merge patch.
 func (c *Client) Call(ctx context.Context, method, path string, body, into any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -134,7 +136,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, into any) 
 	if err != nil {
 		return false, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
 		return false, err
@@ -171,15 +173,15 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	return c.http.Do(req)
 }
 
-// Watch sends a node's changes since it was seen, until the API server ends the watch, the
-// node is gone, or the context ends.
+// Watch sends the changes of a node after since, until the API server ends the watch, the
+// node is deleted, or the context ends.
 func (c *Client) Watch(ctx context.Context, since *Node, changes chan<- *Node) error {
 	query := url.Values{"watch": {"1"}, "fieldSelector": {"metadata.name=" + c.Node}, "resourceVersion": {since.Metadata.ResourceVersion}}
 	resp, err := c.send(ctx, http.MethodGet, "/api/v1/nodes?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close() //nolint:errcheck // only read
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("watch the node %s: %s", c.Node, resp.Status)
 	}
@@ -189,7 +191,7 @@ func (c *Client) Watch(ctx context.Context, since *Node, changes chan<- *Node) e
 			Object json.RawMessage
 		}
 		if err := events.Decode(&e); err != nil {
-			return ended(err)
+			return watchError(err)
 		}
 		n := &Node{}
 		if e.Type != "ADDED" && e.Type != "MODIFIED" {
@@ -206,8 +208,8 @@ func (c *Client) Watch(ctx context.Context, since *Node, changes chan<- *Node) e
 	}
 }
 
-// ended is the error of a watch that the API server has not ended by itself.
-func ended(err error) error {
+// watchError returns the error of a watch that the API server did not end normally.
+func watchError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

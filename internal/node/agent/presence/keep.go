@@ -15,23 +15,23 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// ApplyUnit is the unit that changes the machine in place. It is at work until the change
-// is done, or no longer asked for.
+// ApplyUnit is the unit that changes the machine in place. It runs until the change is
+// done, or no longer requested.
 const ApplyUnit = "kops-apply.service"
 
-// fileLook is how often it is looked whether the machine has become something else. It
-// costs no call.
+// fileLook is how often the machine's own records are checked for changes. That takes
+// no API call.
 const fileLook = 5 * time.Second
 
-// Keep watches the machine's node until the context ends: it checks at each change and, without
+// Keep watches the machine's node until the context ends: it checks on each change and, without
 // changes or answers, after each pause. open makes a new check, because the kubelet's certificate
-// may have changed; nil: there is none yet.
+// may have changed; it returns nil if there is none yet.
 func Keep(ctx context.Context, open func() (*Check, error), pause func(context.Context) error, failed func(error)) error {
 	for {
 		c, err := open()
 		if err == nil && c != nil {
-			err = c.attend(ctx)
-			c.Own.Close()
+			err = c.followNode(ctx)
+			c.OwnNode.Close()
 		}
 		if err != nil && ctx.Err() == nil {
 			failed(err)
@@ -42,23 +42,23 @@ func Keep(ctx context.Context, open func() (*Check, error), pause func(context.C
 	}
 }
 
-// attend looks at the node, and then at its changes, until it is gone or the watch ends.
-func (c *Check) attend(ctx context.Context) error {
+// followNode checks the node, and then follows its changes, until it is deleted or the watch ends.
+func (c *Check) followNode(ctx context.Context) error {
 	n, err := c.Once(ctx)
 	if n == nil || err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(ctx)
 	changes, ended := make(chan *ownnode.Node), make(chan error, 1)
-	go func() { ended <- c.Own.Watch(watching, n, changes) }()
+	go func() { ended <- c.OwnNode.Watch(watching, n, changes) }()
 	tick := time.NewTicker(fileLook)
 	defer tick.Stop()
 	for {
 		select {
 		case n = <-changes:
-			err = c.seen(ctx, n)
+			err = c.handlePresent(ctx, n)
 		case <-tick.C:
-			err = c.tell(ctx, n)
+			err = c.annotateNode(ctx, n)
 		case err := <-ended:
 			stop()
 			return err
@@ -70,7 +70,7 @@ func (c *Check) attend(ctx context.Context) error {
 	}
 }
 
-// ignoreCanceled is the error of a watch that was not ended here.
+// ignoreCanceled returns the error of a watch, or nil if the watch was canceled here.
 func ignoreCanceled(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -78,8 +78,8 @@ func ignoreCanceled(err error) error {
 	return err
 }
 
-// tell has the node say what the machine runs, and which certificates it holds.
-func (c *Check) tell(ctx context.Context, n *ownnode.Node) error {
+// annotateNode annotates the node with what the machine runs and which certificates it has.
+func (c *Check) annotateNode(ctx context.Context, n *ownnode.Node) error {
 	now := map[string]string{}
 	if running, there := c.Running(); there {
 		now[labels.NodeConfig] = running
@@ -91,17 +91,17 @@ func (c *Check) tell(ctx context.Context, n *ownnode.Node) error {
 	if len(now) == 0 {
 		return nil
 	}
-	if err := c.Own.Annotate(ctx, n, now); err != nil {
+	if err := c.OwnNode.Annotate(ctx, n, now); err != nil {
 		return err
 	}
 	if n.Metadata.Annotations == nil {
 		n.Metadata.Annotations = map[string]string{}
 	}
-	maps.Copy(n.Metadata.Annotations, now) // until its change is seen
+	maps.Copy(n.Metadata.Annotations, now) // until the watch delivers the change
 	return nil
 }
 
-// certificates returns the certificates of the machine's report.
+// certificates returns the certificates in the machine's report.
 func (c *Check) certificates() []report.Certificate {
 	text, err := os.ReadFile(filepath.Join(c.Root, report.File))
 	if err != nil {
@@ -109,28 +109,28 @@ func (c *Check) certificates() []report.Certificate {
 	}
 	r, err := report.Parse(text)
 	if err != nil {
-		return nil // a nodeup of another version wrote it, and writes it again
+		return nil // written by another version of nodeup, which writes it again
 	}
 	return r.Certificates
 }
 
-// Running is labels.Running as the machine has noted it, if it has become anything yet.
+// Running returns labels.Running as the machine has recorded it, if it has been recorded yet.
 func (c *Check) Running() (text string, there bool) {
 	noted, err := os.ReadFile(filepath.Join(c.Root, paths.Running))
 	return string(bytes.TrimSpace(noted)), err == nil
 }
 
-// obey starts the change that the node asks for and that is not done.
-func (c *Check) obey(ctx context.Context, n *ownnode.Node) error {
-	if _, pending := Asked(n); !pending {
+// startRequestedChange starts the change that the node requests, unless it is done.
+func (c *Check) startRequestedChange(ctx context.Context, n *ownnode.Node) error {
+	if _, pending := RequestedChange(n); !pending {
 		return nil
 	}
 	return c.Systemd.Start(ctx, ApplyUnit, false)
 }
 
-// Asked returns what a node asks its machine to become, and whether that is not done. What
-// cannot be read asks nothing.
-func Asked(n *ownnode.Node) (asked labels.Apply, pending bool) {
+// RequestedChange returns the change that a node requests of its machine, and whether it is pending.
+// An unreadable request counts as none.
+func RequestedChange(n *ownnode.Node) (asked labels.Apply, pending bool) {
 	asked, _, err := labels.Read[labels.Apply](n.Metadata.Annotations, labels.ApplyConfig)
 	if err != nil || asked.Hash == "" || asked.Nonce == "" {
 		return asked, false

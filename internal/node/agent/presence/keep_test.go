@@ -23,34 +23,34 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// starts is a systemd that tells which units are started.
-type starts struct {
+// startRecorder is a fake systemd that records which units are started.
+type startRecorder struct {
 	host.Offline
 	units chan string
 }
 
-func (s starts) Start(_ context.Context, unit string, _ bool) error {
+func (s startRecorder) Start(_ context.Context, unit string, _ bool) error {
 	s.units <- unit
 	return nil
 }
 
-// watched is a machine whose node is looked after, at a real API server that restricts kubelets.
-type watched struct {
+// watchedMachine is a machine whose node is watched, on a real API server that restricts kubelets.
+type watchedMachine struct {
 	*testing.T
 	root   string
 	nodes  corev1client.NodeInterface
 	starts chan string
-	looks  chan struct{} // each lets it look again
+	checks chan struct{} // each value triggers another check
 }
 
-func watch(t *testing.T) *watched {
+func watch(t *testing.T) *watchedMachine {
 	t.Helper()
-	admin, kubelet := kubetest.Restricted(t, "n")
+	admin, kubelet := kubetest.ServeRestricted(t, "n")
 	core, err := corev1client.NewForConfig(admin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{T: t, root: t.TempDir(), nodes: core.Nodes(), starts: make(chan string, 100), looks: make(chan struct{}, 100)}
+	w := &watchedMachine{T: t, root: t.TempDir(), nodes: core.Nodes(), starts: make(chan string, 100), checks: make(chan struct{}, 100)}
 	text, err := os.ReadFile(kubetest.Kubeconfig(t, kubelet))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.root, "kubeconfig"), text, 0o600)
@@ -60,22 +60,22 @@ func watch(t *testing.T) *watched {
 	}
 	open := func() (*presence.Check, error) {
 		own, err := ownnode.Open(w.root, "kubeconfig")
-		return &presence.Check{Root: w.root, Own: own, Systemd: starts{units: w.starts}, Now: time.Now, Tell: func(string) {}}, err
+		return &presence.Check{Root: w.root, OwnNode: own, Systemd: startRecorder{units: w.starts}, Now: time.Now, Log: func(string) {}}, err
 	}
 	pause := func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.looks:
+		case <-w.checks:
 			return nil
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- presence.Keep(ctx, open, pause, func(err error) { // of a slow API server
+		ended <- presence.Keep(ctx, open, pause, func(err error) { // from a slow API server
 			t.Log(err)
-			w.look()
+			w.triggerCheck()
 		})
 	}()
 	t.Cleanup(func() {
@@ -87,9 +87,9 @@ func watch(t *testing.T) *watched {
 	return w
 }
 
-func (w *watched) look() { w.looks <- struct{}{} }
+func (w *watchedMachine) triggerCheck() { w.checks <- struct{}{} }
 
-func (w *watched) create() {
+func (w *watchedMachine) create() {
 	w.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}}}
 	if _, err := w.nodes.Create(w.Context(), n, metav1.CreateOptions{}); err != nil {
@@ -97,12 +97,12 @@ func (w *watched) create() {
 	}
 }
 
-// runs notes what the machine has become.
-func (w *watched) runs(r labels.Running) {
+// setRunning records what the machine runs.
+func (w *watchedMachine) setRunning(r labels.Running) {
 	w.Helper()
 	at := filepath.Join(w.root, paths.Running)
 	held := filepath.Join(w.root, report.File)
-	// The record comes last, because it may be reported on the node at once.
+	// The record is written last, because the node may report it at once.
 	if err := errors.Join(os.MkdirAll(filepath.Dir(held), 0o755), os.MkdirAll(filepath.Dir(at), 0o755),
 		os.WriteFile(held, []byte(`{"certificates":[{"file":"/a.crt","subject":"n","ends":"2027-01-01T00:00:00Z","authority":"`+r.Hash+`"}]}`), 0o600),
 		os.WriteFile(at, []byte(labels.Write(r)+"\n"), 0o600)); err != nil {
@@ -110,8 +110,8 @@ func (w *watched) runs(r labels.Running) {
 	}
 }
 
-// says waits for what the node says of the machine.
-func (w *watched) says(want labels.Running) {
+// awaitReported waits until the node reports what the machine runs.
+func (w *watchedMachine) awaitReported(want labels.Running) {
 	w.Helper()
 	changes, err := w.nodes.Watch(w.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -134,32 +134,32 @@ func (w *watched) says(want labels.Running) {
 	}
 }
 
-// TestANodeSaysWhatItsMachineRuns makes nodes at a real API server, with the rights of a kubelet.
-func TestANodeSaysWhatItsMachineRuns(t *testing.T) {
+// TestANodeReportsWhatItsMachineRuns creates nodes on a real API server, with a kubelet's rights.
+func TestANodeReportsWhatItsMachineRuns(t *testing.T) {
 	w := watch(t)
 	one := labels.Running{Hash: "one", Files: map[string]string{"manifests/x.yaml": "00000000"}}
-	w.runs(one)
+	w.setRunning(one)
 	w.create()
-	w.look()
-	w.says(one)
+	w.triggerCheck()
+	w.awaitReported(one)
 	two := labels.Running{Hash: "two"}
-	w.runs(two) // it is seen without a change of the node
-	w.says(two)
+	w.setRunning(two) // noticed without a change of the node
+	w.awaitReported(two)
 	if err := w.nodes.Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.look() // the watch has ended
+	w.triggerCheck() // the watch has ended
 	w.create()
-	w.look()
-	w.says(two)
+	w.triggerCheck()
+	w.awaitReported(two)
 }
 
-func TestANodeAsksItsMachineToChange(t *testing.T) {
+func TestANodeRequestsAChangeOfItsMachine(t *testing.T) {
 	w := watch(t)
 	w.create()
-	w.look()
-	w.runs(labels.Running{Hash: "one"})
-	w.says(labels.Running{Hash: "one"})
+	w.triggerCheck()
+	w.setRunning(labels.Running{Hash: "one"})
+	w.awaitReported(labels.Running{Hash: "one"})
 	if len(w.starts) > 0 {
 		t.Error("a change was started that nobody asked for")
 	}
@@ -173,9 +173,10 @@ func TestANodeAsksItsMachineToChange(t *testing.T) {
 	t.Logf("it was noticed after %s", time.Since(asked))
 }
 
-// A kubelet may annotate its own node, and that is all: what keeps pods away is not its to change.
-func TestTheRightsOfAKubelet(t *testing.T) {
-	admin, kubelet := kubetest.Restricted(t, "n")
+// A kubelet may annotate its own node, but nothing more: it may not change taints or labels
+// that keep pods away.
+func TestKubeletPermissions(t *testing.T) {
+	admin, kubelet := kubetest.ServeRestricted(t, "n")
 	all, err := corev1client.NewForConfig(admin)
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,15 @@
 // Package presence looks after the machine's own node in the cluster.
 //
-// A kubelet registers its node when it starts, and only then. When the node is gone while the
-// kubelet runs (somebody deleted it, or etcd was restored from a backup older than the node), the
-// machine is lost to its cluster until the kubelet is restarted: this package notices, and
-// restarts it. A node that comes back may have another range of pod addresses: the network's
-// configuration of the old range is removed first, so that no pod starts before the new
-// configuration is there, and pods with addresses that are no longer routed are deleted, so that
-// their controllers create others.
+// A kubelet registers its node only when it starts. If the node disappears while the kubelet runs
+// (it was deleted, or etcd was restored from a backup older than the node), the machine is lost
+// to its cluster until the kubelet is restarted: this package notices, and restarts it. A node
+// that comes back may have a different range of pod addresses: the network configuration for the
+// old range is removed first, so that no pod starts before the new configuration exists, and pods
+// with addresses that are no longer routed are deleted, so that their controllers create
+// replacements.
 //
-// It acts with the kubelet's own rights, upon an answer of the API server, never for
-// want of one.
+// It acts with the kubelet's own rights, and only on an answer from the API server, never because
+// there is none.
 package presence
 
 import (
@@ -30,63 +30,64 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// Files of the machine, below its root: since when the node is absent, and the ranges
-// of pod addresses that it had when it was last seen.
+// Files of the machine, relative to its root: since when the node has been absent,
+// and the ranges of pod addresses that it had when it was last seen.
 const (
 	absentFile = "/run/kops-presence/absent"
 	rangesFile = "/var/lib/kops/pod-ranges"
 )
 
-// ofRange are the container runtime's network configurations that are made from the node's ranges:
-// for kops' routes, and from containerd's template. Their makers create them again.
+// ofRange are the container runtime's network configurations that are generated from the node's
+// ranges: for kops' routes, and from containerd's template. They are generated again after they
+// are removed.
 var ofRange = []string{"/etc/cni/net.d/10-kops.conflist", "/etc/cni/net.d/10-containerd-net.conflist"}
 
 // kubelet is the unit that registers the node.
 const kubelet = node.KubeletUnit
 
-// settled is how long a kubelet must have run, and its node be absent: one that has
-// just started is about to register.
+// settled is how long a kubelet must have run, and its node have been absent: a
+// kubelet that has just started is about to register.
 const settled = 25 * time.Second
 
-// Check is one look at the machine's node.
+// Check checks the machine's node.
 type Check struct {
-	// Root is where the machine's file system begins.
+	// Root is the root of the machine's file system.
 	Root    string
-	Own     *ownnode.Client
+	OwnNode *ownnode.Client
 	Systemd host.Systemd
 	Now     func() time.Time
-	// Tell receives a line about each action.
-	Tell func(string)
+	// Log receives a line about each action.
+	Log func(string)
 }
 
-// Once looks at the node, and heals what it finds; it returns the node, or nil where there
-// is none. The node's absence must last over two calls. An error says that nothing could be
-// found out, and nothing was done.
+// Once checks the node and repairs what it finds; it returns the node, or nil if there is
+// none. The node must be absent in two successive calls before anything is done. An error
+// means that the state could not be determined, and that nothing was done.
 func (c *Check) Once(ctx context.Context) (*ownnode.Node, error) {
-	n, err := c.Own.Get(ctx)
+	n, err := c.OwnNode.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if n == nil {
-		return nil, c.absent(ctx)
+		return nil, c.handleAbsent(ctx)
 	}
-	return n, c.seen(ctx, n)
+	return n, c.handlePresent(ctx, n)
 }
 
-// seen handles a node that exists.
-func (c *Check) seen(ctx context.Context, n *ownnode.Node) error {
-	return errors.Join(c.forget(), c.ranges(ctx, n.Spec.PodCIDRs), c.tell(ctx, n), c.obey(ctx, n))
+// handlePresent handles a node that exists.
+func (c *Check) handlePresent(ctx context.Context, n *ownnode.Node) error {
+	return errors.Join(c.clearAbsent(), c.ranges(ctx, n.Spec.PodCIDRs), c.annotateNode(ctx, n), c.startRequestedChange(ctx, n))
 }
 
-// absent restarts the kubelet when its node was absent before, too.
-func (c *Check) absent(ctx context.Context) error {
+// handleAbsent restarts the kubelet if its node was absent last time, too.
+func (c *Check) handleAbsent(ctx context.Context) error {
 	states, err := c.Systemd.States(ctx, []string{kubelet})
 	if err != nil {
 		return err
 	}
 	s := states[kubelet]
 	if !s.Running || s.Queued || c.Now().Sub(s.Started) < settled {
-		return c.forget() // it is off on purpose, or about to register
+		return c.clearAbsent() // stopped on purpose, or about to register
 	}
 	file := filepath.Join(c.Root, absentFile)
 	info, err := os.Stat(file)
@@ -96,23 +97,23 @@ func (c *Check) absent(ctx context.Context) error {
 	if err != nil || c.Now().Sub(info.ModTime()) < settled {
 		return err
 	}
-	c.Tell("the node " + c.Own.Node + " is not in the cluster, so the kubelet is restarted, which registers it")
+	c.Log("the node " + c.OwnNode.Node + " is not in the cluster; restarting the kubelet to register it")
 	for _, f := range ofRange {
 		if err := host.RemoveAt(filepath.Join(c.Root, f)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(c.forget(), c.Systemd.Start(ctx, kubelet, true))
+	return errors.Join(c.clearAbsent(), c.Systemd.Start(ctx, kubelet, true))
 }
 
-// forget notes that the node is not absent.
-func (c *Check) forget() error { return host.RemoveAt(filepath.Join(c.Root, absentFile)) }
+// clearAbsent records that the node is not absent.
+func (c *Check) clearAbsent() error { return host.RemoveAt(filepath.Join(c.Root, absentFile)) }
 
-// ranges deletes the machine's pods with addresses of other ranges than the node has,
+// ranges deletes the machine's pods whose addresses are not in the node's ranges,
 // once after these have changed.
 func (c *Check) ranges(ctx context.Context, now []string) error {
 	if len(now) == 0 {
-		return nil // the node is new; its ranges come
+		return nil // the node is new and has no ranges yet
 	}
 	file, text := filepath.Join(c.Root, rangesFile), strings.Join(now, "\n")+"\n"
 	before, err := os.ReadFile(file)
@@ -121,7 +122,7 @@ func (c *Check) ranges(ctx context.Context, now []string) error {
 	}
 	if err == nil {
 		if err := c.removeStrays(ctx, parse(strings.Fields(string(before))), parse(now)); err != nil {
-			return err // it is tried again
+			return err // it is retried
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -129,9 +130,9 @@ func (c *Check) ranges(ctx context.Context, now []string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600))
 }
 
-// removeStrays deletes the pods of the machine whose address is of a former range alone.
+// removeStrays deletes the machine's pods whose address is only in a former range.
 func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) error {
-	pods, err := c.Own.Pods(ctx)
+	pods, err := c.OwnNode.Pods(ctx)
 	if err != nil {
 		return err
 	}
@@ -141,8 +142,8 @@ func (c *Check) removeStrays(ctx context.Context, before, now []netip.Prefix) er
 		if err != nil || p.Spec.HostNetwork || slices.ContainsFunc(now, in) || !slices.ContainsFunc(before, in) {
 			continue
 		}
-		c.Tell(fmt.Sprintf("the pod %s/%s has the address %s, which is no longer reachable: it is deleted", p.Metadata.Namespace, p.Metadata.Name, address))
-		if _, err := c.Own.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil, nil); err != nil {
+		c.Log(fmt.Sprintf("the pod %s/%s has the address %s, which is no longer reachable; deleting it", p.Metadata.Namespace, p.Metadata.Name, address))
+		if _, err := c.OwnNode.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+p.Metadata.Namespace+"/pods/"+p.Metadata.Name, nil, nil); err != nil {
 			return err
 		}
 	}

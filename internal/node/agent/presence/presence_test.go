@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// systemd is a machine's, in which the kubelet runs and is restarted.
+// systemd is a machine's fake systemd, in which the kubelet runs and is restarted.
 type systemd struct {
 	host.Offline
 	state   host.UnitState
@@ -41,21 +41,21 @@ func (s *systemd) Start(_ context.Context, unit string, anew bool) error {
 
 type machine struct {
 	*systemd
-	check presence.Check
-	now   time.Time
-	told  []string
+	check    presence.Check
+	now      time.Time
+	messages []string
 }
 
 func newMachine(t *testing.T, node, server string) *machine {
 	m := &machine{now: time.Unix(1e9, 0)}
 	m.systemd = &systemd{state: host.UnitState{Running: true, Started: m.now.Add(-time.Hour)}}
-	m.check = presence.Check{Root: t.TempDir(), Own: ownnode.New(node, server, nil), Systemd: m.systemd,
-		Now: func() time.Time { return m.now }, Tell: func(s string) { m.told = append(m.told, s) }}
+	m.check = presence.Check{Root: t.TempDir(), OwnNode: ownnode.New(node, server, nil), Systemd: m.systemd,
+		Now: func() time.Time { return m.now }, Log: func(s string) { m.messages = append(m.messages, s) }}
 	return m
 }
 
-// look is one check, half a minute after the one before.
-func (m *machine) look(t *testing.T) {
+// runCheck runs one check, half a minute after the previous one.
+func (m *machine) runCheck(t *testing.T) {
 	t.Helper()
 	if _, err := m.check.Once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -63,8 +63,8 @@ func (m *machine) look(t *testing.T) {
 	m.now = m.now.Add(30 * time.Second)
 }
 
-// TestAKubeletWithoutANodeIsStartedAnew deletes nodes and pods at a real API server.
-func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
+// TestAKubeletWithoutANodeIsRestarted deletes nodes and pods on a real API server.
+func TestAKubeletWithoutANodeIsRestarted(t *testing.T) {
 	config := kubetest.Start(t)
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMachine(t, "n", server)
-	m.check.Own = ownnode.New("n", server, tls)
+	m.check.OwnNode = ownnode.New("n", server, tls)
 	create := func(cidr string) {
 		t.Helper()
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}}}
@@ -122,33 +122,33 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 	pod("stray", "100.96.1.7", false)
 	pod("of-the-host", "100.96.1.8", true)
 	pod("elsewhere", "10.9.8.7", false)
-	m.look(t)
-	m.look(t)
-	if m.restart != 0 || len(m.told) != 0 {
-		t.Fatalf("though the node is there: %v", m.told)
+	m.runCheck(t)
+	m.runCheck(t)
+	if m.restart != 0 || len(m.messages) != 0 {
+		t.Fatalf("though the node is there: %v", m.messages)
 	}
 	if err := core.Nodes().Delete(t.Context(), "n", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m.look(t)
+	m.runCheck(t)
 	if m.restart != 0 {
 		t.Error("one absence is enough")
 	}
 	configs("10-containerd-net.conflist", routes.ConflistName, "99-other.conflist")
-	m.look(t)
+	m.runCheck(t)
 	if m.restart != 1 {
 		t.Fatalf("the kubelet was started %d times", m.restart)
 	}
 	configs("99-other.conflist")
 	m.state.Started = m.now.Add(-30 * time.Second)
-	m.look(t)
+	m.runCheck(t)
 	if m.restart != 1 {
 		t.Error("a kubelet that has just started is started again")
 	}
 	create("100.96.5.0/24")
 	pod("new", "100.96.5.2", false)
-	m.look(t)
-	m.look(t)
+	m.runCheck(t)
+	m.runCheck(t)
 	left, err := core.Pods("default").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -160,12 +160,12 @@ func TestAKubeletWithoutANodeIsStartedAnew(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if !slices.Equal(names, []string{"elsewhere", "new", "of-the-host"}) || len(m.told) != 2 {
-		t.Errorf("pods %v, told %q", names, m.told)
+	if !slices.Equal(names, []string{"elsewhere", "new", "of-the-host"}) || len(m.messages) != 2 {
+		t.Errorf("pods %v, told %q", names, m.messages)
 	}
 }
 
-func TestOnlyTheWordOfTheAPIServerCounts(t *testing.T) {
+func TestOnlyTheAPIServerDecides(t *testing.T) {
 	answer := http.NotFound
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer s.Close()
@@ -198,14 +198,14 @@ func TestAKubeletThatIsOffStaysOff(t *testing.T) {
 	m := newMachine(t, "n", s.URL)
 	m.state.Running = false
 	for range 4 {
-		m.look(t)
+		m.runCheck(t)
 	}
 	if m.restart != 0 {
 		t.Error("it was started")
 	}
 	m.state.Running = true
-	m.look(t)
-	m.look(t)
+	m.runCheck(t)
+	m.runCheck(t)
 	if m.restart != 1 {
 		t.Errorf("one that runs was started %d times", m.restart)
 	}

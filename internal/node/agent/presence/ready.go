@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// patience is how long restarted programs may take.
+	// patience is how long restarted programs may take to become ready.
 	patience = 5 * time.Minute
-	// readyLook is how often it is looked at.
+	// readyLook is the interval between checks.
 	readyLook = 2 * time.Second
-	// taken is how long after its manifest was written a pod that goes on is the pod of that
-	// manifest: the kubelet found that nothing in it had changed.
+	// taken is how long after its manifest was written a pod that keeps running counts as
+	// that manifest's pod: the kubelet found that nothing in it had changed.
 	taken = 2 * time.Minute
 )
 
-// Ready waits until the kubelet has told since its start that the node is ready, and each
-// static pod is ready that was started since its manifest was written.
+// Ready waits until the kubelet has reported the node as ready since its own start, and
+// every static pod is ready and was started after its manifest was written.
 func (c *Check) Ready(ctx context.Context, sleep func(context.Context, time.Duration) error) error {
 	for end := c.Now().Add(patience); ; {
 		err := c.ready(ctx)
@@ -45,7 +45,7 @@ func (c *Check) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.Own.Get(ctx)
+	n, err := c.OwnNode.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,20 +53,20 @@ func (c *Check) ready(ctx context.Context) error {
 	if n == nil || !slices.ContainsFunc(n.Status.Conditions, func(c ownnode.Condition) bool {
 		return isReady(c) && !c.LastHeartbeatTime.Before(since)
 	}) {
-		return fault.New(fault.NotYet, "the kubelet was started, and has not told since then that the node %s is ready", c.Own.Node)
+		return fault.New(fault.NotYet, "the kubelet has not reported the node %s as ready since it was started", c.OwnNode.Node)
 	}
 	return c.podsReady(ctx)
 }
 
 func isReady(c ownnode.Condition) bool { return c.Type == "Ready" && c.Status == "True" }
 
-// podsReady looks at the static pods.
+// podsReady checks the static pods.
 func (c *Check) podsReady(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(c.Root, node.Manifests, "*.manifest"))
 	if err != nil || len(files) == 0 {
 		return err
 	}
-	pods, err := c.Own.Pods(ctx)
+	pods, err := c.OwnNode.Pods(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (c *Check) podsReady(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// podReady looks for the pod of a manifest.
+// podReady checks the pod of a manifest.
 func (c *Check) podReady(file string, pods []ownnode.Pod) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -96,10 +96,10 @@ func (c *Check) podReady(file string, pods []ownnode.Pod) error {
 	}
 	m := manifest.Metadata
 	i := slices.IndexFunc(pods, func(p ownnode.Pod) bool {
-		return p.Metadata.Name == m.Name+"-"+c.Own.Node && p.Metadata.Namespace == m.Namespace
+		return p.Metadata.Name == m.Name+"-"+c.OwnNode.Node && p.Metadata.Namespace == m.Namespace
 	})
 	if i < 0 {
-		return fault.New(fault.NotYet, "the static pod %s does not run yet", m.Name)
+		return fault.New(fault.NotYet, "the static pod %s is not running yet", m.Name)
 	}
 	s := pods[i].Status
 	if !slices.ContainsFunc(s.Conditions, isReady) || len(s.ContainerStatuses) != len(manifest.Spec.Containers) {

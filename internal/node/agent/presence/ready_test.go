@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A machine that was changed is ready when its kubelet has reported since its start, and
-// its static pods run since their manifests were written.
+// A changed machine is ready when its kubelet has reported since its start, and its
+// static pods were started after their manifests were written.
 func TestAChangedMachineIsReady(t *testing.T) {
 	type object = map[string]any
 	start := time.Unix(1e9, 0)
@@ -51,7 +51,7 @@ func TestAChangedMachineIsReady(t *testing.T) {
 			t.Errorf("it waited %d times: %v, want %q", waited, err, says)
 		}
 	}
-	waits("has not told since then")
+	waits("has not reported")
 	heartbeat = start
 	waits("proxy is not ready")
 	ready = "True"
@@ -64,7 +64,7 @@ func TestAChangedMachineIsReady(t *testing.T) {
 	running = start.Add(-time.Minute)
 	tries := 0
 	err := m.check.Ready(t.Context(), func(_ context.Context, d time.Duration) error { tries++; m.now = m.now.Add(d); return nil })
-	if err != nil || tries != 60 { // two minutes, two seconds each
+	if err != nil || tries != 60 { // two minutes at two-second intervals
 		t.Errorf("after %d tries: %v", tries, err)
 	}
 }

@@ -15,26 +15,27 @@ import (
 	"unicode/utf8"
 )
 
-// The one way by which a report leaves a machine that nobody can reach is its serial
-// console, of which a cloud keeps the end: 64 KiB on AWS (API reference, GetConsoleOutput).
+// Only its serial console carries a report off a machine that nobody can reach, and a cloud
+// keeps only the end of it: 64 KiB on AWS (API reference, GetConsoleOutput).
 const (
-	// mark begins a report in a line of a console, after any text that others write before it.
+	// mark starts a report in a console line, possibly after text that others have written.
 	mark = "boot report 1 "
-	// MaxLine is the longest line that Line writes, in bytes: a console keeps some twenty of
-	// the longest, and a line of 9600 baud takes three seconds for one.
+	// MaxLine is the longest line that Line writes, in bytes: a console holds about twenty
+	// lines of this length, and one takes three seconds at 9600 baud.
 	MaxLine = 3 << 10
-	// largest is how many bytes a report read from a console may have. Root of a machine can write
-	// anything there.
+	// largest is the maximum size of a report read from a console, in bytes. Root on a machine
+	// can write anything there.
 	largest = 64 << 10
 )
 
-// Line is the report as a line of a console: a checksum, as the kernel writes between,
-// and the document, packed. Texts are cut where the line would be longer than MaxLine.
+// Line returns the report as a console line: a checksum, because the kernel's messages
+// may interrupt it, and the compressed document. Texts are shortened if the line would
+// be longer than MaxLine.
 func Line(r *Report) string {
 	for most := 512; ; most /= 2 {
-		line, err := packed(cut(r, most))
+		line, err := pack(shorten(r, most))
 		if err != nil {
-			return "" // neither a buffer nor plain fields give an error
+			return "" // neither a buffer nor plain fields cause errors
 		}
 		if len(line) <= MaxLine || most < 8 {
 			return line
@@ -42,7 +43,7 @@ func Line(r *Report) string {
 	}
 }
 
-func packed(r *Report) (string, error) {
+func pack(r *Report) (string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("write the boot report: %w", err)
@@ -61,46 +62,46 @@ func packed(r *Report) (string, error) {
 	return fmt.Sprintf("%s%08x %s", mark, crc32.ChecksumIEEE(b.Bytes()), base64.RawStdEncoding.EncodeToString(b.Bytes())), nil
 }
 
-// mostParts bounds the phases, warnings and certificates of a report that comes from a machine.
-const mostParts = 24
+// maxParts limits the phases, warnings and certificates of a report that comes from a machine.
+const maxParts = 24
 
-// mostDown bounds the parts that are down; each has a log.
-const mostDown = 4
+// maxDown limits the parts that are down; each has a log.
+const maxDown = 4
 
-// cut returns the report with texts of at most so many bytes, of which several together make a line.
-func cut(r *Report, most int) *Report {
+// shorten returns the report with each text shortened to most bytes; a line is made of several texts.
+func shorten(r *Report, most int) *Report {
 	short := *r
 	for _, s := range []*string{&short.Cluster, &short.Group, &short.Node, &short.Version} {
-		*s = clipped(*s, 253) // the longest name of DNS
+		*s = truncate(*s, 253) // the longest DNS name
 	}
-	short.Phases = slices.Clone(r.Phases[:min(len(r.Phases), mostParts)])
+	short.Phases = slices.Clone(r.Phases[:min(len(r.Phases), maxParts)])
 	for i := range short.Phases {
 		p := &short.Phases[i]
-		p.Name, p.State, p.Error, p.Remedy = clipped(p.Name, 64), State(clipped(string(p.State), 64)), clipped(p.Error, most), clipped(p.Remedy, most)
+		p.Name, p.State, p.Error, p.Remedy = truncate(p.Name, 64), State(truncate(string(p.State), 64)), truncate(p.Error, most), truncate(p.Remedy, most)
 	}
 	short.Warnings = nil
-	for _, w := range r.Warnings[:min(len(r.Warnings), mostParts, most/64)] {
-		short.Warnings = append(short.Warnings, clipped(w, most))
+	for _, w := range r.Warnings[:min(len(r.Warnings), maxParts, most/64)] {
+		short.Warnings = append(short.Warnings, truncate(w, most))
 	}
-	short.Certificates = slices.Clone(r.Certificates[:min(len(r.Certificates), mostParts, most/16)])
+	short.Certificates = slices.Clone(r.Certificates[:min(len(r.Certificates), maxParts, most/16)])
 	for i := range short.Certificates {
 		c := &short.Certificates[i]
-		c.File, c.Subject = clipped(c.File, 253), clipped(c.Subject, 253)
+		c.File, c.Subject = truncate(c.File, 253), truncate(c.Subject, 253)
 	}
-	short.Down = slices.Clone(r.Down[:min(len(r.Down), mostDown)])
+	short.Down = slices.Clone(r.Down[:min(len(r.Down), maxDown)])
 	for i := range short.Down {
 		d := &short.Down[i]
-		d.Name, d.Error = clipped(d.Name, 64), clipped(d.Error, most)
-		d.Log = slices.Clone(d.Log[max(0, len(d.Log)-min(mostParts, most/64)):])
+		d.Name, d.Error = truncate(d.Name, 64), truncate(d.Error, most)
+		d.Log = slices.Clone(d.Log[max(0, len(d.Log)-min(maxParts, most/64)):])
 		for j := range d.Log {
-			d.Log[j] = clipped(d.Log[j], most)
+			d.Log[j] = truncate(d.Log[j], most)
 		}
 	}
 	return &short
 }
 
-// clipped is a text of at most so many bytes.
-func clipped(s string, most int) string {
+// truncate returns at most most bytes of a text.
+func truncate(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -110,15 +111,15 @@ func clipped(s string, most int) string {
 	return s[:max(most, 0)] + rest
 }
 
-// IsLine reports whether a line of a console holds a report, or what is left of one.
+// IsLine reports whether a console line contains a report, or the remains of one.
 func IsLine(line string) bool { return strings.Contains(line, mark) }
 
-// Last returns the last report that stands whole in the lines of a console, and in
-// which of them; nil when none does.
+// Last returns the last complete report in a console's lines and the index of its
+// line; nil if there is none.
 func Last(lines []string) (r *Report, at int) {
 	for i, line := range slices.Backward(lines) {
 		if _, after, ok := strings.Cut(line, mark); ok {
-			if r := unpacked(after); r != nil {
+			if r := unpack(after); r != nil {
 				return r, i
 			}
 		}
@@ -126,8 +127,8 @@ func Last(lines []string) (r *Report, at int) {
 	return nil, -1
 }
 
-// unpacked is what packed packed, or nil.
-func unpacked(text string) *Report {
+// unpack returns the report that packed encoded, or nil.
+func unpack(text string) *Report {
 	sum, data, _ := strings.Cut(strings.TrimSpace(text), " ")
 	raw, err := base64.RawStdEncoding.DecodeString(data)
 	if err != nil || sum != fmt.Sprintf("%08x", crc32.ChecksumIEEE(raw)) {
@@ -148,10 +149,10 @@ func unpacked(text string) *Report {
 	return r
 }
 
-// Tame returns a machine's report in a form that may be shown: of bounded size, and with texts
-// passed through clean, because root of the machine chooses them.
-func Tame(r *Report, clean func(string) string) *Report {
-	out := cut(r, 4<<10)
+// Sanitize returns a machine's report in a form that is safe to show: of limited size, and with
+// texts passed through clean, because root on the machine controls them.
+func Sanitize(r *Report, clean func(string) string) *Report {
+	out := shorten(r, 4<<10)
 	for _, s := range []*string{&out.Cluster, &out.Group, &out.Node, &out.Version} {
 		*s = clean(*s)
 	}
@@ -176,11 +177,11 @@ func Tame(r *Report, clean func(string) string) *Report {
 	return out
 }
 
-// link is a URL within a text.
+// link matches a URL within a text.
 var link = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
 
-// Public is a text without what a URL in it may hold of secrets: the name and password of
-// a user, and the query, by which places are signed.
+// Public returns a text without the secrets that a URL in it may contain: user name and
+// password, and the query, which may hold a signature.
 func Public(text string) string {
 	return link.ReplaceAllStringFunc(text, func(s string) string {
 		head, _, query := strings.Cut(s, "?")
@@ -192,7 +193,7 @@ func Public(text string) string {
 		}
 		if query {
 			head += "?…"
-			if strings.HasSuffix(s, ":") { // the end of the URL in a sentence
+			if strings.HasSuffix(s, ":") { // the colon belongs to the sentence, not to the URL
 				head += ":"
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// start is a report of a start that ended, as nodeup writes it.
-func start() *report.Report {
+// completedStart returns the report of a completed start, as nodeup writes it.
+func completedStart() *report.Report {
 	r := &report.Report{Cluster: "k.example.com", Group: "nodes-us-east-1a", Node: "i-0123456789abcdef0", Version: "1.37.0",
 		Started: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Run: 3, Done: true, Warnings: []string{"a warning"}}
 	for i, name := range []string{"identify", "configure", "read", "model", "observe", "system", "download", "files", "certificates", "services", "images", "launch"} {
@@ -27,20 +27,20 @@ func start() *report.Report {
 	for _, name := range []string{"kubelet", "kubelet-server", "kube-apiserver", "etcd-client", "aggregator", "kops-controller", "kube-scheduler", "kube-controller-manager"} {
 		r.Certificates = append(r.Certificates, status.Certificate{File: "/srv/kubernetes/" + name + ".crt", Subject: name, Ends: r.Started.Add(9999 * time.Hour)})
 	}
-	r.Phases[1].Error, r.Phases[1].Remedy = "connect to https://10.0.0.9:3988/: connection refused", "see whether kops-controller runs on the control plane"
+	r.Phases[1].Error, r.Phases[1].Remedy = "connect to https://10.0.0.9:3988/: connection refused", "check that kops-controller runs on the control plane"
 	return r
 }
 
 const before = "[   12.345678] nodeup[812]: nodeup: "
 
 func TestAReportPassesThroughAConsole(t *testing.T) {
-	want := start()
+	want := completedStart()
 	line := report.Line(want)
 	t.Logf("a whole report takes %d bytes", len(line))
 	if len(line) > report.MaxLine/2 || strings.ContainsAny(line, "\n\r") {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
-	failed := start()
+	failed := completedStart()
 	failed.Done, failed.Phases[1].State = false, report.Failed
 	earlier := before + report.Line(failed)
 	lines := []string{"GRUB", earlier, "nodeup: launch: done after 0.1 s", before + line, "login:"}
@@ -48,7 +48,7 @@ func TestAReportPassesThroughAConsole(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" || at != 3 || !report.IsLine(lines[3]) || report.IsLine(lines[2]) {
 		t.Errorf("line %d (-want +got):\n%s", at, d)
 	}
-	// Kernel messages in between, and a cut-off console, leave the previous report.
+	// kernel messages in between, or a truncated console, leave the previous report
 	for _, broken := range []string{line[:len(line)-9], line[:99] + "[ 9.1] eth0: link up" + line[99:], strings.Replace(line, "boot report 1 ", "boot report 1 0", 1)} {
 		lines[3] = before + broken
 		if got, at := report.Last(lines); at != 1 || cmp.Diff(failed, got) != "" {
@@ -61,7 +61,7 @@ func TestAReportPassesThroughAConsole(t *testing.T) {
 }
 
 func TestALineIsOfBoundedLength(t *testing.T) {
-	noise := func(n int) string { // which cannot be packed
+	noise := func(n int) string { // which cannot be compressed
 		b := make([]byte, n)
 		r := rand.New(rand.NewPCG(1, 2))
 		for i := range b {
@@ -69,7 +69,7 @@ func TestALineIsOfBoundedLength(t *testing.T) {
 		}
 		return string(b)
 	}
-	r := start()
+	r := completedStart()
 	for i := range r.Phases {
 		r.Phases[i].Error, r.Phases[i].Remedy = noise(9000), noise(9000)
 	}
@@ -90,8 +90,8 @@ func TestALineIsOfBoundedLength(t *testing.T) {
 	}
 }
 
-// Root of a machine can write anything on its console.
-func TestWhatAMachineForges(t *testing.T) {
+// Root on a machine can write anything to its console.
+func TestForgedReports(t *testing.T) {
 	forge := func(doc string) string {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)
@@ -111,13 +111,13 @@ func TestWhatAMachineForges(t *testing.T) {
 	if r == nil || len(r.Phases) != 501 {
 		t.Fatalf("%+v", r)
 	}
-	r = report.Tame(r, func(s string) string { return strings.ReplaceAll(s, "\x1b", "") })
+	r = report.Sanitize(r, func(s string) string { return strings.ReplaceAll(s, "\x1b", "") })
 	if text := r.String() + fmt.Sprint(r.Down); len(r.Phases) > 24 || len(r.Down) != 1 || strings.Contains(text, "\x1b") || !strings.Contains(text, "x[2Jy") {
 		t.Errorf("%d phases, %q", len(r.Phases), text)
 	}
 }
 
-func TestWhatIsPublicOfAText(t *testing.T) {
+func TestPublic(t *testing.T) {
 	for text, want := range map[string]string{
 		"read s3://state/c/pki: 403 Forbidden":                                     "read s3://state/c/pki: 403 Forbidden",
 		"fetch https://me:secret@files.e.com/kubelet: 404":                         "fetch https://files.e.com/kubelet: 404",

@@ -20,10 +20,10 @@ const (
 	unitEnv  = "/etc/sysconfig/kops-configuration"
 )
 
-// The units of nodeup: the one that runs it at every start, the one that renews
-// certificates, with its timer, the one that looks after the node, and the one that this
-// starts to change the machine in place. A renewal that fails is tried again soon, as certificates
-// do not wait; one that finds nodeup at work does so, too.
+// The units of nodeup: the one that runs it on every boot, the one that renews certificates, with
+// its timer, the one that watches the node, and the one that the latter starts to change the
+// machine in place. A failed renewal is retried soon, because certificates keep aging; so is one
+// that finds another nodeup running.
 const (
 	renewalName      = "kops-renewal.service"
 	renewalTimerName = "kops-renewal.timer"
@@ -72,7 +72,7 @@ Persistent=true
 WantedBy=timers.target
 `
 
-	// It lives long and does little, so that it gives memory back early.
+	// It runs for long and does little, so it returns memory early.
 	presenceUnit = `[Unit]
 Description=Look after the node of this machine
 StartLimitIntervalSec=0
@@ -89,7 +89,7 @@ RestartSec=10s
 WantedBy=multi-user.target
 `
 
-	// Exec ends its start as soon as it runs, which may be for long.
+	// With Type=exec, starting the unit returns as soon as the program runs; the change itself may take long.
 	applyUnit = `[Unit]
 Description=Change this machine in place
 After=network-online.target
@@ -100,11 +100,11 @@ Type=exec
 `
 )
 
-// begun lists the units that install starts in addition to nodeup.
-func begun() []string { return []string{renewalTimerName, presenceName} }
+// startedUnits lists the units that install starts in addition to nodeup.
+func startedUnits() []string { return []string{renewalTimerName, presenceName} }
 
-// passed lists the environment that nodeup needs at every start.
-func (o Options) passed() []string {
+// passedVariables lists the environment variables that nodeup needs on every boot.
+func (o Options) passedVariables() []string {
 	out := nodeconfig.StoreVariables()
 	for _, p := range o.Platforms {
 		out = append(out, p.Environment...)
@@ -112,7 +112,8 @@ func (o Options) passed() []string {
 	return append(out, storekeys.Variable, "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "http_proxy", "https_proxy", "no_proxy", "NO_PROXY")
 }
 
-// install writes the unit that runs nodeup now and at every start, and starts it without waiting for its end.
+// install writes the unit that runs nodeup now and on every boot, and starts it without
+// waiting for it to finish.
 func (o Options) install(ctx context.Context) error {
 	m := &host.Machine{Root: o.Root, Chown: o.Privileged, Now: o.Clock.Now}
 	program, err := os.Executable()
@@ -124,7 +125,7 @@ func (o Options) install(ctx context.Context) error {
 		return fmt.Errorf("find the boot configuration: %w", err)
 	}
 	var env strings.Builder
-	for _, name := range o.passed() {
+	for _, name := range o.passedVariables() {
 		if v := o.Env(name); v != "" {
 			fmt.Fprintf(&env, "%s=%q\n", name, v)
 		}
@@ -155,7 +156,7 @@ func (o Options) install(ctx context.Context) error {
 	if err := enable(ctx, systemd); err != nil {
 		return err
 	}
-	for _, unit := range begun() {
+	for _, unit := range startedUnits() {
 		if err := systemd.Begin(ctx, unit); err != nil {
 			return err
 		}
@@ -163,10 +164,10 @@ func (o Options) install(ctx context.Context) error {
 	return systemd.Begin(ctx, unitName)
 }
 
-// enable makes nodeup, and what goes with it, start with the machine.
+// enable makes nodeup and its other units start on boot.
 func enable(ctx context.Context, s host.Systemd) error {
 	var errs []error
-	for _, name := range append(begun(), unitName) {
+	for _, name := range append(startedUnits(), unitName) {
 		errs = append(errs, s.Enable(ctx, name, true))
 	}
 	return errors.Join(errs...)

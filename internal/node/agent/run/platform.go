@@ -14,26 +14,26 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// world is what a platform needs of this program.
+// world returns what a platform needs from this program.
 func (o Options) world() onmachine.World {
 	return onmachine.World{Root: o.Root, Env: o.Env, HTTP: host.NewHTTPClient(o.proxy()), Direct: host.NewHTTPClient(nil),
 		Hostname: os.Hostname, Now: o.Clock.Now, Rand: cryptorand.Reader}
 }
 
-// launched tells the group that waits for the machine that it has started.
-func (o Options) launched(ctx context.Context, b *nodeconfig.Boot, h node.Host) error {
+// completeLaunch tells the scaling group that waits for the machine that it has started.
+func (o Options) completeLaunch(ctx context.Context, b *nodeconfig.Boot, h node.Host) error {
 	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
-	if p.Launched == nil {
+	if p.OnLaunched == nil {
 		return nil
 	}
-	return p.Launched(ctx, o.world(), onmachine.Facts{ProviderID: h.ProviderID, Waiting: h.ScalingGroup, Warming: h.Warming})
+	return p.OnLaunched(ctx, o.world(), onmachine.Facts{ProviderID: h.ProviderID, Waiting: h.ScalingGroup, Warming: h.Warming})
 }
 
-// join returns the way to kops-controller.
+// join returns a client of kops-controller.
 func (o Options) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, error) {
 	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)
 	if p.Prove == nil {
-		return nil, fault.New(fault.Permanent, "this version of nodeup cannot prove who a machine of %s is", b.CloudProvider)
+		return nil, fault.New(fault.Permanent, "this version of nodeup cannot prove the identity of a machine of %s", b.CloudProvider)
 	}
 	prover, err := p.Prove(o.world())
 	if err != nil {

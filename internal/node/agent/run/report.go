@@ -14,34 +14,35 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// reporter writes the boot report to its file, figures of it to another, and its news to
-// the console: in words, and packed, as kops doctor reads it of a machine that nobody can reach.
+// reporter writes the boot report to its file, metrics about it to another, and its news to the
+// console: as text, and in the compressed form that kops doctor reads from a machine that nobody
+// can reach.
 type reporter struct {
 	err           io.Writer
 	path, metrics string
 	dry           bool
-	plain         bool // in words alone, where no console takes what is written
+	plain         bool // text only, where no console keeps the output
 	now           func() time.Time
 
-	mu   sync.Mutex
-	seen map[string]string
-	told time.Time // when the packed report was last written
-	done bool      // what it said
+	mu             sync.Mutex
+	lastResults    map[string]string
+	compressedAt   time.Time // when the compressed report was last written
+	compressedDone bool      // the contents of that report
 }
 
-// repeat is after what time a report without news is written again, when the machine
-// tries again: of a console only the end is kept, and the kernel may have written into a line.
+// repeat is the interval after which a report without news is written again, if the machine
+// retries: only the end of a console is kept, and kernel messages may have broken a line.
 const repeat = 5 * time.Minute
 
-func (r *reporter) tell(rep report.Report) {
+func (r *reporter) update(rep report.Report) {
 	if r.dry {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fresh := rep.Done && !r.done
+	fresh := rep.Done && !r.compressedDone
 	for _, p := range rep.Phases {
-		if p.State == report.Running && p.Error == "" || !r.isNews(p) {
+		if p.State == report.Running && p.Error == "" || !r.isNew(p) {
 			continue
 		}
 		fresh = true
@@ -55,12 +56,12 @@ func (r *reporter) tell(rep report.Report) {
 				line += "; " + p.Remedy
 			}
 		}
-		fmt.Fprintln(r.err, line) //nolint:errcheck // nothing could be told
+		fmt.Fprintln(r.err, line) //nolint:errcheck // a failed write cannot be reported
 	}
-	fresh = r.tellDown(rep.Down) || fresh
-	if !r.plain && (fresh || !r.told.IsZero() && r.now().Sub(r.told) >= repeat) {
-		r.told, r.done = r.now(), rep.Done
-		fmt.Fprintln(r.err, "nodeup:", report.Line(&rep)) //nolint:errcheck // nothing could be told
+	fresh = r.updateDown(rep.Down) || fresh
+	if !r.plain && (fresh || !r.compressedAt.IsZero() && r.now().Sub(r.compressedAt) >= repeat) {
+		r.compressedAt, r.compressedDone = r.now(), rep.Done
+		fmt.Fprintln(r.err, "nodeup:", report.Line(&rep)) //nolint:errcheck // a failed write cannot be reported
 	}
 	r.write("the boot report", r.path, func(w io.Writer) error { return report.WriteJSON(w, &rep) })
 	if len(rep.Certificates) > 0 {
@@ -68,57 +69,58 @@ func (r *reporter) tell(rep report.Report) {
 	}
 }
 
-// tellDown says in words which parts of the machine are down, and reports whether that is news.
-func (r *reporter) tellDown(down []report.Down) bool {
-	text := downNews(down)
-	if _, before := r.seen["down"]; text == "" && !before || !r.isNews(report.Phase{Name: "down", Error: text}) {
+// updateDown prints which parts of the machine are down, and reports whether that is news.
+func (r *reporter) updateDown(down []report.Down) bool {
+	text := downLines(down)
+	if _, before := r.lastResults["down"]; text == "" && !before || !r.isNew(report.Phase{Name: "down", Error: text}) {
 		return false
 	}
 	if text == "" {
 		text = "all parts of the machine are up again\n"
 	}
 	for l := range strings.Lines(text) {
-		fmt.Fprint(r.err, "nodeup: "+l) //nolint:errcheck // nothing could be told
+		fmt.Fprint(r.err, "nodeup: "+l) //nolint:errcheck // a failed write cannot be reported
 	}
 	return true
 }
 
-// isNews reports whether a phase differs from its last report.
-func (r *reporter) isNews(p report.Phase) bool {
-	if r.seen == nil {
-		r.seen = map[string]string{}
+// isNew reports whether a phase differs from its last report.
+func (r *reporter) isNew(p report.Phase) bool {
+	if r.lastResults == nil {
+		r.lastResults = map[string]string{}
 	}
-	news := fmt.Sprint(p.State, steady(p.Error))
-	if r.seen[p.Name] == news {
+	news := fmt.Sprint(p.State, withoutVolatile(p.Error))
+	if r.lastResults[p.Name] == news {
 		return false
 	}
-	r.seen[p.Name] = news
+	r.lastResults[p.Name] = news
 	return true
 }
 
-// connection is the own address of one, which is another at each try.
+// connection matches the local address of a connection, which differs on each attempt.
 var connection = regexp.MustCompile(`\S+->`)
 
-// steady is a text without what changes with each try and says nothing.
-func steady(text string) string { return connection.ReplaceAllString(text, "") }
+// withoutVolatile returns a text without the parts that differ on each attempt and carry no
+// information.
+func withoutVolatile(text string) string { return connection.ReplaceAllString(text, "") }
 
-// last returns the report of the machine's last start, which is not news; nil if there is none.
-func (r *reporter) last() *report.Report {
+// lastReport returns the report of the machine's last start, which is not news; nil if there is none.
+func (r *reporter) lastReport() *report.Report {
 	text, err := os.ReadFile(r.path)
 	if err != nil {
 		return nil
 	}
 	rep, err := report.Parse(text)
 	if err != nil {
-		return nil // it is written anew
+		return nil // it is written from scratch
 	}
 	for _, p := range rep.Phases {
-		r.isNews(p)
+		r.isNew(p)
 	}
 	return rep
 }
 
-// write replaces a file in one step. One that cannot be written must not stop the machine.
+// write replaces a file atomically. A file that cannot be written must not stop the machine.
 func (r *reporter) write(what, path string, text func(io.Writer) error) {
 	fresh := path + ".new"
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
@@ -128,10 +130,10 @@ func (r *reporter) write(what, path string, text func(io.Writer) error) {
 			if err = errors.Join(text(f), f.Close()); err == nil {
 				err = os.Rename(fresh, path)
 			}
-			_ = os.Remove(fresh) // of a failure; else it is not there
+			_ = os.Remove(fresh) // left after a failure; otherwise it does not exist
 		}
 	}
-	if err != nil && r.isNews(report.Phase{Name: path, State: report.Failed}) {
-		fmt.Fprintf(r.err, "nodeup: %s is not written: %v\n", what, err) //nolint:errcheck // nothing could be told
+	if err != nil && r.isNew(report.Phase{Name: path, State: report.Failed}) {
+		fmt.Fprintf(r.err, "nodeup: cannot write %s: %v\n", what, err) //nolint:errcheck // a failed write cannot be reported
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"kops.local/kops/internal/node/agent/report"
 )
 
-// A console is short: a report stands on it again when it says something new, and now
-// and then, as long as the machine tries again.
-func TestTheReportStandsOnTheConsole(t *testing.T) {
+// A console is short: a report is written to it again when it has news, and from time
+// to time as long as the machine retries.
+func TestTheReportIsPrintedOnTheConsole(t *testing.T) {
 	var console bytes.Buffer
 	now := time.Unix(1e9, 0).UTC()
 	r := &reporter{err: &console, path: filepath.Join(t.TempDir(), "report.json"), now: func() time.Time { return now }}
 	rep := report.Report{Cluster: "c", Phases: []report.Phase{{Name: "configure", State: report.Running}}}
-	// next tells the report, and returns how many lines in words and how many reports are new.
+	// next publishes the report, and returns how many lines of text and how many reports are new.
 	next := func(do func(p *report.Phase)) (words, reports int) {
 		t.Helper()
 		console.Reset()
 		do(&rep.Phases[0])
-		r.tell(rep)
+		r.update(rep)
 		for _, l := range strings.Split(strings.TrimSuffix(console.String(), "\n"), "\n") {
 			switch {
 			case report.IsLine(l):
@@ -73,16 +73,16 @@ func TestTheReportSaysWhatIsDown(t *testing.T) {
 		if err := r.down(root, now); err != nil {
 			t.Fatal(err)
 		}
-		held := r.last()
+		held := r.lastReport()
 		if held != nil && held.Done && !sameDown(held.Down, now) || strings.Count(console.String(), "\n") != lines || !strings.Contains(console.String(), want) {
 			t.Errorf("the report is %+v, the console:\n%s", held, console.String())
 		}
 	}
-	told(reporterOf(), down, "", 0) // a machine that has not started has other worries
-	reporterOf().tell(report.Report{Cluster: "c", Phases: []report.Phase{{Name: "configure", State: report.Passed}}, Done: true})
+	told(reporterOf(), down, "", 0) // a machine that has not started does not report this
+	reporterOf().update(report.Report{Cluster: "c", Phases: []report.Phase{{Name: "configure", State: report.Passed}}, Done: true})
 	r := reporterOf()
 	told(r, nil, "", 0)
-	told(r, down, "nodeup: kubelet is down since 2001-09-09T01:46:40Z: it does not run\n", 2)
+	told(r, down, "nodeup: kubelet has been down since 2001-09-09T01:46:40Z: it does not run\n", 2)
 	if l, _ := report.Last(strings.Split(console.String(), "\n")); l == nil || len(l.Down) != 1 || l.Down[0].Log[0] != "no such file" || !l.Done {
 		t.Errorf("the console holds %+v", l)
 	}

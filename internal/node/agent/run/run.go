@@ -1,7 +1,7 @@
-// Package run is nodeup: it puts the machine, the store and the platform together that
-// package agent makes a member of a cluster of.
+// Package run is nodeup: it connects the machine, the store and the platform for
+// package agent, which makes the machine a member of a cluster.
 //
-// It must not know any platform, nor read flags and the environment itself.
+// It must not know any platform, nor read flags or the environment itself.
 package run
 
 import (
@@ -35,34 +35,35 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// Options are what the command line says, and the world that the program runs in.
+// Options holds the command line's settings and the program's environment.
 type Options struct {
 	// Conf is the file with the boot configuration, Cache the folder of fetched files,
-	// Root where the machine's file system begins, Report the boot report below it.
+	// Root the root of the machine's file system, and Report the path of the boot
+	// report relative to it.
 	Conf, Cache, Root, Report string
-	// Retries is how often a failed run is repeated; negative: without limit.
+	// Retries is how often a failed run is repeated; negative means without limit.
 	Retries int
-	// At most one of these is set; none: the machine is brought to its desired state.
+	// At most one of these is set; if none is, the machine is brought to its desired state.
 	DryRun, Install, Renew, WatchNode, Apply bool
 
-	// Version is this program's.
+	// Version is the version of this program.
 	Version   string
 	Platforms []onmachine.Platform
 	Out, Err  io.Writer
 	Env       func(string) string
-	// Privileged says that the program may do everything.
+	// Privileged reports whether the program runs with root's rights.
 	Privileged bool
-	// Clock is the machine's.
+	// Clock is the machine's clock.
 	Clock Clock
 }
 
-// Clock is time as the program sees it. The zero value is the clock of the machine.
+// Clock provides the program's time. The zero value is the machine's clock.
 type Clock struct {
 	At   func() time.Time
 	Wait func(context.Context, time.Duration) error
 }
 
-// Now is the time.
+// Now returns the current time.
 func (c Clock) Now() time.Time {
 	if c.At != nil {
 		return c.At()
@@ -70,7 +71,7 @@ func (c Clock) Now() time.Time {
 	return time.Now()
 }
 
-// Sleep waits, or returns the context's error when it ends first.
+// Sleep waits for d, or returns the context's error if it ends first.
 func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	if c.Wait != nil {
 		return c.Wait(ctx, d)
@@ -78,7 +79,7 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, d)
 }
 
-// Nodeup does what the options say.
+// Nodeup runs nodeup according to the options.
 func Nodeup(ctx context.Context, o Options) error {
 	if o.WatchNode {
 		return o.watchNode(ctx)
@@ -113,7 +114,7 @@ func Nodeup(ctx context.Context, o Options) error {
 }
 
 // lock keeps a second nodeup from changing the machine meanwhile. The kernel
-// takes the lock away however this program ends.
+// releases the lock however this program ends.
 func lock(root string) (release func(), err error) {
 	at := filepath.Join(root, "/run/nodeup.lock")
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -123,15 +124,15 @@ func lock(root string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the machine: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a file's number is small
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // file descriptors are small
 		_ = f.Close() // nothing was written
 		return nil, fault.Wrap(fault.Conflict, fmt.Errorf("another nodeup is changing the machine: lock %s: %w", at, err),
-			"wait until it has ended; its news: journalctl --follow --unit="+unitName)
+			"wait until it ends; to follow it: journalctl --follow --unit="+unitName)
 	}
 	return func() { _ = f.Close() }, nil
 }
 
-// agent builds the agent and its world. The caller must call done at the end.
+// agent builds the agent and its dependencies. The caller must call done when it is finished.
 func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err error) {
 	client := host.NewHTTPClient(o.proxy())
 	store := o.source(client)
@@ -148,22 +149,22 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
 	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, plain: o.Renew || o.Apply, now: o.Clock.Now}
 	a = &agent.Agent{
-		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.launched,
+		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.completeLaunch,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: o.Clock.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: o.Clock.Now, Sleep: o.Clock.Sleep, Jitter: rand.Float64},
-		Version: o.Version, Retries: o.Retries, OnReport: r.tell,
+		Version: o.Version, Retries: o.Retries, OnReport: r.update,
 	}
 	if o.Renew {
-		a.Last = r.last()
+		a.Last = r.lastReport()
 	}
 	return a, done, nil
 }
 
-// newKey makes the key of a certificate of this machine's: one of RSA takes a
-// small machine most of a second, and it needs a score of them.
+// newKey generates a key for one of this machine's certificates: an RSA key takes
+// a small machine most of a second, and it needs about twenty keys.
 func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader) }
 
-// proxy is what the environment says of proxies.
+// proxy returns the proxy settings of the environment.
 func (o Options) proxy() func(*http.Request) (*url.URL, error) {
 	get := func(lower, upper string) string {
 		if v := o.Env(lower); v != "" {

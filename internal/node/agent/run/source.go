@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// source reads the store of a cluster, and files from wherever they are: what is
-// served over HTTP, and in the stores that every program knows.
+// source reads a cluster's store, and files from wherever they are: over HTTP, and
+// from the stores that every program supports.
 type source struct {
 	stores store.Backends
 	client *http.Client
@@ -29,7 +29,7 @@ func (s source) open(ctx context.Context, url string) (io.ReadCloser, error) {
 	return s.stores.Read(ctx, url)
 }
 
-// Read returns what stands at a URL.
+// Read returns the content at a URL.
 func (s source) Read(ctx context.Context, url string) ([]byte, error) {
 	read := s.stores.Read
 	if strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") {
@@ -39,25 +39,25 @@ func (s source) Read(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close() //nolint:errcheck // it was only read
+	defer body.Close() //nolint:errcheck // only read
 	return web.Read(body, largest)
 }
 
-// largest is the longest configuration, key or manifest, in bytes.
+// largest is the maximum size of a configuration, key or manifest, in bytes.
 const largest = 64 << 20
 
-// source returns the stores that machines with an API server read. The credentials of last resort
-// are the machine's own account.
+// source returns the stores that machines with an API server read. Without other credentials, the
+// machine's own account is used.
 func (o Options) source(client *http.Client) source {
-	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Keys: onmachine.Keys(o.Platforms, o.world()), Account: o.account()}), client}
+	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Keys: onmachine.NewKeys(o.Platforms, o.world()), Account: o.account()}), client}
 }
 
-// account has the credentials of the machine's own account, fresh ones five minutes
-// before the old ones end; nil where no platform has any.
+// account returns the credentials of the machine's own account, and refreshes them
+// five minutes before they expire; nil if no platform has any.
 func (o Options) account() open.Account {
 	for _, p := range o.Platforms {
 		if p.Credentials != nil {
-			return open.AccountOf(4*time.Minute, func(ctx context.Context) (id, secret, token string, err error) {
+			return open.RefreshingAccount(4*time.Minute, func(ctx context.Context) (id, secret, token string, err error) {
 				c, err := p.Credentials(ctx, o.world())
 				return c.ID, c.Secret, c.Token, err
 			})

@@ -22,12 +22,12 @@ func TestFilesOfEveryScheme(t *testing.T) {
 		switch auth := r.Header.Get("Authorization"); {
 		case r.URL.Path == "/bundle/dir/kubelet" && strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=id/") && strings.Contains(auth, "/eu-west-3/s3/"):
 			w.Header().Set("ETag", `"x"`)
-			_, _ = io.WriteString(w, "of s3") // the test would fail
+			_, _ = io.WriteString(w, "of s3") // a failed write fails the test
 		case r.URL.Path == "/mirror/kubelet":
-			_, _ = io.WriteString(w, "of a mirror") // the test would fail
+			_, _ = io.WriteString(w, "of a mirror") // a failed write fails the test
 		default:
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `<Error><Code>NoSuchKey</Code><Message>none</Message></Error>`) // the test would fail
+			_, _ = io.WriteString(w, `<Error><Code>NoSuchKey</Code><Message>none</Message></Error>`) // a failed write fails the test
 		}
 	}))
 	t.Cleanup(server.Close)
@@ -67,8 +67,8 @@ func TestTheStoresOfNodeup(t *testing.T) {
 	})
 }
 
-// Only a platform that has AWS credentials asks AWS for them.
-func TestTheAccountOfAMachine(t *testing.T) {
+// Only a platform that has AWS credentials requests them from AWS.
+func TestMachineAccount(t *testing.T) {
 	own := onmachine.Platform{Name: "b", Credentials: func(context.Context, onmachine.World) (onmachine.Credentials, error) {
 		return onmachine.Credentials{ID: "id", Secret: "secret", Token: "token"}, nil
 	}}
@@ -81,10 +81,10 @@ func TestTheAccountOfAMachine(t *testing.T) {
 	}
 }
 
-func TestAPlatformThatIsNotKnown(t *testing.T) {
+func TestUnknownPlatform(t *testing.T) {
 	boot := &nodeconfig.Boot{CloudProvider: "azure"}
 	o := Options{Env: os.Getenv}
-	if _, err := o.join(boot, nil); err == nil || !strings.Contains(err.Error(), "cannot prove who a machine of azure is") {
+	if _, err := o.join(boot, nil); err == nil || !strings.Contains(err.Error(), "cannot prove the identity of a machine of azure") {
 		t.Errorf("got %v", err)
 	}
 }

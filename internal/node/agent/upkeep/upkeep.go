@@ -1,8 +1,8 @@
 // Package upkeep watches what a machine must run after its start: the kubelet, the container
 // runtime and, on a control plane, the API server. It reports which of them is down, with the
-// end of its log, so that a user learns the cause without a way to the machine.
+// end of its log, so that a user learns the cause without access to the machine.
 //
-// It must not change the machine, nor know who reads what it finds.
+// It must not change the machine, nor know who reads its findings.
 package upkeep
 
 import (
@@ -23,37 +23,37 @@ import (
 )
 
 const (
-	// settled is how long a unit must have run to count as up: one that fails soon after
-	// each start is started again within seconds.
+	// settled is how long a unit must have run to count as up: systemd restarts a unit
+	// that fails soon after each start within seconds.
 	settled = 10 * time.Second
-	// patience is how long a part may be down before it is reported: a restart, as in a
-	// rolling update in place, is shorter.
+	// patience is how long a part may be down before it is reported: a restart, as in
+	// an update in place, is shorter.
 	patience = 30 * time.Second
-	// answerTime bounds the question whether the API server is healthy.
+	// answerTime limits the API server's health check.
 	answerTime = 5 * time.Second
-	// logLines and logBytes bound the end of a log.
+	// logLines and logBytes limit the end of a log that is reported.
 	logLines, logBytes = 10, 16 << 10
 )
 
-// Watch looks at the parts of one machine, again and again.
+// Watch checks the parts of one machine repeatedly.
 type Watch struct {
-	// Root is where the machine's file system begins.
+	// Root is the root of the machine's file system.
 	Root    string
 	Systemd interface {
 		States(ctx context.Context, units []string) (map[string]host.UnitState, error)
 	}
-	// Command runs a program of the machine.
+	// Command runs a program on the machine.
 	Command func(ctx context.Context, name string, args ...string) ([]byte, error)
-	// HTTP asks the machine's own API server whether it is healthy.
+	// HTTP carries the health checks of the machine's own API server.
 	HTTP http.RoundTripper
 	Now  func() time.Time
 
 	down map[string]report.Down
 }
 
-// Look returns the parts that have been down for longer than a restart takes. An error says
-// that systemd could not be asked.
-func (w *Watch) Look(ctx context.Context) ([]report.Down, error) {
+// Check returns the parts that have been down for longer than a restart takes. An error
+// means that systemd could not be queried.
+func (w *Watch) Check(ctx context.Context) ([]report.Down, error) {
 	units := []string{node.ContainerdUnit, node.KubeletUnit}
 	states, err := w.Systemd.States(ctx, units)
 	if err != nil {
@@ -62,17 +62,18 @@ func (w *Watch) Look(ctx context.Context) ([]report.Down, error) {
 	var out []report.Down
 	for _, unit := range units {
 		if s, there := states[unit]; there {
-			out = append(out, w.judge(strings.TrimSuffix(unit, ".service"), w.unitTrouble(s), func() []string { return w.journal(ctx, unit) })...)
+			out = append(out, w.longTrouble(strings.TrimSuffix(unit, ".service"), w.unitTrouble(s), func() []string { return w.journal(ctx, unit) })...)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(w.Root, node.APIServerManifest)); err == nil {
-		out = append(out, w.judge(node.APIServer, w.serverTrouble(ctx), w.serverLog)...)
+		out = append(out, w.longTrouble(node.APIServer, w.serverTrouble(ctx), w.serverLog)...)
 	}
 	return out, nil
 }
 
-// judge returns a part that has been in trouble for too long, or nothing. Its log is read once.
-func (w *Watch) judge(name string, trouble error, log func() []string) []report.Down {
+// longTrouble returns a part that has been in trouble for too long, or nothing. It reads the part's
+// log only once.
+func (w *Watch) longTrouble(name string, trouble error, log func() []string) []report.Down {
 	if w.down == nil {
 		w.down = map[string]report.Down{}
 	}
@@ -98,18 +99,19 @@ func (w *Watch) judge(name string, trouble error, log func() []string) []report.
 	return []report.Down{d}
 }
 
-// unitTrouble says what is wrong with a unit.
+// unitTrouble returns what is wrong with a unit, or nil.
 func (w *Watch) unitTrouble(s host.UnitState) error {
 	switch {
 	case !s.Running:
-		return errors.New("it does not run")
+		return errors.New("it is not running")
 	case w.Now().Sub(s.Started) < settled:
 		return errors.New("it fails soon after each start")
 	}
 	return nil
 }
 
-// serverTrouble asks the machine's API server for its health, by the health check of its pod, which has the right to ask.
+// serverTrouble checks the health of the machine's API server through its pod's health-check
+// endpoint, which has the permission to query it.
 func (w *Watch) serverTrouble(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -120,17 +122,17 @@ func (w *Watch) serverTrouble(ctx context.Context) error {
 	}
 	answer, err := w.HTTP.RoundTrip(r)
 	if err != nil {
-		return errors.New("its health check does not answer")
+		return errors.New("its health check does not respond")
 	}
-	defer answer.Body.Close()                                      //nolint:errcheck // it was only read
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)) // for the connection to serve again
+	defer answer.Body.Close()                                      //nolint:errcheck // only read
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<20)) // so that the connection can be reused
 	if answer.StatusCode != http.StatusOK {
 		return errors.New("it is not healthy")
 	}
 	return nil
 }
 
-// journal is the end of what the processes of a unit wrote.
+// journal returns the last lines that a unit's processes logged.
 func (w *Watch) journal(ctx context.Context, unit string) []string {
 	text, err := w.Command(ctx, "journalctl", "--no-pager", "--quiet", "--output=cat", fmt.Sprintf("--lines=%d", logLines), "_SYSTEMD_UNIT="+unit)
 	if err != nil {
@@ -139,11 +141,11 @@ func (w *Watch) journal(ctx context.Context, unit string) []string {
 	return lastLines(text)
 }
 
-// serverLog is the end of the log of the machine's API server.
+// serverLog returns the last lines of the log of the machine's API server.
 func (w *Watch) serverLog() []string {
 	f, err := os.Open(filepath.Join(w.Root, node.APIServerLog))
 	if err != nil {
-		return nil // it has written nothing
+		return nil // it has logged nothing
 	}
 	defer f.Close() // only read
 	if info, err := f.Stat(); err == nil {
@@ -158,7 +160,7 @@ func (w *Watch) serverLog() []string {
 	return lastLines(text)
 }
 
-// lastLines are the last lines of a text.
+// lastLines returns the last lines of a text.
 func lastLines(text []byte) []string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return lines[max(0, len(lines)-logLines):]

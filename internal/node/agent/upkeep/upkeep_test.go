@@ -17,10 +17,10 @@ import (
 	"kops.local/kops/internal/node/host"
 )
 
-// machine is one whose parts a test breaks.
+// machine is a machine whose parts a test breaks.
 type machine struct {
 	units  map[string]host.UnitState
-	status int // of the API server's health check; 0: no answer
+	status int // of the API server's health check; 0 means no answer
 	now    time.Time
 	watch  upkeep.Watch
 }
@@ -53,11 +53,11 @@ func newMachine(t *testing.T, files map[string]string) *machine {
 	return m
 }
 
-// looks looks for a time, and returns what is reported in the end.
-func (m *machine) looks(t *testing.T, d time.Duration) (down []string) {
+// checkFor checks repeatedly for a time, and returns what is reported at the end.
+func (m *machine) checkFor(t *testing.T, d time.Duration) (down []string) {
 	t.Helper()
 	for end := m.now.Add(d); m.now.Before(end); m.now = m.now.Add(5 * time.Second) {
-		found, err := m.watch.Look(t.Context())
+		found, err := m.watch.Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func (m *machine) looks(t *testing.T, d time.Duration) (down []string) {
 	return down
 }
 
-func TestWhatIsDown(t *testing.T) {
+func TestDownParts(t *testing.T) {
 	var log strings.Builder
 	for i := range 5000 {
 		fmt.Fprintln(&log, "line", i)
@@ -85,32 +85,32 @@ func TestWhatIsDown(t *testing.T) {
 		{"nothing", server, func(*machine) {}, nil},
 		{"a unit that is not there", nil, func(m *machine) { delete(m.units, node.ContainerdUnit) }, nil},
 		{"no kubelet", nil, func(m *machine) { m.units[node.KubeletUnit] = host.UnitState{} },
-			[]string{"kubelet: it does not run: one of _SYSTEMD_UNIT=kubelet.service|fetch https://a.example.com/"}},
+			[]string{"kubelet: it is not running: one of _SYSTEMD_UNIT=kubelet.service|fetch https://a.example.com/"}},
 		{"a worker has no API server", nil, func(m *machine) { m.status = 0 }, nil},
-		{"no answer", server, func(m *machine) { m.status = 0 }, []string{"kube-apiserver: its health check does not answer: " + lines}},
+		{"no answer", server, func(m *machine) { m.status = 0 }, []string{"kube-apiserver: its health check does not respond: " + lines}},
 		{"not healthy", server, func(m *machine) { m.status = 500 }, []string{"kube-apiserver: it is not healthy: " + lines}},
 	} {
 		m := newMachine(t, c.files)
 		c.do(m)
-		if got := m.looks(t, 20*time.Second); len(got) > 0 {
+		if got := m.checkFor(t, 20*time.Second); len(got) > 0 {
 			t.Errorf("%s: %v are down after the time of a restart", c.name, got)
 		}
-		if got := m.looks(t, 20*time.Second); !slices.Equal(got, c.want) {
+		if got := m.checkFor(t, 20*time.Second); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		m.status, m.units = http.StatusOK, newMachine(t, nil).units
-		if got := m.looks(t, 5*time.Second); len(got) > 0 {
+		if got := m.checkFor(t, 5*time.Second); len(got) > 0 {
 			t.Errorf("%s: %v are down after they have recovered", c.name, got)
 		}
 	}
 }
 
-// Systemd starts a unit again that fails, and shows it as running.
+// Systemd restarts a unit that fails, and shows it as running.
 func TestAUnitThatFailsSoonAfterEachStart(t *testing.T) {
 	m := newMachine(t, nil)
 	for range 12 {
 		m.units[node.KubeletUnit] = host.UnitState{Running: true, Started: m.now.Add(-2 * time.Second)}
-		got := m.looks(t, 5*time.Second)
+		got := m.checkFor(t, 5*time.Second)
 		if late := !m.now.Before(time.Unix(1e9+35, 0)); late != (len(got) == 1 && strings.HasPrefix(got[0], "kubelet: it fails soon after each start: ")) {
 			t.Errorf("at %s: %v", m.now, got)
 		}

@@ -1,7 +1,7 @@
-// Package run is the program channels: it puts the cluster, the store and package
-// channels together.
+// Package run is the program channels: it connects the cluster, the store and
+// package channels.
 //
-// It must not know an add-on, nor read flags and the environment itself.
+// It must not know any add-on, nor read flags or the environment itself.
 package run
 
 import (
@@ -29,31 +29,31 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-// settleTime is how long a pass waits for what it applied to run.
+// settleTime is how long a pass waits until what it applied runs.
 const settleTime = 15 * time.Second
 
-// Options are what the command line says, and the world that the program runs in.
+// Options holds the command line's settings and the program's environment.
 type Options struct {
 	// URLs are the channels' URLs.
 	URLs []string
-	// Yes says to apply; without it, what differs is only told.
+	// Yes applies the add-ons; without it the differences are only printed.
 	Yes bool
-	// Interval is how long after a success everything is applied again; 0: it is not.
+	// Interval is the time after a success until everything is applied again; 0 means only once.
 	Interval time.Duration
-	// NodeLabels are those that the node NodeName gets at each pass, such as a=b,c.
+	// NodeLabels are the labels, such as a=b,c, that the node NodeName gets in each pass.
 	NodeLabels, NodeName string
-	// Kubeconfig says how to reach the cluster; empty means with the pod's service account.
+	// Kubeconfig is the kubeconfig of the cluster; empty means the pod's service account.
 	Kubeconfig string
-	// Version is this program's.
+	// Version is the version of this program.
 	Version string
-	// Platforms are asked for the keys of the store, where they have them.
+	// Platforms provide credentials for the store, if they have any.
 	Platforms []onmachine.Platform
 	Env       func(string) string
 	Out       io.Writer
 	Log       *slog.Logger
 }
 
-// Channels applies the add-ons, or tells what differs.
+// Channels applies the add-ons, or prints the differences.
 func Channels(ctx context.Context, o Options) error {
 	labels, err := channels.ParseLabels(o.NodeLabels)
 	if err != nil {
@@ -71,7 +71,7 @@ func Channels(ctx context.Context, o Options) error {
 		return err
 	}
 	client := &http.Client{Timeout: time.Minute, CheckRedirect: web.KeepTLS}
-	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}, onmachine.KeysOf(o.Platforms, o.Env, &http.Client{})), client), bootstrap.SystemClock(), settleTime
+	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}, onmachine.LocalKeys(o.Platforms, o.Env, &http.Client{})), client), bootstrap.SystemClock(), settleTime
 	a.Issuer, a.Log = pki.Issuer{Rand: rand.Reader, Now: time.Now}, o.Log
 	loop := &channels.Loop{Applier: a, URLs: o.URLs, Interval: o.Interval, Labels: labels}
 	if len(labels) > 0 {
@@ -84,37 +84,37 @@ func Channels(ctx context.Context, o Options) error {
 		return loop.Once(ctx)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	ready := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.ChannelsReady)) // the kubelet asks whether the last pass succeeded
+	ready := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports.ChannelsReady)) // the kubelet's readiness probe
 	g.Go(func() error { return daemon.Serve(ctx, &http.Server{Addr: ready, Handler: loop}) })
 	g.Go(func() error { return loop.Run(ctx) })
 	return g.Wait()
 }
 
-// preview tells what would be applied.
+// preview prints what would be applied.
 func preview(ctx context.Context, o Options, a *channels.Applier) error {
 	states, err := a.Compare(ctx, o.URLs)
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "NAME\tCURRENT\tUPDATE\tPKI") // the error shows at Flush
+	_, _ = fmt.Fprintln(w, "NAME\tCURRENT\tUPDATE\tPKI") // Flush returns the error
 	for _, s := range states {
 		if s.Outdated {
 			current := "-"
 			if s.Recorded != nil {
-				current = short(s.Recorded.ManifestHash)
+				current = shortHash(s.Recorded.ManifestHash)
 			}
-			_, _ = fmt.Fprintln(w, strings.Join([]string{s.Addon.Name, current, short(s.Addon.ManifestHash), map[bool]string{true: "yes", false: "no"}[s.Addon.NeedsPKI]}, "\t"))
+			_, _ = fmt.Fprintln(w, strings.Join([]string{s.Addon.Name, current, shortHash(s.Addon.ManifestHash), map[bool]string{true: "yes", false: "no"}[s.Addon.NeedsPKI]}, "\t"))
 		}
 	}
 	return errors.Join(err, w.Flush(), previewDropped(ctx, o.Out, a, states))
 }
 
-// previewDropped tells which add-ons would be removed, with each of their objects.
+// previewDropped prints which add-ons would be removed, with each of their objects.
 func previewDropped(ctx context.Context, out io.Writer, a *channels.Applier, states []channels.State) error {
 	var errs []error
 	for _, s := range states {
 		if !s.Dropped {
 			continue
 		}
-		removed, stay, err := a.Leaving(ctx, s)
+		removed, stay, err := a.PreviewRemoval(ctx, s)
 		errs = append(errs, err)
 		_, err = fmt.Fprintf(out, "\n%s is no longer listed and would be removed:\n%s%s", s.Addon.Name, lines("delete", removed), lines("keep", stay))
 		errs = append(errs, err)
@@ -122,7 +122,7 @@ func previewDropped(ctx context.Context, out io.Writer, a *channels.Applier, sta
 	return errors.Join(errs...)
 }
 
-// lines puts a verb before each name.
+// lines returns a line for each name, with a verb before it.
 func lines(verb string, names []string) string {
 	var b strings.Builder
 	for _, n := range names {
@@ -131,5 +131,5 @@ func lines(verb string, names []string) string {
 	return b.String()
 }
 
-// short is the start of a hash, enough to tell versions apart.
-func short(hash string) string { return hash[:min(len(hash), 12)] }
+// shortHash returns the start of a hash, enough to tell versions apart.
+func shortHash(hash string) string { return hash[:min(len(hash), 12)] }

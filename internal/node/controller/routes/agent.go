@@ -18,15 +18,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// repair is how often the routes are compared though no node has changed.
+// repair is how often the routes are compared even if no node has changed.
 const repair = 30 * time.Second
 
-// Agent keeps the pod network of one machine.
+// Agent maintains the pod network of one machine.
 type Agent struct {
 	Nodes corev1client.NodeInterface
 	// Node is the name of this machine's node.
 	Node string
-	// CNIFolder is where the container runtime looks for its configuration.
+	// CNIFolder is the folder of the container runtime's CNI configuration.
 	CNIFolder string
 	Network   Network
 	Kernel    Kernel
@@ -43,7 +43,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	tell := func(any) {
 		select {
 		case changed <- struct{}{}:
-		default: // the agent is told already
+		default: // a notification is already pending
 		}
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -67,7 +67,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			}
 		}
 		if err := a.Sync(nodes); err != nil {
-			a.Log.Error("the pod network is not as it should be; trying again", "error", err)
+			a.Log.Error("cannot update the pod network; trying again", "error", err)
 		}
 		select {
 		case <-changed:
@@ -78,14 +78,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// Sync makes the machine's CNI configuration and routes follow the nodes. Routes
-// come first: the configuration makes the node ready for pods. What fails does
-// not keep the rest from being done.
+// Sync makes the machine's CNI configuration and routes match the nodes. Routes
+// come first, because the configuration makes the node ready for pods. A failure
+// does not keep the rest from being done.
 func (a *Agent) Sync(nodes []*corev1.Node) error {
 	errs := []error{a.syncRoutes(append(a.Network.Desired(nodes, a.Node), a.Network.Bounds()...))}
 	i := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == a.Node })
 	if i < 0 || len(Ranges(nodes[i])) == 0 {
-		return errors.Join(errs...) // the node is new; its range comes with a change of it
+		return errors.Join(errs...) // the node is new; it will be updated with its range
 	}
 	text, err := Conflist(Ranges(nodes[i]))
 	if err == nil {

@@ -18,22 +18,30 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// shared is a table that the agent and the test look at.
-type shared struct {
+// sharedTable is a table that both the agent and the test use.
+type sharedTable struct {
 	mu sync.Mutex
 	table
 }
 
-func (s *shared) Routes() ([]Route, error) { s.mu.Lock(); defer s.mu.Unlock(); return s.table.Routes() }
-func (s *shared) Set(r Route) error        { s.mu.Lock(); defer s.mu.Unlock(); return s.table.Set(r) }
-func (s *shared) Remove(r Route) error     { s.mu.Lock(); defer s.mu.Unlock(); return s.table.Remove(r) }
+func (s *sharedTable) Routes() ([]Route, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Routes()
+}
+func (s *sharedTable) Set(r Route) error { s.mu.Lock(); defer s.mu.Unlock(); return s.table.Set(r) }
+func (s *sharedTable) Remove(r Route) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.table.Remove(r)
+}
 
 func TestTheAgentFollowsARealAPIServer(t *testing.T) {
 	core, err := corev1client.NewForConfig(kubetest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &shared{table: table{routes: map[netip.Prefix]netip.Addr{}}}
+	k := &sharedTable{table: table{routes: map[netip.Prefix]netip.Addr{}}}
 	a := agent(t, k)
 	a.Nodes = core.Nodes()
 	ctx, stop := context.WithCancel(t.Context())
@@ -61,7 +69,7 @@ func TestTheAgentFollowsARealAPIServer(t *testing.T) {
 	}
 	routes := func() int { all, _ := k.Routes(); return len(all) - len(a.Network.Bounds()) }
 	configuration := func() string {
-		text, _ := os.ReadFile(filepath.Join(a.CNIFolder, ConflistName)) // not yet there
+		text, _ := os.ReadFile(filepath.Join(a.CNIFolder, ConflistName)) // does not exist yet
 		return string(text)
 	}
 	create(node("self", nil, "10.0.0.1"))

@@ -18,7 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// plugins is the folder of the reference CNI plugins that tools/kubernetes has built.
+// plugins returns the folder of the reference CNI plugins that tools/kubernetes has built.
 func plugins(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -52,7 +52,7 @@ func newPod(t *testing.T) pod {
 	p := pod{do: make(chan func())}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the namespace ends with the thread
+		runtime.LockOSThread() // never unlocked: the namespace ends with the thread
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		p.netns = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), syscall.Gettid())
 		made <- err
@@ -67,15 +67,15 @@ func newPod(t *testing.T) pod {
 	return p
 }
 
-// in runs a function in the pod.
-func (p pod) in(f func() error) error {
+// run runs a function in the pod.
+func (p pod) run(f func() error) error {
 	done := make(chan error)
 	p.do <- func() { done <- f() }
 	return <-done
 }
 
-// attach does with a pod what a container runtime does with the configuration:
-// it calls each plugin with the result of the one before.
+// attach does for a pod what a container runtime does: it calls each plugin of the
+// configuration with the result of the previous one.
 func attach(t *testing.T, conflist []byte, dir, data, id string, p pod) net.IP {
 	t.Helper()
 	var c struct {
@@ -109,7 +109,7 @@ func attach(t *testing.T, conflist []byte, dir, data, id string, p pod) net.IP {
 		}
 	}
 	var got net.IP
-	err := p.in(func() error {
+	err := p.run(func() error {
 		l, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func attach(t *testing.T, conflist []byte, dir, data, id string, p pod) net.IP {
 	return got
 }
 
-// TestAnotherRangeMovesTheBridge gives a node that has pods another range, as happens when it
+// TestAnotherRangeMovesTheBridge gives a node with pods another range, as happens when it
 // registers again.
 func TestAnotherRangeMovesTheBridge(t *testing.T) {
 	dir, data := plugins(t), t.TempDir()
@@ -154,7 +154,7 @@ func TestAnotherRangeMovesTheBridge(t *testing.T) {
 	}
 }
 
-// TestThePluginsTakeTheConfiguration joins two pods to a machine's network.
+// TestThePluginsTakeTheConfiguration connects two pods to a machine's network.
 func TestThePluginsTakeTheConfiguration(t *testing.T) {
 	dir, data := plugins(t), t.TempDir()
 	inNamespace(t)
@@ -169,13 +169,13 @@ func TestThePluginsTakeTheConfiguration(t *testing.T) {
 	}
 	seen := make(chan string, 3)
 	var l net.Listener
-	if err := a.in(func() error { // a socket stays in the namespace that it was made in
+	if err := a.run(func() error { // a socket stays in the namespace in which it was created
 		l, err = net.Listen("tcp", addressA.String()+":0")
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it has done its work
+	defer l.Close() //nolint:errcheck // it is no longer needed
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -200,7 +200,7 @@ func TestThePluginsTakeTheConfiguration(t *testing.T) {
 		dial    func() error
 		address string
 	}{
-		{"the other pod", func() error { return b.in(dial) }, "100.96.1.3"},
+		{"the other pod", func() error { return b.run(dial) }, "100.96.1.3"},
 		{"the machine", dial, "100.96.1.1"},
 	} {
 		if err := from.dial(); err != nil {
@@ -209,7 +209,7 @@ func TestThePluginsTakeTheConfiguration(t *testing.T) {
 			t.Errorf("%s is seen as %s, not %s", from.what, got, from.address)
 		}
 	}
-	if err := b.in(func() error { // the way to everywhere else
+	if err := b.run(func() error { // the default route
 		r, err := netlink.RouteGet(net.IPv4(192, 0, 2, 1))
 		if err == nil && (len(r) != 1 || r[0].Gw.String() != "100.96.1.1") {
 			err = fmt.Errorf("other addresses are reached by %v", r)

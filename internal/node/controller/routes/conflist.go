@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// ConflistName is the file in the folder of CNI configurations. It sorts early, as the runtime takes the first.
+	// ConflistName is the file in the folder of CNI configurations. It sorts early, because the
+	// runtime takes the first file.
 	ConflistName = "10-kops.conflist"
-	// bridge is the interface that joins the pods of a node.
+	// bridge is the interface that connects the pods of a node.
 	bridge = "cni0"
 )
 
-// Conflist is the configuration of the reference CNI plugins for a node's
-// ranges of pod addresses: a bridge that is the pods' gateway, addresses from
-// host-local, and host ports. Nothing is masqueraded.
+// Conflist returns the configuration of the reference CNI plugins for a node's pod
+// ranges: a bridge that is the pods' gateway, addresses from host-local, and host
+// ports. Nothing is masqueraded.
 func Conflist(ranges []netip.Prefix) ([]byte, error) {
 	if len(ranges) == 0 {
 		return nil, errors.New("write the CNI configuration: the node has no range of pod addresses")
@@ -41,7 +42,7 @@ func Conflist(ranges []netip.Prefix) ([]byte, error) {
 		"plugins": []any{
 			object{
 				"type": "bridge", "bridge": bridge, "isGateway": true, "hairpinMode": true,
-				"forceAddress": true, // a node that registers again may get another range, and the bridge exists
+				"forceAddress": true, // a node that registers again may get another range while the bridge still exists
 				"ipam":         object{"type": "host-local", "ranges": subnets, "routes": defaults},
 			},
 			object{"type": "portmap", "capabilities": object{"portMappings": true}, "snat": true},
@@ -53,7 +54,7 @@ func Conflist(ranges []netip.Prefix) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// writeIfChanged replaces a file as a whole, unless it holds the text already.
+// writeIfChanged replaces a file atomically, unless it already contains the text.
 func writeIfChanged(file string, text []byte) (changed bool, err error) {
 	old, err := os.ReadFile(file)
 	if err == nil && bytes.Equal(old, text) {
@@ -65,7 +66,7 @@ func writeIfChanged(file string, text []byte) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return false, err
 	}
-	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part") // no configuration to the runtime: another ending
+	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part") // the runtime ignores files with another extension
 	if err := os.WriteFile(part, text, 0o644); err != nil {
 		return false, err
 	}

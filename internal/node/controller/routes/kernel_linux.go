@@ -11,16 +11,16 @@ import (
 )
 
 // protocol marks our routes in the kernel's table, so that others are never
-// touched. Numbers from 4 up are free to routing daemons (rtnetlink(7)); this
-// one is not among those that iproute2 knows.
+// touched. Routing daemons may use numbers from 4 up (rtnetlink(7)); iproute2 has
+// no name for this one.
 const protocol = 107
 
-// System is the main routing table of the network namespace that the process is in.
+// System returns the main routing table of the process' network namespace.
 func System() Kernel { return system{} }
 
 type system struct{}
 
-// Routes lists the routes with our mark.
+// Routes lists the routes that have our protocol number.
 func (system) Routes() ([]Route, error) {
 	var out []Route
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
@@ -53,8 +53,8 @@ func fromKernel(r netlink.Route) (Route, bool) {
 	return Route{netip.PrefixFrom(pods.Unmap(), ones), via.Unmap()}, true
 }
 
-// lastMetric is the metric of routes that lead nowhere: a route of the machine's owner to
-// the same range goes first.
+// lastMetric is the metric of unreachable routes: a route that the machine's owner sets
+// for the same range takes precedence.
 const lastMetric = 1<<31 - 1
 
 func toKernel(r Route) *netlink.Route {
@@ -69,7 +69,7 @@ func toKernel(r Route) *netlink.Route {
 	return out
 }
 
-// Set makes or changes a route.
+// Set creates or changes a route.
 func (system) Set(r Route) error {
 	if err := netlink.RouteReplace(toKernel(r)); err != nil {
 		return fmt.Errorf("set the route to %s via %s: %w", r.Pods, r.Via, err)

@@ -13,11 +13,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// inNamespace puts the test into a network namespace of its own, with an
-// interface eth0 of the address 10.0.0.1/24 whose other end is up.
+// inNamespace moves the test into its own network namespace, with an interface
+// eth0 that has the address 10.0.0.1/24 and whose peer is up.
 func inNamespace(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
+	runtime.LockOSThread() // never unlocked: the thread ends with the test, and the namespace with it
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("a network namespace of its own: %v", err)
@@ -66,7 +66,7 @@ func TestTheKernelsTable(t *testing.T) {
 	if way, err := netlink.RouteGet(net.IPv4(100, 96, 1, 9)); err != nil || len(way) != 1 || way[0].Gw.String() != moved.Via.String() {
 		t.Errorf("a packet to the pod of a node goes %v: %v", way, err)
 	}
-	for range 2 { // an absent one is no error
+	for range 2 { // a missing route is not an error
 		if err := k.Remove(c); err != nil {
 			t.Error(err)
 		}

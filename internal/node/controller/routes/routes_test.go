@@ -80,7 +80,7 @@ func (t *table) Set(r Route) error {
 
 func (t *table) Remove(r Route) error { delete(t.routes, r.Pods); return nil }
 
-// cluster is the network of the nodes of these tests.
+// cluster returns the network of these tests' nodes.
 func cluster() Network {
 	return Network{Pods: []netip.Prefix{netip.MustParsePrefix("100.96.0.0/11"), netip.MustParsePrefix("fd00::/16")}, Bits: 24, Bits6: 64}
 }
@@ -103,7 +103,8 @@ func TestANodeCannotClaimWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheRangeOfTheOnlyNodeIsNotRefused: a route to that node would be a second one to the range.
+// TestTheRangeOfTheOnlyNodeIsNotRefused checks that the range of the only node gets no
+// unreachable route, which would be a second route for that range.
 func TestTheRangeOfTheOnlyNodeIsNotRefused(t *testing.T) {
 	n := Network{Pods: []netip.Prefix{netip.MustParsePrefix("100.96.1.0/24"), netip.MustParsePrefix("100.96.7.0/23")}, Bits: 24}
 	if got, want := n.Bounds(), []Route{{Pods: netip.MustParsePrefix("100.96.6.0/23")}}; !slices.Equal(got, want) {

@@ -17,11 +17,11 @@ import (
 	"kops.local/kops/internal/node/controller"
 )
 
-// materialPeriod is how often the files of the authorities are looked at.
+// materialPeriod is how often the authorities' files are checked.
 const materialPeriod = 5 * time.Second
 
-// current is the server with the authorities as their files have them: nodeup writes others
-// when the cluster's are replaced, and this process goes on.
+// current is a server with the authorities that are in their files now: nodeup rewrites the
+// files when the cluster's authorities are replaced, while this process keeps running.
 type current struct {
 	conf  *controllerconfig.Config
 	log   *slog.Logger
@@ -38,7 +38,7 @@ func newCurrent(conf *controllerconfig.Config, s *controller.Server, sleep func(
 	return c, c.load()
 }
 
-// ServeHTTP answers with the authorities of now.
+// ServeHTTP answers with the current authorities.
 func (c *current) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.Load().ServeHTTP(w, r) }
 
 // load reads the authorities, if their files have changed.
@@ -56,7 +56,7 @@ func (c *current) load() error {
 		return err
 	}
 	if again, err := c.digest(); err != nil || again != now {
-		return err // they are being written; the next look takes them
+		return err // they are being written; the next check reads them
 	}
 	c.server.Store(&next)
 	c.read = now
@@ -74,7 +74,7 @@ func (c *current) digest() (out [sha256.Size]byte, err error) {
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil {
-			return out, fmt.Errorf("look at the files of the authorities: %w", err)
+			return out, fmt.Errorf("stat the files of the authorities: %w", err)
 		}
 		if info.IsDir() {
 			continue
@@ -88,8 +88,8 @@ func (c *current) digest() (out [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(sum.Sum(nil)), nil
 }
 
-// watch looks at the files until the context ends. While they cannot be read, or do not
-// fit, the server goes on with those before.
+// watch checks the files until the context ends. While they cannot be read, or do not
+// match, the server keeps the previous ones.
 func (c *current) watch(ctx context.Context) error {
 	for {
 		if err := c.sleep(ctx, materialPeriod); err != nil {
@@ -98,9 +98,9 @@ func (c *current) watch(ctx context.Context) error {
 		before := c.read
 		switch err := c.load(); {
 		case err != nil:
-			c.log.Warn("cannot read the authorities, and goes on with those before", "error", err)
+			c.log.Warn("cannot read the authorities; continuing with the previous ones", "error", err)
 		case c.read != before:
-			c.log.Info("the authorities are others now")
+			c.log.Info("the authorities have changed")
 		}
 	}
 }

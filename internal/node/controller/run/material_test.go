@@ -38,7 +38,7 @@ func TestTheAuthoritiesAreReadWhenTheyChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("kubernetes-ca.key", string(key)) // while they are written, the key does not match the certificate
+	write("kubernetes-ca.key", string(key)) // while the files are written, the key does not match the certificate
 	if err := c.load(); err == nil || signs() != first {
 		t.Errorf("the files do not fit, and %s signs: %v", signs(), err)
 	}

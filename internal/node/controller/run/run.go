@@ -1,7 +1,7 @@
 // Package run is kops-controller: it reads the configuration, and runs the parts of
 // package controller for the platform that the configuration names.
 //
-// It must not know any platform, nor read flags and the environment itself.
+// It must not know any platform, nor read flags or the environment itself.
 package run
 
 import (
@@ -32,22 +32,22 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Options are what the command line says.
+// Options holds the command line's settings.
 type Options struct {
-	// Conf is the file with the configuration, Kubeconfig says how to reach the
-	// cluster; empty means with the pod's service account.
+	// Conf is the file with the configuration, Kubeconfig the kubeconfig of the
+	// cluster; empty means the pod's service account.
 	Conf, Kubeconfig string
-	// Version is this program's.
+	// Version is the version of this program.
 	Version   string
 	Platforms []incluster.Platform
-	// Machines are the platforms as the programs of machines know them: they are asked for
-	// the keys of the store, where they have them.
+	// Machines are the platforms as programs on machines know them: they provide
+	// credentials for the store, if they have any.
 	Machines []onmachine.Platform
 	Env      func(string) string
 	Log      *slog.Logger
 }
 
-// Controller serves machines, and keeps their nodes, until the context ends.
+// Controller serves machines, and maintains their nodes, until the context ends.
 func Controller(ctx context.Context, o Options) error {
 	text, err := os.ReadFile(o.Conf)
 	if err != nil {
@@ -71,7 +71,7 @@ func Controller(ctx context.Context, o Options) error {
 	}
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	own, err := serving(conf.Server.CertificatePath, conf.Server.KeyPath)
 	if err != nil {
@@ -86,7 +86,7 @@ func Controller(ctx context.Context, o Options) error {
 		return err
 	}
 	server := &http.Server{Addr: conf.Server.Listen, TLSConfig: own,
-		ErrorLog: slog.NewLogLogger(quiet{o.Log.Handler()}, slog.LevelWarn), Handler: handler}
+		ErrorLog: slog.NewLogLogger(quietHandler{o.Log.Handler()}, slog.LevelWarn), Handler: handler}
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -112,7 +112,8 @@ func Controller(ctx context.Context, o Options) error {
 	return g.Wait()
 }
 
-// repairs reads the policies of repair beside a configuration; none where there is no such file.
+// repairs returns a function that reads the repair policies next to a configuration; there are
+// none if that file does not exist.
 func repairs(conf string) func() (map[string]controllerconfig.Repair, error) {
 	return func() (map[string]controllerconfig.Repair, error) {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(conf), controllerconfig.RepairFile))
@@ -126,11 +127,11 @@ func repairs(conf string) func() (map[string]controllerconfig.Repair, error) {
 	}
 }
 
-// quiet lowers the level of messages about connections that a load balancer opens, twice a second,
-// only to see whether the port is open.
-type quiet struct{ slog.Handler }
+// quietHandler lowers the level of messages about connections that a load balancer opens, twice a
+// second, only to check that the port is open.
+type quietHandler struct{ slog.Handler }
 
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
 	closed := strings.HasSuffix(r.Message, ": EOF") || strings.HasSuffix(r.Message, ": connection reset by peer")
 	if closed && strings.HasPrefix(r.Message, "http: TLS handshake error ") {
 		if r.Level = slog.LevelDebug; !q.Enabled(ctx, r.Level) {
@@ -140,11 +141,11 @@ func (q quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, r)
 }
 
-// lead runs all work on one control plane of all.
+// lead runs all work on only one of the control planes.
 func lead(ctx context.Context, config *rest.Config, host string, work []func(context.Context) error) error {
 	leases, err := coordinationv1client.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	return controller.Lead(ctx, leases, host+"_"+rand.Text(), func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
@@ -155,10 +156,10 @@ func lead(ctx context.Context, config *rest.Config, host string, work []func(con
 	})
 }
 
-// openStores opens the folder of the cluster, and what is read of it.
+// openStores opens the cluster's folder, and readers for parts of it.
 func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (store.Store, controller.Stored, error) {
 	client := &http.Client{Timeout: time.Minute}
-	stores := daemon.Stores(o.Env, client, onmachine.KeysOf(o.Machines, o.Env, client))
+	stores := daemon.Stores(o.Env, client, onmachine.LocalKeys(o.Machines, o.Env, client))
 	base, err := stores.Open(ctx, conf.ConfigBase)
 	if err != nil {
 		return nil, controller.Stored{}, err
@@ -174,7 +175,7 @@ func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (
 	return base, controller.Stored{Base: base, Secrets: secret}, nil
 }
 
-// connect asks the configuration's platform.
+// connect connects to the configuration's platform.
 func connect(ctx context.Context, o Options, conf *controllerconfig.Config, stored controller.Stored) (incluster.Control, error) {
 	var known []string
 	for _, p := range o.Platforms {
@@ -183,5 +184,5 @@ func connect(ctx context.Context, o Options, conf *controllerconfig.Config, stor
 		}
 		known = append(known, p.Name)
 	}
-	return incluster.Control{}, fmt.Errorf("machines of the cloud %q cannot prove themselves yet; known are %s", conf.Cloud, strings.Join(known, ", "))
+	return incluster.Control{}, fmt.Errorf("machines of the cloud %q cannot prove their identity yet; supported clouds are %s", conf.Cloud, strings.Join(known, ", "))
 }

@@ -46,8 +46,8 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// material writes what a control plane has on disk for kops-controller, and
-// returns the bundle of its authority and the identifier of the key.
+// material writes kops-controller's files as they are on a control plane's disk,
+// and returns the bundle of its authority and the identifier of the key.
 func material(t *testing.T, write func(name, text string)) (bundle, id string) {
 	t.Helper()
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now}
@@ -73,7 +73,7 @@ func material(t *testing.T, write func(name, text string)) (bundle, id string) {
 	return ca.Bundle(), ca.Primary
 }
 
-// machine makes a machine's key: the public half as text, and what proves that one is the machine.
+// machine returns a machine's key: the public half as text, and the prover.
 func machine(t *testing.T, node string) (string, bootstrap.MachineKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -88,7 +88,7 @@ func machine(t *testing.T, node string) (string, bootstrap.MachineKey) {
 	return public, bootstrap.MachineKey{Node: node, Key: key, Now: time.Now, Rand: rand.Reader}
 }
 
-// writeJSON writes a value as a file.
+// writeJSON writes a value to a file.
 func writeJSON(t *testing.T, write func(name, text string), name string, value any) {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -98,7 +98,7 @@ func writeJSON(t *testing.T, write func(name, text string), name string, value a
 	write(name, string(text))
 }
 
-// files returns a folder, and what writes files in it.
+// files returns a folder, and a function that writes files to it.
 func files(t *testing.T) (dir string, write func(name, text string)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -113,7 +113,7 @@ func files(t *testing.T) (dir string, write func(name, text string)) {
 	}
 }
 
-func TestACertificateThatWasIssuedAnewIsServed(t *testing.T) {
+func TestAReissuedCertificateIsServed(t *testing.T) {
 	dir, write := files(t)
 	cert, key := filepath.Join(dir, "kops-controller.crt"), filepath.Join(dir, "kops-controller.key")
 	if _, err := serving(cert, key); err == nil || !strings.Contains(err.Error(), "read the server's certificate: ") {
@@ -137,7 +137,7 @@ func TestACertificateThatWasIssuedAnewIsServed(t *testing.T) {
 	}
 }
 
-// Each hello of a stranger would cost a parsed key otherwise; and nodeup writes the key first.
+// Otherwise each hello from a stranger would cost the parsing of a key; and nodeup writes the key first.
 func TestTheCertificateIsReadWhenItChanges(t *testing.T) {
 	dir, write := files(t)
 	cert, key := filepath.Join(dir, "kops-controller.crt"), filepath.Join(dir, "kops-controller.key")
@@ -162,7 +162,7 @@ func TestTheCertificateIsReadWhenItChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write("kops-controller.crt", string(old)) // the key alone is another's
+	write("kops-controller.crt", string(old)) // only the key is another one
 	if c, err := c.GetCertificate(nil); err != nil || c != first {
 		t.Errorf("while the files do not fit: %v", err)
 	}
@@ -190,14 +190,14 @@ func TestMachinesThatProveThemselvesByTheirKeys(t *testing.T) {
 		if _, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gone-1"}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		joins(t, config, core.Nodes(), dir, write, "local", "local-1", prover, func() bool {
+		testJoin(t, config, core.Nodes(), dir, write, "local", "local-1", prover, func() bool {
 			_, err := core.Nodes().Get(t.Context(), "gone-1", metav1.GetOptions{})
 			return apierrors.IsNotFound(err)
 		})
 	})
 }
 
-// launch runs an instance of the cluster, and returns its identifier.
+// launch starts an instance of the cluster, and returns its identifier.
 func launch(t *testing.T, api *ec2.Client) string {
 	t.Helper()
 	tags := []ec2types.Tag{{Key: aws.String("KubernetesCluster"), Value: aws.String("c.k8s.local")}, {Key: aws.String("kops.k8s.io/instancegroup"), Value: aws.String("nodes")}}
@@ -209,7 +209,7 @@ func launch(t *testing.T, api *ec2.Client) string {
 	return *out.Instances[0].InstanceId
 }
 
-// A machine of AWS proves its role with the credentials that its metadata service has.
+// A machine on AWS proves its role with the credentials from its metadata service.
 func TestAMachineOfAWSJoins(t *testing.T) {
 	server, config := awstest.Moto(t), kubetest.Start(t)
 	for _, v := range server.Environ() {
@@ -240,15 +240,15 @@ func TestAMachineOfAWSJoins(t *testing.T) {
 	metadata := agentec2.Metadata{HTTP: http.DefaultClient, Endpoint: ec2test.Serve(t, ec2test.Role(t, "nodes.c.k8s.local", c))}
 	dir, write := files(t)
 	prover := awssts.Prover{Endpoint: server.URL, Region: "us-east-1", Now: time.Now, Credentials: metadata.Credentials}
-	joins(t, config, core.Nodes(), dir, write, "aws", m, prover, func() bool {
+	testJoin(t, config, core.Nodes(), dir, write, "aws", m, prover, func() bool {
 		_, err := core.Nodes().Get(t.Context(), ended, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 }
 
-// joins runs the program for a cloud, lets a machine join, and waits until its
-// node has its labels and more holds.
-func joins(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud, node string, prover bootstrap.Prover, more ...func() bool) {
+// testJoin runs the program for a cloud, lets a machine join, and waits until its
+// node has its labels and more returns true.
+func testJoin(t *testing.T, config *rest.Config, nodes corev1client.NodeInterface, dir string, write func(name, text string), cloud, node string, prover bootstrap.Prover, more ...func() bool) {
 	t.Helper()
 	bundle, id := material(t, write)
 	write("store/igconfig/node/nodes/nodeupconfig.yaml", "KubeletConfig:\n  nodeLabels: {example.com/disk: fast}\n")
@@ -347,7 +347,7 @@ func TestACloudWithoutProofsIsNamed(t *testing.T) {
 	}
 }
 
-// A load balancer's connections are logged as details; other messages of a server are not.
+// A load balancer's connections are logged at debug level; a server's other messages are not.
 func TestTheServersOwnLog(t *testing.T) {
 	for message, shown := range map[string]bool{
 		"http: TLS handshake error from 10.77.0.1:1: EOF":                                 false,
@@ -358,7 +358,7 @@ func TestTheServersOwnLog(t *testing.T) {
 		for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 			var log bytes.Buffer
 			h := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})
-			slog.NewLogLogger(quiet{h}, slog.LevelWarn).Print(message)
+			slog.NewLogLogger(quietHandler{h}, slog.LevelWarn).Print(message)
 			if got := log.Len() > 0; got != (shown || level == slog.LevelDebug) {
 				t.Errorf("%s at the level %s: %q", message, level, &log)
 			}
@@ -366,7 +366,7 @@ func TestTheServersOwnLog(t *testing.T) {
 	}
 }
 
-// Policies of repair are read as they are now: groups come and go while the process runs.
+// Repair policies are read again: groups come and go while the process runs.
 func TestPoliciesOfRepairAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	read := repairs(filepath.Join(dir, "config.yaml"))

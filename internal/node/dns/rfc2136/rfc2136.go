@@ -1,9 +1,9 @@
-// Package rfc2136 is a DNS service that takes dynamic updates: BIND, Knot, PowerDNS, or
-// a server of Active Directory that takes TSIG.
+// Package rfc2136 is a DNS provider for servers that accept dynamic updates: BIND, Knot,
+// PowerDNS, or an Active Directory server that accepts TSIG.
 //
-// A server lists no zones: they are named to it. It reads a zone by a transfer (AXFR, RFC
-// 5936), and changes it by updates (RFC 2136), both over TCP and signed with a key (TSIG, RFC
-// 8945). It must not know whose records these are.
+// A server cannot list its zones, so they are configured. The package reads a zone by a
+// transfer (AXFR, RFC 5936), and changes it by updates (RFC 2136), both over TCP and signed
+// with a key (TSIG, RFC 8945). It must not know whose records these are.
 package rfc2136
 
 import (
@@ -24,24 +24,25 @@ import (
 )
 
 const (
-	// limit is how long one exchange with the server may take.
+	// limit is the maximum duration of one exchange with the server.
 	limit = 30 * time.Second
-	// fudge is how far the clocks may be apart, in seconds (RFC 8945, 10).
+	// fudge is the allowed difference of the clocks, in seconds (RFC 8945, 10).
 	fudge = 300
-	// mostBytes of an update leave room for its header and signature in a message.
-	mostBytes = 60000
+	// maxBytes is the maximum size of an update's records, which leaves room in the message for
+	// its header and signature.
+	maxBytes = 60000
 )
 
-// Key is a key that the server shares.
+// Key is a key shared with the server.
 type Key struct {
 	Name string
-	// Algorithm is a name such as hmac-sha256; empty means that.
+	// Algorithm is a name such as hmac-sha256, which is the default if it is empty.
 	Algorithm string
 	// Secret is in base64.
 	Secret string
 }
 
-// ReadKey reads a key as tsig-keygen writes it: key "NAME" { algorithm …; secret "…"; };
+// ReadKey parses a key in the format of tsig-keygen: key "NAME" { algorithm …; secret "…"; };
 func ReadKey(r io.Reader) (Key, error) {
 	var k Key
 	s := bufio.NewScanner(r)
@@ -63,7 +64,7 @@ func ReadKey(r io.Reader) (Key, error) {
 		return Key{}, err
 	}
 	if k.Name == "" || k.Secret == "" {
-		return Key{}, errors.New(`it holds no key; tsig-keygen writes one: key "NAME" { algorithm hmac-sha256; secret "…"; };`)
+		return Key{}, errors.New(`it contains no key; tsig-keygen writes one: key "NAME" { algorithm hmac-sha256; secret "…"; };`)
 	}
 	return k, nil
 }
@@ -76,24 +77,25 @@ type Provider struct {
 	now    func() time.Time
 }
 
-// Options say which server, and what of it.
+// Options specify the server and its zones.
 type Options struct {
-	// Server is an address, with a port unless that is 53.
+	// Server is an address, with a port unless it is 53.
 	Server string
-	// Zones are their names.
+	// Zones are the names of the zones.
 	Zones []string
-	// Key signs; without a name nothing is signed, which a server takes on trust in addresses.
+	// Key signs the messages; if its name is empty they are unsigned, which a server accepts only
+	// if it trusts addresses.
 	Key Key
 	Now func() time.Time
 }
 
-// New makes a provider. It sends nothing.
+// New returns a provider. It sends nothing.
 func New(o Options) (*Provider, error) {
 	if o.Server == "" {
-		return nil, errors.New("no DNS server is named; it is the primary of the zones, as HOST or HOST:PORT")
+		return nil, errors.New("no DNS server is given; give the primary server of the zones, as HOST or HOST:PORT")
 	}
 	if len(o.Zones) == 0 {
-		return nil, errors.New("no zone is named, and a server of RFC 2136 cannot list them")
+		return nil, errors.New("no zone is given, and RFC 2136 cannot list zones")
 	}
 	p := &Provider{server: o.Server, key: o.Key, now: o.Now}
 	if _, _, err := net.SplitHostPort(o.Server); err != nil {
@@ -113,7 +115,7 @@ func New(o Options) (*Provider, error) {
 	p.key.Algorithm = wire.Fqdn(strings.ToLower(p.key.Algorithm))
 	known := []string{wire.HmacSHA1, wire.HmacSHA224, wire.HmacSHA256, wire.HmacSHA384, wire.HmacSHA512}
 	if !slices.Contains(known, p.key.Algorithm) {
-		return nil, fmt.Errorf("the TSIG key %s: got the algorithm %q, known are %s", p.key.Name, p.key.Algorithm, strings.Join(known, " "))
+		return nil, fmt.Errorf("the TSIG key %s: got the algorithm %q; supported are %s", p.key.Name, p.key.Algorithm, strings.Join(known, " "))
 	}
 	if _, err := base64.StdEncoding.DecodeString(p.key.Secret); err != nil {
 		return nil, fmt.Errorf("the TSIG key %s: its secret is not base64", p.key.Name)
@@ -121,10 +123,10 @@ func New(o Options) (*Provider, error) {
 	return p, nil
 }
 
-// Zones are those that were named.
+// Zones returns the configured zones.
 func (p *Provider) Zones(context.Context) ([]dns.Zone, error) { return p.zones, nil }
 
-// secrets is the key as the library looks it up.
+// secrets returns the key in the form that the library expects.
 func (p *Provider) secrets() map[string]string {
 	if p.key.Name == "" {
 		return nil
@@ -132,14 +134,14 @@ func (p *Provider) secrets() map[string]string {
 	return map[string]string{p.key.Name: p.key.Secret}
 }
 
-// sign has a message signed when it is sent.
+// sign makes the library sign a message when it is sent.
 func (p *Provider) sign(m *wire.Msg) {
 	if p.key.Name != "" {
 		m.SetTsig(p.key.Name, p.key.Algorithm, fudge, p.now().Unix())
 	}
 }
 
-// dial connects for one exchange, which ends with the context.
+// dial connects for one exchange, which is aborted when the context ends.
 func (p *Provider) dial(ctx context.Context) (*wire.Conn, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.server)
@@ -172,7 +174,7 @@ func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error
 	held := map[dns.Key]*dns.Set{}
 	for answer := range answers {
 		if answer.Error != nil {
-			err = answer.Error // the channel is read to its end
+			err = answer.Error // the channel must be drained
 			continue
 		}
 		for _, rr := range answer.RR {
@@ -180,7 +182,7 @@ func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("transfer the zone; the server must allow the key to (allow-transfer): %w", err)
+		return nil, fmt.Errorf("transfer the zone; the server must allow this to the key (allow-transfer): %w", err)
 	}
 	var out []dns.Set
 	for k, s := range held {
@@ -213,7 +215,7 @@ func collect(held map[dns.Key]*dns.Set, rr wire.RR) {
 	held[k].Values = append(held[k].Values, value)
 }
 
-// Apply makes changes in as few updates as they fit in. A server makes an update wholly or not at all.
+// Apply sends the changes in as few updates as possible. A server applies an update atomically.
 func (p *Provider) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
 	for len(changes) > 0 {
 		m, n, err := message(zone, changes)
@@ -228,7 +230,7 @@ func (p *Provider) Apply(ctx context.Context, zone dns.Zone, changes []dns.Chang
 	return nil
 }
 
-// message puts as many changes in an update as fit, at least one, and returns their number.
+// message returns an update with as many changes as fit, at least one, and their number.
 func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 	m := new(wire.Msg)
 	m.SetUpdate(wire.Fqdn(zone.Name))
@@ -249,7 +251,7 @@ func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 		for _, rr := range slices.Concat(removed, added) {
 			n += wire.Len(rr)
 		}
-		if i > 0 && size+n > mostBytes {
+		if i > 0 && size+n > maxBytes {
 			return m, i, nil
 		}
 		size += n
@@ -259,11 +261,11 @@ func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 	return m, len(changes), nil
 }
 
-// records returns the records of a set.
+// records returns the resource records of a set.
 func records(s dns.Set) ([]wire.RR, error) {
 	var out []wire.RR
 	for _, v := range s.Values {
-		h := wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type], Class: wire.ClassINET, Ttl: uint32(s.TTL)} //nolint:gosec // it is seconds
+		h := wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type], Class: wire.ClassINET, Ttl: uint32(s.TTL)} //nolint:gosec // the TTL is in seconds
 		switch s.Type {
 		case dns.A:
 			out = append(out, &wire.A{Hdr: h, A: net.ParseIP(v)})
@@ -273,7 +275,7 @@ func records(s dns.Set) ([]wire.RR, error) {
 			out = append(out, &wire.CNAME{Hdr: h, Target: wire.Fqdn(v)})
 		case dns.TXT:
 			var parts []string
-			for part := range slices.Chunk([]byte(v), 255) { // a string of a TXT is no longer (RFC 1035)
+			for part := range slices.Chunk([]byte(v), 255) { // the maximum length of a TXT string (RFC 1035)
 				parts = append(parts, string(part))
 			}
 			out = append(out, &wire.TXT{Hdr: h, Txt: parts})
@@ -297,7 +299,7 @@ func (p *Provider) update(ctx context.Context, m *wire.Msg) error {
 		return fmt.Errorf("update the zone: %w", err)
 	}
 	if answer.Rcode != wire.RcodeSuccess {
-		return fmt.Errorf("update the zone: the server answered %s; it must be the primary, and allow the key to (update-policy or allow-update)", wire.RcodeToString[answer.Rcode])
+		return fmt.Errorf("update the zone: the server answered %s; it must be the primary server, and allow this to the key (update-policy or allow-update)", wire.RcodeToString[answer.Rcode])
 	}
 	return nil
 }

@@ -23,8 +23,9 @@ const key = `key "kops" {
 };
 `
 
-// named starts a BIND with a zone that takes updates signed with the key, and returns its address.
-func named(t *testing.T) string {
+// startBIND starts a BIND with a zone that accepts updates signed with the key, and returns its
+// address.
+func startBIND(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("named")
 	if err != nil {
@@ -64,11 +65,11 @@ zone "example.com" { type primary; file "zone"; allow-update { key kops; }; allo
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended does not matter
+		_ = cmd.Wait() // its exit status does not matter
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended already
+		_ = cmd.Process.Kill() // it may have exited already
 		<-ended
 	})
 	m := new(wire.Msg)
@@ -100,8 +101,8 @@ func provider(t *testing.T, server, key string) *Provider {
 	return p
 }
 
-// held returns the zone's sets without marks and what BIND keeps for itself, as text.
-func held(t *testing.T, p *Provider) string {
+// zoneText returns the zone's sets as text, without marks and BIND's own records.
+func zoneText(t *testing.T, p *Provider) string {
 	t.Helper()
 	all, err := p.Records(t.Context(), p.zones[0])
 	if err != nil {
@@ -118,7 +119,7 @@ func held(t *testing.T, p *Provider) string {
 }
 
 func TestBIND(t *testing.T) {
-	server := named(t)
+	server := startBIND(t)
 	p := provider(t, server, key)
 	zone := p.zones[0]
 	const kept = "mail.example.com A 300 7.7.7.7\nns.example.com A 300 127.0.0.1"
@@ -148,7 +149,7 @@ func TestBIND(t *testing.T) {
 				t.Fatalf("%s: %v", step.name, err)
 			}
 		}
-		if got := held(t, p); got != step.held {
+		if got := zoneText(t, p); got != step.held {
 			t.Errorf("%s: got\n%s\nwant\n%s", step.name, got, step.held)
 		}
 	}
@@ -184,8 +185,8 @@ func TestBIND(t *testing.T) {
 func TestOptions(t *testing.T) {
 	k := Key{Name: "k", Secret: "AAAA"}
 	for want, o := range map[string]Options{
-		"no DNS server is named":  {Zones: []string{"a.b"}, Key: k},
-		"no zone is named":        {Server: "x", Key: k},
+		"no DNS server is given":  {Zones: []string{"a.b"}, Key: k},
+		"no zone is given":        {Server: "x", Key: k},
 		"got the algorithm \"md5": {Server: "x", Zones: []string{"a.b"}, Key: Key{Name: "k", Algorithm: "md5", Secret: "AAAA"}},
 		"is not base64":           {Server: "x", Zones: []string{"a.b"}, Key: Key{Name: "k", Secret: "?"}},
 	} {

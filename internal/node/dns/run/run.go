@@ -1,6 +1,6 @@
-// Package run is dns-controller: it puts the cluster, a DNS service and package dns together.
+// Package run is dns-controller: it connects the cluster, a DNS service and package dns.
 //
-// It must not know any platform, nor read flags and the environment itself.
+// It must not know any platform, nor read flags or the environment itself.
 package run
 
 import (
@@ -27,7 +27,7 @@ type Service struct {
 	Open func(context.Context) (dns.Provider, error)
 }
 
-// Options are what the command line says.
+// Options holds the command line's settings.
 type Options struct {
 	// Cluster is the name of the cluster, API the public name of its API.
 	Cluster, API string
@@ -36,17 +36,17 @@ type Options struct {
 	// Zones are NAME, NAME/ID, */ID or */*.
 	Zones    []string
 	Families dns.Families
-	// Ingress says to publish Ingresses, Namespace what to watch; empty: all.
+	// Ingress enables publishing Ingresses; Namespace is the namespace to watch, empty for all.
 	Ingress   bool
 	Namespace string
 	// Allowed are the domains in which objects of every namespace may publish names.
 	Allowed  []string
 	Interval time.Duration
-	// Listen is the address of metrics and readiness; empty: there is none.
+	// Listen is the address for metrics and readiness; empty disables it.
 	Listen string
-	// Kubeconfig says how to reach the cluster; empty means with the pod's service account.
+	// Kubeconfig is the kubeconfig of the cluster; empty means the pod's service account.
 	Kubeconfig string
-	// Version is this program's.
+	// Version is the version of this program.
 	Version  string
 	Services []Service
 	Log      *slog.Logger
@@ -68,11 +68,11 @@ func DNSController(ctx context.Context, o Options) error {
 	}
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	networking, err := networkingv1client.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("reach the cluster: %w", err)
+		return fmt.Errorf("connect to the cluster: %w", err)
 	}
 	watch, err := dns.NewWatch(core, networking, o.Namespace, o.Ingress)
 	if err != nil {
@@ -92,14 +92,14 @@ func DNSController(ctx context.Context, o Options) error {
 	return g.Wait()
 }
 
-// check reads the options, and tells all that is wrong with them.
+// check parses the options, and returns all errors in them.
 func (o Options) check() ([]dns.ZoneSpec, []dns.Domain, error) {
 	var errs []error
 	if o.Cluster == "" {
-		errs = append(errs, errors.New("--cluster-name is needed: only the names of the cluster are changed"))
+		errs = append(errs, errors.New("--cluster-name is required: only names of this cluster are changed"))
 	}
 	if !o.Families.IPv4 && !o.Families.IPv6 {
-		errs = append(errs, errors.New("--internal-ipv4 or --internal-ipv6 is needed: the addresses by which machines reach each other"))
+		errs = append(errs, errors.New("--internal-ipv4 or --internal-ipv6 is required: the addresses at which machines reach each other"))
 	}
 	if o.Interval <= 0 {
 		errs = append(errs, fmt.Errorf("--update-interval: got %s, want more than 0", o.Interval))
@@ -132,5 +132,5 @@ func open(ctx context.Context, o Options) (dns.Provider, error) {
 		}
 		known = append(known, s.Name)
 	}
-	return nil, fmt.Errorf("--dns: got %q, known are %s", o.DNS, strings.Join(known, ", "))
+	return nil, fmt.Errorf("--dns: got %q; supported are %s", o.DNS, strings.Join(known, ", "))
 }

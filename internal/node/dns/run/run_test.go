@@ -22,12 +22,12 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// zone is a service with one zone.
+// zone is a provider with one zone.
 type zone struct {
-	mu      sync.Mutex
-	have    dns.Content
-	asked   int
-	changed chan struct{}
+	mu       sync.Mutex
+	have     dns.Content
+	requests int
+	changed  chan struct{}
 }
 
 func (z *zone) Zones(context.Context) ([]dns.Zone, error) {
@@ -37,7 +37,7 @@ func (z *zone) Zones(context.Context) ([]dns.Zone, error) {
 func (z *zone) Records(context.Context, dns.Zone) ([]dns.Set, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.asked++
+	z.requests++
 	var out []dns.Set
 	for _, s := range z.have {
 		out = append(out, s)
@@ -48,7 +48,7 @@ func (z *zone) Records(context.Context, dns.Zone) ([]dns.Set, error) {
 func (z *zone) Apply(_ context.Context, _ dns.Zone, changes []dns.Change) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	z.asked++
+	z.requests++
 	for _, c := range changes {
 		z.have.Apply(c)
 	}
@@ -69,7 +69,7 @@ func (z *zone) text() string {
 	return strings.Join(lines, "\n")
 }
 
-// await waits until the zone holds something.
+// await waits until the zone has the wanted content.
 func (z *zone) await(t *testing.T, want string) {
 	t.Helper()
 	limit := time.After(30 * time.Second)
@@ -82,7 +82,7 @@ func (z *zone) await(t *testing.T, want string) {
 	}
 }
 
-// addMachine adds a node, and a pod of its own that is named in the zone.
+// addMachine adds a node, and a pod on it that is named in the zone.
 func addMachine(t *testing.T, core corev1client.CoreV1Interface, name, ip string) {
 	t.Helper()
 	n, err := core.Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{labels.ControlPlane: ""}}}, metav1.CreateOptions{})
@@ -106,7 +106,7 @@ func addMachine(t *testing.T, core corev1client.CoreV1Interface, name, ip string
 	}
 }
 
-// awaitEvent waits until an event of a Service says that its name is reserved.
+// awaitEvent waits for an event of a Service that reports that its name is reserved.
 func awaitEvent(t *testing.T, core corev1client.CoreV1Interface, s *corev1.Service) {
 	t.Helper()
 	w, err := core.Events(s.Namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "reason=NameNotPublished,involvedObject.uid=" + string(s.UID)})
@@ -169,7 +169,7 @@ func TestAClusterIsPublished(t *testing.T) {
 	z.await(t, "api.internal.k.example.com A 10.0.0.1"+kept)
 	addMachine(t, core, "cp2", "10.0.0.2")
 	z.await(t, "api.internal.k.example.com A 10.0.0.1,10.0.0.2"+kept)
-	for range 2 { // a Service with a load balancer comes, and goes while nobody looks
+	for range 2 { // a Service with a load balancer is created, and deleted while the program does not run
 		s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{dns.External: "shop.example.com"}},
 			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
 		if err != nil {
@@ -187,13 +187,14 @@ func TestAClusterIsPublished(t *testing.T) {
 		stop = start(t, o)
 		z.await(t, "api.internal.k.example.com A 10.0.0.1,10.0.0.2"+kept)
 	}
+	testTurnsAround(t, core, z, "api.internal.k.example.com A 10.0.0.1,10.0.0.2"+kept)
 	s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "thief", Annotations: map[string]string{dns.Internal: "api.internal.k.example.com"}},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	awaitEvent(t, core, s)
-	// The machine is gone; its pod is shown for a while.
+	// The machine is gone; its pod is still listed for a while.
 	if err := core.Nodes().Delete(t.Context(), "cp1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -212,15 +213,46 @@ func TestAClusterIsPublished(t *testing.T) {
 	stop()
 }
 
-func TestWhatIsWrongWithTheOptions(t *testing.T) {
+// testTurnsAround makes a Service external, and internal again; rest is what else is published.
+func testTurnsAround(t *testing.T, core corev1client.CoreV1Interface, z *zone, rest string) {
+	t.Helper()
+	s, err := core.Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "turning"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range []struct{ annotation, name, balancer string }{
+		{dns.Internal, "web.example.com", "inside.example.net"},
+		{dns.External, "www.example.com", "outside.example.net"},
+		{dns.Internal, "web.example.com", "inside.example.net"},
+		{dns.External, "web.example.com", "outside.example.net"},
+		{dns.Internal, "web.example.com", "inside.example.net"},
+	} {
+		s.Annotations = map[string]string{now.annotation: now.name}
+		if s, err = core.Services("default").Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: now.balancer}}
+		if s, err = core.Services("default").UpdateStatus(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		z.await(t, rest+"\n"+now.name+" CNAME "+now.balancer)
+	}
+	if err := core.Services("default").Delete(t.Context(), s.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	z.await(t, rest)
+}
+
+func TestInvalidOptions(t *testing.T) {
 	err := DNSController(t.Context(), Options{Zones: []string{"*"}, DNS: "x"})
-	for _, want := range []string{"--cluster-name is needed", "--internal-ipv4 or --internal-ipv6", "--update-interval", `--zone: got "*"`} {
+	for _, want := range []string{"--cluster-name is required", "--internal-ipv4 or --internal-ipv6", "--update-interval", `--zone: got "*"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	err = DNSController(t.Context(), Options{Cluster: "k.example.com", Families: dns.Families{IPv4: true}, Interval: time.Second, DNS: "x", Services: []Service{{Name: "a"}, {Name: "b"}}})
-	if err == nil || err.Error() != `--dns: got "x", known are a, b` {
+	if err == nil || err.Error() != `--dns: got "x"; supported are a, b` {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package apiserver ends the API servers of a machine, which its kubelet then starts
-// again: an API server that has read one etcd cluster must not go on with another. It also
-// finds out by which keys they read what they have encrypted.
+// Package apiserver stops the API servers of a machine, which the kubelet then starts
+// again: an API server that has read from one etcd cluster must not continue with another.
+// It also determines with which keys they read what they have encrypted.
 //
 // It must not know why etcd has other data, nor how API servers are started.
 package apiserver
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Containerd is the socket of containerd, by which containers are removed.
+// Containerd is the socket of containerd, through which containers are removed.
 const Containerd = "/run/containerd/containerd.sock"
 
-// containerID is the name that containerd gives a container; it is part of its cgroup's name.
+// containerID matches containerd's ID of a container, which is part of its cgroup's name.
 var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// encryptionConfig returns the file that an API server's command line names as its
-// EncryptionConfiguration; empty for none.
+// encryptionConfig returns the path of the EncryptionConfiguration in an API
+// server's command line; empty for none.
 func encryptionConfig(args []string) string {
 	for i, a := range args {
 		name, value, assigned := strings.Cut(a, "=")
@@ -34,9 +34,9 @@ func encryptionConfig(args []string) string {
 	return ""
 }
 
-// asks reports whether a command line belongs to an API server that uses the etcd at a port: by
-// its flags etcd-servers, or etcd-servers-overrides (RESOURCE#URL;URL).
-func asks(args []string, port string) bool {
+// usesPort reports whether a command line belongs to an API server that uses the etcd at a port,
+// according to its flags etcd-servers or etcd-servers-overrides (RESOURCE#URL;URL).
+func usesPort(args []string, port string) bool {
 	if len(args) == 0 || filepath.Base(args[0]) != "kube-apiserver" {
 		return false
 	}

@@ -17,39 +17,39 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// pollPause is the time between two checks whether a process has ended: it is not a child.
+// pollPause is the time between two checks whether a process has exited: it is not a child.
 const pollPause = 20 * time.Millisecond
 
 // removeTime is how long containerd may take to remove a container.
 const removeTime = 10 * time.Second
 
-// End ends the API servers that use the etcd at a port of this machine, and returns their
-// processes when all have ended. API servers of other machines on this kernel, which have a
-// network of their own, are left alone.
+// Stop stops the API servers that use the etcd at a port of this machine, and returns their PIDs
+// when all have exited. API servers of other machines on this kernel, which have their own
+// network namespaces, are left alone.
 //
-// A server in a container is removed with its container, by containerd at a socket: the kubelet
-// waits before it restarts a container, longer each time, but only if it finds the ended one. If
-// that fails, or there is no container, the process is killed.
-func End(ctx context.Context, port, containerd string) ([]int, error) {
+// A server in a container is removed together with its container, through containerd's socket:
+// the kubelet waits before it restarts a container, longer each time, but only if it finds the
+// exited one. If that fails, or there is no container, the process is killed.
+func Stop(ctx context.Context, port, containerd string) ([]int, error) {
 	all, err := find("/proc", port)
 	if err != nil {
 		return nil, fmt.Errorf("find the API servers of this machine: %w", err)
 	}
 	for _, pid := range all {
-		if id := container("/proc", pid); id != "" && remove(ctx, containerd, id) == nil {
+		if id := containerOf("/proc", pid); id != "" && remove(ctx, containerd, id) == nil {
 			continue
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return nil, fmt.Errorf("end the API server, process %d: %w", pid, err)
+			return nil, fmt.Errorf("stop the API server, process %d: %w", pid, err)
 		}
 	}
 	look := time.NewTicker(pollPause)
 	defer look.Stop()
 	for _, pid := range all {
-		for using("/proc", pid, port) {
+		for usesEtcdPort("/proc", pid, port) {
 			select {
 			case <-ctx.Done():
-				return nil, fmt.Errorf("wait for the end of the API server, process %d: %w", pid, ctx.Err())
+				return nil, fmt.Errorf("wait until the API server stops, process %d: %w", pid, ctx.Err())
 			case <-look.C:
 			}
 		}
@@ -57,8 +57,8 @@ func End(ctx context.Context, port, containerd string) ([]int, error) {
 	return all, nil
 }
 
-// container returns the identifier of the container that a process is in; empty for none.
-func container(proc string, pid int) string {
+// containerOf returns the ID of the container in which a process runs; empty for none.
+func containerOf(proc string, pid int) string {
 	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup"))
 	all := containerID.FindAllString(string(text), -1)
 	if err != nil || len(all) == 0 {
@@ -67,9 +67,9 @@ func container(proc string, pid int) string {
 	return all[len(all)-1]
 }
 
-// remove has containerd remove a container, which it ends first where it still runs
-// (CRI, runtime.v1.RuntimeService; the request's one field is the container's identifier, and
-// so it has the form of a StringValue).
+// remove makes containerd remove a container, and stop it first if it still runs (CRI,
+// runtime.v1.RuntimeService; the request's only field is the container's ID, so it has the
+// form of a StringValue).
 func remove(ctx context.Context, socket, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
@@ -82,7 +82,7 @@ func remove(ctx context.Context, socket, id string) error {
 }
 
 // EncryptionConfig returns the EncryptionConfiguration of the API servers that use the etcd at
-// a port of this machine; nil where they have none. known is false where no API server runs.
+// a port of this machine; nil if they have none. known is false if no API server runs.
 func EncryptionConfig(port string) (config []byte, known bool, err error) {
 	all, err := find("/proc", port)
 	if err != nil || len(all) == 0 {
@@ -106,7 +106,7 @@ func arguments(cmdline []byte) []string {
 	return strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")
 }
 
-// find returns the processes that are API servers with an etcd at a port.
+// find returns the PIDs of the API servers that use the etcd at a port.
 func find(proc, port string) ([]int, error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -114,19 +114,19 @@ func find(proc, port string) ([]int, error) {
 	}
 	var out []int
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && using(proc, pid, port) {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && usesEtcdPort(proc, pid, port) {
 			out = append(out, pid)
 		}
 	}
 	return out, nil
 }
 
-// using reports whether a process is an API server of this machine with its etcd at a
-// port. One that has ended has no command line.
-func using(proc string, pid int, port string) bool {
+// usesEtcdPort reports whether a process is an API server of this machine that uses the etcd
+// at a port. A process that has exited has no command line.
+func usesEtcdPort(proc string, pid int, port string) bool {
 	dir := filepath.Join(proc, strconv.Itoa(pid))
 	line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-	if err != nil || !asks(arguments(line), port) {
+	if err != nil || !usesPort(arguments(line), port) {
 		return false
 	}
 	ours, err := os.Readlink(filepath.Join(proc, "self", "ns", "net"))

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-func TestWhoAsksAnEtcd(t *testing.T) {
+func TestUsesPort(t *testing.T) {
 	for _, x := range []struct {
 		args []string
 		asks bool
@@ -28,14 +28,14 @@ func TestWhoAsksAnEtcd(t *testing.T) {
 		{[]string{"/go-runner", "kube-apiserver", "--etcd-servers=https://127.0.0.1:4001"}, false},
 		{[]string{""}, false},
 	} {
-		if got := asks(x.args, "4001"); got != x.asks {
+		if got := usesPort(x.args, "4001"); got != x.asks {
 			t.Errorf("%q asks: %t", x.args, got)
 		}
 	}
 }
 
-// TestOnlyTheAPIServersOfAnEtcdEnd lets shells pass for API servers.
-func TestOnlyTheAPIServersOfAnEtcdEnd(t *testing.T) {
+// TestOnlyTheAPIServersOfAnEtcdAreStopped uses shells in place of API servers.
+func TestOnlyTheAPIServersOfAnEtcdAreStopped(t *testing.T) {
 	start := func(flag string) *exec.Cmd {
 		t.Helper()
 		c := exec.Command("/bin/sh")
@@ -47,14 +47,14 @@ func TestOnlyTheAPIServersOfAnEtcdEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = c.Process.Kill() // it may have ended
+			_ = c.Process.Kill() // it may have exited
 			_ = c.Wait()         // it was killed
 		})
 		return c
 	}
-	// No etcd has ports below those that the system gives away.
+	// no etcd uses ports below the ones that the system assigns
 	ours, also, other := start("--etcd-servers=https://127.0.0.1:17"), start("--etcd-servers-overrides=/events#https://127.0.0.1:17"), start("--etcd-servers=https://127.0.0.1:18")
-	ended, err := End(t.Context(), "17", "/nowhere")
+	ended, err := Stop(t.Context(), "17", "/nowhere")
 	slices.Sort(ended)
 	want := []int{ours.Process.Pid, also.Process.Pid}
 	slices.Sort(want)
@@ -62,20 +62,20 @@ func TestOnlyTheAPIServersOfAnEtcdEnd(t *testing.T) {
 		t.Errorf("ended are %v, not %v: %v", ended, want, err)
 	}
 	for _, pid := range want {
-		if using("/proc", pid, "17") {
+		if usesEtcdPort("/proc", pid, "17") {
 			t.Errorf("process %d has not ended", pid)
 		}
 	}
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("that of another etcd: %v", err)
 	}
-	if ended, err := End(t.Context(), "17", "/nowhere"); err != nil || len(ended) > 0 {
+	if ended, err := Stop(t.Context(), "17", "/nowhere"); err != nil || len(ended) > 0 {
 		t.Errorf("again: %v, %v", ended, err)
 	}
 }
 
-// TestAContainerIsRemoved lets a server pass for containerd. A CRI request to remove a
-// container has the identifier in field 1, and the answer has no fields.
+// TestAContainerIsRemoved uses a fake of containerd. A CRI request to remove a
+// container has the ID in field 1, and the response has no fields.
 func TestAContainerIsRemoved(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "containerd.sock")
 	l, err := net.Listen("unix", socket)
@@ -93,7 +93,7 @@ func TestAContainerIsRemoved(t *testing.T) {
 			return &emptypb.Empty{}, err
 		},
 	}}}, nil)
-	go func() { _ = s.Serve(l) }() // it ends with the test
+	go func() { _ = s.Serve(l) }() // it stops with the test
 	t.Cleanup(s.Stop)
 	const id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	if err := remove(t.Context(), socket, id); err != nil || !slices.Equal(removed, []string{id}) {
@@ -114,7 +114,7 @@ func TestAContainerIsRemoved(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(proc, "7", "cgroup"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := container(proc, 7); got != want {
+		if got := containerOf(proc, 7); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
@@ -139,7 +139,7 @@ func TestTheEncryptionConfigurationOfAnAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = c.Process.Kill() // it runs for ever
+			_ = c.Process.Kill() // it runs forever
 			_ = c.Wait()         // it was killed
 		})
 	}

@@ -1,7 +1,7 @@
-// Package backup puts snapshots of etcd into a store and takes them out again,
-// checked both times, and removes those that are no longer kept.
+// Package backup stores snapshots of etcd and fetches them again, verifying them both
+// times, and removes those that are no longer kept.
 //
-// It must not know when a back-up is due, nor what becomes of a snapshot that is taken out.
+// It must not know when a backup is due, nor what happens to a fetched snapshot.
 package backup
 
 import (
@@ -25,51 +25,51 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Source gives snapshots.
+// Source provides snapshots.
 type Source interface {
-	// Snapshot writes the data of etcd, followed by their SHA-256.
+	// Snapshot writes etcd's data, followed by their SHA-256.
 	Snapshot(ctx context.Context, w io.Writer) (Origin, error)
 }
 
-// Origin is what a snapshot is of.
+// Origin describes the etcd from which a snapshot was taken.
 type Origin struct {
-	// EtcdVersion is the version of the etcd that gave it.
+	// EtcdVersion is the version of that etcd.
 	EtcdVersion string
-	// Revision and Keys are etcd's, just before.
+	// Revision and Keys are etcd's, read just before the snapshot.
 	Revision, Keys int64
-	// Cluster is the UID of the namespace kube-system; empty where there is none.
+	// Cluster is the UID of the namespace kube-system; empty if it does not exist.
 	Cluster string
 }
 
 const (
-	// maxSequence is the last number of a back-up before the first comes again.
+	// maxSequence is the highest number of a backup; the next one is 1 again.
 	maxSequence = 999999
-	// maxUnpacked is the longest snapshot, in bytes: twice the largest database that etcd
-	// is made for (etcd documentation, "System limits").
+	// maxUnpacked is the size of the largest snapshot, in bytes: twice the largest
+	// database that etcd is designed for (etcd documentation, "System limits").
 	maxUnpacked = 16 << 30
-	// glanced is the largest back-up that Glance reads, in bytes.
-	glanced = 16 << 20
+	// maxInspected is the size of the largest backup that Inspect reads, in bytes.
+	maxInspected = 16 << 20
 )
 
-// Archive is the back-ups of one cluster. Its methods are not used concurrently.
+// Archive manages the backups of one cluster. Its methods must not be called concurrently.
 type Archive struct {
 	Store     store.Store
 	Retention etcd.Retention
 	Now       func() time.Time
-	// Scratch is the folder in which a back-up is unpacked, as verify.db, to be verified.
+	// Scratch is the folder in which a backup is unpacked, as verify.db, to be verified.
 	Scratch string
-	// Inspect opens a snapshot; nil for snapshot.Read.
+	// Inspect opens a snapshot; nil means snapshot.Read.
 	Inspect func(file string) (snapshot.Contents, error)
 	// Encryption returns the keys with which API servers read encrypted objects, nil if they are
-	// not known; it may be nil itself.
+	// not known; may itself be nil.
 	Encryption func() []encryption.KeyID
 
-	sequence int
-	cleaned  time.Time
+	sequence  int
+	cleanedAt time.Time
 }
 
 // Take stores a backup, and returns it and its facts. Its time, in whole seconds, is later than
-// every credible backup's in the store (see etcd.Credible), and not before since, even if the
+// every credible backup's in the store (see etcd.OnlyCredible), and not before since, even if the
 // clock says otherwise. A snapshot whose digest is wrong is not stored.
 func (a *Archive) Take(ctx context.Context, from Source, spec etcd.Spec, since time.Time) (etcd.Backup, etcd.Facts, error) {
 	var packed bytes.Buffer
@@ -107,9 +107,9 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// next is the time of the next back-up.
+// next returns the time of the next backup.
 func (a *Archive) next(ctx context.Context, since time.Time) (time.Time, error) {
-	all, err := a.credible(ctx)
+	all, err := a.listCredible(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -120,19 +120,20 @@ func (a *Archive) next(ctx context.Context, since time.Time) (time.Time, error) 
 	return time.Unix(at, 0).UTC(), nil
 }
 
-// credible lists the back-ups but those that somebody has put there with a time to come.
-func (a *Archive) credible(ctx context.Context) ([]etcd.Backup, error) {
+// listCredible lists the backups except forged ones with a time in the future (see
+// etcd.OnlyCredible).
+func (a *Archive) listCredible(ctx context.Context) ([]etcd.Backup, error) {
 	all, err := etcd.Backups(ctx, a.Store)
 	if err != nil {
 		return nil, err
 	}
-	return etcd.Credible(all, a.Now()), nil
+	return etcd.OnlyCredible(all, a.Now()), nil
 }
 
-// Latest returns when the youngest complete and credible back-up was taken, zero when there
-// is none, and what is known of it, which may be nil.
+// Latest returns when the latest complete and credible backup was taken, the zero time if
+// there is none, and its facts, which may be nil.
 func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
-	all, err := a.credible(ctx)
+	all, err := a.listCredible(ctx)
 	if err != nil {
 		return time.Time{}, nil, err
 	}
@@ -153,7 +154,7 @@ func (a *Archive) Latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
 // at most once an hour, and returns how many it removed.
 func (a *Archive) Clean(ctx context.Context) (int, error) {
 	now := a.Now()
-	if now.Sub(a.cleaned) < time.Hour {
+	if now.Sub(a.cleanedAt) < time.Hour {
 		return 0, nil
 	}
 	all, err := etcd.Backups(ctx, a.Store)
@@ -171,13 +172,13 @@ func (a *Archive) Clean(ctx context.Context) (int, error) {
 	if err := store.Purge(ctx, a.Store, keys); err != nil {
 		return 0, fmt.Errorf("remove old backups: %w", err)
 	}
-	a.cleaned = now
+	a.cleanedAt = now
 	return len(expired), nil
 }
 
-// Fetch writes the snapshot of a back-up, decompressed, to a file of mode 0600, and
-// returns what it holds. It is checked before the file is complete (see Verify); a
-// back-up that is damaged or does not exist is an error, and leaves no file.
+// Fetch writes the snapshot of a backup, decompressed, to a file of mode 0600, and
+// returns its contents. It is verified before the file is complete (see Verify); a
+// damaged or missing backup is an error, and leaves no file.
 func (a *Archive) Fetch(ctx context.Context, name, file string) (snapshot.Contents, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -190,10 +191,10 @@ func (a *Archive) Fetch(ctx context.Context, name, file string) (snapshot.Conten
 	return c, nil
 }
 
-// Verify fetches a back-up, and reports whether it is whole, and what it holds: it is
-// as it was taken, where that is known; it is compressed without an error; it ends in its own
-// digest; and it opens as the database that etcd begins with. The error of a back-up
-// that is not whole has etcd.ErrDamaged in its chain.
+// Verify fetches a backup, and returns its contents if it is intact: it is unchanged since it
+// was taken, if that is known; it decompresses without an error; it ends in its own digest;
+// and it opens as a database that etcd can start with. The error for a backup that is not
+// intact has etcd.ErrDamaged in its chain.
 func (a *Archive) Verify(ctx context.Context, name string) (snapshot.Contents, error) {
 	file := filepath.Join(a.Scratch, "verify.db")
 	c, err := a.Fetch(ctx, name, file)
@@ -203,7 +204,7 @@ func (a *Archive) Verify(ctx context.Context, name string) (snapshot.Contents, e
 	return c, os.Remove(file)
 }
 
-// unpack decompresses the snapshot of a back-up into a file, and inspects it.
+// unpack decompresses the snapshot of a backup into a file, and inspects it.
 func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot.Contents, error) {
 	if _, err := etcd.ReadMeta(ctx, a.Store, name); err != nil {
 		return snapshot.Contents{}, err
@@ -217,7 +218,7 @@ func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot
 		return snapshot.Contents{}, fmt.Errorf("fetch the backup %s: %w", name, err)
 	}
 	if err = decompress(packed, facts, f); err != nil {
-		return snapshot.Contents{}, damaged(name, err)
+		return snapshot.Contents{}, damagedError(name, err)
 	}
 	inspect := a.Inspect
 	if inspect == nil {
@@ -225,45 +226,45 @@ func (a *Archive) unpack(ctx context.Context, name string, f *os.File) (snapshot
 	}
 	c, err := inspect(f.Name())
 	if err != nil {
-		return snapshot.Contents{}, damaged(name, err)
+		return snapshot.Contents{}, damagedError(name, err)
 	}
 	return c, nil
 }
 
-// Glance returns the recorded facts of a backup, nil if there are none. It returns an error for a
+// Inspect returns the recorded facts of a backup, nil if there are none. It returns an error for a
 // damaged backup if that can be found at little cost: by its size; and, if the store does not
 // vouch that the object is unchanged since, or there are no facts, by its content, unless that is
 // large.
-func Glance(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, error) {
+func Inspect(ctx context.Context, s store.Store, b etcd.Backup) (*etcd.Facts, error) {
 	facts, err := etcd.ReadFacts(ctx, s, b.Name)
 	switch {
 	case err != nil:
 		return nil, err
 	case facts != nil && facts.Size != b.Size:
-		return facts, damaged(b.Name, sizeDiffers(b.Size, facts.Size))
-	case facts != nil && facts.Version == b.Version, b.Size > glanced:
+		return facts, damagedError(b.Name, sizeDiffers(b.Size, facts.Size))
+	case facts != nil && facts.Version == b.Version, b.Size > maxInspected:
 		return facts, nil
 	}
 	packed, _, err := s.Get(ctx, b.Name+etcd.SnapshotName)
 	if err != nil {
-		return nil, fmt.Errorf("look at the backup %s: %w", b.Name, err)
+		return nil, fmt.Errorf("check the backup %s: %w", b.Name, err)
 	}
 	if err := decompress(packed, facts, io.Discard); err != nil {
-		return facts, damaged(b.Name, err)
+		return facts, damagedError(b.Name, err)
 	}
 	return facts, nil
 }
 
-func damaged(name string, why error) error {
+func damagedError(name string, why error) error {
 	return fault.Wrap(fault.Permanent, fmt.Errorf("the backup %s is %w: %w", name, etcd.ErrDamaged, why), "restore another backup")
 }
 
 func sizeDiffers(now, taken int64) error {
-	return fmt.Errorf("it has %d bytes, and had %d when it was taken", now, taken)
+	return fmt.Errorf("it has %d bytes, but had %d when it was taken", now, taken)
 }
 
-// decompress writes a snapshot that is as it was taken, where that is known, and ends
-// in its own digest.
+// decompress writes a snapshot, and checks that it is unchanged since it was taken,
+// if that is known, and ends in its own digest.
 func decompress(packed []byte, facts *etcd.Facts, w io.Writer) error {
 	most := int64(maxUnpacked)
 	if facts != nil {
@@ -290,15 +291,15 @@ func decompress(packed []byte, facts *etcd.Facts, w io.Writer) error {
 	return sum.check()
 }
 
-// checksum checks a stream that ends in the SHA-256 of what comes before. The
-// data before it are whole pages, so that the length tells whether it is there.
+// checksum checks a stream that ends in the SHA-256 of the preceding data. These
+// are whole pages, so the length tells whether the digest is there.
 type checksum struct {
 	hash hash.Hash
 	tail []byte // the last bytes, of which up to 32 may be the digest
 	size int64
 }
 
-// page is the unit of size of etcd's data, in bytes.
+// page is the unit of the size of etcd's data, in bytes.
 const page = 512
 
 func (c *checksum) Write(p []byte) (int, error) {
@@ -317,9 +318,9 @@ func (c *checksum) Write(p []byte) (int, error) {
 func (c *checksum) check() error {
 	switch {
 	case c.hash == nil || c.size%page != sha256.Size:
-		return fmt.Errorf("a snapshot of %d bytes is not whole", c.size)
+		return fmt.Errorf("a snapshot of %d bytes is incomplete", c.size)
 	case !bytes.Equal(c.hash.Sum(nil), c.tail):
-		return errors.New("the snapshot is not what its digest says")
+		return errors.New("the snapshot does not match its digest")
 	}
 	return nil
 }

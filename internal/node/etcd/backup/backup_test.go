@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// source gives a snapshot, in small pieces.
+// source is a Source that writes a snapshot in small pieces.
 type source []byte
 
 func (s source) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) {
@@ -35,8 +35,8 @@ func (s source) Snapshot(_ context.Context, w io.Writer) (backup.Origin, error) 
 	return backup.Origin{EtcdVersion: "3.6.12", Revision: 3, Keys: 2}, nil
 }
 
-// taken is a snapshot of two keys.
-func taken(t *testing.T) source {
+// newSnapshot returns a snapshot of two keys.
+func newSnapshot(t *testing.T) source {
 	return etcdtest.Snapshot(t, "/registry/namespaces/default", "/registry/namespaces/kube-system")
 }
 
@@ -45,11 +45,11 @@ func archive(t *testing.T, now *time.Time) *backup.Archive {
 		Now: func() time.Time { return *now }, Scratch: t.TempDir()}
 }
 
-func TestWhatIsTakenIsFetched(t *testing.T) {
+func TestATakenBackupCanBeFetched(t *testing.T) {
 	now := time.Date(2026, 8, 1, 10, 15, 0, 0, time.UTC)
 	a := archive(t, &now)
 	spec := etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}
-	made, facts, err := a.Take(t.Context(), taken(t), spec, time.Time{})
+	made, facts, err := a.Take(t.Context(), newSnapshot(t), spec, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestWhatIsTakenIsFetched(t *testing.T) {
 		t.Fatal(c, facts, err)
 	}
 	got, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(got, taken(t)) {
+	if err != nil || !bytes.Equal(got, newSnapshot(t)) {
 		t.Errorf("%d bytes came back, %v", len(got), err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -98,7 +98,7 @@ func TestABackupIsLaterThanAllOthers(t *testing.T) {
 		{"by a clock that is right again", 2 * time.Minute, time.Minute, "2026-08-01T10:17:00Z-000006"},
 	} {
 		now = start.Add(x.clock)
-		b, _, err := a.Take(t.Context(), taken(t), etcd.Spec{}, start.Add(x.since))
+		b, _, err := a.Take(t.Context(), newSnapshot(t), etcd.Spec{}, start.Add(x.since))
 		if err != nil || b.Name != x.want {
 			t.Errorf("%s: %s, %v; want %s", x.what, b.Name, err, x.want)
 		}
@@ -114,9 +114,9 @@ func TestABackupIsLaterThanAllOthers(t *testing.T) {
 func TestADamagedSnapshotIsNotStored(t *testing.T) {
 	now := time.Now()
 	for name, s := range map[string]source{
-		"a changed byte": append(source{'x'}, taken(t)[1:]...),
-		"cut short":      taken(t)[:1000],
-		"without digest": taken(t)[:4096],
+		"a changed byte": append(source{'x'}, newSnapshot(t)[1:]...),
+		"cut short":      newSnapshot(t)[:1000],
+		"without digest": newSnapshot(t)[:4096],
 		"empty":          {},
 	} {
 		a := archive(t, &now)
@@ -133,7 +133,7 @@ func TestADamagedSnapshotIsNotStored(t *testing.T) {
 // recorded when it was taken; kOps' by its content.
 func TestADamagedBackupIsNotFetched(t *testing.T) {
 	now := time.Now()
-	good := taken(t)
+	good := newSnapshot(t)
 	packed := etcdtest.Packed(t, good)
 	other := etcdtest.Packed(t, etcdtest.Snapshot(t, "another"))
 	noDatabase := bytes.Repeat([]byte("etcd"), 256)
@@ -176,7 +176,7 @@ func TestADamagedBackupIsNotFetched(t *testing.T) {
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
-			if _, err := backup.Glance(t.Context(), a.Store, all[0]); errors.Is(err, etcd.ErrDamaged) != glance {
+			if _, err := backup.Inspect(t.Context(), a.Store, all[0]); errors.Is(err, etcd.ErrDamaged) != glance {
 				t.Errorf("%s, %s: at a glance %v", what, whose, err)
 			}
 		}
@@ -196,7 +196,7 @@ func TestADamagedBackupIsNotFetched(t *testing.T) {
 func TestABackupUnpacksToWhatItWas(t *testing.T) {
 	now := time.Now()
 	a := archive(t, &now)
-	good := taken(t)
+	good := newSnapshot(t)
 	b, facts, err := a.Take(t.Context(), good, etcd.Spec{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestOldBackupsAreRemovedOnceAnHour(t *testing.T) {
 	a := archive(t, &now)
 	most := 0
 	for range 5 * 24 * 4 {
-		if _, _, err := a.Take(t.Context(), taken(t), etcd.Spec{}, time.Time{}); err != nil {
+		if _, _, err := a.Take(t.Context(), newSnapshot(t), etcd.Spec{}, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Clean(t.Context()); err != nil {
@@ -228,13 +228,13 @@ func TestOldBackupsAreRemovedOnceAnHour(t *testing.T) {
 		most = max(most, len(all))
 		now = now.Add(15 * time.Minute)
 	}
-	// An hour of quarters, the one that is about to go, two hours and three days.
+	// Four quarter-hours, the one about to be removed, two hours and three days.
 	if most < 8 || most > 14 {
 		t.Errorf("up to %d backups were kept", most)
 	}
 }
 
-// versioned keeps versions, and remembers of which objects none was to be left.
+// versioned keeps versions, and records the objects all of whose versions were to be removed.
 type versioned struct {
 	store.Store
 	purged *[]string
@@ -249,13 +249,13 @@ func (v versioned) About() store.About {
 	return about
 }
 
-// A bucket that keeps versions would otherwise grow for ever.
+// Otherwise a bucket that keeps versions would grow forever.
 func TestOldBackupsGoWithTheirVersions(t *testing.T) {
 	now := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
 	a := archive(t, &now)
 	var purged []string
 	a.Store = versioned{a.Store, &purged}
-	old, _, err := a.Take(t.Context(), taken(t), etcd.Spec{}, time.Time{})
+	old, _, err := a.Take(t.Context(), newSnapshot(t), etcd.Spec{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package certs reads the certificate authorities that a machine holds for an
-// etcd cluster, and issues what its manager, its etcd and its clients present.
+// Package certs reads a machine's certificate authorities for an etcd cluster, and
+// issues the certificates of its manager, its etcd and its clients.
 //
 // It must not know how etcd is run or where connections go.
 package certs
@@ -23,22 +23,23 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// DefaultValidity is how long an issued certificate lives: two years, as with kOps' manager. All
-// are reissued when the manager starts, and halfway through.
+// DefaultValidity is the validity of an issued certificate: two years, as with kOps' manager.
+// All are reissued when the manager starts, and halfway through.
 const DefaultValidity = 2 * 365 * 24 * time.Hour
 
 // Authorities are the three authorities of an etcd cluster.
 type Authorities struct {
-	// Manager signs what managers show each other, Peers what etcd's members show
-	// each other, and Clients what etcd and its clients show each other.
+	// Manager signs the certificates that managers use among each other, Peers those
+	// of etcd's members among each other, and Clients those between etcd and its
+	// clients.
 	Manager, Peers, Clients *pki.Keyset
-	// Validity is how long what is issued lives; 0 means DefaultValidity.
+	// Validity is the validity of issued certificates; 0 means DefaultValidity.
 	Validity time.Duration
 	Now      func() time.Time
 }
 
-// Load reads etcd-manager-ca, etcd-peers-ca and etcd-clients-ca from a folder:
-// of each a .crt with one or more certificates, and the .key that signs for one of them.
+// Load reads etcd-manager-ca, etcd-peers-ca and etcd-clients-ca from a folder: for each
+// a .crt with one or more certificates, and the .key that signs for one of them.
 func Load(dir string, now func() time.Time) (*Authorities, error) {
 	a := &Authorities{Now: now}
 	for _, x := range []struct {
@@ -54,7 +55,8 @@ func Load(dir string, now func() time.Time) (*Authorities, error) {
 	return a, nil
 }
 
-// loadKeyset reads PATH.crt and PATH.key. Every certificate is trusted; the one of the key signs.
+// loadKeyset reads PATH.crt and PATH.key. Every certificate is trusted; the one that matches
+// the key signs.
 func loadKeyset(path, name string) (*pki.Keyset, error) {
 	text, err := os.ReadFile(path + ".key")
 	if err != nil {
@@ -69,7 +71,7 @@ func loadKeyset(path, name string) (*pki.Keyset, error) {
 	}
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok {
-		return nil, fmt.Errorf("a key of type %T is not supported", key.Public())
+		return nil, errors.New("only RSA and ECDSA keys are supported")
 	}
 	var items []pki.Item
 	primary := ""
@@ -97,7 +99,7 @@ func loadKeyset(path, name string) (*pki.Keyset, error) {
 	return pki.NewKeyset(name, primary, items...)
 }
 
-// Issue makes a certificate for a new key (ECDSA P-256, quickly made on small machines).
+// Issue issues a certificate for a new key (ECDSA P-256, which small machines generate quickly).
 func (a *Authorities) Issue(by *pki.Keyset, u pki.Usage, name string, alternate ...string) (pki.Pair, error) {
 	i := pki.Issuer{Rand: rand.Reader, Now: a.Now, Generate: func() (crypto.Signer, error) {
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -107,26 +109,26 @@ func (a *Authorities) Issue(by *pki.Keyset, u pki.Usage, name string, alternate 
 
 func (a *Authorities) validity() time.Duration { return cmp.Or(a.Validity, DefaultValidity) }
 
-// fresh reports whether a certificate is valid, and less than half of its life is over. The wall
-// clock decides, as it does for the certificate's readers: it may have been set, or the machine
-// been asleep, since the certificate was issued.
-func (a *Authorities) fresh(c *x509.Certificate) bool {
+// isFresh reports whether a certificate is valid, and less than half of its validity is over. The
+// wall clock decides, as it does for the certificate's verifiers: it may have been set, or the
+// machine suspended, since the certificate was issued.
+func (a *Authorities) isFresh(c *x509.Certificate) bool {
 	now := a.Now()
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter.Add(-a.validity()/2))
 }
 
-// Presented is a certificate in memory that is reissued halfway through its life.
+// Presented is a certificate in memory that is reissued halfway through its validity.
 type Presented struct {
-	issue func() (tls.Certificate, error)
-	fresh func(*x509.Certificate) bool
+	issue   func() (tls.Certificate, error)
+	isFresh func(*x509.Certificate) bool
 
 	mu   sync.Mutex
 	cert *tls.Certificate
 }
 
-// Present returns what one side of connections shows.
+// Present returns the certificate for one side of connections.
 func (a *Authorities) Present(by *pki.Keyset, u pki.Usage, name string, alternate ...string) *Presented {
-	return &Presented{fresh: a.fresh, issue: func() (tls.Certificate, error) {
+	return &Presented{isFresh: a.isFresh, issue: func() (tls.Certificate, error) {
 		p, err := a.Issue(by, u, name, alternate...)
 		if err != nil {
 			return tls.Certificate{}, err
@@ -141,11 +143,11 @@ func (a *Authorities) Present(by *pki.Keyset, u pki.Usage, name string, alternat
 	}}
 }
 
-// Get returns the certificate of the moment.
+// Get returns the current certificate.
 func (p *Presented) Get() (*tls.Certificate, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cert != nil && p.fresh(p.cert.Leaf) {
+	if p.cert != nil && p.isFresh(p.cert.Leaf) {
 		return p.cert, nil
 	}
 	c, err := p.issue()
@@ -162,7 +164,7 @@ func (p *Presented) ToClients(*tls.ClientHelloInfo) (*tls.Certificate, error) { 
 // ToServers is for tls.Config.GetClientCertificate.
 func (p *Presented) ToServers(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.Get() }
 
-// Pool returns the certificates that a keyset is trusted by.
+// Pool returns the trusted certificates of a keyset.
 func Pool(k *pki.Keyset) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, i := range k.Items {
@@ -173,8 +175,8 @@ func Pool(k *pki.Keyset) *x509.CertPool {
 	return pool
 }
 
-// WritePair issues a certificate into DIR/NAME.crt (0644) and DIR/NAME.key
-// (0600), with the authority beside them as DIR/ca.crt.
+// WritePair issues a certificate into DIR/NAME.crt (0644) and DIR/NAME.key (0600),
+// and writes its authority to DIR/ca.crt.
 func (a *Authorities) WritePair(dir, file string, by *pki.Keyset, u pki.Usage, name string, alternate ...string) error {
 	p, err := a.Issue(by, u, name, alternate...)
 	if err != nil {
@@ -199,18 +201,18 @@ func (a *Authorities) WritePair(dir, file string, by *pki.Keyset, u pki.Usage, n
 	return nil
 }
 
-// Due reports whether the files of WritePair must be written again: they are missing, or half of
-// the certificate's life is over.
+// Due reports whether WritePair must write the files again: they are missing, or half of the
+// certificate's validity is over.
 func (a *Authorities) Due(dir, file string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, file+".crt"))
 	if err != nil {
 		return true
 	}
 	c, err := pki.ParseCertificate(text)
-	return err != nil || !a.fresh(c)
+	return err != nil || !a.isFresh(c)
 }
 
-// replaceFile gives a file new content in one step, so that a reader never sees half of it.
+// replaceFile replaces a file's content atomically, so that a reader never sees half of it.
 func replaceFile(path string, text []byte, mode os.FileMode) error {
 	temp := path + ".new"
 	if err := os.WriteFile(temp, text, mode); err != nil {

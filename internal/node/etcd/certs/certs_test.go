@@ -22,7 +22,7 @@ func load(t *testing.T, dir string, now func() time.Time) *certs.Authorities {
 	return a
 }
 
-// appendFile adds the content of a file to another, before or after its own.
+// appendFile adds the content of a file to another one, before or after its own.
 func appendFile(t *testing.T, to, from string, first bool) {
 	t.Helper()
 	added, err := os.ReadFile(from)
@@ -96,7 +96,7 @@ func TestFilesHaveTheirModesAndNames(t *testing.T) {
 	etcdtest.Authorities(t, dir)
 	a := load(t, dir, time.Now)
 	to := filepath.Join(dir, "out")
-	for range 2 { // the second time replaces
+	for range 2 { // the second call replaces the files
 		if err := a.WritePair(to, "server", a.Clients, pki.ClientServer, "etcd-a", "etcd-a", "10.0.0.1", "::1"); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestWhatIsPresentedIsRenewedHalfway(t *testing.T) {
 	if bytes.Equal(first, second) {
 		t.Error("it was not renewed")
 	}
-	now = now.Add(-1000 * time.Hour) // the clock is put right
+	now = now.Add(-1000 * time.Hour) // the clock is corrected
 	if bytes.Equal(second, get()) {
 		t.Error("one that is not valid yet was not renewed")
 	}

@@ -1,6 +1,6 @@
-// Package etcdtest gives tests the programs of real etcd, as tools/kubernetes has
-// built them or built once from their Go modules and kept in the user's cache, and
-// the files of certificate authorities.
+// Package etcdtest provides tests with real etcd programs, either built by
+// tools/kubernetes or built once from their Go modules and kept in the user's
+// cache, and with files of certificate authorities.
 //
 // It must not know what is tested with them.
 package etcdtest
@@ -26,20 +26,20 @@ import (
 // Old, New and Newest are three versions of etcd, one minor version apart.
 const Old, New, Newest = "3.5.35", "3.6.12", "3.7.0"
 
-// utilities are the versions of etcdutl for the versions of etcd; not every patch of etcdutl is
-// published as a module when etcd's is. Nothing is restored with Newest.
+// utilities returns the version of etcdutl for each version of etcd; not every etcd patch
+// release has a published etcdutl module. Nothing is restored with Newest.
 func utilities() map[string]string {
 	return map[string]string{Old: "3.5.35", New: "3.6.14", Newest: ""}
 }
 
-// Programs returns a folder with etcd-vVERSION/etcd, and etcdutl but for Newest.
-// When they cannot be built the test is skipped, or fails where the environment
-// has CI=true.
+// Programs returns a folder with etcd-vVERSION/etcd, and, except for Newest,
+// etcdutl. If they cannot be built the test is skipped, or fails if the
+// environment has CI=true.
 func Programs(t testing.TB) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		missing(t, fmt.Errorf("there is no cache folder for the programs of etcd: %w", err))
+		skipMissing(t, fmt.Errorf("there is no cache folder for the programs of etcd: %w", err))
 	}
 	dir := filepath.Join(cache, "kops-test-servers", "etcd")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -49,7 +49,7 @@ func Programs(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Close() // gives the lock back
+	defer lock.Close() // releases the lock
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
@@ -60,14 +60,14 @@ func Programs(t testing.TB) string {
 			err = errors.Join(err, provide(t, cache, "go.etcd.io/etcd/etcdutl/v3", utility, filepath.Join(to, "etcdutl")))
 		}
 		if err != nil {
-			missing(t, err)
+			skipMissing(t, err)
 		}
 	}
 	return dir
 }
 
-// provide makes a program be at a path: one that tools/kubernetes has built, or a
-// new one, unless it is there.
+// provide makes a program available at a path, unless it exists: one that
+// tools/kubernetes has built, or a new build.
 func provide(t testing.TB, cache, module, version, to string) error {
 	t.Helper()
 	if _, err := os.Stat(to); err == nil {
@@ -81,11 +81,11 @@ func provide(t testing.TB, cache, module, version, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	_ = os.Remove(to) // a link to what is gone
+	_ = os.Remove(to) // a dangling link
 	return os.Symlink(built, to)
 }
 
-// build makes a program of a module.
+// build builds a program from a module.
 func build(t testing.TB, module, version, to string) error {
 	t.Helper()
 	t.Logf("building %s %s, once", module, version)
@@ -110,7 +110,7 @@ func build(t testing.TB, module, version, to string) error {
 	return os.Rename(to+".new", to)
 }
 
-func missing(t testing.TB, why error) {
+func skipMissing(t testing.TB, why error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(why)

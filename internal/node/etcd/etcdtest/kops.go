@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// KopsState is the file state of a disk of kOps' etcd-manager: its message EtcdState.
-// It is written down here once more, so that a mistake in how it is read shows.
+// KopsState is the file state on a disk of kOps' etcd-manager: its message EtcdState.
+// It is defined here independently, so that mistakes in reading it are noticed.
 type KopsState struct {
 	New         bool
 	Size        uint64
@@ -15,7 +15,7 @@ type KopsState struct {
 	Nodes       []KopsNode
 	Version     string
 	Quarantined bool
-	// More are fields that kOps' manager passes over, encoded.
+	// More are encoded fields that kOps' manager ignores.
 	More []byte
 }
 

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Snapshot returns a snapshot as etcd gives it, with its digest at the end: a database
-// in which each key was written once, at revision 2 and those that follow.
+// Snapshot returns a snapshot in etcd's format, with its digest at the end: a database
+// in which each key was written once, from revision 2 on.
 func Snapshot(t testing.TB, keys ...string) []byte {
 	t.Helper()
 	var all []KeyValue
@@ -26,7 +26,7 @@ func Snapshot(t testing.TB, keys ...string) []byte {
 	return SnapshotOf(t, all...)
 }
 
-// KeyValue is a key and what it holds.
+// KeyValue is a key and its value.
 type KeyValue struct {
 	Key   string
 	Value []byte
@@ -68,7 +68,7 @@ func SnapshotOf(t testing.TB, all ...KeyValue) []byte {
 	return append(data, sum[:]...)
 }
 
-// Packed compresses a snapshot as it stands in a store.
+// Packed compresses a snapshot as stores keep it.
 func Packed(t testing.TB, snapshot []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -82,7 +82,7 @@ func Packed(t testing.TB, snapshot []byte) []byte {
 	return out.Bytes()
 }
 
-// Namespace is the namespace kube-system with a UID, as API servers store it.
+// Namespace returns the namespace kube-system with a UID, as API servers store it.
 func Namespace(uid string) KeyValue {
 	field := func(number protowire.Number, content []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
@@ -92,7 +92,7 @@ func Namespace(uid string) KeyValue {
 	return KeyValue{"/registry/namespaces/kube-system", append([]byte("k8s\x00"), unknown...)}
 }
 
-// Secretbox is an object that an API server has encrypted with a key of the provider secretbox.
+// Secretbox returns an object that an API server has encrypted with a key of the provider secretbox.
 func Secretbox(t testing.TB, key, name, secret string) KeyValue {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(secret)

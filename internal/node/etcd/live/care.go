@@ -17,17 +17,17 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// defragmentTime is how long the rewriting of one database may take: some seconds for
-// each GiB on a disk that is not slow.
+// defragmentTime is how long the defragmentation of one database may take: some
+// seconds per GiB, unless the disk is slow.
 const defragmentTime = 5 * time.Minute
 
-// Defragment rewrites the database of a member, which meanwhile answers nobody, and
-// returns its size before and after, in bytes. With compact all revisions but the last
-// are given up first.
+// Defragment defragments the database of a member, which does not respond meanwhile,
+// and returns its size before and after, in bytes. With compact it first removes all
+// revisions but the last.
 func (c *Cluster) Defragment(ctx context.Context, member string, compact bool) (before, after int64, err error) {
 	i := slices.IndexFunc(c.voters, func(a answer) bool { return memberID(a.status.Header.MemberId) == member })
 	if i < 0 {
-		return 0, 0, fault.New(fault.NotYet, "defragment the database of member %s: it does not answer", member)
+		return 0, 0, fault.New(fault.NotYet, "defragment the database of member %s: it does not respond", member)
 	}
 	a := c.voters[i]
 	ctx, cancel := context.WithTimeout(ctx, defragmentTime)
@@ -55,7 +55,7 @@ func (c *Cluster) Defragment(ctx context.Context, member string, compact bool) (
 	return before, status.DbSize, nil
 }
 
-// compactAll gives up every revision but the last.
+// compactAll removes every revision but the last.
 func compactAll(ctx context.Context, client *clientv3.Client) error {
 	now, err := count(ctx, client)
 	if err == nil {
@@ -67,11 +67,12 @@ func compactAll(ctx context.Context, client *clientv3.Client) error {
 	return err
 }
 
-// Disarm ends all alarms, and returns them as texts. With compare it first makes sure that
-// all members have the same data; where they do not the error is of class fault.Permanent.
+// Disarm clears all alarms, and returns them as texts. With compare it first makes sure
+// that all members have the same data; if they do not, the error is of class
+// fault.Permanent.
 func (c *Cluster) Disarm(ctx context.Context, compare bool) ([]string, error) {
 	if len(c.voters) == 0 {
-		return nil, fault.New(fault.NotYet, "disarm the alarms: no member answers")
+		return nil, fault.New(fault.NotYet, "disarm the alarms: no member responds")
 	}
 	ctx, cancel := context.WithTimeout(ctx, defragmentTime)
 	defer cancel()
@@ -104,10 +105,10 @@ func (c *Cluster) nameOf(id uint64) string {
 	return memberID(id)
 }
 
-// compare makes sure that all members have the same data as of one revision, which all have reached.
+// compare checks that all members have the same data at one revision, which all have reached.
 func (c *Cluster) compare(ctx context.Context) error {
 	at, sums := int64(0), map[uint32][]string{}
-	for _, a := range c.voters { // a read that a majority agrees to brings a member up to date
+	for _, a := range c.voters { // a linearizable read brings a member up to date
 		now, err := count(ctx, a.client)
 		if err != nil {
 			return fmt.Errorf("compare the members: %w", err)
@@ -134,7 +135,7 @@ func (c *Cluster) compare(ctx context.Context) error {
 	return fault.New(fault.Permanent, "the members do not have the same data: %s differ", strings.Join(parts, " and "))
 }
 
-// alarms adds the raised alarms to the members; it asks only if a member reports errors.
+// alarms adds the raised alarms to the members; it queries them only if a member reports errors.
 func (c *Cluster) alarms(ctx context.Context, members []etcd.Member) {
 	if !slices.ContainsFunc(members, func(m etcd.Member) bool { return len(m.Errors) > 0 }) {
 		return
@@ -143,7 +144,7 @@ func (c *Cluster) alarms(ctx context.Context, members []etcd.Member) {
 	defer cancel()
 	list, err := c.voters[0].client.AlarmList(ctx)
 	if err != nil {
-		return // the errors of the members tell as much
+		return // the members' errors are just as informative
 	}
 	for _, a := range list.Alarms {
 		for i, m := range members {
@@ -154,7 +155,7 @@ func (c *Cluster) alarms(ctx context.Context, members []etcd.Member) {
 	}
 }
 
-// Connect connects to the member at a peer, apart from every other use of it.
+// Connect opens a separate connection to the member at a peer.
 func Connect(own *tls.Config, p etcd.Peer) (*clientv3.Client, error) {
 	c := Cluster{TLS: own}
 	client, _, err := c.connect(p)

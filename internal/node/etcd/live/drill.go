@@ -17,19 +17,19 @@ import (
 const (
 	// pageKeys is how many keys are read at once.
 	pageKeys = 200
-	// mostWrong is how many keys are named that are not as they should be.
-	mostWrong = 10
-	// startTime is how long etcd may take to serve what was restored.
+	// maxWrong is the maximum number of wrong keys that are listed.
+	maxWrong = 10
+	// startTime is how long etcd may take to serve the restored data.
 	startTime = 2 * time.Minute
 )
 
-// At connects to an etcd without TLS.
-func At(endpoint string) (*clientv3.Client, error) {
+// ConnectPlain connects to an etcd without TLS.
+func ConnectPlain(endpoint string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: startTime, Logger: zap.NewNop()})
 }
 
-// Serves waits until an etcd answers, and returns its revision, its keys and the size of
-// its database.
+// Serves waits until an etcd answers, and returns its revision, its number of keys and
+// the size of its database.
 func Serves(ctx context.Context, c *clientv3.Client) (revision, keys, bytes int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -50,23 +50,24 @@ func Serves(ctx context.Context, c *clientv3.Client) (revision, keys, bytes int6
 	}
 }
 
-// Compare compares what was restored, as of its last revision, with what a cluster that
-// went on serves: a key that it has not changed since has to be the same in both.
-func Compare(ctx context.Context, restored, running *clientv3.Client, to *etcd.Drilled) error {
+// Compare compares the restored data, at their last revision, with those of a cluster
+// that has kept running: a key that the cluster has not changed since must be the same
+// in both.
+func Compare(ctx context.Context, restored, running *clientv3.Client, to *etcd.DrillResult) error {
 	now, err := count(ctx, running)
 	if err != nil {
-		return fmt.Errorf("ask the cluster: %w", err)
+		return fmt.Errorf("query the cluster: %w", err)
 	}
 	to.Now = now.Header.Revision
 	was, is := &keys{client: restored}, &keys{client: running, revision: to.Now}
 	for {
 		a, err := was.peek(ctx)
 		if err != nil {
-			return fmt.Errorf("read what was restored: %w", err)
+			return fmt.Errorf("read the restored data: %w", err)
 		}
 		b, err := is.peek(ctx)
 		if errors.Is(err, rpctypes.ErrCompacted) {
-			return errors.New("the cluster was compacted meanwhile; drill again")
+			return errors.New("the cluster was compacted in the meantime; run the drill again")
 		}
 		if err != nil {
 			return fmt.Errorf("read the cluster: %w", err)
@@ -75,22 +76,22 @@ func Compare(ctx context.Context, restored, running *clientv3.Client, to *etcd.D
 			return nil
 		}
 		switch order := order(a, b); {
-		case order < 0: // the cluster has it no more
+		case order < 0: // the cluster no longer has it
 			to.Deleted++
 			was.next()
 		case order > 0:
-			judge(to, nil, b)
+			compareKey(to, nil, b)
 			is.next()
 		default:
-			judge(to, a, b)
+			compareKey(to, a, b)
 			was.next()
 			is.next()
 		}
 	}
 }
 
-// judge counts a key of the cluster, which the back-up has as was, or not at all.
-func judge(to *etcd.Drilled, was, is *mvccpb.KeyValue) {
+// compareKey counts a key of the cluster; was is the key in the backup, or nil.
+func compareKey(to *etcd.DrillResult, was, is *mvccpb.KeyValue) {
 	since := is.ModRevision > to.Revision
 	switch {
 	case since && was == nil:
@@ -99,12 +100,12 @@ func judge(to *etcd.Drilled, was, is *mvccpb.KeyValue) {
 		to.Changed++
 	case was != nil && was.ModRevision == is.ModRevision && string(was.Value) == string(is.Value):
 		to.Same++
-	case len(to.Wrong) < mostWrong:
+	case len(to.Wrong) < maxWrong:
 		to.Wrong = append(to.Wrong, string(is.Key))
 	}
 }
 
-// order compares two keys; the end comes after all.
+// order compares two keys; nil, the end, sorts last.
 func order(a, b *mvccpb.KeyValue) int {
 	switch {
 	case a == nil:
@@ -117,18 +118,18 @@ func order(a, b *mvccpb.KeyValue) int {
 	return 0
 }
 
-// keys reads all keys of an etcd in their order, a page at a time, as of a revision; 0: the last.
+// keys reads all keys of an etcd in order, a page at a time, at a revision; 0 means the latest.
 type keys struct {
 	client   *clientv3.Client
 	revision int64
 	from     string
 	page     []*mvccpb.KeyValue
-	ended    bool
+	done     bool
 }
 
 // peek returns the next key, nil at the end.
 func (k *keys) peek(ctx context.Context) (*mvccpb.KeyValue, error) {
-	if len(k.page) == 0 && !k.ended {
+	if len(k.page) == 0 && !k.done {
 		if k.from == "" {
 			k.from = "\x00"
 		}
@@ -136,7 +137,7 @@ func (k *keys) peek(ctx context.Context) (*mvccpb.KeyValue, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.page, k.ended = r.Kvs, !r.More
+		k.page, k.done = r.Kvs, !r.More
 		if n := len(r.Kvs); n > 0 {
 			k.from = string(r.Kvs[n-1].Key) + "\x00"
 		}

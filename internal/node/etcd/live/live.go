@@ -1,5 +1,5 @@
-// Package live talks to the running members of an etcd cluster through etcd's
-// own API: who they are and how they fare, changes of the membership, snapshots.
+// Package live talks to the running members of an etcd cluster through etcd's own
+// API: the list of members and their state, changes of the membership, snapshots.
 //
 // It must not know why a change is made.
 package live
@@ -31,38 +31,38 @@ import (
 )
 
 const (
-	// askTimeout is how long a member may take to say how it fares.
+	// askTimeout is how long a member may take to report its state.
 	askTimeout = 2 * time.Second
 	// changeTimeout is how long a change of the membership may take.
 	changeTimeout = 10 * time.Second
 )
 
-// Cluster reaches the members at the peers of the last call of Look. Its methods are not used
-// concurrently.
+// Cluster connects to the members at the peers of the last call of ListMembers. Its methods must not
+// be called concurrently.
 type Cluster struct {
 	// Self is the peer whose own member is preferred for snapshots.
 	Self string
-	// TLS is what to present to etcd; nil for plain http.
+	// TLS is the client configuration for etcd; nil for plain http.
 	TLS *tls.Config
 
 	clients map[endpoint]*clientv3.Client
-	voters  []answer // healthy ones, as of the last Look
+	voters  []answer // healthy ones, as of the last ListMembers
 }
 
-// endpoint is where a peer's etcd is. Another peer may have the address one day,
-// and then has another certificate.
+// endpoint is the address of a peer's etcd. Another peer may later have the
+// address, and then has another certificate.
 type endpoint struct{ peer, address string }
 
-// answer is what a member said of itself.
+// answer is a member's report about itself.
 type answer struct {
 	peer   etcd.Peer
 	client *clientv3.Client
 	status *clientv3.StatusResponse
 }
 
-// Look asks every peer with data of a cluster how its member fares, and a
-// majority who the members are. Without a majority the result is nil.
-func (c *Cluster) Look(ctx context.Context, token string, peers []etcd.Peer) []etcd.Member {
+// ListMembers asks every peer with data of a cluster for the state of its member, and a
+// majority for the list of members. Without a majority the result is nil.
+func (c *Cluster) ListMembers(ctx context.Context, token string, peers []etcd.Peer) []etcd.Member {
 	answers := c.ask(ctx, token, peers)
 	c.voters = nil
 	byID := map[string]answer{}
@@ -105,7 +105,7 @@ func members(list []*pb.Member, answers map[string]answer) []etcd.Member {
 	return out
 }
 
-// ask collects what the members at the peers say of themselves.
+// ask collects the reports of the members at the peers.
 func (c *Cluster) ask(ctx context.Context, token string, peers []etcd.Peer) []answer {
 	answers := make([]answer, len(peers))
 	var wg sync.WaitGroup
@@ -130,7 +130,7 @@ func (c *Cluster) ask(ctx context.Context, token string, peers []etcd.Peer) []an
 	wg.Wait()
 	for at, client := range c.clients {
 		if !used[at] {
-			_ = client.Close() // nobody is there any more
+			_ = client.Close() // the peer is gone
 			delete(c.clients, at)
 		}
 	}
@@ -138,7 +138,8 @@ func (c *Cluster) ask(ctx context.Context, token string, peers []etcd.Peer) []an
 }
 
 // connect returns the connection to a peer's member: at the host of its manager
-// and the port where its etcd listens now, so that no name has to be resolved.
+// and the port on which its etcd listens now, so that no name needs to be
+// resolved.
 func (c *Cluster) connect(p etcd.Peer) (*clientv3.Client, endpoint, error) {
 	urls := p.ClientURLs
 	if p.State.Quarantined {
@@ -180,12 +181,12 @@ func (c *Cluster) connect(p etcd.Peer) (*clientv3.Client, endpoint, error) {
 	return client, at, nil
 }
 
-// Change makes a change of the membership: AddLearner, Promote, Remove, SetURLs, MoveLeader or
+// Change changes the membership: AddLearner, Promote, Remove, SetURLs, MoveLeader or
 // AllowDowngrade. Repeating a change is not an error. The class is fault.NotYet if etcd wants a
 // member to catch up first.
 func (c *Cluster) Change(ctx context.Context, a etcd.Action) error {
 	if len(c.voters) == 0 {
-		return fault.New(fault.NotYet, "%s: no member answers", a)
+		return fault.New(fault.NotYet, "%s: no member responds", a)
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
@@ -233,7 +234,7 @@ func (c *Cluster) byID(member string, do func(uint64) error) error {
 	return do(id)
 }
 
-// moveLeader asks the leader itself, as etcd demands.
+// moveLeader asks the leader itself, as etcd requires.
 func (c *Cluster) moveLeader(ctx context.Context, to uint64) error {
 	for _, a := range c.voters {
 		if a.status.Leader == a.status.Header.MemberId {
@@ -241,13 +242,13 @@ func (c *Cluster) moveLeader(ctx context.Context, to uint64) error {
 			return err
 		}
 	}
-	return fault.New(fault.NotYet, "etcd's leader does not answer")
+	return fault.New(fault.NotYet, "etcd's leader does not respond")
 }
 
-// Snapshot writes the data as of now, with their SHA-256 at the end.
+// Snapshot writes the current data, followed by their SHA-256.
 func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, error) {
 	if len(c.voters) == 0 {
-		return backup.Origin{}, fault.New(fault.NotYet, "take a snapshot: no member answers")
+		return backup.Origin{}, fault.New(fault.NotYet, "take a snapshot: no member responds")
 	}
 	from := c.voters[0]
 	for _, a := range c.voters {
@@ -258,7 +259,7 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, err
 	failed := func(err error) (backup.Origin, error) {
 		return backup.Origin{}, fmt.Errorf("take a snapshot at %s: %w", from.peer.ID, err)
 	}
-	// A read that a majority agrees to brings the member up to date first.
+	// a linearizable read brings the member up to date first
 	all, err := count(ctx, from.client)
 	if err != nil {
 		return failed(err)
@@ -282,15 +283,15 @@ func (c *Cluster) Snapshot(ctx context.Context, w io.Writer) (backup.Origin, err
 	return out, nil
 }
 
-// Close ends every connection.
+// Close closes every connection.
 func (c *Cluster) Close() {
 	for _, client := range c.clients {
-		_ = client.Close() // nothing is under way
+		_ = client.Close() // no request is in progress
 	}
 	c.clients = nil
 }
 
-// count reads how many keys there are, and of which revision, as a majority agrees.
+// count returns the number of keys and the revision, by a linearizable read.
 func count(ctx context.Context, client *clientv3.Client) (*clientv3.GetResponse, error) {
 	return client.Get(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
 }

@@ -12,8 +12,9 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// alone is a world of one machine that forms a cluster, at the time when until holds.
-func alone(t *testing.T, until func(*world) bool) *world {
+// singleMachine returns a world of one machine that forms a cluster, at the time when until becomes
+// true.
+func singleMachine(t *testing.T, until func(*world) bool) *world {
 	t.Helper()
 	w := newWorld(1, "a")
 	if err := etcd.WriteSpec(t.Context(), w.objects, etcd.Spec{MemberCount: 1, EtcdVersion: "3.6.12"}); err != nil {
@@ -30,7 +31,7 @@ func alone(t *testing.T, until func(*world) bool) *world {
 	return nil
 }
 
-// pass lets time go by, with a round every two seconds.
+// pass lets time pass, with a round every two seconds.
 func (w *world) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(2 * time.Second) {
 		w.tick("a")
@@ -58,7 +59,7 @@ func TestARequestIsMetOnceWhateverTheClock(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+			w := singleMachine(t, func(w *world) bool { return w.backups(t) > 0 })
 			change(w)
 			for want := 2; want < 5; want++ {
 				if err := etcd.RequestBackup(t.Context(), w.objects, w.now); err != nil {
@@ -81,7 +82,7 @@ func TestARequestIsMetOnceWhateverTheClock(t *testing.T) {
 	}
 }
 
-// A leader whose clock is behind takes them as often as any other.
+// A leader whose clock is behind takes as many backups as any other.
 func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 	running := func(w *world) bool {
 		r, err := etcd.ReadRecord(t.Context(), w.objects)
@@ -92,7 +93,7 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 		"than the founding":        running,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := alone(t, since)
+			w := singleMachine(t, since)
 			w.now = w.now.Add(-time.Hour)
 			w.machines["a"].crashed = true
 			w.pass(31 * time.Minute)
@@ -103,9 +104,9 @@ func TestAClockThatIsBehindTakesNoFewerAndNoMore(t *testing.T) {
 	}
 }
 
-// Without a spec, because somebody removed it, the manager still takes backups, and does not end.
+// Without a spec, because it was removed, the manager still takes backups, and does not stop.
 func TestWithoutASpecBackupsAreTaken(t *testing.T) {
-	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	w := singleMachine(t, func(w *world) bool { return w.backups(t) > 0 })
 	if err := w.objects.Delete(t.Context(), "control/etcd-cluster-spec", store.DeleteOptions{}); err != nil && !fault.Is(err, fault.Gone) {
 		t.Fatal(err)
 	}
@@ -115,9 +116,9 @@ func TestWithoutASpecBackupsAreTaken(t *testing.T) {
 	}
 }
 
-// A back-up that is damaged, or was removed, cannot be restored; the cluster that
-// runs goes on, with its back-ups, and another can be asked for.
-func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
+// A backup that is damaged or was removed cannot be restored; the running cluster
+// continues, with its backups, and another restore can be requested.
+func TestAnImpossibleRestoreLeavesTheClusterAlone(t *testing.T) {
 	for name, spoil := range map[string]func(*world, string) error{
 		"damaged": func(w *world, backup string) error {
 			_, err := w.objects.Put(t.Context(), backup+etcd.SnapshotName, []byte("no snapshot"), store.PutOptions{})
@@ -132,7 +133,7 @@ func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+			w := singleMachine(t, func(w *world) bool { return w.backups(t) > 0 })
 			w.pass(16 * time.Minute)
 			all, err := etcd.Backups(t.Context(), w.objects)
 			if err != nil {
@@ -160,16 +161,16 @@ func TestARestoreThatCannotBeLeavesTheClusterAlone(t *testing.T) {
 	}
 }
 
-// A store that cannot be reached, which some report as an error for good, says
-// nothing about a back-up.
+// A store that cannot be reached, which some report as a permanent error, does not
+// make a backup unusable.
 func TestARestoreSurvivesAStoreThatFails(t *testing.T) {
-	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	w := singleMachine(t, func(w *world) bool { return w.backups(t) > 0 })
 	all, err := etcd.Backups(t.Context(), w.objects)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := w.machines["a"].manager
-	m.cfg.Archive.Store = unreadable{m.cfg.Store}
+	m.cfg.Archive.Store = unreadableStore{m.cfg.Store}
 	if _, err := etcd.RequestRestore(t.Context(), w.objects, all[0].Name, w.now); err != nil {
 		t.Fatal(err)
 	}
@@ -182,30 +183,30 @@ func TestARestoreSurvivesAStoreThatFails(t *testing.T) {
 	}
 }
 
-// unreadable is a store whose snapshots cannot be read.
-type unreadable struct{ store.Store }
+// unreadableStore is a store whose snapshots cannot be read.
+type unreadableStore struct{ store.Store }
 
-func (u unreadable) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
+func (u unreadableStore) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
 	if strings.HasSuffix(key, etcd.SnapshotName) {
 		return nil, "", fault.New(fault.Permanent, "the connection is reset")
 	}
 	return u.Store.Get(ctx, key)
 }
 
-// Who waits for machines, which may take for ever, does not ask the store time and
-// again: stores are paid by the request.
+// A manager that waits for machines, which may take forever, does not read the
+// store all the time: requests to a store cost money.
 func TestWaitingCostsFewRequests(t *testing.T) {
 	w := newWorld(1, "a")
 	if err := etcd.WriteSpec(t.Context(), w.objects, etcd.Spec{MemberCount: 3, EtcdVersion: "3.6.12"}); err != nil {
 		t.Fatal(err)
 	}
 	w.tick("a")
-	first := w.asks
+	first := w.requests
 	for end := w.now.Add(10 * time.Minute); w.now.Before(end); {
 		w.now = w.now.Add(w.tick("a"))
 	}
-	// Twenty times the record's fence and the control objects, and what was read at first.
-	if most := 20*(first+1) + first; w.asks > most {
-		t.Errorf("%d requests in ten minutes, and not %d", w.asks, most)
+	// Twenty times the record's fence and the control objects, and the initial reads.
+	if most := 20*(first+1) + first; w.requests > most {
+		t.Errorf("%d requests in ten minutes, and not %d", w.requests, most)
 	}
 }

@@ -13,11 +13,11 @@ import (
 const (
 	// drillTime is how long a drill may take.
 	drillTime = 30 * time.Minute
-	// statusPause is how soon a status may follow another.
+	// statusPause is the minimum time between two statuses.
 	statusPause = 5 * time.Second
 )
 
-// care carries out an action that users ask for; done is false for any other.
+// care carries out an action that a user requested; done is false for all other actions.
 func (m *Manager) care(ctx context.Context, a etcd.Action) (done bool, err error) {
 	switch a := a.(type) {
 	case etcd.DefragmentMember:
@@ -25,7 +25,7 @@ func (m *Manager) care(ctx context.Context, a etcd.Action) (done bool, err error
 		if err != nil {
 			return true, m.giveUp(ctx, a.Answer, err)
 		}
-		a.Answer.Members = append(a.Answer.Members, etcd.Defragmented{Name: a.Peer, Before: before, After: after})
+		a.Answer.Members = append(a.Answer.Members, etcd.DefragmentResult{Name: a.Peer, Before: before, After: after})
 		return true, etcd.WriteAnswer(ctx, m.cfg.Store, a.Answer)
 	case etcd.Disarm:
 		ended, err := m.cfg.Etcd.Disarm(ctx, a.Compare)
@@ -41,7 +41,8 @@ func (m *Manager) care(ctx context.Context, a etcd.Action) (done bool, err error
 	return false, nil
 }
 
-// giveUp ends a request that cannot be carried out, unless that may pass: then it is tried again.
+// giveUp concludes a request that cannot be carried out, unless the error is temporary: then
+// it is retried.
 func (m *Manager) giveUp(ctx context.Context, a etcd.Answer, why error) error {
 	if fault.Is(why, fault.NotYet) {
 		return why
@@ -50,36 +51,36 @@ func (m *Manager) giveUp(ctx context.Context, a etcd.Answer, why error) error {
 	return errors.Join(why, etcd.WriteAnswer(ctx, m.cfg.Store, a))
 }
 
-// drill is the one that runs, or ran last. It does not keep its manager, whom others
-// want to hear of, from its rounds.
+// drill is the running or last drill. It does not keep its manager from its rounds,
+// because the other managers must keep hearing from it.
 type drill struct {
 	mu      sync.Mutex
 	request string
-	found   *etcd.Drilled
+	outcome *etcd.DrillResult
 }
 
-// result is what the drill of a request found out; nil until then.
-func (d *drill) result(request string) *etcd.Drilled {
+// result returns the result of a request's drill; nil until it is known.
+func (d *drill) result(request string) *etcd.DrillResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.request != request {
 		return nil
 	}
-	return d.found
+	return d.outcome
 }
 
-// beginDrill begins a drill, which ends with ctx.
+// beginDrill starts a drill, which stops when ctx ends.
 func (m *Manager) beginDrill(ctx context.Context, r etcd.Request, peers []etcd.Peer) {
 	d := &m.drill
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.request == r.ID || d.request != "" && d.found == nil {
-		return // it is under way, or another is
+	if d.request == r.ID || d.request != "" && d.outcome == nil {
+		return // it is already running, or another one is
 	}
-	d.request, d.found = r.ID, nil
+	d.request, d.outcome = r.ID, nil
 	at, ok := m.serving(peers)
 	if !ok || m.cfg.Drill == nil {
-		d.found = &etcd.Drilled{Backup: r.Backup, Problem: "no member is there to compare it with"}
+		d.outcome = &etcd.DrillResult{Backup: r.Backup, Problem: "there is no member to compare it with"}
 		return
 	}
 	m.drills.Go(func() {
@@ -89,12 +90,12 @@ func (m *Manager) beginDrill(ctx context.Context, r etcd.Request, peers []etcd.P
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.request == r.ID {
-			d.found = &found
+			d.outcome = &found
 		}
 	})
 }
 
-// serving is a peer whose member is well.
+// serving returns a peer whose member is healthy.
 func (m *Manager) serving(peers []etcd.Peer) (etcd.Peer, bool) {
 	for _, p := range peers {
 		for _, x := range m.lead.members {
@@ -106,22 +107,22 @@ func (m *Manager) serving(peers []etcd.Peer) (etcd.Peer, bool) {
 	return etcd.Peer{}, false
 }
 
-// tellStatus tells users, by the store, what the leader sees, when that is news.
-func (m *Manager) tellStatus(ctx context.Context) {
+// publishStatus publishes what the leader observes for users, in the store, if that is news.
+func (m *Manager) publishStatus(ctx context.Context) {
 	now, wanted := m.cfg.Now(), 0
 	if spec := m.lead.control.Spec; spec != nil {
 		wanted = spec.MemberCount
 	}
-	s := etcd.Tell(now, m.cfg.Self.ID, wanted, m.lead.note, m.lead.members)
-	if !s.News(m.told) || now.Sub(m.toldAt).Abs() < statusPause {
+	s := etcd.NewStatus(now, m.cfg.Self.ID, wanted, m.lead.lastNote, m.lead.members)
+	if !s.IsNews(m.lastStatus) || now.Sub(m.statusWrittenAt).Abs() < statusPause {
 		return
 	}
-	m.toldAt = now
+	m.statusWrittenAt = now
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := etcd.WriteStatus(ctx, m.cfg.Store, s); err != nil {
-		m.cfg.Log.Warn("users are not told how the cluster is", "error", err)
+		m.cfg.Log.Warn("cannot report the state of the cluster", "error", err)
 		return
 	}
-	m.told = &s
+	m.lastStatus = &s
 }

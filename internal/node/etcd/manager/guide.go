@@ -13,36 +13,36 @@ import (
 	"kops.local/kops/internal/node/etcd/peer"
 )
 
-// guide is the leader's part of a tick: observe, decide, act.
-func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
+// leaderTick is the leader's part of a tick: observe, decide, act.
+func (m *Manager) leaderTick(ctx context.Context, peers []etcd.Peer) time.Duration {
 	o, err := m.observe(ctx, peers)
 	if err != nil {
 		m.failed++
 		m.cfg.Log.Warn("the cluster cannot be observed", "error", err)
-		return m.soonish()
+		return m.shortPause()
 	}
 	var d etcd.Decision
 	m.lead.memory, d = etcd.Step(m.cfg.Policy, m.lead.memory, o)
-	m.tellNote(d)
-	m.tellStatus(ctx)
+	m.logObstacle(d)
+	m.publishStatus(ctx)
 	err = m.act(ctx, d, peers)
-	m.lead.failing = err != nil && !backsUp(d)
+	m.lead.failing = err != nil && !isBackup(d)
 	if err != nil {
-		if len(d.Actions) > 1 || !fault.Is(err, fault.NotYet) { // else nothing was changed
+		if len(d.Actions) > 1 || !fault.Is(err, fault.NotYet) { // otherwise nothing was changed
 			m.lead.controlled = time.Time{}
 		}
 		if fault.Is(err, fault.NotYet) {
-			m.cfg.Log.Debug("an action has to wait", "error", err)
+			m.cfg.Log.Debug("an action must wait", "error", err)
 			return m.cfg.Times.Soon
 		}
 		m.failed++
 		m.lead.failures++
-		pause := m.patience()
+		pause := m.failurePause()
 		m.cfg.Log.Warn("an action failed", "error", err, "pause", pause)
 		return pause
 	}
 	m.lead.failures = 0
-	if len(d.Actions) > 0 { // who only waits need not ask the store time and again
+	if len(d.Actions) > 0 { // a leader that only waits need not read the store all the time
 		m.lead.controlled = time.Time{}
 	}
 	switch {
@@ -54,20 +54,20 @@ func (m *Manager) guide(ctx context.Context, peers []etcd.Peer) time.Duration {
 	return m.pause()
 }
 
-// backsUp reports whether a decision is for a back-up.
-func backsUp(d etcd.Decision) bool {
+// isBackup reports whether a decision is to take a backup.
+func isBackup(d etcd.Decision) bool {
 	return slices.ContainsFunc(d.Actions, func(a etcd.Action) bool { _, is := a.(etcd.TakeBackup); return is })
 }
 
-// patience is the pause after a failure; it doubles with each, up to a minute.
-func (m *Manager) patience() time.Duration {
-	return min(m.soonish()<<min(m.lead.failures-1, 10), time.Minute)
+// failurePause returns the pause after a failure; it doubles with each, up to a minute.
+func (m *Manager) failurePause() time.Duration {
+	return min(m.shortPause()<<min(m.lead.failures-1, 10), time.Minute)
 }
 
-// act carries out a decision: orders to several peers at once, all else one after
-// the other, up to the first that fails otherwise than for a while.
+// act carries out a decision: orders to several peers in parallel, everything else
+// in sequence, up to the first failure that is not temporary.
 func (m *Manager) act(ctx context.Context, d etcd.Decision, peers []etcd.Peer) error {
-	m.tellActions(d)
+	m.logActions(d)
 	if d.Together {
 		errs := make([]error, len(d.Actions))
 		m.cfg.Each(len(d.Actions), func(i int) { errs[i] = m.do(ctx, d.Actions[i], peers) })
@@ -84,33 +84,34 @@ func (m *Manager) act(ctx context.Context, d etcd.Decision, peers []etcd.Peer) e
 	return waits
 }
 
-// tellActions logs what is done, the same thing only once in a row.
-func (m *Manager) tellActions(d etcd.Decision) {
+// logActions logs the actions; it does not log the same ones twice in a row.
+func (m *Manager) logActions(d etcd.Decision) {
 	text := fmt.Sprint(d.Actions)
-	if text == m.lead.told {
+	if text == m.lead.loggedNote {
 		return
 	}
-	m.lead.told = text
+	m.lead.loggedNote = text
 	for _, a := range d.Actions {
 		m.cfg.Log.Info("the leader acts", "rule", d.Rule, "action", a.String())
 	}
 }
 
-// tellNote logs a new obstacle.
-func (m *Manager) tellNote(d etcd.Decision) {
-	if d.Note == m.lead.note {
+// logObstacle logs a new obstacle.
+func (m *Manager) logObstacle(d etcd.Decision) {
+	if d.Note == m.lead.lastNote {
 		return
 	}
-	m.lead.note = d.Note
+	m.lead.lastNote = d.Note
 	if d.Note != "" {
 		m.cfg.Log.Info("the leader waits", "rule", d.Rule, "note", d.Note)
 	} else if d.Rule == "" {
-		m.cfg.Log.Info("the cluster is as it shall be")
+		m.cfg.Log.Info("the cluster matches its spec")
 	}
 }
 
-// observe collects what the decision depends on. The store is read again only
-// now and then while nothing happens; its record is replaced on condition anyway.
+// observe collects everything that the decision depends on. While nothing happens,
+// the store is read again only from time to time; its record is replaced only if
+// unchanged anyway.
 func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed, error) {
 	now := m.cfg.Now()
 	if m.lead.controlled.IsZero() || now.Sub(m.lead.controlled) >= m.cfg.Times.Control {
@@ -120,7 +121,7 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 		}
 		m.lead.control, m.lead.controlled = control, now
 	}
-	if m.lead.backupSeen.IsZero() { // nobody else takes any
+	if m.lead.backupSeen.IsZero() { // only the leader takes backups
 		latest, facts, err := m.latest(ctx)
 		if err != nil {
 			return etcd.Observed{}, err
@@ -135,16 +136,16 @@ func (m *Manager) observe(ctx context.Context, peers []etcd.Peer) (etcd.Observed
 		BackupAfter: c.BackupAfter, Peers: peers, LastBackup: m.lead.lastBackup, BackupSeen: m.lead.backupSeen, BackupEmpty: m.lead.backupEmpty}
 	o.Request, o.Answer = c.Request, c.Answer
 	if c.Request != nil {
-		o.Drilled = m.drill.result(c.Request.ID)
+		o.DrillResult = m.drill.result(c.Request.ID)
 	}
 	if token := tokenOf(c.Record, peers); token != "" {
-		o.Members = m.cfg.Etcd.Look(ctx, token, peers)
+		o.Members = m.cfg.Etcd.ListMembers(ctx, token, peers)
 	}
 	m.lead.members = o.Members
 	return o, nil
 }
 
-// readControl reads what the store says, and adds what was found out about its commands.
+// readControl reads the control objects, and adds what was found out about the commands.
 func (m *Manager) readControl(ctx context.Context) (etcd.Control, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -161,7 +162,7 @@ func (m *Manager) latest(ctx context.Context) (time.Time, *etcd.Facts, error) {
 	return m.cfg.Archive.Latest(ctx)
 }
 
-// tokenOf returns the cluster to look at: the record's, or without a record the data's.
+// tokenOf returns the token of the cluster to look at: the record's, or without a record the data's.
 func tokenOf(r *etcd.Record, peers []etcd.Peer) string {
 	if r != nil {
 		return r.Token
@@ -174,7 +175,7 @@ func tokenOf(r *etcd.Record, peers []etcd.Peer) string {
 	return ""
 }
 
-// limit is how long an action may take.
+// limit returns how long an action may take.
 func limit(a etcd.Action) time.Duration {
 	switch a.(type) {
 	case etcd.Run, etcd.Stop:
@@ -185,13 +186,13 @@ func limit(a etcd.Action) time.Duration {
 	return storeTimeout
 }
 
-// verify sees to it that a damaged back-up does not cost the cluster that still runs.
+// verify ensures that a damaged backup does not replace the cluster that still runs.
 func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
 	if r.Phase != etcd.Forming || r.Backup == "" {
 		return nil
 	}
 	_, err := m.cfg.Archive.Verify(ctx, r.Backup)
-	if etcd.Useless(err) {
+	if etcd.IsUnusable(err) {
 		if m.lead.unusable == nil {
 			m.lead.unusable = map[string]string{}
 		}
@@ -202,7 +203,7 @@ func (m *Manager) verify(ctx context.Context, r etcd.Record) error {
 
 // do carries out one action.
 func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) error {
-	if b, ok := a.(etcd.BeginDrill); ok { // which goes on after this
+	if b, ok := a.(etcd.BeginDrill); ok { // it continues in the background
 		m.beginDrill(ctx, b.Request, peers)
 		return nil
 	}
@@ -240,39 +241,40 @@ func (m *Manager) do(ctx context.Context, a etcd.Action, peers []etcd.Peer) erro
 func (m *Manager) order(ctx context.Context, peers []etcd.Peer, id string, o peer.Order) error {
 	i := slices.IndexFunc(peers, func(p etcd.Peer) bool { return p.ID == id })
 	if i < 0 {
-		return fmt.Errorf("peer %s is not there", id)
+		return fmt.Errorf("peer %s is not available", id)
 	}
-	return m.at(etcd.Sighting{ID: id, Endpoint: peers[i].Endpoint}).Order(ctx, o)
+	return m.serviceOf(etcd.Sighting{ID: id, Endpoint: peers[i].Endpoint}).Order(ctx, o)
 }
 
 // backUp takes a backup and removes those that are no longer kept.
 func (m *Manager) backUp(ctx context.Context, spec etcd.Spec) error {
 	start := m.cfg.Now()
-	// One before the founding would be of the cluster before.
+	// a backup with a time before the founding would count as the previous cluster's
 	b, facts, err := m.cfg.Archive.Take(ctx, m.cfg.Etcd, spec, time.Unix(m.lead.control.Record.Founded, 0))
 	if err != nil {
-		m.untaken++
+		m.backupsFailed++
 		return err
 	}
-	m.taken++
+	m.backupsTaken++
 	m.lead.lastBackup, m.lead.backupSeen, m.lead.backupEmpty, m.lead.backupSize = b.Time, m.cfg.Now(), facts.Keys == 0, facts.Size
-	m.took = m.lead.backupSeen.Sub(start)
+	m.backupDuration = m.lead.backupSeen.Sub(start)
 	removed, err := m.cfg.Archive.Clean(ctx)
 	m.cfg.Log.Info("a backup was taken", "name", b.Name, "keys", facts.Keys, "revision", facts.Revision, "removed", removed)
 	if err != nil {
-		m.cfg.Log.Warn("old backups are not removed", "error", err)
+		m.cfg.Log.Warn("cannot remove old backups", "error", err)
 	}
 	return nil
 }
 
-// tellHosts passes on where the peers are. One that is not heard is where discovery
-// finds it: its manager may be another program, whose etcd has to be reached as well.
-func (m *Manager) tellHosts(ctx context.Context) {
+// updateHosts publishes the peers' addresses. For a peer that is not heard from, it
+// uses the address that discovery found: its manager may be another program, whose
+// etcd must be reachable as well.
+func (m *Manager) updateHosts(ctx context.Context) {
 	if m.cfg.Hosts == nil {
 		return
 	}
 	at := map[string]string{}
-	for _, s := range slices.Concat(m.healthy(), m.known, m.everybody()) {
+	for _, s := range slices.Concat(m.healthy(), m.known, m.allPeers()) {
 		if at[s.ID] == "" {
 			at[s.ID] = s.Endpoint
 		}
@@ -281,6 +283,6 @@ func (m *Manager) tellHosts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
 	if err := m.cfg.Hosts(ctx, at); err != nil {
-		m.cfg.Log.Warn("the names of the peers are not written", "error", err)
+		m.cfg.Log.Warn("cannot write the names of the peers", "error", err)
 	}
 }

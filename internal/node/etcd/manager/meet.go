@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/node/etcd/peer"
 )
 
-// forgetAfter is how long a peer is greeted that does not answer.
+// forgetAfter is how long a peer that does not answer is greeted.
 const forgetAfter = 24 * time.Hour
 
-// meet greets every manager that discovery, or another manager, knows of.
+// meet greets every manager that discovery found or another manager has mentioned.
 func (m *Manager) meet(ctx context.Context) {
 	now := m.cfg.Now()
 	if now.Sub(m.met) < min(m.pause(), m.cfg.Times.Meet) && m.lead.token != "" {
@@ -29,14 +29,14 @@ func (m *Manager) meet(ctx context.Context) {
 		m.known = found
 	}
 	var endpoints []string
-	for _, s := range append(slices.Clone(m.known), m.everybody()...) {
+	for _, s := range append(slices.Clone(m.known), m.allPeers()...) {
 		endpoints = append(endpoints, s.Endpoint)
 	}
 	slices.Sort(endpoints)
 	hello := m.hello()
 	endpoints = slices.DeleteFunc(slices.Compact(endpoints), func(e string) bool { return e == m.cfg.Self.Endpoint })
 	m.cfg.Each(len(endpoints), func(i int) { m.greet(ctx, endpoints[i], hello) })
-	m.tellHosts(ctx)
+	m.updateHosts(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.roster.Forget(now.Add(-forgetAfter))
@@ -51,17 +51,18 @@ func (m *Manager) discover(ctx context.Context) ([]etcd.Sighting, error) {
 func (m *Manager) greet(ctx context.Context, endpoint string, hello peer.Hello) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	answer, err := m.cfg.Link.At(endpoint).Hello(ctx, hello)
+	answer, err := m.cfg.Link.Service(endpoint).Hello(ctx, hello)
 	if err != nil {
 		m.cfg.Log.Debug("no answer to a greeting", "endpoint", endpoint, "error", err)
 		return
 	}
-	m.hear(answer, endpoint)
+	m.recordHello(answer, endpoint)
 }
 
-// hear notes that a manager is well, and whom it knows. endpoint is where it was
-// reached; empty when it called, and its own word has to do.
-func (m *Manager) hear(h peer.Hello, endpoint string) {
+// recordHello records that a manager is healthy, and which peers it knows. endpoint is
+// where it was reached; empty if it called, in which case its own endpoint is
+// used.
+func (m *Manager) recordHello(h peer.Hello, endpoint string) {
 	if h.Cluster != m.cfg.Cluster || h.Peer.ID == m.cfg.Self.ID {
 		return
 	}
@@ -71,16 +72,16 @@ func (m *Manager) hear(h peer.Hello, endpoint string) {
 	now := m.cfg.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if before := m.roster.Heard(h.Peer.ID, endpoint, now); now.Sub(before) > m.cfg.Times.Heard {
+	if before := m.roster.RecordContact(h.Peer.ID, endpoint, now); now.Sub(before) > m.cfg.Times.PeerTimeout {
 		m.Wake() // it is new, or was gone
 	}
 	for _, s := range h.Known {
-		m.roster.Mention(s)
+		m.roster.RecordMention(s)
 	}
 }
 
-// everybody returns all who were ever heard or heard of.
-func (m *Manager) everybody() []etcd.Sighting {
+// allPeers returns all peers that were ever heard from or mentioned.
+func (m *Manager) allPeers() []etcd.Sighting {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.roster.Since(time.Time{})
@@ -90,7 +91,7 @@ func (m *Manager) hello() peer.Hello {
 	return peer.Hello{Cluster: m.cfg.Cluster, Peer: m.self(), Known: m.healthy()}
 }
 
-// claim asks every healthy peer to agree that this one leads. All have to.
+// claim asks every healthy peer to accept that this one leads. All of them must.
 func (m *Manager) claim(ctx context.Context) ([]etcd.Peer, error) {
 	healthy := m.healthy()
 	if m.lead.token == "" {
@@ -106,11 +107,11 @@ func (m *Manager) claim(ctx context.Context) ([]etcd.Peer, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 		s := healthy[i]
-		p, err := m.at(s).Claim(ctx, c)
+		p, err := m.serviceOf(s).Claim(ctx, c)
 		if err == nil && p.ID != s.ID {
 			err = fmt.Errorf("%s is now at %s", p.ID, s.Endpoint)
 		}
-		p.Endpoint = s.Endpoint // where it was reached, whatever it believes
+		p.Endpoint = s.Endpoint // where it was reached, whatever it reports
 		peers[i], errs[i] = p, err
 	})
 	for i, err := range errs {
@@ -118,16 +119,16 @@ func (m *Manager) claim(ctx context.Context) ([]etcd.Peer, error) {
 			return nil, fmt.Errorf("%s: %w", healthy[i].ID, err)
 		}
 		m.mu.Lock()
-		m.roster.Heard(healthy[i].ID, healthy[i].Endpoint, m.cfg.Now())
+		m.roster.RecordContact(healthy[i].ID, healthy[i].Endpoint, m.cfg.Now())
 		m.mu.Unlock()
 	}
 	return peers, nil
 }
 
-// at is the service of a peer: this manager itself, or another over the network.
-func (m *Manager) at(s etcd.Sighting) peer.Service {
+// serviceOf returns the service of a peer: this manager itself, or another over the network.
+func (m *Manager) serviceOf(s etcd.Sighting) peer.Service {
 	if s.ID == m.cfg.Self.ID {
 		return m
 	}
-	return m.cfg.Link.At(s.Endpoint)
+	return m.cfg.Link.Service(s.Endpoint)
 }

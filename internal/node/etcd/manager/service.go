@@ -13,16 +13,16 @@ func (m *Manager) Hello(_ context.Context, from peer.Hello) (peer.Hello, error) 
 	if from.Cluster != m.cfg.Cluster {
 		return peer.Hello{}, fault.New(fault.Denied, "this is a manager of %s, not of %s", m.cfg.Cluster, from.Cluster)
 	}
-	m.hear(from, "")
+	m.recordHello(from, "")
 	return m.hello(), nil
 }
 
-// Claim implements peer.Service. It waits for an order that is being carried
-// out, so that none of an earlier leader is under way once it has agreed.
+// Claim implements peer.Service. It waits for an order in progress, so that no
+// order of an earlier leader is being carried out once it has accepted the claim.
 func (m *Manager) Claim(ctx context.Context, c etcd.Claim) (etcd.Peer, error) {
 	m.orders.Lock()
 	defer m.orders.Unlock()
-	if err := ctx.Err(); err != nil { // nobody waits for the answer any more, and may lead by another claim
+	if err := ctx.Err(); err != nil { // the caller no longer waits for the answer, and may lead by another claim
 		return etcd.Peer{}, fault.Wrap(fault.Lost, err, "")
 	}
 	var ids []string
@@ -62,7 +62,7 @@ func (m *Manager) Order(ctx context.Context, o peer.Order) error {
 	return m.cfg.Local.Run(ctx, *o.Run)
 }
 
-// checkOrder refuses fresh data for another cluster than the store's.
+// checkOrder rejects fresh data for another cluster than the store's.
 func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -76,9 +76,9 @@ func (m *Manager) checkOrder(ctx context.Context, o etcd.Run) error {
 	return nil
 }
 
-// fence stops an etcd of a cluster that is no longer valid, even if no leader can be heard. An
-// etcd that ran before this manager is started only when its cluster is known to be valid, or the
-// store could not be read for a while. If the store could not be read, it is asked again in the
+// fence stops the etcd of a cluster that is no longer valid, even if there is no leader. An etcd
+// that ran before this manager is started only if its cluster is known to be valid, or if the
+// store could not be read for a while. If the store could not be read, it is read again in the
 // next round.
 func (m *Manager) fence(ctx context.Context) {
 	now := m.cfg.Now()
@@ -91,14 +91,14 @@ func (m *Manager) fence(ctx context.Context) {
 	case err == nil && other != "" && m.resumed:
 		err = m.stopReplaced(ctx, state, other)
 	case err == nil && other != "":
-		m.bar(state.Token, other)
+		m.logBarred(state.Token, other)
 		return
 	}
 	if err == nil {
-		m.fenced, m.barred = now, ""
+		m.fenced, m.barredBy = now, ""
 	} else {
-		m.cfg.Log.Warn("whether this cluster is still the one is not known", "error", err)
-		if m.barred != "" || now.Sub(m.started) < m.cfg.Times.Control {
+		m.cfg.Log.Warn("cannot tell whether this cluster is still the current one", "error", err)
+		if m.barredBy != "" || now.Sub(m.started) < m.cfg.Times.Control {
 			return
 		}
 	}
@@ -108,7 +108,7 @@ func (m *Manager) fence(ctx context.Context) {
 	m.orders.Lock()
 	defer m.orders.Unlock()
 	if err := m.cfg.Local.Resume(ctx); err != nil {
-		m.cfg.Log.Error("etcd does not go on", "error", err)
+		m.cfg.Log.Error("etcd cannot continue", "error", err)
 		return
 	}
 	m.resumed = true
@@ -129,12 +129,12 @@ func (m *Manager) replacement(ctx context.Context, state etcd.State) (string, er
 	return record.Token, nil
 }
 
-// bar says, once, that etcd is not started. It is started should the store come to
-// name its cluster, or none: the disk may have been used elsewhere since the record
-// was written, and who knows of that can remove the record.
-func (m *Manager) bar(token, other string) {
-	if m.barred != other {
-		m.barred = other
+// logBarred logs, once, that etcd is not started. It will be started if the store later
+// names its cluster, or none: the disk may have been used elsewhere since the
+// record was written, and a user who knows that can remove the record.
+func (m *Manager) logBarred(token, other string) {
+	if m.barredBy != other {
+		m.barredBy = other
 		m.cfg.Log.Error("etcd is not started: the store names another cluster than the local data", "here", token, "store", other,
 			"remedy", "not needed if that other cluster runs, because this member then copies its data; otherwise, "+etcd.OtherClusterRemedy)
 	}

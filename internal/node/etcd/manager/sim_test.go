@@ -24,16 +24,15 @@ var (
 	runsFlag = flag.Int("runs", 1000, "number of simulations")
 )
 
-// TestSimulation lets everything go wrong that may: managers die before and after
-// every action, answers are lost, leaders overlap, networks are cut, the store
-// is slow or cannot be reached, clocks differ, machines are off, disks are emptied and machines
-// are replaced as long as a majority of the data is left, the wish changes or is
-// lost, and back-ups are restored, damaged ones too. Afterwards, with all
-// faults mended, there is one cluster of as many healthy members as are wanted,
-// with the wanted version and every write that was acknowledged, and no request is
-// left. On the way no cluster has two founders, no revision that clients are shown is lower
-// than one before it, and no request is carried out twice. -runs does more of them, and
-// -seed the one that failed, with its log.
+// TestSimulation lets everything go wrong that can: managers die before and after every action,
+// answers are lost, leaders overlap, networks are partitioned, the store is slow or
+// unreachable, clocks differ, machines are off, disks are emptied and machines are replaced as
+// long as a majority of the data is left, the spec changes or is lost, and backups are
+// restored, including damaged ones. Afterwards, with all faults repaired, there is one cluster
+// of as many healthy members as are wanted, with the wanted version and every write that was
+// acknowledged, and no request is left. Meanwhile no cluster has two founders, no client sees a
+// revision lower than one before it, and no request is carried out twice. -runs sets the number
+// of simulations, and -seed repeats a failed one, with its log.
 func TestSimulation(t *testing.T) {
 	seeds := []uint64{*seedFlag}
 	if *seedFlag == 0 {
@@ -83,14 +82,14 @@ func simulate(ctx context.Context, seed uint64, scratch string, verbose bool) []
 		w.tick(ids[w.rng.IntN(len(ids))])
 		w.write(ids[w.rng.IntN(len(ids))], fmt.Sprint("w", i))
 		w.now = w.now.Add(time.Duration(w.rng.IntN(2000)) * time.Millisecond)
-		if len(w.broken) > 0 {
-			return w.broken
+		if len(w.violations) > 0 {
+			return w.violations
 		}
 	}
 	return w.mend(ctx)
 }
 
-// disturb does one harm, or changes the wish, now and then.
+// disturb sometimes causes a fault, or changes the spec.
 func (w *world) disturb(ctx context.Context) {
 	ids := slices.Sorted(maps.Keys(w.machines))
 	m := w.machines[ids[w.rng.IntN(len(ids))]]
@@ -126,9 +125,9 @@ func (w *world) disturb(ctx context.Context) {
 		for len(w.machines) < w.spec.MemberCount {
 			w.add(w.freeName(""))
 		}
-		w.named = w.named || w.rng.IntN(2) == 0
+		w.seatsNamed = w.seatsNamed || w.rng.IntN(2) == 0
 		w.choose()
-		if err := w.wish(ctx); err != nil {
+		if err := w.writeSpec(ctx); err != nil {
 			w.breaks("write the spec: %v", err)
 		}
 	case 11:
@@ -151,7 +150,7 @@ func (w *world) disturb(ctx context.Context) {
 	}
 }
 
-// choose says which machines shall have the members, and which that are not there yet.
+// choose selects which machines should have the members, including some that do not exist yet.
 func (w *world) choose() {
 	w.seats = slices.Sorted(maps.Keys(w.machines))
 	w.rng.Shuffle(len(w.seats), func(i, j int) { w.seats[i], w.seats[j] = w.seats[j], w.seats[i] })
@@ -162,18 +161,18 @@ func (w *world) choose() {
 	}
 }
 
-// wish writes what the cluster shall be, as an update does; the names once they are
+// writeSpec writes the spec, as an update does; the seats only once they have been
 // written for the first time.
-func (w *world) wish(ctx context.Context) error {
+func (w *world) writeSpec(ctx context.Context) error {
 	var err error
-	if w.named {
+	if w.seatsNamed {
 		w.log.Info("SEATS", "members", w.seats)
 		err = etcd.WriteSeats(ctx, w.objects, w.seats)
 	}
 	return errors.Join(err, etcd.WriteSpec(ctx, w.objects, w.spec))
 }
 
-// restore asks for a back-up now and then: for the youngest, or for one of those before it.
+// restore sometimes requests the restore of a backup: of the latest, or of one of those before it.
 func (w *world) restore(ctx context.Context) {
 	all, err := etcd.Backups(ctx, w.objects)
 	if err != nil || len(all) == 0 || w.rng.IntN(3) != 0 {
@@ -194,7 +193,7 @@ func (w *world) restore(ctx context.Context) {
 	}
 }
 
-// damage spoils a back-up that nobody has verified and is about to restore.
+// damage damages a backup that is about to be restored and that no manager has verified.
 func (w *world) damage(ctx context.Context, name string) bool {
 	c, err := etcd.ReadControl(ctx, w.objects)
 	if err != nil || len(c.Commands) > 0 || c.Record != nil && c.Record.Phase == etcd.Forming {
@@ -203,7 +202,7 @@ func (w *world) damage(ctx context.Context, name string) bool {
 	w.damaged[name] = true
 	w.log.Info("DAMAGE", "backup", name)
 	content := []byte("damaged")
-	if w.rng.IntN(2) == 0 { // what only its digest tells
+	if w.rng.IntN(2) == 0 { // which only its digest reveals
 		var packed bytes.Buffer
 		zip := gzip.NewWriter(&packed)
 		_, err := zip.Write(packWrites(7, []string{"of another cluster"}))
@@ -219,15 +218,15 @@ func (w *world) damage(ctx context.Context, name string) bool {
 	return true
 }
 
-// storeBack lets everybody reach the store again.
+// storeBack makes the store reachable for all machines again.
 func (w *world) storeBack() {
 	if w.storeOff {
 		w.storeOff, w.storeOn = false, w.now
 	}
 }
 
-// loseSpec removes what the cluster shall be from the store, where it ran once; it is
-// there again when the faults end.
+// loseSpec removes the spec from the store once it was running; it is there again
+// when the faults end.
 func (w *world) loseSpec(ctx context.Context) error {
 	if w.lastWritten == "" {
 		return nil
@@ -235,7 +234,7 @@ func (w *world) loseSpec(ctx context.Context) error {
 	return w.objects.Delete(ctx, "control/etcd-cluster-spec", store.DeleteOptions{})
 }
 
-// expendable reports whether a machine's disk can be lost without the loss of a majority of the data.
+// expendable reports whether a machine's disk can be lost without losing a majority of the data.
 func (w *world) expendable(m *machine) bool {
 	for _, c := range w.clusters {
 		voters, left := 0, 0
@@ -256,7 +255,7 @@ func (w *world) expendable(m *machine) bool {
 	return true
 }
 
-// freeName is a name for a new machine: the same as before, or one that is not in use.
+// freeName returns a name for a new machine: the same as before, or one that is not in use.
 func (w *world) freeName(before string) string {
 	if before != "" && w.rng.IntN(2) == 0 {
 		return before
@@ -269,11 +268,11 @@ func (w *world) freeName(before string) string {
 	return before
 }
 
-// mend ends every fault and sees whether the world comes to rest as it should.
+// mend ends every fault and checks that the world reaches the wanted state.
 func (w *world) mend(ctx context.Context) []string {
 	w.faults = false
 	w.storeBack()
-	if err := w.wish(ctx); err != nil {
+	if err := w.writeSpec(ctx); err != nil {
 		return []string{err.Error()}
 	}
 	for _, id := range w.seats {
@@ -287,12 +286,12 @@ func (w *world) mend(ctx context.Context) []string {
 	}
 	unmet := []string{"no round was done"}
 	for range 400 {
-		if unmet = w.unmet(ctx); len(unmet) == 0 || len(w.broken) > 0 {
+		if unmet = w.unmetConditions(ctx); len(unmet) == 0 || len(w.violations) > 0 {
 			break
 		}
-		// A restore has brought back what was wished when it was asked for.
+		// A restore has brought back the spec from the time when it was requested.
 		if c, err := etcd.ReadControl(ctx, w.objects); err == nil && len(c.Commands) == 0 && c.Spec != nil && *c.Spec != w.spec {
-			if err := w.wish(ctx); err != nil {
+			if err := w.writeSpec(ctx); err != nil {
 				return []string{err.Error()}
 			}
 		}
@@ -301,11 +300,11 @@ func (w *world) mend(ctx context.Context) []string {
 		}
 		w.now = w.now.Add(2 * time.Second)
 	}
-	return append(w.broken, unmet...)
+	return append(w.violations, unmet...)
 }
 
-// unmet says in what the world is not as it was wished.
-func (w *world) unmet(ctx context.Context) []string {
+// unmetConditions lists how the world differs from the wanted state.
+func (w *world) unmetConditions(ctx context.Context) []string {
 	var out []string
 	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	control, err := etcd.ReadControl(ctx, w.objects)

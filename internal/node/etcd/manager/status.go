@@ -8,47 +8,47 @@ import (
 
 // Status is a manager's report about itself.
 type Status struct {
-	// Leads says that this manager leads the others.
+	// Leads is set if this manager leads the others.
 	Leads bool
-	// Peers is how many managers were heard of lately, this one included.
+	// Peers is how many managers were heard from recently, including this one.
 	Peers int
 	// Local is the etcd of this machine.
 	Local etcd.State
-	// Failures counts failed actions and observations since the start.
+	// Failures counts failed actions and observations since startup.
 	Failures int64
-	// Backups are those that this manager has taken since its start, or tried to.
+	// Backups counts those that this manager has taken, or failed to take, since startup.
 	Backups struct{ Taken, Failed int64 }
 	// Took is how long the last of them took; 0 for none.
 	Took time.Duration
 
-	// Only a leader knows the following fields; they are empty elsewhere.
+	// Only a leader sets the following fields; they are empty elsewhere.
 
-	// Wanted is the number of voting members that the spec asks for; 0 for none.
+	// Wanted is the number of voting members in the spec; 0 for none.
 	Wanted int
-	// Members are etcd's; nil when no majority of them answers.
+	// Members are etcd's; nil if no majority of them answers.
 	Members []etcd.Member
-	// Waits says that something stands in the way of what the cluster shall be.
+	// Waits is set if something keeps the cluster from matching its spec.
 	Waits bool
-	// LastBackup is when the youngest backup was taken, by any manager, and BackupSize its size in
-	// the store, in bytes; zero when there is none, or it is not known.
+	// LastBackup is when the latest backup was taken, by any manager, and BackupSize its size in
+	// the store, in bytes; zero if there is none, or it is not known.
 	LastBackup time.Time
 	BackupSize int64
 }
 
-// Status returns what was so after the last tick. It may be called by any goroutine.
+// Status returns the status after the last tick. It may be called from any goroutine.
 func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.status
 }
 
-// publish makes what is so now the status.
+// publish updates the status.
 func (m *Manager) publish() {
 	peers, local := len(m.healthy()), m.cfg.Local.State()
-	s := Status{Leads: m.lead.won, Peers: peers, Local: local, Failures: m.failed, Took: m.took}
-	s.Backups.Taken, s.Backups.Failed = m.taken, m.untaken
+	s := Status{Leads: m.lead.won, Peers: peers, Local: local, Failures: m.failed, Took: m.backupDuration}
+	s.Backups.Taken, s.Backups.Failed = m.backupsTaken, m.backupsFailed
 	if s.Leads {
-		s.Members, s.Waits, s.LastBackup, s.BackupSize = m.lead.members, m.lead.note != "", m.lead.lastBackup, m.lead.backupSize
+		s.Members, s.Waits, s.LastBackup, s.BackupSize = m.lead.members, m.lead.lastNote != "", m.lead.lastBackup, m.lead.backupSize
 		if spec := m.lead.control.Spec; spec != nil {
 			s.Wanted = spec.MemberCount
 		}

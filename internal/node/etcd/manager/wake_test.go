@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-func TestWhoIsNewIsAttendedToAtOnce(t *testing.T) {
+func TestNewPeersAreHandledAtOnce(t *testing.T) {
 	w := newWorld(1, "a")
 	w.tick("a")
 	m := w.machines["a"].manager
@@ -22,7 +22,7 @@ func TestWhoIsNewIsAttendedToAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		select {
-		case <-m.woken:
+		case <-m.wakeups:
 			return true
 		default:
 			return false
@@ -35,16 +35,16 @@ func TestWhoIsNewIsAttendedToAtOnce(t *testing.T) {
 	if greet() {
 		t.Error("a peer that is well known wakes the manager each time")
 	}
-	w.now = w.now.Add(m.cfg.Times.Heard + time.Second)
+	w.now = w.now.Add(m.cfg.Times.PeerTimeout + time.Second)
 	if !greet() {
 		t.Error("a peer that was gone wakes nobody")
 	}
 }
 
 // A cluster that was replaced by another is stopped soon after the store, which
-// failed when it was to be asked, can be read again.
+// was unreachable when it was due to be read, can be read again.
 func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
-	w := alone(t, func(w *world) bool { return w.backups(t) > 0 })
+	w := singleMachine(t, func(w *world) bool { return w.backups(t) > 0 })
 	m := w.machines["a"]
 	for before := m.manager.fenced; m.manager.fenced.Equal(before); {
 		w.pass(time.Second)
@@ -76,8 +76,9 @@ func TestAReplacedClusterIsStoppedOnceTheStoreIsBack(t *testing.T) {
 	}
 }
 
-// A store names another cluster than a disk that kOps' manager has used since. etcd is not
-// started, but it is not given up either: it is started when somebody has removed the record.
+// The store names another cluster than the data on a disk that kOps' manager has used since.
+// etcd is not started, but the data are not discarded either: it is started once the record
+// has been removed.
 func TestWhatTheStoreDoesNotKnowIsNotStarted(t *testing.T) {
 	w := newWorld(1, "a")
 	m := w.machines["a"]
@@ -92,7 +93,7 @@ func TestWhatTheStoreDoesNotKnowIsNotStarted(t *testing.T) {
 	w.clusters["NEW"] = &cluster{token: "NEW", members: []*member{{id: "1", peer: "a", name: "a"}}, nextID: 2}
 	m.state = etcd.State{Token: "NEW", Seat: "1", Version: "3.6.12", Started: true}
 	before := m.state
-	for _, w.storeOff = range []bool{false, true} { // what was once known is so, though nobody can be asked
+	for _, w.storeOff = range []bool{false, true} { // what was once known stays valid even if the store cannot be read
 		w.pass(5 * time.Minute)
 		if m.running || m.state != before {
 			t.Fatalf("etcd runs: %v, and the disk holds %+v", m.running, m.state)
@@ -109,7 +110,7 @@ func TestWhatTheStoreDoesNotKnowIsNotStarted(t *testing.T) {
 	}
 }
 
-// A machine on which kOps' manager runs does not answer; the etcd there has to be reached by name.
+// A machine on which kOps' manager runs does not answer; the etcd there must be reachable by name.
 func TestTheNamesOfThoseWhoDoNotAnswerAreKnown(t *testing.T) {
 	w := newWorld(1, "a")
 	m := w.machines["a"].manager
@@ -122,12 +123,12 @@ func TestTheNamesOfThoseWhoDoNotAnswerAreKnown(t *testing.T) {
 		at = to
 		return nil
 	}
-	m.hear(peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: "c"}}, "10.0.1.3:3996")
+	m.recordHello(peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: "c"}}, "10.0.1.3:3996")
 	w.pass(time.Second)
 	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.1.3:3996"}; !maps.Equal(at, want) {
 		t.Errorf("they are at %v, want %v", at, want)
 	}
-	w.pass(2 * DefaultTimes().Heard)
+	w.pass(2 * DefaultTimes().PeerTimeout)
 	if want := map[string]string{"a": endpoint("a"), "b": "10.0.0.2:3996", "c": "10.0.0.3:3996"}; !maps.Equal(at, want) {
 		t.Errorf("when c is not heard any more, they are at %v, want %v", at, want)
 	}
@@ -174,13 +175,13 @@ func TestAWokenManagerLooksForOthers(t *testing.T) {
 			t.Fatal("nobody looked")
 		}
 		m.Wake()
-		m.Wake() // as good as one
+		m.Wake() // counts as one call
 	}
 	cancel()
 	<-ended
 }
 
-// discovery finds nobody, and tells that it looked.
+// discovery finds no managers, and is called on each search.
 type discovery func()
 
 func (d discovery) Discover(context.Context) ([]etcd.Sighting, error) { d(); return nil, nil }

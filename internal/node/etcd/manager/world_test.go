@@ -20,53 +20,54 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// world is machines with managers, a network that can be cut, a store, and the
-// clusters of a model of etcd. Faults go in where production code meets the world.
+// world consists of machines with managers, a network that can be partitioned, a
+// store, and the clusters of a model of etcd. Faults are injected where production
+// code meets the world.
 type world struct {
-	rng      *rand.Rand
-	now      time.Time
-	ticks    int
-	objects  *store.Memory
-	machines map[string]*machine
-	clusters map[string]*cluster // by token
-	faults   bool
-	asks     int             // of the store
-	storeOff bool            // nobody reaches the store
-	storeOn  time.Time       // since when it can be reached
-	damaged  map[string]bool // back-ups
-	spec     etcd.Spec       // the wish
-	seats    []string        // whose the members shall be
-	named    bool            // whether the store names them
-	busy     []string        // machines in whose tick we are
-	nested   bool            // another machine's tick ran within this one
-	broken   []string        // promises that were
-	log      *slog.Logger
+	rng        *rand.Rand
+	now        time.Time
+	ticks      int
+	objects    *store.Memory
+	machines   map[string]*machine
+	clusters   map[string]*cluster // by token
+	faults     bool
+	requests   int             // number of requests to the store
+	storeOff   bool            // no machine reaches the store
+	storeOn    time.Time       // since when it can be reached
+	damaged    map[string]bool // damaged backups
+	spec       etcd.Spec       // the wanted state
+	seats      []string        // the peers that should be members
+	seatsNamed bool            // whether the store names them
+	busy       []string        // machines whose tick is running
+	nested     bool            // another machine's tick ran within this one
+	violations []string        // violated promises
+	log        *slog.Logger
 
-	written     map[string][]string // acknowledged writes by token
-	lastWritten string              // token of the last
-	superseded  map[string]time.Time
-	restores    int
-	tokens      int
-	revision    int64             // the highest that was served
-	asked       map[string]string // which token took writes, by the command that it is of
-	scratch     string            // folder for the snapshots of archives
+	written          map[string][]string // acknowledged writes by token
+	lastWritten      string              // token of the last write
+	superseded       map[string]time.Time
+	restores         int
+	tokens           int
+	revision         int64             // the highest that was served
+	clusterByCommand map[string]string // the token of the cluster that a command created and that took writes, by command
+	scratch          string            // folder for the snapshots of archives
 }
 
-// machine is a peer: it may be off, its manager may have to start again, its disk may be empty.
+// machine is a peer: it may be off, its manager may need to be started again, its disk may be empty.
 type machine struct {
 	w       *world
 	id      string
 	off     bool
-	running bool          // etcd, which ends with its manager
-	crashed bool          // the manager has died in the middle of something
+	running bool          // etcd, which stops with its manager
+	crashed bool          // the manager has died in the middle of an operation
 	ahead   time.Duration // of its clock
-	side    int           // of a network that is cut
+	side    int           // of a partitioned network
 	manager *Manager
 	state   etcd.State
-	data    []string // the log of writes that the disk holds
+	data    []string // the log of writes on the disk
 }
 
-// cluster is one life of etcd: a list of members and a log of what was agreed to.
+// cluster is one life of etcd: a list of members and a log of committed writes.
 type cluster struct {
 	token   string
 	founder string
@@ -88,7 +89,7 @@ type member struct {
 
 func newWorld(seed uint64, ids ...string) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 8, 1, 10, 0, 0, 0, time.UTC), objects: store.NewMemory("memory://etcd"),
-		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{}, damaged: map[string]bool{}, asked: map[string]string{}, scratch: os.TempDir(),
+		machines: map[string]*machine{}, clusters: map[string]*cluster{}, written: map[string][]string{}, superseded: map[string]time.Time{}, damaged: map[string]bool{}, clusterByCommand: map[string]string{}, scratch: os.TempDir(),
 		log: slog.New(slog.DiscardHandler)}
 	for _, id := range ids {
 		w.add(id)
@@ -103,7 +104,7 @@ func (w *world) add(id string) *machine {
 	return m
 }
 
-// boot starts the manager, which remembers nothing.
+// boot starts the manager, without any state in memory.
 func (m *machine) boot() {
 	w := m.w
 	m.crashed, m.running = false, false
@@ -151,8 +152,8 @@ func (w *world) tick(id string) time.Duration {
 	return pause
 }
 
-// interleave lets, now and then, another manager do a round in between, or lets
-// this one sleep, cut off, while the others wonder where it is.
+// interleave sometimes lets another manager do a round in between, or lets this
+// one sleep, partitioned from the others, while they run.
 func (w *world) interleave(m *machine) {
 	if !w.faults || len(w.busy) > 2 {
 		return
@@ -180,7 +181,7 @@ func (w *world) interleave(m *machine) {
 	}
 }
 
-// errGone is what a manager sees that has died: nothing it does has an effect.
+// errGone is the error that a dead manager gets: nothing it does has an effect.
 var errGone = errors.New("the manager has died")
 
 // mishap runs something that can fail before or after its effect: the manager
@@ -208,12 +209,12 @@ func (m *machine) mishap(do func() error) error {
 	return do()
 }
 
-func (m *machine) reaches(o *machine) bool { return !m.off && !o.off && m.side == o.side }
+func (m *machine) canReach(o *machine) bool { return !m.off && !o.off && m.side == o.side }
 
 // link is the network from one machine.
 type link struct{ from *machine }
 
-func (l link) At(endpoint string) peer.Service {
+func (l link) Service(endpoint string) peer.Service {
 	return wire{l.from, strings.TrimSuffix(endpoint, ":3996")}
 }
 
@@ -224,7 +225,7 @@ type wire struct {
 
 func (x wire) target() (*Manager, error) {
 	to := x.from.w.machines[x.to]
-	if x.from.crashed || to == nil || to.crashed || !x.from.reaches(to) || x.from.w.faults && x.from.w.rng.IntN(30) == 0 {
+	if x.from.crashed || to == nil || to.crashed || !x.from.canReach(to) || x.from.w.faults && x.from.w.rng.IntN(30) == 0 {
 		return nil, fault.New(fault.Lost, "%s does not answer", x.to)
 	}
 	return to.manager, nil
@@ -268,7 +269,7 @@ func (m *machine) Run(ctx context.Context, o etcd.Run) error {
 		}
 		m.data = nil
 		if o.Seat == etcd.FounderSeat {
-			if err := m.found(ctx, o); err != nil {
+			if err := m.foundCluster(ctx, o); err != nil {
 				return err
 			}
 		}
@@ -279,8 +280,8 @@ func (m *machine) Run(ctx context.Context, o etcd.Run) error {
 	return nil
 }
 
-// found begins a cluster at a machine, from a back-up if one is given.
-func (m *machine) found(ctx context.Context, o etcd.Run) error {
+// foundCluster founds a cluster at a machine, from a backup if one is given.
+func (m *machine) foundCluster(ctx context.Context, o etcd.Run) error {
 	w := m.w
 	if c := w.clusters[o.Token]; c != nil && c.founder != m.id {
 		w.breaks("%s and %s both found cluster %s", c.founder, m.id, o.Token)
@@ -296,15 +297,15 @@ func (m *machine) found(ctx context.Context, o etcd.Run) error {
 			return err
 		}
 		m.data = log
-		c.base = revision + etcd.Leap(revision, o.Served) - int64(len(log))
+		c.base = revision + etcd.RevisionIncrease(revision, o.Served) - int64(len(log))
 	}
 	c.log, w.written[o.Token] = slices.Clone(m.data), slices.Clone(m.data)
 	w.clusters[o.Token] = c
 	return nil
 }
 
-// checkVersions notes when members are more than one minor version apart, with which
-// etcd does not work.
+// checkVersions records a violation if members are more than one minor version
+// apart, with which etcd does not work.
 func (w *world) checkVersions(c *cluster) {
 	minors := map[string]bool{}
 	for _, x := range c.members {
@@ -329,7 +330,7 @@ func (m *machine) Stop(context.Context) error {
 
 func (m *machine) RenewCertificates() error { return nil }
 
-// elect keeps the leader while it is active, and takes the first active voter otherwise.
+// elect keeps the leader while it is active, and otherwise chooses the first active voter.
 func (c *cluster) elect(w *world, from *machine) {
 	first := ""
 	for _, x := range c.members {
@@ -346,10 +347,10 @@ func (c *cluster) elect(w *world, from *machine) {
 	c.leader = first
 }
 
-// active returns the machine on which a member runs, if it does and can be reached.
+// active returns the machine on which a member runs, if it is running and reachable.
 func (w *world) active(c *cluster, x *member, from *machine) *machine {
 	m := w.machines[x.peer]
-	if m == nil || !from.reaches(m) || m.crashed || m.state.Token != c.token || !m.running {
+	if m == nil || !from.canReach(m) || m.crashed || m.state.Token != c.token || !m.running {
 		return nil
 	}
 	if m.state.Seat == x.id || m.state.Seat == etcd.FounderSeat && x.id == "1" {
@@ -358,8 +359,8 @@ func (w *world) active(c *cluster, x *member, from *machine) *machine {
 	return nil
 }
 
-// majority returns the machines of the voters that can be reached, when they are
-// one, all brought up to date with one another.
+// majority returns the machines of the reachable voters if they are a majority,
+// all brought up to date with one another.
 func (w *world) majority(c *cluster, from *machine) []*machine {
 	if c == nil {
 		return nil
@@ -386,7 +387,7 @@ func (w *world) majority(c *cluster, from *machine) []*machine {
 	return up
 }
 
-// commit lets a minimal majority, by chance, have the log and one write more.
+// commit stores the log and another write on a random minimal majority.
 func (w *world) commit(c *cluster, up []*machine, write string) {
 	if write != "" {
 		c.log = append(c.log, write)
@@ -403,13 +404,13 @@ func (w *world) commit(c *cluster, up []*machine, write string) {
 }
 
 func (w *world) breaks(format string, args ...any) {
-	w.broken = append(w.broken, fmt.Sprintf(format, args...))
+	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// view is etcd's API as one machine reaches it.
+// view is etcd's API as seen from one machine.
 type view struct{ m *machine }
 
-func (v view) Look(_ context.Context, token string, peers []etcd.Peer) []etcd.Member {
+func (v view) ListMembers(_ context.Context, token string, peers []etcd.Peer) []etcd.Member {
 	w := v.m.w
 	c := w.clusters[token]
 	if v.m.crashed || w.majority(c, v.m) == nil {
@@ -419,7 +420,7 @@ func (v view) Look(_ context.Context, token string, peers []etcd.Peer) []etcd.Me
 		return slices.ContainsFunc(peers, func(p etcd.Peer) bool { return p.ID == x.peer })
 	}
 	if !slices.ContainsFunc(c.members, func(x *member) bool { return asked(x) && !x.learner && w.active(c, x, v.m) != nil }) {
-		return nil // nobody who knows the members is asked
+		return nil // no member is asked
 	}
 	var out []etcd.Member
 	c.elect(w, v.m)
@@ -427,7 +428,7 @@ func (v view) Look(_ context.Context, token string, peers []etcd.Peer) []etcd.Me
 		m := w.active(c, x, v.m)
 		e := etcd.Member{ID: x.id, Name: x.name, PeerURLs: []string{"https://" + x.peer + ":2380"}, Learner: x.learner}
 		if m != nil && asked(x) {
-			x.name = x.peer // it has made itself known
+			x.name = x.peer // it has published its name
 			e.Name, e.Healthy, e.Version = x.name, true, m.state.Version
 			e.Leader, e.Revision = x.id == c.leader, c.base+int64(len(m.data))
 			e.Downgrade, e.Storage = c.downgrade, c.downgrade
@@ -482,8 +483,8 @@ func (v view) change(a etcd.Action) error {
 	return nil
 }
 
-// remove refuses what etcd refuses (strict reconfiguration check), which no leader
-// that knows how things are may ask for.
+// remove rejects what etcd rejects (strict reconfiguration check), which no
+// well-informed leader may request.
 func (v view) remove(c *cluster, x *member) error {
 	w := v.m.w
 	if x.id == "" {
@@ -512,7 +513,7 @@ func (v view) remove(c *cluster, x *member) error {
 	return nil
 }
 
-// Snapshot gives the log of writes in the form of a snapshot.
+// Snapshot writes the log of writes in the form of a snapshot.
 func (v view) Snapshot(_ context.Context, out io.Writer) (backup.Origin, error) {
 	w := v.m.w
 	c := w.clusters[v.m.manager.lead.control.Record.Token]
@@ -546,11 +547,11 @@ func (w *world) write(id, value string) bool {
 	return true
 }
 
-// checkRevision notes when a client sees an older revision than before: it would then take its
-// cache to be younger than new answers.
+// checkRevision records a violation if a client sees an older revision than before: it would
+// then take its cache to be newer than new answers.
 func (w *world) checkRevision(c *cluster) {
 	if c.token != w.lastWritten {
-		return // it was replaced, and has not heard of it
+		return // it was replaced, and does not know that yet
 	}
 	now := c.base + int64(len(c.log))
 	if now <= w.revision {
@@ -559,19 +560,19 @@ func (w *world) checkRevision(c *cluster) {
 	w.revision = now
 }
 
-// checkOnce notes when a command was carried out a second time.
+// checkOnce records a violation if a command was carried out a second time.
 func (w *world) checkOnce(c *cluster) {
 	r, err := etcd.ReadRecord(context.Background(), w.objects)
 	if err != nil || r == nil || r.Token != c.token || r.Command == "" {
 		return
 	}
-	if before := w.asked[r.Command]; before != "" && before != c.token {
+	if before := w.clusterByCommand[r.Command]; before != "" && before != c.token {
 		w.breaks("the command %s made cluster %s, and then %s", r.Command, before, c.token)
 	}
-	w.asked[r.Command] = c.token
+	w.clusterByCommand[r.Command] = c.token
 }
 
-// checkOnly notes when clients could write to two clusters of one wish.
+// checkOnly records a violation if clients could write to two clusters of one spec.
 func (w *world) checkOnly(c *cluster) {
 	if w.lastWritten == c.token {
 		return

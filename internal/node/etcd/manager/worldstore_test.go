@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// flaky is the store as one machine reaches it.
+// flaky is the store as seen from one machine.
 type flaky struct {
 	m *machine
 	*store.Memory
 }
 
-// asked sees to it that nobody waits for ever for a store that hangs, and fails
-// when the store cannot be reached.
-func (f *flaky) asked(ctx context.Context) error {
+// checkRequest records a violation if a request has no time limit, and fails if the store
+// cannot be reached.
+func (f *flaky) checkRequest(ctx context.Context) error {
 	w := f.m.w
-	w.asks++
+	w.requests++
 	if _, ends := ctx.Deadline(); !ends {
 		w.breaks("the store is asked without an end")
 	}
@@ -43,17 +43,17 @@ func (f *flaky) asked(ctx context.Context) error {
 
 func (f *flaky) Put(ctx context.Context, key string, data []byte, o store.PutOptions) (v store.Version, err error) {
 	f.m.w.interleave(f.m)
-	if err := f.asked(ctx); err != nil {
+	if err := f.checkRequest(ctx); err != nil {
 		return "", err
 	}
-	f.slow()
+	f.delay()
 	err = f.m.mishap(func() error { v, err = f.Memory.Put(ctx, key, data, o); return err })
 	return v, err
 }
 
-// slow lets time go by, now and then, until the store answers: while the others go on,
-// and at times longer than anybody waits.
-func (f *flaky) slow() {
+// delay sometimes lets time pass until the store answers: while the others continue,
+// and sometimes longer than any manager waits.
+func (f *flaky) delay() {
 	w := f.m.w
 	if w.faults && w.rng.IntN(50) == 0 {
 		for range 3 {
@@ -64,27 +64,27 @@ func (f *flaky) slow() {
 }
 
 func (f *flaky) Delete(ctx context.Context, key string, o store.DeleteOptions) error {
-	if err := f.asked(ctx); err != nil {
+	if err := f.checkRequest(ctx); err != nil {
 		return err
 	}
 	return f.m.mishap(func() error { return f.Memory.Delete(ctx, key, o) })
 }
 
 func (f *flaky) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
-	if err := f.asked(ctx); err != nil {
+	if err := f.checkRequest(ctx); err != nil {
 		return nil, "", err
 	}
 	return f.Memory.Get(ctx, key)
 }
 
 func (f *flaky) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
-	if err := f.asked(ctx); err != nil {
+	if err := f.checkRequest(ctx); err != nil {
 		return func(yield func(store.Info, error) bool) { yield(store.Info{}, err) }
 	}
 	return f.Memory.List(ctx, prefix)
 }
 
-// packWrites makes a snapshot: the revision and the writes as lines, filled up to whole
+// packWrites returns a snapshot: the revision and the writes as lines, padded to whole
 // pages, and their digest.
 func packWrites(revision int64, log []string) []byte {
 	text := []byte(strings.Join(append([]string{strconv.FormatInt(revision, 10)}, log...), "\n"))
@@ -93,7 +93,7 @@ func packWrites(revision int64, log []string) []byte {
 	return append(text, sum[:]...)
 }
 
-// unpackWrites reads what packWrites made and an archive compressed.
+// unpackWrites reads the output of packWrites, compressed by an archive.
 func unpackWrites(packed []byte) (revision int64, log []string, err error) {
 	zip, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -112,7 +112,7 @@ func readWrites(text []byte) (revision int64, log []string, err error) {
 	return revision, lines[1:], err
 }
 
-// inspectWrites is what snapshot.Read is for etcd's own.
+// inspectWrites is the counterpart of snapshot.Read.
 func inspectWrites(file string) (snapshot.Contents, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

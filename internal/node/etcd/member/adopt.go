@@ -7,14 +7,15 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// adopt takes over the data that kOps' manager has left: the member goes on as who
-// it is. What does not fit is refused, and nothing on the disk is changed.
-func (m *Member) adopt(k kept, theirs []node) (kept, error) {
+// adopt takes over the data that kOps' manager has left: the member continues
+// under its old identity. If something does not match, it returns an error, and
+// changes nothing on the disk.
+func (m *Member) adopt(k storedState, theirs []node) (storedState, error) {
 	if k.Token == "" {
-		token, err := m.data.anyBegun()
+		token, err := m.data.tokenWithData()
 		if err == nil && token != "" {
 			err = fault.Wrap(fault.Permanent, fmt.Errorf("%s holds data of cluster %s, but %s does not mention it", m.cfg.Dir, token, m.data.state()),
-				"nothing on the disk was changed; bring the file back, or if the data are not needed, remove them: then the member gets those of the others, or of a backup")
+				"nothing on the disk was changed; restore the file, or if the data are not needed, remove them: then the member gets the data of the others, or of a backup")
 		}
 		return k, err
 	}
@@ -24,26 +25,26 @@ func (m *Member) adopt(k kept, theirs []node) (kept, error) {
 		for _, n := range theirs {
 			names = append(names, n.name)
 		}
-		return kept{}, fault.Wrap(fault.Permanent, fmt.Errorf("the disk %s is of a member of cluster %s, which knows %q and not %s", m.cfg.Dir, k.Token, names, m.cfg.ID),
+		return storedState{}, fault.Wrap(fault.Permanent, fmt.Errorf("the disk %s belongs to a member of cluster %s, which knows %q but not %s", m.cfg.Dir, k.Token, names, m.cfg.ID),
 			"attach the disk to the machine of its member, or name the member with --peer-id")
 	}
-	// Where TLS was turned on later, or off altogether, the flag and the URLs may differ.
+	// If TLS was enabled later, or disabled altogether, the flag and the URLs may differ.
 	tls := secure(m.cfg.PeerURLs)
 	if n := theirs[i]; tls && !n.tls || !tls && n.tls && secure(n.peerURLs) {
-		return kept{}, fault.Wrap(fault.Permanent, fmt.Errorf("the members of cluster %s reach each other with %s, and %s is to do so with %s", k.Token, protocol(theirs[i].tls), m.cfg.ID, protocol(tls)),
-			"nothing on the disk was changed; have --peer-urls begin with "+protocol(theirs[i].tls)+", or let kOps' etcd-manager bring all members to "+protocol(tls)+" first")
+		return storedState{}, fault.Wrap(fault.Permanent, fmt.Errorf("the members of cluster %s reach each other with %s, but %s uses %s", k.Token, protocol(theirs[i].tls), m.cfg.ID, protocol(tls)),
+			"nothing on the disk was changed; have --peer-urls begin with "+protocol(theirs[i].tls)+", or let kOps' etcd-manager first bring all members to "+protocol(tls))
 	}
 	k.Started = true
-	if m.data.lost(k) {
+	if m.data.isLost(k) {
 		return k, nil
 	}
 	seat, err := memberOf(m.data.data(k.Token))
 	if err != nil {
-		return kept{}, fault.Wrap(fault.Permanent, fmt.Errorf("whose data are in %s is not known: %w", m.data.data(k.Token), err),
+		return storedState{}, fault.Wrap(fault.Permanent, fmt.Errorf("cannot tell whose data are in %s: %w", m.data.data(k.Token), err),
 			"nothing on the disk was changed; if it is damaged, and not needed, empty it: then the member gets the data of the others, or of a backup")
 	}
 	k.Seat = seat
-	m.cfg.Log.Info("the data that kOps' etcd-manager has left are taken over", "token", k.Token, "seat", k.Seat, "version", k.Version)
+	m.cfg.Log.Info("taking over the data of kOps' etcd-manager", "token", k.Token, "seat", k.Seat, "version", k.Version)
 	return k, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// kopsState is the state of a disk that kOps' manager has used.
+// kopsState returns the state of a disk that kOps' manager has used.
 func kopsState() etcdtest.KopsState {
 	node := func(id string) etcdtest.KopsNode {
 		return etcdtest.KopsNode{Name: id, PeerURLs: []string{"http://" + id + ":2380"}, ClientURLs: []string{"http://" + id + ":4001"}, QuarantineURLs: []string{"http://" + id + ":3994"}}
@@ -27,8 +27,8 @@ func kopsState() etcdtest.KopsState {
 	return etcdtest.KopsState{New: true, Size: 3, Token: "tok-1_A", Nodes: []etcdtest.KopsNode{node("etcd-a"), node("etcd-b"), node("etcd-c")}, Version: "3.6.12"}
 }
 
-// leave writes a disk as kOps' manager leaves it: the state, and data of a member.
-func (h *harness) leave(s etcdtest.KopsState, member uint64) {
+// writeKopsDisk writes a disk as kOps' manager leaves it: the state, and data of a member.
+func (h *harness) writeKopsDisk(s etcdtest.KopsState, member uint64) {
 	h.t.Helper()
 	h.file("state", s.Encode())
 	h.file("data/"+s.Token+"/member/wal/0000000000000000-0000000000000000.wal", walOf(member))
@@ -46,8 +46,8 @@ func (h *harness) file(name string, content []byte) {
 	}
 }
 
-// walOf is how the write-ahead log of a member begins: a record of 4 bytes for the
-// checksum, padded to 8, and the metadata.
+// walOf returns the start of a member's write-ahead log: a record of 4 bytes for
+// the checksum, padded to 8, and the metadata.
 func walOf(member uint64) []byte {
 	metadata := append([]byte{1 << 3}, binary.AppendUvarint(nil, member)...)
 	out := append(binary.LittleEndian.AppendUint64(nil, 4|uint64(0x84)<<56), 1<<3, 4, 2<<3, 0, 0, 0, 0, 0)
@@ -57,7 +57,7 @@ func walOf(member uint64) []byte {
 	return append(append(out, record...), make([]byte, pad+64)...)
 }
 
-// disk is every file of the disk but those that a manager may always make.
+// disk returns every file of the disk except those that a manager may always create.
 func (h *harness) disk() map[string]string {
 	h.t.Helper()
 	out := map[string]string{}
@@ -75,7 +75,7 @@ func (h *harness) disk() map[string]string {
 	return out
 }
 
-// ignoreMore leaves out what kOps' manager passes over.
+// ignoreMore ignores the fields that kOps' manager ignores.
 func ignoreMore() cmp.Option { return cmpopts.IgnoreFields(etcdtest.KopsState{}, "More") }
 
 func TestADiskOfKopsIsTakenOver(t *testing.T) {
@@ -92,7 +92,7 @@ func TestADiskOfKopsIsTakenOver(t *testing.T) {
 			h := newHarness(t)
 			s := kopsState()
 			change(&s)
-			h.leave(s, 0x4fabcdef01234567)
+			h.writeKopsDisk(s, 0x4fabcdef01234567)
 			before := h.disk()
 			m := h.open()
 			want := etcd.State{Token: s.Token, Seat: "4fabcdef01234567", Version: "3.6.12", Quarantined: s.Quarantined, Started: true}
@@ -131,7 +131,7 @@ func TestADiskOfKopsIsTakenOver(t *testing.T) {
 	}
 }
 
-// A disk goes to kOps' manager, which does something with it, and comes back.
+// kOps' manager uses a disk, changes something, and the disk comes back.
 func TestWhatKopsChangedCountsWhenADiskComesBack(t *testing.T) {
 	h := newHarness(t)
 	m := h.open()
@@ -152,7 +152,7 @@ func TestWhatKopsChangedCountsWhenADiskComesBack(t *testing.T) {
 	}
 	h.file("data/T/member/wal/0000000000000000-0000000000000000.wal", walOf(0xab))
 
-	h.file("state", s.Encode()) // as it was, with the field that is not theirs
+	h.file("state", s.Encode()) // unchanged, with the field that is not theirs
 	again := h.open()
 	if got := again.State(); got.Seat != etcd.FounderSeat {
 		t.Errorf("unchanged, it is the disk of %+v", got)
@@ -189,7 +189,7 @@ func TestADiskThatIsNotUnderstoodIsRefusedAndLeftAlone(t *testing.T) {
 		"damaged JSON":           {state: []byte(`{"token":"tok-1_A",`), want: "cannot be read"},
 		"emptied":                {state: []byte{}, want: "does not mention it"},
 		"missing":                {want: "does not mention it"},
-		"of another member":      {state: with(func(s *etcdtest.KopsState) { s.Nodes = s.Nodes[1:] }), want: `knows ["etcd-b" "etcd-c"] and not etcd-a`},
+		"of another member":      {state: with(func(s *etcdtest.KopsState) { s.Nodes = s.Nodes[1:] }), want: `knows ["etcd-b" "etcd-c"] but not etcd-a`},
 		"with TLS, and ours not": {state: with(func(s *etcdtest.KopsState) {
 			s.Nodes[0].TLS, s.Nodes[0].PeerURLs = true, []string{"https://etcd-a:2380"}
 		}), want: "each other with https"},
@@ -204,7 +204,7 @@ func TestADiskThatIsNotUnderstoodIsRefusedAndLeftAlone(t *testing.T) {
 			if x.peer != "" {
 				h.cfg.PeerURLs, h.cfg.Authorities = []string{x.peer + "://etcd-a:2380"}, &certs.Authorities{}
 			}
-			h.leave(good, 7)
+			h.writeKopsDisk(good, 7)
 			if x.state == nil {
 				if err := os.Remove(filepath.Join(h.cfg.Dir, "state")); err != nil {
 					t.Fatal(err)
@@ -216,7 +216,7 @@ func TestADiskThatIsNotUnderstoodIsRefusedAndLeftAlone(t *testing.T) {
 				h.file("data/"+good.Token+"/member/wal/0000000000000000-0000000000000000.wal", x.wal)
 			}
 			before := h.disk()
-			for range 2 { // a pod starts again and again
+			for range 2 { // a pod is restarted repeatedly
 				_, err := Open(h.cfg)
 				if !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), x.want) || fault.Remedy(err) == "" {
 					t.Fatalf("opened with %v", err)
@@ -229,13 +229,13 @@ func TestADiskThatIsNotUnderstoodIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-// The seat of a disk that has the state of kOps, and no data, is free for others.
+// The seat of a disk that has kOps' state but no data is free for other peers.
 func TestADiskOfKopsWithoutDataIsEmpty(t *testing.T) {
 	h := newHarness(t)
 	h.file("state", kopsState().Encode())
 	before := h.disk()
 	m := h.open()
-	if err := m.Resume(t.Context()); err != nil || m.State() != (etcd.State{}) || m.running() {
+	if err := m.Resume(t.Context()); err != nil || m.State() != (etcd.State{}) || m.isRunning() {
 		t.Errorf("it is %+v, %v", m.State(), err)
 	}
 	if d := cmp.Diff(before, h.disk()); d != "" {
@@ -247,10 +247,10 @@ func TestADiskOfKopsWithoutDataIsEmpty(t *testing.T) {
 	}
 }
 
-// The clock of a machine may have been ahead when older data were made.
-func TestWhatIsPutAsideLastIsKept(t *testing.T) {
+// The clock of a machine may have been ahead when older data were written.
+func TestTheLastDataPutAsideAreKept(t *testing.T) {
 	h := newHarness(t)
-	h.leave(kopsState(), 7)
+	h.writeKopsDisk(kopsState(), 7)
 	for _, older := range []string{"older", "oldest", "X"} {
 		h.file("data-trashcan/"+older+"/member/snap/db", []byte("older data"))
 		if err := os.Chtimes(filepath.Join(h.cfg.Dir, "data-trashcan", older), time.Time{}, time.Now().Add(time.Hour)); err != nil {
@@ -263,12 +263,12 @@ func TestWhatIsPutAsideLastIsKept(t *testing.T) {
 	if got := h.disk()["data-trashcan/tok-1_A-7/member/wal/0000000000000000-0000000000000000.wal"]; got != string(walOf(7)) {
 		t.Errorf("of the data that were put aside, there is %q", got)
 	}
-	if trash, err := os.ReadDir(filepath.Join(h.cfg.Dir, "data-trashcan")); err != nil || len(trash) != keptTrash {
+	if trash, err := os.ReadDir(filepath.Join(h.cfg.Dir, "data-trashcan")); err != nil || len(trash) != maxTrash {
 		t.Errorf("the trash is %v, %v", trash, err)
 	}
 }
 
-// The state that earlier versions of this program wrote is read, and from then on is kOps' state.
+// The state that earlier versions of this program wrote is read, and from then on is kept in kOps' format.
 func TestAnAccountAloneIsRead(t *testing.T) {
 	h := newHarness(t)
 	h.file("state", []byte(`{"token":"T","seat":"founder","etcdVersion":"3.6.12","started":true,"initial":[{"name":"etcd-a","urls":["http://etcd-a:2380"]}]}`))
@@ -284,7 +284,7 @@ func TestAnAccountAloneIsRead(t *testing.T) {
 func FuzzState(f *testing.F) {
 	f.Add(kopsState().Encode())
 	f.Add([]byte(`{"token":"T"}`))
-	own, err := kept{State: etcd.State{Token: "T", Seat: "1", Version: "3.6.12"}}.encode()
+	own, err := storedState{State: etcd.State{Token: "T", Seat: "1", Version: "3.6.12"}}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}

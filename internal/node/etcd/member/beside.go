@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// besideURL is given as the peer URL of an etcd beside others, which has no peers.
+	// besideURL is the peer URL of a separate etcd, which has no peers.
 	besideURL = "http://127.0.0.1:1"
-	// besideSocket is where it listens for clients: a file of its folder, which nobody else may enter.
+	// besideSocket is where it listens for clients: a file in its folder, which no other user may enter.
 	besideSocket = "client:0"
-	// besideEnd is how long it may take to end.
+	// besideEnd is how long it may take to stop.
 	besideEnd = 5 * time.Second
 )
 
-// Beside restores a snapshot into a new folder, runs etcd there, in a process of its own
-// that only this one reaches, and calls use with its endpoint, which need not answer yet.
-// Afterwards it ends, and the folder is gone.
-func (p Programs) Beside(ctx context.Context, dir, version, snapshot string, output io.Writer, use func(ctx context.Context, endpoint string) error) (err error) {
+// WithRestored restores a snapshot into a new folder, runs a separate etcd there that only this
+// process reaches, and calls use with its endpoint, which need not answer yet. Afterwards
+// it stops that etcd and removes the folder.
+func (p Programs) WithRestored(ctx context.Context, dir, version, snapshot string, output io.Writer, use func(ctx context.Context, endpoint string) error) (err error) {
 	version = p.serve(version)
 	program, restorer := p.find(version, "etcd"), p.restorer(version)
 	if program == "" || restorer == "" {
-		return fault.New(fault.Permanent, "etcd %s and what restores its snapshots are not in %s", version, p)
+		return fault.New(fault.Permanent, "etcd %s and the program that restores its snapshots are not in %s", version, p)
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-		return fmt.Errorf("make a folder for etcd beside the cluster: %w", err)
+		return fmt.Errorf("create a folder for etcd beside the cluster: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	data := filepath.Join(dir, "data")
 	restore := exec.CommandContext(ctx, restorer, "snapshot", "restore", snapshot, "--data-dir", data, "--name", "drill",
 		"--initial-cluster", "drill="+besideURL, "--initial-advertise-peer-urls", besideURL)
 	bind(restore)
-	runtime.LockOSThread() // what is bound ends with the thread that started it
+	runtime.LockOSThread() // a bound process is killed when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	if out, err := restore.CombinedOutput(); err != nil {
 		return fmt.Errorf("restore the snapshot: %w: %s", err, lastLine(out))

@@ -13,7 +13,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// check refuses what etcd could not be told.
+// check rejects what cannot be passed to etcd.
 func (c Config) check() error {
 	for _, urls := range [][]string{c.PeerURLs, c.ClientURLs, c.QuarantineURLs} {
 		if len(urls) == 0 {
@@ -22,7 +22,7 @@ func (c Config) check() error {
 		for _, s := range urls {
 			u, err := url.Parse(s)
 			if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" {
-				return fault.New(fault.Permanent, "%q is not a URL for etcd; write it like https://host:2380", s)
+				return fault.New(fault.Permanent, "%q is not a URL for etcd; use the form https://host:2380", s)
 			}
 		}
 		if secure(urls) && c.Authorities == nil {
@@ -32,8 +32,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// environment is what etcd is started with. It has no flags.
-func (c Config) environment(k kept, f folder) []string {
+// environment returns the environment with which etcd is started. etcd gets no flags.
+func (c Config) environment(k storedState, f folder) []string {
 	clients := c.ClientURLs
 	if k.Quarantined {
 		clients = c.QuarantineURLs
@@ -52,8 +52,8 @@ func (c Config) environment(k kept, f folder) []string {
 		"ETCD_ADVERTISE_CLIENT_URLS":       strings.Join(clients, ","),
 		"ETCD_LISTEN_PEER_URLS":            listen(c.PeerURLs, c.Listen),
 		"ETCD_LISTEN_CLIENT_URLS":          listen(clients, c.Listen),
-		// Before clients are let in nothing is lost by a mistake, and nobody waits 5
-		// seconds for etcd to consider the previous member healthy.
+		// Before clients are let in, a mistake loses nothing, and managers need not wait 5
+		// seconds until etcd considers the previous member healthy.
 		"ETCD_STRICT_RECONFIG_CHECK": strconv.FormatBool(!k.Quarantined),
 		"ETCD_LOGGER":                "zap",
 		"ETCD_LOG_OUTPUTS":           "stdout",
@@ -85,8 +85,8 @@ func (c Config) environment(k kept, f folder) []string {
 	return out
 }
 
-// writeCertificates issues what etcd presents to its peers and to its clients, where
-// that is due in its folder and by its name.
+// writeCertificates issues the certificates that etcd uses for its peers and its
+// clients, if due reports that they are due.
 func (m *Member) writeCertificates(token string, due func(dir, file string) bool) error {
 	c := m.cfg
 	local := []string{"127.0.0.1", "::1"}
@@ -107,18 +107,18 @@ func (m *Member) writeCertificates(token string, due func(dir, file string) bool
 	return nil
 }
 
-// secure reports whether any of the URLs wants TLS.
+// secure reports whether any of the URLs uses TLS.
 func secure(urls []string) bool {
 	return slices.ContainsFunc(urls, func(u string) bool { return strings.HasPrefix(u, "https:") })
 }
 
-// listen is the URLs with another host.
+// listen returns the URLs with another host.
 func listen(urls []string, host string) string {
 	var out []string
 	for _, s := range urls {
 		u, err := url.Parse(s)
 		if err != nil {
-			continue // check refused it
+			continue // check has rejected it
 		}
 		u.Host = net.JoinHostPort(host, u.Port())
 		out = append(out, u.String())
@@ -129,7 +129,7 @@ func listen(urls []string, host string) string {
 func hosts(urls []string) []string {
 	var out []string
 	for _, s := range urls {
-		if u, err := url.Parse(s); err == nil { // check refused others
+		if u, err := url.Parse(s); err == nil { // check has rejected others
 			out = append(out, u.Hostname())
 		}
 	}
@@ -146,7 +146,7 @@ func unique(names []string) []string {
 	return out
 }
 
-// initialCluster is name=url,name=url.
+// initialCluster returns name=url,name=url.
 func initialCluster(nodes []etcd.Node) string {
 	var out []string
 	for _, n := range nodes {

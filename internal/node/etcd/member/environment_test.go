@@ -15,7 +15,7 @@ import (
 func TestEnvironment(t *testing.T) {
 	c := Config{ID: "etcd-a", Listen: "0.0.0.0", PeerURLs: []string{"https://etcd-a.internal.x:2380"}, ClientURLs: []string{"https://etcd-a.internal.x:4001"},
 		QuarantineURLs: []string{"http://etcd-a.internal.x:3994"}, Environment: []string{"ETCD_QUOTA_BACKEND_BYTES=1", "ETCD_LOGGER=capnslog"}}
-	k := kept{State: etcd.State{Token: "T", Seat: "4f", Version: "3.5.31"}, Initial: []etcd.Node{
+	k := storedState{State: etcd.State{Token: "T", Seat: "4f", Version: "3.5.31"}, Initial: []etcd.Node{
 		{Name: "etcd-a", URLs: []string{"https://a:1"}}, {Name: "etcd-b", URLs: []string{"https://b:1", "https://b:2"}}}}
 	want := `ETCD_ADVERTISE_CLIENT_URLS=https://etcd-a.internal.x:4001
 ETCD_CERT_FILE=/disk/pki/T/clients/server.crt

@@ -11,17 +11,18 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// keptTrash is how many sets of data that were put aside are kept, so that they do not fill the disk.
-const keptTrash = 2
+// maxTrash is how many sets of discarded data are kept, so that they do not fill the disk.
+const maxTrash = 2
 
-// folder is the place of everything of a member:
+// folder is the folder with everything of a member:
 //
-//	state                    what the disk holds, 0600
+//	state                    what the disk contains, 0600
 //	data/TOKEN/              etcd's data
 //	pki/TOKEN/peers,clients  etcd's certificates
-//	data-trashcan/           data that were put aside
+//	data-trashcan/           discarded data
 //
-// It is the layout of kOps' manager, and state is its file; etcd.pid and lock are ours.
+// It has the layout of kOps' manager, and state is that manager's file; etcd.pid and
+// lock are ours.
 type folder string
 
 func (f folder) state() string                { return filepath.Join(string(f), "state") }
@@ -30,45 +31,45 @@ func (f folder) data(token string) string     { return filepath.Join(string(f), 
 func (f folder) pki(token, who string) string { return filepath.Join(string(f), "pki", token, who) }
 func (f folder) trash() string                { return filepath.Join(string(f), "data-trashcan") }
 
-// begun reports whether etcd has begun to write its data.
-func (f folder) begun(token string) bool {
+// hasData reports whether etcd has begun to write its data.
+func (f folder) hasData(token string) bool {
 	info, err := os.Stat(filepath.Join(f.data(token), "member", "wal"))
 	return err == nil && info.IsDir()
 }
 
-// anyBegun returns the token of a cluster whose data are there, or "".
-func (f folder) anyBegun() (token string, err error) {
+// tokenWithData returns the token of a cluster whose data exist, or "".
+func (f folder) tokenWithData() (token string, err error) {
 	entries, err := os.ReadDir(filepath.Join(string(f), "data"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("look for data of etcd: %w", err)
 	}
 	for _, e := range entries {
-		if f.begun(e.Name()) {
+		if f.hasData(e.Name()) {
 			return e.Name(), nil
 		}
 	}
 	return "", nil
 }
 
-// lost reports whether the data of an etcd that was once started are not there.
-func (f folder) lost(k kept) bool { return k.Started && !f.begun(k.Token) }
+// isLost reports whether the data of an etcd that was once started are missing.
+func (f folder) isLost(k storedState) bool { return k.Started && !f.hasData(k.Token) }
 
 // load reads the stored state; an empty folder has none. theirs is nil unless kOps' manager was
-// the last to use the disk, or nobody (see decode).
-func (f folder) load() (k kept, theirs []node, err error) {
+// the last to use the disk, or it is unused (see decode).
+func (f folder) load() (k storedState, theirs []node, err error) {
 	text, err := os.ReadFile(f.state())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return kept{}, nil, fmt.Errorf("read the state of the member: %w", err)
+		return storedState{}, nil, fmt.Errorf("read the state of the member: %w", err)
 	}
 	if k, theirs, err = decode(text); err != nil {
-		return kept{}, nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be read: %w", f.state(), err),
-			"nothing on the disk was changed; bring the file back, or if nothing of the disk is needed, empty it: then the member gets the data of the others, or of a backup")
+		return storedState{}, nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be read: %w", f.state(), err),
+			"nothing on the disk was changed; restore the file, or if nothing on the disk is needed, empty it: then the member gets the data of the others, or of a backup")
 	}
 	return k, theirs, nil
 }
 
-// save replaces what is remembered, in one step that a power cut does not undo.
-func (f folder) save(k kept) error {
+// save replaces the stored state atomically and durably, even in a power failure.
+func (f folder) save(k storedState) error {
 	text, err := k.encode()
 	if err != nil {
 		return fmt.Errorf("write the state of the member: %w", err)
@@ -92,15 +93,15 @@ func (f folder) save(k kept) error {
 	return nil
 }
 
-// putAside moves what is left of a seat's data to the trash, and removes every
-// certificate and all but the youngest trash.
-func (f folder) putAside(k kept) error {
+// putAside moves the remains of a seat's data to the trash, and removes every
+// certificate and all but the latest trash.
+func (f folder) putAside(k storedState) error {
 	tokens, err := os.ReadDir(filepath.Join(string(f), "data"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("put old data aside: %w", err)
+		return fmt.Errorf("move old data aside: %w", err)
 	}
 	if err := os.MkdirAll(f.trash(), 0o700); err != nil {
-		return fmt.Errorf("put old data aside: %w", err)
+		return fmt.Errorf("move old data aside: %w", err)
 	}
 	var moved []string
 	for _, t := range tokens {
@@ -115,17 +116,17 @@ func (f folder) putAside(k kept) error {
 			err = os.Rename(f.data(t.Name()), to)
 		}
 		if err != nil {
-			return fmt.Errorf("put old data aside: %w", err)
+			return fmt.Errorf("move old data aside: %w", err)
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(string(f), "pki")); err != nil {
-		return fmt.Errorf("put old data aside: %w", err)
+		return fmt.Errorf("move old data aside: %w", err)
 	}
 	return f.emptyTrash(moved)
 }
 
-// emptyTrash removes old data. It keeps data moved there just now, however old by a wrong clock,
-// and the youngest of the rest.
+// emptyTrash removes old data. It keeps data moved there just now, even if a wrong clock makes
+// them look old, and the youngest of the rest.
 func (f folder) emptyTrash(moved []string) error {
 	entries, err := os.ReadDir(f.trash())
 	if err != nil {
@@ -134,12 +135,12 @@ func (f folder) emptyTrash(moved []string) error {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(moved, e.Name()) })
 	age := map[string]int64{}
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // one that is gone needs no removal
+		if info, err := e.Info(); err == nil { // one that is gone need not be removed
 			age[e.Name()] = info.ModTime().UnixNano()
 		}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return int(min(max(age[b.Name()]-age[a.Name()], -1), 1)) })
-	for _, e := range entries[min(max(keptTrash-len(moved), 0), len(entries)):] {
+	for _, e := range entries[min(max(maxTrash-len(moved), 0), len(entries)):] {
 		if err := os.RemoveAll(filepath.Join(f.trash(), e.Name())); err != nil {
 			return fmt.Errorf("empty the trash: %w", err)
 		}

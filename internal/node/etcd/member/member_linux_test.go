@@ -24,8 +24,8 @@ import (
 	"kops.local/kops/internal/node/etcd/etcdtest"
 )
 
-// fakeEtcd behaves like etcd as far as a Member can see: it begins its data, says so, and runs
-// until it is asked to end.
+// fakeEtcd behaves like etcd as far as a Member can see: it creates its data, reports that,
+// and runs until it is asked to stop.
 const fakeEtcd = `#!/bin/sh
 [ -e "$FAIL" ] && exit 1
 mkdir -p "$ETCD_DATA_DIR/member/wal"
@@ -34,7 +34,7 @@ trap 'exit 0' TERM
 while :; do sleep 0.02; done
 `
 
-// fakeRestore is an etcdutl that unpacks nothing, and writes down how it was called.
+// fakeRestore is an etcdutl that unpacks nothing, and records how it was called.
 const fakeRestore = `#!/bin/sh
 case "$*" in *--help) echo "--bump-revision uint"; exit;; esac
 echo "$@" >> "$STARTS"
@@ -43,22 +43,22 @@ while [ $# -gt 1 ]; do [ "$1" = --data-dir ] && mkdir -p "$2/member/wal"; shift;
 `
 
 type harness struct {
-	t      *testing.T
-	cfg    Config
-	starts string // written to at each start of etcd
+	t          *testing.T
+	cfg        Config
+	startsFile string // appended to at each start of etcd
 }
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	dir := t.TempDir()
-	h := &harness{t: t, starts: filepath.Join(dir, "starts")}
+	h := &harness{t: t, startsFile: filepath.Join(dir, "starts")}
 	for _, version := range []string{"3.5.35", "3.6.12"} {
 		for name, text := range map[string]string{"etcd": fakeEtcd, "etcdutl": fakeRestore} {
 			bin := filepath.Join(dir, "opt", "etcd-v"+version, "usr", "local", "bin")
 			if err := os.MkdirAll(bin, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			text = strings.ReplaceAll(strings.ReplaceAll(text, "$STARTS", h.starts), "$FAIL", filepath.Join(dir, "fail"))
+			text = strings.ReplaceAll(strings.ReplaceAll(text, "$STARTS", h.startsFile), "$FAIL", filepath.Join(dir, "fail"))
 			if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func (h *harness) open() *Member {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = m.Close() }) // a second time is harmless
+	h.t.Cleanup(func() { _ = m.Close() }) // calling it twice is harmless
 	return m
 }
 
@@ -97,7 +97,7 @@ func (h *harness) started(n int) []string {
 	h.t.Helper()
 	var lines []string
 	h.eventually(fmt.Sprintf("start %d", n), func() bool {
-		text, _ := os.ReadFile(h.starts) // absent at first
+		text, _ := os.ReadFile(h.startsFile) // missing at first
 		lines = strings.Split(strings.TrimSpace(string(text)), "\n")
 		return len(text) > 0 && len(lines) >= n
 	})
@@ -114,7 +114,7 @@ func (h *harness) eventually(what string, ok func() bool) {
 	h.t.Fatal("not in 10 s: " + what)
 }
 
-func alive(t *testing.T, pid string) bool {
+func isAlive(t *testing.T, pid string) bool {
 	t.Helper()
 	n, err := strconv.Atoi(pid)
 	if err != nil {
@@ -124,7 +124,7 @@ func alive(t *testing.T, pid string) bool {
 	return err == nil
 }
 
-// founder is an order to begin.
+// founder returns an order to begin.
 func founder() etcd.Run {
 	return etcd.Run{Peer: "etcd-a", Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Quarantined: true, Fresh: true,
 		Initial: []etcd.Node{{Name: "etcd-a", URLs: []string{"http://etcd-a:2380"}}}}
@@ -142,8 +142,8 @@ func TestOrdersAreCarriedOutOnce(t *testing.T) {
 	open := etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12"}
 	h.run(m, open)
 	second := h.started(2)
-	if second[2] != "http://0.0.0.0:4001" || alive(t, first[0]) {
-		t.Errorf("etcd was started with %v, and the first is alive: %v", second, alive(t, first[0]))
+	if second[2] != "http://0.0.0.0:4001" || isAlive(t, first[0]) {
+		t.Errorf("etcd was started with %v, and the first is alive: %v", second, isAlive(t, first[0]))
 	}
 	if err := m.Run(t.Context(), etcd.Run{Token: "U", Seat: "1", Version: "3.6.12"}); !fault.Is(err, fault.Conflict) {
 		t.Errorf("an order for data that are not here: %v", err)
@@ -151,14 +151,14 @@ func TestOrdersAreCarriedOutOnce(t *testing.T) {
 	if err := m.Run(t.Context(), etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.7.0"}); err == nil {
 		t.Error("a version that is not there was run")
 	}
-	if !alive(t, second[0]) {
+	if !isAlive(t, second[0]) {
 		t.Error("a refused order ended etcd")
 	}
 	again := open
 	again.Restart = true
 	h.run(m, again)
-	if third := h.started(3); third[2] != second[2] || alive(t, second[0]) {
-		t.Errorf("etcd was started again with %v, and the second is alive: %v", third, alive(t, second[0]))
+	if third := h.started(3); third[2] != second[2] || isAlive(t, second[0]) {
+		t.Errorf("etcd was started again with %v, and the second is alive: %v", third, isAlive(t, second[0]))
 	}
 	want := etcd.State{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Started: true}
 	if d := cmp.Diff(want, m.State()); d != "" {
@@ -178,7 +178,7 @@ func TestAnotherSeatPutsTheDataAside(t *testing.T) {
 		t.Errorf("etcd was started with %v", last)
 	}
 	trash, err := os.ReadDir(filepath.Join(h.cfg.Dir, "data-trashcan"))
-	if err != nil || len(trash) != keptTrash {
+	if err != nil || len(trash) != maxTrash {
 		t.Errorf("the trash is %v, %v", trash, err)
 	}
 	if info, err := os.Stat(filepath.Join(h.cfg.Dir, "state")); err != nil || info.Mode().Perm() != 0o600 {
@@ -186,7 +186,7 @@ func TestAnotherSeatPutsTheDataAside(t *testing.T) {
 	}
 }
 
-func TestEtcdIsStartedAgainWhenItEnds(t *testing.T) {
+func TestEtcdIsRestartedWhenItExits(t *testing.T) {
 	h := newHarness(t)
 	m := h.open()
 	h.run(m, founder())
@@ -198,7 +198,7 @@ func TestEtcdIsStartedAgainWhenItEnds(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if alive(t, h.started(2)[0]) {
+	if isAlive(t, h.started(2)[0]) {
 		t.Error("etcd outlives its manager")
 	}
 }
@@ -208,19 +208,19 @@ func TestStoppedStaysStopped(t *testing.T) {
 	m := h.open()
 	h.run(m, founder())
 	pid := h.started(1)[0]
-	if err := m.Stop(t.Context()); err != nil || alive(t, pid) || !m.State().Stopped {
-		t.Fatalf("after the stop: %v, alive %v, %v", err, alive(t, pid), m.State())
+	if err := m.Stop(t.Context()); err != nil || isAlive(t, pid) || !m.State().Stopped {
+		t.Fatalf("after the stop: %v, alive %v, %v", err, isAlive(t, pid), m.State())
 	}
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
 	m = h.open()
-	if err := m.Resume(t.Context()); err != nil || !m.State().Stopped || m.running() {
+	if err := m.Resume(t.Context()); err != nil || !m.State().Stopped || m.isRunning() {
 		t.Errorf("a later manager: %v, %v", err, m.State())
 	}
 }
 
-func TestALaterManagerGoesOn(t *testing.T) {
+func TestALaterManagerContinues(t *testing.T) {
 	h := newHarness(t)
 	m := h.open()
 	h.run(m, founder())
@@ -232,7 +232,7 @@ func TestALaterManagerGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = h.open()
-	if m.running() {
+	if m.isRunning() {
 		t.Error("etcd runs before it is told to")
 	}
 	if err := m.Resume(t.Context()); err != nil {
@@ -241,7 +241,7 @@ func TestALaterManagerGoesOn(t *testing.T) {
 	h.started(2)
 }
 
-func TestALeftoverIsEnded(t *testing.T) {
+func TestALeftoverProcessIsStopped(t *testing.T) {
 	h := newHarness(t)
 	left := exec.Command("sleep", "1000")
 	if err := left.Start(); err != nil {
@@ -260,7 +260,7 @@ func TestALeftoverIsEnded(t *testing.T) {
 	case <-ended:
 	case <-time.After(5 * time.Second):
 		t.Error("it goes on")
-		_ = left.Process.Kill() // so that the test leaves nothing
+		_ = left.Process.Kill() // so that the test leaves nothing running
 	}
 }
 
@@ -273,20 +273,20 @@ func TestANumberOfAnotherProcessIsLeftAlone(t *testing.T) {
 	if err := os.WriteFile(folder(h.cfg.Dir).pidFile(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.open() // ends this test if it is wrong
+	h.open() // fails the test if this is wrong
 }
 
-func TestLostDataAreNotBegunAnew(t *testing.T) {
+func TestLostDataAreNotRecreated(t *testing.T) {
 	h := newHarness(t)
 	m := h.open()
 	h.run(m, founder())
 	pid := h.started(1)[0]
-	time.Sleep(2 * watchPause) // so that they were seen
+	time.Sleep(2 * watchPause) // so that they were noticed
 	if err := os.RemoveAll(filepath.Join(h.cfg.Dir, "data")); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually("the seat is given up", func() bool { return m.State() == etcd.State{} })
-	if alive(t, pid) {
+	if isAlive(t, pid) {
 		t.Error("etcd goes on without data")
 	}
 	h.run(m, founder())
@@ -298,7 +298,7 @@ func TestLostDataAreNotBegunAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = h.open()
-	if err := m.Resume(t.Context()); err != nil || m.running() || m.State().Token != "" {
+	if err := m.Resume(t.Context()); err != nil || m.isRunning() || m.State().Token != "" {
 		t.Errorf("a later manager runs etcd: %v, %v", m.State(), err)
 	}
 }
@@ -355,18 +355,18 @@ func TestABackupIsUnpacked(t *testing.T) {
 	m2 := o
 	m2.Token, m2.Backup = "U", "broken"
 	h.fails(m, m2, errors.New("no such backup"))
-	if m.State() != (etcd.State{}) || m.running() {
+	if m.State() != (etcd.State{}) || m.isRunning() {
 		t.Errorf("after a restore that failed: %v", m.State())
 	}
 }
 
-// Programs that have read the old data have ended when new data begin, however often that is
-// tried.
-func TestWhatHasReadOtherDataEndsFirst(t *testing.T) {
+// Programs that have read the old data have exited when new data begin, however often that
+// is tried.
+func TestReadersOfOldDataStopFirst(t *testing.T) {
 	h := newHarness(t)
 	calls := 0
 	refuse := errors.New("it does not end")
-	h.cfg.Anew = func(context.Context) error {
+	h.cfg.RestartReaders = func(context.Context) error {
 		if calls++; calls == 2 {
 			return refuse
 		}
@@ -386,7 +386,7 @@ func TestWhatHasReadOtherDataEndsFirst(t *testing.T) {
 		t.Errorf("they were ended %d times for one cluster", calls)
 	}
 	o.Token = "V"
-	if err := m.Run(t.Context(), o); !errors.Is(err, refuse) || m.running() || m.State().Token != "" {
+	if err := m.Run(t.Context(), o); !errors.Is(err, refuse) || m.isRunning() || m.State().Token != "" {
 		t.Errorf("something goes on with what it has read, and etcd is %+v, %v", m.State(), err)
 	}
 	h.run(m, o)
@@ -427,7 +427,7 @@ func TestCertificatesAreIssuedAgainHalfway(t *testing.T) {
 	}
 	h.cfg.PeerURLs, h.cfg.ClientURLs = []string{"https://etcd-a:2380"}, []string{"https://etcd-a:4001"}
 	m := h.open()
-	if err := m.RenewCertificates(); err != nil { // of no cluster yet
+	if err := m.RenewCertificates(); err != nil { // there is no cluster yet
 		t.Fatal(err)
 	}
 	h.run(m, founder())
@@ -450,7 +450,7 @@ func TestCertificatesAreIssuedAgainHalfway(t *testing.T) {
 		t.Errorf("at first: %v", got)
 	}
 	now = now.Add(certs.DefaultValidity * 3 / 4)
-	if got := renewed(); !got[0] || got[1] { // the second was, with the first
+	if got := renewed(); !got[0] || got[1] { // the second was issued together with the first
 		t.Errorf("later: %v", got)
 	}
 }
@@ -475,12 +475,12 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A machine is replaced by one with other patches of etcd, and its disk stays.
+// A machine is replaced by one with other patch releases of etcd, and its disk stays.
 func TestAnotherPatchGoesOnWithTheData(t *testing.T) {
 	for _, x := range []struct{ was, there, want string }{
 		{"3.6.8", "3.6.12", "3.6.12"},  // an older one
-		{"3.6.14", "3.6.12", "3.6.12"}, // one that is not there yet, or no longer
-		{"3.7.1", "3.6.12", "3.7.1"},   // the data of which 3.6 cannot read
+		{"3.6.14", "3.6.12", "3.6.12"}, // one that is not available yet, or no longer
+		{"3.7.1", "3.6.12", "3.7.1"},   // whose data 3.6 cannot read
 	} {
 		h := newHarness(t)
 		opt := string(h.cfg.Programs)
@@ -509,7 +509,7 @@ func TestAnotherPatchGoesOnWithTheData(t *testing.T) {
 	}
 }
 
-// One that was stopped, and is to run again as it did, does so with the patch that is there.
+// A stopped etcd that is ordered to run as before runs with the available patch release.
 func TestAnotherPatchGoesOnWithDataThatWereStopped(t *testing.T) {
 	h := newHarness(t)
 	opt := string(h.cfg.Programs)
@@ -526,7 +526,7 @@ func TestAnotherPatchGoesOnWithDataThatWereStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = h.open()
-	o.Fresh, o.Version = false, m.State().Version // as a leader that knows no better
+	o.Fresh, o.Version = false, m.State().Version // as a leader that is not better informed
 	h.run(m, o)
 	h.started(2)
 }

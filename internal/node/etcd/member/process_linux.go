@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// command returns a program that gets a signal when this process dies for any reason.
+// command returns a command that gets a signal when this process dies for any reason.
 func command(program string) *exec.Cmd {
 	cmd := exec.Command(program)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
@@ -23,12 +23,12 @@ func command(program string) *exec.Cmd {
 }
 
 // bind makes the kernel kill a program that is not started yet when the thread that
-// starts it ends, which is at the latest with this process.
+// starts it ends, which is at the latest when this process exits.
 func bind(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-func terminate(p *os.Process) { _ = p.Signal(syscall.SIGTERM) } // one that has ended needs none
+func sendTerminate(p *os.Process) { _ = p.Signal(syscall.SIGTERM) } // a process that has exited needs no signal
 
 // lockFile locks a file until it is closed.
 func lockFile(path string) (*os.File, error) {
@@ -42,7 +42,7 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// writePID writes which process etcd is: its number and the time of its start.
+// writePID records which process etcd is: its PID and its start time.
 func writePID(path string, pid int) error {
 	start, err := startOf(pid)
 	if err != nil {
@@ -51,7 +51,8 @@ func writePID(path string, pid int) error {
 	return os.WriteFile(path, []byte(fmt.Sprintf("%d %s\n", pid, start)), 0o600)
 }
 
-// endLeftover ends the process that a file names, if it still is that process, and waits for its end.
+// endLeftover stops the process that a file names, if it still is that process, and waits
+// until it has exited.
 func endLeftover(path string, grace time.Duration) error {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +63,7 @@ func endLeftover(path string, grace time.Duration) error {
 	}
 	fields := strings.Fields(string(text))
 	if len(fields) != 2 {
-		return os.Remove(path) // half written
+		return os.Remove(path) // partially written
 	}
 	pid, err := strconv.Atoi(fields[0])
 	if err != nil {
@@ -80,23 +81,23 @@ func endLeftover(path string, grace time.Duration) error {
 			return fmt.Errorf("signal process %d: %w", pid, err)
 		}
 		for end := time.Now().Add(grace); alive() && time.Now().Before(end); {
-			time.Sleep(20 * time.Millisecond) // it is no child of ours, so there is nothing to wait on
+			time.Sleep(20 * time.Millisecond) // it is not our child, so it cannot be waited for
 		}
 	}
 	if alive() {
-		return fmt.Errorf("process %d does not end", pid)
+		return fmt.Errorf("process %d does not stop", pid)
 	}
 	return os.Remove(path)
 }
 
-// startOf returns when a process started, in ticks since the boot, with the
-// boot's identity (proc(5), field 22 of stat). One that has ended is an error.
+// startOf returns when a process started, in ticks since boot, with the boot ID
+// (proc(5), field 22 of stat). It fails if the process has exited.
 func startOf(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	// The second field is the name, in parentheses, and may hold anything.
+	// The second field is the name, in parentheses, and may contain anything.
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
 		return "", fmt.Errorf("process %d has ended", pid)

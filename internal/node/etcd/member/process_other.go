@@ -14,9 +14,9 @@ func command(program string) *exec.Cmd { return exec.Command(program) }
 
 func bind(*exec.Cmd) {}
 
-func terminate(p *os.Process) { _ = p.Signal(os.Interrupt) } // one that has ended needs none
+func sendTerminate(p *os.Process) { _ = p.Signal(os.Interrupt) } // a process that has exited needs no signal
 
-// lockFile refuses: only Linux has what keeps two managers from one folder.
+// lockFile fails: only Linux can keep two managers from using one folder.
 func lockFile(string) (*os.File, error) {
 	return nil, fault.New(fault.Permanent, "etcd can be managed on Linux only")
 }

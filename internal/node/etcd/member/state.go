@@ -30,23 +30,23 @@ const (
 	nodeName, nodePeerURLs, nodeClientURLs, nodeQuarantineURLs, nodeTLS protowire.Number = 1, 2, 3, 4, 5
 )
 
-// kept is what is remembered on the disk.
-type kept struct {
+// storedState is the state stored on the disk.
+type storedState struct {
 	etcd.State
 	// Initial are the members passed to etcd until it has begun its data.
 	Initial []etcd.Node `json:"initial,omitempty"`
 
-	// cluster is the rest of the message, besides the version and the quarantine, encoded: how the
+	// cluster is the rest of the message, without the version and the quarantine, encoded: how the
 	// cluster began. It does not change during the life of the seat.
 	cluster []byte
 }
 
-func (k kept) sameAs(o kept) bool { return reflect.DeepEqual(k, o) }
+func (k storedState) sameAs(o storedState) bool { return reflect.DeepEqual(k, o) }
 
-// account is the state beyond kOps' message. It counts only while the rest of the message is the
-// same as when the account was written: otherwise kOps' manager has used the disk since.
+// account is the state beyond kOps' message. It is valid only while the rest of the message is
+// the same as when the account was written: otherwise kOps' manager has used the disk since.
 type account struct {
-	kept
+	storedState
 	Digest string `json:"digest"`
 }
 
@@ -57,9 +57,10 @@ type node struct {
 	tls      bool
 }
 
-// describe says of a cluster what kOps' manager wants to know, for kept.cluster:
-// the members that etcd begins with, the one of this peer with all of its URLs.
-func (c Config) describe(k kept) []byte {
+// describe returns the description of a cluster that kOps' manager expects, for
+// kept.cluster: the members that etcd begins with, the one of this peer with all
+// of its URLs.
+func (c Config) describe(k storedState) []byte {
 	cluster := appendNumber(nil, clusterSize, uint64(len(k.Initial)))
 	cluster = appendText(cluster, clusterToken, k.Token)
 	for _, n := range k.Initial {
@@ -75,8 +76,8 @@ func (c Config) describe(k kept) []byte {
 	return appendText(appendFlag(nil, stateNew, k.Seat == etcd.FounderSeat), stateCluster, string(cluster))
 }
 
-// encode is the content of the file.
-func (k kept) encode() ([]byte, error) {
+// encode returns the content of the file.
+func (k storedState) encode() ([]byte, error) {
 	out := slices.Clone(k.cluster)
 	if k.Version != "" {
 		out = appendText(out, stateVersion, k.Version)
@@ -89,16 +90,16 @@ func (k kept) encode() ([]byte, error) {
 	return appendText(out, stateOurs, string(text)), nil
 }
 
-// digest is the digest of a message without our own account.
+// digest returns the digest of a message without our own account.
 func digest(message []byte) string {
 	sum := sha256.Sum256(message)
 	return hex.EncodeToString(sum[:])
 }
 
-// decode reads the content of the file. theirs is nil when this program wrote it;
+// decode reads the content of the file. theirs is nil if this program wrote it;
 // otherwise kept has no seat, and theirs are the members that kOps' manager knew.
-func decode(text []byte) (k kept, theirs []node, err error) {
-	if len(text) > 0 && text[0] == '{' { // the account alone, as this program wrote it at first
+func decode(text []byte) (k storedState, theirs []node, err error) {
+	if len(text) > 0 && text[0] == '{' { // the account alone, the format of the first versions of this program
 		err := json.Unmarshal(text, &k)
 		return k, nil, err
 	}
@@ -132,16 +133,16 @@ func decode(text []byte) (k kept, theirs []node, err error) {
 	})
 	switch {
 	case err != nil:
-		return kept{}, nil, err
+		return storedState{}, nil, err
 	case a.Digest == digest(rest):
 		a.cluster = k.cluster
-		return a.kept, nil, nil
+		return a.storedState, nil, nil
 	case k.Token == "" && unknown:
-		return kept{}, nil, errors.New("it names no cluster")
+		return storedState{}, nil, errors.New("it names no cluster")
 	case k.Token == "":
-		return kept{}, theirs, nil
+		return storedState{}, theirs, nil
 	case k.Version == "":
-		return kept{}, nil, errors.New("it names no version of etcd")
+		return storedState{}, nil, errors.New("it names no version of etcd")
 	}
 	for _, n := range theirs {
 		k.Initial = append(k.Initial, etcd.Node{Name: n.name, URLs: n.peerURLs})
@@ -169,7 +170,7 @@ func decodeCluster(message []byte) (token string, nodes []node, err error) {
 	return token, nodes, err
 }
 
-// isName reports whether a token can name a folder.
+// isName reports whether a token can be the name of a folder.
 func isName(token string) bool {
 	return utf8.ValidString(token) && !strings.ContainsAny(token, "/\x00") && token != "." && token != ".."
 }
@@ -193,18 +194,18 @@ func decodeNode(message []byte) (node, error) {
 	return n, err
 }
 
-// field is one field of a message: its bytes, and what they say.
+// field is one field of a message: its bytes, and its value.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
 	raw    []byte
 	value  uint64 // of a number or a flag
-	text   []byte // of a text or a message
+	text   []byte // of a string or a message
 }
 
 func (f field) check(kind protowire.Type) error {
 	if f.kind != kind {
-		return fmt.Errorf("its field %d is of another type", f.number)
+		return fmt.Errorf("its field %d has an unexpected type", f.number)
 	}
 	return nil
 }
@@ -246,7 +247,7 @@ func appendNumber(to []byte, number protowire.Number, value uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(to, number, protowire.VarintType), value)
 }
 
-// appendFlag leaves out one that is not set, as protocol buffers do.
+// appendFlag leaves out a flag that is not set, as protocol buffers do.
 func appendFlag(to []byte, number protowire.Number, set bool) []byte {
 	if !set {
 		return to

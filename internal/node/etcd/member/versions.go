@@ -9,15 +9,15 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// Programs says where the programs of each version of etcd are: in folders
-// etcd-v<version> below it, directly or in their usr/local/bin, as in etcd's images.
+// Programs is the folder with the programs of each version of etcd: in subfolders
+// etcd-v<version>, directly or in their usr/local/bin, as in etcd's images.
 type Programs string
 
-// Versions lists the versions whose etcd is there, such as 3.6.12.
+// Versions lists the versions whose etcd is available, such as 3.6.12.
 func (p Programs) Versions() []string {
 	entries, err := os.ReadDir(string(p))
 	if err != nil {
-		return nil // none is there
+		return nil // there are none
 	}
 	var out []string
 	for _, e := range entries {
@@ -31,8 +31,8 @@ func (p Programs) Versions() []string {
 }
 
 // serve returns the version that runs data of a version: the version itself, or else the newest of
-// its minor version, whose patches all have the same format. A new machine brings newer patches,
-// while its disk stays. It is the version itself if there is none.
+// its minor version, whose patch releases all use the same format. A new machine has newer patch
+// releases, while its disk stays. If there is none, it returns the version itself.
 func (p Programs) serve(version string) string {
 	all := p.Versions()
 	if v, ok := etcd.Pick(all, version); ok {
@@ -56,7 +56,7 @@ func (p Programs) find(version, program string) string {
 }
 
 // restorer returns the program that unpacks snapshots for a version: its own etcdutl, the etcdutl
-// of another patch of the same minor version, or its etcdctl.
+// of another patch release of the same minor version, or its etcdctl.
 func (p Programs) restorer(version string) string {
 	if path := p.find(version, "etcdutl"); path != "" {
 		return path

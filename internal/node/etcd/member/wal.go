@@ -15,19 +15,21 @@ import (
 
 // The parts of etcd's write-ahead log that are read: a record is 8 bytes, the lower 7 of which are
 // the length of the message Record that follows (little endian), and each file begins with a
-// checksum and the metadata. Numbers are from the format descriptions of walpb and etcdserverpb.
+// checksum and the metadata. Field numbers are from the format descriptions of walpb and
+// etcdserverpb.
 const (
 	recordType, recordData, metadataNodeID, snapshotIndex protowire.Number = 1, 3, 1, 1
 
 	metadataRecord, snapshotRecord = 1, 5
-	// maxHead bounds the first two records of a file, and maxRecord every one, in bytes.
+	// maxHead limits the size of the first two records of a file, and maxRecord the size of
+	// every record, in bytes.
 	maxHead, maxRecord = 1 << 16, 1 << 26
 )
 
 // logs returns the files of the write-ahead log of etcd's data, oldest first.
 func logs(data string) ([]string, error) {
 	dir := filepath.Join(data, "member", "wal")
-	files, err := os.ReadDir(dir) // in order; the name begins with the number of the file
+	files, err := os.ReadDir(dir) // in order; the name starts with the number of the file
 	var out []string
 	for _, f := range files {
 		if filepath.Ext(f.Name()) == ".wal" {
@@ -40,7 +42,7 @@ func logs(data string) ([]string, error) {
 	return out, err
 }
 
-// memberOf returns the identifier of the member whose data are in a folder, in
+// memberOf returns the ID of the member whose data are in a folder, in
 // hexadecimal, as etcd prints it.
 func memberOf(data string) (string, error) {
 	files, err := logs(data)
@@ -68,7 +70,7 @@ func memberOf(data string) (string, error) {
 	return "", fmt.Errorf("%s does not begin as a write-ahead log does", log.Name())
 }
 
-// snapshotOf returns the position in etcd's log of its last snapshot, where etcd begins the next
+// snapshotOf returns the position in etcd's log of its last snapshot, where etcd starts next
 // time. The snapshot's record is in one of the last two files; without one, the result is 0.
 func snapshotOf(data string) (index uint64, err error) {
 	files, err := logs(data)
@@ -112,7 +114,7 @@ func number(message []byte, of protowire.Number) (n uint64, err error) {
 	return n, err
 }
 
-// readRecord reads one record of a write-ahead log, of at most so many bytes.
+// readRecord reads one record of a write-ahead log, of at most longest bytes.
 func readRecord(r io.Reader, longest uint64) (kind uint64, message []byte, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -123,7 +125,7 @@ func readRecord(r io.Reader, longest uint64) (kind uint64, message []byte, err e
 	if size == 0 || size > longest {
 		return 0, nil, fmt.Errorf("a record of %d bytes", size)
 	}
-	record := make([]byte, (size+7)&^7) // of whole words
+	record := make([]byte, (size+7)&^7) // padded to whole words
 	if _, err := io.ReadFull(r, record); err != nil {
 		return 0, nil, err
 	}

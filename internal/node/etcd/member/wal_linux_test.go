@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// settled is a write-ahead log with a snapshot as far as an index, and what follows it.
-func settled(index byte) []byte {
+// settledLog returns a write-ahead log with a snapshot up to an index, and further records.
+func settledLog(index byte) []byte {
 	log := walOf(7)
 	log = log[:len(log)-64]
 	for _, record := range [][]byte{
@@ -28,12 +28,12 @@ func settled(index byte) []byte {
 
 const firstLog = "data/T/member/wal/0000000000000000-0000000000000000.wal"
 
-// TestAnotherVersionBeginsAtASnapshot lets etcd, as it does when told to, make a snapshot
-// at its next start.
+// TestAnotherVersionBeginsAtASnapshot uses an etcd that makes a snapshot at its next
+// start, as it does when told to.
 func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
 	h := newHarness(t)
 	later := filepath.Join(t.TempDir(), "wal")
-	if err := os.WriteFile(later, settled(20), 0o600); err != nil {
+	if err := os.WriteFile(later, settledLog(20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(string(h.cfg.Programs), "etcd-v3.5.35/usr/local/bin/etcd")
@@ -51,16 +51,16 @@ func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
 	h.run(m, o)
 	running := h.started(1)[0]
 	newer := etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Snapshot: 18}
-	if err := m.Run(t.Context(), newer); err == nil || !alive(t, running) {
-		t.Errorf("with a log that cannot be read: %v; etcd runs: %v", err, alive(t, running))
+	if err := m.Run(t.Context(), newer); err == nil || !isAlive(t, running) {
+		t.Errorf("with a log that cannot be read: %v; etcd runs: %v", err, isAlive(t, running))
 	}
-	h.file(firstLog, settled(3))
-	for i, version := range []string{"3.6.12", "3.5.35"} { // for the second there is one that goes far enough
+	h.file(firstLog, settledLog(3))
+	for i, version := range []string{"3.6.12", "3.5.35"} { // for the second one a sufficient snapshot already exists
 		newer.Version = version
 		h.run(m, newer)
 		h.started(3 + i)
 	}
-	if starts, err := os.ReadFile(h.starts); err != nil || strings.Count(string(starts), "\n") != 4 {
+	if starts, err := os.ReadFile(h.startsFile); err != nil || strings.Count(string(starts), "\n") != 4 {
 		t.Errorf("etcd was started as in %s, %v", starts, err)
 	}
 	if index, err := snapshotOf(m.data.data("T")); err != nil || index != 20 {
@@ -68,7 +68,7 @@ func TestAnotherVersionBeginsAtASnapshot(t *testing.T) {
 	}
 }
 
-// TestASnapshotThatIsCalledOffLeavesEtcdAsItWas is of a leader that goes away meanwhile.
+// TestASnapshotThatIsCalledOffLeavesEtcdAsItWas covers a leader that goes away meanwhile.
 func TestASnapshotThatIsCalledOffLeavesEtcdAsItWas(t *testing.T) {
 	h := newHarness(t)
 	counts := filepath.Join(t.TempDir(), "counts")
@@ -86,7 +86,7 @@ func TestASnapshotThatIsCalledOffLeavesEtcdAsItWas(t *testing.T) {
 	o.Version, o.Quarantined = "3.5.35", false
 	h.run(m, o)
 	first := h.started(1)[0]
-	h.file(firstLog, settled(3))
+	h.file(firstLog, settledLog(3))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	newer := etcd.Run{Token: "T", Seat: etcd.FounderSeat, Version: "3.6.12", Snapshot: 18}
@@ -94,9 +94,9 @@ func TestASnapshotThatIsCalledOffLeavesEtcdAsItWas(t *testing.T) {
 		t.Errorf("%v, and etcd is %s", err, m.State().Version)
 	}
 	h.eventually("an etcd as the first", func() bool {
-		text, _ := os.ReadFile(counts) // absent at first
+		text, _ := os.ReadFile(counts) // missing at first
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		last := strings.Fields(lines[len(lines)-1])
-		return len(last) == 1 && last[0] != first && alive(t, last[0])
+		return len(last) == 1 && last[0] != first && isAlive(t, last[0])
 	})
 }

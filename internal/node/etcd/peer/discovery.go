@@ -15,16 +15,16 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// Discovery finds the managers of a cluster. Where it finds is only a start:
-// managers tell each other of those they know.
+// Discovery finds the managers of a cluster. Its results are only a start:
+// managers tell each other about those they know.
 type Discovery interface {
 	// Discover returns the places where managers may be, with an empty name if it is not known.
-	// The best address of a manager with several comes first. Finding nobody is not an error; the
-	// places returned with an error are still worth a try.
+	// The best address of a manager with several comes first. Finding none is not an error;
+	// places returned together with an error are still worth trying.
 	Discover(ctx context.Context) ([]etcd.Sighting, error)
 }
 
-// nameless are managers of which only the endpoints are known.
+// nameless returns managers known only by their endpoints.
 func nameless(endpoints []string) []etcd.Sighting {
 	out := make([]etcd.Sighting, len(endpoints))
 	for i, e := range endpoints {
@@ -40,7 +40,7 @@ type Static []string
 func (s Static) Discover(context.Context) ([]etcd.Sighting, error) { return nameless(s), nil }
 
 // File is a file with an endpoint on each line, or a folder of such files; it is read each time,
-// and may be absent. A line without a port gets Port; a line that starts with # is a comment.
+// and may be missing. A line without a port gets Port; a line that starts with # is a comment.
 type File struct {
 	Path string
 	Port string
@@ -72,11 +72,11 @@ func (f File) Discover(context.Context) ([]etcd.Sighting, error) {
 	return nameless(out), failed
 }
 
-// DNS is names that resolve to the machines of the managers; all listen on one port.
+// DNS is a list of names that resolve to the managers' machines; all listen on one port.
 type DNS struct {
 	Names []string
 	Port  string
-	// Resolver is asked; nil means the system's.
+	// Resolver is the resolver to use; nil means the system's.
 	Resolver *net.Resolver
 }
 
@@ -102,7 +102,7 @@ func (d DNS) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	return nameless(out), failed
 }
 
-// Any is several ways to find managers at once.
+// Any combines several ways to find managers.
 type Any []Discovery
 
 // Discover implements Discovery.
@@ -116,15 +116,15 @@ func (a Any) Discover(ctx context.Context) ([]etcd.Sighting, error) {
 	return out, failed
 }
 
-// Named is a list of who is where.
+// Named is a list of managers with their names and endpoints.
 type Named []etcd.Sighting
 
 // Discover implements Discovery.
 func (n Named) Discover(context.Context) ([]etcd.Sighting, error) { return n, nil }
 
 // StaticConfig reads the nodes of a configuration such as
-// {"etcdVersion":"3.6.12","nodes":[{"id":"c--main--0","ip":["node0.main.c"]}]}
-// as a list of who is where, all with one port.
+// {"etcdVersion":"3.6.12","nodes":[{"id":"c--main--0","ip":["node0.main.c"]}]} as
+// a list of names and endpoints, all with one port.
 func StaticConfig(text, port string) (Named, error) {
 	var c struct {
 		Nodes []struct {
@@ -144,7 +144,7 @@ func StaticConfig(text, port string) (Named, error) {
 	return out, nil
 }
 
-// withPort adds a port to a host, or to an address of IPv6, that has none.
+// withPort adds a port to a host or an IPv6 address without one.
 func withPort(s, port string) string {
 	if _, _, err := net.SplitHostPort(s); err == nil {
 		return s

@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// HostsFile keeps the names of the peers in a hosts file, in a block of its own
+// HostsFile maintains the names of the peers in a hosts file, in its own block
 // between two lines. The file is written in place, because in a pod it is a mount.
 type HostsFile struct {
 	Path string
-	// Cluster names the block, so that managers of several clusters share a file.
+	// Cluster names the block, so that managers of several clusters can share a file.
 	Cluster string
 	// Suffix follows a peer's name in its host name, such as .internal.example.com.
 	Suffix string
 }
 
 // Update writes the addresses of peers, given as name and endpoint. Peers that
-// were written before and are not given now stay.
+// were written before and are missing now stay.
 func (h HostsFile) Update(ctx context.Context, endpoints map[string]string) error {
 	begin := "# Begin host entries managed by etcd-manager[" + h.Cluster + "] - do not edit"
 	end := "# End host entries managed by etcd-manager[" + h.Cluster + "]"
@@ -62,8 +62,9 @@ func (h HostsFile) Update(ctx context.Context, endpoints map[string]string) erro
 	return nil
 }
 
-// overwrite gives a file new content in place, and never leaves it empty meanwhile:
-// the names before the first that differs can be looked up all the time.
+// overwrite replaces a file's content in place, and never leaves it empty
+// meanwhile: the names before the first one that differs can be looked up all the
+// time.
 func overwrite(path string, old, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -72,14 +73,15 @@ func overwrite(path string, old, text []byte) error {
 	return errors.Join(rewrite(f, old, text), f.Close())
 }
 
-// content is what a file has.
+// content is the interface of a file to be rewritten.
 type content interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
 
-// rewrite replaces the old content. The file first grows by empty lines, so that a
-// full disk shows before anything is lost; after an error the old content is back.
+// rewrite replaces the old content. The file is first extended with empty lines,
+// so that a full disk is noticed before anything is lost; after an error the old
+// content is restored.
 func rewrite(f content, old, text []byte) error {
 	size := int64(len(old))
 	if more := len(text) - len(old); more > 0 {
@@ -108,7 +110,7 @@ func cutBlock(text, begin, end string) (before, block, after string) {
 	}
 	block, after, ok = strings.Cut(rest, end+"\n")
 	if !ok {
-		return before, "", rest // the end was lost; nothing of others may be
+		return before, "", rest // the end is missing; lines of others must not be lost
 	}
 	return before, block, after
 }

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// disk is a file on a disk that is full, or breaks.
+// disk is a file on a disk that is full, or fails.
 type disk struct {
 	*os.File
-	size   int64 // of the file, at most
-	broken int   // which write fails half-way, counted from 1
+	size         int64 // of the file, at most
+	failingWrite int   // which write fails halfway, counted from 1
 }
 
 var errDisk = errors.New("no space left on device")
 
 func (d *disk) WriteAt(p []byte, at int64) (int, error) {
-	d.broken--
+	d.failingWrite--
 	room := len(p)
-	if d.broken == 0 {
+	if d.failingWrite == 0 {
 		room /= 2
 	}
 	room = min(room, int(d.size-at))

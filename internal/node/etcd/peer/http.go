@@ -22,32 +22,33 @@ import (
 )
 
 const (
-	// serverName and clientName start the names in the managers' certificates; the peer's name follows.
+	// serverName and clientName are prefixes of the names in the managers' certificates; the
+	// peer's name follows.
 	serverName, clientName = "etcd-manager-server-", "etcd-manager-client-"
-	// maxBody is the longest message, in bytes.
+	// maxBody is the maximum size of a message, in bytes.
 	maxBody = 1 << 20
 	// dialTimeout is how long a machine may take to accept a connection.
 	dialTimeout = 3 * time.Second
 )
 
-// failure is an error on its way.
+// failure is an error in transit.
 type failure struct {
 	Class   fault.Class `json:"class"`
 	Message string      `json:"error"`
 }
 
-// TLS is what a manager shows others, and demands of them.
+// TLS holds a manager's certificates, and what it requires of others.
 type TLS struct{ server, client *tls.Config }
 
-// NewTLS makes a manager's certificates.
+// NewTLS issues a manager's certificates.
 func NewTLS(a *certs.Authorities, id string) TLS {
 	server := a.Present(a.Manager, pki.Server, serverName+id, serverName+id)
 	client := a.Present(a.Manager, pki.Client, clientName+id)
 	pool := certs.Pool(a.Manager)
 	return TLS{
 		server: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: server.ToClients, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool},
-		// The name of the peer at an address is not known before it says so; that
-		// it is some manager of this cluster is verified all the same.
+		// The name of the peer at an address is not known before it responds; that it is
+		// some manager of this cluster is verified nevertheless.
 		client: &tls.Config{MinVersion: tls.VersionTLS12, GetClientCertificate: client.ToServers, InsecureSkipVerify: true,
 			VerifyConnection: func(s tls.ConnectionState) error { return verifyServer(s, pool) }},
 	}
@@ -67,7 +68,7 @@ func verifyServer(s tls.ConnectionState, pool *x509.CertPool) error {
 }
 
 // Serve answers other managers until ctx ends, then lets open requests finish. shared, which may
-// be nil, is the store that they reach through this one.
+// be nil, is the store that they reach through this manager.
 func Serve(ctx context.Context, l net.Listener, t TLS, s Service, shared *Shared, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	handle(mux, "/v1/hello", func(ctx context.Context, from string, h Hello) (Hello, error) {
@@ -100,14 +101,14 @@ func Serve(ctx context.Context, l net.Listener, t TLS, s Service, shared *Shared
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
 	defer cancel()
 	err := server.Shutdown(last)
-	<-ended //nolint:errcheck // Shutdown says how it went
+	<-ended //nolint:errcheck // Shutdown returns the error
 	if err != nil {
 		return errors.Join(fmt.Errorf("stop serving other managers: %w", err), server.Close())
 	}
 	return nil
 }
 
-// handle serves one method; do gets the name of the calling peer, as its certificate has it.
+// handle serves one method; do gets the name of the calling peer from its certificate.
 func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Context, from string, q Q) (A, error)) {
 	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		a, err := func() (a A, err error) {
@@ -126,7 +127,7 @@ func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Conte
 			refuse(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(a) // the caller is gone if this fails
+		_ = json.NewEncoder(w).Encode(a) // if this fails, the caller is gone
 	})
 }
 
@@ -134,13 +135,13 @@ func handle[Q, A any](mux *http.ServeMux, path string, do func(ctx context.Conte
 func refuse(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusConflict)
-	_ = json.NewEncoder(w).Encode(failure{fault.Of(err), err.Error()}) // the caller is gone if this fails
+	_ = json.NewEncoder(w).Encode(failure{fault.Of(err), err.Error()}) // if this fails, the caller is gone
 }
 
 // client is a Link over HTTPS.
 type client struct{ http *http.Client }
 
-// Dial returns the way to other managers.
+// Dial returns a Link to other managers.
 func Dial(t TLS) Link {
 	return client{httpClient(t)}
 }
@@ -152,8 +153,8 @@ func httpClient(t TLS) *http.Client {
 	}}
 }
 
-// At implements Link.
-func (c client) At(endpoint string) Service { return remote{c.http, endpoint} }
+// Service implements Link.
+func (c client) Service(endpoint string) Service { return remote{c.http, endpoint} }
 
 type remote struct {
 	http     *http.Client
@@ -183,7 +184,7 @@ func (r remote) Order(ctx context.Context, o Order) error {
 	return err
 }
 
-// call sends a request; check gets the name of the answering peer, as its certificate has it.
+// call sends a request; check gets the name of the answering peer from its certificate.
 func call[A any](ctx context.Context, r remote, path string, q any, check func(name string, a A) error) (a A, err error) {
 	defer func() {
 		if err != nil {
@@ -211,7 +212,7 @@ func call[A any](ctx context.Context, r remote, path string, q any, check func(n
 		return a, failed(answer.Status, text)
 	}
 	if err := json.Unmarshal(text, &a); err != nil {
-		return a, fmt.Errorf("read the answer: %w", err)
+		return a, fmt.Errorf("read the response: %w", err)
 	}
 	if check != nil {
 		return a, check(strings.TrimPrefix(answer.TLS.PeerCertificates[0].Subject.CommonName, serverName), a)

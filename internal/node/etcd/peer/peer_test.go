@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/node/etcd/peer"
 )
 
-// host answers as a peer, and remembers what it was asked.
+// host answers as a peer, and records its requests.
 type host struct {
 	id     string
 	hello  peer.Hello
@@ -44,7 +44,7 @@ func (h *host) Order(_ context.Context, o peer.Order) error {
 	return h.refuse
 }
 
-// authorities makes the authorities of a cluster.
+// authorities creates the authorities of a cluster.
 func authorities(t *testing.T) *certs.Authorities {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func authorities(t *testing.T) *certs.Authorities {
 	return a
 }
 
-// serve answers at an endpoint, with the certificates of a peer.
+// serve answers at an endpoint, with a peer's certificates.
 func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service, shared ...*peer.Shared) (endpoint string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func serve(t *testing.T, a *certs.Authorities, id string, s peer.Service, shared
 	return l.Addr().String()
 }
 
-// one is the only item of a list, or nil.
+// one returns the only item of a list, or nil.
 func one(list []*peer.Shared) *peer.Shared {
 	if len(list) == 0 {
 		return nil
@@ -83,10 +83,10 @@ func one(list []*peer.Shared) *peer.Shared {
 	return list[0]
 }
 
-func TestWhatIsSaidArrives(t *testing.T) {
+func TestMessagesArrive(t *testing.T) {
 	a := authorities(t)
 	b := &host{id: "b"}
-	at := peer.Dial(peer.NewTLS(a, "a")).At(serve(t, a, "b", b))
+	at := peer.Dial(peer.NewTLS(a, "a")).Service(serve(t, a, "b", b))
 	hello := peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: "a", PeerURLs: []string{"https://a:1"}}}
 	answer, err := at.Hello(t.Context(), hello)
 	if err != nil || answer.Peer.ID != "b" || answer.Known[0].Endpoint != "x:1" {
@@ -114,28 +114,28 @@ func TestStrangersAndImpostorsAreRefused(t *testing.T) {
 	a, foreign := authorities(t), authorities(t)
 	endpoint := serve(t, a, "b", &host{id: "b"})
 	hello := func(id string) peer.Hello { return peer.Hello{Cluster: "etcd", Peer: etcd.Peer{ID: id}} }
-	if _, err := peer.Dial(peer.NewTLS(foreign, "a")).At(endpoint).Hello(t.Context(), hello("a")); err == nil {
+	if _, err := peer.Dial(peer.NewTLS(foreign, "a")).Service(endpoint).Hello(t.Context(), hello("a")); err == nil {
 		t.Error("a manager of another authority was answered")
 	}
-	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(serve(t, foreign, "b", &host{id: "b"})).Hello(t.Context(), hello("a")); err == nil {
+	if _, err := peer.Dial(peer.NewTLS(a, "a")).Service(serve(t, foreign, "b", &host{id: "b"})).Hello(t.Context(), hello("a")); err == nil {
 		t.Error("a server of another authority was believed")
 	}
-	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(endpoint).Hello(t.Context(), hello("c")); !fault.Is(err, fault.Denied) {
+	if _, err := peer.Dial(peer.NewTLS(a, "a")).Service(endpoint).Hello(t.Context(), hello("c")); !fault.Is(err, fault.Denied) {
 		t.Errorf("a says that it is c: %v", err)
 	}
-	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(endpoint).Claim(t.Context(), etcd.Claim{Leader: "c"}); !fault.Is(err, fault.Denied) {
+	if _, err := peer.Dial(peer.NewTLS(a, "a")).Service(endpoint).Claim(t.Context(), etcd.Claim{Leader: "c"}); !fault.Is(err, fault.Denied) {
 		t.Errorf("a claims to be c: %v", err)
 	}
 	liar := serve(t, a, "b", &host{id: "c"})
-	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(liar).Hello(t.Context(), hello("a")); !fault.Is(err, fault.Denied) {
+	if _, err := peer.Dial(peer.NewTLS(a, "a")).Service(liar).Hello(t.Context(), hello("a")); !fault.Is(err, fault.Denied) {
 		t.Errorf("b says that it is c: %v", err)
 	}
-	if _, err := peer.Dial(peer.NewTLS(a, "a")).At(liar).Claim(t.Context(), etcd.Claim{Leader: "a"}); !fault.Is(err, fault.Denied) {
+	if _, err := peer.Dial(peer.NewTLS(a, "a")).Service(liar).Claim(t.Context(), etcd.Claim{Leader: "a"}); !fault.Is(err, fault.Denied) {
 		t.Errorf("b agrees as c: %v", err)
 	}
 }
 
-func TestNobodyThereIsALostAnswer(t *testing.T) {
+func TestAnUnreachablePeerIsALostAnswer(t *testing.T) {
 	a := authorities(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,7 +145,7 @@ func TestNobodyThereIsALostAnswer(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Dial(peer.NewTLS(a, "a")).At(endpoint).Order(t.Context(), peer.Order{}); !fault.Is(err, fault.Lost) {
+	if err := peer.Dial(peer.NewTLS(a, "a")).Service(endpoint).Order(t.Context(), peer.Order{}); !fault.Is(err, fault.Lost) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestDiscovery(t *testing.T) {
 		{"configuration", config, []string{"c--main--0 node0.main.c:3996", "c--main--1 10.0.0.9:3996"}},
 		{"all", peer.Any{peer.Static{"b:1"}, config}, []string{"b:1", "c--main--0 node0.main.c:3996", "c--main--1 10.0.0.9:3996"}},
 	} {
-		got, err := found(x.d.Discover(t.Context()))
+		got, err := formatPeers(x.d.Discover(t.Context()))
 		if err != nil || !slices.Equal(got, x.want) {
 			t.Errorf("%s finds %q, %v; want %q", x.name, got, err, x.want)
 		}
@@ -185,8 +185,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// found is what a discovery returned, in words.
-func found(all []etcd.Sighting, err error) ([]string, error) {
+// formatPeers formats the result of a discovery.
+func formatPeers(all []etcd.Sighting, err error) ([]string, error) {
 	var out []string
 	for _, s := range all {
 		out = append(out, strings.TrimSpace(s.ID+" "+s.Endpoint))

@@ -15,12 +15,12 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// Shared is the store that managers share if each machine has a folder of its own: the folder of
-// one of them, the home. The others reach it through its manager.
+// Shared is the store that managers share if each machine has its own folder: the folder of one
+// of them, the home. The others reach it through its manager.
 type Shared struct {
-	// Own is this machine's.
-	Own store.Store
-	// Home tells the endpoint of the manager at home, and whether it is this one.
+	// Local is this machine's store.
+	Local store.Store
+	// Home returns the endpoint of the manager at home, and whether it is this one.
 	Home func() (endpoint string, own bool, err error)
 	TLS  TLS
 
@@ -29,7 +29,7 @@ type Shared struct {
 
 // Share returns the store.
 func Share(own store.Store, t TLS, home func() (endpoint string, own bool, err error)) *Shared {
-	return &Shared{Own: own, Home: home, TLS: t, http: httpClient(t)}
+	return &Shared{Local: own, Home: home, TLS: t, http: httpClient(t)}
 }
 
 var _ store.Store = (*Shared)(nil)
@@ -45,7 +45,7 @@ const (
 func (s *Shared) Get(ctx context.Context, key string) ([]byte, store.Version, error) {
 	endpoint, own, err := s.Home()
 	if err != nil || own {
-		return orElse(err, func() ([]byte, store.Version, error) { return s.Own.Get(ctx, key) })
+		return orElse(err, func() ([]byte, store.Version, error) { return s.Local.Get(ctx, key) })
 	}
 	return s.ask(ctx, endpoint, http.MethodGet, objectPath, url.Values{"key": {key}}, nil)
 }
@@ -57,7 +57,7 @@ func (s *Shared) Put(ctx context.Context, key string, data []byte, o store.PutOp
 		return "", err
 	}
 	if own {
-		return s.Own.Put(ctx, key, data, o)
+		return s.Local.Put(ctx, key, data, o)
 	}
 	q := url.Values{"key": {key}, "ifVersion": {string(o.IfVersion)}}
 	for name, on := range map[string]bool{"ifAbsent": o.IfAbsent, "private": o.Private} {
@@ -76,7 +76,7 @@ func (s *Shared) Delete(ctx context.Context, key string, o store.DeleteOptions) 
 		return err
 	}
 	if own {
-		return s.Own.Delete(ctx, key, o)
+		return s.Local.Delete(ctx, key, o)
 	}
 	_, _, err = s.ask(ctx, endpoint, http.MethodDelete, objectPath, url.Values{"key": {key}, "ifVersion": {string(o.IfVersion)}}, nil)
 	return err
@@ -87,7 +87,7 @@ func (s *Shared) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	return func(yield func(store.Info, error) bool) {
 		endpoint, own, err := s.Home()
 		if err == nil && own {
-			s.Own.List(ctx, prefix)(yield)
+			s.Local.List(ctx, prefix)(yield)
 			return
 		}
 		var all []store.Info
@@ -109,11 +109,11 @@ func (s *Shared) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Close ends connections that are not used.
+// Close closes unused connections.
 func (s *Shared) Close() { s.http.CloseIdleConnections() }
 
 // About implements store.Store.
-func (s *Shared) About() store.About { return store.About{URL: s.Own.About().URL} }
+func (s *Shared) About() store.About { return store.About{URL: s.Local.About().URL} }
 
 func orElse(err error, do func() ([]byte, store.Version, error)) ([]byte, store.Version, error) {
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Shared) ask(ctx context.Context, endpoint, method, path string, q url.V
 	return text, store.Version(answer.Header.Get(versionKey)), nil
 }
 
-// failed is the error that an answer holds.
+// failed returns the error in a response.
 func failed(status string, text []byte) error {
 	var f failure
 	if err := json.Unmarshal(text, &f); err != nil || f.Message == "" {
@@ -161,7 +161,7 @@ func failed(status string, text []byte) error {
 func (s *Shared) serve(mux *http.ServeMux) {
 	handle := func(pattern string, do func(w http.ResponseWriter, r *http.Request, q url.Values) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := s.admits(r)
+			err := s.authorize(r)
 			if err == nil {
 				err = do(w, r, r.URL.Query())
 			}
@@ -171,12 +171,12 @@ func (s *Shared) serve(mux *http.ServeMux) {
 		})
 	}
 	handle("GET "+objectPath, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
-		data, v, err := s.Own.Get(r.Context(), q.Get("key"))
+		data, v, err := s.Local.Get(r.Context(), q.Get("key"))
 		if err != nil {
 			return err
 		}
 		w.Header().Set(versionKey, string(v))
-		_, _ = w.Write(data) // the caller is gone if this fails
+		_, _ = w.Write(data) // if this fails, the caller is gone
 		return nil
 	})
 	handle("PUT "+objectPath, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
@@ -184,16 +184,16 @@ func (s *Shared) serve(mux *http.ServeMux) {
 		if err != nil {
 			return fault.Wrap(fault.Lost, err, "")
 		}
-		v, err := s.Own.Put(r.Context(), q.Get("key"), data, store.PutOptions{IfAbsent: q.Get("ifAbsent") != "", IfVersion: store.Version(q.Get("ifVersion")), Private: q.Get("private") != ""})
+		v, err := s.Local.Put(r.Context(), q.Get("key"), data, store.PutOptions{IfAbsent: q.Get("ifAbsent") != "", IfVersion: store.Version(q.Get("ifVersion")), Private: q.Get("private") != ""})
 		w.Header().Set(versionKey, string(v))
 		return err
 	})
 	handle("DELETE "+objectPath, func(_ http.ResponseWriter, r *http.Request, q url.Values) error {
-		return s.Own.Delete(r.Context(), q.Get("key"), store.DeleteOptions{IfVersion: store.Version(q.Get("ifVersion"))})
+		return s.Local.Delete(r.Context(), q.Get("key"), store.DeleteOptions{IfVersion: store.Version(q.Get("ifVersion"))})
 	})
 	handle("GET "+listPath, func(w http.ResponseWriter, r *http.Request, q url.Values) error {
 		all := []store.Info{}
-		for i, err := range s.Own.List(r.Context(), q.Get("prefix")) {
+		for i, err := range s.Local.List(r.Context(), q.Get("prefix")) {
 			if err != nil {
 				return err
 			}
@@ -203,14 +203,14 @@ func (s *Shared) serve(mux *http.ServeMux) {
 	})
 }
 
-// admits refuses clients that are not managers, and everybody if this machine is not the home.
-func (s *Shared) admits(r *http.Request) error {
+// authorize rejects clients that are not managers, and all clients if this machine is not the home.
+func (s *Shared) authorize(r *http.Request) error {
 	if name := r.TLS.PeerCertificates[0].Subject.CommonName; !strings.HasPrefix(name, clientName) {
 		return fault.New(fault.Denied, "%q is not an etcd-manager", name)
 	}
 	endpoint, own, err := s.Home()
 	if err == nil && !own {
-		err = fault.New(fault.NotYet, "the store is at %s, and not here", endpoint)
+		err = fault.New(fault.NotYet, "the store is at %s, not here", endpoint)
 	}
 	return err
 }

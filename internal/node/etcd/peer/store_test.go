@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/store/storetest"
 )
 
-// sharing returns the store as the manager at home has it, and as another does.
+// sharing returns the store as seen by the manager at home, and by another one.
 func sharing(t *testing.T, own store.Store) (home, other *peer.Shared) {
 	t.Helper()
 	a := authorities(t)

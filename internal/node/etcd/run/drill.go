@@ -14,9 +14,9 @@ import (
 	"kops.local/kops/internal/node/etcd/member"
 )
 
-// driller restores back-ups beside a cluster.
+// driller restores backups separately from a cluster.
 type driller struct {
-	archive  backup.Archive // of its own, as those are not used concurrently
+	archive  backup.Archive // separate, because archives must not be used concurrently
 	programs member.Programs
 	dir      string
 	tls      *tls.Config
@@ -24,16 +24,16 @@ type driller struct {
 	now      func() time.Time
 }
 
-// drill restores a back-up, compares it with what a peer's member serves, and throws it away.
-func (d driller) drill(ctx context.Context, name string, at etcd.Peer) etcd.Drilled {
-	out := etcd.Drilled{Backup: name}
+// drill restores a backup, compares it with the data that a peer's member serves, and discards it.
+func (d driller) drill(ctx context.Context, name string, at etcd.Peer) etcd.DrillResult {
+	out := etcd.DrillResult{Backup: name}
 	if err := d.compare(ctx, &out, at); err != nil {
 		out.Problem = err.Error()
 	}
 	return out
 }
 
-func (d driller) compare(ctx context.Context, out *etcd.Drilled, at etcd.Peer) error {
+func (d driller) compare(ctx context.Context, out *etcd.DrillResult, at etcd.Peer) error {
 	start := d.now()
 	meta, err := etcd.ReadMeta(ctx, d.archive.Store, out.Backup)
 	if err != nil {
@@ -43,17 +43,17 @@ func (d driller) compare(ctx context.Context, out *etcd.Drilled, at etcd.Peer) e
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return err
 	}
-	defer os.RemoveAll(d.dir) // the next one would clear it
+	defer os.RemoveAll(d.dir) // otherwise the next drill clears it
 	snapshot := filepath.Join(d.dir, "snapshot.db")
 	if _, err := d.archive.Fetch(ctx, out.Backup, snapshot); err != nil {
 		return err
 	}
-	return d.programs.Beside(ctx, filepath.Join(d.dir, "etcd"), meta.EtcdVersion, snapshot, d.output, func(ctx context.Context, endpoint string) error {
-		restored, err := live.At(endpoint)
+	return d.programs.WithRestored(ctx, filepath.Join(d.dir, "etcd"), meta.EtcdVersion, snapshot, d.output, func(ctx context.Context, endpoint string) error {
+		restored, err := live.ConnectPlain(endpoint)
 		if err != nil {
 			return err
 		}
-		defer restored.Close() // with its etcd
+		defer restored.Close() // its etcd stops, too
 		if out.Revision, out.Keys, out.Bytes, err = live.Serves(ctx, restored); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (d driller) compare(ctx context.Context, out *etcd.Drilled, at etcd.Peer) e
 		if err != nil {
 			return err
 		}
-		defer running.Close() // nothing is under way
+		defer running.Close() // no request is in progress
 		return live.Compare(ctx, restored, running, out)
 	})
 }

@@ -29,19 +29,19 @@ import (
 )
 
 const (
-	// rootfs is where a container has the files of its machine.
+	// rootfs is where a container sees the files of its machine.
 	rootfs = "/rootfs"
-	// longestLabel is the longest label of a host name, in bytes (RFC 1035).
-	longestLabel = 63
+	// maxLabel is the maximum length of a label of a host name, in bytes (RFC 1035).
+	maxLabel = 63
 )
 
-// place is who this peer is, and where.
+// place is the identity and location of this peer.
 type place struct {
 	id, dir, address string
 	host             string // name or address for URLs
 }
 
-// host is a path on the machine as this program sees it.
+// host returns a path on the machine as this program sees it.
 func (o Options) host(path string) string {
 	if o.Containerized {
 		return filepath.Join(rootfs, path)
@@ -49,7 +49,7 @@ func (o Options) host(path string) string {
 	return path
 }
 
-// place finds the member's disk, and with it out who this peer is.
+// place finds the member's disk, which determines this peer's identity.
 func (o Options) place(ctx context.Context, from volume.Source) (place, error) {
 	d, err := from.Disk(ctx)
 	if err != nil {
@@ -72,14 +72,14 @@ func (o Options) place(ctx context.Context, from volume.Source) (place, error) {
 	} else if strings.Contains(p.host, ":") {
 		p.host = "[" + p.host + "]"
 	}
-	if label, _, _ := strings.Cut(p.host, "."); o.DNSSuffix != "" && len(label) > longestLabel {
-		return place{}, fault.Wrap(fault.Permanent, fmt.Errorf("the name of this peer, %s, is longer than the %d letters that a host name may have", label, longestLabel),
+	if label, _, _ := strings.Cut(p.host, "."); o.DNSSuffix != "" && len(label) > maxLabel {
+		return place{}, fault.Wrap(fault.Permanent, fmt.Errorf("the name of this peer, %s, is longer than the %d characters that a host name may have", label, maxLabel),
 			"use a shorter name for the cluster, or for the group of this machine")
 	}
 	return p, nil
 }
 
-// name puts the host's name into URLs.
+// name inserts the host's name into URLs.
 func (p place) name(urls []string) []string {
 	out := make([]string, len(urls))
 	for i, u := range urls {
@@ -88,7 +88,7 @@ func (p place) name(urls []string) []string {
 	return out
 }
 
-// myID returns the name in DIR/myid, which is made up when there is none.
+// myID returns the name in DIR/myid, and generates one if there is none.
 func myID(dir, cluster string) (string, error) {
 	path := filepath.Join(dir, "myid")
 	text, err := os.ReadFile(path)
@@ -110,7 +110,7 @@ func myID(dir, cluster string) (string, error) {
 	return id, nil
 }
 
-// source is where the disk of the member is.
+// source returns where the disk of the member is.
 func (o Options) source(log *slog.Logger) (volume.Source, error) {
 	r := volume.Request{Cluster: o.Cluster, Tags: o.VolumeTags, NameTag: o.NameTag, Disks: o.host(o.Disks), Machines: o.host(o.Machines), Port: strconv.Itoa(o.Port),
 		Mounter: volume.Host{Root: o.host("/"), Log: log}}
@@ -139,15 +139,15 @@ func (o Options) source(log *slog.Logger) (volume.Source, error) {
 		"use "+strings.Join(known, ", ")+", external, or no volume provider and --data-dir")
 }
 
-// world is what a platform needs of this program.
+// world returns what a platform needs from this program.
 func (o Options) world() onmachine.World {
-	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
+	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http guarantees the type
 	direct.Proxy = nil
 	return onmachine.World{Root: o.host("/"), Env: func(name string) string { return o.Environment[name] }, HTTP: http.DefaultClient, Direct: &http.Client{Transport: direct},
 		Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader}
 }
 
-// ownAddress is the address at which others reach this machine.
+// ownAddress returns the address at which others reach this machine.
 func (o Options) ownAddress(from volume.Source) (string, error) {
 	if from.Address != nil {
 		return from.Address()
@@ -156,11 +156,11 @@ func (o Options) ownAddress(from volume.Source) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the address of this machine: %w", err)
 	}
-	return reachable(all, o.NetworkCIDR)
+	return reachableAddress(all, o.NetworkCIDR)
 }
 
-// reachable is the first address that others can reach, within a network if one is given.
-func reachable(all []net.Addr, network string) (string, error) {
+// reachableAddress returns the first address that others can reach, within a network if one is given.
+func reachableAddress(all []net.Addr, network string) (string, error) {
 	var within *net.IPNet
 	if network != "" {
 		_, n, err := net.ParseCIDR(network)
@@ -175,10 +175,10 @@ func reachable(all []net.Addr, network string) (string, error) {
 			return n.IP.String(), nil
 		}
 	}
-	return "", errors.New("this machine has no address that others could reach; give it with --address")
+	return "", errors.New("this machine has no address that others can reach; set it with --address")
 }
 
-// archive opens the backup store; shared is nil unless one of the machines has it.
+// archive opens the backup store; shared is nil unless the store is on one of the machines.
 func (o Options) archive(ctx context.Context, p place, from volume.Source, trust peer.TLS) (a *backup.Archive, shared *peer.Shared, err error) {
 	url := o.BackupStore
 	path, folder := strings.CutPrefix(url, "file://")
@@ -199,9 +199,9 @@ func (o Options) archive(ctx context.Context, p place, from volume.Source, trust
 	return &backup.Archive{Store: etcd.Guard(s), Retention: o.Retention, Now: time.Now}, shared, nil
 }
 
-// stores returns the stores that can hold backups. The credentials of last resort are the
-// machine's role.
+// stores returns the stores that can hold backups. Without other credentials, the
+// machine's role is used.
 func (o Options) stores() store.Backends {
 	w := o.world()
-	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Keys: onmachine.Keys(o.Platforms, w), Account: sdkchain.Credentials{}})
+	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Keys: onmachine.NewKeys(o.Platforms, w), Account: sdkchain.Credentials{}})
 }

@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/test/opentest"
 )
 
-// source is where the options say that disks are.
+// source returns the source of disks that the options define.
 func source(t *testing.T, o Options) volume.Source {
 	t.Helper()
 	s, err := o.source(slog.New(slog.DiscardHandler))
@@ -117,15 +117,15 @@ func TestALocalMachineIsWhoItsDiskSays(t *testing.T) {
 		t.Errorf("the managers are at %v, %v", got, err)
 	}
 	o.PeerID = strings.Repeat("a", 64)
-	if _, err := o.place(t.Context(), disks); err == nil || !strings.Contains(err.Error(), "63 letters") || !strings.Contains(fault.Remedy(err), "shorter name") {
+	if _, err := o.place(t.Context(), disks); err == nil || !strings.Contains(err.Error(), "63 characters") || !strings.Contains(fault.Remedy(err), "shorter name") {
 		t.Errorf("a name that no host can have: %v", err)
 	}
 }
 
-func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
+func TestMissingResourcesAreAwaited(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	tries := 0
-	err := patiently(t.Context(), log, time.Millisecond, func() error {
+	err := retryWhileTemporary(t.Context(), log, time.Millisecond, func() error {
 		if tries++; tries < 3 {
 			return fault.New(fault.Conflict, "another manager uses it")
 		}
@@ -135,17 +135,17 @@ func TestWhatIsNotThereYetIsWaitedFor(t *testing.T) {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 	tries = 0
-	if err := patiently(t.Context(), log, time.Millisecond, func() error { tries++; return errors.New("broken") }); err == nil || tries != 1 {
+	if err := retryWhileTemporary(t.Context(), log, time.Millisecond, func() error { tries++; return errors.New("broken") }); err == nil || tries != 1 {
 		t.Errorf("what will not go away by itself: %d tries, %v", tries, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := patiently(ended, log, time.Millisecond, func() error { return fault.New(fault.NotYet, "no disk") }); err == nil {
+	if err := retryWhileTemporary(ended, log, time.Millisecond, func() error { return fault.New(fault.NotYet, "no disk") }); err == nil {
 		t.Error("the end of the program was waited out")
 	}
 }
 
-// volumes is a cloud, and mounts what it has.
+// volumes is a cloud that also mounts its volumes.
 type volumes []volume.Volume
 
 func (v volumes) Volumes(context.Context) ([]volume.Volume, error) { return v, nil }
@@ -159,7 +159,7 @@ func (volumes) Mount(_ context.Context, v volume.Volume) (string, error) {
 func TestAMachineOfACloudIsWhoItsVolumeSays(t *testing.T) {
 	o := Options{Cluster: "etcd", VolumeProvider: "x", VolumeTags: []string{"k8s.io/etcd/main", "k8s.io/role/control-plane=1"}, NameTag: "k8s.io/etcd/main", Port: 3996,
 		DNSSuffix: ".internal.c.example.com"}
-	mine := volume.Volume{ID: "vol-1", Peer: "etcd-a", Machine: "i-1", Here: true, Addresses: []string{"10.0.0.1"}}
+	mine := volume.Volume{ID: "vol-1", Peer: "etcd-a", Machine: "i-1", Attached: true, Addresses: []string{"10.0.0.1"}}
 	cloud := volumes{mine, {ID: "vol-2", Peer: "etcd-b", Machine: "i-2", Addresses: []string{"10.0.0.2"}}}
 	o.Platforms = []onmachine.Platform{{Name: "x", Volumes: func(_ onmachine.World, r volume.Request) volume.Source {
 		if !slices.Equal(r.Tags, o.VolumeTags) {

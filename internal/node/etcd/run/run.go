@@ -1,7 +1,7 @@
 // Package run is etcd-manager: it finds the disk of a member and the other managers, as
-// its options say, and runs the parts of package etcd.
+// its options specify, and runs the parts of package etcd.
 //
-// It must not know any platform, nor read flags and the environment itself.
+// It must not know any platform, nor read flags or the environment itself.
 package run
 
 import (
@@ -38,48 +38,51 @@ import (
 )
 
 const (
-	// patience is how long what this program needs may take to be there, and
-	// retryPause how often it is asked for. A pod has 30 seconds to end.
+	// patience is how long the program waits for what it needs, and retryPause how
+	// often it checks. A pod has 30 seconds to stop.
 	patience, retryPause = time.Minute, 200 * time.Millisecond
 )
 
-// Options are what flags and environment say. Paths are paths on the machine.
+// Options holds the settings from flags and environment. Paths are paths on the machine.
 type Options struct {
-	// Cluster is the name of the etcd cluster, PeerID the ID of this peer; empty: from its disk.
+	// Cluster is the name of the etcd cluster, PeerID the ID of this peer; if empty, it is read
+	// from its disk.
 	Cluster, PeerID string
-	// BackupStore is the URL of what managers and users share.
+	// BackupStore is the URL of the store that managers and users share.
 	BackupStore string
 	// In URLs, __name__ is this peer's host name.
 	ClientURLs, PeerURLs, QuarantineURLs []string
-	// Port is where managers listen, on the address Listen; etcd does so on EtcdListen.
+	// Port is the port on which managers listen, on the address Listen; etcd listens on EtcdListen.
 	Port               int
 	Listen, EtcdListen string
-	// DNSSuffix follows the peer's name in its host name, which HostsFile has; empty uses addresses.
+	// DNSSuffix follows the peer's name in its host name, which is written to HostsFile; if empty,
+	// addresses are used.
 	DNSSuffix, HostsFile string
-	// Address is this machine's; empty: the first within NetworkCIDR that others reach.
+	// Address is this machine's; if empty, the first within NetworkCIDR that others can reach.
 	Address, NetworkCIDR string
-	// Containerized says that the machine's own files are below /rootfs.
+	// Containerized is set if the machine's own files are below /rootfs.
 	Containerized bool
-	// PKIDir holds authorities, DataDir the member's data where there is no VolumeProvider,
-	// and Programs the folders etcd-vVERSION.
+	// PKIDir contains the authorities, DataDir the member's data if there is no
+	// VolumeProvider, and Programs the folders etcd-vVERSION.
 	PKIDir, DataDir, Programs string
-	// VolumeProvider says whose disks hold the members' data, and VolumeTags which: see volume.Request.
+	// VolumeProvider is the platform whose disks hold the members' data, and VolumeTags select
+	// them: see volume.Request.
 	VolumeProvider, NameTag string
 	VolumeTags              []string
 	Disks, Machines         string
 	// Other managers are found by their addresses, by names, and in files.
 	Seeds, DNS              []string
 	SeedsPath, StaticConfig string
-	// MetricsPort serves the manager's metrics, on the address Listen; 0: nowhere.
+	// MetricsPort serves the manager's metrics, on the address Listen; 0 disables them.
 	MetricsPort int
-	// Verbosity of 8 and more shows every attempt.
+	// Verbosity of 8 and more logs every attempt.
 	Verbosity int
 
-	BackupInterval, Discover   time.Duration
-	Meet, Heard, Soon, Replace time.Duration
-	// Commands is the time between two looks for commands in the store.
+	BackupInterval, Discover         time.Duration
+	Meet, PeerTimeout, Soon, Replace time.Duration
+	// Commands is the interval at which the store is checked for commands.
 	Commands time.Duration
-	// Certificates is how long those last that are issued; 0: as long as usual.
+	// Certificates is the validity of issued certificates; 0 means the default.
 	Certificates time.Duration
 	Retention    etcd.Retention
 	// EtcdEnvironment is etcd's, as NAME=value, and Environment this program's.
@@ -90,7 +93,7 @@ type Options struct {
 	Out       io.Writer
 }
 
-// Manager runs one member: it returns when ctx ends and etcd has ended, or when it cannot go on.
+// Manager runs one member: it returns when ctx ends and etcd has stopped, or when it cannot continue.
 func Manager(ctx context.Context, o Options) error {
 	level := slog.LevelInfo
 	if o.Verbosity >= 8 {
@@ -102,7 +105,7 @@ func Manager(ctx context.Context, o Options) error {
 		return err
 	}
 	var p place
-	if err := patiently(ctx, log, cmp.Or(disks.Pause, retryPause), func() (err error) { p, err = o.place(ctx, disks); return err }); err != nil {
+	if err := retryWhileTemporary(ctx, log, cmp.Or(disks.Pause, retryPause), func() (err error) { p, err = o.place(ctx, disks); return err }); err != nil {
 		return err
 	}
 	log = log.With("peer", p.id)
@@ -130,17 +133,17 @@ func Manager(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	cfg.Anew = anew(ports, log)
+	cfg.RestartReaders = restartAPIServers(ports, log)
 	archive.Encryption = func() []encryption.KeyID { return readers(ports, log) }
 	var m *member.Member
-	if err := patiently(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
+	if err := retryWhileTemporary(ctx, log, retryPause, func() (err error) { m, err = member.Open(cfg); return err }); err != nil {
 		return err
 	}
 	err = o.manage(ctx, log, p, disks, network{authorities, trust, shared}, archive, m)
 	return errors.Join(err, m.Close())
 }
 
-// portsOf returns the ports of etcd's URLs for clients.
+// portsOf returns the ports of etcd's client URLs.
 func portsOf(clientURLs []string) ([]string, error) {
 	var ports []string
 	for _, s := range clientURLs {
@@ -153,23 +156,23 @@ func portsOf(clientURLs []string) ([]string, error) {
 	return ports, nil
 }
 
-// anew ends the API servers of this machine that use the etcd at some ports, as their caches
-// belong to another cluster. Their kubelet starts them again.
-func anew(ports []string, log *slog.Logger) func(ctx context.Context) error {
+// restartAPIServers stops the API servers of this machine that use the etcd at some ports, because
+// their caches belong to another cluster. The kubelet starts them again.
+func restartAPIServers(ports []string, log *slog.Logger) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for _, port := range ports {
-			ended, err := apiserver.End(ctx, port, apiserver.Containerd)
+			ended, err := apiserver.Stop(ctx, port, apiserver.Containerd)
 			if err != nil {
 				return err
 			}
-			log.Info("etcd starts with other data; API servers that have read the old data restart", "port", port, "processes", ended)
+			log.Info("etcd starts with other data; restarting API servers that have read the old data", "port", port, "processes", ended)
 		}
 		return nil
 	}
 }
 
-// readers returns the keys with which the API servers of this machine read the etcd at some ports;
-// nil if they are not known.
+// readers returns the keys with which the API servers of this machine read from the etcd at some
+// ports; nil if they are not known.
 func readers(ports []string, log *slog.Logger) []encryption.KeyID {
 	var out []encryption.KeyID
 	for _, port := range ports {
@@ -180,7 +183,7 @@ func readers(ports []string, log *slog.Logger) []encryption.KeyID {
 		}
 		switch {
 		case err != nil:
-			log.Warn("it is not recorded which keys the backup needs", "error", err)
+			log.Warn("cannot record which keys the backup needs", "error", err)
 			return nil
 		case config != nil:
 			return config.Keys()
@@ -191,10 +194,10 @@ func readers(ports []string, log *slog.Logger) []encryption.KeyID {
 	return out
 }
 
-// patiently tries something again while that may succeed by itself: the folder is
-// held by a manager that is about to end with its pod or its machine; or the disk
-// or the registry of the machine is not there yet.
-func patiently(ctx context.Context, log *slog.Logger, pause time.Duration, try func() error) error {
+// retryWhileTemporary retries something as long as it may still succeed: the folder is held
+// by a manager that is about to stop with its pod or its machine; or the machine's
+// disk or registry entry does not exist yet.
+func retryWhileTemporary(ctx context.Context, log *slog.Logger, pause time.Duration, try func() error) error {
 	said := ""
 	for start := time.Now(); ; {
 		err := try()
@@ -213,7 +216,7 @@ func patiently(ctx context.Context, log *slog.Logger, pause time.Duration, try f
 	}
 }
 
-// network is how managers trust one another, and what they share.
+// network is how managers authenticate each other, and what they share.
 type network struct {
 	authorities *certs.Authorities
 	trust       peer.TLS
@@ -237,7 +240,7 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	policy := etcd.DefaultPolicy()
 	policy.Backup, policy.Replace = o.BackupInterval, o.Replace
 	times := manager.DefaultTimes()
-	times.Meet, times.Heard, times.Discover, times.Soon, times.Control = o.Meet, o.Heard, o.Discover, o.Soon, o.Commands
+	times.Meet, times.PeerTimeout, times.Discover, times.Soon, times.Control = o.Meet, o.PeerTimeout, o.Discover, o.Soon, o.Commands
 	cfg := manager.Config{
 		Cluster: o.Cluster,
 		Self: etcd.Peer{ID: p.id, Endpoint: net.JoinHostPort(p.address, port),
@@ -257,11 +260,11 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	var wg sync.WaitGroup
 	var served error
 	if o.MetricsPort != 0 {
-		told, err := net.Listen("tcp", net.JoinHostPort(o.Listen, strconv.Itoa(o.MetricsPort)))
+		metrics, err := net.Listen("tcp", net.JoinHostPort(o.Listen, strconv.Itoa(o.MetricsPort)))
 		if err != nil {
-			return errors.Join(fmt.Errorf("listen for those who ask for metrics: %w", err), listener.Close())
+			return errors.Join(fmt.Errorf("listen for metrics requests: %w", err), listener.Close())
 		}
-		wg.Go(func() { tell(ctx, told, o.Cluster, guide.Status, log) })
+		wg.Go(func() { serveMetrics(ctx, metrics, o.Cluster, guide.Status, log) })
 	}
 	wg.Go(func() {
 		served = peer.Serve(ctx, listener, n.trust, guide, n.shared, log)
@@ -270,7 +273,7 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	if disks.Watch != nil {
 		wg.Go(func() { disks.Watch(ctx, guide.Wake) })
 	}
-	log.Info("etcd-manager is there", "address", cfg.Self.Endpoint, "folder", p.dir, "versions", strings.Join(cfg.Versions(), " "))
+	log.Info("etcd-manager is running", "address", cfg.Self.Endpoint, "folder", p.dir, "versions", strings.Join(cfg.Versions(), " "))
 	guide.Run(ctx)
 	wg.Wait()
 	if n.shared != nil {
@@ -279,7 +282,7 @@ func (o Options) manage(ctx context.Context, log *slog.Logger, p place, disks vo
 	return served
 }
 
-// discovery is every way to find others that was asked for.
+// discovery returns every configured way to find other managers.
 func (o Options) discovery(disks volume.Source) (peer.Discovery, error) {
 	port := strconv.Itoa(o.Port)
 	all := peer.Any{peer.Static(o.Seeds)}
@@ -302,13 +305,13 @@ func (o Options) discovery(disks volume.Source) (peer.Discovery, error) {
 	return all, nil
 }
 
-// platform is discovery by what a platform knows.
+// platform is discovery through a platform.
 type platform func(context.Context) ([]etcd.Sighting, error)
 
 // Discover implements peer.Discovery.
 func (p platform) Discover(ctx context.Context) ([]etcd.Sighting, error) { return p(ctx) }
 
-// token is 16 random bytes as text for URLs.
+// token returns 16 random bytes as text for URLs.
 func token() string {
 	raw := make([]byte, 16)
 	_, _ = rand.Read(raw) // it never fails

@@ -13,23 +13,24 @@ import (
 // ClusterKey is the key of the namespace kube-system, whose UID identifies a Kubernetes cluster.
 const ClusterKey = "/registry/namespaces/kube-system"
 
-// sealedPrefix begins every value that an API server has encrypted, and protobufPrefix those
-// in the form of protocol buffers (k8s.io/apiserver, storage/value; k8s.io/apimachinery,
-// runtime/serializer/protobuf).
+// sealedPrefix is the prefix of every value that an API server has encrypted, and
+// protobufPrefix of those in the form of protocol buffers (k8s.io/apiserver, storage/value;
+// k8s.io/apimachinery, runtime/serializer/protobuf).
 const sealedPrefix, protobufPrefix = "k8s:enc:", "k8s\x00"
 
-// Sealed are the objects that API servers have encrypted in one way.
+// Sealed describes the objects that API servers have encrypted in one way.
 type Sealed struct {
 	// Provider is aesgcm, aescbc, secretbox or kms, Version its format's version, and Name the
 	// name of the key or of the plugin.
 	Provider, Version, Name string
-	// Objects counts them.
+	// Objects is their number.
 	Objects int64
 	// Samples are the one that was written first, and the one that was written last.
 	Samples []Object
 }
 
-// Object is an encrypted object: its key in etcd, and its value without what says how it is encrypted.
+// Object is an encrypted object: its key in etcd, and its value without the prefix that
+// describes the encryption.
 type Object struct {
 	Key   string
 	Value []byte
@@ -38,7 +39,7 @@ type Object struct {
 // way is how an object is encrypted.
 type way struct{ provider, version, name string }
 
-// sealedObject is where the value of an encrypted object is.
+// sealedObject is the location of an encrypted object's value.
 type sealedObject struct {
 	way      way
 	revision string
@@ -47,14 +48,14 @@ type sealedObject struct {
 // sealedObjects are the encrypted objects, by their keys.
 type sealedObjects map[string]sealedObject
 
-// add notes a value where it is encrypted.
+// add records a value if it is encrypted.
 func (s sealedObjects) add(key string, revision, value []byte) {
 	if w, _, ok := sealedBy(value); ok {
 		s[key] = sealedObject{w, string(revision)}
 	}
 }
 
-// sealedBy splits an encrypted value, as k8s:enc:PROVIDER:VERSION:NAME:CONTENT.
+// sealedBy splits an encrypted value of the form k8s:enc:PROVIDER:VERSION:NAME:CONTENT.
 func sealedBy(value []byte) (way, []byte, bool) {
 	rest, ok := bytes.CutPrefix(value, []byte(sealedPrefix))
 	parts := bytes.SplitN(rest, []byte{':'}, 4)
@@ -88,7 +89,7 @@ func (s sealedObjects) sample(revisions *bolt.Bucket) []Sealed {
 		for _, key := range slices.Compact([]string{of.first, of.last}) {
 			value, _ := field(revisions.Get([]byte(s[key].revision)), valueField)
 			_, content, _ := sealedBy(value)
-			x.Samples = append(x.Samples, Object{key, bytes.Clone(content)}) // the database goes
+			x.Samples = append(x.Samples, Object{key, bytes.Clone(content)}) // the database will be closed
 		}
 		out = append(out, x)
 	}
@@ -99,7 +100,7 @@ func (s sealedObjects) sample(revisions *bolt.Bucket) []Sealed {
 }
 
 // UID returns the UID of an object as an API server stores it in the form of protocol
-// buffers; empty where it has another form.
+// buffers; empty if it has another form.
 func UID(value []byte) string {
 	envelope, ok := bytes.CutPrefix(value, []byte(protobufPrefix))
 	for _, number := range []protowire.Number{2, 1, 5} { // runtime.Unknown.raw, metadata, uid
@@ -111,7 +112,7 @@ func UID(value []byte) string {
 	return string(envelope)
 }
 
-// field returns a field of bytes of a message of protocol buffers.
+// field returns a bytes field of a protocol buffers message.
 func field(message []byte, number protowire.Number) ([]byte, bool) {
 	for len(message) > 0 {
 		num, kind, n := protowire.ConsumeTag(message)

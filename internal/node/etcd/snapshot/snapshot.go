@@ -1,4 +1,4 @@
-// Package snapshot reads what a snapshot of etcd holds, without etcd.
+// Package snapshot reads the contents of an etcd snapshot, without etcd.
 //
 // It must not know where snapshots come from, nor what is done with them.
 package snapshot
@@ -13,14 +13,14 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Contents is what a snapshot holds.
+// Contents are the contents of a snapshot.
 type Contents struct {
-	// Revision is the last that was written, and 1 where none was.
+	// Revision is the last written revision, and 1 if nothing was written.
 	Revision int64
-	// Keys counts the keys, without those that were deleted.
+	// Keys is the number of keys, without deleted ones.
 	Keys int64
 	// Cluster is the UID of the namespace kube-system, which identifies a Kubernetes cluster;
-	// empty where there is none that can be read.
+	// empty if there is none that can be read.
 	Cluster string
 	// Sealed are the ways in which API servers have encrypted objects, sorted.
 	Sealed []Sealed
@@ -38,10 +38,10 @@ const (
 	keyField, valueField = 1, 5
 )
 
-// Read opens a snapshot, which may be followed by its SHA-256, as the database that it
-// is, and reads every entry. An error says that etcd could not begin with it.
+// Read opens a snapshot, which may be followed by its SHA-256, as a database, and
+// reads every entry. An error means that etcd could not start with it.
 func Read(file string) (c Contents, err error) {
-	// The file is mapped, and the database trusts it: what it cannot be reached by is a panic.
+	// The file is mapped, and the library does not check its pointers: an invalid one causes a panic.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if what := recover(); what != nil {
@@ -55,7 +55,7 @@ func Read(file string) (c Contents, err error) {
 	err = db.View(func(tx *bolt.Tx) error {
 		revisions := tx.Bucket([]byte("key"))
 		if revisions == nil {
-			return errors.New("the database has no bucket of keys, and so is not etcd's")
+			return errors.New("the database has no bucket of keys, so it is not a database of etcd")
 		}
 		c, err = read(revisions)
 		return err

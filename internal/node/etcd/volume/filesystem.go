@@ -12,16 +12,16 @@ const (
 	xfs  = "xfs"
 )
 
-// margin is how much at either end of a disk has to be empty for it to count as blank, in bytes:
-// it holds partition tables, both copies of GPT's, and the headers of file systems, volume
-// managers and encryption.
+// margin is how many bytes at either end of a disk must be zero for it to count as blank: they
+// contain partition tables, including both copies of GPT's, and the headers of file systems,
+// volume managers and encryption.
 const margin = 4 << 20
 
-// errUnknown says that a disk holds what is not understood. It must not be formatted.
-var errUnknown = errors.New("the disk is not blank, and holds no file system that is known here")
+// errUnknown means that the content of a disk is not recognized. The disk must not be formatted.
+var errUnknown = errors.New("the disk is not blank, but contains no supported file system")
 
-// filesystemOf returns the kind of file system on a disk, and "" for a blank one. It knows the
-// signatures of ext2, ext3 and ext4 (which one driver mounts) and of xfs.
+// filesystemOf returns the kind of file system on a disk, and "" for a blank one. It
+// recognizes ext2, ext3 and ext4 (which one driver mounts) and xfs.
 func filesystemOf(disk io.ReaderAt, size int64) (string, error) {
 	head, err := part(disk, 0, min(size, margin))
 	if err != nil {
@@ -52,7 +52,7 @@ func part(disk io.ReaderAt, from, size int64) ([]byte, error) {
 	if int64(n) == size {
 		return out, nil
 	}
-	return nil, errors.Join(errors.New("the disk cannot be read"), err)
+	return nil, errors.Join(errors.New("cannot read the disk"), err)
 }
 
 func blank(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }

@@ -19,18 +19,18 @@ import (
 
 // Host mounts volumes on the machine itself.
 type Host struct {
-	// Root is where the files of the machine are: / on the machine, and in a container,
-	// which has to share the machine's processes, another. Mounts are made in both.
+	// Root is the root of the machine's files: / on the machine, and another path in a
+	// container, which must share the machine's PID namespace. Mounts are made in both.
 	Root string
-	// Dir is the folder of the mount points on the machine; by default /mnt/disks where
-	// that exists, because /mnt itself may then be read-only, and else /mnt.
+	// Dir is the folder of the mount points on the machine; by default /mnt/disks if
+	// that exists, because /mnt itself may then be read-only, otherwise /mnt.
 	Dir string
 	Log *slog.Logger
 }
 
-// Mount implements Mounter. A blank volume is formatted with ext4; one that holds
-// anything else than a file system is an error of class fault.Permanent, and is
-// left as it is. A file system that is smaller than its volume is grown.
+// Mount implements Mounter. A blank volume is formatted with ext4; one with
+// anything but a file system is an error of class fault.Permanent, and is left as
+// it is. A file system that is smaller than its volume is grown.
 func (h Host) Mount(ctx context.Context, v Volume) (string, error) {
 	dir, err := h.mount(ctx, v)
 	if err != nil {
@@ -53,28 +53,28 @@ func (h Host) mount(ctx context.Context, v Volume) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !h.here() { // whose mounts do not show in a container
+	if !h.seesMachine() { // whose mounts are not visible in a container
 		machine := mountPlace{device, point, kind, number}
 		if err := h.onMachine(func() error { return machine.mount("/proc/1/mountinfo") }); err != nil {
 			return "", err
 		}
 	}
 	own := mountPlace{filepath.Join(h.Root, device), filepath.Join(h.Root, point), kind, number}
-	// The thread that entered the machine's mounts may be the process's first, for which
-	// /proc/self stands.
+	// /proc/self refers to the process's first thread, which may not be the one that
+	// entered the machine's mount namespace
 	if err := own.mount("/proc/thread-self/mountinfo"); err != nil {
 		return "", err
 	}
 	if err := h.onMachine(func() error { return grow(ctx, kind, device, point) }); err != nil {
-		h.Log.Warn("the file system is not grown to the size of its volume", "volume", v.ID, "error", err)
+		h.Log.Warn("cannot grow the file system to the size of its volume", "volume", v.ID, "error", err)
 	}
 	return own.point, nil
 }
 
-// device is the path on the machine of a volume's device, without symbolic links.
+// device returns the path on the machine of a volume's device, without symbolic links.
 func (h Host) device(v Volume) (string, error) {
 	for _, path := range v.Devices {
-		found, err := h.follow(path)
+		found, err := h.resolveLink(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -86,14 +86,14 @@ func (h Host) device(v Volume) (string, error) {
 	return "", fault.New(fault.NotYet, "the machine does not see it at %s yet", strings.Join(v.Devices, " or "))
 }
 
-// follow resolves a link to a device, which is relative or begins at the machine's root.
-func (h Host) follow(path string) (string, error) {
+// resolveLink resolves a link to a device, which is relative or starts at the machine's root.
+func (h Host) resolveLink(path string) (string, error) {
 	to, err := os.Readlink(filepath.Join(h.Root, path))
 	if err == nil && !filepath.IsAbs(to) {
 		to = filepath.Join(filepath.Dir(path), to)
 	}
 	if err != nil {
-		to = path // no link; whether it is there is seen next
+		to = path // not a link; whether it exists is checked next
 	}
 	info, err := os.Stat(filepath.Join(h.Root, to))
 	if err != nil {
@@ -115,7 +115,7 @@ func (h Host) points() string {
 	return "/mnt"
 }
 
-// format returns the kind of file system of a device, which gets one if it is blank.
+// format returns the kind of file system of a device, and formats the device if it is blank.
 func (h Host) format(ctx context.Context, device string) (kind string, err error) {
 	disk, err := os.Open(filepath.Join(h.Root, device))
 	if err != nil {
@@ -133,14 +133,14 @@ func (h Host) format(ctx context.Context, device string) (kind string, err error
 	if err != nil || kind != "" {
 		return kind, err
 	}
-	h.Log.Info("a blank volume is formatted", "device", device, "bytes", size)
-	// No space is put aside for root: nobody else writes there. A disk that is half
-	// formatted would not be understood any more, so that this is not called off.
+	h.Log.Info("formatting a blank volume", "device", device, "bytes", size)
+	// No space is reserved for root: no other user writes there. A half-formatted disk
+	// would not be recognized again, so this is not canceled.
 	ctx = context.WithoutCancel(ctx)
 	return ext4, h.onMachine(func() error { return run(ctx, "mkfs."+ext4, "-q", "-F", "-m", "0", device) })
 }
 
-// grow makes a mounted file system as large as its device; one that is so already stays.
+// grow makes a mounted file system as large as its device; it leaves one that already is alone.
 func grow(ctx context.Context, kind, device, point string) error {
 	if kind == xfs {
 		return run(ctx, "xfs_growfs", point)
@@ -156,18 +156,18 @@ func run(ctx context.Context, program string, args ...string) error {
 	return nil
 }
 
-// here reports whether this program sees the machine's own files and mounts.
-func (h Host) here() bool { return filepath.Clean(h.Root) == "/" }
+// seesMachine reports whether this program sees the machine's own files and mounts.
+func (h Host) seesMachine() bool { return filepath.Clean(h.Root) == "/" }
 
 // onMachine calls do where files and mounts are the machine's own.
 func (h Host) onMachine(do func() error) error {
-	if h.here() {
+	if h.seesMachine() {
 		return do()
 	}
 	done := make(chan error, 1)
 	go func() {
-		// The thread is never given back, and so ends with the function: it is not as
-		// other threads of this program any more.
+		// The thread is never unlocked, and so ends with the function: it now differs from
+		// the program's other threads.
 		runtime.LockOSThread()
 		if err := enterMachine(); err != nil {
 			done <- fmt.Errorf("enter the machine's file system: %w", err)
@@ -178,14 +178,14 @@ func (h Host) onMachine(do func() error) error {
 	return <-done
 }
 
-// enterMachine gives this thread, and the programs that it starts, the mounts of the
-// machine's first process (setns(2)).
+// enterMachine moves this thread, and the programs that it starts, to the mount
+// namespace of the machine's first process (setns(2)).
 func enterMachine() error {
 	mounts, err := os.Open("/proc/1/ns/mnt")
 	if err != nil {
 		return err
 	}
-	defer mounts.Close() // the thread keeps what it has entered
+	defer mounts.Close() // the thread stays in the namespace
 	if err := syscall.Unshare(syscall.CLONE_FS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
@@ -205,12 +205,13 @@ type mountPlace struct {
 	number              string // major:minor of the device
 }
 
-// mount mounts the device unless it is mounted there, as the table of mounts says. It is done on
-// the thread that calls, and opens nothing by a path that another thread would see otherwise.
+// mount mounts the device unless it is already mounted there according to the table of mounts.
+// It works on the calling thread, and opens nothing by a path that another thread would resolve
+// differently.
 func (p mountPlace) mount(table string) error {
 	text, err := os.ReadFile(table)
 	if err != nil {
-		return fmt.Errorf("read what is mounted: %w", err)
+		return fmt.Errorf("list the mounts: %w", err)
 	}
 	switch at := mountedAt(string(text), p.point); at {
 	case p.number:
@@ -229,7 +230,7 @@ func (p mountPlace) mount(table string) error {
 }
 
 // mountedAt returns major:minor of the last mount at a path; "" for none (proc_pid_mountinfo(5),
-// where a blank in a path is \040).
+// where a space in a path is \040).
 func mountedAt(table, point string) string {
 	out := ""
 	for line := range strings.Lines(table) {
@@ -240,11 +241,11 @@ func mountedAt(table, point string) string {
 	return out
 }
 
-// deviceNumber is major:minor of a device.
+// deviceNumber returns major:minor of a device.
 func deviceNumber(path string) (string, error) {
 	var s syscall.Stat_t
 	if err := syscall.Stat(path, &s); err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
+		return "", fmt.Errorf("inspect %s: %w", path, err)
 	}
 	major := s.Rdev>>8&0xfff | s.Rdev>>32&^0xfff
 	minor := s.Rdev&0xff | s.Rdev>>12&^0xff

@@ -15,14 +15,15 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// inContainer, in the environment, makes the test's program be one that sees the machine's files elsewhere.
+// inContainer, in the environment, makes the test's program act as one that sees the machine's
+// files elsewhere.
 const inContainer = "VOLUME_IS_MOUNTED_IN_CONTAINER"
 
-// loop makes a device of a file of so many bytes, with a text at its beginning.
+// loop creates a loop device of size bytes, with a text at its start.
 func loop(t *testing.T, size int64, text string) (device, file string) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		missing(t, "mounting takes root")
+		skipMissing(t, "mounting takes root")
 	}
 	file = filepath.Join(t.TempDir(), "disk")
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Truncate(file, size)); err != nil {
@@ -30,7 +31,7 @@ func loop(t *testing.T, size int64, text string) (device, file string) {
 	}
 	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
 	if err != nil {
-		missing(t, "no loop device: "+string(out))
+		skipMissing(t, "no loop device: "+string(out))
 	}
 	device = strings.TrimSpace(string(out))
 	t.Cleanup(func() {
@@ -41,7 +42,7 @@ func loop(t *testing.T, size int64, text string) (device, file string) {
 	return device, file
 }
 
-func missing(t *testing.T, why string) {
+func skipMissing(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal("CANNOT RUN: " + why)
@@ -131,7 +132,7 @@ func size(t *testing.T, dir string) uint64 {
 	return s.Blocks * uint64(s.Bsize)
 }
 
-func TestWhatIsNotUnderstoodIsNotFormatted(t *testing.T) {
+func TestUnknownContentIsNotFormatted(t *testing.T) {
 	device, file := loop(t, 16<<20, "LUKS")
 	before, err := os.ReadFile(file)
 	if err != nil {
@@ -152,8 +153,9 @@ func TestWhatIsNotUnderstoodIsNotFormatted(t *testing.T) {
 	}
 }
 
-// TestAContainerMountsOnItsMachine runs in mounts of its own, where the machine's
-// files are at another place, and mounts a volume in its own and in the machine's.
+// TestAContainerMountsOnItsMachine runs in its own mount namespace, where the
+// machine's files are at another path, and mounts a volume both in its own and in
+// the machine's.
 func TestAContainerMountsOnItsMachine(t *testing.T) {
 	if root := os.Getenv(inContainer); root != "" {
 		h := Host{Root: root, Dir: os.Getenv("DIR"), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}

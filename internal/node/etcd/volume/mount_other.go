@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Host mounts volumes on the machine itself; it can do so on Linux only.
+// Host mounts volumes on the machine itself; it can do so only on Linux.
 type Host struct {
 	Root, Dir string
 	Log       *slog.Logger
@@ -17,5 +17,5 @@ type Host struct {
 
 // Mount implements Mounter.
 func (Host) Mount(context.Context, Volume) (string, error) {
-	return "", fault.New(fault.Permanent, "volumes are mounted on Linux only")
+	return "", fault.New(fault.Permanent, "volumes can be mounted on Linux only")
 }

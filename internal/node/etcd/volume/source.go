@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 )
 
-// Request says which disk is looked for. Paths are as the program sees them.
+// Request specifies the wanted disk. Paths are as the program sees them.
 type Request struct {
 	// Cluster is the name of the etcd cluster, such as etcd-events.
 	Cluster string
@@ -21,33 +21,33 @@ type Request struct {
 	NameTag string
 	// Disks is a folder of volumes, Machines a folder that lists a cluster's machines.
 	Disks, Machines string
-	// Port is where managers listen.
+	// Port is the port on which managers listen.
 	Port    string
 	Mounter Mounter
 }
 
 // Source is how a platform finds the disk of this machine's member, and other members.
 type Source struct {
-	// Disk finds the disk; while the class of the error is fault.NotYet or fault.Conflict the
-	// caller should ask again after Pause.
+	// Disk finds the disk; if the class of the error is fault.NotYet or fault.Conflict the
+	// caller should call it again after Pause.
 	Disk  func(context.Context) (Disk, error)
 	Pause time.Duration
-	// Address is the machine's own among its peers; nil: the first of its interfaces.
+	// Address returns the machine's own address among its peers; if nil, the first of its interfaces is used.
 	Address func() (string, error)
-	// Discover finds other managers; nil: the platform does not know them.
+	// Discover finds other managers; nil if the platform does not know them.
 	Discover func(context.Context) ([]etcd.Sighting, error)
-	// Home is the address of the machine whose folder of back-ups all managers share, where
-	// each machine has one of its own; nil: they share what is named.
+	// Home returns the address of the machine whose folder of backups all managers share,
+	// if each machine has its own; nil if the managers share the configured store.
 	Home func() (string, error)
-	// Watch reports changes of the machines, until ctx ends; nil: nobody does.
+	// Watch reports changes of the machines until ctx ends; may be nil.
 	Watch func(ctx context.Context, changed func())
 }
 
 // Disk is the folder of a member's data. Peer is the name, and Address the address, of
-// the peer that has the disk; they are empty where the disk does not tell.
+// the peer that has the disk; they are empty if the disk does not determine them.
 type Disk struct{ Dir, Peer, Address string }
 
-// cloudPause is how often a cloud is asked for a volume.
+// cloudPause is how often a cloud is queried for a volume.
 const cloudPause = time.Second
 
 // Attached is the source of volumes that a cloud attaches to machines.
@@ -82,8 +82,8 @@ func (r Request) Folder() (string, error) {
 		return "", fmt.Errorf("find the volume %s: %w", r.Tags[0], err)
 	}
 	if len(found) != 1 {
-		return "", fault.Wrap(fault.NotYet, fmt.Errorf("%d folders of %s start with %s; there has to be one", len(found), r.Disks, r.Tags[0]),
-			"make the folder of this machine's member, or remove those of others")
+		return "", fault.Wrap(fault.NotYet, fmt.Errorf("%d folders in %s start with %s; there must be one", len(found), r.Disks, r.Tags[0]),
+			"create the folder of this machine's member, or remove the folders of other members")
 	}
 	return found[0], nil
 }

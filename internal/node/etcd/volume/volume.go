@@ -1,8 +1,8 @@
 // Package volume finds the disk of a member among those that a cloud keeps for an
-// etcd cluster, attaches it to the machine that asks, and mounts it. The disk
-// outlives its machine, and says which member the next one is.
+// etcd cluster, attaches it to this machine, and mounts it. The disk outlives its
+// machine, and determines which member the next one is.
 //
-// It must not know what is on a disk, nor which cloud it is of.
+// It must not know what is on a disk, nor to which cloud it belongs.
 package volume
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Volume is one disk of an etcd cluster.
 type Volume struct {
-	// ID is what the cloud calls it.
+	// ID is the cloud's identifier.
 	ID string
 	// Peer is the name of the peer, and the member, whose data are on it.
 	Peer string
@@ -27,31 +27,31 @@ type Volume struct {
 	// which others reach that machine.
 	Machine   string
 	Addresses []string
-	// Here says that it is attached to the machine that asks, and Free that it could be.
-	Here, Free bool
-	// Devices are the paths at which the machine that it is attached to may have it.
+	// Attached is set if it is attached to this machine, and Free if it could be.
+	Attached, Free bool
+	// Devices are the paths that it may have on the machine that it is attached to.
 	Devices []string
 }
 
-// Cloud keeps the volumes of one etcd cluster.
+// Cloud manages the volumes of one etcd cluster.
 type Cloud interface {
 	// Volumes lists them, wherever they are.
 	Volumes(ctx context.Context) ([]Volume, error)
-	// Attach begins to attach one to the machine that asks; the class is fault.Conflict
-	// when another machine was quicker.
+	// Attach begins to attach a volume to this machine; the class is fault.Conflict if
+	// another machine was faster.
 	Attach(ctx context.Context, v Volume) error
 }
 
-// Mounter mounts the volume of the machine that asks.
+// Mounter mounts this machine's volume.
 type Mounter interface {
-	// Mount returns the folder of the volume's files. One that is mounted already is
-	// not mounted again. The class is fault.NotYet while the machine does not see it.
+	// Mount returns the folder of the volume's files. A mounted volume is not mounted
+	// again. The class is fault.NotYet while the machine does not see it.
 	Mount(ctx context.Context, v Volume) (dir string, err error)
 }
 
 // Take attaches and mounts this machine's volume, and returns it with the folder of its files. It
-// does a step at a time: while the class is fault.NotYet or fault.Conflict the caller should call
-// it again in a moment.
+// does one step at a time: while the class is fault.NotYet or fault.Conflict the caller should
+// call it again after a moment.
 func Take(ctx context.Context, c Cloud, m Mounter) (v Volume, dir string, err error) {
 	all, err := c.Volumes(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func Take(ctx context.Context, c Cloud, m Mounter) (v Volume, dir string, err er
 	var mine, free *Volume
 	for i, v := range all {
 		switch {
-		case v.Here:
+		case v.Attached:
 			here, mine = append(here, v.ID), &all[i]
 		case v.Free && free == nil:
 			free = &all[i]
@@ -70,14 +70,14 @@ func Take(ctx context.Context, c Cloud, m Mounter) (v Volume, dir string, err er
 	}
 	switch {
 	case len(here) > 1:
-		return Volume{}, "", fault.Wrap(fault.Permanent, fmt.Errorf("%d volumes of this etcd cluster are attached to this machine: %s; there has to be one", len(here), strings.Join(here, ", ")),
+		return Volume{}, "", fault.Wrap(fault.Permanent, fmt.Errorf("%d volumes of this etcd cluster are attached to this machine: %s; there must be one", len(here), strings.Join(here, ", ")),
 			"detach the volumes that belong to other machines")
 	case mine != nil:
 		dir, err := m.Mount(ctx, *mine)
 		return *mine, dir, err
 	case free == nil:
 		return Volume{}, "", fault.Wrap(fault.NotYet, fmt.Errorf("no volume of this etcd cluster is free for this machine: %s", list(all)),
-			"end the machine that has the volume, or detach it")
+			"terminate the machine that has the volume, or detach the volume")
 	}
 	if err := c.Attach(ctx, *free); err != nil {
 		return Volume{}, "", err
@@ -85,7 +85,7 @@ func Take(ctx context.Context, c Cloud, m Mounter) (v Volume, dir string, err er
 	return Volume{}, "", fault.New(fault.NotYet, "volume %s is being attached", free.ID)
 }
 
-// list says what there is.
+// list describes the existing volumes.
 func list(all []Volume) string {
 	var out []string
 	for _, v := range all {

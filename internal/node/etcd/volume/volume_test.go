@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// cloud is volumes in memory.
+// cloud holds volumes in memory.
 type cloud struct {
 	volumes  []Volume
 	attached string
@@ -29,11 +29,11 @@ func TestTake(t *testing.T) {
 		attached, want string // what Take does, and its folder or error
 		class          fault.Class
 	}{
-		{"the one that is here", []Volume{{ID: "v1", Free: true}, {ID: "v2", Peer: "b", Here: true, Machine: "i"}}, "", "/mnt/v2", ""},
+		{"the one that is here", []Volume{{ID: "v1", Free: true}, {ID: "v2", Peer: "b", Attached: true, Machine: "i"}}, "", "/mnt/v2", ""},
 		{"the first that is free", []Volume{{ID: "v3", Peer: "c", Free: true}, {ID: "v2", Peer: "b", Free: true}, {ID: "v1", Peer: "a", Machine: "other"}}, "v2", "volume v2 is being attached", fault.NotYet},
 		{"none is there", nil, "", "there is none", fault.NotYet},
 		{"one of another zone", []Volume{{ID: "v1", Peer: "a"}}, "", "v1 of a is elsewhere", fault.NotYet},
-		{"two are here", []Volume{{ID: "v1", Here: true}, {ID: "v2", Here: true}}, "", "v1, v2; there has to be one", fault.Permanent},
+		{"two are here", []Volume{{ID: "v1", Attached: true}, {ID: "v2", Attached: true}}, "", "v1, v2; there must be one", fault.Permanent},
 	} {
 		c := &cloud{volumes: x.volumes}
 		v, dir, err := Take(t.Context(), c, mounter{})
@@ -46,7 +46,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// disk is a disk in memory with some bytes that are not zero.
+// disk is a disk in memory with some non-zero bytes.
 type disk map[int64]string
 
 func (d disk) ReadAt(p []byte, from int64) (int, error) {
@@ -60,7 +60,7 @@ func (d disk) ReadAt(p []byte, from int64) (int, error) {
 	return len(p), nil
 }
 
-// TestOnlyABlankDiskIsBlank, because a blank one is formatted.
+// TestOnlyABlankDiskIsBlank matters because a blank disk is formatted.
 func TestOnlyABlankDiskIsBlank(t *testing.T) {
 	const size = 20 << 30
 	for name, x := range map[string]struct {

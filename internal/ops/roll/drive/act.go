@@ -21,16 +21,17 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// deed is an action under way, or one that has ended and whose result nobody took yet.
-type deed struct {
+// runningAction is an action under way, or one that has finished and whose result was not processed
+// yet.
+type runningAction struct {
 	cancel    context.CancelFunc
 	cancelled bool
 }
 
-// blocked says of pods why they cannot be evicted.
-type blocked map[string]string
+// evictionBlockers has, by pod, why it cannot be evicted.
+type evictionBlockers map[string]string
 
-func (b blocked) list() []string {
+func (b evictionBlockers) list() []string {
 	var out []string
 	for _, pod := range slices.Sorted(maps.Keys(b)) {
 		out = append(out, pod+": "+b[pod])
@@ -38,12 +39,12 @@ func (b blocked) list() []string {
 	return out
 }
 
-// carry begins what should be under way and is not, ends what is and should not be, and
-// returns when to look again at the latest.
-func (d *Driver) carry(ctx context.Context, actions []roll.Action) (until time.Time) {
+// runActions begins the actions that should be under way and are not, cancels those that should not
+// be, and returns the latest time for the next step.
+func (d *Driver) runActions(ctx context.Context, actions []roll.Action) (until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for a, it := range d.doing {
+	for a, it := range d.running {
 		if !slices.Contains(actions, a) && !it.cancelled {
 			it.cancelled = true
 			it.cancel()
@@ -56,26 +57,26 @@ func (d *Driver) carry(ctx context.Context, actions []roll.Action) (until time.T
 			}
 			continue
 		}
-		if d.doing[a] != nil || d.ending(a) {
-			continue // what ends pokes
+		if d.running[a] != nil || d.isCancelling(a) {
+			continue // the end of an action pokes
 		}
 		doing, cancel := context.WithCancel(ctx)
-		d.doing[a] = &deed{cancel: cancel}
+		d.running[a] = &runningAction{cancel: cancel}
 		d.run(func() {
 			defer cancel()
-			d.did(doing, a, d.do(doing, a))
+			d.recordResult(doing, a, d.do(doing, a))
 		})
 	}
 	return until
 }
 
-// ending reports that something else that is done about a machine has been told to end,
-// and has not yet.
-func (d *Driver) ending(a roll.Action) bool {
+// isCancelling reports whether another action on the same machine has been cancelled and has not
+// finished yet.
+func (d *Driver) isCancelling(a roll.Action) bool {
 	if a.Machine == "" || a.Do == roll.Prompt {
 		return false
 	}
-	for b, it := range d.doing {
+	for b, it := range d.running {
 		if it.cancelled && b.Machine == a.Machine && b.Do != roll.Prompt {
 			return true
 		}
@@ -83,16 +84,16 @@ func (d *Driver) ending(a roll.Action) bool {
 	return false
 }
 
-// did notes what became of an action.
-func (d *Driver) did(ctx context.Context, a roll.Action, err error) {
+// recordResult records the result of an action.
+func (d *Driver) recordResult(ctx context.Context, a roll.Action, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.poke()
+	defer d.wakeUp()
 	if a.Do == roll.Drain {
 		delete(d.drains, a.Machine)
 	}
-	if ctx.Err() != nil { // it may be named again
-		delete(d.doing, a)
+	if ctx.Err() != nil { // it may be requested again
+		delete(d.running, a)
 		return
 	}
 	r := roll.Result{Action: a}
@@ -103,7 +104,7 @@ func (d *Driver) did(ctx context.Context, a roll.Action, err error) {
 	d.results = append(d.results, r)
 }
 
-// do carries out an action. Each can be repeated.
+// do carries out an action. All actions are idempotent.
 func (d *Driver) do(ctx context.Context, a roll.Action) error {
 	switch a.Do {
 	case roll.Prompt:
@@ -111,7 +112,7 @@ func (d *Driver) do(ctx context.Context, a roll.Action) error {
 	case roll.Update:
 		return d.after(ctx, d.update(ctx, a.Group))
 	case roll.CheckGates:
-		return d.gates(ctx)
+		return d.runGates(ctx)
 	}
 	m, node := d.machine(a.Machine)
 	switch a.Do {
@@ -123,7 +124,7 @@ func (d *Driver) do(ctx context.Context, a roll.Action) error {
 		return d.after(ctx, d.terminate(ctx, m))
 	}
 	if node == nil || d.Client == nil {
-		return nil // what is no node needs nothing of what follows
+		return nil // the remaining actions need a node
 	}
 	switch a.Do {
 	case roll.Taint:
@@ -131,19 +132,19 @@ func (d *Driver) do(ctx context.Context, a roll.Action) error {
 	case roll.Cordon:
 		return d.drainer.Cordon(ctx, node.Name)
 	case roll.Drain:
-		return d.drainer.Drain(ctx, node.Name, drain.Options{Dead: a.Dead, On: func(p drain.Pod) { d.drained(a.Machine, p) }})
+		return d.drainer.Drain(ctx, node.Name, drain.Options{Dead: a.Dead, On: func(p drain.Pod) { d.recordBlocker(a.Machine, p) }})
 	case roll.RestartInPlace:
 		return d.restart(ctx, node, a.Group)
 	case roll.Release:
 		return d.release(ctx, node.Name, a.StayCordoned)
 	}
-	return fault.New(fault.Permanent, "%q is nothing that a driver can do", a.Do)
+	return fault.New(fault.Permanent, "unknown action %q", a.Do)
 }
 
 // machine finds a machine and its node; either may be unknown.
 func (d *Driver) machine(name string) (platform.Machine, *corev1.Node) {
 	m := platform.Machine{Name: name}
-	groups, _ := d.listing.look()
+	groups, _ := d.listing.groupsNow()
 	for _, g := range groups {
 		for _, found := range g.Machines {
 			if found.Name == name {
@@ -154,11 +155,11 @@ func (d *Driver) machine(name string) (platform.Machine, *corev1.Node) {
 	if d.Client == nil {
 		return m, nil
 	}
-	nodes, _ := d.nodes.look()
+	nodes, _ := d.nodes.objects()
 	return m, health.NodeOf(m, nodes)
 }
 
-// onMachine does what the platform can do.
+// onMachine calls a function of the platform, if it is supported.
 func onMachine(ctx context.Context, f func(context.Context, platform.Machine) error, m platform.Machine) error {
 	if f == nil {
 		return nil
@@ -166,12 +167,12 @@ func onMachine(ctx context.Context, f func(context.Context, platform.Machine) er
 	return f(ctx, m)
 }
 
-// after has the machines listed after a change of them, so that what is stepped next has seen it.
+// after lists the machines after they were changed, so that the next step sees the change.
 func (d *Driver) after(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	_ = d.list(ctx) // what cannot be listed now is not known in the next view
+	_ = d.list(ctx) // what cannot be listed now is unknown in the next view
 	return nil
 }
 
@@ -188,18 +189,18 @@ func (d *Driver) terminate(ctx context.Context, m platform.Machine) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ended[m.Name] = true
+	d.terminated[m.Name] = true
 	return nil
 }
 
-// sweep deletes the nodes of machines that are gone, unless another machine has one
-// already. kops-controller does so, too, when it finds out.
-func (d *Driver) sweep(ctx context.Context, s roll.State) {
-	groups, known := d.listing.look()
+// deleteNodes deletes the nodes of machines that are gone, unless another machine has one by that
+// name already. kops-controller also does so when it finds out.
+func (d *Driver) deleteNodes(ctx context.Context, s roll.State) {
+	groups, known := d.listing.groupsNow()
 	if d.Client == nil || !known {
 		return
 	}
-	nodes, _ := d.nodes.look()
+	nodes, _ := d.nodes.objects()
 	taken := map[string]bool{}
 	for _, g := range groups {
 		for _, m := range g.Machines {
@@ -219,43 +220,43 @@ func (d *Driver) sweep(ctx context.Context, s roll.State) {
 	}
 }
 
-// deleteNode deletes a node; a node that stays is tried again, and validation reports it.
+// deleteNode deletes a node; if that fails, it is tried again, and validation reports the node.
 func (d *Driver) deleteNode(ctx context.Context, n *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	_ = d.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})
+	_ = d.Client.Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(n.UID))})
 }
 
 func (d *Driver) isEnded(machine string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.ended[machine]
+	return d.terminated[machine]
 }
 
-// taintTries is how often a node is written that others write at the same time.
+// taintTries is how often to try to update a node that others update concurrently.
 const taintTries = 5
 
-// taint has a node bear the taint, or not.
+// taint adds the taint to a node, or removes it.
 func (d *Driver) taint(ctx context.Context, name string, on bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	var err error
 	for range taintTries {
-		n, got := d.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		n, got := d.Client.Nodes().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(got) {
 			return nil
 		}
 		if got != nil {
 			return fmt.Errorf("taint node %s: %w", name, got)
 		}
-		if tainted(n) == on {
+		if hasTaint(n) == on {
 			return nil
 		}
 		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == labels.ScheduledForUpdate })
 		if on {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: labels.ScheduledForUpdate, Effect: corev1.TaintEffectPreferNoSchedule})
 		}
-		if _, err = d.Client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		if _, err = d.Client.Nodes().Update(ctx, n, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 			break
 		}
 	}
@@ -265,7 +266,7 @@ func (d *Driver) taint(ctx context.Context, name string, on bool) error {
 	return nil
 }
 
-// release has a node serve again.
+// release makes a node available again.
 func (d *Driver) release(ctx context.Context, node string, cordoned bool) error {
 	if err := d.taint(ctx, node, false); err != nil || cordoned {
 		return err
@@ -273,8 +274,8 @@ func (d *Driver) release(ctx context.Context, node string, cordoned bool) error 
 	return d.drainer.Uncordon(ctx, node)
 }
 
-// restart asks a machine to take up its configuration. The rollout's ID is the nonce, so
-// that repeated requests count once.
+// restart asks a machine to apply its configuration. The rollout's ID is the nonce, so that
+// repeated requests count once.
 func (d *Driver) restart(ctx context.Context, node *corev1.Node, group string) error {
 	hash, err := d.Hash(ctx, group)
 	if err != nil {
@@ -285,32 +286,32 @@ func (d *Driver) restart(ctx context.Context, node *corev1.Node, group string) e
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	return inplace.Ask(ctx, d.Client.CoreV1().Nodes(), node, asked)
+	return inplace.RequestRestart(ctx, d.Client.Nodes(), node, asked)
 }
 
-// drained notes what blocks a drain.
-func (d *Driver) drained(machine string, p drain.Pod) {
+// recordBlocker records what blocks a drain.
+func (d *Driver) recordBlocker(machine string, p drain.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.drains[machine] == nil {
-		d.drains[machine] = blocked{}
+		d.drains[machine] = evictionBlockers{}
 	}
 	name := p.Namespace + "/" + p.Name
 	delete(d.drains[machine], name)
 	if p.State == drain.Blocked {
 		d.drains[machine][name] = p.Why
 	}
-	d.poke()
+	d.wakeUp()
 }
 
-func (d *Driver) gates(ctx context.Context) error {
+func (d *Driver) runGates(ctx context.Context) error {
 	d.mu.Lock()
 	gates := d.state.Options.Gates
 	d.mu.Unlock()
 	return CheckGates(ctx, d.HTTP, gates)
 }
 
-// prompt asks the user; the answer is a wish.
+// prompt asks the user; the answer is a request.
 func (d *Driver) prompt(ctx context.Context, id string) error {
 	d.mu.Lock()
 	i := slices.IndexFunc(d.state.Questions, func(q roll.Question) bool { return q.ID == id })
@@ -320,7 +321,7 @@ func (d *Driver) prompt(ctx context.Context, id string) error {
 	}
 	d.mu.Unlock()
 	if i < 0 || d.Ask == nil {
-		<-ctx.Done() // nobody can be asked here
+		<-ctx.Done() // the user cannot be asked here
 		return ctx.Err()
 	}
 	answer, err := d.Ask(ctx, q)
@@ -328,7 +329,7 @@ func (d *Driver) prompt(ctx context.Context, id string) error {
 		return err
 	}
 	d.mu.Lock()
-	d.wishes = append(d.wishes, roll.Wish{Want: roll.Reply, Question: id, Answer: answer})
+	d.requests = append(d.requests, roll.Request{Want: roll.Reply, Question: id, Answer: answer})
 	d.mu.Unlock()
 	return nil
 }

@@ -1,8 +1,8 @@
-// Package drive carries rollouts out: it watches a cluster, has package roll decide what
-// should be under way, keeps the rollout's state, and does what was decided.
+// Package drive carries out rollouts: it watches a cluster, lets package roll decide what should be
+// under way, saves the rollout's state, and carries out what was decided.
 //
-// A driver may be ended at any time, and another one goes on from the state. It must not
-// know which platform the machines are of, where the state is kept, nor who receives events.
+// A driver may be stopped at any time; another one continues from the state. It must not know which
+// platform the machines are on, where the state is stored, nor who receives events.
 package drive
 
 import (
@@ -14,77 +14,79 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/ops/drain"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/platform"
 )
 
-// Config is what a driver works on. Platform, Save, Now and Sleep are needed.
+// Config is a driver's configuration. Platform, Save, Now and Sleep are required.
 type Config struct {
 	Cluster *api.Cluster
 	Groups  []*api.InstanceGroup
 	Platform
-	// Client asks the API server; nil: it is not asked (roll.Options.CloudOnly).
-	Client kubernetes.Interface
-	// Server tells how the API server itself is; nil as Client.
-	Server func(context.Context) (health.Seen, error)
+	// Client queries the API server; if nil, it is not queried (roll.Options.CloudOnly).
+	Client *kubeclient.Client
+	// Server returns the state of the API server itself; nil if Client is.
+	Server func(context.Context) (health.Observation, error)
 	// Hash returns the hash of the node configuration that the machines of a group should run.
 	Hash func(ctx context.Context, group string) (string, error)
-	// Save keeps a state before it is acted on. Another error than ErrNotKept ends the driver.
+	// Save saves a state before it is acted on. Any error except ErrNotKept stops the driver.
 	Save func(context.Context, roll.State) error
-	// Wishes returns what the user wants since it was last called; nil: nothing is wished.
-	Wishes func(context.Context) ([]roll.Wish, error)
-	// Heard is called when wishes are taken up in a state that was saved; an error means that they come again.
-	Heard func(context.Context) error
-	// Ask asks the user, and returns one of the question's choices; nil: nobody can be asked.
+	// Requests returns what the user wants since the last call; nil if there are no requests.
+	Requests func(context.Context) ([]roll.Request, error)
+	// RequestsSaved is called when requests are included in a saved state; after an error, Requests returns
+	// them again.
+	RequestsSaved func(context.Context) error
+	// Ask asks the user, and returns one of the question's choices; nil if the user cannot be
+	// asked.
 	Ask func(context.Context, roll.Question) (string, error)
-	// Tell receives each change of the state; nil: nobody does.
-	Tell func(before, after roll.State)
-	// Etcd says how the members of etcd are; nil: nobody can tell, and their pods do.
-	Etcd func(context.Context) (EtcdTold, error)
-	// Look returns the problems of machines that do not start; nil: nothing is known.
-	Look  func(context.Context, []platform.Machine) map[string]health.Start
-	HTTP  *http.Client
-	Now   func() time.Time
-	Sleep func(context.Context, time.Duration) error
+	// OnChange receives each change of the state; it may be nil.
+	OnChange func(before, after roll.State)
+	// Etcd returns the health of etcd's members; if nil, it is judged by their pods alone.
+	Etcd func(context.Context) (EtcdReport, error)
+	// Starts returns the problems of machines that do not start; it may be nil.
+	Starts func(context.Context, []platform.Machine) map[string]health.Start
+	HTTP   *http.Client
+	Now    func() time.Time
+	Sleep  func(context.Context, time.Duration) error
 }
 
-// EtcdTold says, for each etcd cluster with recent reports about its members, by the instance
+// EtcdReport reports, for each etcd cluster with recent reports about its members, by the instance
 // group of a member, whether it is healthy and votes.
-type EtcdTold map[string]map[string]bool
+type EtcdReport map[string]map[string]bool
 
-// Platform is what of a platform a rollout needs, on one cluster. A nil function is not
-// supported, and the rollout does without, but for Machines and Terminate.
+// Platform is what a rollout needs of a platform, for one cluster. A nil function means that the
+// platform does not support it; only Machines and Terminate are required.
 type Platform struct {
 	Machines                      func(context.Context) ([]platform.MachineGroup, error)
 	Detach, Deregister, Terminate func(context.Context, platform.Machine) error
-	// Update makes the machines that a group lacks.
+	// Update creates a group's missing machines.
 	Update func(ctx context.Context, group string) error
 }
 
 const (
-	// requestTime bounds one request, and pageSize is how many objects one answer holds.
+	// requestTime limits one request, and pageSize is the maximum number of objects per response.
 	requestTime = 20 * time.Second
 	pageSize    = 500
-	// listPause is how long the listing of machines serves while nothing changes, and
-	// listGap the least time between two.
+	// listPause is how long a list of machines is used while nothing changes, and listGap the
+	// minimum time between two.
 	listPause, listGap = 15 * time.Second, 500 * time.Millisecond
-	// serverPause, wishPause and startPause are between two looks at the API server, for
-	// wishes, and at machines that do not start.
-	serverPause, wishPause, startPause = 5 * time.Second, 3 * time.Second, 20 * time.Second
+	// serverPause, requestPause and startPause are the times between two checks of the API server, of
+	// requests, and of machines that do not start.
+	serverPause, requestPause, startPause = 5 * time.Second, 3 * time.Second, 20 * time.Second
 	// etcdPause is the time between two reads of etcd's reports, while control planes are rolled.
 	etcdPause = 5 * time.Second
-	// savePause is before another try to keep the state.
+	// savePause is the time before another attempt to save the state.
 	savePause = 2 * time.Second
 	// firstLook is how long the first look at nodes and pods may take.
 	firstLook = 20 * time.Second
 )
 
-// Driver carries out one rollout. Make one with Start.
+// Driver carries out one rollout. Create one with Start.
 type Driver struct {
 	Config
 	drainer *drain.Drainer
@@ -95,38 +97,32 @@ type Driver struct {
 	stop    context.CancelFunc
 	busy    sync.WaitGroup
 
-	mu      sync.Mutex
-	server  health.Seen
-	asked   bool // the server was
-	starts  map[string]health.Start
-	etcd    EtcdTold
-	wishes  []roll.Wish
-	results []roll.Result
-	doing   map[roll.Action]*deed
-	drains  map[string]blocked // by machine
-	ended   map[string]bool    // machines that were terminated
-	state   roll.State
+	mu         sync.Mutex
+	server     health.Observation
+	queried    bool // the server was queried
+	starts     map[string]health.Start
+	etcd       EtcdReport
+	requests   []roll.Request
+	results    []roll.Result
+	running    map[roll.Action]*runningAction
+	drains     map[string]evictionBlockers // by machine
+	terminated map[string]bool             // machines that were terminated
+	state      roll.State
 }
 
-// Start begins to watch the cluster. Stop must be called.
+// Start starts to watch the cluster. Stop must be called.
 func Start(ctx context.Context, cfg Config) *Driver {
-	ctx, stop := context.WithCancel(ctx)
-	d := &Driver{Config: cfg, wake: make(chan struct{}, 1), stop: stop, starts: map[string]health.Start{},
-		doing: map[roll.Action]*deed{}, drains: map[string]blocked{}, ended: map[string]bool{}}
-	d.listing.ask = make(chan chan struct{})
-	if d.Client != nil { // before anything runs that looks at them
-		d.drainer = &drain.Drainer{Client: d.Client, Now: d.Now, Sleep: d.Sleep}
-		d.nodes, d.pods = d.mirrorNodes(), d.mirrorPods()
-	}
+	d := newDriver(cfg)
+	ctx, d.stop = context.WithCancel(ctx)
 	d.run(func() { d.keepListing(ctx) })
-	if d.Wishes != nil {
-		d.every(ctx, wishPause, d.readWishes)
+	if d.Requests != nil {
+		d.repeat(ctx, requestPause, d.readRequests)
 	}
-	if d.Config.Look != nil {
-		d.every(ctx, startPause, d.readStarts)
+	if d.Config.Starts != nil {
+		d.repeat(ctx, startPause, d.readStarts)
 	}
 	if d.Config.Etcd != nil {
-		d.every(ctx, etcdPause, func(ctx context.Context) {
+		d.repeat(ctx, etcdPause, func(ctx context.Context) {
 			if d.atControlPlanes() {
 				d.readEtcd(ctx)
 			}
@@ -135,12 +131,24 @@ func Start(ctx context.Context, cfg Config) *Driver {
 	if d.Client != nil {
 		d.run(func() { d.nodes.run(ctx, d.Sleep) })
 		d.run(func() { d.pods.run(ctx, d.Sleep) })
-		d.every(ctx, serverPause, d.readServer)
+		d.repeat(ctx, serverPause, d.readServer)
 	}
 	return d
 }
 
-// Stop ends all that the driver does, and waits for it. The state stays as it was saved.
+// newDriver returns a driver with everything that its goroutines access, before any of them runs.
+func newDriver(cfg Config) *Driver {
+	d := &Driver{Config: cfg, wake: make(chan struct{}, 1), starts: map[string]health.Start{},
+		running: map[roll.Action]*runningAction{}, drains: map[string]evictionBlockers{}, terminated: map[string]bool{}}
+	d.listing.ask = make(chan chan struct{})
+	if d.Client != nil {
+		d.drainer = &drain.Drainer{Client: d.Client, Now: d.Now, Sleep: d.Sleep}
+		d.nodes, d.pods = d.mirrorNodes(), d.mirrorPods()
+	}
+	return d
+}
+
+// Stop stops everything that the driver does, and waits for that. The saved state is not changed.
 func (d *Driver) Stop() {
 	d.stop()
 	d.busy.Wait()
@@ -148,8 +156,8 @@ func (d *Driver) Stop() {
 
 func (d *Driver) run(f func()) { d.busy.Go(f) }
 
-// every runs f again and again.
-func (d *Driver) every(ctx context.Context, pause time.Duration, f func(context.Context)) {
+// repeat calls f repeatedly, with a pause.
+func (d *Driver) repeat(ctx context.Context, pause time.Duration, f func(context.Context)) {
 	d.run(func() {
 		for {
 			f(ctx)
@@ -160,17 +168,18 @@ func (d *Driver) every(ctx context.Context, pause time.Duration, f func(context.
 	})
 }
 
-// poke has the state stepped soon.
-func (d *Driver) poke() {
+// wakeUp triggers another step soon.
+func (d *Driver) wakeUp() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-// First waits until all was seen once, and returns that.
+// First waits until everything was observed once, and returns the view.
 func (d *Driver) First(ctx context.Context) (roll.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, firstLook)
+	whole := ctx
+	ctx, cancel := context.WithTimeout(whole, firstLook)
 	defer cancel()
 	if err := d.list(ctx); err != nil {
 		return roll.View{}, err
@@ -180,6 +189,9 @@ func (d *Driver) First(ctx context.Context) (roll.View, error) {
 	}
 	for {
 		v := d.view()
+		if err := whole.Err(); err != nil {
+			return v, err
+		}
 		if v.API || d.Client == nil || ctx.Err() != nil {
 			return v, d.listing.problem()
 		}
@@ -190,11 +202,11 @@ func (d *Driver) First(ctx context.Context) (roll.View, error) {
 	}
 }
 
-// Run drives a rollout until it has ended, and returns its last state. The error is the
-// context's cause, or says why the state cannot be kept.
+// Run drives a rollout to its end, and returns its last state. The error is the context's cause, or
+// says why the state cannot be saved.
 func (d *Driver) Run(ctx context.Context, s roll.State) (roll.State, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends what is under way
+	defer cancel() // cancels what is under way
 	d.mu.Lock()
 	d.state = s
 	d.mu.Unlock()
@@ -216,38 +228,38 @@ func (d *Driver) Run(ctx context.Context, s roll.State) (roll.State, error) {
 			}
 			kept = true
 		}
-		if d.Tell != nil {
-			d.Tell(s, next)
+		if d.OnChange != nil {
+			d.OnChange(s, next)
 		}
 		s = next
-		d.settle(s, v)
-		if len(v.Wishes) > 0 && d.Heard != nil {
-			_ = d.Heard(ctx) // they come again, which does no harm
+		d.dropSaved(s, v)
+		if len(v.Requests) > 0 && d.RequestsSaved != nil {
+			_ = d.RequestsSaved(ctx) // on an error the requests come again, which is harmless
 		}
-		d.sweep(ctx, s)
+		d.deleteNodes(ctx, s)
 		if !s.Ended.IsZero() {
 			return s, nil
 		}
-		until := d.carry(ctx, actions)
+		until := d.runActions(ctx, actions)
 		if err := d.wait(ctx, until); err != nil {
 			return s, context.Cause(ctx)
 		}
 	}
 }
 
-// settle forgets what the state has taken up.
-func (d *Driver) settle(s roll.State, v roll.View) {
+// dropSaved drops the results and requests that a saved state includes.
+func (d *Driver) dropSaved(s roll.State, v roll.View) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state = s
 	d.results = d.results[len(v.Results):]
-	d.wishes = d.wishes[len(v.Wishes):]
+	d.requests = d.requests[len(v.Requests):]
 	for _, r := range v.Results {
-		delete(d.doing, r.Action)
+		delete(d.running, r.Action)
 	}
 }
 
-// wait waits until something has changed, or a time has come.
+// wait waits until something has changed, or until a given time.
 func (d *Driver) wait(ctx context.Context, until time.Time) error {
 	alarm, cancel := context.WithCancel(ctx)
 	var rung sync.WaitGroup
@@ -256,7 +268,7 @@ func (d *Driver) wait(ctx context.Context, until time.Time) error {
 	if !until.IsZero() {
 		rung.Go(func() {
 			if d.Sleep(alarm, max(0, until.Sub(d.Now()))) == nil {
-				d.poke()
+				d.wakeUp()
 			}
 		})
 	}
@@ -268,5 +280,5 @@ func (d *Driver) wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// ErrNotKept is wrapped by an error of Config.Save after which another try may succeed.
+// ErrNotKept is wrapped by an error of Config.Save if another attempt may succeed.
 var ErrNotKept = errors.New("the state of the rollout was not saved")

@@ -16,17 +16,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/drive"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/test/kubetest"
 )
 
@@ -42,7 +37,8 @@ func TestDrive(t *testing.T) {
 		{"in place", testInPlace},
 		{"a machine that never joins", testMute},
 		{"a budget that blocks", testBudget},
-		{"paused, resumed and aborted", testWishes},
+		{"paused, resumed and aborted", testRequests},
+		{"interrupted before it begins", testInterruptedFirst},
 		{"a gate that fails for a while", testGate},
 		{"a platform that does not refill", testUpdates},
 		{"a lease that is lost", testLost},
@@ -51,8 +47,9 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// over checks that all machines of a group were replaced, and that no node is left that has none.
-func (w *world) over(s roll.State, old []string) {
+// checkAllReplaced checks that all machines of a group were replaced, and that no node without a
+// machine is left.
+func (w *world) checkAllReplaced(s roll.State, old []string) {
 	w.Helper()
 	if s.Ended.IsZero() || s.Stopped != nil {
 		w.Fatalf("it has not ended well: %+v", s.Stopped)
@@ -98,7 +95,7 @@ func testWhole(t *testing.T, config *rest.Config) {
 	}
 	s, err := w.drive(w.begin(options(), roll.Replace, 1, 0), nil)
 	w.must(err)
-	w.over(s, old)
+	w.checkAllReplaced(s, old)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fewest["nodes"] < 3 || w.fewest["control-plane"] < 2 {
@@ -109,8 +106,25 @@ func testWhole(t *testing.T, config *rest.Config) {
 	}
 }
 
-// testEtcd: the pods of a member are ready, and etcd says that it is not healthy yet; until
-// it is, no other control plane is taken.
+// testInterruptedFirst interrupts the first look while the API server does not answer.
+func testInterruptedFirst(t *testing.T, config *rest.Config) {
+	w := newWorld(t, config)
+	w.group("nodes", api.RoleNode, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	c := w.config()
+	c.Server = func(context.Context) (health.Observation, error) {
+		stop()
+		return health.Observation{Problem: &health.Failure{Kind: health.KindAPI}}, nil
+	}
+	d := drive.Start(w.Context(), c)
+	defer d.Stop()
+	if _, err := d.First(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// testEtcd rolls control planes while a member's pods are ready, but etcd reports that it is not
+// healthy yet; until it is, no other control plane is taken.
 func testEtcd(t *testing.T, config *rest.Config) {
 	w := newWorld(t, config)
 	groups := []string{"control-a", "control-b", "control-c"}
@@ -123,12 +137,12 @@ func testEtcd(t *testing.T, config *rest.Config) {
 	var mu sync.Mutex
 	var left, done time.Time // when the first was taken, and when it was done
 	s, err := w.drive(w.begin(options(), roll.Replace, 0, 1), func(c *drive.Config, _ context.CancelFunc) {
-		c.Etcd = func(context.Context) (drive.EtcdTold, error) {
+		c.Etcd = func(context.Context) (drive.EtcdReport, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return drive.EtcdTold{"main": {groups[0]: left.IsZero() || w.Now().Sub(left) > sick, groups[1]: true, groups[2]: true}}, nil
+			return drive.EtcdReport{"main": {groups[0]: left.IsZero() || w.Now().Sub(left) > sick, groups[1]: true, groups[2]: true}}, nil
 		}
-		c.Tell = func(_, s roll.State) {
+		c.OnChange = func(_, s roll.State) {
 			mu.Lock()
 			defer mu.Unlock()
 			m := s.Groups[0].Machines[0]
@@ -144,7 +158,7 @@ func testEtcd(t *testing.T, config *rest.Config) {
 		}
 	})
 	w.must(err)
-	w.over(s, old)
+	w.checkAllReplaced(s, old)
 	if took := done.Sub(left); took < sick {
 		t.Errorf("etcd was waited for %v only", took)
 	}
@@ -156,13 +170,13 @@ func testKilled(t *testing.T, config *rest.Config) {
 	w.group("nodes", api.RoleNode, 2)
 	old := slices.Concat(w.names("control-plane"), w.names("nodes"))
 	s := w.begin(options(), roll.Replace, 1, 0)
-	seen := map[string]bool{} // phases by role at which a driver was ended
+	seen := map[string]bool{} // phases, by role, at which a driver was stopped
 	for drivers := 1; ; drivers++ {
 		last, err := w.drive(s, func(cfg *drive.Config, kill context.CancelFunc) {
-			cfg.Tell = func(_, after roll.State) {
+			cfg.OnChange = func(_, after roll.State) {
 				for _, g := range after.Groups {
 					for _, m := range g.Machines {
-						if at := g.Name + " " + string(m.Phase); !seen[at] && !m.Phase.Over() && m.Phase != roll.Pending {
+						if at := g.Name + " " + string(m.Phase); !seen[at] && !m.Phase.IsOver() && m.Phase != roll.Pending {
 							seen[at] = true
 							kill()
 						}
@@ -171,14 +185,14 @@ func testKilled(t *testing.T, config *rest.Config) {
 			}
 		})
 		if err == nil {
-			w.over(last, old)
+			w.checkAllReplaced(last, old)
 			break
 		}
 		if !errors.Is(err, context.Canceled) || drivers > 30 {
 			t.Fatalf("driver %d: %v", drivers, err)
 		}
 		w.mu.Lock()
-		s = w.saved // what the store has, and nothing else
+		s = w.saved // only what the store has
 		w.mu.Unlock()
 	}
 	for _, want := range []string{"nodes surged", "nodes joined", "nodes cordoned", "nodes draining", "control-plane cordoned", "control-plane draining"} {
@@ -199,7 +213,7 @@ func testInPlace(t *testing.T, config *rest.Config) {
 	before := w.names("nodes")
 	s, err := w.drive(w.begin(options(), roll.Restart, 0, 1), nil)
 	w.must(err)
-	w.over(s, nil)
+	w.checkAllReplaced(s, nil)
 	if after := w.names("nodes"); !slices.Equal(before, after) {
 		t.Errorf("the machines are %v, and were %v", after, before)
 	}
@@ -232,7 +246,7 @@ func testMute(t *testing.T, config *rest.Config) {
 	}
 }
 
-// keep makes a budget that allows a number of evictions.
+// keep creates a budget that allows a number of evictions.
 func (w *world) keep(app string, allowed int32) {
 	w.Helper()
 	budgets := w.PolicyV1().PodDisruptionBudgets("default")
@@ -258,7 +272,7 @@ func testBudget(t *testing.T, config *rest.Config) {
 	o.DrainTimeout, o.Ask = time.Minute, true
 	var blocked, asked atomic.Bool
 	s, err := w.drive(w.begin(o, roll.Replace, 1, 0), func(cfg *drive.Config, _ context.CancelFunc) {
-		cfg.Tell = func(_, after roll.State) {
+		cfg.OnChange = func(_, after roll.State) {
 			if m := after.Groups[0].Machines[0]; len(m.Blockers) > 0 && strings.HasPrefix(m.Blockers[0], "default/shop-1: ") {
 				blocked.Store(true)
 			}
@@ -268,52 +282,52 @@ func testBudget(t *testing.T, config *rest.Config) {
 			if !slices.Contains(q.Choices, roll.Wait) || !slices.Contains(q.Choices, roll.Force) {
 				t.Errorf("the choices are %v", q.Choices)
 			}
-			w.keep("shop", 1) // as its user would
+			w.keep("shop", 1) // as its user would do
 			return roll.Wait, nil
 		}
 	})
 	w.must(err)
-	w.over(s, old)
+	w.checkAllReplaced(s, old)
 	if !blocked.Load() || !asked.Load() {
 		t.Errorf("what blocks was told: %v, and asked: %v", blocked.Load(), asked.Load())
 	}
 }
 
-func testWishes(t *testing.T, config *rest.Config) {
+func testRequests(t *testing.T, config *rest.Config) {
 	w := newWorld(t, config)
 	w.group("nodes", api.RoleNode, 2)
 	var mu sync.Mutex
-	var wishes []roll.Wish
-	read := 0 // how many of them were
-	wish := func(what roll.Want) {
+	var requests []roll.Request
+	read := 0 // how many of them were read
+	request := func(what roll.Want) {
 		mu.Lock()
 		defer mu.Unlock()
-		wishes = append(wishes, roll.Wish{Want: what})
+		requests = append(requests, roll.Request{Want: what})
 	}
 	heard, pausedAt := 0, -1
-	wish(roll.Pause)
+	request(roll.Pause)
 	s, err := w.drive(w.begin(options(), roll.Replace, 1, 0), func(cfg *drive.Config, _ context.CancelFunc) {
-		cfg.Wishes = func(context.Context) ([]roll.Wish, error) {
+		cfg.Requests = func(context.Context) ([]roll.Request, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			read = len(wishes)
-			return slices.Clone(wishes), nil
+			read = len(requests)
+			return slices.Clone(requests), nil
 		}
-		cfg.Heard = func(context.Context) error {
+		cfg.RequestsSaved = func(context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
 			heard++
-			wishes, read = wishes[read:], 0
+			requests, read = requests[read:], 0
 			return nil
 		}
-		cfg.Tell = func(_, after roll.State) {
+		cfg.OnChange = func(_, after roll.State) {
 			if !after.Paused || pausedAt >= 0 {
 				return
 			}
-			under := slices.ContainsFunc(after.Groups[0].Machines, func(m roll.Machine) bool { return m.Phase != roll.Pending && !m.Phase.Over() })
-			if !under { // all that was begun is over
+			under := slices.ContainsFunc(after.Groups[0].Machines, func(m roll.Machine) bool { return m.Phase != roll.Pending && !m.Phase.IsOver() })
+			if !under { // everything that was begun is over
 				pausedAt = 0
-				wish(roll.Abort)
+				request(roll.Abort)
 			}
 		}
 	})
@@ -339,14 +353,14 @@ func testGate(t *testing.T, config *rest.Config) {
 	var told atomic.Bool
 	s, err := w.drive(w.begin(o, roll.Replace, 1, 0), func(cfg *drive.Config, _ context.CancelFunc) {
 		cfg.HTTP = gate.Client()
-		cfg.Tell = func(_, after roll.State) {
+		cfg.OnChange = func(_, after roll.State) {
 			if strings.Contains(after.Groups[0].Waits, "the shop is closed") {
 				told.Store(true)
 			}
 		}
 	})
 	w.must(err)
-	w.over(s, old)
+	w.checkAllReplaced(s, old)
 	if asked.Load() < 3 || !told.Load() {
 		t.Errorf("the gate was asked %d times, and told %v", asked.Load(), told.Load())
 	}
@@ -359,7 +373,7 @@ func testUpdates(t *testing.T, config *rest.Config) {
 	old := w.names("nodes")
 	s, err := w.drive(w.begin(options(), roll.Replace, 0, 1), nil)
 	w.must(err)
-	w.over(s, old)
+	w.checkAllReplaced(s, old)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.updates) < 2 {
@@ -374,7 +388,7 @@ func testLost(t *testing.T, config *rest.Config) {
 	lost := errors.New("the lease is lost")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cfg := w.config()
-	cfg.Tell = func(_, after roll.State) {
+	cfg.OnChange = func(_, after roll.State) {
 		if after.Groups[0].Machines[0].Phase == roll.Surged {
 			cancel(lost)
 		}
@@ -391,45 +405,9 @@ func testLost(t *testing.T, config *rest.Config) {
 	}
 }
 
-func TestGatesTellWhatTheySay(t *testing.T) {
+func TestGatesReportTheirOutput(t *testing.T) {
 	err := drive.CheckGates(t.Context(), http.DefaultClient, []roll.Gate{{Command: []string{"sh", "-c", "echo no stock >&2; exit 3"}}})
 	if err == nil || !strings.Contains(err.Error(), "no stock") || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got %v", err)
 	}
-}
-
-// late is a client that is reached only after some time.
-type late struct {
-	kubernetes.Interface
-	reached func()
-}
-
-func (l late) CoreV1() corev1client.CoreV1Interface {
-	l.reached()
-	return l.Interface.CoreV1()
-}
-
-func TestADriverWatchesOnlyWhatItHas(t *testing.T) {
-	looked := make(chan struct{}, 1)
-	note := func() {
-		select {
-		case looked <- struct{}{}:
-		default:
-		}
-	}
-	d := drive.Start(t.Context(), drive.Config{
-		Client: late{fake.NewClientset(), func() {
-			select {
-			case <-looked:
-				t.Error("it looks before there is what it looks at")
-			case <-time.After(50 * time.Millisecond):
-			}
-		}},
-		Platform: drive.Platform{Machines: func(context.Context) ([]platform.MachineGroup, error) { note(); return nil, nil }},
-		Wishes:   func(context.Context) ([]roll.Wish, error) { note(); return nil, nil },
-		Server:   func(context.Context) (health.Seen, error) { return health.Seen{}, nil },
-		Look:     func(context.Context, []platform.Machine) map[string]health.Start { return nil },
-		Now:      time.Now, Sleep: func(ctx context.Context, _ time.Duration) error { return clock.Sleep(ctx, time.Second) },
-	})
-	d.Stop()
 }

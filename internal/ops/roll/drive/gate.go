@@ -13,13 +13,13 @@ import (
 	"kops.local/kops/internal/ops/roll"
 )
 
-// gateTime bounds one answer of a URL; a command may take as long as the rollout lets it.
+// gateTime is the timeout for a URL; a command may take as long as the rollout lets it.
 const gateTime = 30 * time.Second
 
-// longest is how much of a gate's output is shown, in bytes.
-const longest = 300
+// maxOutput is how much of a gate's output is shown, in bytes.
+const maxOutput = 300
 
-// CheckGates checks gates one after the other; the error names the first that fails.
+// CheckGates checks gates in order; the error names the first that fails.
 func CheckGates(ctx context.Context, client *http.Client, gates []roll.Gate) error {
 	for _, g := range gates {
 		err := command(ctx, g.Command)
@@ -38,14 +38,14 @@ func command(ctx context.Context, words []string) error {
 		return nil
 	}
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
-	c.WaitDelay = time.Second // for what it started, which may keep its output open
+	c.WaitDelay = time.Second // for child processes, which may keep its output open
 	out, err := c.CombinedOutput()
 	if err == nil {
 		return nil
 	}
 	text := strings.TrimSpace(string(out))
-	if len(text) > longest {
-		text = "…" + strings.ToValidUTF8(text[len(text)-longest:], "")
+	if len(text) > maxOutput {
+		text = "…" + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
 	}
 	if text != "" {
 		return fmt.Errorf("the gate %q fails: %w: %s", strings.Join(words, " "), err, text)
@@ -65,7 +65,7 @@ func probe(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("the gate fails: %w", err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(answer.Body, longest))
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxOutput))
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}

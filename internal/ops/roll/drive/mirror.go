@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// mirror keeps a copy of the objects of one resource, by a list and a watch. Unlike an
-// informer's it knows whether it is up to date.
+// mirror keeps a copy of the objects of one resource, with a list and a watch. Unlike an informer,
+// it knows whether it is up to date.
 type mirror[T any] struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, []T, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// keep says which objects count; nil: all.
+	// keep selects the objects to keep; nil keeps all.
 	keep func(*T) bool
 	// changed is called after each change.
 	changed func(before, after *T)
@@ -29,7 +29,7 @@ type mirror[T any] struct {
 const (
 	// watchTime is how long one watch lasts, in seconds.
 	watchTime = int64(600)
-	// relist is the pause before all is listed again after a watch that failed.
+	// relist is the pause before listing everything again after a failed watch.
 	relist = time.Second
 )
 
@@ -47,7 +47,7 @@ func (m *mirror[T]) run(ctx context.Context, sleep func(context.Context, time.Du
 	}
 }
 
-// fill lists everything, and returns the version of the list.
+// fill lists everything, and returns the list's version.
 func (m *mirror[T]) fill(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -100,7 +100,7 @@ func (m *mirror[T]) follow(ctx context.Context, version string) (string, error) 
 	}
 }
 
-// take takes up one event.
+// take processes one event.
 func (m *mirror[T]) take(e watch.Event) (string, error) {
 	if e.Type == watch.Error {
 		return "", errExpired
@@ -129,11 +129,11 @@ func (m *mirror[T]) take(e watch.Event) (string, error) {
 	return of.GetResourceVersion(), nil
 }
 
-// keyOf is the name by which an object is kept.
+// keyOf returns the key under which an object is kept.
 func keyOf[T any](object *T) string {
 	of, err := meta.Accessor(object)
 	if err != nil {
-		return "" // T is no object: a mistake of this program, which no test would pass
+		return "" // T is not an object: a bug that no test would pass
 	}
 	return of.GetNamespace() + "/" + of.GetName()
 }
@@ -148,8 +148,8 @@ func (m *mirror[T]) stale() {
 	}
 }
 
-// look returns all objects, and whether that is what the API server has now. They must not be changed.
-func (m *mirror[T]) look() ([]T, bool) {
+// objects returns all objects, and whether the copy is up to date. They must not be changed.
+func (m *mirror[T]) objects() ([]T, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]T, 0, len(m.all))

@@ -16,11 +16,11 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// errExpired ends a watch after which all has to be listed again.
+// errExpired ends a watch that cannot be continued without listing everything again.
 var errExpired = errors.New("the watch cannot be continued")
 
 func (d *Driver) mirrorNodes() *mirror[corev1.Node] {
-	nodes := d.Client.CoreV1().Nodes()
+	nodes := d.Client.Nodes()
 	return &mirror[corev1.Node]{watch: nodes.Watch, changed: d.nodeChanged,
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, []corev1.Node, error) {
 			l, err := nodes.List(ctx, o)
@@ -31,10 +31,10 @@ func (d *Driver) mirrorNodes() *mirror[corev1.Node] {
 		}}
 }
 
-// mirrorPods are the pods that health is judged by.
+// mirrorPods returns the mirror of the pods by which health is judged.
 func (d *Driver) mirrorPods() *mirror[corev1.Pod] {
-	pods := d.Client.CoreV1().Pods("")
-	return &mirror[corev1.Pod]{watch: pods.Watch, keep: health.Counts, changed: func(_, _ *corev1.Pod) { d.poke() },
+	pods := d.Client.Pods("")
+	return &mirror[corev1.Pod]{watch: pods.Watch, keep: health.IsObserved, changed: func(_, _ *corev1.Pod) { d.wakeUp() },
 		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, []corev1.Pod, error) {
 			l, err := pods.List(ctx, o)
 			if err != nil {
@@ -44,27 +44,27 @@ func (d *Driver) mirrorPods() *mirror[corev1.Pod] {
 		}}
 }
 
-// nodeChanged has the machines listed when a node comes, goes or becomes ready: what it
-// is the node of may have changed.
+// nodeChanged triggers a listing of the machines when a node is added, is deleted or becomes ready:
+// the state of its machine may have changed.
 func (d *Driver) nodeChanged(before, after *corev1.Node) {
 	if (before == nil) != (after == nil) || before != nil && after != nil && (health.Unready(before) == "") != (health.Unready(after) == "") {
-		d.listing.soon()
+		d.listing.refreshSoon()
 	}
-	d.poke()
+	d.wakeUp()
 }
 
-// listing is the platform's machines as they were listed last.
+// listing is the result of the last listing of the platform's machines.
 type listing struct {
-	ask chan chan struct{} // who asks is told when a listing that began later is over
+	ask chan chan struct{} // each caller's channel is closed after a listing that began later
 
 	mu     sync.Mutex
 	groups []platform.MachineGroup
 	err    error
 	known  bool
-	wanted bool // by nobody who waits
+	wanted bool // requested by soon, for which no caller waits
 }
 
-func (l *listing) look() ([]platform.MachineGroup, bool) {
+func (l *listing) groupsNow() ([]platform.MachineGroup, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.groups, l.known && l.err == nil
@@ -76,14 +76,14 @@ func (l *listing) problem() error {
 	return l.err
 }
 
-// soon has the machines listed with the next pass of keepListing.
-func (l *listing) soon() {
+// refreshSoon triggers a listing of the machines with the next pass of keepListing.
+func (l *listing) refreshSoon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wanted = true
 }
 
-func (l *listing) due() bool {
+func (l *listing) isDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := l.wanted
@@ -91,7 +91,7 @@ func (l *listing) due() bool {
 	return due
 }
 
-// list waits for a listing that begins after it was called.
+// list waits for a listing that begins after the call.
 func (d *Driver) list(ctx context.Context) error {
 	over := make(chan struct{})
 	select {
@@ -107,7 +107,7 @@ func (d *Driver) list(ctx context.Context) error {
 	}
 }
 
-// keepListing lists the machines when somebody asks, when nodes changed, and now and then.
+// keepListing lists the machines on request, after changes of nodes, and from time to time.
 func (d *Driver) keepListing(ctx context.Context) {
 	ticks := make(chan struct{})
 	d.run(func() {
@@ -127,11 +127,11 @@ func (d *Driver) keepListing(ctx context.Context) {
 		case one := <-d.listing.ask:
 			waiting = append(waiting, one)
 			if d.Now().Sub(last) < listGap {
-				continue // others may ask, too
+				continue // to combine it with other requests
 			}
 		case <-ticks:
 		}
-		if due := d.listing.due(); len(waiting) == 0 && !due && d.Now().Sub(last) < listPause {
+		if due := d.listing.isDue(); len(waiting) == 0 && !due && d.Now().Sub(last) < listPause {
 			continue
 		}
 		d.listOnce(ctx)
@@ -140,7 +140,7 @@ func (d *Driver) keepListing(ctx context.Context) {
 			close(w)
 		}
 		waiting = nil
-		d.poke()
+		d.wakeUp()
 	}
 }
 
@@ -162,15 +162,15 @@ func (d *Driver) readServer(ctx context.Context) {
 		return // ctx has ended
 	}
 	d.mu.Lock()
-	was, first := d.server, !d.asked
-	d.server, d.asked = seen, true
+	was, first := d.server, !d.queried
+	d.server, d.queried = seen, true
 	d.mu.Unlock()
 	if first || (was.Problem == nil) != (seen.Problem == nil) || len(was.Unready) != len(seen.Unready) {
-		d.poke()
+		d.wakeUp()
 	}
 }
 
-// atControlPlanes reports that a control plane is being rolled, or comes next.
+// atControlPlanes reports whether a control plane is being rolled, or comes next.
 func (d *Driver) atControlPlanes() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,37 +180,37 @@ func (d *Driver) atControlPlanes() bool {
 
 // readEtcd reads the reports about etcd. Unreadable reports are dropped.
 func (d *Driver) readEtcd(ctx context.Context) {
-	told, err := d.Config.Etcd(ctx)
+	reports, err := d.Config.Etcd(ctx)
 	if err != nil {
-		told = nil
+		reports = nil
 	}
 	d.mu.Lock()
-	same := reflect.DeepEqual(d.etcd, told)
-	d.etcd = told
+	same := reflect.DeepEqual(d.etcd, reports)
+	d.etcd = reports
 	d.mu.Unlock()
 	if !same {
-		d.poke()
+		d.wakeUp()
 	}
 }
 
-func (d *Driver) readWishes(ctx context.Context) {
-	wishes, err := d.Wishes(ctx)
-	if err != nil || len(wishes) == 0 {
-		return // they stay where they are until they can be read
+func (d *Driver) readRequests(ctx context.Context) {
+	requests, err := d.Requests(ctx)
+	if err != nil || len(requests) == 0 {
+		return // they stay in place until they can be read
 	}
 	d.mu.Lock()
-	d.wishes = append(d.wishes, wishes...)
+	d.requests = append(d.requests, requests...)
 	d.mu.Unlock()
-	d.poke()
+	d.wakeUp()
 }
 
-// readStarts asks running machines without nodes how far their start came.
+// readStarts finds out how far running machines without nodes have started.
 func (d *Driver) readStarts(ctx context.Context) {
-	groups, _ := d.listing.look()
+	groups, _ := d.listing.groupsNow()
 	if d.Client == nil {
 		return
 	}
-	nodes, fresh := d.nodes.look()
+	nodes, fresh := d.nodes.objects()
 	if !fresh {
 		return
 	}
@@ -225,9 +225,9 @@ func (d *Driver) readStarts(ctx context.Context) {
 	if len(silent) == 0 {
 		return
 	}
-	starts := d.Config.Look(ctx, silent)
+	starts := d.Config.Starts(ctx, silent)
 	d.mu.Lock()
 	d.starts = starts
 	d.mu.Unlock()
-	d.poke()
+	d.wakeUp()
 }

@@ -14,24 +14,24 @@ import (
 	"kops.local/kops/internal/ops/roll/inplace"
 )
 
-// view is what is seen now.
+// view returns what is currently observed.
 func (d *Driver) view() roll.View {
 	w := health.World{Cluster: d.Cluster.Name, Groups: d.Groups, Etcd: d.Cluster.Spec.EtcdClusters}
-	machines, known := d.listing.look()
+	machines, known := d.listing.groupsNow()
 	w.Machines, w.Counted = machines, machines != nil
 	fresh := false
 	if d.Client != nil {
-		nodes, nodesFresh := d.nodes.look()
-		pods, podsFresh := d.pods.look()
+		nodes, nodesFresh := d.nodes.objects()
+		pods, podsFresh := d.pods.objects()
 		w.API.Nodes, w.API.Pods, fresh = nodes, pods, nodesFresh && podsFresh
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.API.Server, w.API.Problem, w.API.Unready = d.server.Server, d.server.Problem, d.server.Unready
 	w.Starts = d.starts
-	v := Seen(w, d.state.ID)
-	confirm(v.Etcd, w, d.etcd)
-	v.Now, v.API = d.Now(), fresh && d.asked && d.server.Problem == nil
+	v := NewView(w, d.state.ID)
+	confirmHealth(v.Etcd, w, d.etcd)
+	v.Now, v.API = d.Now(), fresh && d.queried && d.server.Problem == nil
 	v.EtcdKnown = v.API
 	if !v.API {
 		v.Failures = nil
@@ -39,10 +39,10 @@ func (d *Driver) view() roll.View {
 	if !known {
 		v.Groups = nil
 	}
-	v.Wishes, v.Results = slices.Clone(d.wishes), slices.Clone(d.results)
+	v.Requests, v.Results = slices.Clone(d.requests), slices.Clone(d.results)
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		g.Machines = slices.DeleteFunc(g.Machines, func(m roll.MachineView) bool { return d.ended[m.Name] })
+		g.Machines = slices.DeleteFunc(g.Machines, func(m roll.MachineView) bool { return d.terminated[m.Name] })
 		for j := range g.Machines {
 			g.Machines[j].Blockers = d.drains[g.Machines[j].Name].list()
 		}
@@ -50,9 +50,9 @@ func (d *Driver) view() roll.View {
 	return v
 }
 
-// Seen makes a rollout's view from a view of the cluster. rollout is the ID of the rollout that
+// NewView converts a view of the cluster to a rollout's view. rollout is the ID of the rollout that
 // asked machines to restart.
-func Seen(w health.World, rollout string) roll.View {
+func NewView(w health.World, rollout string) roll.View {
 	v := roll.View{API: w.API.Problem == nil, EtcdKnown: w.API.Problem == nil, Failures: health.Check(w).Failures}
 	if !w.Counted {
 		return v
@@ -62,7 +62,7 @@ func Seen(w health.World, rollout string) roll.View {
 		for _, m := range mg.Machines {
 			s := roll.MachineView{Name: m.Name, Running: m.Running, Detached: m.Detached, Spare: m.Spare, Note: w.Starts[m.Name].Message}
 			if n := health.NodeOf(m, w.API.Nodes); n != nil {
-				ofNode(&s, n, rollout)
+				addNode(&s, n, rollout)
 			}
 			g.Machines = append(g.Machines, s)
 		}
@@ -72,27 +72,27 @@ func Seen(w health.World, rollout string) roll.View {
 	return v
 }
 
-// ofNode adds a node's report on its machine.
-func ofNode(s *roll.MachineView, n *corev1.Node, rollout string) {
-	s.Node, s.Ready, s.Cordoned, s.Tainted = n.Name, health.Unready(n) == "", n.Spec.Unschedulable, tainted(n)
+// addNode adds a node's report about its machine.
+func addNode(s *roll.MachineView, n *corev1.Node, rollout string) {
+	s.Node, s.Ready, s.Cordoned, s.Tainted = n.Name, health.Unready(n) == "", n.Spec.Unschedulable, hasTaint(n)
 	if s.Ready {
 		s.Note = ""
 	}
 	asked, _, err := labels.Read[labels.Apply](n.Annotations, labels.ApplyConfig)
 	if err != nil || rollout == "" || asked.Nonce != rollout {
-		return // it was not told by this rollout
+		return // not requested by this rollout
 	}
 	if s.Applied, err = inplace.Result(n); err != nil {
 		s.Note = err.Error()
 	}
 }
 
-func tainted(n *corev1.Node) bool {
+func hasTaint(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == labels.ScheduledForUpdate })
 }
 
-// members returns the members of the etcd clusters. A member is healthy when the pod that runs it
-// is ready, and so is the API server beside it, which uses it.
+// members returns the members of the etcd clusters. A member is healthy if its pod is ready, and so
+// is the API server on the same node, which uses it.
 func members(w health.World) []roll.EtcdView {
 	ready := map[[2]string]bool{} // by component and node
 	for _, p := range w.API.Pods {
@@ -114,7 +114,7 @@ func members(w health.World) []roll.EtcdView {
 				v.Members = append(v.Members, roll.EtcdMember{Name: m.Name, Machine: m.Name, Healthy: well, Voter: true})
 			}
 		}
-		for i := len(v.Members); i < len(e.EtcdMembers); i++ { // whose machine is missing
+		for i := len(v.Members); i < len(e.EtcdMembers); i++ { // members whose machine is missing
 			v.Members = append(v.Members, roll.EtcdMember{Name: fmt.Sprintf("member %d", i+1), Voter: true})
 		}
 		out = append(out, v)
@@ -122,9 +122,9 @@ func members(w health.World) []roll.EtcdView {
 	return out
 }
 
-// confirm counts members as healthy only if etcd agrees. A member that is missing from the
-// report on its cluster does not count.
-func confirm(etcd []roll.EtcdView, w health.World, told EtcdTold) {
+// confirmHealth counts members as healthy only if etcd agrees. A member that is missing from its
+// cluster's report does not count.
+func confirmHealth(etcd []roll.EtcdView, w health.World, reports EtcdReport) {
 	group := map[string]string{} // by machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
@@ -132,7 +132,7 @@ func confirm(etcd []roll.EtcdView, w health.World, told EtcdTold) {
 		}
 	}
 	for _, e := range etcd {
-		of, ok := told[e.Name]
+		of, ok := reports[e.Name]
 		for i := range e.Members {
 			m := &e.Members[i]
 			m.Healthy = m.Healthy && (!ok || of[group[m.Machine]])

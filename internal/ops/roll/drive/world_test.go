@@ -21,6 +21,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/ops/kubeclient"
 	"kops.local/kops/internal/ops/roll"
 	"kops.local/kops/internal/ops/roll/drive"
 	"kops.local/kops/internal/platform"
@@ -29,21 +30,22 @@ import (
 // faster is how much faster time passes in these tests.
 const faster = 40
 
-// world is a platform in memory, whose machines are nodes of a real API server while
-// their kubelets, which are played here, run.
+// world is an in-memory platform, whose machines are nodes of a real API server as long as their
+// simulated kubelets run.
 type world struct {
 	*testing.T
 	kubernetes.Interface
+	driven *kubeclient.Client
 	began  time.Time
 	groups []*api.InstanceGroup
 
 	mu       sync.Mutex
 	machines map[string]*machine
 	targets  map[string]int
-	made     int
-	// mute are kubelets that never join, with what their starts say.
+	created  int
+	// mute, if not empty, is the start report of machines whose kubelets never join.
 	mute string
-	// fewest is the least number of ready machines that a group had.
+	// fewest is the minimum number of ready machines that a group had.
 	fewest  map[string]int
 	updates []string
 	refills bool
@@ -53,7 +55,7 @@ type world struct {
 
 type machine struct {
 	platform.Machine
-	born         time.Time
+	createdAt    time.Time
 	mute, joined bool
 }
 
@@ -62,7 +64,11 @@ func newWorld(t *testing.T, config *rest.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, Interface: client, began: time.Now(), machines: map[string]*machine{}, targets: map[string]int{}, fewest: map[string]int{}, refills: true}
+	driven, err := kubeclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, Interface: client, driven: driven, began: time.Now(), machines: map[string]*machine{}, targets: map[string]int{}, fewest: map[string]int{}, refills: true}
 	ctx, stop := context.WithCancel(context.Background())
 	var kubelets sync.WaitGroup
 	kubelets.Go(func() {
@@ -101,7 +107,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// group makes an instance group with machines that have joined.
+// group creates an instance group with machines that have joined.
 func (w *world) group(name string, role api.InstanceGroupRole, n int) {
 	w.Helper()
 	g := &api.InstanceGroup{}
@@ -122,10 +128,10 @@ func (w *world) group(name string, role api.InstanceGroupRole, n int) {
 	w.fewest[name] = n
 }
 
-// await waits until something is so, on the real server.
-func (w *world) await(what string, so func() bool) {
+// await waits until a condition holds on the real server.
+func (w *world) await(what string, condition func() bool) {
 	w.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); {
+	for end := time.Now().Add(20 * time.Second); !condition(); {
 		if time.Now().After(end) {
 			w.Fatalf("waited in vain for %s", what)
 		}
@@ -133,7 +139,7 @@ func (w *world) await(what string, so func() bool) {
 	}
 }
 
-// refill makes the machines that a group lacks.
+// refill creates a group's missing machines.
 func (w *world) refill(group string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,9 +150,9 @@ func (w *world) refill(group string) {
 		}
 	}
 	for ; have < w.targets[group]; have++ {
-		w.made++
-		name := fmt.Sprintf("%s-%d", group, w.made)
-		w.machines[name] = &machine{Machine: platform.Machine{Name: name, Group: group, Node: name, Running: true, State: "running"}, born: time.Now(), mute: w.mute != ""}
+		w.created++
+		name := fmt.Sprintf("%s-%d", group, w.created)
+		w.machines[name] = &machine{Machine: platform.Machine{Name: name, Group: group, Node: name, Running: true, State: "running"}, createdAt: time.Now(), mute: w.mute != ""}
 	}
 }
 
@@ -163,12 +169,12 @@ func (w *world) names(group string) []string {
 	return out
 }
 
-// kubelets keep the nodes of machines ready, and end the pods that are to end.
+// kubelets keeps the nodes of machines ready, and terminates deleted pods.
 func (w *world) kubelets(ctx context.Context) {
 	w.mu.Lock()
 	alive := map[string]string{} // group by node
 	for name, m := range w.machines {
-		if !m.mute && time.Since(m.born) > 100*time.Millisecond {
+		if !m.mute && time.Since(m.createdAt) > 100*time.Millisecond {
 			alive[name] = m.Group
 		}
 	}
@@ -187,7 +193,7 @@ func (w *world) kubelets(ctx context.Context) {
 		w.apply(ctx, &n)
 	}
 	w.mu.Lock()
-	for name, m := range w.machines { // a kubelet registers its node once
+	for name, m := range w.machines { // a kubelet registers its node only once
 		if alive[name] != "" && !known[name] && !m.joined {
 			m.joined = true
 			w.register(ctx, name, m.Group)
@@ -205,13 +211,13 @@ func (w *world) kubelets(ctx context.Context) {
 		}
 		for _, p := range pods.Items {
 			if p.DeletionTimestamp != nil || alive[p.Spec.NodeName] == "" {
-				_ = w.CoreV1().Pods(ns).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}) // the next round does
+				_ = w.CoreV1().Pods(ns).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none}) // the next round tries again
 			}
 		}
 	}
 }
 
-// apply does what a machine does that is asked to take up its configuration.
+// apply does what a machine does when asked to apply its configuration.
 func (w *world) apply(ctx context.Context, n *corev1.Node) {
 	asked, there, err := labels.Read[labels.Apply](n.Annotations, labels.ApplyConfig)
 	if err != nil || !there {
@@ -221,7 +227,7 @@ func (w *world) apply(ctx context.Context, n *corev1.Node) {
 		return
 	}
 	n.Annotations[labels.ApplyResult] = labels.Write(labels.Applied{Nonce: asked.Nonce, Done: true})
-	_, _ = w.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}) // a conflict: the next round does
+	_, _ = w.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}) // on a conflict, the next round tries again
 }
 
 func (w *world) register(ctx context.Context, name, group string) {
@@ -236,7 +242,7 @@ func (w *world) register(ctx context.Context, name, group string) {
 	if err != nil {
 		return
 	}
-	n.Spec.Taints = nil // the node lifecycle controller would take away what admission added
+	n.Spec.Taints = nil // the node lifecycle controller would remove what admission added
 	if n, err = w.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
 		return
 	}
@@ -246,10 +252,10 @@ func (w *world) register(ctx context.Context, name, group string) {
 		}
 	}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	_, _ = w.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}) // a node that is gone meanwhile is not ready
+	_, _ = w.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}) // a node that was deleted meanwhile is not ready
 }
 
-// pod makes a pod that is ready.
+// pod creates a ready pod.
 func (w *world) pod(ns, name, node string, tags map[string]string) {
 	ctx, yes := context.Background(), true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: tags, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "1", Controller: &yes}}},
@@ -335,13 +341,13 @@ func (w *world) config() drive.Config {
 	if len(e.EtcdMembers) > 0 {
 		cl.Spec.EtcdClusters = append(cl.Spec.EtcdClusters, e)
 	}
-	return drive.Config{Cluster: cl, Groups: w.groups, Platform: w.platform(), Client: w.Interface,
-		Server: func(ctx context.Context) (health.Seen, error) {
+	return drive.Config{Cluster: cl, Groups: w.groups, Platform: w.platform(), Client: w.driven,
+		Server: func(ctx context.Context) (health.Observation, error) {
 			_, err := w.Discovery().ServerVersion()
 			if err != nil {
-				return health.Seen{Problem: &health.Failure{Kind: health.KindAPI, Message: err.Error()}}, ctx.Err()
+				return health.Observation{Problem: &health.Failure{Kind: health.KindAPI, Message: err.Error()}}, ctx.Err()
 			}
-			return health.Seen{}, nil
+			return health.Observation{}, nil
 		},
 		Hash: func(context.Context, string) (string, error) { return "hash", nil },
 		Save: func(_ context.Context, s roll.State) error {
@@ -355,7 +361,7 @@ func (w *world) config() drive.Config {
 			w.saved = roll.State{}
 			return json.Unmarshal(text, &w.saved)
 		},
-		Look: func(_ context.Context, silent []platform.Machine) map[string]health.Start {
+		Starts: func(_ context.Context, silent []platform.Machine) map[string]health.Start {
 			out := map[string]health.Start{}
 			for _, m := range silent {
 				out[m.Name] = health.Start{Message: w.mute, Broken: true}
@@ -365,7 +371,7 @@ func (w *world) config() drive.Config {
 		Now: w.Now, Sleep: w.sleep}
 }
 
-// begin makes the state of a rollout of all machines.
+// begin creates the state of a rollout of all machines.
 func (w *world) begin(o roll.Options, effect roll.Effect, surge, unavailable int) roll.State {
 	w.Helper()
 	d := drive.Start(w.Context(), w.config())
@@ -386,7 +392,7 @@ func (w *world) begin(o roll.Options, effect roll.Effect, surge, unavailable int
 	return roll.New("one", o, plans, v)
 }
 
-// options returns the options of a rollout whose waits are all short.
+// options returns the options of a rollout with short waits.
 func options() roll.Options {
 	o := roll.Defaults()
 	o.BastionInterval, o.ControlPlaneInterval, o.NodeInterval, o.PostDrainDelay = 0, 0, 0, 0

@@ -1,7 +1,7 @@
-// Package inplace has machines changed in place: it asks by annotations of their
-// nodes, and reads the results there.
+// Package inplace changes machines in place: it sends requests as annotations of their nodes, and
+// reads the results there.
 //
-// It must not know when a machine is to be changed, nor what the machine does.
+// It must not know when a machine should be changed, nor what the machine does.
 package inplace
 
 import (
@@ -14,16 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Request asks the machine of a node to apply the node configuration of a hash,
-// which must be its group's, and to read the other files that shape it again. It returns the
-// nonce of the request. An unfinished request with the same hash is kept.
-func Request(ctx context.Context, nodes corev1client.NodeInterface, node, hash string) (nonce string, err error) {
+// Nodes reads and changes the nodes of a cluster.
+type Nodes interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
+	Patch(ctx context.Context, name string, t types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Node, error)
+}
+
+// Request asks the machine of a node to apply the node configuration with a hash, which must be its
+// group's, and to read the other files that shape it again. It returns the nonce of the request. An
+// unfinished request with the same hash is kept.
+func Request(ctx context.Context, nodes Nodes, node, hash string) (nonce string, err error) {
 	n, err := nodes.Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("ask the machine of the node %s to change: %w", node, err)
@@ -35,11 +40,11 @@ func Request(ctx context.Context, nodes corev1client.NodeInterface, node, hash s
 		}
 	}
 	asked = labels.Apply{Hash: hash, Nonce: rand.Text()}
-	return asked.Nonce, Ask(ctx, nodes, n, asked)
+	return asked.Nonce, RequestRestart(ctx, nodes, n, asked)
 }
 
-// Ask makes a request with a nonce of the caller's. The same one twice is one request.
-func Ask(ctx context.Context, nodes corev1client.NodeInterface, node *corev1.Node, asked labels.Apply) error {
+// RequestRestart makes a request with the caller's nonce. The same nonce twice is one request.
+func RequestRestart(ctx context.Context, nodes Nodes, node *corev1.Node, asked labels.Apply) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID, "annotations": map[string]string{labels.ApplyConfig: labels.Write(asked)}}})
 	if err != nil {
 		return err
@@ -50,9 +55,9 @@ func Ask(ctx context.Context, nodes corev1client.NodeInterface, node *corev1.Nod
 	return nil
 }
 
-// Result reports whether the machine of a node has done what it was asked last. While it
-// has not, err is why its last try failed, of class fault.NotYet, as it tries again by
-// itself; nil when it has not failed. A node that was asked nothing is fault.Gone.
+// Result reports whether the machine of a node has completed its last request. If not, err says why
+// its last attempt failed, with class fault.NotYet because the machine tries again, or is nil if
+// none has failed. Without a request, the error is fault.Gone.
 func Result(node *corev1.Node) (done bool, err error) {
 	asked, there, err := labels.Read[labels.Apply](node.Annotations, labels.ApplyConfig)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/test/kubetest"
 )
 
-// A request and its results, at a real API server.
-func TestARequestAndWhatBecomesOfIt(t *testing.T) {
+// A request and its results, with a real API server.
+func TestARequestAndItsResult(t *testing.T) {
 	core, err := corev1client.NewForConfig(kubetest.Start(t))
 	if err != nil {
 		t.Fatal(err)

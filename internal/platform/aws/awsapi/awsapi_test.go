@@ -39,7 +39,7 @@ func client(t *testing.T, h http.HandlerFunc) *Clients {
 	return c
 }
 
-// The calls of the table, by name.
+// call makes one of the table's calls, by name.
 func call(ctx context.Context, c *Clients, name string) (err error) {
 	switch name {
 	case "CreateVpc":
@@ -76,7 +76,23 @@ func call(ctx context.Context, c *Clients, name string) (err error) {
 	return err
 }
 
-// Bodies of errors, one spelling for each protocol.
+// An overloaded server, or a proxy in front of it, returns an HTML page.
+func TestAServerErrorWithoutReason(t *testing.T) {
+	c := client(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, "<!doctype html>\n<html lang=en><title>500 Internal Server Error</title>\n<p>The server is overloaded.<br></html>\n")
+	})
+	for name, action := range map[string]string{"CreateVpc": "ec2:CreateVpc", "CreateAutoScalingGroup": "autoscaling:CreateAutoScalingGroup", "GetRole": "iam:GetRole",
+		"CreateQueue": "sqs:CreateQueue", "ListHostedZones": "route53:ListHostedZones"} {
+		err := call(t.Context(), c, name)
+		if want := "500 Internal Server Error: the answer to " + action + " gives no reason"; !fault.Is(err, fault.Lost) || err == nil || !strings.HasSuffix(err.Error(), want) || strings.ContainsAny(err.Error(), "<>") {
+			t.Errorf("%s: %s: %v", name, fault.Of(err), err)
+		}
+	}
+}
+
+// Bodies of errors, one format for each protocol.
 const (
 	ec2XML   = `<?xml version="1.0"?><Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>r-1</RequestID></Response>`
 	queryXML = `<ErrorResponse><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error><RequestId>r-1</RequestId></ErrorResponse>`
@@ -88,7 +104,7 @@ func TestErrorsAreClassed(t *testing.T) {
 		call, code, message string
 		status              int
 		want                fault.Class
-		remedy              string // a part of it
+		remedy              string // a substring of it
 	}{
 		{"CreateVpc", "RequestLimitExceeded", "", 503, fault.Throttled, ""},
 		{"DescribeVpcs", "Throttling", "", 400, fault.Throttled, ""},
@@ -174,7 +190,7 @@ func TestErrorsAreClassed(t *testing.T) {
 	}
 }
 
-// drop ends the connection, after an answer's head when half is set.
+// drop closes the connection, after an incomplete response if half is set.
 func drop(w http.ResponseWriter, half bool) {
 	conn, rw, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -183,7 +199,7 @@ func drop(w http.ResponseWriter, half bool) {
 	if half {
 		writeHead(rw)
 	}
-	conn.Close() // what the client makes of it is the test
+	conn.Close() // the test checks how the client handles this
 }
 
 func writeHead(rw *bufio.ReadWriter) {
@@ -220,7 +236,7 @@ func TestAServerThatIsNotThere(t *testing.T) {
 		c, err := Connect(t.Context(), Config{Region: "eu-west-1", Endpoint: host,
 			Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 			HTTPClient: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if strings.HasSuffix(addr, ".invalid:80") { // no test asks a name server
+				if strings.HasSuffix(addr, ".invalid:80") { // the test does not query a DNS server
 					return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
 				}
 				return dialer.DialContext(ctx, network, addr)
@@ -236,15 +252,19 @@ func TestAServerThatIsNotThere(t *testing.T) {
 
 func TestACancelledRequestIsNoFault(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := client(t, func(http.ResponseWriter, *http.Request) { cancel() })
+	c := client(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of a connection only after the body
+		cancel()
+		<-r.Context().Done()
+	})
 	err := call(ctx, c, "CreateVpc")
 	if !errors.Is(err, context.Canceled) || fault.Of(err) != fault.Permanent {
 		t.Errorf("got %v (%s)", err, fault.Of(err))
 	}
 }
 
-// TestAnEmulatorIsReachedWithoutTheUsersOwnConfiguration, whose profile is not there and whose
-// region and endpoint are others.
+// TestAnEmulatorIsReachedWithoutTheUsersOwnConfiguration checks that a profile that does not exist,
+// and a configuration file with another region and endpoint, are ignored.
 func TestAnEmulatorIsReachedWithoutTheUsersOwnConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte("[default]\nregion = eu-north-1\nendpoint_url = http://127.0.0.1:1\n"), 0o600); err != nil {
@@ -290,7 +310,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// early answers before it has seen the end of a request's body.
+// early answers before it has read a request's body to the end.
 type early struct{ body io.Reader }
 
 func (e *early) Do(r *http.Request) (*http.Response, error) {

@@ -1,5 +1,5 @@
-// Package awsapi connects to the AWS APIs: it holds one client of each service,
-// sends each request once, and gives every error a class of package fault.
+// Package awsapi connects to the AWS APIs: it holds one client for each service, sends each request
+// once, and gives every error a class of package fault.
 //
 // It must not know what the requests are for: neither resources nor clusters.
 package awsapi

@@ -12,16 +12,16 @@ import (
 
 const (
 	remedyCredentials = "log in again (aws sso login), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-	remedyClock       = "set this machine's clock: AWS refuses requests that are minutes off"
-	remedyName        = "something that this cluster does not own has the name; remove it or choose another name"
+	remedyClock       = "set this machine's clock: AWS rejects requests whose time is minutes off"
+	remedyName        = "a resource that does not belong to this cluster already has this name; delete it or choose another name"
 	remedyGone        = "check the identifier in the cluster's spec"
 	remedyType        = "choose another machine type, or another zone"
 	remedyVolume      = "choose another type, size or zone for the volume"
-	remedyTags        = "write fewer cloudLabels: AWS bounds the number of tags"
+	remedyTags        = "use fewer cloudLabels: AWS limits the number of tags"
 )
 
-// exact are the codes whose class needs no further thought.
-func exact(code string) (fault.Class, string) {
+// exactClass returns the class and the remedy of codes that always mean the same.
+func exactClass(code string) (fault.Class, string) {
 	switch code {
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled",
 		"RequestThrottledException", "TooManyRequestsException", "PriorRequestNotComplete", "SlowDown",
@@ -37,7 +37,7 @@ func exact(code string) (fault.Class, string) {
 	case "RequestExpired", "RequestTimeTooSkewed", "InvalidSignatureException":
 		return fault.Denied, remedyClock
 	case "OptInRequired", "Blocked", "PendingVerification", "SubscriptionRequiredException", "RegionDisabledException":
-		return fault.Denied, "the account must be activated or subscribed first; the message says where"
+		return fault.Denied, "activate or subscribe the account first, as the message says"
 	case "DependencyViolation", "ResourceInUse", "ResourceInUseException", "DeleteConflict", "IncorrectState",
 		"IncorrectInstanceState", "IncorrectModificationState", "VolumeInUse", "ResourceContention", "ScalingActivityInProgress",
 		"ConcurrentModification", "ConcurrentModificationException", "ConcurrentTagAccess", "EntityTemporarilyUnmodifiable", "OperationAborted",
@@ -48,9 +48,9 @@ func exact(code string) (fault.Class, string) {
 		return fault.NotYet, ""
 	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientAddressCapacity",
 		"InsufficientVolumeCapacity", "InsufficientReservedInstanceCapacity", "MaxSpotInstanceCountExceeded", "SpotMaxPriceTooLow":
-		return fault.Quota, "AWS has no capacity for this now; choose another zone or machine type, or try later"
+		return fault.Quota, "AWS has no capacity for this at the moment; choose another zone or machine type, or try again later"
 	case "InsufficientFreeAddressesInSubnet":
-		return fault.Quota, "free addresses of the subnet, or use a larger one"
+		return fault.Quota, "free addresses in the subnet, or use a larger subnet"
 	case "TagLimitExceeded", "TooManyTags":
 		return fault.Quota, remedyTags
 	case "UnsupportedHostConfiguration", "UnsupportedHibernationConfiguration", "InvalidInstanceType":
@@ -63,16 +63,16 @@ func exact(code string) (fault.Class, string) {
 	return "", ""
 }
 
-// given are the codes of things that users name in a spec: waiting brings none
-// of them into being.
-func given(code string) bool {
+// isUserReference reports whether a code means that something that users name in a spec does not exist:
+// waiting does not create it.
+func isUserReference(code string) bool {
 	return slices.Contains([]string{"InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidKeyPair.NotFound",
 		"InvalidPrefixListID.NotFound", "InvalidPrefixListId.NotFound", "InvalidTransitGatewayID.NotFound",
 		"InvalidVpcPeeringConnectionID.NotFound", "AllocationIdNotFound", "CertificateNotFound", "SSLPolicyNotFound", "NoSuchHostedZone"}, code)
 }
 
-// gone reports whether a code says that something does not exist.
-func gone(code string) bool {
+// isNotFound reports whether a code means that something does not exist.
+func isNotFound(code string) bool {
 	switch code {
 	case "NoSuchEntity", "ParameterNotFound", "NoSuchHostedZone", "NoSuchBucket", "NoSuchKey", "NatGatewayNotFound", "Gateway.NotAttached",
 		"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "ResourceNotFoundException", "InvalidRoute.NotFound":
@@ -83,28 +83,28 @@ func gone(code string) bool {
 		strings.HasSuffix(code, ".Unknown")
 }
 
-// classify classes an answer of a service.
+// classify returns the class and the remedy of a service's error.
 func classify(op operation, code, message string, status int) (fault.Class, string) {
-	if c, remedy := exact(code); c != "" {
+	if c, remedy := exactClass(code); c != "" {
 		return c, remedy
 	}
 	switch {
 	case code == "UnauthorizedOperation", code == "Client.UnauthorizedOperation", code == "NotAuthorized",
 		strings.HasPrefix(code, "AccessDenied"), code == "AuthorizationError", code == "UnauthorizedAccess":
 		return fault.Denied, "give the caller the permission " + op.action()
-	case given(code):
+	case isUserReference(code):
 		return fault.Gone, remedyGone
-	case gone(code):
-		// A new object is not yet known to every server of AWS.
-		if op.reads() || op.removes() {
+	case isNotFound(code):
+		// AWS' servers do not all know a new object immediately.
+		if op.isRead() || op.isDelete() {
 			return fault.Gone, ""
 		}
 		return fault.NotYet, remedyGone
 	case strings.HasSuffix(code, ".InUse"):
 		return fault.Conflict, ""
-	case profileUnknown(code, message):
+	case isProfileUnknown(code, message):
 		return fault.NotYet, ""
-	case limited(code):
+	case isLimitExceeded(code):
 		return fault.Quota, quotaRemedy(code)
 	case strings.HasSuffix(code, ".Duplicate"), strings.HasSuffix(code, "AlreadyExists"), strings.HasSuffix(code, "AlreadyExistsException"),
 		strings.HasPrefix(code, "Duplicate"), code == "QueueNameExists":
@@ -119,8 +119,8 @@ func classify(op operation, code, message string, status int) (fault.Class, stri
 	return fault.Permanent, ""
 }
 
-// remedy is that for what AWS does not offer, or not together: the code does not
-// tell what, but of most operations it can be one thing only.
+// remedy returns the remedy for something that AWS does not offer, or not in combination: the code
+// does not say what, but for most operations there is only one possibility.
 func (o operation) remedy() string {
 	switch o.name {
 	case "CreateVolume", "ModifyVolume":
@@ -131,9 +131,9 @@ func (o operation) remedy() string {
 	return ""
 }
 
-// profileUnknown reports whether a new instance profile or role has not reached every server yet.
-// The codes are the same as for any bad value; only the message tells.
-func profileUnknown(code, message string) bool {
+// isProfileUnknown reports whether a new instance profile or role has not reached all servers yet.
+// The codes are the same as for any invalid value; only the message differs.
+func isProfileUnknown(code, message string) bool {
 	switch code {
 	case "InvalidParameterValue", "ValidationError":
 		return strings.Contains(message, "IAM Instance Profile") || strings.Contains(message, "iamInstanceProfile")
@@ -143,13 +143,13 @@ func profileUnknown(code, message string) bool {
 	return false
 }
 
-func limited(code string) bool {
+func isLimitExceeded(code string) bool {
 	return strings.HasSuffix(code, "LimitExceeded") || strings.HasSuffix(code, "LimitsExceeded") || strings.HasSuffix(code, "LimitExceededException") ||
 		strings.HasSuffix(code, "Limit") || strings.HasPrefix(code, "TooMany") || strings.Contains(code, "QuotaExceeded") ||
 		strings.HasSuffix(code, "LimitExceededFault") || code == "LimitExceeded" || code == "OverLimit"
 }
 
-// quotaRemedy names the limit as the page Service Quotas does.
+// quotaRemedy names the limit as in the console of Service Quotas.
 func quotaRemedy(code string) string {
 	name, ok := map[string]string{
 		"VpcLimitExceeded":                        "Amazon VPC: VPCs per Region",
@@ -171,7 +171,7 @@ func quotaRemedy(code string) string {
 		"TooManyListeners":                        "Elastic Load Balancing: Listeners per Network Load Balancer",
 	}[code]
 	if !ok {
-		return "ask for a higher limit on the page Service Quotas, or remove resources that you no longer need"
+		return "request a higher limit in Service Quotas, or delete resources that you no longer need"
 	}
-	return "ask for a higher limit on the page Service Quotas (" + name + "), or remove resources that you no longer need"
+	return "request a higher limit in Service Quotas (" + name + "), or delete resources that you no longer need"
 }

@@ -29,9 +29,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Config says how to reach AWS. What it leaves empty is found by the default
-// chain of the AWS SDK, which reads the AWS_* variables of the environment and
-// the files below ~/.aws, as every AWS tool does.
+// Config specifies how to reach AWS. For empty fields, the default chain of the AWS SDK applies: it
+// reads the AWS_* variables of the environment and the files in ~/.aws, as every AWS tool does.
 type Config struct {
 	// Region is the region of every client.
 	Region string
@@ -41,16 +40,16 @@ type Config struct {
 	Credentials aws.CredentialsProvider
 	// Profile is a profile of the shared configuration files.
 	Profile string
-	// RoleARN, when not empty, is a role that is assumed with the credentials.
+	// RoleARN, when not empty, is a role to assume with the credentials.
 	RoleARN string
-	// HTTPClient, when not nil, sends the requests; AWS_CA_BUNDLE is then its business.
+	// HTTPClient, when not nil, sends the requests; it must then handle AWS_CA_BUNDLE.
 	HTTPClient aws.HTTPClient
 	// UserAgent is the name of this program, and UserAgentVersion its version, in the requests' User-Agent.
 	UserAgent, UserAgentVersion string
 }
 
-// Connect makes the clients. It sends no request, except that assuming a role
-// or finding credentials may when the first one is sent.
+// Connect creates the clients. It sends no request; assuming a role or finding credentials may send
+// some before the first request.
 func Connect(ctx context.Context, c Config) (*Clients, error) {
 	cfg, err := c.load(ctx)
 	if err != nil {
@@ -58,16 +57,16 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 			"check AWS_PROFILE and the files ~/.aws/config and ~/.aws/credentials")
 	}
 	if cfg.Region == "" {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("no AWS region is known"), "set AWS_REGION or the region of the profile")
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("no AWS region is set"), "set AWS_REGION, or the region of the profile")
 	}
 	if c.HTTPClient != nil {
 		cfg.HTTPClient = c.HTTPClient
 	}
-	cfg.HTTPClient = patient{cfg.HTTPClient}
+	cfg.HTTPClient = patientClient{cfg.HTTPClient}
 	if c.RoleARN != "" {
 		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.RoleARN))
 	}
-	cfg.Credentials = classedCredentials{cfg.Credentials}
+	cfg.Credentials = classifyingCredentials{cfg.Credentials}
 	speaks := func(service, host, target, version string) *JSON {
 		return &JSON{config: cfg, userAgent: c.UserAgent + "/" + c.UserAgentVersion, service: service, host: host, target: target, version: version}
 	}
@@ -88,8 +87,9 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	}, nil
 }
 
-// load returns the SDK's configuration. One that says who calls what needs nothing of the
-// user's own, whose profile, region and endpoints would be of another account.
+// load returns the SDK's configuration. If region, endpoint and
+// credentials are all set, it does not read the user's own configuration,
+// whose profile, region and endpoints would be for another account.
 func (c Config) load(ctx context.Context) (aws.Config, error) {
 	if c.Region == "" || c.Endpoint == "" || c.Credentials == nil {
 		return config.LoadDefaultConfig(ctx, c.options()...)
@@ -108,7 +108,7 @@ func (c Config) options() []func(*config.LoadOptions) error {
 	out := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(newHTTPClient()),
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
-		config.WithLogger(logging.Nop{}), // errors tell what matters
+		config.WithLogger(logging.Nop{}), // errors contain all that matters
 		config.WithAPIOptions([]func(*middleware.Stack) error{classErrors}),
 	}
 	if c.Region != "" {
@@ -124,7 +124,7 @@ func (c Config) options() []func(*config.LoadOptions) error {
 		out = append(out, config.WithCredentialsProvider(c.Credentials))
 	}
 	if c.Endpoint != "" || c.Credentials != nil {
-		// The metadata service of a machine would be waited for in vain.
+		// The machine's metadata service would be waited for in vain.
 		out = append(out, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	if c.UserAgent != "" {
@@ -134,8 +134,8 @@ func (c Config) options() []func(*config.LoadOptions) error {
 	return out
 }
 
-// newHTTPClient keeps enough connections open for all calls that run at once.
-// It is the SDK's own, which knows AWS_CA_BUNDLE and the proxy of the environment.
+// newHTTPClient returns a client that keeps enough connections open for all concurrent calls. It is
+// the SDK's own client, which supports AWS_CA_BUNDLE and the environment's proxy settings.
 func newHTTPClient() aws.HTTPClient {
 	const connections = 128
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
@@ -144,23 +144,23 @@ func newHTTPClient() aws.HTTPClient {
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = 10 * time.Second })
 }
 
-// patient sends requests whose bodies may be closed as soon as they are answered, as the SDK
-// closes them. The transport looks for more of a body after all of it has gone out: the SDK's
-// WriteTo then fails with io.EOF, on which the transport closes the connection with the unread
-// rest of the answer. Read ends well, and patient hides all other methods.
-type patient struct{ aws.HTTPClient }
+// patientClient lets the SDK close request bodies as soon as the response arrives. When a whole body was
+// sent, the transport checks whether there is more of it: on a closed body, the SDK's WriteTo then
+// fails with io.EOF, and the transport closes the connection with the unread rest of the response.
+// Read ends normally, and patient hides all other methods.
+type patientClient struct{ aws.HTTPClient }
 
-func (p patient) Do(r *http.Request) (*http.Response, error) {
+func (p patientClient) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = struct{ io.ReadCloser }{r.Body}
 	}
 	return p.HTTPClient.Do(r)
 }
 
-// classedCredentials gives the failure to find credentials a class and a remedy.
-type classedCredentials struct{ aws.CredentialsProvider }
+// classifyingCredentials gives errors from finding credentials a class and a remedy.
+type classifyingCredentials struct{ aws.CredentialsProvider }
 
-func (c classedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+func (c classifyingCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	got, err := c.CredentialsProvider.Retrieve(ctx)
 	if err != nil && ctx.Err() == nil {
 		err = fault.Wrap(fault.Denied, fmt.Errorf("find AWS credentials: %w", err), remedyCredentials)
@@ -168,15 +168,15 @@ func (c classedCredentials) Retrieve(ctx context.Context) (aws.Credentials, erro
 	return got, err
 }
 
-// Identify asks whose credentials these are, and sets AccountID and Partition.
+// Identify looks up the caller's identity, and sets AccountID and Partition.
 func (c *Clients) Identify(ctx context.Context) error {
 	who, err := c.STS.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return fmt.Errorf("ask whose AWS credentials these are: %w", err)
+		return fmt.Errorf("get the AWS caller identity: %w", err)
 	}
 	a, err := arn.Parse(aws.ToString(who.Arn))
 	if err != nil {
-		return fmt.Errorf("ask whose AWS credentials these are: %w", err)
+		return fmt.Errorf("get the AWS caller identity: %w", err)
 	}
 	c.AccountID, c.Partition = aws.ToString(who.Account), a.Partition
 	return nil

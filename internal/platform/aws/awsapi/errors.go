@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -17,11 +18,11 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Error is an error that a service answered.
+// Error is an error response from a service.
 type Error struct {
 	Code      string // as the service's reference lists it: "VpcLimitExceeded"
 	Message   string
-	RequestID string // what AWS support asks for; may be empty
+	RequestID string // AWS support asks for it; may be empty
 	err       error
 }
 
@@ -36,8 +37,7 @@ func (e *Error) Error() string {
 // Unwrap returns the SDK's error.
 func (e *Error) Unwrap() error { return e.err }
 
-// Code returns the code that a service answered, or "" when err is not an
-// answer of a service.
+// Code returns a service's error code, or "" if err is not an error response from a service.
 func Code(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -46,25 +46,24 @@ func Code(err error) string {
 	return ""
 }
 
-// classErrors adds the middleware that classes the error of every request. It
-// stands behind the one that notes the operation's name, and before all that
-// sends.
+// classErrors adds the middleware that classifies the error of every request. It runs after the
+// middleware that records the operation's name, and before all that send.
 func classErrors(s *middleware.Stack) error {
 	return s.Initialize.Add(middleware.InitializeMiddlewareFunc("ClassErrors",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 			out, meta, err := next.HandleInitialize(ctx, in)
 			if err != nil {
-				err = classed(ctx, err, operation{
+				err = classifyError(ctx, err, operation{
 					service: awsmiddleware.GetServiceID(ctx), name: awsmiddleware.GetOperationName(ctx)})
 			}
 			return out, meta, err
 		}), middleware.After)
 }
 
-// operation is what was asked of a service.
+// operation is an operation of a service.
 type operation struct{ service, name string }
 
-// action is the operation as an IAM policy names it, for example "ec2:CreateVpc".
+// action returns the operation's name in IAM policies, for example "ec2:CreateVpc".
 func (o operation) action() string {
 	prefix, ok := map[string]string{
 		"Auto Scaling":              "autoscaling",
@@ -79,15 +78,15 @@ func (o operation) action() string {
 	return prefix + ":" + o.name
 }
 
-// reads reports whether the operation changes nothing.
-func (o operation) reads() bool { return o.begins("Describe", "Get", "List") }
+// isRead reports whether the operation changes nothing.
+func (o operation) isRead() bool { return o.hasPrefix("Describe", "Get", "List") }
 
-// removes reports whether the operation takes something away.
-func (o operation) removes() bool {
-	return o.begins("Delete", "Remove", "Detach", "Disassociate", "Release", "Revoke", "Terminate", "Deregister", "Untag", "Cancel")
+// isDelete reports whether the operation removes something.
+func (o operation) isDelete() bool {
+	return o.hasPrefix("Delete", "Remove", "Detach", "Disassociate", "Release", "Revoke", "Terminate", "Deregister", "Untag", "Cancel")
 }
 
-func (o operation) begins(prefixes ...string) bool {
+func (o operation) hasPrefix(prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(o.name, p) {
 			return true
@@ -96,8 +95,8 @@ func (o operation) begins(prefixes ...string) bool {
 	return false
 }
 
-// classed gives the SDK's error its class.
-func classed(ctx context.Context, err error, op operation) error {
+// classifyError adds the class to an error of the SDK.
+func classifyError(ctx context.Context, err error, op operation) error {
 	var already *fault.Error
 	if ctx.Err() != nil || errors.As(err, &already) {
 		return err
@@ -118,14 +117,17 @@ func classed(ctx context.Context, err error, op operation) error {
 	case errors.As(err, &unsent):
 		c, remedy := classifyTransport(unsent)
 		return fault.Wrap(c, fmt.Errorf("reach AWS: %w", unsent.Err), remedy)
-	case status >= 500, errors.As(err, &garbled):
+	case status >= http.StatusInternalServerError: // from a proxy or an overloaded server, whose page explains nothing
+		text := fmt.Sprintf("%d %s", status, http.StatusText(status))
+		return fault.Wrap(fault.Lost, &Error{Code: text, Message: "the answer to " + op.action() + " gives no reason", RequestID: id, err: err}, "")
+	case errors.As(err, &garbled):
 		return fault.Wrap(fault.Lost, err, "")
 	}
 	return fault.Wrap(fault.Permanent, err, "")
 }
 
-// classifyTransport classes an error of the connection. A request that was
-// sent may have taken effect, even when no answer came.
+// classifyTransport returns the class and the remedy of a connection error. A request that was sent
+// may have taken effect even if no response arrived.
 func classifyTransport(err error) (fault.Class, string) {
 	var name *net.DNSError
 	if errors.As(err, &name) && name.IsNotFound {
@@ -133,7 +135,7 @@ func classifyTransport(err error) (fault.Class, string) {
 	}
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {
-		return fault.Permanent, "check the proxy, or set AWS_CA_BUNDLE to the authorities that it uses"
+		return fault.Permanent, "check the proxy, or set AWS_CA_BUNDLE to its certificate authorities"
 	}
 	return fault.Lost, ""
 }

@@ -23,32 +23,34 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
-// JSON is a client of a service that speaks AWS' JSON protocol. It replaces the SDK's client of
-// the service, which builds the schemas of all operations at each start of a program.
+// JSON is a client of a service with AWS' JSON protocol. It replaces the service's SDK client,
+// which builds the schemas of all operations at every start of a program.
 type JSON struct {
 	config    aws.Config
 	userAgent string
-	service   string // as the SDK's configuration names it, such as "EventBridge"
+	service   string // its name in the SDK's configuration, such as "EventBridge"
 	host      string // the first label of its host names, and its name in signatures: "events"
-	target    string // what qualifies operations in requests: "AWSEvents"
+	target    string // the prefix of operations in requests: "AWSEvents"
 	version   string // of the protocol
 }
 
-// Fields are a request, by the names that the service's API reference uses.
+// Fields are the fields of a request, by their names in the service's API reference.
 type Fields map[string]any
 
-// Call sends a request, and decodes the response into out; nil ignores its content.
+// Call sends a request, and decodes the response into out; if out is nil, the content is ignored.
 func (s *JSON) Call(ctx context.Context, name string, in Fields, out any) error {
 	err := s.call(ctx, name, in, out)
 	if err != nil {
-		err = classed(ctx, err, operation{service: s.service, name: name})
+		err = classifyError(ctx, err, operation{service: s.service, name: name})
 	}
 	return err
 }
 
-// List calls an operation page by page, and returns the items of all pages, which are in the field of the response.
+// List calls an operation page by page, and returns the items in the
+// response's field, of all pages.
 func List[T any](ctx context.Context, s *JSON, operation, field string, in Fields) ([]T, error) {
 	var all []T
 	for in = maps.Clone(in); ; {
@@ -92,8 +94,8 @@ func (s *JSON) call(ctx context.Context, name string, in Fields, out any) error 
 	case err != nil:
 		return &smithyhttp.RequestSendError{Err: err}
 	case res.StatusCode != http.StatusOK:
-		return refused(res, body)
-	case len(body) == 0: // of an operation that returns nothing
+		return responseError(res, body)
+	case len(body) == 0: // from an operation that returns nothing
 		return nil
 	case out == nil:
 		out = &struct{}{}
@@ -129,15 +131,16 @@ func (s *JSON) request(ctx context.Context, name string, in Fields) (*http.Reque
 	return req, v4.NewSigner().SignHTTP(ctx, c, req, hex.EncodeToString(sum[:]), s.host, s.config.Region, time.Now())
 }
 
-// endpoint returns the URL of the service: the configured one, or the region's. The rules for
-// regions, FIPS and dual-stack hosts are Elastic Load Balancing's, with another first label.
+// endpoint returns the URL of the service: the configured one, or the
+// region's. The rules for regions, FIPS and dual-stack hosts are the
+// same as for Elastic Load Balancing, with a different first label.
 func (s *JSON) endpoint(ctx context.Context) (string, error) {
 	configured, found, err := setting(s.config, func(c interface {
 		GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
 	}) (string, bool, error) {
 		at, found, err := c.GetServiceBaseEndpoint(ctx, s.service)
 		if env, ok := c.(config.EnvConfig); ok && !found {
-			return env.BaseEndpoint, env.BaseEndpoint != "", err // comes before the service's own in a profile
+			return env.BaseEndpoint, env.BaseEndpoint != "", err // precedes the service's endpoint in a profile
 		}
 		return at, found, err
 	})
@@ -180,7 +183,7 @@ func (s *JSON) regional(ctx context.Context) (string, error) {
 	return strings.Replace(at.URI.String(), "elasticloadbalancing", s.host, 1), nil
 }
 
-// setting returns a setting from the first source of the configuration that has it.
+// setting returns a setting from the first configuration source that has it.
 func setting[Source, T any](c aws.Config, get func(Source) (T, bool, error)) (value T, found bool, err error) {
 	for _, source := range c.ConfigSources {
 		if s, ok := source.(Source); ok {
@@ -192,15 +195,11 @@ func setting[Source, T any](c aws.Config, get func(Source) (T, bool, error)) (va
 	return value, false, nil
 }
 
-// refused returns the error of a response.
-func refused(res *http.Response, body []byte) error {
-	var said struct {
-		Type    string `json:"__type"` // NAMESPACE#CODE, or CODE
-		Message string // in either case
-	}
-	answer := error(&smithy.DeserializationError{Err: fmt.Errorf("the error has no code"), Snapshot: body})
-	if err := json.Unmarshal(body, &said); err == nil && said.Type != "" {
-		answer = &smithy.GenericAPIError{Code: said.Type[strings.LastIndexByte(said.Type, '#')+1:], Message: said.Message}
+// responseError returns the error of a response.
+func responseError(res *http.Response, body []byte) error {
+	answer := error(&smithy.DeserializationError{Err: errors.New("the error has no code"), Snapshot: body})
+	if code, message := awsquery.Refusal(body); code != "" {
+		answer = &smithy.GenericAPIError{Code: code, Message: message}
 	}
 	return &awshttp.ResponseError{RequestID: res.Header.Get("X-Amzn-Requestid"),
 		ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: res}, Err: answer}}

@@ -1,17 +1,17 @@
-// Package awscloud is what the two halves of AWS agree on: what makes a cluster's
-// machines there, and the programs that run on them.
+// Package awscloud defines what the two halves of AWS support agree on: the code that creates a
+// cluster's machines, and the programs that run on them.
 //
-// It must not know how AWS is asked.
+// It must not know how AWS is called.
 package awscloud
 
 // ClusterTag is the key of the tag that names the cluster of an object.
 const ClusterTag = "KubernetesCluster"
 
-// LifecycleHook is the hook of an Auto Scaling group at which instances wait for nodeup.
+// LifecycleHook is the hook of an Auto Scaling group that makes instances wait for nodeup.
 const LifecycleHook = "kops-warmpool"
 
-// ScalingGroup is the name of the Auto Scaling group and of the launch template of an
-// instance group, whose role is as the API says it: ControlPlane, APIServer, Node or Bastion.
+// ScalingGroup returns the name of an instance group's Auto Scaling group and launch template. The
+// role is spelled as in the API: ControlPlane, APIServer, Node or Bastion.
 func ScalingGroup(group, role, cluster string) string {
 	switch role {
 	case "ControlPlane":
@@ -22,11 +22,11 @@ func ScalingGroup(group, role, cluster string) string {
 	return group + "." + cluster
 }
 
-// Controller is the section of AWS in the configuration of kops-controller.
+// Controller is the AWS section of the configuration of kops-controller.
 type Controller struct {
-	// NodesRoles are the names of the roles that machines have.
+	// NodesRoles are the names of the machines' IAM roles.
 	NodesRoles []string `json:"nodesRoles"`
-	// NodesProfiles are the roles that the machines' instance profiles give, by the profile's name.
+	// NodesProfiles maps the names of the machines' instance profiles to the roles in them.
 	NodesProfiles map[string]string `json:"nodesProfiles"`
 	Region        string            `json:"Region"`
 }

@@ -1,9 +1,9 @@
-// Package awsquery asks AWS in its query protocol: a signed form goes out, XML
-// comes back. It is for the programs of a machine, each of which needs two or three
-// actions, where a client of AWS' SDK may bring all the hundreds of a service.
+// Package awsquery calls AWS with its query protocol: the request is a signed form, the response is
+// XML. It is for the programs on a machine: each needs two or three actions, and a client of the
+// AWS SDK may add a service's hundreds.
 //
-// It must not know a service, an action or an answer, nor link the SDK: it has the
-// standard library and the classes of errors only.
+// It must not know a service, an action or a response, nor link the SDK: it uses only the standard
+// library and the error classes.
 package awsquery
 
 import (
@@ -24,33 +24,33 @@ import (
 )
 
 const (
-	// usualTimeout is the usual Timeout of a Client.
+	// usualTimeout is the default Timeout of a Client.
 	usualTimeout = 10 * time.Second
-	// longest is the longest answer that is read, in bytes; a page of EC2's has
-	// 1000 things at most.
-	longest = 16 << 20
+	// maxResponse is the longest response that is read, in bytes; a page of
+	// EC2's has at most 1000 items.
+	maxResponse = 16 << 20
 )
 
 // Client calls actions of services of one region.
 type Client struct {
-	// Credentials are asked for at every call.
+	// Credentials is called for every call.
 	Credentials func(context.Context) (Credentials, error)
-	// HTTP sends what is signed.
+	// HTTP sends the signed requests.
 	HTTP interface {
 		Do(*http.Request) (*http.Response, error)
 	}
 	Region string
-	// Endpoint is a URL that replaces every service's; empty means the region's endpoints.
+	// Endpoint is a URL that replaces every service's endpoint; empty means the region's endpoints.
 	Endpoint string
 	Now      func() time.Time
-	// Timeout bounds a call, with the question for credentials; 0 means 10 seconds.
+	// Timeout limits a call, including the call of Credentials; 0 means 10 seconds.
 	Timeout time.Duration
 }
 
-// Call calls an action of a version of a service's API, and decodes the XML of the answer into
-// answer; values are the action's parameters. A refusal by AWS is an *Error. Other errors have the
-// class of the error of Credentials, fault.Permanent if Endpoint is not a URL, and otherwise
-// fault.NotYet.
+// Call calls an action in a version of a service's API, and decodes the XML of the response into
+// answer; values are the action's parameters. An error response of AWS is an *Error. Other errors
+// have the class of the error of Credentials, fault.Permanent if Endpoint is not a URL, and
+// otherwise fault.NotYet.
 func (c Client) Call(ctx context.Context, service, version, action string, values url.Values, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, usualTimeout))
 	defer cancel()
@@ -63,7 +63,7 @@ func (c Client) Call(ctx context.Context, service, version, action string, value
 	return Read(res, answer)
 }
 
-// post sends a signed request with headers, of which each name is followed by its value.
+// post sends a signed request; headers alternates between names and values.
 func (c Client) post(ctx context.Context, service, body string, headers ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, cmp.Or(c.Endpoint, Endpoint(service, c.Region)), strings.NewReader(body))
 	if err != nil {
@@ -84,37 +84,37 @@ func (c Client) post(ctx context.Context, service, body string, headers ...strin
 	return res, nil
 }
 
-// Read decodes the XML of an answer into answer, and closes the response. Its errors are as for
-// Client.Call.
+// Read decodes the XML of a response into answer, and closes the
+// response. Its errors are as for Client.Call.
 func Read(res *http.Response, answer any) error {
-	return read(res, answer, xml.Unmarshal, func(res *http.Response, text []byte) *Error { return refusal(res.StatusCode, text) })
+	return decodeResponse(res, answer, xml.Unmarshal, func(res *http.Response, text []byte) *Error { return newError(res.StatusCode, text) })
 }
 
-// read reads an answer of either protocol, and closes it.
-func read(res *http.Response, answer any, decode func([]byte, any) error, refused func(*http.Response, []byte) *Error) error {
+// decodeResponse reads a response in either protocol, and closes it.
+func decodeResponse(res *http.Response, answer any, decode func([]byte, any) error, refused func(*http.Response, []byte) *Error) error {
 	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, longest))
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	switch {
 	case err != nil:
 		return fault.Wrap(fault.NotYet, err, "")
 	case res.StatusCode != http.StatusOK:
 		e := refused(res, text)
-		return fault.Wrap(e.class(), e, "")
+		return fault.Wrap(e.faultClass(), e, "")
 	}
 	if err := decode(text, answer); err != nil {
-		return fault.New(fault.NotYet, "the answer is not understood: %w", err)
+		return fault.New(fault.NotYet, "cannot parse the response: %w", err)
 	}
 	return nil
 }
 
-// Error is an answer of AWS' that is an error.
+// Error is an error response of AWS.
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Code is what AWS calls the error; the status, as 503 Service Unavailable, where AWS gives none.
+	// Code is AWS' error code, or the status, such as 503 Service Unavailable, if AWS returns none.
 	Code    string
 	Message string
-	// Request is the identifier of the request; "" where AWS gives none.
+	// Request is the identifier of the request; "" if AWS returns none.
 	Request string
 }
 
@@ -134,8 +134,8 @@ func (e *Error) Error() string {
 
 func statusText(status int) string { return strconv.Itoa(status) + " " + http.StatusText(status) }
 
-// refusal reads an answer other than 200.
-func refusal(status int, text []byte) *Error {
+// newError reads a response with a status other than 200.
+func newError(status int, text []byte) *Error {
 	type reason struct{ Code, Message string }
 	var x struct {
 		Plain   reason `xml:"Error"`        // as most services answer
@@ -146,17 +146,17 @@ func refusal(status int, text []byte) *Error {
 	if err := xml.Unmarshal(text, &x); err != nil || x.Plain.Code == "" && x.Listed.Code == "" {
 		return &Error{Status: status, Code: statusText(status), Message: "no reason given"}
 	}
-	said := x.Plain
-	if said.Code == "" {
-		said = x.Listed
+	reply := x.Plain
+	if reply.Code == "" {
+		reply = x.Listed
 	}
-	return &Error{status, said.Code, said.Message, cmp.Or(x.Request, x.OfEC2)}
+	return &Error{status, reply.Code, reply.Message, cmp.Or(x.Request, x.OfEC2)}
 }
 
-// class returns the class of an error that has the same meaning for every action (AWS' "Common
-// Errors" and EC2's "Error codes"). Services have codes of their own for the rest, which the
+// faultClass returns the class of an error that has the same meaning for every action (AWS' "Common
+// Errors" and EC2's "Error codes"). Services have their own codes for other errors, which the
 // caller of the action knows.
-func (e *Error) class() fault.Class {
+func (e *Error) faultClass() fault.Class {
 	switch {
 	case e.Status == http.StatusTooManyRequests || e.Code == "RequestLimitExceeded" || strings.Contains(e.Code, "Throttl"):
 		return fault.Throttled

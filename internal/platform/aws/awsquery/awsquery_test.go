@@ -18,12 +18,12 @@ import (
 
 var key = awsquery.Credentials{ID: "id", Secret: "secret", Token: "token"}
 
-// doer is what sends.
+// doer sends a request.
 type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// client is one whose requests go to a server of a test.
+// client returns a client whose requests go to a test server with the handler.
 func client(t *testing.T, h http.HandlerFunc) awsquery.Client {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -105,7 +105,7 @@ func TestAnswersThatDoNotArrive(t *testing.T) {
 		class  fault.Class
 		says   string
 	}{
-		"not XML":        {func(*awsquery.Client) {}, fault.NotYet, "the answer is not understood"},
+		"not XML":        {func(*awsquery.Client) {}, fault.NotYet, "cannot parse the response"},
 		"nobody there":   {func(c *awsquery.Client) { c.Endpoint = "http://127.0.0.1:1" }, fault.NotYet, "refused"},
 		"a bad address":  {func(c *awsquery.Client) { c.Endpoint = "http://a b" }, fault.Permanent, "invalid"},
 		"no credentials": {func(c *awsquery.Client) { c.Credentials = none(denied) }, fault.Denied, "find credentials: no role"},

@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// CallJSON calls an action in AWS' JSON protocol, version 1.1, which services without the query
-// protocol have: target is SERVICE.ACTION as in its header X-Amz-Target. It sends in, and decodes
-// the answer into answer. Its errors are as for Call.
+// CallJSON calls an action with AWS' JSON protocol, version 1.1, of services that do not have the
+// query protocol: target is SERVICE.ACTION as in the header X-Amz-Target. It sends in, and decodes
+// the response into answer. Its errors are as for Call.
 func (c Client) CallJSON(ctx context.Context, service, target string, in, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, usualTimeout))
 	defer cancel()
@@ -24,17 +24,27 @@ func (c Client) CallJSON(ctx context.Context, service, target string, in, answer
 	if err != nil {
 		return err
 	}
-	return read(res, answer, json.Unmarshal, refusalJSON)
+	return decodeResponse(res, answer, json.Unmarshal, newJSONError)
 }
 
-// refusalJSON reads an answer other than 200.
-func refusalJSON(res *http.Response, text []byte) *Error {
+// newJSONError reads a response with a status other than 200.
+func newJSONError(res *http.Response, text []byte) *Error {
+	code, message := Refusal(text)
+	if code == "" {
+		code, message = statusText(res.StatusCode), "no reason given"
+	}
+	return &Error{Status: res.StatusCode, Request: res.Header.Get("X-Amzn-Requestid"), Code: code, Message: message}
+}
+
+// Refusal returns the code and the message of an error in AWS' JSON protocol; the code is "" if the
+// text has none.
+func Refusal(text []byte) (code, message string) {
 	var x struct {
 		Type    string `json:"__type"` // NAMESPACE#CODE, or CODE
-		Message string `json:"message"`
+		Message string // in either case
 	}
-	if err := json.Unmarshal(text, &x); err != nil || x.Type == "" {
-		x.Type, x.Message = statusText(res.StatusCode), "no reason given"
+	if err := json.Unmarshal(text, &x); err != nil {
+		return "", ""
 	}
-	return &Error{Status: res.StatusCode, Request: res.Header.Get("X-Amzn-Requestid"), Code: x.Type[strings.LastIndexByte(x.Type, '#')+1:], Message: x.Message}
+	return x.Type[strings.LastIndexByte(x.Type, '#')+1:], x.Message
 }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Credentials belong to a machine's role, or to a user; Token is empty for long-term ones.
+// Credentials are a machine's role's or a user's; Token is empty for long-term credentials.
 type Credentials struct{ ID, Secret, Token string }
 
-// Scope is where a signature is good: a region, and a service of it.
+// Scope is where a signature is valid: a region, and a service in it.
 type Scope struct{ Region, Service string }
 
-// Sign adds the signature of a POST of a body to a URL without a query, by AWS'
-// Signature Version 4, over the host and all headers, each of which has one value.
+// Sign adds the AWS Signature Version 4 of a POST request to h: body is sent to a URL without a
+// query. The signature covers the host and all headers, each of which has one value.
 func Sign(h http.Header, to *url.URL, body string, s Scope, c Credentials, now time.Time) {
 	now = now.UTC()
 	h.Set("X-Amz-Date", now.Format("20060102T150405Z"))
@@ -33,7 +33,7 @@ func Sign(h http.Header, to *url.URL, body string, s Scope, c Credentials, now t
 		names, values[name] = append(names, name), h.Get(k)
 	}
 	slices.Sort(names)
-	path := strings.ReplaceAll(url.QueryEscape(cmp.Or(to.EscapedPath(), "/")), "%2F", "/") // escaped once more than it is sent
+	path := strings.ReplaceAll(url.QueryEscape(cmp.Or(to.EscapedPath(), "/")), "%2F", "/") // escaped once more than in the request
 	canonical := "POST\n" + path + "\n\n"
 	for _, n := range names {
 		canonical += n + ":" + strings.TrimSpace(values[n]) + "\n"
@@ -49,8 +49,8 @@ func Sign(h http.Header, to *url.URL, body string, s Scope, c Credentials, now t
 	h.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+c.ID+"/"+scope+", SignedHeaders="+signed+", Signature="+hex.EncodeToString(mac(key, text)))
 }
 
-// Endpoint is where a service of a region answers. Each partition of AWS' has a
-// domain of its own (AWS' SDKs, partitions.json).
+// Endpoint returns the URL of a service in a region. Each AWS partition has its own domain (AWS
+// SDKs, partitions.json).
 func Endpoint(service, region string) string {
 	domain := "amazonaws.com"
 	for _, p := range []struct{ begins, domain string }{

@@ -26,10 +26,10 @@ func parse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// sdk is what the SDK's own signer makes of the headers of a request.
+// sdk returns the headers of a request that the SDK's own signer has signed.
 func sdk(t *testing.T, h http.Header, to, body string, s awsquery.Scope, c awsquery.Credentials, at time.Time) http.Header {
 	t.Helper()
-	// It signs the length that a request says to have; ours say it, unsigned, when they are sent.
+	// The signer includes a request's declared length; ours is sent, but not signed.
 	r, err := http.NewRequest(http.MethodPost, to, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestSignaturesAreThoseOfTheSDK(t *testing.T) {
 	}
 }
 
-// TestThePublishedSignature is post-vanilla of AWS' "Signature Version 4 test suite".
+// TestThePublishedSignature is post-vanilla of the "AWS Signature Version 4 test suite".
 func TestThePublishedSignature(t *testing.T) {
 	h := http.Header{}
 	awsquery.Sign(h, parse(t, "https://example.amazonaws.com/"), "", awsquery.Scope{Region: "us-east-1", Service: "service"},

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -27,8 +28,8 @@ func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
 var role = awsquery.Credentials{ID: "AKIDEXAMPLE", Secret: "secret", Token: "token"}
 
-// sts plays AWS: it computes the signature with the SDK's own signer and
-// answers for whom it is.
+// sts emulates AWS: it computes the signature with the SDK's own signer,
+// and answers with the given ARN.
 func sts(t *testing.T, arn string) (*httptest.Server, *int) {
 	t.Helper()
 	asked := 0
@@ -40,7 +41,7 @@ func sts(t *testing.T, arn string) (*httptest.Server, *int) {
 		for _, n := range []string{"Content-Type", hashHeader} {
 			again.Header.Set(n, r.Header.Get(n))
 		}
-		again.ContentLength = 0 // the signer signs a length that it knows
+		again.ContentLength = 0 // the signer includes a known length in the signature
 		at, _ := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 		sum := sha256.Sum256(body)
 		err := v4.NewSigner().SignHTTP(r.Context(), aws.Credentials{AccessKeyID: role.ID, SecretAccessKey: role.Secret, SessionToken: role.Token}, again, hex.EncodeToString(sum[:]), "sts", "us-east-1", at)
@@ -55,7 +56,7 @@ func sts(t *testing.T, arn string) (*httptest.Server, *int) {
 	return s, &asked
 }
 
-// fleet are instances by identifier.
+// fleet maps identifiers to instances.
 type fleet map[string]Instance
 
 func (f fleet) Instance(_ context.Context, id string) (Instance, error) {
@@ -67,7 +68,7 @@ func (f fleet) Instance(_ context.Context, id string) (Instance, error) {
 
 const good = "arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-0123456789abcdef0"
 
-func pair(t *testing.T, arn string) (*Verifier, Prover, *int) {
+func newPair(t *testing.T, arn string) (*Verifier, Prover, *int) {
 	t.Helper()
 	s, asked := sts(t, arn)
 	v := &Verifier{Endpoint: s.URL + "/", HTTP: s.Client(), Account: "123456789012", Partition: "aws", Roles: []string{"nodes.c.example.com"}, Now: noon,
@@ -75,7 +76,7 @@ func pair(t *testing.T, arn string) (*Verifier, Prover, *int) {
 	return v, Prover{Endpoint: s.URL + "/", Region: "us-east-1", Now: noon, Credentials: func(context.Context) (awsquery.Credentials, error) { return role, nil }}, asked
 }
 
-func prove(t *testing.T, p Prover, body string) string {
+func proveBody(t *testing.T, p Prover, body string) string {
 	t.Helper()
 	token, err := p.Prove(t.Context(), []byte(body))
 	if err != nil {
@@ -84,17 +85,18 @@ func prove(t *testing.T, p Prover, body string) string {
 	return token
 }
 
-// Questions that come before a proof are bounded for all senders together.
+// Requests to AWS before anything is proven are limited for all senders together, and one sender
+// leaves half of them to the others.
 func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
-	v, p, asked := pair(t, good)
+	v, p, asked := newPair(t, good)
 	p.Credentials = func(context.Context) (awsquery.Credentials, error) {
 		return awsquery.Credentials{ID: "AKIDOTHER", Secret: "x"}, nil
 	}
 	now, busy, all := noon(), 0, 0
 	v.Now = func() time.Time { return now }
-	token := prove(t, p, "body")
+	token := proveBody(t, p, "body")
 	for range 3 {
-		for range askedAtOnce {
+		for range lookupBurst {
 			all++
 			if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); errors.Is(err, bootstrap.ErrBusy) {
 				busy++
@@ -102,27 +104,31 @@ func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
 		}
 		now = now.Add(time.Second)
 	}
-	if *asked != askedAtOnce+2*askedPerSecond || busy != all-*asked {
+	if *asked != lookupBurst/2+2*lookupsPerSecond || busy != all-*asked {
 		t.Errorf("%d questions for %d forged tokens, %d put off", *asked, all, busy)
+	}
+	other := bootstrap.Proof{Token: token, Body: []byte("body"), Sender: netip.MustParsePrefix("10.0.0.9/32")}
+	if _, err := v.Verify(t.Context(), other); errors.Is(err, bootstrap.ErrBusy) {
+		t.Error("another sender is put off")
 	}
 }
 
 func TestAMachineProvesItsRole(t *testing.T) {
-	v, p, _ := pair(t, good)
-	id, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
+	v, p, _ := newPair(t, good)
+	id, err := v.Verify(t.Context(), bootstrap.Proof{Token: proveBody(t, p, "body"), Body: []byte("body")})
 	if err != nil || id.NodeName != "i-0123456789abcdef0" || id.InstanceGroup != "nodes" || len(id.Names) != 1 {
 		t.Fatalf("got %+v, %v", id, err)
 	}
-	same := prove(t, p, "body")
-	spaced := edited(t, same, func(h http.Header) { h.Set("Authorization", strings.ReplaceAll(h.Get("Authorization"), ", ", ",")) })
+	same := proveBody(t, p, "body")
+	spaced := withHeaders(t, same, func(h http.Header) { h.Set("Authorization", strings.ReplaceAll(h.Get("Authorization"), ", ", ",")) })
 	for name, token := range map[string]string{"the same": same, "the same, which AWS reads alike": spaced} {
-		if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "used before") {
+		if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "already used") {
 			t.Errorf("%s again: %v", name, err)
 		}
 	}
 }
 
-func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
+func TestIdentitiesOutsideTheClusterAreRefused(t *testing.T) {
 	for arn, says := range map[string]string{
 		"arn:aws:sts::999999999999:assumed-role/nodes.c.example.com/i-0123456789abcdef0":    "another account",
 		"arn:aws-cn:sts::123456789012:assumed-role/nodes.c.example.com/i-0123456789abcdef0": "another account",
@@ -133,15 +139,16 @@ func TestWhoIsNoMachineOfTheCluster(t *testing.T) {
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-0f0f0f0f0f0f0f0f0":    "no machine i-0f0f0f0f0f0f0f0f0",
 		"arn:aws:sts::123456789012:assumed-role/nodes.c.example.com/i-00000000":             "no instance group",
 	} {
-		v, p, _ := pair(t, arn)
-		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
+		v, p, _ := newPair(t, arn)
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: proveBody(t, p, "body"), Body: []byte("body")})
 		if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want %q", arn, err, says)
 		}
 	}
 }
 
-// Who may assume the role, and is not an instance, names the session as an instance of others.
+// A caller that may assume the role but is not an instance can name its
+// session after another instance.
 func TestTheInstanceHasTheProfileOfTheRole(t *testing.T) {
 	const id = "i-0123456789abcdef0"
 	for name, tt := range map[string]struct {
@@ -155,17 +162,17 @@ func TestTheInstanceHasTheProfileOfTheRole(t *testing.T) {
 		"it has no profile":                  {"", map[string]string{"shared": "nodes.c.example.com"}, true},
 		"the cluster's profiles are unknown": {"elsewhere", nil, false},
 	} {
-		v, p, _ := pair(t, good)
+		v, p, _ := newPair(t, good)
 		v.Profiles, v.Instances = tt.profiles, fleet{id: {NodeName: id, Group: "nodes", Profile: tt.profile}}
-		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
-		if fault.Is(err, fault.Denied) != tt.denied || tt.denied && !strings.Contains(err.Error(), "does not give the role nodes.c.example.com") || !tt.denied && err != nil {
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: proveBody(t, p, "body"), Body: []byte("body")})
+		if fault.Is(err, fault.Denied) != tt.denied || tt.denied && !strings.Contains(err.Error(), "does not contain the role nodes.c.example.com") || !tt.denied && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// edited is a token whose headers were changed.
-func edited(t *testing.T, token string, change func(http.Header)) string {
+// withHeaders returns a token with changed headers.
+func withHeaders(t *testing.T, token string, change func(http.Header)) string {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(token, Scheme))
 	if err != nil {
@@ -204,13 +211,13 @@ func TestTokensThatAreRefused(t *testing.T) {
 			h.Set("Authorization", h.Get("Authorization")+", Signature="+strings.Repeat("0", 64))
 		}, "body", "no signature", 0},
 	} {
-		v, p, asked := pair(t, good)
-		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: edited(t, prove(t, p, "body"), tt.change), Body: []byte(tt.body)})
+		v, p, asked := newPair(t, good)
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: withHeaders(t, proveBody(t, p, "body"), tt.change), Body: []byte(tt.body)})
 		if !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), tt.says) || *asked != tt.asks {
 			t.Errorf("%s: got %v after %d questions to AWS, want %q", name, err, *asked, tt.says)
 		}
 	}
-	v, _, _ := pair(t, good)
+	v, _, _ := newPair(t, good)
 	for _, token := range []string{"", "x-pki-tpm e30=", Scheme + "%", Scheme + "e30="} {
 		if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token}); !fault.Is(err, fault.Denied) {
 			t.Errorf("%q: %v", token, err)
@@ -219,13 +226,13 @@ func TestTokensThatAreRefused(t *testing.T) {
 }
 
 func TestTroubleWithAWSIsNoDenial(t *testing.T) {
-	v, p, _ := pair(t, good)
-	v.Instances = failing{}
-	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")}); err == nil || fault.Is(err, fault.Denied) {
+	v, p, _ := newPair(t, good)
+	v.Instances = failingInstances{}
+	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: proveBody(t, p, "body"), Body: []byte("body")}); err == nil || fault.Is(err, fault.Denied) {
 		t.Errorf("got %v", err)
 	}
-	v, p, _ = pair(t, good)
-	token := prove(t, p, "body")
+	v, p, _ = newPair(t, good)
+	token := proveBody(t, p, "body")
 	v.Endpoint = "http://127.0.0.1:1/"
 	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err == nil || fault.Is(err, fault.Denied) {
 		t.Errorf("got %v", err)
@@ -241,17 +248,17 @@ func TestAnswersOfAWSThatAreNoDenial(t *testing.T) {
 		{400, "<ErrorResponse><Error><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>", "400 Bad Request: Throttling: Rate exceeded", false},
 		{429, "", "429 Too Many Requests", false},
 		{503, "", "503 Service Unavailable", false},
-		{200, "<GetCallerIdentityResponse/>", "the answer names no identity", false},
-		{200, "<html>", "not understood", false},
+		{200, "<GetCallerIdentityResponse/>", "the response contains no identity", false},
+		{200, "<html>", "cannot parse", false},
 		{400, "<ErrorResponse><Error><Code>IncompleteSignature</Code><Message>no</Message></Error></ErrorResponse>", "IncompleteSignature: no", true},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(tt.status)
 			_, _ = io.WriteString(w, tt.answer)
 		}))
-		v, p, _ := pair(t, good)
+		v, p, _ := newPair(t, good)
 		v.Endpoint = s.URL
-		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: prove(t, p, "body"), Body: []byte("body")})
+		_, err := v.Verify(t.Context(), bootstrap.Proof{Token: proveBody(t, p, "body"), Body: []byte("body")})
 		if err == nil || fault.Is(err, fault.Denied) != tt.denied || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "%!") {
 			t.Errorf("%d %s: %v", tt.status, tt.answer, err)
 		}
@@ -259,9 +266,9 @@ func TestAnswersOfAWSThatAreNoDenial(t *testing.T) {
 	}
 }
 
-// failing cannot look up anything.
-type failing struct{}
+// failingInstances fails every lookup.
+type failingInstances struct{}
 
-func (failing) Instance(context.Context, string) (Instance, error) {
+func (failingInstances) Instance(context.Context, string) (Instance, error) {
 	return Instance{}, errors.New("throttled")
 }

@@ -15,8 +15,8 @@ import (
 
 // Prover signs with the credentials of the machine's role.
 type Prover struct {
-	// Endpoint and Region belong to the token service that the controller asks: the signature
-	// covers its name.
+	// Endpoint and Region identify the token service that the controller calls: the signature
+	// covers its host name.
 	Endpoint, Region string
 	Credentials      func(ctx context.Context) (awsquery.Credentials, error)
 	Now              func() time.Time
@@ -24,7 +24,7 @@ type Prover struct {
 
 var _ bootstrap.Prover = Prover{}
 
-// Prove signs a request to the token service that holds the body's hash.
+// Prove signs a request to the token service that contains the body's hash.
 func (p Prover) Prove(ctx context.Context, body []byte) (string, error) {
 	c, err := p.Credentials(ctx)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package awssts proves who a machine on AWS is by its role: the machine signs,
-// but does not send, a request to AWS' token service, and the controller sends
-// it and hears for whom it was signed. The signature covers a hash of what the
-// machine asks of the controller.
+// Package awssts proves the identity of a machine on AWS by its role: the machine signs, but does
+// not send, a request to AWS' token service, and the controller sends it and receives the identity
+// of the signer. The signature covers a hash of the machine's request to the controller.
 //
-// It must not link the SDK of AWS: what it needs of it is one request. It must not
-// know where a machine has its credentials from.
+// It must not link the AWS SDK: it needs only one request. It must not know where a machine gets
+// its credentials.
 package awssts
 
 import (
@@ -29,9 +28,9 @@ import (
 )
 
 const (
-	// Scheme starts a token.
+	// Scheme is the prefix of a token.
 	Scheme = "x-aws-sts "
-	// hashHeader is a signed header with the hash of what is asked of the controller.
+	// hashHeader is a signed header with the hash of the request to the controller.
 	hashHeader = "X-Kops-Request-Sha"
 	// question is the body of the signed request (AWS STS API, GetCallerIdentity).
 	question = "Action=GetCallerIdentity&Version=2011-06-15"
@@ -39,7 +38,7 @@ const (
 	validity = 15 * time.Minute
 )
 
-// bodyHash is the text of hashHeader.
+// bodyHash returns the value of hashHeader.
 func bodyHash(body []byte) string {
 	sum := sha256.Sum256(body)
 	return base64.RawStdEncoding.EncodeToString(sum[:])
@@ -51,7 +50,7 @@ type Instance struct {
 	NodeName string
 	// Group is the tag kops.k8s.io/instancegroup.
 	Group string
-	// Profile is the name of its instance profile; empty: it has none.
+	// Profile is the name of its instance profile; "" if it has none.
 	Profile string
 	// Names are its private addresses and DNS names.
 	Names []string
@@ -64,40 +63,40 @@ type Instances interface {
 	Instance(ctx context.Context, id string) (Instance, error)
 }
 
-// askedPerSecond and askedAtOnce bound the questions to AWS, which come before anything is
-// proven: AWS answers some 600 a second for the whole account and region.
-const askedPerSecond, askedAtOnce = 25, 500
+// lookupsPerSecond and lookupBurst limit the requests to AWS that are sent before anything is proven:
+// AWS allows about 600 a second for the whole account and region.
+const lookupsPerSecond, lookupBurst = 25, 500
 
-// Verifier asks AWS who signed.
+// Verifier asks AWS who signed a request.
 type Verifier struct {
 	// Endpoint is the token service of the region, such as https://sts.us-east-1.amazonaws.com/.
 	Endpoint string
-	// HTTP sends the signed request; it must not follow redirections.
+	// HTTP sends the signed request; it must not follow redirects.
 	HTTP *http.Client
 	// Account and Partition are the controller's own.
 	Account, Partition string
-	// Roles are the names of the roles that machines of the cluster have.
+	// Roles are the names of the IAM roles of the cluster's machines.
 	Roles []string
-	// Profiles are the roles that the instance profiles of the cluster's machines give, by the
-	// name of the profile; nil: they are not known, and not compared. A role may trust principals
-	// other than instances, which may choose any instance's name for the session.
+	// Profiles maps the names of the instance profiles of the cluster's machines to the roles in
+	// them; nil if they are not known, and not compared. A role may trust principals other than
+	// instances, and these can choose any instance's name for their session.
 	Profiles  map[string]string
 	Instances Instances
 	Now       func() time.Time
 
-	unproven bootstrap.Bucket
+	lookups bootstrap.Bucket
 
 	mu   sync.Mutex
-	seen map[string]time.Time // signatures, until AWS refuses them anyway
+	seen map[string]time.Time // signatures, until they have certainly expired
 }
 
 var _ bootstrap.Verifier = (*Verifier)(nil)
 
-func denied(format string, args ...any) error {
+func deniedError(format string, args ...any) error {
 	return fault.New(fault.Denied, "the identity is not proven: "+format, args...)
 }
 
-// Verify asks AWS for whom a token is signed, and looks up that machine.
+// Verify asks AWS who signed a token, and looks up that machine.
 func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Identity, error) {
 	var none bootstrap.Identity
 	header, signature, err := parseToken(p.Token)
@@ -105,51 +104,51 @@ func (v *Verifier) Verify(ctx context.Context, p bootstrap.Proof) (bootstrap.Ide
 		return none, err
 	}
 	if subtle.ConstantTimeCompare([]byte(header.Get(hashHeader)), []byte(bodyHash(p.Body))) != 1 {
-		return none, denied("the signature is for another request")
+		return none, deniedError("the signature is for another request")
 	}
-	if !v.unproven.Take(v.Now(), askedPerSecond, askedAtOnce) {
+	if !v.lookups.Take(v.Now(), p.Sender, lookupsPerSecond, lookupBurst) {
 		return none, bootstrap.ErrBusy
 	}
-	arn, err := v.caller(ctx, header)
+	arn, err := v.callerARN(ctx, header)
 	if err != nil {
 		return none, err
 	}
-	role, id, err := v.machine(arn)
+	role, id, err := v.parseARN(arn)
 	if err != nil {
 		return none, err
 	}
-	if !v.first(signature) {
-		return none, denied("the proof was used before")
+	if !v.isNew(signature) {
+		return none, deniedError("the proof was already used")
 	}
 	i, err := v.Instances.Instance(ctx, id)
 	switch {
 	case fault.Is(err, fault.Gone):
-		return none, denied("the cluster has no machine %s", id)
+		return none, deniedError("the cluster has no machine %s", id)
 	case err != nil:
 		return none, fmt.Errorf("look up the machine %s: %w", id, err)
 	case i.Group == "":
-		return none, denied("the machine %s belongs to no instance group", id)
+		return none, deniedError("the machine %s belongs to no instance group", id)
 	case v.Profiles != nil && v.Profiles[i.Profile] != role:
-		return none, denied("the instance profile of the machine %s is %q, which does not give the role %s", id, i.Profile, role)
+		return none, deniedError("the instance profile of the machine %s is %q, which does not contain the role %s", id, i.Profile, role)
 	}
 	return bootstrap.Identity{NodeName: i.NodeName, InstanceGroup: i.Group, Names: i.Names}, nil
 }
 
-// passed are the headers that are sent on; a token can bring no other.
-func passed() []string {
+// forwardedHeaders lists the headers that are sent on; a token cannot add others.
+func forwardedHeaders() []string {
 	return []string{"Authorization", "Content-Type", "User-Agent", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256", hashHeader,
 		"Amz-Sdk-Invocation-Id", "Amz-Sdk-Request"}
 }
 
-// authorization is the header of that name. AWS takes it with other spaces, too,
-// so that only the signature itself tells two of them apart.
+// authorization matches the Authorization header. AWS also accepts it with different spaces, so
+// replays are recognized by the signature only.
 var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 +Credential=[^,\s]+, *SignedHeaders=([^,\s]+), *Signature=([0-9a-f]{64})$`)
 
-// parseToken reads the headers of a signed request, and the signature among them.
+// parseToken returns the headers of a signed request, and the signature among them.
 func parseToken(token string) (header http.Header, signature string, err error) {
 	encoded, ok := strings.CutPrefix(token, Scheme)
 	if !ok {
-		return nil, "", denied("the token is not of the kind %q", strings.TrimSpace(Scheme))
+		return nil, "", deniedError("the token is not of type %q", strings.TrimSpace(Scheme))
 	}
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	given := http.Header{}
@@ -157,41 +156,41 @@ func parseToken(token string) (header http.Header, signature string, err error) 
 		err = json.Unmarshal(raw, &given)
 	}
 	if err != nil {
-		return nil, "", denied("the token cannot be read: %w", err)
+		return nil, "", deniedError("cannot decode the token: %w", err)
 	}
 	out := http.Header{}
 	for k, values := range given {
 		name := http.CanonicalHeaderKey(k)
-		if slices.Contains(passed(), name) {
+		if slices.Contains(forwardedHeaders(), name) {
 			if len(values) != 1 || out[name] != nil {
-				return nil, "", denied("the header %s occurs more than once", name)
+				return nil, "", deniedError("the header %s occurs more than once", name)
 			}
 			out[name] = values
 		}
 	}
 	parts := authorization.FindStringSubmatch(out.Get("Authorization"))
 	if parts == nil {
-		return nil, "", denied("the token holds no signature")
+		return nil, "", deniedError("the token contains no signature")
 	}
 	all := strings.Split(strings.ToLower(parts[1]), ";")
 	for _, need := range []string{"host", strings.ToLower(hashHeader)} {
 		if !slices.Contains(all, need) {
-			return nil, "", denied("the header %s is not signed", need)
+			return nil, "", deniedError("the header %s is not signed", need)
 		}
 	}
 	return out, parts[2], nil
 }
 
-// caller asks AWS for whom a request is signed.
-func (v *Verifier) caller(ctx context.Context, header http.Header) (string, error) {
+// callerARN requests the ARN of a request's signer from AWS.
+func (v *Verifier) callerARN(ctx context.Context, header http.Header) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.Endpoint, strings.NewReader(question))
 	if err != nil {
-		return "", fmt.Errorf("ask AWS who signed: %w", err)
+		return "", fmt.Errorf("verify the signature with AWS: %w", err)
 	}
 	req.Header = header
 	resp, err := v.HTTP.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask AWS who signed: %w", err)
+		return "", fmt.Errorf("verify the signature with AWS: %w", err)
 	}
 	var answer struct {
 		XMLName xml.Name `xml:"GetCallerIdentityResponse"`
@@ -201,42 +200,42 @@ func (v *Verifier) caller(ctx context.Context, header http.Header) (string, erro
 	var said *awsquery.Error
 	switch {
 	case errors.As(err, &said) && said.Status/100 == 4 && !fault.Is(err, fault.Throttled):
-		return "", denied("AWS does not accept the signature: %w", err)
+		return "", deniedError("AWS rejected the signature: %w", err)
 	case err != nil:
-		return "", fmt.Errorf("ask AWS who signed: %w", err)
+		return "", fmt.Errorf("verify the signature with AWS: %w", err)
 	}
 	if answer.ARN == "" {
-		return "", errors.New("ask AWS who signed: the answer names no identity")
+		return "", errors.New("verify the signature with AWS: the response contains no identity")
 	}
 	return answer.ARN, nil
 }
 
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// machine is the instance that has assumed a role of the cluster's machines: the
-// name of the session is its identifier.
-func (v *Verifier) machine(arn string) (role, id string, err error) {
+// parseARN returns the role and the instance in the ARN of an assumed role, which must be a role of
+// the cluster's machines. The session's name is the instance's identifier.
+func (v *Verifier) parseARN(arn string) (role, id string, err error) {
 	parts := strings.SplitN(arn, ":", 6) // arn:PARTITION:sts::ACCOUNT:assumed-role/ROLE/SESSION
 	if len(parts) != 6 || parts[2] != "sts" {
-		return "", "", denied("%s is not an assumed role", arn)
+		return "", "", deniedError("%s is not an assumed role", arn)
 	}
 	if parts[1] != v.Partition || parts[4] != v.Account {
-		return "", "", denied("%s is of another account", arn)
+		return "", "", deniedError("%s belongs to another account", arn)
 	}
 	name := strings.Split(parts[5], "/")
 	switch {
 	case len(name) != 3 || name[0] != "assumed-role":
-		return "", "", denied("%s is not an assumed role", arn)
+		return "", "", deniedError("%s is not an assumed role", arn)
 	case !slices.Contains(v.Roles, name[1]):
-		return "", "", denied("the role %s is not used by this cluster's machines", name[1])
+		return "", "", deniedError("the role %s is not used by this cluster's machines", name[1])
 	case !instanceID.MatchString(name[2]):
-		return "", "", denied("%s is not a machine", arn)
+		return "", "", deniedError("%s is not a machine", arn)
 	}
 	return name[1], name[2], nil
 }
 
-// first reports whether a signature is new.
-func (v *Verifier) first(signature string) bool {
+// isNew reports whether a signature is new.
+func (v *Verifier) isNew(signature string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.Now()
@@ -251,6 +250,6 @@ func (v *Verifier) first(signature string) bool {
 	if v.seen == nil {
 		v.seen = map[string]time.Time{}
 	}
-	v.seen[signature] = now.Add(2 * validity) // a clock may run ahead as far as behind
+	v.seen[signature] = now.Add(2 * validity) // clocks may be ahead as well as behind
 	return true
 }

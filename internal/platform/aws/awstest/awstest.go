@@ -1,7 +1,7 @@
-// Package awstest starts the servers that stand in for Amazon's in tests: moto,
-// which plays most of AWS, and Versity's gateway, a stricter S3 on a folder.
+// Package awstest starts servers that stand in for Amazon's in tests: moto, which emulates most of
+// AWS, and Versity's gateway, a stricter S3 server on a folder.
 //
-// It is for tests alone, and must know nothing of the engine or of clusters.
+// It is for tests only, and must know nothing of the engine or of clusters.
 package awstest
 
 import (
@@ -28,7 +28,7 @@ type Server struct {
 	Region, AccessKey, SecretKey string
 }
 
-// AWS is the configuration for clients of the AWS SDK.
+// AWS returns the configuration for clients of the AWS SDK.
 func (s *Server) AWS() aws.Config {
 	return aws.Config{
 		Region:       s.Region,
@@ -40,7 +40,8 @@ func (s *Server) AWS() aws.Config {
 	}
 }
 
-// S3 is the configuration for the store's buckets, without proofs of conditions.
+// S3 returns the configuration for the store's buckets. It does not check that the server honors
+// conditional requests.
 func (s *Server) S3() s3.Config {
 	return s3.Config{
 		Endpoint:    s.URL,
@@ -50,7 +51,8 @@ func (s *Server) S3() s3.Config {
 	}
 }
 
-// Environ is what a program run by a test needs in its environment to find the server.
+// Environ returns the environment variables that a program started by a
+// test needs to reach the server.
 func (s *Server) Environ() []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + s.URL, "AWS_REGION=" + s.Region,
@@ -61,7 +63,7 @@ func (s *Server) Environ() []string {
 	}
 }
 
-// Bucket makes a bucket; one that exists already is fine.
+// Bucket creates a bucket; it may exist already.
 func (s *Server) Bucket(t testing.TB, name string) {
 	t.Helper()
 	cfg := s.AWS()
@@ -80,9 +82,9 @@ func Moto(t testing.TB) *Server {
 	t.Helper()
 	program, err := exec.LookPath("moto_server")
 	if err != nil {
-		servers.Missing(t, "moto_server is not installed (pip install 'moto[server]')")
+		servers.SkipMissing(t, "moto_server is not installed (pip install 'moto[server]')")
 	}
-	// It chooses its port, and says which, so that nobody can take it in between.
+	// It chooses its own port and prints it, so that no other process can take it in between.
 	url := func(said string) string { return runningOn.FindString(said) }
 	s := &Server{Region: "us-east-1", AccessKey: "testing", SecretKey: "testing"}
 	if s.URL, err = servers.Run(t, exec.Command(program, "-H", "127.0.0.1", "-p", "0"), url, "/moto-api/data.json"); err != nil {
@@ -91,17 +93,17 @@ func Moto(t testing.TB) *Server {
 	return s
 }
 
-// runningOn is where moto says it listens.
+// runningOn matches the URL in moto's output.
 var runningOn = regexp.MustCompile(`http://127\.0\.0\.1:\d+\b`)
 
-// Reset makes a moto server forget everything that was made on it.
+// Reset deletes everything on a moto server.
 func (s *Server) Reset(t testing.TB) {
 	t.Helper()
 	answer, err := http.Post(s.URL+"/moto-api/reset", "", nil)
 	if err != nil {
 		t.Fatalf("reset moto: %v", err)
 	}
-	answer.Body.Close() // nothing of it is needed
+	answer.Body.Close() // the body is not needed
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("reset moto: %s", answer.Status)
 	}

@@ -13,7 +13,7 @@ func TestMotoForgetsOnReset(t *testing.T) {
 	server := awstest.Moto(t)
 	p := awstest.Proxy(t, server.URL)
 	server.Bucket(t, "state")
-	server.Bucket(t, "state") // a second time is fine
+	server.Bucket(t, "state") // an existing bucket is fine
 	cfg := server.S3()
 	cfg.Endpoint = p.URL
 	s, err := store.Backends{s3.Backend(cfg)}.Open(t.Context(), "s3://state")

@@ -9,41 +9,41 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// protocol is how a service spells requests and errors.
+// protocol is how a service encodes requests and errors.
 type protocol int
 
 const (
-	s3Protocol  protocol = iota // REST with XML, errors as S3 writes them
+	s3Protocol  protocol = iota // REST with XML, errors in S3's format
 	restXML                     // REST with XML: Route 53
-	ec2Query                    // form in, XML out, with EC2's shape of errors
+	ec2Query                    // form in, XML out, errors in EC2's format
 	query                       // form in, XML out
 	jsonTarget                  // JSON, the action in X-Amz-Target
 	smithyRoute                 // the action in the path: /service/S/operation/A
 )
 
-// call says what one request asks for.
+// call identifies what a request does.
 type call struct {
 	service  string // as in a signature: ec2, s3, elasticloadbalancing
 	action   string // as in the API's reference: DescribeVpcs, PutObject
 	protocol protocol
 }
 
-// Proxy starts a proxy before a server that plays AWS, for as long as the test runs.
+// Proxy starts a proxy in front of a server that emulates AWS, for as long as the test runs.
 func Proxy(t testing.TB, target string) *proxy.Proxy {
 	return proxy.New(t, target, func(r *http.Request, body []byte) proxy.Call {
 		c := identify(r, body)
-		return proxy.Call{Name: c.service + "." + c.action, Write: c.write(), Lags: c.lags(), Throttled: c.throttled()}
+		return proxy.Call{Name: c.service + "." + c.action, Write: c.isWrite(), Lags: c.mayLag(), Throttled: c.throttledAnswer()}
 	})
 }
 
-// lags reports whether answers may be out of date: not S3's, whose listings are as new as its
-// writes (Amazon S3 user guide, "data consistency model").
-func (c call) lags() bool {
+// mayLag reports whether answers may be out of date. S3's are not: its listings are consistent with
+// its writes (Amazon S3 user guide, "data consistency model").
+func (c call) mayLag() bool {
 	return c.service != "s3" && (strings.HasPrefix(c.action, "Describe") || strings.HasPrefix(c.action, "List"))
 }
 
-// write reports whether the call changes something.
-func (c call) write() bool {
+// isWrite reports whether the call changes something.
+func (c call) isWrite() bool {
 	for _, reads := range []string{"Describe", "Get", "List", "Head", "Search", "Lookup", "Simulate", "AssumeRole", "Decode", "Test", "Receive"} {
 		if strings.HasPrefix(c.action, reads) {
 			return false
@@ -52,10 +52,10 @@ func (c call) write() bool {
 	return true
 }
 
-// identify reads the service and action of a request. The service is named in the signature; a
-// request without one is for S3.
+// identify returns the service and action of a request. The service is named in the signature; a
+// request without a signature is for S3.
 func identify(r *http.Request, body []byte) call {
-	c := call{service: signedFor(r.Header.Get("Authorization"))}
+	c := call{service: signedService(r.Header.Get("Authorization"))}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		c.action, c.protocol = target[strings.LastIndexByte(target, '.')+1:], jsonTarget
 		return c
@@ -65,7 +65,7 @@ func identify(r *http.Request, body []byte) call {
 		return c
 	}
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
-		form, _ := url.ParseQuery(string(body)) // what cannot be read has no action
+		form, _ := url.ParseQuery(string(body)) // an unparseable request has no action
 		c.action, c.protocol = form.Get("Action"), query
 		if c.service == "ec2" {
 			c.protocol = ec2Query
@@ -80,9 +80,9 @@ func identify(r *http.Request, body []byte) call {
 	return c
 }
 
-// signedFor is the service in the scope of a signature of version 4:
+// signedService returns the service in the scope of a version 4 signature:
 // Credential=KEY/20260102/us-east-1/ec2/aws4_request.
-func signedFor(authorization string) string {
+func signedService(authorization string) string {
 	_, rest, _ := strings.Cut(authorization, "Credential=")
 	scope, _, _ := strings.Cut(rest, ",")
 	if parts := strings.Split(scope, "/"); len(parts) == 5 {
@@ -91,7 +91,7 @@ func signedFor(authorization string) string {
 	return ""
 }
 
-// s3Action names a request in path style: /bucket/key?subresource.
+// s3Action returns the action of a path-style request: /bucket/key?subresource.
 func s3Action(r *http.Request) string {
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	q := r.URL.Query()
@@ -125,7 +125,7 @@ func s3Action(r *http.Request) string {
 	return verb + on
 }
 
-// route53Action names a request such as GET /2013-04-01/hostedzone/ID/rrset.
+// route53Action returns the action of a request such as GET /2013-04-01/hostedzone/ID/rrset.
 func route53Action(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")[1:]
 	if len(parts) == 0 {

@@ -29,13 +29,13 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// behind is the server behind the proxy: it counts requests, and answers with the number.
-type behind struct {
+// backend is the server behind the proxy: it counts requests, and includes the count in its answers.
+type backend struct {
 	reached atomic.Int32
 	host    atomic.Value
 }
 
-func (b *behind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := b.reached.Add(1)
 	b.host.Store(r.Host)
 	body, err := io.ReadAll(r.Body)
@@ -45,8 +45,8 @@ func (b *behind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%d %s %s %s", n, r.Method, r.URL.RequestURI(), body)
 }
 
-func start(t *testing.T) (*proxy.Proxy, *behind) {
-	b := &behind{}
+func start(t *testing.T) (*proxy.Proxy, *backend) {
+	b := &backend{}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	return awstest.Proxy(t, server.URL), b
@@ -54,7 +54,8 @@ func start(t *testing.T) (*proxy.Proxy, *behind) {
 
 func send(t *testing.T, method, url, body string) (string, error) {
 	t.Helper()
-	// A new connection each time: the standard client sends a request again when an idle one breaks.
+	// A new connection each time, because the standard client resends a request when an idle
+	// connection breaks.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -80,7 +81,7 @@ func TestForwards(t *testing.T) {
 	}
 }
 
-// calls makes one call of each protocol, and returns what each came to.
+// calls makes one call in each protocol, and returns each call's error.
 func calls(ctx context.Context, url string) map[string]error {
 	cfg := aws.Config{
 		Region: "us-east-1", BaseEndpoint: &url, RetryMaxAttempts: 1,
@@ -125,7 +126,7 @@ func TestCallsAreNamedAndCounted(t *testing.T) {
 	}
 }
 
-// Each SDK must understand the answer as throttling, so that it would try again.
+// Each SDK must recognize the answer as throttling, so that it would retry.
 func TestThrottlingIsUnderstood(t *testing.T) {
 	p, b := start(t)
 	p.Throttle(100, 1)
@@ -168,7 +169,7 @@ func TestCut(t *testing.T) {
 	tests := []struct {
 		name           string
 		cut            proxy.Cut
-		fails          string // of four writes, which the client sees fail
+		fails          string // x for each of four writes that fails for the client
 		reached, kills int32
 	}{
 		{"before the second write", proxy.Cut{At: 2}, ".xxx", 1, 1},
@@ -200,7 +201,7 @@ func TestCut(t *testing.T) {
 			if dead := tt.cut.At > 0 && !tt.cut.Once; dead != (err != nil) {
 				t.Errorf("a read after the cut: %v", err)
 			}
-			p.Heal()
+			p.Restore()
 			if _, err := send(t, "PUT", p.URL+"/b/k", "x"); err != nil {
 				t.Errorf("after healing: %v", err)
 			}
@@ -208,7 +209,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Forty requests of a tenth of a second each would take four seconds one by one.
+// Forty sequential requests of a tenth of a second each would take four seconds.
 func TestLatencyIsSideBySide(t *testing.T) {
 	p, _ := start(t)
 	const latency = 100 * time.Millisecond

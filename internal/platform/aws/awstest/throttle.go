@@ -7,11 +7,11 @@ import (
 	"kops.local/kops/internal/test/proxy"
 )
 
-// throttled returns the answer of a throttling service, in its protocol. The shapes are from the
+// throttledAnswer returns a throttling service's answer in the call's protocol. The formats are from the
 // services' API references, "Common errors".
-func (c call) throttled() proxy.Answer {
+func (c call) throttledAnswer() proxy.Answer {
 	xml := func(status int, body string) proxy.Answer {
-		return give(status, "text/xml", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+body)
+		return newAnswer(status, "text/xml", `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+body)
 	}
 	switch c.protocol {
 	case ec2Query:
@@ -21,7 +21,7 @@ func (c call) throttled() proxy.Answer {
 		return xml(http.StatusBadRequest, `<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code>`+
 			`<Message>Rate exceeded</Message></Error><RequestId>throttled-by-the-test</RequestId></ErrorResponse>`)
 	case jsonTarget, smithyRoute:
-		a := give(http.StatusBadRequest, "application/x-amz-json-1.0", `{"__type":"ThrottlingException","message":"Rate exceeded"}`)
+		a := newAnswer(http.StatusBadRequest, "application/x-amz-json-1.0", `{"__type":"ThrottlingException","message":"Rate exceeded"}`)
 		a.Header.Set("X-Amzn-Errortype", "ThrottlingException")
 		return a
 	}
@@ -29,7 +29,7 @@ func (c call) throttled() proxy.Answer {
 		`<RequestId>throttled-by-the-test</RequestId></Error>`)
 }
 
-func give(status int, contentType, body string) proxy.Answer {
+func newAnswer(status int, contentType, body string) proxy.Answer {
 	return proxy.Answer{Status: status, Body: []byte(body), Header: http.Header{
 		"Content-Type":   {contentType},
 		"Content-Length": {strconv.Itoa(len(body))},

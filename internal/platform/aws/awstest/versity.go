@@ -8,8 +8,7 @@ import (
 	"kops.local/kops/internal/test/servers"
 )
 
-// Versity starts a Versity S3 gateway on a folder of its own, for the test and
-// everything below it.
+// Versity starts a Versity S3 gateway on a new folder, for the test and its subtests.
 func Versity(t testing.TB) *Server {
 	t.Helper()
 	program := servers.Tool(t, "versitygw", "github.com/versity/versitygw/cmd/versitygw")

@@ -1,7 +1,8 @@
-// Package control is AWS in its clusters: a machine is who has a role of the cluster's
-// groups, and EC2 says of which group it is, and whether it is gone. Names are published in Route 53.
+// Package control is the AWS code for programs in the cluster: a machine is identified by its role,
+// which must be a role of the cluster's groups; EC2 returns its group and whether it still exists.
+// DNS names are published in Route 53.
 //
-// It must not know what a machine or a node gets once it is known.
+// It must not know what an identified machine or node receives.
 package control
 
 import (
@@ -24,7 +25,7 @@ import (
 	"kops.local/kops/internal/platform/incluster"
 )
 
-// Platform is AWS.
+// Platform returns the AWS platform.
 func Platform() incluster.Platform {
 	return incluster.Platform{Name: "aws", Connect: connect, DNS: &incluster.DNS{
 		Name: "aws-route53", BatchFlag: "route53-batch-size", Batch: 900, Open: openRoute53}}
@@ -41,7 +42,7 @@ func connect(ctx context.Context, w incluster.World) (incluster.Control, error) 
 	}
 	caller, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return incluster.Control{}, fmt.Errorf("ask AWS for our own account: %w", err)
+		return incluster.Control{}, fmt.Errorf("get the AWS account of this machine: %w", err)
 	}
 	partition := strings.Split(aws.ToString(caller.Arn)+":", ":")[1]
 	api := ec2.NewFromConfig(cfg)
@@ -50,9 +51,9 @@ func connect(ctx context.Context, w incluster.World) (incluster.Control, error) 
 	if endpoint == "" {
 		endpoint = awsquery.Endpoint("sts", own.Region)
 	}
-	known := &onInstances{Stored: w.Stored, instances: instances}
+	known := &groupFinder{Stored: w.Stored, instances: instances}
 	var gone controller.Machines
-	if self := w.Env("NODE_NAME"); self != "" { // as the add-on's manifest sets it
+	if self := w.Env("NODE_NAME"); self != "" { // set by the add-on's manifest
 		gone = &roster{instances: instances, self: self, now: w.Now}
 	}
 	return incluster.Control{
@@ -61,6 +62,6 @@ func connect(ctx context.Context, w incluster.World) (incluster.Control, error) 
 			HTTP: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		},
 		Groups: known, Prefixes: known, Machines: gone, Period: rosterPeriod,
-		Fleet: repairs{instances: instances, ec2: api, scaling: autoscaling.NewFromConfig(cfg)},
+		Fleet: instanceFleet{instances: instances, ec2: api, scaling: autoscaling.NewFromConfig(cfg)},
 	}, nil
 }

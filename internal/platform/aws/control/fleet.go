@@ -16,12 +16,12 @@ import (
 	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
-// mostScaled is how many instances one question for their Auto Scaling groups names
-// (API reference, DescribeAutoScalingInstances).
-const mostScaled = 50
+// maxScaled is the maximum number of instances in a request for their Auto Scaling groups (API
+// reference, DescribeAutoScalingInstances).
+const maxScaled = 50
 
-// repairs are the instances of the cluster that its Auto Scaling groups replace.
-type repairs struct {
+// instanceFleet lists and replaces the cluster's instances in Auto Scaling groups.
+type instanceFleet struct {
 	instances
 	ec2 interface {
 		TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
@@ -29,10 +29,10 @@ type repairs struct {
 	scaling autoscaling.DescribeAutoScalingInstancesAPIClient
 }
 
-var _ controller.Fleet = repairs{}
+var _ controller.Fleet = instanceFleet{}
 
-// List returns the instances that run, with the instance group of their tags.
-func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
+// List returns the pending and running instances, with the instance group in their tags.
+func (f instanceFleet) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	found, err := f.list(ctx, []ec2types.Filter{
 		{Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{f.cluster}},
 		{Name: aws.String("instance-state-name"), Values: []string{string(ec2types.InstanceStateNamePending), string(ec2types.InstanceStateNameRunning)}}})
@@ -52,11 +52,11 @@ func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	return out, nil
 }
 
-// Serving returns the instances that are in service in an Auto Scaling group: instances of a warm
-// pool, and instances taken out of their group, are not nodes or not for long.
-func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
+// Serving returns the instances that are in service in an Auto Scaling group: instances in a warm
+// pool are not nodes, and detached instances do not remain nodes for long.
+func (f instanceFleet) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
 	var out []controller.FleetMachine
-	for batch := range slices.Chunk(machines, mostScaled) {
+	for batch := range slices.Chunk(machines, maxScaled) {
 		ids, serving := make([]string, len(batch)), map[string]bool{}
 		for i, m := range batch {
 			ids[i] = m.Name
@@ -78,7 +78,7 @@ func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine
 }
 
 // Replace terminates the instance; its Auto Scaling group starts another.
-func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
+func (f instanceFleet) Replace(ctx context.Context, m controller.FleetMachine) error {
 	_, err := f.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.Name}})
 	if err != nil {
 		return fault.New(fault.Of(err), "terminate the instance %s: %w", m.Name, err)

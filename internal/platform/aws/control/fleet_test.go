@@ -16,13 +16,14 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// TestAnInstanceIsReplacedByItsGroup: the cluster's machines are listed, those outside an Auto
-// Scaling group serve nobody, and a group starts another for the one that is terminated.
+// TestAnInstanceIsReplacedByItsGroup checks that the cluster's machines
+// are listed, that those outside an Auto Scaling group do not count as
+// serving, and that a group replaces a terminated machine.
 func TestAnInstanceIsReplacedByItsGroup(t *testing.T) {
 	cfg := awstest.Moto(t).AWS()
 	servers, groups := ec2.NewFromConfig(cfg), autoscaling.NewFromConfig(cfg)
-	alone := launch(t, servers, awscloud.ClusterTag, "demo", api.LabelInstanceGroup, "nodes")
-	launch(t, servers, awscloud.ClusterTag, "other", api.LabelInstanceGroup, "nodes")
+	alone := runInstance(t, servers, awscloud.ClusterTag, "demo", api.LabelInstanceGroup, "nodes")
+	runInstance(t, servers, awscloud.ClusterTag, "other", api.LabelInstanceGroup, "nodes")
 	template, err := servers.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"),
 		LaunchTemplateData: &types.RequestLaunchTemplateData{ImageId: aws.String("ami-12345678"), InstanceType: types.InstanceTypeT3Micro}})
 	if err != nil {
@@ -38,7 +39,7 @@ func TestAnInstanceIsReplacedByItsGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := repairs{instances: instances{api: servers, cluster: "demo", byAddress: func(context.Context, string) (bool, error) { return false, nil }}, ec2: servers, scaling: groups}
+	f := instanceFleet{instances: instances{api: servers, cluster: "demo", byAddress: func(context.Context, string) (bool, error) { return false, nil }}, ec2: servers, scaling: groups}
 	list, err := f.List(t.Context())
 	if err != nil || len(list) != 2 {
 		t.Fatalf("the machines are %v, %v", list, err)
@@ -51,12 +52,12 @@ func TestAnInstanceIsReplacedByItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	left, err := f.List(t.Context())
-	if err != nil || has(left, serving[0].Name) {
+	if err != nil || contains(left, serving[0].Name) {
 		t.Errorf("after its replacement there are %v, %v", left, err)
 	}
 }
 
-func has(list []controller.FleetMachine, name string) bool {
+func contains(list []controller.FleetMachine, name string) bool {
 	for _, m := range list {
 		if m.Name == name {
 			return true

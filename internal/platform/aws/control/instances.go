@@ -23,7 +23,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awssts"
 )
 
-// machines is what is asked of EC2.
+// machines contains the calls of EC2 that are used.
 type machines interface {
 	ec2.DescribeInstancesAPIClient
 	AssignIpv6Addresses(context.Context, *ec2.AssignIpv6AddressesInput, ...func(*ec2.Options)) (*ec2.AssignIpv6AddressesOutput, error)
@@ -33,11 +33,11 @@ type machines interface {
 type instances struct {
 	api     machines
 	cluster string
-	// byAddress tells whether the nodes of a group are named by their addresses.
+	// byAddress reports whether the nodes of a group are named by their addresses.
 	byAddress func(ctx context.Context, group string) (bool, error)
 }
 
-// Instance looks up a machine that runs and bears the cluster's tag.
+// Instance looks up a running machine with the cluster's tag.
 func (i instances) Instance(ctx context.Context, id string) (awssts.Instance, error) {
 	m, err := i.find(ctx, id)
 	if err != nil {
@@ -46,7 +46,7 @@ func (i instances) Instance(ctx context.Context, id string) (awssts.Instance, er
 	return i.describe(ctx, m)
 }
 
-// find is Instance, as EC2 has it.
+// find is like Instance, but returns EC2's description.
 func (i instances) find(ctx context.Context, id string) (ec2types.Instance, error) {
 	out, err := i.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
 	var coded smithy.APIError
@@ -58,7 +58,7 @@ func (i instances) find(ctx context.Context, id string) (ec2types.Instance, erro
 	}
 	for _, r := range out.Reservations {
 		for _, m := range r.Instances {
-			if aws.ToString(m.InstanceId) == id && tag(m, awscloud.ClusterTag) == i.cluster && running(m) {
+			if aws.ToString(m.InstanceId) == id && tag(m, awscloud.ClusterTag) == i.cluster && isRunning(m) {
 				return m, nil
 			}
 		}
@@ -66,7 +66,7 @@ func (i instances) find(ctx context.Context, id string) (ec2types.Instance, erro
 	return ec2types.Instance{}, fault.New(fault.Gone, "%s is not a running machine of the cluster", id)
 }
 
-// list returns the instances that filters leave.
+// list returns the instances that match filters.
 func (i instances) list(ctx context.Context, filters []ec2types.Filter) ([]ec2types.Instance, error) {
 	var out []ec2types.Instance
 	pages := ec2.NewDescribeInstancesPaginator(i.api, &ec2.DescribeInstancesInput{Filters: filters})
@@ -82,7 +82,7 @@ func (i instances) list(ctx context.Context, filters []ec2types.Filter) ([]ec2ty
 	return out, nil
 }
 
-func running(m ec2types.Instance) bool {
+func isRunning(m ec2types.Instance) bool {
 	return m.State != nil && (m.State.Name == ec2types.InstanceStateNamePending || m.State.Name == ec2types.InstanceStateNameRunning)
 }
 
@@ -95,10 +95,10 @@ func tag(m ec2types.Instance, key string) string {
 	return ""
 }
 
-// describe returns AWS' description of a machine, with its node's name as the machine itself finds it
-// in the configuration of its group, independent of its subnet's host names.
+// describe converts EC2's description of a machine. The node's name is the one that the machine
+// itself derives from its group's configuration, regardless of its subnet's host names.
 func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.Instance, error) {
-	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, api.LabelInstanceGroup), Names: names(m)}
+	out := awssts.Instance{NodeName: aws.ToString(m.InstanceId), Group: tag(m, api.LabelInstanceGroup), Names: nodeNames(m)}
 	if p := m.IamInstanceProfile; p != nil {
 		out.Profile = path.Base(aws.ToString(p.Arn)) // arn:PARTITION:iam::ACCOUNT:instance-profile/PATH/NAME
 	}
@@ -106,8 +106,8 @@ func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.In
 		return out, nil
 	}
 	byAddress, err := i.byAddress(ctx, out.Group)
-	if err != nil { // of whatever class: the machine itself is there
-		return awssts.Instance{}, fault.New(fault.NotYet, "find out how the nodes of the group %s are called: %w", out.Group, err)
+	if err != nil { // NotYet for any class: the machine itself exists
+		return awssts.Instance{}, fault.New(fault.NotYet, "find out how nodes of the group %s are named: %w", out.Group, err)
 	}
 	if name := aws.ToString(m.PrivateDnsName); byAddress && name != "" {
 		out.NodeName = name
@@ -115,11 +115,11 @@ func (i instances) describe(ctx context.Context, m ec2types.Instance) (awssts.In
 	return out, nil
 }
 
-// names are what the kubelet's certificate may hold: the identifier, the
-// private DNS name, and the addresses of the first interface.
-func names(m ec2types.Instance) []string {
+// nodeNames returns the names that the kubelet's certificate may contain: the identifier, the private
+// DNS name, and the addresses of the first interface.
+func nodeNames(m ec2types.Instance) []string {
 	out := []string{aws.ToString(m.InstanceId), aws.ToString(m.PrivateDnsName)}
-	n, found := first(m)
+	n, found := primaryInterface(m)
 	if !found {
 		return out
 	}
@@ -133,8 +133,8 @@ func names(m ec2types.Instance) []string {
 	return out
 }
 
-// first returns the machine's own interface; others may belong to pods.
-func first(m ec2types.Instance) (ec2types.InstanceNetworkInterface, bool) {
+// primaryInterface returns the machine's primary interface; others may belong to pods.
+func primaryInterface(m ec2types.Instance) (ec2types.InstanceNetworkInterface, bool) {
 	for _, n := range m.NetworkInterfaces {
 		if n.Attachment != nil && aws.ToInt32(n.Attachment.DeviceIndex) == 0 {
 			return n, true
@@ -143,27 +143,27 @@ func first(m ec2types.Instance) (ec2types.InstanceNetworkInterface, bool) {
 	return ec2types.InstanceNetworkInterface{}, false
 }
 
-// onInstances finds the group of a node by the tags of its machine.
-type onInstances struct {
+// groupFinder finds a node's group by the tags of its machine.
+type groupFinder struct {
 	controller.Stored
 	instances instances
 
 	mu sync.Mutex
-	// known are the groups of nodes that were found: a machine never changes its
-	// group, and AWS counts questions.
-	known map[machineOf]string
+	// known caches the groups of nodes: a machine never changes its group, and AWS limits requests.
+	known map[nodeKey]string
 }
 
-// machineOf is a node and its machine, neither of which the node can make another.
-type machineOf struct {
+// nodeKey identifies a node and its machine; the node can change neither.
+type nodeKey struct {
 	node types.UID
 	id   string
 }
 
-// mostKnown bounds the memory for groups of nodes.
-const mostKnown = 1 << 14
+// maxKnown limits the size of the cache of groups.
+const maxKnown = 1 << 14
 
-// idOf is the instance that the cloud's controller has found for a node: aws:///ZONE/INSTANCE.
+// idOf returns the instance in the node's provider ID, which the cloud controller sets:
+// aws:///ZONE/INSTANCE.
 func idOf(n *corev1.Node) (string, error) {
 	id := n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:]
 	if id == "" {
@@ -173,25 +173,25 @@ func idOf(n *corev1.Node) (string, error) {
 }
 
 // machine looks up the machine of a node.
-func (o *onInstances) machine(ctx context.Context, n *corev1.Node, id string) (ec2types.Instance, awssts.Instance, error) {
+func (o *groupFinder) machine(ctx context.Context, n *corev1.Node, id string) (ec2types.Instance, awssts.Instance, error) {
 	m, err := o.instances.find(ctx, id)
 	if err != nil {
 		return m, awssts.Instance{}, err
 	}
 	i, err := o.instances.describe(ctx, m)
-	if err == nil && i.NodeName != n.Name { // the kubelet said so, and may say what it likes
+	if err == nil && i.NodeName != n.Name { // the kubelet reported the provider ID, which is not trustworthy
 		err = fault.New(fault.Gone, "the instance %s is not the machine of the node %s", id, n.Name)
 	}
 	return m, i, err
 }
 
-// GroupOf returns the tag of the node's instance.
-func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
+// GroupOf returns the group in the tag of the node's instance.
+func (o *groupFinder) GroupOf(ctx context.Context, n *corev1.Node) (string, error) {
 	id, err := idOf(n)
 	if err != nil {
 		return "", err
 	}
-	of := machineOf{n.UID, id}
+	of := nodeKey{n.UID, id}
 	o.mu.Lock()
 	group := o.known[of]
 	o.mu.Unlock()
@@ -207,16 +207,16 @@ func (o *onInstances) GroupOf(ctx context.Context, n *corev1.Node) (string, erro
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.known == nil || len(o.known) >= mostKnown {
-		o.known = map[machineOf]string{}
+	if o.known == nil || len(o.known) >= maxKnown {
+		o.known = map[nodeKey]string{}
 	}
 	o.known[of] = i.Group
 	return i.Group, nil
 }
 
-// Prefix returns the range of the instance's first interface: one of IPv6, of
-// which AWS gives interfaces such of 80 bits (EC2 User Guide, "Prefix delegation").
-func (o *onInstances) Prefix(ctx context.Context, n *corev1.Node) (string, error) {
+// Prefix returns the IPv6 range of the instance's first interface. AWS assigns ranges with an
+// 80-bit prefix to interfaces (EC2 User Guide, "Prefix delegation").
+func (o *groupFinder) Prefix(ctx context.Context, n *corev1.Node) (string, error) {
 	id, err := idOf(n)
 	if err != nil {
 		return "", err
@@ -225,9 +225,9 @@ func (o *onInstances) Prefix(ctx context.Context, n *corev1.Node) (string, error
 	if err != nil {
 		return "", err
 	}
-	card, found := first(m)
+	card, found := primaryInterface(m)
 	if !found {
-		return "", fault.New(fault.NotYet, "the instance %s has no interface", id)
+		return "", fault.New(fault.NotYet, "the instance %s has no network interface", id)
 	}
 	var all []string
 	for _, p := range card.Ipv6Prefixes {
@@ -236,12 +236,12 @@ func (o *onInstances) Prefix(ctx context.Context, n *corev1.Node) (string, error
 	if len(all) == 0 {
 		out, err := o.instances.api.AssignIpv6Addresses(ctx, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: card.NetworkInterfaceId, Ipv6PrefixCount: aws.Int32(1)})
 		if err != nil {
-			return "", fmt.Errorf("give the instance %s a range of addresses: %w", id, err)
+			return "", fmt.Errorf("assign a range of addresses to the instance %s: %w", id, err)
 		}
 		all = out.AssignedIpv6Prefixes
 	}
 	if len(all) == 0 {
-		return "", fault.New(fault.NotYet, "AWS gives the instance %s no range of addresses", id)
+		return "", fault.New(fault.NotYet, "AWS assigned no range of addresses to the instance %s", id)
 	}
 	return slices.Min(all), nil
 }

@@ -22,8 +22,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// launch runs an instance with tags.
-func launch(t *testing.T, api *ec2.Client, tags ...string) types.Instance {
+// runInstance runs an instance with tags.
+func runInstance(t *testing.T, api *ec2.Client, tags ...string) types.Instance {
 	t.Helper()
 	var all []types.Tag
 	for i := 0; i < len(tags); i += 2 {
@@ -39,8 +39,8 @@ func launch(t *testing.T, api *ec2.Client, tags ...string) types.Instance {
 	return out.Instances[0]
 }
 
-// assume returns the credentials of a role's session.
-func assume(t *testing.T, api *sts.Client, role, session string) func(context.Context) (awsquery.Credentials, error) {
+// assumeRole returns the credentials of a session with a role.
+func assumeRole(t *testing.T, api *sts.Client, role, session string) func(context.Context) (awsquery.Credentials, error) {
 	t.Helper()
 	out, err := api.AssumeRole(t.Context(), &sts.AssumeRoleInput{RoleArn: aws.String("arn:aws:iam::123456789012:role/" + role), RoleSessionName: &session})
 	if err != nil {
@@ -55,9 +55,9 @@ func assume(t *testing.T, api *sts.Client, role, session string) func(context.Co
 func TestMachinesOfAWS(t *testing.T) {
 	server := awstest.Moto(t)
 	api, tokens := ec2.NewFromConfig(server.AWS()), sts.NewFromConfig(server.AWS())
-	ours := launch(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
-	other := launch(t, api, "KubernetesCluster", "other.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
-	ended := launch(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	ours := runInstance(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	other := runInstance(t, api, "KubernetesCluster", "other.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
+	ended := runInstance(t, api, "KubernetesCluster", "c.example.com", "kops.k8s.io/instancegroup", "nodes-1a")
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*ended.InstanceId}}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestMachinesOfAWS(t *testing.T) {
 	v := &awssts.Verifier{Endpoint: server.URL + "/", HTTP: http.DefaultClient, Account: "123456789012", Partition: "aws",
 		Roles: []string{"nodes.c.example.com"}, Instances: fleet, Now: time.Now}
 	verify := func(role, session string) (bootstrap.Identity, error) {
-		p := awssts.Prover{Endpoint: v.Endpoint, Region: server.Region, Now: time.Now, Credentials: assume(t, tokens, role, session)}
+		p := awssts.Prover{Endpoint: v.Endpoint, Region: server.Region, Now: time.Now, Credentials: assumeRole(t, tokens, role, session)}
 		token, err := p.Prove(t.Context(), []byte("body"))
 		if err != nil {
 			t.Fatal(err)
@@ -94,20 +94,20 @@ func TestMachinesOfAWS(t *testing.T) {
 	}
 	node := &corev1.Node{}
 	node.Name, node.UID, node.Spec.ProviderID = id.NodeName, "1", "aws:///us-east-1a/"+*ours.InstanceId
-	groups := &onInstances{instances: fleet}
+	groups := &groupFinder{instances: fleet}
 	if g, err := groups.GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
 		t.Errorf("group %q, %v", g, err)
 	}
-	groups.instances.api = nil // which would end the test
+	groups.instances.api = nil // a request would now panic
 	if g, err := groups.GroupOf(t.Context(), node); err != nil || g != "nodes-1a" {
 		t.Errorf("group %q, %v, when asked again", g, err)
 	}
 	node.Name = "impostor"
-	if _, err := (&onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.Gone) {
+	if _, err := (&groupFinder{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.Gone) {
 		t.Errorf("a node that names another's machine: %v", err)
 	}
 	node.Spec.ProviderID = ""
-	if _, err := (&onInstances{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.NotYet) {
+	if _, err := (&groupFinder{instances: fleet}).GroupOf(t.Context(), node); !fault.Is(err, fault.NotYet) {
 		t.Errorf("a node of no machine: %v", err)
 	}
 	named = true
@@ -159,17 +159,17 @@ func TestRangesOfMachines(t *testing.T) {
 		if c.id != "" {
 			node.Spec.ProviderID = "aws:///us-east-1a/" + c.id
 		}
-		got, err := (&onInstances{instances: instances{api: f, cluster: "c.example.com"}}).Prefix(t.Context(), node)
+		got, err := (&groupFinder{instances: instances{api: f, cluster: "c.example.com"}}).Prefix(t.Context(), node)
 		if got != c.want || !slices.Equal(f.assigned, c.assigned) || (err != nil) != (c.want == "") || err != nil && !fault.Is(err, c.class) {
 			t.Errorf("%s: got %q, %v, assigned %v", c.name, got, err, f.assigned)
 		}
 	}
 }
 
-// A machine calls itself as its configuration says; the controller must call it alike.
+// A machine takes its node's name from its configuration; the controller must use the same name.
 func TestNamesOfNodes(t *testing.T) {
 	m := types.Instance{InstanceId: aws.String("i-1"), PrivateDnsName: aws.String("ip-10-0-0-1.ec2.internal"),
-		PrivateDnsNameOptions: &types.PrivateDnsNameOptionsResponse{HostnameType: types.HostnameTypeIpName}, // as of a subnet that kops did not make
+		PrivateDnsNameOptions: &types.PrivateDnsNameOptionsResponse{HostnameType: types.HostnameTypeIpName}, // as in a subnet that kops did not create
 		Tags:                  []types.Tag{{Key: aws.String("kops.k8s.io/instancegroup"), Value: aws.String("nodes")}}}
 	for want, named := range map[string]bool{"i-1": false, "ip-10-0-0-1.ec2.internal": true} {
 		i := instances{byAddress: func(context.Context, string) (bool, error) { return named, nil }}
@@ -182,7 +182,7 @@ func TestNamesOfNodes(t *testing.T) {
 		{Attachment: &types.InstanceNetworkInterfaceAttachment{DeviceIndex: aws.Int32(0)}, PrivateIpAddress: aws.String("10.0.0.1"),
 			Ipv6Addresses: []types.InstanceIpv6Address{{Ipv6Address: aws.String("fd00::1")}}},
 	}
-	if got := names(m); !slices.Equal(got, []string{"i-1", "ip-10-0-0-1.ec2.internal", "10.0.0.1", "fd00::1"}) {
+	if got := nodeNames(m); !slices.Equal(got, []string{"i-1", "ip-10-0-0-1.ec2.internal", "10.0.0.1", "fd00::1"}) {
 		t.Errorf("got %v", got)
 	}
 }

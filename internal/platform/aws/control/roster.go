@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	// rosterPeriod is how often EC2 is asked which machines are gone: one question for
-	// 200 nodes, of a quota that the account shares.
+	// rosterPeriod is how often EC2 is asked for terminated machines: one request for 200 nodes,
+	// from a quota that the account shares.
 	rosterPeriod = 30 * time.Second
-	// mostValues is how many values a filter has at the most (EC2 API, DescribeInstances).
-	mostValues = 200
-	// unheard is for how long EC2 must not know a machine before it counts as gone: EC2 may not
-	// show new instances everywhere at once. It shows terminated ones for an hour.
-	unheard = 5 * time.Minute
+	// maxValues is the maximum number of values in a filter (EC2 API, DescribeInstances).
+	maxValues = 200
+	// goneAfter is how long a machine must be missing in EC2 before it counts as gone: EC2 may not
+	// show new instances everywhere immediately. It shows terminated ones for an hour.
+	goneAfter = 5 * time.Minute
 )
 
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// roster tells which nodes have lost their instances. Nodes are known by their names,
-// which their certificates hold: anything else a kubelet says of itself. Those that are
-// named in another way than the node of this process are left alone.
+// roster reports which nodes have lost their instances. Nodes are identified by their names, which
+// are in their certificates: all other data is reported by the kubelet. Nodes with a different kind
+// of name than this process's node are ignored.
 type roster struct {
 	instances
-	// self is the node that this process runs on, without whose machine an answer of EC2
-	// is not trusted.
+	// self is the node that this process runs on: a response of EC2 without
+	// its machine is not trusted.
 	self string
 	now  func() time.Time
-	// missed is since when EC2 does not know the machine of a node.
-	missed map[string]time.Time
+	// missingSince is the time since when the machine of a node is missing in EC2.
+	missingSince map[string]time.Time
 }
 
 var _ controller.Machines = (*roster)(nil)
 
-// Gone returns the nodes whose instances are terminated, or that EC2 does not know.
-func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
+// ListTerminated returns the nodes whose instances are terminated or missing in EC2.
+func (r *roster) ListTerminated(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
 	var ask []string
 	for _, n := range nodes {
-		if byID(n.Name) == byID(r.self) && (byID(n.Name) || strings.HasPrefix(n.Spec.ProviderID, "aws:///")) {
+		if isNamedByID(n.Name) == isNamedByID(r.self) && (isNamedByID(n.Name) || strings.HasPrefix(n.Spec.ProviderID, "aws:///")) {
 			ask = append(ask, n.Name)
 		}
 	}
@@ -60,7 +60,7 @@ func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, erro
 	missed := map[string]time.Time{}
 	for _, name := range ask {
 		state, known := states[name]
-		since, before := r.missed[name]
+		since, before := r.missingSince[name]
 		if !before {
 			since = r.now()
 		}
@@ -68,56 +68,57 @@ func (r *roster) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, erro
 		case state == ec2types.InstanceStateNameTerminated:
 			out = append(out, name)
 		case known:
-		case r.now().Sub(since) >= unheard:
+		case r.now().Sub(since) >= goneAfter:
 			out = append(out, name)
 		default:
 			missed[name] = since
 		}
 	}
-	r.missed = missed
+	r.missingSince = missed
 	return out, nil
 }
 
-// Alive returns the names that an instance has. Identifiers are never given again, and
-// private names are.
-func (r *roster) Alive(ctx context.Context, names []string) ([]string, error) {
-	again := slices.DeleteFunc(slices.Clone(names), byID)
-	if byID(r.self) || len(again) == 0 {
+// ListExisting returns the names that an instance currently has. Identifiers
+// are never reused, but private names are.
+func (r *roster) ListExisting(ctx context.Context, names []string) ([]string, error) {
+	again := slices.DeleteFunc(slices.Clone(names), isNamedByID)
+	if isNamedByID(r.self) || len(again) == 0 {
 		return nil, nil
 	}
 	states, err := r.states(ctx, again)
 	return slices.DeleteFunc(again, func(n string) bool { _, known := states[n]; return !known }), err
 }
 
-// byID reports whether the name of a node is the identifier of its instance.
-func byID(node string) bool { return instanceID.MatchString(node) }
+// isNamedByID reports whether the name of a node is the identifier of its instance.
+func isNamedByID(node string) bool { return instanceID.MatchString(node) }
 
-// states asks EC2 for the instances of nodes, which are all named as this process's node is: by
-// their identifiers, with any tags; or by their addresses, which other networks may have too,
-// among the cluster's instances. Terminated ones no longer have an address.
+// states returns the states of the nodes' instances in EC2. Nodes are all named as this process's
+// node is: by their identifiers, with any tags; or by their addresses, among the cluster's
+// instances, because other networks may have the same addresses. Terminated instances no longer
+// have an address.
 func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
 	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
 	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }
-	if !byID(r.self) {
+	if !isNamedByID(r.self) {
 		filters = []ec2types.Filter{{Name: aws.String("private-dns-name")}, {Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{r.cluster}}}
 		name = func(m ec2types.Instance) string { return aws.ToString(m.PrivateDnsName) }
 	}
 	out := map[string]ec2types.InstanceStateName{}
-	for batch := range slices.Chunk(nodes, mostValues-1) {
+	for batch := range slices.Chunk(nodes, maxValues-1) {
 		filters[0].Values = append(slices.Clone(batch), r.self)
 		found, err := r.list(ctx, filters)
 		if err != nil {
-			return nil, fmt.Errorf("ask EC2 which machines are gone: %w", err)
+			return nil, fmt.Errorf("find terminated machines in EC2: %w", err)
 		}
 		own := false
 		for _, m := range found {
 			if m.State != nil {
 				out[name(m)] = m.State.Name
-				own = own || name(m) == r.self && running(m)
+				own = own || name(m) == r.self && isRunning(m)
 			}
 		}
 		if !own {
-			return nil, fmt.Errorf("EC2 does not tell of %s, on which this runs, and so is not believed", r.self)
+			return nil, fmt.Errorf("EC2's list of machines lacks %s, where this runs, so the list is ignored", r.self)
 		}
 	}
 	return out, nil

@@ -24,11 +24,11 @@ func nodeOf(name, provider string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: provider}}
 }
 
-// cloud is EC2 with instances: it answers the filters that name them.
+// cloud emulates EC2 with instances: it applies the filters that name them.
 type cloud struct {
 	machines
 	all   []types.Instance
-	asked []int // how many instances each question named
+	asked []int // how many instances each request named
 	fails error
 }
 
@@ -63,21 +63,21 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	f := &roster{instances: instances{api: c, cluster: "c"}, self: self, now: func() time.Time { return now }}
 	gone := func(what string, nodes []*corev1.Node, want ...string) {
 		t.Helper()
-		if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, want) {
+		if got, err := f.ListTerminated(t.Context(), nodes); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s gone are %v, %v", what, got, err)
 		}
 	}
 	gone("at first", nodes, ends)
-	now = now.Add(unheard - time.Second)
+	now = now.Add(goneAfter - time.Second)
 	gone("before EC2 is believed", nodes, ends)
-	c.all = append(all, instance(absent, "ip-4", types.InstanceStateNamePending)) // EC2 shows it after all
+	c.all = append(all, instance(absent, "ip-4", types.InstanceStateNamePending)) // EC2 shows it now
 	now = now.Add(time.Second)
 	gone("when EC2 tells of one", nodes, ends)
 	c.all = all
 	gone("when EC2 misses it anew", nodes, ends)
-	now = now.Add(unheard)
+	now = now.Add(goneAfter)
 	gone("later", nodes, ends, absent)
-	if got, err := f.Alive(t.Context(), []string{lives, ends, "ip-1"}); err != nil || len(got) > 0 {
+	if got, err := f.ListExisting(t.Context(), []string{lives, ends, "ip-1"}); err != nil || len(got) > 0 {
 		t.Errorf("alive again are %v, %v", got, err)
 	}
 
@@ -85,18 +85,18 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 		nodeOf("elsewhere", "other://x"), nodeOf(ends, "")}
 	f.self = "ip-0"
 	gone("of those named by their addresses, at first,", addresses)
-	now = now.Add(unheard)
+	now = now.Add(goneAfter)
 	gone("of those named by their addresses, later,", addresses, "ip-3")
-	if got, err := f.Alive(t.Context(), []string{lives, "ip-1", "ip-3"}); err != nil || !slices.Equal(got, []string{"ip-1"}) {
+	if got, err := f.ListExisting(t.Context(), []string{lives, "ip-1", "ip-3"}); err != nil || !slices.Equal(got, []string{"ip-1"}) {
 		t.Errorf("of those named by their addresses alive again are %v, %v", got, err)
 	}
 	f.self = self
 	c.all = all[1:]
-	if got, err := f.Gone(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "does not tell of i-00000000") || got != nil {
+	if got, err := f.ListTerminated(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "list of machines lacks i-00000000") || got != nil {
 		t.Errorf("an answer without this machine is believed: %v, %v", got, err)
 	}
 	c.all, c.fails = all, errors.New("RequestLimitExceeded")
-	if got, err := f.Gone(t.Context(), nodes); !errors.Is(err, c.fails) || got != nil {
+	if got, err := f.ListTerminated(t.Context(), nodes); !errors.Is(err, c.fails) || got != nil {
 		t.Errorf("an error: %v, %v", got, err)
 	}
 	c.fails, c.asked = nil, nil
@@ -108,19 +108,19 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 	if !slices.Equal(c.asked, []int{200, 200, 53}) {
 		t.Errorf("questions named %v instances", c.asked)
 	}
-	now = now.Add(unheard)
-	if got, err := f.Gone(t.Context(), many); err != nil || len(got) != 450 {
+	now = now.Add(goneAfter)
+	if got, err := f.ListTerminated(t.Context(), many); err != nil || len(got) != 450 {
 		t.Errorf("%d of 450 are gone: %v", len(got), err)
 	}
 }
 
-// The filters are as in the real API.
+// The real API has the same filters.
 func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	server := awstest.Moto(t)
 	api := ec2.NewFromConfig(server.AWS())
 	var launched []types.Instance
 	for range 3 {
-		launched = append(launched, launch(t, api, "KubernetesCluster", "c", "kops.k8s.io/instancegroup", "nodes"))
+		launched = append(launched, runInstance(t, api, "KubernetesCluster", "c", "kops.k8s.io/instancegroup", "nodes"))
 	}
 	ended := *launched[2].InstanceId
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ended}}); err != nil {
@@ -131,11 +131,11 @@ func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	for _, m := range launched {
 		nodes = append(nodes, nodeOf(*m.InstanceId, ""))
 	}
-	if got, err := f.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ended}) {
+	if got, err := f.ListTerminated(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ended}) {
 		t.Errorf("gone are %v, %v", got, err)
 	}
 	f.self = *launched[0].PrivateDnsName
-	if got, err := f.Alive(t.Context(), []string{*launched[1].PrivateDnsName, "ip-10-9-9-9.ec2.internal"}); err != nil || !slices.Equal(got, []string{*launched[1].PrivateDnsName}) {
+	if got, err := f.ListExisting(t.Context(), []string{*launched[1].PrivateDnsName, "ip-10-9-9-9.ec2.internal"}); err != nil || !slices.Equal(got, []string{*launched[1].PrivateDnsName}) {
 		t.Errorf("alive are %v, %v", got, err)
 	}
 }

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// mostCharacters bounds the values of a batch; the values of an UPSERT count twice (Developer
+	// maxCharacters limits the values of a batch; the values of an UPSERT count twice (Developer
 	// Guide, Quotas).
-	mostCharacters = 32000
-	// recordsAtOnce is the most that a page of a zone holds (API reference, ListResourceRecordSets).
-	recordsAtOnce int32 = 300
-	zonePrefix          = "/hostedzone/"
+	maxCharacters = 32000
+	// maxRecords is the maximum number of records in a page of a zone (API reference,
+	// ListResourceRecordSets).
+	maxRecords int32 = 300
+	zonePrefix       = "/hostedzone/"
 )
 
-// zones is Route 53 to dns-controller.
+// zones is Route 53 as a DNS provider for dns-controller.
 type zones struct {
 	api   *route53.Client
 	batch int
@@ -34,7 +35,7 @@ type zones struct {
 // openRoute53 connects to Route 53, which is the same in every region of a partition.
 func openRoute53(ctx context.Context, _ func(string) string, batch int) (dns.Provider, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5))
-	if err == nil && cfg.Region == "" { // a role of the pod's own is assumed in a region, which the configuration has from the start
+	if err == nil && cfg.Region == "" { // a role of the pod's own is assumed in a region; without a role, the configuration has the region already
 		cfg, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5), awsconfig.WithRegion(ownRegion(ctx, cfg)))
 	}
 	if err != nil {
@@ -71,14 +72,14 @@ func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
 // Records lists the record sets of a hosted zone.
 func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
 	var out []dns.Set
-	in := &route53.ListResourceRecordSetsInput{HostedZoneId: &zone.ID, MaxItems: aws.Int32(recordsAtOnce)}
+	in := &route53.ListResourceRecordSetsInput{HostedZoneId: &zone.ID, MaxItems: aws.Int32(maxRecords)}
 	for {
 		page, err := z.api.ListResourceRecordSets(ctx, in)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range page.ResourceRecordSets {
-			out = append(out, observedSet(r))
+			out = append(out, toSet(r))
 		}
 		if !page.IsTruncated {
 			return out, nil
@@ -87,9 +88,9 @@ func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
 	}
 }
 
-// observedSet reads a set. One of several of its name and type, or without values, is more
-// than this program can write.
-func observedSet(r types.ResourceRecordSet) dns.Set {
+// toSet converts a record set. It is opaque if this program cannot write it: an alias, or a
+// set with an identifier or a health check.
+func toSet(r types.ResourceRecordSet) dns.Set {
 	var values []string
 	for _, v := range r.ResourceRecords {
 		text := aws.ToString(v.Value)
@@ -103,7 +104,8 @@ func observedSet(r types.ResourceRecordSet) dns.Set {
 	return s
 }
 
-// Apply makes changes, as many in a batch as Route 53 takes; it makes a batch wholly or not at all.
+// Apply makes changes in batches as large as Route 53 allows; it applies
+// a batch completely or not at all.
 func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
 	for _, batch := range z.batches(changes) {
 		_, err := z.api.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{HostedZoneId: &zone.ID,
@@ -115,7 +117,7 @@ func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) 
 	return nil
 }
 
-// batches never parts the sets of one name. A value counts once, and twice in an UPSERT.
+// batches never splits the record sets of one name. A value counts once, or twice in an UPSERT.
 func (z *zones) batches(changes []dns.Change) [][]types.Change {
 	var out [][]types.Change
 	values, characters := 0, 0
@@ -123,7 +125,7 @@ func (z *zones) batches(changes []dns.Change) [][]types.Change {
 		var all []types.Change
 		v, n := 0, 0
 		add := func(action types.ChangeAction, s dns.Set, times int) {
-			all = append(all, types.Change{Action: action, ResourceRecordSet: wireSet(s)})
+			all = append(all, types.Change{Action: action, ResourceRecordSet: toRecordSet(s)})
 			v += times * len(s.Values)
 			for _, text := range s.Values {
 				n += times * len(text)
@@ -135,7 +137,7 @@ func (z *zones) batches(changes []dns.Change) [][]types.Change {
 		for _, s := range c.Upsert {
 			add(types.ChangeActionUpsert, s, 2)
 		}
-		if len(out) == 0 || values+v > z.batch || characters+n > mostCharacters {
+		if len(out) == 0 || values+v > z.batch || characters+n > maxCharacters {
 			out, values, characters = append(out, nil), 0, 0
 		}
 		last := len(out) - 1
@@ -144,7 +146,7 @@ func (z *zones) batches(changes []dns.Change) [][]types.Change {
 	return out
 }
 
-func wireSet(s dns.Set) *types.ResourceRecordSet {
+func toRecordSet(s dns.Set) *types.ResourceRecordSet {
 	out := &types.ResourceRecordSet{Name: aws.String(s.Name), Type: types.RRType(s.Type), TTL: aws.Int64(int64(s.TTL))}
 	for _, v := range s.Values {
 		if s.Type == dns.TXT {

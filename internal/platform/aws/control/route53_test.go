@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
-// hostedZone makes a zone, and returns it as dns-controller lists it.
+// hostedZone creates a zone, and returns it as dns-controller lists it.
 func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) dns.Zone {
 	t.Helper()
 	made, err := api.CreateHostedZone(t.Context(), &route53.CreateHostedZoneInput{Name: aws.String(name + "."), CallerReference: aws.String(t.Name() + name)})
@@ -35,8 +35,8 @@ func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) 
 	return want
 }
 
-// held returns the sets that are neither the zone's own nor marks, as text.
-func held(t *testing.T, p dns.Provider, zone dns.Zone) string {
+// recordTexts returns the record sets except the zone's own and the marks, as text.
+func recordTexts(t *testing.T, p dns.Provider, zone dns.Zone) string {
 	t.Helper()
 	all, err := p.Records(t.Context(), zone)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestRoute53(t *testing.T) {
 	}
 	zone := hostedZone(t, api, p, "example.com")
 	foreign := []types.Change{
-		{Action: types.ChangeActionUpsert, ResourceRecordSet: wireSet(dns.NewSet("mail.example.com", dns.A, 300, "7.7.7.7"))},
+		{Action: types.ChangeActionUpsert, ResourceRecordSet: toRecordSet(dns.NewSet("mail.example.com", dns.A, 300, "7.7.7.7"))},
 		{Action: types.ChangeActionUpsert, ResourceRecordSet: &types.ResourceRecordSet{Name: aws.String("lb.example.com"), Type: types.RRTypeA,
 			AliasTarget: &types.AliasTarget{DNSName: aws.String("api-1.elb.amazonaws.com"), HostedZoneId: aws.String("Z2P70J7EXAMPLE")}}},
 	}
@@ -74,7 +74,7 @@ func TestRoute53(t *testing.T) {
 	}
 	const kept = "lb.example.com A 0  true\nmail.example.com A 300 7.7.7.7 false"
 	owner := dns.Owner{Cluster: "k.example.com"}
-	// Each step reads the zone again, as a restarted program does.
+	// Each step reads the zone again, as a restarted program would.
 	for _, step := range []struct {
 		name string
 		want []dns.Set
@@ -100,7 +100,7 @@ func TestRoute53(t *testing.T) {
 				t.Fatalf("%s: %v", step.name, err)
 			}
 		}
-		if got := held(t, p, zone); got != step.held {
+		if got := recordTexts(t, p, zone); got != step.held {
 			t.Errorf("%s: got\n%s\nwant\n%s", step.name, got, step.held)
 		}
 	}
@@ -115,7 +115,7 @@ func TestRoute53(t *testing.T) {
 			want = append(want, dns.NewSet(fmt.Sprintf("n%03d.many.example.com", i), dns.A, 60, "10.0.0.1"))
 		}
 		plan := owner.Plan(zone, want, dns.Content{})
-		if n := len((&zones{batch: 900}).batches(plan.Changes)); n != 3 { // 500 sets and marks, each counts twice
+		if n := len((&zones{batch: 900}).batches(plan.Changes)); n != 3 { // 500 sets and marks, each of which counts twice
 			t.Errorf("%d batches", n)
 		}
 		if err := p.Apply(t.Context(), zone, plan.Changes); err != nil {
@@ -131,7 +131,7 @@ func TestRoute53(t *testing.T) {
 	})
 }
 
-// Route 53 counts values and their characters, twice in an UPSERT, and refuses what is above.
+// Route 53 counts values and their characters, twice in an UPSERT, and rejects larger batches.
 func TestBatchesOfRoute53(t *testing.T) {
 	set := func(values int) dns.Change {
 		s := dns.Set{Key: dns.Key{Name: "a.example.com", Type: dns.A}, TTL: 60}
@@ -150,11 +150,11 @@ func TestBatchesOfRoute53(t *testing.T) {
 	}
 	z.batch = 1_000_000
 	if got := z.batches([]dns.Change{set(400), set(400), set(400), set(400), set(400)}); len(got) != 2 {
-		t.Errorf("%d batches of %d characters", len(got), mostCharacters)
+		t.Errorf("%d batches of %d characters", len(got), maxCharacters)
 	}
 }
 
-// A pod with a role of its own assumes it in the region of its machine.
+// A pod with its own role assumes it in the region of its machine.
 func TestAPodWithARoleOfItsOwnKnowsItsRegion(t *testing.T) {
 	server := awstest.Moto(t)
 	token := filepath.Join(t.TempDir(), "token")
@@ -170,7 +170,7 @@ func TestAPodWithARoleOfItsOwnKnowsItsRegion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The service of the region is not reached here, and the error says which it was.
+	// The region's service is not reachable here, and the error names it.
 	if _, err := p.Zones(t.Context()); err == nil || !strings.Contains(err.Error(), "sts.eu-west-1.amazonaws.com") {
 		t.Errorf("the role is assumed elsewhere: %v", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// AutoScalingGroup keeps a number of instances running. Its node must be named
-// by the group's name: lifecycle hooks are keyed by it.
+// AutoScalingGroup keeps a number of instances running. Its node must have the group's name,
+// because lifecycle hooks are keyed by it.
 type AutoScalingGroup struct {
 	Name    string `res:"forbid" tf:"name"`
 	MinSize int    `tf:"min_size,zero"`
@@ -33,20 +33,20 @@ type AutoScalingGroup struct {
 	TargetGroups  []resource.Value `tf:"target_group_arns"`
 	Tags          []GroupTag       `tf:"tag,block"`
 
-	// Metrics are the group metrics that are collected, each every Granularity.
+	// Metrics are the group metrics to collect, one value each per Granularity.
 	Metrics            []string  `res:",post" tf:"enabled_metrics"`
-	Granularity        string    `res:",post" tf:"metrics_granularity"` // "1Minute", the only one
+	Granularity        string    `res:",post" tf:"metrics_granularity"` // "1Minute" is the only value
 	SuspendedProcesses []string  `res:",post" tf:"suspended_processes"`
 	WarmPool           *WarmPool `res:",post" tf:"warm_pool,block"`
 
-	// ARN is empty in a group that was just made, as the call does not tell it;
-	// so nothing can refer to it.
+	// ARN is empty in a newly created group, because the call does not
+	// return it; so nothing can refer to it.
 	ARN string `res:"out,id"`
-	// ID is the name, as in Terraform. Roles and templates may have the same.
+	// ID is the name, as in Terraform. Roles and templates may have the same name.
 	ID string `res:"out" out:"id"`
 }
 
-// GroupTemplate says which launch template, and which version of it, makes instances.
+// GroupTemplate specifies the launch template, and its version, that instances are created from.
 type GroupTemplate struct {
 	ID      resource.Value `tf:"id"`
 	Version resource.Value `tf:"version"`
@@ -60,15 +60,15 @@ type GroupTag struct {
 	Propagate bool `tf:"propagate_at_launch,zero"`
 }
 
-// WarmPool keeps stopped instances that have started once.
+// WarmPool is a pool of stopped instances that have already been started once.
 type WarmPool struct {
-	// MaxPrepared bounds running and warm instances together; nil for the group's largest size.
+	// MaxPrepared limits running and warm instances together; nil for the group's maximum size.
 	MaxPrepared *int `tf:"max_group_prepared_capacity"`
 	MinSize     int  `tf:"min_size,zero"`
 }
 
-// machinesOf says how many machines a group runs.
-func machinesOf(g *AutoScalingGroup) string {
+// machineCount returns how many machines a group runs, as text.
+func machineCount(g *AutoScalingGroup) string {
 	switch {
 	case g.MaxSize == 0:
 		return ""
@@ -90,7 +90,7 @@ var AutoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	MadeOf: []string{"LaunchTemplate", "MixedInstances.Template"},
 	Key:    func(g *AutoScalingGroup) string { return g.Name },
 	List:   listGroups,
-	Holds:  machinesOf,
+	Holds:  machineCount,
 	Create: createGroup,
 	Update: []resource.Setter[AutoScalingGroup, *Client]{
 		{Fields: []string{"MinSize", "MaxSize", "LaunchTemplate", "MixedInstances", "Subnets", "MaxInstanceLifetime",
@@ -105,7 +105,7 @@ var AutoScalingGroups = resource.Kind[AutoScalingGroup, *Client]{
 	Delete: deleteGroup,
 }
 
-// instanceGroup is the one whose machines a group keeps, by its tag.
+// instanceGroup returns the instance group that a group belongs to, by its tag.
 func instanceGroup(g *AutoScalingGroup) string {
 	if i := slices.IndexFunc(g.Tags, func(t GroupTag) bool { return t.Key == api.LabelInstanceGroup }); i >= 0 {
 		return g.Tags[i].Value
@@ -132,8 +132,8 @@ func createGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {
 	}
 	past.Forget(c.Past, memoKey(c, g.Name))
 	_, err := c.AutoScaling.CreateAutoScalingGroup(ctx, in)
-	if hasCode(err, "AlreadyExists") && beingDeleted(ctx, c, g.Name) {
-		return fault.Wrap(fault.NotYet, err, "wait until the group of the same name is gone")
+	if hasCode(err, "AlreadyExists") && isBeingDeleted(ctx, c, g.Name) {
+		return fault.Wrap(fault.NotYet, err, "wait until the group with the same name is deleted")
 	}
 	if err == nil {
 		past.Remember(c.Past, memoKey(c, g.Name), groupHooks{Made: time.Now()})
@@ -142,15 +142,15 @@ func createGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {
 	return err
 }
 
-// beingDeleted reports whether a group is on its way out, which takes as long
-// as its instances need to end.
-func beingDeleted(ctx context.Context, c *Client, name string) bool {
+// isBeingDeleted reports whether a group is being deleted, which takes
+// until its instances are terminated.
+func isBeingDeleted(ctx context.Context, c *Client, name string) bool {
 	out, err := c.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	return err == nil && len(out.AutoScalingGroups) == 1 && out.AutoScalingGroups[0].Status != nil
 }
 
-// updateGroup does not name a desired capacity: AWS moves the one there is
-// between the bounds, and leaves it to the autoscaler otherwise.
+// updateGroup does not set the desired capacity: AWS adjusts it only if it is outside of the
+// bounds, and otherwise leaves it to the autoscaler.
 func updateGroup(ctx context.Context, c *Client, have, want *AutoScalingGroup) error {
 	_, err := c.AutoScaling.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{
 		AutoScalingGroupName:             &have.Name,
@@ -159,7 +159,7 @@ func updateGroup(ctx context.Context, c *Client, have, want *AutoScalingGroup) e
 		LaunchTemplate:                   want.LaunchTemplate.request(),
 		MixedInstancesPolicy:             want.MixedInstances.request(),
 		VPCZoneIdentifier:                zoneIdentifier(want.Subnets),
-		MaxInstanceLifetime:              number(want.MaxInstanceLifetime), // 0 lifts the limit
+		MaxInstanceLifetime:              number(want.MaxInstanceLifetime), // 0 removes the limit
 		NewInstancesProtectedFromScaleIn: &want.ProtectFromScaleIn,
 		CapacityRebalance:                &want.CapacityRebalance,
 	})
@@ -185,11 +185,11 @@ func setGroupLoadBalancers(ctx context.Context, c *Client, have, want *AutoScali
 	return nil
 }
 
-// attachLimit is the most load balancers or target groups that one call
-// attaches (API reference, AttachLoadBalancers and AttachLoadBalancerTargetGroups).
+// attachLimit is the maximum number of load balancers or target groups in one call (API reference,
+// AttachLoadBalancers and AttachLoadBalancerTargetGroups).
 const attachLimit = 10
 
-// setGroupTargets adds before it removes, so that a machine is never without both.
+// setGroupTargets adds before it removes, so that a machine always has a target group.
 func setGroupTargets(ctx context.Context, c *Client, have, want *AutoScalingGroup) error {
 	add, drop := listChange(resource.Texts(have.TargetGroups), resource.Texts(want.TargetGroups))
 	for arns := range slices.Chunk(add, attachLimit) {
@@ -252,7 +252,7 @@ func setSuspended(ctx context.Context, c *Client, have, want *AutoScalingGroup) 
 			return err
 		}
 	}
-	if len(drop) == 0 { // no names would mean all
+	if len(drop) == 0 { // an empty list would mean all
 		return nil
 	}
 	_, err := c.AutoScaling.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: &have.Name, ScalingProcesses: drop})
@@ -273,12 +273,12 @@ func setWarmPool(ctx context.Context, c *Client, have, want *AutoScalingGroup) e
 	return err
 }
 
-// noLimit takes the bound off a warm pool (API reference, PutWarmPool).
+// noLimit removes the limit of a warm pool (API reference, PutWarmPool).
 const noLimit = -1
 
-// deleteGroup also ends the group's instances, and does not wait for them. A
-// group that does not exist is a validation error, which the two parameters of
-// the call can cause in no other way.
+// deleteGroup also terminates the group's instances, and does not wait
+// for them. For a group that does not exist, AWS returns a validation
+// error; with the call's two parameters it has no other cause.
 func deleteGroup(ctx context.Context, c *Client, g *AutoScalingGroup) error {
 	_, err := c.AutoScaling.DeleteAutoScalingGroup(ctx, &autoscaling.DeleteAutoScalingGroupInput{
 		AutoScalingGroupName: &g.Name, ForceDelete: new(true)})

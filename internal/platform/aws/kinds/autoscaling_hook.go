@@ -15,7 +15,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// LifecycleHook holds an instance of a group while it comes or goes.
+// LifecycleHook pauses an instance of a group while it starts or terminates.
 type LifecycleHook struct {
 	Name string `res:"forbid" tf:"name"`
 	// Group is the "id" of the group's node: its name.
@@ -26,7 +26,7 @@ type LifecycleHook struct {
 	HeartbeatTimeout int `tf:"heartbeat_timeout"`
 	// Transition is for example "autoscaling:EC2_INSTANCE_TERMINATING".
 	Transition string `tf:"lifecycle_transition"`
-	// InstanceGroup is the one whose machines it holds; AWS does not know it.
+	// InstanceGroup is the instance group of the paused machines; AWS does not store it.
 	InstanceGroup string `res:"writeonly"`
 }
 
@@ -47,21 +47,21 @@ var LifecycleHooks = resource.Kind[LifecycleHook, *Client]{
 	Delete: deleteHook,
 }
 
-// groupHooks is the remembered state of a group: the hooks of the group with the ARN, which no
-// later group of the same name has. If the group was just made here its ARN is not known yet, but
-// its creation time is.
+// groupHooks are the remembered hooks of a group. The ARN distinguishes
+// it from later groups of the same name. If kops has just created the
+// group, its ARN is not known yet, but its creation time is.
 type groupHooks struct {
 	ARN   string
 	Made  time.Time
 	Hooks []hookRecord
 }
 
-// clockSkew is how far this clock may be behind the one of AWS.
+// clockSkew is how far this clock may be behind AWS' clock.
 const clockSkew = time.Minute
 
-// of reports whether the hooks belong to an observed group, and not to an earlier one of the same
-// name.
-func (h groupHooks) of(g astypes.AutoScalingGroup) bool {
+// belongTo reports whether the hooks belong to an observed group, and not to
+// an earlier one of the same name.
+func (h groupHooks) belongTo(g astypes.AutoScalingGroup) bool {
 	if h.ARN != "" {
 		return h.ARN == deref(g.AutoScalingGroupARN)
 	}
@@ -73,13 +73,13 @@ type hookRecord struct {
 	HeartbeatTimeout                int
 }
 
-// memoKey names a group uniquely among all accounts and regions.
+// memoKey returns a key for a group that is unique across accounts and regions.
 func memoKey(c *Client, group string) string {
 	return "hooks/" + c.AccountID + "/" + c.Region + "/" + group
 }
 
-// listHooks asks for the hooks of each group that is not remembered. For a
-// deletion it finds none: they go with their groups.
+// listHooks requests the hooks of each group whose hooks are not remembered. For a deletion it
+// returns none: they are deleted with their groups.
 func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHook, error) {
 	if s.All {
 		return nil, nil
@@ -89,7 +89,7 @@ func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHo
 		return nil, err
 	}
 	return observe.EachOf(ctx, groups, func(ctx context.Context, g astypes.AutoScalingGroup) ([]*LifecycleHook, error) {
-		records, err := ask(ctx, c, "hooks of "+*g.AutoScalingGroupName, func(ctx context.Context) ([]hookRecord, error) {
+		records, err := oncePerSnapshot(ctx, c, "hooks of "+*g.AutoScalingGroupName, func(ctx context.Context) ([]hookRecord, error) {
 			return hooksOf(ctx, c, g)
 		})
 		out := make([]*LifecycleHook, len(records))
@@ -103,11 +103,11 @@ func listHooks(ctx context.Context, c *Client, s resource.Scope) ([]*LifecycleHo
 
 func hooksOf(ctx context.Context, c *Client, g astypes.AutoScalingGroup) ([]hookRecord, error) {
 	group := *g.AutoScalingGroupName
-	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); ok && known.of(g) {
+	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); ok && known.belongTo(g) {
 		return known.Hooks, nil
 	}
 	out, err := c.AutoScaling.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &group})
-	if hasCode(err, "ValidationError") { // the group went away after it was described
+	if hasCode(err, "ValidationError") { // the group was deleted after it was described
 		return nil, nil
 	}
 	if err != nil {
@@ -123,8 +123,8 @@ func hooksOf(ctx context.Context, c *Client, g astypes.AutoScalingGroup) ([]hook
 }
 
 // changeHooks writes hooks of a group. It drops the remembered hooks first, because the write may
-// be interrupted, and remembers change's result after a write that succeeded. The writes of one
-// group take turns, so that none remembers hooks changed by another.
+// be interrupted, and stores change's result after a successful write. Writes to one group are
+// serialized, so that none stores hooks that another has changed.
 func changeHooks(c *Client, group string, write func() error, change func([]hookRecord) []hookRecord) error {
 	turn, _ := c.turns.LoadOrStore("hooks of "+group, &sync.Mutex{})
 	turn.(*sync.Mutex).Lock()
@@ -141,7 +141,7 @@ func changeHooks(c *Client, group string, write func() error, change func([]hook
 	return nil
 }
 
-// withoutHook returns the hooks that have another name.
+// withoutHook returns the hooks except the one with the name.
 func withoutHook(hooks []hookRecord, name string) []hookRecord {
 	return slices.DeleteFunc(slices.Clone(hooks), func(h hookRecord) bool { return h.Name == name })
 }
@@ -150,7 +150,7 @@ func putHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 	group := h.Group.Text()
 	return changeHooks(c, group, func() error {
 		_, err := c.AutoScaling.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
-			AutoScalingGroupName: &group, LifecycleHookName: &h.Name, DefaultResult: orNil(h.DefaultResult),
+			AutoScalingGroupName: &group, LifecycleHookName: &h.Name, DefaultResult: stringOrNil(h.DefaultResult),
 			HeartbeatTimeout: number(h.HeartbeatTimeout), LifecycleTransition: &h.Transition})
 		return err
 	}, func(hooks []hookRecord) []hookRecord {
@@ -158,8 +158,8 @@ func putHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 	})
 }
 
-// deleteHook takes a validation error for a hook or group that does not exist:
-// the two names are all that the call is given.
+// deleteHook treats a validation error as a hook or group that does not exist: the two names are
+// the call's only parameters.
 func deleteHook(ctx context.Context, c *Client, h *LifecycleHook) error {
 	group := h.Group.Text()
 	return changeHooks(c, group, func() error {

@@ -12,14 +12,14 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// groupPage is the most groups in one answer (API reference, DescribeAutoScalingGroups).
+// groupPage is the maximum number of groups in one response (API reference, DescribeAutoScalingGroups).
 const groupPage int32 = 100
 
-// describeGroups finds the groups of the cluster, without those that are being
-// deleted, and without their machines, which fill most of a large cluster's answer.
+// describeGroups returns the cluster's groups, except those that are being deleted, and without
+// their instances, which would be most of the response for a large cluster.
 func describeGroups(ctx context.Context, c *Client, s resource.Scope) ([]astypes.AutoScalingGroup, error) {
 	key := fmt.Sprint("auto-scaling groups of ", s.Cluster, " ", s.All)
-	return ask(ctx, c, key, func(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
+	return oncePerSnapshot(ctx, c, key, func(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
 		groups, err := pages(ctx, autoscaling.NewDescribeAutoScalingGroupsPaginator(c.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{
 			Filters:    []astypes.Filter{{Name: new("tag:" + TagOwnerPrefix + s.Cluster), Values: []string{Owned}}},
 			MaxRecords: new(groupPage), IncludeInstances: new(false),
@@ -30,7 +30,7 @@ func describeGroups(ctx context.Context, c *Client, s resource.Scope) ([]astypes
 			return nil, fmt.Errorf("describe auto-scaling groups: %w", err)
 		}
 		return slices.DeleteFunc(groups, func(g astypes.AutoScalingGroup) bool {
-			return g.Status != nil || !inScope(s, groupTagMap(g.Tags))
+			return g.Status != nil || !isInScope(s, groupTagMap(g.Tags))
 		}), nil
 	})
 }
@@ -91,7 +91,7 @@ func (t *GroupTemplate) request() *astypes.LaunchTemplateSpecification {
 	if t == nil {
 		return nil
 	}
-	return &astypes.LaunchTemplateSpecification{LaunchTemplateId: new(t.ID.Text()), Version: orNil(t.Version.Text())}
+	return &astypes.LaunchTemplateSpecification{LaunchTemplateId: new(t.ID.Text()), Version: stringOrNil(t.Version.Text())}
 }
 
 func groupTags(group string, tags []GroupTag) []astypes.Tag {
@@ -110,8 +110,8 @@ func groupTagMap(tags []astypes.TagDescription) map[string]string {
 func zoneIdentifier(subnets []resource.Value) *string {
 	ids := resource.Texts(subnets)
 	slices.Sort(ids)
-	return orNil(strings.Join(ids, ","))
+	return stringOrNil(strings.Join(ids, ","))
 }
 
-// number is an integer as the SDK takes it.
+// number converts an integer for the SDK.
 func number(n int) *int32 { return new(int32(n)) }

@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// testTemplate makes a launch template with two versions.
+// testTemplate creates a launch template with two versions.
 func testTemplate(t *testing.T, c *Client, name string) (id string) {
 	t.Helper()
 	data := &ec2types.RequestLaunchTemplateData{InstanceType: ec2types.InstanceTypeT3Medium, ImageId: new("ami-12c6146b")}
@@ -35,7 +35,7 @@ func testTemplate(t *testing.T, c *Client, name string) (id string) {
 	return *out.LaunchTemplate.LaunchTemplateId
 }
 
-// ownedGroupTags are the tags of a group of the cluster, and some more.
+// ownedGroupTags returns the tags of a group of the cluster, and more.
 func ownedGroupTags(more ...GroupTag) []GroupTag {
 	return append(more, GroupTag{TagCluster, testCluster, true}, GroupTag{TagOwnerPrefix + testCluster, Owned, true})
 }
@@ -93,7 +93,7 @@ func liveGroup(t *testing.T, c *Client) {
 	})
 }
 
-// mixed is a policy as kops makes them.
+// mixed returns a policy as kops creates it.
 func mixed(template resource.Value, version string) *MixedInstances {
 	return &MixedInstances{
 		Distribution: InstancesDistribution{OnDemandPercentage: new(5), SpotInstancePools: new(3), SpotMaxPrice: "0.1"},
@@ -155,14 +155,14 @@ func liveHook(t *testing.T, c *Client) {
 		},
 		OnlyNamed: true,
 	})
-	t.Run("remembered hooks are not asked for", func(t *testing.T) { rememberedHooksLive(t, c, g.ID) })
+	t.Run("remembered hooks are not asked for", func(t *testing.T) { cachedHooksLive(t, c, g.ID) })
 	t.Run("hooks of a new group are known", func(t *testing.T) { hooksOfNewGroupLive(t, c) })
 	if err := deleteGroup(t.Context(), c, g); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hookMap is a memo in memory.
+// hookMap is an in-memory memo.
 type hookMap struct {
 	mu   sync.Mutex
 	data map[string][]byte
@@ -185,7 +185,7 @@ func (m *hookMap) Put(key string, data []byte) {
 	m.data[key] = data
 }
 
-func rememberedHooksLive(t *testing.T, plain *Client, group string) {
+func cachedHooksLive(t *testing.T, plain *Client, group string) {
 	c := NewClient(plain.Clients)
 	c.Past = &hookMap{data: map[string][]byte{}}
 	hook := LifecycleHook{Name: "kops-warmpool", Group: lit(group), DefaultResult: "ABANDON", HeartbeatTimeout: 600,
@@ -196,7 +196,7 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
-	// The hook is removed without the memo's knowledge: the remembered one still counts.
+	// The hook is removed behind the memo's back: the remembered one still counts.
 	behind := &autoscaling.DeleteLifecycleHookInput{AutoScalingGroupName: &group, LifecycleHookName: &hook.Name}
 	if _, err := c.AutoScaling.DeleteLifecycleHook(t.Context(), behind); err != nil {
 		t.Fatal(err)
@@ -204,24 +204,24 @@ func rememberedHooksLive(t *testing.T, plain *Client, group string) {
 	if n := listed(); n != 1 {
 		t.Errorf("%d hooks while one is remembered, want 1", n)
 	}
-	// A write of kops makes the next list ask.
+	// After a write by kops, the next list sends a request.
 	if err := deleteHook(t.Context(), c, &hook); err != nil {
 		t.Fatal(err)
 	}
 	if n := listed(); n != 0 {
 		t.Errorf("%d hooks after kops deleted one, want 0", n)
 	}
-	// A group that was made again is another one.
+	// A recreated group is a different group.
 	build(t, c, &LifecycleHooks, hook)
 	if n := listed(); n != 1 {
 		t.Fatalf("%d hooks, want 1", n)
 	}
-	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); !ok || known.of(astypes.AutoScalingGroup{AutoScalingGroupARN: new("arn:of:another:group")}) {
+	if known, ok := past.Recall[groupHooks](c.Past, memoKey(c, group)); !ok || known.belongTo(astypes.AutoScalingGroup{AutoScalingGroupARN: new("arn:of:another:group")}) {
 		t.Errorf("the hooks of an earlier group are taken for a new one's: %+v", known)
 	}
 }
 
-// kops need not ask for hooks that it made, however many are put at once.
+// kops need not request hooks that it created, however many it writes concurrently.
 func hooksOfNewGroupLive(t *testing.T, plain *Client) {
 	var asked atomic.Int32
 	c := NewClient(plain.Clients)
@@ -257,12 +257,12 @@ func hooksOfNewGroupLive(t *testing.T, plain *Client) {
 			t.Errorf("%d hooks after %d questions, want 5 without a question (%v)", len(hooks), asked.Load(), err)
 		}
 	}
-	// Somebody recreates the group later: it does not have the former group's hooks.
+	// If the group is recreated later, it does not have the former group's hooks.
 	known, _ := past.Recall[groupHooks](c.Past, memoKey(c, g.Name))
-	if later := time.Now().Add(time.Hour); known.of(astypes.AutoScalingGroup{CreatedTime: &later}) {
+	if later := time.Now().Add(time.Hour); known.belongTo(astypes.AutoScalingGroup{CreatedTime: &later}) {
 		t.Error("the hooks of a group are taken for those of a later one")
 	}
-	// A write that was cut off may have been done or not: the next list asks.
+	// An interrupted write may or may not have taken effect: the next list sends a request.
 	cut, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := deleteHook(cut, c, &LifecycleHook{Name: "hook-0", Group: lit(g.ID)}); err == nil {

@@ -12,12 +12,12 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// AWS says that something is in use, not by what. The functions here ask,
-// after a deletion was refused; when they cannot tell, the first error stands.
+// AWS reports that something is in use, but not by what. The functions here look it up after a
+// deletion was rejected; if they find nothing, they return the original error.
 
-// vpcBlocked names what keeps a VPC from being deleted. What does not belong to
-// the cluster will not go away, and so ends the waiting.
-func vpcBlocked(ctx context.Context, c *Client, v *VPC, refused error) error {
+// explainBlockedVPC adds to the error what keeps a VPC from being deleted. Resources outside of the
+// cluster will not go away, so they make the error permanent.
+func explainBlockedVPC(ctx context.Context, c *Client, v *VPC, refused error) error {
 	cluster := v.Tags[TagCluster]
 	in := []ec2types.Filter{filter("vpc-id", v.ID)}
 	var others, ours []string
@@ -54,14 +54,14 @@ func vpcBlocked(ctx context.Context, c *Client, v *VPC, refused error) error {
 		}
 	}
 	if len(others) > 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("VPC %s is in use by %s, not of this cluster: %w", v.ID, strings.Join(others, ", "), refused),
+		return fault.Wrap(fault.Permanent, fmt.Errorf("VPC %s is in use by %s, outside this cluster: %w", v.ID, strings.Join(others, ", "), refused),
 			"delete what uses the VPC and run the command again")
 	}
 	ours = append(ours, interfacesOf(ctx, c, "vpc-id", v.ID)...)
-	return inUse("VPC "+v.ID, ours, refused)
+	return inUseError("VPC "+v.ID, ours, refused)
 }
 
-// interfacesOf names the network interfaces that use something.
+// interfacesOf describes the network interfaces that use a resource.
 func interfacesOf(ctx context.Context, c *Client, by, id string) []string {
 	o, err := c.EC2.DescribeNetworkInterfaces(ctx, &ec2.DescribeNetworkInterfacesInput{Filters: []ec2types.Filter{filter(by, id)}})
 	if err != nil {
@@ -80,8 +80,8 @@ func interfacesOf(ctx context.Context, c *Client, by, id string) []string {
 	return out
 }
 
-// groupUsers names what uses a security group: interfaces, and the groups
-// whose rules refer to it.
+// groupUsers describes what uses a security group: network interfaces,
+// and groups whose rules refer to it.
 func groupUsers(ctx context.Context, c *Client, id string) []string {
 	out := interfacesOf(ctx, c, "group-id", id)
 	for _, by := range []string{"ip-permission.group-id", "egress.ip-permission.group-id"} {
@@ -98,8 +98,8 @@ func groupUsers(ctx context.Context, c *Client, id string) []string {
 	return out
 }
 
-// inUse adds the users of something to the error that refused its deletion.
-func inUse(what string, users []string, refused error) error {
+// inUseError adds a resource's users to the error that rejected its deletion.
+func inUseError(what string, users []string, refused error) error {
 	if len(users) == 0 {
 		return fmt.Errorf("delete %s: %w", what, refused)
 	}

@@ -8,16 +8,16 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// Client is what the kinds call. A Client made by Snapshot asks each question
-// once, so that kinds which read the same description share one request.
+// Client is the client that the kinds use. A Client returned by Snapshot sends each request once,
+// so that kinds that read the same description share one request.
 type Client struct {
 	awsapi.Clients
-	// Past, when not nil, remembers between commands what must be asked of one object at a time.
+	// Past, when not nil, stores between commands what AWS returns for only one object at a time.
 	Past     past.Memo
-	snapshot *once.Answers // nil: every question is asked
-	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
+	snapshot *once.Answers // nil: every request is sent
+	// turns maps resources to the *sync.Mutex that serializes writes to them.
 	turns *sync.Map
 }
 
-// NewClient returns a client that remembers nothing.
+// NewClient returns a client without a memo.
 func NewClient(c awsapi.Clients) *Client { return &Client{Clients: c, turns: &sync.Map{}} }

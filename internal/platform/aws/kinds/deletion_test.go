@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// A deletion knows only the cluster's name. What it plans must find everything
-// and, step by step in the plan's order, meet no object that is still in use.
+// A deletion knows only the cluster's name. Its plan must include everything and, executed in
+// order, must not meet an object that is still in use.
 func TestADeletionFindsEveryServiceObjectAndLeavesNothing(t *testing.T) {
 	server := awstest.Moto(t)
 	c := connect(t, server)

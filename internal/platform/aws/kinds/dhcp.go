@@ -30,7 +30,7 @@ var DHCPOptionSets = resource.Kind[DHCPOptions, *Client]{
 	CreateFirst: true,
 	Key:         func(d *DHCPOptions) string { return d.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*DHCPOptions, error) {
-		list, err := dhcpDescriber.all(ctx, c, s)
+		list, err := dhcpDescriber.listAll(ctx, c, s)
 		return convert(list, err, dhcpOf)
 	},
 	Create: createDHCPOptions,
@@ -52,7 +52,7 @@ var dhcpDescriber = describer[ec2types.DhcpOptions]{
 	},
 }
 
-// The names of the options, from RFC 2132 by way of the EC2 API.
+// The names of the options, from RFC 2132 as used in the EC2 API.
 const (
 	dhcpDomainName = "domain-name"
 	dhcpServers    = "domain-name-servers"
@@ -84,7 +84,7 @@ func createDHCPOptions(ctx context.Context, c *Client, d *DHCPOptions) error {
 		return err
 	}
 	d.ID = aws.ToString(o.DhcpOptions.DhcpOptionsId)
-	if len(o.DhcpOptions.Tags) == 0 { // an emulator ignored them; AWS answers with the tags
+	if len(o.DhcpOptions.Tags) == 0 { // an emulator ignored them; AWS returns the tags
 		return setEC2Tags(ctx, c, d.ID, nil, d.Tags)
 	}
 	return nil
@@ -114,17 +114,17 @@ var DHCPAssociations = resource.Kind[DHCPAssociation, *Client]{
 		},
 	}},
 	Delete: func(ctx context.Context, c *Client, d *DHCPAssociation) error {
-		return fault.IgnoreGone(associateDHCP(ctx, c, d, "default")) // what a VPC has at first
+		return fault.IgnoreGone(associateDHCP(ctx, c, d, "default")) // a VPC's initial options
 	},
 }
 
-// listDHCPAssociations lists the cluster's VPCs that use options of the cluster's.
+// listDHCPAssociations lists the cluster's VPCs that use the cluster's options.
 func listDHCPAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*DHCPAssociation, error) {
-	networks, err := vpcDescriber.owned(ctx, c, s)
+	networks, err := vpcDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	options, err := dhcpDescriber.owned(ctx, c, s)
+	options, err := dhcpDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

@@ -12,14 +12,14 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// filter asks EC2 for the objects with one of the values.
+// filter selects the objects with one of the values.
 func filter(name string, values ...string) ec2types.Filter {
 	return ec2types.Filter{Name: aws.String(name), Values: values}
 }
 
-// ownedFilters asks for the objects that kops made for the cluster or, where
-// everything is asked for, that anyone made for it. One tag narrows the answer as
-// much as both would, and costs the service half the work.
+// ownedFilters selects the objects that kops created for the cluster or, if s.All is set, those
+// that anyone created for it. Filtering by one tag gives the same result as by both, for half the
+// work of the service.
 func ownedFilters(s resource.Scope) []ec2types.Filter {
 	if s.All {
 		return []ec2types.Filter{filter("tag:"+TagOwnerPrefix+s.Cluster, Owned)}
@@ -27,26 +27,26 @@ func ownedFilters(s resource.Scope) []ec2types.Filter {
 	return []ec2types.Filter{filter("tag:"+TagCluster, s.Cluster)}
 }
 
-// describer lists the objects of one sort that pass the filters.
+// describer lists the objects of one type that match the filters.
 type describer[T any] struct {
-	what     string // names the question in a snapshot
+	what     string // identifies the request in a snapshot
 	describe func(context.Context, *Client, []ec2types.Filter) ([]T, error)
 	tags     func(T) []ec2types.Tag
-	id       string // the filter that takes identifiers
+	id       string // the name of the filter for identifiers
 }
 
-// owned lists the cluster's objects, once a snapshot. What the service returns
-// is checked again: the filter says less than inScope, and some emulators ignore it.
-func (d describer[T]) owned(ctx context.Context, c *Client, s resource.Scope) ([]T, error) {
-	return ask(ctx, c, fmt.Sprint(d.what, s.Cluster, s.All), func(ctx context.Context) ([]T, error) {
+// listOwned lists the cluster's objects, once per snapshot. The response is checked again, because the
+// filter is less strict than isInScope, and some emulators ignore it.
+func (d describer[T]) listOwned(ctx context.Context, c *Client, s resource.Scope) ([]T, error) {
+	return oncePerSnapshot(ctx, c, fmt.Sprint(d.what, s.Cluster, s.All), func(ctx context.Context) ([]T, error) {
 		list, err := d.describe(ctx, c, ownedFilters(s))
-		return slices.DeleteFunc(list, func(o T) bool { return !inScope(s, tagMap(d.tags(o))) }), err
+		return slices.DeleteFunc(list, func(o T) bool { return !isInScope(s, tagMap(d.tags(o))) }), err
 	})
 }
 
-// all lists the cluster's objects and the shared ones in the scope.
-func (d describer[T]) all(ctx context.Context, c *Client, s resource.Scope) ([]T, error) {
-	list, err := d.owned(ctx, c, s)
+// listAll lists the cluster's objects and the shared objects in the scope.
+func (d describer[T]) listAll(ctx context.Context, c *Client, s resource.Scope) ([]T, error) {
+	list, err := d.listOwned(ctx, c, s)
 	if err != nil || len(s.Adopted) == 0 {
 		return list, err
 	}
@@ -54,7 +54,7 @@ func (d describer[T]) all(ctx context.Context, c *Client, s resource.Scope) ([]T
 	return append(slices.Clip(list), shared...), err
 }
 
-// convert turns descriptions into a kind's objects.
+// convert converts descriptions to a kind's objects.
 func convert[D, T any](list []D, err error, f func(D) *T) ([]*T, error) {
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func setEC2Tags(ctx context.Context, c *Client, id string, have, want map[string
 		})
 }
 
-// tagSetter is the setter of the field Tags of a kind of EC2.
+// tagSetter returns the setter of the field Tags for an EC2 kind.
 func tagSetter[T any](get func(*T) (id string, tags map[string]string)) resource.Setter[T, *Client] {
 	return resource.Setter[T, *Client]{Fields: []string{"Tags"}, Set: func(ctx context.Context, c *Client, have, want *T) error {
 		id, old := get(have)
@@ -92,5 +92,5 @@ func tagSetter[T any](get func(*T) (id string, tags map[string]string)) resource
 	}}
 }
 
-// text is the known text of an optional answer.
+// text returns an optional string in a response as a known value.
 func text(p *string) resource.Value { return resource.Lit(aws.ToString(p)) }

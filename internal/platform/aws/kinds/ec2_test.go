@@ -9,23 +9,23 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// retagged changes a tag, drops one and adds one.
+// retagged changes one tag, removes one and adds one.
 func retagged(tags map[string]string) {
 	tags["Owner"] = "someone"
 	tags["Name2"] = "" // a tag may be empty
 	delete(tags, "kops.k8s.io/old")
 }
 
-// tagged are an object's tags at first.
+// tagged returns an object's initial tags.
 func tagged(name string) map[string]string {
 	t := OwnedTags(testCluster, name)
 	t["Owner"], t["kops.k8s.io/old"] = "nobody", "x"
 	return t
 }
 
-// The life of an object of every kind of EC2. moto differs from AWS in that it
-// ignores tags given to DHCP options, filters of NAT gateways and of egress-only
-// gateways, and the subnet attributes that are named as unseen.
+// TestEC2KindsLive runs the lifecycle of an object of every EC2 kind. moto differs from AWS: it
+// ignores tags of new DHCP options, filters of NAT gateways and egress-only gateways, and the
+// subnet attributes listed as unseen.
 func TestEC2KindsLive(t *testing.T) {
 	server := awstest.Moto(t)
 	c := connect(t, server)

@@ -12,11 +12,11 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// Observing what a cluster of one control plane and one group of nodes, with a
-// load balancer and without DNS, has outside EC2; and many groups.
+// The requests for observing what a cluster of one control plane and one group of nodes, with a
+// load balancer and without DNS, has outside EC2; and for many groups.
 func TestObservingServicesTakesFewRequests(t *testing.T) {
 	server := awstest.Moto(t)
-	c, sent := counted(t, server)
+	c, sent := countingClient(t, server)
 	c.AccountID, c.Partition = "123456789012", "aws"
 	c.Past = &hookMap{data: map[string][]byte{}}
 	scopes := buildServices(t, c)
@@ -61,9 +61,9 @@ func TestObservingServicesTakesFewRequests(t *testing.T) {
 	look("67 groups, hooks remembered", 29)
 }
 
-// A question asked ahead is not asked again, whether its answer is there or on its way.
+// A prefetched request is not sent again, whether its response has arrived or is still on its way.
 func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
-	c, sent := counted(t, awstest.Moto(t))
+	c, sent := countingClient(t, awstest.Moto(t))
 	c.AccountID, c.Partition = "123456789012", "aws"
 	names := buildServices(t, c)
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -111,14 +111,14 @@ func TestWhatIsAskedAheadIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// add makes an object and notes its key.
+// add creates an object and records its key.
 func add[T any](t *testing.T, c *Client, keys map[string][]string, k *resource.Kind[T, *Client], want T) *T {
 	t.Helper()
 	keys[k.Name] = append(keys[k.Name], k.Key(&want))
 	return build(t, c, k, want)
 }
 
-// buildServices makes what the cluster has, and returns the keys by kind.
+// buildServices creates the cluster's objects, and returns their keys by kind.
 func buildServices(t *testing.T, c *Client) map[string][]string {
 	t.Helper()
 	keys := map[string][]string{}

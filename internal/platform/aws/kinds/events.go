@@ -12,14 +12,14 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
-// EventRule picks events of the account. Its node must be named by the rule's
-// name: targets are keyed by it.
+// EventRule selects events of the account. Its node must have the rule's
+// name, because targets are keyed by it.
 type EventRule struct {
 	Name string `res:"forbid" tf:"name"`
 	// EventPattern is a JSON document.
 	EventPattern string `res:",json" tf:"event_pattern,file"`
 	Tags         Tags   `tf:"tags"`
-	// Disabled is what somebody else can make of a rule, which then picks nothing.
+	// Disabled is set by a user outside of kops; a disabled rule selects no events.
 	Disabled bool
 
 	ARN string `res:"out,id" out:"arn"`
@@ -50,7 +50,7 @@ const (
 // awsRule is a rule as EventBridge describes it.
 type awsRule struct{ Name, Arn, EventPattern, State string }
 
-// eventTag is a tag in EventBridge's own form.
+// eventTag is a tag in EventBridge's format.
 type eventTag struct{ Key, Value *string }
 
 func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventRule, error) {
@@ -64,11 +64,11 @@ func listEventRules(ctx context.Context, c *Client, s resource.Scope) ([]*EventR
 			return nil, fault.IgnoreGone(fmt.Errorf("list the tags of the event rule %s: %w", r.Name, err))
 		}
 		rule := &EventRule{Name: r.Name, EventPattern: r.EventPattern, Tags: tags, ARN: r.Arn, ID: r.Name, Disabled: r.State == ruleDisabled}
-		return ownIAM(s, rule, "the event rule", r.Name, r.Arn, tags)
+		return filterIAM(s, rule, "the event rule", r.Name, r.Arn, tags)
 	})
 }
 
-// ruleTags returns a rule's tags, which AWS returns for one rule at a time.
+// ruleTags returns a rule's tags, which AWS returns for one rule per request.
 func ruleTags(ctx context.Context, c *Client, arn string) (map[string]string, error) {
 	if tags, ok := past.Recall[map[string]string](c.Past, arn); ok {
 		return tags, nil
@@ -116,7 +116,8 @@ func setRuleTags(ctx context.Context, c *Client, have, want *EventRule) error {
 		})
 }
 
-// deleteEventRule removes the rule's targets first, without which EventBridge refuses.
+// deleteEventRule removes the rule's targets first, because EventBridge refuses to delete a rule
+// that has targets.
 func deleteEventRule(ctx context.Context, c *Client, r *EventRule) error {
 	past.Forget(c.Past, r.ARN)
 	defer past.Forget(c.Past, r.ARN)

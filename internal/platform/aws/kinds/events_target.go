@@ -16,7 +16,7 @@ import (
 type EventTarget struct {
 	// Rule is the "id" of the rule's node: its name.
 	Rule resource.Value `res:"replace" tf:"rule"`
-	// ARN is the ARN of the queue, whose node must be named by the queue's name.
+	// ARN is the ARN of the queue, whose node must have the queue's name.
 	ARN resource.Value `res:"replace" tf:"arn"`
 }
 
@@ -33,24 +33,23 @@ var EventTargets = resource.Kind[EventTarget, *Client]{
 	},
 }
 
-// awsTarget is a target in EventBridge's own form.
+// awsTarget is a target in EventBridge's format.
 type awsTarget struct {
 	ID  string `json:"Id"`
 	Arn string
 }
 
-// targetID is the identifier of the one target that kops gives a rule.
+// targetID is the identifier of the only target that kops sets on a rule.
 const targetID = "1"
 
-// queueOf returns the name of the queue that an ARN, known or not, is of.
+// queueOf returns the name of the queue in an ARN, whether the ARN is known or not.
 func queueOf(arn resource.Value) string {
 	name := nameOf(arn)
 	return name[strings.LastIndex(name, ":")+1:]
 }
 
-// listTargets asks for the rules of each queue, as that takes one call where
-// asking for the targets of each rule takes one a rule. For a deletion it finds
-// none: they go with their rules.
+// listTargets lists the rules of each queue, in one request per queue; listing the targets of each
+// rule would take one per rule. For a deletion it returns none: they are deleted with their rules.
 func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarget, error) {
 	if s.All {
 		return nil, nil
@@ -63,7 +62,7 @@ func listTargets(ctx context.Context, c *Client, s resource.Scope) ([]*EventTarg
 		}
 		var out []*EventTarget
 		for _, name := range names {
-			if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // others may use the queue too
+			if strings.HasPrefix(name, awsname.EventRulePrefix(s.Cluster)) { // other rules may use the queue, too
 				out = append(out, &EventTarget{Rule: resource.Lit(name), ARN: resource.Lit(arn)})
 			}
 		}
@@ -86,7 +85,7 @@ func putTarget(ctx context.Context, c *Client, t *EventTarget) error {
 	return nil
 }
 
-// removeTargets takes from a rule the targets that drop accepts.
+// removeTargets removes the rule's targets for which drop returns true.
 func removeTargets(ctx context.Context, c *Client, rule string, drop func(awsTarget) bool) error {
 	targets, err := awsapi.List[awsTarget](ctx, c.Events, "ListTargetsByRule", "Targets", awsapi.Fields{"Rule": rule})
 	if err != nil {

@@ -28,7 +28,7 @@ var InternetGateways = resource.Kind[InternetGateway, *Client]{
 	Early: true,
 	Key:   func(g *InternetGateway) string { return g.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*InternetGateway, error) {
-		list, err := internetGatewayDescriber.all(ctx, c, s)
+		list, err := internetGatewayDescriber.listAll(ctx, c, s)
 		return convert(list, err, internetGatewayOf)
 	},
 	Create: func(ctx context.Context, c *Client, g *InternetGateway) error {
@@ -47,7 +47,7 @@ var InternetGateways = resource.Kind[InternetGateway, *Client]{
 			_, err := c.EC2.AttachInternetGateway(ctx, &ec2.AttachInternetGatewayInput{
 				InternetGatewayId: &have.ID, VpcId: aws.String(want.VPC.Text())})
 			if hasCode(err, "Resource.AlreadyAssociated") {
-				return attachedTo(ctx, c, have.ID, want.VPC.Text(), err)
+				return ignoreIfAttached(ctx, c, have.ID, want.VPC.Text(), err)
 			}
 			return err
 		}},
@@ -88,9 +88,9 @@ func detach(ctx context.Context, c *Client, g *InternetGateway) error {
 	return fault.IgnoreGone(err)
 }
 
-// attachedTo forgives a refused attachment that an earlier try, whose answer
-// was lost, had made.
-func attachedTo(ctx context.Context, c *Client, id, vpc string, refused error) error {
+// ignoreIfAttached ignores a rejected attachment if the gateway is attached already, by an earlier
+// attempt whose response was lost.
+func ignoreIfAttached(ctx context.Context, c *Client, id, vpc string, refused error) error {
 	list, err := internetGatewayDescriber.describe(ctx, c, []ec2types.Filter{filter("internet-gateway-id", id)})
 	if err == nil && len(list) == 1 && internetGatewayOf(list[0]).VPC.Text() == vpc {
 		return nil
@@ -98,7 +98,7 @@ func attachedTo(ctx context.Context, c *Client, id, vpc string, refused error) e
 	return refused
 }
 
-// EgressOnlyGateway lets IPv6 traffic out of a VPC and none in.
+// EgressOnlyGateway lets IPv6 traffic out of a VPC, but not in.
 type EgressOnlyGateway struct {
 	VPC  resource.Value `res:"replace" tf:"vpc_id"`
 	Tags Tags           `tf:"tags"`
@@ -114,7 +114,7 @@ var EgressOnlyGateways = resource.Kind[EgressOnlyGateway, *Client]{
 	Tasks: []string{"EgressOnlyInternetGateway"},
 	Key:   func(g *EgressOnlyGateway) string { return g.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*EgressOnlyGateway, error) {
-		list, err := egressOnlyDescriber.all(ctx, c, s)
+		list, err := egressOnlyDescriber.listAll(ctx, c, s)
 		return convert(list, err, egressOnlyGatewayOf)
 	},
 	Create: func(ctx context.Context, c *Client, g *EgressOnlyGateway) error {

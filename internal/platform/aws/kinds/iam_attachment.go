@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// IAMAttachment gives a role a policy that stands by itself.
+// IAMAttachment attaches a standalone policy to a role.
 type IAMAttachment struct {
 	PolicyARN string `res:"forbid" tf:"policy_arn"`
 	// Role is the role's name.
@@ -30,7 +30,7 @@ var IAMAttachments = resource.Kind[IAMAttachment, *Client]{
 	Delete: detachPolicy,
 }
 
-// listAttachments finds the attachments of the same roles as listRolePolicies.
+// listAttachments lists the attachments of the same roles as listRolePolicies.
 func listAttachments(ctx context.Context, c *Client, s resource.Scope) ([]*IAMAttachment, error) {
 	if s.All {
 		return nil, nil
@@ -59,8 +59,8 @@ func attachmentsOf(ctx context.Context, c *Client, role string) ([]*IAMAttachmen
 	return out, nil
 }
 
-// attachPolicy waits for a role that was just made, but not for the policy,
-// which nothing here makes.
+// attachPolicy waits for a role that was just created, but not for the
+// policy, which kops does not create.
 func attachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {
 	role := a.Role.Text()
 	_, err := c.IAM.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: &a.PolicyARN})
@@ -70,7 +70,7 @@ func attachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {
 	if _, rerr := c.IAM.GetRole(ctx, &iam.GetRoleInput{RoleName: &role}); rerr != nil {
 		return err
 	}
-	return fault.Wrap(fault.Permanent, err, "make the policy, or take it out of the external policies")
+	return fault.Wrap(fault.Permanent, err, "create the policy, or remove it from spec.externalPolicies")
 }
 
 func detachPolicy(ctx context.Context, c *Client, a *IAMAttachment) error {

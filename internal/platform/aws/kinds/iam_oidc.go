@@ -12,9 +12,9 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// OIDCProvider makes the account trust the tokens of an issuer.
+// OIDCProvider makes the account trust tokens of an issuer.
 type OIDCProvider struct {
-	URL         string   `res:"forbid" tf:"url"` // with its scheme, https
+	URL         string   `res:"forbid" tf:"url"` // including the scheme, https
 	ClientIDs   []string `tf:"client_id_list"`
 	Thumbprints []string `tf:"thumbprint_list"` // SHA-1 of certificates, 40 hexadecimal digits
 	Tags        Tags     `tf:"tags"`
@@ -46,8 +46,8 @@ var OIDCProviders = resource.Kind[OIDCProvider, *Client]{
 // issuerScheme is the scheme of every issuer; IAM leaves it out.
 const issuerScheme = "https://"
 
-// listOIDCProviders asks for the wanted issuers, whose ARNs follow from their
-// URLs. The others can only be asked for one by one, which only a deletion does.
+// listOIDCProviders gets the wanted issuers, whose ARNs can be derived from their URLs. Finding
+// others takes one request each, so only a deletion does it.
 func listOIDCProviders(ctx context.Context, c *Client, s resource.Scope) ([]*OIDCProvider, error) {
 	var arns []string
 	for _, u := range s.Names {
@@ -69,7 +69,7 @@ func listOIDCProviders(ctx context.Context, c *Client, s resource.Scope) ([]*OID
 		}
 		p := &OIDCProvider{URL: issuerScheme + strings.TrimPrefix(deref(out.Url), issuerScheme), ClientIDs: out.ClientIDList,
 			Thumbprints: out.ThumbprintList, Tags: iamTagMap(out.Tags), ARN: arn, ID: arn}
-		return ownIAM(s, p, "the OIDC provider", p.URL, arn, p.Tags)
+		return filterIAM(s, p, "the OIDC provider", p.URL, arn, p.Tags)
 	})
 }
 
@@ -83,7 +83,7 @@ func createOIDCProvider(ctx context.Context, c *Client, p *OIDCProvider) error {
 	return nil
 }
 
-// setClientIDs adds before it removes, so that no audience is refused for a moment.
+// setClientIDs adds before it removes, so that no audience is rejected in between.
 func setClientIDs(ctx context.Context, c *Client, have, want *OIDCProvider) error {
 	add, drop := listChange(have.ClientIDs, want.ClientIDs)
 	for _, id := range add {

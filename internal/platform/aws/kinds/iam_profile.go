@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// IAMInstanceProfile is how instances come to a role.
+// IAMInstanceProfile gives instances a role.
 type IAMInstanceProfile struct {
 	Name string `res:"forbid" tf:"name"`
 	// Role is the role's name.
@@ -20,9 +20,9 @@ type IAMInstanceProfile struct {
 	Tags Tags           `tf:"tags"`
 
 	ARN string `res:"out,id" out:"arn"`
-	// ID is the profile's name, as in Terraform, for references as "id" …
+	// ID is the profile's name, as in Terraform, for references to "id" …
 	ID string `res:"out" out:"id"`
-	// ProfileName … and as "name".
+	// ProfileName … and to "name".
 	ProfileName string `res:"out" out:"name"`
 }
 
@@ -49,7 +49,7 @@ func AdoptIAMInstanceProfile(name, arn string) resource.Node {
 }
 
 func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInstanceProfile, error) {
-	names := namesAsked(s)
+	names := namesToList(s)
 	if s.All {
 		profiles, err := pages(ctx, iam.NewListInstanceProfilesPaginator(c.IAM, &iam.ListInstanceProfilesInput{MaxItems: new(iamPage)}),
 			func(p *iam.ListInstanceProfilesOutput) []iamtypes.InstanceProfile { return p.InstanceProfiles })
@@ -57,7 +57,7 @@ func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInsta
 			return nil, fmt.Errorf("list instance profiles: %w", err)
 		}
 		for _, p := range profiles {
-			if namedFor(*p.InstanceProfileName, s.Cluster) {
+			if mayBelong(*p.InstanceProfileName, s.Cluster) {
 				names = append(names, *p.InstanceProfileName)
 			}
 		}
@@ -67,11 +67,11 @@ func listProfiles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMInsta
 		if p == nil || err != nil {
 			return nil, err
 		}
-		return ownIAM(s, p, "the instance profile", name, p.ARN, p.Tags)
+		return filterIAM(s, p, "the instance profile", name, p.ARN, p.Tags)
 	})
 }
 
-// getProfile observes a profile; nil without an error when there is none.
+// getProfile observes a profile; it returns nil without an error if the profile does not exist.
 func getProfile(ctx context.Context, c *Client, name string) (*IAMInstanceProfile, error) {
 	out, err := c.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
 	if err != nil {
@@ -79,7 +79,7 @@ func getProfile(ctx context.Context, c *Client, name string) (*IAMInstanceProfil
 	}
 	p := &IAMInstanceProfile{Name: name, Tags: iamTagMap(out.InstanceProfile.Tags),
 		ARN: *out.InstanceProfile.Arn, ID: name, ProfileName: name}
-	for _, r := range out.InstanceProfile.Roles { // there is at most one
+	for _, r := range out.InstanceProfile.Roles { // at most one
 		p.Role = resource.Lit(*r.RoleName)
 	}
 	return p, nil
@@ -105,7 +105,7 @@ func setProfileRole(ctx context.Context, c *Client, have, want *IAMInstanceProfi
 	}
 	role := want.Role.Text()
 	_, err := c.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &have.Name, RoleName: &role})
-	if hasCode(err, "LimitExceeded") { // the role may be in already, after an answer that was lost
+	if hasCode(err, "LimitExceeded") { // an earlier attempt whose response was lost may have added the role
 		if now, gerr := getProfile(ctx, c, have.Name); gerr == nil && now != nil && now.Role.Text() == role {
 			return nil
 		}
@@ -125,7 +125,8 @@ func setProfileTags(ctx context.Context, c *Client, have, want *IAMInstanceProfi
 		})
 }
 
-// deleteProfile removes the profile; IAM refuses while it holds a role.
+// deleteProfile deletes the profile after removing its role, because IAM refuses to delete a
+// profile that contains a role.
 func deleteProfile(ctx context.Context, c *Client, p *IAMInstanceProfile) error {
 	if !p.Role.IsZero() {
 		if err := removeRole(ctx, c, p.Name, p.Role.Text()); err != nil {
@@ -136,7 +137,7 @@ func deleteProfile(ctx context.Context, c *Client, p *IAMInstanceProfile) error 
 	return fault.IgnoreGone(err)
 }
 
-// removeRole takes a role out of a profile; it is not an error if the role is not in it.
+// removeRole removes a role from a profile; it is not an error if the role is not in it.
 func removeRole(ctx context.Context, c *Client, profile, role string) error {
 	_, err := c.IAM.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
 	return fault.IgnoreGone(err)

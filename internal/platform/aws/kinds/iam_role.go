@@ -18,20 +18,20 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
-// IAMRole is an identity that instances or service accounts take on. Its node
-// must be named by the role's name: policies and attachments are keyed by it.
+// IAMRole is an identity that instances or service accounts assume. Its node must have the role's
+// name, because policies and attachments are keyed by it.
 type IAMRole struct {
 	Name string `res:"forbid" tf:"name"` // at most 64 characters
-	// AssumeRolePolicy is a policy document in JSON: who may take the role on.
+	// AssumeRolePolicy is a policy document in JSON: who may assume the role.
 	AssumeRolePolicy string `res:",json" tf:"assume_role_policy,file=policy"`
-	// PermissionsBoundary is the ARN of a policy; empty for none.
+	// PermissionsBoundary is the ARN of a policy; empty if there is no boundary.
 	PermissionsBoundary string `tf:"permissions_boundary"`
 	Tags                Tags   `tf:"tags"`
 
 	ARN string `res:"out,id" out:"arn"`
-	// ID is the role's name, as in Terraform, for references as "id" …
+	// ID is the role's name, as in Terraform, for references to "id" …
 	ID string `res:"out" out:"id"`
-	// RoleName … and as "name".
+	// RoleName … and to "name".
 	RoleName string `res:"out" out:"name"`
 }
 
@@ -53,7 +53,7 @@ var IAMRoles = resource.Kind[IAMRole, *Client]{
 }
 
 func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, error) {
-	names := namesAsked(s)
+	names := namesToList(s)
 	if s.All {
 		roles, err := pages(ctx, iam.NewListRolesPaginator(c.IAM, &iam.ListRolesInput{MaxItems: new(iamPage)}),
 			func(p *iam.ListRolesOutput) []iamtypes.Role { return p.Roles })
@@ -61,7 +61,7 @@ func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, er
 			return nil, fmt.Errorf("list roles: %w", err)
 		}
 		for _, r := range roles {
-			if namedFor(*r.RoleName, s.Cluster) {
+			if mayBelong(*r.RoleName, s.Cluster) {
 				names = append(names, *r.RoleName)
 			}
 		}
@@ -75,13 +75,13 @@ func listRoles(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRole, er
 		if err != nil {
 			return nil, fmt.Errorf("role %s: %w", name, err)
 		}
-		return ownIAM(s, r, "the role", name, r.ARN, r.Tags)
+		return filterIAM(s, r, "the role", name, r.ARN, r.Tags)
 	})
 }
 
-// getRole returns the role of a name, or nil.
+// getRole returns the role with a name, or nil.
 func getRole(ctx context.Context, c *Client, name string) (*iamtypes.Role, error) {
-	return ask(ctx, c, "role "+name, func(ctx context.Context) (*iamtypes.Role, error) {
+	return oncePerSnapshot(ctx, c, "role "+name, func(ctx context.Context) (*iamtypes.Role, error) {
 		out, err := c.IAM.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 		if err != nil {
 			return nil, fault.IgnoreGone(err)
@@ -104,12 +104,12 @@ func observedRole(r *iamtypes.Role) (*IAMRole, error) {
 }
 
 func createRole(ctx context.Context, c *Client, r *IAMRole) error {
-	past.Forget(c.Past, absentRole(c, r.Name))
-	defer past.Forget(c.Past, absentRole(c, r.Name))
+	past.Forget(c.Past, absentRoleKey(c, r.Name))
+	defer past.Forget(c.Past, absentRoleKey(c, r.Name))
 	out, err := c.IAM.CreateRole(ctx, &iam.CreateRoleInput{
 		RoleName:                 &r.Name,
 		AssumeRolePolicyDocument: &r.AssumeRolePolicy,
-		PermissionsBoundary:      orNil(r.PermissionsBoundary),
+		PermissionsBoundary:      stringOrNil(r.PermissionsBoundary),
 		Tags:                     iamTags(r.Tags),
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func setRoleTags(ctx context.Context, c *Client, have, want *IAMRole) error {
 		})
 }
 
-// deleteRole removes the role and everything attached to it, by anyone: IAM refuses to delete a
+// deleteRole deletes the role and everything that anyone attached to it: IAM refuses to delete a
 // role with attachments.
 func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
 	in := &iam.DeleteRoleInput{RoleName: &r.Name}
@@ -155,7 +155,7 @@ func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
 	if !hasCode(err, "DeleteConflict") {
 		return fault.IgnoreGone(err)
 	}
-	for _, empty := range []func(context.Context, *Client, string) error{leaveProfiles, dropPolicies, detachPolicies} {
+	for _, empty := range []func(context.Context, *Client, string) error{removeFromProfiles, deletePolicies, detachPolicies} {
 		if err := empty(ctx, c, r.Name); fault.IgnoreGone(err) != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func deleteRole(ctx context.Context, c *Client, r *IAMRole) error {
 	return fault.IgnoreGone(err)
 }
 
-func leaveProfiles(ctx context.Context, c *Client, role string) error {
+func removeFromProfiles(ctx context.Context, c *Client, role string) error {
 	profiles, err := pages(ctx, iam.NewListInstanceProfilesForRolePaginator(c.IAM, &iam.ListInstanceProfilesForRoleInput{RoleName: &role}),
 		func(p *iam.ListInstanceProfilesForRoleOutput) []iamtypes.InstanceProfile { return p.InstanceProfiles })
 	for _, p := range profiles {
@@ -175,7 +175,7 @@ func leaveProfiles(ctx context.Context, c *Client, role string) error {
 	return err
 }
 
-func dropPolicies(ctx context.Context, c *Client, role string) error {
+func deletePolicies(ctx context.Context, c *Client, role string) error {
 	names, err := rolePolicyNames(ctx, c, role)
 	for _, name := range names {
 		if err := deleteRolePolicy(ctx, c, &IAMRolePolicy{Name: name, Role: resource.Lit(role)}); err != nil {
@@ -195,23 +195,23 @@ func detachPolicies(ctx context.Context, c *Client, role string) error {
 	return err
 }
 
-// iamPage is the most items that IAM lists in one answer (API reference, MaxItems).
+// iamPage is the maximum number of items in one response of IAM (API reference, MaxItems).
 const iamPage int32 = 1000
 
-// namedFor reports whether a role or profile may be the cluster's by its name:
-// it ends in the cluster's, or it was cut. Its tags say whether it is.
-func namedFor(name, cluster string) bool {
+// mayBelong reports whether a role or profile may be the cluster's by its name: it ends with the
+// cluster's name, or it was truncated. Its tags show whether it is.
+func mayBelong(name, cluster string) bool {
 	return strings.HasSuffix(name, "."+cluster) || len(name) == awsname.MaxRole && name[awsname.MaxRole-names.Tail] == '-'
 }
 
-// ownIAM returns an observed object if it is in scope or shared. IAM's names
-// are the account's, so one that the cluster wants may be somebody else's.
-func ownIAM[T any](s resource.Scope, obj *T, what, name, arn string, tags map[string]string) (*T, error) {
+// filterIAM returns an observed object if it is in scope or shared. IAM names are unique per account,
+// so a name that the cluster wants may belong to someone else.
+func filterIAM[T any](s resource.Scope, obj *T, what, name, arn string, tags map[string]string) (*T, error) {
 	switch {
-	case inScope(s, tags), slices.Contains(s.Adopted, arn):
+	case isInScope(s, tags), slices.Contains(s.Adopted, arn):
 		return obj, nil
 	case slices.Contains(s.Names, name):
-		return nil, foreign(what, name, s.Cluster)
+		return nil, foreignError(what, name, s.Cluster)
 	}
 	return nil, nil
 }

@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
-// IAMRolePolicy is a policy that is part of a role.
+// IAMRolePolicy is an inline policy of a role.
 type IAMRolePolicy struct {
 	Name string `res:"forbid" tf:"name"`
 	// Policy is a policy document in JSON.
@@ -42,9 +42,9 @@ var IAMRolePolicies = resource.Kind[IAMRolePolicy, *Client]{
 	Delete: deleteRolePolicy,
 }
 
-// listRolePolicies finds the policies of the instances' roles, from which some
-// may have to go, and the wanted ones of other roles, which have one for life. For
-// a deletion it finds none: they go with their roles.
+// listRolePolicies returns all policies of the instances' roles, because some may have to be
+// deleted, and the wanted policies of other roles, which keep a single policy. For a deletion it
+// returns none: they are deleted with their roles.
 func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMRolePolicy, error) {
 	if s.All {
 		return nil, nil
@@ -67,16 +67,16 @@ func listRolePolicies(ctx context.Context, c *Client, s resource.Scope) ([]*IAMR
 	})
 }
 
-// policyRoles returns the roles whose policies kops manages: the roles of the desired objects,
-// whose keys begin with them, and the existing roles of instances, which may have lost their last
-// policy.
+// policyRoles returns the roles whose policies kops manages: the roles
+// of the desired objects, whose keys begin with them, and the existing
+// roles of instances, which may have lost their last policy.
 func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
 	roles := keyParts(s.Names, "/")
 	for _, name := range machineRoles(s.Cluster) {
 		if slices.Contains(roles, name) {
 			continue
 		}
-		if _, known := past.Recall[bool](c.Past, absentRole(c, name)); known {
+		if _, known := past.Recall[bool](c.Past, absentRoleKey(c, name)); known {
 			continue
 		}
 		found, err := getRole(ctx, c, name)
@@ -86,7 +86,7 @@ func policyRoles(ctx context.Context, c *Client, s resource.Scope) ([]string, er
 		if found != nil {
 			roles = append(roles, name)
 		} else {
-			past.Remember(c.Past, absentRole(c, name), true)
+			past.Remember(c.Past, absentRoleKey(c, name), true)
 		}
 	}
 	return distinct(roles), nil
@@ -100,10 +100,10 @@ func machineRoles(cluster string) []string {
 	return roles
 }
 
-// absentRole is the key under which it is remembered that there is no such role.
-func absentRole(c *Client, role string) string { return "no role/" + c.AccountID + "/" + role }
+// absentRoleKey returns the memo key that records that a role does not exist.
+func absentRoleKey(c *Client, role string) string { return "no role/" + c.AccountID + "/" + role }
 
-// wantedPolicies are the names of a role's policies that are asked for.
+// wantedPolicies returns the names of a role's wanted policies.
 func wantedPolicies(s resource.Scope, role string) []string {
 	var out []string
 	for _, key := range s.Names {

@@ -22,7 +22,7 @@ func testRole(t *testing.T, c *Client, name string) {
 	build(t, c, &IAMRoles, IAMRole{Name: name, AssumeRolePolicy: testTrust, Tags: OwnedTags(testCluster, name)})
 }
 
-// testManagedPolicy makes a policy that stands by itself.
+// testManagedPolicy creates a standalone policy.
 func testManagedPolicy(t *testing.T, c *Client, name string) (arn string) {
 	t.Helper()
 	out, err := c.IAM.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: &name, PolicyDocument: new(testPolicy)})
@@ -151,7 +151,7 @@ func liveProfile(t *testing.T, c *Client) {
 	t.Run("adding a role twice is done", func(t *testing.T) {
 		p := build(t, c, &IAMProfiles, IAMInstanceProfile{Name: name, Role: lit(name), Tags: tagged(name)})
 		again := func() error { return setProfileRole(t.Context(), c, &IAMInstanceProfile{Name: name}, p) }
-		if err := fault.Retry(t.Context(), clock.Sleep, again); err != nil { // an answer may be lost
+		if err := fault.Retry(t.Context(), clock.Sleep, again); err != nil { // a response may be lost
 			t.Error(err)
 		}
 	})
@@ -213,7 +213,7 @@ func TestNamesThatMayBeTheClusters(t *testing.T) {
 		strings.Repeat("a", 56) + "-abcdef": false,
 		strings.Repeat("a", 64):             false,
 	} {
-		if got := namedFor(name, testCluster); got != want {
+		if got := mayBelong(name, testCluster); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// errDeletedOnly is the answer to a wish for something that only deletions know.
+// errDeletedOnly is the error for creating or updating objects that can only be deleted.
 var errDeletedOnly = errors.New("objects of this kind are found and deleted, never declared")
 
-// Instance is a machine that belongs to a cluster but to no auto-scaling group,
-// as Karpenter makes them. It is only ever deleted, with its cluster.
+// Instance is a machine that belongs to a cluster but not to an Auto Scaling group, as created by
+// Karpenter. It is only deleted, with its cluster.
 type Instance struct {
 	VPC    resource.Value `res:"replace"`
 	Subnet resource.Value `res:"replace"`
 	Groups []resource.Value
-	// Holds are the volumes and interfaces that are attached, and so are in use
-	// until the machine is gone.
+	// Holds are the attached volumes and interfaces, which are in use until the machine is
+	// terminated.
 	Holds []resource.Value
 	Tags  map[string]string
 
@@ -57,16 +57,16 @@ var instanceDescriber = describer[ec2types.Instance]{
 	},
 }
 
-// groupTag is the tag that AWS gives to the machines of an auto-scaling group.
+// groupTag is the tag that AWS sets on the machines of an Auto Scaling group.
 const groupTag = "aws:autoscaling:groupName"
 
 func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instance, error) {
 	if !s.All {
 		return nil, nil
 	}
-	list, err := instanceDescriber.owned(ctx, c, s)
+	list, err := instanceDescriber.listOwned(ctx, c, s)
 	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.Instance) bool {
-		return terminated(d) || slices.ContainsFunc(d.Tags, func(t ec2types.Tag) bool { return aws.ToString(t.Key) == groupTag })
+		return isTerminated(d) || slices.ContainsFunc(d.Tags, func(t ec2types.Tag) bool { return aws.ToString(t.Key) == groupTag })
 	})
 	return convert(list, err, func(d ec2types.Instance) *Instance {
 		i := &Instance{VPC: text(d.VpcId), Subnet: text(d.SubnetId), Tags: tagMap(d.Tags), ID: aws.ToString(d.InstanceId)}
@@ -85,15 +85,15 @@ func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	})
 }
 
-func terminated(d ec2types.Instance) bool {
+func isTerminated(d ec2types.Instance) bool {
 	return d.State != nil && d.State.Name == ec2types.InstanceStateNameTerminated
 }
 
-// deleteInstance returns only when the machine is gone: until then it holds its
-// volumes, interfaces and security groups.
+// deleteInstance returns only when the machine is terminated: until then, its volumes, interfaces
+// and security groups are in use.
 func deleteInstance(ctx context.Context, c *Client, i *Instance) error {
 	list, err := instanceDescriber.describe(ctx, c, []ec2types.Filter{filter("instance-id", i.ID)})
-	if err != nil || len(list) == 0 || terminated(list[0]) {
+	if err != nil || len(list) == 0 || isTerminated(list[0]) {
 		return fault.IgnoreGone(err)
 	}
 	if s := list[0].State; s == nil || s.Name != ec2types.InstanceStateNameShuttingDown {

@@ -10,14 +10,14 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// IPv6Part returns the index-th of the ranges that are bits longer than a VPC's
-// range, as the expression that Terraform evaluates; creating a subnet
-// evaluates it too. A VPC's range has 56 bits, so a subnet's needs 8 more.
+// IPv6Part returns the index-th subnet of a VPC's range with a prefix that is longer by bits, as the
+// expression that Terraform evaluates; creating a subnet evaluates it, too. The prefix of a VPC's
+// range has 56 bits, so a subnet's needs 8 more.
 func IPv6Part(vpcRange resource.Value, bits, index int) resource.Value {
 	return resource.Concat(resource.Lit("cidrsubnet("), vpcRange, resource.Lit(fmt.Sprintf(", %d, %d)", bits, index)))
 }
 
-// ipv6RangeOf returns the IPv6 range that a new subnet gets, or "".
+// ipv6RangeOf returns the IPv6 range of a new subnet, or "".
 func ipv6RangeOf(s *Subnet) (string, error) {
 	if s.IPv6Part.IsZero() {
 		return s.IPv6CIDR, nil
@@ -29,13 +29,14 @@ func ipv6RangeOf(s *Subnet) (string, error) {
 	}
 	whole, err := netip.ParsePrefix(within[:len(within)-1]) // without the comma
 	if err != nil {
-		return "", fault.New(fault.Permanent, "the VPC has no IPv6 range to cut %q from", s.IPv6Part.Text())
+		return "", fault.New(fault.Permanent, "the VPC has no IPv6 range to take %q from", s.IPv6Part.Text())
 	}
 	part, err := cidrSubnet(whole, bits, index)
 	return part.String(), err
 }
 
-// canonicalRange spells a range as AWS does, however a user spelled it; other text stays as it is.
+// canonicalRange returns a range as AWS writes it, however a user wrote
+// it; other text is unchanged.
 func canonicalRange(text string) string {
 	if r, err := netip.ParsePrefix(text); err == nil {
 		return r.Masked().String()
@@ -51,15 +52,15 @@ func canonicalRanges(texts []string) []string {
 	return out
 }
 
-// cidrSubnet is Terraform's function of the same name.
+// cidrSubnet implements Terraform's cidrsubnet function.
 func cidrSubnet(whole netip.Prefix, bits, index int) (netip.Prefix, error) {
 	long := whole.Addr().BitLen()
 	length := whole.Bits() + bits
 	if bits < 0 || index < 0 || length > long || bits < 31 && index >= 1<<bits {
-		return netip.Prefix{}, fmt.Errorf("%s has no part %d of %d bits more", whole, index, bits)
+		return netip.Prefix{}, fmt.Errorf("%s has no subnet number %d with %d more bits", whole, index, bits)
 	}
 	base := new(big.Int).SetBytes(whole.Masked().Addr().AsSlice())
 	base.Or(base, new(big.Int).Lsh(big.NewInt(int64(index)), uint(long-length)))
-	addr, _ := netip.AddrFromSlice(base.FillBytes(make([]byte, long/8))) // the length is right
+	addr, _ := netip.AddrFromSlice(base.FillBytes(make([]byte, long/8))) // the length is always valid
 	return netip.PrefixFrom(addr, length), nil
 }

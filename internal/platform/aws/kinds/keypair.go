@@ -13,13 +13,13 @@ import (
 
 // KeyPair is a public SSH key that new machines accept.
 type KeyPair struct {
-	// Name holds the key's fingerprint, so that another key has another name.
+	// Name contains the key's fingerprint, so a different key has a different name.
 	Name string `res:"forbid" tf:"key_name"`
-	// PublicKey is one line of an authorized_keys file. The name stands for it in comparisons.
+	// PublicKey is one line of an authorized_keys file. Comparisons use the name instead.
 	PublicKey resource.Content `res:"writeonly" tf:"public_key,file"`
 	Tags      Tags             `tf:"tags"`
 
-	ID     string `res:"out,id" out:"id"`                    // the name, as Terraform has it
+	ID     string `res:"out,id" out:"id"`                    // the name, as in Terraform
 	PairID string `res:"out,id" out:"pair" tf:"key_pair_id"` // "key-…"
 }
 
@@ -31,7 +31,7 @@ var KeyPairs = resource.Kind[KeyPair, *Client]{
 	Tasks: []string{"SSHKey"},
 	Key:   func(k *KeyPair) string { return k.Name },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*KeyPair, error) {
-		list, err := keyPairDescriber.owned(ctx, c, s)
+		list, err := keyPairDescriber.listOwned(ctx, c, s)
 		return convert(list, err, func(d ec2types.KeyPairInfo) *KeyPair {
 			name := aws.ToString(d.KeyName)
 			return &KeyPair{Name: name, Tags: tagMap(d.Tags), ID: name, PairID: aws.ToString(d.KeyPairId)}
@@ -63,6 +63,6 @@ var keyPairDescriber = describer[ec2types.KeyPairInfo]{
 		if err != nil {
 			return nil, err
 		}
-		return o.KeyPairs, nil // the API has no pages
+		return o.KeyPairs, nil // the API does not paginate
 	},
 }

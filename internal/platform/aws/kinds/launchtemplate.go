@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// LaunchTemplate says how machines are made. A change makes a new version.
+// LaunchTemplate specifies how machines are created. A change creates a new version.
 type LaunchTemplate struct {
 	Name              string              `res:"forbid" tf:"name"`
 	BlockDevices      []BlockDevice       `tf:"block_device_mappings,block"`
@@ -32,9 +32,9 @@ type LaunchTemplate struct {
 	NetworkInterfaces []NetworkInterface  `tf:"network_interfaces,block"`
 	Placement         Placement           `tf:"placement,block"`
 	TagSpecifications []TagSpecification  `tf:"tag_specifications,block"`
-	// EBSOptimized gives a machine bandwidth to its volumes of its own. Newer types always have it.
+	// EBSOptimized gives a machine dedicated bandwidth to its volumes. Newer types always have it.
 	EBSOptimized bool `tf:"ebs_optimized"`
-	// UserData is the text itself; it is encoded where it is sent.
+	// UserData is the plain text; it is encoded when it is sent.
 	UserData resource.Content `tf:"user_data,file64"`
 	Tags     Tags             `tf:"tags"` // of the template, not of the machines
 
@@ -49,7 +49,7 @@ type BlockDevice struct {
 	Virtual string `tf:"virtual_name"` // "ephemeral0", …
 }
 
-// EBS is a volume that is made with a machine.
+// EBS is a volume that is created with a machine.
 type EBS struct {
 	DeleteOnTermination bool   `tf:"delete_on_termination,zero"`
 	Encrypted           bool   `tf:"encrypted,zero"`
@@ -60,31 +60,31 @@ type EBS struct {
 	Type                string `tf:"volume_type"`
 }
 
-// CreditSpecification is for burstable machine types.
+// CreditSpecification applies to burstable machine types.
 type CreditSpecification struct {
 	CPU string `tf:"cpu_credits"` // "standard" or "unlimited"
 }
 
-// InstanceProfileRef names the profile that a machine has: by name or by ARN.
+// InstanceProfileRef refers to a machine's instance profile, by name or by ARN.
 type InstanceProfileRef struct {
 	Name resource.Value `tf:"name"`
 	ARN  resource.Value `tf:"arn"`
 }
 
-// MarketOptions ask for spot machines. The zero value is on demand.
+// MarketOptions request spot machines. The zero value means on demand.
 type MarketOptions struct {
 	Type string      `tf:"market_type"` // "spot"
 	Spot SpotOptions `tf:"spot_options,block"`
 }
 
-// SpotOptions say what is paid for a spot machine and what ends it.
+// SpotOptions specify the maximum price of a spot machine and what happens on interruption.
 type SpotOptions struct {
 	BlockDurationMinutes int    `tf:"block_duration_minutes"`
 	Interruption         string `tf:"instance_interruption_behavior"` // "hibernate", "stop", "terminate"
-	MaxPrice             string `tf:"max_price"`                      // dollars an hour
+	MaxPrice             string `tf:"max_price"`                      // dollars per hour
 }
 
-// Lifecycle is Terraform's own block. The constructor sets it.
+// Lifecycle is Terraform's lifecycle block. The constructor sets it.
 type Lifecycle struct {
 	CreateBeforeDestroy bool `tf:"create_before_destroy"`
 }
@@ -98,12 +98,12 @@ type MetadataOptions struct {
 	InstanceTags string `tf:"instance_metadata_tags"`      // "enabled" or "disabled"
 }
 
-// Monitoring is the detailed kind, one sample a minute.
+// Monitoring is detailed monitoring, one sample per minute.
 type Monitoring struct {
 	Enabled bool `tf:"enabled,zero"`
 }
 
-// NetworkInterface is one of a new machine's; the first is device 0.
+// NetworkInterface is a network interface of a new machine; the first is device 0.
 type NetworkInterface struct {
 	PublicIP            bool             `tf:"associate_public_ip_address,zero"`
 	DeleteOnTermination bool             `tf:"delete_on_termination,zero"`
@@ -111,12 +111,12 @@ type NetworkInterface struct {
 	SecurityGroups      []resource.Value `tf:"security_groups"`
 }
 
-// Placement says on which hosts machines run.
+// Placement specifies the hosts that machines run on.
 type Placement struct {
 	Tenancy string `tf:"tenancy"` // "default", "dedicated", "host"
 }
 
-// TagSpecification gives tags to what is made with a machine.
+// TagSpecification sets tags on what is created with a machine.
 type TagSpecification struct {
 	Resource string            `tf:"resource_type"` // "instance", "volume", "network-interface"
 	Tags     map[string]string `tf:"tags"`
@@ -155,15 +155,15 @@ var launchTemplateDescriber = describer[ec2types.LaunchTemplate]{
 	},
 }
 
-// pageSize is the most templates or versions that one answer holds.
+// pageSize is the maximum number of templates or versions in one response.
 const pageSize = 200
 
 func listLaunchTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*LaunchTemplate, error) {
-	list, err := launchTemplateDescriber.owned(ctx, c, s)
+	list, err := launchTemplateDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	versions, err := ask(ctx, c, "latest versions of the launch templates of "+s.Cluster, func(ctx context.Context) (map[string]ec2types.LaunchTemplateVersion, error) {
+	versions, err := oncePerSnapshot(ctx, c, "latest versions of the launch templates of "+s.Cluster, func(ctx context.Context) (map[string]ec2types.LaunchTemplateVersion, error) {
 		return latestVersions(ctx, c, list)
 	})
 	if err != nil {
@@ -181,14 +181,14 @@ func listLaunchTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*L
 	})
 }
 
-// latestVersions returns the latest version of each template, by the template's
-// id. What one call for all of them does not return is asked for singly.
+// latestVersions returns the latest version of each template, by template ID. It requests those
+// that listLatestVersions does not return one by one.
 func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTemplate) (map[string]ec2types.LaunchTemplateVersion, error) {
 	missing := map[string]bool{}
 	for _, d := range list {
 		missing[aws.ToString(d.LaunchTemplateId)] = true
 	}
-	out, err := latestAtOnce(ctx, c, missing)
+	out, err := listLatestVersions(ctx, c, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -209,10 +209,10 @@ func latestVersions(ctx context.Context, c *Client, list []ec2types.LaunchTempla
 	return out, err
 }
 
-// latestAtOnce returns the latest versions of templates with one call, which returns the versions
-// of all templates of the account, a page at a time. For a few templates it is not worth it, and
-// for a server that does not support it, it returns none.
-func latestAtOnce(ctx context.Context, c *Client, ids map[string]bool) (map[string]ec2types.LaunchTemplateVersion, error) {
+// listLatestVersions returns the latest versions of templates. It lists the latest versions of all
+// templates of the account, page by page. For one template it returns an empty map, because the
+// list is not worth it, as for a server that does not support it.
+func listLatestVersions(ctx context.Context, c *Client, ids map[string]bool) (map[string]ec2types.LaunchTemplateVersion, error) {
 	const few = 1
 	out := map[string]ec2types.LaunchTemplateVersion{}
 	if len(ids) <= few {
@@ -237,7 +237,7 @@ func latestAtOnce(ctx context.Context, c *Client, ids map[string]bool) (map[stri
 	return out, nil
 }
 
-// Latest is how the API names the newest version.
+// Latest is the API's name for the latest version.
 const Latest = "$Latest"
 
 func createLaunchTemplate(ctx context.Context, c *Client, t *LaunchTemplate) error {
@@ -251,8 +251,7 @@ func createLaunchTemplate(ctx context.Context, c *Client, t *LaunchTemplate) err
 	return err
 }
 
-// addVersion makes a version that holds all of want, and makes it the default
-// for those who name none.
+// addVersion creates a version with all of want, and makes it the default version.
 func addVersion(ctx context.Context, c *Client, have, want *LaunchTemplate) error {
 	o, err := c.EC2.CreateLaunchTemplateVersion(ctx, &ec2.CreateLaunchTemplateVersionInput{
 		LaunchTemplateId: &have.ID, LaunchTemplateData: templateData(want)})

@@ -9,10 +9,10 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// templateData is a template as the API takes it.
+// templateData converts a template to a request.
 func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 	d := &ec2types.RequestLaunchTemplateData{
-		ImageId: orNil(t.ImageID), InstanceType: ec2types.InstanceType(t.InstanceType), KeyName: orNil(t.KeyName.Text()),
+		ImageId: stringOrNil(t.ImageID), InstanceType: ec2types.InstanceType(t.InstanceType), KeyName: stringOrNil(t.KeyName.Text()),
 		Monitoring: &ec2types.LaunchTemplatesMonitoringRequest{Enabled: &t.Monitoring.Enabled},
 	}
 	for _, b := range t.BlockDevices {
@@ -25,29 +25,29 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 		d.CreditSpecification = &ec2types.CreditSpecificationRequest{CpuCredits: &t.Credits.CPU}
 	}
 	if name, arn := t.Profile.Name.Text(), t.Profile.ARN.Text(); name+arn != "" {
-		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: orNil(name), Arn: orNil(arn)}
+		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: stringOrNil(name), Arn: stringOrNil(arn)}
 	}
 	if t.Market.Type != "" {
 		s := t.Market.Spot
 		d.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{
 			MarketType: ec2types.MarketType(t.Market.Type),
 			SpotOptions: &ec2types.LaunchTemplateSpotMarketOptionsRequest{
-				BlockDurationMinutes:         orZero(s.BlockDurationMinutes),
+				BlockDurationMinutes:         int32OrNil(s.BlockDurationMinutes),
 				InstanceInterruptionBehavior: ec2types.InstanceInterruptionBehavior(s.Interruption),
-				MaxPrice:                     orNil(s.MaxPrice)}}
+				MaxPrice:                     stringOrNil(s.MaxPrice)}}
 	}
 	if m := t.Metadata; m != (MetadataOptions{}) {
 		d.MetadataOptions = &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{
 			HttpEndpoint:            ec2types.LaunchTemplateInstanceMetadataEndpointState(m.Endpoint),
 			HttpProtocolIpv6:        ec2types.LaunchTemplateInstanceMetadataProtocolIpv6(m.IPv6),
-			HttpPutResponseHopLimit: orZero(m.HopLimit),
+			HttpPutResponseHopLimit: int32OrNil(m.HopLimit),
 			HttpTokens:              ec2types.LaunchTemplateHttpTokensState(m.Tokens),
 			InstanceMetadataTags:    ec2types.LaunchTemplateInstanceMetadataTagsState(m.InstanceTags)}
 	}
 	for i, n := range t.NetworkInterfaces {
 		s := ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
 			DeviceIndex: aws.Int32(int32(i)), AssociatePublicIpAddress: &n.PublicIP, DeleteOnTermination: &n.DeleteOnTermination,
-			Ipv6AddressCount: orZero(n.IPv6Addresses)}
+			Ipv6AddressCount: int32OrNil(n.IPv6Addresses)}
 		for _, g := range n.SecurityGroups {
 			s.Groups = append(s.Groups, g.Text())
 		}
@@ -67,16 +67,16 @@ func templateData(t *LaunchTemplate) *ec2types.RequestLaunchTemplateData {
 }
 
 func blockDeviceData(b BlockDevice) ec2types.LaunchTemplateBlockDeviceMappingRequest {
-	out := ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: &b.Device, VirtualName: orNil(b.Virtual)}
+	out := ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: &b.Device, VirtualName: stringOrNil(b.Virtual)}
 	if e := b.EBS; e != (EBS{}) {
 		out.Ebs = &ec2types.LaunchTemplateEbsBlockDeviceRequest{
-			DeleteOnTermination: &e.DeleteOnTermination, Encrypted: &e.Encrypted, Iops: orZero(e.IOPS), KmsKeyId: orNil(e.KMSKey),
-			Throughput: orZero(e.Throughput), VolumeSize: orZero(e.SizeGiB), VolumeType: ec2types.VolumeType(e.Type)}
+			DeleteOnTermination: &e.DeleteOnTermination, Encrypted: &e.Encrypted, Iops: int32OrNil(e.IOPS), KmsKeyId: stringOrNil(e.KMSKey),
+			Throughput: int32OrNil(e.Throughput), VolumeSize: int32OrNil(e.SizeGiB), VolumeType: ec2types.VolumeType(e.Type)}
 	}
 	return out
 }
 
-// templateOf is a template as the API returns it.
+// templateOf converts a template from a response.
 func templateOf(d *ec2types.ResponseLaunchTemplateData) *LaunchTemplate {
 	t := &LaunchTemplate{ImageID: aws.ToString(d.ImageId), InstanceType: string(d.InstanceType), KeyName: text(d.KeyName),
 		EBSOptimized: aws.ToBool(d.EbsOptimized)}
@@ -112,7 +112,7 @@ func templateOf(d *ec2types.ResponseLaunchTemplateData) *LaunchTemplate {
 		t.Placement.Tenancy = string(x.Tenancy)
 	}
 	for _, x := range d.TagSpecifications {
-		if x.ResourceType == ec2types.ResourceTypeLaunchTemplate { // an emulator's: AWS takes it outside of the data
+		if x.ResourceType == ec2types.ResourceTypeLaunchTemplate { // from an emulator: AWS accepts it only outside of the data
 			continue
 		}
 		t.TagSpecifications = append(t.TagSpecifications, TagSpecification{Resource: string(x.ResourceType), Tags: tagMap(x.Tags)})

@@ -17,9 +17,9 @@ import (
 // TemplateVersion is one version of a launch template, as a number.
 type TemplateVersion struct{ ID, Version string }
 
-// TemplateVersions returns some versions of launch templates, as machines are made of them;
-// one that is gone is left out. One question, of some pages, finds those that are the
-// latest of their templates, and one for each other template the rest.
+// TemplateVersions returns the data of versions of launch templates; versions that no longer exist
+// are left out. One paginated request finds the latest versions, and one more request for each
+// template finds its others.
 func TemplateVersions(ctx context.Context, c *Client, want []TemplateVersion) (map[TemplateVersion]*LaunchTemplate, error) {
 	missing, templates := map[string][]string{}, map[string]bool{}
 	for _, v := range want {
@@ -37,7 +37,7 @@ func TemplateVersions(ctx context.Context, c *Client, want []TemplateVersion) (m
 			missing[at.ID] = slices.Delete(missing[at.ID], i, i+1)
 		}
 	}
-	latest, err := latestAtOnce(ctx, c, templates)
+	latest, err := listLatestVersions(ctx, c, templates)
 	if err != nil {
 		return nil, err
 	}

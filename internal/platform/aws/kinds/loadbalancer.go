@@ -16,7 +16,7 @@ type LoadBalancer struct {
 	// Type is "network".
 	Type     string `res:"replace" tf:"load_balancer_type"`
 	Internal bool   `res:"replace" tf:"internal,zero"`
-	// IPAddressType is "ipv4" or "dualstack"; empty for AWS's choice.
+	// IPAddressType is "ipv4" or "dualstack"; empty for AWS' default.
 	IPAddressType  string           `res:"default" tf:"ip_address_type"`
 	SecurityGroups []resource.Value `tf:"security_groups"`
 	Subnets        []SubnetMapping  `tf:"subnet_mapping,block"`
@@ -28,20 +28,20 @@ type LoadBalancer struct {
 	ID  string `res:"out,id" out:"id"` // the ARN
 	// DNSName is the name that clients resolve, in lower case.
 	DNSName string `res:"out" out:"address" tf:"dns_name"`
-	// ZoneID is the hosted zone of DNSName, the same for all in a region.
+	// ZoneID is the hosted zone of DNSName, the same for all load balancers in a region.
 	ZoneID string `res:"out" out:"zone" tf:"zone_id"`
 }
 
-// SubnetMapping is a load balancer's place in one zone.
+// SubnetMapping is a load balancer's subnet and address in one zone.
 type SubnetMapping struct {
 	Subnet resource.Value `tf:"subnet_id"`
-	// AllocationID is the ID of an elastic IP; empty for an address of AWS.
+	// AllocationID is the ID of an elastic IP; empty for an address chosen by AWS.
 	AllocationID resource.Value `tf:"allocation_id"`
-	// PrivateIPv4 is a fixed address of an internal load balancer.
+	// PrivateIPv4 is the fixed address of an internal load balancer.
 	PrivateIPv4 string `tf:"private_ipv4_address"`
 }
 
-// AccessLogs says where a load balancer records its connections.
+// AccessLogs specifies where a load balancer logs its connections.
 type AccessLogs struct {
 	Enabled bool   `tf:"enabled,zero"`
 	Bucket  string `tf:"bucket"`
@@ -65,8 +65,7 @@ var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 			return retagELB(ctx, c, have.ARN, have.Tags, want.Tags)
 		}},
 	},
-	// What refers to a load balancer may do so before it takes connections, so
-	// it needs no Ready.
+	// Resources may refer to a load balancer before it accepts connections, so it needs no Ready.
 	Delete: deleteLoadBalancer,
 }
 
@@ -78,7 +77,7 @@ func deleteLoadBalancer(ctx context.Context, c *Client, l *LoadBalancer) error {
 	return fault.IgnoreGone(err)
 }
 
-// scheme says how a load balancer is reached.
+// scheme returns the scheme of an internal or internet-facing load balancer.
 func scheme(internal bool) elbtypes.LoadBalancerSchemeEnum {
 	if internal {
 		return elbtypes.LoadBalancerSchemeEnumInternal
@@ -128,8 +127,8 @@ func setLoadBalancerSubnets(ctx context.Context, c *Client, have, want *LoadBala
 func subnetMappings(subnets []SubnetMapping) []elbtypes.SubnetMapping {
 	out := make([]elbtypes.SubnetMapping, len(subnets))
 	for i, s := range subnets {
-		out[i] = elbtypes.SubnetMapping{SubnetId: new(s.Subnet.Text()), AllocationId: orNil(s.AllocationID.Text()),
-			PrivateIPv4Address: orNil(s.PrivateIPv4)}
+		out[i] = elbtypes.SubnetMapping{SubnetId: new(s.Subnet.Text()), AllocationId: stringOrNil(s.AllocationID.Text()),
+			PrivateIPv4Address: stringOrNil(s.PrivateIPv4)}
 	}
 	return out
 }
@@ -142,8 +141,8 @@ const (
 	attrLogsPrefix  = "access_logs.s3.prefix"
 )
 
-// setLoadBalancerAttributes also says what is the default of AWS, as kOps does, which
-// takes an attribute that nobody set for another.
+// setLoadBalancerAttributes also sets attributes to AWS' defaults, as kOps does: kOps considers an
+// attribute that was never set as different.
 func setLoadBalancerAttributes(ctx context.Context, c *Client, have, want *LoadBalancer) error {
 	set := map[string]string{attrCrossZone: boolText(want.CrossZone), attrLogsEnabled: "false"}
 	if logs := want.AccessLogs; logs != nil && logs.Enabled {

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// ClassicLoadBalancer is a load balancer of the older sort, as the cloud controller
-// makes one for a service. It is only ever deleted, with its cluster.
+// ClassicLoadBalancer is a load balancer of the older type, as created by the cloud controller for
+// a service. It is only deleted, with its cluster.
 type ClassicLoadBalancer struct {
 	Name    string `res:"replace"`
 	Groups  []resource.Value
@@ -40,8 +40,8 @@ var ClassicBalancers = resource.Kind[ClassicLoadBalancer, *Client]{
 	},
 }
 
-// listClassicBalancers asks for all of the region, which the API cannot filter, and
-// for their tags, some at a time.
+// listClassicBalancers lists all load balancers of the region, because the API has no filters, and
+// their tags in batches.
 func listClassicBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*ClassicLoadBalancer, error) {
 	if !s.All {
 		return nil, nil
@@ -58,7 +58,7 @@ func listClassicBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*
 	})
 }
 
-// ownClassicBalancers returns those that are the cluster's by their tags.
+// ownClassicBalancers returns the load balancers whose tags assign them to the cluster.
 func ownClassicBalancers(ctx context.Context, c *Client, s resource.Scope, some []classictypes.LoadBalancerDescription) ([]*ClassicLoadBalancer, error) {
 	in := &classic.DescribeTagsInput{}
 	for _, d := range some {
@@ -74,7 +74,7 @@ func ownClassicBalancers(ctx context.Context, c *Client, s resource.Scope, some 
 	}
 	var out []*ClassicLoadBalancer
 	for _, d := range some {
-		if own := tags[*d.LoadBalancerName]; inScope(s, own) {
+		if own := tags[*d.LoadBalancerName]; isInScope(s, own) {
 			out = append(out, &ClassicLoadBalancer{Name: *d.LoadBalancerName, Groups: resource.Lits(d.SecurityGroups...), Subnets: resource.Lits(d.Subnets...), Tags: own})
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// LoadBalancerHost returns the host name of the load balancer of that name, or
-// "" when there is none.
+// LoadBalancerHost returns the host name of the load balancer with the
+// name, or "" if it does not exist.
 func LoadBalancerHost(ctx context.Context, c *Client, name string) (string, error) {
 	out, err := c.ELB.DescribeLoadBalancers(ctx, &elb.DescribeLoadBalancersInput{Names: []string{name}})
 	if fault.Is(err, fault.Gone) || err == nil && len(out.LoadBalancers) == 0 {

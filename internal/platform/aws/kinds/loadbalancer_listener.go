@@ -17,14 +17,14 @@ import (
 type Listener struct {
 	// LoadBalancer is the "id" of the load balancer's node.
 	LoadBalancer resource.Value `res:"replace" tf:"load_balancer_arn"`
-	// LoadBalancerName is its real name, the Name of LoadBalancer: what it is
-	// asked for by while its ARN is not known.
+	// LoadBalancerName is the Name of LoadBalancer, which is used to find it
+	// while its ARN is not known.
 	LoadBalancerName string `res:"replace"`
 	Port             int    `res:"forbid" tf:"port"`
 	// Protocol is "TCP" or "TLS".
 	Protocol       string `tf:"protocol"`
 	CertificateARN string `tf:"certificate_arn"`
-	// SSLPolicy is the set of ciphers; empty for AWS's choice.
+	// SSLPolicy is the set of ciphers; empty for AWS' default.
 	SSLPolicy     string         `res:"default" tf:"ssl_policy"`
 	DefaultAction ListenerAction `tf:"default_action,block"`
 
@@ -32,7 +32,7 @@ type Listener struct {
 	ID  string `res:"out,id" out:"id"` // the ARN
 }
 
-// ListenerAction is where a listener sends connections.
+// ListenerAction specifies where a listener sends connections.
 type ListenerAction struct {
 	TargetGroup resource.Value `tf:"target_group_arn"`
 	Type        string         `tf:"type"` // "forward"
@@ -55,7 +55,7 @@ var Listeners = resource.Kind[Listener, *Client]{
 	},
 }
 
-// portMark stands between load balancer and port in a key.
+// portMark separates load balancer and port in a key.
 const portMark = ":"
 
 func listListeners(ctx context.Context, c *Client, s resource.Scope) ([]*Listener, error) {
@@ -63,11 +63,11 @@ func listListeners(ctx context.Context, c *Client, s resource.Scope) ([]*Listene
 	if err != nil {
 		return nil, err
 	}
-	return observe.EachOf(ctx, balancers, func(ctx context.Context, b described[elbtypes.LoadBalancer]) ([]*Listener, error) {
-		found, err := pages(ctx, elb.NewDescribeListenersPaginator(c.ELB, &elb.DescribeListenersInput{LoadBalancerArn: b.got.LoadBalancerArn}),
+	return observe.EachOf(ctx, balancers, func(ctx context.Context, b taggedObject[elbtypes.LoadBalancer]) ([]*Listener, error) {
+		found, err := pages(ctx, elb.NewDescribeListenersPaginator(c.ELB, &elb.DescribeListenersInput{LoadBalancerArn: b.object.LoadBalancerArn}),
 			func(p *elb.DescribeListenersOutput) []elbtypes.Listener { return p.Listeners })
 		if fault.IgnoreGone(err) != nil {
-			return nil, fmt.Errorf("describe the listeners of %s: %w", *b.got.LoadBalancerName, err)
+			return nil, fmt.Errorf("describe the listeners of %s: %w", *b.object.LoadBalancerName, err)
 		}
 		out := make([]*Listener, len(found))
 		for i, l := range found {
@@ -87,10 +87,10 @@ func observedListener(got elbtypes.Listener) *Listener {
 		ARN:              *got.ListenerArn,
 		ID:               *got.ListenerArn,
 	}
-	for _, c := range got.Certificates { // there is at most one, the default
+	for _, c := range got.Certificates { // at most one, the default
 		l.CertificateARN = deref(c.CertificateArn)
 	}
-	for _, a := range got.DefaultActions { // there is one
+	for _, a := range got.DefaultActions { // exactly one
 		l.DefaultAction = ListenerAction{TargetGroup: resource.Lit(deref(a.TargetGroupArn)), Type: string(a.Type)}
 	}
 	return l
@@ -102,7 +102,7 @@ func createListener(ctx context.Context, c *Client, l *Listener) error {
 		Port:            number(l.Port),
 		Protocol:        elbtypes.ProtocolEnum(l.Protocol),
 		Certificates:    l.certificates(),
-		SslPolicy:       orNil(l.SSLPolicy),
+		SslPolicy:       stringOrNil(l.SSLPolicy),
 		DefaultActions:  l.actions(),
 	})
 	if err != nil {
@@ -118,7 +118,7 @@ func updateListener(ctx context.Context, c *Client, have, want *Listener) error 
 		Port:           number(want.Port),
 		Protocol:       elbtypes.ProtocolEnum(want.Protocol),
 		Certificates:   want.certificates(),
-		SslPolicy:      orNil(want.SSLPolicy),
+		SslPolicy:      stringOrNil(want.SSLPolicy),
 		DefaultActions: want.actions(),
 	})
 	return err
@@ -132,5 +132,5 @@ func (l *Listener) certificates() []elbtypes.Certificate {
 }
 
 func (l *Listener) actions() []elbtypes.Action {
-	return []elbtypes.Action{{Type: elbtypes.ActionTypeEnum(l.DefaultAction.Type), TargetGroupArn: orNil(l.DefaultAction.TargetGroup.Text())}}
+	return []elbtypes.Action{{Type: elbtypes.ActionTypeEnum(l.DefaultAction.Type), TargetGroupArn: stringOrNil(l.DefaultAction.TargetGroup.Text())}}
 }

@@ -15,18 +15,17 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// described is a description of a load balancer or target group with its tags,
-// which are told apart from it.
-type described[T any] struct {
-	got  T
-	tags map[string]string
+// taggedObject is a load balancer or target group with its tags, which the API returns separately.
+type taggedObject[T any] struct {
+	object T
+	tags   map[string]string
 }
 
-// describeBalancers finds the load balancers of the names or, for a deletion,
-// all of the cluster. One of a wanted name that is another's is an error.
-func describeBalancers(ctx context.Context, c *Client, s resource.Scope, names []string) ([]described[elbtypes.LoadBalancer], error) {
+// describeBalancers returns the load balancers with the names or, for a deletion, all of the
+// cluster's. It returns an error if one with a wanted name belongs to someone else.
+func describeBalancers(ctx context.Context, c *Client, s resource.Scope, names []string) ([]taggedObject[elbtypes.LoadBalancer], error) {
 	key := fmt.Sprint("load balancers of ", s.Cluster, " ", s.All, names)
-	return ask(ctx, c, key, func(ctx context.Context) ([]described[elbtypes.LoadBalancer], error) {
+	return oncePerSnapshot(ctx, c, key, func(ctx context.Context) ([]taggedObject[elbtypes.LoadBalancer], error) {
 		found, err := namedOrAll(ctx, s.All, names, func(ctx context.Context, names []string) ([]elbtypes.LoadBalancer, error) {
 			return pages(ctx, elb.NewDescribeLoadBalancersPaginator(c.ELB, &elb.DescribeLoadBalancersInput{Names: names}),
 				func(p *elb.DescribeLoadBalancersOutput) []elbtypes.LoadBalancer { return p.LoadBalancers })
@@ -34,13 +33,13 @@ func describeBalancers(ctx context.Context, c *Client, s resource.Scope, names [
 		if err != nil {
 			return nil, fmt.Errorf("describe load balancers: %w", err)
 		}
-		return withTags(ctx, c, s, found, "the load balancer",
+		return addTags(ctx, c, s, found, "the load balancer",
 			func(l elbtypes.LoadBalancer) (arn, name string) { return *l.LoadBalancerArn, *l.LoadBalancerName })
 	})
 }
 
-// namedOrAll describes everything, or the objects with the names. A single unknown name fails a
-// whole call, so each is then asked for by itself.
+// namedOrAll describes all objects, or those with the names. A single unknown name makes a whole
+// call fail, so then it requests each name separately.
 func namedOrAll[T any](ctx context.Context, all bool, names []string, describe func(context.Context, []string) ([]T, error)) ([]T, error) {
 	if all {
 		return describe(ctx, nil)
@@ -58,12 +57,12 @@ func namedOrAll[T any](ctx context.Context, all bool, names []string, describe f
 	})
 }
 
-// tagBatch is the most ARNs in one call (API reference, DescribeTags).
+// tagBatch is the maximum number of ARNs in one call (API reference, DescribeTags).
 const tagBatch = 20
 
-// withTags returns the described objects that are in scope, with their tags. It is an error if an
-// object asked for by its name belongs to another cluster.
-func withTags[T any](ctx context.Context, c *Client, s resource.Scope, found []T, what string, ids func(T) (arn, name string)) ([]described[T], error) {
+// addTags returns the described objects that are in scope, with their tags. It returns an error if
+// an object requested by name belongs to another cluster.
+func addTags[T any](ctx context.Context, c *Client, s resource.Scope, found []T, what string, ids func(T) (arn, name string)) ([]taggedObject[T], error) {
 	arns := make([]string, len(found))
 	for i, f := range found {
 		arns[i], _ = ids(f)
@@ -80,13 +79,13 @@ func withTags[T any](ctx context.Context, c *Client, s resource.Scope, found []T
 			tags[*d.ResourceArn] = elbTagMap(d.Tags)
 		}
 	}
-	var out []described[T]
+	var out []taggedObject[T]
 	for _, f := range found {
 		arn, name := ids(f)
-		if inScope(s, tags[arn]) {
-			out = append(out, described[T]{f, tags[arn]})
+		if isInScope(s, tags[arn]) {
+			out = append(out, taggedObject[T]{f, tags[arn]})
 		} else if !s.All {
-			return nil, foreign(what, name, s.Cluster)
+			return nil, foreignError(what, name, s.Cluster)
 		}
 	}
 	return out, nil
@@ -97,9 +96,9 @@ func listLoadBalancers(ctx context.Context, c *Client, s resource.Scope) ([]*Loa
 	if err != nil {
 		return nil, err
 	}
-	return observe.Each(ctx, found, func(ctx context.Context, f described[elbtypes.LoadBalancer]) (*LoadBalancer, error) {
-		l := observedBalancer(f.got, f.tags)
-		if s.All { // objects to delete need not be compared
+	return observe.Each(ctx, found, func(ctx context.Context, f taggedObject[elbtypes.LoadBalancer]) (*LoadBalancer, error) {
+		l := observedBalancer(f.object, f.tags)
+		if s.All { // objects to delete are not compared
 			return l, nil
 		}
 		return l, observeAttributes(ctx, c, l)
@@ -118,7 +117,7 @@ func observedBalancer(got elbtypes.LoadBalancer, tags map[string]string) *LoadBa
 	l.setOutputs(got)
 	for _, z := range got.AvailabilityZones {
 		m := SubnetMapping{Subnet: resource.Lit(deref(z.SubnetId))}
-		for _, a := range z.LoadBalancerAddresses { // there is at most one
+		for _, a := range z.LoadBalancerAddresses { // at most one
 			m.AllocationID, m.PrivateIPv4 = resource.Lit(deref(a.AllocationId)), deref(a.PrivateIPv4Address)
 		}
 		l.Subnets = append(l.Subnets, m)
@@ -163,7 +162,7 @@ func elbTagMap(tags []elbtypes.Tag) map[string]string {
 	return tagsOf(tags, func(t elbtypes.Tag) (*string, *string) { return t.Key, t.Value })
 }
 
-// boolText is a boolean attribute as the API takes it.
+// boolText formats a boolean attribute for the API.
 func boolText(b bool) string { return strconv.FormatBool(b) }
 
 // balancerName returns the name in a load balancer's or a listener's ARN:

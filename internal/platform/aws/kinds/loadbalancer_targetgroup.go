@@ -12,16 +12,16 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// TargetGroup is the machines that a listener sends connections to.
+// TargetGroup is the group of machines that a listener sends connections to.
 type TargetGroup struct {
 	Name     string         `res:"forbid" tf:"name"` // at most 32 characters
 	Port     int            `res:"replace" tf:"port"`
 	Protocol string         `res:"replace" tf:"protocol"` // "TCP" or "TLS"
 	VPC      resource.Value `res:"replace" tf:"vpc_id"`
-	// ConnectionTermination says, as "true" or "false", whether connections
-	// are cut when the delay is over; empty for AWS's choice.
+	// ConnectionTermination is "true" or "false": whether connections are closed when the delay is
+	// over; empty for AWS' default.
 	ConnectionTermination string `res:"default,post" tf:"connection_termination"`
-	// DeregistrationDelay is in seconds; empty for AWS's choice.
+	// DeregistrationDelay is in seconds; empty for AWS' default.
 	DeregistrationDelay string      `res:"default,post" tf:"deregistration_delay"`
 	HealthCheck         HealthCheck `tf:"health_check,block"`
 	Tags                Tags        `tf:"tags"`
@@ -30,7 +30,7 @@ type TargetGroup struct {
 	ID  string `res:"out,id" out:"id"` // the ARN
 }
 
-// HealthCheck says how a target group finds out which targets work.
+// HealthCheck specifies how a target group checks its targets.
 type HealthCheck struct {
 	Protocol           string `tf:"protocol"` // "TCP", "HTTP" or "HTTPS"
 	Path               string `tf:"path"`     // for HTTP and HTTPS
@@ -47,7 +47,7 @@ var TargetGroups = resource.Kind[TargetGroup, *Client]{
 	Key:    func(g *TargetGroup) string { return g.Name },
 	List:   listTargetGroups,
 	Create: createTargetGroup,
-	// A new group has AWS's defaults (API reference, TargetGroupAttribute).
+	// A new group has AWS' defaults (API reference, TargetGroupAttribute).
 	Initial: func(g *TargetGroup) { g.ConnectionTermination, g.DeregistrationDelay = "false", "300" },
 	Update: []resource.Setter[TargetGroup, *Client]{
 		{Fields: []string{"ConnectionTermination", "DeregistrationDelay"}, Set: setTargetGroupAttributes},
@@ -76,14 +76,14 @@ func listTargetGroups(ctx context.Context, c *Client, s resource.Scope) ([]*Targ
 	if err != nil {
 		return nil, fmt.Errorf("describe target groups: %w", err)
 	}
-	owned, err := withTags(ctx, c, s, found, "the target group",
+	owned, err := addTags(ctx, c, s, found, "the target group",
 		func(g elbtypes.TargetGroup) (arn, name string) { return *g.TargetGroupArn, *g.TargetGroupName })
 	if err != nil {
 		return nil, err
 	}
-	return observe.Each(ctx, owned, func(ctx context.Context, f described[elbtypes.TargetGroup]) (*TargetGroup, error) {
-		g := observedTargetGroup(f.got, f.tags)
-		if s.All { // objects to delete need not be compared
+	return observe.Each(ctx, owned, func(ctx context.Context, f taggedObject[elbtypes.TargetGroup]) (*TargetGroup, error) {
+		g := observedTargetGroup(f.object, f.tags)
+		if s.All { // objects to delete are not compared
 			return g, nil
 		}
 		return g, observeTargetGroupAttributes(ctx, c, g)
@@ -135,10 +135,10 @@ func createTargetGroup(ctx context.Context, c *Client, g *TargetGroup) error {
 		Protocol:                   elbtypes.ProtocolEnum(g.Protocol),
 		VpcId:                      new(g.VPC.Text()),
 		HealthCheckProtocol:        elbtypes.ProtocolEnum(h.Protocol),
-		HealthCheckPath:            orNil(h.Path),
-		HealthCheckIntervalSeconds: orNone(h.Interval),
-		HealthyThresholdCount:      orNone(h.HealthyThreshold),
-		UnhealthyThresholdCount:    orNone(h.UnhealthyThreshold),
+		HealthCheckPath:            stringOrNil(h.Path),
+		HealthCheckIntervalSeconds: int32OrNil(h.Interval),
+		HealthyThresholdCount:      int32OrNil(h.HealthyThreshold),
+		UnhealthyThresholdCount:    int32OrNil(h.UnhealthyThreshold),
 		Tags:                       elbTags(g.Tags),
 	})
 	if err != nil {
@@ -170,16 +170,16 @@ func setHealthCheck(ctx context.Context, c *Client, have, want *TargetGroup) err
 	_, err := c.ELB.ModifyTargetGroup(ctx, &elb.ModifyTargetGroupInput{
 		TargetGroupArn:             &have.ARN,
 		HealthCheckProtocol:        elbtypes.ProtocolEnum(h.Protocol),
-		HealthCheckPath:            orNil(h.Path),
-		HealthCheckIntervalSeconds: orNone(h.Interval),
-		HealthyThresholdCount:      orNone(h.HealthyThreshold),
-		UnhealthyThresholdCount:    orNone(h.UnhealthyThreshold),
+		HealthCheckPath:            stringOrNil(h.Path),
+		HealthCheckIntervalSeconds: int32OrNil(h.Interval),
+		HealthyThresholdCount:      int32OrNil(h.HealthyThreshold),
+		UnhealthyThresholdCount:    int32OrNil(h.UnhealthyThreshold),
 	})
 	return err
 }
 
-// orNone returns a number as the SDK takes it, nil for 0.
-func orNone(n int) *int32 {
+// int32OrNil converts a number for the SDK; 0 becomes nil and is left out of the request.
+func int32OrNil(n int) *int32 {
 	if n == 0 {
 		return nil
 	}

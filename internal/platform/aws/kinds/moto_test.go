@@ -35,7 +35,7 @@ func connect(t *testing.T, s *awstest.Server) *Client {
 	return NewClient(*api)
 }
 
-// build makes an object that others need, with its first setters.
+// build creates an object that others need, and applies the initial setters.
 func build[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], want T) *T {
 	t.Helper()
 	e := k.Erase()
@@ -55,7 +55,7 @@ func lit(s string) resource.Value { return resource.Lit(s) }
 func observed[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s resource.Scope) []*T {
 	t.Helper()
 	var list []*T
-	err := fault.Retry(t.Context(), clock.Sleep, func() (err error) { // an answer may be lost
+	err := fault.Retry(t.Context(), clock.Sleep, func() (err error) { // a response may be lost
 		list, err = k.List(t.Context(), c, s)
 		return err
 	})
@@ -65,7 +65,7 @@ func observed[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s re
 	return list
 }
 
-// requests counts what a client sends.
+// requests counts a client's requests.
 type requests struct {
 	aws.HTTPClient
 	mu   sync.Mutex
@@ -104,8 +104,8 @@ func (r *requests) total() int {
 	return n
 }
 
-// counted returns a client of the server and what counts its requests.
-func counted(t *testing.T, s *awstest.Server) (*Client, *requests) {
+// countingClient returns a client of the server, and the counter of its requests.
+func countingClient(t *testing.T, s *awstest.Server) (*Client, *requests) {
 	t.Helper()
 	r := &requests{HTTPClient: http.DefaultClient, sent: map[string]int{}}
 	api, err := awsapi.Connect(t.Context(), awsapi.Config{Region: s.Region, Endpoint: s.URL, HTTPClient: r,

@@ -10,12 +10,11 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// lastSegment returns what follows the last slash: the name in an ARN.
+// lastSegment returns the text after the last slash: the name in an ARN.
 func lastSegment(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
-// nameOf returns a reference's text. One that is not known yet is taken for the
-// name of the node it refers to, which is what the kinds that are referred to
-// in a key promise.
+// nameOf returns a reference's text. If it is not known yet, nameOf returns the name of the node
+// that it refers to; kinds that keys refer to guarantee that it is the same.
 func nameOf(v resource.Value) string {
 	text, known := v.Known()
 	if !known {
@@ -24,9 +23,9 @@ func nameOf(v resource.Value) string {
 	return text
 }
 
-// namesAsked returns the names that a list must ask for: the names of the desired objects and of
-// the shared ones, each once.
-func namesAsked(s resource.Scope) []string {
+// namesToList returns the names to list: those of the desired objects and of the shared ones,
+// without duplicates.
+func namesToList(s resource.Scope) []string {
 	names := slices.Clone(s.Names)
 	for _, id := range s.Adopted {
 		names = append(names, lastSegment(id))
@@ -34,14 +33,14 @@ func namesAsked(s resource.Scope) []string {
 	return distinct(names)
 }
 
-// distinct returns the texts that are not empty, sorted, each once.
+// distinct returns the non-empty texts, sorted and without duplicates.
 func distinct(texts []string) []string {
 	out := slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// keyParts returns the different texts before sep in keys, sorted.
+// keyParts returns the distinct prefixes of keys up to sep, sorted.
 func keyParts(keys []string, sep string) []string {
 	var out []string
 	for _, k := range keys {
@@ -51,29 +50,29 @@ func keyParts(keys []string, sep string) []string {
 	return distinct(out)
 }
 
-// inScope reports whether an object with the tags belongs to the cluster:
-// made by kops or, where everything is asked for, by anyone.
-func inScope(s resource.Scope, tags map[string]string) bool {
+// isInScope reports whether an object with the tags belongs to the cluster: created by kops or, if
+// s.All is set, by anyone.
+func isInScope(s resource.Scope, tags map[string]string) bool {
 	return isOwned(tags, s.Cluster) && (s.All || tags[TagCluster] == s.Cluster)
 }
 
-// foreign is the error of an object that has a name which the cluster wants,
-// but is not the cluster's.
-func foreign(what, name, cluster string) error {
+// foreignError returns the error for an object that has a name that the cluster wants, but does not
+// belong to the cluster.
+func foreignError(what, name, cluster string) error {
 	return fault.Wrap(fault.Permanent, errors.New(what+" "+name+" exists and does not belong to the cluster "+cluster),
-		"delete it, or hand it to the cluster with the tags "+TagCluster+"="+cluster+" and "+TagOwnerPrefix+cluster+"="+Owned)
+		"delete it, or give it to the cluster with the tags "+TagCluster+"="+cluster+" and "+TagOwnerPrefix+cluster+"="+Owned)
 }
 
-// notYet makes an error retryable that says that something does not exist
-// which an earlier step made: AWS takes seconds to tell all its parts.
-func notYet(err error) error {
+// retryIfGone makes a Gone error retryable if an earlier step created the object: it takes seconds until
+// all of AWS' servers know it.
+func retryIfGone(err error) error {
 	if fault.Is(err, fault.Gone) {
 		return fault.Wrap(fault.NotYet, err, "")
 	}
 	return err
 }
 
-// hasCode reports whether err is a service's answer with one of the codes.
+// hasCode reports whether err is a service's error with one of the codes.
 func hasCode(err error, codes ...string) bool {
 	code := awsapi.Code(err)
 	return code != "" && slices.Contains(codes, code)
@@ -88,8 +87,8 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-// orNil returns nil for the empty text, which most requests must leave out.
-func orNil(text string) *string {
+// stringOrNil returns nil for an empty text, which most requests must leave out.
+func stringOrNil(text string) *string {
 	if text == "" {
 		return nil
 	}

@@ -22,8 +22,8 @@ type ElasticIP struct {
 	PublicIP string `res:"out,id" out:"address" tf:"public_ip"`
 }
 
-// ElasticIPs is the kind of ElasticIP. A shared one is adopted by its id, "eipalloc-…", or
-// by the address itself.
+// ElasticIPs is the kind of ElasticIP. A shared one is adopted by its
+// id, "eipalloc-…", or by the address.
 var ElasticIPs = resource.Kind[ElasticIP, *Client]{
 	Name:  "aws_eip",
 	API:   apiEC2,
@@ -57,7 +57,7 @@ var addressDescriber = describer[ec2types.Address]{
 		if err != nil {
 			return nil, err
 		}
-		return o.Addresses, nil // the API has no pages
+		return o.Addresses, nil // the API does not paginate
 	},
 }
 
@@ -69,7 +69,7 @@ func listElasticIPs(ctx context.Context, c *Client, s resource.Scope) ([]*Elasti
 		}
 	}
 	s.Adopted = slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { return slices.Contains(byAddress.Adopted, id) })
-	list, err := addressDescriber.all(ctx, c, s)
+	list, err := addressDescriber.listAll(ctx, c, s)
 	if err == nil && len(byAddress.Adopted) > 0 {
 		var shared []ec2types.Address
 		shared, err = addressDescriber.describe(ctx, c, []ec2types.Filter{filter("public-ip", byAddress.Adopted...)})
@@ -80,7 +80,7 @@ func listElasticIPs(ctx context.Context, c *Client, s resource.Scope) ([]*Elasti
 	})
 }
 
-// NATGateway lets machines of private subnets reach the internet.
+// NATGateway lets machines in private subnets reach the internet.
 type NATGateway struct {
 	Allocation resource.Value `res:"replace" tf:"allocation_id"`
 	Subnet     resource.Value `res:"replace" tf:"subnet_id"`
@@ -96,7 +96,7 @@ var NATGateways = resource.Kind[NATGateway, *Client]{
 	Phase: resource.Network,
 	Tasks: []string{"NatGateway"},
 	Early: true,
-	// Routes stay, and lead to the new gateway before the old one goes; but for a
+	// Routes remain, and lead to the new gateway before the old one is deleted; except for a
 	// gateway that keeps its address, which createNATGateway frees first.
 	CreateFirst: true,
 	Key:         func(n *NATGateway) string { return n.Tags[TagName] },
@@ -105,7 +105,7 @@ var NATGateways = resource.Kind[NATGateway, *Client]{
 	Ready: func(ctx context.Context, c *Client, n *NATGateway) error {
 		d, err := describeNAT(ctx, c, n.ID)
 		if err != nil {
-			return notYet(err)
+			return retryIfGone(err)
 		}
 		switch d.State {
 		case ec2types.NatGatewayStateAvailable:
@@ -130,10 +130,10 @@ var natDescriber = describer[ec2types.NatGateway]{
 	},
 }
 
-// listNATGateways leaves out deleted gateways, which are still shown for an hour. A gateway that
-// is just being deleted counts when everything must be deleted.
+// listNATGateways leaves out deleted gateways, which are listed for another hour. A gateway that is
+// being deleted counts only for a deletion of everything.
 func listNATGateways(ctx context.Context, c *Client, s resource.Scope) ([]*NATGateway, error) {
-	list, err := natDescriber.all(ctx, c, s)
+	list, err := natDescriber.listAll(ctx, c, s)
 	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.NatGateway) bool {
 		switch d.State {
 		case ec2types.NatGatewayStateDeleted, ec2types.NatGatewayStateFailed:
@@ -156,11 +156,11 @@ func natGatewayOf(d ec2types.NatGateway) *NATGateway {
 	return n
 }
 
-// createNATGateway makes a gateway once its address is free: AWS lets one that is
-// made before fail for good. The gateway that it replaces, where that has the
-// address, goes first, and until the new one is there its subnets have no way out.
+// createNATGateway creates a gateway when its address is free: a gateway that is created earlier
+// fails permanently. If the gateway that it replaces has the address, that one is deleted first,
+// and the subnets have no internet access until the new one is available.
 func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
-	if err := freeAddress(ctx, c, n); err != nil {
+	if err := releaseAddress(ctx, c, n); err != nil {
 		return err
 	}
 	o, err := c.EC2.CreateNatGateway(ctx, &ec2.CreateNatGatewayInput{
@@ -173,9 +173,9 @@ func createNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 	return err
 }
 
-// freeAddress deletes the cluster's own gateway of n's name in another subnet that
-// has n's address, and is not done while any gateway has it.
-func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
+// releaseAddress deletes the cluster's own gateway with n's name and address in another subnet, and
+// returns an error while any gateway has the address.
+func releaseAddress(ctx context.Context, c *Client, n *NATGateway) error {
 	list, err := natDescriber.describe(ctx, c, []ec2types.Filter{filter("state", string(ec2types.NatGatewayStatePending),
 		string(ec2types.NatGatewayStateAvailable), string(ec2types.NatGatewayStateDeleting))})
 	if err != nil {
@@ -186,7 +186,7 @@ func freeAddress(ctx context.Context, c *Client, n *NATGateway) error {
 		if d.State == ec2types.NatGatewayStateDeleted || d.State == ec2types.NatGatewayStateFailed || holder.Allocation.Text() != n.Allocation.Text() {
 			continue
 		}
-		ours := holder.Tags[TagName] == n.Tags[TagName] && inScope(resource.Scope{Cluster: n.Tags[TagCluster]}, holder.Tags)
+		ours := holder.Tags[TagName] == n.Tags[TagName] && isInScope(resource.Scope{Cluster: n.Tags[TagCluster]}, holder.Tags)
 		if ours && holder.Subnet.Text() != n.Subnet.Text() {
 			if err := deleteNATGateway(ctx, c, holder); err != nil {
 				return err
@@ -209,8 +209,8 @@ func describeNAT(ctx context.Context, c *Client, id string) (ec2types.NatGateway
 	return list[0], nil
 }
 
-// deleteNATGateway returns only when the gateway is gone: until then it holds
-// its address and its subnet. Each try asks how far the deletion is.
+// deleteNATGateway returns only when the gateway is deleted: until then, its address and its subnet
+// are in use. Each attempt checks the progress of the deletion.
 func deleteNATGateway(ctx context.Context, c *Client, n *NATGateway) error {
 	d, err := describeNAT(ctx, c, n.ID)
 	if err != nil {

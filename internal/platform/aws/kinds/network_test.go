@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/test/enginetest"
 )
 
-// ec2Engine is the real engine on a server, for the kinds of EC2.
+// ec2Engine is the real engine with a server, for the EC2 kinds.
 func ec2Engine(t *testing.T, c *Client) *enginetest.Engine {
 	e := &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() },
 		Clock: exec.Clock{Now: time.Now, Sleep: pause, Jitter: func() float64 { return 0 }}}
@@ -35,7 +35,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// changes lists the steps that do something.
+// changes lists the steps that change something.
 func changes(p *plan.Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -46,8 +46,8 @@ func changes(p *plan.Plan) []string {
 	return out
 }
 
-// testNetwork is a cluster's network with a private subnet, two groups that refer
-// to each other, and a template.
+// testNetwork returns a cluster's network with a private subnet, two groups that refer to each
+// other, and a template.
 func testNetwork(t *testing.T, image string) *graph.Graph {
 	t.Helper()
 	tags := func(name string) map[string]string { return OwnedTags(testCluster, name) }
@@ -97,7 +97,7 @@ func testNetwork(t *testing.T, image string) *graph.Graph {
 }
 
 func TestANetworkIsMadeOnceChangedInPlaceAndDeletedWhole(t *testing.T) {
-	c, count := counted(t, awstest.Moto(t))
+	c, count := countingClient(t, awstest.Moto(t))
 	e := ec2Engine(t, c)
 	g := testNetwork(t, "ami-1")
 	e.Apply(testCluster, g, false)

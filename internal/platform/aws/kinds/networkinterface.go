@@ -12,9 +12,9 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// NetworkInterfaceLeft is a network interface that a pod network made for the
-// cluster and that outlived its machine. It is only ever deleted, with its cluster.
-type NetworkInterfaceLeft struct {
+// LeftoverNetworkInterface is a network interface that a pod network created for the cluster and that
+// outlived its machine. It is only deleted, with its cluster.
+type LeftoverNetworkInterface struct {
 	VPC    resource.Value `res:"replace"`
 	Subnet resource.Value `res:"replace"`
 	Groups []resource.Value
@@ -23,19 +23,19 @@ type NetworkInterfaceLeft struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// NetworkInterfaces is the kind of NetworkInterfaceLeft.
-var NetworkInterfaces = resource.Kind[NetworkInterfaceLeft, *Client]{
+// NetworkInterfaces is the kind of LeftoverNetworkInterface.
+var NetworkInterfaces = resource.Kind[LeftoverNetworkInterface, *Client]{
 	Name:   "aws_network_interface",
 	Direct: true,
 	API:    apiEC2,
-	Key:    func(n *NetworkInterfaceLeft) string { return n.ID },
+	Key:    func(n *LeftoverNetworkInterface) string { return n.ID },
 	List:   listNetworkInterfaces,
-	Create: func(context.Context, *Client, *NetworkInterfaceLeft) error { return errDeletedOnly },
-	Update: []resource.Setter[NetworkInterfaceLeft, *Client]{{Fields: []string{"Groups", "Tags"},
-		Set: func(context.Context, *Client, *NetworkInterfaceLeft, *NetworkInterfaceLeft) error {
+	Create: func(context.Context, *Client, *LeftoverNetworkInterface) error { return errDeletedOnly },
+	Update: []resource.Setter[LeftoverNetworkInterface, *Client]{{Fields: []string{"Groups", "Tags"},
+		Set: func(context.Context, *Client, *LeftoverNetworkInterface, *LeftoverNetworkInterface) error {
 			return errDeletedOnly
 		}}},
-	Delete: func(ctx context.Context, c *Client, n *NetworkInterfaceLeft) error {
+	Delete: func(ctx context.Context, c *Client, n *LeftoverNetworkInterface) error {
 		_, err := c.EC2.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: &n.ID})
 		return fault.IgnoreGone(err)
 	},
@@ -50,18 +50,18 @@ var networkInterfaceDescriber = describer[ec2types.NetworkInterface]{
 	},
 }
 
-// listNetworkInterfaces leaves out the interfaces of AWS's own services and
-// those that go with their machine.
-func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]*NetworkInterfaceLeft, error) {
+// listNetworkInterfaces leaves out the interfaces of AWS' own services and those that are deleted
+// with their machine.
+func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]*LeftoverNetworkInterface, error) {
 	if !s.All {
 		return nil, nil
 	}
-	list, err := networkInterfaceDescriber.owned(ctx, c, s)
+	list, err := networkInterfaceDescriber.listOwned(ctx, c, s)
 	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.NetworkInterface) bool {
 		return aws.ToBool(d.RequesterManaged) || d.Attachment != nil && aws.ToBool(d.Attachment.DeleteOnTermination)
 	})
-	return convert(list, err, func(d ec2types.NetworkInterface) *NetworkInterfaceLeft {
-		n := &NetworkInterfaceLeft{VPC: text(d.VpcId), Subnet: text(d.SubnetId), Tags: tagMap(d.TagSet), ID: aws.ToString(d.NetworkInterfaceId)}
+	return convert(list, err, func(d ec2types.NetworkInterface) *LeftoverNetworkInterface {
+		n := &LeftoverNetworkInterface{VPC: text(d.VpcId), Subnet: text(d.SubnetId), Tags: tagMap(d.TagSet), ID: aws.ToString(d.NetworkInterfaceId)}
 		for _, g := range d.Groups {
 			n.Groups = append(n.Groups, text(g.GroupId))
 		}

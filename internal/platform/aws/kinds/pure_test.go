@@ -41,9 +41,9 @@ func TestCIDRSubnet(t *testing.T) {
 	}
 }
 
-// AWS tells a range in one spelling: one that is declared in another would be added
-// again and again, and refused as a duplicate.
-func TestDeclaredRangesAreSpelledAsAWSTellsThem(t *testing.T) {
+// AWS returns a range in canonical form: one declared in another form would be added again and
+// again, and rejected as a duplicate.
+func TestDeclaredRangesAreSpelledAsAWSReportsThem(t *testing.T) {
 	rule := SecurityGroupRules.New("r", SecurityGroupRule{CIDRs: []string{"10.0.0.1/8"}, IPv6CIDRs: []string{"2001:DB8:0:0::/32"}}).Want.(*SecurityGroupRule)
 	route := Routes.New("r", Route{IPv6CIDR: "2001:0db8::/32"}).Want.(*Route)
 	subnet := Subnets.New("s", Subnet{IPv6CIDR: "2001:DB8:0:1::/64"}).Want.(*Subnet)
@@ -85,7 +85,7 @@ func TestPrunableRules(t *testing.T) {
 		{"masters." + c, rule("-1", 0, 0), false},
 		{"nodes." + c, rule("tcp", 22, 22), true},
 		{"nodes." + c, rule("tcp", 443, 443), false},
-		{"nodes." + c, rule("icmp", 3, 4), false}, // the cloud controller's, for a network load balancer
+		{"nodes." + c, rule("icmp", 3, 4), false}, // created by the cloud controller, for a network load balancer
 		{"nodes." + c, SecurityGroupRule{Type: egress, Protocol: "tcp", FromPort: 22, ToPort: 22}, false},
 		{"api-elb." + c, rule("tcp", 8443, 8443), true},
 		{"bastion." + c, rule("icmp", 3, 4), true},
@@ -93,22 +93,22 @@ func TestPrunableRules(t *testing.T) {
 		{"masters.other." + c, rule("tcp", 443, 443), false},
 		{"theirs", rule("tcp", 22, 22), false},
 	} {
-		if got := prunable(tc.group, c, &tc.rule); got != tc.want {
+		if got := isPrunable(tc.group, c, &tc.rule); got != tc.want {
 			t.Errorf("%s %s %d-%d: got %v", tc.group, tc.rule.Protocol, tc.rule.FromPort, tc.rule.ToPort, got)
 		}
 	}
 }
 
-// Another egress of a zone is another NAT gateway, while the zone's routes stay:
-// they can change over only if the new one is there before the old one goes.
+// If a zone's egress changes, its NAT gateway is replaced, but the zone's routes remain: they can
+// switch over only if the new one exists before the old one is deleted.
 func TestNATGatewayIsReplacedUnderItsRoutes(t *testing.T) {
 	if !NATGateways.New("z", NATGateway{}).Kind.CreatesFirst() {
 		t.Error("a NAT gateway would go before the one that routes are to lead to is there")
 	}
 }
 
-// Only what kops itself opened to addresses is closed without pruning.
-func TestWhatOnlyLetsAddressesIn(t *testing.T) {
+// Without pruning, only access from addresses that kops itself allowed is removed.
+func TestRulesThatOnlyAllowAddresses(t *testing.T) {
 	own := OwnedTags(testCluster, "x")
 	any := []string{"0.0.0.0/0"}
 	for what, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestAGroupSaysHowManyMachinesGoWithIt(t *testing.T) {
 		min, max int
 		want     string
 	}{{0, 0, ""}, {1, 1, "1 machine"}, {3, 3, "3 machines"}, {0, 4, "0 to 4 machines"}} {
-		if got := machinesOf(&AutoScalingGroup{MinSize: c.min, MaxSize: c.max}); got != c.want {
+		if got := machineCount(&AutoScalingGroup{MinSize: c.min, MaxSize: c.max}); got != c.want {
 			t.Errorf("%d to %d: %q, not %q", c.min, c.max, got, c.want)
 		}
 	}

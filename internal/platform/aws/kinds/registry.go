@@ -4,7 +4,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// The services whose limits calls count against.
+// The services that have separate limits on calls.
 const (
 	apiEC2         = "ec2"
 	apiAutoScaling = "autoscaling"
@@ -16,7 +16,7 @@ const (
 	apiSSM         = "ssm"
 )
 
-// All lists the kinds, each after those it may refer to.
+// All returns all kinds, each after the kinds that it may refer to.
 func All() []resource.Any {
 	return []resource.Any{
 		VPCs.Erase(), VPCCIDRs.Erase(), DHCPOptionSets.Erase(), DHCPAssociations.Erase(),

@@ -10,8 +10,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Every attribute of the kinds outside EC2 is one that the provider has, of a
-// type that it takes.
+// Every attribute of the kinds outside EC2 exists in the provider's schema, with a matching type.
 func TestRenderedServicesFitTheProvidersSchema(t *testing.T) {
 	tags := OwnedTags(testCluster, "x")
 	role := IAMRoles.New("masters."+testCluster, IAMRole{Name: "masters." + testCluster, AssumeRolePolicy: testTrust, PermissionsBoundary: "arn:b", Tags: tags})

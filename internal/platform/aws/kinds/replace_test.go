@@ -22,13 +22,12 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// strictNAT stands before moto and does to NAT gateways what AWS does: a deleted
-// one holds its address while it is looked at twice, and one that is made on an
-// address in use fails.
+// strictNAT is a proxy in front of moto that treats NAT gateways as AWS does: a deleted gateway
+// keeps its address for two more reads, and a gateway created with an address in use fails.
 type strictNAT struct {
 	moto     *Client
-	deleting map[string]int // looks until it is deleted
-	failed   []string       // the addresses of gateways that were made too early
+	deleting map[string]int // reads until it is deleted
+	failed   []string       // the addresses of gateways that were created too early
 }
 
 func (s *strictNAT) Do(q *http.Request) (*http.Response, error) {
@@ -55,7 +54,7 @@ func (s *strictNAT) Do(q *http.Request) (*http.Response, error) {
 		}
 	case "DeleteNatGateway":
 		s.deleting[form.Get("NatGatewayId")] = 2
-		if err := s.letGo(q.Context(), form.Get("NatGatewayId")); err != nil {
+		if err := s.releaseAddress(q.Context(), form.Get("NatGatewayId")); err != nil {
 			return nil, err
 		}
 	case "DescribeNatGateways":
@@ -64,8 +63,8 @@ func (s *strictNAT) Do(q *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(q)
 }
 
-// letGo takes a gateway's address from it, which moto leaves with the deleted one.
-func (s *strictNAT) letGo(ctx context.Context, id string) error {
+// releaseAddress releases a gateway's address, which moto leaves with the deleted gateway.
+func (s *strictNAT) releaseAddress(ctx context.Context, id string) error {
 	d, err := describeNAT(ctx, s.moto, id)
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func (s *strictNAT) letGo(ctx context.Context, id string) error {
 	return err
 }
 
-// describe answers for the gateways that moto has deleted as well.
+// describe also returns the gateways that moto has deleted.
 func (s *strictNAT) describe(q *http.Request, form url.Values) (*http.Response, error) {
 	for k, v := range form {
 		if strings.HasPrefix(k, "Filter.") && v[0] == string(ec2types.NatGatewayStateDeleting) {
@@ -97,9 +96,9 @@ func (s *strictNAT) describe(q *http.Request, form url.Values) (*http.Response, 
 	}
 	whole := string(text)
 	for id, looks := range s.deleting {
-		shown := "<natGatewayId>" + id + "</natGatewayId><state>"
-		if looks > 0 && strings.Contains(whole, shown+"deleted") {
-			whole = strings.Replace(whole, shown+"deleted", shown+"deleting", 1)
+		gateway := "<natGatewayId>" + id + "</natGatewayId><state>"
+		if looks > 0 && strings.Contains(whole, gateway+"deleted") {
+			whole = strings.Replace(whole, gateway+"deleted", gateway+"deleting", 1)
 			s.deleting[id]--
 		}
 	}
@@ -108,7 +107,7 @@ func (s *strictNAT) describe(q *http.Request, form url.Values) (*http.Response, 
 	return answer, nil
 }
 
-// Only one gateway can have an address.
+// An address can belong to only one gateway.
 func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 	server := awstest.Moto(t)
 	strict := &strictNAT{moto: connect(t, server), deleting: map[string]int{}}
@@ -136,9 +135,9 @@ func TestANATGatewayThatMovesKeepsItsAddress(t *testing.T) {
 	e.Apply(testCluster, network("a"), false)
 	was := observed(t, c, &NATGateways, resource.Scope{Cluster: testCluster})
 	e.Apply(testCluster, network("b"), false)
-	is := observed(t, c, &NATGateways, resource.Scope{Cluster: testCluster})
-	if len(was) != 1 || len(is) != 1 || was[0].ID == is[0].ID || was[0].Allocation.String() != is[0].Allocation.String() {
-		t.Errorf("the gateways were %+v and are %+v", was, is)
+	current := observed(t, c, &NATGateways, resource.Scope{Cluster: testCluster})
+	if len(was) != 1 || len(current) != 1 || was[0].ID == current[0].ID || was[0].Allocation.String() != current[0].Allocation.String() {
+		t.Errorf("the gateways were %+v and are %+v", was, current)
 	}
 	if len(strict.failed) > 0 {
 		t.Errorf("a gateway was made while another had its address %v", strict.failed)
@@ -159,7 +158,7 @@ func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
 		"DescribeNatGateways": {held("nat-2", "available", "subnet-2", "n", "other", Owned), held("nat-3", "available", "subnet-2", "m", testCluster, Owned),
 			held("nat-4", "pending", "subnet-1", "n", testCluster, Owned), held("nat-5", "deleting", "subnet-1", "n", testCluster, Owned),
 			held("nat-6", "available", "subnet-2", "n", testCluster, Shared), held("nat-7", "failed", "subnet-1", "n", testCluster, Owned)},
-		"CreateNatGateway": {"<natGateway><natGatewayId>nat-1</natGatewayId></natGateway>"}, // and nothing is deleted
+		"CreateNatGateway": {"<natGateway><natGatewayId>nat-1</natGatewayId></natGateway>"}, // the script allows no deletion
 	})
 	n := &NATGateway{Allocation: lit("eipalloc-1"), Subnet: lit("subnet-1"), Tags: OwnedTags(testCluster, "n")}
 	for _, holder := range []string{"nat-2", "nat-3", "nat-4", "nat-5", "nat-6"} {
@@ -170,8 +169,8 @@ func TestAnAddressThatAnotherGatewayHasIsWaitedFor(t *testing.T) {
 	steps(t, func() error { return NATGateways.Create(t.Context(), c, n) }, "")
 }
 
-// A route that a spec no longer asks for is removed when deletions are allowed; other routes in
-// the same table stay, even ones that now lead elsewhere.
+// A route that a spec no longer contains is removed when deletions are allowed; other routes in the
+// same table remain, even one whose target has changed.
 func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	e := ec2Engine(t, c)
@@ -204,8 +203,8 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	if got := changes(e.Plan(testCluster, all, false)); len(got) != 0 {
 		t.Errorf("after an apply there is still to do: %v", got)
 	}
-	build(t, c, &Routes, Route{RouteTable: lit(made.ID), CIDR: "10.8.48.0/20", Peering: lit(ours)}) // a user's
-	taken := &Route{RouteTable: lit(made.ID), CIDR: "10.8.32.0/20", Peering: lit(theirs)}           // by a user
+	build(t, c, &Routes, Route{RouteTable: lit(made.ID), CIDR: "10.8.48.0/20", Peering: lit(ours)}) // created by a user
+	taken := &Route{RouteTable: lit(made.ID), CIDR: "10.8.32.0/20", Peering: lit(theirs)}           // changed by a user
 	if err := replaceRoute(t.Context(), c, taken, taken); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +216,7 @@ func TestAdditionalRoutesGoWhenTheyAreNoLongerWanted(t *testing.T) {
 	}
 	e.Prune = true
 	e.Apply(testCluster, fewer, false)
-	tables, err := routeTableDescriber.owned(t.Context(), c, resource.Scope{Cluster: testCluster})
+	tables, err := routeTableDescriber.listOwned(t.Context(), c, resource.Scope{Cluster: testCluster})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,11 +15,11 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// yes answers every request of the services that are asked with forms, as
-// having been done, and keeps what was asked. It stands in where moto lacks an action.
-type yes struct{ asked []url.Values }
+// approver answers every request with success, for the services whose requests are forms, and records
+// the requests. It is used for actions that moto does not implement.
+type approver struct{ asked []url.Values }
 
-func (y *yes) Do(q *http.Request) (*http.Response, error) {
+func (y *approver) Do(q *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
 		return nil, err
@@ -33,9 +33,9 @@ func (y *yes) Do(q *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer)), Header: http.Header{}, Request: q}, nil
 }
 
-// brief writes each request as its action and the values of the parameters
-// whose names begin with one of the prefixes.
-func (y *yes) brief(prefixes ...string) []string {
+// brief returns, for each request, its action and the values of the parameters whose names have one
+// of the prefixes.
+func (y *approver) brief(prefixes ...string) []string {
 	out := make([]string, len(y.asked))
 	for i, form := range y.asked {
 		words := []string{form.Get("Action")}
@@ -50,9 +50,9 @@ func (y *yes) brief(prefixes ...string) []string {
 	return out
 }
 
-func agreeing(t *testing.T) (*Client, *yes) {
+func newApprovingClient(t *testing.T) (*Client, *approver) {
 	t.Helper()
-	y := &yes{}
+	y := &approver{}
 	api, err := awsapi.Connect(t.Context(), awsapi.Config{Region: "us-east-1", Endpoint: "http://aws.test", HTTPClient: y,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 	if err != nil {
@@ -68,7 +68,7 @@ func expect(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// change applies the setters of what differs.
+// change applies the setters of the fields that differ.
 func change[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], have, want *T) {
 	t.Helper()
 	e := k.Erase()
@@ -78,7 +78,7 @@ func change[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], have, 
 }
 
 func TestAudiencesAreAddedBeforeOthersGo(t *testing.T) {
-	c, y := agreeing(t)
+	c, y := newApprovingClient(t)
 	change(t, c, &OIDCProviders, &OIDCProvider{ARN: "arn", ClientIDs: []string{"amazonaws.com", "old"}},
 		&OIDCProvider{ARN: "arn", ClientIDs: []string{"sts.amazonaws.com", "amazonaws.com", "z"}})
 	expect(t, y.brief("ClientID"), "AddClientIDToOpenIDConnectProvider sts.amazonaws.com", "AddClientIDToOpenIDConnectProvider z",
@@ -86,7 +86,7 @@ func TestAudiencesAreAddedBeforeOthersGo(t *testing.T) {
 }
 
 func TestGroupMetricsThatAreNotWantedAreDisabled(t *testing.T) {
-	c, y := agreeing(t)
+	c, y := newApprovingClient(t)
 	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A", "B"}, Granularity: "1Minute"},
 		&AutoScalingGroup{Name: "g", Metrics: []string{"B", "C"}, Granularity: "1Minute"})
 	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", Metrics: []string{"A"}, Granularity: "1Minute"}, &AutoScalingGroup{Name: "g"})
@@ -94,7 +94,7 @@ func TestGroupMetricsThatAreNotWantedAreDisabled(t *testing.T) {
 }
 
 func TestClassicLoadBalancersAreAttachedTenAtATime(t *testing.T) {
-	c, y := agreeing(t)
+	c, y := newApprovingClient(t)
 	want := &AutoScalingGroup{Name: "g"}
 	for i := range 11 {
 		want.LoadBalancers = append(want.LoadBalancers, fmt.Sprintf("lb%02d", i))
@@ -105,7 +105,7 @@ func TestClassicLoadBalancersAreAttachedTenAtATime(t *testing.T) {
 }
 
 func TestALimitOfLifeIsLiftedWithZero(t *testing.T) {
-	c, y := agreeing(t)
+	c, y := newApprovingClient(t)
 	change(t, c, &AutoScalingGroups, &AutoScalingGroup{Name: "g", MaxInstanceLifetime: 86400}, &AutoScalingGroup{Name: "g", CapacityRebalance: true})
 	expect(t, y.brief("MaxInstanceLifetime", "CapacityRebalance"), "UpdateAutoScalingGroup 0 true")
 	y.asked = nil
@@ -118,7 +118,7 @@ func TestALimitOfLifeIsLiftedWithZero(t *testing.T) {
 }
 
 func TestAListenerBecomesOneOfTLS(t *testing.T) {
-	c, y := agreeing(t)
+	c, y := newApprovingClient(t)
 	have := Listener{ARN: "arn", Port: 443, Protocol: "TCP", DefaultAction: ListenerAction{TargetGroup: lit("tcp"), Type: "forward"}}
 	want := have
 	want.Protocol, want.CertificateARN, want.SSLPolicy = "TLS", "cert", "ELBSecurityPolicy-2016-08"
@@ -126,8 +126,8 @@ func TestAListenerBecomesOneOfTLS(t *testing.T) {
 	expect(t, y.brief("Protocol", "Certificates", "SslPolicy", "DefaultActions"), "ModifyListener ELBSecurityPolicy-2016-08 TLS cert forward tcp")
 }
 
-func TestAttributesOfALoadBalancerAreAllSaid(t *testing.T) {
-	c, asked := agreeing(t)
+func TestAttributesOfALoadBalancerAreAllSet(t *testing.T) {
+	c, asked := newApprovingClient(t)
 	change(t, c, &LoadBalancers, &LoadBalancer{ARN: "arn"}, &LoadBalancer{ARN: "arn", CrossZone: true})
 	expect(t, asked.brief("Attributes."), "ModifyLoadBalancerAttributes access_logs.s3.enabled false load_balancing.cross_zone.enabled true")
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// tagChange returns the changes that turn the tags have into want, without touching others' tags.
-// AWS's own tags are not in have.
+// tagChange returns the changes that turn the tags have into want, without changing tags set by
+// others. AWS' own tags are not in have.
 func tagChange(have, want map[string]string) (set map[string]string, drop []string) {
 	set = map[string]string{}
 	for k, v := range want {
@@ -14,12 +14,12 @@ func tagChange(have, want map[string]string) (set map[string]string, drop []stri
 			set[k] = v
 		}
 	}
-	drop = without(slices.Collect(maps.Keys(have)), slices.Collect(maps.Keys(want)))
+	drop = difference(slices.Collect(maps.Keys(have)), slices.Collect(maps.Keys(want)))
 	return set, slices.DeleteFunc(drop, Tags(want).Foreign)
 }
 
-// retag turns the tags have into want, with a call that sets some and a call
-// that drops some, each made only where needed.
+// retag turns the tags have into want, with one call that sets tags and
+// one that removes tags, if needed.
 func retag(have, want map[string]string, set func(map[string]string) error, drop func([]string) error) error {
 	changed, gone := tagChange(have, want)
 	if len(changed) > 0 {
@@ -33,17 +33,17 @@ func retag(have, want map[string]string, set func(map[string]string) error, drop
 	return drop(gone)
 }
 
-// listChange returns what must be added to have and dropped from it to get want, sorted.
+// listChange returns what to add to have and what to remove from it to get want, sorted.
 func listChange(have, want []string) (add, drop []string) {
-	return without(want, have), without(have, want)
+	return difference(want, have), difference(have, want)
 }
 
-// without returns the texts that are not among others, sorted, each once.
-func without(texts, others []string) []string {
+// difference returns the texts that are not in others, sorted and without duplicates.
+func difference(texts, others []string) []string {
 	return slices.DeleteFunc(distinct(texts), func(s string) bool { return slices.Contains(others, s) })
 }
 
-// tagsOf returns observed tags, given as keys and values, without AWS's own.
+// tagsOf returns observed tags, given as keys and values, without AWS' own.
 func tagsOf[T any](tags []T, pair func(T) (key, value *string)) map[string]string {
 	out := map[string]string{}
 	for _, t := range tags {
@@ -54,7 +54,7 @@ func tagsOf[T any](tags []T, pair func(T) (key, value *string)) map[string]strin
 	return out
 }
 
-// pairs returns tags or attributes in a service's own type, sorted by key.
+// pairs returns tags or attributes in a service's type, sorted by key.
 func pairs[T any](tags map[string]string, tag func(key, value *string) T) []T {
 	keys := make([]string, 0, len(tags))
 	for k := range tags {

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Route sends what goes to one destination, CIDR or IPv6CIDR, to one target.
+// Route sends traffic for one destination, CIDR or IPv6CIDR, to one target.
 type Route struct {
 	RouteTable resource.Value `res:"replace" tf:"route_table_id"`
 	CIDR       string         `res:"replace" tf:"destination_cidr_block"`
@@ -24,16 +24,16 @@ type Route struct {
 	TransitGateway    resource.Value `tf:"transit_gateway_id"`
 	Peering           resource.Value `tf:"vpc_peering_connection_id"`
 	NetworkInterface  resource.Value `tf:"network_interface_id"`
-	// Instance is a machine that forwards traffic. Terraform's provider 5 cannot say it.
+	// Instance is a machine that forwards traffic. Terraform's provider 5 does not support it.
 	Instance resource.Value
-	// Recorded, of a route that a user's spec asks for, is the identifier of its
-	// target, by which the route is known as the cluster's when nothing asks for
-	// it any more. It is kept as a tag of the table: routes have no tags.
+	// Recorded is the identifier of the target of a route that a user's spec contains. It marks the
+	// route as the cluster's own after the spec no longer contains it. It is stored as a tag of the
+	// table, because routes have no tags.
 	Recorded string `res:",post"`
 }
 
-// routeTagPrefix, followed by a destination, is the key of the tag of a table
-// that says what kops sends there.
+// routeTagPrefix, followed by a destination, is the key of a table's tag that contains the target
+// of kops' route.
 const routeTagPrefix = "kops.k8s.io/route/"
 
 // ownDestinations are the destinations of the routes in every cluster's tables.
@@ -59,8 +59,8 @@ var Routes = resource.Kind[Route, *Client]{
 		},
 	}},
 	Delete: func(ctx context.Context, c *Client, r *Route) error {
-		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: orNil(r.RouteTable.Text()),
-			DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR)})
+		_, err := c.EC2.DeleteRoute(ctx, &ec2.DeleteRouteInput{RouteTableId: stringOrNil(r.RouteTable.Text()),
+			DestinationCidrBlock: stringOrNil(r.CIDR), DestinationIpv6CidrBlock: stringOrNil(r.IPv6CIDR)})
 		if err = fault.IgnoreGone(err); err != nil {
 			return err
 		}
@@ -68,10 +68,10 @@ var Routes = resource.Kind[Route, *Client]{
 	},
 }
 
-// destination is the range that the route is for.
+// destination returns the route's destination range.
 func (r *Route) destination() string { return r.CIDR + r.IPv6CIDR }
 
-// record is the tag that keeps Recorded.
+// record returns the tag that stores Recorded.
 func (r *Route) record() map[string]string {
 	if r.Recorded == "" {
 		return nil
@@ -79,7 +79,7 @@ func (r *Route) record() map[string]string {
 	return map[string]string{routeTagPrefix + r.destination(): r.Recorded}
 }
 
-// target is the identifier of what the route leads to.
+// target returns the identifier of the route's target.
 func (r *Route) target() string {
 	return r.Gateway.Text() + r.EgressOnlyGateway.Text() + r.NATGateway.Text() + r.TransitGateway.Text() +
 		r.Peering.Text() + r.NetworkInterface.Text() + r.Instance.Text()
@@ -87,11 +87,11 @@ func (r *Route) target() string {
 
 func routeKey(r *Route) string { return nameOf(r.RouteTable) + " " + r.destination() }
 
-// listRoutes lists, of the routes in the cluster's tables, the wanted ones and those that kops
-// made: the recorded ones that still lead where the record says, and every cluster's routes to a
-// gateway of its own. The others belong to users and to controllers in the cluster.
+// listRoutes lists the wanted routes in the cluster's tables and those that kops created: the
+// recorded ones whose target is still the recorded one, and every cluster's standard routes to its
+// own gateways. Others belong to users and to controllers in the cluster.
 func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
-	tables, err := routeTableDescriber.owned(ctx, c, s)
+	tables, err := routeTableDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, err
 			r := routeOf(t, d)
 			ours := r.Recorded != "" && r.Recorded == r.target() ||
 				(s.All || slices.Contains(ownDestinations[:], r.destination())) && slices.Contains(gateways, r.target())
-			named := *r // as a wanted route is keyed while its table is unknown
+			named := *r // the key of a wanted route while its table is unknown
 			named.RouteTable = resource.Lit(tagMap(t.Tags)[TagName])
 			if ours || slices.Contains(s.Names, routeKey(r)) || slices.Contains(s.Names, routeKey(&named)) {
 				out = append(out, r)
@@ -122,31 +122,31 @@ func routeOf(t ec2types.RouteTable, d ec2types.Route) *Route {
 	r := &Route{RouteTable: text(t.RouteTableId), CIDR: aws.ToString(d.DestinationCidrBlock), IPv6CIDR: aws.ToString(d.DestinationIpv6CidrBlock),
 		Gateway: text(d.GatewayId), EgressOnlyGateway: text(d.EgressOnlyInternetGatewayId), NATGateway: text(d.NatGatewayId),
 		TransitGateway: text(d.TransitGatewayId), Peering: text(d.VpcPeeringConnectionId), Instance: text(d.InstanceId)}
-	if r.Instance.IsZero() { // a route to a machine names its interface as well
+	if r.Instance.IsZero() { // a route to a machine also names its interface
 		r.NetworkInterface = text(d.NetworkInterfaceId)
 	}
 	r.Recorded = tagMap(t.Tags)[routeTagPrefix+r.destination()]
 	return r
 }
 
-// ownedGateways returns the ids of the cluster's own gateways of all sorts.
+// ownedGateways returns the ids of the cluster's own gateways of all types.
 func ownedGateways(ctx context.Context, c *Client, s resource.Scope) ([]string, error) {
 	var ids []string
-	internet, err := internetGatewayDescriber.owned(ctx, c, s)
+	internet, err := internetGatewayDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range internet {
 		ids = append(ids, aws.ToString(g.InternetGatewayId))
 	}
-	egress, err := egressOnlyDescriber.owned(ctx, c, s)
+	egress, err := egressOnlyDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range egress {
 		ids = append(ids, aws.ToString(g.EgressOnlyInternetGatewayId))
 	}
-	nat, err := natDescriber.owned(ctx, c, s)
+	nat, err := natDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -157,21 +157,21 @@ func ownedGateways(ctx context.Context, c *Client, s resource.Scope) ([]string, 
 }
 
 func createRoute(ctx context.Context, c *Client, r *Route) error {
-	_, err := c.EC2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: orNil(r.RouteTable.Text()),
-		DestinationCidrBlock: orNil(r.CIDR), DestinationIpv6CidrBlock: orNil(r.IPv6CIDR),
-		GatewayId: orNil(r.Gateway.Text()), EgressOnlyInternetGatewayId: orNil(r.EgressOnlyGateway.Text()),
-		NatGatewayId: orNil(r.NATGateway.Text()), TransitGatewayId: orNil(r.TransitGateway.Text()),
-		VpcPeeringConnectionId: orNil(r.Peering.Text()), NetworkInterfaceId: orNil(r.NetworkInterface.Text()),
-		InstanceId: orNil(r.Instance.Text())})
+	_, err := c.EC2.CreateRoute(ctx, &ec2.CreateRouteInput{RouteTableId: stringOrNil(r.RouteTable.Text()),
+		DestinationCidrBlock: stringOrNil(r.CIDR), DestinationIpv6CidrBlock: stringOrNil(r.IPv6CIDR),
+		GatewayId: stringOrNil(r.Gateway.Text()), EgressOnlyInternetGatewayId: stringOrNil(r.EgressOnlyGateway.Text()),
+		NatGatewayId: stringOrNil(r.NATGateway.Text()), TransitGatewayId: stringOrNil(r.TransitGateway.Text()),
+		VpcPeeringConnectionId: stringOrNil(r.Peering.Text()), NetworkInterfaceId: stringOrNil(r.NetworkInterface.Text()),
+		InstanceId: stringOrNil(r.Instance.Text())})
 	return err
 }
 
 func replaceRoute(ctx context.Context, c *Client, have, want *Route) error {
-	_, err := c.EC2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: orNil(have.RouteTable.Text()),
-		DestinationCidrBlock: orNil(have.CIDR), DestinationIpv6CidrBlock: orNil(have.IPv6CIDR),
-		GatewayId: orNil(want.Gateway.Text()), EgressOnlyInternetGatewayId: orNil(want.EgressOnlyGateway.Text()),
-		NatGatewayId: orNil(want.NATGateway.Text()), TransitGatewayId: orNil(want.TransitGateway.Text()),
-		VpcPeeringConnectionId: orNil(want.Peering.Text()), NetworkInterfaceId: orNil(want.NetworkInterface.Text()),
-		InstanceId: orNil(want.Instance.Text())})
+	_, err := c.EC2.ReplaceRoute(ctx, &ec2.ReplaceRouteInput{RouteTableId: stringOrNil(have.RouteTable.Text()),
+		DestinationCidrBlock: stringOrNil(have.CIDR), DestinationIpv6CidrBlock: stringOrNil(have.IPv6CIDR),
+		GatewayId: stringOrNil(want.Gateway.Text()), EgressOnlyInternetGatewayId: stringOrNil(want.EgressOnlyGateway.Text()),
+		NatGatewayId: stringOrNil(want.NATGateway.Text()), TransitGatewayId: stringOrNil(want.TransitGateway.Text()),
+		VpcPeeringConnectionId: stringOrNil(want.Peering.Text()), NetworkInterfaceId: stringOrNil(want.NetworkInterface.Text()),
+		InstanceId: stringOrNil(want.Instance.Text())})
 	return err
 }

@@ -16,7 +16,7 @@ import (
 type DNSRecord struct {
 	// ZoneID is "/hostedzone/" and the zone's identifier.
 	ZoneID string `res:"forbid" tf:"zone_id"`
-	Name   string `res:"forbid" tf:"name"` // lower case, without a dot at its end
+	Name   string `res:"forbid" tf:"name"` // lower case, without a trailing dot
 	Type   string `res:"forbid" tf:"type"`
 	TTL    int    `tf:"ttl"` // seconds; 0 for an alias
 	// Records are the values, for a type A addresses; none for an alias.
@@ -24,7 +24,7 @@ type DNSRecord struct {
 	Alias   *DNSAlias        `tf:"alias,block"`
 }
 
-// DNSAlias makes a name answer with the addresses of another name of AWS's.
+// DNSAlias makes a name resolve to the addresses of another name in AWS.
 type DNSAlias struct {
 	Name                 resource.Value `tf:"name"` // lower case
 	ZoneID               resource.Value `tf:"zone_id"`
@@ -47,8 +47,8 @@ var DNSRecords = resource.Kind[DNSRecord, *Client]{
 	Delete: deleteRecord,
 }
 
-// listRecords finds the wanted records or, for a deletion, those that clusters
-// have in any zone that their names can be in.
+// listRecords returns the wanted records or, for a deletion, the cluster's records in every zone
+// that can contain its names.
 func listRecords(ctx context.Context, c *Client, s resource.Scope) ([]*DNSRecord, error) {
 	if s.All {
 		return clusterRecords(ctx, c, s.Cluster)
@@ -68,8 +68,8 @@ func observedRecord(zone string, got dnstypes.ResourceRecordSet) *DNSRecord {
 	return r
 }
 
-// dnsName writes a name as kops does: lower case, without the dot at its end,
-// and with a star where Route 53 shows its code.
+// dnsName returns a name as kops writes it: lower case, without a trailing dot, and with a star
+// instead of Route 53's escape code.
 func dnsName(name string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.ToLower(name), "."), `\052`, "*")
 }
@@ -78,8 +78,7 @@ func upsertRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 	return changeRecord(ctx, c, dnstypes.ChangeActionUpsert, r)
 }
 
-// deleteRecord removes the record with its current content: Route 53 requires the content, and
-// refuses a wrong one.
+// deleteRecord deletes the record with its current content: Route 53 requires the exact content.
 func deleteRecord(ctx context.Context, c *Client, r *DNSRecord) error {
 	err := changeRecord(ctx, c, dnstypes.ChangeActionDelete, r)
 	if !hasCode(err, "InvalidChangeBatch", "InvalidInput") {

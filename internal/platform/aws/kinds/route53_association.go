@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// ZoneAssociation makes a private zone known inside a VPC.
+// ZoneAssociation makes a private zone resolvable in a VPC.
 type ZoneAssociation struct {
 	ZoneID string         `res:"forbid" tf:"zone_id"` // "/hostedzone/" and the zone's identifier
 	VPC    resource.Value `res:"replace" tf:"vpc_id"`
@@ -34,13 +34,13 @@ var ZoneAssociations = resource.Kind[ZoneAssociation, *Client]{
 	Delete: deleteAssociation,
 }
 
-// vpcMark stands between zone and VPC in a key.
+// vpcMark separates zone and VPC in a key.
 const vpcMark = "="
 
-// zonePrefix begins the identifiers of zones; some answers leave it out.
+// zonePrefix is the prefix of zone identifiers; some responses omit it.
 const zonePrefix = "/hostedzone/"
 
-// listAssociations finds the associations of the wanted zones with the cluster's VPC or, for a
+// listAssociations returns the associations of the wanted zones with the cluster's VPC or, for a
 // deletion, of all zones with a VPC that will be deleted.
 func listAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*ZoneAssociation, error) {
 	if len(s.Names) == 0 && !s.All {
@@ -91,7 +91,7 @@ func ownVPCs(ctx context.Context, c *Client, cluster string) ([]string, error) {
 	return ids, nil
 }
 
-// associationsOf lists the zones of a VPC that users made; AWS's services have their own.
+// associationsOf lists the zones of a VPC that users created, without those of AWS' services.
 func associationsOf(ctx context.Context, c *Client, vpc string) ([]*ZoneAssociation, error) {
 	var list []*ZoneAssociation
 	in := &route53.ListHostedZonesByVPCInput{VPCId: &vpc, VPCRegion: dnstypes.VPCRegion(c.Region)}
@@ -117,8 +117,8 @@ func createAssociation(ctx context.Context, c *Client, a *ZoneAssociation) error
 	return err
 }
 
-// deleteAssociation leaves the last association of a zone, as a private zone
-// cannot be without one; it does not keep the VPC from going.
+// deleteAssociation leaves a zone's last association, because a private zone must have one; it does
+// not prevent the VPC's deletion.
 func deleteAssociation(ctx context.Context, c *Client, a *ZoneAssociation) error {
 	_, err := c.Route53.DisassociateVPCFromHostedZone(ctx, &route53.DisassociateVPCFromHostedZoneInput{
 		HostedZoneId: &a.ZoneID, VPC: &dnstypes.VPC{VPCId: new(a.VPC.Text()), VPCRegion: dnstypes.VPCRegion(c.Region)}})

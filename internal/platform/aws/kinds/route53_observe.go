@@ -16,10 +16,10 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// recordKey names a set of records.
+// recordKey identifies a record set.
 type recordKey struct{ zone, name, kind string }
 
-// String writes the key as zone/name/type. A zone's identifier may hold slashes.
+// String returns the key as zone/name/type. A zone's identifier may contain slashes.
 func (k recordKey) String() string { return k.zone + "/" + k.name + "/" + k.kind }
 
 func parseRecordKey(s string) recordKey {
@@ -37,7 +37,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// compareNames orders names as Route 53 lists them: by their labels from the last.
+// compareNames compares names in Route 53's order: label by label, from the last.
 func compareNames(a, b string) int {
 	la, lb := strings.Split(a, "."), strings.Split(b, ".")
 	slices.Reverse(la)
@@ -45,8 +45,8 @@ func compareNames(a, b string) int {
 	return slices.Compare(la, lb)
 }
 
-// wantedRecords finds the record sets of the keys. The names of a cluster stand
-// close together in a zone, so that one call usually answers for all.
+// wantedRecords returns the record sets with the keys. A cluster's names are close together in a
+// zone, so one call usually returns all.
 func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*DNSRecord, error) {
 	zones := map[string][]string{} // the names, by zone
 	wanted := map[recordKey]bool{}
@@ -77,8 +77,8 @@ func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*DNSRecord,
 // recordCursor is a place in a zone's list of record sets.
 type recordCursor struct {
 	name string
-	kind dnstypes.RRType // empty for the first of the name
-	id   *string         // tells sets of one name and type apart
+	kind dnstypes.RRType // empty for the first record set of the name
+	id   *string         // distinguishes sets with the same name and type
 }
 
 func firstRecord(names []string) *recordCursor {
@@ -88,8 +88,8 @@ func firstRecord(names []string) *recordCursor {
 	return &recordCursor{name: names[0]}
 }
 
-// skipTo returns where to go on: at next or, when no wanted name comes before
-// it, at the first wanted name after it; nil when there is none.
+// skipTo returns where to continue: at next if its name is wanted, and otherwise at the first
+// wanted name after it; nil if there is none.
 func skipTo(next *recordCursor, names []string) *recordCursor {
 	if next == nil {
 		return nil
@@ -105,15 +105,15 @@ func skipTo(next *recordCursor, names []string) *recordCursor {
 	return nil
 }
 
-// recordsAtOnce is how many record sets are asked for in one call; Route 53
-// answers with 300 at the most (API reference, ListResourceRecordSets).
-const recordsAtOnce int32 = 100
+// maxRecords is how many record sets one call requests; Route 53 returns at most 300 (API
+// reference, ListResourceRecordSets).
+const maxRecords int32 = 100
 
-// recordPage lists a part of a zone, and says where the next one begins. A
-// zone that does not exist has no records.
+// recordPage returns a page of a zone's records, and the start of the next page. A zone that does
+// not exist has no records.
 func recordPage(ctx context.Context, c *Client, zone string, at *recordCursor) ([]*DNSRecord, *recordCursor, error) {
 	out, err := c.Route53.ListResourceRecordSets(ctx, &route53.ListResourceRecordSetsInput{
-		HostedZoneId: &zone, MaxItems: new(recordsAtOnce), StartRecordName: &at.name, StartRecordType: at.kind, StartRecordIdentifier: at.id})
+		HostedZoneId: &zone, MaxItems: new(maxRecords), StartRecordName: &at.name, StartRecordType: at.kind, StartRecordIdentifier: at.id})
 	if err != nil {
 		return nil, nil, fault.IgnoreGone(fmt.Errorf("list the records of the zone %s: %w", zone, err))
 	}
@@ -127,14 +127,14 @@ func recordPage(ctx context.Context, c *Client, zone string, at *recordCursor) (
 	return records, &recordCursor{deref(out.NextRecordName), out.NextRecordType, out.NextRecordIdentifier}, nil
 }
 
-// clusterRecords finds the records of a cluster in every zone that can hold them.
+// clusterRecords returns a cluster's records in every zone that can contain them.
 func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecord, error) {
 	zones, err := pages(ctx, route53.NewListHostedZonesPaginator(c.Route53, &route53.ListHostedZonesInput{}),
 		func(p *route53.ListHostedZonesOutput) []dnstypes.HostedZone { return p.HostedZones })
 	if err != nil {
 		return nil, fmt.Errorf("list hosted zones: %w", err)
 	}
-	zones = slices.DeleteFunc(zones, func(z dnstypes.HostedZone) bool { return !within(cluster, dnsName(*z.Name)) })
+	zones = slices.DeleteFunc(zones, func(z dnstypes.HostedZone) bool { return !isWithin(cluster, dnsName(*z.Name)) })
 	return observe.EachOf(ctx, zones, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
 		var out []*DNSRecord
 		for cursor := firstRecord([]string{cluster}); cursor != nil; {
@@ -143,7 +143,7 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecor
 				return nil, err
 			}
 			out = append(out, page...)
-			if cursor = next; next != nil && !within(dnsName(next.name), cluster) {
+			if cursor = next; next != nil && !isWithin(dnsName(next.name), cluster) {
 				cursor = nil
 			}
 		}
@@ -154,7 +154,7 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecor
 	})
 }
 
-// markedRecords are the records that dns-controller has made for a cluster, and their marks.
+// markedRecords returns the records that dns-controller created for a cluster, and their marks.
 func markedRecords(records []*DNSRecord, cluster string) map[recordKey]bool {
 	out := map[recordKey]bool{}
 	for _, r := range records {
@@ -167,13 +167,13 @@ func markedRecords(records []*DNSRecord, cluster string) map[recordKey]bool {
 	return out
 }
 
-// within reports whether a name is the domain or below it.
-func within(name, domain string) bool {
+// isWithin reports whether a name is the domain or a subdomain.
+func isWithin(name, domain string) bool {
 	return name == domain || strings.HasSuffix(name, "."+domain)
 }
 
-// isClusterRecord reports whether a record is one that a cluster, or a
-// controller in it, makes for the cluster itself.
+// isClusterRecord reports whether a record was created by a cluster, or by a controller in it, for
+// the cluster itself.
 func isClusterRecord(r *DNSRecord, cluster string) bool {
 	host, ok := strings.CutSuffix(r.Name, "."+cluster)
 	if !ok || r.Type != "A" && r.Type != "AAAA" && r.Type != "TXT" {
@@ -184,5 +184,5 @@ func isClusterRecord(r *DNSRecord, cluster string) bool {
 	}
 	member, etcd := strings.CutPrefix(strings.TrimSuffix(host, ".internal"), "etcd-")
 	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) ||
-		etcd && !strings.Contains(member, ".") // of a cluster whose name ends in this one's there are more labels
+		etcd && !strings.Contains(member, ".") // a cluster whose name ends with this one's has more labels
 }

@@ -6,11 +6,11 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// DNSPlaceholder is a record that kops only makes: what it says is then the
-// business of the cluster's DNS controller.
+// DNSPlaceholder is a record that kops only creates: its content is then
+// up to the cluster's DNS controller.
 type DNSPlaceholder struct {
 	ZoneID  string   `res:"forbid"` // "/hostedzone/" and the zone's identifier
-	Name    string   `res:"forbid"` // lower case, without a dot at its end
+	Name    string   `res:"forbid"` // lower case, without a trailing dot
 	Type    string   `res:"forbid"`
 	TTL     int      `res:"writeonly"` // seconds
 	Records []string `res:"writeonly"`
@@ -27,8 +27,8 @@ var DNSPlaceholders = resource.Kind[DNSPlaceholder, *Client]{
 	Delete: func(ctx context.Context, c *Client, p *DNSPlaceholder) error { return deleteRecord(ctx, c, p.record()) },
 }
 
-// listPlaceholders finds the wanted names. For a deletion it finds none: they
-// are found as records.
+// listPlaceholders returns the wanted names. For a deletion it returns
+// none: they are found as records.
 func listPlaceholders(ctx context.Context, c *Client, s resource.Scope) ([]*DNSPlaceholder, error) {
 	if s.All {
 		return nil, nil

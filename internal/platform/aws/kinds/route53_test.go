@@ -5,16 +5,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// testZone makes a zone; a private one is known in vpc.
+// testZone creates a zone; a private one is associated with vpc.
 func testZone(t *testing.T, c *Client, name, vpc string) (id string) {
 	t.Helper()
 	in := &route53.CreateHostedZoneInput{Name: &name, CallerReference: new(t.Name() + name)}
@@ -23,6 +25,10 @@ func testZone(t *testing.T, c *Client, name, vpc string) (id string) {
 		in.HostedZoneConfig = &dnstypes.HostedZoneConfig{PrivateZone: true}
 	}
 	out, err := c.Route53.CreateHostedZone(t.Context(), in)
+	for try := 0; try < 5 && fault.Is(err, fault.Lost); try++ { // from an overloaded emulator
+		time.Sleep(time.Second)
+		out, err = c.Route53.CreateHostedZone(t.Context(), in)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +88,7 @@ func liveRecord(t *testing.T, c *Client) {
 	t.Run("names that stand far apart are all found", func(t *testing.T) { recordsFarApart(t, c) })
 }
 
-// recordsFarApart fills a zone with more records than one answer holds.
+// recordsFarApart fills a zone with more records than one response contains.
 func recordsFarApart(t *testing.T, c *Client) {
 	zone := testZone(t, c, "far.example.com.", "")
 	var keys []string

@@ -14,22 +14,22 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// RouteTable holds the routes of the subnets that are associated with it.
+// RouteTable contains the routes of the subnets that are associated with it.
 type RouteTable struct {
 	VPC  resource.Value `res:"replace" tf:"vpc_id"`
 	Tags Tags           `tf:"tags"`
-	// SharedNATGateway is the id, "nat-…", of a NAT gateway of somebody else's
-	// that the table leads to. It is kept as a tag, by which kOps knows not to
-	// delete the gateway with the cluster; kOps never writes it for Terraform.
+	// SharedNATGateway is the id, "nat-…", of a NAT gateway outside of the cluster that the table
+	// routes to. It is stored as a tag, which tells kOps not to delete the gateway with the
+	// cluster; kOps never writes it for Terraform.
 	SharedNATGateway string
 
 	ID string `res:"out,id" out:"id"`
 }
 
-// sharedNATTag is the key of the tag that keeps SharedNATGateway.
+// sharedNATTag is the key of the tag that stores SharedNATGateway.
 const sharedNATTag = "AssociatedNatgateway"
 
-// sharedNAT is the tag that keeps SharedNATGateway.
+// sharedNAT returns the tag that stores SharedNATGateway.
 func (r *RouteTable) sharedNAT() map[string]string {
 	if r.SharedNATGateway == "" {
 		return nil
@@ -37,15 +37,15 @@ func (r *RouteTable) sharedNAT() map[string]string {
 	return map[string]string{sharedNATTag: r.SharedNATGateway}
 }
 
-// allTags are the tags of a new table.
+// allTags returns the tags of a new table.
 func (r *RouteTable) allTags() map[string]string {
 	tags := maps.Clone(r.Tags)
 	maps.Copy(tags, r.sharedNAT())
 	return tags
 }
 
-// RouteTables is the kind of RouteTable. Its tag Name must be the node's name, by which its
-// routes are found.
+// RouteTables is the kind of RouteTable. Its tag Name must be the node's name, which is used to
+// find its routes.
 var RouteTables = resource.Kind[RouteTable, *Client]{
 	Name:  "aws_route_table",
 	API:   apiEC2,
@@ -54,7 +54,7 @@ var RouteTables = resource.Kind[RouteTable, *Client]{
 	Early: true,
 	Key:   func(r *RouteTable) string { return r.Tags[TagName] },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*RouteTable, error) {
-		list, err := routeTableDescriber.all(ctx, c, s)
+		list, err := routeTableDescriber.listAll(ctx, c, s)
 		return convert(list, err, func(d ec2types.RouteTable) *RouteTable {
 			tags := tagMap(d.Tags)
 			r := &RouteTable{VPC: text(d.VpcId), Tags: tags, SharedNATGateway: tags[sharedNATTag], ID: aws.ToString(d.RouteTableId)}
@@ -91,7 +91,7 @@ func setSharedNAT(ctx context.Context, c *Client, have, want *RouteTable) error 
 	return err
 }
 
-// routeTableDescriber serves route tables, their associations and their routes.
+// routeTableDescriber describes route tables with their associations and their routes.
 var routeTableDescriber = describer[ec2types.RouteTable]{
 	what: "route tables", id: "route-table-id",
 	tags: func(r ec2types.RouteTable) []ec2types.Tag { return r.Tags },
@@ -101,7 +101,8 @@ var routeTableDescriber = describer[ec2types.RouteTable]{
 	},
 }
 
-// isMain reports whether the table came with its VPC and goes with it.
+// isMain reports whether the table is its VPC's main table, which is
+// created and deleted with the VPC.
 func isMain(d ec2types.RouteTable) bool {
 	return slices.ContainsFunc(d.Associations, func(a ec2types.RouteTableAssociation) bool { return aws.ToBool(a.Main) })
 }
@@ -111,7 +112,7 @@ type RouteTableAssociation struct {
 	Subnet     resource.Value `res:"replace" tf:"subnet_id"`
 	RouteTable resource.Value `tf:"route_table_id"`
 
-	ID string `res:"out,volatile" out:"id"` // a change of the table gives another
+	ID string `res:"out,volatile" out:"id"` // changing the table assigns a new ID
 }
 
 // RouteTableAssociations is the kind of RouteTableAssociation.
@@ -147,15 +148,14 @@ var RouteTableAssociations = resource.Kind[RouteTableAssociation, *Client]{
 	},
 }
 
-// listRouteTableAssociations lists the cluster's subnets that use a table of the
-// cluster's. That a user made another subnet use one is not the cluster's
-// business, until its tables go.
+// listRouteTableAssociations lists the cluster's subnets that use one of the cluster's tables.
+// Other subnets that users associated with one matter only when the tables are deleted.
 func listRouteTableAssociations(ctx context.Context, c *Client, s resource.Scope) ([]*RouteTableAssociation, error) {
-	tables, err := routeTableDescriber.owned(ctx, c, s)
+	tables, err := routeTableDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := subnetDescriber.owned(ctx, c, s)
+	ours, err := subnetDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// keys are the keys of a kind's objects in a scope, sorted.
+// keys returns the keys of a kind's objects in a scope, sorted.
 func keys[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s resource.Scope) []string {
 	t.Helper()
 	var out []string
@@ -29,9 +29,9 @@ func keys[T any](t *testing.T, c *Client, k *resource.Kind[T, *Client], s resour
 	return out
 }
 
-// What others make in a cluster's network is not the cluster's to change, and
-// what they make for the cluster goes with it.
-func TestScopeTellsWhoseThingsAre(t *testing.T) {
+// The cluster does not change what others create in its network; what others create for the cluster
+// is deleted with it.
+func TestScopeDecidesOwnership(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	other := "other." + testCluster
 	ours, all := resource.Scope{Cluster: testCluster}, resource.Scope{Cluster: testCluster, All: true}
@@ -53,7 +53,7 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 	t.Run("security group", func(t *testing.T) {
 		for name, tags := range map[string]map[string]string{
 			"masters." + testCluster: OwnedTags(testCluster, "masters."+testCluster),
-			"k8s-elb-a1":             OwnedTags(testCluster, ""), // the cloud controller's
+			"k8s-elb-a1":             OwnedTags(testCluster, ""), // created by the cloud controller
 			"k8s-traffic":            {TagOwnerPrefix + testCluster: Owned},
 			"nodes." + other:         OwnedTags(other, "nodes."+other),
 		} {
@@ -83,7 +83,7 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 		}
 		holds := map[string]string{}
 		for _, v := range observed(t, c, &Volumes, all) {
-			holds[Volumes.Key(v)] = dataOf(v)
+			holds[Volumes.Key(v)] = describeData(v)
 		}
 		if want := map[string]string{"a.etcd-main": "data of etcd main", "pvc": "", nameless.ID: "data of the claim shop/orders"}; !maps.Equal(holds, want) {
 			t.Errorf("they hold %q", holds)
@@ -106,7 +106,7 @@ func TestScopeTellsWhoseThingsAre(t *testing.T) {
 	})
 }
 
-// Routes that users and controllers add to the cluster's tables are left alone.
+// Routes that users and controllers add to the cluster's tables are ignored.
 func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -114,13 +114,13 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	own := build(t, c, &InternetGateways, InternetGateway{VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "g")})
 	foreign := build(t, c, &EgressOnlyGateways, EgressOnlyGateway{VPC: lit(vpc.ID), Tags: map[string]string{"Name": "x"}})
 	build(t, c, &Routes, Route{RouteTable: lit(table.ID), CIDR: "0.0.0.0/0", Gateway: lit(own.ID)})
-	build(t, c, &Routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)}) // a user's
+	build(t, c, &Routes, Route{RouteTable: lit(table.ID), CIDR: "1.0.0.0/8", Gateway: lit(own.ID)}) // created by a user
 	build(t, c, &Routes, Route{RouteTable: lit(table.ID), IPv6CIDR: "::/0", EgressOnlyGateway: lit(foreign.ID)})
 
 	if got, want := keys(t, c, &Routes, resource.Scope{Cluster: testCluster}), []string{table.ID + " 0.0.0.0/0"}; !slices.Equal(got, want) {
 		t.Errorf("without names: got %v, want %v", got, want)
 	}
-	// As the observer has them: the table's reference is not resolved.
+	// As in the observer: the table's reference is not resolved.
 	wanted := Route{RouteTable: resource.Out(resource.Address{Kind: "aws_route_table", Name: "private.z"}, "id"), IPv6CIDR: "::/0"}
 	got := keys(t, c, &Routes, resource.Scope{Cluster: testCluster, Names: []string{routeKey(&wanted)}})
 	if want := []string{table.ID + " 0.0.0.0/0", table.ID + " ::/0"}; !slices.Equal(got, want) {
@@ -132,8 +132,8 @@ func TestRoutesOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// The rule that AWS gives every new group becomes the cluster's; rules that controllers add are
-// left alone, and others' rules that let addresses in are reported as theirs.
+// AWS' default rule in every new group becomes the cluster's; rules that controllers add are
+// ignored, and rules added by others that allow addresses are listed as foreign.
 func TestRulesOfOthersAreNotListed(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -182,8 +182,8 @@ func TestRulesOfOthersAreNotListed(t *testing.T) {
 	}
 }
 
-// Others put tags on a cluster's objects: controllers, backups, clusters that share them. They do
-// not count as differences, and the cluster's changes do not remove them.
+// Controllers, backups and clusters that share objects add tags to a cluster's objects. These tags
+// do not count as differences, and the cluster's updates do not remove them.
 func TestTagsOfOthersStay(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	guest := "guest." + testCluster
@@ -229,8 +229,8 @@ func TestTagsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A deletion removes the cluster's rules from a group of others, where only its tags identify
-// them. A rule that stood there before stays and loses these tags; others are not touched.
+// A deletion removes the cluster's rules from a shared group, where only their tags identify them.
+// A rule that existed before remains and loses these tags; other rules are unchanged.
 func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
@@ -255,7 +255,7 @@ func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	out := build(t, c, &SecurityGroupRules, SecurityGroupRule{Group: shared, Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")})
 	stay = append(stay, found.ID, out.ID)
 
-	// An update removes what a former spec had there, and nothing of others.
+	// An update removes what a previous spec added there, and nothing else.
 	former := observed(t, c, &SecurityGroupRules, resource.Scope{Cluster: testCluster, Names: []string{shared.Text() + "-nodes ingress tcp 1-1 " + ours.Text()}})
 	if ids := idsOf(former, shared); !slices.Equal(ids, sorted(append([]string{found.ID, out.ID}, made...))) {
 		t.Errorf("an update sees the rules %v of the shared group", ids)
@@ -286,7 +286,7 @@ func TestADeletionTakesItsGroupsOutOfSharedOnes(t *testing.T) {
 	}
 }
 
-// idsOf are the identifiers of the rules of a group, sorted.
+// idsOf returns the identifiers of a group's rules, sorted.
 func idsOf(rules []*SecurityGroupRule, group resource.Value) (out []string) {
 	for _, r := range rules {
 		if r.Group.Text() == group.Text() {
@@ -306,7 +306,7 @@ func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	subnet := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
 	group := build(t, c, &SecurityGroups, SecurityGroup{Name: "k8s-elb", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "")})
-	const others = 2*tagBatch + 1 // so many take more than one call for their tags
+	const others = 2*tagBatch + 1 // too many for one call for their tags
 	for i := range others + 1 {
 		name, cluster := fmt.Sprintf("a%d", i), "other."+testCluster
 		if i == others {
@@ -341,10 +341,10 @@ func TestClassicLoadBalancersOfServicesGoWithTheCluster(t *testing.T) {
 	}
 }
 
-// Many templates cost two requests, even with many of others among them.
+// Many templates take two requests, even if many others exist.
 func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	server := awstest.Moto(t)
-	c, count := counted(t, server)
+	c, count := countingClient(t, server)
 	want := map[string]string{}
 	for _, cluster := range []string{testCluster, "other." + testCluster} {
 		for _, n := range []string{"a", "b", "c", "d"} {
@@ -367,10 +367,10 @@ func TestManyLaunchTemplatesAreListedInTwoRequests(t *testing.T) {
 	}
 }
 
-// Objects that several kinds read are asked for once a snapshot.
+// Objects that several kinds read are requested once per snapshot.
 func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 	server := awstest.Moto(t)
-	c, count := counted(t, server)
+	c, count := countingClient(t, server)
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
 	build(t, c, &SecurityGroups, SecurityGroup{Name: "x", Description: "d", VPC: lit(vpc.ID), Tags: OwnedTags(testCluster, "x")})
 	before := count.total()
@@ -383,9 +383,8 @@ func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// One for each of VPC, DHCP options, three sorts of gateways, subnet, shared
-	// subnets, address, route table, group, rule, volume, key pair, template,
-	// and one for each of two attributes of the VPC.
+	// One for each of VPC, DHCP options, three types of gateways, subnet, shared subnets, address,
+	// route table, group, rule, volume, key pair, template, and one for each of two VPC attributes.
 	if n := count.total() - before; n != 16 {
 		t.Errorf("the snapshot took %d requests: %v", n, count.byAction())
 	}
@@ -417,7 +416,7 @@ func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 	if len(machines) != 1 || len(machines[0].Holds) == 0 || len(interfaces) != 1 {
 		t.Fatalf("got %d machines and %d interfaces", len(machines), len(interfaces))
 	}
-	for range 3 { // the second and third find it shutting down and gone
+	for range 3 { // the second and third attempts find it shutting down and terminated
 		if err := Instances.Delete(t.Context(), c, machines[0]); err != nil && !fault.Is(err, fault.NotYet) {
 			t.Error(err)
 		}

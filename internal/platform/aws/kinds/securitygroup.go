@@ -15,7 +15,7 @@ import (
 // SecurityGroup is a set of network interfaces that share firewall rules.
 type SecurityGroup struct {
 	Name string `res:"forbid" tf:"name"`
-	// Description is set when the group is made; AWS cannot change it.
+	// Description is set when the group is created; AWS cannot change it.
 	Description string         `res:"writeonly" tf:"description"`
 	VPC         resource.Value `res:"forbid" tf:"vpc_id"`
 	Tags        Tags           `tf:"tags"`
@@ -23,10 +23,10 @@ type SecurityGroup struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// SecurityGroups is the kind of SecurityGroup. The tag Name and the node's name of one of
-// the cluster's own must be its name: the one tells it from the groups that controllers in
-// the cluster make, by the other its rules are found. The node's name of a shared one must
-// be the id, a hyphen and any text.
+// SecurityGroups is the kind of SecurityGroup. For the cluster's own groups, the tag Name and the
+// node's name must both be the group's name: the tag distinguishes them from groups that
+// controllers in the cluster create, and the node's name is used to find their rules. The node's
+// name of a shared group must be the id, a hyphen and any text.
 var SecurityGroups = resource.Kind[SecurityGroup, *Client]{
 	Name:  "aws_security_group",
 	API:   apiEC2,
@@ -50,13 +50,13 @@ var SecurityGroups = resource.Kind[SecurityGroup, *Client]{
 	Delete: func(ctx context.Context, c *Client, g *SecurityGroup) error {
 		_, err := c.EC2.DeleteSecurityGroup(ctx, &ec2.DeleteSecurityGroupInput{GroupId: &g.ID})
 		if fault.Is(err, fault.Conflict) {
-			return inUse("security group "+g.ID, groupUsers(ctx, c, g.ID), err)
+			return inUseError("security group "+g.ID, groupUsers(ctx, c, g.ID), err)
 		}
 		return fault.IgnoreGone(err)
 	},
 }
 
-// securityGroupDescriber serves groups and their rules.
+// securityGroupDescriber describes the groups.
 var securityGroupDescriber = describer[ec2types.SecurityGroup]{
 	what: "security groups", id: "group-id",
 	tags: func(g ec2types.SecurityGroup) []ec2types.Tag { return g.Tags },
@@ -79,10 +79,9 @@ func listSecurityGroups(ctx context.Context, c *Client, s resource.Scope) ([]*Se
 	})
 }
 
-// ownSecurityGroups leaves out the groups of controllers in the cluster, unless
-// everything is asked for.
+// ownSecurityGroups leaves out groups of controllers in the cluster, unless s.All is set.
 func ownSecurityGroups(ctx context.Context, c *Client, s resource.Scope) ([]ec2types.SecurityGroup, error) {
-	list, err := securityGroupDescriber.owned(ctx, c, s)
+	list, err := securityGroupDescriber.listOwned(ctx, c, s)
 	return slices.DeleteFunc(slices.Clone(list), func(d ec2types.SecurityGroup) bool {
 		return !s.All && tagMap(d.Tags)[TagName] != aws.ToString(d.GroupName)
 	}), err

@@ -16,15 +16,15 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// SecurityGroupRule allows traffic into or out of a group. Exactly one of
-// Source, CIDRs, IPv6CIDRs and PrefixLists is set, a list with one item.
+// SecurityGroupRule allows traffic into or out of a group. Exactly one of Source, CIDRs, IPv6CIDRs
+// and PrefixLists is set; a list contains one item.
 type SecurityGroupRule struct {
 	Group resource.Value `res:"replace" tf:"security_group_id"`
 	Type  string         `res:"replace" tf:"type"` // "ingress" or "egress"
 	// Protocol is "tcp", "udp", "icmp", "icmpv6", "-1" for all, or a protocol's number.
 	Protocol string `res:"replace" tf:"protocol"`
-	// FromPort and ToPort are a range of ports, or ICMP's type and code. They
-	// are 0 and 0 for all protocols, 0 and 65535 for one given by its number.
+	// FromPort and ToPort are a range of ports, or ICMP's type and code. They are 0 and 0 for all
+	// protocols, 0 and 65535 for a protocol given by its number.
 	FromPort int `res:"replace" tf:"from_port,zero"`
 	ToPort   int `res:"replace" tf:"to_port,zero"`
 
@@ -33,19 +33,19 @@ type SecurityGroupRule struct {
 	IPv6CIDRs   []string       `res:"replace" tf:"ipv6_cidr_blocks"`
 	PrefixLists []string       `res:"replace" tf:"prefix_list_ids"`
 
-	// Tags are the group's, with the rule's name. Terraform's resource has none.
+	// Tags are the group's, with the rule's name. Terraform's resource has no tags.
 	Tags Tags
 
 	ID string `res:"out,id" out:"id" tf:"security_group_rule_id"`
-	// Found says that the rule stood in a group of others before the cluster needed it. A
-	// deletion leaves it there, without the cluster's tags.
+	// Found means that the rule existed in a shared group before the cluster needed it. A deletion
+	// leaves it there, without the cluster's tags.
 	Found bool `res:"out"`
-	// Foreign says that others added the rule to a group of the cluster's.
+	// Foreign means that someone else added the rule to one of the cluster's groups.
 	Foreign bool `res:"out"`
 }
 
-// tagFound marks a rule that the cluster did not make. It does not look like kops' own tags, so
-// that updates leave it.
+// tagFound marks a rule that the cluster did not create. It does not have the prefix of kops' own
+// tags, so updates keep it.
 const tagFound = "kops-found"
 
 const (
@@ -66,7 +66,7 @@ var SecurityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	},
 	List:    listRules,
 	Create:  createRule,
-	Grants:  letsAddressesIn,
+	Grants:  allowsAddresses,
 	Foreign: func(r *SecurityGroupRule) bool { return r.Foreign },
 	Update: []resource.Setter[SecurityGroupRule, *Client]{
 		tagSetter(func(r *SecurityGroupRule) (string, map[string]string) { return r.ID, r.Tags }),
@@ -74,23 +74,22 @@ var SecurityGroupRules = resource.Kind[SecurityGroupRule, *Client]{
 	Delete: deleteRule,
 }
 
-// letsAddressesIn reports whether kops itself made a rule for a list of addresses,
-// such as kubernetesApiAccess. Rules between groups are not of that sort, as machines
-// that still run may need them; nor are rules without tags, which users may have made.
-func letsAddressesIn(r *SecurityGroupRule) bool {
+// allowsAddresses reports whether kops created a rule for a list of addresses, such as
+// kubernetesApiAccess. It excludes rules between groups, because running machines may still need
+// them, and rules without tags, which users may have created.
+func allowsAddresses(r *SecurityGroupRule) bool {
 	return r.Type == ingress && len(r.CIDRs)+len(r.IPv6CIDRs)+len(r.PrefixLists) > 0 && isOwned(r.Tags, r.Tags[TagCluster])
 }
 
-// ruleKey is all that tells one rule from another: the API refuses two rules
-// that are equal in it.
+// ruleKey returns everything that distinguishes rules: the API rejects two rules with the same key.
 func ruleKey(r *SecurityGroupRule) string {
 	peer := nameOf(r.Source) + strings.Join(r.CIDRs, ",") + strings.Join(r.IPv6CIDRs, ",") + strings.Join(r.PrefixLists, ",")
 	return fmt.Sprintf("%s %s %s %d-%d %s", nameOf(r.Group), r.Type, r.Protocol, r.FromPort, r.ToPort, peer)
 }
 
-// listRules lists, of the rules of the cluster's groups, those that kops made or would make, and
-// others' rules that let addresses in; of shared groups' rules, the wanted ones, and those that a
-// former spec wanted.
+// listRules lists, in the cluster's groups, the rules that kops created
+// or would create, and foreign rules that allow addresses; in shared
+// groups, the wanted rules and those that a previous spec wanted.
 func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGroupRule, error) {
 	own, err := ownSecurityGroups(ctx, c, s)
 	if err != nil {
@@ -115,25 +114,25 @@ func listRules(ctx context.Context, c *Client, s resource.Scope) ([]*SecurityGro
 	for _, d := range list {
 		r := ruleOf(d)
 		group, ours := names[aws.ToString(d.GroupId)]
-		if wanted[canonical(ruleKey(r), names)] || ours && (s.All || r.Tags[TagCluster] == s.Cluster || prunable(group, s.Cluster, r)) {
+		if wanted[canonical(ruleKey(r), names)] || ours && (s.All || r.Tags[TagCluster] == s.Cluster || isPrunable(group, s.Cluster, r)) {
 			out = append(out, r)
 		} else if !ours && !s.All && isOwned(r.Tags, s.Cluster) && slices.Contains(shared, aws.ToString(d.GroupId)) {
-			out = append(out, inOthersGroup(r)) // of a former spec
-		} else if ours && opensToOthers(d) {
+			out = append(out, markForeign(r)) // from a previous spec
+		} else if ours && allowsOtherAddresses(d) {
 			r.Foreign = true
 			out = append(out, r)
 		}
 	}
 	if s.All {
-		elsewhere, err := rulesElsewhere(ctx, c, s.Cluster, names)
+		elsewhere, err := rulesInOtherGroups(ctx, c, s.Cluster, names)
 		return append(out, elsewhere...), err
 	}
 	return out, nil
 }
 
-// rulesElsewhere finds the cluster's rules in groups that it does not own, of which only
-// their tags tell.
-func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[string]string) ([]*SecurityGroupRule, error) {
+// rulesInOtherGroups returns the cluster's rules in groups that it does not own; only their tags
+// identify them.
+func rulesInOtherGroups(ctx context.Context, c *Client, cluster string, own map[string]string) ([]*SecurityGroupRule, error) {
 	list, err := describeRules(ctx, c, "tag:"+TagOwnerPrefix+cluster, Owned)
 	rules, err := convert(list, err, ruleOf)
 	rules = slices.DeleteFunc(rules, func(r *SecurityGroupRule) bool {
@@ -141,26 +140,26 @@ func rulesElsewhere(ctx context.Context, c *Client, cluster string, own map[stri
 		return ours || !isOwned(r.Tags, cluster)
 	})
 	for _, r := range rules {
-		inOthersGroup(r)
+		markForeign(r)
 	}
 	return rules, err
 }
 
-// inOthersGroup notes whether a rule in a group of others was found there. This includes, even
-// without its mark, the rule that lets everything out, which AWS puts into every new group:
-// without it other members of the group would be cut off.
-func inOthersGroup(r *SecurityGroupRule) *SecurityGroupRule {
+// markForeign sets whether a rule in a shared group was found there. Even without the mark, this
+// includes the rule that allows all outgoing traffic, which AWS adds to every new group: without
+// it, other members of the group would be cut off.
+func markForeign(r *SecurityGroupRule) *SecurityGroupRule {
 	r.Found = r.Tags[tagFound] != "" || r.Type == egress && r.Protocol == "-1" && slices.Equal(r.CIDRs, []string{"0.0.0.0/0"})
 	return r
 }
 
-// describeRules asks for the rules that pass a filter, with as many of its values a
-// call as the API takes.
+// describeRules returns the rules that match a filter, with as many
+// filter values per call as the API accepts.
 func describeRules(ctx context.Context, c *Client, by string, values ...string) ([]ec2types.SecurityGroupRule, error) {
 	const most = 200 // values of one filter
 	var out []ec2types.SecurityGroupRule
 	for some := range slices.Chunk(values, most) {
-		list, err := ask(ctx, c, "rules by "+by+" "+strings.Join(some, " "), func(ctx context.Context) ([]ec2types.SecurityGroupRule, error) {
+		list, err := oncePerSnapshot(ctx, c, "rules by "+by+" "+strings.Join(some, " "), func(ctx context.Context) ([]ec2types.SecurityGroupRule, error) {
 			return pages(ctx, ec2.NewDescribeSecurityGroupRulesPaginator(c.EC2, &ec2.DescribeSecurityGroupRulesInput{
 				Filters: []ec2types.Filter{filter(by, some...)}}),
 				func(o *ec2.DescribeSecurityGroupRulesOutput) []ec2types.SecurityGroupRule {
@@ -175,8 +174,8 @@ func describeRules(ctx context.Context, c *Client, by string, values ...string) 
 	return out, nil
 }
 
-// sharedGroup returns the id that the name of a shared group's node begins
-// with, as in "sg-0123-masters"; an id stands for itself.
+// sharedGroup returns the id at the beginning of the node's name of a shared group, as in
+// "sg-0123-masters"; the id alone is also accepted.
 func sharedGroup(name string) (string, bool) {
 	rest, ok := strings.CutPrefix(name, "sg-")
 	if !ok {
@@ -186,7 +185,7 @@ func sharedGroup(name string) (string, bool) {
 	return "sg-" + hex, true
 }
 
-// sharedGroups returns the ids of the shared groups that keys of rules begin with.
+// sharedGroups returns the ids of the shared groups at the beginning of rule keys.
 func sharedGroups(keys []string) []string {
 	var out []string
 	for _, k := range keys {
@@ -198,9 +197,9 @@ func sharedGroups(keys []string) []string {
 	return out
 }
 
-// canonical makes the keys of a wanted rule, whose groups may be named by their
-// nodes, and of an observed one equal: the cluster's own groups by name, shared
-// ones by id.
+// canonical makes the key of a wanted rule, whose groups may be referred to by the names of their
+// nodes, equal to the key of the observed rule: the cluster's own groups are written by name,
+// shared groups by id.
 func canonical(key string, names map[string]string) string {
 	parts := strings.Split(key, " ")
 	for _, i := range []int{0, len(parts) - 1} {
@@ -213,16 +212,16 @@ func canonical(key string, names map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// opensToOthers reports whether a rule that is not the cluster's lets addresses in, and is
-// not of those that controllers in the cluster add for load balancers.
-func opensToOthers(d ec2types.SecurityGroupRule) bool {
+// allowsOtherAddresses reports whether a rule that does not belong to the cluster allows addresses, and
+// was not added for load balancers by controllers in the cluster.
+func allowsOtherAddresses(d ec2types.SecurityGroupRule) bool {
 	why := aws.ToString(d.Description)
 	return !aws.ToBool(d.IsEgress) && d.ReferencedGroupInfo == nil && !strings.HasPrefix(why, "kubernetes.io/rule/") && !strings.HasPrefix(why, "elbv2.k8s.aws/")
 }
 
-// prunable reports whether a rule that carries no tag is of the sort that kops
-// makes in a group. The rules that controllers in the cluster add have other ports.
-func prunable(group, cluster string, r *SecurityGroupRule) bool {
+// isPrunable reports whether a rule without tags is one that kops creates in the group. The rules
+// that controllers in the cluster add have other ports.
+func isPrunable(group, cluster string, r *SecurityGroupRule) bool {
 	if r.Type != ingress {
 		return false
 	}
@@ -270,7 +269,7 @@ func ruleOf(d ec2types.SecurityGroupRule) *SecurityGroupRule {
 	return r
 }
 
-// listOf returns a list of one item, or none for no text.
+// listOf returns a list of one item, or nil for an empty text.
 func listOf(p *string) []string {
 	if aws.ToString(p) == "" {
 		return nil
@@ -298,8 +297,8 @@ func permission(r *SecurityGroupRule) []ec2types.IpPermission {
 	return []ec2types.IpPermission{p}
 }
 
-// createRule adds the rule or, where an equal one exists, as the rule that lets
-// everything out of every new group does, makes that one the cluster's by its tags.
+// createRule adds the rule or, if an equal rule exists, makes that the cluster's by tagging it.
+// Every new group has such a rule: it allows all outgoing traffic.
 func createRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 	if r.Type == egress && r.Protocol == "-1" {
 		if done, err := adoptRule(ctx, c, r); done || err != nil {
@@ -312,7 +311,7 @@ func createRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 		if done || aerr != nil {
 			return aerr
 		}
-		return fault.Wrap(fault.NotYet, err, "") // it is there, and is not shown yet
+		return fault.Wrap(fault.NotYet, err, "") // it exists, but is not listed yet
 	}
 	if err == nil && len(made) == 1 {
 		r.ID = aws.ToString(made[0].SecurityGroupRuleId)
@@ -324,38 +323,38 @@ func authorize(ctx context.Context, c *Client, r *SecurityGroupRule) ([]ec2types
 	tags := tagSpec(ec2types.ResourceTypeSecurityGroupRule, r.Tags)
 	if r.Type == egress {
 		o, err := c.EC2.AuthorizeSecurityGroupEgress(ctx, &ec2.AuthorizeSecurityGroupEgressInput{
-			GroupId: orNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
+			GroupId: stringOrNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
 		if err != nil {
 			return nil, err
 		}
 		return o.SecurityGroupRules, nil
 	}
 	o, err := c.EC2.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{
-		GroupId: orNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
+		GroupId: stringOrNil(r.Group.Text()), IpPermissions: permission(r), TagSpecifications: tags})
 	if err != nil {
 		return nil, err
 	}
 	return o.SecurityGroupRules, nil
 }
 
-// adoptRule looks for a rule equal to r and tags it.
+// adoptRule tags a rule that equals r, if there is one.
 func adoptRule(ctx context.Context, c *Client, r *SecurityGroupRule) (bool, error) {
 	list, err := describeRules(ctx, c, "group-id", r.Group.Text())
 	if err != nil {
-		return false, notYet(err)
+		return false, retryIfGone(err)
 	}
 	for _, d := range list {
 		if have := ruleOf(d); ruleKey(have) == ruleKey(r) {
 			r.ID = have.ID
-			return true, setEC2Tags(ctx, c, have.ID, have.Tags, adopted(have.Tags, r.Tags))
+			return true, setEC2Tags(ctx, c, have.ID, have.Tags, adoptedTags(have.Tags, r.Tags))
 		}
 	}
 	return false, nil
 }
 
-// adopted are the tags of a rule that the cluster takes for its own: with a mark, unless
-// it made the rule itself.
-func adopted(have, want Tags) Tags {
+// adoptedTags returns the tags of a rule that the cluster adopts, with a mark unless the cluster
+// created the rule.
+func adoptedTags(have, want Tags) Tags {
 	if isOwned(have, want[TagCluster]) {
 		return want
 	}
@@ -364,8 +363,8 @@ func adopted(have, want Tags) Tags {
 	return out
 }
 
-// deleteRule removes a rule. One that was found in a group of others only loses the tags of
-// the cluster.
+// deleteRule removes a rule. If the rule was found in a shared group, deleteRule only removes the
+// cluster's tags.
 func deleteRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 	if r.Found {
 		in := &ec2.DeleteTagsInput{Resources: []string{r.ID}}
@@ -377,10 +376,10 @@ func deleteRule(ctx context.Context, c *Client, r *SecurityGroupRule) error {
 	}
 	if r.Type == egress {
 		_, err := c.EC2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{
-			GroupId: orNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
+			GroupId: stringOrNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
 		return fault.IgnoreGone(err)
 	}
 	_, err := c.EC2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{
-		GroupId: orNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
+		GroupId: stringOrNil(r.Group.Text()), SecurityGroupRuleIds: []string{r.ID}})
 	return fault.IgnoreGone(err)
 }

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awstest"
 )
 
-// The life of an object of every kind that is not EC2's, on one server.
+// TestServiceKindsLive runs the lifecycle of an object of every kind outside EC2, on one server.
 func TestServiceKindsLive(t *testing.T) {
 	server := awstest.Moto(t)
 	c := connect(t, server)
@@ -38,13 +38,13 @@ func TestServiceKindsLive(t *testing.T) {
 	}
 }
 
-// network is what load balancers and groups stand in.
+// network is the network of load balancers and groups.
 type network struct {
 	vpc     string
 	subnets []string // in different zones
 }
 
-// defaultNetwork returns the network that every account has, on moto too.
+// defaultNetwork returns the default network of an account, which moto also has.
 func defaultNetwork(t *testing.T, c *Client) network {
 	t.Helper()
 	out, err := c.EC2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{
@@ -59,7 +59,7 @@ func defaultNetwork(t *testing.T, c *Client) network {
 	return n
 }
 
-// testSecurityGroup makes a security group that a test refers to.
+// testSecurityGroup creates a security group that a test refers to.
 func testSecurityGroup(t *testing.T, c *Client, name string) string {
 	t.Helper()
 	out, err := c.EC2.CreateSecurityGroup(t.Context(), &ec2.CreateSecurityGroupInput{

@@ -17,7 +17,7 @@ import (
 // Queue is an SQS queue.
 type Queue struct {
 	Name string `res:"forbid" tf:"name"` // at most 80 characters
-	// MessageRetentionSeconds is how long a message waits for a reader.
+	// MessageRetentionSeconds is how long a message is kept until it is received.
 	MessageRetentionSeconds int `tf:"message_retention_seconds"`
 	// Policy is a policy document in JSON.
 	Policy string `res:",json" tf:"policy,file"`
@@ -68,11 +68,11 @@ func listQueues(ctx context.Context, c *Client, s resource.Scope) ([]*Queue, err
 		if err != nil {
 			return nil, fault.IgnoreGone(err)
 		}
-		return ownIAM(s, q, "the queue", q.Name, q.ARN, q.Tags)
+		return filterIAM(s, q, "the queue", q.Name, q.ARN, q.Tags)
 	})
 }
 
-// queueURL returns where a queue is asked, which never changes, or "" if there is none.
+// queueURL returns a queue's URL, which never changes, or "" if the queue does not exist.
 func queueURL(ctx context.Context, c *Client, name string) (string, error) {
 	if url, ok := past.Recall[string](c.Past, queueKey(c, name)); ok {
 		return url, nil
@@ -87,7 +87,7 @@ func queueURL(ctx context.Context, c *Client, name string) (string, error) {
 
 func queueKey(c *Client, name string) string { return "queue/" + queueARN(c, name) }
 
-// queuePage is the most queues in one answer (API reference, ListQueues).
+// queuePage is the maximum number of queues in one response (API reference, ListQueues).
 const queuePage = 1000
 
 // Attributes of a queue that kops sets.
@@ -120,7 +120,7 @@ func getQueue(ctx context.Context, c *Client, url string) (*Queue, error) {
 func (q *Queue) attributes() map[string]string {
 	return map[string]string{
 		queueRetention: strconv.Itoa(q.MessageRetentionSeconds),
-		queuePolicy:    q.Policy, // empty takes a policy away
+		queuePolicy:    q.Policy, // empty removes the policy
 	}
 }
 
@@ -133,7 +133,7 @@ func createQueue(ctx context.Context, c *Client, q *Queue) error {
 	}
 	q.URL, q.ID = out.QueueUrl, out.QueueUrl
 	past.Remember(c.Past, queueKey(c, q.Name), q.URL)
-	q.ARN = queueARN(c, q.Name) // not told, but it follows from the name
+	q.ARN = queueARN(c, q.Name) // the response omits it, but it follows from the name
 	return nil
 }
 

@@ -11,9 +11,10 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 )
 
-// StoreKeys are the keys of the server of a cluster's store, which its control planes read:
-// a parameter of Systems Manager, encrypted with the account's key for these (alias/aws/ssm).
-// Its name says whose it is. Terraform never knows it, as its state would hold the keys.
+// StoreKeys are the access keys of a cluster's store, which its control planes read: a Systems
+// Manager parameter, encrypted with the account's key for parameters (alias/aws/ssm). The
+// parameter's name identifies the cluster. Terraform does not manage it, because its state would
+// contain the keys.
 type StoreKeys struct {
 	Name string           `res:"forbid"`
 	Keys resource.Content // as storekeys.Pair encodes them
@@ -36,8 +37,8 @@ var StoreKeySets = resource.Kind[StoreKeys, *Client]{
 	},
 }
 
-// listStoreKeys reads the parameter of a cluster that wants one, or is deleted. Who may not
-// read it, and wants none, has none.
+// listStoreKeys reads the parameter of a cluster that wants one, or is being deleted. Without
+// permission to read it, a cluster that wants none has none.
 func listStoreKeys(ctx context.Context, c *Client, s resource.Scope) ([]*StoreKeys, error) {
 	if !s.All && len(s.Names) == 0 {
 		return nil, nil

@@ -24,7 +24,7 @@ func liveStoreKeys(t *testing.T, c *Client) {
 	})
 }
 
-// A cluster that needs no keys asks for none, whose account may not let it.
+// A cluster that needs no keys does not request them, because it may not be permitted to.
 func TestNobodyAsksForKeysThatAreNotWanted(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	if err := StoreKeySets.Create(t.Context(), c, new(testStoreKeys())); err != nil {

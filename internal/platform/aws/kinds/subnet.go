@@ -12,25 +12,25 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Subnet is one zone's share of a VPC. Its ranges, its zone and its family
-// cannot change, as machines live in it.
+// Subnet is a part of a VPC in one zone. Its ranges, its zone and its address family cannot change,
+// because machines run in it.
 type Subnet struct {
 	VPC  resource.Value `res:"forbid" tf:"vpc_id"`
 	Zone string         `res:"forbid" tf:"availability_zone"`
 	CIDR string         `res:"forbid" tf:"cidr_block"` // empty for an IPv6-only subnet
-	// IPv6CIDR is an IPv6 range of 64 bits; empty accepts the range that the subnet has.
+	// IPv6CIDR is an IPv6 range with a 64-bit prefix; empty accepts the subnet's current range.
 	IPv6CIDR string `res:"default" tf:"ipv6_cidr_block"`
-	// IPv6Part is a range relative to the VPC's, made by IPv6Part, in place of IPv6CIDR.
+	// IPv6Part is a range relative to the VPC's, as returned by IPv6Part, instead of IPv6CIDR.
 	IPv6Part   resource.Value `res:"writeonly" tf:"ipv6_cidr_block,raw"`
 	IPv6Native bool           `res:"forbid" tf:"ipv6_native"`
 
 	AssignIPv6 bool `res:",post" tf:"assign_ipv6_address_on_creation"`
 	DNS64      bool `res:",post" tf:"enable_dns64"`
-	// ResourceNameA and ResourceNameAAAA answer a machine's resource name with its addresses.
+	// ResourceNameA and ResourceNameAAAA make a machine's resource name resolve to its addresses.
 	ResourceNameA    bool `res:",post" tf:"enable_resource_name_dns_a_record_on_launch"`
 	ResourceNameAAAA bool `res:",post" tf:"enable_resource_name_dns_aaaa_record_on_launch"`
-	// HostnameType is "ip-name" or "resource-name"; empty leaves it as it is. It
-	// is set whenever one of the two fields above changes, and not compared.
+	// HostnameType is "ip-name" or "resource-name"; empty leaves it unchanged. It is set whenever
+	// one of the two fields above changes, and not compared.
 	HostnameType string `res:"writeonly" tf:"private_dns_hostname_type_on_launch"`
 	Tags         Tags   `tf:"tags"`
 
@@ -47,7 +47,7 @@ var Subnets = resource.Kind[Subnet, *Client]{
 	Key:   func(s *Subnet) string { return s.Tags[TagName] },
 	Tidy:  func(s *Subnet) { s.IPv6CIDR = canonicalRange(s.IPv6CIDR) },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Subnet, error) {
-		list, err := subnetDescriber.all(ctx, c, s)
+		list, err := subnetDescriber.listAll(ctx, c, s)
 		return convert(list, err, subnetOf)
 	},
 	Create:  createSubnet,
@@ -95,7 +95,7 @@ func createSubnet(ctx context.Context, c *Client, s *Subnet) error {
 		return fmt.Errorf("IPv6 range of subnet %s: %w", s.Tags[TagName], err)
 	}
 	in := &ec2.CreateSubnetInput{
-		VpcId: aws.String(s.VPC.Text()), AvailabilityZone: &s.Zone, CidrBlock: orNil(s.CIDR), Ipv6CidrBlock: orNil(v6),
+		VpcId: aws.String(s.VPC.Text()), AvailabilityZone: &s.Zone, CidrBlock: stringOrNil(s.CIDR), Ipv6CidrBlock: stringOrNil(v6),
 		TagSpecifications: tagSpec(ec2types.ResourceTypeSubnet, s.Tags)}
 	if s.IPv6Native {
 		in.Ipv6Native = aws.Bool(true)
@@ -108,17 +108,17 @@ func createSubnet(ctx context.Context, c *Client, s *Subnet) error {
 	return nil
 }
 
-// setSubnetIPv6 adds a range to a subnet that has none.
+// setSubnetIPv6 adds an IPv6 range to a subnet without one.
 func setSubnetIPv6(ctx context.Context, c *Client, have, want *Subnet) error {
 	if have.IPv6CIDR != "" {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("subnet %s has the IPv6 range %s, not %s", have.ID, have.IPv6CIDR, want.IPv6CIDR),
-			"write the range that it has into the cluster's spec")
+			"set the range in the cluster's spec to the one that the subnet has")
 	}
 	_, err := c.EC2.AssociateSubnetCidrBlock(ctx, &ec2.AssociateSubnetCidrBlockInput{SubnetId: &have.ID, Ipv6CidrBlock: &want.IPv6CIDR})
 	return err
 }
 
-// modifySubnet changes the one attribute that in holds: the API takes one a call.
+// modifySubnet changes the one attribute that in contains: the API accepts one per call.
 func modifySubnet(ctx context.Context, c *Client, s *Subnet, in ec2.ModifySubnetAttributeInput) error {
 	in.SubnetId = &s.ID
 	_, err := c.EC2.ModifySubnetAttribute(ctx, &in)
@@ -135,8 +135,8 @@ func setDNS64(ctx context.Context, c *Client, have, want *Subnet) error {
 		EnableDns64: &ec2types.AttributeBooleanValue{Value: &want.DNS64}})
 }
 
-// setSubnetNames sets how machines are named. The A record comes last: its
-// value is what shows that all was set.
+// setSubnetNames sets how machines are named. It sets the A record last: its value shows that
+// everything was set.
 func setSubnetNames(ctx context.Context, c *Client, have, want *Subnet) error {
 	if want.HostnameType != "" {
 		err := modifySubnet(ctx, c, have, ec2.ModifySubnetAttributeInput{
@@ -162,7 +162,7 @@ func setSubnetNames(ctx context.Context, c *Client, have, want *Subnet) error {
 func deleteSubnet(ctx context.Context, c *Client, s *Subnet) error {
 	_, err := c.EC2.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: &s.ID})
 	if fault.Is(err, fault.Conflict) {
-		return inUse("subnet "+s.ID, interfacesOf(ctx, c, "subnet-id", s.ID), err)
+		return inUseError("subnet "+s.ID, interfacesOf(ctx, c, "subnet-id", s.ID), err)
 	}
 	return fault.IgnoreGone(err)
 }

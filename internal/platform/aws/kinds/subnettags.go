@@ -13,22 +13,22 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// SubnetTags are the tags that a cluster puts on a shared subnet: its owner tag
-// with the value "shared", and those that tell controllers how to use the subnet.
+// SubnetTags are the tags that a cluster sets on a shared subnet: its owner tag with the value
+// "shared", and those that tell controllers how to use the subnet.
 type SubnetTags struct {
 	Subnet resource.Value `res:"replace"`
 	Tags   GuestTags
 }
 
-// GuestTags are tags on objects that are not the cluster's own, where other clusters may put
-// similar ones: only the wanted tags count.
+// GuestTags are tags on objects that the cluster does not own, where other clusters may set similar
+// ones: only the wanted tags count.
 type GuestTags map[string]string
 
-// Foreign reports that any tag that is not wanted is to stay.
+// Foreign returns true: tags that are not wanted are always kept.
 func (GuestTags) Foreign(string) bool { return true }
 
 // SubnetTagSets is the kind of SubnetTags, the tags of a shared subnet. They must include the
-// owner tag of the cluster, by which they are found.
+// cluster's owner tag, which is used to find them.
 var SubnetTagSets = resource.Kind[SubnetTags, *Client]{
 	Name:   "aws_subnet_tags",
 	Direct: true,
@@ -53,16 +53,16 @@ var SubnetTagSets = resource.Kind[SubnetTags, *Client]{
 	Delete: deleteSubnetTags,
 }
 
-// addSubnetTags sets the tags that are wanted, and takes none away.
+// addSubnetTags sets the wanted tags, and removes none.
 func addSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
 	return setEC2Tags(ctx, c, s.Subnet.Text(), nil, s.Tags)
 }
 
-// TagKarpenterGroup, followed by a group's name, marks the subnets of a group
-// whose machines Karpenter makes.
+// TagKarpenterGroup, followed by a group's name, marks the subnets of a group whose machines
+// Karpenter creates.
 const TagKarpenterGroup = "kops.k8s.io/instance-group/"
 
-// subnetTag reports whether a cluster puts a tag with the key on a shared subnet.
+// subnetTag reports whether a cluster sets a tag with the key on a shared subnet.
 func subnetTag(key, cluster string) bool {
 	switch key {
 	case TagOwnerPrefix + cluster, "SubnetType", "kubernetes.io/role/elb", "kubernetes.io/role/internal-elb":
@@ -71,8 +71,8 @@ func subnetTag(key, cluster string) bool {
 	return strings.HasPrefix(key, TagKarpenterGroup)
 }
 
-// deleteSubnetTags removes what names the cluster. The other tags say what the
-// subnet is good for, and other clusters may have put them there as well.
+// deleteSubnetTags removes the tags that name the cluster. The other tags describe the use of the
+// subnet, and other clusters may have set them, too.
 func deleteSubnetTags(ctx context.Context, c *Client, s *SubnetTags) error {
 	in := &ec2.DeleteTagsInput{Resources: []string{s.Subnet.Text()}}
 	for k := range s.Tags {

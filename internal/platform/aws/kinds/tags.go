@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
-// Tag keys that say whose an object is.
+// Tag keys that specify who owns an object.
 const (
 	TagName    = "Name"
 	TagCluster = awscloud.ClusterTag
@@ -22,19 +22,19 @@ const (
 	Shared = "shared"
 )
 
-// Tags are the tags of an object that kops made. Others add tags of their own, for backups, for
-// costs, for controllers, or because another cluster shares it: kops leaves these alone.
+// Tags are the tags of an object that kops created. Others add their own tags, for backups, costs,
+// controllers, or because another cluster shares the object: kops ignores these.
 type Tags map[string]string
 
-// Foreign reports whether a tag that is not wanted is to stay. Whose a tag is, its
-// key tells alone; so one that a user asked for once stays as well.
+// Foreign reports whether to keep a tag that is not wanted. Only its key determines this, so a tag
+// that a user once specified is also kept.
 func (Tags) Foreign(key string) bool { return !strings.HasPrefix(key, ownPrefix) }
 
-// ownPrefix begins the keys of tags that nobody but kops makes.
+// ownPrefix is the prefix of tag keys that only kops uses.
 const ownPrefix = "kops.k8s.io/"
 
-// OwnedTags returns the tags of an object that kops makes for the cluster;
-// name may be empty. The caller may add to the map.
+// OwnedTags returns the tags of an object that kops creates for the cluster; name may be empty. The
+// caller may add to the map.
 func OwnedTags(cluster, name string) map[string]string {
 	t := map[string]string{TagCluster: cluster, TagOwnerPrefix + cluster: Owned}
 	if name != "" {
@@ -43,13 +43,13 @@ func OwnedTags(cluster, name string) map[string]string {
 	return t
 }
 
-// isOwned reports whether the tags belong to an object of the cluster, no matter who made it.
+// isOwned reports whether the tags belong to an object of the cluster,
+// regardless of who created it.
 func isOwned(tags map[string]string, cluster string) bool {
 	return tags[TagOwnerPrefix+cluster] == Owned
 }
 
-// isReserved reports whether a tag belongs to AWS itself, which sets tags that
-// nobody can change.
+// isReserved reports whether a tag is one of AWS' own, which users cannot change.
 func isReserved(key string) bool { return strings.HasPrefix(key, "aws:") }
 
 func ec2Tags(tags map[string]string) []ec2types.Tag {
@@ -60,7 +60,7 @@ func tagMap(tags []ec2types.Tag) map[string]string {
 	return tagsOf(tags, func(t ec2types.Tag) (key, value *string) { return t.Key, t.Value })
 }
 
-// tagSpec gives an object its tags in the call that makes it.
+// tagSpec returns the tags for the call that creates an object.
 func tagSpec(t ec2types.ResourceType, tags map[string]string) []ec2types.TagSpecification {
 	if len(tags) == 0 {
 		return nil

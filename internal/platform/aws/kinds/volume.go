@@ -14,34 +14,34 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// Volume is a disk of the block store. What would need a new disk is
-// forbidden, as the disk holds the cluster's data.
+// Volume is an EBS volume. Changes that would require a new volume are forbidden, because the
+// volume contains the cluster's data.
 type Volume struct {
 	Zone      string `res:"forbid" tf:"availability_zone"`
 	Encrypted bool   `res:"forbid" tf:"encrypted,zero"`
-	// KMSKey is the id, alias or ARN of a key; which the volume was made with is not compared.
+	// KMSKey is the id, alias or ARN of a key; it is not compared with the volume's key.
 	KMSKey     string `res:"writeonly" tf:"kms_key_id"`
 	SizeGiB    int    `tf:"size"`
 	Type       string `tf:"type"`                     // "gp3", "io2", …
-	IOPS       int    `res:"default" tf:"iops"`       // 0 accepts what the type brings
-	Throughput int    `res:"default" tf:"throughput"` // MiB/s; 0 accepts what the type brings
+	IOPS       int    `res:"default" tf:"iops"`       // 0 accepts the type's default
+	Throughput int    `res:"default" tf:"throughput"` // MiB/s; 0 accepts the type's default
 	Tags       Tags   `tf:"tags"`
 
 	ID string `res:"out,id" out:"id"`
 }
 
-// etcdTagPrefix, followed by the name of an etcd cluster, is the key of the tag
-// that marks its volumes.
+// etcdTagPrefix, followed by the name of an etcd cluster, is the key of
+// the tag that marks its volumes.
 const etcdTagPrefix = "k8s.io/etcd/"
 
-// Tags by which the storage drivers of Kubernetes say whose claim a volume serves.
+// Tags that Kubernetes storage drivers set to name a volume's claim.
 const (
 	claimNamespaceTag = "kubernetes.io/created-for/pvc/namespace"
 	claimNameTag      = "kubernetes.io/created-for/pvc/name"
 )
 
-// dataOf says whose data are on a volume.
-func dataOf(v *Volume) string {
+// describeData describes the data on a volume.
+func describeData(v *Volume) string {
 	if claim := v.Tags[claimNameTag]; claim != "" {
 		return "data of the claim " + v.Tags[claimNamespaceTag] + "/" + claim
 	}
@@ -53,15 +53,15 @@ func dataOf(v *Volume) string {
 	return ""
 }
 
-// Volumes is the kind of Volume. A tag whose key starts with etcdTagPrefix tells it from the
-// volumes that controllers in the cluster make.
+// Volumes is the kind of Volume. A tag with the prefix etcdTagPrefix distinguishes it from the
+// volumes that controllers in the cluster create.
 var Volumes = resource.Kind[Volume, *Client]{
 	Name:   "aws_ebs_volume",
 	API:    apiEC2,
 	Tasks:  []string{"EBSVolume"},
 	Early:  true,
-	Key:    func(v *Volume) string { return cmp.Or(v.Tags[TagName], v.ID) }, // not every storage driver names its disks
-	Holds:  dataOf,
+	Key:    func(v *Volume) string { return cmp.Or(v.Tags[TagName], v.ID) }, // not every storage driver sets names
+	Holds:  describeData,
 	List:   listVolumes,
 	Create: createVolume,
 	Update: []resource.Setter[Volume, *Client]{
@@ -83,10 +83,10 @@ var volumeDescriber = describer[ec2types.Volume]{
 	},
 }
 
-// listVolumes lists the volumes that kops made; where everything is asked for,
-// also those that storage drivers made, but not those that go with their machine.
+// listVolumes lists the volumes that kops created; if s.All is set, also those that storage drivers
+// created, but not those that are deleted with their machine.
 func listVolumes(ctx context.Context, c *Client, s resource.Scope) ([]*Volume, error) {
-	list, err := volumeDescriber.owned(ctx, c, s)
+	list, err := volumeDescriber.listOwned(ctx, c, s)
 	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.Volume) bool {
 		if s.All {
 			return slices.ContainsFunc(d.Attachments, func(a ec2types.VolumeAttachment) bool { return aws.ToBool(a.DeleteOnTermination) })
@@ -106,8 +106,8 @@ func etcdVolume(tags []ec2types.Tag) bool {
 
 func createVolume(ctx context.Context, c *Client, v *Volume) error {
 	o, err := c.EC2.CreateVolume(ctx, &ec2.CreateVolumeInput{
-		AvailabilityZone: &v.Zone, Encrypted: &v.Encrypted, KmsKeyId: orNil(v.KMSKey), Size: orZero(v.SizeGiB),
-		VolumeType: ec2types.VolumeType(v.Type), Iops: orZero(v.IOPS), Throughput: orZero(v.Throughput),
+		AvailabilityZone: &v.Zone, Encrypted: &v.Encrypted, KmsKeyId: stringOrNil(v.KMSKey), Size: int32OrNil(v.SizeGiB),
+		VolumeType: ec2types.VolumeType(v.Type), Iops: int32OrNil(v.IOPS), Throughput: int32OrNil(v.Throughput),
 		TagSpecifications: tagSpec(ec2types.ResourceTypeVolume, v.Tags)})
 	if err == nil {
 		v.ID = aws.ToString(o.VolumeId)
@@ -116,15 +116,7 @@ func createVolume(ctx context.Context, c *Client, v *Volume) error {
 }
 
 func modifyVolume(ctx context.Context, c *Client, have, want *Volume) error {
-	_, err := c.EC2.ModifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: &have.ID, Size: orZero(want.SizeGiB),
-		VolumeType: ec2types.VolumeType(want.Type), Iops: orZero(want.IOPS), Throughput: orZero(want.Throughput)})
+	_, err := c.EC2.ModifyVolume(ctx, &ec2.ModifyVolumeInput{VolumeId: &have.ID, Size: int32OrNil(want.SizeGiB),
+		VolumeType: ec2types.VolumeType(want.Type), Iops: int32OrNil(want.IOPS), Throughput: int32OrNil(want.Throughput)})
 	return err
-}
-
-// orZero leaves a number that is zero out of a request.
-func orZero(n int) *int32 {
-	if n == 0 {
-		return nil
-	}
-	return aws.Int32(int32(n))
 }

@@ -13,17 +13,17 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// VPC is the network that everything of a cluster lives in.
+// VPC is the cluster's network.
 type VPC struct {
 	CIDR string `res:"forbid" tf:"cidr_block"`
-	// AmazonIPv6 gives the VPC an IPv6 range of 56 bits from Amazon's pool.
+	// AmazonIPv6 assigns the VPC an IPv6 range with a 56-bit prefix from Amazon's pool.
 	AmazonIPv6   bool `tf:"assign_generated_ipv6_cidr_block"`
 	DNSHostnames bool `res:",post" tf:"enable_dns_hostnames,zero"`
 	DNSSupport   bool `res:",post" tf:"enable_dns_support,zero"`
 	Tags         Tags `tf:"tags"`
 
 	ID string `res:"out,id" out:"id"`
-	// IPv6CIDR is the IPv6 range, empty without one.
+	// IPv6CIDR is the IPv6 range; empty if it has none.
 	IPv6CIDR string `res:"out,volatile" out:"cidr6" tf:"ipv6_cidr_block"`
 }
 
@@ -38,10 +38,10 @@ var VPCs = resource.Kind[VPC, *Client]{
 	List:    listVPCs,
 	Create:  createVPC,
 	Initial: func(v *VPC) { v.DNSSupport = true },
-	Ready:   readyVPC,
+	Ready:   waitForVPC,
 	Update: []resource.Setter[VPC, *Client]{
 		{Fields: []string{"AmazonIPv6"}, Set: setVPCIPv6},
-		{Fields: []string{"DNSSupport"}, Set: setVPCDNSSupport}, // host names need it
+		{Fields: []string{"DNSSupport"}, Set: setVPCDNSSupport}, // DNS host names need it
 		{Fields: []string{"DNSHostnames"}, Set: setVPCDNSHostnames},
 		tagSetter(func(v *VPC) (string, map[string]string) { return v.ID, v.Tags }),
 	},
@@ -58,14 +58,14 @@ var vpcDescriber = describer[ec2types.Vpc]{
 }
 
 func listVPCs(ctx context.Context, c *Client, s resource.Scope) ([]*VPC, error) {
-	list, err := vpcDescriber.all(ctx, c, s)
+	list, err := vpcDescriber.listAll(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	return observe.Each(ctx, list, func(ctx context.Context, d ec2types.Vpc) (*VPC, error) {
 		v := vpcOf(d)
 		if !isOwned(v.Tags, s.Cluster) {
-			return v, nil // nothing of a shared VPC is compared
+			return v, nil // a shared VPC is not compared
 		}
 		var err error
 		if v.DNSSupport, err = vpcAttribute(ctx, c, v.ID, ec2types.VpcAttributeNameEnableDnsSupport); err != nil {
@@ -82,8 +82,7 @@ func vpcOf(d ec2types.Vpc) *VPC {
 	return v
 }
 
-// ipv6Of returns the association of a VPC's IPv6 range. The range is empty
-// until it is associated.
+// ipv6Of returns the association of a VPC's IPv6 range. The range is empty until it is associated.
 func ipv6Of(d ec2types.Vpc) (id, cidr string, exists bool) {
 	for _, a := range d.Ipv6CidrBlockAssociationSet {
 		if a.Ipv6CidrBlockState == nil {
@@ -99,9 +98,9 @@ func ipv6Of(d ec2types.Vpc) (id, cidr string, exists bool) {
 	return id, "", exists
 }
 
-// vpcAttribute asks for one attribute, as the API has no call for several.
+// vpcAttribute requests one attribute, because the API has no call for several.
 func vpcAttribute(ctx context.Context, c *Client, id string, name ec2types.VpcAttributeName) (bool, error) {
-	return ask(ctx, c, fmt.Sprint(name, " of ", id), func(ctx context.Context) (bool, error) {
+	return oncePerSnapshot(ctx, c, fmt.Sprint(name, " of ", id), func(ctx context.Context) (bool, error) {
 		o, err := c.EC2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &id, Attribute: name})
 		if err != nil {
 			return false, err
@@ -127,14 +126,14 @@ func createVPC(ctx context.Context, c *Client, v *VPC) error {
 	return nil
 }
 
-// readyVPC waits for the IPv6 range, which subnets are cut from.
-func readyVPC(ctx context.Context, c *Client, v *VPC) error {
+// waitForVPC waits for the IPv6 range, which subnets are allocated from.
+func waitForVPC(ctx context.Context, c *Client, v *VPC) error {
 	if !v.AmazonIPv6 || v.IPv6CIDR != "" {
 		return nil
 	}
 	d, err := describeVPC(ctx, c, v.ID)
 	if err != nil {
-		return notYet(err)
+		return retryIfGone(err)
 	}
 	if _, v.IPv6CIDR, _ = ipv6Of(d); v.IPv6CIDR == "" {
 		return fault.New(fault.NotYet, "VPC %s has no IPv6 range yet", v.ID)
@@ -153,8 +152,8 @@ func describeVPC(ctx context.Context, c *Client, id string) (ec2types.Vpc, error
 	return o.Vpcs[0], nil
 }
 
-// setVPCIPv6 adds or removes the IPv6 range. It looks first, so that a second
-// try adds no second range.
+// setVPCIPv6 adds or removes the IPv6 range. It reads the VPC first, so that a second attempt does
+// not add a second range.
 func setVPCIPv6(ctx context.Context, c *Client, have, want *VPC) error {
 	d, err := describeVPC(ctx, c, have.ID)
 	if err != nil {
@@ -195,7 +194,7 @@ func setVPCDNSHostnames(ctx context.Context, c *Client, have, want *VPC) error {
 func deleteVPC(ctx context.Context, c *Client, v *VPC) error {
 	_, err := c.EC2.DeleteVpc(ctx, &ec2.DeleteVpcInput{VpcId: &v.ID})
 	if fault.Is(err, fault.Conflict) {
-		return vpcBlocked(ctx, c, v, err)
+		return explainBlockedVPC(ctx, c, v, err)
 	}
 	if err != nil {
 		return fault.IgnoreGone(fmt.Errorf("delete VPC %s: %w", v.ID, err))

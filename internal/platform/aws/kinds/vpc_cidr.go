@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// VPCCIDR is a further IPv4 range of a VPC.
+// VPCCIDR is an additional IPv4 range of a VPC.
 type VPCCIDR struct {
 	VPC  resource.Value `res:"replace" tf:"vpc_id"`
 	CIDR string         `res:"replace" tf:"cidr_block"`
@@ -29,27 +29,27 @@ var VPCCIDRs = resource.Kind[VPCCIDR, *Client]{
 	Key:    func(v *VPCCIDR) string { return v.CIDR },
 	List:   listVPCCIDRs,
 	Create: createVPCCIDR,
-	Ready:  readyVPCCIDR,
+	Ready:  waitForVPCCIDR,
 	Delete: func(ctx context.Context, c *Client, v *VPCCIDR) error {
 		_, err := c.EC2.DisassociateVpcCidrBlock(ctx, &ec2.DisassociateVpcCidrBlockInput{AssociationId: &v.ID})
 		return fault.IgnoreGone(err)
 	},
 }
 
-// listVPCCIDRs lists the ranges that are wanted. Nothing tells who added
-// another one, and it goes when its VPC does.
+// listVPCCIDRs lists the wanted ranges. It is not known who added
+// others, and they are deleted with their VPC.
 func listVPCCIDRs(ctx context.Context, c *Client, s resource.Scope) ([]*VPCCIDR, error) {
 	if len(s.Names) == 0 {
 		return nil, nil
 	}
-	list, err := vpcDescriber.owned(ctx, c, s)
+	list, err := vpcDescriber.listOwned(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	var out []*VPCCIDR
 	for _, d := range list {
 		for _, a := range d.CidrBlockAssociationSet {
-			if cidr := aws.ToString(a.CidrBlock); slices.Contains(s.Names, cidr) && !ended(a.CidrBlockState) {
+			if cidr := aws.ToString(a.CidrBlock); slices.Contains(s.Names, cidr) && !isDisassociated(a.CidrBlockState) {
 				out = append(out, &VPCCIDR{VPC: text(d.VpcId), CIDR: cidr, ID: aws.ToString(a.AssociationId)})
 			}
 		}
@@ -57,7 +57,7 @@ func listVPCCIDRs(ctx context.Context, c *Client, s resource.Scope) ([]*VPCCIDR,
 	return out, nil
 }
 
-func ended(s *ec2types.VpcCidrBlockState) bool {
+func isDisassociated(s *ec2types.VpcCidrBlockState) bool {
 	return s != nil && s.State != ec2types.VpcCidrBlockStateCodeAssociated && s.State != ec2types.VpcCidrBlockStateCodeAssociating
 }
 
@@ -69,11 +69,11 @@ func createVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
 	return err
 }
 
-// readyVPCCIDR waits until subnets can be cut from the range.
-func readyVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
+// waitForVPCCIDR waits until subnets can be created in the range.
+func waitForVPCCIDR(ctx context.Context, c *Client, v *VPCCIDR) error {
 	d, err := describeVPC(ctx, c, v.VPC.Text())
 	if err != nil {
-		return notYet(err)
+		return retryIfGone(err)
 	}
 	for _, a := range d.CidrBlockAssociationSet {
 		if aws.ToString(a.AssociationId) == v.ID && a.CidrBlockState != nil {

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// script answers each action with its next answer: the inside of a good one, or
-// "!Code" for an error. It stands in for what moto never does, such as to make one wait.
+// script maps each action to its successive answers: the content of a successful response, or
+// "!Code" for an error. It is used for what moto never does, such as making a client wait.
 type script map[string][]string
 
 func (s script) Do(q *http.Request) (*http.Response, error) {
@@ -50,7 +50,7 @@ func scripted(t *testing.T, s script) *Client {
 	return NewClient(*api)
 }
 
-// steps does f once for each class, "" for success, and checks what it comes to.
+// steps calls f once for each class, "" for success, and checks the results.
 func steps(t *testing.T, f func() error, classes ...fault.Class) {
 	t.Helper()
 	for i, want := range classes {
@@ -136,12 +136,12 @@ func TestAnAttachmentWhoseAnswerWasLostIsTaken(t *testing.T) {
 	}, "", fault.Permanent)
 }
 
-// The rule of a new group is there before AWS shows it: it is waited for, not
-// taken for a stranger's.
+// A new group's rule exists before AWS lists it: the client waits for
+// it, and does not report a conflict.
 func TestRuleThatIsNotShownYetIsWaitedFor(t *testing.T) {
-	shown := "<securityGroupRuleSet><item><securityGroupRuleId>sgr-1</securityGroupRuleId><groupId>sg-1</groupId><isEgress>true</isEgress>" +
+	rules := "<securityGroupRuleSet><item><securityGroupRuleId>sgr-1</securityGroupRuleId><groupId>sg-1</groupId><isEgress>true</isEgress>" +
 		"<ipProtocol>-1</ipProtocol><cidrIpv4>0.0.0.0/0</cidrIpv4></item></securityGroupRuleSet>"
-	c := scripted(t, script{"DescribeSecurityGroupRules": {"", "", shown}, "AuthorizeSecurityGroupEgress": {"!InvalidPermission.Duplicate"}, "CreateTags": {""}})
+	c := scripted(t, script{"DescribeSecurityGroupRules": {"", "", rules}, "AuthorizeSecurityGroupEgress": {"!InvalidPermission.Duplicate"}, "CreateTags": {""}})
 	r := &SecurityGroupRule{Group: lit("sg-1"), Type: egress, Protocol: "-1", CIDRs: []string{"0.0.0.0/0"}, Tags: OwnedTags(testCluster, "out")}
 	steps(t, func() error { return createRule(t.Context(), c, r) }, fault.NotYet, "")
 	if r.ID != "sgr-1" {

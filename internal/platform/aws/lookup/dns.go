@@ -13,9 +13,9 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// dnsZones asks for all zones, whose number the account bounds, and keeps those
-// that could hold the cluster's names. Of a private one it asks whom it serves.
-func (a *asker) dnsZones(ctx context.Context) error {
+// dnsZones lists all zones, whose number is limited per account, and keeps those that could contain
+// the cluster's names. For private zones, it also looks up their VPCs.
+func (a *resolver) dnsZones(ctx context.Context) error {
 	var out []facts.DNSZone
 	p := route53.NewListHostedZonesPaginator(a.Route53, &route53.ListHostedZonesInput{})
 	for p.HasMorePages() {
@@ -24,7 +24,7 @@ func (a *asker) dnsZones(ctx context.Context) error {
 			return fmt.Errorf("list the DNS zones: %w", err)
 		}
 		for _, d := range page.HostedZones {
-			if z := zoneOf(d); a.serves(z) {
+			if z := zoneOf(d); a.isWantedZone(z) {
 				out = append(out, z)
 			}
 		}
@@ -42,7 +42,7 @@ func (a *asker) dnsZones(ctx context.Context) error {
 		}
 		slices.Sort(out[i].Networks)
 	}
-	a.got.DNSZones = out
+	a.facts.DNSZones = out
 	return nil
 }
 
@@ -52,8 +52,8 @@ func zoneOf(d types.HostedZone) facts.DNSZone {
 		Private: d.Config != nil && d.Config.PrivateZone}
 }
 
-// serves reports whether a zone is the chosen one, or ends one of the hosts.
-func (a *asker) serves(z facts.DNSZone) bool {
+// isWantedZone reports whether a zone is the chosen one, or contains one of the hosts.
+func (a *resolver) isWantedZone(z facts.DNSZone) bool {
 	chosen := a.query.DNSZone[strings.LastIndex(a.query.DNSZone, "/")+1:]
 	return strings.TrimSuffix(chosen, ".") == z.Name || chosen == z.ID ||
 		slices.ContainsFunc(a.query.Hosts, func(h string) bool { return strings.HasSuffix("."+h, "."+z.Name) })

@@ -19,40 +19,38 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Facts asks AWS. What the query names and does not exist is reported as a
-// diag.List with one finding for each who asked.
-// What hardly ever changes is remembered in m, which may be nil; never that something
-// is missing.
+// Facts looks up facts in AWS. Objects in the query that do not exist are reported as a diag.List
+// with one finding for each ask. In m, which may be nil, it caches facts that hardly ever change,
+// but never that something is missing.
 func Facts(ctx context.Context, c awsapi.Clients, m past.Memo, q Query) (*facts.Facts, error) {
-	a := &asker{Clients: c, past: m, query: q, got: &facts.Cloud{Region: c.Region}}
+	a := &resolver{Clients: c, past: m, query: q, facts: &facts.Cloud{Region: c.Region}}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, question := range a.questions() {
+	for _, question := range a.lookups() {
 		g.Go(func() error { return fault.Retry(ctx, clock.Sleep, func() error { return question(ctx) }) })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("look up facts in AWS region %s: %w", c.Region, err)
 	}
-	if err := a.missing().Err(); err != nil {
+	if err := a.missingFindings().Err(); err != nil {
 		return nil, err
 	}
-	if err := a.got.SetOwn(a.own); err != nil {
+	if err := a.facts.SetOwn(a.own); err != nil {
 		return nil, err
 	}
-	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudAWS): a.got}}, nil
+	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudAWS): a.facts}}, nil
 }
 
-// asker is the state of one look-up. Questions run at once; each fills fields
-// of got that are its own.
-type asker struct {
+// resolver is the state of one lookup. The lookups run concurrently; each sets its own fields of got.
+type resolver struct {
 	awsapi.Clients
 	past  past.Memo
 	query Query
-	got   *facts.Cloud
+	facts *facts.Cloud
 	own   spec.Facts
 }
 
-// questions lists what must be asked.
-func (a *asker) questions() []func(context.Context) error {
+// lookups returns the lookups that the query needs.
+func (a *resolver) lookups() []func(context.Context) error {
 	q := []func(context.Context) error{a.identity, a.zones}
 	add := func(wanted int, f func(context.Context) error) {
 		if wanted > 0 {
@@ -70,31 +68,31 @@ func (a *asker) questions() []func(context.Context) error {
 	return q
 }
 
-func (a *asker) identity(ctx context.Context) error {
-	c := a.Clients // a copy: this client is the caller's
+func (a *resolver) identity(ctx context.Context) error {
+	c := a.Clients // a copy: the caller's client must not change
 	err := c.Identify(ctx)
 	a.own.AccountID, a.own.Partition = c.AccountID, c.Partition
 	return err
 }
 
-// missing reports the asks that found nothing.
-func (a *asker) missing() diag.List {
+// missingFindings returns findings for asks without a result.
+func (a *resolver) missingFindings() diag.List {
 	var out diag.List
-	absent := func(list []asks.Ask, found func(string) bool, rule, what, remedy string) {
-		out = append(out, asks.Absent(list, found, rule, what, remedy)...)
+	absent := func(list []asks.Reference, found func(string) bool, rule, what, remedy string) {
+		out = append(out, asks.Missing(list, found, rule, what, remedy)...)
 	}
 	in := " in region " + a.Region
-	absent(a.query.Zones, func(n string) bool { return slices.Contains(a.got.Zones, n) },
-		"zone-exists", "there is no such availability zone"+in, "choose among "+strings.Join(a.got.Zones, ", "))
-	absent(a.query.Images, asks.Has(a.got.Images),
-		"image-exists", "there is no such machine image"+in, "write an AMI id, owner/name, a name of your own, or ssm:/path")
-	absent(a.query.MachineTypes, asks.Has(a.got.MachineTypes),
+	absent(a.query.Zones, func(n string) bool { return slices.Contains(a.facts.Zones, n) },
+		"zone-exists", "there is no such availability zone"+in, "choose among "+strings.Join(a.facts.Zones, ", "))
+	absent(a.query.Images, asks.Has(a.facts.Images),
+		"image-exists", "there is no such machine image"+in, "use an AMI ID, owner/name, the name of your own image, or ssm:/path")
+	absent(a.query.MachineTypes, asks.Has(a.facts.MachineTypes),
 		"machine-type-exists", "there is no such machine type"+in, "check the spelling, or choose a type that the region offers")
-	absent(a.query.Subnets, asks.Has(a.got.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
+	absent(a.query.Subnets, asks.Has(a.facts.Subnets), "subnet-exists", "there is no such subnet"+in, "check the id and the account")
 	absent(a.query.Profiles, asks.Has(a.own.InstanceProfiles), "profile-exists", "there is no such instance profile with a role", "check the name and the account")
 	absent(a.query.Addresses, asks.Has(a.own.ElasticIPs), "address-exists", "the account has no such elastic IP address"+in, "check the address and the region")
 	if v := a.query.VPC; v.Name != "" {
-		absent([]asks.Ask{v}, asks.Has(a.got.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
+		absent([]asks.Reference{v}, asks.Has(a.facts.Networks), "vpc-exists", "there is no such VPC"+in, "check the id and the account")
 	}
-	return append(out, asks.NotOffered(a.query.MachineTypes, a.got.MachineTypes, "choose another type, or subnets in ")...)
+	return append(out, asks.NotOffered(a.query.MachineTypes, a.facts.MachineTypes, "choose another type, or subnets in ")...)
 }

@@ -16,16 +16,16 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// imageName is a machine image as a spec writes it, taken apart.
+// imageName is a machine image in a spec, parsed.
 type imageName struct {
 	id        string   // "ami-…"
-	parameter string   // of the Systems Manager: "/aws/service/…"
+	parameter string   // of Systems Manager: "/aws/service/…"
 	owner     string   // an account, or "self"
-	names     []string // that the image may have
+	names     []string // possible names of the image
 }
 
-// accounts are the accounts that publish under a well-known name.
-func accounts(owner string) string {
+// imageAccount returns the account of a publisher's well-known name, or owner itself.
+func imageAccount(owner string) string {
 	switch owner {
 	case "amazon", "amazon.com":
 		return "137112412989"
@@ -39,9 +39,9 @@ func accounts(owner string) string {
 	return owner
 }
 
-// parseImage reads the forms ami-…, ssm:/path, owner/name, and name for an image
-// of the caller's own. The names of some publishers begin with their own, as
-// in ubuntu/images/…, which may be meant as a whole.
+// parseImage parses the forms ami-…, ssm:/path, owner/name, and name for an image of the caller's
+// own. Some publishers' image names begin with the publisher's name, as in ubuntu/images/…, so the
+// whole text may be the name.
 func parseImage(text string) imageName {
 	if path, ok := strings.CutPrefix(text, "ssm:"); ok {
 		return imageName{parameter: path}
@@ -53,19 +53,19 @@ func parseImage(text string) imageName {
 	if !ok {
 		return imageName{owner: "self", names: []string{text}}
 	}
-	if account := accounts(owner); account != owner {
+	if account := imageAccount(owner); account != owner {
 		return imageName{owner: account, names: []string{name, text}}
 	}
 	return imageName{owner: owner, names: []string{name}}
 }
 
-// images asks for all images in at most three calls: parameters, ids, names.
-func (a *asker) images(ctx context.Context) error {
+// images looks up all images with up to three kinds of requests: by parameter, id and name.
+func (a *resolver) images(ctx context.Context) error {
 	wanted := map[string]imageName{}
 	for _, n := range asks.Names(a.query.Images) {
 		wanted[n] = parseImage(n)
 	}
-	if err := a.parameters(ctx, wanted); err != nil {
+	if err := a.resolveParameters(ctx, wanted); err != nil {
 		return err
 	}
 	var ids, owners, titles []string
@@ -89,17 +89,17 @@ func (a *asker) images(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	a.got.Images = map[string]facts.Image{}
+	a.facts.Images = map[string]facts.Image{}
 	for text, w := range wanted {
-		if i, ok := choose(w, byID, byName); ok {
-			a.got.Images[text] = facts.Image{ID: aws.ToString(i.ImageId), RootDevice: aws.ToString(i.RootDeviceName), Architecture: string(i.Architecture)}
+		if i, ok := chooseImage(w, byID, byName); ok {
+			a.facts.Images[text] = facts.Image{ID: aws.ToString(i.ImageId), RootDevice: aws.ToString(i.RootDeviceName), Architecture: string(i.Architecture)}
 		}
 	}
 	return nil
 }
 
-// choose returns the image that is meant: of several of one name, the newest.
-func choose(w imageName, byID, byName []types.Image) (types.Image, bool) {
+// chooseImage returns the image that a spec refers to; if several have the name, the newest.
+func chooseImage(w imageName, byID, byName []types.Image) (types.Image, bool) {
 	var best types.Image
 	found := false
 	for _, i := range slices.Concat(byID, byName) {
@@ -114,7 +114,7 @@ func choose(w imageName, byID, byName []types.Image) (types.Image, bool) {
 	return best, found
 }
 
-func (a *asker) describeImages(ctx context.Context, owners []string, by string, values []string) ([]types.Image, error) {
+func (a *resolver) describeImages(ctx context.Context, owners []string, by string, values []string) ([]types.Image, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
@@ -131,9 +131,9 @@ func (a *asker) describeImages(ctx context.Context, owners []string, by string, 
 	return out, nil
 }
 
-// parameters replaces the parameters of the Systems Manager by the image ids they hold.
-func (a *asker) parameters(ctx context.Context, wanted map[string]imageName) error {
-	const most = 10 // names a call
+// resolveParameters replaces Systems Manager parameters by the image ids that they contain.
+func (a *resolver) resolveParameters(ctx context.Context, wanted map[string]imageName) error {
+	const most = 10 // names per call
 	var paths []string
 	for _, w := range wanted {
 		paths = append(paths, w.parameter)

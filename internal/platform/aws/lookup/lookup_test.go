@@ -51,7 +51,7 @@ func connect(t *testing.T, s *awstest.Server) (awsapi.Clients, *counter) {
 	return *c, count
 }
 
-// must returns what a call returned.
+// must returns the value of a successful call, and panics on an error.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -90,7 +90,7 @@ func TestFacts(t *testing.T) {
 		must(c.Route53.CreateHostedZone(ctx, &route53.CreateHostedZoneInput{Name: aws.String("example.com"), CallerReference: aws.String("1")}))
 		must(c.Route53.CreateHostedZone(ctx, &route53.CreateHostedZoneInput{Name: aws.String("ample.com"), CallerReference: aws.String("2")}))
 		before := count.n.Load()
-		f, err := Facts(ctx, c, nil, Needs(spec, groups))
+		f, err := Facts(ctx, c, nil, ClusterQuery(spec, groups))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestFacts(t *testing.T) {
 		}
 		machine := must(c.EC2.RunInstances(ctx, &ec2.RunInstancesInput{ImageId: ami.ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})).Instances[0]
 		own := must(c.EC2.CreateImage(ctx, &ec2.CreateImageInput{InstanceId: machine.InstanceId, Name: aws.String("my-image")}))
-		f, err := Facts(ctx, c, nil, Query{Images: []asks.Ask{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
+		f, err := Facts(ctx, c, nil, Query{Images: []asks.Reference{{Name: *ami.ImageId}, {Name: "ssm:/my/image"}, {Name: *ami.OwnerId + "/" + *ami.Name}, {Name: "my-image"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +146,8 @@ func TestFacts(t *testing.T) {
 		must(c.S3.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String("discovery")}))
 
 		const arn = "arn:aws:iam::123456789012:instance-profile/theirs"
-		f, err := Facts(ctx, c, nil, Query{VPC: asks.Ask{Name: *vpc.VpcId}, Subnets: []asks.Ask{{Name: *subnet.SubnetId}}, Addresses: []asks.Ask{{Name: *address.PublicIp}},
-			Profiles: []asks.Ask{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
+		f, err := Facts(ctx, c, nil, Query{VPC: asks.Reference{Name: *vpc.VpcId}, Subnets: []asks.Reference{{Name: *subnet.SubnetId}}, Addresses: []asks.Reference{{Name: *address.PublicIp}},
+			Profiles: []asks.Reference{{Name: arn}}, Hosts: []string{"api.k.private.example.com"}, Buckets: []string{"discovery", "not-yet"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestFacts(t *testing.T) {
 		spec.Spec.Networking.NetworkID = "vpc-00000000"
 		spec.Spec.Networking.Subnets[1].Zone, spec.Spec.Networking.Subnets[1].ID = "us-east-1z", "subnet-00000000"
 		spec.Spec.Networking.Subnets[0].PublicIP = "203.0.113.9"
-		_, err := Facts(ctx, c, nil, Needs(spec, groups))
+		_, err := Facts(ctx, c, nil, ClusterQuery(spec, groups))
 		var list diag.List
 		if !errors.As(err, &list) {
 			t.Fatalf("got %v", err)
@@ -207,10 +207,10 @@ func TestFacts(t *testing.T) {
 }
 
 func TestATypeThatAZoneDoesNotOfferIsReported(t *testing.T) {
-	a := &asker{query: Query{MachineTypes: []asks.Ask{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
-		got: &facts.Cloud{MachineTypes: map[string]facts.MachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
-	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not offered in z2, got "m5.large"; choose another type, or subnets in z1, z3`
-	if got := a.missing().Error(); got != want {
+	a := &resolver{query: Query{MachineTypes: []asks.Reference{{Name: "m5.large", Object: "InstanceGroup/nodes", Path: "spec.machineType", Zones: []string{"z1", "z2"}}}},
+		facts: &facts.Cloud{MachineTypes: map[string]facts.MachineType{"m5.large": {Zones: []string{"z1", "z3"}}}}}
+	const want = `InstanceGroup/nodes: spec.machineType: the machine type is not available in z2, got "m5.large"; choose another type, or subnets in z1, z3`
+	if got := a.missingFindings().Error(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -225,7 +225,7 @@ func TestOfSeveralImagesOfANameTheNewestIsMeant(t *testing.T) {
 		"099720109477/ubuntu/images/x": "ami-2", "ubuntu/images/x": "ami-2", "ubuntu/y": "ami-4", "666/ubuntu/images/x": "ami-3", "777/y": "", "ami-1": "ami-1"} {
 		w := parseImage(text)
 		got := ""
-		if i, ok := choose(w, list, nil); ok {
+		if i, ok := chooseImage(w, list, nil); ok {
 			got = *i.ImageId
 		}
 		if got != want {
@@ -238,7 +238,7 @@ func TestNeedsOfGroupsWithoutAType(t *testing.T) {
 	c, groups := cluster()
 	groups[0].Spec.Role, groups[0].Spec.MachineType = api.RoleNode, ""
 	groups[1].Spec.Role, groups[1].Spec.MachineType = api.RoleBastion, ""
-	q := Needs(c, groups)
+	q := ClusterQuery(c, groups)
 	if want := []string{"c4.large", "c5.large", "t2.micro", "t3.medium", "t3.micro", "t4g.medium", "t4g.micro"}; !slices.Equal(q.Candidates, want) {
 		t.Errorf("the candidates are %v", q.Candidates)
 	}
@@ -248,7 +248,7 @@ func TestNeedsOfGroupsWithoutAType(t *testing.T) {
 }
 
 func TestWishes(t *testing.T) {
-	q := Wishes(newcluster.Options{ClusterName: "k.example.com", Zones: []string{"z1"}, ControlPlaneZones: []string{"z2"}, NodeSizes: []string{"a,b"},
+	q := NewClusterQuery(newcluster.Options{ClusterName: "k.example.com", Zones: []string{"z1"}, ControlPlaneZones: []string{"z2"}, NodeSizes: []string{"a,b"},
 		Image: "ami-1", SubnetIDs: []string{"subnet-1"}, NetworkID: "vpc-1", DNSZone: "example.com"}, newcluster.World{})
 	got := fmt.Sprint(q.Zones, q.MachineTypes, q.Images, q.Subnets, q.VPC, q.Hosts, q.DNSZone)
 	const want = "[{z1  option:Zones []} {z2  option:ControlPlaneZones []}] [{a  option:NodeSizes []} {b  option:NodeSizes []}] [{ami-1  option:Image []}] " +
@@ -256,12 +256,12 @@ func TestWishes(t *testing.T) {
 	if got != want {
 		t.Errorf("got %s", got)
 	}
-	if q := Wishes(newcluster.Options{ClusterName: "k", DNSType: "none"}, newcluster.World{}); len(q.Hosts) != 0 || len(q.Candidates) == 0 {
+	if q := NewClusterQuery(newcluster.Options{ClusterName: "k", DNSType: "none"}, newcluster.World{}); len(q.Hosts) != 0 || len(q.Candidates) == 0 {
 		t.Errorf("got %+v", q)
 	}
 }
 
-// ownOf is what only AWS has.
+// ownOf returns the facts that exist only on AWS.
 func ownOf(t *testing.T, c *facts.Cloud) spec.Facts {
 	t.Helper()
 	own, err := facts.OwnAs[spec.Facts](c)

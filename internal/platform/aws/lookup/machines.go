@@ -16,36 +16,36 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-func (a *asker) zones(ctx context.Context) error {
+func (a *resolver) zones(ctx context.Context) error {
 	key := "zones/" + a.Region
 	known, ok := past.Recall[[]string](a.past, key)
-	if ok && !slices.ContainsFunc(a.query.Zones, func(z asks.Ask) bool { return !slices.Contains(known, z.Name) }) {
-		a.got.Zones = known
+	if ok && !slices.ContainsFunc(a.query.Zones, func(z asks.Reference) bool { return !slices.Contains(known, z.Name) }) {
+		a.facts.Zones = known
 		return nil
 	}
 	o, err := a.EC2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
 		return fmt.Errorf("list the availability zones: %w", err)
 	}
-	a.got.Zones = nil
+	a.facts.Zones = nil
 	for _, z := range o.AvailabilityZones {
-		a.got.Zones = append(a.got.Zones, aws.ToString(z.ZoneName))
+		a.facts.Zones = append(a.facts.Zones, aws.ToString(z.ZoneName))
 	}
-	slices.Sort(a.got.Zones)
-	past.Remember(a.past, key, a.got.Zones)
+	slices.Sort(a.facts.Zones)
+	past.Remember(a.past, key, a.facts.Zones)
 	return nil
 }
 
-// most is how many values one filter takes.
-const most = 200
+// maxTypes is the maximum number of values in a filter.
+const maxTypes = 200
 
-// machineTypes asks for types and for where they are offered. By a filter,
-// because a type that does not exist would fail a call that names it.
-func (a *asker) machineTypes(ctx context.Context) error {
+// machineTypes looks up types and where they are offered. It uses a filter, because a call that
+// names a type that does not exist would fail.
+func (a *resolver) machineTypes(ctx context.Context) error {
 	wanted := asks.Distinct(append(asks.Names(a.query.MachineTypes), a.query.Candidates...)...)
 	key := "machine types/" + a.Region + "/" + strings.Join(wanted, ",")
 	if known, ok := past.Recall[map[string]facts.MachineType](a.past, key); ok {
-		a.got.MachineTypes = known
+		a.facts.MachineTypes = known
 		return nil
 	}
 	found, zones := map[string]facts.MachineType{}, map[string][]string{}
@@ -54,7 +54,7 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		return describeTypes(ctx, a.EC2, wanted, found)
 	})
 	g.Go(func() error {
-		for some := range slices.Chunk(wanted, most) {
+		for some := range slices.Chunk(wanted, maxTypes) {
 			if err := a.describeOfferings(ctx, some, zones); err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		t.Zones = asks.Distinct(zones[name]...)
 		found[name] = t
 	}
-	a.got.MachineTypes = found
+	a.facts.MachineTypes = found
 	if len(found) == len(wanted) {
 		past.Remember(a.past, key, found)
 	}
@@ -79,14 +79,14 @@ func typeFilter(names []string) []types.Filter {
 	return []types.Filter{{Name: aws.String("instance-type"), Values: names}}
 }
 
-// Types describes machine types, by name; types that the region lacks are left out.
+// Types describes machine types, by name; types that do not exist in the region are left out.
 func Types(ctx context.Context, client *ec2.Client, names []string) (map[string]facts.MachineType, error) {
 	found := map[string]facts.MachineType{}
 	return found, describeTypes(ctx, client, names, found)
 }
 
 func describeTypes(ctx context.Context, client *ec2.Client, names []string, into map[string]facts.MachineType) error {
-	for some := range slices.Chunk(names, most) {
+	for some := range slices.Chunk(names, maxTypes) {
 		p := ec2.NewDescribeInstanceTypesPaginator(client, &ec2.DescribeInstanceTypesInput{Filters: typeFilter(some)})
 		for p.HasMorePages() {
 			page, err := p.NextPage(ctx)
@@ -101,7 +101,7 @@ func describeTypes(ctx context.Context, client *ec2.Client, names []string, into
 	return nil
 }
 
-func (a *asker) describeOfferings(ctx context.Context, names []string, into map[string][]string) error {
+func (a *resolver) describeOfferings(ctx context.Context, names []string, into map[string][]string) error {
 	p := ec2.NewDescribeInstanceTypeOfferingsPaginator(a.EC2, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: types.LocationTypeAvailabilityZone, Filters: typeFilter(names)})
 	for p.HasMorePages() {

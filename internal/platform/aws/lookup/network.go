@@ -18,22 +18,22 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-func by(filter string, values ...string) []types.Filter {
+func newFilters(filter string, values ...string) []types.Filter {
 	return []types.Filter{{Name: &filter, Values: values}}
 }
 
-// vpc asks for the shared VPC and for its gateways.
-func (a *asker) vpc(ctx context.Context) error {
+// vpc looks up the shared VPC and its gateways.
+func (a *resolver) vpc(ctx context.Context) error {
 	id := a.query.VPC.Name
-	o, err := a.EC2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: by("vpc-id", id)})
+	o, err := a.EC2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: newFilters("vpc-id", id)})
 	if err != nil {
 		return fmt.Errorf("describe VPC %s: %w", id, err)
 	}
 	if len(o.Vpcs) == 0 {
 		return nil
 	}
-	v := ranges(o.Vpcs[0])
-	internet, err := a.EC2.DescribeInternetGateways(ctx, &ec2.DescribeInternetGatewaysInput{Filters: by("attachment.vpc-id", id)})
+	v := vpcRanges(o.Vpcs[0])
+	internet, err := a.EC2.DescribeInternetGateways(ctx, &ec2.DescribeInternetGatewaysInput{Filters: newFilters("attachment.vpc-id", id)})
 	if err != nil {
 		return fmt.Errorf("find the internet gateway of VPC %s: %w", id, err)
 	}
@@ -41,7 +41,7 @@ func (a *asker) vpc(ctx context.Context) error {
 		v.InternetGateway = aws.ToString(g.InternetGatewayId)
 	}
 	p := ec2.NewDescribeEgressOnlyInternetGatewaysPaginator(a.EC2, &ec2.DescribeEgressOnlyInternetGatewaysInput{})
-	for p.HasMorePages() { // the API cannot filter them by VPC
+	for p.HasMorePages() { // the API cannot filter by VPC
 		page, err := p.NextPage(ctx)
 		if err != nil {
 			return fmt.Errorf("find the egress-only gateway of VPC %s: %w", id, err)
@@ -52,12 +52,12 @@ func (a *asker) vpc(ctx context.Context) error {
 			}
 		}
 	}
-	a.got.Networks = map[string]facts.Network{id: v}
+	a.facts.Networks = map[string]facts.Network{id: v}
 	return nil
 }
 
-// ranges returns a VPC's ranges, the primary one first.
-func ranges(d types.Vpc) facts.Network {
+// vpcRanges returns a VPC's ranges, the primary one first.
+func vpcRanges(d types.Vpc) facts.Network {
 	v := facts.Network{CIDRs: []string{aws.ToString(d.CidrBlock)}}
 	for _, r := range d.CidrBlockAssociationSet {
 		if cidr := aws.ToString(r.CidrBlock); cidr != v.CIDRs[0] && r.CidrBlockState != nil && r.CidrBlockState.State == types.VpcCidrBlockStateCodeAssociated {
@@ -72,10 +72,10 @@ func ranges(d types.Vpc) facts.Network {
 	return v
 }
 
-func (a *asker) subnets(ctx context.Context) error {
+func (a *resolver) subnets(ctx context.Context) error {
 	found := map[string]facts.Subnet{}
-	for some := range slices.Chunk(asks.Names(a.query.Subnets), most) {
-		o, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: by("subnet-id", some...)})
+	for some := range slices.Chunk(asks.Names(a.query.Subnets), maxTypes) {
+		o, err := a.EC2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: newFilters("subnet-id", some...)})
 		if err != nil {
 			return fmt.Errorf("describe the shared subnets: %w", err)
 		}
@@ -89,12 +89,12 @@ func (a *asker) subnets(ctx context.Context) error {
 			found[aws.ToString(d.SubnetId)] = s
 		}
 	}
-	a.got.Subnets = found
+	a.facts.Subnets = found
 	return nil
 }
 
-func (a *asker) addresses(ctx context.Context) error {
-	o, err := a.EC2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: by("public-ip", asks.Names(a.query.Addresses)...)})
+func (a *resolver) addresses(ctx context.Context) error {
+	o, err := a.EC2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: newFilters("public-ip", asks.Names(a.query.Addresses)...)})
 	if err != nil {
 		return fmt.Errorf("find the shared elastic IP addresses: %w", err)
 	}
@@ -105,8 +105,8 @@ func (a *asker) addresses(ctx context.Context) error {
 	return nil
 }
 
-// profiles asks for each instance profile: the API has no call for several.
-func (a *asker) profiles(ctx context.Context) error {
+// profiles looks up each instance profile, because the API has no call for several.
+func (a *resolver) profiles(ctx context.Context) error {
 	found := map[string]string{}
 	for _, text := range asks.Names(a.query.Profiles) {
 		name := text[strings.LastIndex(text, "/")+1:]
@@ -125,8 +125,9 @@ func (a *asker) profiles(ctx context.Context) error {
 	return nil
 }
 
-// buckets asks where buckets are. One that does not exist yet will be in the cluster's region.
-func (a *asker) buckets(ctx context.Context) error {
+// buckets looks up the regions of buckets. A bucket that does not exist yet will be in the
+// cluster's region.
+func (a *resolver) buckets(ctx context.Context) error {
 	found := map[string]string{}
 	for _, name := range a.query.Buckets {
 		key := "bucket/" + name
@@ -142,11 +143,11 @@ func (a *asker) buckets(ctx context.Context) error {
 			return fmt.Errorf("find the region of bucket %s: %w", name, err)
 		}
 		found[name] = string(o.LocationConstraint)
-		if found[name] == "" { // what S3 calls its first region
+		if found[name] == "" { // S3's name for its first region
 			found[name] = "us-east-1"
 		}
 		past.Remember(a.past, key, found[name])
 	}
-	a.got.Buckets = found
+	a.facts.Buckets = found
 	return nil
 }

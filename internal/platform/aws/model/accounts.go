@@ -12,20 +12,20 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// account is a service account with a role of its own.
+// account is a service account with its own role.
 type account struct {
 	name, namespace string
-	grants          []grant  // of an add-on's account
+	grants          []grant  // for an add-on's account
 	policies        []string // ARNs
 	inline          string   // a JSON list of statements
 }
 
 func (a account) role(m *model) string { return awsname.AccountRole(a.name, a.namespace, m.name) }
 
-// export is how Terraform's outputs call the account.
+// export returns the account's name in Terraform's outputs.
 func (a account) export() string { return names.Plain(a.namespace) + "-" + names.Plain(a.name) }
 
-// serviceAccounts returns the service accounts of add-ons, and those that the spec names.
+// serviceAccounts returns the service accounts of add-ons, and those in the spec.
 func (m *model) serviceAccounts() ([]account, error) {
 	var list []account
 	grants, err := m.accountGrants()
@@ -48,22 +48,22 @@ func (m *model) serviceAccounts() ([]account, error) {
 	return list, nil
 }
 
-// hasOIDC reports whether the account trusts the tokens of the cluster.
+// hasOIDC reports whether the AWS account trusts the cluster's tokens.
 func (m *model) hasOIDC() bool {
 	d := m.spec.ServiceAccountIssuerDiscovery
 	return d != nil && d.EnableAWSOIDCProvider
 }
 
-// issuer is who signs the tokens of service accounts, without the scheme.
+// issuer returns the issuer of service account tokens, without the scheme.
 func (m *model) issuer() string {
 	if m.spec.KubeAPIServer == nil {
 		return ""
 	}
-	return strings.TrimPrefix(or(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
+	return strings.TrimPrefix(valueOr(m.spec.KubeAPIServer.ServiceAccountIssuer, ""), "https://")
 }
 
-// oidcProvider makes IAM trust the issuer. The thumbprints belong to the authorities of S3's
-// certificates, which AWS no longer compares.
+// oidcProvider makes IAM trust the issuer. The thumbprints belong to the authorities of
+// S3's certificates; AWS no longer compares them.
 func (m *model) oidcProvider() resource.Node {
 	return kinds.OIDCProviders.New(m.name, kinds.OIDCProvider{
 		URL:         "https://" + m.issuer(),
@@ -73,7 +73,7 @@ func (m *model) oidcProvider() resource.Node {
 	})
 }
 
-// accountIdentity is the role of a service account and its policies.
+// accountIdentity returns the role of a service account and its policies.
 func (m *model) accountIdentity(a account) ([]resource.Node, error) {
 	if m.issuer() == "" {
 		return nil, fmt.Errorf("the cluster has no issuer of service account tokens")
@@ -82,10 +82,10 @@ func (m *model) accountIdentity(a account) ([]resource.Node, error) {
 	if strings.Contains(a.namespace+a.name, "*") {
 		operator = "StringLike"
 	}
-	who, err := trust(statement{
-		Action:    one("sts:AssumeRoleWithWebIdentity"),
-		Principal: map[string]texts{"Federated": one(m.arn("iam", ":"+m.account.AccountID+":oidc-provider/"+m.issuer()))},
-	}.under(operator, m.issuer()+":sub", one("system:serviceaccount:"+a.namespace+":"+a.name)))
+	who, err := trustPolicy(statement{
+		Action:    oneText("sts:AssumeRoleWithWebIdentity"),
+		Principal: map[string]texts{"Federated": oneText(m.arn("iam", ":"+m.account.AccountID+":oidc-provider/"+m.issuer()))},
+	}.withCondition(operator, m.issuer()+":sub", oneText("system:serviceaccount:"+a.namespace+":"+a.name)))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (m *model) accountIdentity(a account) ([]resource.Node, error) {
 	return append(nodes, attachments("external-"+name, a.policies, role)...), nil
 }
 
-// accountPolicy is the policy of a service account's role, "" when it has none of its own.
+// accountPolicy returns the inline policy of a service account's role; "" if it has none.
 func (m *model) accountPolicy(a account) (string, error) {
 	if a.inline == "" {
 		return m.policy(a.grants)
@@ -108,5 +108,5 @@ func (m *model) accountPolicy(a account) (string, error) {
 	if err != nil || len(list) == 0 {
 		return "", err
 	}
-	return render(list)
+	return renderPolicy(list)
 }

@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// scalingGroups keeps the number of each group's machines.
+// scalingGroups returns the scaling groups, which keep the number of each group's machines.
 func (m *model) scalingGroups() ([]resource.Node, error) {
 	var nodes []resource.Node
-	for _, g := range m.scaled() {
+	for _, g := range m.scaledGroups() {
 		w, err := m.scalingGroup(g)
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
@@ -24,7 +24,7 @@ func (m *model) scalingGroups() ([]resource.Node, error) {
 		if p := warmPool(g); p != nil && p.EnableLifecycleHook {
 			nodes = append(nodes, kinds.LifecycleHooks.New("kops-warmpool-"+g.Name, kinds.LifecycleHook{
 				Name: awscloud.LifecycleHook, InstanceGroup: g.Name, Group: group.Out("id"), DefaultResult: "ABANDON",
-				HeartbeatTimeout: int(or(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
+				HeartbeatTimeout: int(valueOr(p.LifecycleHookTimeout, 600)), Transition: "autoscaling:EC2_INSTANCE_LAUNCHING"}))
 		}
 	}
 	return nodes, nil
@@ -37,10 +37,10 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 		return kinds.AutoScalingGroup{}, err
 	}
 	w := kinds.AutoScalingGroup{
-		Name: name, MinSize: int(or(g.Spec.MinSize, 0)), MaxSize: int(or(g.Spec.MaxSize, 0)),
-		ProtectFromScaleIn: or(g.Spec.InstanceProtection, false), CapacityRebalance: or(g.Spec.CapacityRebalance, false),
+		Name: name, MinSize: int(valueOr(g.Spec.MinSize, 0)), MaxSize: int(valueOr(g.Spec.MaxSize, 0)),
+		ProtectFromScaleIn: valueOr(g.Spec.InstanceProtection, false), CapacityRebalance: valueOr(g.Spec.CapacityRebalance, false),
 		SuspendedProcesses: g.Spec.SuspendProcesses, LoadBalancers: classicBalancers(g), TargetGroups: m.targetGroups(g),
-		Metrics: metrics(g), Granularity: "1Minute",
+		Metrics: groupMetrics(g), Granularity: "1Minute",
 	}
 	if g.Spec.MaxInstanceLifetime != nil {
 		w.MaxInstanceLifetime = int(g.Spec.MaxInstanceLifetime.Seconds())
@@ -54,7 +54,7 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 	}
 	id, version := kinds.LaunchTemplates.Out(name, "id"), kinds.LaunchTemplates.Out(name, "version")
 	if g.Spec.MixedInstancesPolicy != nil {
-		w.MixedInstances = mixed(g, kinds.MixedSpecification{ID: id, Version: version})
+		w.MixedInstances = mixedInstances(g, kinds.MixedSpecification{ID: id, Version: version})
 	} else {
 		w.LaunchTemplate = &kinds.GroupTemplate{ID: id, Version: version}
 	}
@@ -64,7 +64,7 @@ func (m *model) scalingGroup(g *api.InstanceGroup) (kinds.AutoScalingGroup, erro
 	return w, nil
 }
 
-// number is an optional number as the kinds have it.
+// number converts an optional number for the kinds.
 func number(p *int64) *int {
 	if p == nil {
 		return nil
@@ -73,11 +73,11 @@ func number(p *int64) *int {
 	return &n
 }
 
-// classicBalancers are the names of existing load balancers that machines join, sorted.
+// classicBalancers returns the names of existing load balancers that machines join, sorted.
 func classicBalancers(g *api.InstanceGroup) []string {
 	var names []string
 	for _, e := range g.Spec.ExternalLoadBalancers {
-		if name := or(e.LoadBalancerName, ""); name != "" {
+		if name := valueOr(e.LoadBalancerName, ""); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -85,35 +85,35 @@ func classicBalancers(g *api.InstanceGroup) []string {
 	return slices.Compact(names)
 }
 
-// metrics are those that the group reports, sorted.
-func metrics(g *api.InstanceGroup) []string {
-	names := prefixed("Group", "DesiredCapacity", "InServiceInstances", "MaxSize", "MinSize", "PendingInstances",
+// groupMetrics returns the metrics that the group reports, sorted.
+func groupMetrics(g *api.InstanceGroup) []string {
+	names := withPrefix("Group", "DesiredCapacity", "InServiceInstances", "MaxSize", "MinSize", "PendingInstances",
 		"StandbyInstances", "TerminatingInstances", "TotalInstances")
 	if warmPool(g) != nil {
-		names = append(names, prefixed("GroupAndWarmPool", "DesiredCapacity", "TotalCapacity")...)
-		names = append(names, prefixed("WarmPool", "DesiredCapacity", "MinSize", "PendingCapacity", "TerminatingCapacity",
+		names = append(names, withPrefix("GroupAndWarmPool", "DesiredCapacity", "TotalCapacity")...)
+		names = append(names, withPrefix("WarmPool", "DesiredCapacity", "MinSize", "PendingCapacity", "TerminatingCapacity",
 			"TotalCapacity", "WarmedCapacity")...)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// warmPool is the pool of stopped machines of a group, nil for none.
+// warmPool returns a group's pool of stopped machines; nil if it has none.
 func warmPool(g *api.InstanceGroup) *api.WarmPoolSpec {
-	if p := g.Spec.WarmPool; p != nil && or(p.MaxSize, 1) != 0 {
+	if p := g.Spec.WarmPool; p != nil && valueOr(p.MaxSize, 1) != 0 {
 		return p
 	}
 	return nil
 }
 
-// mixed is a group of several types of machines, on demand and spot.
-func mixed(g *api.InstanceGroup, t kinds.MixedSpecification) *kinds.MixedInstances {
+// mixedInstances returns the policy of a group with several types of machines, on-demand and spot.
+func mixedInstances(g *api.InstanceGroup, t kinds.MixedSpecification) *kinds.MixedInstances {
 	p := g.Spec.MixedInstancesPolicy
 	w := &kinds.MixedInstances{
 		Distribution: kinds.InstancesDistribution{
-			OnDemandAllocationStrategy: or(p.OnDemandAllocationStrategy, ""), OnDemandBaseCapacity: number(p.OnDemandBase),
-			OnDemandPercentage: number(p.OnDemandAboveBase), SpotAllocationStrategy: or(p.SpotAllocationStrategy, ""),
-			SpotInstancePools: number(p.SpotInstancePools), SpotMaxPrice: or(g.Spec.MaxPrice, ""),
+			OnDemandAllocationStrategy: valueOr(p.OnDemandAllocationStrategy, ""), OnDemandBaseCapacity: number(p.OnDemandBase),
+			OnDemandPercentage: number(p.OnDemandAboveBase), SpotAllocationStrategy: valueOr(p.SpotAllocationStrategy, ""),
+			SpotInstancePools: number(p.SpotInstancePools), SpotMaxPrice: valueOr(g.Spec.MaxPrice, ""),
 		},
 		Template: kinds.MixedTemplate{Specification: t},
 	}
@@ -121,14 +121,14 @@ func mixed(g *api.InstanceGroup, t kinds.MixedSpecification) *kinds.MixedInstanc
 		w.Template.Overrides = append(w.Template.Overrides, kinds.InstanceOverride{InstanceType: kind})
 	}
 	if r := p.InstanceRequirements; r != nil {
-		w.Template.Overrides = append(w.Template.Overrides, kinds.InstanceOverride{Requirements: requirements(r)})
+		w.Template.Overrides = append(w.Template.Overrides, kinds.InstanceOverride{Requirements: instanceRequirements(r)})
 	}
 	return w
 }
 
-// requirements choose types by what they have. Burstable types, which AWS leaves
-// out unless asked, count.
-func requirements(r *api.InstanceRequirementsSpec) *kinds.InstanceRequirements {
+// instanceRequirements selects instance types by attributes. It includes burstable types, which AWS
+// excludes by default.
+func instanceRequirements(r *api.InstanceRequirementsSpec) *kinds.InstanceRequirements {
 	const mebi = 1 << 20
 	bounds := func(s *api.MinMaxSpec, unit int64) kinds.Range {
 		var b kinds.Range

@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// bastionSpec is what the spec says of bastions; zero when it says nothing.
+// bastionSpec returns the spec of bastions; zero if there is none.
 func (m *model) bastionSpec() api.BastionSpec {
 	if t := m.spec.Networking.Topology; t != nil && t.Bastion != nil {
 		return *t.Bastion
@@ -15,14 +15,14 @@ func (m *model) bastionSpec() api.BastionSpec {
 	return api.BastionSpec{}
 }
 
-// bastionLoadBalancer is the one before the bastions, nil without them.
+// bastionLoadBalancer returns the load balancer of the bastions; nil if there are none.
 func (m *model) bastionLoadBalancer() (*loadBalancer, error) {
 	if !m.hasBastion() {
 		return nil, nil
 	}
 	target := m.target("bastion", portSSH)
 	l := &loadBalancer{
-		node: "bastion." + m.name, realName: target.realName, group: m.own("bastion-elb", "bastion ELB"),
+		node: "bastion." + m.name, realName: target.realName, group: m.newSecurityGroup("bastion-elb", "bastion ELB"),
 		listeners: []listener{{node: "bastion." + m.name + "-" + strconv.Itoa(portSSH), port: portSSH, protocol: target.protocol, target: target}},
 	}
 	if lb := m.bastionSpec().LoadBalancer; lb != nil {

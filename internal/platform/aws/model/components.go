@@ -6,22 +6,22 @@ import (
 	"kops.local/kops/api"
 )
 
-// component is what machines do with their own identity, beside what add-ons do there.
+// component is a program that uses the identity of its machines and is not an add-on.
 type component struct {
 	name string
-	// order is where its statements stand in a policy, which is compared as a text.
+	// order is the position of its statements in a policy, which is compared as text.
 	order int
-	// machines are the roles whose machines run it.
+	// machines are the roles of the machines that run it.
 	machines []api.InstanceGroupRole
-	// when says whether the cluster has it; nil: always.
+	// when reports whether the cluster has it; nil means always.
 	when  func(*model) bool
 	grant func(*model) grant
 }
 
-// controlPlane is where nearly all of them run.
+// controlPlane returns the role of the machines that run nearly all components.
 func controlPlane() []api.InstanceGroupRole { return []api.InstanceGroupRole{api.RoleControlPlane} }
 
-// everyNode is all machines but bastions.
+// everyNode returns all roles except bastions.
 func everyNode() []api.InstanceGroupRole {
 	return []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode}
 }
@@ -39,8 +39,8 @@ func components() []component {
 	}
 }
 
-// machineGrants are what machines of a role may do: what their own programs need, and
-// add-ons that have no role of their own.
+// machineGrants returns the permissions of machines of a role: for the machines' own programs, and
+// for add-ons without a role.
 func (m *model) machineGrants(r api.InstanceGroupRole) ([]grant, error) {
 	var grants []grant
 	for _, c := range components() {
@@ -70,7 +70,7 @@ func (m *model) machineGrants(r api.InstanceGroupRole) ([]grant, error) {
 	return append(grants, m.grantGPU(r)), nil
 }
 
-// accountGrants are what the service accounts of add-ons may do, by account.
+// accountGrants returns the permissions of add-ons' service accounts, by account.
 func (m *model) accountGrants() (map[string][]grant, error) {
 	grants, view := map[string][]grant{}, m.policyView("")
 	if !view.OwnRoles() {

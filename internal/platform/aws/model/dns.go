@@ -13,15 +13,15 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// What a name answers until the cluster says better: addresses that are routed
-// nowhere (RFC 5737; kOps' own for IPv6), for a short time.
+// Placeholder values of names until the cluster sets them: addresses that are not routed (RFC 5737;
+// kOps' own for IPv6), with a short TTL.
 const (
 	placeholderIPv4 = "203.0.113.123"
 	placeholderIPv6 = "fd00:dead:add::"
 	placeholderTTL  = 10 // seconds
 )
 
-// zone finds the hosted zone of the cluster's names, by name or identifier.
+// zone returns the hosted zone of the cluster's names, by name or identifier.
 func (m *model) zone() (facts.DNSZone, error) {
 	want := strings.TrimSuffix(m.spec.DNSZone, ".")
 	private := m.dnsType() == api.DNSPrivate
@@ -40,11 +40,11 @@ func (m *model) zone() (facts.DNSZone, error) {
 	return m.facts.DNSZones[best], nil
 }
 
-// hostedZone is how Route 53 calls a zone.
+// hostedZone returns a zone's identifier as Route 53 writes it.
 func hostedZone(z facts.DNSZone) string { return "/hostedzone/" + z.ID }
 
-// dns is the names of load balancers, and placeholders for the names that the
-// cluster's controllers will set.
+// dns returns the records of load balancers, and placeholders for the records that the cluster's
+// controllers will set.
 func (m *model) dns() ([]resource.Node, error) {
 	if m.dnsType() == api.DNSNone {
 		return nil, nil
@@ -59,16 +59,16 @@ func (m *model) dns() ([]resource.Node, error) {
 	}
 	if m.apiLB != nil {
 		for _, name := range m.balancedNames() {
-			nodes = append(nodes, alias(name, name, "A", z, m.apiLB), alias(name+"-AAAA", name, "AAAA", z, m.apiLB))
+			nodes = append(nodes, aliasRecord(name, name, "A", z, m.apiLB), aliasRecord(name+"-AAAA", name, "AAAA", z, m.apiLB))
 		}
 	}
 	if name := m.bastionSpec().PublicName; name != "" && m.bastionLB != nil {
-		nodes = append(nodes, alias(name, name, "A", z, m.bastionLB))
+		nodes = append(nodes, aliasRecord(name, name, "A", z, m.bastionLB))
 	}
 	return append(nodes, m.placeholders(z)...), nil
 }
 
-// balancedNames are the names that lead to the API's load balancer.
+// balancedNames returns the names that resolve to the API's load balancer.
 func (m *model) balancedNames() []string {
 	var names []string
 	if m.spec.API.PublicName != "" {
@@ -80,18 +80,18 @@ func (m *model) balancedNames() []string {
 	return names
 }
 
-// internalName is the name by which machines of the cluster reach the API.
+// internalName returns the API's name for machines of the cluster.
 func (m *model) internalName() string { return hostnames.API(m.name) }
 
-func alias(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
+func aliasRecord(node, name, kind string, z facts.DNSZone, to *loadBalancer) resource.Node {
 	return kinds.DNSRecords.New(node, kinds.DNSRecord{
 		ZoneID: hostedZone(z), Name: name, Type: kind,
 		Alias: &kinds.DNSAlias{Name: to.out("address"), ZoneID: to.out("zone")},
 	})
 }
 
-// placeholders exist before the cluster does, so that no resolver remembers
-// that a name does not.
+// placeholders returns records that exist before the cluster does, so that no resolver caches that
+// a name does not exist.
 func (m *model) placeholders(z facts.DNSZone) []resource.Node {
 	own := []string{"A"}
 	if m.ipv6Only() {
@@ -101,7 +101,7 @@ func (m *model) placeholders(z facts.DNSZone) []resource.Node {
 	if m.apiLB == nil || !m.apiLB.spec.UseForInternalAPI {
 		types[m.internalName()] = own
 	}
-	if m.apiLB == nil && m.spec.API.PublicName != "" { // users may have IPv4 only
+	if m.apiLB == nil && m.spec.API.PublicName != "" { // users may have only IPv4
 		types[m.spec.API.PublicName] = slices.Compact(append([]string{"A"}, own...))
 	}
 	var nodes []resource.Node
@@ -113,7 +113,7 @@ func (m *model) placeholders(z facts.DNSZone) []resource.Node {
 	return nodes
 }
 
-// placeholder is one of them, and what tells external-dns that it may change it.
+// placeholder returns a placeholder record, and the record that allows external-dns to change it.
 func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node {
 	address, owner := placeholderIPv4, name
 	if kind == "AAAA" {

@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/api"
 )
 
-// rules is the whole firewall of a cluster.
+// rules returns all firewall rules of a cluster.
 func (m *model) rules() []rule {
 	rules := m.egressRules()
 	rules = append(rules, m.internalRules()...)
@@ -30,7 +30,7 @@ func (m *model) rules() []rule {
 	return rules
 }
 
-// egressRules let everything out.
+// egressRules allow all outgoing traffic.
 func (m *model) egressRules() []rule {
 	groups := slices.Concat(m.controlPlaneGroups(), m.nodeGroups(), m.bastionGroups())
 	for _, lb := range []*loadBalancer{m.apiLB, m.bastionLB} {
@@ -47,29 +47,29 @@ func (m *model) egressRules() []rule {
 	return rules
 }
 
-// internalRules are those between machines of the cluster: everything, but
-// for nodes that want to reach what only control planes may.
+// internalRules allow all traffic between machines of the cluster, except from nodes to the ports
+// reserved for control planes.
 func (m *model) internalRules() []rule {
 	nodes, planes := m.nodeGroups(), m.controlPlaneGroups()
-	rules := between(nodes, nodes, rule{})
-	rules = append(rules, between(planes, planes, rule{})...)
-	rules = append(rules, between(planes, nodes, rule{})...)
+	rules := rulesBetween(nodes, nodes, rule{})
+	rules = append(rules, rulesBetween(planes, planes, rule{})...)
+	rules = append(rules, rulesBetween(planes, nodes, rule{})...)
 	for _, gap := range portGaps(m.blockedPorts()) {
-		rules = append(rules, between(nodes, planes, rule{protocol: "tcp", from: gap.from, to: gap.to})...)
+		rules = append(rules, rulesBetween(nodes, planes, rule{protocol: "tcp", from: gap.from, to: gap.to})...)
 	}
-	rules = append(rules, between(nodes, planes, rule{protocol: "udp", from: 1, to: 65535})...)
+	rules = append(rules, rulesBetween(nodes, planes, rule{protocol: "udp", from: 1, to: 65535})...)
 	net := m.spec.Networking
 	if net.Calico != nil || net.KubeRouter != nil {
-		rules = append(rules, between(nodes, planes, rule{protocol: ipInIP})...)
+		rules = append(rules, rulesBetween(nodes, planes, rule{protocol: ipInIP})...)
 	}
-	if net.AmazonVPC != nil { // pods of both have addresses of the VPC
-		rules = append(rules, between(nodes, planes, rule{})...)
+	if net.AmazonVPC != nil { // pods on both have addresses of the VPC
+		rules = append(rules, rulesBetween(nodes, planes, rule{})...)
 	}
 	return rules
 }
 
-// between returns the rule from each group to each.
-func between(from, to []securityGroup, r rule) []rule {
+// rulesBetween returns the rule from each group in from to each group in to.
+func rulesBetween(from, to []securityGroup, r rule) []rule {
 	var rules []rule
 	for _, dst := range to {
 		for i := range from {
@@ -80,10 +80,10 @@ func between(from, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// blockedPorts are the TCP ports of control planes that nodes must not reach: etcd's. The ports of
-// etcd-manager stay open, as in clusters that kOps made: the names of the rules hold the gaps, so
-// other gaps would close and reopen every range in a running cluster. Certificates of its own
-// authority guard them.
+// blockedPorts returns the TCP ports of control planes that nodes must not reach: etcd's. The ports
+// of etcd-manager stay open, as in clusters that kOps created: the names of the rules contain the
+// gaps, so other gaps would close and reopen every range in a running cluster. Those ports are
+// protected by certificates of a separate authority.
 func (m *model) blockedPorts() []int {
 	ports := []int{2380, 2381, 4001, 4002}
 	if m.hasEtcd("leases") {
@@ -99,27 +99,27 @@ func (m *model) hasEtcd(name string) bool {
 	return slices.ContainsFunc(m.spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name })
 }
 
-// ciliumEtcd reports whether Cilium on the nodes talks to an etcd of its own on control planes.
+// ciliumEtcd reports whether Cilium on the nodes uses its own etcd on control planes.
 func (m *model) ciliumEtcd() bool {
 	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
 }
 
-// sshRules let users in, straight where there is no bastion.
+// sshRules allow users' SSH access, directly if there is no bastion.
 func (m *model) sshRules() []rule {
 	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
 	machines := slices.Concat(m.controlPlaneGroups(), m.nodeGroups())
 	if m.hasBastion() {
-		return between(m.bastionGroups(), machines, ssh)
+		return rulesBetween(m.bastionGroups(), machines, ssh)
 	}
 	var rules []rule
 	for _, cidr := range m.spec.SSHAccess {
-		rules = append(rules, from(cidr, machines, ssh)...)
+		rules = append(rules, rulesFrom(cidr, machines, ssh)...)
 	}
 	return rules
 }
 
-// from returns the rule from addresses to each group.
-func from(cidr string, to []securityGroup, r rule) []rule {
+// rulesFrom returns the rule from an address range to each group.
+func rulesFrom(cidr string, to []securityGroup, r rule) []rule {
 	var rules []rule
 	for _, dst := range to {
 		r.group, r.peer = dst, peer{cidr: cidr}
@@ -128,7 +128,7 @@ func from(cidr string, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// nodePortRules let users reach services of type NodePort.
+// nodePortRules allow users to reach services of type NodePort.
 func (m *model) nodePortRules() []rule {
 	first, last := m.nodePorts()
 	var rules []rule
@@ -143,7 +143,7 @@ func (m *model) nodePortRules() []rule {
 	return rules
 }
 
-// nodePorts is the range of ports of services, Kubernetes' own default unless the spec has one.
+// nodePorts returns the range of node ports, Kubernetes' default unless the spec has one.
 func (m *model) nodePorts() (first, last int) {
 	first, last = 30000, 32767
 	if a := m.spec.KubeAPIServer; a != nil {
@@ -157,18 +157,18 @@ func (m *model) nodePorts() (first, last int) {
 	return first, last
 }
 
-// apiAccessRules let users reach the API's load balancer.
+// apiAccessRules allow users to reach the API's load balancer.
 func (m *model) apiAccessRules() []rule {
 	var rules []rule
 	lb := []securityGroup{m.apiLB.group}
 	for _, cidr := range m.spec.API.Access {
-		rules = append(rules, from(cidr, lb, rule{protocol: "tcp", from: portHTTPS, to: portHTTPS})...)
+		rules = append(rules, rulesFrom(cidr, lb, rule{protocol: "tcp", from: portHTTPS, to: portHTTPS})...)
 		if m.apiLB.spec.SSLCertificate != "" {
-			rules = append(rules, from(cidr, lb, rule{protocol: "tcp", from: portHTTPSPassed, to: portHTTPSPassed})...)
+			rules = append(rules, rulesFrom(cidr, lb, rule{protocol: "tcp", from: portHTTPSPassed, to: portHTTPSPassed})...)
 		}
 		rules = append(rules, pathMTU("api-elb", cidr, m.apiLB.group)...)
 	}
-	if m.apiLB.joins {
+	if m.apiLB.registersInstances {
 		for _, g := range m.nodeGroups() {
 			rules = append(rules, rule{name: "node-to-elb" + g.suffix, group: m.apiLB.group, peer: peer{group: &g}})
 		}
@@ -176,25 +176,25 @@ func (m *model) apiAccessRules() []rule {
 	return rules
 }
 
-// pathMTU lets the messages of path MTU discovery in from addresses. A prefix list may hold
-// addresses of either family.
+// pathMTU allows incoming messages of path MTU discovery from an address range. A prefix list may
+// contain addresses of either family.
 func pathMTU(what, cidr string, g securityGroup) []rule {
 	var rules []rule
 	p := peer{cidr: cidr}
 	if !p.isIPv6() {
 		r := tooBigV4()
 		r.name = "icmp-pmtu-" + what + "-" + cidr
-		rules = append(rules, from(cidr, []securityGroup{g}, r)...)
+		rules = append(rules, rulesFrom(cidr, []securityGroup{g}, r)...)
 	}
 	if p.isIPv6() || p.isPrefixList() {
 		r := tooBigV6()
 		r.name = "icmpv6-pmtu-" + what + "-" + cidr
-		rules = append(rules, from(cidr, []securityGroup{g}, r)...)
+		rules = append(rules, rulesFrom(cidr, []securityGroup{g}, r)...)
 	}
 	return rules
 }
 
-// apiTargetRules let the API's load balancer reach control planes.
+// apiTargetRules allow the API's load balancer to reach control planes.
 func (m *model) apiTargetRules() []rule {
 	var rules []rule
 	lb := peer{group: &m.apiLB.group}
@@ -209,7 +209,7 @@ func (m *model) apiTargetRules() []rule {
 		if m.apiLB.spec.SSLCertificate != "" {
 			rules = append(rules, tcp("tcp-api-cp", portHTTPSPassed))
 		}
-		if m.apiLB.joins {
+		if m.apiLB.registersInstances {
 			rules = append(rules, tcp("kops-controller-elb-to-cp", portKopsController))
 			if m.ciliumEtcd() {
 				rules = append(rules, tcp("etcd-cilium-elb-to-cp", portEtcdCilium))
@@ -219,8 +219,8 @@ func (m *model) apiTargetRules() []rule {
 	return rules
 }
 
-// bastionRules let users reach the bastions' load balancer, and it the bastions.
-// Health checks come from its own subnets.
+// bastionRules allow users to reach the bastions' load balancer, and the load balancer to reach the
+// bastions. Health checks come from its own subnets.
 func (m *model) bastionRules() []rule {
 	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
 	lb, bastions := []securityGroup{m.bastionLB.group}, m.bastionGroups()
@@ -232,15 +232,15 @@ func (m *model) bastionRules() []rule {
 	}
 	var rules []rule
 	for _, cidr := range sources {
-		rules = append(rules, from(cidr, lb, ssh)...)
+		rules = append(rules, rulesFrom(cidr, lb, ssh)...)
 		rules = append(rules, pathMTU("ssh-nlb", cidr, m.bastionLB.group)...)
 	}
-	rules = append(rules, between(lb, bastions, ssh)...)
-	rules = append(rules, between(lb, bastions, tooBigV4())...)
-	return append(rules, between(bastions, lb, tooBigV4())...)
+	rules = append(rules, rulesBetween(lb, bastions, ssh)...)
+	rules = append(rules, rulesBetween(lb, bastions, tooBigV4())...)
+	return append(rules, rulesBetween(bastions, lb, tooBigV4())...)
 }
 
-// subnetCIDR returns the IPv4 range of a subnet; a shared subnet's may only be a fact.
+// subnetCIDR returns the IPv4 range of a subnet; a shared subnet's may only be in the facts.
 func (m *model) subnetCIDR(s *api.ClusterSubnetSpec) string {
 	if s.CIDR != "" {
 		return s.CIDR

@@ -30,7 +30,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// goldenFacts reads those that the goldens assume.
+// goldenFacts returns the facts that the goldens assume.
 func goldenFacts(t *testing.T) *facts.Facts {
 	t.Helper()
 	f, err := facts.Parse(goldentest.Read(t, "../../../../testdata/facts", "goldens.yaml"))
@@ -60,7 +60,7 @@ func read(t *testing.T, data []byte) platform.Model {
 	}
 }
 
-// testUserData stands for the boot script, which is another package's.
+// testUserData replaces the boot script, which another package generates.
 func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() && len(g.Spec.AdditionalUserData) == 0 {
 		return resource.Content{}, nil
@@ -68,7 +68,8 @@ func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Co
 	return resource.Text(resource.Concat(append([]resource.Value{resource.Lit("#!/bin/sh\necho " + g.Name + " ")}, apiHosts...)...)), nil
 }
 
-// testScript declares the file of a boot script, with another text. The goldens' store is a bucket.
+// testScript declares the file of a boot script, with different content.
+// The goldens' store is a bucket.
 func testScript(c *api.Cluster) func(*api.InstanceGroup, resource.Value) (resource.Node, error) {
 	buckets := onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))
 	base := buckets.Location(strings.Replace(c.Spec.ConfigStore.Base, "memfs://", "s3://testingBucket/", 1))
@@ -102,11 +103,12 @@ var (
 	template   = regexp.MustCompile(`(?s)base64encode\(templatefile\((".*?"), \{.*?\}\)\)`)
 )
 
-// blocks splits a configuration into its top blocks by their first lines.
-// Managed files that package model declares, and outputs, which repeat the locals, are left out. Lists are sorted.
+// blocks splits a configuration into its top-level blocks, by their first lines. Managed files that
+// package model declares, and outputs, which repeat the locals, are left out. Lists are sorted.
 func blocks(text string) map[string]string {
 	m := map[string]string{}
-	// A boot script with the balancer's name in it is a template; kOps writes it without.
+	// A boot script that contains the load balancer's name is a template;
+	// kOps writes it as a plain file.
 	text = template.ReplaceAllString(text, "filebase64($1)")
 	for _, at := range blockStart.FindAllStringIndex(text, -1) {
 		head, rest := text[at[0]:at[1]], text[at[1]:]
@@ -130,8 +132,8 @@ func blocks(text string) map[string]string {
 	return m
 }
 
-// TestGoldens compares all of AWS that the goldens expect, but for the text of
-// boot scripts and managed files.
+// TestGoldens compares all AWS configuration in the goldens, except the content of boot scripts and
+// managed files.
 func TestGoldens(t *testing.T) {
 	dir := goldentest.Root()
 	inputs, err := filepath.Glob(filepath.Join(dir, "update_cluster", "*", "in-v1alpha2.yaml"))
@@ -142,7 +144,7 @@ func TestGoldens(t *testing.T) {
 		scenario := filepath.Dir(input)
 		want, err := os.ReadFile(filepath.Join(scenario, "kubernetes.tf"))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // a cloud for which kOps writes no Terraform
+			continue // kOps writes no Terraform for this cloud
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -166,10 +168,10 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// deviations are where we mean to differ, as a difference of blocks shows them.
+// deviations returns the function that changes an expected block where we differ intentionally.
 func deviations(head string) func(string) string {
 	if strings.Contains(head, "aws_launch_template") && strings.Contains(head, "nodes-complex-example-com") {
-		// The volume's deleteOnTermination is false in the spec: it is kept.
+		// The volume's deleteOnTermination is false in the spec, and stays false.
 		return func(want string) string {
 			at := strings.Index(want, `"/dev/xvdd"`)
 			return want[:at] + strings.Replace(want[at:], "delete_on_termination = true", "delete_on_termination = false", 1)
@@ -218,13 +220,13 @@ func comparePolicies(t *testing.T, got map[string][]byte, dir string) {
 			continue
 		}
 		if len(want) == 0 {
-			continue // the text is not part of the golden
+			continue // the content is not part of the golden
 		}
-		// kOps compares patterns as texts, and would change a rule of others.
+		// kOps compares patterns as text, so a different text would make it change the rule.
 		if strings.HasSuffix(name, "_event_pattern") && strings.TrimSpace(string(want)) != strings.TrimSpace(string(got[name])) {
 			t.Errorf("%s: %s, want %s", name, got[name], want)
 		}
-		if diff := cmp.Diff(alike(parsed(t, want)), alike(parsed(t, got[name]))); diff != "" {
+		if diff := cmp.Diff(normalizePolicy(parseJSON(t, want)), normalizePolicy(parseJSON(t, got[name]))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -235,17 +237,17 @@ func comparePolicies(t *testing.T, got map[string][]byte, dir string) {
 	}
 }
 
-// alike takes from a policy what docs/aws-permissions.md says is narrower here, which
-// TestDangerousGrantsNameTheirTarget holds.
-func alike(policy any) any {
+// normalizePolicy removes from a policy what is narrower here, according to docs/aws-permissions.md;
+// TestDangerousGrantsNameTheirTarget checks that.
+func normalizePolicy(policy any) any {
 	doc, _ := policy.(map[string]any)
 	statements, ok := doc["Statement"].([]any)
 	if !ok {
 		return policy
 	}
-	narrower := append(prefixed("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "CreateSnapshot", "DeleteNetworkInterface",
+	narrower := append(withPrefix("ec2:", "AssignPrivateIpAddresses", "AttachNetworkInterface", "CreateNetworkInterface", "CreateSnapshot", "DeleteNetworkInterface",
 		"DetachNetworkInterface", "ModifyNetworkInterfaceAttribute", "UnassignPrivateIpAddresses"),
-		"elasticloadbalancing:SetRulePriorities", "sqs:DeleteMessage", "sqs:ReceiveMessage")
+		"elasticloadbalancing:SetRulePriorities", "sqs:DeleteMessage", "sqs:ReceiveMessage", "ssm:GetParameter")
 	doc["Statement"] = slices.DeleteFunc(statements, func(v any) bool {
 		s := v.(map[string]any)
 		if s["Action"] == "sqs:SendMessage" {
@@ -263,8 +265,8 @@ func alike(policy any) any {
 	return doc
 }
 
-// parsed reads a JSON document; other text stands for itself.
-func parsed(t *testing.T, data []byte) any {
+// parseJSON decodes a JSON document; other text is returned as a string.
+func parseJSON(t *testing.T, data []byte) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// identities is what machines and service accounts may do, and as whom.
+// identities returns the roles of machines and service accounts, and their policies.
 func (m *model) identities() ([]resource.Node, error) {
 	nodes := m.sharedProfiles()
 	for _, r := range m.identityRoles() {
@@ -39,13 +39,13 @@ func profileOf(g *api.InstanceGroup) string {
 	if g.Spec.IAM == nil {
 		return ""
 	}
-	return or(g.Spec.IAM.Profile, "")
+	return valueOr(g.Spec.IAM.Profile, "")
 }
 
-// profileName is the name in the ARN of an instance profile.
+// profileName returns the name in the ARN of an instance profile.
 func profileName(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
-// sharedProfiles are the existing instance profiles that groups use.
+// sharedProfiles returns the existing instance profiles that groups use.
 func (m *model) sharedProfiles() []resource.Node {
 	var nodes []resource.Node
 	seen := map[string]bool{}
@@ -58,7 +58,7 @@ func (m *model) sharedProfiles() []resource.Node {
 	return nodes
 }
 
-// profileRef refers to the instance profile of a group's machines, by name.
+// profileRef returns a reference to the instance profile of a group's machines, by name.
 func (m *model) profileRef(g *api.InstanceGroup) resource.Value {
 	if arn := profileOf(g); arn != "" {
 		return kinds.IAMProfiles.Out(profileName(arn), "name")
@@ -66,12 +66,12 @@ func (m *model) profileRef(g *api.InstanceGroup) resource.Value {
 	return kinds.IAMProfiles.Out(m.roleName(g.Spec.Role), "id")
 }
 
-// machineRoles are the roles that machines have.
+// machineRoles returns the roles that machines can have.
 func machineRoles() []api.InstanceGroupRole {
 	return []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer, api.RoleNode, api.RoleBastion}
 }
 
-// identityRoles are the roles of machines with an identity of the cluster's own.
+// identityRoles returns the roles of machines with an IAM role of the cluster's own.
 func (m *model) identityRoles() []api.InstanceGroupRole {
 	var roles []api.InstanceGroupRole
 	for _, r := range machineRoles() {
@@ -85,7 +85,7 @@ func (m *model) identityRoles() []api.InstanceGroupRole {
 	return roles
 }
 
-// ec2Service is EC2 as somebody who takes roles on.
+// ec2Service returns the EC2 service principal, which assumes roles.
 func (m *model) ec2Service() string {
 	if m.account.Partition == "aws-cn" {
 		return "ec2.amazonaws.com.cn"
@@ -93,10 +93,11 @@ func (m *model) ec2Service() string {
 	return "ec2.amazonaws.com"
 }
 
-// machineIdentity is the role, the profile and the policies of machines of a role.
+// machineIdentity returns the IAM role, the instance profile and the
+// policies of machines of a role.
 func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error) {
 	name := m.roleName(r)
-	who, err := trust(statement{Action: one("sts:AssumeRole"), Principal: map[string]texts{"Service": one(m.ec2Service())}})
+	who, err := trustPolicy(statement{Action: oneText("sts:AssumeRole"), Principal: map[string]texts{"Service": oneText(m.ec2Service())}})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error
 		}
 		text := ""
 		if len(list) > 0 {
-			if text, err = render(list); err != nil {
+			if text, err = renderPolicy(list); err != nil {
 				return nil, err
 			}
 		}
@@ -128,7 +129,7 @@ func (m *model) machineIdentity(r api.InstanceGroupRole) ([]resource.Node, error
 	return append(nodes, attachments(roleKey(r)+"-policyoverride", m.spec.ExternalPolicies[policyKey(r)], role)...), nil
 }
 
-// policyKey is how the spec calls a role where it gives it policies.
+// policyKey returns the key of a role in the spec's policies.
 func policyKey(r api.InstanceGroupRole) string {
 	if r == api.RoleControlPlane {
 		return "control-plane"
@@ -139,13 +140,13 @@ func policyKey(r api.InstanceGroupRole) string {
 func (m *model) newRole(name, who string, tags ...string) resource.Node {
 	boundary := ""
 	if m.spec.IAM != nil {
-		boundary = or(m.spec.IAM.PermissionsBoundary, "")
+		boundary = valueOr(m.spec.IAM.PermissionsBoundary, "")
 	}
 	return kinds.IAMRoles.New(name, kinds.IAMRole{
 		Name: name, AssumeRolePolicy: who, PermissionsBoundary: boundary, Tags: m.tagsWith(name, tags...)})
 }
 
-// rolePolicy gives a role a policy of its own, unless it would allow nothing.
+// rolePolicy returns an inline policy of a role, unless it would allow nothing.
 func rolePolicy(name, text string, role resource.Node) []resource.Node {
 	if text == "" {
 		return nil
@@ -153,7 +154,7 @@ func rolePolicy(name, text string, role resource.Node) []resource.Node {
 	return []resource.Node{kinds.IAMRolePolicies.New(name, kinds.IAMRolePolicy{Name: name, Policy: text, Role: role.Out("name")})}
 }
 
-// attachments give a role existing policies, each once.
+// attachments attaches existing policies to a role, each once.
 func attachments(prefix string, arns []string, role resource.Node) []resource.Node {
 	var nodes []resource.Node
 	for _, arn := range slices.Compact(slices.Sorted(slices.Values(arns))) {

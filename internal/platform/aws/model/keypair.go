@@ -11,12 +11,14 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// sshKeyNode is the node of the cluster's own key pair. A colon is not allowed in it.
+// sshKeyNode returns the name of the node of the cluster's own key pair,
+// which must not contain colons.
 func (m *model) sshKeyNode(fingerprint string) string {
 	return "kubernetes." + m.name + "-" + strings.ReplaceAll(fingerprint, ":", "")
 }
 
-// sshKey returns the public key and its fingerprint; "" when machines get none of the cluster's.
+// sshKey returns the public key and its fingerprint; "" if machines do not get a key of the
+// cluster's own.
 func (m *model) sshKey() (line, fingerprint string, err error) {
 	if m.spec.SSHKeyName != nil || len(m.SSHKeys) == 0 {
 		return "", "", nil
@@ -29,7 +31,8 @@ func (m *model) sshKey() (line, fingerprint string, err error) {
 	return line, fingerprint, err
 }
 
-// fingerprintOf returns the MD5 of a key in an authorized_keys line, by colons (RFC 4716, section 4).
+// fingerprintOf returns the MD5 of a key in an authorized_keys line,
+// separated by colons (RFC 4716, section 4).
 func fingerprintOf(line string) (string, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 {
@@ -47,7 +50,7 @@ func fingerprintOf(line string) (string, error) {
 	return strings.Join(pairs, ":"), nil
 }
 
-// keyPair is the SSH key that users of the cluster have.
+// keyPair returns the SSH key of the cluster's users.
 func (m *model) keyPair() ([]resource.Node, error) {
 	line, fingerprint, err := m.sshKey()
 	if err != nil || line == "" {
@@ -60,7 +63,7 @@ func (m *model) keyPair() ([]resource.Node, error) {
 	})}, nil
 }
 
-// keyName is the key pair of machines: the cluster's own, an existing one, or none.
+// keyName returns the key pair of machines: the cluster's own, an existing one, or none.
 func (m *model) keyName() (resource.Value, error) {
 	if m.spec.SSHKeyName != nil {
 		return resource.Lit(*m.spec.SSHKeyName), nil

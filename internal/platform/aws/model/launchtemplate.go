@@ -11,17 +11,17 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// firstEphemeral is the letter of the device that a host's first disk is called by: /dev/sdc.
+// firstEphemeral is the last letter of the device name of a host's first disk: /dev/sdc.
 const firstEphemeral = 'c'
 
-// launchTemplates says how the machines of each group are made.
+// launchTemplates returns the launch template of each group.
 func (m *model) launchTemplates() ([]resource.Node, error) {
 	key, err := m.keyName()
 	if err != nil {
 		return nil, err
 	}
 	var nodes []resource.Node
-	for _, g := range m.scaled() {
+	for _, g := range m.scaledGroups() {
 		t, err := m.launchTemplate(g, key)
 		if err != nil {
 			return nil, fmt.Errorf("group %s: %w", g.Name, err)
@@ -33,7 +33,7 @@ func (m *model) launchTemplates() ([]resource.Node, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, k := range keys { // which its machines read first
+			for _, k := range keys { // its machines read the keys first
 				node.After = append(slices.Clone(node.After), k.Address)
 			}
 		}
@@ -55,15 +55,15 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 	t := kinds.LaunchTemplate{
 		Name:         m.groupName(g),
 		BlockDevices: m.blockDevices(g, image),
-		Credits:      kinds.CreditSpecification{CPU: or(g.Spec.CPUCredits, "")},
-		EBSOptimized: or(or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{}).Optimization, false),
+		Credits:      kinds.CreditSpecification{CPU: valueOr(g.Spec.CPUCredits, "")},
+		EBSOptimized: valueOr(valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{}).Optimization, false),
 		Profile:      kinds.InstanceProfileRef{Name: m.profileRef(g)},
 		ImageID:      image.ID,
 		InstanceType: machineType(g),
 		KeyName:      key,
-		Market:       market(g),
-		Metadata:     metadata(g, subnets),
-		Monitoring:   kinds.Monitoring{Enabled: or(g.Spec.DetailedInstanceMonitoring, false)},
+		Market:       marketOptions(g),
+		Metadata:     metadataOptions(g, subnets),
+		Monitoring:   kinds.Monitoring{Enabled: valueOr(g.Spec.DetailedInstanceMonitoring, false)},
 		NetworkInterfaces: []kinds.NetworkInterface{{
 			PublicIP: publicIP(g, subnets), DeleteOnTermination: true, SecurityGroups: m.securityGroupIDs(g)}},
 		Placement: kinds.Placement{Tenancy: g.Spec.Tenancy},
@@ -81,7 +81,7 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 	return t, err
 }
 
-// scripts are the user data of groups without a launch template, in the state store.
+// scripts returns the user data of groups without a launch template, in the state store.
 func (m *model) scripts() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for _, g := range m.groupsOf(api.RoleNode) {
@@ -97,67 +97,68 @@ func (m *model) scripts() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// apiHost is where machines reach the API when no name is published: zero otherwise.
+// apiHost returns the host where machines reach the API if no name is published; zero otherwise.
 func (m *model) apiHost() resource.Value {
-	if m.apiLB == nil || !m.apiLB.joins {
+	if m.apiLB == nil || !m.apiLB.registersInstances {
 		return resource.Value{}
 	}
 	return m.apiLB.out("address")
 }
 
-// machineType is the type of a group's machines: the first, when the spec lists several.
+// machineType returns the type of a group's machines: the first if the spec lists several.
 func machineType(g *api.InstanceGroup) string {
 	first, _, _ := strings.Cut(g.Spec.MachineType, ",")
 	return strings.TrimSpace(first)
 }
 
-// blockDevices are the root volume, the disks of the host, and what the spec adds.
+// blockDevices returns the root volume, the disks of the host, and the
+// additional volumes in the spec.
 func (m *model) blockDevices(g *api.InstanceGroup, image facts.Image) []kinds.BlockDevice {
 	devices := []kinds.BlockDevice{{Device: image.RootDevice, EBS: rootVolume(g)}}
-	t, _ := m.facts.MachineType(machineType(g)) // a type that is not known has no disks
+	t, _ := m.facts.MachineType(machineType(g)) // an unknown type has no disks
 	for i := range t.EphemeralDisks {
 		devices = append(devices, kinds.BlockDevice{
 			Device: fmt.Sprintf("/dev/sd%c", firstEphemeral+i), Virtual: fmt.Sprintf("ephemeral%d", i)})
 	}
 	for _, v := range g.Spec.Volumes {
 		ebs := kinds.EBS{
-			DeleteOnTermination: or(v.DeleteOnTermination, true), Encrypted: or(v.Encrypted, true), KMSKey: or(v.Key, ""),
+			DeleteOnTermination: valueOr(v.DeleteOnTermination, true), Encrypted: valueOr(v.Encrypted, true), KMSKey: valueOr(v.Key, ""),
 			SizeGiB: int(v.Size), Type: v.Type,
 		}
 		if ebs.Type == "" {
 			ebs.Type = defaultVolumeType
 		}
-		ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(or(v.IOPS, 0)), int(or(v.Throughput, 0)))
+		ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
 		devices = append(devices, kinds.BlockDevice{Device: v.Device, EBS: ebs})
 	}
 	return devices
 }
 
 func rootVolume(g *api.InstanceGroup) kinds.EBS {
-	v := or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
 	ebs := kinds.EBS{
-		DeleteOnTermination: true, Encrypted: or(v.Encryption, true), KMSKey: or(v.EncryptionKey, ""),
-		SizeGiB: int(or(v.Size, 0)), Type: or(v.Type, defaultVolumeType),
+		DeleteOnTermination: true, Encrypted: valueOr(v.Encryption, true), KMSKey: valueOr(v.EncryptionKey, ""),
+		SizeGiB: int(valueOr(v.Size, 0)), Type: valueOr(v.Type, defaultVolumeType),
 	}
-	ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(or(v.IOPS, 0)), int(or(v.Throughput, 0)))
+	ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
 	return ebs
 }
 
-// market asks for spot machines. A group that mixes types asks for them itself.
-func market(g *api.InstanceGroup) kinds.MarketOptions {
-	if or(g.Spec.MaxPrice, "") == "" || g.Spec.MixedInstancesPolicy != nil {
+// marketOptions requests spot machines. A group that mixes types requests them in its own policy.
+func marketOptions(g *api.InstanceGroup) kinds.MarketOptions {
+	if valueOr(g.Spec.MaxPrice, "") == "" || g.Spec.MixedInstancesPolicy != nil {
 		return kinds.MarketOptions{}
 	}
 	return kinds.MarketOptions{Type: "spot", Spot: kinds.SpotOptions{
-		MaxPrice: *g.Spec.MaxPrice, BlockDurationMinutes: int(or(g.Spec.SpotDurationInMinutes, 0)),
-		Interruption: or(g.Spec.InstanceInterruptionBehavior, "")}}
+		MaxPrice: *g.Spec.MaxPrice, BlockDurationMinutes: int(valueOr(g.Spec.SpotDurationInMinutes, 0)),
+		Interruption: valueOr(g.Spec.InstanceInterruptionBehavior, "")}}
 }
 
-func metadata(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) kinds.MetadataOptions {
-	o := or(g.Spec.InstanceMetadata, api.InstanceMetadataOptions{})
+func metadataOptions(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) kinds.MetadataOptions {
+	o := valueOr(g.Spec.InstanceMetadata, api.InstanceMetadataOptions{})
 	w := kinds.MetadataOptions{
 		Endpoint: "enabled", IPv6: "disabled",
-		HopLimit: int(or(o.HTTPPutResponseHopLimit, 1)), Tokens: or(o.HTTPTokens, "required"),
+		HopLimit: int(valueOr(o.HTTPPutResponseHopLimit, 1)), Tokens: valueOr(o.HTTPTokens, "required"),
 	}
 	if anyIPv6Subnet(subnets) {
 		w.IPv6 = "enabled"
@@ -165,10 +166,10 @@ func metadata(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) kinds.Meta
 	return w
 }
 
-// publicIP reports whether a group's machines have public addresses: only in
-// public subnets, and there unless the spec says no.
+// publicIP reports whether a group's machines have public addresses: only in public subnets, unless
+// the spec disables it.
 func publicIP(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) bool {
-	return !isPrivate(subnets[0]) && or(g.Spec.AssociatePublicIP, true)
+	return !isPrivate(subnets[0]) && valueOr(g.Spec.AssociatePublicIP, true)
 }
 
 func anyIPv6Subnet(subnets []*api.ClusterSubnetSpec) bool {

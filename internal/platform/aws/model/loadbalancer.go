@@ -12,29 +12,29 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// loadBalancer is a network load balancer as its parts see it.
+// loadBalancer is the description of a network load balancer that its resources are made from.
 type loadBalancer struct {
 	node     string
 	realName string
 	internal bool
 	group    securityGroup
-	// more are existing security groups that it also gets.
+	// more are existing security groups that are also assigned.
 	more    []string
 	subnets []placement
-	// spec is the spec of the API's load balancer; a bastion's has none.
+	// spec is the spec of the API's load balancer; nil for a bastion's.
 	spec *api.LoadBalancerAccessSpec
-	// joins says that nodes, too, join the cluster through it: no names are published.
-	joins     bool
-	listeners []listener
+	// registersInstances is whether nodes also join the cluster through it, because no names are published.
+	registersInstances bool
+	listeners          []listener
 }
 
-// placement is a load balancer's place in one zone.
+// placement is a load balancer's subnet and address in one zone.
 type placement struct {
 	subnet           *api.ClusterSubnetSpec
 	allocation, addr string
 }
 
-// listener is a port and the target group behind it.
+// listener is a port and its target group.
 type listener struct {
 	node     string
 	port     int
@@ -42,13 +42,13 @@ type listener struct {
 	target   targetGroup
 }
 
-// targetGroup is machines of which a load balancer picks one.
+// targetGroup is a group of machines that a load balancer distributes connections to.
 type targetGroup struct {
-	realName string // and the node's
+	realName string // also the node's name
 	port     int
 	protocol string
-	health   string // the path of HTTPS checks; empty for TCP ones
-	// controlPlaneOnly leaves machines out that run only an API server.
+	health   string // the path of HTTPS checks; empty for TCP checks
+	// controlPlaneOnly excludes machines that run only an API server.
 	controlPlaneOnly bool
 }
 
@@ -56,7 +56,7 @@ func (t targetGroup) id() resource.Value { return kinds.TargetGroups.Out(t.realN
 
 func (l *loadBalancer) out(attr string) resource.Value { return kinds.LoadBalancers.Out(l.node, attr) }
 
-// apiLoadBalancer is the one before the API servers, nil without one.
+// apiLoadBalancer returns the load balancer of the API servers; nil if there is none.
 func (m *model) apiLoadBalancer() (*loadBalancer, error) {
 	spec := m.spec.API.LoadBalancer
 	if spec == nil {
@@ -64,10 +64,10 @@ func (m *model) apiLoadBalancer() (*loadBalancer, error) {
 	}
 	l := &loadBalancer{
 		node: "api." + m.name, realName: APILoadBalancerName(m.name), spec: spec,
-		internal: spec.Type == api.LoadBalancerInternal, joins: m.dnsType() == api.DNSNone,
-		group: m.own("api-elb", "api ELB"), more: spec.AdditionalSecurityGroups,
+		internal: spec.Type == api.LoadBalancerInternal, registersInstances: m.dnsType() == api.DNSNone,
+		group: m.newSecurityGroup("api-elb", "api ELB"), more: spec.AdditionalSecurityGroups,
 	}
-	if id := or(spec.SecurityGroupOverride, ""); id != "" {
+	if id := valueOr(spec.SecurityGroupOverride, ""); id != "" {
 		l.group.node, l.group.override = id+"-api-elb", id
 	}
 	l.listeners = m.apiListeners(l)
@@ -89,12 +89,12 @@ func (m *model) apiListeners(l *loadBalancer) []listener {
 	}
 	tcp := m.target("tcp", portHTTPS)
 	list := []listener{at("api", portHTTPS, tcp)}
-	if l.spec.SSLCertificate != "" { // then TLS ends at the balancer; its other port passes it on
+	if l.spec.SSLCertificate != "" { // then the balancer terminates TLS on 443; its other port passes TLS through
 		tls := m.target("tls", portHTTPS)
 		tls.protocol = "TLS"
 		list = []listener{at("api", portHTTPS, tls), at("api", portHTTPSPassed, tcp)}
 	}
-	if l.joins {
+	if l.registersInstances {
 		controller := m.target("kops-controller", portKopsController)
 		controller.health, controller.controlPlaneOnly = "/healthz", true
 		list = append(list, at("api", portKopsController, controller))
@@ -107,7 +107,7 @@ func (m *model) apiListeners(l *loadBalancer) []listener {
 	return list
 }
 
-// apiPlacements are the subnets that the spec names, or the best of each zone.
+// apiPlacements returns the subnets in the spec, or the best subnet of each zone.
 func (m *model) apiPlacements(l *loadBalancer) ([]placement, error) {
 	if len(l.spec.Subnets) == 0 {
 		return m.placements(l.internal)
@@ -118,13 +118,13 @@ func (m *model) apiPlacements(l *loadBalancer) ([]placement, error) {
 		if !ok {
 			return nil, fmt.Errorf("the cluster has no subnet %s", p.Name)
 		}
-		list = append(list, placement{subnet: s, allocation: or(p.AllocationID, ""), addr: or(p.PrivateIPv4Address, "")})
+		list = append(list, placement{subnet: s, allocation: valueOr(p.AllocationID, ""), addr: valueOr(p.PrivateIPv4Address, "")})
 	}
 	return list, nil
 }
 
-// placements picks a subnet of each zone for a load balancer: of the right side,
-// best one made for load balancers, best where a control plane is too.
+// placements selects a subnet in each zone for a load balancer: private or public as needed,
+// preferably one made for load balancers, and then one that also has a control plane.
 func (m *model) placements(internal bool) ([]placement, error) {
 	byZone := map[string][]*api.ClusterSubnetSpec{}
 	for i := range m.spec.Networking.Subnets {
@@ -147,7 +147,7 @@ func (m *model) placements(internal bool) ([]placement, error) {
 	return list, nil
 }
 
-// score says how well a load balancer stands in a subnet.
+// score returns how suitable a subnet is for a load balancer.
 func (m *model) score(s *api.ClusterSubnetSpec) int {
 	score := 0
 	switch s.Type {
@@ -164,7 +164,7 @@ func (m *model) score(s *api.ClusterSubnetSpec) int {
 	return score
 }
 
-// loadBalancers is the load balancers, their target groups and listeners.
+// loadBalancers returns the load balancers, their target groups and listeners.
 func (m *model) loadBalancers() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for _, l := range []*loadBalancer{m.apiLB, m.bastionLB} {
@@ -192,14 +192,14 @@ func (m *model) loadBalancerNode(l *loadBalancer) resource.Node {
 		}
 	}
 	if l.spec != nil {
-		n.CrossZone = l.joins || or(l.spec.CrossZoneLoadBalancing, false)
-		if a := l.spec.AccessLog; a != nil && or(a.Bucket, "") != "" {
-			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: or(a.BucketPrefix, "")}
+		n.CrossZone = l.registersInstances || valueOr(l.spec.CrossZoneLoadBalancing, false)
+		if a := l.spec.AccessLog; a != nil && valueOr(a.Bucket, "") != "" {
+			n.AccessLogs = &kinds.AccessLogs{Enabled: true, Bucket: *a.Bucket, Prefix: valueOr(a.BucketPrefix, "")}
 		}
 	}
 	node := kinds.LoadBalancers.New(l.node, n)
 	if !l.internal {
-		node.After = m.internetFirst() // a VPC without a way out refuses it
+		node.After = m.internetDependencies() // AWS refuses it in a VPC without an internet gateway
 	}
 	return node
 }
@@ -223,13 +223,13 @@ func (m *model) listenerNode(l *loadBalancer, n listener) resource.Node {
 	}
 	if n.protocol == "TLS" {
 		w.CertificateARN = l.spec.SSLCertificate
-		w.SSLPolicy = or(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
+		w.SSLPolicy = valueOr(l.spec.SSLPolicy, "ELBSecurityPolicy-2016-08")
 	}
 	return kinds.Listeners.New(n.node, w)
 }
 
-// targetGroups are those that a group's machines are in, existing ones too,
-// in the order of their names.
+// targetGroups returns the target groups that a group's machines are in, including existing ones,
+// sorted by name.
 func (m *model) targetGroups(g *api.InstanceGroup) []resource.Value {
 	var targets []targetGroup
 	switch {
@@ -249,7 +249,7 @@ func (m *model) targetGroups(g *api.InstanceGroup) []resource.Value {
 	}
 	var arns []string
 	for _, e := range g.Spec.ExternalLoadBalancers {
-		if arn := or(e.TargetGroupARN, ""); arn != "" {
+		if arn := valueOr(e.TargetGroupARN, ""); arn != "" {
 			arns = append(arns, arn)
 		}
 	}

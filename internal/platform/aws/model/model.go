@@ -1,9 +1,8 @@
-// Package model turns a completed cluster into the AWS resources that it needs:
-// nodes of a graph, and what a Terraform document says besides them. It is pure.
+// Package model turns a completed cluster into the AWS resources that it needs: nodes of a graph,
+// and the other parts of a Terraform document. It is pure.
 //
-// It must not know how a resource is observed or changed, how a plan is made or
-// rendered, and it looks nothing up: what it needs of the world are the facts in
-// its input.
+// It must not know how a resource is observed or changed, or how a plan is made or rendered, and it
+// looks nothing up: all facts about the account are in its input.
 package model
 
 import (
@@ -18,10 +17,10 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// model is the input and what all its parts ask of it. It is not changed once made.
+// model is the input and data shared by all its parts. It is immutable.
 type model struct {
 	platform.Model
-	// name is the cluster's name, the end of nearly every name here.
+	// name is the cluster's name, the suffix of nearly every name here.
 	name    string
 	spec    *api.ClusterSpec
 	aws     *api.AWSSpec
@@ -31,13 +30,12 @@ type model struct {
 	subnets map[string]*api.ClusterSubnetSpec
 	// apiLB and bastionLB are nil where the cluster has none.
 	apiLB, bastionLB *loadBalancer
-	// accounts are the service accounts with roles of their own.
+	// accounts are the service accounts with their own roles.
 	accounts []account
 }
 
-// Build adds the cluster's AWS resources to a graph, each after those it refers
-// to. The cluster must be completed and valid; what it names of the account must
-// be among the facts.
+// Build adds the cluster's AWS resources to a graph, each after those it refers to. The cluster
+// must be completed and valid; everything in the account that it refers to must be in the facts.
 func Build(in platform.Model, g *graph.Graph) error {
 	m, err := newModel(in)
 	if err != nil {
@@ -55,9 +53,9 @@ func Build(in platform.Model, g *graph.Graph) error {
 		{"volumes", m.volumes},
 		{"load balancers", m.loadBalancers},
 		{"names", m.dns},
-		{"keys of the store", m.storeKeys},
+		{"state store keys", m.storeKeys},
 		{"launch templates", m.launchTemplates},
-		{"scripts of machines that Karpenter makes", m.scripts},
+		{"boot scripts of Karpenter's machines", m.scripts},
 		{"scaling groups", m.scalingGroups},
 		{"termination queue", m.terminationQueue},
 	} {
@@ -77,7 +75,7 @@ func newModel(in platform.Model) (*model, error) {
 	case in.Cluster.Spec.CloudProvider.AWS == nil:
 		return nil, fmt.Errorf("cluster %s is not on AWS", in.Cluster.Name)
 	case in.Facts == nil || in.Facts.Clouds[string(api.CloudAWS)] == nil:
-		return nil, errors.New("the facts hold nothing of AWS")
+		return nil, errors.New("the facts file has no data about AWS")
 	}
 	known := in.Facts.Of(string(api.CloudAWS))
 	own, err := facts.OwnAs[spec.Facts](known)
@@ -103,7 +101,7 @@ func newModel(in platform.Model) (*model, error) {
 	return m, err
 }
 
-// groupsOf returns the instance groups that have one of the roles.
+// groupsOf returns the instance groups with one of the roles.
 func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
 	var out []*api.InstanceGroup
 	for _, g := range m.Groups {
@@ -116,8 +114,8 @@ func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
 	return out
 }
 
-// scaled returns the groups whose machines a scaling group makes.
-func (m *model) scaled() []*api.InstanceGroup {
+// scaledGroups returns the groups whose machines a scaling group creates.
+func (m *model) scaledGroups() []*api.InstanceGroup {
 	var out []*api.InstanceGroup
 	for _, g := range m.Groups {
 		if g.Spec.Manager != api.ManagerKarpenter {
@@ -129,7 +127,7 @@ func (m *model) scaled() []*api.InstanceGroup {
 
 func (m *model) hasBastion() bool { return len(m.groupsOf(api.RoleBastion)) > 0 }
 
-// ipv6Only reports whether pods and services have IPv6 addresses only.
+// ipv6Only reports whether pods and services have only IPv6 addresses.
 func (m *model) ipv6Only() bool { return m.spec.IPv6Only() }
 
 // dnsType returns where the names of the API are published.
@@ -151,7 +149,7 @@ func (m *model) subnetsOf(g *api.InstanceGroup) ([]*api.ClusterSubnetSpec, error
 	return out, nil
 }
 
-// zoneOf returns the zone of a subnet; a shared subnet's may only be a fact.
+// zoneOf returns the zone of a subnet; a shared subnet's may only be in the facts.
 func (m *model) zoneOf(s *api.ClusterSubnetSpec) string {
 	if s.Zone != "" {
 		return s.Zone
@@ -159,8 +157,8 @@ func (m *model) zoneOf(s *api.ClusterSubnetSpec) string {
 	return m.facts.Subnets[s.ID].Zone
 }
 
-// or returns what p points to, or otherwise.
-func or[T any](p *T, otherwise T) T {
+// valueOr returns the value that p points to, or otherwise if p is nil.
+func valueOr[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise
 	}

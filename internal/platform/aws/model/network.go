@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// vpcID is the VPC's identifier, known or not.
+// vpcID returns the VPC's identifier, known or not.
 func (m *model) vpcID() resource.Value { return kinds.VPCs.Out(m.name, "id") }
 
-// sharedVPC reports whether the cluster lives in a VPC that is not its own.
+// sharedVPC reports whether the cluster uses a VPC that it does not own.
 func (m *model) sharedVPC() bool { return m.spec.Networking.NetworkID != "" }
 
 func (m *model) subnetName(s *api.ClusterSubnetSpec) string { return s.Name + "." + m.name }
@@ -23,7 +23,7 @@ func (m *model) subnetID(s *api.ClusterSubnetSpec) resource.Value {
 	return kinds.Subnets.Out(m.subnetName(s), "id")
 }
 
-// network is the VPC, its DHCP options, its subnets and its gateways.
+// network returns the VPC, its DHCP options, its subnets and its gateways.
 func (m *model) network() ([]resource.Node, error) {
 	nodes := m.vpc()
 	subnets, err := m.subnetNodes()
@@ -57,17 +57,17 @@ func (m *model) vpc() []resource.Node {
 	return nodes
 }
 
-// rangeName is the name of a further range of the VPC.
+// rangeName returns the name of an additional range of the VPC.
 func rangeName(cidr string) string { return "cidr-" + cidr }
 
-// rangeFirst is the further range that a subnet is cut from, if it is: the VPC
-// refuses the subnet until it has the range.
-func (m *model) rangeFirst(s *api.ClusterSubnetSpec) []resource.Address {
+// rangeDependency returns the additional range that contains a subnet, if any: the VPC rejects the
+// subnet until it has the range.
+func (m *model) rangeDependency(s *api.ClusterSubnetSpec) []resource.Address {
 	if m.sharedVPC() {
 		return nil
 	}
 	subnet, err := netip.ParsePrefix(s.CIDR)
-	if err != nil { // one with IPv6 only has none
+	if err != nil { // an IPv6-only subnet has no IPv4 range
 		return nil
 	}
 	for _, cidr := range m.spec.Networking.AdditionalNetworkCIDRs {
@@ -95,10 +95,10 @@ func (m *model) subnetNodes() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// sharedSubnet uses an existing subnet, which only gets tags.
+// sharedSubnet adopts an existing subnet, which only gets tags.
 func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
 	nodes := []resource.Node{kinds.Subnets.Adopt(m.subnetName(s), s.ID, kinds.Subnet{VPC: m.vpcID(), Zone: m.zoneOf(s), CIDR: s.CIDR})}
-	if !or(m.spec.Networking.TagSubnets, true) {
+	if !valueOr(m.spec.Networking.TagSubnets, true) {
 		return nodes
 	}
 	tags := m.subnetTags(s)
@@ -106,10 +106,11 @@ func (m *model) sharedSubnet(s *api.ClusterSubnetSpec) []resource.Node {
 	return append(nodes, kinds.SubnetTagSets.New(m.subnetName(s), kinds.SubnetTags{Subnet: m.subnetID(s), Tags: tags}))
 }
 
-// ownSubnet makes a subnet. One without IPv4 reaches it by NAT64, which needs DNS64.
+// ownSubnet creates a subnet. A subnet without IPv4 reaches IPv4
+// addresses through NAT64, which needs DNS64.
 func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 	n := kinds.Subnet{VPC: m.vpcID(), Zone: s.Zone, CIDR: s.CIDR, Tags: m.tags(m.subnetName(s))}
-	if or(m.spec.Networking.TagSubnets, true) {
+	if valueOr(m.spec.Networking.TagSubnets, true) {
 		for k, v := range m.subnetTags(s) {
 			n.Tags[k] = v
 		}
@@ -127,20 +128,20 @@ func (m *model) ownSubnet(s *api.ClusterSubnetSpec) (resource.Node, error) {
 			n.IPv6CIDR = s.IPv6CIDR
 		}
 	}
-	if !or(m.aws.UseIPBasedNodeNames, false) {
+	if !valueOr(m.aws.UseIPBasedNodeNames, false) {
 		n.HostnameType = "resource-name"
 		n.ResourceNameA, n.ResourceNameAAAA = s.CIDR != "", s.IPv6CIDR != ""
 	}
 	node := kinds.Subnets.New(m.subnetName(s), n)
-	node.After = m.rangeFirst(s)
+	node.After = m.rangeDependency(s)
 	return node, nil
 }
 
-// vpcIPv6Bits is the length of the prefix of a VPC's IPv6 range, always a /56.
+// vpcIPv6Bits is the prefix length of a VPC's IPv6 range, always a /56.
 const vpcIPv6Bits = 56
 
-// relativeCIDR reads a range that is given as a part of the VPC's: "/64#a" is
-// the eleventh /64, counted in hexadecimal from 0.
+// relativeCIDR parses a range relative to the VPC's: "/64#a" is the /64 with the hexadecimal number
+// a, counted from 0.
 func relativeCIDR(text string) (size, index int, relative bool, err error) {
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok {
@@ -158,13 +159,13 @@ func relativeCIDR(text string) (size, index int, relative bool, err error) {
 	return size, int(n), true, nil
 }
 
-// unmanaged reports whether somebody else routes a subnet's traffic.
-func unmanaged(s *api.ClusterSubnetSpec) bool { return s.Egress == egressExternal }
+// isUnmanaged reports whether a subnet's routes are managed outside of the cluster.
+func isUnmanaged(s *api.ClusterSubnetSpec) bool { return s.Egress == egressExternal }
 
-// gateways are the ways of the VPC into the internet.
+// gateways returns the VPC's internet gateways.
 func (m *model) gateways() ([]resource.Node, error) {
 	var nodes []resource.Node
-	if m.routesPublic() {
+	if m.hasPublicRoutes() {
 		g := kinds.InternetGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
 		id := m.facts.Networks[m.spec.Networking.NetworkID].InternetGateway
 		switch {
@@ -176,7 +177,7 @@ func (m *model) gateways() ([]resource.Node, error) {
 			nodes = append(nodes, kinds.InternetGateways.Adopt(m.name, id, kinds.InternetGateway{VPC: m.vpcID()}))
 		}
 	}
-	if m.routesEgressOnly() {
+	if m.hasEgressOnlyRoutes() {
 		g := kinds.EgressOnlyGateway{VPC: m.vpcID(), Tags: m.tags(m.name)}
 		id := m.facts.Networks[m.spec.Networking.NetworkID].EgressOnlyGateway
 		switch {
@@ -191,37 +192,37 @@ func (m *model) gateways() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// internetFirst is what must be there before something that reaches the internet.
-func (m *model) internetFirst() []resource.Address {
-	if !m.routesPublic() {
+// internetDependencies returns what must exist before something that reaches the internet.
+func (m *model) internetDependencies() []resource.Address {
+	if !m.hasPublicRoutes() {
 		return nil
 	}
 	return []resource.Address{kinds.InternetGateways.At(m.name)}
 }
 
-// routesPublic reports whether the cluster has a public route table: unless
-// others route all its subnets.
-func (m *model) routesPublic() bool {
+// hasPublicRoutes reports whether the cluster has a public route table: it does if it manages the
+// routes of any of its own subnets.
+func (m *model) hasPublicRoutes() bool {
 	for i := range m.spec.Networking.Subnets {
-		if s := &m.spec.Networking.Subnets[i]; s.ID == "" && !unmanaged(s) {
+		if s := &m.spec.Networking.Subnets[i]; s.ID == "" && !isUnmanaged(s) {
 			return true
 		}
 	}
 	return false
 }
 
-// routesEgressOnly reports whether a private subnet goes out over IPv6.
-func (m *model) routesEgressOnly() bool {
+// hasEgressOnlyRoutes reports whether a private subnet has outgoing IPv6 traffic to the internet.
+func (m *model) hasEgressOnlyRoutes() bool {
 	for i := range m.spec.Networking.Subnets {
 		s := &m.spec.Networking.Subnets[i]
-		if m.ipv6Only() && isPrivate(s) && !unmanaged(s) && s.ID == "" {
+		if m.ipv6Only() && isPrivate(s) && !isUnmanaged(s) && s.ID == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// isPrivate reports whether a subnet is reached only from inside the VPC.
+// isPrivate reports whether a subnet is reachable only from inside the VPC.
 func isPrivate(s *api.ClusterSubnetSpec) bool {
 	return s.Type == api.SubnetPrivate || s.Type == api.SubnetDualStack
 }

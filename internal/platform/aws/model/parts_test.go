@@ -76,13 +76,13 @@ func TestVolumeSpeeds(t *testing.T) {
 func TestPlacesThatMachinesRead(t *testing.T) {
 	for _, c := range []struct {
 		base, keys, secrets string
-		want                []place
+		want                []bucketFolder
 	}{
-		{"s3://b/c", "s3://b/c/pki", "s3://b/c/secrets", []place{{"b", "c"}}},
-		{"s3://b/c/d", "s3://b/c", "s3://other/c", []place{{"b", "c"}, {"other", "c"}}},
-		{"s3://b/c", "s3://b/cc", "s3://b", []place{{"b", ""}}},
-		{"file:///tmp/x", "s3://b/pki", "", []place{{"b", "pki"}}},
-		{"memfs://tests/c", "memfs://tests/c/pki", "memfs://tests/c/secrets", []place{{"placeholder-read-bucket", "tests/c"}}},
+		{"s3://b/c", "s3://b/c/pki", "s3://b/c/secrets", []bucketFolder{{"b", "c"}}},
+		{"s3://b/c/d", "s3://b/c", "s3://other/c", []bucketFolder{{"b", "c"}, {"other", "c"}}},
+		{"s3://b/c", "s3://b/cc", "s3://b", []bucketFolder{{"b", ""}}},
+		{"file:///tmp/x", "s3://b/pki", "", []bucketFolder{{"b", "pki"}}},
+		{"memfs://tests/c", "memfs://tests/c/pki", "memfs://tests/c/secrets", []bucketFolder{{"placeholder-read-bucket", "tests/c"}}},
 	} {
 		m := &model{spec: &api.ClusterSpec{ConfigStore: api.ConfigStoreSpec{Base: c.base, Keypairs: c.keys, Secrets: c.secrets}}}
 		if got := m.storeRoots(); !slices.Equal(got, c.want) {
@@ -96,7 +96,7 @@ func TestPoliciesHoldOneTextOrAList(t *testing.T) {
 	if text, err := m.policy(nil); text != "" || err != nil {
 		t.Errorf("nothing granted: %q, %v", text, err)
 	}
-	got, err := m.policy([]grant{{free: []string{"b:Two", "a:One"}}, {free: []string{"a:One"}, owned: []string{"c:Three"}}})
+	got, err := m.policy([]grant{{anyResource: []string{"b:Two", "a:One"}}, {anyResource: []string{"a:One"}, owned: []string{"c:Three"}}})
 	want := `{
   "Statement": [
     {
@@ -132,7 +132,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 		want   string
 	}{
 		{"another cloud", func(in *platform.Model) { in.Cluster.Spec.CloudProvider = api.CloudProviderSpec{} }, "cluster minimal.example.com is not on AWS"},
-		{"no facts", func(in *platform.Model) { in.Facts = nil }, "the facts hold nothing of AWS"},
+		{"no facts", func(in *platform.Model) { in.Facts = nil }, "the facts file has no data about AWS"},
 		{"two keys", func(in *platform.Model) { in.SSHKeys = append(in.SSHKeys, testSSHKey) }, "model the SSH key of minimal.example.com: there are 2 SSH public keys"},
 		{"an image that was not found", func(in *platform.Model) { in.Facts.Of("aws").Images = nil }, "group cp: the image i is not known"},
 		{"a subnet that is not there", func(in *platform.Model) { in.Groups[1].Spec.Subnets = []string{"x"} }, "group nodes: the cluster has no subnet x"},
@@ -150,7 +150,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 		}, "the address 198.51.100.1 is not an elastic IP of the account"},
 		{"a target of nothing known", func(in *platform.Model) {
 			in.Cluster.Spec.Networking.Subnets[0].AdditionalRoutes = []api.RouteSpec{{CIDR: "10.0.0.0/8", Target: "sg-1"}}
-		}, "subnet us-test-1a: sg-1 is nothing that a route can lead to"},
+		}, "subnet us-test-1a: sg-1 cannot be the target of a route"},
 		{"a balancer with no place", func(in *platform.Model) {
 			in.Cluster.Spec.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: api.LoadBalancerInternal}
 		}, "load balancer of the API: an internal load balancer needs a private subnet"},
@@ -168,7 +168,7 @@ func TestWhatCannotBeModelled(t *testing.T) {
 	}
 }
 
-// groupDocs are the base's groups as documents.
+// groupDocs are the groups of base as documents.
 const groupDocs = `---
 apiVersion: kops.k8s.io/v1alpha2
 kind: InstanceGroup

@@ -16,12 +16,12 @@ import (
 	"kops.local/kops/internal/test/modeltest"
 )
 
-// permissionsPage is the page that lists the grants that are narrower than kOps', and the grants
-// without a bound.
+// permissionsPage is the page that lists the grants that are narrower than kOps', and the
+// unrestricted grants.
 const permissionsPage = "../../../../docs/aws-permissions.md"
 
-// permitted is a statement as IAM reads it.
-type permitted struct {
+// iamStatement is a statement as IAM reads it.
+type iamStatement struct {
 	Action, Resource any
 	Condition        map[string]map[string]any
 	Principal        any
@@ -41,7 +41,7 @@ func items(v any) []string {
 	return nil
 }
 
-// changes reports whether an action does more than read.
+// changes reports whether an action is not read-only.
 func changes(action string) bool {
 	_, verb, _ := strings.Cut(action, ":")
 	for _, reading := range []string{"Describe", "Get", "List", "BatchGet", "BatchCheck"} {
@@ -53,7 +53,7 @@ func changes(action string) bool {
 }
 
 // permissions returns the statements of all policies of a cluster, by their node.
-func permissions(t *testing.T, files map[string]string) map[string][]permitted {
+func permissions(t *testing.T, files map[string]string) map[string][]iamStatement {
 	t.Helper()
 	in := read(t, aCluster().Documents(t, files))
 	setAddresses(t, in.Facts)
@@ -61,12 +61,12 @@ func permissions(t *testing.T, files map[string]string) map[string][]permitted {
 	if err := Build(in, g); err != nil {
 		return nil // a transcript of an error
 	}
-	all := map[string][]permitted{}
+	all := map[string][]iamStatement{}
 	for n := range g.All() {
 		text := ""
 		switch want := n.Want.(type) {
 		case *kinds.IAMRolePolicy:
-			if strings.HasPrefix(want.Name, "additional.") { // the user's
+			if strings.HasPrefix(want.Name, "additional.") { // written by the user
 				continue
 			}
 			text = want.Policy
@@ -75,7 +75,7 @@ func permissions(t *testing.T, files map[string]string) map[string][]permitted {
 		default:
 			continue
 		}
-		var doc struct{ Statement []permitted }
+		var doc struct{ Statement []iamStatement }
 		if err := json.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func permissions(t *testing.T, files map[string]string) map[string][]permitted {
 	return all
 }
 
-// permissionSpecs are clusters with every component that calls AWS.
+// permissionSpecs returns clusters that together have every component that calls AWS.
 func permissionSpecs(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	specs := map[string]map[string]string{
@@ -126,18 +126,18 @@ nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a], add
 	return specs
 }
 
-// Every action that changes something is bounded to the cluster, except for a list that the page
-// of permissions has with a reason for each.
+// Every action that changes something is restricted to the cluster, except for those in a list on
+// the page of permissions, with a reason for each.
 func TestGrantsAreBoundToTheCluster(t *testing.T) {
 	page, err := os.ReadFile(permissionsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, ok := strings.Cut(string(page), "## Without a bound\n")
+	_, list, ok := strings.Cut(string(page), "## Unrestricted actions\n")
 	if !ok {
-		t.Fatalf("%s has no list of what has no bound", permissionsPage)
+		t.Fatalf("%s has no list of unrestricted actions", permissionsPage)
 	}
-	documented := map[string]bool{} // and whether some cluster has it
+	documented := map[string]bool{} // whether a cluster has it
 	for line := range strings.Lines(list) {
 		if cells := strings.Split(line, "|"); len(cells) == 4 && strings.Contains(cells[1], ":") {
 			for i, name := range strings.Split(cells[1], "`") {
@@ -173,8 +173,8 @@ func TestGrantsAreBoundToTheCluster(t *testing.T) {
 	}
 }
 
-// A pod on the host's network must not lead another account's events, volumes or
-// interfaces into the cluster, nor the cluster's into another.
+// A pod on the host's network must not bring another account's events, volumes or interfaces into
+// the cluster, nor the cluster's into another account.
 func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 	for name, spec := range permissionSpecs(t) {
 		for address, statements := range permissions(t, spec) {
@@ -209,9 +209,9 @@ func TestDangerousGrantsNameTheirTarget(t *testing.T) {
 	}
 }
 
-// checkGroups refuses a statement by which an interface gets a security group of others, or a
-// worker's gets a control plane's.
-func checkGroups(t *testing.T, what string, s permitted) {
+// checkGroups rejects a statement that allows giving an interface someone else's security group, or
+// a worker's interface a control plane's group.
+func checkGroups(t *testing.T, what string, s iamStatement) {
 	t.Helper()
 	worker := strings.Contains(what, "/nodes.")
 	for _, arn := range items(s.Resource) {

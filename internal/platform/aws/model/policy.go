@@ -8,8 +8,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awscloud"
 )
 
-// document is a policy document of IAM. Its statements are of type statement,
-// or what a user wrote.
+// document is an IAM policy document. Its statements are of type
+// statement, or whatever a user wrote.
 type document struct {
 	Statement []any
 	Version   string
@@ -24,26 +24,26 @@ type statement struct {
 	Resource  texts            `json:",omitzero"`
 }
 
-// conditions are, by operator, the keys of a request and what they must be.
+// conditions maps operators to the keys of a request and their required values.
 type conditions map[string]map[string]texts
 
-// texts is one text or a list of them. IAM reads a text and a list of one alike,
-// but shows again what was written.
+// texts is a text or a list of texts. IAM treats a text and a list of one text alike, but returns
+// what was written.
 type texts struct {
 	items []string
 	list  bool
 }
 
-func one(text string) texts      { return texts{items: []string{text}} }
-func list(items ...string) texts { return texts{items: items, list: true} }
+func oneText(text string) texts      { return texts{items: []string{text}} }
+func textList(items ...string) texts { return texts{items: items, list: true} }
 
-// set returns the sorted items, each once; a single item is written without a list.
-func set(items []string) texts {
+// textSet returns the items sorted and without duplicates; a single item is not written as a list.
+func textSet(items []string) texts {
 	items = slices.Compact(slices.Sorted(slices.Values(items)))
 	return texts{items: items, list: len(items) != 1}
 }
 
-// UnmarshalJSON reads a text or a list.
+// UnmarshalJSON decodes a text or a list.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	if t.list = data[0] == '['; t.list {
 		return json.Unmarshal(data, &t.items)
@@ -52,7 +52,7 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.items[0])
 }
 
-// MarshalJSON writes a text or a list.
+// MarshalJSON encodes a text or a list.
 func (t texts) MarshalJSON() ([]byte, error) {
 	if t.list {
 		return json.Marshal(t.items)
@@ -60,13 +60,13 @@ func (t texts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.items[0])
 }
 
-// allow returns a statement without conditions.
-func allow(actions, resources texts) statement {
+// allowStatement returns a statement without conditions.
+func allowStatement(actions, resources texts) statement {
 	return statement{Action: actions, Effect: "Allow", Resource: resources}
 }
 
-// under returns the statement with one more condition.
-func (s statement) under(operator, key string, want texts) statement {
+// withCondition returns the statement with an additional condition.
+func (s statement) withCondition(operator, key string, want texts) statement {
 	c := conditions{operator: {key: want}}
 	for op, keys := range s.Condition {
 		for k, v := range keys {
@@ -80,18 +80,18 @@ func (s statement) under(operator, key string, want texts) statement {
 	return s
 }
 
-// whereOwned bounds a statement to things that carry the cluster's tag.
-func (m *model) whereOwned(s statement) statement {
-	return s.under("StringEquals", keyResourceTag+clusterTag, one(m.name))
+// restrictToOwned restricts a statement to resources with the cluster's tag.
+func (m *model) restrictToOwned(s statement) statement {
+	return s.withCondition("StringEquals", keyResourceTag+clusterTag, oneText(m.name))
 }
 
-// whereMade bounds a statement to requests that give what is made the cluster's tag.
-func (m *model) whereMade(s statement) statement {
-	return s.under("StringEquals", keyRequestTag+clusterTag, one(m.name))
+// restrictToCreated restricts a statement to requests that set the cluster's tag on new resources.
+func (m *model) restrictToCreated(s statement) statement {
+	return s.withCondition("StringEquals", keyRequestTag+clusterTag, oneText(m.name))
 }
 
-// render writes a document of statements, indented by two spaces.
-func render(statements []any) (string, error) {
+// renderPolicy encodes a document of statements, indented by two spaces.
+func renderPolicy(statements []any) (string, error) {
 	text, err := json.MarshalIndent(document{Statement: statements, Version: "2012-10-17"}, "", "  ")
 	if err != nil {
 		return "", fmt.Errorf("write a policy: %w", err)
@@ -99,7 +99,7 @@ func render(statements []any) (string, error) {
 	return string(text), nil
 }
 
-// userStatements reads what a user wrote: a JSON list of statements.
+// userStatements decodes a user's JSON list of statements.
 func userStatements(text string) ([]any, error) {
 	var list []any
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -108,48 +108,48 @@ func userStatements(text string) ([]any, error) {
 	return list, nil
 }
 
-// trust writes the policy that says who may take a role on.
-func trust(s statement) (string, error) {
+// trustPolicy returns the policy that specifies who may assume a role.
+func trustPolicy(s statement) (string, error) {
 	s.Effect = "Allow"
-	return render([]any{s})
+	return renderPolicy([]any{s})
 }
 
-// grant is what one component asks for.
+// grant is the permissions of one component.
 type grant struct {
-	order int      // where its statements stand
-	free  []string // what it does to anything
-	owned []string // what it does to things that carry the cluster's tag
-	made  []string // what it makes, with the cluster's tag
-	more  []statement
+	order       int      // position of its statements
+	anyResource []string // actions on any resource
+	owned       []string // actions on resources with the cluster's tag
+	creating    []string // actions that create resources with the cluster's tag
+	more        []statement
 }
 
-// clusterTag is the tag by which policies know what is the cluster's.
+// clusterTag is the tag by which policies recognize the cluster's resources.
 const clusterTag = awscloud.ClusterTag
 
 // Keys of conditions.
 const (
-	keyResourceTag = "aws:ResourceTag/" // followed by a tag's key: the resource has it
-	keyRequestTag  = "aws:RequestTag/"  // followed by a tag's key: the request gives it
+	keyResourceTag = "aws:ResourceTag/" // followed by a tag's key: a tag of the resource
+	keyRequestTag  = "aws:RequestTag/"  // followed by a tag's key: a tag in the request
 )
 
-// policy merges grants into one document; "" when they grant nothing.
+// policy merges grants into one document; "" if they grant nothing.
 func (m *model) policy(grants []grant) (string, error) {
 	var all grant
 	for _, g := range grants {
-		all.free, all.owned = append(all.free, g.free...), append(all.owned, g.owned...)
-		all.made, all.more = append(all.made, g.made...), append(all.more, g.more...)
+		all.anyResource, all.owned = append(all.anyResource, g.anyResource...), append(all.owned, g.owned...)
+		all.creating, all.more = append(all.creating, g.creating...), append(all.more, g.more...)
 	}
 	add := func(actions []string, s statement) {
 		if len(actions) > 0 {
-			s.Action, s.Effect, s.Resource = set(actions), "Allow", one("*")
+			s.Action, s.Effect, s.Resource = textSet(actions), "Allow", oneText("*")
 			all.more = append(all.more, s)
 		}
 	}
-	add(all.free, statement{})
-	add(all.owned, m.whereOwned(statement{}))
-	add(all.made, m.whereMade(statement{}))
-	if slices.Contains(all.made, "ec2:CreateSecurityGroup") { // which needs the VPC as well
-		all.more = append(all.more, allow(one("ec2:CreateSecurityGroup"), one(m.ec2ARN("vpc"))))
+	add(all.anyResource, statement{})
+	add(all.owned, m.restrictToOwned(statement{}))
+	add(all.creating, m.restrictToCreated(statement{}))
+	if slices.Contains(all.creating, "ec2:CreateSecurityGroup") { // it also needs the VPC
+		all.more = append(all.more, allowStatement(oneText("ec2:CreateSecurityGroup"), oneText(m.ec2ARN("vpc"))))
 	}
 	if len(all.more) == 0 {
 		return "", nil
@@ -158,26 +158,26 @@ func (m *model) policy(grants []grant) (string, error) {
 	for i, s := range all.more {
 		statements[i] = s
 	}
-	return render(statements)
+	return renderPolicy(statements)
 }
 
-// arn returns the name of something in the account's partition.
+// arn returns an ARN in the account's partition.
 func (m *model) arn(service, rest string) string {
 	return "arn:" + m.account.Partition + ":" + service + ":" + rest
 }
 
-// ec2ARN stands for all things of a kind.
+// ec2ARN matches all resources of a type.
 func (m *model) ec2ARN(kind string) string { return m.arn("ec2", "*:*:"+kind+"/*") }
 
-// tagging lets a component tag the objects that it makes by some actions, and change the tags of
-// the cluster's objects, but never their owner.
-func (m *model) tagging(resources texts, actions ...string) []statement {
+// grantTagging allows a component to tag the objects that it creates with the given actions, and to
+// change the tags of the cluster's objects, but never their owner.
+func (m *model) grantTagging(resources texts, actions ...string) []statement {
 	return []statement{
-		allow(one("ec2:CreateTags"), resources).
-			under("StringEquals", keyRequestTag+clusterTag, one(m.name)).
-			under("StringEquals", "ec2:CreateAction", list(actions...)),
-		allow(list("ec2:CreateTags", "ec2:DeleteTags"), resources).
-			under("Null", keyRequestTag+clusterTag, one("true")).
-			under("StringEquals", keyResourceTag+clusterTag, one(m.name)),
+		allowStatement(oneText("ec2:CreateTags"), resources).
+			withCondition("StringEquals", keyRequestTag+clusterTag, oneText(m.name)).
+			withCondition("StringEquals", "ec2:CreateAction", textList(actions...)),
+		allowStatement(textList("ec2:CreateTags", "ec2:DeleteTags"), resources).
+			withCondition("Null", keyRequestTag+clusterTag, oneText("true")).
+			withCondition("StringEquals", keyResourceTag+clusterTag, oneText(m.name)),
 	}
 }

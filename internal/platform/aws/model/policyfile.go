@@ -11,32 +11,32 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// policyFile is policy-aws.yaml of an add-on, filled in: what it may do as its service
-// account, or with the identity of machines where accounts have no roles.
+// policyFile is an add-on's policy-aws.yaml, rendered: its permissions with its service account, or
+// with the machines' identity if accounts have no roles.
 type policyFile struct {
 	// Order is the position of its statements among the others; 0 comes last.
 	Order int `json:"order"`
-	// Machines are the roles whose machines run it.
+	// Machines are the roles of the machines that run it.
 	Machines []api.InstanceGroupRole `json:"machines"`
-	// Any are actions on anything, Owned on what carries the cluster's tag, and Made are
-	// those that make something with the tag.
+	// Any are actions on any resource, Owned are actions on resources with the cluster's tag, and
+	// Made are actions that create resources with the tag.
 	Any   []string `json:"any"`
 	Owned []string `json:"owned"`
 	Made  []string `json:"made"`
-	// Statements are further ones, as IAM writes them.
+	// Statements are additional statements, as IAM writes them.
 	Statements []statement `json:"statements"`
 }
 
 func (p *policyFile) grant() grant {
 	const last = 1000
-	g := grant{order: p.Order, free: p.Any, owned: p.Owned, made: p.Made, more: p.Statements}
+	g := grant{order: p.Order, anyResource: p.Any, owned: p.Owned, creating: p.Made, more: p.Statements}
 	if g.order == 0 {
 		g.order = last
 	}
 	return g
 }
 
-// policyView is what the policies of add-ons see.
+// policyView is the data for the templates of add-ons' policies.
 type policyView struct {
 	*catalogue.View
 	// Role is the role of the machines; empty for a service account.
@@ -52,7 +52,7 @@ func (m *model) policyView(r api.InstanceGroupRole) *policyView {
 		Region: m.facts.Region, AccountID: m.account.AccountID, Partition: m.account.Partition, m: m}
 }
 
-// TemplateFunc returns a function that policies call.
+// TemplateFunc returns a function for the templates.
 func (v *policyView) TemplateFunc(name string) any {
 	switch name {
 	case "ARN":
@@ -83,7 +83,7 @@ func (v *policyView) TemplateFunc(name string) any {
 	return v.View.TemplateFunc(name)
 }
 
-// policy fills in what an add-on may do; nil where it has no policy, or nobody acts as its account.
+// policy renders an add-on's policy; nil if it has none, or if its account is not used.
 func (v *policyView) policy(a *catalogue.Addon) (*policyFile, error) {
 	t, err := a.Policy(string(api.CloudAWS))
 	if err != nil || t == nil {
@@ -106,10 +106,10 @@ func (v *policyView) policy(a *catalogue.Addon) (*policyFile, error) {
 	return p, nil
 }
 
-// ARN is the name of something in the account's partition.
+// ARN returns an ARN in the account's partition.
 func (v *policyView) ARN(service, rest string) string { return v.m.arn(service, rest) }
 
-// EC2 are the ARNs of all things of some kinds.
+// EC2 returns the ARNs that match all resources of the types.
 func (v *policyView) EC2(kinds ...string) []string {
 	var arns []string
 	for _, k := range kinds {
@@ -118,22 +118,22 @@ func (v *policyView) EC2(kinds ...string) []string {
 	return arns
 }
 
-// Owned returns the condition that the object of the action has the cluster's tag, and Made the
-// condition that a new object gets it.
-func (v *policyView) Owned() (string, error) { return v.m.whereOwned(statement{}).condition() }
+// Owned returns the condition that the action's resource has the cluster's tag.
+func (v *policyView) Owned() (string, error) { return v.m.restrictToOwned(statement{}).condition() }
 
-// Made returns the condition described at Owned.
-func (v *policyView) Made() (string, error) { return v.m.whereMade(statement{}).condition() }
+// Made returns the condition that a new resource gets the cluster's tag.
+func (v *policyView) Made() (string, error) { return v.m.restrictToCreated(statement{}).condition() }
 
-// Tagging lets things be tagged as they are made by some actions.
+// Tagging allows tagging resources when the given actions create them, and changing tags of the
+// cluster's resources, except the owner.
 func (v *policyView) Tagging(resources []string, actions ...string) []statement {
-	return v.m.tagging(list(resources...), actions...)
+	return v.m.grantTagging(textList(resources...), actions...)
 }
 
-// Keys lets volumes and files be encrypted by keys of the account.
+// Keys allows the encryption of volumes and files with keys of the account.
 func (v *policyView) Keys() []statement { return v.m.grantKeys().more }
 
-// Zone is the zone of the cluster's names; none where it is not there yet.
+// Zone returns the zone of the cluster's names; nil if it does not exist yet.
 func (v *policyView) Zone() []string {
 	z, err := v.m.zone()
 	if err != nil {
@@ -142,7 +142,7 @@ func (v *policyView) Zone() []string {
 	return []string{z.ID}
 }
 
-// Zones lets names of zones be kept.
+// Zones allows changing the records of zones.
 func (v *policyView) Zones(ids []string) []statement {
 	if len(ids) == 0 {
 		return nil
@@ -150,8 +150,8 @@ func (v *policyView) Zones(ids []string) []statement {
 	return v.m.dnsStatements(ids...)
 }
 
-// Interfaces lets a pod network make and use network interfaces, with the security
-// groups that machines of the role may have.
+// Interfaces allows a pod network to create and use network interfaces, with the security groups
+// that machines of the role may have.
 func (v *policyView) Interfaces(also ...string) []statement {
 	if v.Role == string(api.RoleNode) {
 		return v.m.interfaces(v.m.networkGroupsOfWorkers(), also...)
@@ -159,28 +159,28 @@ func (v *policyView) Interfaces(also ...string) []statement {
 	return v.m.interfaces(v.m.networkGroups(), also...)
 }
 
-// Queue is the ARN of the queue that announces machines about to end.
+// Queue returns the ARN of the queue that announces machines about to be terminated.
 func (v *policyView) Queue() string { return v.m.queueARN() }
 
-// MachineRole is the ARN of the role of machines. AWS lets nobody pass on a role of another
-// account, so any account may stand in it.
+// MachineRole returns the ARN of the IAM role of machines. AWS does not allow passing a role of
+// another account, so the account may be a wildcard.
 func (v *policyView) MachineRole(role string) string {
 	return v.m.arn("iam", ":*:role/"+v.m.roleName(api.InstanceGroupRole(role)))
 }
 
-// EC2Service is EC2 as somebody who takes roles on.
+// EC2Service returns the EC2 service principal, which assumes roles.
 func (v *policyView) EC2Service() string { return v.m.ec2Service() }
 
-// String writes the statement as JSON, which a template can put into a policy.
+// String returns the statement as JSON, for use in a policy's template.
 func (s statement) String() string {
 	text, err := json.Marshal(s)
-	if err != nil { // texts and lists of them can always be written
+	if err != nil { // texts can always be encoded
 		panic(err)
 	}
 	return string(text)
 }
 
-// condition writes the conditions of a statement as JSON.
+// condition returns the conditions of a statement as JSON.
 func (s statement) condition() (string, error) {
 	text, err := json.Marshal(s.Condition)
 	return string(text), err

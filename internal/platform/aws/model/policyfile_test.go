@@ -7,7 +7,7 @@ import (
 	"kops.local/kops/internal/spec/catalogue"
 )
 
-// TestPoliciesCallEveryMethodOfAView looks each method up as templates do.
+// TestPoliciesCallEveryMethodOfAView looks up each method as templates do.
 func TestPoliciesCallEveryMethodOfAView(t *testing.T) {
 	v := &policyView{View: &catalogue.View{}}
 	for m := range reflect.TypeFor[*policyView]().Methods() {

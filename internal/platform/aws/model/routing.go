@@ -10,23 +10,23 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// Everywhere, and the range that stands for IPv4 addresses in NAT64 (RFC 6052).
+// All addresses, and the range of IPv4 addresses in NAT64 (RFC 6052).
 const (
 	anyIPv4 = "0.0.0.0/0"
 	anyIPv6 = "::/0"
 	nat64   = "64:ff9b::/96"
 )
 
-// egressExternal is the egress of a subnet that others route.
+// egressExternal is the egress of a subnet whose routes are managed outside of the cluster.
 const egressExternal = "External"
 
-// zoneRoutes is what the subnets of one zone need of routing. Only subnets of
-// the cluster's own count.
+// zoneRoutes are the subnets of one zone by their routes. Except in hosts, only the cluster's own
+// subnets are included.
 type zoneRoutes struct {
 	zone    string
 	private []*api.ClusterSubnetSpec // Private and DualStack
-	nat64   []*api.ClusterSubnetSpec // public ones with IPv6, whose pods reach IPv4 by NAT64
-	hosts   []*api.ClusterSubnetSpec // where a NAT gateway may stand, shared ones too
+	nat64   []*api.ClusterSubnetSpec // public subnets with IPv6, whose pods reach IPv4 through NAT64
+	hosts   []*api.ClusterSubnetSpec // possible subnets of a NAT gateway, including shared ones
 }
 
 func (z *zoneRoutes) name(m *model) string       { return z.zone + "." + m.name }
@@ -39,12 +39,14 @@ func (m *model) needsNAT64(s *api.ClusterSubnetSpec) bool {
 	return m.ipv6Only() && s.Type == api.SubnetPublic && s.IPv6CIDR != ""
 }
 
-// routed are the subnets that share the zone's way out.
-func (z *zoneRoutes) routed() []*api.ClusterSubnetSpec { return slices.Concat(z.private, z.nat64) }
+// egressSubnets returns the subnets that share the zone's egress.
+func (z *zoneRoutes) egressSubnets() []*api.ClusterSubnetSpec {
+	return slices.Concat(z.private, z.nat64)
+}
 
-// sharedNAT is the existing NAT gateway that is the zone's way out, if one is.
+// sharedNAT returns the existing NAT gateway that is the zone's egress, or "".
 func (z *zoneRoutes) sharedNAT() string {
-	for _, s := range z.routed() {
+	for _, s := range z.egressSubnets() {
 		if strings.HasPrefix(s.Egress, "nat-") {
 			return s.Egress
 		}
@@ -52,7 +54,7 @@ func (z *zoneRoutes) sharedNAT() string {
 	return ""
 }
 
-// zones returns what routing needs by zone, in the order of the subnets.
+// zones returns the subnets by zone, in the order of the subnets.
 func (m *model) zones() []*zoneRoutes {
 	var list []*zoneRoutes
 	byName := map[string]*zoneRoutes{}
@@ -68,7 +70,7 @@ func (m *model) zones() []*zoneRoutes {
 			z.hosts = append(z.hosts, s)
 		}
 		switch {
-		case s.ID != "" || unmanaged(s):
+		case s.ID != "" || isUnmanaged(s):
 		case isPrivate(s):
 			z.private = append(z.private, s)
 		case m.needsNAT64(s):
@@ -78,7 +80,7 @@ func (m *model) zones() []*zoneRoutes {
 	return list
 }
 
-// routing is the route tables, what their routes lead to, and which subnet uses which.
+// routing returns the route tables, their routes and targets, and the associations with subnets.
 func (m *model) routing() ([]resource.Node, error) {
 	nodes := m.publicRouting()
 	for _, z := range m.zones() {
@@ -95,9 +97,9 @@ func (m *model) routing() ([]resource.Node, error) {
 	return append(nodes, more...), err
 }
 
-// publicRouting is the table of the public subnets.
+// publicRouting returns the public subnets' table.
 func (m *model) publicRouting() []resource.Node {
-	if !m.routesPublic() {
+	if !m.hasPublicRoutes() {
 		return nil
 	}
 	nodes := []resource.Node{
@@ -107,15 +109,15 @@ func (m *model) publicRouting() []resource.Node {
 	}
 	for i := range m.spec.Networking.Subnets {
 		s := &m.spec.Networking.Subnets[i]
-		if s.ID == "" && !isPrivate(s) && !unmanaged(s) && !m.needsNAT64(s) {
+		if s.ID == "" && !isPrivate(s) && !isUnmanaged(s) && !m.needsNAT64(s) {
 			nodes = append(nodes, m.associate(m.subnetName(s), s, m.name))
 		}
 	}
 	return nodes
 }
 
-// newTable is a route table; sharedNAT is the NAT gateway of somebody else's
-// that it leads to, if it does.
+// newTable returns a route table; sharedNAT is the NAT gateway outside of the cluster that it
+// routes to, or "".
 func (m *model) newTable(name, role, sharedNAT string) resource.Node {
 	return kinds.RouteTables.New(name, kinds.RouteTable{
 		VPC: m.vpcID(), Tags: m.tagsWith(name, tagRouteTableRole, role), SharedNATGateway: sharedNAT})
@@ -125,8 +127,8 @@ func (m *model) associate(name string, s *api.ClusterSubnetSpec, table string) r
 	return kinds.RouteTableAssociations.New(name, kinds.RouteTableAssociation{Subnet: m.subnetID(s), RouteTable: m.tableID(table)})
 }
 
-// zoneRouting is the way out of the private subnets of a zone, and of its public
-// subnets that need NAT64.
+// zoneRouting returns the egress of a zone's private subnets, and of its
+// public subnets that need NAT64.
 func (m *model) zoneRouting(z *zoneRoutes) ([]resource.Node, error) {
 	nodes, way, err := m.egress(z)
 	if err != nil {
@@ -171,7 +173,7 @@ func (m *model) nat64Table(z *zoneRoutes, way kinds.Route) []resource.Node {
 		newRoute(z.publicTable(), nat64, way))
 }
 
-// newRoute names a route by its table and its destination.
+// newRoute returns a route that is named by its table and its destination.
 func newRoute(table, cidr string, r kinds.Route) resource.Node {
 	if strings.Contains(cidr, ":") {
 		r.CIDR, r.IPv6CIDR = "", cidr
@@ -181,12 +183,12 @@ func newRoute(table, cidr string, r kinds.Route) resource.Node {
 	return kinds.Routes.New("route-"+table+"-"+cidr, r)
 }
 
-// egress returns the target of a zone's default route, and the resources that make it.
+// egress returns the target of a zone's default route, and the resources that it needs.
 func (m *model) egress(z *zoneRoutes) ([]resource.Node, kinds.Route, error) {
 	var egress, publicIP string
-	for i, s := range z.routed() {
+	for i, s := range z.egressSubnets() {
 		if i > 0 && (s.Egress != egress || s.PublicIP != publicIP) {
-			return nil, kinds.Route{}, fmt.Errorf("subnet %s has another egress than those before it in the zone", s.Name)
+			return nil, kinds.Route{}, fmt.Errorf("subnet %s has a different egress from the previous subnets in the zone", s.Name)
 		}
 		egress, publicIP = s.Egress, s.PublicIP
 	}
@@ -202,10 +204,10 @@ func (m *model) egress(z *zoneRoutes) ([]resource.Node, kinds.Route, error) {
 	return nil, way, err
 }
 
-// natGateway makes a NAT gateway with an address of its own, or with an existing one.
+// natGateway creates a NAT gateway with a new or an existing address.
 func (m *model) natGateway(z *zoneRoutes, allocation, publicIP string) ([]resource.Node, error) {
 	if len(z.hosts) == 0 {
-		return nil, fmt.Errorf("there is no Utility subnet where a NAT gateway could stand")
+		return nil, fmt.Errorf("there is no Utility subnet for a NAT gateway")
 	}
 	name := z.name(m)
 	address := kinds.ElasticIPs.New(name, kinds.ElasticIP{Domain: "vpc", Tags: m.tags(name)})
@@ -221,11 +223,11 @@ func (m *model) natGateway(z *zoneRoutes, allocation, publicIP string) ([]resour
 	}
 	nat := kinds.NATGateways.New(name, kinds.NATGateway{
 		Allocation: address.Out("id"), Subnet: m.subnetID(z.hosts[0]), Tags: m.tags(name)})
-	nat.After = m.internetFirst() // without it the gateway fails for good
+	nat.After = m.internetDependencies() // without it, the gateway fails permanently
 	return []resource.Node{address, nat}, nil
 }
 
-// routeTo returns a route to an existing thing, by the prefix of its identifier.
+// routeTo returns a route to an existing target, by the prefix of its identifier.
 func routeTo(target string) (kinds.Route, error) {
 	v := resource.Lit(target)
 	prefix, _, _ := strings.Cut(target, "-")
@@ -245,11 +247,11 @@ func routeTo(target string) (kinds.Route, error) {
 	case "i":
 		return kinds.Route{Instance: v}, nil
 	}
-	return kinds.Route{}, fmt.Errorf("%s is nothing that a route can lead to", target)
+	return kinds.Route{}, fmt.Errorf("%s cannot be the target of a route", target)
 }
 
-// additionalRoutes are what users add to the tables of private subnets. The
-// subnets of a zone share one table: what two of them ask for alike is one route.
+// additionalRoutes returns the routes that users add to the tables of subnets. The subnets of a
+// zone share one table: identical routes of two subnets become one.
 func (m *model) additionalRoutes() ([]resource.Node, error) {
 	type place struct{ table, cidr string }
 	type wish struct{ subnet, target string }
@@ -278,7 +280,7 @@ func (m *model) additionalRoutes() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// tableOf is the route table that a subnet of the cluster's own uses.
+// tableOf returns the route table of one of the cluster's own subnets.
 func (m *model) tableOf(s *api.ClusterSubnetSpec) string {
 	switch {
 	case isPrivate(s):

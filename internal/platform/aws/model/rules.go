@@ -10,20 +10,20 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// rule is one row of the firewall: traffic into a group, or out of it.
+// rule is a firewall rule: traffic into a group, or out of it.
 type rule struct {
-	// name is fixed for some rules; empty: it is made of the rule's ends.
+	// name is fixed for some rules; if empty, it is derived from the rule's ends.
 	name   string
 	group  securityGroup
 	egress bool
 	peer   peer
 	// protocol is "tcp", "udp", "icmp", "icmpv6", a protocol's number, or "" for all.
 	protocol string
-	// from and to are ports, or ICMP's type and code. Both 0: all of them.
+	// from and to are ports, or ICMP's type and code. If both are 0, all are allowed.
 	from, to int
 }
 
-// peer is the other end of a rule: a group, or addresses.
+// peer is the other end of a rule: a group, or an address range.
 type peer struct {
 	group *securityGroup
 	cidr  string // a CIDR, or a prefix list "pl-…"
@@ -32,38 +32,38 @@ type peer struct {
 func (p peer) isPrefixList() bool { return strings.HasPrefix(p.cidr, "pl-") }
 func (p peer) isIPv6() bool       { return strings.Contains(p.cidr, ":") }
 
-// String is how names of rules call the peer. A prefix list may hold anything.
+// String returns the peer's name in names of rules. A prefix list may contain any addresses.
 func (p peer) String() string {
 	switch {
 	case p.group != nil:
-		return p.group.called
+		return p.group.title
 	case p.isPrefixList():
 		return anyIPv4
 	}
 	return p.cidr
 }
 
-// ipInIP is the number of the protocol that carries IPv4 in IPv4 (RFC 2003).
+// ipInIP is the number of the protocol that encapsulates IPv4 in IPv4 (RFC 2003).
 const ipInIP = "4"
 
-// Ports that rules name.
+// Ports in rules.
 const (
 	portSSH            = 22
 	portHTTPS          = 443
-	portHTTPSPassed    = 8443 // TCP to the API, where the port 443 ends TLS
+	portHTTPSPassed    = 8443 // TCP to the API, if TLS is terminated on port 443
 	portKopsController = ports.Controller
 	portEtcdCilium     = 4003
 )
 
-// tooBigV4 allows what makes path MTU discovery work: "fragmentation needed".
+// tooBigV4 allows the message that path MTU discovery needs: "fragmentation needed".
 func tooBigV4() rule { return rule{protocol: "icmp", from: 3, to: 4} }
 
-// tooBigV6 is the same for IPv6, of which all messages are allowed.
+// tooBigV6 is the same for IPv6, where all ICMP messages are allowed.
 func tooBigV6() rule { return rule{protocol: "icmpv6", from: -1, to: -1} }
 
-// autoName names a rule by its ends.
+// autoName derives a rule's name from its ends.
 func (r rule) autoName(source string) string {
-	from, to, direction := source, r.group.called, "ingress"
+	from, to, direction := source, r.group.title, "ingress"
 	if r.egress {
 		from, to, direction = to, from, "egress"
 	}
@@ -74,7 +74,7 @@ func (r rule) autoName(source string) string {
 	return fmt.Sprintf("from-%s-%s-%s-%dto%d-%s", from, direction, protocol, r.from, r.to, to)
 }
 
-// want is the rule as AWS has it, without its tags.
+// want returns the rule for AWS, without its tags.
 func (r rule) want() kinds.SecurityGroupRule {
 	w := kinds.SecurityGroupRule{Group: r.group.id(), Type: "ingress", Protocol: r.protocol, FromPort: r.from, ToPort: r.to}
 	if r.egress {
@@ -99,7 +99,7 @@ func (r rule) want() kinds.SecurityGroupRule {
 	return w
 }
 
-// identity is all that AWS tells one rule from another by.
+// identity returns everything by which AWS distinguishes rules.
 func (r rule) identity() string {
 	from := r.peer.cidr
 	if r.peer.group != nil {
@@ -108,8 +108,8 @@ func (r rule) identity() string {
 	return fmt.Sprintf("%s %t %s %s %d %d", r.group.identity(), r.egress, from, r.protocol, r.from, r.to)
 }
 
-// ruleNodes names the rules. A rule that is listed twice, as where one existing
-// group stands for two, is made once.
+// ruleNodes names the rules. It creates duplicates only once, as when
+// one existing group replaces two.
 func (m *model) ruleNodes(all []rule) []resource.Node {
 	var rules []rule
 	seen, named := map[string]bool{}, map[string]int{}
@@ -127,7 +127,7 @@ func (m *model) ruleNodes(all []rule) []resource.Node {
 		name := r.name
 		if name == "" {
 			name = r.autoName(r.peer.String())
-			if r.peer.isPrefixList() && named[name] > 1 { // each is called by what it is
+			if r.peer.isPrefixList() && named[name] > 1 { // then each is named by its own identifier
 				name = r.autoName(r.peer.cidr)
 			}
 		}
@@ -141,7 +141,7 @@ func (m *model) ruleNodes(all []rule) []resource.Node {
 // portGap is a range of ports.
 type portGap struct{ from, to int }
 
-// portGaps returns the ranges of ports that leave the blocked ones out.
+// portGaps returns the ranges of ports between the blocked ones.
 func portGaps(blocked []int) []portGap {
 	blocked = slices.Sorted(slices.Values(blocked))
 	var gaps []portGap

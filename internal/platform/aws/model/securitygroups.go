@@ -9,12 +9,12 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// securityGroup is a group as its rules see it.
+// securityGroup is a group with the data that its rules need.
 type securityGroup struct {
 	node string // the name of its node
-	// called is what names of rules call it, where they are made of both ends.
-	called string
-	// suffix ends the fixed names of rules, so that each group of a role has its own.
+	// title is the group's name in names of rules that are derived from both ends.
+	title string
+	// suffix is the suffix of fixed rule names, which makes them unique among the groups of a role.
 	suffix      string
 	override    string // the identifier of an existing group, or empty
 	description string
@@ -25,44 +25,44 @@ func (g securityGroup) id() resource.Value { return kinds.SecurityGroups.Out(g.n
 // identity distinguishes groups, independent of their names.
 func (g securityGroup) identity() string { return cmp.Or(g.override, g.node) }
 
-// own returns a group of the cluster's own.
-func (m *model) own(short, title string) securityGroup {
+// newSecurityGroup returns one of the cluster's own groups.
+func (m *model) newSecurityGroup(short, title string) securityGroup {
 	name := short + "." + m.name
-	return securityGroup{node: name, called: name, description: "Security group for " + title}
+	return securityGroup{node: name, title: name, description: "Security group for " + title}
 }
 
-// override returns an existing group that stands for one of the cluster's.
+// override returns an existing group that replaces one of the cluster's own.
 func override(id, role string) securityGroup {
 	name := id + "-" + role
-	return securityGroup{node: name, called: name, suffix: "-" + id, override: id}
+	return securityGroup{node: name, title: name, suffix: "-" + id, override: id}
 }
 
 // controlPlaneGroups returns the groups of the machines that run an API server.
 func (m *model) controlPlaneGroups() []securityGroup {
-	return m.roleGroups(m.own("masters", "masters"), api.RoleControlPlane, api.RoleAPIServer)
+	return m.roleGroups(m.newSecurityGroup("masters", "masters"), api.RoleControlPlane, api.RoleAPIServer)
 }
 
 func (m *model) nodeGroups() []securityGroup {
-	return m.roleGroups(m.own("nodes", "nodes"), api.RoleNode)
+	return m.roleGroups(m.newSecurityGroup("nodes", "nodes"), api.RoleNode)
 }
 
 func (m *model) bastionGroups() []securityGroup {
 	if !m.hasBastion() {
 		return nil
 	}
-	return m.roleGroups(m.own("bastion", "bastion"), api.RoleBastion)
+	return m.roleGroups(m.newSecurityGroup("bastion", "bastion"), api.RoleBastion)
 }
 
-// roleGroups returns the base group of some roles, unless all their instance
-// groups override it, and the overrides.
+// roleGroups returns the base group of the roles, unless all their instance groups override it, and
+// the overrides.
 func (m *model) roleGroups(base securityGroup, roles ...api.InstanceGroupRole) []securityGroup {
 	all := m.groupsOf(roles...)
 	var list []securityGroup
-	if len(all) == 0 || slices.ContainsFunc(all, func(g *api.InstanceGroup) bool { return or(g.Spec.SecurityGroupOverride, "") == "" }) {
+	if len(all) == 0 || slices.ContainsFunc(all, func(g *api.InstanceGroup) bool { return valueOr(g.Spec.SecurityGroupOverride, "") == "" }) {
 		list = append(list, base)
 	}
 	for _, g := range all {
-		if id := or(g.Spec.SecurityGroupOverride, ""); id != "" {
+		if id := valueOr(g.Spec.SecurityGroupOverride, ""); id != "" {
 			if o := override(id, string(g.Spec.Role)); !slices.Contains(list, o) {
 				list = append(list, o)
 			}
@@ -73,20 +73,20 @@ func (m *model) roleGroups(base securityGroup, roles ...api.InstanceGroupRole) [
 
 // groupOf returns the security group of an instance group's machines.
 func (m *model) groupOf(g *api.InstanceGroup) securityGroup {
-	if id := or(g.Spec.SecurityGroupOverride, ""); id != "" {
+	if id := valueOr(g.Spec.SecurityGroupOverride, ""); id != "" {
 		return override(id, string(g.Spec.Role))
 	}
 	switch g.Spec.Role {
 	case api.RoleControlPlane, api.RoleAPIServer:
-		return m.own("masters", "masters")
+		return m.newSecurityGroup("masters", "masters")
 	case api.RoleBastion:
-		return m.own("bastion", "bastion")
+		return m.newSecurityGroup("bastion", "bastion")
 	}
-	return m.own("nodes", "nodes")
+	return m.newSecurityGroup("nodes", "nodes")
 }
 
-// securityGroupIDs are those that an instance group's machines get. What may
-// reach the API's load balancer may reach what is behind it.
+// securityGroupIDs returns the security groups of an instance group's machines. Additional groups
+// of the API's load balancer also apply to the API servers behind it.
 func (m *model) securityGroupIDs(g *api.InstanceGroup) []resource.Value {
 	ids := append([]resource.Value{m.groupOf(g).id()}, resource.Lits(g.Spec.AdditionalSecurityGroups...)...)
 	if m.apiLB != nil && g.HasAPIServer() {
@@ -95,7 +95,7 @@ func (m *model) securityGroupIDs(g *api.InstanceGroup) []resource.Value {
 	return unique(ids)
 }
 
-// unique drops values that were there before.
+// unique removes duplicate values.
 func unique(vs []resource.Value) []resource.Value {
 	var list []resource.Value
 	for _, v := range vs {
@@ -106,7 +106,7 @@ func unique(vs []resource.Value) []resource.Value {
 	return list
 }
 
-// securityGroups is the groups and their rules.
+// securityGroups returns the groups and their rules.
 func (m *model) securityGroups() ([]resource.Node, error) {
 	groups := slices.Concat(m.controlPlaneGroups(), m.nodeGroups(), m.bastionGroups())
 	for _, lb := range []*loadBalancer{m.apiLB, m.bastionLB} {

@@ -5,7 +5,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// storeKeys are the keys of the server of the cluster's store, for control planes.
+// storeKeys returns the access keys of the cluster's store, for control planes.
 func (m *model) storeKeys() ([]resource.Node, error) {
 	if m.StoreKeys.Place == "" || m.StoreKeys.IsZero() {
 		return nil, nil
@@ -13,12 +13,12 @@ func (m *model) storeKeys() ([]resource.Node, error) {
 	return []resource.Node{kinds.StoreKeySets.New("s3-keys."+m.name, kinds.StoreKeys{Name: m.StoreKeys.Place, Keys: resource.SecretText(m.StoreKeys.Encode())})}, nil
 }
 
-// grantStoreKeys lets machines read them. The account's own key for parameters decrypts for
-// everyone who may read a parameter (AWS Systems Manager User Guide, "Parameter Store
+// grantStoreKeys allows machines to read the keys. Anyone with access to a parameter can decrypt it
+// with the account's default key for parameters (AWS Systems Manager User Guide, "Parameter Store
 // SecureString").
 func (m *model) grantStoreKeys() []statement {
 	if m.StoreKeys.Place == "" {
 		return nil
 	}
-	return []statement{allow(list("ssm:GetParameter"), one(m.arn("ssm", "*:*:parameter"+m.StoreKeys.Place)))}
+	return []statement{allowStatement(textList("ssm:GetParameter"), oneText(m.arn("ssm", "*:*:parameter"+m.StoreKeys.Place)))}
 }

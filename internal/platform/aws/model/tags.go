@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// Tags by which the machines of a cluster, and what runs on them, find things.
+// Tags by which a cluster's machines, and the programs on them, find resources.
 const (
 	tagRolePrefix     = "k8s.io/role/" // followed by the role, "1"
 	tagEtcdPrefix     = "k8s.io/etcd/" // followed by the etcd cluster: member/all members
@@ -34,7 +34,7 @@ func (m *model) tags(name string) map[string]string {
 	return t
 }
 
-// tagsWith returns the tags of a resource of the cluster's own and some more, as pairs.
+// tagsWith returns the tags of a resource of the cluster, and additional tags as pairs.
 func (m *model) tagsWith(name string, pairs ...string) map[string]string {
 	t := m.tags(name)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -59,7 +59,7 @@ func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
 	for _, taint := range g.Spec.Taints {
 		if key, rest, ok := strings.Cut(taint, "="); ok {
 			t[tagNodeTaint+key] = rest
-		} else if key, effect, ok := strings.Cut(taint, ":"); ok && key == taintGPU { // which completion writes without a value
+		} else if key, effect, ok := strings.Cut(taint, ":"); ok && key == taintGPU { // completion writes this taint without a value
 			t[tagNodeTaint+key] = ":" + effect
 		}
 	}
@@ -68,13 +68,13 @@ func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
 	}
 	t[tagInstanceGroup] = g.Name
 	if m.hasQueue() {
-		t[or(m.aws.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
+		t[valueOr(m.aws.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
 	}
 	maps.Copy(t, kinds.OwnedTags(m.name, m.groupName(g)))
 	return t
 }
 
-// roleTags are the roles that a group's tags name.
+// roleTags returns the roles in a group's tags.
 func roleTags(r api.InstanceGroupRole) []string {
 	if r == api.RoleControlPlane {
 		return []string{"control-plane", "master"}
@@ -82,7 +82,7 @@ func roleTags(r api.InstanceGroupRole) []string {
 	return []string{roleKey(r)}
 }
 
-// subnetTags say what a subnet is for.
+// subnetTags returns the tags that describe a subnet's use.
 func (m *model) subnetTags(s *api.ClusterSubnetSpec) map[string]string {
 	t := map[string]string{tagSubnetType: string(s.Type)}
 	switch s.Type {
@@ -108,7 +108,7 @@ func (m *model) subnetTags(s *api.ClusterSubnetSpec) map[string]string {
 	return t
 }
 
-// hasSubnet reports whether a zone, or with "" the cluster, has a subnet of a type.
+// hasSubnet reports whether a zone, or the cluster if zone is "", has a subnet of a type.
 func (m *model) hasSubnet(zone string, t api.SubnetType) bool {
 	return slices.ContainsFunc(m.spec.Networking.Subnets, func(s api.ClusterSubnetSpec) bool {
 		return s.Type == t && (zone == "" || m.zoneOf(&s) == zone)

@@ -6,45 +6,45 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// hasQueue reports whether the node termination handler reads from a queue which machines will
-// end.
+// hasQueue reports whether the node termination handler learns from a
+// queue which machines will be terminated.
 func (m *model) hasQueue() bool {
-	return m.hasTerminationHandler() && or(m.aws.NodeTerminationHandler.EnableSQSTerminationDraining, true)
+	return m.hasTerminationHandler() && valueOr(m.aws.NodeTerminationHandler.EnableSQSTerminationDraining, true)
 }
 
 // hasTerminationHandler reports whether the cluster runs the node termination handler.
 func (m *model) hasTerminationHandler() bool {
 	h := m.aws.NodeTerminationHandler
-	return h != nil && or(h.Enabled, true)
+	return h != nil && valueOr(h.Enabled, true)
 }
 
-// queueName is the name of the queue.
+// queueName returns the name of the queue.
 func (m *model) queueName() string {
 	return awsname.TerminationQueue(m.name)
 }
 
-func (m *model) queueARN() string { return m.arn("sqs", m.here(m.queueName())) }
+func (m *model) queueARN() string { return m.arn("sqs", m.regionalName(m.queueName())) }
 
-// here names something of the cluster's region and account.
-func (m *model) here(name string) string {
+// regionalName returns the region, account and name part of an ARN.
+func (m *model) regionalName(name string) string {
 	return m.facts.Region + ":" + m.account.AccountID + ":" + name
 }
 
-// queuePolicy lets the cluster's own event rules write to the queue, and none of
-// other accounts: the handler drains the machines that events name.
+// queuePolicy allows the cluster's own event rules, but no other account's, to write to the queue:
+// the handler drains the machines in the events.
 func (m *model) queuePolicy() (string, error) {
-	s := allow(one("sqs:SendMessage"), one(m.queueARN()))
-	s.Principal = map[string]texts{"Service": list("events.amazonaws.com")}
-	return render([]any{s.
-		under("StringEquals", "aws:SourceAccount", one(m.account.AccountID)).
-		under("ArnLike", "aws:SourceArn", one(m.arn("events", m.here("rule/"+awsname.EventRulePrefix(m.name)+"*"))))})
+	s := allowStatement(oneText("sqs:SendMessage"), oneText(m.queueARN()))
+	s.Principal = map[string]texts{"Service": textList("events.amazonaws.com")}
+	return renderPolicy([]any{s.
+		withCondition("StringEquals", "aws:SourceAccount", oneText(m.account.AccountID)).
+		withCondition("ArnLike", "aws:SourceArn", oneText(m.arn("events", m.regionalName("rule/"+awsname.EventRulePrefix(m.name)+"*"))))})
 }
 
-// event is one sort of event that goes to the queue.
+// event is a type of event that is sent to the queue.
 type event struct{ name, pattern string }
 
-// events are those that the handler acts on (its documentation, "Queue Processor"). Their
-// patterns have the blanks that kOps writes, which compares them as texts.
+// events returns the events that the handler processes (its documentation, "Queue Processor").
+// Their patterns have the same whitespace as in kOps, which compares them as text.
 func (m *model) events() []event {
 	list := []event{
 		{"ASGLifecycle", `{"source":["aws.autoscaling"],"detail-type":["EC2 Instance-terminate Lifecycle Action"]}`},
@@ -53,15 +53,15 @@ func (m *model) events() []event {
 		{"InstanceScheduledChange", `{"source": ["aws.health"],"detail-type": ["AWS Health Event"],` +
 			`"detail": {"service": ["EC2"],"eventTypeCategory": ["scheduledChange"]}}`},
 	}
-	if or(m.aws.NodeTerminationHandler.EnableRebalanceDraining, false) {
+	if valueOr(m.aws.NodeTerminationHandler.EnableRebalanceDraining, false) {
 		list = append(list, event{"RebalanceRecommendation",
 			`{"source": ["aws.ec2"],"detail-type": ["EC2 Instance Rebalance Recommendation"]}`})
 	}
 	return list
 }
 
-// terminationQueue is the queue, what puts events into it, and the hooks that
-// make a machine wait until it has been drained.
+// terminationQueue returns the queue, the rules that send events to it, and the hooks that delay a
+// machine's termination until it is drained.
 func (m *model) terminationQueue() ([]resource.Node, error) {
 	if !m.hasQueue() {
 		return nil, nil
@@ -78,7 +78,7 @@ func (m *model) terminationQueue() ([]resource.Node, error) {
 		n := kinds.EventRules.New(rule, kinds.EventRule{Name: rule, EventPattern: e.pattern, Tags: m.tags(rule)})
 		nodes = append(nodes, n, kinds.EventTargets.New(rule+"-Target", kinds.EventTarget{Rule: n.Out("id"), ARN: queue.Out("arn")}))
 	}
-	for _, g := range m.scaled() {
+	for _, g := range m.scaledGroups() {
 		hook := g.Name + "-NTHLifecycleHook"
 		nodes = append(nodes, kinds.LifecycleHooks.New(hook, kinds.LifecycleHook{
 			Name: hook, InstanceGroup: g.Name, Group: kinds.AutoScalingGroups.Out(m.groupName(g), "id"), DefaultResult: "CONTINUE",

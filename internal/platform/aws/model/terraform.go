@@ -12,16 +12,15 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// Versions that the configuration needs: of Terraform, and of the provider for AWS.
+// Versions of Terraform, and of its AWS provider, that the configuration needs.
 const (
 	terraformVersion = ">= 0.15.0"
 	providerVersion  = ">= 5.0.0"
 )
 
-// Terraform returns the Terraform document of a graph that Build has added to:
-// its outputs, its providers, and how what exists already is found. Outputs of
-// resources that an update leaves out are left out. It fails where the provider
-// has no words for what the cluster needs.
+// Terraform returns the Terraform document of a graph that Build has added to: its outputs, its
+// providers, and how to look up existing resources. It omits outputs of resources that an update
+// leaves out. It returns an error if the provider does not support what the cluster needs.
 func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	m, err := newModel(in)
 	if err != nil {
@@ -29,7 +28,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	for n := range g.All() {
 		if r, ok := n.Want.(*kinds.Route); ok && !r.Instance.IsZero() {
-			return terraform.Document{}, fmt.Errorf("%s leads to a machine, which Terraform's provider for AWS cannot say; lead it to a gateway, or update without Terraform", n.Address)
+			return terraform.Document{}, fmt.Errorf("%s routes to a machine, which the AWS provider of Terraform does not support; route to a gateway, or update without Terraform", n.Address)
 		}
 	}
 	doc := terraform.Document{
@@ -39,7 +38,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	extra := api.TerraformSpec{}
 	if t := m.spec.Target; t != nil {
-		extra = or(t.Terraform, extra)
+		extra = valueOr(t.Terraform, extra)
 	}
 	doc.Providers = []terraform.Provider{
 		provider("", m.facts.Region, extra.ProviderExtraConfig),
@@ -48,7 +47,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	return doc, nil
 }
 
-// filesRegion is where the bucket of the managed files is.
+// filesRegion returns the region of the managed files' bucket.
 func (m *model) filesRegion() string {
 	for _, region := range []string{m.FilesRegion, m.facts.Buckets[m.FilesBucket]} {
 		if region != "" {
@@ -58,9 +57,9 @@ func (m *model) filesRegion() string {
 	return m.facts.Region
 }
 
-// filesProvider writes the managed files. If their bucket is on an S3 server other than Amazon's,
-// the provider gets its address: otherwise it would write to the bucket of that name at Amazon.
-// The server knows neither Amazon's accounts nor its regions.
+// filesProvider returns the provider that writes the managed files. If their bucket is on an S3
+// server other than Amazon's, the provider gets its address: otherwise it would write to Amazon's
+// bucket with the same name. The server knows neither Amazon's accounts nor its regions.
 func (m *model) filesProvider(extra map[string]string) terraform.Provider {
 	own := map[string]string{}
 	if m.FilesEndpoint != "" {

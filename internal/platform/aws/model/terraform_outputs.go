@@ -11,14 +11,14 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// outputs are what other configurations may want to know of the cluster, as far
-// as the graph holds it: an update may be of a part.
+// outputs are the cluster's outputs for other configurations, as far as the graph contains them: an
+// update may include only a part.
 type outputs struct {
 	graph *graph.Graph
 	all   map[string]terraform.Expression
 }
 
-// has reports whether the graph holds all that a value refers to.
+// has reports whether the graph contains everything that a value refers to.
 func (o outputs) has(v resource.Value) bool {
 	all := true
 	v.Refs(func(a resource.Address, _ string) {
@@ -73,7 +73,7 @@ func (m *model) networkOutputs(o outputs) {
 	}
 }
 
-// tables are the names of all route tables that a cluster may have, by their role.
+// tables returns the names of all route tables that a cluster may have, by their role.
 func (m *model) tables() map[string]string {
 	names := map[string]string{"public": m.name}
 	for _, z := range m.zones() {
@@ -87,7 +87,7 @@ func (m *model) tables() map[string]string {
 func (m *model) groupOutputs(o outputs) {
 	for _, r := range machineRoles() {
 		var groups, security, subnets []resource.Value
-		for _, g := range m.scaled() {
+		for _, g := range m.scaledGroups() {
 			group := kinds.AutoScalingGroups.Out(m.groupName(g), "id")
 			if g.Spec.Role != r || !o.has(group) {
 				continue
@@ -125,9 +125,8 @@ func (m *model) identityOutputs(o outputs) {
 	}
 }
 
-// lookups say how resources that are expected to exist are found: by their
-// names where these are unique, by their tags otherwise. What the provider has
-// no data source for is left out.
+// lookups returns how to find resources that are expected to exist: by their names if these are
+// unique, otherwise by their tags. It omits resources that have no data source in the provider.
 func lookups(g *graph.Graph) map[resource.Address]terraform.Lookup {
 	found := map[resource.Address]terraform.Lookup{}
 	for n := range g.All() {
@@ -144,45 +143,45 @@ func lookups(g *graph.Graph) map[resource.Address]terraform.Lookup {
 func lookup(want any) (terraform.Lookup, bool) {
 	switch x := want.(type) {
 	case *kinds.VPC:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.Subnet:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.RouteTable:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.InternetGateway:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.NATGateway:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.ElasticIP:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.SecurityGroup:
-		return tagged(x.Tags), true
+		return lookupByTags(x.Tags), true
 	case *kinds.IAMRole:
-		return named(x.Name, "id", "name"), true
-	case *kinds.IAMInstanceProfile: // whose data source has another id
-		return named(x.Name, "id", "name"), true
-	case *kinds.KeyPair: // so has this one
+		return lookupByName(x.Name, "id", "name"), true
+	case *kinds.IAMInstanceProfile: // its data source has a different id
+		return lookupByName(x.Name, "id", "name"), true
+	case *kinds.KeyPair: // as above
 		return terraform.Lookup{By: map[string]string{"key_name": x.Name}, Known: map[string]string{"id": x.Name}}, true
 	case *kinds.OIDCProvider:
 		return terraform.Lookup{By: map[string]string{"url": x.URL}}, true
 	case *kinds.LoadBalancer:
-		return named(x.Name), true
+		return lookupByName(x.Name), true
 	case *kinds.TargetGroup:
-		return named(x.Name), true
+		return lookupByName(x.Name), true
 	case *kinds.LaunchTemplate:
-		return named(x.Name), true
+		return lookupByName(x.Name), true
 	case *kinds.AutoScalingGroup:
-		return named(x.Name, "id"), true
+		return lookupByName(x.Name, "id"), true
 	case *kinds.Queue:
-		return named(x.Name), true
+		return lookupByName(x.Name), true
 	case *kinds.EventRule:
 		return terraform.Lookup{Known: map[string]string{"id": x.Name}}, true
 	}
 	return terraform.Lookup{}, false
 }
 
-// named finds a resource by its name, which some of its attributes are.
-func named(name string, same ...string) terraform.Lookup {
+// lookupByName finds a resource by its name, which is also the value of the attributes in same.
+func lookupByName(name string, same ...string) terraform.Lookup {
 	l := terraform.Lookup{By: map[string]string{"name": name}, Known: map[string]string{}}
 	for _, attr := range same {
 		l.Known[attr] = name
@@ -190,8 +189,8 @@ func named(name string, same ...string) terraform.Lookup {
 	return l
 }
 
-// tagged finds a resource by the tags that tell it from all others.
-func tagged(tags map[string]string) terraform.Lookup {
+// lookupByTags finds a resource by the tags that identify it.
+func lookupByTags(tags map[string]string) terraform.Lookup {
 	l := terraform.Lookup{Tags: maps.Clone(tags)}
 	maps.DeleteFunc(l.Tags, func(k, _ string) bool { return k != kinds.TagCluster && k != kinds.TagName })
 	return l

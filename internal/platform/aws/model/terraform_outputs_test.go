@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// partOf returns a cluster's graph in which the nodes of some kinds are left out, and the nodes of
-// others are expected to exist.
+// partOf returns a cluster's graph in which the nodes of the kinds in out are left out, and the
+// nodes of the kinds in exist are expected to exist.
 func partOf(t *testing.T, whole *graph.Graph, out, exist []string) *graph.Graph {
 	t.Helper()
 	part := &graph.Graph{}
@@ -119,7 +119,7 @@ func TestOutputsOfChosenGroups(t *testing.T) {
 	}
 }
 
-// Files of a store on another server of S3 are written there, and not to Amazon.
+// Files of a store on another S3 server are written there, and not to Amazon.
 func TestFilesOnAnotherServer(t *testing.T) {
 	in := read(t, aCluster().Documents(t, map[string]string{"groups": baseGroups}))
 	g := &graph.Graph{}

@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/test/modeltest"
 )
 
-// baseName is the name of the cluster that a transcript changes.
+// baseName is the name of the cluster that transcripts change.
 const baseName = "a.example.com"
 
-// base is that cluster.
+// base is the spec of that cluster.
 const base = `
 apiVersion: kops.k8s.io/v1alpha2
 kind: Cluster
@@ -41,13 +41,13 @@ spec:
   - {name: us-test-1a, cidr: 172.20.32.0/19, type: Public, zone: us-test-1a}
 `
 
-// baseGroups are its groups where a transcript has none.
+// baseGroups are its groups, unless a transcript has its own.
 const baseGroups = `
 cp: {role: Master, machineType: m3.medium, image: i, subnets: [us-test-1a]}
 nodes: {role: Node, machineType: t2.medium, image: i, subnets: [us-test-1a]}
 `
 
-// aCluster is what transcripts change.
+// aCluster returns the cluster that transcripts change.
 func aCluster() modeltest.Base {
 	return modeltest.Base{Name: baseName, Cluster: base, Groups: baseGroups}
 }
@@ -62,7 +62,7 @@ func TestTranscripts(t *testing.T) {
 			return "error: " + err.Error() + "\n"
 		}
 		modeltest.CheckPlan(t, g, kinds.All())
-		printed := modeltest.Printed(g, show, "TagSpecifications", "InstanceGroup")
+		printed := modeltest.Print(g, show, "TagSpecifications", "InstanceGroup")
 		doc, err := Terraform(in, g)
 		if err != nil {
 			return printed + "terraform: " + err.Error() + "\n"
@@ -73,13 +73,13 @@ func TestTranscripts(t *testing.T) {
 		}
 		schematest.Validate(t, configuration)
 		if slices.Contains(show, "terraform") {
-			printed += modeltest.Around(string(configuration[terraform.MainFile]))
+			printed += modeltest.WithoutResources(string(configuration[terraform.MainFile]))
 		}
 		return printed
 	})
 }
 
-// setAddresses gives the account an address.
+// setAddresses adds an address to the account's facts.
 func setAddresses(t *testing.T, f *facts.Facts) {
 	t.Helper()
 	own, err := facts.OwnAs[awsspec.Facts](f.Of("aws"))

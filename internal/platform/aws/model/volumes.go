@@ -10,8 +10,8 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
-// What a volume has when the spec does not say: the free share of gp3, and what
-// kOps gave to the types whose speed must be chosen.
+// Defaults for a volume: the free performance of gp3, and what kOps sets
+// for the types that require a value.
 const (
 	defaultVolumeType     = "gp3"
 	gp3IOPS               = 3000
@@ -20,8 +20,8 @@ const (
 	defaultEtcdVolumeSize = 20  // GiB
 )
 
-// volumeSpeed completes the speed of a volume. Types that cannot be asked for
-// one get none. Less than a type always has is raised to it.
+// volumeSpeed completes the performance of a volume. Types without a configurable performance get
+// 0. IOPS below a type's minimum are raised to it.
 func volumeSpeed(kind string, iops, throughput int) (int, int) {
 	switch kind {
 	case "gp3":
@@ -35,7 +35,7 @@ func volumeSpeed(kind string, iops, throughput int) (int, int) {
 	return 0, 0
 }
 
-// volumes is the disks of etcd's members.
+// volumes returns the volumes of etcd's members.
 func (m *model) volumes() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for i := range m.spec.EtcdClusters {
@@ -51,29 +51,29 @@ func (m *model) volumes() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// etcdVolume is the disk of the member at a path of the spec.
+// etcdVolume returns the volume of the member at a path in the spec.
 func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
-	zone, err := m.memberZone(or(member.InstanceGroup, ""))
+	zone, err := m.memberZone(valueOr(member.InstanceGroup, ""))
 	if err != nil {
 		return resource.Node{}, err
 	}
 	name := member.Name + ".etcd-" + e.Name + "." + m.name
 	v := kinds.Volume{
-		Zone: zone, Type: or(member.VolumeType, defaultVolumeType), SizeGiB: int(or(member.VolumeSize, defaultEtcdVolumeSize)),
-		Encrypted: or(member.EncryptedVolume, false), KMSKey: or(member.KMSKeyID, ""),
+		Zone: zone, Type: valueOr(member.VolumeType, defaultVolumeType), SizeGiB: int(valueOr(member.VolumeSize, defaultEtcdVolumeSize)),
+		Encrypted: valueOr(member.EncryptedVolume, false), KMSKey: valueOr(member.KMSKeyID, ""),
 		Tags: m.tagsWith(name, tagEtcdPrefix+e.Name, member.Name+"/"+memberNames(e),
 			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
 	}
-	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(or(member.VolumeIOPS, 0)), int(or(member.VolumeThroughput, 0)))
+	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(valueOr(member.VolumeIOPS, 0)), int(valueOr(member.VolumeThroughput, 0)))
 	n := kinds.Volumes.New(volumeNode(name), v)
-	n.Remedy = "the volume holds etcd's data: keep it, and undo the change of " + path + ".encryptedVolume, or of the zone of the group that " +
-		path + ".instanceGroup names; both are fixed when a cluster is created"
+	n.Remedy = "the volume holds etcd's data: keep it, and undo the change to " + path + ".encryptedVolume, or to the zone of the group in " +
+		path + ".instanceGroup; both are fixed when a cluster is created"
 	return n, nil
 }
 
-// volumeNode is the name of a volume's node, from which Terraform's follows, which
-// cannot begin with a digit. It must stay as it is: under another name Terraform
-// would take the volume for a new one, and delete the old one with etcd's data.
+// volumeNode returns the name of a volume's node. Terraform's name is derived from it, and must not
+// begin with a digit. It must not change: under another name, Terraform would consider it a new
+// volume, and delete the old one with etcd's data.
 func volumeNode(name string) string {
 	if name[0] >= '0' && name[0] <= '9' {
 		return "ebs-" + name
@@ -81,7 +81,7 @@ func volumeNode(name string) string {
 	return name
 }
 
-// memberNames lists the members of an etcd cluster, sorted.
+// memberNames returns the names of an etcd cluster's members, sorted.
 func memberNames(e *api.EtcdClusterSpec) string {
 	var names []string
 	for _, m := range e.EtcdMembers {
@@ -91,7 +91,7 @@ func memberNames(e *api.EtcdClusterSpec) string {
 	return strings.Join(names, ",")
 }
 
-// memberZone returns the zone of a member: its group's, or the first of several.
+// memberZone returns a member's zone: its group's, or the first of several.
 func (m *model) memberZone(group string) (string, error) {
 	for _, g := range m.Groups {
 		if g.Name != group {

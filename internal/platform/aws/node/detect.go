@@ -13,13 +13,13 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// detect asks the instance's metadata service.
+// detect reads the facts from the instance's metadata service.
 func detect(ctx context.Context, w onmachine.World, boot *nodeconfig.Boot, c *nodeconfig.Config) (onmachine.Facts, error) {
 	var f onmachine.Facts
-	aws := api(w)
+	aws := newAPI(w)
 	session, err := aws.Metadata.Session(ctx)
 	if err != nil {
-		return f, fmt.Errorf("ask the cloud who this machine is: %w", err)
+		return f, fmt.Errorf("identify this machine: %w", err)
 	}
 	get := func(key string) (v string) {
 		if err == nil {
@@ -38,10 +38,10 @@ func detect(ctx context.Context, w onmachine.World, boot *nodeconfig.Boot, c *no
 		machineType = get("instance-type")
 	}
 	if err != nil {
-		return f, fmt.Errorf("ask the cloud who this machine is: %w", err)
+		return f, fmt.Errorf("identify this machine: %w", err)
 	}
 	if id == "" || zone == "" {
-		return f, errors.New("ask the cloud who this machine is: it tells no instance or no zone")
+		return f, errors.New("identify this machine: the metadata service returned no instance or no zone")
 	}
 	f.NodeName, f.ProviderID = id, "aws:///"+zone+"/"+id
 	if c.UseIPBasedNodeNames != nil && *c.UseIPBasedNodeNames {
@@ -56,9 +56,9 @@ func detect(ctx context.Context, w onmachine.World, boot *nodeconfig.Boot, c *no
 		return f, nil
 	}
 	f.MaxPods, err = aws.PodAddresses(ctx, machineType)
-	if fault.Is(err, fault.Denied) { // the spec may say it, or the limit of Kubernetes does
-		// AWS' own message differs each time, and a warning should be noted once.
-		f.Warnings = append(f.Warnings, "the number of pods is not limited by their addresses: the machine's role may not ask AWS for those of a "+machineType+
+	if fault.Is(err, fault.Denied) { // the spec or the limit of Kubernetes applies instead
+		// AWS' own message differs each time, and a warning should be recorded once.
+		f.Warnings = append(f.Warnings, "the number of pods is not limited by the number of addresses: the machine's role may not look up a "+machineType+
 			"; allow it ec2:DescribeInstanceTypes, or set spec.kubelet.maxPods")
 		return f, nil
 	}

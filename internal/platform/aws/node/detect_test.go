@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the facts in testdata")
 
-// Each file has what the metadata service answers, what else AWS does, the boot and
-// the node configuration; and the facts that follow, or the error.
-func TestWhatAMachineIsTold(t *testing.T) {
+// Each file contains the answers of the metadata service, the other answers of AWS, the boot and
+// node configuration; and the expected facts or error.
+func TestFactsOfAMachine(t *testing.T) {
 	files, err := filepath.Glob("testdata/detect/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -38,7 +38,7 @@ func TestWhatAMachineIsTold(t *testing.T) {
 			for _, f := range a.Files {
 				in[f.Name] = f.Data
 			}
-			got := told(t, in)
+			got := detectText(t, in)
 			if *update {
 				a.Files[len(a.Files)-1] = txtar.File{Name: "facts", Data: []byte(got)}
 				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
@@ -53,8 +53,8 @@ func TestWhatAMachineIsTold(t *testing.T) {
 	}
 }
 
-// told are the facts of a machine of AWS, as YAML, or the error.
-func told(t *testing.T, in map[string][]byte) string {
+// detectText returns the facts of a machine on AWS as YAML, or the error.
+func detectText(t *testing.T, in map[string][]byte) string {
 	t.Helper()
 	answers := map[string]string{}
 	var boot nodeconfig.Boot
@@ -75,7 +75,7 @@ func told(t *testing.T, in map[string][]byte) string {
 		if status != "200" {
 			w.WriteHeader(http.StatusForbidden)
 		}
-		_, _ = io.WriteString(w, text) // the test would fail
+		_, _ = io.WriteString(w, text) // the test fails anyway
 	}))
 	defer api.Close()
 	facts, err := detect(t.Context(), world(map[string]string{region: "eu-west-1", endpoint: api.URL, metadata: ec2test.Serve(t, answers) + "/"}), &boot, &config)
@@ -93,7 +93,7 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	silent := httptest.NewServer(http.NotFoundHandler())
 	defer silent.Close()
 	_, err := detect(t.Context(), world(map[string]string{metadata: silent.URL}), &nodeconfig.Boot{}, &nodeconfig.Config{})
-	if err == nil || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+	if err == nil || !strings.Contains(err.Error(), "identify this machine") {
 		t.Errorf("error %v", err)
 	}
 }

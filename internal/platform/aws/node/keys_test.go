@@ -27,19 +27,19 @@ func TestAMachineReadsTheKeysOfItsStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := onAWS(t, awsquery.Credentials{ID: server.AccessKey, Secret: server.SecretKey, Token: "session"}, server.URL)
-	if got, err := keys(t.Context(), w, "/kops/c/s3-keys"); err != nil || got != (onmachine.Credentials{ID: "id", Secret: "secret"}) {
+	w := newWorld(t, awsquery.Credentials{ID: server.AccessKey, Secret: server.SecretKey, Token: "session"}, server.URL)
+	if got, err := storeKeys(t.Context(), w, "/kops/c/s3-keys"); err != nil || got != (onmachine.Credentials{ID: "id", Secret: "secret"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := keys(t.Context(), w, "/kops/c/word"); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "read the parameter /kops/c/word: the keys are not in base64") {
+	if _, err := storeKeys(t.Context(), w, "/kops/c/word"); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "read the parameter /kops/c/word: the keys are not in base64") {
 		t.Errorf("of something else: %v", err)
 	}
-	if _, err := keys(t.Context(), w, "/kops/c/gone"); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ParameterNotFound") {
+	if _, err := storeKeys(t.Context(), w, "/kops/c/gone"); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ParameterNotFound") {
 		t.Errorf("of nothing: %v", err)
 	}
 }
 
-func TestAMachineThatMayNotReadTheKeysSaysWhatItLacks(t *testing.T) {
+func TestAMachineThatMayNotReadTheKeysNamesThePermission(t *testing.T) {
 	for body, class := range map[string]fault.Class{
 		`{"__type":"com.amazon.coral.service#AccessDeniedException","message":"no"}`: fault.Denied,
 		`{"__type":"ThrottlingException"}`:                                           fault.Throttled,
@@ -50,10 +50,10 @@ func TestAMachineThatMayNotReadTheKeysSaysWhatItLacks(t *testing.T) {
 				t.Errorf("asked is %q with %v", got, r.Header)
 			}
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, body) // the test would fail
+			_, _ = io.WriteString(w, body) // the test fails anyway
 		}))
-		w := onAWS(t, awsquery.Credentials{ID: "id", Secret: "secret", Token: "session"}, server.URL)
-		_, err := keys(t.Context(), w, "/kops/c/s3-keys")
+		w := newWorld(t, awsquery.Credentials{ID: "id", Secret: "secret", Token: "session"}, server.URL)
+		_, err := storeKeys(t.Context(), w, "/kops/c/s3-keys")
 		if !fault.Is(err, class) || class == fault.Denied && !strings.Contains(fault.Remedy(err), "ssm:GetParameter") {
 			t.Errorf("%s: %v (%s)", body, err, fault.Remedy(err))
 		}

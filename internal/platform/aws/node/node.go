@@ -1,7 +1,8 @@
-// Package node is AWS on its machines: the metadata service of an instance tells who it
-// is, and gives it the credentials of its role, with which it asks AWS and proves itself.
+// Package node is the AWS code for the cluster's machines: an instance gets its identity and the
+// credentials of its role from its metadata service; it uses these credentials to call AWS and to
+// prove its identity.
 //
-// It must not know what a machine makes of the answers. It links no SDK.
+// It must not know what a machine does with the answers. It does not link the SDK.
 package node
 
 import (
@@ -20,32 +21,32 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// The variables of AWS' own programs.
+// Environment variables of AWS' own programs.
 const (
 	region   = "AWS_REGION"
 	endpoint = "AWS_ENDPOINT_URL"
 	metadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )
 
-// Platform is AWS.
+// Platform returns the AWS platform.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
 		Name: "aws", Traits: traits(), Environment: []string{region, endpoint, metadata},
-		Detect: detect, Prove: prove, Launched: launched, Credentials: credentials, Keys: keys, Volumes: volumes,
+		Detect: detect, Prove: newProver, OnLaunched: completeLaunch, Credentials: credentials, Keys: storeKeys, Volumes: newVolumes,
 	}
 }
 
-// api is what a machine asks.
-func api(w onmachine.World) ec2.API {
+// newAPI returns the API that a machine calls.
+func newAPI(w onmachine.World) ec2.API {
 	return ec2.API{Metadata: ec2.Metadata{HTTP: w.Direct, Endpoint: strings.TrimSuffix(w.Env(metadata), "/")},
 		HTTP: w.HTTP, Region: w.Env(region), Endpoint: w.Env(endpoint), Now: w.Now}
 }
 
-// prove proves that this machine has the role of a group's.
-func prove(w onmachine.World) (bootstrap.Prover, error) {
-	a := api(w)
+// newProver returns the prover of this machine's role, which a group's machines have.
+func newProver(w onmachine.World) (bootstrap.Prover, error) {
+	a := newAPI(w)
 	if a.Region == "" {
-		return nil, fault.Wrap(fault.Permanent, errors.New("the environment has no AWS_REGION"), "let the machine's user data export it: kops update cluster --yes writes it so")
+		return nil, fault.Wrap(fault.Permanent, errors.New("the environment has no AWS_REGION"), "export it in the machine's user data: run kops update cluster --yes")
 	}
 	at := a.Endpoint
 	if at == "" {
@@ -54,30 +55,31 @@ func prove(w onmachine.World) (bootstrap.Prover, error) {
 	return awssts.Prover{Endpoint: at, Region: a.Region, Credentials: a.Metadata.Credentials, Now: a.Now}, nil
 }
 
-// keys reads the keys of the server of the cluster's store.
-func keys(ctx context.Context, w onmachine.World, place string) (onmachine.Credentials, error) {
-	text, err := api(w).Parameter(ctx, place)
+// storeKeys reads the access keys of the cluster's store.
+func storeKeys(ctx context.Context, w onmachine.World, place string) (onmachine.Credentials, error) {
+	text, err := newAPI(w).Parameter(ctx, place)
 	if err != nil {
 		return onmachine.Credentials{}, err
 	}
 	p, err := storekeys.Parse(text)
 	if err != nil {
-		return onmachine.Credentials{}, fault.Wrap(fault.Permanent, fmt.Errorf("read the parameter %s: %w", place, err), "kops update cluster --yes writes it again")
+		return onmachine.Credentials{}, fault.Wrap(fault.Permanent, fmt.Errorf("read the parameter %s: %w", place, err), "run kops update cluster --yes to write it again")
 	}
 	return onmachine.Credentials{ID: p.ID, Secret: p.Secret}, nil
 }
 
-// launched tells the Auto Scaling group of an instance that it need not be waited for.
-func launched(ctx context.Context, w onmachine.World, f onmachine.Facts) error {
-	err := api(w).Continue(ctx, f.Waiting, path.Base(f.ProviderID))
+// completeLaunch notifies an instance's Auto Scaling group that it no longer
+// needs to wait for the instance.
+func completeLaunch(ctx context.Context, w onmachine.World, f onmachine.Facts) error {
+	err := newAPI(w).Continue(ctx, f.Waiting, path.Base(f.ProviderID))
 	if said := (*awsquery.Error)(nil); errors.As(err, &said) && said.Code == "ValidationError" && !f.Warming {
-		return nil // no group waits for a machine that is only started again
+		return nil // no group waits for a restarted machine
 	}
 	return err
 }
 
 // credentials returns the credentials of the machine's role.
 func credentials(ctx context.Context, w onmachine.World) (onmachine.Credentials, error) {
-	c, err := api(w).Metadata.Credentials(ctx)
+	c, err := newAPI(w).Metadata.Credentials(ctx)
 	return onmachine.Credentials(c), err
 }

@@ -26,8 +26,9 @@ func world(env map[string]string) onmachine.World {
 	return onmachine.World{Env: func(name string) string { return env[name] }, HTTP: http.DefaultClient, Direct: http.DefaultClient, Now: time.Now}
 }
 
-// onAWS is a machine whose metadata service has credentials, and whose AWS is at a URL.
-func onAWS(t *testing.T, c awsquery.Credentials, url string) onmachine.World {
+// newWorld returns the world of a machine whose metadata service has credentials, and whose AWS
+// endpoint is url.
+func newWorld(t *testing.T, c awsquery.Credentials, url string) onmachine.World {
 	t.Helper()
 	return world(map[string]string{region: "us-east-1", endpoint: url, metadata: ec2test.Serve(t, ec2test.Role(t, "nodes", c)) + "/"})
 }
@@ -46,11 +47,11 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := out.Credentials
-	w := onAWS(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
+	w := newWorld(t, awsquery.Credentials{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey, Token: *c.SessionToken}, server.URL)
 	if got, err := credentials(t.Context(), w); err != nil || got.ID != *c.AccessKeyId || got.Token != *c.SessionToken {
 		t.Errorf("credentials %v", err)
 	}
-	p, err := prove(w)
+	p, err := newProver(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,31 +63,31 @@ func TestAMachineOfAWSProvesItself(t *testing.T) {
 	if got, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err != nil || got.NodeName != id {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if _, err := prove(world(nil)); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
+	if _, err := newProver(world(nil)); err == nil || !strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("without a region: %v", err)
 	}
 }
 
-func TestTheGroupOfAMachineIsTold(t *testing.T) {
-	told, status := "", http.StatusOK
+func TestTheLaunchIsCompleted(t *testing.T) {
+	sent, status := "", http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		told = string(body)
+		sent = string(body)
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, "<R><Error><Code>ValidationError</Code><Message>No active Lifecycle Action found</Message></Error></R>") // the test would fail
+		_, _ = io.WriteString(w, "<R><Error><Code>ValidationError</Code><Message>No active Lifecycle Action found</Message></Error></R>") // the test fails anyway
 	}))
 	defer server.Close()
-	w := onAWS(t, awsquery.Credentials{ID: "id", Secret: "secret"}, server.URL)
+	w := newWorld(t, awsquery.Credentials{ID: "id", Secret: "secret"}, server.URL)
 	f := onmachine.Facts{Waiting: "nodes.c", ProviderID: "aws:///us-east-1a/i-1"}
-	if err := launched(t.Context(), w, f); err != nil || !strings.Contains(told, "AutoScalingGroupName=nodes.c&InstanceId=i-1&") {
-		t.Errorf("told %q, %v", told, err)
+	if err := completeLaunch(t.Context(), w, f); err != nil || !strings.Contains(sent, "AutoScalingGroupName=nodes.c&InstanceId=i-1&") {
+		t.Errorf("told %q, %v", sent, err)
 	}
 	status = http.StatusBadRequest
-	if err := launched(t.Context(), w, f); err != nil {
+	if err := completeLaunch(t.Context(), w, f); err != nil {
 		t.Errorf("a machine that nobody waits for: %v", err)
 	}
 	f.Warming = true
-	if err := launched(t.Context(), w, f); !fault.Is(err, fault.Permanent) {
+	if err := completeLaunch(t.Context(), w, f); !fault.Is(err, fault.Permanent) {
 		t.Errorf("a machine that is prepared, and that nobody waits for: %v", err)
 	}
 }

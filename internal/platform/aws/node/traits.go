@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// traits are what differs on instances.
+// traits returns the traits of AWS instances.
 func traits() onmachine.Traits {
 	return onmachine.Traits{
 		TimeServers:      "169.254.169.123", // Amazon Time Sync Service
@@ -20,7 +20,7 @@ func traits() onmachine.Traits {
 	}
 }
 
-// cloudConfig is the configuration of AWS' cloud controller.
+// cloudConfig returns the configuration of AWS' cloud controller.
 func cloudConfig(c *nodeconfig.Config) string {
 	lines := []string{"[global]"}
 	if c.DisableSecurityGroupIngress != nil {

@@ -10,27 +10,27 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// volumes returns the EBS volumes as a source.
-func volumes(w onmachine.World, r volume.Request) volume.Source {
+// newVolumes returns the EBS volumes as a source.
+func newVolumes(w onmachine.World, r volume.Request) volume.Source {
 	return volume.Attached(&disks{world: w, request: r}, r)
 }
 
-// disks asks which machine this is when that is first needed, and again while it fails.
+// disks finds out which machine this is on first use, and retries after a failure.
 type disks struct {
 	world   onmachine.World
 	request volume.Request
 
-	mu    sync.Mutex
-	found *awsdisk.Volumes
+	mu      sync.Mutex
+	volumes *awsdisk.Volumes
 }
 
 func (d *disks) connect(ctx context.Context) (*awsdisk.Volumes, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.found != nil {
-		return d.found, nil
+	if d.volumes != nil {
+		return d.volumes, nil
 	}
-	asks := api(d.world)
+	asks := newAPI(d.world)
 	machine, err := awsdisk.Identify(ctx, asks.Metadata)
 	if err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func (d *disks) connect(ctx context.Context) (*awsdisk.Volumes, error) {
 		client.Credentials = func(context.Context) (awsquery.Credentials, error) { return own, nil }
 	}
 	r := d.request
-	d.found = &awsdisk.Volumes{API: client, Machine: machine, Tags: r.Tags, NameTag: r.NameTag, Cluster: r.Cluster}
-	return d.found, nil
+	d.volumes = &awsdisk.Volumes{API: client, Machine: machine, Tags: r.Tags, NameTag: r.NameTag, Cluster: r.Cluster}
+	return d.volumes, nil
 }
 
 // Volumes implements volume.Cloud.

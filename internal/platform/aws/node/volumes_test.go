@@ -17,8 +17,8 @@ func TestTheDisksOfEtcd(t *testing.T) {
 	answers := ec2test.Role(t, "masters", awsquery.Credentials{ID: "of-the-role", Secret: "s"})
 	env := map[string]string{endpoint: server.URL, metadata: ec2test.Serve(t, answers)}
 	r := volume.Request{Cluster: "etcd", Tags: []string{"k8s.io/etcd/main"}, NameTag: "k8s.io/etcd/main", Port: "3996"}
-	source := volumes(world(env), r)
-	if _, err := source.Disk(t.Context()); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ask which machine this is") {
+	source := newVolumes(world(env), r)
+	if _, err := source.Disk(t.Context()); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "identify this machine") {
 		t.Errorf("a machine that is not told who it is: %v", err)
 	}
 	maps.Copy(answers, map[string]string{"instance-id": "i-1", "placement/region": "us-east-1", "placement/availability-zone": "us-east-1a"})
@@ -39,6 +39,6 @@ func TestTheDisksOfEtcd(t *testing.T) {
 			t.Errorf("credentials %s, %v, want %s", c.ID, err, want)
 		}
 		env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"] = "of-the-environment", "s"
-		d.found = nil
+		d.volumes = nil
 	}
 }

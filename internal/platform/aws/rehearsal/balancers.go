@@ -8,11 +8,11 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// addresses are those that load balancers have for as long as they live, by host name.
+// addresses maps load balancers' host names to their addresses, which never change.
 type addresses map[string]netip.Addr
 
-// balancers are the load balancers as this host is to play them: each at an address of one
-// of its subnets.
+// balancers returns the load balancers that this host emulates: each has
+// an address in one of its subnets.
 func (p *play) balancers(now snapshot) []rehearsal.Balancer {
 	alive := map[string]bool{}
 	var out []rehearsal.Balancer
@@ -44,8 +44,8 @@ func (p *play) balancers(now snapshot) []rehearsal.Balancer {
 	return out
 }
 
-// addressOf returns the address of a load balancer: a new one gets the last of its first
-// subnet that nobody has, as the emulator gives instances the first.
+// addressOf returns the address of a load balancer: a new one gets the last free address in its
+// first subnet, because the emulator assigns the first ones to instances.
 func (p *play) addressOf(now snapshot, b balancer) netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *play) addressOf(now snapshot, b balancer) netip.Addr {
 		if err != nil || !cidr.Addr().Is4() {
 			continue
 		}
-		for a := last(cidr).Prev(); cidr.Contains(a); a = a.Prev() { // the last is the broadcast address
+		for a := lastAddress(cidr).Prev(); cidr.Contains(a); a = a.Prev() { // the last is the broadcast address
 			if !taken[a] && now.byAddress[a] == nil {
 				p.fronts[b.host] = a
 				return a
@@ -71,8 +71,8 @@ func (p *play) addressOf(now snapshot, b balancer) netip.Addr {
 	return netip.Addr{}
 }
 
-// last is the last address of a range of IPv4.
-func last(p netip.Prefix) netip.Addr {
+// lastAddress returns the last address of an IPv4 range.
+func lastAddress(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().As4()
 	for i := p.Bits(); i < 32; i++ {
 		b[i/8] |= 1 << (7 - i%8)

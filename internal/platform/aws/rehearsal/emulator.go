@@ -18,47 +18,48 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// program is moto's server, which plays most APIs of AWS.
+// program is moto's server, which emulates most AWS APIs.
 const program = "moto_server"
 
-// running is what the emulator says when it listens.
+// running is the emulator's output when it is listening.
 const running = "Running on "
 
-// emulatorHost and endpoint stand for the emulator in requests, which go to its socket.
+// emulatorHost and endpoint are the host and URL of the emulator in
+// requests, which are sent to its socket.
 const (
 	emulatorHost = "emulator"
 	endpoint     = "http://" + emulatorHost
 )
 
-// emulator is a running one. It listens at a socket that only its user reaches: who may ask
-// it to run instances is root of this host.
+// emulator is a running emulator. It listens on a socket that only its user can access: anyone who
+// can make it run instances has root access to this host.
 type emulator struct {
 	*rehearsal.Program
 	transport *http.Transport
 }
 
-// Check reports what this host lacks to play AWS.
+// Check returns an error if this host is missing a program that emulating AWS needs.
 func Check() error {
-	_, err := find()
+	_, err := findEmulator()
 	return err
 }
 
-// find returns the path of the emulator's program.
-func find() (string, error) {
+// findEmulator returns the path of the emulator's program.
+func findEmulator() (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", fault.Wrap(fault.Permanent, fmt.Errorf("AWS is played by %s, and this host has none: %w", program, err), "run: pip install 'moto[server]'")
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("the rehearsal emulates AWS with %s, which this host does not have: %w", program, err), "run: pip install 'moto[server]'")
 	}
 	return path, nil
 }
 
 func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) {
-	path, err := find()
+	path, err := findEmulator()
 	if err != nil {
 		return nil, err
 	}
 	images, socket := filepath.Join(o.Dir, "images.json"), filepath.Join(o.Dir, "emulator.sock")
-	text, err := json.Marshal(imagesOf(versions.Stable, versions.Alpha))
+	text, err := json.Marshal(channelImages(versions.Stable, versions.Alpha))
 	if err == nil {
 		err = os.WriteFile(images, text, 0o600)
 	}
@@ -66,13 +67,13 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 		return nil, fmt.Errorf("write the machine images of the emulator: %w", err)
 	}
 	var words []string
-	for _, name := range ofAccount() {
+	for _, name := range accountVariables() {
 		words = append(words, "--unset="+name)
 	}
-	// Without its assertions the emulator also starts instances of later versions of a launch
+	// Without its assertions, the emulator also starts instances of later versions of a launch
 	// template: it asserts a type of their user data that only the first version's has.
 	words = append(words, "MOTO_AMIS_PATH="+images, "PYTHONUNBUFFERED=1", "PYTHONOPTIMIZE=1", path, "-H", "unix://"+socket, "-p", "0")
-	e := &emulator{transport: &http.Transport{MaxIdleConnsPerHost: 64, // it ends when it is closed
+	e := &emulator{transport: &http.Transport{MaxIdleConnsPerHost: 64, // it is stopped by Close
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}}}
@@ -80,7 +81,7 @@ func startEmulator(ctx context.Context, o rehearsal.Options) (*emulator, error) 
 	return e, err
 }
 
-// machineImage is one as the emulator reads it from a file.
+// machineImage is a machine image in the file that the emulator reads.
 type machineImage struct {
 	ID           string `json:"ami_id"`
 	Name         string `json:"name"`
@@ -99,9 +100,9 @@ type machineImage struct {
 	Platform     any    `json:"platform"`
 }
 
-// imagesOf returns the machine images that the channels of versions recommend. Despite their
-// names, machines of this host boot from the host's own image.
-func imagesOf(channels ...string) []machineImage {
+// channelImages returns the machine images that the version channels recommend. Regardless of the image,
+// machines on this host boot from the host's own image.
+func channelImages(channels ...string) []machineImage {
 	out := []machineImage{}
 	known := map[string]bool{}
 	for _, c := range channels {
@@ -120,7 +121,7 @@ func imagesOf(channels ...string) []machineImage {
 				arch = "arm64"
 			}
 			sum := fnv.New64a()
-			_, _ = sum.Write([]byte(full)) // a hash takes all
+			_, _ = sum.Write([]byte(full)) // Write on a hash never fails
 			out = append(out, machineImage{ID: fmt.Sprintf("ami-%017x", sum.Sum64()&0xfffffffffffffff), Name: name, Description: name, Owner: owner, Location: full, Architecture: arch,
 				State: "available", Type: "machine", RootType: "ebs", RootName: "/dev/sda1", Kind: "hvm", Hypervisor: "xen", Network: "simple", Public: true})
 		}

@@ -17,10 +17,10 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// keepInstances makes a machine for each instance without one, ends the machines of instances that
-// are gone, and terminates the instances whose machine has ended by itself, as a group does with
-// an instance that fails its checks.
-func (p *play) keepInstances(ctx context.Context, now snapshot) error {
+// reconcileInstances creates missing machines of instances, destroys the machines of instances that no
+// longer exist, and terminates instances whose machine has stopped running, as a group does with an
+// instance that fails its checks.
+func (p *play) reconcileInstances(ctx context.Context, now snapshot) error {
 	machines, err := p.stage.Machines.List()
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 			return nil
 		})
 	}
-	_ = work.Wait() // each has its own error
+	_ = work.Wait() // the functions report their own errors
 	close(errs)
 	var all []error
 	for err := range errs {
@@ -60,84 +60,85 @@ func (p *play) keepInstances(ctx context.Context, now snapshot) error {
 		p.log.Warn("instances have died", "instances", dead)
 		_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: dead})
 		all = append(all, err)
-		p.keeper.Changed()
+		p.keeper.Trigger()
 	}
 	return errors.Join(all...)
 }
 
-// given is what an instance has of its launch template that the emulator leaves out.
-type given struct {
-	// address is the allocation of its public address; empty where it has none.
+// launchSettings is the part of its launch template that the emulator did not apply to an instance.
+type launchSettings struct {
+	// address is the allocation of its public address; empty if it has none.
 	address string
 }
 
-// give gives instances what the emulator leaves out of their launch templates, the instance
-// profile and a public address; addresses of instances that are gone are released.
-func (p *play) give(ctx context.Context, now snapshot) error {
+// applyTemplates applies to instances the parts of their launch templates that the
+// emulator does not: the instance profile and a public address. It
+// releases the addresses of instances that no longer exist.
+func (p *play) applyTemplates(ctx context.Context, now snapshot) error {
 	var errs []error
-	for id, g := range p.given {
+	for id, g := range p.settings {
 		if now.instances[id] != nil {
 			continue
 		}
-		p.forget(id)
-		if delete(p.given, id); g.address != "" {
+		p.forgetInstance(id)
+		if delete(p.settings, id); g.address != "" {
 			_, err := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: aws.String(g.address)})
 			errs = append(errs, err)
 		}
 	}
 	for id, i := range now.instances {
-		if _, done := p.given[id]; done || i.Template == nil {
+		if _, done := p.settings[id]; done || i.Template == nil {
 			continue
 		}
-		g, err := p.complete(ctx, now, i)
+		g, err := p.applyTemplate(ctx, now, i)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("give %s what its launch template says: %w", id, err))
+			errs = append(errs, fmt.Errorf("apply the launch template to %s: %w", id, err))
 			continue
 		}
-		p.given[id] = g
+		p.settings[id] = g
 	}
 	return errors.Join(errs...)
 }
 
-func (p *play) complete(ctx context.Context, now snapshot, i *instance) (given, error) {
-	v, err := p.versionOf(ctx, i.Template)
+func (p *play) applyTemplate(ctx context.Context, now snapshot, i *instance) (launchSettings, error) {
+	v, err := p.templateVersion(ctx, i.Template)
 	if err != nil || v == nil {
-		return given{}, err
+		return launchSettings{}, err
 	}
-	p.remember(aws.ToString(i.InstanceId), v)
+	p.rememberVersion(aws.ToString(i.InstanceId), v)
 	data := v.LaunchTemplateData
 	if profile := data.IamInstanceProfile; profile != nil && i.IamInstanceProfile == nil {
 		got, err := p.clients.EC2.AssociateIamInstanceProfile(ctx, &ec2.AssociateIamInstanceProfileInput{InstanceId: i.InstanceId,
 			IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: profile.Name, Arn: profile.Arn}})
 		if err != nil {
-			return given{}, err
+			return launchSettings{}, err
 		}
 		i.IamInstanceProfile = got.IamInstanceProfileAssociation.IamInstanceProfile
 	}
 	if len(data.NetworkInterfaces) == 0 || !aws.ToBool(data.NetworkInterfaces[0].AssociatePublicIpAddress) || i.PublicIpAddress != nil {
-		return given{}, nil
+		return launchSettings{}, nil
 	}
 	free, err := now.publicAddress()
 	if err != nil {
-		return given{}, err
+		return launchSettings{}, err
 	}
 	a, err := p.clients.EC2.AllocateAddress(ctx, &ec2.AllocateAddressInput{Domain: types.DomainTypeVpc, Address: aws.String(free.String())})
 	if err != nil {
-		return given{}, err
+		return launchSettings{}, err
 	}
 	if _, err := p.clients.EC2.AssociateAddress(ctx, &ec2.AssociateAddressInput{AllocationId: a.AllocationId, InstanceId: i.InstanceId}); err != nil {
-		_, rerr := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: a.AllocationId}) // it is asked for again
-		return given{}, errors.Join(err, rerr)
+		_, rerr := p.clients.EC2.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: a.AllocationId}) // another one is allocated in the next pass
+		return launchSettings{}, errors.Join(err, rerr)
 	}
 	i.PublicIpAddress = a.PublicIp
-	return given{aws.ToString(a.AllocationId)}, nil
+	return launchSettings{aws.ToString(a.AllocationId)}, nil
 }
 
-// publicAddresses are those that instances get: of a range for documentation (RFC 5737).
-// Those that the emulator would choose are of a loopback.
+// publicAddresses is the range of instances' public addresses, reserved for documentation (RFC
+// 5737). The emulator would choose loopback addresses.
 var publicAddresses = netip.MustParsePrefix("198.51.100.0/24")
 
-// publicAddress is the first public address that no instance has.
+// publicAddress returns the first public address that no instance has.
 func (s snapshot) publicAddress() (netip.Addr, error) {
 	taken := map[string]bool{}
 	for _, i := range s.instances {
@@ -165,7 +166,7 @@ func (p *play) launch(ctx context.Context, i *instance) error {
 	return p.stage.Machines.Launch(ctx, rehearsal.Machine{Name: id, Address: netip.PrefixFrom(i.Address, i.VPC.Bits()), Gateway: gateway(i.VPC).Addr(), UserData: data, MemoryMiB: mib})
 }
 
-// sizes are the memories of instance types, in MiB.
+// sizes caches the memory sizes of instance types, in MiB.
 type sizes struct {
 	mu    sync.Mutex
 	known map[types.InstanceType]int
@@ -180,10 +181,10 @@ func (s *sizes) memory(ctx context.Context, api *ec2.Client, t types.InstanceTyp
 	}
 	out, err := api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{t}})
 	if err != nil {
-		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, err)
+		return 0, fmt.Errorf("look up the memory of a %s: %w", t, err)
 	}
 	if len(out.InstanceTypes) != 1 || out.InstanceTypes[0].MemoryInfo == nil {
-		return 0, fmt.Errorf("ask for the memory of a %s: %w", t, errUnknownType)
+		return 0, fmt.Errorf("look up the memory of a %s: %w", t, errUnknownType)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,4 +195,4 @@ func (s *sizes) memory(ctx context.Context, api *ec2.Client, t types.InstanceTyp
 	return s.known[t], nil
 }
 
-var errUnknownType = errors.New("the emulator does not tell it")
+var errUnknownType = errors.New("the emulator does not know the type")

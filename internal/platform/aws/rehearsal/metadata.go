@@ -21,13 +21,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// metadata is the metadata service of instances, version 2 (AWS EC2 User Guide, "Use the
-// Instance Metadata Service"). Who asks is known by the address alone, as there.
+// metadata returns the handler of instances' metadata service, version 2 (AWS EC2 User Guide, "Use
+// the Instance Metadata Service"). As in AWS, callers are identified only by their addresses.
 func (p *play) metadata() http.Handler {
 	s := &metadataServer{play: p, tokens: map[string]token{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /latest/api/token", s.token)
-	mux.HandleFunc("GET /latest/", s.get)
+	mux.HandleFunc("PUT /latest/api/token", s.serveToken)
+	mux.HandleFunc("GET /latest/", s.serveValue)
 	return mux
 }
 
@@ -37,26 +37,26 @@ type metadataServer struct {
 	tokens map[string]token
 }
 
-// token is one of a session.
+// token is a session's token.
 type token struct {
 	instance string
 	until    time.Time
 }
 
 const (
-	// longestSession is the metadata service's limit, in seconds.
-	longestSession = 21600
-	// mostSessions bounds those that an instance has at the same time; many programs take
-	// a new one for each question.
-	mostSessions = 4096
+	// maxSession is the metadata service's limit, in seconds.
+	maxSession = 21600
+	// maxSessions limits an instance's concurrent sessions; many programs
+	// start a new one for each request.
+	maxSessions = 4096
 )
 
-// asker is the instance that asks. One that has just begun may not have been seen yet.
-func (s *metadataServer) asker(w http.ResponseWriter, r *http.Request) *instance {
+// caller returns the calling instance. A new instance may not have been observed yet.
+func (s *metadataServer) caller(w http.ResponseWriter, r *http.Request) *instance {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	at, err := netip.ParseAddr(host)
 	if err == nil {
-		if i := s.play.seen().byAddress[at.Unmap()]; i != nil {
+		if i := s.play.lastSnapshot().byAddress[at.Unmap()]; i != nil {
 			return i
 		}
 	}
@@ -64,25 +64,25 @@ func (s *metadataServer) asker(w http.ResponseWriter, r *http.Request) *instance
 	return nil
 }
 
-func (s *metadataServer) token(w http.ResponseWriter, r *http.Request) {
+func (s *metadataServer) serveToken(w http.ResponseWriter, r *http.Request) {
 	seconds, err := strconv.Atoi(r.Header.Get("X-aws-ec2-metadata-token-ttl-seconds"))
-	if err != nil || seconds < 1 || seconds > longestSession || r.Header.Get("X-Forwarded-For") != "" {
+	if err != nil || seconds < 1 || seconds > maxSession || r.Header.Get("X-Forwarded-For") != "" {
 		http.Error(w, "the time to live must be from 1 to 21600 seconds", http.StatusBadRequest)
 		return
 	}
-	i := s.asker(w, r)
+	i := s.caller(w, r)
 	if i == nil {
 		return
 	}
 	text, now := rand.Text(), time.Now()
-	s.begin(text, token{aws.ToString(i.InstanceId), now.Add(time.Duration(seconds) * time.Second)}, now)
+	s.startSession(text, token{aws.ToString(i.InstanceId), now.Add(time.Duration(seconds) * time.Second)}, now)
 	w.Header().Set("X-aws-ec2-metadata-token-ttl-seconds", strconv.Itoa(seconds))
-	_, _ = w.Write([]byte(text)) // the client has gone
+	_, _ = w.Write([]byte(text)) // the client may be gone
 }
 
-// begin notes a session, and forgets those that are over. Of an instance that has too many
-// the one that would end first goes.
-func (s *metadataServer) begin(text string, t token, now time.Time) {
+// startSession stores a session, and deletes expired ones. If an instance has too many, the one that
+// expires first is deleted.
+func (s *metadataServer) startSession(text string, t token, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, first := 0, ""
@@ -96,14 +96,14 @@ func (s *metadataServer) begin(text string, t token, now time.Time) {
 			}
 		}
 	}
-	if own >= mostSessions {
+	if own >= maxSessions {
 		delete(s.tokens, first)
 	}
 	s.tokens[text] = t
 }
 
-func (s *metadataServer) get(w http.ResponseWriter, r *http.Request) {
-	i := s.asker(w, r)
+func (s *metadataServer) serveValue(w http.ResponseWriter, r *http.Request) {
+	i := s.caller(w, r)
 	if i == nil {
 		return
 	}
@@ -111,7 +111,7 @@ func (s *metadataServer) get(w http.ResponseWriter, r *http.Request) {
 	t := s.tokens[r.Header.Get("X-aws-ec2-metadata-token")]
 	s.mu.Unlock()
 	if t.instance != aws.ToString(i.InstanceId) || time.Now().After(t.until) {
-		http.Error(w, "a session is needed", http.StatusUnauthorized)
+		http.Error(w, "a session token is required", http.StatusUnauthorized)
 		return
 	}
 	key := strings.TrimPrefix(path.Clean(r.URL.Path), "/latest/")
@@ -123,11 +123,11 @@ func (s *metadataServer) get(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	default:
 		w.Header().Set("Content-Type", "text/plain")
-		_, _ = w.Write([]byte(text)) // the client has gone
+		_, _ = w.Write([]byte(text)) // the client may be gone
 	}
 }
 
-// value is what stands at a path below /latest/: a value, or the names of a folder.
+// value returns the content of a path below /latest/: a value, or the names in a folder.
 func (s *metadataServer) value(ctx context.Context, i *instance, key string) (text string, ok bool, err error) {
 	if key == "user-data" {
 		text, err = s.play.userData(ctx, aws.ToString(i.InstanceId))
@@ -159,7 +159,7 @@ func (s *metadataServer) value(ctx context.Context, i *instance, key string) (te
 	return strings.Join(slices.Compact(names), "\n"), len(names) > 0, nil
 }
 
-// describe returns the metadata service's entries about an instance, by path.
+// describe returns the metadata service's entries for an instance, by path.
 func (p *play) describe(ctx context.Context, i *instance) (map[string]string, error) {
 	id, zone := aws.ToString(i.InstanceId), ""
 	if i.Placement != nil {
@@ -207,7 +207,7 @@ func (p *play) describe(ctx context.Context, i *instance) (map[string]string, er
 			put("tags/instance/"+aws.ToString(t.Key), aws.ToString(t.Value))
 		}
 	}
-	role, err := p.roles.of(ctx, p, i)
+	role, err := p.roles.role(ctx, p, i)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (p *play) describe(ctx context.Context, i *instance) (map[string]string, er
 	return out, err
 }
 
-// ownerID is the account that an instance belongs to.
+// ownerID returns the account of an instance.
 func (i *instance) ownerID() *string {
 	for _, n := range i.NetworkInterfaces {
 		return n.OwnerId
@@ -233,24 +233,24 @@ func (i *instance) ownerID() *string {
 	return nil
 }
 
-// roles holds instances' roles, and their credentials.
+// roles caches instances' roles, and their credentials.
 type roles struct {
 	mu       sync.Mutex
-	profiles map[string]string // instance profile → role
-	issued   map[string]issued // by instance
+	profiles map[string]string            // instance profile → role
+	issued   map[string]issuedCredentials // by instance
 }
 
-// issued are credentials of a role.
-type issued struct {
+// issuedCredentials are the credentials of a role that were issued to an instance.
+type issuedCredentials struct {
 	role, text string
 	until      time.Time
 }
 
-// early is how long before their end credentials are renewed.
+// early is how long before their expiration credentials are renewed.
 const early = 10 * time.Minute
 
-// of returns the role of an instance's profile; "" where it has none.
-func (r *roles) of(ctx context.Context, p *play, i *instance) (string, error) {
+// role returns the role of an instance's profile; "" if it has none.
+func (r *roles) role(ctx context.Context, p *play, i *instance) (string, error) {
 	if i.IamInstanceProfile == nil {
 		return "", nil
 	}
@@ -263,7 +263,7 @@ func (r *roles) of(ctx context.Context, p *play, i *instance) (string, error) {
 	}
 	out, err := p.clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	if err != nil {
-		return "", fmt.Errorf("ask for the role of the instance profile %s: %w", name, err)
+		return "", fmt.Errorf("get the role of the instance profile %s: %w", name, err)
 	}
 	if len(out.InstanceProfile.Roles) == 0 {
 		return "", nil
@@ -278,10 +278,10 @@ func (r *roles) of(ctx context.Context, p *play, i *instance) (string, error) {
 	return role, nil
 }
 
-// credentials returns the credentials of an instance's role, as the metadata service writes them;
-// "" for a role that it does not have.
+// credentials returns the credentials of an instance's role, in the metadata service's format; ""
+// for a role that the instance does not have.
 func (r *roles) credentials(ctx context.Context, p *play, i *instance, role string) (string, error) {
-	own, err := r.of(ctx, p, i)
+	own, err := r.role(ctx, p, i)
 	if err != nil || own != role {
 		return "", err
 	}
@@ -294,7 +294,7 @@ func (r *roles) credentials(ctx context.Context, p *play, i *instance, role stri
 	}
 	got, err := p.clients.IAM.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String(role)})
 	if err != nil {
-		return "", fmt.Errorf("ask for the role %s: %w", role, err)
+		return "", fmt.Errorf("get the role %s: %w", role, err)
 	}
 	out, err := p.clients.STS.AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: got.Role.Arn, RoleSessionName: aws.String(id)})
 	if err != nil {
@@ -309,8 +309,8 @@ func (r *roles) credentials(ctx context.Context, p *play, i *instance, role stri
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.issued == nil {
-		r.issued = map[string]issued{}
+		r.issued = map[string]issuedCredentials{}
 	}
-	r.issued[id] = issued{role, string(text), aws.ToTime(c.Expiration)}
+	r.issued[id] = issuedCredentials{role, string(text), aws.ToTime(c.Expiration)}
 	return string(text), nil
 }

@@ -34,14 +34,14 @@ func (p *play) observeZones(ctx context.Context) ([]rehearsal.Zone, error) {
 			return nil, err
 		}
 		for _, r := range records {
-			z.Records = append(z.Records, recordOf(r))
+			z.Records = append(z.Records, newRecord(r))
 		}
 		out = append(out, z)
 	}
 	return out, nil
 }
 
-func recordOf(r types.ResourceRecordSet) rehearsal.Record {
+func newRecord(r types.ResourceRecordSet) rehearsal.Record {
 	out := rehearsal.Record{Name: rehearsal.PlainName(aws.ToString(r.Name)), Type: string(r.Type), TTL: aws.ToInt64(r.TTL)}
 	if r.AliasTarget != nil {
 		out.Host = rehearsal.PlainName(aws.ToString(r.AliasTarget.DNSName))
@@ -52,15 +52,14 @@ func recordOf(r types.ResourceRecordSet) rehearsal.Record {
 	return out
 }
 
-// lookup answers for load balancers, for instances by their private names, and for the
-// zones of Route 53.
+// lookup resolves names of load balancers, private names of instances, and names in Route 53 zones.
 func (p *play) lookup(name, kind string) (records []string, known bool) {
-	return rehearsal.Names{Zones: p.seen().zones, Host: p.host, Reachable: p.reachable}.Lookup(name, kind)
+	return rehearsal.Names{Zones: p.lastSnapshot().zones, Host: p.addressOfHost, Reachable: p.privateAddress}.Lookup(name, kind)
 }
 
-// reachable is the private address of an instance with a public one.
-func (p *play) reachable(value string) string {
-	for _, i := range p.seen().instances {
+// privateAddress returns the private address of the instance with a public address, or value itself.
+func (p *play) privateAddress(value string) string {
+	for _, i := range p.lastSnapshot().instances {
 		if aws.ToString(i.PublicIpAddress) == value {
 			return i.Address.String()
 		}
@@ -68,8 +67,8 @@ func (p *play) reachable(value string) string {
 	return value
 }
 
-// host is the address of a load balancer, or of an instance.
-func (p *play) host(name string) (netip.Addr, bool) {
+// addressOfHost returns the address of a load balancer, or of an instance.
+func (p *play) addressOfHost(name string) (netip.Addr, bool) {
 	name = strings.TrimPrefix(name, "dualstack.")
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,10 +79,10 @@ func (p *play) host(name string) (netip.Addr, bool) {
 	if domain != privateDomain {
 		return netip.Addr{}, false
 	}
-	if i := p.now.instances[first]; i != nil {
+	if i := p.last.instances[first]; i != nil {
 		return i.Address, true
 	}
-	for _, i := range p.now.instances {
+	for _, i := range p.last.instances {
 		if aws.ToString(i.PrivateDnsName) == name {
 			return i.Address, true
 		}
@@ -91,5 +90,5 @@ func (p *play) host(name string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// privateDomain is the domain of the private names of the region's instances.
+// privateDomain is the domain of the private names of instances in the region.
 const privateDomain = "ec2.internal"

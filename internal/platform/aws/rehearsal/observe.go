@@ -22,40 +22,42 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// instance is an instance that runs, or is about to.
+// instance is a running or pending instance.
 type instance struct {
 	types.Instance
 	Address netip.Addr
 	VPC     netip.Prefix
 	Subnet  netip.Prefix
-	Group   string // its Auto Scaling group, if it is of one
+	Group   string // its Auto Scaling group, or ""
 	// Template is the launch template of its group.
 	Template *scalingtypes.LaunchTemplateSpecification
 }
 
-// volume is a volume that an instance has besides its root.
+// volume is a volume attached to an instance, except the root volume.
 type volume struct {
 	id, instance, device string
 	gib                  int
 }
 
-// snapshot is what the emulator says.
+// snapshot is the observed state of the emulator.
 type snapshot struct {
 	instances map[string]*instance
 	byAddress map[netip.Addr]*instance
-	// ended are the root devices of instances that the emulator still knows, and that run no longer.
+	// ended maps the instances that the emulator still lists, but that do
+	// not run, to their root devices.
 	ended     map[string]string
 	attached  []volume
-	volumes   map[string]bool // all that exist
+	volumes   map[string]bool // all existing volumes
 	subnets   map[string]types.Subnet
-	routes    map[string]string // range → the address of an instance
+	routes    map[string]string // range → address of an instance
 	balancers []balancer
 	zones     []rehearsal.Zone
 	groups    []scalingtypes.AutoScalingGroup
-	spares    map[string][]string // instances in reserve, by group
+	spares    map[string][]string // instances in warm pools, by group
 }
 
-// gateways are the addresses of this host in the networks of instances: the first of each.
+// gateways returns the addresses of this host in the networks of
+// instances: the first of each network.
 func (s snapshot) gateways() []netip.Prefix {
 	out := map[netip.Prefix]bool{}
 	for _, i := range s.instances {
@@ -64,18 +66,18 @@ func (s snapshot) gateways() []netip.Prefix {
 	return slices.SortedFunc(maps.Keys(out), func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 }
 
-// gateway is the router of a VPC, with the length of its range.
+// gateway returns the address of a VPC's router, with the length of the VPC's range.
 func gateway(vpc netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(vpc.Masked().Addr().Next(), vpc.Bits())
 }
 
-// pager asks for an answer page by page.
+// pager requests a response page by page.
 type pager[P, O any] interface {
 	HasMorePages() bool
 	NextPage(context.Context, ...func(*O)) (P, error)
 }
 
-// list returns what all pages of an answer hold.
+// list returns the items of all pages of a response.
 func list[P, O, T any](ctx context.Context, pages pager[P, O], held func(P) []T) (out []T, err error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -87,7 +89,7 @@ func list[P, O, T any](ctx context.Context, pages pager[P, O], held func(P) []T)
 	return out, nil
 }
 
-// answers are the emulator's answers, before they are combined.
+// answers are the emulator's responses, before they are combined.
 type answers struct {
 	reservations []types.Reservation
 	vpcs         []types.Vpc
@@ -99,17 +101,17 @@ type answers struct {
 	zones        []rehearsal.Zone
 }
 
-// observe asks the emulator for all that is played.
+// observe reads everything that is emulated from the emulator.
 func (p *play) observe(ctx context.Context) (snapshot, error) {
-	a, err := p.ask(ctx)
+	a, err := p.fetch(ctx)
 	if err != nil {
-		return snapshot{}, fmt.Errorf("ask the emulator what there is: %w", err)
+		return snapshot{}, fmt.Errorf("list the emulator's resources: %w", err)
 	}
-	return a.together(), nil
+	return a.combine(), nil
 }
 
-// ask asks for everything at the same time.
-func (p *play) ask(ctx context.Context) (a answers, err error) {
+// fetch sends all requests concurrently.
+func (p *play) fetch(ctx context.Context) (a answers, err error) {
 	work, ctx := errgroup.WithContext(ctx)
 	api := p.clients.EC2
 	work.Go(func() (err error) {
@@ -150,8 +152,8 @@ func (p *play) ask(ctx context.Context) (a answers, err error) {
 	return a, work.Wait()
 }
 
-// together is what the answers say.
-func (a answers) together() snapshot {
+// combine combines the responses.
+func (a answers) combine() snapshot {
 	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]string{}, volumes: map[string]bool{},
 		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones, groups: a.groups}
 	for _, n := range a.subnets {
@@ -159,7 +161,7 @@ func (a answers) together() snapshot {
 	}
 	ranges := map[string]netip.Prefix{}
 	for _, v := range a.vpcs {
-		ranges[aws.ToString(v.VpcId)], _ = netip.ParsePrefix(aws.ToString(v.CidrBlock)) // a range of the emulator's
+		ranges[aws.ToString(v.VpcId)], _ = netip.ParsePrefix(aws.ToString(v.CidrBlock)) // the emulator's ranges are valid
 	}
 	groups, targets := a.members()
 	s.addInstances(a.reservations, ranges, groups)
@@ -174,8 +176,8 @@ func (a answers) together() snapshot {
 	return s
 }
 
-// members returns the Auto Scaling group of each instance, and the instances that groups
-// register in each target group.
+// members returns the Auto Scaling group of each instance, and the instances that groups register
+// in each target group.
 func (a answers) members() (groups map[string]scalingtypes.AutoScalingGroup, targets map[string][]string) {
 	groups, targets = map[string]scalingtypes.AutoScalingGroup{}, map[string][]string{}
 	for _, g := range a.groups {
@@ -200,9 +202,9 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 			a, err := netip.ParseAddr(aws.ToString(i.PrivateIpAddress))
 			vpc := vpcs[aws.ToString(i.VpcId)]
 			if err != nil || !vpc.Contains(a) {
-				continue // it is not yet in its network
+				continue // it is not in its network yet
 			}
-			subnet, _ := netip.ParsePrefix(aws.ToString(s.subnets[aws.ToString(i.SubnetId)].CidrBlock)) // a range of the emulator's
+			subnet, _ := netip.ParsePrefix(aws.ToString(s.subnets[aws.ToString(i.SubnetId)].CidrBlock)) // the emulator's ranges are valid
 			m := &instance{Instance: i, Address: a, VPC: vpc, Subnet: subnet, Group: aws.ToString(groups[id].AutoScalingGroupName), Template: templateOf(groups[id])}
 			s.instances[id], s.byAddress[a] = m, m
 		}
@@ -238,7 +240,7 @@ func (s *snapshot) addRoutes(tables []types.RouteTable) {
 	}
 }
 
-// templateOf is the launch template of a group; nil where it has none.
+// templateOf returns the launch template of a group; nil if it has none.
 func templateOf(g scalingtypes.AutoScalingGroup) *scalingtypes.LaunchTemplateSpecification {
 	if m := g.MixedInstancesPolicy; m != nil && m.LaunchTemplate != nil {
 		return m.LaunchTemplate.LaunchTemplateSpecification
@@ -246,7 +248,7 @@ func templateOf(g scalingtypes.AutoScalingGroup) *scalingtypes.LaunchTemplateSpe
 	return g.LaunchTemplate
 }
 
-// observeBalancers asks for the load balancers, their listeners and what is registered.
+// observeBalancers reads the load balancers, their listeners and registered instances.
 func (p *play) observeBalancers(ctx context.Context) ([]balancer, error) {
 	api := p.clients.ELB
 	all, err := list(ctx, elb.NewDescribeLoadBalancersPaginator(api, &elb.DescribeLoadBalancersInput{}), func(o *elb.DescribeLoadBalancersOutput) []elbtypes.LoadBalancer { return o.LoadBalancers })
@@ -281,7 +283,7 @@ func (p *play) observeBalancers(ctx context.Context) ([]balancer, error) {
 	return out, nil
 }
 
-// observeTargets asks for the target groups, by ARN, and for what is registered in each.
+// observeTargets reads the target groups, by ARN, and the instances registered in each.
 func (p *play) observeTargets(ctx context.Context) (map[string]front, error) {
 	api := p.clients.ELB
 	groups, err := list(ctx, elb.NewDescribeTargetGroupsPaginator(api, &elb.DescribeTargetGroupsInput{}), func(o *elb.DescribeTargetGroupsOutput) []elbtypes.TargetGroup { return o.TargetGroups })
@@ -303,11 +305,11 @@ func (p *play) observeTargets(ctx context.Context) (map[string]front, error) {
 	return out, nil
 }
 
-// userData is what an instance starts with.
+// userData returns an instance's user data.
 func (p *play) userData(ctx context.Context, id string) (string, error) {
 	out, err := p.clients.EC2.DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{InstanceId: aws.String(id), Attribute: types.InstanceAttributeNameUserData})
 	if err != nil {
-		return "", fmt.Errorf("ask for the user data of %s: %w", id, err)
+		return "", fmt.Errorf("get the user data of %s: %w", id, err)
 	}
 	if out.UserData == nil || out.UserData.Value == nil {
 		return "", nil
@@ -319,7 +321,7 @@ func (p *play) userData(ctx context.Context, id string) (string, error) {
 	return string(text), nil
 }
 
-// balancer is a load balancer of the emulator's.
+// balancer is a load balancer in the emulator.
 type balancer struct {
 	name, host string
 	created    time.Time
@@ -329,6 +331,6 @@ type balancer struct {
 
 type front struct {
 	port, target int
-	group        string // its target group
+	group        string // its target group's ARN
 	instances    []string
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// poolTag names the Auto Scaling group for which an instance waits in reserve.
+// poolTag names the Auto Scaling group of an instance in a warm pool.
 const poolTag = "kops.k8s.io/rehearsal-pool"
 
-// poolOf is the group for which an instance waits; empty for all others.
+// poolOf returns the group whose warm pool an instance is in; "" for all others.
 func poolOf(i types.Instance) string {
 	for _, t := range i.Tags {
 		if aws.ToString(t.Key) == poolTag {
@@ -28,9 +28,9 @@ func poolOf(i types.Instance) string {
 	return ""
 }
 
-// keepPools fills the warm pools of groups, in which the emulator has no instances, and ends the
-// spares of groups that no longer have a pool. A spare is stopped as soon as it is there.
-func (p *play) keepPools(ctx context.Context, now snapshot) error {
+// reconcilePools fills the groups' warm pools, which the emulator leaves empty, and terminates the
+// spares of groups that no longer have a pool. A spare is stopped immediately.
+func (p *play) reconcilePools(ctx context.Context, now snapshot) error {
 	var errs []error
 	wanted := map[string]int{}
 	for _, g := range now.groups {
@@ -41,21 +41,21 @@ func (p *play) keepPools(ctx context.Context, now snapshot) error {
 				errs = append(errs, fmt.Errorf("fill the warm pool of %s: %w", name, err))
 				break
 			}
-			p.keeper.Changed()
+			p.keeper.Trigger()
 		}
 	}
 	for name, spares := range now.spares {
 		if surplus := spares[min(wanted[name], len(spares)):]; len(surplus) > 0 {
 			_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: surplus})
 			errs = append(errs, err)
-			p.keeper.Changed()
+			p.keeper.Trigger()
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// poolSize is how many spares a group has: what its largest size, or the bound of its
-// pool, leaves besides those that run (User Guide, Warm pools).
+// poolSize returns how many spares a group has: the group's maximum size, or the limit of its pool,
+// minus its desired capacity, but at least the pool's minimum (User Guide, Warm pools).
 func poolSize(g scalingtypes.AutoScalingGroup) int {
 	c := g.WarmPoolConfiguration
 	if c == nil {
@@ -73,7 +73,7 @@ func (p *play) addSpare(ctx context.Context, g scalingtypes.AutoScalingGroup) er
 	if t == nil {
 		return nil
 	}
-	v, err := p.versionOf(ctx, t)
+	v, err := p.templateVersion(ctx, t)
 	if err != nil || v == nil {
 		return err
 	}
@@ -90,12 +90,12 @@ func (p *play) addSpare(ctx context.Context, g scalingtypes.AutoScalingGroup) er
 		return err
 	}
 	id := aws.ToString(out.Instances[0].InstanceId)
-	p.remember(id, v)
+	p.rememberVersion(id, v)
 	_, err = p.clients.EC2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}})
 	return err
 }
 
-// addSpares notes the instances that wait in reserve.
+// addSpares adds the instances in warm pools.
 func (s *snapshot) addSpares(reservations []types.Reservation) {
 	s.spares = map[string][]string{}
 	for _, r := range reservations {
@@ -110,7 +110,7 @@ func (s *snapshot) addSpares(reservations []types.Reservation) {
 	}
 }
 
-// spare is an instance of a warm pool, as reported to clients.
+// spare is an instance in a warm pool, as reported to clients.
 type spare struct {
 	ID         string `xml:"InstanceId"`
 	State      string `xml:"LifecycleState"`
@@ -121,7 +121,7 @@ type spare struct {
 
 // warmPool answers DescribeWarmPool.
 func (p *play) warmPool(w http.ResponseWriter, group string) {
-	now := p.seen()
+	now := p.lastSnapshot()
 	out := struct {
 		XMLName xml.Name `xml:"http://autoscaling.amazonaws.com/doc/2011-01-01/ DescribeWarmPoolResponse"`
 		Spares  []spare  `xml:"DescribeWarmPoolResult>Instances>member"`
@@ -134,9 +134,9 @@ func (p *play) warmPool(w http.ResponseWriter, group string) {
 	}
 	p.mu.Lock()
 	for _, id := range now.spares[group] {
-		out.Spares = append(out.Spares, spare{ID: id, State: string(scalingtypes.LifecycleStateWarmedStopped), Health: "Healthy", TemplateID: template, Version: p.made[id]})
+		out.Spares = append(out.Spares, spare{ID: id, State: string(scalingtypes.LifecycleStateWarmedStopped), Health: "Healthy", TemplateID: template, Version: p.versions[id]})
 	}
 	p.mu.Unlock()
 	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
-	_ = xml.NewEncoder(w).Encode(out) // the client has gone
+	_ = xml.NewEncoder(w).Encode(out) // the client may be gone
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestAGroupIsRolled: each instance is reported with the version of the launch template that it
-// was made of; a detached one continues, and its group makes another of the new version; so does a
-// warm pool whose spare is ended.
+// TestAGroupIsRolled checks that each instance is reported with the version of the launch template
+// that it was created from; that a detached one keeps running, and its group creates another from
+// the new version; and that a warm pool does so, too, when its spare is terminated.
 func TestAGroupIsRolled(t *testing.T) {
 	p := newPlaying(t)
 	server := httptest.NewServer(p.as.Handler)
@@ -40,8 +40,8 @@ func TestAGroupIsRolled(t *testing.T) {
 	p.ok(err)
 	pass := func() {
 		t.Helper()
-		for range 3 { // what is made, is seen and given
-			p.ok(p.pass(t.Context()))
+		for range 3 { // to create, to observe and to complete the instances
+			p.ok(p.sync(t.Context()))
 		}
 	}
 	versions := func() (running, spares map[string]string) {

@@ -1,13 +1,13 @@
-// Package rehearsal plays AWS on this host: an emulator, moto, answers its APIs, and every
-// instance that the emulator runs is a machine of this host, with its address, metadata
-// service, role, user data and volumes; load balancers and names are real, too. A group keeps its
-// size, because an instance whose machine died is terminated.
+// Package rehearsal emulates AWS on this host: an emulator, moto, provides its APIs, and every
+// instance that the emulator runs is a machine on this host, with its address, metadata service,
+// role, user data and volumes; load balancers and names are real, too. A group keeps its size,
+// because an instance whose machine died is terminated.
 //
-// What is not played: rights are not enforced, security groups and network ACLs neither;
-// VPCs are not kept apart; an instance that is stopped loses its disk; the root disk has
-// the size that the host gives it; snapshots hold nothing.
+// Not emulated: permissions, security groups and network ACLs are not enforced; VPCs are not
+// isolated from each other; a stopped instance loses its disk; the root disk has the size that the
+// host gives it; snapshots contain no data.
 //
-// It must not know how machines are made, nor of clusters.
+// It must not know how machines are created, nor anything of clusters.
 package rehearsal
 
 import (
@@ -26,16 +26,16 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// Region is the one that is played.
+// Region is the emulated region.
 const Region = "us-east-1"
 
-// metadataAddress is where every instance finds its metadata service.
+// metadataAddress is the address of the metadata service for every instance.
 var metadataAddress = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
-// The account is the emulator's, for every caller.
+// Credentials for the emulator's account, which all callers use.
 const accessKey, secretKey = "rehearsal", "rehearsal"
 
-// play is AWS as it is played.
+// play is the emulated AWS.
 type play struct {
 	stage    rehearsal.Stage
 	log      *slog.Logger
@@ -44,15 +44,15 @@ type play struct {
 	keeper   *rehearsal.Keeper
 	roles    roles
 	sizes    sizes
-	// attaching is held while a volume is attached.
+	// attaching is locked while a volume is attached.
 	attaching sync.Mutex
-	given     map[string]given  // by instance
-	disks     map[string]string // by volume, the instance that has it; "" for none
+	settings  map[string]launchSettings // by instance
+	disks     map[string]string         // by volume, the instance that it is attached to, or ""
 
-	mu     sync.Mutex
-	now    snapshot
-	fronts addresses
-	made   map[string]string // by instance, the version of its launch template
+	mu       sync.Mutex
+	last     snapshot
+	fronts   addresses
+	versions map[string]string // by instance, the version of its launch template
 }
 
 // Start starts the emulator and returns the play.
@@ -61,7 +61,7 @@ func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*re
 	if err != nil {
 		return nil, err
 	}
-	return p.played(), nil
+	return p.asPlay(), nil
 }
 
 func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*play, error) {
@@ -69,8 +69,8 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &play{stage: stage, log: stage.Log, emulator: e, given: map[string]given{}, disks: map[string]string{}, fronts: addresses{}, made: map[string]string{}}
-	p.keeper = rehearsal.NewKeeper(stage.Log, p.pass)
+	p := &play{stage: stage, log: stage.Log, emulator: e, settings: map[string]launchSettings{}, disks: map[string]string{}, fronts: addresses{}, versions: map[string]string{}}
+	p.keeper = rehearsal.NewKeeper(stage.Log, p.sync)
 	p.keeper.Ended, p.keeper.Failure = e.Ended(), e.Failure
 	err = p.connect(ctx, o.Stores)
 	if err != nil {
@@ -79,26 +79,26 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	return p, nil
 }
 
-func (p *play) played() *rehearsal.Play {
+func (p *play) asPlay() *rehearsal.Play {
 	return &rehearsal.Play{
-		Serves: serves, Handler: p.services(), Scheme: "s3", Lookup: p.lookup,
+		Serves: isServiceHost, Handler: p.services(), Scheme: "s3", Lookup: p.lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
-		Environment: append(ofAccount(),
+		Environment: append(accountVariables(),
 			"AWS_REGION="+Region, "AWS_DEFAULT_REGION="+Region, "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+secretKey, "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"),
-		Keep: p.keeper.Keep, Close: p.emulator.Close,
+		Run: p.keeper.Run, Close: p.emulator.Close,
 	}
 }
 
-// ofAccount are variables of the user's own account, which neither his programs in the
-// rehearsal nor the emulator get.
-func ofAccount() []string {
+// accountVariables lists the environment variables of the user's own account, which are removed from the
+// environment of the emulator and of the user's programs in the rehearsal.
+func accountVariables() []string {
 	return []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 		"AWS_ENDPOINT_URL", "AWS_CA_BUNDLE", "S3_ENDPOINT", "S3_REGION", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"}
 }
 
-// connect reaches the emulator and makes the buckets.
+// connect connects to the emulator and creates the buckets.
 func (p *play) connect(ctx context.Context, buckets []string) (err error) {
 	p.clients, err = awsapi.Connect(ctx, awsapi.Config{Region: Region, Endpoint: endpoint, HTTPClient: &http.Client{Transport: p.emulator.transport}, UserAgent: "kops-rehearsal",
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, "")})
@@ -110,25 +110,25 @@ func (p *play) connect(ctx context.Context, buckets []string) (err error) {
 	return err
 }
 
-// pass has this host be as the emulator says, once.
-func (p *play) pass(ctx context.Context) error {
+// sync applies the emulator's current state to this host, once.
+func (p *play) sync(ctx context.Context) error {
 	now, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
-	given := p.give(ctx, now)
+	given := p.applyTemplates(ctx, now)
 	p.mu.Lock()
-	p.now = now
+	p.last = now
 	p.mu.Unlock()
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
-	return errors.Join(given, p.keepPools(ctx, now), p.keepInstances(ctx, now), p.keepVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
+	return errors.Join(given, p.reconcilePools(ctx, now), p.reconcileInstances(ctx, now), p.reconcileVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
 }
 
-// seen is what the emulator said last.
-func (p *play) seen() snapshot {
+// lastSnapshot returns the last observed state of the emulator.
+func (p *play) lastSnapshot() snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.now
+	return p.last
 }

@@ -35,8 +35,8 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// host stands for this host: it notes what the play wants of it. Whole machines are made
-// in e2e/rehearsal.
+// host replaces this host: it records what the play requests. Real machines are created in
+// e2e/rehearsal.
 type host struct {
 	mu        sync.Mutex
 	machines  map[string]rehearsal.Machine
@@ -103,8 +103,8 @@ func (h *host) Addresses(list []netip.Prefix) error     { h.addresses = list; re
 func (h *host) Routes(to map[string]string) error       { h.routes = to; return nil }
 func (h *host) Balance(list []rehearsal.Balancer) error { h.balancers = list; return nil }
 
-// playing is a play on a host that stands for this one.
-type playing struct {
+// testPlay is a play on a fake host.
+type testPlay struct {
 	*testing.T
 	*play
 	host    *host
@@ -113,7 +113,7 @@ type playing struct {
 	subnets []string
 }
 
-func newPlaying(t *testing.T) *playing {
+func newPlaying(t *testing.T) *testPlay {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -126,13 +126,13 @@ func newPlaying(t *testing.T) *playing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := own.played()
+	as := own.asPlay()
 	t.Cleanup(func() {
 		if err := as.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	p := &playing{T: t, play: own, host: h, as: as}
+	p := &testPlay{T: t, play: own, host: h, as: as}
 	vpc, err := p.clients.EC2.CreateVpc(t.Context(), &ec2.CreateVpcInput{CidrBlock: aws.String("172.20.0.0/16")})
 	p.ok(err)
 	p.vpc = *vpc.Vpc.VpcId
@@ -144,15 +144,15 @@ func newPlaying(t *testing.T) *playing {
 	return p
 }
 
-func (p *playing) ok(err error) {
+func (p *testPlay) ok(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
 	}
 }
 
-// role makes an instance profile with a role, both of a name.
-func (p *playing) role(name string) {
+// role creates an instance profile and a role in it, with the same name.
+func (p *testPlay) role(name string) {
 	p.Helper()
 	_, err := p.clients.IAM.CreateRole(p.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`)})
 	p.ok(err)
@@ -162,18 +162,18 @@ func (p *playing) role(name string) {
 	p.ok(err)
 }
 
-// instance runs one, and returns its identifier once it is played.
-func (p *playing) instance(data string) string {
+// instance runs an instance, and returns its identifier when its machine exists.
+func (p *testPlay) instance(data string) string {
 	p.Helper()
 	out, err := p.clients.EC2.RunInstances(p.Context(), &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), ImageId: aws.String("ami-0"), SubnetId: &p.subnets[0],
 		InstanceType: types.InstanceTypeT3Medium, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(data))), IamInstanceProfile: &types.IamInstanceProfileSpecification{Name: aws.String("nodes.c")}})
 	p.ok(err)
-	p.ok(p.pass(p.Context()))
+	p.ok(p.sync(p.Context()))
 	return *out.Instances[0].InstanceId
 }
 
-// asks asks the metadata service from an address.
-func (p *playing) asks(from netip.Addr, method, path string, header ...string) (int, string) {
+// get sends a request to the metadata service from an address.
+func (p *testPlay) get(from netip.Addr, method, path string, header ...string) (int, string) {
 	p.Helper()
 	r := httptest.NewRequestWithContext(p.Context(), method, "http://169.254.169.254"+path, nil)
 	r.RemoteAddr = netip.AddrPortFrom(from, 40000).String()
@@ -198,7 +198,7 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 	}
 	at := m.Address.Addr()
 	const ttl, header = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
-	code, token := p.asks(at, http.MethodPut, "/latest/api/token", ttl, "60")
+	code, token := p.get(at, http.MethodPut, "/latest/api/token", ttl, "60")
 	if code != http.StatusOK || token == "" {
 		t.Fatalf("a session: %d %s", code, token)
 	}
@@ -207,22 +207,22 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 		"meta-data/iam/security-credentials/": "nodes.c", "meta-data/instance-type": "t3.medium", "user-data": "#!/bin/sh\necho hello\n",
 		"meta-data/placement/": "availability-zone\nregion",
 	} {
-		if code, text := p.asks(at, http.MethodGet, "/latest/"+path, header, token); code != http.StatusOK || text != want {
+		if code, text := p.get(at, http.MethodGet, "/latest/"+path, header, token); code != http.StatusOK || text != want {
 			t.Errorf("%s: %d %q, want %q", path, code, text, want)
 		}
 	}
-	if code, _ := p.asks(at, http.MethodGet, "/latest/meta-data/instance-id"); code != http.StatusUnauthorized {
+	if code, _ := p.get(at, http.MethodGet, "/latest/meta-data/instance-id"); code != http.StatusUnauthorized {
 		t.Errorf("without a session: %d", code)
 	}
-	if code, _ := p.asks(at.Next(), http.MethodGet, "/latest/meta-data/instance-id", header, token); code != http.StatusNotFound {
+	if code, _ := p.get(at.Next(), http.MethodGet, "/latest/meta-data/instance-id", header, token); code != http.StatusNotFound {
 		t.Errorf("somebody who is not an instance: %d", code)
 	}
-	_, text := p.asks(at, http.MethodGet, "/latest/dynamic/instance-identity/document", header, token)
+	_, text := p.get(at, http.MethodGet, "/latest/dynamic/instance-identity/document", header, token)
 	var document struct{ InstanceID, AccountID, Region string }
 	if err := json.Unmarshal([]byte(text), &document); err != nil || document.InstanceID != id || document.AccountID != "123456789012" {
 		t.Errorf("the identity document is %s", text)
 	}
-	_, text = p.asks(at, http.MethodGet, "/latest/meta-data/iam/security-credentials/nodes.c", header, token)
+	_, text = p.get(at, http.MethodGet, "/latest/meta-data/iam/security-credentials/nodes.c", header, token)
 	var c struct{ AccessKeyID, SecretAccessKey, Token, Code string }
 	p.ok(json.Unmarshal([]byte(text), &c))
 	cfg := aws.Config{Region: Region, BaseEndpoint: aws.String(endpoint), HTTPClient: &http.Client{Transport: p.emulator.transport}, Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -239,8 +239,8 @@ func TestAnInstanceThatDiedIsTerminated(t *testing.T) {
 	p.role("nodes.c")
 	id := p.instance("#!/bin/sh\n")
 	p.host.dead[id] = true
-	p.ok(p.pass(t.Context()))
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
+	p.ok(p.sync(t.Context()))
 	if len(p.host.machines) > 0 {
 		t.Errorf("left are %v", p.host.machines)
 	}
@@ -261,7 +261,7 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 		t.Helper()
 		_, err := p.clients.EC2.AttachVolume(t.Context(), &ec2.AttachVolumeInput{VolumeId: v.VolumeId, InstanceId: &id, Device: aws.String("/dev/xvdu")})
 		p.ok(err)
-		p.ok(p.pass(t.Context()))
+		p.ok(p.sync(t.Context()))
 		d := p.host.disks[*v.VolumeId]
 		if d.Machine != id || d.GiB != 20 || len(d.Paths) != 3 || d.Paths[0] != "/dev/nvme20n1" || d.Paths[1] != "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_"+strings.ReplaceAll(*v.VolumeId, "-", "") {
 			t.Errorf("the disk is %+v", d)
@@ -270,8 +270,8 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 	attach(id)
 	_, err = p.clients.EC2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 	p.ok(err)
-	p.ok(p.pass(t.Context()))
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
+	p.ok(p.sync(t.Context()))
 	if d, ok := p.host.disks[*v.VolumeId]; !ok || d.Machine != "" {
 		t.Errorf("after the end of its instance the disk is %+v", d)
 	}
@@ -281,7 +281,7 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 	p.ok(err)
 	_, err = p.clients.EC2.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
 	p.ok(err)
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
 	if len(p.host.disks) > 0 {
 		t.Errorf("left are %v", p.host.disks)
 	}
@@ -314,7 +314,7 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 		record("api.example.com.", route53types.ResourceRecordSet{Type: "A", AliasTarget: &route53types.AliasTarget{DNSName: l.LoadBalancers[0].DNSName, HostedZoneId: l.LoadBalancers[0].CanonicalHostedZoneId}}),
 	}}})
 	p.ok(err)
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
 	if len(p.host.balancers) != 1 {
 		t.Fatalf("load balancers are %+v", p.host.balancers)
 	}
@@ -346,14 +346,15 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 	}
 }
 
-// Services are found by their hosts, and what changes something is looked at.
+// Services are recognized by their host names, and a request that
+// changes something triggers a pass.
 func TestServices(t *testing.T) {
 	p := newPlaying(t)
 	p.role("nodes.c")
 	id := p.instance("#!/bin/sh\n")
 	for host, want := range map[string]bool{"ec2.us-east-1.amazonaws.com": true, "state.s3.us-east-1.amazonaws.com": true, "iam.amazonaws.com": true,
 		"api-1.us-east-1.elb.amazonaws.com": false, "602401143452.dkr.ecr.us-east-1.amazonaws.com": false, "amazonaws.com.example.com": false} {
-		if serves(host) != want {
+		if isServiceHost(host) != want {
 			t.Errorf("%s: %v", host, !want)
 		}
 	}
@@ -395,7 +396,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// An instance of a group has what its launch template says, also where the emulator leaves it out.
+// A group's instance gets everything in its launch template, also what the emulator does not apply.
 func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 	p := newPlaying(t)
 	p.role("nodes.c")
@@ -407,19 +408,19 @@ func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 	_, err = p.clients.AutoScaling.CreateAutoScalingGroup(t.Context(), &autoscaling.CreateAutoScalingGroupInput{AutoScalingGroupName: aws.String("nodes.c"), MinSize: aws.Int32(1), MaxSize: aws.Int32(1),
 		VPCZoneIdentifier: &p.subnets[0], LaunchTemplate: &scalingtypes.LaunchTemplateSpecification{LaunchTemplateId: made.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}})
 	p.ok(err)
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
 	for id := range p.host.machines {
-		i := p.seen().instances[id]
+		i := p.lastSnapshot().instances[id]
 		if i.IamInstanceProfile == nil || !strings.HasSuffix(*i.IamInstanceProfile.Arn, "/nodes.c") || aws.ToString(i.PublicIpAddress) != "198.51.100.1" || i.Group != "nodes.c" {
 			t.Errorf("the instance has the profile %v, the address %v and the group %s", i.IamInstanceProfile, i.PublicIpAddress, i.Group)
 		}
-		if p.reachable(aws.ToString(i.PublicIpAddress)) != i.Address.String() {
+		if p.privateAddress(aws.ToString(i.PublicIpAddress)) != i.Address.String() {
 			t.Error("its public address leads nowhere")
 		}
-		p.host.dead[id] = true // its group makes another
+		p.host.dead[id] = true // its group creates another
 	}
-	p.ok(p.pass(t.Context()))
-	p.ok(p.pass(t.Context()))
+	p.ok(p.sync(t.Context()))
+	p.ok(p.sync(t.Context()))
 	out, err := p.clients.EC2.DescribeAddresses(t.Context(), &ec2.DescribeAddressesInput{})
 	p.ok(err)
 	if len(p.host.machines) != 1 || len(out.Addresses) != 1 {
@@ -427,8 +428,8 @@ func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 	}
 }
 
-// TestAllPagesAreRead: the emulator returns 100 reservations at a time, and ended instances are
-// among them; an instance on a later page would be taken for one that is gone.
+// TestAllPagesAreRead reads more than the 100 reservations of a page, which include ended
+// instances: an instance on a later page must not count as gone.
 func TestAllPagesAreRead(t *testing.T) {
 	p := newPlaying(t)
 	for range 101 {
@@ -446,27 +447,29 @@ func TestAllPagesAreRead(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded: an instance that asks for ever more loses its oldest, and no other's.
+// TestSessionsAreBounded checks that an instance that starts too many sessions loses its oldest,
+// and that others lose none.
 func TestSessionsAreBounded(t *testing.T) {
 	now := time.Now()
 	s := &metadataServer{tokens: map[string]token{}}
-	s.begin("other", token{"i-2", now.Add(time.Second)}, now)
-	for i := range mostSessions + 1 {
-		s.begin(fmt.Sprint(i), token{"i-1", now.Add(time.Duration(i+2) * time.Second)}, now)
+	s.startSession("other", token{"i-2", now.Add(time.Second)}, now)
+	for i := range maxSessions + 1 {
+		s.startSession(fmt.Sprint(i), token{"i-1", now.Add(time.Duration(i+2) * time.Second)}, now)
 	}
 	_, first := s.tokens["0"]
 	_, second := s.tokens["1"]
 	_, other := s.tokens["other"]
-	if len(s.tokens) != mostSessions+1 || first || !second || !other {
+	if len(s.tokens) != maxSessions+1 || first || !second || !other {
 		t.Errorf("there are %d sessions; the first %v, the second %v, another's %v", len(s.tokens), first, second, other)
 	}
-	s.begin("late", token{"i-2", now.Add(48 * time.Hour)}, now.Add(24*time.Hour))
+	s.startSession("late", token{"i-2", now.Add(48 * time.Hour)}, now.Add(24*time.Hour))
 	if len(s.tokens) != 1 {
 		t.Errorf("after a day there are %d", len(s.tokens))
 	}
 }
 
-// TestDevicesWithoutALetter are found by the volume's identifier alone.
+// TestDevicesWithoutALetter checks that such devices have only the path
+// with the volume's identifier.
 func TestDevicesWithoutALetter(t *testing.T) {
 	const id = "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol1"
 	for device, want := range map[string][]string{"/dev/sdf": {"/dev/nvme5n1", id, "/dev/sdf"}, "": {id}, "/dev/sdf1": {id}, "/dev/": {id}, "f": {id}, "/etc/passwd": {id}, "/dev/../x": {id}} {
@@ -476,7 +479,8 @@ func TestDevicesWithoutALetter(t *testing.T) {
 	}
 }
 
-// TestTheAccountOfTheUserStaysOut: the emulator has no variable of it.
+// TestTheAccountOfTheUserStaysOut checks that the emulator's environment has no variables of the
+// user's account.
 func TestTheAccountOfTheUserStaysOut(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "of-the-user")
 	t.Setenv("AWS_SESSION_TOKEN", "of-the-user")
@@ -488,7 +492,7 @@ func TestTheAccountOfTheUserStaysOut(t *testing.T) {
 	}
 }
 
-// TestTheEmulatorIsMissed: what to do is said.
+// TestTheEmulatorIsMissed checks that the error has a remedy.
 func TestTheEmulatorIsMissed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if err := Check(); err == nil || !strings.Contains(fault.Remedy(err), "pip install") {
@@ -496,11 +500,12 @@ func TestTheEmulatorIsMissed(t *testing.T) {
 	}
 }
 
-// TestARemedyIsTold, such as for a network that overlaps one of this host.
-func TestARemedyIsTold(t *testing.T) {
+// TestRemediesAreLogged checks that remedies are logged, such as for a
+// network that overlaps one of this host's.
+func TestRemediesAreLogged(t *testing.T) {
 	var out strings.Builder
 	p := &play{keeper: rehearsal.NewKeeper(slog.New(slog.NewTextHandler(&out, nil)), nil)}
-	p.keeper.Complain(fault.Wrap(fault.Permanent, errors.New("the networks overlap"), "choose another range"))
+	p.keeper.LogError(fault.Wrap(fault.Permanent, errors.New("the networks overlap"), "choose another range"))
 	if !strings.Contains(out.String(), `remedy="choose another range"`) || !strings.Contains(out.String(), `error="the networks overlap"`) {
 		t.Errorf("told is %s", out.String())
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// routedTo is the instance to which a route leads, in an answer that lists routes.
+// routedTo matches the instance that is a route's target, in a response that lists routes.
 var routedTo = regexp.MustCompile(`<instanceId>(i-[0-9a-f]+)</instanceId>`)
 
 const (
-	// item begins each item of a list of EC2's.
+	// item is the start of each item in EC2's lists.
 	item      = "<item>"
 	active    = "<state>" + string(types.RouteStateActive) + "</state>"
 	blackhole = "<state>" + string(types.RouteStateBlackhole) + "</state>"
 )
 
-// blackholes marks the routes in an answer that lead to ended instances, as AWS does (API
-// reference, Route). The emulator's are active for ever: then the cloud's controller, which looks
-// for the node of each, makes no route for a new one.
-func (s snapshot) blackholes(answer string) string {
+// markBlackholes marks the routes in a response that lead to ended instances, as AWS does (API
+// reference, Route). The emulator's routes stay active: then the cloud controller, which looks up
+// the node of each route, creates no routes for new nodes.
+func (s snapshot) markBlackholes(answer string) string {
 	parts := strings.Split(answer, item)
 	for i, part := range parts {
 		one, _, _ := strings.Cut(part, "</item>")

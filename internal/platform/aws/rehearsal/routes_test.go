@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestARouteToAnInstanceThatEnded is a black hole, and no other is.
+// TestARouteToAnInstanceThatEnded checks that such a route is a black hole, and that no other is.
 func TestARouteToAnInstanceThatEnded(t *testing.T) {
 	p := newPlaying(t)
 	server := httptest.NewServer(p.as.Handler)
@@ -27,7 +27,7 @@ func TestARouteToAnInstanceThatEnded(t *testing.T) {
 	}
 	states := func() map[string]types.RouteState {
 		t.Helper()
-		p.ok(p.pass(t.Context()))
+		p.ok(p.sync(t.Context()))
 		found, err := user.DescribeRouteTables(t.Context(), &ec2.DescribeRouteTablesInput{RouteTableIds: []string{*table.RouteTable.RouteTableId}})
 		p.ok(err)
 		out := map[string]types.RouteState{}

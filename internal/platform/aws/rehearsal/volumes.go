@@ -13,9 +13,9 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// keepVolumes shows each instance its volumes, and frees the volumes of instances that are gone,
-// as AWS does with a volume that is not deleted with its instance.
-func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
+// reconcileVolumes attaches volumes to the machines of their instances, and detaches them from instances
+// that no longer exist, as AWS does with a volume that is not deleted with its instance.
+func (p *play) reconcileVolumes(ctx context.Context, now snapshot) error {
 	machines, err := p.stage.Machines.List()
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 		if _, ended := now.ended[v.instance]; ended {
 			_, err := p.clients.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(v.id), InstanceId: aws.String(v.instance), Force: aws.Bool(true)})
 			errs = append(errs, err)
-			p.keeper.Changed()
+			p.keeper.Trigger()
 		} else {
 			wanted[v.id] = v
 		}
@@ -53,10 +53,10 @@ func (p *play) keepVolumes(ctx context.Context, now snapshot) error {
 	return errors.Join(errs...)
 }
 
-// devicePaths are those by which an instance of today finds a volume: as an NVMe device,
-// by the volume's identifier, and by the name that it was attached under (AWS EC2 User
-// Guide, "Map Amazon EBS volumes to NVMe device names"). Under a name that ends without a
-// letter, which numbers no device here, it is found by its identifier alone.
+// devicePaths returns the paths where a current instance type finds a volume: as an NVMe device, by
+// the volume's identifier, and by the name that it was attached with (AWS EC2 User Guide, "Map
+// Amazon EBS volumes to NVMe device names"). If the name does not end with a letter, which is the
+// device's number here, only the path with the identifier exists.
 func devicePaths(v volume) []string {
 	id := "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.id, "-", "")
 	letter := v.device[max(0, len(v.device)-1):]

@@ -8,15 +8,15 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// completion are the rules by which a cluster on AWS is completed.
+// completion returns the rules for completing a cluster on AWS.
 func completion() complete.Rules {
 	return complete.Rules{
 		Early: []complete.Rule{
 			{Name: "network-cidr", Why: "the range of the shared VPC", Do: setSharedNetwork},
-			{Name: "shared-subnet", Why: "what the shared subnet has", Do: setSharedSubnets},
+			{Name: "shared-subnet", Why: "the values of the shared subnet", Do: setSharedSubnets},
 		},
 		Before: []complete.Rule{
-			{Name: "dns-upstream", Why: "the resolver of the VPC answers IPv6", Do: setUpstreamDNS},
+			{Name: "dns-upstream", Why: "the resolver of the VPC supports IPv6", Do: setUpstreamDNS},
 		},
 		After: []complete.Rule{
 			{Name: "aws-cloud-controller", Why: "the version that this kops was tested with", Do: setController},
@@ -24,13 +24,13 @@ func completion() complete.Rules {
 		},
 		Group: []complete.GroupRule{
 			{Name: "aws-root-volume", Why: "kops' size for the role; gp3, encrypted", Do: setRootVolume},
-			{Name: "aws-instance-metadata", Why: "tokens are required, and stay on the machine", Do: setInstanceMetadata},
+			{Name: "aws-instance-metadata", Why: "tokens are required, and only the machine itself gets them", Do: setInstanceMetadata},
 			{Name: "warm-pool", Why: "the cluster's warm pool", Do: setWarmPool},
 		},
 	}
 }
 
-// setSharedNetwork gives a cluster in a shared VPC the VPC's range.
+// setSharedNetwork sets the network range of a cluster in a shared VPC to the VPC's range.
 func setSharedNetwork(p *complete.Pass) {
 	n := &p.Spec.Networking
 	if n.NetworkID == "" || n.NetworkCIDR != "" {
@@ -40,10 +40,10 @@ func setSharedNetwork(p *complete.Pass) {
 		n.NetworkCIDR = v.CIDRs[0]
 		return
 	}
-	p.Fail("spec.networkID", n.NetworkID, "network-cidr", "the shared VPC was not found", "check the id and the region, or write the VPC's range in spec.networkCIDR")
+	p.Fail("spec.networkID", n.NetworkID, "network-cidr", "the shared VPC was not found", "check the id and the region, or set spec.networkCIDR to the VPC's range")
 }
 
-// setSharedSubnets gives shared subnets the range and the zone that they have.
+// setSharedSubnets sets the range and the zone of shared subnets to their actual ones.
 func setSharedSubnets(p *complete.Pass) {
 	for i := range p.Spec.Networking.Subnets {
 		s := &p.Spec.Networking.Subnets[i]
@@ -52,7 +52,7 @@ func setSharedSubnets(p *complete.Pass) {
 		}
 		f, ok := p.Facts.Subnets[s.ID]
 		if !ok && s.CIDR == "" {
-			p.Fail(fmt.Sprintf("spec.subnets[%d].id", i), s.ID, "shared-subnet", "the shared subnet was not found", "check the id and the region, or write the subnet's cidr and zone")
+			p.Fail(fmt.Sprintf("spec.subnets[%d].id", i), s.ID, "shared-subnet", "the shared subnet was not found", "check the id and the region, or set the subnet's cidr and zone")
 		}
 		fill.Value(&s.CIDR, f.CIDR)
 		fill.Value(&s.Zone, f.Zone)
@@ -81,7 +81,7 @@ func setNodeIPFamilies(p *complete.Pass) {
 	}
 }
 
-// setRootVolume gives the sizes in GB that kops has always used.
+// setRootVolume sets the sizes in GB that kops has always used.
 func setRootVolume(_ *complete.Pass, g *api.InstanceGroup) {
 	v := fill.Ensure(&g.Spec.RootVolume)
 	size := int32(128)
@@ -106,8 +106,8 @@ func setInstanceMetadata(_ *complete.Pass, g *api.InstanceGroup) {
 	fill.Ptr(&m.HTTPPutResponseHopLimit, 1)
 }
 
-// setWarmPool gives workers the cluster's warm pool, under the group's own settings. A
-// group that wants no machines in it wants none of the cluster's settings either.
+// setWarmPool applies the cluster's warm pool to workers, overridden by the group's own settings. A
+// group whose pool has a maximum of 0 machines does not get the cluster's settings.
 func setWarmPool(p *complete.Pass, g *api.InstanceGroup) {
 	pool := p.Spec.CloudProvider.AWS.WarmPool
 	if own := g.Spec.WarmPool; own != nil && own.MaxSize != nil && *own.MaxSize == 0 {

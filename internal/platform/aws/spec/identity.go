@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// accountPermissions checks what the user's service accounts may do.
-func accountPermissions(c *validate.Check) {
+// checkAccountPermissions checks the permissions of the user's service accounts.
+func checkAccountPermissions(c *validate.Check) {
 	if c.Spec.IAM == nil {
 		return
 	}
@@ -22,33 +22,33 @@ func accountPermissions(c *validate.Check) {
 		case p.AWS == nil:
 			c.Required(path, "specify its permissions")
 		case (len(p.AWS.PolicyARNs) > 0) == (p.AWS.InlinePolicy != ""):
-			c.Bad(path, "", "must have policyARNs or inlinePolicy, and not both", "leave one of them")
+			c.Bad(path, "", "must have either policyARNs or inlinePolicy, not both", "keep only one of them")
 		}
 	}
 }
 
-// issuer checks that the account can learn who signs the tokens of service accounts.
-func issuer(c *validate.Check) {
+// checkIssuer checks that AWS can read the public keys for the tokens of service accounts.
+func checkIssuer(c *validate.Check) {
 	d := c.Spec.ServiceAccountIssuerDiscovery
 	if d != nil && d.EnableAWSOIDCProvider && d.DiscoveryStore == "" && d.DiscoveryService == nil {
-		c.Bad("spec.serviceAccountIssuerDiscovery.enableAWSOIDCProvider", "true", "AWS must be able to read the issuer's documents, which are published nowhere", "add a discoveryStore")
+		c.Bad("spec.serviceAccountIssuerDiscovery.enableAWSOIDCProvider", "true", "AWS must be able to read the issuer's documents, but they are not published", "add a discoveryStore")
 	}
 }
 
-// sourceCheck checks what Calico does to the check of addresses that packets come from.
-func sourceCheck(c *validate.Check) {
+// checkSourceCheck checks Calico's setting for the check of source addresses.
+func checkSourceCheck(c *validate.Check) {
 	k := c.Spec.Networking.Calico
 	if k != nil && c.IPv6() && (k.AWSSrcDstCheck == "Enable" || k.AWSSrcDstCheck == "Disable") {
 		c.Bad("spec.networking.calico.awsSrcDstCheck", k.AWSSrcDstCheck, "has no meaning for IPv6 addresses", "set it to DoNothing")
 	}
 }
 
-// policyRoles are the roles that policies can be added to, as v1alpha2 calls them.
+// policyRoles returns the roles that policies can be added to, as spelled in v1alpha2.
 func policyRoles() []string {
 	return []string{"master", "apiserver", "node", "bastion", "etcd", "scheduler", "kubecontrollermanager"}
 }
 
-// userRole is a role as v1alpha2 calls it.
+// userRole returns a role as spelled in v1alpha2.
 func userRole(role string) string {
 	if role == "control-plane" {
 		return "master"
@@ -56,24 +56,24 @@ func userRole(role string) string {
 	return role
 }
 
-// policyRole checks the role that has policies, and returns the path of these.
-func policyRole(c *validate.Check, list, role string) string {
+// checkPolicyRole checks the role of policies, and returns their path.
+func checkPolicyRole(c *validate.Check, list, role string) string {
 	path := list + "[" + userRole(role) + "]"
-	if role == "master" { // v1alpha2's name, read as control-plane unless that is there too
-		c.Bad(path, "", "is another name for control-plane, and one of them is read", "write all policies of the role under one of them")
+	if role == "master" { // v1alpha2's name, read as control-plane unless that also exists
+		c.Bad(path, "", "is another name for control-plane, and only one of them is read", "write all policies of the role under one of them")
 		return path
 	}
 	c.OneOf(path, userRole(role), policyRoles()...)
 	return path
 }
 
-func policies(c *validate.Check) {
+func checkPolicies(c *validate.Check) {
 	for _, role := range slices.Sorted(maps.Keys(c.Spec.AdditionalPolicies)) {
-		path := policyRole(c, "spec.additionalPolicies", role)
-		policy(c, path, c.Spec.AdditionalPolicies[role])
+		path := checkPolicyRole(c, "spec.additionalPolicies", role)
+		checkPolicy(c, path, c.Spec.AdditionalPolicies[role])
 	}
 	for _, role := range slices.Sorted(maps.Keys(c.Spec.ExternalPolicies)) {
-		path := policyRole(c, "spec.externalPolicies", role)
+		path := checkPolicyRole(c, "spec.externalPolicies", role)
 		for i, arn := range c.Spec.ExternalPolicies[role] {
 			if fields := strings.SplitN(arn, ":", 6); len(fields) != 6 || fields[0] != "arn" || !strings.HasPrefix(fields[5], "policy/") {
 				c.Bad(validate.At(path, i), arn, "is not the ARN of a policy", "write one such as arn:aws:iam::123456789012:policy/name")
@@ -82,8 +82,8 @@ func policies(c *validate.Check) {
 	}
 }
 
-// policy checks a list of IAM statements.
-func policy(c *validate.Check, path, document string) {
+// checkPolicy checks a list of IAM statements.
+func checkPolicy(c *validate.Check, path, document string) {
 	var statements []struct{ Effect string }
 	if err := json.Unmarshal([]byte(document), &statements); err != nil {
 		why := ""
@@ -100,15 +100,15 @@ func policy(c *validate.Check, path, document string) {
 	}
 }
 
-func externalBalancers(c *validate.Check, g *api.InstanceGroup) {
+func checkExternalBalancers(c *validate.Check, g *api.InstanceGroup) {
 	for i, lb := range g.Spec.ExternalLoadBalancers {
 		path := validate.At("spec.externalLoadBalancers", i)
-		name, arn := text(lb.LoadBalancerName), text(lb.TargetGroupARN)
+		name, arn := textOf(lb.LoadBalancerName), textOf(lb.TargetGroupARN)
 		if (name == "") == (arn == "") {
-			c.Bad(path, "", "must have loadBalancerName or targetGroupArn, and not both", "leave one of them")
+			c.Bad(path, "", "must have either loadBalancerName or targetGroupArn, not both", "keep only one of them")
 		}
 		if len(name) > 32 {
-			c.Bad(path+".loadBalancerName", name, "has more than 32 characters", "write the name as AWS has it")
+			c.Bad(path+".loadBalancerName", name, "has more than 32 characters", "use the name that the load balancer has in AWS")
 		}
 		if arn != "" && !isTargetGroup(arn) {
 			c.Bad(path+".targetGroupArn", arn, "is not the ARN of a target group", "write one such as arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/name/0123456789abcdef")
@@ -125,7 +125,7 @@ func isTargetGroup(arn string) bool {
 	return len(parts) == 3 && parts[0] == "targetgroup" && parts[1] != "" && len(parts[1]) <= 32 && parts[2] != ""
 }
 
-func instanceProfile(c *validate.Check, g *api.InstanceGroup) {
+func checkInstanceProfile(c *validate.Check, g *api.InstanceGroup) {
 	if g.Spec.IAM == nil || g.Spec.IAM.Profile == nil {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// modelTraits is what AWS changes in the files of its machines.
+// modelTraits returns how the files of AWS machines differ.
 func modelTraits() traits.Model {
 	return traits.Model{
 		Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
@@ -29,7 +29,7 @@ func modelTraits() traits.Model {
 		NodeImages:         []string{"registry.k8s.io/provider-aws/", "registry.k8s.io/sig-storage/csi-node-driver-registrar:", "registry.k8s.io/sig-storage/livenessprobe:"},
 		RemovesNodes:       true,
 		ScalingGroups: func(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
-			return traits.Whole(awscloud.ScalingGroup(g.Name, string(g.Spec.Role), c.Name), g)
+			return traits.WholeGroup(awscloud.ScalingGroup(g.Name, string(g.Spec.Role), c.Name), g)
 		},
 		Controller: controller,
 		Values:     values,
@@ -50,8 +50,8 @@ func nodeConfig(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config) {
 	}
 }
 
-// controller tells kops-controller which machines may ask it for certificates: the roles
-// that they act in, and those by the instance profile that gives them.
+// controller returns the configuration of kops-controller: the roles of machines that may request
+// certificates, and the roles by the instance profile that contains them.
 func controller(c *api.Cluster, groups []*api.InstanceGroup, f *facts.Cloud, region string) (any, error) {
 	own, err := facts.OwnAs[Facts](f)
 	if err != nil {
@@ -80,8 +80,8 @@ func controller(c *api.Cluster, groups []*api.InstanceGroup, f *facts.Cloud, reg
 	return awscloud.Controller{NodesRoles: roles, NodesProfiles: profiles, Region: region}, nil
 }
 
-// values are the address of the queue that announces machines about to end, and the roles of the
-// user's service accounts.
+// values returns the URL of the queue that announces machines about to be terminated, and the roles
+// of the user's service accounts.
 func values(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, error) {
 	own, err := facts.OwnAs[Facts](f)
 	if err != nil {
@@ -98,7 +98,7 @@ func values(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, e
 	}, err
 }
 
-// accountRole is what the pod identity webhook's configuration says of one service account.
+// accountRole is the pod identity webhook's configuration for one service account.
 type accountRole struct {
 	RoleARN         string `json:"RoleARN"`
 	Audience        string `json:"Audience"`
@@ -106,8 +106,8 @@ type accountRole struct {
 	TokenExpiration int    `json:"TokenExpiration"`
 }
 
-// accountRoles gives the roles of the user's service accounts, by namespace/name, as
-// JSON. Accounts of whole groups of namespaces cannot be named here.
+// accountRoles returns the roles of the user's service accounts, by namespace/name, as JSON.
+// Accounts with namespace patterns cannot be listed here.
 func accountRoles(c *api.Cluster, own Facts) (string, error) {
 	out := map[string]accountRole{}
 	if iam := c.Spec.IAM; iam != nil && own.AccountID != "" {
@@ -122,12 +122,12 @@ func accountRoles(c *api.Cluster, own Facts) (string, error) {
 	return string(text), err
 }
 
-// roleARN is the role of a service account.
+// roleARN returns the ARN of a service account's role.
 func roleARN(c *api.Cluster, own Facts, account, namespace string) string {
 	return fmt.Sprintf("arn:%s:iam::%s:role/%s", own.Partition, own.AccountID, awsname.AccountRole(account, namespace, c.Name))
 }
 
-// mountRole gives a pod the token with which it takes the role of its service account.
+// mountRole mounts a token in a pod that lets it assume the role of its service account.
 func mountRole(c *api.Cluster, f *facts.Cloud, account string, pod map[string]any) error {
 	own, err := facts.OwnAs[Facts](f)
 	if err != nil || own.AccountID == "" {

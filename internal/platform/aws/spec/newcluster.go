@@ -5,12 +5,12 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// description is how a new cluster on AWS is described.
-func description() newcluster.Rules {
+// newClusterRules returns the rules for describing a new cluster on AWS.
+func newClusterRules() newcluster.Rules {
 	return newcluster.Rules{
 		Options: []newcluster.Option{
-			{Name: "spotinst-product", Usage: "Spot: product description", Feature: "Spotinst"},
-			{Name: "spotinst-orientation", Usage: "Spot: availability, balance or cost", Feature: "Spotinst"},
+			{Name: "spotinst-product", Usage: "has no effect: Spot Ocean is not supported", Feature: "Spotinst"},
+			{Name: "spotinst-orientation", Usage: "has no effect: Spot Ocean is not supported", Feature: "Spotinst"},
 		},
 		Describe: func(b *newcluster.Builder) {
 			b.Spec.CloudProvider.AWS = &api.AWSSpec{
@@ -18,7 +18,7 @@ func description() newcluster.Rules {
 			}
 		},
 		Finish: func(b *newcluster.Builder) {
-			if d := b.Spec.ServiceAccountIssuerDiscovery; d != nil { // with published keys, service accounts have roles of their own
+			if d := b.Spec.ServiceAccountIssuerDiscovery; d != nil { // with published keys, service accounts have their own roles
 				on := true
 				d.EnableAWSOIDCProvider, b.Spec.IAM.UseServiceAccountExternalPermissions = true, &on
 			}

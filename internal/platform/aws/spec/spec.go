@@ -1,6 +1,7 @@
-// Package spec says what Amazon Web Services is to the stages that infer, check and describe a cluster.
+// Package spec describes Amazon Web Services for the stages that infer, check and describe a
+// cluster.
 //
-// It must not know how the cloud is reached.
+// It must not know how the cloud is called.
 package spec
 
 import (
@@ -14,15 +15,15 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what AWS is.
+// Platform returns the description of AWS.
 func Platform() platform.Platform {
-	return platform.Platform{Traits: amazon(), Complete: completion(), Validate: validation(), New: description(), CheckFacts: facts.CheckOwn[Facts], Stub: func(c *api.Cluster, region string) {
+	return platform.Platform{Traits: awsTraits(), Complete: completion(), Validate: validation(), New: newClusterRules(), CheckFacts: facts.CheckOwn[Facts], Stub: func(c *api.Cluster, region string) {
 		c.Spec.CloudProvider.AWS = &api.AWSSpec{}
 		c.Spec.Networking.Subnets = []api.ClusterSubnetSpec{{Name: region, Region: region}}
 	}}
 }
 
-func amazon() traits.Traits {
+func awsTraits() traits.Traits {
 	usual := []traits.Type{{Name: "t3.medium"}, {Name: "c5.large"}, {Name: "c4.large"}, {Name: "t4g.medium", ARM: true}}
 	return traits.Traits{
 		Name: api.CloudAWS, Title: "AWS",
@@ -31,7 +32,7 @@ func amazon() traits.Traits {
 			FurtherVolumes: true, MixedInstances: true, WarmPools: true, Karpenter: true, GPUDrivers: true, APIServerNodes: true,
 			NetworkAddresses: true, PodRanges: true, OwnNAT64: true, Repair: true,
 		},
-		Unused:  unused(),
+		Unused:  unusedFields(),
 		SSHKeys: traits.SSHKeys{Most: 1, NamedOnly: true},
 		Network: traits.Network{
 			NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true, NeedsSubnetCIDR: true,
@@ -45,32 +46,33 @@ func amazon() traits.Traits {
 				api.RoleBastion: {{Name: "t3.micro"}, {Name: "t2.micro"}, {Name: "t4g.micro", ARM: true}},
 			},
 			ImageForms: "ami-…, owner/name or ssm:/parameter",
-			// Images that kOps' channels recommended, of kOps itself and of Canonical (owner 099720109477).
+			// Images that kOps' channels recommended, from kOps itself and from Canonical (owner
+			// 099720109477).
 			Published: []string{"kope.io/k8s-", "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-",
 				"099720109477/ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-", "099720109477/ubuntu/images/hvm-ssd/ubuntu-focal-20.04-"},
 			GPU: traits.GPUByType, EtcdEncrypted: true, OneGroupFeature: "AWSSingleNodesInstanceGroup",
 			// Amazon EC2 User Guide, Tag restrictions.
-			Tags: &traits.Tags{Place: "a tag of AWS", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
+			Tags: &traits.Tags{Place: "an AWS tag", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
 		},
 		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys},
 		Model: modelTraits(),
 	}
 }
 
-func unused() []traits.Unused {
+func unusedFields() []traits.Unused {
 	return []traits.Unused{
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"spotinstProduct", "spotinstOrientation"}, Remedy: "remove it; Spot Ocean is not supported"},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws.loadBalancerController"}, Names: []string{"version", "cpuRequest", "cpuLimit", "memoryRequest", "memoryLimit"}, Remedy: validate.NoManifest},
-		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group say the zones"},
+		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group determine its zones"},
 	}
 }
 
-// zoneName is the name of an availability zone, such as us-east-1a or us-gov-west-1b, or
-// of a local zone, such as us-west-2-lax-1a; it begins with the name of its region.
+// zoneName matches an availability zone, such as us-east-1a or us-gov-west-1b, or a local zone,
+// such as us-west-2-lax-1a; it begins with the name of its region.
 var zoneName = regexp.MustCompile(`^([a-z]+(?:-[a-z]+)+-\d+)(?:[a-z]|-[a-z]+-\d+[a-z])$`)
 
-// RegionOf is the region of a zone, or "" when its name does not tell.
+// RegionOf returns the region of a zone, or "" if the name does not contain it.
 func RegionOf(zone string) string {
 	if m := zoneName.FindStringSubmatch(zone); m != nil {
 		return m[1]
@@ -78,10 +80,10 @@ func RegionOf(zone string) string {
 	return ""
 }
 
-// MachineTypes are the names of the types of which a new group of a role gets one.
+// MachineTypes returns the names of the types that new groups of a role choose from.
 func MachineTypes(role api.InstanceGroupRole) []string {
 	var out []string
-	for _, t := range amazon().Machines.Types[role] {
+	for _, t := range awsTraits().Machines.Types[role] {
 		out = append(out, t.Name)
 	}
 	return out

@@ -1,4 +1,5 @@
-// Package spec says what Microsoft Azure is to the stages that infer, check and describe a cluster.
+// Package spec defines what Microsoft Azure is to the stages that infer, check and describe a
+// cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -15,7 +16,7 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what Azure is.
+// Platform returns the description of Azure.
 func Platform() platform.Platform {
 	const feature = "Azure"
 	return platform.Platform{Complete: completion(), New: newcluster.Rules{
@@ -33,7 +34,7 @@ func Platform() platform.Platform {
 			}
 		},
 	}, Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "file-repository", Do: fileRepository}, {Name: "config-store", Do: configStore}},
+		Cluster: []validate.Rule{{Name: "file-repository", Do: checkFileRepository}, {Name: "config-store", Do: checkConfigStore}},
 	}, Traits: traits.Traits{
 		Name: api.CloudAzure, Title: "Azure", Feature: feature, Terraform: traits.Terraform{Feature: "AzureTerraform"},
 		SSHKeys: traits.SSHKeys{Most: 1, Needed: true},
@@ -59,8 +60,8 @@ func nodeConfig(c *api.Cluster, _ *api.InstanceGroup, to *nodeconfig.Config) {
 	to.AzureAdminUser = c.Spec.CloudProvider.Azure.AdminUser
 }
 
-// fileRepository checks that a place for files names its container.
-func fileRepository(c *validate.Check) {
+// checkFileRepository checks that the URL of a file store names its container.
+func checkFileRepository(c *validate.Check) {
 	if c.Spec.Assets == nil || c.Spec.Assets.FileRepository == nil {
 		return
 	}
@@ -70,8 +71,8 @@ func fileRepository(c *validate.Check) {
 	}
 }
 
-// configStore checks that all places are in one account.
-func configStore(c *validate.Check) {
+// checkConfigStore checks that all stores are in one storage account.
+func checkConfigStore(c *validate.Check) {
 	account := ""
 	for _, u := range []struct{ path, value string }{
 		{"spec.configBase", c.Spec.ConfigStore.Base}, {"spec.keyStore", c.Spec.ConfigStore.Keypairs}, {"spec.secretStore", c.Spec.ConfigStore.Secrets},
@@ -88,7 +89,7 @@ func configStore(c *validate.Check) {
 	}
 }
 
-// regionOf is the region of a zone: eastus of eastus-1.
+// regionOf returns the region of a zone: eastus for eastus-1.
 func regionOf(zone string) string {
 	if i := strings.LastIndex(zone, "-"); i > 0 {
 		return zone[:i]

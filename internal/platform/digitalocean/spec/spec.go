@@ -1,4 +1,4 @@
-// Package spec says what DigitalOcean is to the stages that infer, check and describe a cluster.
+// Package spec defines what DigitalOcean is to the stages that infer, check and describe a cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what DigitalOcean is.
+// Platform returns the description of DigitalOcean.
 func Platform() platform.Platform {
 	return platform.Platform{New: newcluster.Rules{
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.DO = &api.DOSpec{} },

@@ -13,63 +13,63 @@ import (
 	"kops.local/kops/internal/platform/gce/gcerest"
 )
 
-// A change has at most so many sets that it adds, as many that it deletes, and so many
+// A change may add at most maxSets record sets, delete as many, and contain at most maxCharacters
 // characters of values (Cloud DNS, "Quotas and limits").
 const (
-	mostSets       = 1000
-	mostCharacters = 100_000
+	maxSets       = 1000
+	maxCharacters = 100_000
 )
 
-// zones is Cloud DNS to dns-controller. It is asked for one thing at a time.
+// zones is dns-controller's provider for Cloud DNS. It is not safe for concurrent use.
 type zones struct {
 	api     gcerest.Client
 	project string
-	// held are the sets of zones as they were read last and changed since: a change names
-	// wholly what it replaces.
-	held map[string]map[dns.Key]recordSet
+	// current are the record sets as last read, with the changes since: a change must contain what it
+	// replaces in full.
+	current map[string]map[dns.Key]recordSet
 }
 
-// managedZone is what is read of a zone.
+// managedZone holds the fields of a zone that are used.
 type managedZone struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	DNS  string `json:"dnsName"`
-	// A zone that forwards, or is another network's, holds no sets.
+	// A zone that forwards queries, or peers with another network, contains no record sets.
 	Forwarding *struct{} `json:"forwardingConfig"`
 	Peering    *struct{} `json:"peeringConfig"`
 	Directory  *struct{} `json:"serviceDirectoryConfig"`
 }
 
-// recordSet is a set as Cloud DNS has it.
+// recordSet is a record set in Cloud DNS's form.
 type recordSet struct {
 	Name    string    `json:"name"`
 	Type    string    `json:"type"`
 	TTL     int       `json:"ttl"`
 	Values  []string  `json:"rrdatas"`
-	Routing *struct{} `json:"routingPolicy,omitempty"` // weights, places and the like
+	Routing *struct{} `json:"routingPolicy,omitempty"` // weights, locations and the like
 }
 
-// change is sent at once: all of it takes effect, or nothing.
-type change struct {
+// request is a single request, which is atomic.
+type request struct {
 	Additions []recordSet `json:"additions,omitempty"`
 	Deletions []recordSet `json:"deletions,omitempty"`
 }
 
 // openCloudDNS connects to Cloud DNS in the project of this machine.
 func openCloudDNS(ctx context.Context, env func(string) string, _ int) (dns.Provider, error) {
-	api := client(env, time.Now)
-	project, err := gcerest.NewMetadata(env, direct()).Get(ctx, "project/project-id")
+	api := newClient(env, time.Now)
+	project, err := gcerest.NewMetadata(env, newDirectClient()).Get(ctx, "project/project-id")
 	if err == nil && project == "" {
-		err = fault.New(fault.NotYet, "the metadata server names no project")
+		err = fault.New(fault.NotYet, "the metadata server returned no project")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the project of this machine: %w", err)
+		return nil, fmt.Errorf("get the project of this machine: %w", err)
 	}
-	return &zones{api: api, project: project, held: map[string]map[dns.Key]recordSet{}}, nil
+	return &zones{api: api, project: project, current: map[string]map[dns.Key]recordSet{}}, nil
 }
 
-// Zones lists the zones of the project, public and private: they differ in what identifies
-// them, which is a number, and a name that is the project's own.
+// Zones lists the project's zones, public and private. A zone is identified by its numeric ID, and
+// by a name that is unique in the project.
 func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
 	found, err := gcerest.List[managedZone](ctx, z.api, http.MethodGet, gcerest.DNS, "projects/"+z.project+"/managedZones", "managedZones", nil)
 	var out []dns.Zone
@@ -94,15 +94,15 @@ func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
 	var out []dns.Set
 	held := map[dns.Key]recordSet{}
 	for _, r := range found {
-		s := r.observed()
+		s := r.toSet()
 		out, held[s.Key] = append(out, s), r
 	}
-	z.held[zone.ID] = held
+	z.current[zone.ID] = held
 	return out, nil
 }
 
-// observed is a set as dns-controller compares it.
-func (r recordSet) observed() dns.Set {
+// toSet converts a record set to the form in which dns-controller compares it.
+func (r recordSet) toSet() dns.Set {
 	var values []string
 	for _, v := range r.Values {
 		if raw, err := strconv.Unquote(v); err == nil && r.Type == dns.TXT {
@@ -115,27 +115,27 @@ func (r recordSet) observed() dns.Set {
 	return s
 }
 
-// Apply makes changes in one call, or in a few where they are more than one takes. Where the
-// zone holds something else by now than it did, Cloud DNS refuses.
+// Apply makes changes in one request, or in several if they exceed its limits. Cloud DNS rejects a
+// change if the zone's content has changed since it was read.
 func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
 	for _, batch := range z.batches(zone, changes) {
 		if err := z.api.Do(ctx, http.MethodPost, gcerest.DNS, z.path(zone)+"/changes", nil, batch, nil); err != nil {
 			return err
 		}
-		held := z.held[zone.ID]
+		held := z.current[zone.ID]
 		for _, r := range batch.Deletions {
-			delete(held, r.observed().Key)
+			delete(held, r.toSet().Key)
 		}
 		for _, r := range batch.Additions {
-			held[r.observed().Key] = r
+			held[r.toSet().Key] = r
 		}
 	}
 	return nil
 }
 
-// batches never parts the sets of one name.
-func (z *zones) batches(zone dns.Zone, changes []dns.Change) []change {
-	var out []change
+// batches splits changes into requests, keeping the record sets of a name together.
+func (z *zones) batches(zone dns.Zone, changes []dns.Change) []request {
+	var out []request
 	characters := 0
 	for _, c := range changes {
 		all, n := z.change(zone, c), 0
@@ -145,8 +145,8 @@ func (z *zones) batches(zone dns.Zone, changes []dns.Change) []change {
 			}
 		}
 		last := len(out) - 1
-		if last < 0 || len(out[last].Additions)+len(all.Additions) > mostSets || len(out[last].Deletions)+len(all.Deletions) > mostSets || characters+n > mostCharacters {
-			out, characters = append(out, change{}), 0
+		if last < 0 || len(out[last].Additions)+len(all.Additions) > maxSets || len(out[last].Deletions)+len(all.Deletions) > maxSets || characters+n > maxCharacters {
+			out, characters = append(out, request{}), 0
 			last++
 		}
 		out[last].Additions = append(out[last].Additions, all.Additions...)
@@ -156,24 +156,25 @@ func (z *zones) batches(zone dns.Zone, changes []dns.Change) []change {
 	return out
 }
 
-// change converts a change of dns-controller's: replaced sets are deleted as they are.
-func (z *zones) change(zone dns.Zone, c dns.Change) change {
-	var out change
+// change converts a change of dns-controller's: replaced record sets are deleted with their current
+// content.
+func (z *zones) change(zone dns.Zone, c dns.Change) request {
+	var out request
 	for _, s := range c.Delete {
-		if have, ok := z.held[zone.ID][s.Key]; ok {
+		if have, ok := z.current[zone.ID][s.Key]; ok {
 			out.Deletions = append(out.Deletions, have)
 		}
 	}
 	for _, s := range c.Upsert {
-		if have, ok := z.held[zone.ID][s.Key]; ok {
+		if have, ok := z.current[zone.ID][s.Key]; ok {
 			out.Deletions = append(out.Deletions, have)
 		}
-		out.Additions = append(out.Additions, wireSet(s))
+		out.Additions = append(out.Additions, newRecordSet(s))
 	}
 	return out
 }
 
-func wireSet(s dns.Set) recordSet {
+func newRecordSet(s dns.Set) recordSet {
 	out := recordSet{Name: s.Name + ".", Type: s.Type, TTL: s.TTL}
 	for _, v := range s.Values {
 		switch s.Type {

@@ -13,8 +13,8 @@ import (
 
 const dnsBase = "dns/v1/projects/testproject/managedZones"
 
-// names is a project with zones, of which two have one name, and two hold no sets; and
-// dns-controller's provider of it.
+// names returns a project with zones, where two have the same name and two contain no record
+// sets, and dns-controller's provider for it.
 func names(t *testing.T) (*gcetest.Cloud, dns.Provider) {
 	t.Helper()
 	c := gcetest.Start(t, map[string]string{"project/project-id": "testproject"})
@@ -27,7 +27,7 @@ func names(t *testing.T) (*gcetest.Cloud, dns.Provider) {
 	} {
 		c.Put(dnsBase+"/"+id, z)
 	}
-	put(c, "1", "example.com.", "SOA", 21600, "ns.example. admin.example. 1 21600 3600 259200 300")
+	putRecord(c, "1", "example.com.", "SOA", 21600, "ns.example. admin.example. 1 21600 3600 259200 300")
 	p, err := openCloudDNS(t.Context(), c.Env, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -35,12 +35,12 @@ func names(t *testing.T) (*gcetest.Cloud, dns.Provider) {
 	return c, p
 }
 
-func put(c *gcetest.Cloud, zone, name, kind string, ttl int, values ...string) {
+func putRecord(c *gcetest.Cloud, zone, name, kind string, ttl int, values ...string) {
 	c.Put(dnsBase+"/"+zone+"/rrsets/"+name+" "+kind, gcetest.Doc{"name": name, "type": kind, "ttl": ttl, "rrdatas": values})
 }
 
-// held are the sets of a zone as text.
-func held(t *testing.T, p dns.Provider, zone dns.Zone) string {
+// recordTexts returns the record sets of a zone as text.
+func recordTexts(t *testing.T, p dns.Provider, zone dns.Zone) string {
 	t.Helper()
 	all, err := p.Records(t.Context(), zone)
 	if err != nil {
@@ -56,7 +56,7 @@ func held(t *testing.T, p dns.Provider, zone dns.Zone) string {
 	return strings.Join(out, "")
 }
 
-func TestZonesOfOneNameAreToldApart(t *testing.T) {
+func TestZonesOfOneNameAreDistinguished(t *testing.T) {
 	_, p := names(t)
 	all, err := p.Zones(t.Context())
 	want := []dns.Zone{{ID: "1", Alias: "outer", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Alias: "elsewhere", Name: "other.org"}}
@@ -78,13 +78,13 @@ func TestZonesOfOneNameAreToldApart(t *testing.T) {
 func TestRecordsOfCloudDNS(t *testing.T) {
 	c, p := names(t)
 	zone := dns.Zone{ID: "1", Alias: "outer", Name: "example.com"}
-	put(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
-	put(c, "1", `\052.apps.example.com.`, "CNAME", 300, "Front.Example.com.")
-	put(c, "1", "text.example.com.", "TXT", 60, `"a \"b\""`)
-	put(c, "1", "two.example.com.", "TXT", 60, `"a" "b"`)
+	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
+	putRecord(c, "1", `\052.apps.example.com.`, "CNAME", 300, "Front.Example.com.")
+	putRecord(c, "1", "text.example.com.", "TXT", 60, `"a \"b\""`)
+	putRecord(c, "1", "two.example.com.", "TXT", 60, `"a" "b"`)
 	c.Put(dnsBase+"/1/rrsets/weighted.example.com. A", gcetest.Doc{"name": "weighted.example.com.", "type": "A", "ttl": 60, "routingPolicy": gcetest.Doc{"wrr": gcetest.Doc{}}})
 	want := "*.apps.example.com CNAME 300 front.example.com false\napi.example.com A 60 10.0.0.1 false\ntext.example.com TXT 60 a \"b\" false\ntwo.example.com TXT 60 \"a\" \"b\" false\nweighted.example.com A 60  true\n"
-	if got := held(t, p, zone); got != want {
+	if got := recordTexts(t, p, zone); got != want {
 		t.Errorf("it holds\n%s, want\n%s", got, want)
 	}
 	c.Calls()
@@ -101,7 +101,7 @@ func TestRecordsOfCloudDNS(t *testing.T) {
 		t.Errorf("called %v", got)
 	}
 	want = "*.apps.example.com CNAME 60 api.example.com false\n_mark.api.example.com TXT 60 heritage=\"x\" false\napi.example.com A 60 10.0.0.1,10.0.0.2 false\nsix.example.com AAAA 60 fd00::1 false\ntwo.example.com TXT 60 \"a\" \"b\" false\nweighted.example.com A 60  true\n"
-	if got := held(t, p, zone); got != want {
+	if got := recordTexts(t, p, zone); got != want {
 		t.Errorf("it holds\n%s, want\n%s", got, want)
 	}
 	if err := p.Apply(t.Context(), zone, []dns.Change{{Upsert: []dns.Set{set("six.example.com", "AAAA", 60, "fd00::2")}}}); err != nil {
@@ -112,17 +112,17 @@ func TestRecordsOfCloudDNS(t *testing.T) {
 func TestAChangeOfWhatSomebodyElseChangedIsRefused(t *testing.T) {
 	c, p := names(t)
 	zone := dns.Zone{ID: "1", Name: "example.com"}
-	put(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
-	held(t, p, zone)
-	put(c, "1", "api.example.com.", "A", 60, "10.0.0.9")
+	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
+	recordTexts(t, p, zone)
+	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.9")
 	changes := []dns.Change{{Upsert: []dns.Set{dns.NewSet("api.example.com", "A", 60, "10.0.0.2")}}, {Upsert: []dns.Set{dns.NewSet("b.example.com", "A", 60, "10.0.0.2")}}}
 	if err := p.Apply(t.Context(), zone, changes); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v", err)
 	}
-	if got := held(t, p, zone); got != "api.example.com A 60 10.0.0.9 false\n" {
+	if got := recordTexts(t, p, zone); got != "api.example.com A 60 10.0.0.9 false\n" {
 		t.Errorf("it holds\n%s", got)
 	}
-	if err := p.Apply(t.Context(), zone, changes); err != nil { // now that it was read
+	if err := p.Apply(t.Context(), zone, changes); err != nil { // now that it has been read
 		t.Error(err)
 	}
 }
@@ -130,7 +130,7 @@ func TestAChangeOfWhatSomebodyElseChangedIsRefused(t *testing.T) {
 func TestManyChangesAreAFewCalls(t *testing.T) {
 	c, p := names(t)
 	zone := dns.Zone{ID: "1", Name: "example.com"}
-	held(t, p, zone)
+	recordTexts(t, p, zone)
 	var changes []dns.Change
 	for n := range 1001 {
 		name := fmt.Sprintf("n%d.example.com", n)
@@ -148,7 +148,7 @@ func TestManyChangesAreAFewCalls(t *testing.T) {
 
 func TestAMachineWithoutAProjectCannotPublish(t *testing.T) {
 	c := gcetest.Start(t, nil)
-	if _, err := openCloudDNS(t.Context(), c.Env, 0); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ask for the project of this machine") {
+	if _, err := openCloudDNS(t.Context(), c.Env, 0); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "get the project of this machine") {
 		t.Errorf("got %v", err)
 	}
 }

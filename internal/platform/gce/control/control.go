@@ -1,8 +1,8 @@
-// Package control is Google's cloud in its clusters: a machine is who has the virtual TPM of an
-// instance of the cluster, and Compute says of which group it is, and whether it is gone.
-// Names are published in Cloud DNS.
+// Package control is Google Cloud in its clusters: a machine proves with its virtual TPM which of
+// the cluster's instances it is, and Compute Engine tells its group, and whether it is gone. Names
+// are published in Cloud DNS.
 //
-// It must not know what a machine or a node gets once it is known. It links no SDK.
+// It must not know what an identified machine or node receives. It links no SDK.
 package control
 
 import (
@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/platform/incluster"
 )
 
-// Platform is Google's cloud.
+// Platform returns Google Cloud.
 func Platform() incluster.Platform {
 	return incluster.Platform{Name: "gce", Connect: connect, DNS: &incluster.DNS{Name: "google-clouddns", Open: openCloudDNS}}
 }
@@ -30,27 +30,27 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 		return incluster.Control{}, err
 	}
 	if own.ProjectID == "" || own.Region == "" {
-		return incluster.Control{}, fault.Wrap(fault.Permanent, errors.New("the configuration of kops-controller: server.provider.gce names no projectID or no region"), "kops update cluster --yes writes it")
+		return incluster.Control{}, fault.Wrap(fault.Permanent, errors.New("the configuration of kops-controller has no projectID or no region in server.provider.gce"), "run kops update cluster --yes to write it")
 	}
-	p := &project{api: client(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now, role: w.Stored.Role}
-	known := &onInstances{Stored: w.Stored, project: p}
+	p := &project{api: newClient(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now, role: w.Stored.Role}
+	known := &groupFinder{Stored: w.Stored, project: p}
 	var gone controller.Machines
-	if self := w.Env("NODE_NAME"); self != "" { // as the add-on's manifest sets it
+	if self := w.Env("NODE_NAME"); self != "" { // set by the add-on's manifest
 		gone = &roster{project: p, self: self}
 	}
 	return incluster.Control{
 		Verifier: &vtpm.Verifier{Project: p.name, Region: p.region, Cluster: p.cluster, Skew: time.Duration(own.MaxTimeSkew) * time.Second, Instances: p, Now: w.Now},
-		Groups:   known, Prefixes: known, Machines: gone, Period: rosterPeriod, Fleet: repairs{p},
+		Groups:   known, Prefixes: known, Machines: gone, Period: rosterPeriod, Fleet: instanceFleet{p},
 	}, nil
 }
 
-// client asks Google's services as the machine's service account.
-func client(env func(string) string, now func() time.Time) gcerest.Client {
-	return gcerest.New(env, &http.Client{}, direct(), now)
+// newClient returns a client for Google's services that uses the machine's service account.
+func newClient(env func(string) string, now func() time.Time) gcerest.Client {
+	return gcerest.New(env, &http.Client{}, newDirectClient(), now)
 }
 
-// direct asks the metadata server, and no proxy.
-func direct() *http.Client {
+// newDirectClient returns a client for the metadata server, which uses no proxy.
+func newDirectClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // net/http says that it is one
 	t.Proxy = nil
 	return &http.Client{Transport: t}

@@ -36,14 +36,14 @@ const (
 	base    = "compute/v1/projects/testproject/"
 )
 
-// made is an instance that the managed instance group of its group made.
-type made struct {
+// createdInstance is an instance that its group's managed instance group created.
+type createdInstance struct {
 	zone, group, name, id string
 	change                func(gcetest.Doc)
 }
 
-// cloud is a project with the managed instance groups a-nodes and b-nodes, and a-master.
-func cloud(t *testing.T, instances ...made) *gcetest.Cloud {
+// cloud returns a project with the managed instance groups a-nodes, b-nodes and a-master.
+func cloud(t *testing.T, instances ...createdInstance) *gcetest.Cloud {
 	t.Helper()
 	c := gcetest.Start(t, nil)
 	for _, zone := range []string{"us-test1-a", "us-test1-b", "us-test2-a"} {
@@ -54,7 +54,7 @@ func cloud(t *testing.T, instances ...made) *gcetest.Cloud {
 	}
 	members := map[string][]gcetest.Doc{}
 	for _, m := range instances {
-		mig := mig(m.zone, m.group)
+		mig := managerPath(m.zone, m.group)
 		d := gcetest.Doc{"id": m.id, "name": m.name, "zone": "https://www.googleapis.com/" + base + "zones/us-test1-" + m.zone, "status": "RUNNING", "creationTimestamp": "2026-08-01T02:00:00.000-07:00",
 			"labels":            map[string]string{"k8s-io-cluster-name": "minimal-example-com"},
 			"metadata":          metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": m.group, "created-by": strings.Replace(strings.TrimPrefix(mig, "compute/v1/"), "testproject", "123456789012", 1)}),
@@ -71,7 +71,7 @@ func cloud(t *testing.T, instances ...made) *gcetest.Cloud {
 	return c
 }
 
-func mig(zone, group string) string {
+func managerPath(zone, group string) string {
 	return base + "zones/us-test1-" + zone + "/instanceGroupManagers/" + zone + "-" + group + "-minimal-example-com"
 }
 
@@ -83,7 +83,7 @@ func metadata(values map[string]string) gcetest.Doc {
 	return gcetest.Doc{"items": items}
 }
 
-// set changes a value of an instance's metadata.
+// set returns a function that changes a value of an instance's metadata.
 func set(key, value string) func(gcetest.Doc) {
 	return func(d gcetest.Doc) {
 		for _, i := range d["metadata"].(gcetest.Doc)["items"].([]gcetest.Doc) {
@@ -94,13 +94,13 @@ func set(key, value string) func(gcetest.Doc) {
 	}
 }
 
-// field changes a field of an instance.
+// field returns a function that changes a field of an instance.
 func field(key string, value any) func(gcetest.Doc) {
 	return func(d gcetest.Doc) { d[key] = value }
 }
 
-// stored is a cluster whose groups nodes and master have configurations.
-func stored(t *testing.T) controller.Stored {
+// newStored returns a cluster whose groups nodes and master have configurations.
+func newStored(t *testing.T) controller.Stored {
 	t.Helper()
 	s := store.NewFolder(t.TempDir())
 	for group, role := range map[string]api.InstanceGroupRole{"nodes": api.RoleNode, "master": api.RoleControlPlane} {
@@ -111,29 +111,29 @@ func stored(t *testing.T) controller.Stored {
 	return controller.Stored{Base: s}
 }
 
-// asked is the project as a controller asks it, at noon.
-func asked(t *testing.T, c *gcetest.Cloud) *project {
+// newProject returns the project as a controller sees it at noon.
+func newProject(t *testing.T, c *gcetest.Cloud) *project {
 	t.Helper()
-	return &project{role: stored(t).Role, api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
+	return &project{role: newStored(t).Role, api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
 }
 
 func node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("of " + name), CreationTimestamp: metav1.NewTime(noon().Add(-2 * time.Hour))}}
 }
 
-func provided(name, id string) *corev1.Node {
+func nodeWithProvider(name, id string) *corev1.Node {
 	n := node(name)
 	n.Spec.ProviderID = id
 	return n
 }
 
-// The whole way of a machine, but for what is between it and the controller.
+// The whole path of a machine, except for the connection between it and the controller.
 func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 	root, key := vtpmtest.Start(t)
-	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("ekPub", key)}, made{"a", "nodes", "nodes-z3", "12", nil})
+	c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", field("ekPub", key)}, createdInstance{"a", "nodes", "nodes-z3", "12", nil})
 	config := &controllerconfig.Config{ClusterName: cluster, Cloud: "gce", Server: controllerconfig.Server{Provider: map[string]any{"gce": map[string]any{"ProjectID": "testproject", "ClusterName": cluster, "Region": "us-test1", "MaxTimeSkew": 300}}}}
 	now := noon()
-	control, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: func() time.Time { return now }})
+	control, err := connect(t.Context(), incluster.World{Config: config, Stored: newStored(t), Env: c.Env, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,17 +154,17 @@ func TestAMachineOfGCEIsKnownByItsTPM(t *testing.T) {
 	if err := prove("nodes-x1y2"); err != nil {
 		t.Error(err)
 	}
-	if err := prove("nodes-z3"); fault.Is(err, fault.Denied) || err == nil || !strings.Contains(err.Error(), "Compute tells none") {
+	if err := prove("nodes-z3"); fault.Is(err, fault.Denied) || err == nil || !strings.Contains(err.Error(), "Compute Engine returned none") {
 		t.Errorf("an instance without a TPM: %v", err)
 	}
 	c.Put(base+"zones/us-test1-a/instances/nodes-z3", gcetest.Doc{"id": "12", "name": "nodes-z3", "status": "RUNNING", "ekPub": key,
 		"metadata": metadata(map[string]string{"cluster-name": cluster, "kops-k8s-io-instance-group-name": "nodes"})})
-	now = now.Add(5 * time.Second) // before, Compute is not asked again
-	if err := prove("nodes-z3"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "no managed instance group made it") {
+	now = now.Add(5 * time.Second) // until then, Compute Engine is not queried again
+	if err := prove("nodes-z3"); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "it was not created by a managed instance group") {
 		t.Errorf("an instance that somebody made by hand: %v", err)
 	}
 	config.Server.Provider = nil
-	if _, err := connect(t.Context(), incluster.World{Config: config, Stored: stored(t), Env: c.Env, Now: noon}); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "server.provider.gce") {
+	if _, err := connect(t.Context(), incluster.World{Config: config, Stored: newStored(t), Env: c.Env, Now: noon}); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "server.provider.gce") {
 		t.Errorf("without a project: %v", err)
 	}
 }
@@ -173,37 +173,37 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*gcetest.Cloud)
 		node   *corev1.Node
-		made   made
+		made   createdInstance
 		class  fault.Class
 		want   string
 	}{
 		"all is well":                  {node: node("nodes-x1y2")},
-		"with a provider's identifier": {node: provided("nodes-x1y2", "gce://testproject/us-test1-a/nodes-x1y2")},
-		"of another project":           {node: provided("nodes-x1y2", "gce://other/us-test1-a/nodes-x1y2"), class: fault.Gone, want: "says that its machine is gce://other/us-test1-a/nodes-x1y2"},
-		"of another zone":              {node: provided("nodes-x1y2", "gce://testproject/us-test1-b/nodes-x1y2"), class: fault.Gone, want: "says that its machine is"},
-		"of another cloud":             {node: provided("nodes-x1y2", "aws:///us-test1-a/nodes-x1y2"), class: fault.Gone, want: "says that its machine is"},
+		"with a provider's identifier": {node: nodeWithProvider("nodes-x1y2", "gce://testproject/us-test1-a/nodes-x1y2")},
+		"of another project":           {node: nodeWithProvider("nodes-x1y2", "gce://other/us-test1-a/nodes-x1y2"), class: fault.Gone, want: "reports the machine gce://other/us-test1-a/nodes-x1y2"},
+		"of another zone":              {node: nodeWithProvider("nodes-x1y2", "gce://testproject/us-test1-b/nodes-x1y2"), class: fault.Gone, want: "reports the machine"},
+		"of another cloud":             {node: nodeWithProvider("nodes-x1y2", "aws:///us-test1-a/nodes-x1y2"), class: fault.Gone, want: "reports the machine"},
 		"without an instance":          {node: node("nodes-none"), class: fault.Gone, want: "the cluster has no instance nodes-none"},
-		"of another cluster":           {node: node("nodes-x1y2"), made: made{change: set("cluster-name", "minimal-example.com")}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
-		"without the cluster's label":  {node: node("nodes-x1y2"), made: made{change: field("labels", map[string]string{})}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
-		"that is stopped":              {node: node("nodes-x1y2"), made: made{change: field("status", "TERMINATED")}, class: fault.NotYet, want: "its status is TERMINATED"},
-		"made by hand":                 {node: node("nodes-x1y2"), made: made{change: set("created-by", "")}, class: fault.Gone, want: "no managed instance group made it"},
-		"of another zone's group":      {node: node("nodes-x1y2"), made: made{change: set("created-by", "projects/1/zones/us-test1-b/instanceGroupManagers/b-nodes-minimal-example-com")}, class: fault.Gone, want: "no managed instance group made it"},
-		"that takes another's name":    {node: node("nodes-x1y2"), made: made{change: field("id", "99")}, class: fault.Gone, want: "has it not"},
+		"of another cluster":           {node: node("nodes-x1y2"), made: createdInstance{change: set("cluster-name", "minimal-example.com")}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
+		"without the cluster's label":  {node: node("nodes-x1y2"), made: createdInstance{change: field("labels", map[string]string{})}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
+		"that is stopped":              {node: node("nodes-x1y2"), made: createdInstance{change: field("status", "TERMINATED")}, class: fault.NotYet, want: "its status is TERMINATED"},
+		"made by hand":                 {node: node("nodes-x1y2"), made: createdInstance{change: set("created-by", "")}, class: fault.Gone, want: "it was not created by a managed instance group"},
+		"of another zone's group":      {node: node("nodes-x1y2"), made: createdInstance{change: set("created-by", "projects/1/zones/us-test1-b/instanceGroupManagers/b-nodes-minimal-example-com")}, class: fault.Gone, want: "it was not created by a managed instance group"},
+		"that takes another's name":    {node: node("nodes-x1y2"), made: createdInstance{change: field("id", "99")}, class: fault.Gone, want: "does not contain it"},
 		"that is a bastion":            {node: node("bastions-b1"), class: fault.Gone, want: "the group bastions has no configuration"},
-		"that says another group":      {node: node("nodes-x1y2"), made: made{change: set("kops-k8s-io-instance-group-name", "master")}, class: fault.Gone, want: `says that it is of the instance group "master", and is of nodes`},
+		"that says another group":      {node: node("nodes-x1y2"), made: createdInstance{change: set("kops-k8s-io-instance-group-name", "master")}, class: fault.Gone, want: `claims to be in the instance group "master", but is in nodes`},
 		"of another cluster's template": {node: node("nodes-x1y2"), change: func(c *gcetest.Cloud) {
 			c.Put(base+"global/instanceTemplates/nodes-1", gcetest.Doc{"properties": gcetest.Doc{"metadata": metadata(map[string]string{"cluster-name": "other.example.com", "kops-k8s-io-instance-group-name": "nodes"})}})
-		}, class: fault.Gone, want: "its instance template nodes-1 is not of the cluster"},
+		}, class: fault.Gone, want: "its instance template nodes-1 does not belong to the cluster"},
 		"while Compute fails": {node: node("nodes-x1y2"), change: func(c *gcetest.Cloud) {
 			c.Refuse = func(string) (int, string) { return 503, "backendError" }
 		}, class: fault.NotYet, want: "list the zones of us-test1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", tt.made.change}, made{"a", "bastions", "bastions-b1", "12", nil})
+			c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", tt.made.change}, createdInstance{"a", "bastions", "bastions-b1", "12", nil})
 			if tt.change != nil {
 				tt.change(c)
 			}
-			group, err := (&onInstances{project: asked(t, c)}).GroupOf(t.Context(), tt.node)
+			group, err := (&groupFinder{project: newProject(t, c)}).GroupOf(t.Context(), tt.node)
 			if tt.want == "" && (err != nil || group != "nodes") || tt.want != "" && (!fault.Is(err, tt.class) || !strings.Contains(err.Error(), tt.want) || group != "") {
 				t.Errorf("the group is %q, %v", group, err)
 			}
@@ -212,15 +212,15 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 }
 
 func TestAHundredNodesAreAFewQuestions(t *testing.T) {
-	var all []made
+	var all []createdInstance
 	for n := range 100 {
-		all = append(all, made{string("ab"[n%2]), "nodes", fmt.Sprintf("nodes-%03d", n), fmt.Sprint(n + 1), nil})
+		all = append(all, createdInstance{string("ab"[n%2]), "nodes", fmt.Sprintf("nodes-%03d", n), fmt.Sprint(n + 1), nil})
 	}
 	c := cloud(t, all...)
-	p := asked(t, c)
+	p := newProject(t, c)
 	now := noon()
 	p.now = func() time.Time { return now }
-	groups := &onInstances{project: p}
+	groups := &groupFinder{project: p}
 	ask := func(want int) {
 		t.Helper()
 		for _, m := range all {
@@ -232,12 +232,12 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 			t.Errorf("%d calls, want %d: %v", len(calls), want, calls)
 		}
 	}
-	const pages = 100/2/2 + 1 // of either zone, at two things a page
+	const pages = 100/2/2 + 1 // in each zone, with two items per page
 	ask(2*2*pages + 3)        // the instances, the managed instance groups' instances, the zones and the template
 	ask(0)
 	now = now.Add(remembered)
-	ask(2*pages + 2) // the instances, as their groups are known
-	for range 100 {  // whose kubelets say that they are what is not there
+	ask(2*pages + 2) // the instances; their groups are already known
+	for range 100 {  // kubelets that claim to be instances that do not exist
 		if _, err := groups.GroupOf(t.Context(), node("nodes-none")); !fault.Is(err, fault.Gone) {
 			t.Fatal(err)
 		}
@@ -248,8 +248,8 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 }
 
 func TestTwoInstancesOfOneNameAreNoNode(t *testing.T) {
-	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"b", "nodes", "nodes-x1y2", "12", nil})
-	if _, err := (&onInstances{project: asked(t, c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
+	c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", nil}, createdInstance{"b", "nodes", "nodes-x1y2", "12", nil})
+	if _, err := (&groupFinder{project: newProject(t, c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -267,39 +267,39 @@ func TestTheRangeOfANodeIsThatOfItsInterface(t *testing.T) {
 		"no address":    {[]gcetest.Doc{{"externalIpv6": "x", "externalIpv6PrefixLength": 96}}, "", fault.Permanent},
 		"a long prefix": {[]gcetest.Doc{{"externalIpv6": "2600:1900::", "externalIpv6PrefixLength": 960}}, "", fault.Permanent},
 	} {
-		c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", field("networkInterfaces", []gcetest.Doc{{"networkIP": "10.0.16.3", "ipv6AccessConfigs": tt.access}})})
-		got, err := (&onInstances{project: asked(t, c)}).Prefix(t.Context(), node("nodes-x1y2"))
+		c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", field("networkInterfaces", []gcetest.Doc{{"networkIP": "10.0.16.3", "ipv6AccessConfigs": tt.access}})})
+		got, err := (&groupFinder{project: newProject(t, c)}).Prefix(t.Context(), node("nodes-x1y2"))
 		if got != tt.want || fault.Of(err) != tt.class {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 }
 
-// unready is a node whose machine is silent, and that was made so long before noon.
-func unready(name string, age time.Duration) *corev1.Node {
-	n := provided(name, "gce://testproject/us-test1-a/"+name)
+// unreadyNode returns a node whose machine is silent, and which was created age before noon.
+func unreadyNode(name string, age time.Duration) *corev1.Node {
+	n := nodeWithProvider(name, "gce://testproject/us-test1-a/"+name)
 	n.CreationTimestamp = metav1.NewTime(noon().Add(-age))
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 	return n
 }
 
 func TestWhichMachinesOfGCEAreGone(t *testing.T) {
-	c := cloud(t, made{"b", "master", "master-0", "1", nil}, made{"a", "nodes", "nodes-lives", "2", nil}, made{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
-		made{"a", "nodes", "nodes-again", "4", nil}, made{"a", "nodes", "nodes-again-too", "6", nil}, made{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
-	r := &roster{project: asked(t, c), self: "master-0"}
-	old := unready("nodes-again", 5*time.Hour) // the instance was made at 9
-	same := unready("nodes-lives", 2*time.Hour)
-	joined := unready("nodes-again", 5*time.Hour)
+	c := cloud(t, createdInstance{"b", "master", "master-0", "1", nil}, createdInstance{"a", "nodes", "nodes-lives", "2", nil}, createdInstance{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
+		createdInstance{"a", "nodes", "nodes-again", "4", nil}, createdInstance{"a", "nodes", "nodes-again-too", "6", nil}, createdInstance{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
+	r := &roster{project: newProject(t, c), self: "master-0"}
+	old := unreadyNode("nodes-again", 5*time.Hour) // the instance was created at 9
+	same := unreadyNode("nodes-lives", 2*time.Hour)
+	joined := unreadyNode("nodes-again", 5*time.Hour)
 	joined.Status.Conditions[0].Status, joined.Labels = corev1.ConditionTrue, map[string]string{"node-role.kubernetes.io/control-plane": ""}
 	untold := joined.DeepCopy() // Kubernetes has not noticed yet that its machine is gone
 	untold.Name, untold.Labels = "nodes-again-too", nil
-	nodes := []*corev1.Node{node("master-0"), same, provided("nodes-stopped", "gce://testproject/us-test1-a/nodes-stopped"), old, joined, untold,
-		provided("nodes-unlabelled", "gce://testproject/us-test1-a/nodes-unlabelled"), provided("nodes-ended", "gce://testproject/us-test1-a/nodes-ended"),
-		provided("nodes-foreign", "gce://other/us-test1-a/nodes-foreign"), provided("nodes-far", "gce://testproject/us-test2-a/nodes-far"), node("nodes-new"), provided("nodes-liar", "gce://testproject/us-test1-a/nodes-ended")}
-	if got, err := r.Gone(t.Context(), nodes); err != nil || !slices.Equal(got, []string{"nodes-again", "nodes-again-too", "nodes-ended"}) {
+	nodes := []*corev1.Node{node("master-0"), same, nodeWithProvider("nodes-stopped", "gce://testproject/us-test1-a/nodes-stopped"), old, joined, untold,
+		nodeWithProvider("nodes-unlabelled", "gce://testproject/us-test1-a/nodes-unlabelled"), nodeWithProvider("nodes-ended", "gce://testproject/us-test1-a/nodes-ended"),
+		nodeWithProvider("nodes-foreign", "gce://other/us-test1-a/nodes-foreign"), nodeWithProvider("nodes-far", "gce://testproject/us-test2-a/nodes-far"), node("nodes-new"), nodeWithProvider("nodes-liar", "gce://testproject/us-test1-a/nodes-ended")}
+	if got, err := r.ListTerminated(t.Context(), nodes); err != nil || !slices.Equal(got, []string{"nodes-again", "nodes-again-too", "nodes-ended"}) {
 		t.Errorf("gone are %v, %v", got, err)
 	}
-	if got, err := r.Alive(t.Context(), []string{"nodes-again", "nodes-ended"}); err != nil || !slices.Equal(got, []string{"nodes-again"}) {
+	if got, err := r.ListExisting(t.Context(), []string{"nodes-again", "nodes-ended"}); err != nil || !slices.Equal(got, []string{"nodes-again"}) {
 		t.Errorf("alive are %v, %v", got, err)
 	}
 	down := func(what string) func(string) (int, string) {
@@ -312,24 +312,24 @@ func TestWhichMachinesOfGCEAreGone(t *testing.T) {
 	}
 	for _, what := range []string{"us-test1-b/instances", "instances/nodes-ended"} {
 		c.Refuse = down(what)
-		r.all = list[[]gcerest.Instance]{}
-		if got, err := r.Gone(t.Context(), nodes); err == nil || got != nil {
+		r.allInstances = cached[[]gcerest.Instance]{}
+		if got, err := r.ListTerminated(t.Context(), nodes); err == nil || got != nil {
 			t.Errorf("while %s is not told, %v are gone", what, got)
 		}
 	}
 	c.Refuse = nil
 	c.Delete(base + "zones/us-test1-b/instances/master-0")
-	r.all = list[[]gcerest.Instance]{}
-	if got, err := r.Gone(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "lacks master-0") || got != nil {
+	r.allInstances = cached[[]gcerest.Instance]{}
+	if got, err := r.ListTerminated(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "lacks master-0") || got != nil {
 		t.Errorf("a list without this machine is believed: %v, %v", got, err)
 	}
 }
 
 func TestAnInstanceIsReplacedByItsManagedInstanceGroup(t *testing.T) {
-	c := cloud(t, made{"a", "nodes", "nodes-x1y2", "11", nil}, made{"a", "nodes", "nodes-stopped", "12", field("status", "TERMINATED")},
-		made{"b", "nodes", "nodes-leaving", "13", nil}, made{"a", "nodes", "nodes-alone", "14", set("created-by", "")})
-	c.Put(mig("b", "nodes"), gcetest.Doc{"managed": []gcetest.Doc{{"id": "13", "currentAction": "DELETING"}}})
-	f := repairs{asked(t, c)}
+	c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", nil}, createdInstance{"a", "nodes", "nodes-stopped", "12", field("status", "TERMINATED")},
+		createdInstance{"b", "nodes", "nodes-leaving", "13", nil}, createdInstance{"a", "nodes", "nodes-alone", "14", set("created-by", "")})
+	c.Put(managerPath("b", "nodes"), gcetest.Doc{"managed": []gcetest.Doc{{"id": "13", "currentAction": "DELETING"}}})
+	f := instanceFleet{newProject(t, c)}
 	all, err := f.List(t.Context())
 	var names []string
 	for _, m := range all {
@@ -348,7 +348,7 @@ func TestAnInstanceIsReplacedByItsManagedInstanceGroup(t *testing.T) {
 	if err := f.Replace(t.Context(), serving[0]); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Get(mig("a", "nodes"), "recreated")); got != "[zones/us-test1-a/instances/nodes-x1y2]" {
+	if got := fmt.Sprint(c.Get(managerPath("a", "nodes"), "recreated")); got != "[zones/us-test1-a/instances/nodes-x1y2]" {
 		t.Errorf("recreated are %s", got)
 	}
 	for name, want := range map[string]fault.Class{"us-test1-a/nodes-x1y2/10": fault.Gone, "us-test1-a/nodes-none/1": fault.Gone, "us-test1-a/nodes-alone/14": fault.Permanent, "nodes": fault.Permanent} {

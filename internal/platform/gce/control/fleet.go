@@ -13,13 +13,13 @@ import (
 	"kops.local/kops/internal/platform/gce/gcerest"
 )
 
-// repairs are the instances of the cluster that its managed instance groups replace.
-type repairs struct{ *project }
+// instanceFleet replaces the cluster's instances through their managed instance groups.
+type instanceFleet struct{ *project }
 
-var _ controller.Fleet = repairs{}
+var _ controller.Fleet = instanceFleet{}
 
-// List returns the instances that run or start, each called ZONE/NAME/IDENTIFIER.
-func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
+// List returns the instances that are running or starting, each named ZONE/NAME/ID.
+func (f instanceFleet) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all, err := f.instances(ctx, recent)
@@ -30,14 +30,15 @@ func (f repairs) List(ctx context.Context) ([]controller.FleetMachine, error) {
 	for _, i := range all {
 		group := i.Metadata.Get(gcecloud.MetadataGroup)
 		if group != "" && slices.Contains([]string{"PROVISIONING", "STAGING", "RUNNING"}, i.Status) {
-			out = append(out, controller.FleetMachine{Name: strings.Join([]string{gcerest.Last(i.Zone), i.Name, i.ID}, "/"), Node: i.Name, Group: group, Created: i.Created, KeepsName: true})
+			out = append(out, controller.FleetMachine{Name: strings.Join([]string{gcerest.BaseName(i.Zone), i.Name, i.ID}, "/"), Node: i.Name, Group: group, Created: i.Created, KeepsName: true})
 		}
 	}
 	return out, nil
 }
 
-// Serving returns the instances that a managed instance group has, and is not about to end.
-func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
+// Serving returns the instances that are in a managed instance group which is not about to delete
+// or replace them.
+func (f instanceFleet) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all, err := f.instances(ctx, remembered)
@@ -46,12 +47,12 @@ func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine
 	}
 	makers := map[string]string{}
 	for _, i := range all {
-		makers[i.ID] = f.maker(i)
+		makers[i.ID] = f.managerPath(i)
 	}
 	var out []controller.FleetMachine
 	for _, m := range machines {
-		id := gcerest.Last(m.Name)
-		is, err := f.member(ctx, makers[id], id, fresh)
+		id := gcerest.BaseName(m.Name)
+		is, err := f.findMember(ctx, makers[id], id, fresh)
 		switch {
 		case fault.Is(err, fault.Gone):
 		case err != nil:
@@ -63,9 +64,9 @@ func (f repairs) Serving(ctx context.Context, machines []controller.FleetMachine
 	return out, nil
 }
 
-// Replace has the managed instance group recreate the instance, of its current template and with
-// the same name.
-func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
+// Replace makes the managed instance group recreate the instance, with its current template and the
+// same name.
+func (f instanceFleet) Replace(ctx context.Context, m controller.FleetMachine) error {
 	parts := strings.Split(m.Name, "/")
 	if len(parts) != 3 {
 		return fault.New(fault.Permanent, "%q is not an instance", m.Name)
@@ -75,15 +76,15 @@ func (f repairs) Replace(ctx context.Context, m controller.FleetMachine) error {
 	if err != nil {
 		return err
 	}
-	maker := f.maker(i)
+	maker := f.managerPath(i)
 	switch {
 	case i.ID != id:
-		return fault.New(fault.Gone, "the instance %s is another one by now", name)
+		return fault.New(fault.Gone, "the instance %s was replaced by another with its name", name)
 	case maker == "":
-		return fault.New(fault.Permanent, "no managed instance group made the instance %s", name)
+		return fault.New(fault.Permanent, "the instance %s was not created by a managed instance group", name)
 	}
 	path := gcerest.ZonePath(f.name, zone)
-	err = f.api.Change(ctx, http.MethodPost, path, strings.TrimPrefix(maker, path+"/")+"/recreateInstances", nil, map[string][]string{"instances": {"zones/" + zone + "/instances/" + name}})
+	err = f.api.DoAndWait(ctx, http.MethodPost, path, strings.TrimPrefix(maker, path+"/")+"/recreateInstances", nil, map[string][]string{"instances": {"zones/" + zone + "/instances/" + name}})
 	if err != nil {
 		return fmt.Errorf("recreate the instance %s: %w", name, err)
 	}

@@ -17,41 +17,41 @@ import (
 )
 
 const (
-	// remembered is how long a list is used: the questions are of a quota that the
-	// project shares, some 1500 a minute and region.
+	// remembered is how long a list is cached: requests count towards a quota of the project, about
+	// 1500 per minute and region.
 	remembered = time.Minute
-	// recent is how old a list may be of which follows what is done to machines: each instance in it
-	// has its user data, which makes it long.
+	// recent is the maximum age of a list that decides what is done to machines. It is not shorter
+	// because such lists are long: every instance includes its user data.
 	recent = 15 * time.Second
-	// fresh is how old a list may be that lacks what is looked for.
+	// fresh is the maximum age of a list in which an object is missing.
 	fresh = 5 * time.Second
-	// mostTemplates bounds the memory for templates.
-	mostTemplates = 1 << 10
+	// maxTemplates bounds the cache of templates.
+	maxTemplates = 1 << 10
 )
 
-// project asks Compute, and remembers its lists for a short time.
+// project queries Compute Engine, and caches its lists for a short time.
 type project struct {
 	api                   gcerest.Client
 	name, region, cluster string
 	now                   func() time.Time
-	// role returns the role under which a group is in the cluster's store, or an error of
-	// class fault.Gone.
+	// role returns a group's role according to the cluster's store, or an error of class
+	// fault.Gone.
 	role func(ctx context.Context, group string) (api.InstanceGroupRole, error)
 
-	mu        sync.Mutex
-	all       list[[]gcerest.Instance]
-	managed   map[string]list[map[string]managed] // by the path of a group, and the instance's identifier
-	templates map[string]string                   // the instance group of a template, which never changes, by its path
+	mu           sync.Mutex
+	allInstances cached[[]gcerest.Instance]
+	managed      map[string]cached[map[string]managedInstance] // by the path of the managed instance group, and the instance's ID
+	templates    map[string]string                             // the instance group of a template, which never changes, by the template's path
 }
 
-// list is what Compute said at a time.
-type list[T any] struct {
-	of T
-	at time.Time
+// cached is a response of Compute Engine, and when it was received.
+type cached[T any] struct {
+	items    T
+	received time.Time
 }
 
-// managed is an instance of a managed instance group.
-type managed struct {
+// managedInstance is an instance of a managed instance group.
+type managedInstance struct {
 	ID      string `json:"id"`
 	Action  string `json:"currentAction"`
 	Version struct {
@@ -73,37 +73,38 @@ func (p *project) Instance(ctx context.Context, zone, name string) (vtpm.Instanc
 		} `json:"signingKey"`
 	}
 	if err := p.api.Get(ctx, gcerest.Compute, gcerest.InstancePath(p.name, zone, name)+"/getShieldedInstanceIdentity", nil, &identity); err != nil {
-		return vtpm.Instance{}, fmt.Errorf("ask for the attestation key of the instance %s: %w", name, err)
+		return vtpm.Instance{}, fmt.Errorf("get the attestation key of the instance %s: %w", name, err)
 	}
-	return vtpm.Instance{ID: i.ID, Maker: p.maker(i), Running: i.Status == "RUNNING", Cluster: i.Metadata.Get(gcecloud.MetadataCluster),
+	return vtpm.Instance{ID: i.ID, Manager: p.managerPath(i), Running: i.Status == "RUNNING", Cluster: i.Metadata.Get(gcecloud.MetadataCluster),
 		Group: i.Metadata.Get(gcecloud.MetadataGroup), Names: i.Names(), Key: identity.SigningKey.Public}, nil
 }
 
 func (p *project) get(ctx context.Context, zone, name string) (gcerest.Instance, error) {
 	var i gcerest.Instance
 	if err := p.api.Get(ctx, gcerest.Compute, gcerest.InstancePath(p.name, zone, name), nil, &i); err != nil {
-		return i, fmt.Errorf("ask for the instance %s: %w", name, err)
+		return i, fmt.Errorf("get the instance %s: %w", name, err)
 	}
 	return i, nil
 }
 
-// createdBy is how Google names the managed instance group that made an instance.
+// createdBy matches the value with which Google names the managed instance group that created an
+// instance.
 var createdBy = regexp.MustCompile(`^projects/[^/]+/zones/([-a-z0-9]+)/instanceGroupManagers/([-a-z0-9]+)$`)
 
-// maker is the path of the managed instance group that an instance says has made it, in its
-// own zone of this project; "" where there is none.
-func (p *project) maker(i gcerest.Instance) string {
+// managerPath returns the path of the managed instance group that, according to its metadata, created an
+// instance, in the instance's zone of this project; "" if there is none.
+func (p *project) managerPath(i gcerest.Instance) string {
 	parts := createdBy.FindStringSubmatch(i.Metadata.Get(gcecloud.MetadataCreatedBy))
-	if parts == nil || parts[1] != gcerest.Last(i.Zone) {
+	if parts == nil || parts[1] != gcerest.BaseName(i.Zone) {
 		return ""
 	}
 	return gcerest.ZonePath(p.name, parts[1]) + "/instanceGroupManagers/" + parts[2]
 }
 
-// Member implements vtpm.Instances: what the instance says of itself, Compute has to
-// confirm, and the cluster's store that machines of the group are nodes. Bastions are not.
+// Member implements vtpm.Instances: Compute Engine must confirm what the instance claims, and the
+// group's machines must be nodes according to the cluster's store, unlike bastions.
 func (p *project) Member(ctx context.Context, i vtpm.Instance) (string, error) {
-	group, err := p.made(ctx, i)
+	group, err := p.templateGroup(ctx, i)
 	if err != nil {
 		return "", err
 	}
@@ -113,59 +114,61 @@ func (p *project) Member(ctx context.Context, i vtpm.Instance) (string, error) {
 	return group, nil
 }
 
-// made returns the instance group of the template of which a managed instance group has made an instance.
-func (p *project) made(ctx context.Context, i vtpm.Instance) (string, error) {
+// templateGroup returns the instance group of the template from which a managed instance group created an
+// instance.
+func (p *project) templateGroup(ctx context.Context, i vtpm.Instance) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, err := p.member(ctx, i.Maker, i.ID, remembered)
+	m, err := p.findMember(ctx, i.Manager, i.ID, remembered)
 	if err != nil {
 		return "", err
 	}
 	if m.Version.Template == "" {
-		return "", fault.New(fault.NotYet, "Compute does not tell the template of the instance yet")
+		return "", fault.New(fault.NotYet, "Compute Engine does not report the template of the instance yet")
 	}
 	return p.groupOf(ctx, m.Version.Template)
 }
 
-// member returns an instance of a managed instance group by a list that is not older than an
-// age, or by a fresh one where that lacks it. The error is of class fault.Gone where no group has it.
-func (p *project) member(ctx context.Context, maker, id string, age time.Duration) (managed, error) {
+// findMember returns an instance of a managed instance group from a list that is younger than age, or
+// from a fresh one if that does not contain it. The error has class fault.Gone if the group does
+// not contain it.
+func (p *project) findMember(ctx context.Context, maker, id string, age time.Duration) (managedInstance, error) {
 	if maker == "" {
-		return managed{}, fault.New(fault.Gone, "no managed instance group made it")
+		return managedInstance{}, fault.New(fault.Gone, "it was not created by a managed instance group")
 	}
 	for _, old := range []time.Duration{age, fresh} {
 		all, err := p.members(ctx, maker, old)
 		if err != nil {
-			return managed{}, err
+			return managedInstance{}, err
 		}
 		if m, ok := all[id]; ok {
 			return m, nil
 		}
 	}
-	return managed{}, fault.New(fault.Gone, "the managed instance group %s has it not", gcerest.Last(maker))
+	return managedInstance{}, fault.New(fault.Gone, "the managed instance group %s does not contain it", gcerest.BaseName(maker))
 }
 
-// members lists the instances of a managed instance group by their identifiers.
-func (p *project) members(ctx context.Context, maker string, age time.Duration) (map[string]managed, error) {
-	if l, known := p.managed[maker]; known && p.now().Sub(l.at) < age {
-		return l.of, nil
+// members lists the instances of a managed instance group by ID.
+func (p *project) members(ctx context.Context, maker string, age time.Duration) (map[string]managedInstance, error) {
+	if l, known := p.managed[maker]; known && p.now().Sub(l.received) < age {
+		return l.items, nil
 	}
-	found, err := gcerest.List[managed](ctx, p.api, http.MethodPost, gcerest.Compute, maker+"/listManagedInstances", "managedInstances", nil)
+	found, err := gcerest.List[managedInstance](ctx, p.api, http.MethodPost, gcerest.Compute, maker+"/listManagedInstances", "managedInstances", nil)
 	if err != nil {
-		return nil, fmt.Errorf("list the instances of the managed instance group %s: %w", gcerest.Last(maker), err)
+		return nil, fmt.Errorf("list the instances of the managed instance group %s: %w", gcerest.BaseName(maker), err)
 	}
-	all := map[string]managed{}
+	all := map[string]managedInstance{}
 	for _, m := range found {
 		all[m.ID] = m
 	}
 	if p.managed == nil {
-		p.managed = map[string]list[map[string]managed]{}
+		p.managed = map[string]cached[map[string]managedInstance]{}
 	}
-	p.managed[maker] = list[map[string]managed]{all, p.now()}
+	p.managed[maker] = cached[map[string]managedInstance]{all, p.now()}
 	return all, nil
 }
 
-// groupOf returns the instance group of a template of the cluster's.
+// groupOf returns the instance group of one of the cluster's templates.
 func (p *project) groupOf(ctx context.Context, url string) (string, error) {
 	path := url[max(0, strings.Index(url, "projects/")):]
 	if group := p.templates[path]; group != "" {
@@ -177,24 +180,24 @@ func (p *project) groupOf(ctx context.Context, url string) (string, error) {
 		} `json:"properties"`
 	}
 	if err := p.api.Get(ctx, gcerest.Compute, path, nil, &t); err != nil {
-		return "", fmt.Errorf("ask for the instance template %s: %w", gcerest.Last(path), err)
+		return "", fmt.Errorf("get the instance template %s: %w", gcerest.BaseName(path), err)
 	}
 	group := t.Properties.Metadata.Get(gcecloud.MetadataGroup)
 	if t.Properties.Metadata.Get(gcecloud.MetadataCluster) != p.cluster || group == "" {
-		return "", fault.New(fault.Gone, "its instance template %s is not of the cluster", gcerest.Last(path))
+		return "", fault.New(fault.Gone, "its instance template %s does not belong to the cluster", gcerest.BaseName(path))
 	}
-	if p.templates == nil || len(p.templates) >= mostTemplates {
+	if p.templates == nil || len(p.templates) >= maxTemplates {
 		p.templates = map[string]string{}
 	}
 	p.templates[path] = group
 	return group, nil
 }
 
-// instances lists the cluster's instances, by a list that is not older than an age. The label
-// alone might belong to a cluster whose name differs in a dot.
+// instances lists the cluster's instances, from a list that is younger than age. The label alone is
+// not enough, because another cluster's name may differ only in a dot.
 func (p *project) instances(ctx context.Context, age time.Duration) ([]gcerest.Instance, error) {
-	if p.all.of != nil && p.now().Sub(p.all.at) < age {
-		return p.all.of, nil
+	if p.allInstances.items != nil && p.now().Sub(p.allInstances.received) < age {
+		return p.allInstances.items, nil
 	}
 	zones, err := p.api.Zones(ctx, p.name, p.region)
 	if err != nil {
@@ -212,12 +215,12 @@ func (p *project) instances(ctx context.Context, age time.Duration) ([]gcerest.I
 			}
 		}
 	}
-	p.all = list[[]gcerest.Instance]{all, p.now()}
+	p.allInstances = cached[[]gcerest.Instance]{all, p.now()}
 	return all, nil
 }
 
-// named returns the instance of the cluster that has a name, or an error of class fault.Gone.
-func (p *project) named(ctx context.Context, name string) (gcerest.Instance, error) {
+// findInstance returns the cluster's instance of that name, or an error of class fault.Gone.
+func (p *project) findInstance(ctx context.Context, name string) (gcerest.Instance, error) {
 	for _, age := range []time.Duration{remembered, fresh} {
 		all, err := p.instances(ctx, age)
 		if err != nil {
@@ -232,8 +235,8 @@ func (p *project) named(ctx context.Context, name string) (gcerest.Instance, err
 		switch {
 		case len(found) == 1:
 			return found[0], nil
-		case len(found) > 1: // as names are unique in a zone only
-			return gcerest.Instance{}, fault.New(fault.Conflict, "the instances %s of %s and %s have the same name, which a node has", name, gcerest.Last(found[0].Zone), gcerest.Last(found[1].Zone))
+		case len(found) > 1: // names are unique only within a zone
+			return gcerest.Instance{}, fault.New(fault.Conflict, "instances named %s, the name of a node, exist in both %s and %s", name, gcerest.BaseName(found[0].Zone), gcerest.BaseName(found[1].Zone))
 		}
 	}
 	return gcerest.Instance{}, fault.New(fault.Gone, "the cluster has no instance %s", name)

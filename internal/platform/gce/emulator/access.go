@@ -15,15 +15,15 @@ type account struct {
 	email, project, id   string
 	display, description string
 	disabled             bool
-	known                time.Time // from when on others know it
-	given                bool      // it was not made by anybody
+	visibleAt            time.Time // when the account becomes visible to other services
+	builtIn              bool      // it exists from the start
 }
 
-// setCommonMetadata replaces the metadata of all instances of a project.
+// setCommonMetadata replaces the metadata that all instances of a project share.
 func (c *call) setCommonMetadata() (object, error) {
 	p := c.projects[c.params["project"]]
 	if c.body["fingerprint"] != p.metadata["fingerprint"] {
-		return nil, stale("Supplied fingerprint does not match current metadata fingerprint.")
+		return nil, staleError("Supplied fingerprint does not match current metadata fingerprint.")
 	}
 	to := clone(c.body)
 	if err := checkMetadata("metadata", to); err != nil {
@@ -35,14 +35,14 @@ func (c *call) setCommonMetadata() (object, error) {
 	}, nil)
 }
 
-// knows reports that a service account can be given to instances: one of another project, or
-// of Google's, is taken on trust.
-func (e *Emulator) knows(email string) bool {
+// knowsAccount reports whether a service account can be given to instances: accounts of other projects,
+// and Google's own, are assumed to exist.
+func (e *Emulator) knowsAccount(email string) bool {
 	if email == "default" {
 		return true
 	}
 	if a := e.accounts[email]; a != nil {
-		return !e.now.Before(a.known)
+		return !e.now.Before(a.visibleAt)
 	}
 	_, domain, _ := strings.Cut(email, "@")
 	project, own := strings.CutSuffix(domain, ".iam.gserviceaccount.com")
@@ -52,7 +52,7 @@ func (e *Emulator) knows(email string) bool {
 func accessHandlers() map[string]handler {
 	return map[string]handler{
 		"iam.projects.serviceAccounts.create":        (*call).createAccount,
-		"iam.projects.serviceAccounts.get":           onAccount(func(_ *call, a *account) (object, error) { return a.shown(), nil }),
+		"iam.projects.serviceAccounts.get":           onAccount(func(_ *call, a *account) (object, error) { return a.toObject(), nil }),
 		"iam.projects.serviceAccounts.list":          (*call).listAccounts,
 		"iam.projects.serviceAccounts.patch":         onAccount((*call).patchAccount),
 		"iam.projects.serviceAccounts.update":        onAccount((*call).updateAccount),
@@ -61,18 +61,18 @@ func accessHandlers() map[string]handler {
 		"cloudresourcemanager.projects.getIamPolicy": (*call).getProjectPolicy,
 		"cloudresourcemanager.projects.setIamPolicy": (*call).setProjectPolicy,
 		"cloudresourcemanager.projects.testIamPermissions": func(c *call) (object, error) {
-			if _, err := c.known(c.params["resource"]); err != nil {
+			if _, err := c.findProject(c.params["resource"]); err != nil {
 				return nil, err
 			}
-			return c.allowed(texts(c.body, "permissions")), nil
+			return c.allowedPermissions(texts(c.body, "permissions")), nil
 		},
 	}
 }
 
 var accountID = pattern(`^[a-z]([-a-z0-9]{4,28}[a-z0-9])$`)
 
-func (a *account) shown() object {
-	o := object{"name": "projects/" + a.project + "/serviceAccounts/" + a.email, "projectId": a.project, "uniqueId": a.id, "email": a.email, "oauth2ClientId": a.id, "etag": encoded([]byte(fingerprint(a.display, a.description)))}
+func (a *account) toObject() object {
+	o := object{"name": "projects/" + a.project + "/serviceAccounts/" + a.email, "projectId": a.project, "uniqueId": a.id, "email": a.email, "oauth2ClientId": a.id, "etag": encode([]byte(fingerprint(a.display, a.description)))}
 	for field, v := range map[string]string{"displayName": a.display, "description": a.description} {
 		if v != "" {
 			o[field] = v
@@ -84,8 +84,8 @@ func (a *account) shown() object {
 	return o
 }
 
-// ofProject is the project in a name such as projects/p/serviceAccounts/a.
-func (c *call) ofProject() (*project, error) {
+// projectOfName returns the project in a name such as projects/p/serviceAccounts/a.
+func (c *call) projectOfName() (*project, error) {
 	parts := strings.Split(c.params["name"], "/")
 	if p := c.projects[parts[1]]; p != nil {
 		return p, nil
@@ -94,7 +94,7 @@ func (c *call) ofProject() (*project, error) {
 }
 
 func (c *call) createAccount() (object, error) {
-	p, err := c.ofProject()
+	p, err := c.projectOfName()
 	if err != nil {
 		return nil, err
 	}
@@ -103,20 +103,20 @@ func (c *call) createAccount() (object, error) {
 		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or does not match [a-z]([-a-z0-9]*[a-z0-9]).", id)
 	}
 	if n := len(text(sub(c.body, "serviceAccount"), "displayName")); n > 100 {
-		return nil, refusal(http.StatusBadRequest, "badRequest", "The display name has %d bytes, and 100 at most may be.", n)
+		return nil, refusal(http.StatusBadRequest, "badRequest", "The display name has %d bytes; the maximum is 100.", n)
 	}
 	email := id + "@" + p.id + ".iam.gserviceaccount.com"
 	if c.accounts[email] != nil {
 		return nil, refusal(http.StatusConflict, "alreadyExists", "Service account %s already exists within project projects/%s.", id, p.id)
 	}
 	s := sub(c.body, "serviceAccount")
-	a := &account{email: email, project: p.id, id: c.newID(), display: text(s, "displayName"), description: text(s, "description"), known: c.now.Add(c.o.AccountDelay)}
+	a := &account{email: email, project: p.id, id: c.newID(), display: text(s, "displayName"), description: text(s, "description"), visibleAt: c.now.Add(c.o.AccountDelay)}
 	c.accounts[email] = a
-	return a.shown(), nil
+	return a.toObject(), nil
 }
 
-// onAccount makes a handler of what is done with one service account, which is named by its
-// e-mail or its number; the project may be written as a dash.
+// onAccount returns a handler for a method on one service account, which is named by its email or
+// its ID; the project may be a dash.
 func onAccount(do func(*call, *account) (object, error)) handler {
 	return func(c *call) (object, error) {
 		parts := strings.Split(c.params["name"], "/")
@@ -130,19 +130,19 @@ func onAccount(do func(*call, *account) (object, error)) handler {
 }
 
 func (c *call) listAccounts() (object, error) {
-	p, err := c.ofProject()
+	p, err := c.projectOfName()
 	if err != nil {
 		return nil, err
 	}
 	var all []object
 	for _, email := range sortedKeys(c.accounts) {
 		if c.accounts[email].project == p.id {
-			all = append(all, c.accounts[email].shown())
+			all = append(all, c.accounts[email].toObject())
 		}
 	}
 	size := 0
 	if _, err := fmt.Sscan(c.params["pageSize"], &size); err != nil || size <= 0 || size > 100 {
-		size = 20 // as the documentation of the method says
+		size = 20 // as the method's documentation says
 	}
 	page, next, err := pageFrom(all, c.params["pageToken"], size)
 	if err != nil {
@@ -170,15 +170,15 @@ func (c *call) patchAccount(a *account) (object, error) {
 			return nil, refusal(http.StatusBadRequest, "badRequest", "The update mask %q has a field that cannot be changed.", text(c.body, "updateMask"))
 		}
 	}
-	return a.shown(), nil
+	return a.toObject(), nil
 }
 
 func (c *call) updateAccount(a *account) (object, error) {
 	a.display, a.description = text(c.body, "displayName"), text(c.body, "description")
-	return a.shown(), nil
+	return a.toObject(), nil
 }
 
-// deleteAccount removes a service account. Policies keep it as one that was deleted.
+// deleteAccount removes a service account. Policies keep it as a deleted member.
 func (c *call) deleteAccount(a *account) (object, error) {
 	delete(c.accounts, a.email)
 	for _, p := range c.policies() {
@@ -187,16 +187,16 @@ func (c *call) deleteAccount(a *account) (object, error) {
 	return object{}, nil
 }
 
-// policy says who has which role.
+// policy is an IAM policy.
 type policy struct {
 	bindings []object
 	version  int64
-	turn     int64 // counts the changes
+	changes  int64 // number of changes
 }
 
-func newPolicy() policy { return policy{version: 1, turn: 1} }
+func newPolicy() policy { return policy{version: 1, changes: 1} }
 
-func (p *policy) etag() string { return encoded([]byte(fmt.Sprintf("policy%06d", p.turn))) }
+func (p *policy) etag() string { return encode([]byte(fmt.Sprintf("policy%06d", p.changes))) }
 
 func (p *policy) rename(from, to string) {
 	for _, b := range p.bindings {
@@ -204,12 +204,12 @@ func (p *policy) rename(from, to string) {
 		if i := slices.Index(members, from); i >= 0 {
 			members[i] = to
 			b["members"] = listOf(members)
-			p.turn++
+			p.changes++
 		}
 	}
 }
 
-// policies are all that there are.
+// policies returns all existing policies.
 func (e *Emulator) policies() []*policy {
 	var out []*policy
 	for _, p := range e.projects {
@@ -221,15 +221,15 @@ func (e *Emulator) policies() []*policy {
 	return out
 }
 
-// conditional is the version of policies whose bindings may have conditions.
+// conditional is the policy version in which bindings may have conditions.
 const conditional = 3
 
-// concurrent is what is told who writes a policy that somebody else wrote since it was read.
+// concurrent is the error message for writing a policy that was changed since it was read.
 const concurrent = "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
 
-// shown is a policy as it is answered. Bindings with conditions are whole only for who asks
-// for version 3.
-func (p *policy) shown(version int64) object {
+// toObject returns a policy as a response. Bindings with conditions are complete only if the request
+// asks for version 3.
+func (p *policy) toObject(version int64) object {
 	bindings := list{}
 	shown := int64(1)
 	for _, b := range p.bindings {
@@ -252,7 +252,7 @@ func (p *policy) shown(version int64) object {
 
 var memberForm = pattern(`^(allUsers|allAuthenticatedUsers|(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|principal|principalSet|deleted):.+)$`)
 
-// writePolicy replaces a policy. Who brings the etag of another than there is, is told so.
+// writePolicy replaces a policy. It returns old if the etag is not the current one.
 func (c *call) writePolicy(p *policy, to object, old *Error) error {
 	if sent := text(to, "etag"); sent != "" && sent != p.etag() {
 		return old
@@ -276,23 +276,23 @@ func (c *call) writePolicy(p *policy, to object, old *Error) error {
 			bindings = append(bindings, clone(b))
 		}
 	}
-	p.bindings, p.version, p.turn = bindings, max(version, 1), p.turn+1
+	p.bindings, p.version, p.changes = bindings, max(version, 1), p.changes+1
 	return nil
 }
 
-// checkMember refuses a member that is not known.
+// checkMember rejects a member that does not exist.
 func (c *call) checkMember(m string) error {
 	if !memberForm().MatchString(m) {
 		return refusal(http.StatusBadRequest, "badRequest", "Invalid member: %s.", m)
 	}
-	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && (email == "default" || !c.knows(email)) {
+	if email, ok := strings.CutPrefix(m, "serviceAccount:"); ok && (email == "default" || !c.knowsAccount(email)) {
 		return refusal(http.StatusBadRequest, "badRequest", "Service account %s does not exist.", email)
 	}
 	return nil
 }
 
-// known is a project that Resource Manager is asked for.
-func (c *call) known(id string) (*project, error) {
+// findProject returns a project for Resource Manager.
+func (c *call) findProject(id string) (*project, error) {
 	if p := c.projects[id]; p != nil {
 		return p, nil
 	}
@@ -300,44 +300,44 @@ func (c *call) known(id string) (*project, error) {
 }
 
 func (c *call) getProjectPolicy() (object, error) {
-	p, err := c.known(c.params["resource"])
+	p, err := c.findProject(c.params["resource"])
 	if err != nil {
 		return nil, err
 	}
-	return p.policy.shown(number(sub(c.body, "options"), "requestedPolicyVersion")), nil
+	return p.policy.toObject(number(sub(c.body, "options"), "requestedPolicyVersion")), nil
 }
 
 func (c *call) setProjectPolicy() (object, error) {
-	p, err := c.known(c.params["resource"])
+	p, err := c.findProject(c.params["resource"])
 	if err != nil {
 		return nil, err
 	}
 	if err := c.writePolicy(&p.policy, sub(c.body, "policy"), refusal(http.StatusConflict, "aborted", "%s", concurrent)); err != nil {
 		return nil, err
 	}
-	return p.policy.shown(conditional), nil
+	return p.policy.toObject(conditional), nil
 }
 
-// allowed are those of some permissions that who asks has.
-func (e *Emulator) allowed(permissions []string) object {
+// allowedPermissions returns those of the permissions that the caller has.
+func (e *Emulator) allowedPermissions(permissions []string) object {
 	out := object{}
 	setTexts(out, "permissions", slices.DeleteFunc(permissions, func(p string) bool { return e.denied[p] }))
 	return out
 }
 
 func (c *call) describeProject() (object, error) {
-	p, err := c.known(c.params["projectId"])
+	p, err := c.findProject(c.params["projectId"])
 	if err != nil {
 		return nil, err
 	}
 	return object{"projectId": p.id, "projectNumber": fmt.Sprint(p.number), "name": p.id, "lifecycleState": "ACTIVE", "createTime": "2020-01-01T00:00:00Z"}, nil
 }
 
-// accessInventory are the service accounts that were made, and the members of policies.
+// accessInventory returns the service accounts that were created, and the members of policies.
 func (e *Emulator) accessInventory() []string {
 	var out []string
 	for email, a := range e.accounts {
-		if !a.given {
+		if !a.builtIn {
 			out = append(out, "projects/"+a.project+"/serviceAccounts/"+email)
 		}
 	}

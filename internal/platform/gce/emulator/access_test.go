@@ -53,10 +53,10 @@ func TestAServiceAccountLives(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	_, err := accounts.Create(parent, &iam.CreateServiceAccountRequest{AccountId: "node-x"}).Do()
-	c.refused(err, 409, "alreadyExists", "Service account node-x already exists within project projects/testproject.")
+	c.checkRefused(err, 409, "alreadyExists", "Service account node-x already exists within project projects/testproject.")
 	for _, id := range []string{"short", "Capitals", "ends-with-", strings.Repeat("x", 31), "1begins"} {
 		_, err := accounts.Create(parent, &iam.CreateServiceAccountRequest{AccountId: id}).Do()
-		c.refused(err, 400, "badRequest", "length between 6 and 30")
+		c.checkRefused(err, 400, "badRequest", "length between 6 and 30")
 	}
 	for _, name := range []string{a.Name, "projects/-/serviceAccounts/" + a.Email, parent + "/serviceAccounts/" + a.UniqueId} {
 		if got, err := accounts.Get(name).Do(); err != nil || got.Email != a.Email {
@@ -84,12 +84,12 @@ func TestAServiceAccountLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = accounts.Get(a.Name).Do()
-	c.refused(err, 404, "notFound", "does not exist")
+	c.checkRefused(err, 404, "notFound", "does not exist")
 	_, err = accounts.Delete(a.Name).Do()
-	c.refused(err, 404, "notFound", "does not exist")
+	c.checkRefused(err, 404, "notFound", "does not exist")
 	c.Deny("iam.serviceAccounts.create")
 	_, err = accounts.Create(parent, &iam.CreateServiceAccountRequest{AccountId: "denied"}).Do()
-	c.refused(err, 403, "forbidden", "Permission 'iam.serviceAccounts.create' denied on resource (or it may not exist).")
+	c.checkRefused(err, 403, "forbidden", "Permission 'iam.serviceAccounts.create' denied on resource (or it may not exist).")
 }
 
 func TestAPolicyIsReadChangedAndWrittenBack(t *testing.T) {
@@ -114,13 +114,13 @@ func TestAPolicyIsReadChangedAndWrittenBack(t *testing.T) {
 	if err := write(p); err != nil {
 		t.Fatal(err)
 	}
-	c.refused(write(old), 409, "aborted", "concurrent policy changes")
+	c.checkRefused(write(old), 409, "aborted", "concurrent policy changes")
 	if got := read(3); len(got.Bindings) != 1 || !slices.Equal(got.Bindings[0].Members, []string{member}) || got.Etag == old.Etag {
 		t.Errorf("got %+v", got)
 	}
 	p = read(3)
 	p.Bindings = append(p.Bindings, &crm.Binding{Role: "roles/viewer", Members: []string{"user:u@example.com"}, Condition: &crm.Expr{Title: "t", Expression: "true"}})
-	c.refused(write(p), 400, "invalid", "version 3")
+	c.checkRefused(write(p), 400, "invalid", "version 3")
 	p.Version = 3
 	if err := write(p); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestAPolicyIsReadChangedAndWrittenBack(t *testing.T) {
 		t.Errorf("got %+v", got.Bindings[1])
 	}
 	for _, m := range []string{"serviceAccount:none@testproject.iam.gserviceaccount.com", "someone", "serviceAccount:default"} {
-		c.refused(write(&crm.Policy{Bindings: []*crm.Binding{{Role: "roles/viewer", Members: []string{m}}}}), 400, "badRequest", "")
+		c.checkRefused(write(&crm.Policy{Bindings: []*crm.Binding{{Role: "roles/viewer", Members: []string{m}}}}), 400, "badRequest", "")
 	}
 	if got := c.Inventory(); !slices.Contains(got, "projects/testproject/policy/roles/container.serviceAgent/"+member) {
 		t.Errorf("got %s", got)
@@ -151,7 +151,7 @@ func TestAPolicyIsReadChangedAndWrittenBack(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	_, err := c.projects().GetIamPolicy("other-project", &crm.GetIamPolicyRequest{}).Do()
-	c.refused(err, 403, "forbidden", "The caller does not have permission")
+	c.checkRefused(err, 403, "forbidden", "The caller does not have permission")
 }
 
 func TestANewAccountIsNotKnownAtOnce(t *testing.T) {
@@ -168,8 +168,8 @@ func TestANewAccountIsNotKnownAtOnce(t *testing.T) {
 		_, err := c.Instances.Insert(project, zone, i).Do()
 		return err
 	}
-	c.refused(set(), 400, "badRequest", "does not exist")
-	c.refused(insert(), 400, "invalid", "service account")
+	c.checkRefused(set(), 400, "badRequest", "does not exist")
+	c.checkRefused(insert(), 400, "invalid", "service account")
 	c.clock.Sleep(t.Context(), 10*time.Second)
 	if err := set(); err != nil {
 		t.Error(err)
@@ -210,15 +210,15 @@ func TestRecordsChangeAllOrNone(t *testing.T) {
 	if err := change(one(api), nil); err != nil {
 		t.Fatal(err)
 	}
-	c.refused(change(one(api), nil), 409, "alreadyExists", "The resource 'entity.change.additions[0]' named 'api.example.com. (A)' already exists")
-	c.refused(change(one(record("x.example.com.", "A", 1, "10.0.0.1")), one(record("api.example.com.", "A", 61, "203.0.113.1"))), 412, "conditionNotMet", "Precondition not met for 'entity.change.deletions[0]'")
-	c.refused(change(nil, one(record("api.example.com.", "A", 60, "203.0.113.2"))), 412, "conditionNotMet", "")
-	c.refused(change(nil, one(record("none.example.com.", "A", 60, "203.0.113.2"))), 404, "notFound", "named 'none.example.com. (A)' does not exist")
-	c.refused(change(one(record("api.example.com", "A", 60, "203.0.113.2")), nil), 400, "invalid", "end with a dot")
-	c.refused(change(one(record("api.example.org.", "A", 60, "203.0.113.2")), nil), 400, "invalid", "not in the zone")
-	c.refused(change(one(record("y.example.com.", "A", 60, "fd00::1")), nil), 400, "invalid", "not of type A")
-	c.refused(change(one(record("api.example.com.", "CNAME", 60, "www.example.com.")), nil), 400, "cnameResourceRecordSetConflict", "")
-	c.refused(change(nil, nil), 400, "required", "")
+	c.checkRefused(change(one(api), nil), 409, "alreadyExists", "The resource 'entity.change.additions[0]' named 'api.example.com. (A)' already exists")
+	c.checkRefused(change(one(record("x.example.com.", "A", 1, "10.0.0.1")), one(record("api.example.com.", "A", 61, "203.0.113.1"))), 412, "conditionNotMet", "Precondition not met for 'entity.change.deletions[0]'")
+	c.checkRefused(change(nil, one(record("api.example.com.", "A", 60, "203.0.113.2"))), 412, "conditionNotMet", "")
+	c.checkRefused(change(nil, one(record("none.example.com.", "A", 60, "203.0.113.2"))), 404, "notFound", "named 'none.example.com. (A)' does not exist")
+	c.checkRefused(change(one(record("api.example.com", "A", 60, "203.0.113.2")), nil), 400, "invalid", "end with a dot")
+	c.checkRefused(change(one(record("api.example.org.", "A", 60, "203.0.113.2")), nil), 400, "invalid", "not in the zone")
+	c.checkRefused(change(one(record("y.example.com.", "A", 60, "fd00::1")), nil), 400, "invalid", "not of type A")
+	c.checkRefused(change(one(record("api.example.com.", "CNAME", 60, "www.example.com.")), nil), 400, "cnameResourceRecordSetConflict", "")
+	c.checkRefused(change(nil, nil), 400, "required", "")
 	list, err := s.ResourceRecordSets.List(project, "b-example").Do()
 	if err != nil || len(list.Rrsets) != 3 {
 		t.Errorf("what was refused took effect: %+v, %v", list, err)
@@ -241,7 +241,7 @@ func TestRecordsChangeAllOrNone(t *testing.T) {
 		t.Errorf("the order of the records counts: %v", err)
 	}
 	_, err = s.ResourceRecordSets.List(project, "none").Do()
-	c.refused(err, 404, "notFound", "'parameters.managedZone' resource named 'none'")
+	c.checkRefused(err, 404, "notFound", "'parameters.managedZone' resource named 'none'")
 }
 
 func TestBucketsHavePoliciesAndLists(t *testing.T) {
@@ -255,7 +255,7 @@ func TestBucketsHavePoliciesAndLists(t *testing.T) {
 		t.Errorf("got %+v, %v", b, err)
 	}
 	_, err = s.Buckets.Get("none").Do()
-	c.refused(err, 404, "notFound", "The specified bucket does not exist.")
+	c.checkRefused(err, 404, "notFound", "The specified bucket does not exist.")
 	p, err := s.Buckets.GetIamPolicy("state").OptionsRequestedPolicyVersion(3).Do()
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestBucketsHavePoliciesAndLists(t *testing.T) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	_, err = s.Buckets.SetIamPolicy("state", &first).Do()
-	c.refused(err, 412, "conditionNotMet", "")
+	c.checkRefused(err, 412, "conditionNotMet", "")
 	if _, err := s.BucketAccessControls.Insert("state", &storage.BucketAccessControl{Entity: "user-100000000000-compute@developer.gserviceaccount.com", Role: "READER"}).Do(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,10 +278,10 @@ func TestBucketsHavePoliciesAndLists(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	_, err = s.BucketAccessControls.List("uniform").Do()
-	c.refused(err, 400, "invalid", "uniform bucket-level access")
+	c.checkRefused(err, 400, "invalid", "uniform bucket-level access")
 	if err := s.BucketAccessControls.Delete("state", "user-100000000000-compute@developer.gserviceaccount.com").Do(); err != nil {
 		t.Error(err)
 	}
 	err = s.BucketAccessControls.Delete("state", "allUsers").Do()
-	c.refused(err, 404, "notFound", "allUsers")
+	c.checkRefused(err, 404, "notFound", "allUsers")
 }

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// regions are the names of all, sorted.
+// regions returns the names of all regions, sorted.
 func (e *Emulator) regions() []string { return slices.Sorted(maps.Keys(e.o.Regions)) }
 
-// usesAddress reports whether an object has the address that another reserves.
+// usesAddress reports whether an object uses the address that address reserves.
 func usesAddress(x, address *entry) bool {
 	ip := text(address.o, "address")
 	switch x.kind.name {
 	case "forwardingRules":
 		return x.o["IPAddress"] == ip && (address.o["subnetwork"] == nil || x.o["subnetwork"] == address.o["subnetwork"])
 	case "instances":
-		return has(x, ip, address.o["subnetwork"])
+		return hasAddress(x, ip, address.o["subnetwork"])
 	}
 	return false
 }
 
-// has reports whether an instance has an address, which is in a subnetwork or, if that is nil,
-// of the Internet.
-func has(x *entry, ip string, subnetwork any) bool {
+// hasAddress reports whether an instance has an address: an internal one of subnetwork, or an external one
+// if subnetwork is nil.
+func hasAddress(x *entry, ip string, subnetwork any) bool {
 	for _, nic := range subs(x.o, "networkInterfaces") {
 		if subnetwork != nil && nic["networkIP"] == ip && nic["subnetwork"] == subnetwork {
 			return true
@@ -40,10 +40,10 @@ func has(x *entry, ip string, subnetwork any) bool {
 	return false
 }
 
-// taken returns the used internal addresses of a subnetwork: its own four, those of instances and
-// of forwarding rules, alias ranges, and reserved ones, except the wanted address, if it is
-// reserved for the caller.
-func (e *Emulator) taken(subnet *entry, wanted string) []netip.Prefix {
+// usedAddresses returns the used internal addresses of a subnetwork: its four reserved by Google, those of
+// instances and forwarding rules, alias ranges, and reserved addresses, except the wanted one if
+// its purpose is GCE_ENDPOINT.
+func (e *Emulator) usedAddresses(subnet *entry, wanted string) []netip.Prefix {
 	own := netip.MustParsePrefix(text(subnet.o, "ipCidrRange"))
 	one := func(s string) []netip.Prefix {
 		a, err := netip.ParseAddr(s)
@@ -54,7 +54,7 @@ func (e *Emulator) taken(subnet *entry, wanted string) []netip.Prefix {
 	}
 	out := one(own.Addr().String())
 	out = append(out, one(own.Addr().Next().String())...)
-	end := lastOf(own)
+	end := lastAddress(own)
 	out = append(out, netip.PrefixFrom(end, 32), netip.PrefixFrom(end.Prev(), 32))
 	for _, x := range e.entries {
 		switch {
@@ -81,7 +81,7 @@ func (e *Emulator) taken(subnet *entry, wanted string) []netip.Prefix {
 	return out
 }
 
-func lastOf(p netip.Prefix) netip.Addr {
+func lastAddress(p netip.Prefix) netip.Addr {
 	a := p.Addr().As4()
 	for i := p.Bits(); i < 32; i++ {
 		a[i/8] |= 0x80 >> (i % 8)
@@ -89,14 +89,15 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// freeIn is the first block of some bits within a range that overlaps nothing that is taken.
-func freeIn(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, bool) {
+// findFree returns the first block with that prefix length in a range that does not overlap the taken
+// ones.
+func findFree(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, bool) {
 	for at := within.Addr(); within.Contains(at); {
 		p := netip.PrefixFrom(at, bits)
 		if !slices.ContainsFunc(taken, p.Overlaps) {
 			return p, true
 		}
-		next := lastOf(p).Next()
+		next := lastAddress(p).Next()
 		if !next.IsValid() {
 			break
 		}
@@ -105,12 +106,12 @@ func freeIn(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix, 
 	return netip.Prefix{}, false
 }
 
-// internal is an address of a subnetwork: the one that is wanted, or else a free one.
-func (e *Emulator) internal(field, subnetwork, wanted string) (string, error) {
+// internalAddress returns an address in a subnetwork: the wanted one, or else a free one.
+func (e *Emulator) internalAddress(field, subnetwork, wanted string) (string, error) {
 	subnet := e.entries[pathOf(subnetwork)]
-	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.taken(subnet, wanted)
+	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.usedAddresses(subnet, wanted)
 	if wanted == "" {
-		p, ok := freeIn(own, 32, taken)
+		p, ok := findFree(own, 32, taken)
 		if !ok {
 			return "", refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted.", subnet.path)
 		}
@@ -126,14 +127,14 @@ func (e *Emulator) internal(field, subnetwork, wanted string) (string, error) {
 	return wanted, nil
 }
 
-// external is a new address of the Internet, of a range that Google has.
-func (e *Emulator) external() string {
+// newExternalAddress returns a new external address, in one of Google's ranges.
+func (e *Emulator) newExternalAddress() string {
 	e.numbers++
 	n := e.numbers
 	return netip.AddrFrom4([4]byte{34, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 }
 
-// addressKind are reserved addresses of regions.
+// addressKind returns the kind of regional reserved addresses.
 func addressKind() *collection {
 	return &collection{name: "addresses", word: "address", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "setLabels"},
 		refs: []ref{{"subnetwork", []string{"subnetworks"}}, {"network", []string{"networks"}}}, users: []string{"forwardingRules", "instances", "routers"}, labelled: true, shape: shapeAddress, show: showUsers}
@@ -143,7 +144,7 @@ func shapeAddress(c *call, o, _ object) error {
 	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
 		return err
 	}
-	preset(o, "addressType", "EXTERNAL")
+	setDefault(o, "addressType", "EXTERNAL")
 	o["status"] = "RESERVED"
 	purpose := text(o, "purpose")
 	if text(o, "addressType") == "EXTERNAL" {
@@ -156,11 +157,11 @@ func shapeAddress(c *call, o, _ object) error {
 		if o["address"] != nil {
 			return invalid("resource.address", o["address"], "Google chooses external addresses.")
 		}
-		if err := c.within("STATIC_ADDRESSES", c.scope()+"/", 1); err != nil {
+		if err := c.checkQuota("STATIC_ADDRESSES", c.scope()+"/", 1); err != nil {
 			return err
 		}
-		preset(o, "networkTier", "PREMIUM")
-		o["address"] = c.external()
+		setDefault(o, "networkTier", "PREMIUM")
+		o["address"] = c.newExternalAddress()
 		return nil
 	}
 	if o["subnetwork"] == nil {
@@ -169,11 +170,11 @@ func shapeAddress(c *call, o, _ object) error {
 	if place := "/regions/" + c.params["region"] + "/"; !strings.Contains(text(o, "subnetwork"), place) {
 		return invalid("resource.subnetwork", o["subnetwork"], "The subnetwork is in another region.")
 	}
-	preset(o, "purpose", "GCE_ENDPOINT")
+	setDefault(o, "purpose", "GCE_ENDPOINT")
 	if !slices.Contains([]string{"GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"}, text(o, "purpose")) {
 		return invalid("resource.purpose", purpose, "The purpose does not fit an address in a subnetwork.")
 	}
-	a, err := c.internal("resource.address", text(o, "subnetwork"), text(o, "address"))
+	a, err := c.internalAddress("resource.address", text(o, "subnetwork"), text(o, "address"))
 	o["address"] = a
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// balancing are the kinds of load balancers.
-func balancing() []*collection {
+// balancingKinds returns the load-balancing kinds.
+func balancingKinds() []*collection {
 	standard := []string{"insert", "get", "list", "delete"}
 	checked := []string{"checkIntervalSec", "timeoutSec", "healthyThreshold", "unhealthyThreshold", "description", "port", "requestPath", "host", "type", "tcpHealthCheck", "sslHealthCheck", "httpHealthCheck", "httpsHealthCheck", "http2HealthCheck", "grpcHealthCheck", "logConfig"}
 	return []*collection{
@@ -23,11 +23,11 @@ func balancing() []*collection {
 			refs: []ref{{"healthChecks[]", []string{"httpHealthChecks"}}, {"instances[]", []string{"instances"}}}, users: []string{"forwardingRules", "instanceGroupManagers"}, queues: true, shape: shapePool},
 		{name: "regionBackendServices", segment: "backendServices", word: "backendService", verbs: append(standard, "update", "patch"), quota: "BACKEND_SERVICES",
 			refs:  []ref{{"healthChecks[]", []string{"regionHealthChecks", "healthChecks"}}, {"backends[].group", []string{"instanceGroups"}}, {"network", []string{"networks"}}},
-			users: []string{"forwardingRules"}, mark: "fingerprint", needsMark: true, shape: shapeBackend,
+			users: []string{"forwardingRules"}, fingerprint: "fingerprint", needsFingerprint: true, shape: shapeBackend,
 			mutable: []string{"backends", "healthChecks", "description", "timeoutSec", "sessionAffinity", "connectionDraining", "failoverPolicy", "logConfig", "port", "portName", "protocol", "connectionTrackingPolicy", "network"}},
 		{name: "forwardingRules", word: "forwardingRule", verbs: append(standard, "aggregatedList", "patch", "setLabels"), quota: "FORWARDING_RULES",
-			refs: []ref{{"target", []string{"targetPools"}}, {"backendService", []string{"regionBackendServices"}}, {"network", []string{"networks"}}, {"subnetwork", []string{"subnetworks"}}},
-			mark: "fingerprint", labelled: true, mutable: []string{"allowGlobalAccess", "networkTier", "backendService"}, shape: shapeRuleOfBalancer},
+			refs:        []ref{{"target", []string{"targetPools"}}, {"backendService", []string{"regionBackendServices"}}, {"network", []string{"networks"}}, {"subnetwork", []string{"subnetworks"}}},
+			fingerprint: "fingerprint", labelled: true, mutable: []string{"allowGlobalAccess", "networkTier", "backendService"}, shape: shapeRuleOfBalancer},
 	}
 }
 
@@ -43,10 +43,10 @@ func balancingHandlers() map[string]handler {
 	}
 }
 
-// shapeTimes sets and checks what all health checks have.
+// shapeTimes checks and defaults the fields that all health checks have.
 func shapeTimes(o object) error {
 	for field, n := range map[string]int64{"checkIntervalSec": 5, "timeoutSec": 5, "healthyThreshold": 2, "unhealthyThreshold": 2} {
-		preset(o, field, n)
+		setDefault(o, field, n)
 	}
 	if t, i := number(o, "timeoutSec"), number(o, "checkIntervalSec"); t > i || t < 1 || i > 300 {
 		return invalid("resource.timeoutSec", t, "Must be at least 1, and at most checkIntervalSec, which is at most 300.")
@@ -55,15 +55,15 @@ func shapeTimes(o object) error {
 }
 
 func shapeHTTPCheck(_ *call, o, _ object) error {
-	preset(o, "port", int64(80))
-	preset(o, "requestPath", "/")
+	setDefault(o, "port", int64(80))
+	setDefault(o, "requestPath", "/")
 	if p := number(o, "port"); p < 1 || p > 65535 {
 		return invalid("resource.port", p, "Must be between 1 and 65535.")
 	}
 	return shapeTimes(o)
 }
 
-// protocolsOfChecks are the fields of a health check for each type.
+// protocolsOfChecks maps the type of a health check to its field.
 var protocolsOfChecks = map[string]string{"TCP": "tcpHealthCheck", "SSL": "sslHealthCheck", "HTTP": "httpHealthCheck", "HTTPS": "httpsHealthCheck", "HTTP2": "http2HealthCheck", "GRPC": "grpcHealthCheck"}
 
 func shapeCheck(_ *call, o, _ object) error {
@@ -84,38 +84,38 @@ func shapeCheck(_ *call, o, _ object) error {
 		return invalid("resource."+own+".port", p, "Must be between 1 and 65535.")
 	}
 	if own != "grpcHealthCheck" {
-		preset(settings, "proxyHeader", "NONE")
+		setDefault(settings, "proxyHeader", "NONE")
 	}
 	if strings.HasPrefix(own, "http") {
-		preset(settings, "requestPath", "/")
+		setDefault(settings, "requestPath", "/")
 	}
 	return shapeTimes(o)
 }
 
 func shapePool(_ *call, o, _ object) error {
-	preset(o, "sessionAffinity", "NONE")
+	setDefault(o, "sessionAffinity", "NONE")
 	if n := len(texts(o, "healthChecks")); n > 1 {
 		return invalid("resource.healthChecks", n, "A target pool has one health check at most.")
 	}
 	return nil
 }
 
-// poolChange makes a handler that adds to a list of a target pool, or takes from it.
+// poolChange returns a handler that adds items to a list of a target pool, or removes them.
 func poolChange(field, inner string, add bool) handler {
 	return func(c *call) (object, error) {
 		k := c.kinds["targetPools"]
-		x, err := k.changeable(c)
+		x, err := k.findChangeable(c)
 		if err != nil {
 			return nil, err
 		}
 		var urls []string
 		for i, item := range subs(c.body, field) {
 			at := fmt.Sprintf("%s[%d].%s", field, i, inner)
-			if !add { // what is gone can be taken out all the same
-				urls = append(urls, link(c.absolute(text(item, inner))))
+			if !add { // an object that no longer exists can still be removed
+				urls = append(urls, link(c.absolutePath(text(item, inner))))
 				continue
 			}
-			path, err := c.refer(text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
+			path, err := c.resolveReference(text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
 			if err != nil {
 				return nil, err
 			}
@@ -128,7 +128,7 @@ func poolChange(field, inner string, add bool) handler {
 			case add && !has:
 				now = append(now, url)
 			case !add && !has:
-				return nil, invalid(field, url, "The target pool does not have it.")
+				return nil, invalid(field, url, "It is not in the target pool.")
 			case !add:
 				now = slices.DeleteFunc(now, func(s string) bool { return s == url })
 			}
@@ -136,14 +136,14 @@ func poolChange(field, inner string, add bool) handler {
 		if field == "healthChecks" && len(now) > 1 {
 			return nil, invalid(field, len(now), "A target pool has one health check at most.")
 		}
-		return c.alter(last(c.method.ID, "."), x, func(context.Context) error {
+		return c.startChange(lastPart(c.method.ID, "."), x, func(context.Context) error {
 			setTexts(x.o, field, now)
 			return nil
 		})
 	}
 }
 
-// setTexts sets a list, or takes the field away where the list is empty.
+// setTexts sets a list, or removes the field if the list is empty.
 func setTexts(o object, field string, items []string) {
 	if len(items) == 0 {
 		delete(o, field)
@@ -152,8 +152,8 @@ func setTexts(o object, field string, items []string) {
 	o[field] = listOf(items)
 }
 
-// absolute is the path that a URL, or the end of one, means.
-func (c *call) absolute(url string) string {
+// absolutePath returns the path of an object, given its full or partial URL.
+func (c *call) absolutePath(url string) string {
 	path := pathOf(url)
 	if strings.HasPrefix(path, "projects/") {
 		return path
@@ -162,8 +162,8 @@ func (c *call) absolute(url string) string {
 }
 
 func shapeBackend(_ *call, o, _ object) error {
-	preset(o, "loadBalancingScheme", "EXTERNAL")
-	preset(o, "protocol", "TCP")
+	setDefault(o, "loadBalancingScheme", "EXTERNAL")
+	setDefault(o, "protocol", "TCP")
 	if n := len(texts(o, "healthChecks")); n != 1 {
 		return invalid("resource.healthChecks", n, "A backend service has one health check.")
 	}
@@ -174,12 +174,12 @@ func shapeBackend(_ *call, o, _ object) error {
 			return invalid(field+".group", b["group"], "The group is a backend already.")
 		}
 		groups[text(b, "group")] = true
-		preset(b, "balancingMode", "CONNECTION")
+		setDefault(b, "balancingMode", "CONNECTION")
 		if text(b, "balancingMode") != "CONNECTION" && text(o, "loadBalancingScheme") == "INTERNAL" {
 			return invalid(field+".balancingMode", b["balancingMode"], "Balancing mode must be CONNECTION for an INTERNAL backend service.")
 		}
 	}
-	presets(o, object{"sessionAffinity": "NONE", "timeoutSec": int64(30), "connectionDraining": object{"drainingTimeoutSec": int64(0)}})
+	setDefaults(o, object{"sessionAffinity": "NONE", "timeoutSec": int64(30), "connectionDraining": object{"drainingTimeoutSec": int64(0)}})
 	return nil
 }
 
@@ -187,8 +187,8 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
 		return err
 	}
-	preset(o, "loadBalancingScheme", "EXTERNAL")
-	preset(o, "IPProtocol", "TCP")
+	setDefault(o, "loadBalancingScheme", "EXTERNAL")
+	setDefault(o, "IPProtocol", "TCP")
 	internal := text(o, "loadBalancingScheme") == "INTERNAL"
 	switch {
 	case (o["target"] == nil) == (o["backendService"] == nil):
@@ -215,21 +215,21 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 	if internal && o["subnetwork"] != nil && o["network"] == nil {
 		o["network"] = c.entries[pathOf(text(o, "subnetwork"))].o["network"]
 	}
-	preset(o, "networkTier", "PREMIUM")
+	setDefault(o, "networkTier", "PREMIUM")
 	if old != nil {
 		return nil
 	}
 	if internal && o["subnetwork"] == nil {
-		return invalid("resource.subnetwork", "", "It must be specified, for the network is in custom mode.")
+		return invalid("resource.subnetwork", "", "It must be specified, because the network is in custom mode.")
 	}
-	return c.addressOfRule(o, internal)
+	return c.setRuleAddress(o, internal)
 }
 
-// addressOfRule gives a forwarding rule its address, which may be a reserved one, and refuses it
-// if another rule has it.
-func (c *call) addressOfRule(o object, internal bool) error {
+// setRuleAddress sets the address of a forwarding rule, which may be a reserved one, and rejects an
+// address that another rule uses.
+func (c *call) setRuleAddress(o object, internal bool) error {
 	wanted := text(o, "IPAddress")
-	reserved := c.reserved(wanted, o["subnetwork"])
+	reserved := c.reservedAddress(wanted, o["subnetwork"])
 	if _, err := netip.ParseAddr(wanted); wanted != "" && err != nil && reserved == nil {
 		return invalid("resource.IPAddress", wanted, "It is neither an address nor the URL of one.")
 	}
@@ -239,41 +239,41 @@ func (c *call) addressOfRule(o object, internal bool) error {
 	case reserved != nil:
 		o["IPAddress"] = reserved.o["address"]
 	case wanted == "" && internal:
-		a, err := c.internal("resource.IPAddress", text(o, "subnetwork"), "")
+		a, err := c.internalAddress("resource.IPAddress", text(o, "subnetwork"), "")
 		if err != nil {
 			return err
 		}
 		o["IPAddress"] = a
-	case internal: // an address of its own, unless another rule has it
+	case internal: // a specific address, unless another rule has it
 		if !netip.MustParsePrefix(text(c.entries[pathOf(text(o, "subnetwork"))].o, "ipCidrRange")).Contains(netip.MustParseAddr(wanted)) {
 			return invalid("resource.IPAddress", wanted, "Requested internal IP address is not in the range of the subnetwork.")
 		}
 	case wanted == "":
-		o["IPAddress"] = c.external()
+		o["IPAddress"] = c.newExternalAddress()
 	default:
 		return invalid("resource.IPAddress", wanted, "Invalid IP address specified.")
 	}
-	return c.alone(o, reserved, internal)
+	return c.checkExclusive(o, reserved, internal)
 }
 
-// reserved is the address of the region of a call that a URL means, or an address in a
-// subnetwork or in none, or nil.
-func (c *call) reserved(wanted string, subnetwork any) *entry {
+// reservedAddress returns the address of the call's region that a URL refers to, or the one with that IP
+// address in the subnetwork or in none; nil if there is none.
+func (c *call) reservedAddress(wanted string, subnetwork any) *entry {
 	for _, x := range c.entries {
-		if x.kind == c.kinds["addresses"] && x.made && !x.leaving && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" &&
-			(x.path == c.absolute(wanted) || x.o["address"] == wanted && (x.o["subnetwork"] == nil || x.o["subnetwork"] == subnetwork)) {
+		if x.kind == c.kinds["addresses"] && x.created && !x.deleting && strings.HasPrefix(x.path, c.scope()+"/") && wanted != "" &&
+			(x.path == c.absolutePath(wanted) || x.o["address"] == wanted && (x.o["subnetwork"] == nil || x.o["subnetwork"] == subnetwork)) {
 			return x
 		}
 	}
 	return nil
 }
 
-// alone refuses a rule whose address another has: for the same ports always, and for
-// others too within a network, unless the address is reserved to be shared.
-func (c *call) alone(o object, reserved *entry, internal bool) error {
+// checkExclusive rejects a rule whose address another rule uses: for the same ports always, and for other
+// ports, too, if it is internal, unless the address is reserved for sharing.
+func (c *call) checkExclusive(o object, reserved *entry, internal bool) error {
 	shared := !internal || reserved != nil && reserved.o["purpose"] == "SHARED_LOADBALANCER_VIP"
 	for _, x := range c.entries {
-		if x.kind == c.kinds["instances"] && has(x, text(o, "IPAddress"), o["subnetwork"]) {
+		if x.kind == c.kinds["instances"] && hasAddress(x, text(o, "IPAddress"), o["subnetwork"]) {
 			return invalid("resource.IPAddress", o["IPAddress"], "Specified IP address is already in use by '"+x.path+"'.")
 		}
 		if x.kind != c.kinds["forwardingRules"] || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
@@ -282,15 +282,15 @@ func (c *call) alone(o object, reserved *entry, internal bool) error {
 		if !shared {
 			return refusal(http.StatusBadRequest, "invalid", "Invalid value for field 'resource.IPAddress': '%s'. Specified IP address is already in use by '%s': reserve it with purpose SHARED_LOADBALANCER_VIP.", o["IPAddress"], x.path)
 		}
-		if x.o["IPProtocol"] == o["IPProtocol"] && overlap(o, x.o) {
+		if x.o["IPProtocol"] == o["IPProtocol"] && portsOverlap(o, x.o) {
 			return refusal(http.StatusBadRequest, "invalid", "Invalid value for field 'resource.IPAddress': '%s'. Specified IP address is in-use and would result in a conflict with '%s'.", o["IPAddress"], x.path)
 		}
 	}
 	return nil
 }
 
-// overlap reports whether two rules have a port in common.
-func overlap(a, b object) bool {
+// portsOverlap reports whether two rules have a common port.
+func portsOverlap(a, b object) bool {
 	for _, p := range portsOf(a) {
 		for _, q := range portsOf(b) {
 			if p[0] <= q[1] && q[0] <= p[1] {
@@ -312,7 +312,7 @@ func portsOf(rule object) [][2]int {
 		if !isRange {
 			to = from
 		}
-		a, _ := strconv.Atoi(from) // a text that is no number is port zero
+		a, _ := strconv.Atoi(from) // text that is not a number is port zero
 		b, _ := strconv.Atoi(to)
 		out = append(out, [2]int{a, b})
 	}
@@ -324,40 +324,40 @@ func portsOf(rule object) [][2]int {
 
 func (c *call) setTarget() (object, error) {
 	k := c.kinds["forwardingRules"]
-	x, err := k.changeable(c)
+	x, err := k.findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.refer(text(c.body, "target"), "target", []string{"targetPools"})
+	path, err := c.resolveReference(text(c.body, "target"), "target", []string{"targetPools"})
 	if err != nil {
 		return nil, err
 	}
-	return c.alter("SetTarget", x, func(context.Context) error {
+	return c.startChange("SetTarget", x, func(context.Context) error {
 		x.o["target"] = link(path)
-		k.marked(x.o)
+		k.setFingerprint(x.o)
 		return nil
 	})
 }
 
-// poolHealth answers how an instance of a target pool is.
+// poolHealth returns the health of an instance in a target pool.
 func (c *call) poolHealth() (object, error) {
-	x, err := c.kinds["targetPools"].found(c)
+	x, err := c.kinds["targetPools"].find(c)
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.refer(text(c.body, "instance"), "instance", []string{"instances"})
+	path, err := c.resolveReference(text(c.body, "instance"), "instance", []string{"instances"})
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(texts(x.o, "instances"), link(path)) {
-		return nil, invalid("instance", c.body["instance"], "The target pool does not have it.")
+		return nil, invalid("instance", c.body["instance"], "It is not in the target pool.")
 	}
 	port := 80
 	for _, url := range texts(x.o, "healthChecks") {
 		port = int(number(c.entries[pathOf(url)].o, "port"))
 	}
 	out := list{}
-	for _, r := range sortedBy(c.kinds["forwardingRules"].in(c, c.scope()+"/"), func(x *entry) string { return x.path }) {
+	for _, r := range sortedBy(c.kinds["forwardingRules"].entriesBelow(c, c.scope()+"/"), func(x *entry) string { return x.path }) {
 		if r.o["target"] == x.o["selfLink"] {
 			status := c.health(c.entries[path], port)
 			status["forwardingRuleIp"], status["forwardingRule"] = r.o["IPAddress"], r.o["selfLink"]
@@ -371,7 +371,7 @@ func (c *call) poolHealth() (object, error) {
 	return answer, nil
 }
 
-// health is how an instance is at a port.
+// health returns the health of an instance at a port.
 func (c *call) health(x *entry, port int) object {
 	state := "UNHEALTHY"
 	if text(x.o, "status") == "RUNNING" && (c.o.Healthy == nil || c.o.Healthy(c.instance(x), port)) {
@@ -384,18 +384,18 @@ func (c *call) health(x *entry, port int) object {
 	return out
 }
 
-// backendHealth answers how the instances of a group of a backend service are.
+// backendHealth returns the health of the instances in a group of a backend service.
 func (c *call) backendHealth() (object, error) {
-	x, err := c.kinds["regionBackendServices"].found(c)
+	x, err := c.kinds["regionBackendServices"].find(c)
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.refer(text(c.body, "group"), "group", []string{"instanceGroups"})
+	path, err := c.resolveReference(text(c.body, "group"), "group", []string{"instanceGroups"})
 	if err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(subs(x.o, "backends"), func(b object) bool { return b["group"] == link(path) }) {
-		return nil, invalid("group", c.body["group"], "The backend service does not have it.")
+		return nil, invalid("group", c.body["group"], "It is not in the backend service.")
 	}
 	port := 80
 	for _, url := range texts(x.o, "healthChecks") {

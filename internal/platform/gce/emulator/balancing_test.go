@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 )
 
-// group makes a group of so many instances in network n.
+// group creates a group of size instances in network n.
 func (c *cloud) group(name string, size int64, pools ...string) {
 	c.Helper()
 	c.done(c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: name, BaseInstanceName: "nodes", InstanceTemplate: "global/instanceTemplates/t", TargetSize: size, TargetPools: pools, ForceSendFields: []string{"TargetSize"}}).Do())
@@ -36,15 +36,15 @@ func TestAnInternalLoadBalancer(t *testing.T) {
 		t.Fatalf("got %+v, %v", backend, err)
 	}
 	_, err = c.RegionHealthChecks.Delete(project, region, "api").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/backendServices/api")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/backendServices/api")
 	_, err = c.InstanceGroupManagers.Delete(project, zone, "m").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "The instance_group resource 'projects/testproject/zones/us-test1-a/instanceGroups/m' is already being used by")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "The instance_group resource 'projects/testproject/zones/us-test1-a/instanceGroups/m' is already being used by")
 
 	health, err := c.RegionBackendServices.GetHealth(project, region, "api", &compute.ResourceGroupReference{Group: groupURL}).Do()
 	if err != nil || len(health.HealthStatus) != 2 || health.HealthStatus[0].HealthState != "HEALTHY" || health.HealthStatus[0].Port != 443 {
 		t.Fatalf("got %+v, %v", health, err)
 	}
-	sick[last(health.HealthStatus[1].Instance)] = true
+	sick[lastPart(health.HealthStatus[1].Instance)] = true
 	if health, err = c.RegionBackendServices.GetHealth(project, region, "api", &compute.ResourceGroupReference{Group: groupURL}).Do(); err != nil || health.HealthStatus[1].HealthState != "UNHEALTHY" {
 		t.Errorf("got %+v, %v", health, err)
 	}
@@ -60,7 +60,7 @@ func TestAnInternalLoadBalancer(t *testing.T) {
 	c.done(c.ForwardingRules.Insert(project, region, rule("api-s", address.SelfLink, "443")).Do())
 	c.done(c.ForwardingRules.Insert(project, region, rule("kops-controller-s", address.Address, "3988")).Do())
 	_, err = c.ForwardingRules.Insert(project, region, rule("third", address.Address, "443")).Do()
-	c.refused(err, 400, "invalid", "would result in a conflict")
+	c.checkRefused(err, 400, "invalid", "would result in a conflict")
 	made, err := c.ForwardingRules.Get(project, region, "kops-controller-s").Do()
 	if err != nil || made.IPAddress != address.Address || made.LabelFingerprint == "" {
 		t.Errorf("got %+v, %v", made, err)
@@ -69,10 +69,10 @@ func TestAnInternalLoadBalancer(t *testing.T) {
 		t.Errorf("got %+v, %v", address, err)
 	}
 	_, err = c.Addresses.Delete(project, region, "api-s").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api-s")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api-s")
 	_, err = c.RegionBackendServices.Delete(project, region, "api").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api-s")
-	_, text := ask(t, c.Metadata(project, zone, last(health.HealthStatus[0].Instance)), "/computeMetadata/v1/instance/network-interfaces/0/forwarded-ips")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api-s")
+	_, text := getMetadata(t, c.Metadata(project, zone, lastPart(health.HealthStatus[0].Instance)), "/computeMetadata/v1/instance/network-interfaces/0/forwarded-ips")
 	if text != address.Address+"\n" {
 		t.Errorf("an instance behind the load balancer takes %q for its own, and not %s", text, address.Address)
 	}
@@ -82,10 +82,10 @@ func TestAnInternalLoadBalancer(t *testing.T) {
 		t.Errorf("got %v", r.Labels)
 	}
 	_, err = c.ForwardingRules.SetLabels(project, region, "api-s", &compute.RegionSetLabelsRequest{LabelFingerprint: made.LabelFingerprint}).Do()
-	c.refused(err, 412, "conditionNotMet", "Labels fingerprint either invalid or resource labels have changed")
+	c.checkRefused(err, 412, "conditionNotMet", "Labels fingerprint either invalid or resource labels have changed")
 
 	_, err = c.RegionBackendServices.Patch(project, region, "api", &compute.BackendService{TimeoutSec: 60, Fingerprint: "AAAAAAAAAAA="}).Do()
-	c.refused(err, 412, "conditionNotMet", "")
+	c.checkRefused(err, 412, "conditionNotMet", "")
 	c.done(c.RegionBackendServices.Patch(project, region, "api", &compute.BackendService{TimeoutSec: 60, Fingerprint: backend.Fingerprint}).Do())
 	c.done(c.ForwardingRules.Delete(project, region, "api-s").Do())
 	c.done(c.ForwardingRules.Delete(project, region, "kops-controller-s").Do())
@@ -110,7 +110,7 @@ func TestAnExternalLoadBalancer(t *testing.T) {
 	c.done(c.TargetPools.Insert(project, region, &compute.TargetPool{Name: "api"}).Do())
 	c.done(c.TargetPools.AddHealthCheck(project, region, "api", &compute.TargetPoolsAddHealthCheckRequest{HealthChecks: []*compute.HealthCheckReference{{HealthCheck: "global/httpHealthChecks/api"}}}).Do())
 	_, err := c.HttpHealthChecks.Delete(project, "api").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/targetPools/api")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/targetPools/api")
 	c.group("m", 2, "regions/us-test1/targetPools/api")
 	pool, err := c.TargetPools.Get(project, region, "api").Do()
 	if err != nil || len(pool.Instances) != 2 || len(pool.HealthChecks) != 1 || pool.SessionAffinity != "NONE" {
@@ -130,7 +130,7 @@ func TestAnExternalLoadBalancer(t *testing.T) {
 		t.Errorf("got %+v, %v", health, err)
 	}
 	_, err = c.TargetPools.Delete(project, region, "api").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/forwardingRules/api")
 	c.done(c.TargetPools.RemoveInstance(project, region, "api", &compute.TargetPoolsRemoveInstanceRequest{Instances: []*compute.InstanceReference{{Instance: pool.Instances[0]}}}).Do())
 	if now, err := c.TargetPools.Get(project, region, "api").Do(); err != nil || !slices.Equal(now.Instances, pool.Instances[1:]) {
 		t.Errorf("got %+v, %v", now, err)
@@ -218,14 +218,14 @@ func TestLoadBalancersRefuse(t *testing.T) {
 			c := *c
 			c.T = t
 			err := r.do()
-			if err == nil || !strings.Contains(err.Error(), r.words) || !is(err, 400) {
+			if err == nil || !strings.Contains(err.Error(), r.words) || !hasStatus(err, 400) {
 				t.Errorf("got %v, want %q", err, r.words)
 			}
 		})
 	}
 }
 
-func TestAGroupOfNobodys(t *testing.T) {
+func TestAnUnmanagedGroup(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()
 	i := c.instance("i")
@@ -237,12 +237,12 @@ func TestAGroupOfNobodys(t *testing.T) {
 		return c.InstanceGroups.RemoveInstances(project, zone, "g", &compute.InstanceGroupsRemoveInstancesRequest{Instances: []*compute.InstanceReference{{Instance: i.SelfLink}}}).Do()
 	}
 	_, err := remove()
-	c.refused(err, 400, "memberNotFound", "is not a member")
+	c.checkRefused(err, 400, "memberNotFound", "is not a member")
 	c.done(add())
 	_, err = add()
-	c.refused(err, 400, "memberAlreadyExists", "already a member")
+	c.checkRefused(err, 400, "memberAlreadyExists", "already a member")
 	g, err := c.InstanceGroups.Get(project, zone, "g").Do()
-	if err != nil || g.Size != 1 || last(g.Network) != "n" || last(g.Subnetwork) != "s" {
+	if err != nil || g.Size != 1 || lastPart(g.Network) != "n" || lastPart(g.Subnetwork) != "s" {
 		t.Errorf("got %+v, %v", g, err)
 	}
 	c.done(c.InstanceGroups.SetNamedPorts(project, zone, "g", &compute.InstanceGroupsSetNamedPortsRequest{NamedPorts: []*compute.NamedPort{{Name: "http", Port: 80}}}).Do())
@@ -253,7 +253,7 @@ func TestAGroupOfNobodys(t *testing.T) {
 		t.Errorf("got %+v, %v", health, err)
 	}
 	_, err = c.InstanceGroups.Delete(project, zone, "g").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/backendServices/b")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "regions/us-test1/backendServices/b")
 	c.done(c.RegionBackendServices.Delete(project, region, "b").Do())
 	c.done(c.Instances.Delete(project, zone, "i").Do())
 	if g, err = c.InstanceGroups.Get(project, zone, "g").Do(); err != nil || g.Size != 0 || g.NamedPorts[0].Port != 80 {
@@ -261,9 +261,9 @@ func TestAGroupOfNobodys(t *testing.T) {
 	}
 	c.template("t")
 	_, err = c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "g", InstanceTemplate: "global/instanceTemplates/t", TargetSize: 1}).Do()
-	c.refused(err, 409, "alreadyExists", "instanceGroups/g")
+	c.checkRefused(err, 409, "alreadyExists", "instanceGroups/g")
 	c.done(c.InstanceGroups.Delete(project, zone, "g").Do())
 	c.group("m", 1)
 	_, err = c.InstanceGroups.Delete(project, zone, "m").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "instanceGroupManagers/m")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "instanceGroupManagers/m")
 }

@@ -8,50 +8,50 @@ import (
 	"strings"
 )
 
-// project is one, with what is said of it and not of anything in it.
+// project holds a project's own properties, not the objects in it.
 type project struct {
 	id     string
 	number int64
 	policy policy
-	// metadata is the metadata of all its instances.
+	// metadata is the metadata that all its instances share.
 	metadata object
 }
 
 func projectOf(path string) string { return strings.Split(path, "/")[1] }
 
-// furnish makes what is there from the start.
-func (e *Emulator) furnish() {
+// createPermanent creates what exists from the start.
+func (e *Emulator) createPermanent() {
 	for i, id := range append([]string{e.o.Project}, e.o.Others...) {
 		p := &project{id: id, number: 100000000000 + int64(i), policy: newPolicy(), metadata: object{"kind": "compute#metadata", "fingerprint": fingerprint(nil)}}
 		e.projects[id] = p
 		email := fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number)
-		e.accounts[email] = &account{email: email, project: id, id: e.newID(), display: "Compute Engine default service account", given: true}
+		e.accounts[email] = &account{email: email, project: id, id: e.newID(), display: "Compute Engine default service account", builtIn: true}
 	}
-	e.furnishZones()
+	e.createZones()
 	for _, b := range e.o.Buckets {
 		e.buckets[b.Name] = newBucket(b, e.projects[e.o.Project].number, e.now)
 	}
 }
 
-// numbered is the id of what is always there.
-func numbered(path string) string {
+// permanentID returns the ID of a permanent object.
+func permanentID(path string) string {
 	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(path)) // a hash takes all
+	_, _ = sum.Write([]byte(path)) // a hash never fails
 	return strconv.FormatUint(sum.Sum64()%9e18+1, 10)
 }
 
-// epoch is when what is always there was made.
+// epoch is the creation time of permanent objects.
 const epoch = "2020-01-01T00:00:00.000-07:00"
 
-// standing is an object that is always there.
-func standing(path string, o object) object {
-	o["name"], o["id"], o["selfLink"], o["creationTimestamp"] = last(path, "/"), numbered(path), link(path), epoch
+// permanentObject completes a permanent object.
+func permanentObject(path string, o object) object {
+	o["name"], o["id"], o["selfLink"], o["creationTimestamp"] = lastPart(path, "/"), permanentID(path), link(path), epoch
 	return o
 }
 
 func (e *Emulator) zone(project, name string) object {
 	base := "projects/" + project
-	return standing(base+"/zones/"+name, object{"description": name, "status": "UP", "region": link(base + "/regions/" + regionOf(name)), "supportsPzs": false,
+	return permanentObject(base+"/zones/"+name, object{"description": name, "status": "UP", "region": link(base + "/regions/" + regionOf(name)), "supportsPzs": false,
 		"availableCpuPlatforms": list{"Intel Broadwell", "Intel Skylake", "Ampere Altra"}})
 }
 
@@ -61,7 +61,7 @@ func (e *Emulator) region(project, name string) object {
 	for _, z := range e.o.Regions[name] {
 		zones = append(zones, link(base+"/zones/"+z))
 	}
-	return standing(base+"/regions/"+name, object{"description": name, "status": "UP", "zones": zones, "supportsPzs": false, "quotas": e.quotas(project, name)})
+	return permanentObject(base+"/regions/"+name, object{"description": name, "status": "UP", "zones": zones, "supportsPzs": false, "quotas": e.quotas(project, name)})
 }
 
 func (e *Emulator) sizeOf(scope string, m MachineType) object {
@@ -69,17 +69,17 @@ func (e *Emulator) sizeOf(scope string, m MachineType) object {
 	if m.Arm64 {
 		arch = "ARM64"
 	}
-	return standing(scope+"/machineTypes/"+m.Name, object{"description": fmt.Sprintf("%d vCPUs, %d MB RAM", m.CPUs, m.MemoryMiB), "guestCpus": int64(m.CPUs), "memoryMb": int64(m.MemoryMiB),
-		"zone": last(scope, "/"), "architecture": arch, "isSharedCpu": false, "maximumPersistentDisks": int64(128), "maximumPersistentDisksSizeGb": "263168", "imageSpaceGb": int64(0)})
+	return permanentObject(scope+"/machineTypes/"+m.Name, object{"description": fmt.Sprintf("%d vCPUs, %d MB RAM", m.CPUs, m.MemoryMiB), "guestCpus": int64(m.CPUs), "memoryMb": int64(m.MemoryMiB),
+		"zone": lastPart(scope, "/"), "architecture": arch, "isSharedCpu": false, "maximumPersistentDisks": int64(128), "maximumPersistentDisksSizeGb": "263168", "imageSpaceGb": int64(0)})
 }
 
 func (e *Emulator) diskTypeOf(scope, name string) object {
 	t := diskTypes[name]
-	return standing(scope+"/diskTypes/"+name, object{"description": name, "defaultDiskSizeGb": strconv.FormatInt(t.usual, 10), "validDiskSize": fmt.Sprintf("%dGB-%dGB", t.least, t.most), "zone": link(scope)})
+	return permanentObject(scope+"/diskTypes/"+name, object{"description": name, "defaultDiskSizeGb": strconv.FormatInt(t.usual, 10), "validDiskSize": fmt.Sprintf("%dGB-%dGB", t.least, t.most), "zone": link(scope)})
 }
 
-// one answers an object that is always there, if some of all have the name.
-func one(c *call, path, name string, all []object) (object, error) {
+// findByName returns the permanent object with that name.
+func findByName(c *call, path, name string, all []object) (object, error) {
 	for _, o := range all {
 		if o["name"] == name {
 			c.method.Response.Complete(o)
@@ -89,8 +89,8 @@ func one(c *call, path, name string, all []object) (object, error) {
 	return nil, notFound(path)
 }
 
-// shelf makes the handlers of objects that are always there.
-func shelf(out map[string]handler, name, word string, zonal bool, all func(c *call, scope string) []object) {
+// addCatalogueHandlers adds the handlers of a kind of permanent objects.
+func addCatalogueHandlers(out map[string]handler, name, word string, zonal bool, all func(c *call, scope string) []object) {
 	base := func(c *call) string {
 		if zonal {
 			return c.scope()
@@ -98,7 +98,7 @@ func shelf(out map[string]handler, name, word string, zonal bool, all func(c *ca
 		return "projects/" + c.params["project"]
 	}
 	out["compute."+name+".get"] = func(c *call) (object, error) {
-		return one(c, base(c)+"/"+name+"/"+c.params[word], c.params[word], all(c, base(c)))
+		return findByName(c, base(c)+"/"+name+"/"+c.params[word], c.params[word], all(c, base(c)))
 	}
 	out["compute."+name+".list"] = func(c *call) (object, error) {
 		return c.pageOf(all(c, base(c)), base(c)+"/"+name)
@@ -110,7 +110,7 @@ func shelf(out map[string]handler, name, word string, zonal bool, all func(c *ca
 		items := object{}
 		for _, place := range c.places(c.kinds["disks"]) {
 			found := all(c, "projects/"+c.params["project"]+"/"+place)
-			page, _, err := c.cut(found)
+			page, _, err := c.paginate(found)
 			if err != nil {
 				return nil, err
 			}
@@ -125,7 +125,7 @@ func shelf(out map[string]handler, name, word string, zonal bool, all func(c *ca
 
 func catalogueHandlers() map[string]handler {
 	out := map[string]handler{}
-	shelf(out, "zones", "zone", false, func(c *call, _ string) []object {
+	addCatalogueHandlers(out, "zones", "zone", false, func(c *call, _ string) []object {
 		var all []object
 		for _, r := range c.regions() {
 			for _, z := range c.o.Regions[r] {
@@ -134,21 +134,21 @@ func catalogueHandlers() map[string]handler {
 		}
 		return all
 	})
-	shelf(out, "regions", "region", false, func(c *call, _ string) []object {
+	addCatalogueHandlers(out, "regions", "region", false, func(c *call, _ string) []object {
 		var all []object
 		for _, r := range c.regions() {
 			all = append(all, c.region(c.params["project"], r))
 		}
 		return all
 	})
-	shelf(out, "machineTypes", "machineType", true, func(c *call, scope string) []object {
+	addCatalogueHandlers(out, "machineTypes", "machineType", true, func(c *call, scope string) []object {
 		var all []object
 		for _, m := range c.o.MachineTypes {
 			all = append(all, c.sizeOf(scope, m))
 		}
 		return sortedBy(all, func(o object) string { return text(o, "name") })
 	})
-	shelf(out, "diskTypes", "diskType", true, func(c *call, scope string) []object {
+	addCatalogueHandlers(out, "diskTypes", "diskType", true, func(c *call, scope string) []object {
 		var all []object
 		for _, name := range sortedKeys(diskTypes) {
 			all = append(all, c.diskTypeOf(scope, name))
@@ -173,11 +173,11 @@ func catalogueHandlers() map[string]handler {
 
 var customType = pattern(`^(?:[a-z0-9]+-)?custom-(\d+)-(\d+)$`)
 
-// machineType is the one of a name, of those that there are or of one's own measure.
+// machineType returns the machine type of that name, which may be a custom one.
 func (e *Emulator) machineType(name, at string) (MachineType, error) {
 	if m := customType().FindStringSubmatch(name); m != nil {
-		cpus, _ := strconv.Atoi(m[1])   // it is a number
-		memory, _ := strconv.Atoi(m[2]) // so is this
+		cpus, _ := strconv.Atoi(m[1])   // a number, by the pattern
+		memory, _ := strconv.Atoi(m[2]) // likewise
 		return MachineType{Name: name, CPUs: cpus, MemoryMiB: memory}, nil
 	}
 	i := slices.IndexFunc(e.o.MachineTypes, func(m MachineType) bool { return m.Name == name })
@@ -187,7 +187,7 @@ func (e *Emulator) machineType(name, at string) (MachineType, error) {
 	return e.o.MachineTypes[i], nil
 }
 
-// usualImage is how many GB an image has, if nothing else is said.
+// usualImage is the default size of an image, in GB.
 const usualImage = 10
 
 func imageOf(i Image) object {
@@ -200,7 +200,7 @@ func imageOf(i Image) object {
 	if size == 0 {
 		size = usualImage
 	}
-	o := standing(path, object{"architecture": arch, "diskSizeGb": strconv.Itoa(size), "archiveSizeBytes": "1000000000", "status": "READY", "sourceType": "RAW",
+	o := permanentObject(path, object{"architecture": arch, "diskSizeGb": strconv.Itoa(size), "archiveSizeBytes": "1000000000", "status": "READY", "sourceType": "RAW",
 		"guestOsFeatures": list{object{"type": "UEFI_COMPATIBLE"}, object{"type": "VIRTIO_SCSI_MULTIQUEUE"}, object{"type": "GVNIC"}}})
 	if i.Family != "" {
 		o["family"] = i.Family
@@ -213,7 +213,8 @@ func imageOf(i Image) object {
 
 var imagePath = pattern(`^projects/([^/]+)/global/images/(family/)?([^/]+)$`)
 
-// image is what a URL of an image, or of a family of them, means, with the path of the URL.
+// image returns the image, or the newest image of the family, that a URL refers to, and the URL's
+// path.
 func (e *Emulator) image(url, at string) (path string, image object, err error) {
 	path = pathOf(url)
 	if strings.HasPrefix(path, "global/") {
@@ -251,7 +252,7 @@ func (c *call) getImage(name string) (object, error) {
 
 func (c *call) getProject() (object, error) {
 	p := c.projects[c.params["project"]]
-	o := standing("projects/"+p.id, object{"commonInstanceMetadata": clone(p.metadata), "quotas": c.quotas(p.id, ""), "defaultServiceAccount": fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number),
+	o := permanentObject("projects/"+p.id, object{"commonInstanceMetadata": clone(p.metadata), "quotas": c.quotas(p.id, ""), "defaultServiceAccount": fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number),
 		"xpnProjectStatus": "UNSPECIFIED_XPN_PROJECT_STATUS", "defaultNetworkTier": "PREMIUM", "vmDnsSetting": "ZONAL_ONLY"})
 	o["id"] = strconv.FormatInt(p.number, 10)
 	c.method.Response.Complete(o)

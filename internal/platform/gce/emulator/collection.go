@@ -10,39 +10,40 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/description"
 )
 
-// collection is a kind of object of Compute Engine: what all its objects have in common.
+// collection is a kind of Compute Engine objects: what all its objects have in common.
 type collection struct {
-	// name is the resource's name in the ids of methods, such as regionHealthChecks; segment its
-	// name in paths; empty: the same. word is the variable of the path that names an object.
+	// name is the resource's name in method IDs, such as regionHealthChecks; segment its name in
+	// paths, empty if it is the same; word the path variable that names an object.
 	name, segment, word string
-	// verbs are the methods that need no handler of their own.
+	// verbs are the methods with a generic handler.
 	verbs []string
 	// quota is the metric that counts the objects; may be empty.
 	quota string
 	// refs are the fields that refer to other objects.
 	refs []ref
-	// users are the names of the kinds whose objects keep one of these, to which they refer,
-	// from being deleted.
+	// users are the names of the kinds whose objects prevent the deletion of an object of this kind
+	// while they refer to it.
 	users []string
 	// mutable are the fields that patch and update may change.
 	mutable []string
-	// mark is the field with a digest of the object that changes must bring; empty: there is none.
-	mark string
-	// needsMark refuses a change without it.
-	needsMark bool
-	// labelled objects have labels with a digest of their own.
+	// fingerprint is the field with the object's fingerprint, which changes must contain; empty: there is
+	// none.
+	fingerprint string
+	// needsFingerprint rejects a change without a fingerprint.
+	needsFingerprint bool
+	// labelled objects have labels with their own fingerprint.
 	labelled bool
-	// queues has changes wait for each other, where they are refused for other kinds.
+	// queues makes concurrent changes wait for each other; other kinds reject them.
 	queues bool
 
-	// shape checks an object that is made (old is nil) or changed, and sets what the server sets.
+	// shape checks a new (old is nil) or changed object, and sets the fields that the server sets.
 	shape func(c *call, o, old object) error
-	// show adds to an answer what follows from other objects.
+	// show adds fields derived from other objects to a response.
 	show func(e *Emulator, x *entry, o object)
-	// born is called when the object is there, and altered when it was changed.
-	born, altered func(e *Emulator, x *entry)
-	// gone is called when the object no longer exists.
-	gone func(e *Emulator, x *entry)
+	// onCreate is called when an object has been created, and onChange when it has been changed.
+	onCreate, onChange func(e *Emulator, x *entry)
+	// onDelete is called when an object has been deleted.
+	onDelete func(e *Emulator, x *entry)
 
 	schema *description.Schema
 }
@@ -53,27 +54,28 @@ type ref struct {
 	to    []string // names of kinds
 }
 
-// entry is an object that exists.
+// entry is an existing object.
 type entry struct {
 	path string
 	kind *collection // nil: an operation
 	o    object
-	// made is false until the operation that makes the object has ended: until then the name
-	// is taken, and the object cannot be seen.
-	made bool
-	// busy are operations upon the object that go on; leaving is one that deletes it.
-	busy    int
-	leaving bool
-	// owner is the path of the object with which this one goes; empty: it is its own.
+	// created is false until the operation that creates the object has ended: until then the name is
+	// taken, and the object is not visible.
+	created bool
+	// busy is the number of operations in progress on the object; deleting reports that one of them
+	// deletes it.
+	busy     int
+	deleting bool
+	// owner is the path of the object with which this one is deleted; empty: it is independent.
 	owner string
-	// members are the paths of the instances of a group that no manager has.
+	// members are the paths of the instances of an unmanaged group.
 	members []string
 	// machine and group are the additional state of instances and their managers.
 	machine *machine
 	group   *group
 }
 
-// collect takes up a kind, with the methods that need no handler of their own.
+// collect registers a kind, with its generic methods.
 func (e *Emulator) collect(k *collection) error {
 	if k.segment == "" {
 		k.segment = k.name
@@ -95,7 +97,7 @@ func (e *Emulator) collect(k *collection) error {
 	return nil
 }
 
-// scope is the path of the project, the region or the zone that a call is about.
+// scope returns the path of a call's project, region or zone.
 func (c *call) scope() string {
 	base := "projects/" + c.params["project"]
 	switch {
@@ -107,8 +109,8 @@ func (c *call) scope() string {
 	return base + "/global"
 }
 
-// place refuses a project, a region or a zone that is not.
-func (c *call) place() error {
+// checkLocation rejects a project, region or zone that does not exist.
+func (c *call) checkLocation() error {
 	if p, there := c.params["project"]; there && c.projects[p] == nil {
 		if strings.HasPrefix(c.method.ID, "compute.") {
 			return notFound("projects/" + p)
@@ -129,37 +131,37 @@ func (k *collection) path(c *call) string {
 	return c.scope() + "/" + k.segment + "/" + c.params[k.word]
 }
 
-// found is the object of a call.
-func (k *collection) found(c *call) (*entry, error) {
+// find returns the object of a call.
+func (k *collection) find(c *call) (*entry, error) {
 	path := k.path(c)
-	if x := c.entries[path]; x != nil && x.kind == k && x.made {
+	if x := c.entries[path]; x != nil && x.kind == k && x.created {
 		return x, nil
 	}
 	return nil, notFound(path)
 }
 
-// changeable is the object of a call that changes it.
-func (k *collection) changeable(c *call) (*entry, error) {
-	if x := c.entries[k.path(c)]; x != nil && !x.made {
+// findChangeable returns the object of a call that changes it.
+func (k *collection) findChangeable(c *call) (*entry, error) {
+	if x := c.entries[k.path(c)]; x != nil && !x.created {
 		return nil, notReady(x.path)
 	}
-	x, err := k.found(c)
-	if err == nil && (x.leaving || x.busy > 0 && !k.queues) {
+	x, err := k.find(c)
+	if err == nil && (x.deleting || x.busy > 0 && !k.queues) {
 		err = notReady(x.path)
 	}
 	return x, err
 }
 
 func (k *collection) get(c *call) (object, error) {
-	x, err := k.found(c)
+	x, err := k.find(c)
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(x), nil
+	return c.toObject(x), nil
 }
 
-// shown is an object as it is answered.
-func (e *Emulator) shown(x *entry) object {
+// toObject returns an object as a response.
+func (e *Emulator) toObject(x *entry) object {
 	o := clone(x.o)
 	if x.kind == nil {
 		return o
@@ -171,7 +173,7 @@ func (e *Emulator) shown(x *entry) object {
 	return o
 }
 
-// showUsers adds who keeps an object from being deleted.
+// showUsers adds the objects that prevent an object's deletion.
 func showUsers(e *Emulator, x *entry, o object) {
 	links := list{}
 	for _, u := range e.usersOf(x) {
@@ -186,26 +188,26 @@ func showUsers(e *Emulator, x *entry, o object) {
 	}
 }
 
-// insert makes an object.
+// insert creates an object.
 func (k *collection) insert(c *call) (object, error) {
 	x, err := k.make(c, c.scope(), c.body)
 	if err != nil {
 		return nil, err
 	}
 	return c.operate("insert", x.path, func(context.Context) error {
-		x.made = true
+		x.created = true
 		x.busy--
-		if k.born != nil {
-			k.born(c.Emulator, x)
+		if k.onCreate != nil {
+			k.onCreate(c.Emulator, x)
 		}
 		return nil
 	}, func() { delete(c.entries, x.path) })
 }
 
-// make enters a new object, which is not there yet.
+// make adds a new object, which is not visible yet.
 func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 	path := scope + "/" + k.segment + "/" + text(o, "name")
-	if err := c.free(path); err != nil {
+	if err := c.checkNameFree(path); err != nil {
 		return nil, err
 	}
 	if err := c.resolve(k.refs, o); err != nil {
@@ -217,7 +219,7 @@ func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 		}
 	}
 	if k.quota != "" {
-		if err := c.within(k.quota, path, 1); err != nil {
+		if err := c.checkQuota(k.quota, path, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -226,15 +228,15 @@ func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 	case "zones", "regions":
 		o[strings.TrimSuffix(parts[2], "s")] = link(scope)
 	}
-	k.marked(o)
+	k.setFingerprint(o)
 	x := &entry{path: path, kind: k, o: o, busy: 1}
 	c.entries[path] = x
 	return x, nil
 }
 
-// free refuses the path of an object that is there, and one that ends in no name.
-func (e *Emulator) free(path string) error {
-	switch name := last(path, "/"); {
+// checkNameFree rejects the path of an existing object, or one whose name is invalid.
+func (e *Emulator) checkNameFree(path string) error {
+	switch name := lastPart(path, "/"); {
 	case name == "":
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.name' not specified")
 	case !tag().MatchString(name):
@@ -245,47 +247,47 @@ func (e *Emulator) free(path string) error {
 	return nil
 }
 
-// marked sets the digests of an object.
-func (k *collection) marked(o object) {
+// setFingerprint sets the fingerprints of an object.
+func (k *collection) setFingerprint(o object) {
 	if k.labelled {
 		o["labelFingerprint"] = fingerprint(o["labels"])
 	}
-	if k.mark != "" {
-		delete(o, k.mark)
-		o[k.mark] = fingerprint(o)
+	if k.fingerprint != "" {
+		delete(o, k.fingerprint)
+		o[k.fingerprint] = fingerprint(o)
 	}
 }
 
 // delete removes an object.
 func (k *collection) delete(c *call) (object, error) {
-	x, err := k.changeable(c)
+	x, err := k.findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if !c.o.LateInUse {
-		if err := c.unused(x); err != nil {
+		if err := c.checkUnused(x); err != nil {
 			return nil, err
 		}
 	}
-	x.leaving = true
+	x.deleting = true
 	return c.operate("delete", x.path, func(context.Context) error {
-		if err := c.unused(x); err != nil {
+		if err := c.checkUnused(x); err != nil {
 			return err
 		}
 		c.remove(x)
 		return nil
-	}, func() { x.leaving = false })
+	}, func() { x.deleting = false })
 }
 
-// unused refuses to let go of an object that others use.
-func (e *Emulator) unused(x *entry) error {
+// checkUnused returns an error if other objects use an object.
+func (e *Emulator) checkUnused(x *entry) error {
 	if users := e.usersOf(x); len(users) > 0 {
-		return inUse(x, users[0])
+		return inUseError(x, users[0])
 	}
 	return nil
 }
 
-func inUse(x *entry, by string) *Error {
+func inUseError(x *entry, by string) *Error {
 	var word strings.Builder
 	for _, r := range x.kind.word {
 		if r >= 'A' && r <= 'Z' {
@@ -303,15 +305,15 @@ func (e *Emulator) remove(x *entry) {
 			e.remove(y)
 		}
 	}
-	if x.kind.gone != nil {
-		x.kind.gone(e, x)
+	if x.kind.onDelete != nil {
+		x.kind.onDelete(e, x)
 	}
 }
 
-// patch changes the fields that are sent, and update replaces all that a user sets, but for labels,
-// which have a method of their own.
+// patch changes the fields in the request, and update replaces all fields that a user sets, except
+// labels, which have their own method.
 func (k *collection) patch(c *call) (object, error) {
-	return k.change(c, "patch", func(old object) object { return merged(old, c.body) })
+	return k.change(c, "patch", func(old object) object { return mergePatch(old, c.body) })
 }
 
 func (k *collection) update(c *call) (object, error) {
@@ -326,33 +328,33 @@ func (k *collection) update(c *call) (object, error) {
 	})
 }
 
-// change gives an object another shape, of which only what is mutable differs.
+// change replaces an object by a changed one, in which only mutable fields may differ.
 func (k *collection) change(c *call, verb string, to func(old object) object) (object, error) {
-	x, err := k.changeable(c)
+	x, err := k.findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := k.changed(c, x.o, to(x.o)); err != nil {
+	if _, err := k.checkChange(c, x.o, to(x.o)); err != nil {
 		return nil, err
 	}
-	return c.alter(verb, x, func(context.Context) error {
-		o, err := k.changed(c, x.o, to(x.o)) // what queues meets what was changed before it
+	return c.startChange(verb, x, func(context.Context) error {
+		o, err := k.checkChange(c, x.o, to(x.o)) // queued changes apply to the result of earlier ones
 		if err != nil {
 			return err
 		}
 		x.o = o
-		if k.altered != nil {
-			k.altered(c.Emulator, x)
+		if k.onChange != nil {
+			k.onChange(c.Emulator, x)
 		}
 		return nil
 	})
 }
 
-// changed checks another shape of an object, and completes it.
-func (k *collection) changed(c *call, old, o object) (object, error) {
-	if k.mark != "" {
-		if sent, given := c.body[k.mark]; given && sent != old[k.mark] || !given && k.needsMark {
-			return nil, stale("Invalid fingerprint.")
+// checkChange checks and completes a changed object.
+func (k *collection) checkChange(c *call, old, o object) (object, error) {
+	if k.fingerprint != "" {
+		if sent, given := c.body[k.fingerprint]; given && sent != old[k.fingerprint] || !given && k.needsFingerprint {
+			return nil, staleError("Invalid fingerprint.")
 		}
 	}
 	if err := c.resolve(k.refs, o); err != nil {
@@ -364,16 +366,16 @@ func (k *collection) changed(c *call, old, o object) (object, error) {
 		}
 	}
 	for name := range union(o, old) {
-		if name != k.mark && !same(o[name], old[name]) && !slices.Contains(k.mutable, name) {
+		if name != k.fingerprint && !isEqual(o[name], old[name]) && !slices.Contains(k.mutable, name) {
 			return nil, invalid("resource."+name, o[name], "The field cannot be changed.")
 		}
 	}
-	k.marked(o)
+	k.setFingerprint(o)
 	return o, nil
 }
 
-// alter begins an operation that changes an object.
-func (c *call) alter(verb string, x *entry, do func(context.Context) error) (object, error) {
+// startChange starts an operation that changes an object.
+func (c *call) startChange(verb string, x *entry, do func(context.Context) error) (object, error) {
 	x.busy++
 	over := func() { x.busy-- }
 	return c.operate(verb, x.path, func(ctx context.Context) error {
@@ -390,29 +392,29 @@ func (k *collection) setLabels(c *call) (object, error) {
 	if name, other := c.params["resource"]; other {
 		c.params[k.word] = name
 	}
-	x, err := k.changeable(c)
+	x, err := k.findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if c.body["labelFingerprint"] != x.o["labelFingerprint"] {
-		return nil, stale("Labels fingerprint either invalid or resource labels have changed")
+		return nil, staleError("Labels fingerprint either invalid or resource labels have changed")
 	}
 	labels := sub(c.body, "labels")
 	if err := checkLabels("labels", labels); err != nil {
 		return nil, err
 	}
-	return c.alter("setLabels", x, func(context.Context) error {
+	return c.startChange("setLabels", x, func(context.Context) error {
 		if labels == nil {
 			delete(x.o, "labels")
 		} else {
 			x.o["labels"] = labels
 		}
-		k.marked(x.o)
+		k.setFingerprint(x.o)
 		return nil
 	})
 }
 
-// union is what either of two objects has.
+// union returns the fields of both objects.
 func union(a, b object) object {
 	out := object{}
 	for k := range a {

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// diskType is a kind of disk, with the sizes that it may have in GB.
+// diskType is a type of disk, with the sizes that it may have in GB.
 type diskType struct {
 	least, most, usual int64
-	// iops and throughput may be asked for.
+	// iops and throughput report whether they can be set.
 	iops, throughput bool
 }
 
-// diskTypes are the disk types of every zone, by https://cloud.google.com/compute/docs/disks.
+// diskTypes are the disk types of every zone, according to
+// https://cloud.google.com/compute/docs/disks.
 var diskTypes = map[string]diskType{
 	"pd-standard":          {10, 65536, 500, false, false},
 	"pd-balanced":          {10, 65536, 100, false, false},
@@ -35,17 +36,17 @@ func shapeDisk(c *call, o, _ object) error {
 	return c.disk(o, c.scope(), "resource")
 }
 
-// disk checks a disk of a zone, whose path scope is, and sets what the server sets.
+// disk checks a disk in the zone with the path scope, and sets the fields that the server sets.
 func (e *Emulator) disk(o object, scope, at string) error {
 	if err := checkLabels(at+".labels", sub(o, "labels")); err != nil {
 		return err
 	}
-	name := last(text(o, "type"), "/")
+	name := lastPart(text(o, "type"), "/")
 	if name == "" {
 		name = "pd-standard"
 	}
 	kind, known := diskTypes[name]
-	if url := pathOf(text(o, "type")); !known || strings.Contains(url, "/") && !strings.HasSuffix(url, "zones/"+last(scope, "/")+"/diskTypes/"+name) {
+	if url := pathOf(text(o, "type")); !known || strings.Contains(url, "/") && !strings.HasSuffix(url, "zones/"+lastPart(scope, "/")+"/diskTypes/"+name) {
 		return invalid(at+".type", o["type"], "The referenced diskType resource cannot be found.")
 	}
 	o["type"] = link(scope + "/diskTypes/" + name)
@@ -59,7 +60,7 @@ func (e *Emulator) disk(o object, scope, at string) error {
 			return err
 		}
 		o["sourceImage"], o["architecture"] = image["selfLink"], image["architecture"]
-		least, _ := strconv.ParseInt(text(image, "diskSizeGb"), 10, 64) // the emulator's own
+		least, _ := strconv.ParseInt(text(image, "diskSizeGb"), 10, 64) // set by the emulator
 		if o["sizeGb"] == nil {
 			size = least
 		} else if size < least {
@@ -70,60 +71,60 @@ func (e *Emulator) disk(o object, scope, at string) error {
 		return invalid(at+".sizeGb", o["sizeGb"], fmt.Sprintf("Disk size of %s must be between %d GB and %d GB.", name, kind.least, kind.most))
 	}
 	if o["provisionedIops"] != nil && !kind.iops {
-		return invalid(at+".provisionedIops", o["provisionedIops"], "The disk type "+name+" has none.")
+		return invalid(at+".provisionedIops", o["provisionedIops"], "The disk type "+name+" does not support it.")
 	}
 	if o["provisionedThroughput"] != nil && !kind.throughput {
-		return invalid(at+".provisionedThroughput", o["provisionedThroughput"], "The disk type "+name+" has none.")
+		return invalid(at+".provisionedThroughput", o["provisionedThroughput"], "The disk type "+name+" does not support it.")
 	}
 	o["sizeGb"], o["status"], o["physicalBlockSizeBytes"] = strconv.FormatInt(size, 10), "READY", "4096"
 	if name == "hyperdisk-balanced" {
-		presets(o, object{"provisionedIops": "3000", "provisionedThroughput": "140"})
+		setDefaults(o, object{"provisionedIops": "3000", "provisionedThroughput": "140"})
 	}
 	if o["id"] != nil {
-		return nil // it has its share already
+		return nil // it is already counted
 	}
 	metric := "DISKS_TOTAL_GB"
 	if name != "pd-standard" {
 		metric = "SSD_TOTAL_GB"
 	}
-	return e.within(metric, scope+"/", size)
+	return e.checkQuota(metric, scope+"/", size)
 }
 
-// updateDisk changes the fields that the parameters paths and updateMask select.
+// updateDisk changes the fields in the parameters paths and updateMask.
 func (c *call) updateDisk() (object, error) {
 	selected := object{}
 	for _, field := range strings.Split(strings.Trim(c.params["paths"]+","+c.params["updateMask"], ","), ",") {
 		if field = camel(field); c.kinds["disks"].schema.Properties[field] == nil {
-			return nil, invalid("updateMask", field, "The fields that are to change must be selected, and be those of a disk.")
+			return nil, invalid("updateMask", field, "The fields to change must be selected, and must be fields of a disk.")
 		}
 		selected[field] = c.body[field]
 	}
-	return c.kinds["disks"].change(c, "update", func(old object) object { return merged(old, selected) })
+	return c.kinds["disks"].change(c, "update", func(old object) object { return mergePatch(old, selected) })
 }
 
 func (c *call) resizeDisk() (object, error) {
-	x, err := c.kinds["disks"].changeable(c)
+	x, err := c.kinds["disks"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	size, err := strconv.ParseInt(text(c.body, "sizeGb"), 10, 64)
-	now, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // the emulator's own
+	now, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // set by the emulator
 	if err != nil || size <= now {
 		return nil, invalid("sizeGb", c.body["sizeGb"], fmt.Sprintf("Disk cannot be resized to a smaller or equal size than %d GB.", now))
 	}
-	return c.alter("resizeDisk", x, func(context.Context) error {
+	return c.startChange("resizeDisk", x, func(context.Context) error {
 		x.o["sizeGb"] = strconv.FormatInt(size, 10)
 		return nil
 	})
 }
 
-// attach gives an instance a disk.
+// attachDisk attaches a disk to an instance.
 func (c *call) attachDisk() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.refer(text(c.body, "source"), "source", []string{"disks"})
+	path, err := c.resolveReference(text(c.body, "source"), "source", []string{"disks"})
 	if err != nil {
 		return nil, err
 	}
@@ -133,25 +134,25 @@ func (c *call) attachDisk() (object, error) {
 	disk := c.entries[path]
 	attached := clone(c.body)
 	attached["source"] = link(path)
-	preset(attached, "mode", "READ_WRITE")
+	setDefault(attached, "mode", "READ_WRITE")
 	check := func() error {
 		for _, user := range c.usersOf(disk) {
 			if user == x.path {
 				return refusal(http.StatusBadRequest, "invalid", "The disk resource '%s' is already attached to the instance.", path)
 			}
 			if text(attached, "mode") == "READ_WRITE" || !readOnly(c.entries[user], link(path)) {
-				return inUse(disk, user)
+				return inUseError(disk, user)
 			}
 		}
 		if device := text(attached, "deviceName"); slices.ContainsFunc(subs(x.o, "disks"), func(d object) bool { return device != "" && d["deviceName"] == device }) {
-			return invalid("deviceName", device, "The device name is used already.")
+			return invalid("deviceName", device, "The device name is already used.")
 		}
 		return nil
 	}
 	if err := check(); err != nil {
 		return nil, err
 	}
-	return c.alter("attachDisk", x, func(ctx context.Context) error {
+	return c.startChange("attachDisk", x, func(ctx context.Context) error {
 		if err := check(); err != nil {
 			return err
 		}
@@ -159,26 +160,26 @@ func (c *call) attachDisk() (object, error) {
 			return notFound(path)
 		}
 		disks, _ := x.o["disks"].(list)
-		complete(attached, len(disks), disk)
+		completeAttached(attached, len(disks), disk)
 		x.o["disks"] = append(disks, attached)
 		disk.o["lastAttachTimestamp"] = stamp(c.now)
-		c.touched(x)
+		c.updateFingerprint(x)
 		return c.plug(ctx, x)
 	})
 }
 
-// readOnly reports that an instance has a disk only to read.
+// readOnly reports whether a disk is attached to an instance as read-only.
 func readOnly(instance *entry, disk string) bool {
 	return slices.ContainsFunc(subs(instance.o, "disks"), func(d object) bool { return d["source"] == disk && d["mode"] == "READ_ONLY" })
 }
 
-// complete sets what the server says of a disk that an instance has.
-func complete(attached object, index int, disk *entry) {
-	preset(attached, "type", "PERSISTENT")
-	preset(attached, "deviceName", fmt.Sprintf("persistent-disk-%d", index))
-	preset(attached, "interface", "SCSI")
-	preset(attached, "autoDelete", false)
-	preset(attached, "boot", false)
+// completeAttached sets the server's fields of an attached disk.
+func completeAttached(attached object, index int, disk *entry) {
+	setDefault(attached, "type", "PERSISTENT")
+	setDefault(attached, "deviceName", fmt.Sprintf("persistent-disk-%d", index))
+	setDefault(attached, "interface", "SCSI")
+	setDefault(attached, "autoDelete", false)
+	setDefault(attached, "boot", false)
 	attached["index"], attached["diskSizeGb"] = int64(index), disk.o["sizeGb"]
 	if a := disk.o["architecture"]; a != nil {
 		attached["architecture"] = a
@@ -187,7 +188,7 @@ func complete(attached object, index int, disk *entry) {
 }
 
 func (c *call) detachDisk() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
@@ -197,9 +198,9 @@ func (c *call) detachDisk() (object, error) {
 		return nil, invalid("deviceName", device, "No attached disk found with device name '"+device+"'")
 	}
 	if flag(subs(x.o, "disks")[at], "boot") && text(x.o, "status") != "TERMINATED" {
-		return nil, invalid("deviceName", device, "The boot disk of an instance that runs cannot be detached.")
+		return nil, invalid("deviceName", device, "The boot disk of a running instance cannot be detached.")
 	}
-	return c.alter("detachDisk", x, func(ctx context.Context) error {
+	return c.startChange("detachDisk", x, func(ctx context.Context) error {
 		disks, _ := x.o["disks"].(list)
 		x.o["disks"] = slices.DeleteFunc(disks, func(d any) bool {
 			m, _ := d.(object)
@@ -211,7 +212,7 @@ func (c *call) detachDisk() (object, error) {
 			}
 			return true
 		})
-		c.touched(x)
+		c.updateFingerprint(x)
 		return c.plug(ctx, x)
 	})
 }

@@ -17,13 +17,13 @@ type dnsZone struct {
 	changes []*dnsChange
 }
 
-// dnsChange is a change that was made, and since when it is served.
+// dnsChange is a change, and when it became visible.
 type dnsChange struct {
 	o    object
 	done time.Time
 }
 
-func (e *Emulator) furnishZones() {
+func (e *Emulator) createZones() {
 	for _, z := range e.o.DNSZones {
 		if z.Project == "" {
 			z.Project = e.o.Project
@@ -46,14 +46,14 @@ func (z *dnsZone) put(o object) { z.records[recordKey(o)] = o }
 func dnsHandlers() map[string]handler {
 	return map[string]handler{
 		"dns.managedZones.list":       (*call).listZones,
-		"dns.managedZones.get":        inZone(func(_ *call, z *dnsZone) (object, error) { return z.shown(), nil }),
+		"dns.managedZones.get":        inZone(func(_ *call, z *dnsZone) (object, error) { return z.toObject(), nil }),
 		"dns.resourceRecordSets.list": inZone((*call).listRecords),
 		"dns.changes.create":          inZone((*call).createChange),
 		"dns.changes.get":             inZone((*call).getChange),
 	}
 }
 
-func (z *dnsZone) shown() object {
+func (z *dnsZone) toObject() object {
 	visibility := "public"
 	if z.Private {
 		visibility = "private"
@@ -62,7 +62,7 @@ func (z *dnsZone) shown() object {
 		"creationTime": "2020-01-01T00:00:00.000Z", "nameServers": z.records[z.DNSName+"/NS"]["rrdatas"]}
 }
 
-// inZone makes a handler for a zone, which is named by its name or its number.
+// inZone returns a handler for a method on a zone, which is named by its name or its ID.
 func inZone(do func(*call, *dnsZone) (object, error)) handler {
 	return func(c *call) (object, error) {
 		name := c.params["managedZone"]
@@ -76,7 +76,7 @@ func inZone(do func(*call, *dnsZone) (object, error)) handler {
 }
 
 func (c *call) dnsPage(items []object, field string) (object, error) {
-	size := 100 // as the service does where nothing is said
+	size := 100 // the service's default
 	if s := c.params["maxResults"]; s != "" {
 		var err error
 		if size, err = strconv.Atoi(s); err != nil || size < 1 || size > 1000 {
@@ -99,7 +99,7 @@ func (c *call) listZones() (object, error) {
 	var all []object
 	for _, z := range c.dns {
 		if name := c.params["dnsName"]; z.Project == c.params["project"] && (name == "" || z.DNSName == name) {
-			all = append(all, z.shown())
+			all = append(all, z.toObject())
 		}
 	}
 	return c.dnsPage(all, "managedZones")
@@ -119,7 +119,7 @@ func (c *call) listRecords(z *dnsZone) (object, error) {
 	return c.dnsPage(all, "rrsets")
 }
 
-// shape checks a record set of a change, and writes its name in small letters.
+// shape checks a record set of a change, and converts its name to lower case.
 func (z *dnsZone) shape(o object, at string) error {
 	name := strings.ToLower(text(o, "name"))
 	data := texts(o, "rrdatas")
@@ -142,11 +142,11 @@ func (z *dnsZone) shape(o object, at string) error {
 		}
 	}
 	o["name"], o["kind"] = name, "dns#resourceRecordSet"
-	preset(o, "ttl", int64(0))
+	setDefault(o, "ttl", int64(0))
 	return nil
 }
 
-// createChange deletes and adds record sets, all or none.
+// createChange deletes and adds record sets atomically.
 func (c *call) createChange(z *dnsZone) (object, error) {
 	if len(subs(c.body, "additions"))+len(subs(c.body, "deletions")) == 0 {
 		return nil, refusal(http.StatusBadRequest, "required", "The 'entity.change' parameter is required but was missing.")
@@ -204,7 +204,7 @@ func (c *call) getChange(z *dnsZone) (object, error) {
 	return nil, refusal(http.StatusNotFound, "notFound", "The 'parameters.changeId' resource named '%s' does not exist.", c.params["changeId"])
 }
 
-// dnsInventory are the record sets that were made.
+// dnsInventory returns the record sets that were created.
 func (e *Emulator) dnsInventory() []string {
 	var out []string
 	for _, z := range e.dns {

@@ -19,35 +19,35 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/description"
 )
 
-// Emulator is a Google Cloud of its own. It answers at the paths of all its APIs, on any host:
+// Emulator is an emulated Google Cloud. It serves all its APIs under their paths, on any host:
 // /compute/v1/ (and beta, which is treated the same), /v1/projects/ (IAM and Resource Manager),
 // /dns/v1/, /storage/v1/.
 type Emulator struct {
 	o        Options
 	apis     *description.APIs
 	handlers map[string]handler
-	kinds    map[string]*collection // by the name of the resource in the ids of methods
+	kinds    map[string]*collection // by the resource's name in method IDs
 
-	mu       sync.Mutex
-	now      time.Time
-	events   []*event
-	random   *rand.Rand
-	entries  map[string]*entry
-	repeats  map[string]string // the operation of a requestId
-	faults   []*Fault
-	requests map[string]int
-	denied   map[string]bool
-	empty    map[string]bool // zones without capacity
-	silent   map[string]bool // scopes that do not answer
-	numbers  int64           // the last of whatever is numbered
+	mu        sync.Mutex
+	now       time.Time
+	events    []*event
+	random    *rand.Rand
+	entries   map[string]*entry
+	repeats   map[string]string // the operation of each requestId
+	faults    []*Fault
+	requests  map[string]int
+	denied    map[string]bool
+	exhausted map[string]bool // zones without capacity
+	silent    map[string]bool // scopes that do not respond
+	numbers   int64           // the last number that was assigned
 
 	projects map[string]*project
 	dns      []*dnsZone
-	accounts map[string]*account // by e-mail
+	accounts map[string]*account // by email
 	buckets  map[string]*bucket
 }
 
-// handler answers a call that the description allows. A nil answer has no body.
+// handler handles a call that the description allows. A nil response has no body.
 type handler func(*call) (object, error)
 
 // call is one request.
@@ -55,26 +55,26 @@ type call struct {
 	*Emulator
 	*http.Request
 	method *description.Method
-	// params are the variables of the path and the query.
+	// params are the path variables and the query parameters.
 	params map[string]string
 	body   object
-	// fails is the error with which the operation of the call ends in any case; may be nil.
+	// fails is the error with which the call's operation always ends; may be nil.
 	fails *Error
 }
 
-// New makes an emulator. An error is of the options.
+// New returns an emulator. It returns an error if the options are invalid.
 func New(o Options) (*Emulator, error) {
 	apis, err := description.Read()
 	if err != nil {
 		return nil, err
 	}
-	if o, err = o.complete(); err != nil {
+	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
 	e := &Emulator{o: o, apis: apis, handlers: map[string]handler{}, kinds: map[string]*collection{}, random: rand.New(rand.NewPCG(o.Seed, 0)),
-		entries: map[string]*entry{}, repeats: map[string]string{}, requests: map[string]int{}, denied: map[string]bool{}, empty: map[string]bool{}, silent: map[string]bool{},
+		entries: map[string]*entry{}, repeats: map[string]string{}, requests: map[string]int{}, denied: map[string]bool{}, exhausted: map[string]bool{}, silent: map[string]bool{},
 		projects: map[string]*project{}, accounts: map[string]*account{}, buckets: map[string]*bucket{}, now: o.Now()}
-	for _, c := range slices.Concat(networking(), balancing(), machines()) {
+	for _, c := range slices.Concat(networkKinds(), balancingKinds(), machineKinds()) {
 		if err := e.collect(c); err != nil {
 			return nil, err
 		}
@@ -87,13 +87,13 @@ func New(o Options) (*Emulator, error) {
 			return nil, fmt.Errorf("the description has no method %s", id)
 		}
 	}
-	e.furnish()
+	e.createPermanent()
 	return e, nil
 }
 
-// ServeHTTP answers as Google's APIs do.
+// ServeHTTP responds as Google's APIs do.
 func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if e.o.Objects != nil && ofObjects(r.URL.EscapedPath()) {
+	if e.o.Objects != nil && isObjectPath(r.URL.EscapedPath()) {
 		e.o.Objects.ServeHTTP(w, r)
 		return
 	}
@@ -111,10 +111,10 @@ func (e *Emulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // who asked has gone
+	_ = json.NewEncoder(w).Encode(answer) // if it fails, the client is gone
 }
 
-// answer returns the answer to a request, and whether it should be lost.
+// answer returns the response to a request, and whether it must be lost.
 func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost bool) {
 	path := r.URL.EscapedPath()
 	if rest, beta := strings.CutPrefix(path, "/compute/beta/"); beta {
@@ -133,12 +133,12 @@ func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pass(r.Context())
+	e.runDue(r.Context())
 	e.requests[method.ID]++
 	c := &call{Emulator: e, Request: r, method: method}
 	var f *Fault
-	if err = c.read(variables, raw); err == nil {
-		if f = e.faultOf(method); f != nil && f.When == Before {
+	if err = c.check(variables, raw); err == nil {
+		if f = e.takeFault(method); f != nil && f.When == Before {
 			return nil, &f.Error, false
 		}
 		if f != nil && f.When == Inside && (method.Response == nil || method.Response.Ref != "Operation") {
@@ -155,24 +155,24 @@ func (e *Emulator) answer(r *http.Request) (answer object, refused *Error, lost 
 	if f != nil && (f.When == After || f.When == Lost) {
 		return nil, &f.Error, f.When == Lost
 	}
-	if err := c.judge(answer); err != nil {
-		e.wrong(err)
+	if err := c.checkResponse(answer); err != nil {
+		e.reportBug(err)
 		return nil, refusal(http.StatusInternalServerError, "internalError", "%v", err), false
 	}
 	if fields := c.params["fields"]; fields != "" && answer != nil {
-		answer, _ = masked(answer, fields).(object)
+		answer, _ = selectFields(answer, fields).(object)
 	}
 	return answer, nil, false
 }
 
-// wrong reports a fault of this package.
-func (e *Emulator) wrong(err error) {
-	if e.o.OnWrong != nil {
-		e.o.OnWrong(err)
+// reportBug reports a bug in this package.
+func (e *Emulator) reportBug(err error) {
+	if e.o.OnBug != nil {
+		e.o.OnBug(err)
 	}
 }
 
-// decode reads JSON with its numbers as they are written.
+// decode decodes JSON, keeping numbers as they are written.
 func decode(raw []byte) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -189,8 +189,8 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// read checks the request by its description, and whether who asks may.
-func (c *call) read(variables map[string]string, raw []byte) error {
+// check checks the request against its description, and the caller's permission.
+func (c *call) check(variables map[string]string, raw []byte) error {
 	var err error
 	if c.params, err = c.method.Query(variables, c.URL.Query()); err != nil {
 		return err
@@ -204,18 +204,18 @@ func (c *call) read(variables map[string]string, raw []byte) error {
 		return err
 	}
 	c.body, _ = body.(object)
-	return c.permitted()
+	return c.checkPermission()
 }
 
-// handle has the method answer. A call that was made before with the same requestId is
-// answered by its operation.
+// handle calls the method's handler. If the requestId was used before, it returns the earlier
+// call's operation.
 func (c *call) handle() (object, error) {
 	h := c.handlers[c.method.ID]
 	if h == nil {
-		c.wrong(fmt.Errorf("%s is not played", c.method.ID))
-		return nil, refusal(http.StatusNotImplemented, "notImplemented", "%s is not played by this stand-in for Google Cloud", c.method.ID)
+		c.reportBug(fmt.Errorf("%s is not supported", c.method.ID))
+		return nil, refusal(http.StatusNotImplemented, "notImplemented", "%s is not supported by this emulator of Google Cloud", c.method.ID)
 	}
-	if err := c.place(); err != nil {
+	if err := c.checkLocation(); err != nil {
 		return nil, err
 	}
 	id := c.params["requestId"]
@@ -235,8 +235,8 @@ func (c *call) handle() (object, error) {
 	return out, err
 }
 
-// judge checks the answer by its description.
-func (c *call) judge(answer object) error {
+// checkResponse checks the response against its description.
+func (c *call) checkResponse(answer object) error {
 	if answer == nil {
 		return c.method.Answer(nil)
 	}
@@ -251,14 +251,14 @@ func (c *call) judge(answer object) error {
 	return c.method.Answer(v)
 }
 
-// Requests are the calls so far, by the id of their method.
+// Requests returns the number of calls so far, by method ID.
 func (e *Emulator) Requests() map[string]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.requests)
 }
 
-// Deny takes permissions, such as compute.networks.create, from all callers, and gives back all
+// Deny takes permissions, such as compute.networks.create, from all callers, and restores all
 // others.
 func (e *Emulator) Deny(permissions ...string) {
 	e.mu.Lock()
@@ -269,22 +269,22 @@ func (e *Emulator) Deny(permissions ...string) {
 	}
 }
 
-// Exhaust says whether a zone has no machines left to give.
+// Exhaust sets whether a zone has no capacity left.
 func (e *Emulator) Exhaust(zone string, yes bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.empty[zone] = yes
+	e.exhausted[zone] = yes
 }
 
-// Silence says whether a zone or a region is left out of aggregated lists as unreachable.
+// Silence sets whether a zone or a region is reported as unreachable in aggregated lists.
 func (e *Emulator) Silence(place string, yes bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.silent[place] = yes
 }
 
-// Inventory lists everything that exists and was made, sorted: objects of Compute Engine by their
-// path without operations, service accounts, record sets besides a zone's own, and the members of
+// Inventory lists everything that was created and exists, sorted: Compute Engine objects by path,
+// without operations; service accounts; record sets other than a zone's own; and the members of
 // policies, such as
 //
 //	projects/p/zones/us-test1-a/disks/d
@@ -295,7 +295,7 @@ func (e *Emulator) Silence(place string, yes bool) {
 func (e *Emulator) Inventory() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pass(context.Background())
+	e.runDue(context.Background())
 	var out []string
 	for path, x := range e.entries {
 		if x.kind != nil && x.owner == "" {
@@ -308,14 +308,14 @@ func (e *Emulator) Inventory() []string {
 	return out
 }
 
-// sortedBy are values in the order of a key.
+// sortedBy sorts values by a key.
 func sortedBy[V any, K cmp.Ordered](items []V, key func(V) K) []V {
 	slices.SortStableFunc(items, func(a, b V) int { return cmp.Compare(key(a), key(b)) })
 	return items
 }
 
-// clockOf are the real ones, unless others are given.
-func clockOf(o Options) Options {
+// withClock sets the real clock, unless the options have another.
+func withClock(o Options) Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}

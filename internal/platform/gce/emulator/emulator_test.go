@@ -22,7 +22,7 @@ const (
 	zone    = emulatortest.Zone
 )
 
-// cloud is an emulator with a client of Compute Engine's.
+// cloud is an emulator with a Compute Engine client.
 type cloud struct {
 	*testing.T
 	*emulator.Emulator
@@ -31,10 +31,10 @@ type cloud struct {
 	clock *emulatortest.Clock
 }
 
-// play starts an emulator, whose operations take two seconds unless something else is said.
+// play starts an emulator, whose operations take two seconds unless the options say otherwise.
 func play(t *testing.T, o emulator.Options) *cloud {
 	t.Helper()
-	played := emulatortest.Play(t, o)
+	played := emulatortest.Start(t, o)
 	s, err := compute.NewService(t.Context(), option.WithEndpoint(played.URL+"/compute/v1/"), option.WithoutAuthentication())
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func play(t *testing.T, o emulator.Options) *cloud {
 	return &cloud{t, played.Emulator, s, played.URL, played.Clock}
 }
 
-// done waits for an operation, which must go well.
+// done waits for an operation, which must succeed.
 func (c *cloud) done(op *compute.Operation, err error) *compute.Operation {
 	c.Helper()
 	op, err = c.wait(op, err)
@@ -52,7 +52,7 @@ func (c *cloud) done(op *compute.Operation, err error) *compute.Operation {
 	return op
 }
 
-// wait waits for an operation, and tells what it ended with.
+// wait waits for an operation, and returns its error.
 func (c *cloud) wait(op *compute.Operation, err error) (*compute.Operation, error) {
 	c.Helper()
 	if err != nil {
@@ -61,9 +61,9 @@ func (c *cloud) wait(op *compute.Operation, err error) (*compute.Operation, erro
 	for op.Status != "DONE" {
 		switch {
 		case op.Zone != "":
-			op, err = c.ZoneOperations.Wait(project, last(op.Zone), op.Name).Do()
+			op, err = c.ZoneOperations.Wait(project, lastPart(op.Zone), op.Name).Do()
 		case op.Region != "":
-			op, err = c.RegionOperations.Wait(project, last(op.Region), op.Name).Do()
+			op, err = c.RegionOperations.Wait(project, lastPart(op.Region), op.Name).Do()
 		default:
 			op, err = c.GlobalOperations.Wait(project, op.Name).Do()
 		}
@@ -77,10 +77,10 @@ func (c *cloud) wait(op *compute.Operation, err error) (*compute.Operation, erro
 	return op, nil
 }
 
-func last(s string) string { return s[strings.LastIndex(s, "/")+1:] }
+func lastPart(s string) string { return s[strings.LastIndex(s, "/")+1:] }
 
-// refused holds that an error is an answer of a status and a reason.
-func (c *cloud) refused(err error, status int, reason, words string) {
+// checkRefused fails the test unless the error is a response with that status and reason.
+func (c *cloud) checkRefused(err error, status int, reason, words string) {
 	c.Helper()
 	var e *googleapi.Error
 	if !errors.As(err, &e) {
@@ -92,7 +92,7 @@ func (c *cloud) refused(err error, status int, reason, words string) {
 	}
 }
 
-// network makes the network n with the subnetwork s.
+// network creates the network n with the subnetwork s.
 func (c *cloud) network() (network, subnet string) {
 	c.Helper()
 	c.done(c.Networks.Insert(project, &compute.Network{Name: "n", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do())
@@ -102,7 +102,7 @@ func (c *cloud) network() (network, subnet string) {
 	return network, "regions/" + region + "/subnetworks/s"
 }
 
-// template makes an instance template of a name, with instances in network n.
+// template creates an instance template with that name, for instances in network n.
 func (c *cloud) template(name string) string {
 	c.Helper()
 	c.done(c.InstanceTemplates.Insert(project, &compute.InstanceTemplate{Name: name, Properties: &compute.InstanceProperties{
@@ -124,13 +124,13 @@ func TestACallIsAnsweredBeforeItIsDone(t *testing.T) {
 	if err != nil || op.Status != "PENDING" || op.OperationType != "insert" || !strings.HasPrefix(op.SelfLink, "https://www.googleapis.com/compute/v1/projects/testproject/global/operations/") {
 		t.Fatalf("got %+v, %v", op, err)
 	}
-	if _, err := c.Networks.Get(project, "n").Do(); !is(err, http.StatusNotFound) {
+	if _, err := c.Networks.Get(project, "n").Do(); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("a network is there before its operation is over: %v", err)
 	}
 	_, err = c.Networks.Insert(project, &compute.Network{Name: "n", ForceSendFields: []string{"AutoCreateSubnetworks"}}).Do()
-	c.refused(err, 409, "alreadyExists", "The resource 'projects/testproject/global/networks/n' already exists")
+	c.checkRefused(err, 409, "alreadyExists", "The resource 'projects/testproject/global/networks/n' already exists")
 	_, err = c.Subnetworks.Insert(project, region, &compute.Subnetwork{Name: "s", Network: "global/networks/n", IpCidrRange: "10.0.16.0/20"}).Do()
-	c.refused(err, 400, "resourceNotReady", "is not ready")
+	c.checkRefused(err, 400, "resourceNotReady", "is not ready")
 	c.clock.Sleep(t.Context(), time.Second)
 	if op, err = c.GlobalOperations.Get(project, op.Name).Do(); err != nil || op.Status != "RUNNING" {
 		t.Errorf("after half its time the operation is %+v, %v", op, err)
@@ -144,7 +144,7 @@ func TestACallIsAnsweredBeforeItIsDone(t *testing.T) {
 	}
 }
 
-func is(err error, status int) bool {
+func hasStatus(err error, status int) bool {
 	var e *googleapi.Error
 	return errors.As(err, &e) && e.Code == status
 }
@@ -164,7 +164,7 @@ func TestAGroupMakesItsInstancesAndKeepsThem(t *testing.T) {
 		return out.ManagedInstances
 	}
 	members := list()
-	if len(members) != 2 || members[0].InstanceStatus != "RUNNING" || members[0].CurrentAction != "NONE" || !strings.HasPrefix(members[0].Name, "nodes-") || len(members[0].Name) != len("nodes-")+4 || last(members[0].Version.InstanceTemplate) != "t" {
+	if len(members) != 2 || members[0].InstanceStatus != "RUNNING" || members[0].CurrentAction != "NONE" || !strings.HasPrefix(members[0].Name, "nodes-") || len(members[0].Name) != len("nodes-")+4 || lastPart(members[0].Version.InstanceTemplate) != "t" {
 		t.Fatalf("got %+v", members)
 	}
 	i, err := c.Instances.Get(project, zone, members[0].Name).Do()
@@ -179,7 +179,7 @@ func TestAGroupMakesItsInstancesAndKeepsThem(t *testing.T) {
 		}
 	}
 	if nic.NetworkIP != "10.0.16.2" && nic.NetworkIP != "10.0.16.3" || !strings.HasPrefix(nic.AliasIpRanges[0].IpCidrRange, "10.4.") || nic.AccessConfigs[0].NatIP == "" ||
-		createdBy != "projects/100000000000/zones/us-test1-a/instanceGroupManagers/a-nodes" || i.Labels["a"] != "b" || last(i.Disks[0].Source) != i.Name {
+		createdBy != "projects/100000000000/zones/us-test1-a/instanceGroupManagers/a-nodes" || i.Labels["a"] != "b" || lastPart(i.Disks[0].Source) != i.Name {
 		t.Errorf("got %+v, created by %s", i, createdBy)
 	}
 	id := members[0].Id
@@ -202,7 +202,7 @@ func TestAGroupMakesItsInstancesAndKeepsThem(t *testing.T) {
 		t.Errorf("left: %+v", left)
 	}
 	_, err = c.InstanceTemplates.Delete(project, "t").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "The instance_template resource 'projects/testproject/global/instanceTemplates/t' is already being used by 'projects/testproject/zones/us-test1-a/instanceGroupManagers/a-nodes'")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "The instance_template resource 'projects/testproject/global/instanceTemplates/t' is already being used by 'projects/testproject/zones/us-test1-a/instanceGroupManagers/a-nodes'")
 	c.done(c.InstanceGroupManagers.Delete(project, zone, "a-nodes").Do())
 	c.done(c.InstanceTemplates.Delete(project, "t").Do())
 	c.done(c.Subnetworks.Delete(project, region, "s").Do())
@@ -221,7 +221,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-// get asks a handler for a path.
+// get sends a GET request for a path to a handler.
 func get(t *testing.T, h http.Handler, path string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()

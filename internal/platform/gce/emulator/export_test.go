@@ -1,4 +1,4 @@
 package emulator
 
-// Played are the ids of the methods that an emulator plays.
-func (e *Emulator) Played() []string { return sortedKeys(e.handlers) }
+// Methods returns the IDs of the methods that an emulator implements.
+func (e *Emulator) Methods() []string { return sortedKeys(e.handlers) }

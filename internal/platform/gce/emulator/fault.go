@@ -9,14 +9,14 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/description"
 )
 
-// Error is an answer that refuses, or what an operation ended with.
+// Error is an error response, or the error of an operation.
 type Error struct {
-	// Status is the HTTP status. Reason is Google's word, such as notFound; in operations the
-	// code, such as QUOTA_EXCEEDED, is made of it.
+	// Status is the HTTP status. Reason is Google's reason, such as notFound; the code of an
+	// operation's error, such as QUOTA_EXCEEDED, is derived from it.
 	Status  int
 	Reason  string
 	Message string
-	// Domain is of the error; empty: global.
+	// Domain is the error's domain; empty: global.
 	Domain string
 }
 
@@ -38,12 +38,12 @@ func notReady(path string) *Error {
 	return refusal(http.StatusBadRequest, "resourceNotReady", "The resource '%s' is not ready", path)
 }
 
-// stale is the error for an object that somebody else changed since it was read.
-func stale(what string) *Error {
+// staleError returns the error for an object that was changed since it was read.
+func staleError(what string) *Error {
 	return refusal(http.StatusPreconditionFailed, "conditionNotMet", "%s", what)
 }
 
-// refusalOf is an error as an answer.
+// refusalOf converts an error to an error response.
 func refusalOf(err error) *Error {
 	switch x := err.(type) { //nolint:errorlint // nothing of this package wraps these
 	case *Error:
@@ -54,11 +54,11 @@ func refusalOf(err error) *Error {
 	return refusal(http.StatusInternalServerError, "internalError", "%v", err)
 }
 
-// statuses are the words of google.rpc.Code for what HTTP says.
+// statuses are the names of google.rpc.Code for HTTP statuses.
 var statuses = map[int]string{400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ALREADY_EXISTS", 412: "FAILED_PRECONDITION",
 	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE"}
 
-// body is the error as Google's APIs answer it.
+// body returns the error in the form of Google's APIs.
 func (e *Error) body() object {
 	domain := e.Domain
 	if domain == "" {
@@ -73,8 +73,8 @@ func (e *Error) body() object {
 	return object{"error": out}
 }
 
-// code is the reason as operations spell it: alreadyExists becomes ALREADY_EXISTS, and what
-// is a code stays.
+// code returns the reason as operations write it: alreadyExists becomes RESOURCE_ALREADY_EXISTS; a
+// code is returned unchanged.
 func (e *Error) code() string {
 	if e.Reason == strings.ToUpper(e.Reason) {
 		return e.Reason
@@ -93,35 +93,35 @@ func (e *Error) code() string {
 	return strings.ToUpper(out.String())
 }
 
-// Moment is when a fault shows.
+// Moment is when a fault takes effect.
 type Moment int
 
 // The moments of a fault.
 const (
-	// Before: the call is refused, and nothing happens.
+	// Before: the call is rejected, and has no effect.
 	Before Moment = iota
-	// After: the call takes effect, and the answer is the error all the same.
+	// After: the call takes effect, but the response is the error.
 	After
-	// Lost: the call takes effect, and the connection ends without an answer.
+	// Lost: the call takes effect, and the connection is closed without a response.
 	Lost
-	// Inside: the call is answered by an operation, and that fails; nothing happens.
+	// Inside: the response is an operation, which fails; it has no effect.
 	Inside
 )
 
-// Fault is something that goes wrong.
+// Fault is an injected failure.
 type Fault struct {
-	// Method is the id of the calls that are meant, such as compute.networks.insert; empty: all
-	// that change anything.
+	// Method is the ID of the affected method, such as compute.networks.insert; empty: every method
+	// that changes anything.
 	Method string
-	// Skip calls go well first, then Times of them fail; 0 means once.
+	// The first Skip calls succeed, then Times of them fail; 0 means once.
 	Skip, Times int
 	When        Moment
-	// Error is the answer; its zero is 503 backendError.
+	// Error is the response; its zero value means 503 backendError.
 	Error Error
 }
 
-// Inject has a fault happen. Faults are looked at in the order in which they were given,
-// and the first that applies is the one.
+// Inject adds a fault. The first fault that applies to a call is used, in the order in which they
+// were added.
 func (e *Emulator) Inject(f Fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -134,10 +134,10 @@ func (e *Emulator) Inject(f Fault) {
 	e.faults = append(e.faults, &f)
 }
 
-// faultOf takes the fault that a call has, or nil.
-func (e *Emulator) faultOf(m *description.Method) *Fault {
+// takeFault returns the fault for a call and counts it, or returns nil.
+func (e *Emulator) takeFault(m *description.Method) *Fault {
 	for i, f := range e.faults {
-		if f.Method != m.ID && (f.Method != "" || !writes(m)) {
+		if f.Method != m.ID && (f.Method != "" || !isWrite(m)) {
 			continue
 		}
 		if f.Skip > 0 {
@@ -155,7 +155,7 @@ func (e *Emulator) faultOf(m *description.Method) *Fault {
 // readers are POSTs that change nothing.
 var readers = []string{"wait", "listManagedInstances", "listInstances", "getHealth", "getIamPolicy", "testIamPermissions", "listErrors"}
 
-// writes reports that a method changes something.
-func writes(m *description.Method) bool {
-	return m.Verb != http.MethodGet && !slices.Contains(readers, last(m.ID, "."))
+// isWrite reports whether a method changes anything.
+func isWrite(m *description.Method) bool {
+	return m.Verb != http.MethodGet && !slices.Contains(readers, lastPart(m.ID, "."))
 }

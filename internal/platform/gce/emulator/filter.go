@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// filter decides whether a list has an object.
+// filter reports whether a list contains an object.
 type filter func(object) bool
 
-func all(object) bool { return true }
+func matchAll(object) bool { return true }
 
-// parseFilter reads the parameter filter of lists: terms such as name = x, labels.k:*, name eq
-// 'a.*' or status != RUNNING, in parentheses where there are several, which AND (or nothing)
-// and OR join. See the description of the parameter in Compute Engine's API.
+// parseFilter parses the filter parameter of lists: terms such as name = x, labels.k:*, name eq
+// 'a.*' or status != RUNNING, joined by AND (or nothing) and OR; several terms must be in
+// parentheses. See the description of the parameter in Compute Engine's API.
 func parseFilter(s string) (filter, error) {
 	p := &filterParser{words: filterWords().FindAllString(s, -1)}
 	if len(p.words) == 0 {
-		return all, nil
+		return matchAll, nil
 	}
-	f, err := p.expression()
+	f, err := p.parseExpression()
 	if err == nil && len(p.words) > 0 {
 		err = fmt.Errorf("unexpected %s", p.words[0])
 	}
@@ -49,15 +49,15 @@ func (p *filterParser) next() string {
 	return w
 }
 
-// expression is what AND joins; of AIP-160 OR binds closer than AND.
-func (p *filterParser) expression() (filter, error) {
-	left, err := p.either()
+// parseExpression parses terms joined by AND; according to AIP-160, OR has a higher precedence.
+func (p *filterParser) parseExpression() (filter, error) {
+	left, err := p.parseOr()
 	for err == nil && p.peek() != "" && p.peek() != ")" {
 		if p.peek() == "AND" {
 			p.next()
 		}
 		var right filter
-		if right, err = p.either(); err == nil {
+		if right, err = p.parseOr(); err == nil {
 			a := left
 			left = func(o object) bool { return a(o) && right(o) }
 		}
@@ -65,12 +65,12 @@ func (p *filterParser) expression() (filter, error) {
 	return left, err
 }
 
-func (p *filterParser) either() (filter, error) {
-	left, err := p.term()
+func (p *filterParser) parseOr() (filter, error) {
+	left, err := p.parseTerm()
 	for err == nil && p.peek() == "OR" {
 		p.next()
 		var right filter
-		if right, err = p.term(); err == nil {
+		if right, err = p.parseTerm(); err == nil {
 			a := left
 			left = func(o object) bool { return a(o) || right(o) }
 		}
@@ -78,35 +78,35 @@ func (p *filterParser) either() (filter, error) {
 	return left, err
 }
 
-func (p *filterParser) term() (filter, error) {
+func (p *filterParser) parseTerm() (filter, error) {
 	switch w := p.next(); w {
 	case "":
-		return nil, fmt.Errorf("it ends too soon")
+		return nil, fmt.Errorf("it ends unexpectedly")
 	case "NOT":
-		f, err := p.term()
+		f, err := p.parseTerm()
 		return func(o object) bool { return !f(o) }, err
 	case "(":
-		f, err := p.expression()
+		f, err := p.parseExpression()
 		if err == nil && p.next() != ")" {
 			err = fmt.Errorf("a parenthesis is not closed")
 		}
 		return f, err
 	default:
-		if field, value, ok := strings.Cut(w, ":"); ok && field != "" { // in other places a colon is of a URL
+		if field, value, ok := strings.Cut(w, ":"); ok && field != "" { // elsewhere, a colon is part of a URL
 			if value == "" {
-				value = unquoted(p.next())
+				value = unquote(p.next())
 			}
 			return comparison(field, ":", value)
 		}
 		operator, value := p.next(), p.next()
 		if value == "" {
-			return nil, fmt.Errorf("%s is compared with nothing", w)
+			return nil, fmt.Errorf("%s has no value to compare with", w)
 		}
-		return comparison(unquoted(w), operator, unquoted(value))
+		return comparison(unquote(w), operator, unquote(value))
 	}
 }
 
-func unquoted(w string) string {
+func unquote(w string) string {
 	if s, err := strconv.Unquote(w); err == nil && strings.HasPrefix(w, `"`) {
 		return s
 	}
@@ -153,7 +153,7 @@ func comparison(field, operator, value string) (filter, error) {
 	}, nil
 }
 
-// valueAt is a field within objects, such as labels.a.
+// valueAt returns the value of a nested field, such as labels.a.
 func valueAt(o object, field string) (any, bool) {
 	if v, there := o[field]; there {
 		return v, true

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// groupKinds are groups of instances, and their managers.
+// groupKinds returns the kinds of instance groups, and of their managers.
 func groupKinds() []*collection {
 	return []*collection{
 		setKind(),
 		{name: "instanceGroupManagers", word: "instanceGroupManager", verbs: []string{"insert", "get", "list", "aggregatedList", "patch"}, quota: "INSTANCE_GROUP_MANAGERS",
-			refs: []ref{{"instanceTemplate", []string{"instanceTemplates"}}, {"versions[].instanceTemplate", []string{"instanceTemplates"}}, {"targetPools[]", []string{"targetPools"}}, {"autoHealingPolicies[].healthCheck", []string{"healthChecks"}}},
-			mark: "fingerprint", queues: true, show: func(_ *Emulator, x *entry, o object) { x.group.show(o) }, shape: shapeGroup, born: bornGroup, altered: func(e *Emulator, x *entry) { e.pools(x); e.steer(x) },
+			refs:        []ref{{"instanceTemplate", []string{"instanceTemplates"}}, {"versions[].instanceTemplate", []string{"instanceTemplates"}}, {"targetPools[]", []string{"targetPools"}}, {"autoHealingPolicies[].healthCheck", []string{"healthChecks"}}},
+			fingerprint: "fingerprint", queues: true, show: func(_ *Emulator, x *entry, o object) { x.group.show(o) }, shape: shapeGroup, onCreate: onGroupCreated, onChange: func(e *Emulator, x *entry) { e.updatePools(x); e.steer(x) },
 			mutable: []string{"targetSize", "instanceTemplate", "versions", "targetPools", "updatePolicy", "autoHealingPolicies", "listManagedInstancesResults", "instanceLifecyclePolicy", "statefulPolicy", "allInstancesConfig", "description"}},
 	}
 }
@@ -35,7 +35,7 @@ func groupHandlers() map[string]handler {
 	return out
 }
 
-// The actions of a group on an instance, as in currentAction.
+// A group's actions on an instance, as in currentAction.
 const (
 	none       = "NONE"
 	creating   = "CREATING"
@@ -44,27 +44,27 @@ const (
 	abandoning = "ABANDONING"
 )
 
-// group are the instances of a manager.
+// group holds the instances of a manager.
 type group struct {
 	members []*member
-	pools   []string // in which its instances are
-	ended   func()   // called when the last instance is gone
+	pools   []string // the pools that contain its instances
+	onEmpty func()   // called when the last instance is gone
 }
 
-// member is an instance that a group has, or is to have.
+// member is an instance that a group has, or is about to have.
 type member struct {
 	name, action string
-	// template is the URL of the one that the instance was made of.
+	// template is the URL of the template from which the instance was created.
 	template string
-	// errors are the errors of the last attempt to make it.
+	// errors are the errors of the last attempt to create it.
 	errors list
-	// trying is set while an attempt goes on, or waits to be repeated.
-	trying bool
-	// turn counts the operations on it: a new one cancels earlier ones.
-	turn int
+	// busy is set while an attempt is in progress, or is waiting to be retried.
+	busy bool
+	// operations is the number of operations on it: a new one cancels earlier ones.
+	operations int
 }
 
-// show adds what a manager knows of its instances.
+// show adds the fields of a manager that depend on its instances.
 func (g *group) show(o object) {
 	actions := object{}
 	for _, a := range []string{none, creating, recreating, deleting, abandoning, "RESTARTING", "REFRESHING", "VERIFYING", "CREATING_WITHOUT_RETRIES"} {
@@ -79,14 +79,14 @@ func (g *group) show(o object) {
 	}
 	for _, field := range []string{"maxSurge", "maxUnavailable"} {
 		n := sub(sub(o, "updatePolicy"), field)
-		n["calculated"] = calculated(n, number(o, "targetSize"))
+		n["calculated"] = fixedOrPercent(n, number(o, "targetSize"))
 	}
 	o["currentActions"] = actions
 	o["status"] = object{"isStable": stable, "versionTarget": object{"isReached": current}, "stateful": object{"hasStatefulConfig": false, "perInstanceConfigs": object{"allEffective": true}}}
 }
 
-// camel is a word such as CREATING_WITHOUT_RETRIES as a field, creatingWithoutRetries. What is
-// a field stays.
+// camel converts a constant such as CREATING_WITHOUT_RETRIES to a field name,
+// creatingWithoutRetries. A field name is returned unchanged.
 func camel(s string) string {
 	if !strings.Contains(s, "_") && s != strings.ToUpper(s) {
 		return s
@@ -98,7 +98,7 @@ func camel(s string) string {
 	return strings.Join(words, "")
 }
 
-// maxBase is how long a name of instances may be, before what makes it unique.
+// maxBase is the maximum length of an instance's base name, without the unique suffix.
 const maxBase = 58
 
 var baseName = pattern(`^[a-z]([-a-z0-9]{0,57})$`)
@@ -106,10 +106,10 @@ var baseName = pattern(`^[a-z]([-a-z0-9]{0,57})$`)
 func shapeGroup(c *call, o, old object) error {
 	versions := subs(o, "versions")
 	switch {
-	case old != nil && !same(o["instanceTemplate"], old["instanceTemplate"]) && same(o["versions"], old["versions"]):
+	case old != nil && !isEqual(o["instanceTemplate"], old["instanceTemplate"]) && isEqual(o["versions"], old["versions"]):
 		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
 	case len(versions) > 1:
-		return refusal(http.StatusNotImplemented, "notImplemented", "groups of several versions are not played by this stand-in for Google Cloud")
+		return refusal(http.StatusNotImplemented, "notImplemented", "groups with several versions are not supported by this emulator of Google Cloud")
 	case len(versions) == 1:
 		o["instanceTemplate"] = versions[0]["instanceTemplate"]
 	case o["instanceTemplate"] == nil:
@@ -118,7 +118,7 @@ func shapeGroup(c *call, o, old object) error {
 		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
 	}
 	name := text(o, "name")
-	preset(o, "baseInstanceName", name[:min(len(name), maxBase)])
+	setDefault(o, "baseInstanceName", name[:min(len(name), maxBase)])
 	if b := text(o, "baseInstanceName"); !baseName().MatchString(b) {
 		return invalid("resource.baseInstanceName", b, "Must be a match of regex '[a-z][-a-z0-9]{0,57}'")
 	}
@@ -132,23 +132,23 @@ func shapeGroup(c *call, o, old object) error {
 		}
 		o["instanceGroup"] = link(path)
 	}
-	preset(o, "listManagedInstancesResults", "PAGELESS")
-	preset(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
-	preset(o, "updatePolicy", object{})
+	setDefault(o, "listManagedInstancesResults", "PAGELESS")
+	setDefault(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
+	setDefault(o, "updatePolicy", object{})
 	return shapeUpdates(sub(o, "updatePolicy"), sub(old, "updatePolicy"), number(o, "targetSize"))
 }
 
-// shapeUpdates sets how a group gets its instances up to date; old is how it did before, or nil.
+// shapeUpdates checks and defaults an update policy; old is the previous one, or nil.
 func shapeUpdates(p, old object, size int64) error {
-	presets(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE", "mostDisruptiveAllowedAction": "REPLACE"})
+	setDefaults(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE", "mostDisruptiveAllowedAction": "REPLACE"})
 	surge := int64(1)
 	if p["replacementMethod"] == "RECREATE" {
 		surge = 0
 	}
 	for field, usual := range map[string]int64{"maxSurge": surge, "maxUnavailable": 1} {
-		preset(p, field, object{"fixed": usual})
+		setDefault(p, field, object{"fixed": usual})
 		n := sub(p, field)
-		if before := sub(old, field); before != nil && n["fixed"] != nil && n["percent"] != nil { // the other is what a patch says
+		if before := sub(old, field); before != nil && n["fixed"] != nil && n["percent"] != nil { // a patch sets the other unit
 			for _, unit := range []string{"fixed", "percent"} {
 				if before[unit] != nil {
 					delete(n, unit)
@@ -159,25 +159,25 @@ func shapeUpdates(p, old object, size int64) error {
 			return invalid("resource.updatePolicy."+field, n["percent"], "Only one of fixed and percent may be given.")
 		}
 		if n["percent"] == nil {
-			preset(n, "fixed", int64(0))
+			setDefault(n, "fixed", int64(0))
 		}
 	}
-	if surge := calculated(sub(p, "maxSurge"), size); p["replacementMethod"] == "RECREATE" && surge > 0 {
+	if surge := fixedOrPercent(sub(p, "maxSurge"), size); p["replacementMethod"] == "RECREATE" && surge > 0 {
 		return invalid("resource.updatePolicy.maxSurge", surge, "maxSurge must be equal to 0 when replacement method is set to RECREATE.")
 	}
 	return nil
 }
 
-// calculated is a number that is given as such or in per cent of a size, which is rounded up.
-func calculated(n object, size int64) int64 {
+// fixedOrPercent returns a number that is fixed, or a percentage of a size, rounded up.
+func fixedOrPercent(n object, size int64) int64 {
 	if n["percent"] != nil {
 		return (number(n, "percent")*size + 99) / 100
 	}
 	return number(n, "fixed")
 }
 
-// bornGroup makes the group of a manager, and its instances.
-func bornGroup(e *Emulator, x *entry) {
+// onGroupCreated creates the group of a manager, and its instances.
+func onGroupCreated(e *Emulator, x *entry) {
 	x.group = &group{}
 	template := e.entries[pathOf(text(x.o, "instanceTemplate"))]
 	o := object{"name": x.o["name"], "id": e.newID(), "creationTimestamp": stamp(e.now), "zone": x.o["zone"], "selfLink": x.o["instanceGroup"], "fingerprint": fingerprint(x.path), "size": int64(0),
@@ -192,13 +192,13 @@ func bornGroup(e *Emulator, x *entry) {
 		}
 	}
 	path := pathOf(text(o, "selfLink"))
-	e.entries[path] = &entry{path: path, kind: e.kinds["instanceGroups"], o: o, made: true, owner: x.path}
+	e.entries[path] = &entry{path: path, kind: e.kinds["instanceGroups"], o: o, created: true, owner: x.path}
 	e.steer(x)
 }
 
-func (c *call) manager() (*entry, error) { return c.kinds["instanceGroupManagers"].changeable(c) }
+func (c *call) manager() (*entry, error) { return c.kinds["instanceGroupManagers"].findChangeable(c) }
 
-// deleteGroup removes a manager when all its instances are gone.
+// deleteGroup removes a manager once all its instances are gone.
 func (c *call) deleteGroup() (object, error) {
 	x, err := c.manager()
 	if err != nil {
@@ -206,36 +206,36 @@ func (c *call) deleteGroup() (object, error) {
 	}
 	own := c.entries[pathOf(text(x.o, "instanceGroup"))]
 	if users := c.usersOf(own); len(users) > 0 && !c.o.LateInUse {
-		return nil, inUse(own, users[0])
+		return nil, inUseError(own, users[0])
 	}
 	op := c.newOperation("delete", x.path)
-	x.leaving = true
+	x.deleting = true
 	fails := c.fails
-	c.later(c.o.Latency/2, func(context.Context) {
+	c.schedule(c.o.Latency/2, func(context.Context) {
 		op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
 		if users := c.usersOf(own); len(users) > 0 && fails == nil {
-			fails = inUse(own, users[0])
+			fails = inUseError(own, users[0])
 		}
 		if fails != nil {
-			x.leaving = false
+			x.deleting = false
 			c.finish(op, fails)
 			return
 		}
-		x.group.ended = func() {
+		x.group.onEmpty = func() {
 			c.remove(x)
 			c.finish(op, nil)
 		}
-		c.later(c.o.Latency/2, func(context.Context) { c.steer(x) })
+		c.schedule(c.o.Latency/2, func(context.Context) { c.steer(x) })
 	})
 	return clone(op.o), nil
 }
 
-// managed begins an operation upon a manager, which is over when what it does is begun.
-func (c *call) managed(x *entry, do func()) (object, error) {
-	return c.alter("compute.instanceGroupManagers."+last(c.method.ID, "."), x, func(context.Context) error {
-		if c.entries[x.path] == x && !x.leaving {
+// startManagerOperation starts an operation on a manager, which is done as soon as the actions have started.
+func (c *call) startManagerOperation(x *entry, do func()) (object, error) {
+	return c.startChange("compute.instanceGroupManagers."+lastPart(c.method.ID, "."), x, func(context.Context) error {
+		if c.entries[x.path] == x && !x.deleting {
 			do()
-			x.kind.marked(x.o)
+			x.kind.setFingerprint(x.o)
 			c.steer(x)
 		}
 		return nil
@@ -251,7 +251,7 @@ func (c *call) resizeGroup() (object, error) {
 	if err != nil || size < 0 || size > 1000 {
 		return nil, invalid("size", c.params["size"], "Must be between 0 and 1000.")
 	}
-	return c.managed(x, func() { x.o["targetSize"] = size })
+	return c.startManagerOperation(x, func() { x.o["targetSize"] = size })
 }
 
 func (c *call) setTemplate() (object, error) {
@@ -259,11 +259,11 @@ func (c *call) setTemplate() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.refer(text(c.body, "instanceTemplate"), "instanceTemplate", []string{"instanceTemplates"})
+	path, err := c.resolveReference(text(c.body, "instanceTemplate"), "instanceTemplate", []string{"instanceTemplates"})
 	if err != nil {
 		return nil, err
 	}
-	return c.managed(x, func() {
+	return c.startManagerOperation(x, func() {
 		x.o["instanceTemplate"], x.o["versions"] = link(path), list{object{"instanceTemplate": link(path)}}
 	})
 }
@@ -274,28 +274,28 @@ func (c *call) setPools() (object, error) {
 		return nil, err
 	}
 	if sent := c.body["fingerprint"]; sent != nil && sent != x.o["fingerprint"] {
-		return nil, stale("Invalid fingerprint.")
+		return nil, staleError("Invalid fingerprint.")
 	}
 	var urls []string
 	for i, url := range texts(c.body, "targetPools") {
-		path, err := c.refer(url, fmt.Sprintf("targetPools[%d]", i), []string{"targetPools"})
+		path, err := c.resolveReference(url, fmt.Sprintf("targetPools[%d]", i), []string{"targetPools"})
 		if err != nil {
 			return nil, err
 		}
 		urls = append(urls, link(path))
 	}
-	return c.managed(x, func() {
+	return c.startManagerOperation(x, func() {
 		setTexts(x.o, "targetPools", urls)
-		c.pools(x)
+		c.updatePools(x)
 	})
 }
 
-// named are the members that a list of URLs of instances means.
-func (c *call) named(x *entry, urls []string) ([]*member, error) {
+// findMembers returns the members that a list of instance URLs refers to.
+func (c *call) findMembers(x *entry, urls []string) ([]*member, error) {
 	var out []*member
 	for i, url := range urls {
 		at := slices.IndexFunc(x.group.members, func(m *member) bool {
-			return c.absolute(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
+			return c.absolutePath(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
 		})
 		if at < 0 {
 			if flag(c.body, "skipInstancesOnValidationError") {
@@ -308,8 +308,8 @@ func (c *call) named(x *entry, urls []string) ([]*member, error) {
 	return out, nil
 }
 
-// memberChange makes a handler that does something with members, and changes the size of
-// the group by so many for each.
+// memberChange returns a handler that acts on members, and changes the group's size by size for
+// each of them.
 func memberChange(do func(*call, *entry, *member), size int64) handler {
 	return func(c *call) (object, error) {
 		x, err := c.manager()
@@ -319,11 +319,11 @@ func memberChange(do func(*call, *entry, *member), size int64) handler {
 		if len(texts(c.body, "instances")) == 0 {
 			return nil, refusal(http.StatusBadRequest, "required", "Required field 'instances' not specified")
 		}
-		members, err := c.named(x, texts(c.body, "instances"))
+		members, err := c.findMembers(x, texts(c.body, "instances"))
 		if err != nil {
 			return nil, err
 		}
-		return c.managed(x, func() {
+		return c.startManagerOperation(x, func() {
 			for _, m := range members {
 				if !slices.Contains(x.group.members, m) || m.action == deleting {
 					continue
@@ -335,7 +335,7 @@ func memberChange(do func(*call, *entry, *member), size int64) handler {
 	}
 }
 
-// applyUpdates recreates the given instances that are out of date.
+// applyUpdates recreates those of the given instances that are outdated.
 func (c *call) applyUpdates() (object, error) {
 	x, err := c.manager()
 	if err != nil {
@@ -343,12 +343,12 @@ func (c *call) applyUpdates() (object, error) {
 	}
 	members := slices.Clone(x.group.members)
 	if !flag(c.body, "allInstances") {
-		if members, err = c.named(x, texts(c.body, "instances")); err != nil {
+		if members, err = c.findMembers(x, texts(c.body, "instances")); err != nil {
 			return nil, err
 		}
 	}
 	always := slices.Contains([]string{"REPLACE", "RESTART"}, text(c.body, "minimalAction"))
-	return c.managed(x, func() {
+	return c.startManagerOperation(x, func() {
 		for _, m := range members {
 			if m.action != none || !always && m.template == x.o["instanceTemplate"] {
 				continue
@@ -356,13 +356,13 @@ func (c *call) applyUpdates() (object, error) {
 			if sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
 				c.recreate(x, m)
 			} else {
-				c.drop(x, m) // and another takes its place
+				c.drop(x, m) // the group replaces it
 			}
 		}
 	})
 }
 
-// createMembers makes instances of given names.
+// createMembers creates instances with given names.
 func (c *call) createMembers() (object, error) {
 	x, err := c.manager()
 	if err != nil {
@@ -379,7 +379,7 @@ func (c *call) createMembers() (object, error) {
 		}
 		names = append(names, name)
 	}
-	return c.managed(x, func() {
+	return c.startManagerOperation(x, func() {
 		for _, name := range names {
 			x.group.members = append(x.group.members, &member{name: name, action: creating})
 		}
@@ -387,21 +387,22 @@ func (c *call) createMembers() (object, error) {
 	})
 }
 
-// listManaged answers the instances of a manager, in pages only where the manager is set so.
+// listManaged returns the instances of a manager, in pages only if the manager is configured for
+// it.
 func (c *call) listManaged() (object, error) {
-	x, err := c.kinds["instanceGroupManagers"].found(c)
+	x, err := c.kinds["instanceGroupManagers"].find(c)
 	if err != nil {
 		return nil, err
 	}
 	items := []object{}
 	for _, m := range sortedBy(slices.Clone(x.group.members), func(m *member) string { return m.name }) {
-		items = append(items, c.shownMember(x, m))
+		items = append(items, c.memberObject(x, m))
 	}
 	if x.o["listManagedInstancesResults"] != "PAGINATED" {
 		delete(c.params, "maxResults")
 		delete(c.params, "pageToken")
 	}
-	page, next, err := c.cut(items)
+	page, next, err := c.paginate(items)
 	if err != nil {
 		return nil, err
 	}
@@ -415,7 +416,7 @@ func (c *call) listManaged() (object, error) {
 	return out, nil
 }
 
-func (c *call) shownMember(x *entry, m *member) object {
+func (c *call) memberObject(x *entry, m *member) object {
 	path := scopeOf(x.path) + "/instances/" + m.name
 	o := object{"instance": link(path), "name": m.name, "currentAction": m.action}
 	template := m.template
@@ -434,7 +435,7 @@ func (c *call) shownMember(x *entry, m *member) object {
 }
 
 func (c *call) listErrors() (object, error) {
-	x, err := c.kinds["instanceGroupManagers"].found(c)
+	x, err := c.kinds["instanceGroupManagers"].find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +445,7 @@ func (c *call) listErrors() (object, error) {
 			items = append(items, object{"timestamp": stamp(c.now), "error": e, "instanceActionDetails": object{"action": m.action, "instance": link(scopeOf(x.path) + "/instances/" + m.name), "version": object{"instanceTemplate": x.o["instanceTemplate"]}}})
 		}
 	}
-	page, next, err := c.cut(items)
+	page, next, err := c.paginate(items)
 	out := object{"items": listOf(page)}
 	if next != "" {
 		out["nextPageToken"] = next

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 )
 
-// members are the instances of group m.
+// members returns the instances of group m.
 func (c *cloud) members() []*compute.ManagedInstance {
 	c.Helper()
 	out, err := c.InstanceGroupManagers.ListManagedInstances(project, zone, "m").Do()
@@ -30,11 +30,11 @@ func (c *cloud) manager() *compute.InstanceGroupManager {
 	return m
 }
 
-// versions tells how many instances there are of each template, and which runs.
+// versions returns the number of instances by template.
 func versions(members []*compute.ManagedInstance) map[string]int {
 	out := map[string]int{}
 	for _, m := range members {
-		out[last(m.Version.InstanceTemplate)]++
+		out[lastPart(m.Version.InstanceTemplate)]++
 	}
 	return out
 }
@@ -46,11 +46,11 @@ func TestAGroupSaysWhatItIs(t *testing.T) {
 	c.group("m", 2)
 	m := c.manager()
 	if m.Fingerprint == "" || m.UpdatePolicy.Type != "OPPORTUNISTIC" || m.UpdatePolicy.MaxSurge.Calculated != 1 || m.ListManagedInstancesResults != "PAGELESS" || !m.Status.IsStable || !m.Status.VersionTarget.IsReached ||
-		m.CurrentActions.None != 2 || last(m.Versions[0].InstanceTemplate) != "t" || m.InstanceGroup != "https://www.googleapis.com/compute/v1/projects/testproject/zones/us-test1-a/instanceGroups/m" || last(m.Zone) != zone {
+		m.CurrentActions.None != 2 || lastPart(m.Versions[0].InstanceTemplate) != "t" || m.InstanceGroup != "https://www.googleapis.com/compute/v1/projects/testproject/zones/us-test1-a/instanceGroups/m" || lastPart(m.Zone) != zone {
 		t.Errorf("got %+v", m)
 	}
 	g, err := c.InstanceGroups.Get(project, zone, "m").Do()
-	if err != nil || g.Size != 2 || last(g.Network) != "n" {
+	if err != nil || g.Size != 2 || lastPart(g.Network) != "n" {
 		t.Errorf("got %+v, %v", g, err)
 	}
 	list, err := c.InstanceGroups.ListInstances(project, zone, "m", &compute.InstanceGroupsListInstancesRequest{InstanceState: "RUNNING"}).Do()
@@ -58,12 +58,12 @@ func TestAGroupSaysWhatItIs(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	_, err = c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "x", TargetSize: 1, InstanceTemplate: "global/instanceTemplates/none"}).Do()
-	c.refused(err, 404, "notFound", "projects/testproject/global/instanceTemplates/none")
+	c.checkRefused(err, 404, "notFound", "projects/testproject/global/instanceTemplates/none")
 	_, err = c.InstanceGroupManagers.Insert(project, zone, &compute.InstanceGroupManager{Name: "x", InstanceTemplate: "global/instanceTemplates/t"}).Do()
-	c.refused(err, 400, "required", "resource.targetSize")
+	c.checkRefused(err, 400, "required", "resource.targetSize")
 }
 
-func TestAnOpportunisticGroupWaitsUntilItsInstancesAreMadeAnew(t *testing.T) {
+func TestAnOpportunisticGroupWaitsUntilItsInstancesAreRecreated(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()
 	c.template("t")
@@ -77,7 +77,7 @@ func TestAnOpportunisticGroupWaitsUntilItsInstancesAreMadeAnew(t *testing.T) {
 	}
 	c.done(c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{before[0].Instance}}).Do())
 	c.clock.Sleep(t.Context(), time.Minute)
-	if after := c.members(); last(after[0].Version.InstanceTemplate) != "u" || after[0].Name != before[0].Name || last(after[1].Version.InstanceTemplate) != "t" {
+	if after := c.members(); lastPart(after[0].Version.InstanceTemplate) != "u" || after[0].Name != before[0].Name || lastPart(after[1].Version.InstanceTemplate) != "t" {
 		t.Errorf("got %v", versions(after))
 	}
 	c.done(c.InstanceGroupManagers.ApplyUpdatesToInstances(project, zone, "m", &compute.InstanceGroupManagersApplyUpdatesRequest{AllInstances: true}).Do())
@@ -164,23 +164,23 @@ func TestMembersAreDeletedAbandonedAndMade(t *testing.T) {
 	if after := c.members(); len(after) != 1 || after[0].Name != before[2].Name || c.manager().TargetSize != 1 {
 		t.Errorf("got %+v", after)
 	}
-	if _, err := c.Instances.Get(project, zone, before[0].Name).Do(); !is(err, 404) {
+	if _, err := c.Instances.Get(project, zone, before[0].Name).Do(); !hasStatus(err, 404) {
 		t.Errorf("the deleted one: %v", err)
 	}
 	if i, err := c.Instances.Get(project, zone, before[1].Name).Do(); err != nil || i.Status != "RUNNING" {
 		t.Errorf("the abandoned one: %+v, %v", i, err)
 	}
 	_, err := c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{before[1].Instance}}).Do()
-	c.refused(err, 400, "invalid", "is not a member of instanceGroupManager 'm'")
+	c.checkRefused(err, 400, "invalid", "is not a member of instanceGroupManager 'm'")
 	c.done(c.InstanceGroupManagers.CreateInstances(project, zone, "m", &compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: "special"}}}).Do())
 	c.clock.Sleep(t.Context(), time.Minute)
 	if after := c.members(); len(after) != 2 || after[1].Name != "special" || after[1].InstanceStatus != "RUNNING" || c.manager().TargetSize != 2 {
 		t.Errorf("got %+v", after)
 	}
 	_, err = c.InstanceGroupManagers.CreateInstances(project, zone, "m", &compute.InstanceGroupManagersCreateInstancesRequest{Instances: []*compute.PerInstanceConfig{{Name: "special"}}}).Do()
-	c.refused(err, 409, "alreadyExists", "special")
+	c.checkRefused(err, 409, "alreadyExists", "special")
 	_, err = c.InstanceGroupManagers.Patch(project, zone, "m", &compute.InstanceGroupManager{Fingerprint: "AAAAAAAAAAA=", TargetSize: 5}).Do()
-	c.refused(err, 412, "conditionNotMet", "")
+	c.checkRefused(err, 412, "conditionNotMet", "")
 	c.done(c.InstanceGroupManagers.Delete(project, zone, "m").Do())
 	if got := c.Inventory(); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "special") }) {
 		t.Errorf("left: %s", got)
@@ -210,7 +210,7 @@ func TestChangesOfAGroupDoNotUndoEachOther(t *testing.T) {
 	if op, err := c.wait(second, nil); err == nil || op.HttpErrorStatusCode != 412 {
 		t.Errorf("the fingerprint was of before the others, and yet: %v", err)
 	}
-	if m := c.manager(); m.TargetSize != 4 || last(m.InstanceTemplate) != "u" {
+	if m := c.manager(); m.TargetSize != 4 || lastPart(m.InstanceTemplate) != "u" {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -264,11 +264,11 @@ func TestWhatIsBegunWithAMemberEndsWhatWasBegunBefore(t *testing.T) {
 			return c.InstanceGroupManagers.RecreateInstances(project, zone, "m", &compute.InstanceGroupManagersRecreateInstancesRequest{Instances: []string{url}}).Do()
 		},
 		"delete the instance": func(c *cloud, url string) (*compute.Operation, error) {
-			return c.Instances.Delete(project, zone, last(url)).Do()
+			return c.Instances.Delete(project, zone, lastPart(url)).Do()
 		},
 		"stop and start it": func(c *cloud, url string) (*compute.Operation, error) {
-			c.done(c.Instances.Stop(project, zone, last(url)).Do())
-			return c.Instances.Start(project, zone, last(url)).Do()
+			c.done(c.Instances.Stop(project, zone, lastPart(url)).Do())
+			return c.Instances.Start(project, zone, lastPart(url)).Do()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestWhatIsBegunWithAMemberEndsWhatWasBegunBefore(t *testing.T) {
 			if _, err := begin(c, before.Instance); err != nil {
 				t.Fatal(err)
 			}
-			for range 29 { // less than a group waits after an attempt that failed
+			for range 29 { // less than a group waits after a failed attempt
 				c.clock.Sleep(t.Context(), time.Second)
 				if m := c.members(); len(m) != 1 || m[0].Name != before.Name || m[0].LastAttempt != nil {
 					t.Fatalf("got %+v", m[0])

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// machines are the kinds of machines.
-func machines() []*collection {
+// machineKinds returns the kinds of machines and disks.
+func machineKinds() []*collection {
 	return append([]*collection{diskKind(), templateKind(),
-		{name: "instances", word: "instance", verbs: []string{"get", "list", "aggregatedList", "setLabels"}, labelled: true, queues: true, gone: goneInstance,
+		{name: "instances", word: "instance", verbs: []string{"get", "list", "aggregatedList", "setLabels"}, labelled: true, queues: true, onDelete: onInstanceDeleted,
 			refs: append(interfaces(""), ref{"disks[].source", []string{"disks"}})},
 	}, groupKinds()...)
 }
@@ -29,33 +29,33 @@ func instanceHandlers() map[string]handler {
 	return out
 }
 
-// exhausted is the code of a zone without machines.
+// exhausted is the code for a zone without capacity.
 const exhausted = "ZONE_RESOURCE_POOL_EXHAUSTED"
 
-// machine is what runs an instance.
+// machine is the additional state of an instance.
 type machine struct {
-	// turn counts the operations on it: a new one cancels earlier ones.
-	turn int
-	// manager is the path of the group that has the instance; may be empty.
+	// operations is the number of operations on it: a new one cancels earlier ones.
+	operations int
+	// manager is the path of the instance's group; may be empty.
 	manager string
-	// disks are those that were made with it.
+	// disks are the disks that were created with it.
 	disks []*entry
 }
 
 func (c *call) insertInstance() (object, error) {
 	o := c.body
-	if url := text(o, "machineType"); url != "" && !strings.HasSuffix(url, "zones/"+c.params["zone"]+"/machineTypes/"+last(url, "/")) {
+	if url := text(o, "machineType"); url != "" && !strings.HasSuffix(url, "zones/"+c.params["zone"]+"/machineTypes/"+lastPart(url, "/")) {
 		return nil, invalid("resource.machineType", url, "The URL is malformed, or of another zone.")
 	}
 	if from := c.params["sourceInstanceTemplate"]; from != "" {
-		path, err := c.refer(from, "sourceInstanceTemplate", []string{"instanceTemplates"})
+		path, err := c.resolveReference(from, "sourceInstanceTemplate", []string{"instanceTemplates"})
 		if err != nil {
 			return nil, err
 		}
-		o = merged(sub(c.entries[path].o, "properties"), o)
+		o = mergePatch(sub(c.entries[path].o, "properties"), o)
 	}
-	x, err := c.spawn(c.scope(), o, "")
-	if r := refusalOf(err); err != nil && r.Reason == exhausted { // which shows only when it is tried
+	x, err := c.addInstance(c.scope(), o, "")
+	if r := refusalOf(err); err != nil && r.Reason == exhausted { // which is reported only by the operation
 		c.fails = r
 		return c.operate("insert", c.scope()+"/instances/"+text(o, "name"), nil, nil)
 	}
@@ -64,35 +64,35 @@ func (c *call) insertInstance() (object, error) {
 	}
 	op := c.newOperation("insert", x.path)
 	if fails := c.fails; fails != nil {
-		c.unmake(x)
-		c.later(c.o.Latency, func(context.Context) { c.finish(op, fails) })
+		c.removeFailed(x)
+		c.schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
 		return clone(op.o), nil
 	}
 	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
 	c.boot(x, func(err error) {
-		if err != nil && !errors.Is(err, overtaken) {
-			c.unmake(x)
+		if err != nil && !errors.Is(err, errSuperseded) {
+			c.removeFailed(x)
 		}
 		c.finish(op, err)
 	})
 	return clone(op.o), nil
 }
 
-// unmake removes an instance that could not be made, with the disks that were made for it.
-func (e *Emulator) unmake(x *entry) {
+// removeFailed removes an instance whose creation failed, with the disks that were created for it.
+func (e *Emulator) removeFailed(x *entry) {
 	e.remove(x)
 	for _, d := range x.machine.disks {
 		delete(e.entries, d.path)
 	}
 }
 
-// spawn enters a new instance, with the addresses and the disks that it needs. What is
-// refused leaves nothing behind.
-func (c *call) spawn(scope string, o object, manager string) (*entry, error) {
+// addInstance adds a new instance, with the addresses and the disks that it needs. If it fails, it leaves
+// nothing behind.
+func (c *call) addInstance(scope string, o object, manager string) (*entry, error) {
 	k := c.kinds["instances"]
 	path := scope + "/instances/" + text(o, "name")
-	zone := last(scope, "/")
-	if err := c.free(path); err != nil {
+	zone := lastPart(scope, "/")
+	if err := c.checkNameFree(path); err != nil {
 		return nil, err
 	}
 	if err := c.resolve(k.refs, o); err != nil {
@@ -101,53 +101,53 @@ func (c *call) spawn(scope string, o object, manager string) (*entry, error) {
 	if err := c.properties(o, "resource"); err != nil {
 		return nil, err
 	}
-	size, err := c.machineType(last(text(o, "machineType"), "/"), "resource.machineType")
+	size, err := c.machineType(lastPart(text(o, "machineType"), "/"), "resource.machineType")
 	if err != nil {
 		return nil, err
 	}
-	if err := c.within("CPUS", scope+"/", int64(size.CPUs)); err != nil {
+	if err := c.checkQuota("CPUS", scope+"/", int64(size.CPUs)); err != nil {
 		return nil, err
 	}
-	if err := c.within("INSTANCES", scope+"/", 1); err != nil {
+	if err := c.checkQuota("INSTANCES", scope+"/", 1); err != nil {
 		return nil, err
 	}
-	if c.empty[zone] {
+	if c.exhausted[zone] {
 		return nil, &Error{Status: http.StatusServiceUnavailable, Reason: exhausted,
 			Message: fmt.Sprintf("The zone 'projects/%s/zones/%s' does not have enough resources available to fulfill the request.  Try a different zone, or try again later.", strings.Split(scope, "/")[1], zone)}
 	}
 	o["machineType"] = link(scope + "/machineTypes/" + size.Name)
-	if err := c.addressed(o); err != nil {
+	if err := c.assignAddresses(o); err != nil {
 		return nil, err
 	}
-	made, err := c.disked(scope, o)
+	made, err := c.createDisks(scope, o)
 	if err != nil {
 		for _, d := range made {
 			delete(c.entries, d.path)
 		}
 		return nil, err
 	}
-	preset(o, "tags", object{})
+	setDefault(o, "tags", object{})
 	sub(o, "tags")["fingerprint"] = fingerprint(sub(o, "tags")["items"])
-	preset(o, "metadata", object{"fingerprint": fingerprint(nil)})
-	presets(o, object{"cpuPlatform": "Intel Broadwell", "deletionProtection": false, "canIpForward": false, "startRestricted": false,
+	setDefault(o, "metadata", object{"fingerprint": fingerprint(nil)})
+	setDefaults(o, object{"cpuPlatform": "Intel Broadwell", "deletionProtection": false, "canIpForward": false, "startRestricted": false,
 		"shieldedInstanceConfig":          object{"enableSecureBoot": false, "enableVtpm": true, "enableIntegrityMonitoring": true},
 		"shieldedInstanceIntegrityPolicy": object{"updateAutoLearnPolicy": true}})
 	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"], o["status"] = c.newID(), link(path), stamp(c.now), link(scope), "PROVISIONING"
-	x := &entry{path: path, kind: k, o: o, made: true, machine: &machine{manager: manager, disks: made}}
-	k.marked(o)
+	x := &entry{path: path, kind: k, o: o, created: true, machine: &machine{manager: manager, disks: made}}
+	k.setFingerprint(o)
 	c.entries[path] = x
-	c.touched(x)
+	c.updateFingerprint(x)
 	return x, nil
 }
 
-// touched gives an instance another fingerprint.
-func (e *Emulator) touched(x *entry) {
+// updateFingerprint updates the fingerprint of an instance.
+func (e *Emulator) updateFingerprint(x *entry) {
 	delete(x.o, "fingerprint")
 	x.o["fingerprint"] = fingerprint(x.o)
 }
 
-// addressed gives the interfaces of an instance their addresses.
-func (c *call) addressed(o object) error {
+// assignAddresses assigns addresses to the interfaces of an instance.
+func (c *call) assignAddresses(o object) error {
 	for i, nic := range subs(o, "networkInterfaces") {
 		at := fmt.Sprintf("resource.networkInterfaces[%d]", i)
 		if nic["subnetwork"] == nil {
@@ -158,8 +158,8 @@ func (c *call) addressed(o object) error {
 			return invalid(at+".subnetwork", nic["subnetwork"], "The referenced subnetwork resource cannot be found.")
 		}
 		nic["name"], nic["network"] = fmt.Sprintf("nic%d", i), subnet.o["network"]
-		preset(nic, "stackType", "IPV4_ONLY")
-		ip, err := c.internal(at+".networkIP", text(nic, "subnetwork"), text(nic, "networkIP"))
+		setDefault(nic, "stackType", "IPV4_ONLY")
+		ip, err := c.internalAddress(at+".networkIP", text(nic, "subnetwork"), text(nic, "networkIP"))
 		if err != nil {
 			return err
 		}
@@ -170,29 +170,29 @@ func (c *call) addressed(o object) error {
 		own := netip.MustParseAddr(ip)
 		mine := []netip.Prefix{netip.PrefixFrom(own, own.BitLen())}
 		for j, alias := range subs(nic, "aliasIpRanges") {
-			p, err := c.aliasIn(subnet, alias, fmt.Sprintf("%s.aliasIpRanges[%d].ipCidrRange", at, j), mine)
+			p, err := c.allocateAlias(subnet, alias, fmt.Sprintf("%s.aliasIpRanges[%d].ipCidrRange", at, j), mine)
 			if err != nil {
 				return err
 			}
 			alias["ipCidrRange"], mine = p.String(), append(mine, p)
 		}
 		for _, a := range subs(nic, "accessConfigs") {
-			preset(a, "name", "External NAT")
-			preset(a, "natIP", c.external())
+			setDefault(a, "name", "External NAT")
+			setDefault(a, "natIP", c.newExternalAddress())
 		}
 		if text(nic, "stackType") == "IPV4_IPV6" {
-			c.sixth(nic, subnet)
+			c.assignIPv6(nic, subnet)
 		}
 		nic["fingerprint"] = fingerprint(nic)
 	}
 	return nil
 }
 
-// prefixOfInstance is how long a range of IPv6 an instance gets, in bits.
+// prefixOfInstance is the prefix length of an instance's IPv6 range.
 const prefixOfInstance = 96
 
-// sixth gives an interface a range of IPv6 of its subnetwork.
-func (c *call) sixth(nic object, subnet *entry) {
+// assignIPv6 assigns an IPv6 range of the subnetwork to an interface.
+func (c *call) assignIPv6(nic object, subnet *entry) {
 	c.numbers++
 	prefix := netip.MustParsePrefix(text(subnet.o, "ipv6CidrRange")).Addr().As16()
 	prefix[10], prefix[11] = byte(c.numbers>>8), byte(c.numbers)
@@ -205,7 +205,7 @@ func (c *call) sixth(nic object, subnet *entry) {
 	nic["ipv6AccessConfigs"] = list{object{"type": "DIRECT_IPV6", "name": "external-ipv6", "externalIpv6": address, "externalIpv6PrefixLength": int64(prefixOfInstance), "networkTier": "PREMIUM"}}
 }
 
-// autoSubnet is the subnetwork that a network in auto mode has in the region of a call.
+// autoSubnet returns the subnetwork of an auto-mode network in the call's region.
 func (c *call) autoSubnet(nic object) any {
 	for _, x := range c.entries {
 		if x.kind == c.kinds["subnetworks"] && x.o["network"] == nic["network"] && strings.Contains(x.path, "/regions/"+regionOf(c.params["zone"])+"/") {
@@ -215,8 +215,8 @@ func (c *call) autoSubnet(nic object) any {
 	return ""
 }
 
-// disked makes the disks of an instance that are not there yet.
-func (c *call) disked(scope string, o object) (made []*entry, err error) {
+// createDisks creates the disks of an instance that do not exist yet.
+func (c *call) createDisks(scope string, o object) (made []*entry, err error) {
 	boots := 0
 	for i, d := range subs(o, "disks") {
 		at := fmt.Sprintf("resource.disks[%d]", i)
@@ -252,10 +252,10 @@ func (c *call) disked(scope string, o object) (made []*entry, err error) {
 			return made, refusal(http.StatusBadRequest, "required", "Required field '%s.source' not specified", at)
 		}
 		if users := c.usersOf(disk); len(users) > 0 && text(d, "mode") != "READ_ONLY" {
-			return made, inUse(disk, users[0])
+			return made, inUseError(disk, users[0])
 		}
-		preset(d, "mode", "READ_WRITE")
-		complete(d, i, disk)
+		setDefault(d, "mode", "READ_WRITE")
+		completeAttached(d, i, disk)
 	}
 	if boots != 1 {
 		return made, invalid("resource.disks", boots, "Exactly one disk must be the boot disk.")
@@ -263,26 +263,26 @@ func (c *call) disked(scope string, o object) (made []*entry, err error) {
 	return made, nil
 }
 
-// newDisk makes a disk that is there at once.
+// newDisk creates a disk that is available at once.
 func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 	k := c.kinds["disks"]
 	path := scope + "/disks/" + text(o, "name")
-	if err := c.free(path); err != nil {
+	if err := c.checkNameFree(path); err != nil {
 		return nil, err
 	}
 	if err := c.disk(o, scope, at+".initializeParams"); err != nil {
 		return nil, err
 	}
 	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"] = c.newID(), link(path), stamp(c.now), link(scope)
-	k.marked(o)
-	x := &entry{path: path, kind: k, o: o, made: true}
+	k.setFingerprint(o)
+	x := &entry{path: path, kind: k, o: o, created: true}
 	c.entries[path] = x
 	return x, nil
 }
 
-// goneInstance takes a deleted instance out of target pools and groups, and removes the disks that
-// are deleted with it.
-func goneInstance(e *Emulator, x *entry) {
+// onInstanceDeleted takes a deleted instance out of target pools and groups, and deletes its auto-delete
+// disks.
+func onInstanceDeleted(e *Emulator, x *entry) {
 	for _, other := range e.entries {
 		if other.kind == e.kinds["targetPools"] {
 			setTexts(other.o, "instances", slices.DeleteFunc(texts(other.o, "instances"), func(s string) bool { return s == x.o["selfLink"] }))
@@ -297,7 +297,7 @@ func goneInstance(e *Emulator, x *entry) {
 }
 
 func (c *call) setTags() (object, error) {
-	return c.setMarked("tags", func(o object) error {
+	return c.setFingerprinted("tags", func(o object) error {
 		for i, t := range texts(o, "items") {
 			if !tag().MatchString(t) {
 				return invalid(fmt.Sprintf("items[%d]", i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
@@ -309,50 +309,50 @@ func (c *call) setTags() (object, error) {
 }
 
 func (c *call) setMetadata() (object, error) {
-	return c.setMarked("metadata", func(o object) error { return checkMetadata("metadata", o) })
+	return c.setFingerprinted("metadata", func(o object) error { return checkMetadata("metadata", o) })
 }
 
-// setMarked replaces a field of an instance that has a digest of its own.
-func (c *call) setMarked(field string, shape func(object) error) (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+// setFingerprinted replaces a field of an instance that has its own fingerprint.
+func (c *call) setFingerprinted(field string, shape func(object) error) (object, error) {
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if c.body["fingerprint"] != sub(x.o, field)["fingerprint"] {
-		return nil, stale("Supplied fingerprint does not match current " + field + " fingerprint.")
+		return nil, staleError("Supplied fingerprint does not match current " + field + " fingerprint.")
 	}
 	to := clone(c.body)
 	if err := shape(to); err != nil {
 		return nil, err
 	}
-	return c.alter(last(c.method.ID, "."), x, func(context.Context) error {
+	return c.startChange(lastPart(c.method.ID, "."), x, func(context.Context) error {
 		x.o[field] = to
-		c.touched(x)
+		c.updateFingerprint(x)
 		return nil
 	})
 }
 
 func (c *call) setMachineType() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
-	size, err := c.machineType(last(text(c.body, "machineType"), "/"), "machineType")
+	size, err := c.machineType(lastPart(text(c.body, "machineType"), "/"), "machineType")
 	if err != nil {
 		return nil, err
 	}
 	if text(x.o, "status") != "TERMINATED" {
 		return nil, invalid("machineType", c.body["machineType"], "The machine type can be changed only while the instance is stopped.")
 	}
-	return c.alter("setMachineType", x, func(context.Context) error {
+	return c.startChange("setMachineType", x, func(context.Context) error {
 		x.o["machineType"] = link(scopeOf(x.path) + "/machineTypes/" + size.Name)
-		c.touched(x)
+		c.updateFingerprint(x)
 		return nil
 	})
 }
 
 func (c *call) setDiskAutoDelete() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +360,7 @@ func (c *call) setDiskAutoDelete() (object, error) {
 	if at < 0 {
 		return nil, invalid("deviceName", c.params["deviceName"], "No attached disk found with this device name.")
 	}
-	return c.alter("setDiskAutoDelete", x, func(context.Context) error {
+	return c.startChange("setDiskAutoDelete", x, func(context.Context) error {
 		subs(x.o, "disks")[at]["autoDelete"] = c.params["autoDelete"] == "true"
 		return nil
 	})

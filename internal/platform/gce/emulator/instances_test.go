@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 )
 
-// instance makes an instance in network n.
+// instance creates an instance in network n.
 func (c *cloud) instance(name string) *compute.Instance {
 	c.Helper()
 	c.done(c.Instances.Insert(project, zone, machine(name)).Do())
@@ -76,11 +76,11 @@ func TestAnInstanceComesAndGoes(t *testing.T) {
 	}
 	c.done(c.Instances.SetMachineType(project, zone, "i", &compute.InstancesSetMachineTypeRequest{MachineType: "zones/us-test1-a/machineTypes/e2-standard-4"}).Do())
 	c.done(c.Instances.Start(project, zone, "i").Do())
-	if i, err = c.Instances.Get(project, zone, "i").Do(); err != nil || i.Status != "RUNNING" || last(i.MachineType) != "e2-standard-4" {
+	if i, err = c.Instances.Get(project, zone, "i").Do(); err != nil || i.Status != "RUNNING" || lastPart(i.MachineType) != "e2-standard-4" {
 		t.Errorf("got %+v, %v", i, err)
 	}
 	_, err = c.Instances.SetMachineType(project, zone, "i", &compute.InstancesSetMachineTypeRequest{MachineType: "zones/us-test1-a/machineTypes/e2-medium"}).Do()
-	c.refused(err, 400, "invalid", "stopped")
+	c.checkRefused(err, 400, "invalid", "stopped")
 	op, err = c.Instances.Delete(project, zone, "i").Do()
 	if i, _ := c.Instances.Get(project, zone, "i").Do(); i == nil || i.Status != "STOPPING" {
 		t.Errorf("got %+v", i)
@@ -109,23 +109,23 @@ func TestDisksAreAttachedToOneInstance(t *testing.T) {
 	c.network()
 	a, d := c.instance("a"), c.disk("d")
 	c.instance("b")
-	if last(d.Type) != "pd-ssd" || d.SizeGb != 20 || d.Status != "READY" || len(d.Users) > 0 {
+	if lastPart(d.Type) != "pd-ssd" || d.SizeGb != 20 || d.Status != "READY" || len(d.Users) > 0 {
 		t.Errorf("got %+v", d)
 	}
 	c.done(c.Instances.AttachDisk(project, zone, "a", &compute.AttachedDisk{Source: d.SelfLink, DeviceName: "d", Mode: "READ_WRITE"}).Do())
 	_, err := c.Instances.AttachDisk(project, zone, "b", &compute.AttachedDisk{Source: d.SelfLink, DeviceName: "d"}).Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "The disk resource 'projects/testproject/zones/us-test1-a/disks/d' is already being used by 'projects/testproject/zones/us-test1-a/instances/a'")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "The disk resource 'projects/testproject/zones/us-test1-a/disks/d' is already being used by 'projects/testproject/zones/us-test1-a/instances/a'")
 	if d, err = c.Disks.Get(project, zone, "d").Do(); err != nil || !slices.Equal(d.Users, []string{a.SelfLink}) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	_, err = c.Disks.Delete(project, zone, "d").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "instances/a")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "instances/a")
 	if a, err = c.Instances.Get(project, zone, "a").Do(); err != nil || len(a.Disks) != 2 || a.Disks[1].DeviceName != "d" || a.Disks[1].Index != 1 || a.Disks[1].AutoDelete {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	_, err = c.Instances.DetachDisk(project, zone, "a", "other").Do()
-	c.refused(err, 400, "invalid", "other")
-	c.done(c.Instances.Delete(project, zone, "a").Do()) // the disk stays
+	c.checkRefused(err, 400, "invalid", "other")
+	c.done(c.Instances.Delete(project, zone, "a").Do()) // the disk is kept
 	c.done(c.Instances.AttachDisk(project, zone, "b", &compute.AttachedDisk{Source: d.SelfLink, DeviceName: "d"}).Do())
 	c.done(c.Instances.DetachDisk(project, zone, "b", "d").Do())
 	if b, err := c.Instances.Get(project, zone, "b").Do(); err != nil || len(b.Disks) != 1 {
@@ -134,7 +134,7 @@ func TestDisksAreAttachedToOneInstance(t *testing.T) {
 	c.done(c.Disks.SetLabels(project, zone, "d", &compute.ZoneSetLabelsRequest{LabelFingerprint: d.LabelFingerprint, Labels: map[string]string{"k8s-io-etcd-main": "a-2fa"}}).Do())
 	c.done(c.Disks.Resize(project, zone, "d", &compute.DisksResizeRequest{SizeGb: 30}).Do())
 	_, err = c.Disks.Resize(project, zone, "d", &compute.DisksResizeRequest{SizeGb: 20}).Do()
-	c.refused(err, 400, "invalid", "30 GB")
+	c.checkRefused(err, 400, "invalid", "30 GB")
 	if d, err = c.Disks.Get(project, zone, "d").Do(); err != nil || d.SizeGb != 30 || d.Labels["k8s-io-etcd-main"] != "a-2fa" {
 		t.Errorf("got %+v, %v", d, err)
 	}
@@ -149,19 +149,19 @@ func TestTagsAndMetadataChangeByTheirFingerprints(t *testing.T) {
 	c.done(c.Instances.SetMetadata(project, zone, "i", &compute.Metadata{Items: []*compute.MetadataItems{{Key: "a", Value: new("b")}}, Fingerprint: i.Metadata.Fingerprint}).Do())
 	c.done(c.Instances.SetLabels(project, zone, "i", &compute.InstancesSetLabelsRequest{Labels: map[string]string{"a": "b"}, LabelFingerprint: i.LabelFingerprint}).Do())
 	_, err := c.Instances.SetTags(project, zone, "i", &compute.Tags{Fingerprint: i.Tags.Fingerprint}).Do()
-	c.refused(err, 412, "conditionNotMet", "fingerprint")
+	c.checkRefused(err, 412, "conditionNotMet", "fingerprint")
 	_, err = c.Instances.SetMetadata(project, zone, "i", &compute.Metadata{Fingerprint: i.Metadata.Fingerprint}).Do()
-	c.refused(err, 412, "conditionNotMet", "fingerprint")
+	c.checkRefused(err, 412, "conditionNotMet", "fingerprint")
 	now, err := c.Instances.Get(project, zone, "i").Do()
 	if err != nil || now.Tags.Items[0] != "a" || *now.Metadata.Items[0].Value != "b" || now.Labels["a"] != "b" || now.Fingerprint == i.Fingerprint {
 		t.Errorf("got %+v, %v", now, err)
 	}
-	if _, text := ask(t, c.Metadata(project, zone, "i"), "/computeMetadata/v1/instance/attributes/a"); text != "b" {
+	if _, text := getMetadata(t, c.Metadata(project, zone, "i"), "/computeMetadata/v1/instance/attributes/a"); text != "b" {
 		t.Errorf("the instance is told %q", text)
 	}
 }
 
-// hosts are machines that note what is done with them.
+// hosts are machines that record what is done to them.
 type hosts struct {
 	log  []string
 	fail error
@@ -210,7 +210,7 @@ func TestMachinesRunTheInstances(t *testing.T) {
 	if op, err := c.wait(c.Instances.Insert(project, zone, machine("j")).Do()); err == nil || !strings.Contains(op.Error.Errors[0].Message, "no memory") {
 		t.Errorf("got %+v, %v", op, err)
 	}
-	if _, err := c.Instances.Get(project, zone, "j").Do(); !is(err, 404) {
+	if _, err := c.Instances.Get(project, zone, "j").Do(); !hasStatus(err, 404) {
 		t.Errorf("an instance that could not be made is there: %v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestInstancesRefuse(t *testing.T) {
 		{"a machine type that is not", insert(func(i *compute.Instance) { i.MachineType = "zones/us-test1-a/machineTypes/x9-huge" }), "machineType resource cannot be found"},
 		{"a machine type without its zone", insert(func(i *compute.Instance) { i.MachineType = "e2-medium" }), "The URL is malformed"},
 		{"a subnetwork that is not", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Subnetwork = "regions/us-test1/subnetworks/x" }), "The referenced subnetwork resource cannot be found."},
-		{"a network that the subnetwork is not of", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Network = "global/networks/other" }), "of another network"},
+		{"a network that the subnetwork is not of", insert(func(i *compute.Instance) { i.NetworkInterfaces[0].Network = "global/networks/other" }), "belongs to another network"},
 		{"an image that is not", insert(func(i *compute.Instance) {
 			i.Disks[0].InitializeParams.SourceImage = "projects/debian-cloud/global/images/debian-1"
 		}), "image resource cannot be found"},
@@ -318,7 +318,7 @@ func TestInstancesRefuse(t *testing.T) {
 		{"a label in capitals", disk(compute.Disk{SizeGb: 20, Labels: map[string]string{"a": "B"}}), "Label value"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			if err := r.do(); err == nil || !strings.Contains(err.Error(), r.words) || !is(err, 400) {
+			if err := r.do(); err == nil || !strings.Contains(err.Error(), r.words) || !hasStatus(err, 400) {
 				t.Errorf("got %v, want %q", err, r.words)
 			}
 		})
@@ -347,11 +347,11 @@ func TestAReservedAddressIsForWhoAsksForIt(t *testing.T) {
 	}
 	c.done(c.Instances.Insert(project, zone, at("second", "10.0.16.2")).Do())
 	_, err := c.Instances.Insert(project, zone, at("third", "10.0.16.3")).Do()
-	c.refused(err, 400, "invalid", "already in use")
+	c.checkRefused(err, 400, "invalid", "already in use")
 	_, err = c.Instances.Insert(project, zone, at("third", "10.0.16.2")).Do()
-	c.refused(err, 400, "invalid", "already in use")
+	c.checkRefused(err, 400, "invalid", "already in use")
 	_, err = c.Addresses.Delete(project, region, "own").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "zones/us-test1-a/instances/second")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "zones/us-test1-a/instances/second")
 	c.done(c.Instances.Delete(project, zone, "second").Do())
 	c.done(c.Addresses.Delete(project, region, "own").Do())
 }
@@ -372,12 +372,12 @@ func TestADiskCanBeReadByMany(t *testing.T) {
 		}
 	}
 	c.done(c.Instances.DetachDisk(project, zone, "b", "d").Do())
-	c.refused(attach("b", "READ_WRITE"), 400, "resourceInUseByAnotherResource", "instances/a")
+	c.checkRefused(attach("b", "READ_WRITE"), 400, "resourceInUseByAnotherResource", "instances/a")
 	i := machine("c")
 	i.Disks = append(i.Disks, &compute.AttachedDisk{Source: "zones/us-test1-a/disks/d"})
 	_, err := c.Instances.Insert(project, zone, i).Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "instances/a")
-	if _, err := c.Disks.Get(project, zone, "c").Do(); !is(err, 404) {
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "instances/a")
+	if _, err := c.Disks.Get(project, zone, "c").Do(); !hasStatus(err, 404) {
 		t.Errorf("the boot disk of an instance that was refused is there: %v", err)
 	}
 	c.done(c.Instances.DetachDisk(project, zone, "a", "d").Do())
@@ -400,11 +400,11 @@ func TestTheSpeedOfADiskIsChanged(t *testing.T) {
 	speed(5000, 200)
 	for fields, words := range map[string]string{"": "must be selected", "speed": "must be selected", "description": "cannot be changed"} {
 		_, err := c.Disks.Update(project, zone, "d", &compute.Disk{Description: "x"}).Paths(fields).Do()
-		c.refused(err, 400, "invalid", words)
+		c.checkRefused(err, 400, "invalid", words)
 	}
 	c.disk("ssd")
 	_, err := c.Disks.Update(project, zone, "ssd", &compute.Disk{ProvisionedIops: 4000}).Paths("provisionedIops").Do()
-	c.refused(err, 400, "invalid", "pd-ssd has none")
+	c.checkRefused(err, 400, "invalid", "pd-ssd does not support it")
 }
 
 func TestAliasesOfAnInstanceAreApart(t *testing.T) {
@@ -428,10 +428,10 @@ func TestAliasesOfAnInstanceAreApart(t *testing.T) {
 		j := machine("j")
 		j.NetworkInterfaces[0].AliasIpRanges[0].IpCidrRange = asked
 		_, err := c.Instances.Insert(project, zone, j).Do()
-		c.refused(err, 400, "invalid", words)
+		c.checkRefused(err, 400, "invalid", words)
 	}
 	j := machine("j")
 	j.NetworkInterfaces = append(j.NetworkInterfaces, &compute.NetworkInterface{Subnetwork: "regions/us-test1/subnetworks/s"})
 	_, err = c.Instances.Insert(project, zone, j).Do()
-	c.refused(err, 400, "invalid", "Another interface is in the network")
+	c.checkRefused(err, 400, "invalid", "Another interface is in the network")
 }

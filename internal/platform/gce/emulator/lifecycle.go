@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// instance is what a machine is made of.
+// instance returns the description of an entry's machine.
 func (e *Emulator) instance(x *entry) Instance {
 	parts := strings.Split(x.path, "/")
-	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // the emulator's own
-	i := Instance{Project: parts[1], Zone: parts[3], Name: parts[5], ID: id, MachineType: last(text(x.o, "machineType"), "/"), Metadata: map[string]string{}, Tags: texts(sub(x.o, "tags"), "items")}
+	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // set by the emulator
+	i := Instance{Project: parts[1], Zone: parts[3], Name: parts[5], ID: id, MachineType: lastPart(text(x.o, "machineType"), "/"), Metadata: map[string]string{}, Tags: texts(sub(x.o, "tags"), "items")}
 	for _, item := range subs(sub(x.o, "metadata"), "items") {
 		i.Metadata[text(item, "key")] = text(item, "value")
 	}
@@ -22,83 +22,83 @@ func (e *Emulator) instance(x *entry) Instance {
 		if n > 0 {
 			break
 		}
-		i.Address, _ = netip.ParseAddr(text(nic, "networkIP")) // the emulator's own
+		i.Address, _ = netip.ParseAddr(text(nic, "networkIP")) // set by the emulator
 		if subnet := e.entries[pathOf(text(nic, "subnetwork"))]; subnet != nil {
-			i.Subnet, _ = netip.ParsePrefix(text(subnet.o, "ipCidrRange")) // so is this
+			i.Subnet, _ = netip.ParsePrefix(text(subnet.o, "ipCidrRange")) // likewise
 		}
 		for _, a := range subs(nic, "accessConfigs") {
-			i.External, _ = netip.ParseAddr(text(a, "natIP")) // and this
+			i.External, _ = netip.ParseAddr(text(a, "natIP")) // likewise
 		}
 	}
 	for _, d := range subs(x.o, "disks") {
-		size, _ := strconv.Atoi(text(d, "diskSizeGb")) // and this
-		i.Disks = append(i.Disks, InstanceDisk{Name: last(text(d, "source"), "/"), Device: text(d, "deviceName"), GiB: size, Boot: flag(d, "boot")})
+		size, _ := strconv.Atoi(text(d, "diskSizeGb")) // likewise
+		i.Disks = append(i.Disks, InstanceDisk{Name: lastPart(text(d, "source"), "/"), Device: text(d, "deviceName"), GiB: size, Boot: flag(d, "boot")})
 	}
 	return i
 }
 
-// overtaken is what an operation upon an instance ends with when another was begun meanwhile.
-var overtaken = &Error{Status: http.StatusBadRequest, Reason: "resourceNotReady", Message: "Another operation was begun upon the instance."}
+// errSuperseded is the error of an operation on an instance if another one was started in the meantime.
+var errSuperseded = &Error{Status: http.StatusBadRequest, Reason: "resourceNotReady", Message: "Another operation was started on the instance."}
 
-// next schedules a step for an instance after so many thirds of its time. If another operation
-// begins before that, the step is cancelled, and done receives the error.
-func (e *Emulator) next(x *entry, part int, done func(error), do func(context.Context)) {
-	turn := x.machine.turn
-	e.later(max(e.o.Boot, e.o.Latency)*time.Duration(part)/3, func(ctx context.Context) {
-		if e.entries[x.path] == x && x.machine.turn == turn {
+// scheduleStep schedules a step for an instance after part thirds of its boot time. If another operation
+// starts before that, the step is cancelled, and done is called with the error.
+func (e *Emulator) scheduleStep(x *entry, part int, done func(error), do func(context.Context)) {
+	turn := x.machine.operations
+	e.schedule(max(e.o.Boot, e.o.Latency)*time.Duration(part)/3, func(ctx context.Context) {
+		if e.entries[x.path] == x && x.machine.operations == turn {
 			do(ctx)
 			return
 		}
-		done(overtaken)
+		done(errSuperseded)
 	})
 }
 
-// boot starts an instance, and tells when it runs, or why it does not.
+// boot starts an instance, and calls done when it runs or has failed.
 func (e *Emulator) boot(x *entry, done func(error)) {
-	x.machine.turn++
+	x.machine.operations++
 	x.o["status"] = "PROVISIONING"
-	e.next(x, 1, done, func(ctx context.Context) {
+	e.scheduleStep(x, 1, done, func(ctx context.Context) {
 		x.o["status"] = "STAGING"
 		if err := e.o.Machines.Start(ctx, e.instance(x)); err != nil {
 			x.o["status"] = "TERMINATED"
 			done(refusal(http.StatusServiceUnavailable, "INTERNAL_ERROR", "%v", err))
 			return
 		}
-		e.next(x, 2, done, func(context.Context) {
+		e.scheduleStep(x, 2, done, func(context.Context) {
 			x.o["status"], x.o["lastStartTimestamp"] = "RUNNING", stamp(e.now)
 			done(nil)
 		})
 	})
 }
 
-// halt stops an instance, which keeps its disks.
+// halt stops an instance, which keeps its disks, and calls done.
 func (e *Emulator) halt(x *entry, done func(error)) {
-	x.machine.turn++
+	x.machine.operations++
 	x.o["status"] = "STOPPING"
-	e.next(x, 2, done, func(ctx context.Context) {
+	e.scheduleStep(x, 2, done, func(ctx context.Context) {
 		err := e.o.Machines.Stop(ctx, e.instance(x))
 		x.o["status"], x.o["lastStopTimestamp"] = "TERMINATED", stamp(e.now)
 		done(err)
 	})
 }
 
-// end stops an instance, and removes it.
-func (e *Emulator) end(x *entry, done func(error)) {
-	x.machine.turn++
-	x.leaving = true
+// removeInstance stops and removes an instance, and calls done.
+func (e *Emulator) removeInstance(x *entry, done func(error)) {
+	x.machine.operations++
+	x.deleting = true
 	x.o["status"] = "STOPPING"
-	e.next(x, 2, done, func(ctx context.Context) {
+	e.scheduleStep(x, 2, done, func(ctx context.Context) {
 		err := e.o.Machines.Delete(ctx, e.instance(x))
 		if err == nil {
 			e.remove(x)
 		} else {
-			x.leaving = false
+			x.deleting = false
 		}
 		done(err)
 	})
 }
 
-// plug shows a machine the disks that its instance has now.
+// plug updates the disks of a running machine.
 func (e *Emulator) plug(ctx context.Context, x *entry) error {
 	if text(x.o, "status") != "RUNNING" && text(x.o, "status") != "STAGING" {
 		return nil
@@ -106,15 +106,15 @@ func (e *Emulator) plug(ctx context.Context, x *entry) error {
 	return e.o.Machines.Plug(ctx, e.instance(x))
 }
 
-// turnOf makes an operation of a change of the life of the instance of a call.
-func (c *call) turnOf(verb string, turn func(*entry, func(error))) (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+// powerOperation returns an operation that changes the state of the call's instance.
+func (c *call) powerOperation(verb string, turn func(*entry, func(error))) (object, error) {
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	op := c.newOperation(verb, x.path)
 	if fails := c.fails; fails != nil {
-		c.later(c.o.Latency, func(context.Context) { c.finish(op, fails) })
+		c.schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
 		return clone(op.o), nil
 	}
 	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
@@ -123,15 +123,15 @@ func (c *call) turnOf(verb string, turn func(*entry, func(error))) (object, erro
 }
 
 func (c *call) deleteInstance() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if flag(x.o, "deletionProtection") {
 		return nil, refusal(http.StatusBadRequest, "invalid", "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion.'.")
 	}
-	return c.turnOf("delete", func(x *entry, done func(error)) {
-		c.end(x, func(err error) {
+	return c.powerOperation("delete", func(x *entry, done func(error)) {
+		c.removeInstance(x, func(err error) {
 			done(err)
 			if group := c.entries[x.machine.manager]; group != nil {
 				c.steer(group) // which recreates the instance
@@ -140,17 +140,17 @@ func (c *call) deleteInstance() (object, error) {
 	})
 }
 
-func (c *call) stopInstance() (object, error) { return c.turnOf("stop", c.halt) }
+func (c *call) stopInstance() (object, error) { return c.powerOperation("stop", c.halt) }
 
 func (c *call) startInstance() (object, error) {
-	x, err := c.kinds["instances"].changeable(c)
+	x, err := c.kinds["instances"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if s := text(x.o, "status"); s != "TERMINATED" && s != "RUNNING" {
 		return nil, notReady(x.path)
 	}
-	return c.turnOf("start", func(x *entry, done func(error)) {
+	return c.powerOperation("start", func(x *entry, done func(error)) {
 		if text(x.o, "status") == "RUNNING" {
 			done(nil)
 			return
@@ -160,9 +160,9 @@ func (c *call) startInstance() (object, error) {
 }
 
 func (c *call) resetInstance() (object, error) {
-	return c.turnOf("reset", func(x *entry, done func(error)) {
-		x.machine.turn++
-		c.next(x, 1, done, func(ctx context.Context) {
+	return c.powerOperation("reset", func(x *entry, done func(error)) {
+		x.machine.operations++
+		c.scheduleStep(x, 1, done, func(ctx context.Context) {
 			if err := c.o.Machines.Stop(ctx, c.instance(x)); err != nil {
 				done(err)
 				return
@@ -172,11 +172,11 @@ func (c *call) resetInstance() (object, error) {
 	})
 }
 
-// maxSerial is how much of a serial port is answered at once, in bytes.
+// maxSerial is the maximum amount of serial port output in a response, in bytes.
 const maxSerial = 1 << 20
 
 func (c *call) serialPort() (object, error) {
-	x, err := c.kinds["instances"].found(c)
+	x, err := c.kinds["instances"].find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +187,15 @@ func (c *call) serialPort() (object, error) {
 	if p := c.params["port"]; p != "" && p != "1" {
 		console = nil
 	}
-	start, _ := strconv.Atoi(c.params["start"]) // it is a number, or not given
+	start, _ := strconv.Atoi(c.params["start"]) // a number, or not set
 	start = max(0, min(start, len(console)))
 	end := min(len(console), start+maxSerial)
 	return object{"kind": "compute#serialPortOutput", "contents": string(console[start:end]), "start": strconv.Itoa(start), "next": strconv.Itoa(end), "selfLink": link(x.path + "/serialPort")}, nil
 }
 
-// identity answers the keys of the virtual TPM of an instance.
+// identity returns the keys of an instance's virtual TPM.
 func (c *call) identity() (object, error) {
-	x, err := c.kinds["instances"].found(c)
+	x, err := c.kinds["instances"].find(c)
 	if err != nil {
 		return nil, err
 	}
@@ -211,5 +211,5 @@ func (c *call) identity() (object, error) {
 	return out, nil
 }
 
-// encoded is a text of bytes as Google's APIs write them.
-func encoded(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+// encode encodes bytes as Google's APIs do.
+func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

@@ -8,37 +8,37 @@ import (
 	"strings"
 )
 
-// maxPage is how many objects a page has at most, and if nothing else is asked.
+// maxPage is the maximum and default number of objects in a page.
 const maxPage = 500
 
-// list answers the objects of a place.
+// list returns the objects of a scope.
 func (k *collection) list(c *call) (object, error) {
-	return c.page(k.in(c, c.scope()+"/"), c.scope()+"/"+k.segment)
+	return c.page(k.entriesBelow(c, c.scope()+"/"), c.scope()+"/"+k.segment)
 }
 
-// in are the objects below a path.
-func (k *collection) in(c *call, prefix string) []*entry {
+// entriesBelow returns the objects below a path.
+func (k *collection) entriesBelow(c *call, prefix string) []*entry {
 	var out []*entry
 	for path, x := range c.entries {
-		if x.kind == k && x.made && strings.HasPrefix(path, prefix) {
+		if x.kind == k && x.created && strings.HasPrefix(path, prefix) {
 			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// page answers a page of entries, in the order of their names.
+// page returns a page of entries, sorted by path.
 func (c *call) page(found []*entry, path string) (object, error) {
 	items := []object{}
 	for _, x := range sortedBy(found, func(x *entry) string { return x.path }) {
-		items = append(items, c.shown(x))
+		items = append(items, c.toObject(x))
 	}
 	return c.pageOf(items, path)
 }
 
-// pageOf answers a page of objects, as far as the filter lets them through.
+// pageOf returns a page of those objects that pass the filter.
 func (c *call) pageOf(items []object, path string) (object, error) {
-	items, next, err := c.cut(items)
+	items, next, err := c.paginate(items)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (c *call) pageOf(items []object, path string) (object, error) {
 	return out, nil
 }
 
-// cut is what of some objects is asked for, and where the next page begins.
-func (c *call) cut(items []object) (page []object, next string, err error) {
+// paginate returns the requested page of some objects, and the token of the next one.
+func (c *call) paginate(items []object) (page []object, next string, err error) {
 	keep, err := parseFilter(c.params["filter"])
 	if err != nil {
 		return nil, "", err
@@ -75,7 +75,7 @@ func (c *call) cut(items []object) (page []object, next string, err error) {
 	return pageFrom(items, c.params["pageToken"], size)
 }
 
-// pageFrom is the page that a token tells. A token is where the page begins.
+// pageFrom returns the page at a token, which encodes the page's first index.
 func pageFrom[V any](items []V, token string, size int) (page []V, next string, err error) {
 	at := 0
 	if token != "" {
@@ -91,20 +91,20 @@ func pageFrom[V any](items []V, token string, size int) (page []V, next string, 
 	return items[at:], "", nil
 }
 
-// aggregated answers the objects of all places, by place. A place without any has a warning.
+// aggregated returns the objects of all scopes, by scope. A scope without objects has a warning.
 func (k *collection) aggregated(c *call) (object, error) {
 	prefix := "projects/" + c.params["project"] + "/"
 	var found []object
-	for _, x := range sortedBy(k.in(c, prefix), func(x *entry) string { return x.path }) {
-		found = append(found, c.shown(x))
+	for _, x := range sortedBy(k.entriesBelow(c, prefix), func(x *entry) string { return x.path }) {
+		found = append(found, c.toObject(x))
 	}
-	page, next, err := c.cut(found)
+	page, next, err := c.paginate(found)
 	if err != nil {
 		return nil, err
 	}
 	items, unreachable := object{}, list{}
 	for _, place := range c.places(k) {
-		if c.silent[last(place, "/")] {
+		if c.silent[lastPart(place, "/")] {
 			unreachable = append(unreachable, prefix+place)
 			continue
 		}
@@ -115,7 +115,7 @@ func (k *collection) aggregated(c *call) (object, error) {
 		place := strings.TrimPrefix(scopeOf(pathOf(text(o, "selfLink"))), prefix)
 		scoped, there := items[place].(object)
 		if !there {
-			continue // it does not answer
+			continue // the scope is unreachable
 		}
 		delete(scoped, "warning")
 		all, _ := scoped[k.segment].(list)
@@ -133,11 +133,11 @@ func (k *collection) aggregated(c *call) (object, error) {
 	return out, nil
 }
 
-// places are those in which objects of a kind may be, such as zones/us-test1-a.
+// places returns the scopes that may contain objects of a kind, such as zones/us-test1-a.
 func (c *call) places(k *collection) []string {
 	var out []string
 	for _, region := range slices.Sorted(maps.Keys(c.o.Regions)) {
-		if zonal(k) {
+		if isZonal(k) {
 			for _, z := range c.o.Regions[region] {
 				out = append(out, "zones/"+z)
 			}
@@ -145,13 +145,13 @@ func (c *call) places(k *collection) []string {
 		}
 		out = append(out, "regions/"+region)
 	}
-	if !zonal(k) {
+	if !isZonal(k) {
 		out = append(out, "global")
 	}
 	slices.Sort(out)
 	return out
 }
 
-func zonal(k *collection) bool {
+func isZonal(k *collection) bool {
 	return slices.Contains([]string{"disks", "instances", "instanceGroups", "instanceGroupManagers"}, k.name)
 }

@@ -77,12 +77,12 @@ func TestListsComeInPagesAndAreFiltered(t *testing.T) {
 	}
 	for _, filter := range []string{"name", "name =", "(name = d1", "name = d1)", "name ~ d1", "name eq ["} {
 		_, err := c.Disks.List(project, zone).Filter(filter).Do()
-		c.refused(err, 400, "invalid", "Invalid list filter expression")
+		c.checkRefused(err, 400, "invalid", "Invalid list filter expression")
 	}
 	_, err := c.Disks.List(project, zone).MaxResults(501).Do()
-	c.refused(err, 400, "invalid", "0 to 500")
+	c.checkRefused(err, 400, "invalid", "0 to 500")
 	_, err = c.Disks.List(project, zone).PageToken("what").Do()
-	c.refused(err, 400, "invalid", "pageToken")
+	c.checkRefused(err, 400, "invalid", "pageToken")
 }
 
 func TestOnlyTheFieldsThatAreAskedForAreAnswered(t *testing.T) {
@@ -148,9 +148,9 @@ func TestARequestThatIsRepeatedIsOne(t *testing.T) {
 		t.Errorf("got %+v, %v", again, err)
 	}
 	_, err = c.Networks.Insert(project, empty("n")).RequestId("not-one").Do()
-	c.refused(err, 400, "invalid", "requestId")
+	c.checkRefused(err, 400, "invalid", "requestId")
 	_, err = c.Networks.Insert(project, empty("n")).RequestId("00000000-0000-0000-0000-000000000000").Do()
-	c.refused(err, 400, "invalid", "requestId")
+	c.checkRefused(err, 400, "invalid", "requestId")
 }
 
 func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 		c.Inject(emulator.Fault{Method: insert, Skip: 1})
 		c.done(c.Networks.Insert(project, empty("one")).Do())
 		_, err := c.Networks.Insert(project, empty("two")).Do()
-		c.refused(err, 503, "backendError", "")
+		c.checkRefused(err, 503, "backendError", "")
 		if there(c, "two") {
 			t.Error("it took effect")
 		}
@@ -174,12 +174,12 @@ func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 	t.Run("after", func(t *testing.T) {
 		c := play(t, emulator.Options{})
 		c.Inject(emulator.Fault{When: emulator.After, Error: emulator.Error{Status: 403, Reason: "rateLimitExceeded", Message: "Rate Limit Exceeded"}})
-		_, err := c.Networks.List(project).Do() // it changes nothing, and is not meant
+		_, err := c.Networks.List(project).Do() // it changes nothing, so the fault does not apply
 		if err != nil {
 			t.Error(err)
 		}
 		_, err = c.Networks.Insert(project, empty("n")).Do()
-		c.refused(err, 403, "rateLimitExceeded", "Rate Limit Exceeded")
+		c.checkRefused(err, 403, "rateLimitExceeded", "Rate Limit Exceeded")
 		if !there(c, "n") {
 			t.Error("it took no effect")
 		}
@@ -187,7 +187,7 @@ func TestFaultsHappenWhereTheyAreWanted(t *testing.T) {
 	t.Run("lost", func(t *testing.T) {
 		c := play(t, emulator.Options{})
 		c.Inject(emulator.Fault{Method: insert, When: emulator.Lost})
-		if _, err := c.Networks.Insert(project, empty("n")).Do(); err == nil || is(err, 503) {
+		if _, err := c.Networks.Insert(project, empty("n")).Do(); err == nil || hasStatus(err, 503) {
 			t.Errorf("an answer came: %v", err)
 		}
 		if !there(c, "n") {
@@ -234,8 +234,8 @@ func TestWhatIsOfTheBetaIsAnsweredAsOfTheFirstVersion(t *testing.T) {
 	}
 }
 
-// TestThingsHappenThoughNobodyAsks has a clock that ends the play after a minute.
-func TestThingsHappenThoughNobodyAsks(t *testing.T) {
+// TestEventsHappenWithoutRequests stops the emulator's clock after a minute.
+func TestEventsHappenWithoutRequests(t *testing.T) {
 	h := &hosts{}
 	c := play(t, emulator.Options{Machines: h})
 	c.network()
@@ -244,7 +244,7 @@ func TestThingsHappenThoughNobodyAsks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	end := c.clock.Now().Add(time.Minute)
-	c.clock.Ends = func(now time.Time) {
+	c.clock.Deadline = func(now time.Time) {
 		if now.After(end) {
 			cancel()
 		}
@@ -270,13 +270,13 @@ func TestAQuotaIsKept(t *testing.T) {
 	c := play(t, emulator.Options{Quotas: map[string]float64{"NETWORKS": 1, "CPUS": 3, "SSD_TOTAL_GB": 25}})
 	c.network()
 	_, err := c.Networks.Insert(project, empty("m")).Do()
-	c.refused(err, 403, "quotaExceeded", "Quota 'NETWORKS' exceeded.  Limit: 1.0 globally.")
+	c.checkRefused(err, 403, "quotaExceeded", "Quota 'NETWORKS' exceeded.  Limit: 1.0 globally.")
 	c.instance("i")
 	_, err = c.Instances.Insert(project, zone, machine("j")).Do()
-	c.refused(err, 403, "quotaExceeded", "Quota 'CPUS' exceeded.  Limit: 3.0 in region us-test1.")
+	c.checkRefused(err, 403, "quotaExceeded", "Quota 'CPUS' exceeded.  Limit: 3.0 in region us-test1.")
 	c.disk("d")
 	_, err = c.Disks.Insert(project, zone, &compute.Disk{Name: "e", SizeGb: 20, Type: "zones/us-test1-a/diskTypes/pd-ssd"}).Do()
-	c.refused(err, 403, "quotaExceeded", "SSD_TOTAL_GB")
+	c.checkRefused(err, 403, "quotaExceeded", "SSD_TOTAL_GB")
 	r, err := c.Regions.Get(project, region).Do()
 	if err != nil {
 		t.Fatal(err)
@@ -304,14 +304,14 @@ func TestAPermissionCanBeTaken(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.Deny("compute.networks.create", "compute.instanceGroupManagers.update")
 	_, err := c.Networks.Insert(project, empty("n")).Do()
-	c.refused(err, 403, "forbidden", "Required 'compute.networks.create' permission for 'projects/testproject/global/networks/n'")
+	c.checkRefused(err, 403, "forbidden", "Required 'compute.networks.create' permission for 'projects/testproject/global/networks/n'")
 	_, err = c.InstanceGroupManagers.Resize(project, zone, "m", 1).Do()
-	c.refused(err, 403, "forbidden", "Required 'compute.instanceGroupManagers.update' permission")
+	c.checkRefused(err, 403, "forbidden", "Required 'compute.instanceGroupManagers.update' permission")
 	c.Deny()
 	c.done(c.Networks.Insert(project, empty("n")).Do())
 }
 
-// TestWhatIsNoCallIsRefused sends what no client of Google's would.
+// TestWhatIsNoCallIsRefused sends requests that no Google client would send.
 func TestWhatIsNoCallIsRefused(t *testing.T) {
 	c := play(t, emulator.Options{})
 	const networks = "/compute/v1/projects/testproject/global/networks"
@@ -347,12 +347,12 @@ func TestWhatIsNoCallIsRefused(t *testing.T) {
 
 func TestAMethodThatIsNotPlayedSaysSo(t *testing.T) {
 	var told error
-	e, err := emulator.New(emulator.Options{OnWrong: func(err error) { told = err }})
+	e, err := emulator.New(emulator.Options{OnBug: func(err error) { told = err }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	status, body := get(t, e, "/compute/v1/projects/testproject/global/snapshots")
-	if status != http.StatusNotImplemented || !strings.Contains(body, "compute.snapshots.list is not played") || told == nil || !strings.Contains(told.Error(), "compute.snapshots.list") {
+	if status != http.StatusNotImplemented || !strings.Contains(body, "compute.snapshots.list is not supported") || told == nil || !strings.Contains(told.Error(), "compute.snapshots.list") {
 		t.Errorf("got %d %s, told %v", status, body, told)
 	}
 }
@@ -369,7 +369,7 @@ func TestAWaitEndsAfterTwoMinutes(t *testing.T) {
 	}
 	c.done(op, err)
 	_, err = c.GlobalOperations.Get(project, "operation-none").Do()
-	c.refused(err, 404, "notFound", "operation-none")
+	c.checkRefused(err, 404, "notFound", "operation-none")
 	ops, err := c.GlobalOperations.List(project).Do()
 	if err != nil || len(ops.Items) != 1 {
 		t.Errorf("got %+v, %v", ops, err)
@@ -384,14 +384,14 @@ func TestWhatIsAlwaysThere(t *testing.T) {
 		Images: []emulator.Image{{Project: "debian-cloud", Name: "debian-12-v1", Family: "debian-12"}, {Project: "debian-cloud", Name: "debian-12-v2", Family: "debian-12"}, {Project: "debian-cloud", Name: "debian-12-v3", Family: "debian-12", Deprecated: true},
 			{Project: "debian-cloud", Name: "debian-12-arm64-v1", Family: "debian-12-arm64", Arm64: true}}, Others: []string{"debian-cloud"}})
 	zones, err := c.Zones.List(project).Do()
-	if err != nil || len(zones.Items) != 3 || last(zones.Items[0].Region) != "europe-test2" || zones.Items[0].Status != "UP" {
+	if err != nil || len(zones.Items) != 3 || lastPart(zones.Items[0].Region) != "europe-test2" || zones.Items[0].Status != "UP" {
 		t.Errorf("got %+v, %v", zones, err)
 	}
-	if z, err := c.Zones.Get(project, "us-test1-b").Do(); err != nil || last(z.Region) != "us-test1" || z.Kind != "compute#zone" {
+	if z, err := c.Zones.Get(project, "us-test1-b").Do(); err != nil || lastPart(z.Region) != "us-test1" || z.Kind != "compute#zone" {
 		t.Errorf("got %+v, %v", z, err)
 	}
 	_, err = c.Zones.Get(project, "us-test1-c").Do()
-	c.refused(err, 404, "notFound", "projects/testproject/zones/us-test1-c")
+	c.checkRefused(err, 404, "notFound", "projects/testproject/zones/us-test1-c")
 	regions, err := c.Regions.List(project).Do()
 	if err != nil || len(regions.Items) != 2 || len(regions.Items[1].Zones) != 2 {
 		t.Errorf("got %+v, %v", regions, err)
@@ -419,7 +419,7 @@ func TestWhatIsAlwaysThere(t *testing.T) {
 		t.Errorf("got %+v, %v", l, err)
 	}
 	_, err = c.Images.Get("debian-cloud", "none").Do()
-	c.refused(err, 404, "notFound", "none")
+	c.checkRefused(err, 404, "notFound", "none")
 }
 
 func TestASeedDecidesAllThatIsRandom(t *testing.T) {
@@ -439,7 +439,7 @@ func TestASeedDecidesAllThatIsRandom(t *testing.T) {
 	}
 }
 
-// TestManyMayAskAtOnce is for the race detector, above all.
+// TestManyMayAskAtOnce is mainly for the race detector.
 func TestManyMayAskAtOnce(t *testing.T) {
 	c := play(t, emulator.Options{Latency: time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,21 +2,22 @@ package emulator
 
 import "strings"
 
-// masked is what the parameter fields asks for of an answer: names that commas part, with what is
-// within them after a slash or in parentheses, such as items(name,disks/source),nextPageToken.
-// See https://cloud.google.com/compute/docs/api/how-tos/performance.
-func masked(v any, fields string) any {
+// selectFields returns the parts of a response that the fields parameter selects: names separated by
+// commas, with nested fields after a slash or in parentheses, such as
+// items(name,disks/source),nextPageToken. See
+// https://cloud.google.com/compute/docs/api/how-tos/performance.
+func selectFields(v any, fields string) any {
 	switch x := v.(type) {
 	case list:
 		out := list{}
 		for _, item := range x {
-			out = append(out, masked(item, fields))
+			out = append(out, selectFields(item, fields))
 		}
 		return out
 	case []object:
 		out := list{}
 		for _, item := range x {
-			out = append(out, masked(item, fields))
+			out = append(out, selectFields(item, fields))
 		}
 		return out
 	case object:
@@ -24,7 +25,7 @@ func masked(v any, fields string) any {
 		for key, sub := range x {
 			var inner []string
 			asked, whole := false, false
-			for _, f := range parted(fields) {
+			for _, f := range splitFields(fields) {
 				name, rest := f, ""
 				if i := strings.IndexAny(f, "/("); i >= 0 {
 					name, rest = f[:i], f[i+1:]
@@ -41,7 +42,7 @@ func masked(v any, fields string) any {
 			case whole:
 				out[key] = sub
 			case asked:
-				out[key] = masked(sub, strings.Join(inner, ","))
+				out[key] = selectFields(sub, strings.Join(inner, ","))
 			}
 		}
 		return out
@@ -49,8 +50,8 @@ func masked(v any, fields string) any {
 	return v
 }
 
-// parted are the parts between commas that are in no parentheses.
-func parted(s string) []string {
+// splitFields splits a text at the commas that are not in parentheses.
+func splitFields(s string) []string {
 	var out []string
 	depth, from := 0, 0
 	for i, c := range s {

@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// The nodes of the tree that a metadata server answers: texts, numbers, folders with names
-// (of a bag the names are anybody's), folders with indices, and lists that are told line by line.
+// The nodes of a metadata server's tree, apart from strings and numbers: folders with fixed names,
+// folders with arbitrary names (openFolder), folders with indices (indexed), and lists with one item per
+// line.
 type (
-	folder map[string]any
-	bag    folder
-	shelfs []any
-	lines  []string
+	folder     map[string]any
+	openFolder folder
+	indexed    []any
+	lines      []string
 )
 
 const (
@@ -26,9 +27,9 @@ const (
 	google       = "Google"
 )
 
-// Metadata is the metadata server of an instance, as
-// https://cloud.google.com/compute/docs/metadata/querying-metadata describes it. It answers what
-// the instance is when it is asked, and 503 where there is none. It does not wait for changes.
+// Metadata returns the metadata server of an instance, as described in
+// https://cloud.google.com/compute/docs/metadata/querying-metadata. It returns the instance's
+// current state, or 503 if the instance does not exist. It does not support waiting for changes.
 func (e *Emulator) Metadata(project, zone, name string) http.Handler {
 	path := "projects/" + project + "/zones/" + zone + "/instances/" + name
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,20 +40,20 @@ func (e *Emulator) Metadata(project, zone, name string) http.Handler {
 		case tree == nil:
 			http.Error(w, "there is no instance "+path, http.StatusServiceUnavailable)
 		case r.URL.Path == "/":
-			fmt.Fprintln(w, "computeMetadata/") // it cannot be told that it went wrong
+			fmt.Fprintln(w, "computeMetadata/") // a failed write cannot be reported
 		case r.Header.Get(flavor) != google || r.Header.Get("X-Forwarded-For") != "":
 			http.Error(w, "Missing Metadata-Flavor:Google header.", http.StatusForbidden)
 		case r.Method != http.MethodGet:
-			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
 		case r.URL.Query().Get("wait_for_change") == "true":
-			http.Error(w, "waiting for changes is not played", http.StatusBadRequest)
+			http.Error(w, "waiting for changes is not supported", http.StatusBadRequest)
 		default:
 			answerMetadata(w, r, tree)
 		}
 	})
 }
 
-// answerMetadata answers what is at a path of the tree.
+// answerMetadata returns the node at a path of the tree.
 func answerMetadata(w http.ResponseWriter, r *http.Request, tree any) {
 	rest, ok := strings.CutPrefix(r.URL.Path, metadataRoot)
 	if !ok {
@@ -61,13 +62,13 @@ func answerMetadata(w http.ResponseWriter, r *http.Request, tree any) {
 	}
 	node := tree
 	for _, part := range strings.FieldsFunc(rest, func(c rune) bool { return c == '/' }) {
-		if node = within(node, part); node == nil {
+		if node = childNode(node, part); node == nil {
 			http.NotFound(w, r)
 			return
 		}
 	}
 	query := r.URL.Query()
-	_, leaf := listing(node)
+	_, leaf := nodeText(node)
 	if !leaf && !strings.HasSuffix(r.URL.Path, "/") {
 		to := r.URL.Path + "/"
 		if r.URL.RawQuery != "" {
@@ -79,7 +80,7 @@ func answerMetadata(w http.ResponseWriter, r *http.Request, tree any) {
 	recursive := query.Get("recursive") == "true"
 	if query.Get("alt") == "json" || recursive && query.Get("alt") != "text" {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(tell(node)) // who asked has gone
+		_ = json.NewEncoder(w).Encode(nodeJSON(node)) // if it fails, the client is gone
 		return
 	}
 	w.Header().Set("Content-Type", "application/text")
@@ -87,18 +88,18 @@ func answerMetadata(w http.ResponseWriter, r *http.Request, tree any) {
 		flatten(w, "", node)
 		return
 	}
-	text, _ := listing(node)
-	fmt.Fprint(w, text) // who asked has gone
+	text, _ := nodeText(node)
+	fmt.Fprint(w, text) // if it fails, the client is gone
 }
 
-// within is what a folder has under a name, or nil.
-func within(node any, name string) any {
+// childNode returns the child of a folder with that name, or nil.
+func childNode(node any, name string) any {
 	switch x := node.(type) {
 	case folder:
 		return x[name]
-	case bag:
+	case openFolder:
 		return x[name]
-	case shelfs:
+	case indexed:
 		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(x) {
 			return x[i]
 		}
@@ -106,19 +107,19 @@ func within(node any, name string) any {
 	return nil
 }
 
-// listing returns a node as a text, and whether it is a leaf.
-func listing(node any) (text string, leaf bool) {
+// nodeText returns a node as text, and whether it is a leaf.
+func nodeText(node any) (text string, leaf bool) {
 	var out strings.Builder
 	entry := func(name string, sub any) {
 		out.WriteString(name)
-		if _, leaf := listing(sub); !leaf {
+		if _, leaf := nodeText(sub); !leaf {
 			out.WriteByte('/')
 		}
 		out.WriteByte('\n')
 	}
 	switch x := node.(type) {
-	case bag:
-		return listing(folder(x))
+	case openFolder:
+		return nodeText(folder(x))
 	case folder:
 		for _, name := range sortedKeys(x) {
 			if _, hidden := x[name].(secret); !hidden {
@@ -126,7 +127,7 @@ func listing(node any) (text string, leaf bool) {
 			}
 		}
 		return out.String(), false
-	case shelfs:
+	case indexed:
 		for i, sub := range x {
 			entry(strconv.Itoa(i), sub)
 		}
@@ -142,29 +143,29 @@ func listing(node any) (text string, leaf bool) {
 	return fmt.Sprint(node), true
 }
 
-// secret is a text that is returned only to a request that names it.
+// secret is text that is returned only to a request for exactly this node.
 type secret string
 
-// tell returns a node as JSON. The names of its fields are without dashes, except in bags.
-func tell(node any) any {
+// nodeJSON returns a node as JSON. Field names are converted to camel case, except in bags.
+func nodeJSON(node any) any {
 	out := map[string]any{}
 	switch x := node.(type) {
-	case bag:
+	case openFolder:
 		for name, sub := range x {
-			out[name] = tell(sub)
+			out[name] = nodeJSON(sub)
 		}
 		return out
 	case folder:
 		for name, sub := range x {
 			if _, hidden := sub.(secret); !hidden {
-				out[camel(strings.ReplaceAll(name, "-", "_"))] = tell(sub)
+				out[camel(strings.ReplaceAll(name, "-", "_"))] = nodeJSON(sub)
 			}
 		}
 		return out
-	case shelfs:
+	case indexed:
 		out := []any{}
 		for _, sub := range x {
-			out = append(out, tell(sub))
+			out = append(out, nodeJSON(sub))
 		}
 		return out
 	case lines:
@@ -173,10 +174,10 @@ func tell(node any) any {
 	return node
 }
 
-// flatten tells all leaves of a node, each with its path.
+// flatten writes all leaves of a node, each with its path.
 func flatten(w http.ResponseWriter, path string, node any) {
 	switch x := node.(type) {
-	case bag:
+	case openFolder:
 		flatten(w, path, folder(x))
 	case folder:
 		for _, name := range sortedKeys(x) {
@@ -184,51 +185,51 @@ func flatten(w http.ResponseWriter, path string, node any) {
 				flatten(w, strings.TrimPrefix(path+"/"+name, "/"), x[name])
 			}
 		}
-	case shelfs:
+	case indexed:
 		for i, sub := range x {
 			flatten(w, strings.TrimPrefix(path+"/"+strconv.Itoa(i), "/"), sub)
 		}
 	case lines:
 		for _, l := range x {
-			fmt.Fprintf(w, "%s %s\n", path, l) // who asked has gone
+			fmt.Fprintf(w, "%s %s\n", path, l) // if it fails, the client is gone
 		}
 	default:
-		fmt.Fprintf(w, "%s %v\n", path, node) // the same
+		fmt.Fprintf(w, "%s %v\n", path, node) // likewise
 	}
 }
 
-// metadataOf is the tree of an instance, or nil.
+// metadataOf returns the tree of an instance, or nil.
 func (e *Emulator) metadataOf(ctx context.Context, path string) any {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pass(ctx)
+	e.runDue(ctx)
 	x := e.entries[path]
 	if x == nil {
 		return nil
 	}
 	p := e.projects[projectOf(path)]
-	number, zone := strconv.FormatInt(p.number, 10), last(scopeOf(path), "/")
+	number, zone := strconv.FormatInt(p.number, 10), lastPart(scopeOf(path), "/")
 	name := text(x.o, "name")
-	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // the emulator's own
+	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // set by the emulator
 	s := sub(x.o, "scheduling")
 	truth := map[bool]string{true: "TRUE", false: "FALSE"}
-	disks := shelfs{}
+	disks := indexed{}
 	for i, d := range subs(x.o, "disks") {
 		disks = append(disks, folder{"device-name": d["deviceName"], "index": i, "interface": d["interface"], "mode": d["mode"], "type": d["type"]})
 	}
-	tags, _ := json.Marshal(append([]string{}, texts(sub(x.o, "tags"), "items")...)) // texts can be
+	tags, _ := json.Marshal(append([]string{}, texts(sub(x.o, "tags"), "items")...)) // strings can always be marshalled
 	return folder{
 		"instance": folder{
 			"attributes": attributes(sub(x.o, "metadata")), "cpu-platform": x.o["cpuPlatform"], "description": text(x.o, "description"), "disks": disks,
 			"hostname": name + "." + zone + ".c." + p.id + ".internal", "id": id, "image": e.imageOf(x), "name": name, "preempted": "FALSE", "maintenance-event": "NONE", "remaining-cpu-time": -1,
-			"machine-type": "projects/" + number + "/machineTypes/" + last(text(x.o, "machineType"), "/"), "network-interfaces": e.interfacesOf(x, number),
+			"machine-type": "projects/" + number + "/machineTypes/" + lastPart(text(x.o, "machineType"), "/"), "network-interfaces": e.interfacesOf(x, number),
 			"scheduling":       folder{"automatic-restart": truth[flag(s, "automaticRestart")], "on-host-maintenance": s["onHostMaintenance"], "preemptible": truth[flag(s, "preemptible")]},
 			"service-accounts": e.accountsOf(x, p), "tags": json.RawMessage(tags), "virtual-clock": folder{"drift-token": "0"}, "zone": "projects/" + number + "/zones/" + zone},
 		"project": folder{"attributes": attributes(p.metadata), "numeric-project-id": p.number, "project-id": p.id},
 	}
 }
 
-// imageOf is the path of the image of which the boot disk of an instance was made.
+// imageOf returns the path of the image from which an instance's boot disk was created.
 func (e *Emulator) imageOf(x *entry) string {
 	for _, d := range subs(x.o, "disks") {
 		if disk := e.entries[pathOf(text(d, "source"))]; disk != nil && flag(d, "boot") {
@@ -238,31 +239,31 @@ func (e *Emulator) imageOf(x *entry) string {
 	return ""
 }
 
-func attributes(metadata object) bag {
-	out := bag{}
+func attributes(metadata object) openFolder {
+	out := openFolder{}
 	for _, item := range subs(metadata, "items") {
 		out[text(item, "key")] = text(item, "value")
 	}
 	return out
 }
 
-// mtu is of networks where nothing else is said, in bytes.
+// mtu is the default MTU of networks, in bytes.
 const mtu = 1460
 
-func (e *Emulator) interfacesOf(x *entry, number string) shelfs {
-	out := shelfs{}
+func (e *Emulator) interfacesOf(x *entry, number string) indexed {
+	out := indexed{}
 	for _, nic := range subs(x.o, "networkInterfaces") {
-		configs, aliases := shelfs{}, lines{}
+		configs, aliases := indexed{}, lines{}
 		for _, a := range subs(nic, "accessConfigs") {
 			configs = append(configs, folder{"external-ip": a["natIP"], "type": a["type"]})
 		}
 		for _, a := range subs(nic, "aliasIpRanges") {
 			aliases = append(aliases, text(a, "ipCidrRange"))
 		}
-		ip, _ := netip.ParseAddr(text(nic, "networkIP")) // the emulator's own
+		ip, _ := netip.ParseAddr(text(nic, "networkIP")) // set by the emulator
 		b := ip.As4()
-		f := folder{"access-configs": configs, "dns-servers": lines{"169.254.169.254"}, "forwarded-ips": e.forwarded(x), "ip-aliases": aliases, "target-instance-ips": lines{},
-			"ip": ip.String(), "mac": fmt.Sprintf("42:01:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3]), "mtu": mtu, "subnetmask": "255.255.255.255", "network": "projects/" + number + "/networks/" + last(text(nic, "network"), "/")}
+		f := folder{"access-configs": configs, "dns-servers": lines{"169.254.169.254"}, "forwarded-ips": e.forwardedAddresses(x), "ip-aliases": aliases, "target-instance-ips": lines{},
+			"ip": ip.String(), "mac": fmt.Sprintf("42:01:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3]), "mtu": mtu, "subnetmask": "255.255.255.255", "network": "projects/" + number + "/networks/" + lastPart(text(nic, "network"), "/")}
 		if subnet := e.entries[pathOf(text(nic, "subnetwork"))]; subnet != nil {
 			f["gateway"] = subnet.o["gatewayAddress"]
 		}
@@ -280,9 +281,9 @@ func (e *Emulator) interfacesOf(x *entry, number string) shelfs {
 	return out
 }
 
-// forwarded are the addresses of the load balancers that pass packets on to an instance as
-// they are, so that the instance takes them for its own.
-func (e *Emulator) forwarded(x *entry) lines {
+// forwardedAddresses returns the addresses of the load balancers that forward packets to an instance
+// unchanged, so that the instance must accept them as its own.
+func (e *Emulator) forwardedAddresses(x *entry) lines {
 	own := lines{}
 	for _, r := range e.entries {
 		if r.kind != e.kinds["forwardingRules"] {
@@ -298,17 +299,17 @@ func (e *Emulator) forwarded(x *entry) lines {
 	return slices.Compact(own)
 }
 
-// tokenLife is how long a token is good for, in seconds.
+// tokenLife is how long a token is valid, in seconds.
 const tokenLife = 3599
 
-func (e *Emulator) accountsOf(x *entry, p *project) bag {
-	out := bag{}
+func (e *Emulator) accountsOf(x *entry, p *project) openFolder {
+	out := openFolder{}
 	for _, a := range subs(x.o, "serviceAccounts") {
 		email := text(a, "email")
 		if email == "default" {
 			email = fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number)
 		}
-		token, _ := json.Marshal(object{"access_token": "ya29." + fingerprint(email, e.now.Unix()/tokenLife), "expires_in": tokenLife, "token_type": "Bearer"}) // these can be
+		token, _ := json.Marshal(object{"access_token": "ya29." + fingerprint(email, e.now.Unix()/tokenLife), "expires_in": tokenLife, "token_type": "Bearer"}) // these can always be marshalled
 		f := folder{"aliases": lines{"default"}, "email": email, "scopes": lines(texts(a, "scopes")), "token": secret(token)}
 		out["default"], out[email] = f, f
 	}

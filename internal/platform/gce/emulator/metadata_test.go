@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 )
 
-// ask asks a metadata server for a path, and answers the status and the text.
-func ask(t *testing.T, h http.Handler, path string, header ...string) (int, string) {
+// getMetadata sends a request for a path to a metadata server, and returns the status and the text.
+func getMetadata(t *testing.T, h http.Handler, path string, header ...string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Header.Set("Metadata-Flavor", "Google")
@@ -32,7 +32,7 @@ func ask(t *testing.T, h http.Handler, path string, header ...string) (int, stri
 	return w.Code, string(text)
 }
 
-func TestAnInstanceIsToldWhatItIs(t *testing.T) {
+func TestTheMetadataOfAnInstance(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()
 	c.done(c.Instances.Insert(project, zone, &compute.Instance{Name: "i", MachineType: "zones/us-test1-a/machineTypes/e2-medium", CanIpForward: true,
@@ -71,28 +71,28 @@ func TestAnInstanceIsToldWhatItIs(t *testing.T) {
 		v1 + "instance/scheduling/?recursive=true":                        `{"automaticRestart":"TRUE","onHostMaintenance":"MIGRATE","preemptible":"FALSE"}` + "\n",
 		v1 + "project/?recursive=true&alt=text":                           "numeric-project-id 100000000000\nproject-id testproject\n",
 	} {
-		if status, got := ask(t, h, path); status != http.StatusOK || got != want {
+		if status, got := getMetadata(t, h, path); status != http.StatusOK || got != want {
 			t.Errorf("%s: got %d %q, want %q", path, status, got, want)
 		}
 	}
-	if _, got := ask(t, h, v1+"instance/service-accounts/default/token"); !strings.Contains(got, `"access_token":"ya29.`) || !strings.Contains(got, `"token_type":"Bearer"`) {
+	if _, got := getMetadata(t, h, v1+"instance/service-accounts/default/token"); !strings.Contains(got, `"access_token":"ya29.`) || !strings.Contains(got, `"token_type":"Bearer"`) {
 		t.Errorf("token: %s", got)
 	}
-	if _, got := ask(t, h, v1+"?recursive=true"); strings.Contains(got, "ya29.") || !strings.Contains(got, `"networkInterfaces":[{"accessConfigs":[{"externalIp":"34.0.0.1","type":"ONE_TO_ONE_NAT"}]`) {
+	if _, got := getMetadata(t, h, v1+"?recursive=true"); strings.Contains(got, "ya29.") || !strings.Contains(got, `"networkInterfaces":[{"accessConfigs":[{"externalIp":"34.0.0.1","type":"ONE_TO_ONE_NAT"}]`) {
 		t.Errorf("all: %s", got)
 	}
 	for path, status := range map[string]int{v1 + "instance/attributes/none": 404, v1 + "instance/attributes": 301, v1 + "instance/network-interfaces/1/": 404, "/computeMetadata/v2/": 404, v1 + "?wait_for_change=true": 400} {
-		if got, _ := ask(t, h, path); got != status {
+		if got, _ := getMetadata(t, h, path); got != status {
 			t.Errorf("%s: got %d, want %d", path, got, status)
 		}
 	}
-	if status, _ := ask(t, h, v1, "Metadata-Flavor", ""); status != http.StatusForbidden {
+	if status, _ := getMetadata(t, h, v1, "Metadata-Flavor", ""); status != http.StatusForbidden {
 		t.Errorf("without the header: %d", status)
 	}
-	if status, _ := ask(t, h, v1, "X-Forwarded-For", "10.0.0.1"); status != http.StatusForbidden {
+	if status, _ := getMetadata(t, h, v1, "X-Forwarded-For", "10.0.0.1"); status != http.StatusForbidden {
 		t.Errorf("for somebody else: %d", status)
 	}
-	if status, _ := ask(t, c.Metadata(project, zone, "other"), v1); status != http.StatusServiceUnavailable {
+	if status, _ := getMetadata(t, c.Metadata(project, zone, "other"), v1); status != http.StatusServiceUnavailable {
 		t.Errorf("without an instance: %d", status)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// networking are the kinds of networks.
-func networking() []*collection {
+// networkKinds returns the network kinds.
+func networkKinds() []*collection {
 	return []*collection{
 		{name: "networks", word: "network", verbs: []string{"insert", "get", "list", "delete", "patch"}, quota: "NETWORKS",
 			users:   []string{"subnetworks", "firewalls", "routers", "routes", "addresses", "instances", "forwardingRules"},
 			mutable: []string{"mtu", "routingConfig", "networkFirewallPolicyEnforcementOrder", "enableUlaInternalIpv6", "internalIpv6Range"},
-			shape:   shapeNetwork, born: bornNetwork, show: (*Emulator).showNetwork},
+			shape:   shapeNetwork, onCreate: onNetworkCreated, show: (*Emulator).showNetwork},
 		{name: "subnetworks", word: "subnetwork", verbs: []string{"insert", "get", "list", "aggregatedList", "delete", "patch"}, quota: "SUBNETWORKS",
 			refs: []ref{{"network", []string{"networks"}}}, users: []string{"instances", "addresses", "forwardingRules", "routers"},
-			mutable: []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "internalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
-			mark:    "fingerprint", needsMark: true, shape: shapeSubnetwork, born: bornSubnetwork},
+			mutable:     []string{"secondaryIpRanges", "stackType", "ipv6AccessType", "externalIpv6Prefix", "internalIpv6Prefix", "ipv6CidrRange", "privateIpGoogleAccess", "privateIpv6GoogleAccess", "logConfig", "enableFlowLogs", "role"},
+			fingerprint: "fingerprint", needsFingerprint: true, shape: shapeSubnetwork, onCreate: onSubnetworkCreated},
 		{name: "firewalls", word: "firewall", verbs: []string{"insert", "get", "list", "delete", "patch", "update"}, quota: "FIREWALLS",
 			refs: []ref{{"network", []string{"networks"}}}, shape: shapeFirewall,
 			mutable: []string{"allowed", "denied", "sourceRanges", "destinationRanges", "sourceTags", "targetTags", "sourceServiceAccounts", "targetServiceAccounts", "priority", "disabled", "logConfig", "description"}},
@@ -46,14 +46,14 @@ func shapeNetwork(c *call, o, _ object) error {
 		c.numbers++
 		o["internalIpv6Range"] = fmt.Sprintf("fd20:0:%x::/48", c.numbers)
 	}
-	preset(o, "routingConfig", object{"routingMode": "REGIONAL"})
-	preset(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
+	setDefault(o, "routingConfig", object{"routingMode": "REGIONAL"})
+	setDefault(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
 	return nil
 }
 
-// bornNetwork makes the default route, and the subnetworks of a network in auto mode.
-func bornNetwork(e *Emulator, x *entry) {
-	e.own(x, object{"name": e.routeName(), "network": x.o["selfLink"], "destRange": "0.0.0.0/0", "priority": int64(1000), "description": "Default route to the Internet.",
+// onNetworkCreated creates the default route, and the subnetworks of an auto-mode network.
+func onNetworkCreated(e *Emulator, x *entry) {
+	e.addOwnedRoute(x, object{"name": e.routeName(), "network": x.o["selfLink"], "destRange": "0.0.0.0/0", "priority": int64(1000), "description": "Default route to the Internet.",
 		"nextHopGateway": link(scopeOf(x.path) + "/gateways/default-internet-gateway")})
 	if !flag(x.o, "autoCreateSubnetworks") {
 		return
@@ -63,10 +63,10 @@ func bornNetwork(e *Emulator, x *entry) {
 		scope := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/regions/" + region
 		made, err := e.kinds["subnetworks"].make(&call{Emulator: e}, scope, object{"name": text(x.o, "name"), "network": x.o["selfLink"], "ipCidrRange": at.String() + "/20"})
 		if err != nil {
-			continue // there is one of the name, as at Google's
+			continue // the name is already taken, as can happen at Google
 		}
-		made.made, made.busy, made.owner = true, 0, x.path
-		bornSubnetwork(e, made)
+		made.created, made.busy, made.owner = true, 0, x.path
+		onSubnetworkCreated(e, made)
 		bytes := at.As4()
 		bytes[2] += 16
 		at = netip.AddrFrom4(bytes)
@@ -75,19 +75,19 @@ func bornNetwork(e *Emulator, x *entry) {
 
 func (e *Emulator) routeName() string { return fmt.Sprintf("default-route-%016x", e.random.Uint64()) }
 
-// own makes a route that goes with what owns it.
-func (e *Emulator) own(x *entry, route object) {
+// addOwnedRoute creates a route that is deleted with its owner.
+func (e *Emulator) addOwnedRoute(x *entry, route object) {
 	path := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/global/routes/" + text(route, "name")
 	route["id"], route["selfLink"], route["creationTimestamp"] = e.newID(), link(path), stamp(e.now)
-	e.entries[path] = &entry{path: path, kind: e.kinds["routes"], o: route, made: true, owner: x.path}
+	e.entries[path] = &entry{path: path, kind: e.kinds["routes"], o: route, created: true, owner: x.path}
 }
 
-// showNetwork adds what a network knows of its subnetworks.
+// showNetwork adds the fields of a network that depend on its subnetworks.
 func (e *Emulator) showNetwork(x *entry, o object) {
 	o["selfLinkWithId"] = link(scopeOf(x.path) + "/networks/" + text(o, "id"))
 	var subnets []string
 	for _, y := range e.entries {
-		if y.kind == e.kinds["subnetworks"] && y.made && y.o["network"] == x.o["selfLink"] {
+		if y.kind == e.kinds["subnetworks"] && y.created && y.o["network"] == x.o["selfLink"] {
 			subnets = append(subnets, text(y.o, "selfLink"))
 		}
 	}
@@ -96,7 +96,7 @@ func (e *Emulator) showNetwork(x *entry, o object) {
 	}
 }
 
-// cidr reads a range of IPv4, whose host part must be zero.
+// cidr parses an IPv4 range, whose host part must be zero.
 func cidr(field, s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil || !p.Addr().Is4() || p.Masked() != p {
@@ -105,7 +105,7 @@ func cidr(field, s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// ranges are all that a subnetwork has.
+// ranges returns all ranges of a subnetwork.
 func ranges(o object) []string {
 	out := []string{text(o, "ipCidrRange")}
 	for _, r := range subs(o, "secondaryIpRanges") {
@@ -141,21 +141,21 @@ func shapeSubnetwork(c *call, o, old object) error {
 		names[text(r, "rangeName")] = true
 		mine = append(mine, p)
 	}
-	if err := c.apart(o, mine); err != nil {
+	if err := c.checkDisjoint(o, mine); err != nil {
 		return err
 	}
 	if old != nil {
-		if err := c.keepsRanges(o, old); err != nil {
+		if err := c.checkRangesKept(o, old); err != nil {
 			return err
 		}
 	}
-	presets(o, object{"purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": false, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS", "allowSubnetCidrRoutesOverlap": false})
+	setDefaults(o, object{"purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": false, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS", "allowSubnetCidrRoutesOverlap": false})
 	o["gatewayAddress"] = own.Addr().Next().String()
-	return c.stack(o)
+	return c.assignIPv6Range(o)
 }
 
-// stack gives a subnetwork of both families its range of IPv6.
-func (c *call) stack(o object) error {
+// assignIPv6Range assigns the IPv6 range of a dual-stack subnetwork.
+func (c *call) assignIPv6Range(o object) error {
 	access := text(o, "ipv6AccessType")
 	switch {
 	case text(o, "stackType") == "IPV4_ONLY" && access != "":
@@ -175,15 +175,15 @@ func (c *call) stack(o object) error {
 	}
 	whole, own := strings.CutSuffix(text(c.entries[pathOf(text(o, "network"))].o, "internalIpv6Range"), "::/48")
 	if !own {
-		return invalid("resource.ipv6AccessType", access, "The network has no internal range of IPv6: it needs enableUlaInternalIpv6.")
+		return invalid("resource.ipv6AccessType", access, "The network has no internal IPv6 range: it needs enableUlaInternalIpv6.")
 	}
 	o["internalIpv6Prefix"] = fmt.Sprintf("%s:%x::/64", whole, c.numbers)
 	o["ipv6CidrRange"] = o["internalIpv6Prefix"]
 	return nil
 }
 
-// apart refuses ranges that another subnetwork of the network has.
-func (c *call) apart(o object, mine []netip.Prefix) error {
+// checkDisjoint rejects ranges that overlap with another subnetwork of the network.
+func (c *call) checkDisjoint(o object, mine []netip.Prefix) error {
 	for _, x := range c.entries {
 		if x.kind != c.kinds["subnetworks"] || x.o["network"] != o["network"] || o["selfLink"] == x.o["selfLink"] {
 			continue
@@ -191,7 +191,7 @@ func (c *call) apart(o object, mine []netip.Prefix) error {
 		for _, other := range ranges(x.o) {
 			for _, p := range mine {
 				if theirs := netip.MustParsePrefix(other); theirs.Overlaps(p) {
-					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, text(x.o, "name"), last(text(x.o, "region"), "/")))
+					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, text(x.o, "name"), lastPart(text(x.o, "region"), "/")))
 				}
 			}
 		}
@@ -199,10 +199,10 @@ func (c *call) apart(o object, mine []netip.Prefix) error {
 	return nil
 }
 
-// keepsRanges refuses to take away a secondary range in which an instance has addresses.
-func (c *call) keepsRanges(o, old object) error {
+// checkRangesKept rejects the removal of a secondary range that an instance uses.
+func (c *call) checkRangesKept(o, old object) error {
 	for _, r := range subs(old, "secondaryIpRanges") {
-		if slices.ContainsFunc(subs(o, "secondaryIpRanges"), func(s object) bool { return same(s, r) }) {
+		if slices.ContainsFunc(subs(o, "secondaryIpRanges"), func(s object) bool { return isEqual(s, r) }) {
 			continue
 		}
 		for path, x := range c.entries {
@@ -212,7 +212,7 @@ func (c *call) keepsRanges(o, old object) error {
 			for _, nic := range subs(x.o, "networkInterfaces") {
 				for _, alias := range subs(nic, "aliasIpRanges") {
 					if nic["subnetwork"] == old["selfLink"] && alias["subnetworkRangeName"] == r["rangeName"] {
-						return inUse(c.entries[pathOf(text(old, "selfLink"))], path)
+						return inUseError(c.entries[pathOf(text(old, "selfLink"))], path)
 					}
 				}
 			}
@@ -221,15 +221,15 @@ func (c *call) keepsRanges(o, old object) error {
 	return nil
 }
 
-// bornSubnetwork makes the route that leads to it.
-func bornSubnetwork(e *Emulator, x *entry) {
-	e.own(x, object{"name": e.routeName(), "network": x.o["network"], "destRange": x.o["ipCidrRange"], "priority": int64(0), "nextHopNetwork": x.o["network"],
+// onSubnetworkCreated creates the local route of a subnetwork.
+func onSubnetworkCreated(e *Emulator, x *entry) {
+	e.addOwnedRoute(x, object{"name": e.routeName(), "network": x.o["network"], "destRange": x.o["ipCidrRange"], "priority": int64(0), "nextHopNetwork": x.o["network"],
 		"description": "Default local route to the subnetwork " + text(x.o, "ipCidrRange") + "."})
 }
 
 func (c *call) expandRange() (object, error) {
 	k := c.kinds["subnetworks"]
-	x, err := k.changeable(c)
+	x, err := k.findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
@@ -240,12 +240,12 @@ func (c *call) expandRange() (object, error) {
 	if now := netip.MustParsePrefix(text(x.o, "ipCidrRange")); !wider.Contains(now.Addr()) || wider.Bits() >= now.Bits() {
 		return nil, invalid("ipCidrRange", wider, "It must contain the present range.")
 	}
-	if err := c.apart(x.o, []netip.Prefix{wider}); err != nil {
+	if err := c.checkDisjoint(x.o, []netip.Prefix{wider}); err != nil {
 		return nil, err
 	}
-	return c.alter("expandIpCidrRange", x, func(context.Context) error {
+	return c.startChange("expandIpCidrRange", x, func(context.Context) error {
 		x.o["ipCidrRange"], x.o["gatewayAddress"] = wider.String(), wider.Addr().Next().String()
-		k.marked(x.o)
+		k.setFingerprint(x.o)
 		return nil
 	})
 }
@@ -265,20 +265,20 @@ func shapeRouter(c *call, o, _ object) error {
 			return invalid(field+".natIps", nat["natIps"], "Addresses are listed if and only if natIpAllocateOption is MANUAL_ONLY.")
 		}
 		for _, s := range subs(nat, "subnetworks") {
-			if err := c.natOnce(o, field, text(s, "name")); err != nil {
+			if err := c.checkSingleNAT(o, field, text(s, "name")); err != nil {
 				return err
 			}
 			if len(texts(s, "sourceIpRangesToNat")) == 0 {
 				return refusal(http.StatusBadRequest, "required", "Required field '%s.subnetworks.sourceIpRangesToNat' not specified", field)
 			}
 		}
-		presets(nat, object{"type": "PUBLIC", "autoNetworkTier": "PREMIUM", "enableEndpointIndependentMapping": false, "endpointTypes": list{"ENDPOINT_TYPE_VM"}})
+		setDefaults(nat, object{"type": "PUBLIC", "autoNetworkTier": "PREMIUM", "enableEndpointIndependentMapping": false, "endpointTypes": list{"ENDPOINT_TYPE_VM"}})
 	}
 	return nil
 }
 
-// natOnce refuses a second NAT of a subnetwork.
-func (c *call) natOnce(o object, field, subnet string) error {
+// checkSingleNAT rejects a second NAT for a subnetwork.
+func (c *call) checkSingleNAT(o object, field, subnet string) error {
 	for _, x := range c.entries {
 		if x.kind != c.kinds["routers"] || x.o["selfLink"] == o["selfLink"] {
 			continue
@@ -294,7 +294,7 @@ func (c *call) natOnce(o object, field, subnet string) error {
 	return nil
 }
 
-// showRoute warns of a route to an instance that no longer exists.
+// showRoute adds a warning to a route whose instance no longer exists.
 func showRoute(e *Emulator, x *entry, o object) {
 	if hop := text(x.o, "nextHopInstance"); hop != "" && e.entries[pathOf(hop)] == nil {
 		o["warnings"] = list{object{"code": "NEXT_HOP_INSTANCE_NOT_FOUND", "message": "Referenced instance '" + pathOf(hop) + "' does not exist."}}
@@ -315,7 +315,7 @@ func shapeRoute(_ *call, o, _ object) error {
 		return invalid("resource.nextHop", hops, "Exactly one next hop must be specified.")
 	}
 	if gateway := text(o, "nextHopGateway"); gateway != "" {
-		if last(gateway, "/") != "default-internet-gateway" {
+		if lastPart(gateway, "/") != "default-internet-gateway" {
 			return invalid("resource.nextHopGateway", gateway, "The URL is malformed.")
 		}
 		o["nextHopGateway"] = link(scopeOf(pathOf(text(o, "network"))) + "/gateways/default-internet-gateway")
@@ -329,17 +329,17 @@ var (
 	tag            = pattern(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 )
 
-// ported are the protocols that have ports.
+// ported are the protocols with ports.
 var ported = []string{"tcp", "udp", "sctp", "6", "17", "132"}
 
-// protocols are the names of those that firewalls know; others are numbers.
+// protocols are the protocol names that firewalls accept; others are given by number.
 var protocols = []string{"tcp", "udp", "icmp", "esp", "ah", "ipip", "sctp", "all"}
 
 func shapeFirewall(c *call, o, _ object) error {
 	if o["network"] == nil {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.network' not specified")
 	}
-	presets(o, object{"direction": "INGRESS", "priority": int64(1000), "disabled": false, "logConfig": object{"enable": false}})
+	setDefaults(o, object{"direction": "INGRESS", "priority": int64(1000), "disabled": false, "logConfig": object{"enable": false}})
 	if p := number(o, "priority"); p < 0 || p > 65535 {
 		return invalid("resource.priority", p, "Must be between 0 and 65535.")
 	}
@@ -355,7 +355,7 @@ func shapeFirewall(c *call, o, _ object) error {
 		}
 	}
 	if len(texts(o, other)) > 0 {
-		return invalid("resource."+other, o[other], "A rule of direction "+text(o, "direction")+" has none.")
+		return invalid("resource."+other, o[other], "A rule of direction "+text(o, "direction")+" cannot have it.")
 	}
 	if o[side] == nil && o["sourceTags"] == nil && o["sourceServiceAccounts"] == nil {
 		o[side] = list{"0.0.0.0/0"}
@@ -384,7 +384,7 @@ func shapeFirewall(c *call, o, _ object) error {
 	return nil
 }
 
-// family reports whether the ranges of a firewall are of IPv6, which they are all or none.
+// family reports whether a firewall's ranges are IPv6, and rejects mixed ones.
 func family(o object, field string) (six bool, err error) {
 	for i, r := range texts(o, field) {
 		p, err := netip.ParsePrefix(r)
@@ -407,9 +407,9 @@ func shapeRule(field string, rule object, six bool) error {
 	case !protocolNumber().MatchString(protocol) && !slices.Contains(protocols, protocol):
 		return invalid(field+".IPProtocol", protocol, "Must be a known protocol, or its number.")
 	case six && (protocol == "icmp" || protocol == "1"):
-		return invalid(field+".IPProtocol", protocol, "ICMP is not of IPv6; that is protocol 58.")
+		return invalid(field+".IPProtocol", protocol, "ICMP is for IPv4 only; for IPv6, use protocol 58.")
 	case !six && protocol == "58":
-		return invalid(field+".IPProtocol", protocol, "ICMPv6 is not of IPv4.")
+		return invalid(field+".IPProtocol", protocol, "ICMPv6 is for IPv6 only.")
 	case len(texts(rule, "ports")) > 0 && !slices.Contains(ported, protocol):
 		return invalid(field+".ports", rule["ports"], "The protocol has no ports.")
 	}

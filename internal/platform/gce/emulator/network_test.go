@@ -21,7 +21,7 @@ func TestANetworkIsHeldByWhatIsInIt(t *testing.T) {
 	c.done(c.Addresses.Insert(project, region, &compute.Address{Name: "a", AddressType: "INTERNAL", Subnetwork: "regions/us-test1/subnetworks/s"}).Do())
 	held := func(err error, by string) {
 		t.Helper()
-		c.refused(err, 400, "resourceInUseByAnotherResource", "is already being used by 'projects/testproject/"+by+"'")
+		c.checkRefused(err, 400, "resourceInUseByAnotherResource", "is already being used by 'projects/testproject/"+by+"'")
 	}
 	_, err := c.Networks.Delete(project, "n").Do()
 	held(err, "global/firewalls/f")
@@ -46,7 +46,7 @@ func TestANetworkIsHeldByWhatIsInIt(t *testing.T) {
 		t.Errorf("routes that are left: %+v, %v", routes, err)
 	}
 	_, err = c.Networks.Delete(project, "n").Do()
-	c.refused(err, 404, "notFound", "The resource 'projects/testproject/global/networks/n' was not found")
+	c.checkRefused(err, 404, "notFound", "The resource 'projects/testproject/global/networks/n' was not found")
 }
 
 func TestWhatIsInUseCanFailLate(t *testing.T) {
@@ -71,21 +71,21 @@ func TestASubnetworkChangesByWhatWasRead(t *testing.T) {
 	more := append(slices.Clone(s.SecondaryIpRanges), &compute.SubnetworkSecondaryRange{RangeName: "services", IpCidrRange: "10.1.0.0/16"})
 	c.done(c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{SecondaryIpRanges: more, Fingerprint: s.Fingerprint}).Do())
 	_, err = c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{SecondaryIpRanges: more[:1], Fingerprint: s.Fingerprint}).Do()
-	c.refused(err, 412, "conditionNotMet", "fingerprint")
+	c.checkRefused(err, 412, "conditionNotMet", "fingerprint")
 	_, err = c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{SecondaryIpRanges: more[:1]}).Do()
-	c.refused(err, 412, "conditionNotMet", "fingerprint")
+	c.checkRefused(err, 412, "conditionNotMet", "fingerprint")
 	now, err := c.Subnetworks.Get(project, region, "s").Do()
 	if err != nil || len(now.SecondaryIpRanges) != 2 || now.Fingerprint == s.Fingerprint || now.IpCidrRange != s.IpCidrRange {
 		t.Errorf("got %+v, %v", now, err)
 	}
 	_, err = c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{IpCidrRange: "10.0.32.0/20", Fingerprint: now.Fingerprint}).Do()
-	c.refused(err, 400, "invalid", "The field cannot be changed")
+	c.checkRefused(err, 400, "invalid", "The field cannot be changed")
 	op, err := c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{StackType: "IPV4_IPV6", Ipv6AccessType: "EXTERNAL", Fingerprint: now.Fingerprint}).Do()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{PrivateIpGoogleAccess: true, Fingerprint: now.Fingerprint}).Do()
-	c.refused(err, 400, "resourceNotReady", "is not ready")
+	c.checkRefused(err, 400, "resourceNotReady", "is not ready")
 	c.done(op, nil)
 	if now, err = c.Subnetworks.Get(project, region, "s").Do(); err != nil || now.ExternalIpv6Prefix == "" || now.StackType != "IPV4_IPV6" {
 		t.Errorf("got %+v, %v", now, err)
@@ -105,7 +105,7 @@ func TestASecondaryRangeIsHeldByTheInstancesInIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Subnetworks.Patch(project, region, "s", &compute.Subnetwork{Fingerprint: s.Fingerprint, SecondaryIpRanges: []*compute.SubnetworkSecondaryRange{}, ForceSendFields: []string{"SecondaryIpRanges"}}).Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "zones/us-test1-a/instances/i")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "zones/us-test1-a/instances/i")
 }
 
 func TestAFirewallIsReplacedWhole(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAFirewallIsReplacedWhole(t *testing.T) {
 		t.Fatalf("got %+v, %v", f, err)
 	}
 	f.Allowed, f.Description = f.Allowed[:1], ""
-	c.done(c.Firewalls.Update(project, "f", f).Do()) // with its id and all that was read
+	c.done(c.Firewalls.Update(project, "f", f).Do()) // with its ID and everything else that was read
 	now, err := c.Firewalls.Get(project, "f").Do()
 	if err != nil || len(now.Allowed) != 1 || now.Description != "" || now.Id != f.Id || now.SourceTags[0] != "a" {
 		t.Errorf("got %+v, %v", now, err)
@@ -129,7 +129,7 @@ func TestAFirewallIsReplacedWhole(t *testing.T) {
 	}
 	f.Network = "global/networks/other"
 	_, err = c.Firewalls.Update(project, "f", f).Do()
-	c.refused(err, 404, "notFound", "global/networks/other")
+	c.checkRefused(err, 404, "notFound", "global/networks/other")
 }
 
 func TestARouterIsChangedByAPatch(t *testing.T) {
@@ -144,7 +144,7 @@ func TestARouterIsChangedByAPatch(t *testing.T) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	_, err = c.Routers.Insert(project, region, &compute.Router{Name: "q", Network: "global/networks/n", Nats: []*compute.RouterNat{nat}}).Do()
-	c.refused(err, 400, "invalid", "already used by NAT 'nat' of router 'r'")
+	c.checkRefused(err, 400, "invalid", "already used by NAT 'nat' of router 'r'")
 	c.done(c.Routers.Patch(project, region, "r", &compute.Router{NullFields: []string{"Nats"}}).Do())
 	if r, err = c.Routers.Get(project, region, "r").Do(); err != nil || len(r.Nats) > 0 {
 		t.Errorf("got %+v, %v", r, err)
@@ -166,7 +166,7 @@ func TestRoutesAreThereAndGoWithTheirInstance(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	_, err = c.Networks.Delete(project, "n").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "")
 	c.done(c.Routes.Delete(project, "to-i").Do())
 }
 
@@ -182,12 +182,12 @@ func TestANetworkInAutoModeHasSubnetworks(t *testing.T) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	c.done(c.Networks.Delete(project, "default").Do())
-	if _, err := c.Subnetworks.Get(project, "us-test2", "default").Do(); !is(err, http.StatusNotFound) {
+	if _, err := c.Subnetworks.Get(project, "us-test2", "default").Do(); !hasStatus(err, http.StatusNotFound) {
 		t.Errorf("the subnetworks stay: %v", err)
 	}
 }
 
-// TestNetworksRefuse is a table of what cannot be made.
+// TestNetworksRefuse is a table of what cannot be created.
 func TestNetworksRefuse(t *testing.T) {
 	c := play(t, emulator.Options{})
 	c.network()
@@ -247,7 +247,7 @@ func TestNetworksRefuse(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			c := *c
 			c.T = t
-			c.refused(r.do(), r.status, r.reason, r.words)
+			c.checkRefused(r.do(), r.status, r.reason, r.words)
 		})
 	}
 	if got := c.Inventory(); len(got) != 2 {
@@ -275,9 +275,9 @@ func TestANetworkOfAnotherProjectIsUsed(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	_, err = c.Subnetworks.Delete(host, region, "shared").Do()
-	c.refused(err, 400, "resourceInUseByAnotherResource", "projects/testproject/zones/us-test1-a/instances/i")
+	c.checkRefused(err, 400, "resourceInUseByAnotherResource", "projects/testproject/zones/us-test1-a/instances/i")
 	_, err = c.Networks.Get(project, "shared").Do()
-	c.refused(err, 404, "notFound", "")
+	c.checkRefused(err, 404, "notFound", "")
 }
 
 func TestInstancesHaveIPv6WhereTheirSubnetworkDoes(t *testing.T) {
@@ -287,7 +287,7 @@ func TestInstancesHaveIPv6WhereTheirSubnetworkDoes(t *testing.T) {
 		c.done(c.Networks.Insert(project, empty("n")).Do())
 		if access == "INTERNAL" {
 			_, err := c.Subnetworks.Insert(project, region, subnet).Do()
-			c.refused(err, 400, "invalid", "enableUlaInternalIpv6")
+			c.checkRefused(err, 400, "invalid", "enableUlaInternalIpv6")
 			c.done(c.Networks.Patch(project, "n", &compute.Network{EnableUlaInternalIpv6: true}).Do())
 		}
 		c.done(c.Subnetworks.Insert(project, region, subnet).Do())
@@ -302,7 +302,7 @@ func TestInstancesHaveIPv6WhereTheirSubnetworkDoes(t *testing.T) {
 		if external := len(nic.Ipv6AccessConfigs) == 1 && nic.Ipv6AccessConfigs[0].ExternalIpv6PrefixLength == 96 && strings.HasPrefix(nic.Ipv6AccessConfigs[0].ExternalIpv6, "2600:1900:"); nic.Ipv6AccessType != access || external != (access == "EXTERNAL") || strings.HasPrefix(nic.Ipv6Address, "fd20:") == external {
 			t.Errorf("%s: got %+v", access, nic)
 		}
-		if _, text := ask(t, c.Metadata(project, zone, "i"), "/computeMetadata/v1/instance/network-interfaces/0/ipv6s"); !strings.Contains(text, ":") {
+		if _, text := getMetadata(t, c.Metadata(project, zone, "i"), "/computeMetadata/v1/instance/network-interfaces/0/ipv6s"); !strings.Contains(text, ":") {
 			t.Errorf("%s: the instance is told %q", access, text)
 		}
 	}

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// event is something that happens by itself.
+// event is something that happens at a given time.
 type event struct {
 	at time.Time
 	do func(context.Context)
 }
 
-// later has something happen after a while.
-func (e *Emulator) later(d time.Duration, do func(context.Context)) {
+// schedule schedules an event after a duration.
+func (e *Emulator) schedule(d time.Duration, do func(context.Context)) {
 	ev := &event{e.now.Add(d), do}
 	at, _ := slices.BinarySearchFunc(e.events, ev.at, func(x *event, t time.Time) int {
 		if x.at.After(t) {
 			return 1
 		}
-		return -1 // of two at the same time the older is first
+		return -1 // of two at the same time, the older is first
 	})
 	e.events = slices.Insert(e.events, at, ev)
 }
 
-// pass has happen what is due by the clock.
-func (e *Emulator) pass(ctx context.Context) {
+// runDue runs all events that are due.
+func (e *Emulator) runDue(ctx context.Context) {
 	now := e.o.Now()
-	ctx = context.WithoutCancel(ctx) // what happens by itself does not end with who looks on
+	ctx = context.WithoutCancel(ctx) // events continue when the request that runs them is cancelled
 	for len(e.events) > 0 && !e.events[0].at.After(now) {
 		ev := e.events[0]
 		e.events = e.events[1:]
@@ -42,11 +42,11 @@ func (e *Emulator) pass(ctx context.Context) {
 	}
 }
 
-// Run has everything happen in its time until the context ends, whether anybody asks or not.
+// Run runs events in time until the context is done, even without requests.
 func (e *Emulator) Run(ctx context.Context) error {
 	for {
 		e.mu.Lock()
-		e.pass(ctx)
+		e.runDue(ctx)
 		e.mu.Unlock()
 		if err := e.o.Sleep(ctx, time.Second); err != nil {
 			return err
@@ -54,23 +54,23 @@ func (e *Emulator) Run(ctx context.Context) error {
 	}
 }
 
-// maxWait is how long a wait for an operation blocks, by the documentation of
+// maxWait is how long a wait for an operation blocks, according to the documentation of
 // zoneOperations.wait.
 const maxWait = 2 * time.Minute
 
-// stamp is a time as Compute Engine writes it.
+// stamp formats a time as Compute Engine does.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-07:00") }
 
-// operate begins an operation upon an object, and answers it. What it does is done when it
-// ends; an error is what it ends with, and undo, which may be nil, takes back what the call
-// did at once.
+// operate starts an operation on an object, and returns it. do runs when the operation ends, and
+// its error becomes the operation's; undo, which may be nil, then reverts what the call did
+// immediately.
 func (c *call) operate(verb, target string, do func(context.Context) error, undo func()) (object, error) {
 	x := c.newOperation(verb, target)
 	fails := c.fails
-	c.later(c.o.Latency/2, func(context.Context) {
+	c.schedule(c.o.Latency/2, func(context.Context) {
 		x.o["status"], x.o["startTime"] = "RUNNING", stamp(c.now)
 	})
-	c.later(c.o.Latency, func(ctx context.Context) {
+	c.schedule(c.o.Latency, func(ctx context.Context) {
 		var err error
 		if fails != nil {
 			err = fails
@@ -85,7 +85,7 @@ func (c *call) operate(verb, target string, do func(context.Context) error, undo
 	return clone(x.o), nil
 }
 
-// newOperation makes an operation that is not over until it is finished.
+// newOperation returns a new operation, which is not done until finish is called.
 func (c *call) newOperation(verb, target string) *entry {
 	scope := scopeOf(target)
 	name := fmt.Sprintf("operation-%d-%08x", c.now.UnixMilli(), c.random.Uint32())
@@ -99,7 +99,7 @@ func (c *call) newOperation(verb, target string) *entry {
 	case "zones", "regions":
 		o[strings.TrimSuffix(parts[2], "s")] = link(scope)
 	}
-	x := &entry{path: path, o: o, made: true}
+	x := &entry{path: path, o: o, created: true}
 	c.entries[path] = x
 	return x
 }
@@ -107,7 +107,7 @@ func (c *call) newOperation(verb, target string) *entry {
 // finish ends an operation.
 func (e *Emulator) finish(x *entry, err error) {
 	x.o["status"], x.o["progress"], x.o["endTime"] = "DONE", int64(100), stamp(e.now)
-	preset(x.o, "startTime", stamp(e.now))
+	setDefault(x.o, "startTime", stamp(e.now))
 	if err != nil {
 		r := refusalOf(err)
 		x.o["error"] = object{"errors": list{object{"code": r.code(), "message": r.Message}}}
@@ -115,7 +115,7 @@ func (e *Emulator) finish(x *entry, err error) {
 	}
 }
 
-// operationHandlers are of operations of zones, of regions, and of all.
+// operationHandlers returns the handlers for zonal, regional and global operations.
 func operationHandlers() map[string]handler {
 	out := map[string]handler{}
 	for _, scope := range []string{"zone", "region", "global"} {
@@ -158,7 +158,7 @@ func (c *call) operation() (*entry, error) {
 	return x, nil
 }
 
-// wait answers an operation when it is over, or as it is after two minutes.
+// wait returns an operation when it is done, or its current state after two minutes.
 func (c *call) wait() (object, error) {
 	x, err := c.operation()
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *call) wait() (object, error) {
 		if err != nil {
 			return nil, refusal(499, "cancelled", "%v", err)
 		}
-		c.pass(c.Context())
+		c.runDue(c.Context())
 	}
 	return clone(x.o), nil
 }

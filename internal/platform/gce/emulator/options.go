@@ -9,63 +9,65 @@ import (
 	"time"
 )
 
-// Options say what there is before anything is made, and how the emulator behaves.
+// Options say what exists from the start, and how the emulator behaves.
 type Options struct {
-	// Project is the id of the first project; empty: testproject. Others are more of them.
+	// Project is the ID of the first project; empty: testproject. Others are further projects.
 	Project string
 	Others  []string
-	// Regions are the zones of each region; nil: us-test1 with the zones us-test1-a, -b and -c.
+	// Regions maps each region to its zones; nil: us-test1 with the zones us-test1-a, -b and -c.
 	Regions map[string][]string
-	// Images are those of public and own projects; nil: whatever image is asked for is there.
+	// Images are the images of public and own projects; nil: every image that is requested exists.
 	Images []Image
-	// MachineTypes are those of every zone; nil: the usual ones.
+	// MachineTypes are the machine types of every zone; nil: the usual ones.
 	MachineTypes []MachineType
-	// DNSZones are managed zones of Cloud DNS.
+	// DNSZones are managed zones in Cloud DNS.
 	DNSZones []DNSZone
-	// Buckets are those of Cloud Storage. What is in them is answered by Objects; nil: nothing is.
+	// Buckets are buckets in Cloud Storage. Objects handles requests for their content; nil: they
+	// are empty.
 	Buckets []Bucket
 	Objects http.Handler
 
-	// Machines run what instances start; nil: instances run, and do nothing.
+	// Machines run the instances; nil: instances run, but do nothing.
 	Machines Machines
-	// EKPub, which must not call the emulator, is the public part of the key that the virtual TPM of an instance signs with, PEM
-	// of PKIX; nil: instances have no such identity.
+	// EKPub returns the public part of the key with which the virtual TPM of an instance signs, as
+	// PEM of PKIX; nil: instances have no such identity. It must not call the emulator.
 	EKPub func(Instance) (string, error)
 
-	// Now and Sleep are the clock; nil: the real one.
+	// Now and Sleep are the clock; nil: the real clock.
 	Now   func() time.Time
 	Sleep func(context.Context, time.Duration) error
-	// Latency is how long operations go on; 0: they are done when one looks again. Boot is
-	// how long instances take from the beginning until they run, and to stop.
+	// Latency is how long operations take; 0: they are done by the next request. Boot is how long
+	// instances take to boot, and to stop.
 	Latency, Boot time.Duration
-	// AccountDelay is how long a new service account is not known to others.
+	// AccountDelay is how long it takes until a new service account is visible to other services.
 	AccountDelay time.Duration
-	// LateInUse has objects in use refuse to be deleted by the operation, and not at once.
+	// LateInUse makes the deletion of an object in use fail in the operation, and not immediately.
 	LateInUse bool
-	// Quotas are the limits of metrics, such as NETWORKS or CPUS (of each region); the others are
-	// as in a new project.
+	// Quotas are the limits of metrics, such as NETWORKS or CPUS (of each region); other metrics
+	// have the usual limits.
 	Quotas map[string]float64
-	// Healthy, which must not call the emulator, reports whether an instance that runs answers health checks at a port; nil: it does.
+	// Healthy reports whether a running instance passes health checks at a port; nil: it always
+	// does. It must not call the emulator.
 	Healthy func(i Instance, port int) bool
-	// Seed decides what is random: identifiers, names, fingerprints.
+	// Seed determines random values: IDs, names, fingerprints.
 	Seed uint64
-	// OnWrong is told of what is a fault of the emulator: a method that it does not play,
-	// an answer that Google's description forbids. May be nil; it must not call the emulator.
-	OnWrong func(error)
+	// OnBug is called with bugs of the emulator: a method that it does not implement, or a
+	// response that Google's description forbids. May be nil; it must not call the emulator.
+	OnBug func(error)
 }
 
 // Image is a machine image.
 type Image struct {
 	Project, Name, Family string
-	// Arm64 images are of that architecture, the others X86_64.
+	// Arm64 images have the architecture ARM64, the others X86_64.
 	Arm64 bool
-	// GiB is the size of its disk; 0: 10.
+	// GiB is the size of its disk, in GiB; 0: 10.
 	GiB int
-	// Deprecated images are not the newest of their family.
+	// Deprecated images are never the newest of their family.
 	Deprecated bool
 }
 
-// MachineType is a size of instances.
+// MachineType is a machine type.
 type MachineType struct {
 	Name      string
 	CPUs      int
@@ -75,68 +77,68 @@ type MachineType struct {
 
 // DNSZone is a managed zone.
 type DNSZone struct {
-	// Project is its own; empty: the first.
+	// Project is the zone's project; empty: the first.
 	Project, Name string
-	// DNSName is its domain, with the final dot.
+	// DNSName is its domain, with a trailing dot.
 	DNSName string
 	Private bool
-	// ID is its number; 0: the emulator's choice.
+	// ID is its numeric ID; 0: the emulator assigns one.
 	ID uint64
 }
 
-// Bucket is one of Cloud Storage.
+// Bucket is a Cloud Storage bucket.
 type Bucket struct {
 	Name string
-	// Uniform buckets have no lists of access.
+	// Uniform buckets have no access control lists.
 	Uniform bool
 }
 
-// Instance is what a machine is made of.
+// Instance describes an instance's machine.
 type Instance struct {
 	Project, Zone, Name string
 	ID                  uint64
 	MachineType         string
 	Metadata            map[string]string
 	Tags                []string
-	// Address is its internal one, and External that of its access config, invalid without.
+	// Address is its internal address, and External the address of its access config, invalid
+	// without one.
 	Address, External netip.Addr
 	Subnet            netip.Prefix
 	Disks             []InstanceDisk
 }
 
-// InstanceDisk is a disk that an instance has.
+// InstanceDisk is a disk that is attached to an instance.
 type InstanceDisk struct {
-	// Name is that of the disk, and Device what the guest finds as
-	// /dev/disk/by-id/google-<device>.
+	// Name is the disk's name, and Device its name in the guest, /dev/disk/by-id/google-<device>.
 	Name, Device string
 	GiB          int
 	Boot         bool
 }
 
-// Machines run instances. An instance is named by its project, its zone and its name. No call
-// may call the emulator.
+// Machines run instances. An instance is identified by its project, its zone and its name. The
+// methods must not call the emulator.
 type Machines interface {
-	// Start starts a machine, new or stopped, and returns as soon as it is on its way. An error is
-	// told as what the operation ended with.
+	// Start starts a machine, new or stopped, and returns as soon as it is booting. An error
+	// becomes the operation's error.
 	Start(context.Context, Instance) error
-	// Stop ends a machine, which keeps its disks. One that does not run is no error.
+	// Stop stops a machine, which keeps its disks. It is not an error if it is not running.
 	Stop(context.Context, Instance) error
-	// Delete ends a machine, and removes it. One that does not exist is no error.
+	// Delete stops and removes a machine. It is not an error if it does not exist.
 	Delete(context.Context, Instance) error
-	// Plug has a running machine have the disks of the instance, and no others.
+	// Plug makes the instance's disks, and no others, available to a running machine.
 	Plug(context.Context, Instance) error
-	// Console returns what a machine wrote on its serial port.
+	// Console returns a machine's serial port output.
 	Console(Instance) ([]byte, error)
 }
 
-// idle is what runs instances when nothing does.
-type idle struct{}
+// idleMachines implements Machines without running anything.
+type idleMachines struct{}
 
-func (idle) Start(context.Context, Instance) error  { return nil }
-func (idle) Stop(context.Context, Instance) error   { return nil }
-func (idle) Delete(context.Context, Instance) error { return nil }
-func (idle) Plug(context.Context, Instance) error   { return nil }
-func (idle) Console(i Instance) ([]byte, error)     { return []byte(i.Name + " login: "), nil }
+func (idleMachines) Start(context.Context, Instance) error  { return nil }
+func (idleMachines) Stop(context.Context, Instance) error   { return nil }
+func (idleMachines) Delete(context.Context, Instance) error { return nil }
+func (idleMachines) Plug(context.Context, Instance) error   { return nil }
+func (idleMachines) Console(i Instance) ([]byte, error)     { return []byte(i.Name + " login: "), nil }
 
 var (
 	uuid      = pattern(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -144,8 +146,8 @@ var (
 	zoneName  = pattern(`^[a-z]+-[a-z]+[0-9]+-[a-z]+$`)
 )
 
-func (o Options) complete() (Options, error) {
-	o = clockOf(o)
+func (o Options) withDefaults() (Options, error) {
+	o = withClock(o)
 	if o.Project == "" {
 		o.Project = "testproject"
 	}
@@ -168,12 +170,12 @@ func (o Options) complete() (Options, error) {
 		o.MachineTypes = usualTypes()
 	}
 	if o.Machines == nil {
-		o.Machines = idle{}
+		o.Machines = idleMachines{}
 	}
 	return o, nil
 }
 
-// usualTypes are machine types of the common families.
+// usualTypes returns machine types of the common families.
 func usualTypes() []MachineType {
 	out := []MachineType{{Name: "e2-micro", CPUs: 2, MemoryMiB: 1024}, {Name: "e2-small", CPUs: 2, MemoryMiB: 2048}, {Name: "e2-medium", CPUs: 2, MemoryMiB: 4096},
 		{Name: "f1-micro", CPUs: 1, MemoryMiB: 614}, {Name: "g1-small", CPUs: 1, MemoryMiB: 1740}, {Name: "n1-standard-1", CPUs: 1, MemoryMiB: 3840},

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// metric is something that is limited.
+// metric is a quota metric.
 type metric struct {
 	limit    float64
 	regional bool
-	// kinds are those whose objects count one each; of others amount says how many.
+	// kinds are the kinds whose objects count as one each; otherwise amount returns how much an
+	// object uses.
 	kinds  []string
 	amount func(e *Emulator, x *entry) int64
 }
 
 func size(standard bool) func(*Emulator, *entry) int64 {
 	return func(_ *Emulator, x *entry) int64 {
-		if x.kind.name != "disks" || (last(text(x.o, "type"), "/") == "pd-standard") != standard {
+		if x.kind.name != "disks" || (lastPart(text(x.o, "type"), "/") == "pd-standard") != standard {
 			return 0
 		}
-		n, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // the emulator's own
+		n, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // set by the emulator
 		return n
 	}
 }
@@ -30,7 +31,7 @@ func cpus(e *Emulator, x *entry) int64 {
 	if x.kind.name != "instances" || x.o["status"] == "TERMINATED" {
 		return 0
 	}
-	m, _ := e.machineType(last(text(x.o, "machineType"), "/"), "") // the instance has it
+	m, _ := e.machineType(lastPart(text(x.o, "machineType"), "/"), "") // the instance exists with it
 	return int64(m.CPUs)
 }
 
@@ -41,7 +42,7 @@ func static(_ *Emulator, x *entry) int64 {
 	return 0
 }
 
-// metrics returns the limited metrics, with the limits of a project that is not new.
+// metrics returns the limited metrics, with the limits of an established project.
 func metrics() map[string]metric {
 	return map[string]metric{
 		"NETWORKS":                {limit: 50, kinds: []string{"networks"}},
@@ -70,7 +71,7 @@ func (e *Emulator) limit(name string) float64 {
 	return metrics()[name].limit
 }
 
-// usage is how much of a metric a project has, or one of its regions.
+// usage returns how much of a metric a project, or one of its regions, uses.
 func (e *Emulator) usage(name, project, region string) int64 {
 	m, sum := metrics()[name], int64(0)
 	for path, x := range e.entries {
@@ -90,8 +91,9 @@ func (e *Emulator) usage(name, project, region string) int64 {
 	return sum
 }
 
-// within refuses more of a metric than a project has, or its region where path is of one.
-func (e *Emulator) within(name, path string, more int64) error {
+// checkQuota rejects an increase beyond the limit of the project, or of the path's region for a
+// regional metric.
+func (e *Emulator) checkQuota(name, path string, more int64) error {
 	parts := strings.Split(path, "/")
 	region, where := "", "globally"
 	if metrics()[name].regional {
@@ -107,7 +109,7 @@ func (e *Emulator) within(name, path string, more int64) error {
 	return nil
 }
 
-// quotas are the limits of a project, or of one of its regions, with what is used of them.
+// quotas returns the limits and the usage of a project, or of one of its regions.
 func (e *Emulator) quotas(project, region string) list {
 	out := list{}
 	for _, name := range sortedKeys(metrics()) {
@@ -118,7 +120,7 @@ func (e *Emulator) quotas(project, region string) list {
 	return out
 }
 
-// permissionOf is the permission that a method needs, such as compute.networks.create.
+// permissionOf returns the permission that a method needs, such as compute.networks.create.
 func permissionOf(id string) string {
 	parts := strings.Split(id, ".")
 	service, resource, verb := parts[0], parts[len(parts)-2], parts[len(parts)-1]
@@ -139,8 +141,8 @@ func permissionOf(id string) string {
 	return service + "." + resource + "." + verb
 }
 
-// permitted refuses what who asks has no permission for.
-func (c *call) permitted() error {
+// checkPermission returns an error if the caller does not have permission.
+func (c *call) checkPermission() error {
 	p := permissionOf(c.method.ID)
 	if !c.denied[p] {
 		return nil

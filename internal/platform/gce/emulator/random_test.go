@@ -19,13 +19,13 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
 )
 
-// chance makes calls at random: valid ones by the description, about few things, so that
-// they meet.
+// chance makes random calls: they are valid according to the description, and use few names, so
+// that they interact.
 type chance struct {
 	*rand.Rand
 	t     *testing.T
 	apis  *description.APIs
-	stamp string // a fingerprint that was seen
+	stamp string // a fingerprint from an earlier response
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 	someRanges = []string{"10.0.0.0/16", "10.1.0.0/20", "10.2.0.0/24", "0.0.0.0/0", "::/0", "/24", "10.1.0.9/32"}
 )
 
-// someTexts are what fields of a name get, where any text is allowed.
+// someText returns a random value for a field that allows any text.
 func (r *chance) someText(field string) string {
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	place := pick("global/networks/", "regions/us-test1/subnetworks/", "zones/us-test1-a/disks/", "global/instanceTemplates/", "regions/us-test1/targetPools/", "zones/us-test1-a/instances/", "regions/us-test1/backendServices/",
@@ -73,7 +73,7 @@ func (r *chance) someText(field string) string {
 	return place + pick(someNames...)
 }
 
-// value is a value of a shape; deep is how many objects it may have within each other.
+// value returns a random value for a schema; deep is the maximum nesting of objects.
 func (r *chance) value(s *description.Schema, field string, deep int, method string) any {
 	switch {
 	case len(s.Enum) > 0:
@@ -115,7 +115,7 @@ func (r *chance) value(s *description.Schema, field string, deep int, method str
 	return r.someText(field)
 }
 
-// call is a request of a method.
+// call returns a random request for a method.
 func (r *chance) call(m *description.Method) *http.Request {
 	path, query := m.Template(), url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
@@ -156,7 +156,7 @@ func (r *chance) call(m *description.Method) *http.Request {
 		sent := r.value(m.Request, "", 5, m.ID)
 		if good := goodOnes[m.ID]; good != "" && r.IntN(5) > 0 {
 			fields, _ := sent.(map[string]any)
-			sent = r.mend(fields, good)
+			sent = r.body(fields, good)
 		}
 		if err := json.NewEncoder(&body).Encode(sent); err != nil {
 			r.t.Fatal(err)
@@ -169,7 +169,8 @@ const emulatorProject = project
 
 const nic = `"networkInterfaces":[{"subnetwork":"regions/us-test1/subnetworks/one"}]`
 
-// goodOnes are bodies that can go well, if what they refer to is there. NAME is one of the names.
+// goodOnes are request bodies that can succeed, if what they refer to exists. NAME is replaced by
+// one of the names.
 var goodOnes = map[string]string{
 	"compute.networks.insert":              `{"name":"NAME","autoCreateSubnetworks":false}`,
 	"compute.subnetworks.insert":           `{"name":"NAME","network":"global/networks/NAME","ipCidrRange":"10.1.0.0/20"}`,
@@ -185,8 +186,8 @@ var goodOnes = map[string]string{
 	"compute.instances.attachDisk":         `{"source":"zones/us-test1-a/disks/NAME"}`,
 }
 
-// mend is a good body, with one field at most as chance has it.
-func (r *chance) mend(fields map[string]any, good string) any {
+// body returns a good body, with at most one field replaced by a random one.
+func (r *chance) body(fields map[string]any, good string) any {
 	var out map[string]any
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(good, "NAME", someNames[r.IntN(3)])), &out); err != nil {
 		r.t.Fatal(err)
@@ -198,8 +199,8 @@ func (r *chance) mend(fields map[string]any, good string) any {
 	return out
 }
 
-// seen remembers a fingerprint of an answer, so that some calls bring the right one.
-func (r *chance) seen(answer []byte) {
+// rememberFingerprint remembers a fingerprint from a response, so that some calls use the right one.
+func (r *chance) rememberFingerprint(answer []byte) {
 	for _, field := range []string{`"fingerprint":"`, `"labelFingerprint":"`, `"etag":"`} {
 		if _, rest, ok := bytes.Cut(answer, []byte(field)); ok && r.IntN(2) == 0 {
 			end, _, _ := bytes.Cut(rest, []byte(`"`))
@@ -208,9 +209,9 @@ func (r *chance) seen(answer []byte) {
 	}
 }
 
-// TestNoCallBringsTheEmulatorToBreakTheDescription makes calls at random, of all implemented
-// methods. Each answer must be allowed by the description, or be a refusal; none may be a fault of
-// the emulator. At the end everything that was made can be deleted.
+// TestNoCallBringsTheEmulatorToBreakTheDescription makes random calls to all implemented methods.
+// Each response must conform to the description, or be an error; none may reveal a bug in the
+// emulator. At the end, everything that was created can be deleted.
 func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	apis, err := description.Read()
 	if err != nil {
@@ -220,15 +221,15 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	for seed := range uint64(4) {
 		clock := emulatortest.NewClock()
 		e, err := emulator.New(emulator.Options{Seed: seed, Latency: time.Second, Now: clock.Now, Sleep: clock.Sleep, Buckets: []emulator.Bucket{{Name: "things"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
-			OnWrong: func(err error) { t.Errorf("seed %d: the emulator is wrong: %v", seed, err) }})
+			OnBug: func(err error) { t.Errorf("seed %d: the emulator is wrong: %v", seed, err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := &chance{rand.New(rand.NewPCG(seed, 1)), t, apis, "AAAA"}
-		methods := e.Played()
+		methods := e.Methods()
 		for n := range 1500 {
 			m := apis.Method(methods[r.IntN(len(methods))])
-			if n%3 == 0 { // what is made is what the others need
+			if n%3 == 0 { // the other calls need existing objects
 				for !strings.HasSuffix(m.ID, ".insert") {
 					m = apis.Method(methods[r.IntN(len(methods))])
 				}
@@ -238,7 +239,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 			switch {
 			case w.Code < 300:
 				good[m.ID]++
-				r.seen(w.Body.Bytes())
+				r.rememberFingerprint(w.Body.Bytes())
 			case w.Code >= 500 && !strings.Contains(w.Body.String(), "several versions"):
 				t.Fatalf("seed %d: %s %s: %d %s", seed, m.Verb, request.URL, w.Code, w.Body)
 			}
@@ -246,7 +247,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 				_ = clock.Sleep(t.Context(), 10*time.Second)
 			}
 		}
-		clear(t, e, clock)
+		deleteAll(t, e, clock)
 	}
 	for _, id := range []string{"compute.networks.insert", "compute.subnetworks.insert", "compute.firewalls.insert", "compute.disks.insert", "compute.instanceTemplates.insert", "compute.instances.insert", "compute.instanceGroupManagers.insert", "compute.forwardingRules.insert", "compute.instances.attachDisk"} {
 		if good[id] == 0 {
@@ -256,8 +257,8 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	t.Logf("%d methods went well", len(good))
 }
 
-// clear deletes all objects of Compute Engine, again and again while others hold them.
-func clear(t *testing.T, e *emulator.Emulator, clock *emulatortest.Clock) {
+// deleteAll deletes all Compute Engine objects, repeatedly while others still use them.
+func deleteAll(t *testing.T, e *emulator.Emulator, clock *emulatortest.Clock) {
 	t.Helper()
 	var left []string
 	for range 12 {

@@ -9,17 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// base is the beginning of the URLs of objects, for requests to any host.
+// base is the prefix of objects' URLs, whatever the request's host.
 const base = "https://www.googleapis.com/compute/v1/"
 
 func link(path string) string { return base + path }
 
 var anyBase = pattern(`^https?://[^/]+/compute/(v1|beta)/`)
 
-// pathOf is the path of a URL of Compute Engine, or of what is one already.
+// pathOf returns the path of a Compute Engine URL; a path is returned unchanged.
 func pathOf(url string) string { return anyBase().ReplaceAllString(url, "") }
 
-// scopeOf is where an object is, such as projects/p/zones/z; of a zone itself it is global.
+// scopeOf returns the scope of an object, such as projects/p/zones/z; for a zone itself it is
+// global.
 func scopeOf(path string) string {
 	parts := strings.Split(path, "/")
 	if len(parts) > 4 && parts[2] != "global" {
@@ -28,7 +29,7 @@ func scopeOf(path string) string {
 	return strings.Join(parts[:2], "/") + "/global"
 }
 
-// regionOf is the region of a zone.
+// regionOf returns the region of a zone.
 func regionOf(zone string) string {
 	if i := strings.LastIndex(zone, "-"); i >= 0 {
 		return zone[:i]
@@ -36,16 +37,16 @@ func regionOf(zone string) string {
 	return zone
 }
 
-// newID is a number of an object.
+// newID returns a new ID for an object.
 func (e *Emulator) newID() string { return strconv.FormatUint(1e18+e.random.Uint64N(8e18), 10) }
 
-// resolve checks that what the fields of an object refer to is there, and writes each
-// reference as the URL of what it means. It may be written as a URL, or as its end,
-// beginning with projects, global, regions or zones.
+// resolve checks that the objects that fields refer to exist, and replaces each reference by the
+// object's URL. A reference may be a full URL, or a partial one that begins with projects, global,
+// regions or zones.
 func (c *call) resolve(refs []ref, o object) error {
 	for _, r := range refs {
 		err := visit(o, r.field, "resource", func(parent object, field, at string) error {
-			path, err := c.refer(text(parent, field), at, r.to)
+			path, err := c.resolveReference(text(parent, field), at, r.to)
 			if err != nil {
 				return err
 			}
@@ -59,8 +60,8 @@ func (c *call) resolve(refs []ref, o object) error {
 	return nil
 }
 
-// refer is the path of the object of one of the kinds that a text refers to.
-func (c *call) refer(url, at string, kinds []string) (string, error) {
+// resolveReference returns the path of the object, of one of the kinds, that a URL refers to.
+func (c *call) resolveReference(url, at string, kinds []string) (string, error) {
 	path := pathOf(url)
 	switch first, _, _ := strings.Cut(path, "/"); first {
 	case "global", "regions", "zones":
@@ -84,17 +85,17 @@ func (c *call) refer(url, at string, kinds []string) (string, error) {
 			return "", invalid(at, url, "The referenced "+c.kinds[kinds[0]].word+" resource cannot be found.")
 		}
 		return "", notFound(path)
-	case !x.made || x.leaving:
+	case !x.created || x.deleting:
 		return "", notReady(path)
 	}
 	return path, nil
 }
 
-// points reports whether an object refers to another, by its URL.
-func points(from object, refs []ref, url string) bool {
+// refersTo reports whether an object refers to another by its URL.
+func refersTo(from object, refs []ref, url string) bool {
 	found := false
 	for _, r := range refs {
-		_ = visit(from, r.field, "", func(parent object, field, _ string) error { // it returns none
+		_ = visit(from, r.field, "", func(parent object, field, _ string) error { // the callback returns no error
 			found = found || parent[field] == url
 			return nil
 		})
@@ -102,15 +103,15 @@ func points(from object, refs []ref, url string) bool {
 	return found
 }
 
-// usersOf are the paths of the objects that keep another from being deleted, sorted.
+// usersOf returns the paths of the objects that prevent an object's deletion, sorted.
 func (e *Emulator) usersOf(x *entry) []string {
 	var out []string
 	for path, y := range e.entries {
-		if y.kind == nil || y.owner != "" || // it goes with its owner
+		if y.kind == nil || y.owner != "" || // it is deleted with its owner
 			!slices.Contains(x.kind.users, y.kind.name) {
 			continue
 		}
-		if points(y.o, y.kind.refs, text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {
+		if refersTo(y.o, y.kind.refs, text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {
 			out = append(out, path)
 		}
 	}
@@ -118,26 +119,26 @@ func (e *Emulator) usersOf(x *entry) []string {
 	return out
 }
 
-// maxLabels is how many labels a resource takes, and maxLabel how many characters a key
-// or a value has.
+// maxLabels is the maximum number of labels of a resource, and maxLabel the maximum length of a key
+// or a value, in characters.
 const maxLabels, maxLabel = 64, 63
 
-// isLabelKey reports whether a label may have the key.
+// isLabelKey reports whether a label may have this key.
 func isLabelKey(s string) bool {
 	first, _ := utf8.DecodeRuneInString(s)
 	return isLabelValue(s) && unicode.In(first, unicode.Ll, unicode.Lo)
 }
 
-// isLabelValue reports whether a label may have the value.
+// isLabelValue reports whether a label may have this value.
 func isLabelValue(s string) bool {
 	foreign := func(r rune) bool { return r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N) }
 	return utf8.RuneCountInString(s) <= maxLabel && !strings.ContainsFunc(s, foreign)
 }
 
-// checkLabels holds the rules of https://cloud.google.com/compute/docs/labeling-resources.
+// checkLabels checks the rules of https://cloud.google.com/compute/docs/labeling-resources.
 func checkLabels(at string, labels object) error {
 	if len(labels) > maxLabels {
-		return refusal(http.StatusBadRequest, "invalid", "Invalid value for field '%s': there are %d labels, and 64 at most may be.", at, len(labels))
+		return refusal(http.StatusBadRequest, "invalid", "Invalid value for field '%s': there are %d labels; the maximum is 64.", at, len(labels))
 	}
 	for k, v := range labels {
 		if !isLabelKey(k) {

@@ -7,15 +7,14 @@ import (
 	"slices"
 )
 
-// setKind returns the kind of groups of instances: managers' groups, and groups whose instances
-// somebody adds.
+// setKind returns the kind of instance groups: groups of managers, and unmanaged groups.
 func setKind() *collection {
 	return &collection{name: "instanceGroups", word: "instanceGroup", verbs: []string{"insert", "get", "list", "aggregatedList"}, users: []string{"regionBackendServices"}, queues: true,
-		refs: []ref{{"network", []string{"networks"}}}, mark: "fingerprint", shape: shapeSet,
+		refs: []ref{{"network", []string{"networks"}}}, fingerprint: "fingerprint", shape: shapeSet,
 		show: func(e *Emulator, x *entry, o object) { o["size"] = int64(len(e.membersOf(x.path))) }}
 }
 
-// shapeSet refuses the name that the group of a manager is to have.
+// shapeSet rejects the name of a manager's group.
 func shapeSet(c *call, o, _ object) error {
 	if path := c.scope() + "/instanceGroupManagers/" + text(o, "name"); c.entries[path] != nil {
 		return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
@@ -27,13 +26,13 @@ func setHandlers() map[string]handler {
 	return map[string]handler{
 		"compute.instanceGroups.delete":          (*call).deleteSet,
 		"compute.instanceGroups.listInstances":   (*call).listMembers,
-		"compute.instanceGroups.addInstances":    setChange((*call).added),
-		"compute.instanceGroups.removeInstances": setChange((*call).removed),
+		"compute.instanceGroups.addInstances":    setChange((*call).addMember),
+		"compute.instanceGroups.removeInstances": setChange((*call).removeMember),
 		"compute.instanceGroups.setNamedPorts":   (*call).setNamedPorts,
 	}
 }
 
-// membersOf are the instances of a group that are there, by name.
+// membersOf returns the existing instances of a group, sorted by path.
 func (e *Emulator) membersOf(group string) []*entry {
 	set := e.entries[group]
 	if set == nil {
@@ -48,11 +47,11 @@ func (e *Emulator) membersOf(group string) []*entry {
 	return sortedBy(out, func(x *entry) string { return x.path })
 }
 
-// set is the group of a call, which must be nobody's.
+// set returns the group of a call, which must be unmanaged.
 func (c *call) set() (*entry, error) {
-	x, err := c.kinds["instanceGroups"].changeable(c)
+	x, err := c.kinds["instanceGroups"].findChangeable(c)
 	if err == nil && x.owner != "" {
-		err = inUse(x, x.owner)
+		err = inUseError(x, x.owner)
 	}
 	return x, err
 }
@@ -64,7 +63,7 @@ func (c *call) deleteSet() (object, error) {
 	return c.kinds["instanceGroups"].delete(c)
 }
 
-// setChange makes a handler of what is done with instances and a group.
+// setChange returns a handler that applies a change to each of the given instances in a group.
 func setChange(change func(c *call, set *entry, path, at string) error) handler {
 	return func(c *call) (object, error) {
 		x, err := c.set()
@@ -74,7 +73,7 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 		before := slices.Clone(x.members)
 		for i, item := range subs(c.body, "instances") {
 			at := fmt.Sprintf("instances[%d].instance", i)
-			path, err := c.refer(text(item, "instance"), at, []string{"instances"})
+			path, err := c.resolveReference(text(item, "instance"), at, []string{"instances"})
 			if err == nil {
 				err = change(c, x, path, at)
 			}
@@ -85,8 +84,8 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 		}
 		after := x.members
 		x.members = before
-		return c.alter(last(c.method.ID, "."), x, func(context.Context) error {
-			after = slices.DeleteFunc(after, func(path string) bool { return c.entries[path] == nil }) // it went meanwhile
+		return c.startChange(lastPart(c.method.ID, "."), x, func(context.Context) error {
+			after = slices.DeleteFunc(after, func(path string) bool { return c.entries[path] == nil }) // it was deleted in the meantime
 			x.members = after
 			if len(after) > 0 && x.o["network"] == nil {
 				nic := subs(c.entries[after[0]].o, "networkInterfaces")[0]
@@ -97,8 +96,8 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 	}
 }
 
-// added adds an instance to a group of its zone and network.
-func (c *call) added(set *entry, path, at string) error {
+// addMember adds an instance to a group in the same zone and network.
+func (c *call) addMember(set *entry, path, at string) error {
 	switch nic := subs(c.entries[path].o, "networkInterfaces")[0]; {
 	case scopeOf(path) != scopeOf(set.path):
 		return invalid(at, link(path), "The instance is in another zone than the group.")
@@ -111,7 +110,7 @@ func (c *call) added(set *entry, path, at string) error {
 	return nil
 }
 
-func (c *call) removed(set *entry, path, _ string) error {
+func (c *call) removeMember(set *entry, path, _ string) error {
 	at := slices.Index(set.members, path)
 	if at < 0 {
 		return refusal(http.StatusBadRequest, "memberNotFound", "The resource '%s' is not a member of '%s'", path, set.path)
@@ -121,15 +120,15 @@ func (c *call) removed(set *entry, path, _ string) error {
 }
 
 func (c *call) setNamedPorts() (object, error) {
-	x, err := c.kinds["instanceGroups"].changeable(c)
+	x, err := c.kinds["instanceGroups"].findChangeable(c)
 	if err != nil {
 		return nil, err
 	}
 	if sent := c.body["fingerprint"]; sent != nil && sent != x.o["fingerprint"] {
-		return nil, stale("Invalid fingerprint.")
+		return nil, staleError("Invalid fingerprint.")
 	}
 	ports := c.body["namedPorts"]
-	return c.alter("setNamedPorts", x, func(context.Context) error {
+	return c.startChange("setNamedPorts", x, func(context.Context) error {
 		x.o["namedPorts"], x.o["fingerprint"] = ports, fingerprint(x.path, ports)
 		if ports == nil {
 			delete(x.o, "namedPorts")
@@ -139,7 +138,7 @@ func (c *call) setNamedPorts() (object, error) {
 }
 
 func (c *call) listMembers() (object, error) {
-	x, err := c.kinds["instanceGroups"].found(c)
+	x, err := c.kinds["instanceGroups"].find(c)
 	if err != nil {
 		return nil, err
 	}

@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// retryCreate is how long a group waits until it tries again to make an instance.
+// retryCreate is how long a group waits before it retries the creation of an instance.
 const retryCreate = 30 * time.Second
 
-// steer has a group do what it lacks: as many instances as it is to have, of its template
-// if it is to see to that by itself.
+// steer starts the actions that a group needs: to reach its target size and, if its updates are
+// proactive, its template.
 func (e *Emulator) steer(x *entry) {
 	if e.entries[x.path] != x || x.group == nil {
 		return
 	}
 	g := x.group
-	if x.leaving && len(g.members) == 0 {
-		if g.ended != nil {
-			g.ended()
+	if x.deleting && len(g.members) == 0 {
+		if g.onEmpty != nil {
+			g.onEmpty()
 		}
 		return
 	}
 	for _, m := range slices.Clone(g.members) {
 		if m.action == none && e.entries[e.instancePath(x, m)] == nil {
-			m.action = recreating // somebody deleted it
+			m.action = recreating // it was deleted outside the group
 		}
 	}
-	e.sized(x)
-	if !x.leaving {
+	e.adjustSize(x)
+	if !x.deleting {
 		e.renew(x)
-		e.sized(x)
+		e.adjustSize(x)
 	}
 	for _, m := range slices.Clone(g.members) {
-		if (m.action == creating || m.action == recreating) && !m.trying {
+		if (m.action == creating || m.action == recreating) && !m.busy {
 			e.create(x, m)
 		}
 	}
-	if x.leaving && len(g.members) == 0 {
+	if x.deleting && len(g.members) == 0 {
 		e.steer(x)
 	}
 }
@@ -49,33 +49,33 @@ func (e *Emulator) instancePath(x *entry, m *member) string {
 	return scopeOf(x.path) + "/instances/" + m.name
 }
 
-// staying are the members that are not to go.
-func (g *group) staying() []*member {
+// remaining returns the members that are not being removed.
+func (g *group) remaining() []*member {
 	return slices.DeleteFunc(slices.Clone(g.members), func(m *member) bool { return m.action == deleting || m.action == abandoning })
 }
 
-// outdated are the members that are well, and of another template than the manager's.
+// outdated returns the members without a current action whose template is not the manager's.
 func (x *entry) outdated() []*member {
 	return slices.DeleteFunc(slices.Clone(x.group.members), func(m *member) bool { return m.action != none || m.template == x.o["instanceTemplate"] })
 }
 
 func (x *entry) updates(field string) int {
-	return int(calculated(sub(sub(x.o, "updatePolicy"), field), number(x.o, "targetSize")))
+	return int(fixedOrPercent(sub(sub(x.o, "updatePolicy"), field), number(x.o, "targetSize")))
 }
 
-// renews reports that a group replaces its instances by itself.
-func (x *entry) renews() bool { return sub(x.o, "updatePolicy")["type"] == "PROACTIVE" }
+// isProactive reports whether a group replaces outdated instances on its own.
+func (x *entry) isProactive() bool { return sub(x.o, "updatePolicy")["type"] == "PROACTIVE" }
 
-// sized adds members, or takes some away.
-func (e *Emulator) sized(x *entry) {
+// adjustSize adds or removes members to reach the target size.
+func (e *Emulator) adjustSize(x *entry) {
 	target := int(number(x.o, "targetSize"))
-	if x.renews() {
+	if x.isProactive() {
 		target += min(x.updates("maxSurge"), len(x.outdated()))
 	}
-	if x.leaving {
+	if x.deleting {
 		target = 0
 	}
-	staying := x.group.staying()
+	staying := x.group.remaining()
 	for n := len(staying); n < target; n++ {
 		x.group.members = append(x.group.members, &member{name: e.freeName(x), action: creating})
 	}
@@ -99,10 +99,10 @@ func (e *Emulator) sized(x *entry) {
 	}
 }
 
-// letters are the letters at the end of an instance's name.
+// letters are the characters of the random suffix of an instance's name.
 const letters = "0123456789bcdfghjklmnpqrstvwxz"
 
-// freeName returns a name for a new instance: the group's name, and four letters.
+// freeName returns an unused name for a new instance: the base name, and four random characters.
 func (e *Emulator) freeName(x *entry) string {
 	for {
 		end := make([]byte, 4)
@@ -116,9 +116,9 @@ func (e *Emulator) freeName(x *entry) string {
 	}
 }
 
-// renew replaces instances that are out of date, as many at once as the group allows.
+// renew replaces outdated instances, as many at once as the group allows.
 func (e *Emulator) renew(x *entry) {
-	if !x.renews() {
+	if !x.isProactive() {
 		return
 	}
 	well := 0
@@ -141,14 +141,14 @@ func (e *Emulator) renew(x *entry) {
 	}
 }
 
-// create makes the instance of a member.
+// create creates the instance of a member.
 func (e *Emulator) create(x *entry, m *member) {
-	m.trying = true
+	m.busy = true
 	failed := func(err error) {
 		r := refusalOf(err)
 		m.errors = list{object{"code": r.code(), "message": r.Message}}
-		e.later(retryCreate, func(context.Context) {
-			m.trying = false
+		e.schedule(retryCreate, func(context.Context) {
+			m.busy = false
 			e.steer(x)
 		})
 	}
@@ -158,43 +158,43 @@ func (e *Emulator) create(x *entry, m *member) {
 		return
 	}
 	scope := scopeOf(x.path)
-	c := &call{Emulator: e, params: map[string]string{"project": projectOf(scope), "zone": last(scope, "/")}}
-	inst, err := c.spawn(scope, e.ofTemplate(x, m, sub(template.o, "properties")), x.path)
+	c := &call{Emulator: e, params: map[string]string{"project": projectOf(scope), "zone": lastPart(scope, "/")}}
+	inst, err := c.addInstance(scope, e.newInstanceObject(x, m, sub(template.o, "properties")), x.path)
 	if err != nil {
 		failed(err)
 		return
 	}
 	m.template = text(template.o, "selfLink")
-	m.turn++
-	turn := m.turn
+	m.operations++
+	turn := m.operations
 	e.boot(inst, func(err error) {
 		switch {
-		case m.turn != turn:
-			return // something else is done with it
-		case inst.leaving:
-			m.trying = false // the code that ends it looks at the group again
+		case m.operations != turn:
+			return // a newer operation has taken over
+		case inst.deleting:
+			m.busy = false // the operation that deletes it steers the group again
 			return
-		case err != nil && !errors.Is(err, overtaken):
-			e.unmake(inst)
+		case err != nil && !errors.Is(err, errSuperseded):
+			e.removeFailed(inst)
 			failed(err)
 			return
 		}
-		m.action, m.trying, m.errors = none, false, nil
-		e.pools(x)
+		m.action, m.busy, m.errors = none, false, nil
+		e.updatePools(x)
 		e.steer(x)
 	})
 }
 
-// ofTemplate is the instance of a member as the properties of a template say it.
-func (e *Emulator) ofTemplate(x *entry, m *member, properties object) object {
+// newInstanceObject returns a member's instance, from the properties of a template.
+func (e *Emulator) newInstanceObject(x *entry, m *member, properties object) object {
 	o := clone(properties)
 	o["name"] = m.name
 	number := e.projects[projectOf(x.path)].number
-	preset(o, "metadata", object{})
+	setDefault(o, "metadata", object{})
 	items, _ := sub(o, "metadata")["items"].(list)
 	sub(o, "metadata")["items"] = append(items,
-		object{"key": "instance-template", "value": fmt.Sprintf("projects/%d/global/instanceTemplates/%s", number, last(text(x.o, "instanceTemplate"), "/"))},
-		object{"key": "created-by", "value": fmt.Sprintf("projects/%d/zones/%s/instanceGroupManagers/%s", number, last(scopeOf(x.path), "/"), text(x.o, "name"))})
+		object{"key": "instance-template", "value": fmt.Sprintf("projects/%d/global/instanceTemplates/%s", number, lastPart(text(x.o, "instanceTemplate"), "/"))},
+		object{"key": "created-by", "value": fmt.Sprintf("projects/%d/zones/%s/instanceGroupManagers/%s", number, lastPart(scopeOf(x.path), "/"), text(x.o, "name"))})
 	for _, d := range subs(o, "disks") {
 		delete(d, "index")
 	}
@@ -203,23 +203,23 @@ func (e *Emulator) ofTemplate(x *entry, m *member, properties object) object {
 
 // recreate recreates the instance of a member, with the same name.
 func (e *Emulator) recreate(x *entry, m *member) {
-	m.action, m.turn = recreating, m.turn+1
+	m.action, m.operations = recreating, m.operations+1
 	inst := e.entries[e.instancePath(x, m)]
 	if inst == nil {
-		return // the next look at the group makes it
+		return // the next steer creates it
 	}
-	m.trying = true
-	e.end(inst, func(err error) {
-		m.trying = false
+	m.busy = true
+	e.removeInstance(inst, func(err error) {
+		m.busy = false
 		if err == nil && m.action == recreating {
 			e.steer(x)
 		}
 	})
 }
 
-// drop takes a member out of a group, with its instance.
+// drop removes a member from a group, and deletes its instance.
 func (e *Emulator) drop(x *entry, m *member) {
-	m.action, m.turn = deleting, m.turn+1
+	m.action, m.operations = deleting, m.operations+1
 	out := func() {
 		x.group.members = slices.DeleteFunc(x.group.members, func(o *member) bool { return o == m })
 	}
@@ -228,46 +228,46 @@ func (e *Emulator) drop(x *entry, m *member) {
 		out()
 		return
 	}
-	e.end(inst, func(err error) {
+	e.removeInstance(inst, func(err error) {
 		if err != nil && e.entries[inst.path] == inst {
-			return // somebody else ends it
+			return // another operation is deleting it
 		}
 		out()
 		e.steer(x)
 	})
 }
 
-// abandon takes a member out of a group, and leaves its instance alone.
+// abandon removes a member from a group, and keeps its instance.
 func (e *Emulator) abandon(x *entry, m *member) {
 	x.group.members = slices.DeleteFunc(x.group.members, func(o *member) bool { return o == m })
 	if inst := e.entries[e.instancePath(x, m)]; inst != nil {
 		inst.machine.manager = ""
 		for _, url := range x.group.pools {
-			e.pooled(url, link(inst.path), false)
+			e.setPoolMember(url, link(inst.path), false)
 		}
 	}
 }
 
-// pools brings the instances of a manager into its target pools, and out of those that it
-// had before.
-func (e *Emulator) pools(x *entry) {
+// updatePools adds the instances of a manager to its target pools, and removes them from its previous
+// ones.
+func (e *Emulator) updatePools(x *entry) {
 	wanted := texts(x.o, "targetPools")
 	for path, inst := range e.entries {
 		if inst.machine == nil || inst.machine.manager != x.path {
 			continue
 		}
 		for _, url := range x.group.pools {
-			e.pooled(url, link(path), false)
+			e.setPoolMember(url, link(path), false)
 		}
 		for _, url := range wanted {
-			e.pooled(url, link(path), true)
+			e.setPoolMember(url, link(path), true)
 		}
 	}
 	x.group.pools = wanted
 }
 
-// pooled brings an instance into a target pool, or out of it.
-func (e *Emulator) pooled(pool, instance string, in bool) {
+// setPoolMember adds an instance to a target pool, or removes it.
+func (e *Emulator) setPoolMember(pool, instance string, in bool) {
 	x := e.entries[pathOf(pool)]
 	if x == nil {
 		return
@@ -280,5 +280,5 @@ func (e *Emulator) pooled(pool, instance string, in bool) {
 	setTexts(x.o, "instances", now)
 }
 
-// sortedKeys are the keys of a map, in order.
+// sortedKeys returns the keys of a map, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

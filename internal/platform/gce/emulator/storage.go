@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// bucket is one of Cloud Storage, without what is in it.
+// bucket is a Cloud Storage bucket, without its content.
 type bucket struct {
 	o      object
 	policy policy
@@ -24,9 +24,9 @@ func newBucket(b Bucket, project int64, now time.Time) *bucket {
 
 var objectsPath = pattern(`^/storage/v1/b/[^/]+/o(/|$)`)
 
-// ofObjects reports that a path is of what is in buckets: of the JSON API's objects, or of
-// the XML API, which knows nothing else.
-func ofObjects(path string) bool {
+// isObjectPath reports whether a path is for the content of buckets: objects in the JSON API, or
+// anything in the XML API.
+func isObjectPath(path string) bool {
 	if objectsPath().MatchString(path) {
 		return true
 	}
@@ -45,7 +45,7 @@ func storageHandlers() map[string]handler {
 		"storage.buckets.setIamPolicy":        onBucket((*call).setBucketPolicy),
 		"storage.buckets.testIamPermissions":  onBucket((*call).testBucket),
 		"storage.bucketAccessControls.list":   onACL((*call).listACL),
-		"storage.bucketAccessControls.get":    onACL(func(c *call, b *bucket) (object, error) { return b.access(c.params["entity"]) }),
+		"storage.bucketAccessControls.get":    onACL(func(c *call, b *bucket) (object, error) { return b.aclEntry(c.params["entity"]) }),
 		"storage.bucketAccessControls.insert": onACL((*call).setACL),
 		"storage.bucketAccessControls.update": onACL((*call).setACL),
 		"storage.bucketAccessControls.patch":  onACL((*call).setACL),
@@ -62,7 +62,7 @@ func onBucket(do func(*call, *bucket) (object, error)) handler {
 	}
 }
 
-// onACL is as onBucket, for buckets that have lists of access.
+// onACL is like onBucket, for buckets with access control lists.
 func onACL(do func(*call, *bucket) (object, error)) handler {
 	return onBucket(func(c *call, b *bucket) (object, error) {
 		if flag(sub(sub(b.o, "iamConfiguration"), "uniformBucketLevelAccess"), "enabled") {
@@ -72,31 +72,31 @@ func onACL(do func(*call, *bucket) (object, error)) handler {
 	})
 }
 
-func (b *bucket) shownPolicy(version int64) object {
-	o := b.policy.shown(version)
+func (b *bucket) policyObject(version int64) object {
+	o := b.policy.toObject(version)
 	o["kind"], o["resourceId"] = "storage#policy", "projects/_/buckets/"+text(b.o, "name")
 	return o
 }
 
 func (c *call) getBucketPolicy(b *bucket) (object, error) {
-	version, _ := strconv.ParseInt(c.params["optionsRequestedPolicyVersion"], 10, 64) // it is a number, or not given
-	return b.shownPolicy(version), nil
+	version, _ := strconv.ParseInt(c.params["optionsRequestedPolicyVersion"], 10, 64) // a number, or not set
+	return b.policyObject(version), nil
 }
 
 func (c *call) setBucketPolicy(b *bucket) (object, error) {
-	if err := c.writePolicy(&b.policy, c.body, stale("The policy has been changed since it was read.")); err != nil {
+	if err := c.writePolicy(&b.policy, c.body, staleError("The policy has been changed since it was read.")); err != nil {
 		return nil, err
 	}
-	return b.shownPolicy(conditional), nil
+	return b.policyObject(conditional), nil
 }
 
 func (c *call) testBucket(*bucket) (object, error) {
-	out := c.allowed(strings.Split(c.params["permissions"], ","))
+	out := c.allowedPermissions(strings.Split(c.params["permissions"], ","))
 	out["kind"] = "storage#testIamPermissionsResponse"
 	return out, nil
 }
 
-func (b *bucket) access(entity string) (object, error) {
+func (b *bucket) aclEntry(entity string) (object, error) {
 	for _, a := range b.acl {
 		if a["entity"] == entity {
 			return clone(a), nil
@@ -113,7 +113,7 @@ func (c *call) listACL(b *bucket) (object, error) {
 	return out, nil
 }
 
-// setACL gives an entity a role, whether it had one or not.
+// setACL grants an entity a role, replacing its previous one.
 func (c *call) setACL(b *bucket) (object, error) {
 	entity, role := c.params["entity"], text(c.body, "role")
 	if entity == "" {
@@ -126,7 +126,7 @@ func (c *call) setACL(b *bucket) (object, error) {
 		return nil, invalid("role", role, "Must be OWNER, WRITER or READER.")
 	}
 	if c.method.Verb != http.MethodPost {
-		if _, err := b.access(entity); err != nil {
+		if _, err := b.aclEntry(entity); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +140,7 @@ func (c *call) setACL(b *bucket) (object, error) {
 }
 
 func (c *call) deleteACL(b *bucket) (object, error) {
-	if _, err := b.access(c.params["entity"]); err != nil {
+	if _, err := b.aclEntry(c.params["entity"]); err != nil {
 		return nil, err
 	}
 	b.acl = slices.DeleteFunc(b.acl, func(a object) bool { return a["entity"] == c.params["entity"] })

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// interfaces are what the interfaces of instances refer to, below a prefix.
+// interfaces returns the references in the interfaces of instances, below a prefix.
 func interfaces(prefix string) []ref {
 	return []ref{{prefix + "networkInterfaces[].network", []string{"networks"}}, {prefix + "networkInterfaces[].subnetwork", []string{"subnetworks"}}}
 }
@@ -64,7 +64,7 @@ func shapeTemplate(c *call, o, _ object) error {
 
 var metadataKey = pattern(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// The most that metadata may have, in bytes, by
+// The maximum size of metadata, in bytes, according to
 // https://cloud.google.com/compute/docs/metadata/setting-custom-metadata.
 const (
 	maxMetadataValue = 256 << 10
@@ -96,9 +96,10 @@ func checkMetadata(at string, m object) error {
 	return nil
 }
 
-// properties checks what instances and templates have in common, and sets what the server sets.
+// properties checks the fields that instances and templates have in common, and sets those that the
+// server sets.
 func (c *call) properties(p object, at string) error {
-	if _, err := c.machineType(last(text(p, "machineType"), "/"), at+".machineType"); err != nil {
+	if _, err := c.machineType(lastPart(text(p, "machineType"), "/"), at+".machineType"); err != nil {
 		return err
 	}
 	if err := checkLabels(at+".labels", sub(p, "labels")); err != nil {
@@ -117,7 +118,7 @@ func (c *call) properties(p object, at string) error {
 		return invalid(at+".serviceAccounts", len(accounts), "An instance has one service account at most.")
 	}
 	for i, a := range accounts {
-		if email := text(a, "email"); !c.knows(email) {
+		if email := text(a, "email"); !c.knowsAccount(email) {
 			return invalid(fmt.Sprintf("%s.serviceAccounts[%d].email", at, i), email, "The user does not have access to service account '"+email+"', or it does not exist.")
 		}
 		for j, scope := range texts(a, "scopes") {
@@ -144,15 +145,15 @@ func (c *call) shapeInterface(nic object, at string) error {
 	case subnet == nil && nic["network"] == nil:
 		return invalid(at, "", "A network or a subnetwork must be specified.")
 	case subnet != nil && nic["network"] != nil && subnet.o["network"] != nic["network"]:
-		return invalid(at+".subnetwork", nic["subnetwork"], "The subnetwork is of another network.")
+		return invalid(at+".subnetwork", nic["subnetwork"], "The subnetwork belongs to another network.")
 	case subnet == nil && !flag(c.entries[pathOf(text(nic, "network"))].o, "autoCreateSubnetworks"):
 		return invalid(at+".network", nic["network"], "The network is in custom mode: a subnetwork must be specified.")
 	}
 	if configs := subs(nic, "accessConfigs"); len(configs) > 1 {
 		return invalid(at+".accessConfigs", len(configs), "An interface has one access config at most.")
 	} else if len(configs) == 1 {
-		preset(configs[0], "type", "ONE_TO_ONE_NAT")
-		preset(configs[0], "networkTier", "PREMIUM")
+		setDefault(configs[0], "type", "ONE_TO_ONE_NAT")
+		setDefault(configs[0], "networkTier", "PREMIUM")
 	}
 	if subnet == nil {
 		return nil
@@ -172,18 +173,18 @@ func (c *call) shapeInterface(nic object, at string) error {
 	return nil
 }
 
-// shapeScheduling sets how an instance ends, and refuses what cannot be.
+// shapeScheduling checks and defaults the scheduling of an instance.
 func shapeScheduling(p object, at string) error {
-	preset(p, "scheduling", object{})
+	setDefault(p, "scheduling", object{})
 	s := sub(p, "scheduling")
-	preset(s, "provisioningModel", map[bool]string{true: "SPOT", false: "STANDARD"}[flag(s, "preemptible")])
+	setDefault(s, "provisioningModel", map[bool]string{true: "SPOT", false: "STANDARD"}[flag(s, "preemptible")])
 	spot := s["provisioningModel"] == "SPOT"
 	if spot {
-		preset(s, "preemptible", true)
+		setDefault(s, "preemptible", true)
 	}
-	preset(s, "preemptible", false)
-	preset(s, "automaticRestart", !spot)
-	preset(s, "onHostMaintenance", map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
+	setDefault(s, "preemptible", false)
+	setDefault(s, "automaticRestart", !spot)
+	setDefault(s, "onHostMaintenance", map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
 	switch {
 	case spot != flag(s, "preemptible"):
 		return invalid(at+".scheduling.preemptible", s["preemptible"], "It contradicts the provisioning model "+text(s, "provisioningModel")+".")
@@ -195,9 +196,9 @@ func shapeScheduling(p object, at string) error {
 	return nil
 }
 
-// aliasIn is the range of addresses that an alias gets: the one it says, or a free one of
-// the size that it says, such as /24. Nothing of mine is free.
-func (e *Emulator) aliasIn(subnet *entry, alias object, at string, mine []netip.Prefix) (netip.Prefix, error) {
+// allocateAlias returns the range for an alias: the given one, or a free one of the given size, such as
+// /24. Ranges in mine are not free.
+func (e *Emulator) allocateAlias(subnet *entry, alias object, at string, mine []netip.Prefix) (netip.Prefix, error) {
 	within := text(subnet.o, "ipCidrRange")
 	if name := text(alias, "subnetworkRangeName"); name != "" {
 		for _, r := range subs(subnet.o, "secondaryIpRanges") {
@@ -207,7 +208,7 @@ func (e *Emulator) aliasIn(subnet *entry, alias object, at string, mine []netip.
 		}
 	}
 	asked := text(alias, "ipCidrRange")
-	own, taken := netip.MustParsePrefix(within), append(e.taken(subnet, ""), mine...)
+	own, taken := netip.MustParsePrefix(within), append(e.usedAddresses(subnet, ""), mine...)
 	if a, err := netip.ParseAddr(asked); err == nil {
 		asked = netip.PrefixFrom(a, a.BitLen()).String()
 	}
@@ -216,7 +217,7 @@ func (e *Emulator) aliasIn(subnet *entry, alias object, at string, mine []netip.
 		if err != nil || bits < own.Bits() || bits > 32 {
 			return netip.Prefix{}, invalid(at, asked, "The range does not fit in "+within+".")
 		}
-		p, free := freeIn(own, bits, taken)
+		p, free := findFree(own, bits, taken)
 		if !free {
 			return p, refusal(http.StatusBadRequest, "IP_SPACE_EXHAUSTED", "IP space of '%s' is exhausted: %s has no %s left.", subnet.path, within, asked)
 		}

@@ -10,44 +10,44 @@ import (
 	"sync"
 )
 
-// pattern returns a regular expression that is compiled when it is first used.
+// pattern returns a function that compiles a regular expression on first use.
 func pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// object and list are values as JSON has them, with int64 and float64 for numbers.
+// object and list are JSON values, with int64 and float64 for numbers.
 type (
 	object = map[string]any
 	list   = []any
 )
 
-// clone copies a value to its depths. Nil becomes an empty one.
+// clone returns a deep copy of a value. Nil becomes an empty value.
 func clone[V any](v V) V {
-	c, _ := deep(v).(V) // a copy has the type of what it is of
+	c, _ := deepCopy(v).(V) // a copy has the type of the original
 	return c
 }
 
-func deep(v any) any {
+func deepCopy(v any) any {
 	switch x := v.(type) {
 	case object:
 		out := make(object, len(x))
 		for k, sub := range x {
-			out[k] = deep(sub)
+			out[k] = deepCopy(sub)
 		}
 		return out
 	case list:
 		out := make(list, len(x))
 		for i, sub := range x {
-			out[i] = deep(sub)
+			out[i] = deepCopy(sub)
 		}
 		return out
 	}
 	return v
 }
 
-func same(a, b any) bool { return reflect.DeepEqual(a, b) }
+func isEqual(a, b any) bool { return reflect.DeepEqual(a, b) }
 
-// text is a field that is a text, or "".
+// text returns a string field, or "".
 func text(o object, field string) string {
 	s, _ := o[field].(string)
 	return s
@@ -68,7 +68,7 @@ func sub(o object, field string) object {
 	return m
 }
 
-// subs are the objects in a field that is a list.
+// subs returns the objects in a list field.
 func subs(o object, field string) []object {
 	items, _ := o[field].(list)
 	var out []object
@@ -80,7 +80,7 @@ func subs(o object, field string) []object {
 	return out
 }
 
-// texts are the texts in a field that is a list.
+// texts returns the strings in a list field.
 func texts(o object, field string) []string {
 	items, _ := o[field].(list)
 	var out []string
@@ -100,22 +100,23 @@ func listOf[V any](items []V) list {
 	return out
 }
 
-// preset sets a field that is not there.
-func preset(o object, field string, v any) {
+// setDefault sets a field if it is missing.
+func setDefault(o object, field string, v any) {
 	if _, there := o[field]; !there {
 		o[field] = v
 	}
 }
 
-// presets sets the fields that are not there.
-func presets(o, usual object) {
+// setDefaults sets the missing fields.
+func setDefaults(o, usual object) {
 	for field, v := range usual {
-		preset(o, field, v)
+		setDefault(o, field, v)
 	}
 }
 
-// visit calls f for each place of a path, such as networkInterfaces[].subnetwork, that is
-// there, with the object that has it, its last field, and where it is in words.
+// visit calls f for each existing field that matches a path, such as
+// networkInterfaces[].subnetwork, with the object that contains it, its name, and its location for
+// messages.
 func visit(o object, path, at string, f func(parent object, field, at string) error) error {
 	name, rest, deeper := strings.Cut(path, ".")
 	name, many := strings.CutSuffix(name, "[]")
@@ -150,9 +151,9 @@ func visit(o object, path, at string, f func(parent object, field, at string) er
 	return nil
 }
 
-// merged applies a patch to an object: objects are merged, null removes a field, and everything
-// else, lists too, is replaced.
-func merged(o, patch object) object {
+// mergePatch applies a patch to an object: objects are merged, null removes a field, and everything
+// else, including lists, is replaced.
+func mergePatch(o, patch object) object {
 	out := clone(o)
 	for k, v := range patch {
 		inner, isObject := v.(object)
@@ -160,36 +161,36 @@ func merged(o, patch object) object {
 		case v == nil:
 			delete(out, k)
 		case isObject:
-			out[k] = merged(held, inner)
+			out[k] = mergePatch(held, inner)
 		default:
-			out[k] = full(v)
+			out[k] = withoutNulls(v)
 		}
 	}
 	return out
 }
 
-// full is a copy of a value without the fields that are null.
-func full(v any) any {
+// withoutNulls returns a copy of a value without null fields.
+func withoutNulls(v any) any {
 	switch x := v.(type) {
 	case object:
-		return merged(nil, x)
+		return mergePatch(nil, x)
 	case list:
 		out := list{}
 		for _, item := range x {
-			out = append(out, full(item))
+			out = append(out, withoutNulls(item))
 		}
 		return out
 	}
 	return v
 }
 
-// fingerprint is a digest of values, in the form that Google's have: eight bytes in base64.
+// fingerprint returns a digest of values in Google's format: eight bytes in base64.
 func fingerprint(values ...any) string {
 	sum := fnv.New64a()
-	_ = json.NewEncoder(sum).Encode(values) // values of JSON can be encoded, and a hash takes all
-	text, _ := json.Marshal(sum.Sum(nil))   // as bytes are in JSON
+	_ = json.NewEncoder(sum).Encode(values) // JSON values can be encoded, and a hash never fails
+	text, _ := json.Marshal(sum.Sum(nil))   // base64, as for bytes in JSON
 	return strings.Trim(string(text), `"`)
 }
 
-// last is what is after the last separator.
-func last(s, separator string) string { return s[strings.LastIndex(s, separator)+1:] }
+// lastPart returns what follows the last separator.
+func lastPart(s, separator string) string { return s[strings.LastIndex(s, separator)+1:] }

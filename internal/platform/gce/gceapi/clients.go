@@ -1,4 +1,4 @@
-// Package gceapi reaches Google's services with its SDK: it makes the clients, sends each
+// Package gceapi accesses Google's services with its SDK: it creates the clients, sends each
 // request once, waits for operations, and gives every error a class of package fault.
 //
 // It must not know what the requests are for: neither resources nor clusters.
@@ -15,14 +15,14 @@ import (
 	"google.golang.org/api/storage/v1"
 )
 
-// Clients are the clients of the services, and what all calls have in common.
+// Clients are the clients of the services, with what all calls have in common.
 type Clients struct {
 	Compute  *compute.Service
 	IAM      *iam.Service
 	Projects *cloudresourcemanager.Service
 	DNS      *dns.Service
 	Storage  *storage.Service
-	// Project is the cluster's, and Region where it is.
+	// Project and Region are the cluster's.
 	Project, Region string
 
 	sleep func(context.Context, time.Duration) error

@@ -13,35 +13,36 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Sources of the reasons: "Troubleshooting API requests" and "Troubleshooting resource availability"
-// of Compute Engine, "Standardized error responses" of Cloud APIs, the page "Errors" of google.api.ErrorReason.
+// Sources of the reasons: Compute Engine, "Troubleshooting API requests" and "Troubleshooting
+// resource availability"; Cloud APIs, "Standardized error responses" and the page "Errors" of
+// google.api.ErrorReason.
 
 const (
-	remedyCredentials = "log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to the file of an account's key"
-	remedyName        = "something that this cluster does not own has the name: remove it, or choose another name"
+	remedyCredentials = "log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to a service account key file"
+	remedyName        = "a resource that does not belong to this cluster already has this name: delete it, or choose another name"
 	remedyGone        = "check the name in the cluster's spec"
-	remedyCapacity    = "Google has no capacity for this now; choose another zone or machine type, or try later"
+	remedyCapacity    = "Google Cloud has no capacity for this at the moment; choose another zone or machine type, or try again later"
 	remedyBilling     = "link the project to a billing account"
 )
 
-// request is what was asked of a service.
+// request is a request to a service.
 type request struct{ method, host, path, project string }
 
-// reads reports whether the request changes nothing.
-func (r request) reads() bool {
+// isRead reports whether the request changes nothing.
+func (r request) isRead() bool {
 	last := r.path[strings.LastIndexAny(r.path, "/:")+1:]
 	return r.method == http.MethodGet || last == "wait" || last == "getIamPolicy" || strings.HasPrefix(last, "list")
 }
 
-// classed gives an answer its class.
-func classed(r request, e *Error) error {
+// classifyError gives an error response its class.
+func classifyError(r request, e *Error) error {
 	c, remedy := classify(r, e)
 	return fault.Wrap(c, e, remedy)
 }
 
-// classify knows the reasons first, then what HTTP says.
+// classify returns the class and the remedy, first by reason, then by HTTP status.
 func classify(r request, e *Error) (fault.Class, string) {
-	reason := plain(e.Reason)
+	reason := normalizeReason(e.Reason)
 	switch reason {
 	case "ratelimitexceeded", "userratelimitexceeded", "resourceoperationrateexceeded", "concurrentlimitexceeded", "toomanyrequests":
 		return fault.Throttled, ""
@@ -57,38 +58,38 @@ func classify(r request, e *Error) (fault.Class, string) {
 	case "quotaexceeded", "limitexceeded", "resourcelimitexceeded":
 		return fault.Quota, e.quotaRemedy()
 	case "accessnotconfigured", "servicedisabled":
-		return fault.Denied, r.enable(e)
+		return fault.Denied, r.enableRemedy(e)
 	case "billingnotenabled", "billingdisabled", "ureqprojectbillingnotfound":
 		return fault.Denied, remedyBilling
 	case "notfound", "resourcenotfound":
-		return r.missing(e)
+		return r.missingClass(e)
 	case "internalerror", "timeout":
 		return fault.Lost, ""
 	}
 	if strings.HasPrefix(reason, "zoneresourcepoolexhausted") || strings.HasPrefix(reason, "stockout") || reason == "resourcepoolexhausted" {
 		return fault.Quota, remedyCapacity
 	}
-	if accountUnknown(e) {
+	if isAccountUnknown(e) {
 		return fault.NotYet, "check that the service account exists"
 	}
-	return r.byStatus(e)
+	return r.classByStatus(e)
 }
 
-func (r request) byStatus(e *Error) (fault.Class, string) {
+func (r request) classByStatus(e *Error) (fault.Class, string) {
 	switch {
 	case e.Status == http.StatusUnauthorized:
 		return fault.Denied, remedyCredentials
-	case e.Status == http.StatusForbidden && plain(e.Details["reason"]) == "servicedisabled":
-		return fault.Denied, r.enable(e)
+	case e.Status == http.StatusForbidden && normalizeReason(e.Details["reason"]) == "servicedisabled":
+		return fault.Denied, r.enableRemedy(e)
 	case e.Status == http.StatusForbidden:
-		return fault.Denied, e.permission(r)
+		return fault.Denied, e.missingPermission(r)
 	case e.Status == http.StatusNotFound:
-		return r.missing(e)
+		return r.missingClass(e)
 	case e.Status == http.StatusConflict, e.Status == http.StatusPreconditionFailed:
 		return fault.Conflict, ""
-	case e.Status == http.StatusTooManyRequests && strings.HasPrefix(e.Message, "Maximum number of"): // IAM's word for a quota is that for a rate
+	case e.Status == http.StatusTooManyRequests && strings.HasPrefix(e.Message, "Maximum number of"): // IAM uses the status of a rate limit for a quota
 		return fault.Quota, e.quotaRemedy()
-	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && r.reads():
+	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable && r.isRead():
 		return fault.Throttled, ""
 	case e.Status == http.StatusNotImplemented:
 		return fault.Permanent, ""
@@ -98,29 +99,29 @@ func (r request) byStatus(e *Error) (fault.Class, string) {
 	return fault.Permanent, ""
 }
 
-// missing is the class of what does not exist: the object that is asked for, or another
-// one that it refers to.
-func (r request) missing(e *Error) (fault.Class, string) {
-	if accountUnknown(e) && !r.reads() && r.method != http.MethodDelete {
+// missingClass returns the class for an object that does not exist: the requested one, or another to
+// which it refers.
+func (r request) missingClass(e *Error) (fault.Class, string) {
+	if isAccountUnknown(e) && !r.isRead() && r.method != http.MethodDelete {
 		return fault.NotYet, "check that the service account exists"
 	}
-	if r.reads() || r.method == http.MethodDelete {
+	if r.isRead() || r.method == http.MethodDelete {
 		return fault.Gone, ""
 	}
 	return fault.Gone, remedyGone
 }
 
-// accountUnknown reports whether a service account that was just made, or is gone, is not known to
-// the service that should let it in. The reasons are the same as for any bad value; only the
-// message tells.
-func accountUnknown(e *Error) bool {
+// isAccountUnknown reports whether the service that is to grant access does not know a service
+// account, because it is new or deleted. The reason is the same as for any invalid value; only the
+// message differs.
+func isAccountUnknown(e *Error) bool {
 	text := strings.ToLower(e.Message)
 	return e.Status == http.StatusBadRequest && strings.Contains(text, "service account") &&
 		(strings.Contains(text, "does not exist") || strings.Contains(text, "not found") || strings.Contains(text, "not available"))
 }
 
-// enable says which API the project must have.
-func (r request) enable(e *Error) string {
+// enableRemedy returns the remedy that names the API to enable in the project.
+func (r request) enableRemedy(e *Error) string {
 	service := cmp.Or(e.Details["service"], r.host)
 	return "enable the API " + service + " (gcloud services enable " + service + " --project " + r.project + ")"
 }
@@ -131,11 +132,11 @@ var permissions = []*regexp.Regexp{
 	regexp.MustCompile(`does not have ([\w.]+\.[\w.]+) access`), // Cloud Storage
 }
 
-// permission says what the caller must be allowed to do.
-func (e *Error) permission(r request) string {
+// missingPermission returns the remedy that names the missing permission.
+func (e *Error) missingPermission(r request) string {
 	name := e.Details["permission"]
 	if _, verb, ok := strings.Cut(r.path, ":"); ok && strings.Contains(r.path, "/projects/") && strings.HasSuffix(verb, "IamPolicy") && !strings.Contains(verb, "/") && name == "" {
-		name = "resourcemanager.projects." + verb // Resource Manager does not tell
+		name = "resourcemanager.projects." + verb // Resource Manager does not return it
 	}
 	for _, p := range permissions {
 		if m := p.FindStringSubmatch(e.Message); m != nil && name == "" {
@@ -150,22 +151,22 @@ func (e *Error) permission(r request) string {
 
 var quotaName = regexp.MustCompile(`Quota '([^']+)' exceeded`)
 
-// quotaRemedy names the limit as the page Quotas does.
+// quotaRemedy returns the remedy, with the quota's name as on the Quotas page.
 func (e *Error) quotaRemedy() string {
 	name := cmp.Or(e.Details["metricName"], e.Details["quota_metric"])
 	if m := quotaName.FindStringSubmatch(e.Message); m != nil {
 		name = m[1]
 	}
 	if name == "" {
-		return "ask for a higher limit on the page Quotas & System Limits, or remove resources that you no longer need"
+		return "request a higher limit on the page Quotas & System Limits, or delete resources that you no longer need"
 	}
 	if limit := e.Details["limit"]; limit != "" {
 		name += ", now " + limit
 	}
-	return "ask for a higher limit of " + name + " on the page Quotas & System Limits, or remove resources that you no longer need"
+	return "request a higher limit of " + name + " on the page Quotas & System Limits, or delete resources that you no longer need"
 }
 
-// noCredentials reports whether Google's server of tokens refused the credentials.
+// noCredentials reports whether Google's token server rejected the credentials.
 func noCredentials(err error) bool {
 	var older *oauth2.RetrieveError
 	var newer *auth.Error

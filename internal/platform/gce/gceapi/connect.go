@@ -22,34 +22,35 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Config says how to reach Google. Credentials are those that all programs with Google's
-// libraries use by default: of GOOGLE_APPLICATION_CREDENTIALS, of gcloud, or of the machine.
+// Config says how to reach Google. Credentials are the default ones of Google's libraries: from
+// GOOGLE_APPLICATION_CREDENTIALS, gcloud, or the machine.
 type Config struct {
-	// Project is the cluster's, and Region where it is.
+	// Project and Region are the cluster's.
 	Project, Region string
-	// Endpoint, when not empty, is the URL below which all services are, for an emulator.
-	// Its requests bear no credentials.
+	// Endpoint, when not empty, is the URL below which all services are, for an emulator. Requests
+	// to it have no credentials.
 	Endpoint string
-	// HTTPClient, when not nil, sends the requests. Signed says that it adds the credentials, too.
+	// HTTPClient, when not nil, sends the requests. Signed reports that it adds the credentials,
+	// too.
 	HTTPClient *http.Client
 	Signed     bool
-	// UserAgent is the name and version of this program in the requests' User-Agent.
+	// UserAgent is the name and version of this program for the User-Agent header.
 	UserAgent string
-	// Sleep waits between looks at an operation, or returns the context's error; nil: clock.Sleep.
+	// Sleep waits between polls of an operation, or returns the context's error; nil: clock.Sleep.
 	Sleep func(context.Context, time.Duration) error
 }
 
-// scope allows what the account's roles do (OAuth 2.0 Scopes for Google APIs).
+// scope allows everything that the account's roles allow (OAuth 2.0 Scopes for Google APIs).
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// Connect makes the clients. It sends no request: credentials are found when the first one is sent.
+// Connect creates the clients. It sends no request: the first request looks up the credentials.
 func Connect(ctx context.Context, c Config) (*Clients, error) {
 	out := &Clients{Project: c.Project, Region: c.Region, sleep: c.Sleep}
 	if out.sleep == nil {
 		out.sleep = clock.Sleep
 	}
 	client := option.WithHTTPClient(c.client())
-	// at are the options of a service whose paths begin with path below an endpoint.
+	// at returns the options of a service whose paths start with path below an endpoint.
 	at := func(path string) []option.ClientOption {
 		if c.Endpoint == "" {
 			return []option.ClientOption{client}
@@ -59,7 +60,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	var err error
 	made := func(service string, e error) {
 		if e != nil && err == nil {
-			err = fault.Wrap(fault.Permanent, fmt.Errorf("make the client of %s: %w", service, e), "")
+			err = fault.Wrap(fault.Permanent, fmt.Errorf("create the client of %s: %w", service, e), "")
 		}
 	}
 	var e error
@@ -82,7 +83,7 @@ func Connect(ctx context.Context, c Config) (*Clients, error) {
 	return out, nil
 }
 
-// client sends requests with credentials, and classes what comes of them.
+// client returns a client that adds credentials and gives errors their class.
 func (c Config) client() *http.Client {
 	out := &http.Client{}
 	if c.HTTPClient != nil {
@@ -98,11 +99,11 @@ func (c Config) client() *http.Client {
 	if c.Endpoint == "" && !c.Signed {
 		by = &signer{base: by}
 	}
-	out.Transport = &classer{by: by, project: c.Project}
+	out.Transport = &classifier{base: by, project: c.Project}
 	return out
 }
 
-// newTransport keeps enough connections open for all calls that run at once.
+// newTransport returns a transport that keeps enough connections open for all concurrent calls.
 func newTransport() http.RoundTripper {
 	const connections = 128
 	t := http.DefaultTransport.(*http.Transport).Clone()
@@ -112,17 +113,17 @@ func newTransport() http.RoundTripper {
 	return t
 }
 
-// signer adds the credentials, which it finds with the first request.
+// signer adds the credentials, which the first request looks up.
 type signer struct {
 	base http.RoundTripper
 
-	mu sync.Mutex
-	by http.RoundTripper
+	mu            sync.Mutex
+	authenticated http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s *signer) RoundTrip(q *http.Request) (*http.Response, error) {
-	by, err := s.found()
+	by, err := s.transport()
 	if err != nil {
 		if q.Body != nil {
 			_ = q.Body.Close() // as a RoundTripper must
@@ -132,17 +133,17 @@ func (s *signer) RoundTrip(q *http.Request) (*http.Response, error) {
 	return by.RoundTrip(q)
 }
 
-// found finds the credentials once. Their tokens outlive the request that needed them first.
-func (s *signer) found() (http.RoundTripper, error) {
+// transport looks up the credentials once. Their tokens outlive that request.
+func (s *signer) transport() (http.RoundTripper, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.by != nil {
-		return s.by, nil
+	if s.authenticated != nil {
+		return s.authenticated, nil
 	}
 	by, err := transport.NewTransport(context.Background(), s.base, option.WithScopes(scope))
 	if err != nil {
-		return nil, fault.Wrap(fault.Denied, fmt.Errorf("find Google's credentials: %w", err), remedyCredentials)
+		return nil, fault.Wrap(fault.Denied, fmt.Errorf("find Google Cloud credentials: %w", err), remedyCredentials)
 	}
-	s.by = by
+	s.authenticated = by
 	return by, nil
 }

@@ -20,37 +20,40 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Error is an error that a service answered, or with which an operation ended.
+// Error is an error response of a service, or the error of an operation.
 type Error struct {
-	Status int // of HTTP; of an operation's error as the operation tells it, which may be 0
-	// Reason is the service's word: "alreadyExists", or of operations and newer services "QUOTA_EXCEEDED".
+	Status int // HTTP status; of an operation's error, the status that the operation contains, which may be 0
+	// Reason is the service's reason: "alreadyExists" or, in operations and newer services,
+	// "QUOTA_EXCEEDED".
 	Reason  string
 	Message string
-	// Details are further details from the service: service, permission, metricName, …
+	// Details are additional details from the service: service, permission, metricName, …
 	Details map[string]string
 }
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 
-// Reason returns the reason that a service answered in one spelling, "alreadyexists", or ""
-// when err is not an answer of a service.
+// Reason returns the reason of a service's error in a uniform spelling, "alreadyexists", or "" if
+// err is not a service's error.
 func Reason(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
-		return plain(e.Reason)
+		return normalizeReason(e.Reason)
 	}
 	return ""
 }
 
-// plain gives the two spellings of reasons one.
-func plain(reason string) string { return strings.ToLower(strings.ReplaceAll(reason, "_", "")) }
+// normalizeReason converts both spellings of reasons to a uniform one.
+func normalizeReason(reason string) string {
+	return strings.ToLower(strings.ReplaceAll(reason, "_", ""))
+}
 
-// Got returns what a call of the SDK returned, its error without the SDK's words.
-func Got[T any](v T, err error) (T, error) { return v, Bare(err) }
+// Result returns the result of an SDK call, its error without the SDK's text.
+func Result[T any](v T, err error) (T, error) { return v, PlainError(err) }
 
-// Bare returns an error of the SDK as classer made it. Any other error is an answer that could not
-// be read.
-func Bare(err error) error {
+// PlainError returns an error of the SDK as classer created it. Any other error means that the response
+// could not be read.
+func PlainError(err error) error {
 	var classed *fault.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -62,29 +65,30 @@ func Bare(err error) error {
 		}
 		return err
 	}
-	return fault.Wrap(fault.Lost, fmt.Errorf("read Google's answer: %w", err), "")
+	return fault.Wrap(fault.Lost, fmt.Errorf("read Google's response: %w", err), "")
 }
 
-// classer gives the error of every request its class, and makes creations repeatable.
-type classer struct {
-	by      http.RoundTripper
+// classifier gives the error of every request its class, and makes creations retryable.
+type classifier struct {
+	base    http.RoundTripper
 	project string
 
 	mu sync.Mutex
-	// unanswered are the creations whose answers were lost, with the ids that they bore: the
-	// same creation again bears the same id, and Google answers it as it would have the first.
-	unanswered map[creation]string
+	// pending are the creations whose responses were lost, with their request IDs: a retry of
+	// the same creation sends the same ID, and Google responds as it would have to the first
+	// request.
+	pending map[creation]string
 }
 
-// creation is what a request makes: the path of an object, and a digest of its content.
+// creation identifies what a request creates: the path of an object, and a digest of its content.
 type creation struct {
 	path   string
 	digest [sha256.Size]byte
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *classer) RoundTrip(q *http.Request) (*http.Response, error) {
-	if !creates(q) {
+func (c *classifier) RoundTrip(q *http.Request) (*http.Response, error) {
+	if !isCreation(q) {
 		if q.Method == http.MethodDelete {
 			c.forget(func(of creation) bool { return of.path == q.URL.Path })
 		}
@@ -108,34 +112,34 @@ func (c *classer) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// send sends a request, and reads the whole answer, as one that breaks off is lost.
-func (c *classer) send(q *http.Request) (*http.Response, error) {
-	answer, err := c.by.RoundTrip(q)
+// send sends a request, and reads the whole response, because an incomplete one counts as lost.
+func (c *classifier) send(q *http.Request) (*http.Response, error) {
+	answer, err := c.base.RoundTrip(q)
 	if err != nil {
-		return nil, classedTransport(q, err)
+		return nil, classifyTransport(q, err)
 	}
 	body, err := io.ReadAll(answer.Body)
-	_ = answer.Body.Close() // it was read, or cannot be
+	_ = answer.Body.Close() // it was read, or cannot be read
 	if err != nil {
-		return nil, classedTransport(q, err)
+		return nil, classifyTransport(q, err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return nil, classed(request{q.Method, q.URL.Host, q.URL.Path, c.project}, errorOf(answer.StatusCode, body))
+		return nil, classifyError(request{q.Method, q.URL.Host, q.URL.Path, c.project}, errorOf(answer.StatusCode, body))
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
 }
 
-// creates reports whether a request makes an object of Compute Engine: it posts to a
-// collection, rather than to an object and one of its verbs.
-func creates(q *http.Request) bool {
+// isCreation reports whether a request creates a Compute Engine object: it is a POST to a collection,
+// rather than to a verb of an object.
+func isCreation(q *http.Request) bool {
 	_, path, ok := strings.Cut(q.URL.Path, "/compute/v1/projects/")
 	parts := strings.Split(path, "/")
 	return ok && q.Method == http.MethodPost && (len(parts) == 3 && parts[1] == "global" ||
 		len(parts) == 4 && (parts[1] == "regions" || parts[1] == "zones"))
 }
 
-// creationOf reads what a request makes.
+// creationOf returns what a request creates.
 func creationOf(q *http.Request) (creation, error) {
 	if q.GetBody == nil {
 		return creation{path: q.URL.Path}, nil
@@ -149,16 +153,16 @@ func creationOf(q *http.Request) (creation, error) {
 		return creation{}, fmt.Errorf("read a request: %w", err)
 	}
 	var object struct{ Name string }
-	_ = json.Unmarshal(text, &object) // what has no name is refused by Google
+	_ = json.Unmarshal(text, &object) // Google rejects an object without a name
 	return creation{q.URL.Path + "/" + object.Name, sha256.Sum256(text)}, nil
 }
 
-// id returns the id of the same creation before, if its answer was lost, or a new one (Compute
-// Engine, parameter requestId).
-func (c *classer) id(of creation) string {
+// id returns the ID of the previous attempt at a creation, if its response was lost, or a new ID
+// (Compute Engine, parameter requestId).
+func (c *classifier) id(of creation) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id, again := c.unanswered[of]; again {
+	if id, again := c.pending[of]; again {
 		return id
 	}
 	b := make([]byte, 16)
@@ -167,46 +171,46 @@ func (c *classer) id(of creation) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// remember keeps the id of a creation whose answer was lost.
-func (c *classer) remember(of creation, id string) {
+// remember keeps the ID of a creation whose response was lost.
+func (c *classifier) remember(of creation, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unanswered == nil {
-		c.unanswered = map[creation]string{}
+	if c.pending == nil {
+		c.pending = map[creation]string{}
 	}
-	c.unanswered[of] = id
+	c.pending[of] = id
 }
 
-// forget drops the ids of creations that were answered, or whose objects are deleted: to make
-// such an object is something new.
-func (c *classer) forget(which func(creation) bool) {
+// forget drops the IDs of creations that got a response, or whose objects are being deleted:
+// creating such an object again is a new creation.
+func (c *classifier) forget(which func(creation) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.unanswered, func(of creation, _ string) bool { return which(of) })
+	maps.DeleteFunc(c.pending, func(of creation, _ string) bool { return which(of) })
 }
 
-// classedTransport classes an error of the connection. A request that was sent may have
-// taken effect, even when no answer came.
-func classedTransport(q *http.Request, err error) error {
+// classifyTransport gives a connection error its class. A request that was sent may have taken
+// effect, even without a response.
+func classifyTransport(q *http.Request, err error) error {
 	var already *fault.Error
 	if q.Context().Err() != nil || errors.As(err, &already) {
 		return err
 	}
-	err = fmt.Errorf("reach Google: %w", err)
+	err = fmt.Errorf("connect to Google Cloud: %w", err)
 	var name *net.DNSError
 	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &name) && name.IsNotFound:
 		return fault.Wrap(fault.Permanent, err, "check the network and its name servers")
 	case errors.As(err, &untrusted):
-		return fault.Wrap(fault.Permanent, err, "check the proxy, or set SSL_CERT_FILE to the authorities that it uses")
+		return fault.Wrap(fault.Permanent, err, "check the proxy, or set SSL_CERT_FILE to its certificate authorities")
 	case noCredentials(err):
 		return fault.Wrap(fault.Denied, err, remedyCredentials)
 	}
 	return fault.Wrap(fault.Lost, err, "")
 }
 
-// errorBody is an error as services answer it; which parts there are depends on the service.
+// errorBody is an error response; which fields are set depends on the service.
 type errorBody struct {
 	Error struct {
 		Message string
@@ -219,8 +223,8 @@ type errorBody struct {
 	}
 }
 
-// errorOf reads an answer that is an error. An answer that is not JSON, such as a proxy's, is
-// described by its status.
+// errorOf parses an error response. A response that is not JSON, such as a proxy's, is described by
+// its status.
 func errorOf(status int, body []byte) *Error {
 	out := &Error{Status: status, Details: map[string]string{}}
 	var b errorBody
@@ -242,7 +246,7 @@ func errorOf(status int, body []byte) *Error {
 		out.Reason = http.StatusText(status)
 	}
 	if out.Message == "" {
-		out.Message = fmt.Sprintf("the service answered %d", status)
+		out.Message = fmt.Sprintf("the service returned %d", status)
 	}
 	return out
 }

@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// server answers with what the test says, and keeps what was asked.
+// server responds as the test says, and records the requests.
 type server struct {
 	mu     sync.Mutex
 	asked  []*http.Request
@@ -28,7 +28,7 @@ type server struct {
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // of a test
+	body, _ := io.ReadAll(r.Body) // sent by the test
 	s.mu.Lock()
 	s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
 	n := len(s.asked) - 1
@@ -36,7 +36,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(n, w, r)
 }
 
-// connect returns clients of a server, whose waits take no time.
+// connect returns clients for a server, which do not sleep.
 func connect(t *testing.T, s *server) *gceapi.Clients {
 	t.Helper()
 	h := httptest.NewServer(s)
@@ -57,22 +57,22 @@ func answers(status int, body string) func(int, http.ResponseWriter, *http.Reque
 	}
 }
 
-// refusal is an error as Compute Engine answers it.
+// refusal returns an error in Compute Engine's form.
 func refusal(status int, reason, message string) string {
 	return fmt.Sprintf(`{"error": {"code": %d, "message": %q, "errors": [{"message": %q, "domain": "global", "reason": %q}]}}`, status, message, message, reason)
 }
 
 func get(c *gceapi.Clients) error {
-	_, err := gceapi.Got(c.Compute.Networks.Get("p", "n").Do())
+	_, err := gceapi.Result(c.Compute.Networks.Get("p", "n").Do())
 	return err
 }
 
 func insert(c *gceapi.Clients) error {
-	return c.Done(context.Background())(c.Compute.Networks.Insert("p", &compute.Network{Name: "n"}).Do())
+	return c.Await(context.Background())(c.Compute.Networks.Insert("p", &compute.Network{Name: "n"}).Do())
 }
 
 func remove(c *gceapi.Clients) error {
-	return c.Done(context.Background())(c.Compute.Networks.Delete("p", "n").Do())
+	return c.Await(context.Background())(c.Compute.Networks.Delete("p", "n").Do())
 }
 
 func TestErrorsHaveAClassAndARemedy(t *testing.T) {
@@ -82,7 +82,7 @@ func TestErrorsHaveAClassAndARemedy(t *testing.T) {
 		status       int
 		body         string
 		want         fault.Class
-		text, remedy string // parts of them
+		text, remedy string // substrings
 	}{
 		{"not there", get, 404, refusal(404, "notFound", "The resource 'projects/p/global/networks/n' was not found"), fault.Gone, "notFound: The resource", ""},
 		{"deleted twice", remove, 404, refusal(404, "notFound", "x"), fault.Gone, "", ""},
@@ -107,7 +107,7 @@ func TestErrorsHaveAClassAndARemedy(t *testing.T) {
 		{"nobody", get, 401, refusal(401, "authError", "Invalid Credentials"), fault.Denied, "", "gcloud auth application-default login"},
 		{"a server that is busy", get, 503, refusal(503, "backendError", "x"), fault.Throttled, "", ""},
 		{"a write to a server that is busy", insert, 503, refusal(503, "backendError", "x"), fault.Lost, "", ""},
-		{"a proxy's page", insert, 502, "<html>", fault.Lost, "the service answered 502", ""},
+		{"a proxy's page", insert, 502, "<html>", fault.Lost, "the service returned 502", ""},
 		{"an answer that breaks off", get, 200, `{"name": "n`, fault.Lost, "", ""},
 		{"a bad value", insert, 400, refusal(400, "invalid", "Invalid value for field 'resource.name'"), fault.Permanent, "", ""},
 		{"a new account", insert, 400, refusal(400, "badRequest", "Service account a@p.iam.gserviceaccount.com does not exist."), fault.NotYet, "", ""},
@@ -130,14 +130,14 @@ func TestErrorsHaveAClassAndARemedy(t *testing.T) {
 }
 
 func createAccount(c *gceapi.Clients) error {
-	_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Create("projects/p", &iam.CreateServiceAccountRequest{}).Do())
+	_, err := gceapi.Result(c.IAM.Projects.ServiceAccounts.Create("projects/p", &iam.CreateServiceAccountRequest{}).Do())
 	return err
 }
 
 func TestABrokenConnectionIsALostAnswer(t *testing.T) {
 	for name, call := range map[string]func(*gceapi.Clients) error{"a read": get, "a write": insert} {
 		err := call(connect(t, &server{answer: func(int, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}))
-		if !fault.Is(err, fault.Lost) || !strings.HasPrefix(err.Error(), "reach Google: ") {
+		if !fault.Is(err, fault.Lost) || !strings.HasPrefix(err.Error(), "connect to Google Cloud: ") {
 			t.Errorf("%s: %v (%s)", name, err, fault.Of(err))
 		}
 	}
@@ -154,7 +154,7 @@ func TestCredentialsAreLookedForWithTheFirstRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = insert(c)
-	if !fault.Is(err, fault.Denied) || !strings.HasPrefix(err.Error(), "find Google's credentials: ") || !strings.Contains(fault.Remedy(err), "gcloud auth") || sent > 0 {
+	if !fault.Is(err, fault.Denied) || !strings.HasPrefix(err.Error(), "find Google Cloud credentials: ") || !strings.Contains(fault.Remedy(err), "gcloud auth") || sent > 0 {
 		t.Errorf("got %v (%s), %q, after %d requests", err, fault.Of(err), fault.Remedy(err), sent)
 	}
 }
@@ -178,15 +178,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-func TestWhoIsCalledOffGetsHisOwnError(t *testing.T) {
+func TestACancelledCallReturnsTheErrorOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := connect(t, &server{answer: func(_ int, _ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }})
-	if _, err := gceapi.Got(c.Compute.Networks.Get("p", "n").Context(ctx).Do()); !errors.Is(err, context.Canceled) {
+	if _, err := gceapi.Result(c.Compute.Networks.Get("p", "n").Context(ctx).Do()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// operation is one of a zone, as Google tells it whichever host is asked.
+// operation returns a zonal operation, in which Google uses the same host whatever the request's
+// host.
 func operation(status, more string) string {
 	return `{"status": "` + status + `", "selfLink": "https://www.googleapis.com/compute/v1/projects/p/zones/z-a/operations/o"` + more + `}`
 }
@@ -197,7 +198,7 @@ func TestAWriteIsDoneWhenItsOperationIs(t *testing.T) {
 		case 0:
 			answers(200, operation("PENDING", ""))(n, w, r)
 		case 1:
-			answers(503, refusal(503, "backendError", "x"))(n, w, r) // a look that fails is repeated
+			answers(503, refusal(503, "backendError", "x"))(n, w, r) // a failed poll is retried
 		case 2:
 			answers(200, operation("RUNNING", ""))(n, w, r)
 		default:
@@ -205,7 +206,7 @@ func TestAWriteIsDoneWhenItsOperationIs(t *testing.T) {
 		}
 	}}
 	c := connect(t, s)
-	if err := c.Done(t.Context())(c.Compute.Disks.Delete("p", "z-a", "d").Do()); err != nil {
+	if err := c.Await(t.Context())(c.Compute.Disks.Delete("p", "z-a", "d").Do()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.asked) != 4 || s.asked[3].URL.Path != "/compute/v1/projects/p/zones/z-a/operations/o/wait" {
@@ -232,15 +233,15 @@ func TestTheErrorOfAnOperationHasTheClassOfOneOfACall(t *testing.T) {
 		{"INTERNAL_ERROR", "", fault.Lost, ""},
 	} {
 		c := connect(t, &server{answer: answers(200, operation("DONE", `, "operationType": "delete", "error": {"errors": [{"code": "`+tc.code+`", "message": "it did not go"`+tc.more+`}]}`))})
-		err := c.Done(t.Context())(c.Compute.Disks.Delete("p", "z-a", "d").Do())
+		err := c.Await(t.Context())(c.Compute.Disks.Delete("p", "z-a", "d").Do())
 		if !fault.Is(err, tc.want) || !strings.Contains(fault.Remedy(err), tc.remedy) || !strings.Contains(err.Error(), tc.code+": it did not go") {
 			t.Errorf("%s: %v (%s), %q", tc.code, err, fault.Of(err), fault.Remedy(err))
 		}
 	}
 }
 
-// A creation whose answer was lost is repeated with the same id, and creates nothing twice. After
-// any answer, or with other content, it is another creation.
+// A creation whose response was lost is retried with the same ID, and creates nothing twice. After
+// any response, or with different content, it is a new creation.
 func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	s := &server{answer: func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
@@ -254,10 +255,10 @@ func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	}}
 	c := connect(t, s)
 	for range 4 {
-		_ = insert(c) // what is asked is what counts
+		_ = insert(c) // only the requests matter
 	}
-	_ = c.Done(t.Context())(c.Compute.Networks.Insert("p", &compute.Network{Name: "other"}).Do())
-	_ = c.Done(t.Context())(c.Compute.InstanceGroupManagers.SetInstanceTemplate("p", "z", "m", &compute.InstanceGroupManagersSetInstanceTemplateRequest{}).Do())
+	_ = c.Await(t.Context())(c.Compute.Networks.Insert("p", &compute.Network{Name: "other"}).Do())
+	_ = c.Await(t.Context())(c.Compute.InstanceGroupManagers.SetInstanceTemplate("p", "z", "m", &compute.InstanceGroupManagersSetInstanceTemplateRequest{}).Do())
 	var ids []string
 	for _, q := range s.asked {
 		ids = append(ids, q.URL.Query().Get("requestId"))
@@ -267,7 +268,7 @@ func TestOnlyALostCreationIsRepeated(t *testing.T) {
 	}
 }
 
-// An object that is deleted and made again is not taken for the former one.
+// An object that is deleted and created again is not mistaken for the previous one.
 func TestADeletionEndsTheRepetitionOfACreation(t *testing.T) {
 	s := &server{answer: func(n int, w http.ResponseWriter, r *http.Request) {
 		if n == 0 {
@@ -276,7 +277,7 @@ func TestADeletionEndsTheRepetitionOfACreation(t *testing.T) {
 		answers(200, operation("DONE", ""))(n, w, r)
 	}}
 	c := connect(t, s)
-	_ = insert(c) // what is asked is what counts
+	_ = insert(c) // only the requests matter
 	_ = remove(c)
 	_ = insert(c)
 	if len(s.asked) != 3 || s.asked[0].URL.Query().Get("requestId") == s.asked[2].URL.Query().Get("requestId") {

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/api/compute/v1"
 )
 
-// linkBase is how Google's answers begin the URLs of objects, whichever host is asked.
+// linkBase is the prefix of objects' URLs in Google's responses, whatever the request's host.
 const linkBase = "https://www.googleapis.com/compute/v1/"
 
-// Link is the relative form of an object's URL, which is the same at every host and version
-// of the API: projects/P/zones/Z/disks/D. What names no project stays as it is.
+// Link returns the relative form of an object's URL, projects/P/zones/Z/disks/D, which is the same
+// for every host and API version. Text without a project is returned unchanged.
 func Link(url string) string {
 	if i := strings.Index(url, "projects/"); i == 0 || i > 0 && url[i-1] == '/' {
 		return url[i:]
@@ -18,7 +18,7 @@ func Link(url string) string {
 	return url
 }
 
-// URL is the full form of a link, which every field of a request takes.
+// URL returns the full form of a link, which every field of a request accepts.
 func URL(link string) string {
 	if strings.HasPrefix(link, "projects/") {
 		return linkBase + link
@@ -26,10 +26,11 @@ func URL(link string) string {
 	return link
 }
 
-// Name is the last part of a link or URL.
+// Name returns the last part of a link or URL.
 func Name(link string) string { return link[strings.LastIndex(link, "/")+1:] }
 
-// Place is what follows a word in a link: Place(link, "zones") is the zone of an object, "" where it is in none.
+// Place returns what follows a word in a link: Place(link, "zones") is the zone of an object, or ""
+// if it is not in a zone.
 func Place(link, word string) string {
 	parts := strings.Split(Link(link), "/")
 	for i := 0; i+1 < len(parts); i += 2 {
@@ -40,7 +41,7 @@ func Place(link, word string) string {
 	return ""
 }
 
-// Metadata is the value of a key of an instance's or a template's metadata, or "".
+// Metadata returns the value of a key in the metadata of an instance or a template, or "".
 func Metadata(m *compute.Metadata, key string) string {
 	if m == nil {
 		return ""

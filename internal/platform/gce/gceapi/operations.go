@@ -9,42 +9,43 @@ import (
 	"google.golang.org/api/compute/v1"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/web"
 )
 
-// done is the status of an operation that has ended, well or not.
+// done is the status of an operation that has ended, successfully or not.
 const done = "DONE"
 
-// Waits between looks at an operation. Each look lasts until the operation has ended, or two
-// minutes, or less when Google has much to do (zoneOperations.wait).
+// Waits between polls of an operation. Each poll blocks until the operation has ended, or for two
+// minutes, or less if Google is busy (zoneOperations.wait).
 const (
-	firstLook = 100 * time.Millisecond
-	longLook  = 2 * time.Second
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
 )
 
-// Done returns a function that takes what a write returned, and waits for its operation.
-// It is used as
+// Await returns a function that takes the results of a write, and waits for its operation. It is
+// used as
 //
 //	c.Done(ctx)(c.Compute.Disks.Delete(…).Context(ctx).Do())
-func (c *Clients) Done(ctx context.Context) func(*compute.Operation, error) error {
+func (c *Clients) Await(ctx context.Context) func(*compute.Operation, error) error {
 	return func(op *compute.Operation, err error) error {
 		if err != nil {
-			return Bare(err)
+			return PlainError(err)
 		}
 		return c.Wait(ctx, op)
 	}
 }
 
-// Wait returns when an operation has ended, with the operation's error. Its class is the class of
-// the same error of a call. A failed poll is repeated.
+// Wait waits for an operation and returns its error, which has the same class as the same error of
+// a call. A failed poll is retried.
 func (c *Clients) Wait(ctx context.Context, op *compute.Operation) error {
 	link := op.SelfLink
-	for pause := firstLook; op.Status != done; pause = min(2*pause, longLook) {
+	for pause := firstPause; op.Status != done; pause = min(2*pause, maxPause) {
 		err := fault.Retry(ctx, c.sleep, func() (err error) {
-			op, err = c.look(ctx, link)
+			op, err = c.pollOperation(ctx, link)
 			return err
 		})
 		if err != nil {
-			if fault.Is(err, fault.Gone) { // Google forgets operations after days
+			if fault.Is(err, fault.Gone) { // Google deletes operations after days
 				err = fault.Wrap(fault.Lost, err, "")
 			}
 			return fmt.Errorf("wait for an operation: %w", err)
@@ -59,19 +60,20 @@ func (c *Clients) Wait(ctx context.Context, op *compute.Operation) error {
 	return operationError(c.Project, op)
 }
 
-// look waits a while for an operation, which is of a zone, of a region, or global.
-func (c *Clients) look(ctx context.Context, link string) (*compute.Operation, error) {
+// pollOperation blocks for a while until a zonal, regional or global operation has ended.
+func (c *Clients) pollOperation(ctx context.Context, link string) (*compute.Operation, error) {
+	ctx = web.WithLongPoll(ctx)
 	project, name := Place(link, "projects"), Name(link)
 	if zone := Place(link, "zones"); zone != "" {
-		return Got(c.Compute.ZoneOperations.Wait(project, zone, name).Context(ctx).Do())
+		return Result(c.Compute.ZoneOperations.Wait(project, zone, name).Context(ctx).Do())
 	}
 	if region := Place(link, "regions"); region != "" {
-		return Got(c.Compute.RegionOperations.Wait(project, region, name).Context(ctx).Do())
+		return Result(c.Compute.RegionOperations.Wait(project, region, name).Context(ctx).Do())
 	}
-	return Got(c.Compute.GlobalOperations.Wait(project, name).Context(ctx).Do())
+	return Result(c.Compute.GlobalOperations.Wait(project, name).Context(ctx).Do())
 }
 
-// operationError is the first error that an operation ended with, or nil.
+// operationError returns the first error of an operation, or nil.
 func operationError(project string, op *compute.Operation) error {
 	if op.Error == nil || len(op.Error.Errors) == 0 {
 		return nil
@@ -92,5 +94,5 @@ func operationError(project string, op *compute.Operation) error {
 	if op.OperationType == "delete" {
 		method = "DELETE"
 	}
-	return classed(request{method: method, host: "compute.googleapis.com", path: Link(op.TargetLink), project: project}, e)
+	return classifyError(request{method: method, host: "compute.googleapis.com", path: Link(op.TargetLink), project: project}, e)
 }

@@ -1,6 +1,6 @@
-// Package gcename says the names that several stages must give alike on Google Compute
-// Engine: what makes an object, what finds it, and the programs that use it. They are
-// kOps', so that clusters that it made are found.
+// Package gcename defines the names that several stages must agree on for Google Compute Engine:
+// creating an object, finding it, and the programs that use it. They are the same as kOps', so that
+// clusters created by kOps are found.
 //
 // It must not know the objects.
 package gcename
@@ -13,11 +13,11 @@ import (
 	"kops.local/kops/internal/model/names"
 )
 
-// The bounds of names, in bytes.
+// The maximum lengths of names, in bytes.
 const (
-	maxName    = 63 // of resources, labels and network tags (RFC 1035)
-	maxAccount = 30 // of the part of a service account's address before the @ (IAM)
-	maxPrefix  = 32 // of a template's name before the dash and what makes it unique (kOps)
+	maxName    = 63 // resources, labels and network tags (RFC 1035)
+	maxAccount = 30 // the part of a service account's address before the @ (IAM)
+	maxPrefix  = 32 // a template's name before the dash and the unique suffix (kOps)
 )
 
 // The words that distinguish the machines of a cluster in network tags.
@@ -29,8 +29,8 @@ const (
 	Bastion      = "bastion"
 )
 
-// Suffixed is the name of a cluster's object, such as api or a subnet of the spec. The
-// cluster's part alone is cut, so that all names of a cluster end alike.
+// Suffixed returns the name of a cluster's object, such as api or a subnet of the spec. Only the
+// cluster's part is truncated, so that the names of a cluster's objects end in the same way.
 func Suffixed(object, cluster string) string { return suffixed(object, cluster, maxName) }
 
 func suffixed(object, cluster string, limit int) string {
@@ -41,8 +41,8 @@ func suffixed(object, cluster string, limit int) string {
 	return object + "-" + names.Short(names.Dashed(cluster), room)
 }
 
-// Part returns the part before the cluster in a name of Suffixed; ok is false if it is not such a
-// name. Clusters whose names begin or end alike may each give it.
+// Part returns the object in a name returned by Suffixed; ok is false if it is not such a name. A
+// name may match several clusters if their names begin or end alike.
 func Part(name, cluster string) (object string, ok bool) {
 	for i := range name {
 		if name[i] == '-' && maxName-i-1 > names.Tail && Suffixed(name[:i], cluster) == name {
@@ -52,16 +52,17 @@ func Part(name, cluster string) (object string, ok bool) {
 	return "", false
 }
 
-// Network is the name of the network that kops makes for a cluster.
+// Network returns the name of the network that kops creates for a cluster.
 func Network(cluster string) string { return names.Short(names.Dashed(cluster), maxName) }
 
-// Tag is the network tag of the machines of a role: control-plane, master, apiserver, node or bastion.
+// Tag returns the network tag of a role's machines; the role is control-plane, master, apiserver,
+// node or bastion.
 func Tag(role, cluster string) string {
 	suffix := "-k8s-io-role-" + role
 	return names.Short(names.Dashed(cluster), maxName-len(suffix)) + suffix
 }
 
-// Tags are the network tags that a cluster's machines have.
+// Tags returns the network tags of a cluster's machines.
 func Tags(cluster string) []string {
 	out := []string{ControlPlane, Master, APIServer, Node, Bastion}
 	for i, role := range out {
@@ -70,24 +71,25 @@ func Tags(cluster string) []string {
 	return out
 }
 
-// Group is the name of the managed instance group of an instance group in a zone.
+// Group returns the name of an instance group's managed instance group in a zone.
 func Group(group, zone, cluster string) string {
 	return names.Short(zone[strings.LastIndex(zone, "-")+1:]+"-"+TemplateNode(group, cluster), maxName)
 }
 
-// TemplateNode is the name of an instance group's template among the cluster's resources, of any length.
+// TemplateNode returns the name of an instance group's template among the cluster's resources,
+// which may have any length.
 func TemplateNode(group, cluster string) string { return group + "-" + names.Dashed(cluster) }
 
-// TemplatePrefix begins the names of an instance group's templates.
+// TemplatePrefix returns the prefix of the names of an instance group's templates.
 func TemplatePrefix(group, cluster string) string {
 	return names.Short(TemplateNode(group, cluster), maxPrefix) + "-"
 }
 
-// Account is the id of the service account of a role: control-plane, node or bastion.
+// Account returns the ID of a role's service account; the role is control-plane, node or bastion.
 func Account(role, cluster string) string { return suffixed(role, cluster, maxAccount) }
 
-// AccountEmail is the address of a service account of a project. For a project of a domain, D:P,
-// it is in P.D.
+// AccountEmail returns the address of a service account of a project. For a project D:P of a
+// domain, it is in P.D.
 func AccountEmail(account, project string) string {
 	if domain, name, ok := strings.Cut(project, ":"); ok {
 		project = name + "." + domain
@@ -95,7 +97,7 @@ func AccountEmail(account, project string) string {
 	return account + "@" + project + ".iam.gserviceaccount.com"
 }
 
-// EtcdDisk is the name of the disk of a member of an etcd cluster. Names begin with a letter.
+// EtcdDisk returns the name of the disk of an etcd cluster's member. It begins with a letter.
 func EtcdDisk(member, etcd, cluster string) string {
 	object := member + "-etcd-" + etcd
 	if c := object[0]; c == '-' || c >= '0' && c <= '9' {
@@ -104,8 +106,8 @@ func EtcdDisk(member, etcd, cluster string) string {
 	return Suffixed(object, cluster)
 }
 
-// EncodeLabel spells a text as the value of a label: every byte but 0-9 and a-z is a dash and
-// two hexadecimal digits.
+// EncodeLabel encodes a text as a label value: every byte except 0-9 and a-z is written as a dash
+// and two hexadecimal digits.
 func EncodeLabel(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {

@@ -1,9 +1,9 @@
-// Package gcerest asks Google's cloud: JSON goes out and comes back, with a token of the
-// machine's own service account. It is for the programs of machines, each of which needs a
-// few calls, where Google's client of Compute alone brings 80,000 lines.
+// Package gcerest is a minimal client for Google Cloud's JSON APIs, with a token of the machine's
+// own service account. It is for the programs on machines, each of which needs a few calls, while
+// Google's Compute Engine client alone adds 80,000 lines.
 //
-// It must not know what the answers are for, nor link an SDK: it has the standard library
-// and the classes of errors only.
+// It must not know what the responses are for, nor link an SDK: it uses only the standard library
+// and the error classes.
 package gcerest
 
 import (
@@ -22,63 +22,65 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Variables of the environment.
+// Environment variables.
 const (
-	// EndpointVariable holds a URL that replaces every service's: Compute is below it at
+	// EndpointVariable holds a URL that replaces every service's URL: Compute Engine is below it at
 	// /compute/v1, DNS at /dns/v1.
 	EndpointVariable = "KOPS_GCE_ENDPOINT"
-	// MetadataVariable holds HOST or HOST:PORT of the metadata server, as in Google's own programs.
+	// MetadataVariable holds HOST or HOST:PORT of the metadata server, as for Google's own
+	// programs.
 	MetadataVariable = "GCE_METADATA_HOST"
 )
 
-// Service is an API of Google's.
+// Service is one of Google's APIs.
 type Service string
 
-// Services, of which Google's address and that below EndpointVariable follow from their names.
+// Services. Their names determine Google's host, and the path below EndpointVariable.
 const (
 	Compute Service = "compute"
 	DNS     Service = "dns"
 )
 
 const (
-	// usualTimeout bounds a call, with the question for a token.
+	// usualTimeout limits a call, including the request for a token.
 	usualTimeout = 20 * time.Second
-	// longest is the longest answer that is read, in bytes: a page of 500 instances has each
-	// one's user data.
-	longest = 128 << 20
+	// maxResponse is the maximum size of a response, in bytes: in a page of 500 instances, each
+	// includes its user data.
+	maxResponse = 128 << 20
 )
 
-// Client calls methods of services.
+// Client calls the APIs' methods.
 type Client struct {
-	// Token returns the token of a call, and Refused is called when Google did not take one; it
-	// may be nil.
-	Token   func(context.Context) (string, error)
-	Refused func()
-	HTTP    *http.Client
-	// Endpoint stands for every service; empty: Google's own.
+	// Token returns a token for a call, and OnUnauthorized is called when Google rejects one; it may be
+	// nil.
+	Token          func(context.Context) (string, error)
+	OnUnauthorized func()
+	HTTP           *http.Client
+	// Endpoint replaces the URLs of all services; empty: Google's own.
 	Endpoint string
 }
 
-// New is a client of this machine: env reads variables, direct asks the metadata server.
+// New returns a client for this machine: env reads environment variables, direct is the HTTP client
+// for the metadata server.
 func New(env func(string) string, client, direct *http.Client, now func() time.Time) Client {
 	tokens := &Tokens{Metadata: NewMetadata(env, direct), Now: now}
-	return Client{Token: tokens.Token, Refused: tokens.Forget, HTTP: client, Endpoint: strings.TrimSuffix(env(EndpointVariable), "/")}
+	return Client{Token: tokens.Token, OnUnauthorized: tokens.Forget, HTTP: client, Endpoint: strings.TrimSuffix(env(EndpointVariable), "/")}
 }
 
-// Get reads what is at a path, such as projects/P/zones/Z/instances/I, into out.
+// Get reads the object at a path, such as projects/P/zones/Z/instances/I, into out.
 func (c Client) Get(ctx context.Context, s Service, path string, query url.Values, out any) error {
 	return c.Do(ctx, http.MethodGet, s, path, query, nil, out)
 }
 
-// Do calls a method: it sends in as JSON, unless it is nil, and decodes the answer into out. A
-// refusal by Google is an *Error, whose class says what it means. Other errors have the class of
-// Token's error, and otherwise fault.NotYet: if a change was not answered, the caller must look
-// before the next try whether it was made.
+// Do calls a method: it sends in as JSON, unless it is nil, and decodes the response into out. An
+// error response from Google is an *Error, whose class depends on its reason. Other errors have the
+// class of Token's error, or else fault.NotYet: if a change got no response, the caller must check
+// whether it was made before retrying.
 func (c Client) Do(ctx context.Context, method string, s Service, path string, query url.Values, in, out any) error {
-	return c.within(ctx, usualTimeout, method, s, path, query, in, out)
+	return c.doWithin(ctx, usualTimeout, method, s, path, query, in, out)
 }
 
-func (c Client) within(ctx context.Context, limit time.Duration, method string, s Service, path string, query url.Values, in, out any) error {
+func (c Client) doWithin(ctx context.Context, limit time.Duration, method string, s Service, path string, query url.Values, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := c.request(ctx, method, s, path, query, in)
@@ -90,21 +92,21 @@ func (c Client) within(ctx context.Context, limit time.Duration, method string, 
 		return fault.Wrap(fault.NotYet, err, "")
 	}
 	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, longest))
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	switch {
 	case err != nil:
 		return fault.Wrap(fault.NotYet, err, "")
 	case res.StatusCode/100 != 2:
-		e := refusal(res.StatusCode, text)
-		if e.Status == http.StatusUnauthorized && c.Refused != nil {
-			c.Refused()
+		e := newError(res.StatusCode, text)
+		if e.Status == http.StatusUnauthorized && c.OnUnauthorized != nil {
+			c.OnUnauthorized()
 		}
-		return fault.Wrap(e.class(), e, e.remedy())
-	case out == nil || len(text) == 0: // as 204 has no content
+		return fault.Wrap(e.faultClass(), e, e.remedy())
+	case out == nil || len(text) == 0: // a 204 has no content
 		return nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fault.New(fault.NotYet, "the answer is not understood: %w", err)
+		return fault.New(fault.NotYet, "cannot parse the response: %w", err)
 	}
 	return nil
 }
@@ -137,8 +139,8 @@ func (c Client) request(ctx context.Context, method string, s Service, path stri
 	return req, nil
 }
 
-// List calls a method that lists until there are no more pages. The things are in the
-// answer's field key, such as items.
+// List calls a list method until there are no more pages. The items are in the response's field
+// key, such as items.
 func List[T any](ctx context.Context, c Client, method string, s Service, path, key string, query url.Values) ([]T, error) {
 	var out []T
 	next := ""
@@ -156,21 +158,21 @@ func List[T any](ctx context.Context, c Client, method string, s Service, path, 
 		}
 		var things []T
 		before := next
-		err := errors.Join(field(page, key, &things), field(page, "nextPageToken", &next))
+		err := errors.Join(decodeField(page, key, &things), decodeField(page, "nextPageToken", &next))
 		switch {
 		case err != nil:
-			return nil, fault.New(fault.NotYet, "the answer is not understood: %w", err)
+			return nil, fault.New(fault.NotYet, "cannot parse the response: %w", err)
 		case page["nextPageToken"] == nil || next == "":
 			return append(out, things...), nil
 		case next == before:
-			return nil, fault.New(fault.NotYet, "the answer has the same page again")
+			return nil, fault.New(fault.NotYet, "the same page was returned twice")
 		}
 		out = append(out, things...)
 	}
 }
 
-// field reads a field that may not be there.
-func field(page map[string]json.RawMessage, key string, into any) error {
+// decodeField reads a field that may be missing.
+func decodeField(page map[string]json.RawMessage, key string, into any) error {
 	text, there := page[key]
 	if !there {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Instance is what is read of an instance of Compute.
+// Instance holds the fields of a Compute Engine instance that are used.
 type Instance struct {
-	ID                string            `json:"id"` // decimal, of 64 bits; never given again
+	ID                string            `json:"id"` // decimal, 64 bits; never reused
 	Name              string            `json:"name"`
 	Zone              string            `json:"zone"` // a URL
 	Status            string            `json:"status"`
@@ -23,7 +23,7 @@ type Instance struct {
 	NetworkInterfaces []Interface       `json:"networkInterfaces"`
 }
 
-// Metadatas are the metadata of an instance or a template.
+// Metadatas is the metadata of an instance or a template.
 type Metadatas struct {
 	Items []struct {
 		Key   string `json:"key"`
@@ -31,7 +31,7 @@ type Metadatas struct {
 	} `json:"items"`
 }
 
-// Get returns the value of a key; "" where there is none.
+// Get returns the value of a key; "" if it is not set.
 func (m Metadatas) Get(key string) string {
 	for _, i := range m.Items {
 		if i.Key == key {
@@ -41,7 +41,7 @@ func (m Metadatas) Get(key string) string {
 	return ""
 }
 
-// Interface is an interface of an instance.
+// Interface is a network interface of an instance.
 type Interface struct {
 	IP            string         `json:"networkIP"`
 	IPv6          string         `json:"ipv6Address"` // an internal one
@@ -56,8 +56,8 @@ type AccessConfig struct {
 	PrefixLength int    `json:"externalIpv6PrefixLength"`
 }
 
-// Addresses returns the addresses of the instance's interfaces in their networks, the first
-// interface's first.
+// Addresses returns the internal addresses of the instance's interfaces, starting with the first
+// interface.
 func (i Instance) Addresses() []string {
 	var out []string
 	for _, n := range i.NetworkInterfaces {
@@ -68,8 +68,8 @@ func (i Instance) Addresses() []string {
 	return out
 }
 
-// Names are the addresses that the certificate of the instance's kubelet may hold: the addresses
-// of its first interface within the network.
+// Names returns the addresses that the certificate of the instance's kubelet may contain: those of
+// its first interface, and its external IPv6 addresses.
 func (i Instance) Names() []string {
 	if len(i.NetworkInterfaces) == 0 {
 		return nil
@@ -84,15 +84,15 @@ func (i Instance) Names() []string {
 	return slices.Compact(out)
 }
 
-// InstancePath is where an instance is.
+// InstancePath returns the path of an instance.
 func InstancePath(project, zone, name string) string {
 	return ZonePath(project, zone) + "/instances/" + name
 }
 
-// ZonePath is where the things of a zone are.
+// ZonePath returns the path prefix of a zone's objects.
 func ZonePath(project, zone string) string { return "projects/" + project + "/zones/" + zone }
 
-// Instances lists the instances of a zone that have the label key with a value.
+// Instances lists a zone's instances on which the label key has this value.
 func (c Client) Instances(ctx context.Context, project, zone, key, value string) ([]Instance, error) {
 	return List[Instance](ctx, c, http.MethodGet, Compute, ZonePath(project, zone)+"/instances", "items", url.Values{"filter": {"labels." + key + "=" + value}})
 }
@@ -111,7 +111,7 @@ func (c Client) Zones(ctx context.Context, project, region string) ([]string, er
 	return out, err
 }
 
-// RegionOf is the region of a zone: europe-west1 of europe-west1-b.
+// RegionOf returns the region of a zone: europe-west1 for europe-west1-b.
 func RegionOf(zone string) string {
 	if i := strings.LastIndexByte(zone, '-'); i > 0 {
 		return zone[:i]

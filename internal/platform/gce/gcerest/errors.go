@@ -10,12 +10,12 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Error is an answer of Google's that is an error, or the end of an operation that failed.
+// Error is an error response from Google, or the error of a failed operation.
 type Error struct {
-	// Status is the HTTP status; of an operation, the one that it has for its error, or 0.
+	// Status is the HTTP status; for an operation, the status that it has for its error, or 0.
 	Status int
-	// Reason is Google's word for the error: notFound in an answer, RESOURCE_NOT_FOUND in an
-	// operation; "" if none is given.
+	// Reason is Google's code for the error: notFound in a response, RESOURCE_NOT_FOUND in an
+	// operation; "" if there is none.
 	Reason  string
 	Message string
 }
@@ -31,8 +31,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// refusal reads an answer other than 2xx.
-func refusal(status int, text []byte) *Error {
+// newError parses a response other than 2xx.
+func newError(status int, text []byte) *Error {
 	var x struct {
 		Error struct {
 			Message string `json:"message"`
@@ -53,10 +53,9 @@ func refusal(status int, text []byte) *Error {
 	return e
 }
 
-// class returns the class of an error, which has the same meaning for every call ("Handle API
-// errors" of Compute Engine's documentation; the codes of operations are from its
-// "Troubleshooting" pages).
-func (e *Error) class() fault.Class {
+// faultClass returns the class of an error, which is the same for every call (Compute Engine, "Handle
+// API errors"; the codes of operations are from its "Troubleshooting" pages).
+func (e *Error) faultClass() fault.Class {
 	is := func(reasons ...string) bool { return slices.Contains(reasons, e.Reason) }
 	switch {
 	case e.Status == http.StatusTooManyRequests || is("rateLimitExceeded", "userRateLimitExceeded", "concurrentLimitExceeded", "RATE_LIMIT_EXCEEDED", "RESOURCE_OPERATION_RATE_EXCEEDED"):
@@ -71,7 +70,7 @@ func (e *Error) class() fault.Class {
 		return fault.Gone
 	case e.Status == http.StatusForbidden || is("PERMISSIONS_ERROR"):
 		return fault.Denied
-	case e.Status == http.StatusUnauthorized: // of a service account that is new, or a token that has ended
+	case e.Status == http.StatusUnauthorized: // a new service account, or an expired token
 		return fault.NotYet
 	}
 	return fault.Permanent
@@ -82,10 +81,10 @@ func (e *Error) remedy() string {
 	case e.Reason == "accessNotConfigured":
 		return "enable the API in the project: gcloud services enable compute.googleapis.com dns.googleapis.com"
 	case e.Reason == "insufficientPermissions" || e.Reason == "ACCESS_TOKEN_SCOPE_INSUFFICIENT":
-		return "let the machine's scopes hold it; kops update cluster --yes writes them, and new machines have them"
-	case e.class() == fault.Denied:
+		return "add it to the access scopes of the machine: run kops update cluster --yes, and replace the machine"
+	case e.faultClass() == fault.Denied:
 		return "give the machine's service account a role that allows it"
-	case e.class() == fault.Quota:
+	case e.faultClass() == fault.Quota:
 		return "raise the quota, or use less of it"
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 
 const zone = "projects/testproject/zones/us-test1-a"
 
-// client asks a project as an instance of it.
+// client returns a client on an instance of a project, and the project.
 func client(t *testing.T) (gcerest.Client, *gcetest.Cloud) {
 	t.Helper()
 	c := gcetest.Start(t, map[string]string{"project/project-id": "testproject", "instance/zone": "projects/1/zones/us-test1-a", "instance/name": "self"})
@@ -47,7 +47,7 @@ func TestAllPagesAreRead(t *testing.T) {
 	}
 }
 
-// Errors, from Google's documentation.
+// Errors from Google's documentation.
 func TestErrorsHaveTheirClasses(t *testing.T) {
 	c, cloud := client(t)
 	for _, tt := range []struct {
@@ -80,7 +80,7 @@ func TestAnAnswerThatIsNotGooglesIsAnError(t *testing.T) {
 	var out struct {
 		Name string `json:"name"`
 	}
-	if err := c.Get(t.Context(), gcerest.Compute, zone, nil, &out); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "not understood") {
+	if err := c.Get(t.Context(), gcerest.Compute, zone, nil, &out); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "cannot parse") {
 		t.Errorf("a number as a name: %v", err)
 	}
 	c.Endpoint = "http://127.0.0.1:1"
@@ -94,19 +94,19 @@ func TestAChangeIsWaitedForAndFails(t *testing.T) {
 	cloud.Put("compute/v1/"+zone+"/instances/self", gcetest.Doc{"name": "self"})
 	cloud.Put("compute/v1/"+zone+"/disks/d", gcetest.Doc{"name": "d"})
 	attach := map[string]string{"source": zone + "/disks/d", "mode": "READ_WRITE"}
-	if err := c.Change(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); err != nil {
+	if err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"POST compute/v1/" + zone + "/instances/self/attachDisk", "POST compute/v1/" + zone + "/operations/operation-1/wait", "POST compute/v1/" + zone + "/operations/operation-1/wait"}
 	if got := cloud.Calls(); !slices.Equal(got, want) {
 		t.Errorf("called %v", got)
 	}
-	err := c.Change(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach)
+	err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach)
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "already being used by") {
 		t.Errorf("a second time: %v", err)
 	}
 	attach["source"] = zone + "/disks/none"
-	if err := c.Change(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); !fault.Is(err, fault.Gone) {
+	if err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); !fault.Is(err, fault.Gone) {
 		t.Errorf("a disk that is not there: %v", err)
 	}
 }

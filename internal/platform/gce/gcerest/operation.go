@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Operation is a change that goes on after its call.
+// Operation is a change that continues after the call.
 type Operation struct {
 	Name   string `json:"name"`
 	Status string `json:"status"`
@@ -22,26 +22,27 @@ type Operation struct {
 }
 
 const (
-	// waitLimit is a little longer than a call waits for an operation (API reference, zoneOperations.wait: two minutes).
+	// waitLimit is slightly longer than a wait call blocks (API reference, zoneOperations.wait: two
+	// minutes).
 	waitLimit = 2*time.Minute + 10*time.Second
-	// mostWaits bounds how often an operation is waited for.
-	mostWaits = 10
+	// maxWaits limits the number of wait calls per operation.
+	maxWaits = 10
 )
 
-// Change calls a method of Compute below zone, such as projects/P/zones/Z, and waits until what it
-// began is done. An operation that fails is an *Error.
-func (c Client) Change(ctx context.Context, method, zone, path string, query map[string][]string, in any) error {
+// DoAndWait calls a Compute Engine method below zone, such as projects/P/zones/Z, and waits until the
+// operation that it started is done. The error of a failed operation is an *Error.
+func (c Client) DoAndWait(ctx context.Context, method, zone, path string, query map[string][]string, in any) error {
 	var op Operation
 	if err := c.Do(ctx, method, Compute, zone+"/"+path, query, in, &op); err != nil {
 		return err
 	}
 	for n := 0; op.Status != "DONE"; n++ {
-		if n == mostWaits {
+		if n == maxWaits {
 			return fault.New(fault.NotYet, "the operation %s is not done yet", op.Name)
 		}
 		name := op.Name
 		op = Operation{}
-		if err := c.within(ctx, waitLimit, http.MethodPost, Compute, zone+"/operations/"+name+"/wait", nil, nil, &op); err != nil {
+		if err := c.doWithin(ctx, waitLimit, http.MethodPost, Compute, zone+"/operations/"+name+"/wait", nil, nil, &op); err != nil {
 			return err
 		}
 	}
@@ -49,5 +50,5 @@ func (c Client) Change(ctx context.Context, method, zone, path string, query map
 		return nil
 	}
 	e := &Error{Status: op.HTTPStatus, Reason: op.Error.Errors[0].Code, Message: op.Error.Errors[0].Message}
-	return fault.Wrap(e.class(), e, e.remedy())
+	return fault.Wrap(e.faultClass(), e, e.remedy())
 }

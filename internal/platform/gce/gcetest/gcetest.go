@@ -1,7 +1,6 @@
-// Package gcetest plays, for tests, the part of Google's cloud that machines use: the metadata
-// server of one instance, and the few methods of Compute and Cloud DNS. It returns the objects
-// that a test sets unchanged, a page at a time, and changes are operations that have to be waited
-// for.
+// Package gcetest emulates, for tests, the part of Google Cloud that machines use: the metadata
+// server of one instance, and a few methods of Compute Engine and Cloud DNS. It returns the objects
+// that a test sets unchanged, in pages, and changes are operations that clients must wait for.
 package gcetest
 
 import (
@@ -17,17 +16,17 @@ import (
 	"testing"
 )
 
-// Doc is a thing as JSON has it.
+// Doc is a JSON object.
 type Doc = map[string]any
 
-// pageSize is how many things a page has: fewer than any of Google's, so that no page is the only one.
+// pageSize is the number of items per page: small, so that lists have several pages.
 const pageSize = 2
 
-// Cloud is a project of Google's cloud.
+// Cloud is a Google Cloud project.
 type Cloud struct {
-	// URL stands for every service; Host is the metadata server.
+	// URL replaces the URL of every service; Host is the metadata server.
 	URL, Host string
-	// Refuse answers a request with an error, by its method and path, where it returns a status.
+	// Refuse makes a request, given as METHOD PATH, fail if it returns a status other than 0.
 	Refuse func(call string) (status int, reason string)
 
 	t          testing.TB
@@ -39,14 +38,14 @@ type Cloud struct {
 	tokens     int
 }
 
-// operation is a change that is made at the second wait.
+// operation is a change that takes effect at the second wait.
 type operation struct {
 	waits int
 	do    func() (code, message string)
 }
 
-// Start serves a project until the test ends, to the instance with the metadata, by their keys
-// below computeMetadata/v1.
+// Start serves a project until the test ends, to the instance with this metadata, by key below
+// computeMetadata/v1.
 func Start(t testing.TB, metadata map[string]string) *Cloud {
 	t.Helper()
 	c := &Cloud{t: t, metadata: maps.Clone(metadata), things: map[string]Doc{}, operations: map[string]*operation{}}
@@ -56,35 +55,34 @@ func Start(t testing.TB, metadata map[string]string) *Cloud {
 	return c
 }
 
-// Env is the environment of a program that asks it.
+// Env returns an environment variable of a program that uses the project.
 func (c *Cloud) Env(name string) string {
 	return map[string]string{"KOPS_GCE_ENDPOINT": c.URL, "GCE_METADATA_HOST": c.Host}[name]
 }
 
-// Put makes a thing be at a path below the project's service, such as
-// compute/v1/projects/P/zones/Z/disks/D.
+// Put stores an object at a path, such as compute/v1/projects/P/zones/Z/disks/D.
 func (c *Cloud) Put(path string, d Doc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.things[path] = d
 }
 
-// Delete removes a thing.
+// Delete removes an object.
 func (c *Cloud) Delete(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.things, path)
 }
 
-// Get returns a field of a thing.
+// Get returns a field of an object.
 func (c *Cloud) Get(path, field string) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.things[path][field]
 }
 
-// Calls returns the calls since its last call, each as METHOD PATH, without calls of the metadata
-// server.
+// Calls returns the calls since it was last called, each as METHOD PATH, without those to the
+// metadata server.
 func (c *Cloud) Calls() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,26 +91,26 @@ func (c *Cloud) Calls() []string {
 	return out
 }
 
-// ServeHTTP answers.
+// ServeHTTP implements http.Handler.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	path := strings.Trim(r.URL.Path, "/")
 	if key, ok := strings.CutPrefix(path, "computeMetadata/v1/"); ok {
-		c.tell(w, r, key)
+		c.serveMetadata(w, r, key)
 		return
 	}
 	call := r.Method + " " + path
 	c.calls = append(c.calls, call)
 	if c.Refuse != nil {
 		if status, reason := c.Refuse(call); status != 0 {
-			refuse(w, status, reason)
+			writeError(w, status, reason)
 			return
 		}
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer token-"))
 	if err != nil || n < 1 || n > c.tokens {
-		refuse(w, http.StatusUnauthorized, "authError")
+		writeError(w, http.StatusUnauthorized, "authError")
 		return
 	}
 	in := Doc{}
@@ -124,7 +122,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, r, path, in)
 }
 
-func (c *Cloud) tell(w http.ResponseWriter, r *http.Request, key string) {
+func (c *Cloud) serveMetadata(w http.ResponseWriter, r *http.Request, key string) {
 	text, ok := c.metadata[key]
 	switch {
 	case r.Header.Get("Metadata-Flavor") != "Google":
@@ -139,7 +137,7 @@ func (c *Cloud) tell(w http.ResponseWriter, r *http.Request, key string) {
 	}
 }
 
-// answer answers what is known by the last part of its path.
+// answer handles a request depending on the last part of its path.
 func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, path string, in Doc) {
 	parent, last := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
 	thing, there := c.things[parent]
@@ -152,9 +150,9 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, path string, in D
 		managed, _ := thing["managed"].([]Doc)
 		page(w, r, "managedInstances", managed)
 	case last == "attachDisk" && there:
-		c.begin(w, parent, func() (string, string) { return c.attach(parent, in) })
+		c.startOperation(w, parent, func() (string, string) { return c.attach(parent, in) })
 	case last == "recreateInstances" && there:
-		c.begin(w, parent, func() (string, string) { thing["recreated"] = in["instances"]; return "", "" })
+		c.startOperation(w, parent, func() (string, string) { thing["recreated"] = in["instances"]; return "", "" })
 	case last == "changes" && there:
 		c.change(w, parent, in)
 	case r.Method == http.MethodGet && c.things[path] != nil:
@@ -164,15 +162,15 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, path string, in D
 		if last == "managedZones" || last == "rrsets" {
 			key = last
 		}
-		page(w, r, key, c.below(path, r.URL.Query().Get("filter")))
+		page(w, r, key, c.listBelow(path, r.URL.Query().Get("filter")))
 	default:
-		refuse(w, http.StatusNotFound, "notFound")
+		writeError(w, http.StatusNotFound, "notFound")
 	}
 }
 
-// below returns the objects of a collection with a label, as a filter names it: labels.KEY=VALUE,
-// or labels.KEY:* for any value, joined by AND. Other filters select all.
-func (c *Cloud) below(path, filter string) []Doc {
+// listBelow returns the objects of a collection that have the labels in a filter: labels.KEY=VALUE, or
+// labels.KEY:* for any value, joined by AND. Any other filter selects all objects.
+func (c *Cloud) listBelow(path, filter string) []Doc {
 	if !strings.HasPrefix(filter, "labels.") {
 		filter = ""
 	}
@@ -209,8 +207,8 @@ func page(w http.ResponseWriter, r *http.Request, key string, all []Doc) {
 	write(w, out)
 }
 
-// begin answers with an operation of the zone of a thing.
-func (c *Cloud) begin(w http.ResponseWriter, path string, do func() (code, message string)) {
+// startOperation responds with an operation in the zone of an object.
+func (c *Cloud) startOperation(w http.ResponseWriter, path string, do func() (code, message string)) {
 	parts := strings.Split(path, "/") // compute/v1/projects/P/zones/Z/…
 	name := "operation-" + strconv.Itoa(len(c.operations)+1)
 	c.operations[strings.Join(parts[:6], "/")+"/operations/"+name] = &operation{do: do}
@@ -220,7 +218,7 @@ func (c *Cloud) begin(w http.ResponseWriter, path string, do func() (code, messa
 func (c *Cloud) wait(w http.ResponseWriter, path string) {
 	o := c.operations[path]
 	if o == nil {
-		refuse(w, http.StatusNotFound, "notFound")
+		writeError(w, http.StatusNotFound, "notFound")
 		return
 	}
 	out := Doc{"name": path[strings.LastIndexByte(path, '/')+1:], "status": "RUNNING"}
@@ -234,7 +232,7 @@ func (c *Cloud) wait(w http.ResponseWriter, path string) {
 	write(w, out)
 }
 
-// attach gives an instance a disk that no other has.
+// attach attaches a disk, which must not be in use, to an instance.
 func (c *Cloud) attach(instance string, in Doc) (code, message string) {
 	source, _ := in["source"].(string)
 	disk := c.things["compute/v1/"+source]
@@ -249,7 +247,7 @@ func (c *Cloud) attach(instance string, in Doc) (code, message string) {
 	return "", ""
 }
 
-// change adds and deletes sets of a DNS zone, all or none.
+// change adds and deletes record sets of a DNS zone atomically.
 func (c *Cloud) change(w http.ResponseWriter, zone string, in Doc) {
 	key := func(s any) string {
 		set, _ := s.(Doc)
@@ -262,18 +260,18 @@ func (c *Cloud) change(w http.ResponseWriter, zone string, in Doc) {
 		set, _ := s.(Doc)
 		have := after[key(s)]
 		if have == nil {
-			refuse(w, http.StatusNotFound, "notFound")
+			writeError(w, http.StatusNotFound, "notFound")
 			return
 		}
 		if fmt.Sprint(have["ttl"], have["rrdatas"]) != fmt.Sprint(set["ttl"], set["rrdatas"]) {
-			refuse(w, http.StatusPreconditionFailed, "conditionNotMet")
+			writeError(w, http.StatusPreconditionFailed, "conditionNotMet")
 			return
 		}
 		delete(after, key(s))
 	}
 	for _, s := range additions {
 		if after[key(s)] != nil {
-			refuse(w, http.StatusConflict, "alreadyExists")
+			writeError(w, http.StatusConflict, "alreadyExists")
 			return
 		}
 		after[key(s)], _ = s.(Doc)
@@ -284,12 +282,12 @@ func (c *Cloud) change(w http.ResponseWriter, zone string, in Doc) {
 
 func write(w http.ResponseWriter, d Doc) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(d) // the test would fail
+	_ = json.NewEncoder(w).Encode(d) // if it fails, so does the test
 }
 
-// refuse answers as Google's services do.
-func refuse(w http.ResponseWriter, status int, reason string) {
+// writeError responds with an error in Google's form.
+func writeError(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(Doc{"error": Doc{"code": status, "message": "it is refused", "errors": []Doc{{"reason": reason, "message": "it is refused", "domain": "global"}}}}) // the test would fail
+	_ = json.NewEncoder(w).Encode(Doc{"error": Doc{"code": status, "message": "it is refused", "errors": []Doc{{"reason": reason, "message": "it is refused", "domain": "global"}}}}) // if it fails, so does the test
 }

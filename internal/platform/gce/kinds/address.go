@@ -13,18 +13,18 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// internal is the type of addresses and the scheme of rules within a network.
+// internal is the type of addresses, and the scheme of forwarding rules, within a network.
 const internal = "INTERNAL"
 
-// Address is a reserved address of the region, public where Type is empty.
+// Address is a reserved regional address, public if Type is empty.
 type Address struct {
 	Name       string         `res:"forbid" tf:"name"`
 	Type       string         `res:"forbid" tf:"address_type"` // "" or "INTERNAL"
-	Purpose    string         `res:"forbid" tf:"purpose"`      // "SHARED_LOADBALANCER_VIP": several rules may use it
+	Purpose    string         `res:"forbid" tf:"purpose"`      // "SHARED_LOADBALANCER_VIP": several rules may share it
 	Subnetwork resource.Value `res:"forbid" tf:"subnetwork"`   // Subnetwork.ID
 
 	ID      string `res:"out,id" out:"id" tf:"self_link"`
-	Address string `res:"out,id" out:"address"` // the address itself, which forwarding rules name
+	Address string `res:"out,id" out:"address"` // the IP address, to which forwarding rules refer
 }
 
 // Addresses is the kind of Address.
@@ -44,12 +44,12 @@ var Addresses = resource.Kind[Address, *Client]{
 		return nil
 	},
 	Delete: func(ctx context.Context, c *Client, a *Address) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Addresses.Delete(c.Project, c.Region, a.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Addresses.Delete(c.Project, c.Region, a.Name).Context(ctx).Do()))
 	},
 }
 
 func listAddresses(ctx context.Context, c *Client, s resource.Scope) ([]*Address, error) {
-	w, err := worldOf(ctx, c, s)
+	w, err := newWorld(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -61,39 +61,39 @@ func listAddresses(ctx context.Context, c *Client, s resource.Scope) ([]*Address
 	if err != nil {
 		return nil, err
 	}
-	own := map[string]bool{} // links of the subnetworks that kops made for the cluster
+	own := map[string]bool{} // links of the subnetworks that kops created for the cluster
 	for _, n := range subnetworks {
 		own[gceapi.Link(n.SelfLink)] = w.ownSubnetwork(n)
 	}
 	list, err := c.allAddresses(ctx)
-	return picked(list, err, func(d *compute.Address) bool {
-		return w.wanted(d.Name) || w.ownAddress(d, rules, own, c.Region)
+	return selectObjects(list, err, func(d *compute.Address) bool {
+		return w.isWanted(d.Name) || w.ownAddress(d, rules, own, c.Region)
 	}, addressOf)
 }
 
-// ownAddress reports whether an address is the cluster's. An internal one bears the name of a
-// subnet of the spec: it is the cluster's where one of its rules uses it, where the subnetwork is
-// the cluster's and has the same subnet in its name, or where a shared subnetwork of the cluster
-// is called as the subnet is.
+// ownAddress reports whether an address belongs to the cluster. The name of an internal address
+// contains a subnet of the spec: the address is the cluster's if one of its rules uses it, if its
+// subnetwork is the cluster's and is named after that subnet, or if the cluster uses its subnetwork
+// and the subnet has the name of the subnetwork or of the region.
 func (w *world) ownAddress(d *compute.Address, rules []*compute.ForwardingRule, own map[string]bool, region string) bool {
 	if d.AddressType != internal {
-		return w.is(d.Name, "api")
+		return w.isOwnName(d.Name, "api")
 	}
 	object, ok := gcename.Part(d.Name, w.cluster)
 	balancer, subnet, perSubnet := strings.Cut(object, "-")
 	if !ok || !perSubnet || balancer != "api" && balancer != "etcd" {
 		return false
 	}
-	at := gceapi.Link(d.Subnetwork) // each network has all internal addresses
+	at := gceapi.Link(d.Subnetwork) // every network has the same internal addresses
 	if d.Address != "" && slices.ContainsFunc(rules, func(r *compute.ForwardingRule) bool {
 		return r.IPAddress == d.Address && gceapi.Link(r.Subnetwork) == at
 	}) {
 		return true
 	}
 	if own[at] {
-		return w.is(gceapi.Name(at), subnet)
+		return w.isOwnName(gceapi.Name(at), subnet)
 	}
-	return w.uses[at] && !w.anothers(d.Name) && (subnet == region || subnet == gceapi.Name(at))
+	return w.usedObjects[at] && !w.isOthersName(d.Name) && (subnet == region || subnet == gceapi.Name(at))
 }
 
 func addressOf(d *compute.Address) *Address {
@@ -104,17 +104,17 @@ func addressOf(d *compute.Address) *Address {
 	return a
 }
 
-// createAddress asks for the address when it is reserved, as the operation does not tell it.
+// createAddress reads the address after reserving it, because the operation does not return it.
 func createAddress(ctx context.Context, c *Client, a *Address) error {
 	a.ID = c.regional("addresses", a.Name)
-	err := c.Done(ctx)(c.Compute.Addresses.Insert(c.Project, c.Region, &compute.Address{Name: a.Name, AddressType: a.Type, Purpose: a.Purpose,
+	err := c.Await(ctx)(c.Compute.Addresses.Insert(c.Project, c.Region, &compute.Address{Name: a.Name, AddressType: a.Type, Purpose: a.Purpose,
 		Subnetwork: url(a.Subnetwork)}).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
-	is, err := gceapi.Got(c.Compute.Addresses.Get(c.Project, c.Region, a.Name).Context(ctx).Do())
+	current, err := gceapi.Result(c.Compute.Addresses.Get(c.Project, c.Region, a.Name).Context(ctx).Do())
 	if err == nil {
-		a.Address = is.Address
+		a.Address = current.Address
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// BackendService is the groups of machines behind a balancer of the region.
+// BackendService is a regional balancer's set of backends, which are groups of machines.
 type BackendService struct {
 	Name         string           `res:"forbid" tf:"name"`
 	Scheme       string           `res:"forbid" tf:"load_balancing_scheme"` // "INTERNAL"
@@ -28,7 +28,8 @@ type Backend struct {
 	BalancingMode string         `tf:"balancing_mode"` // "CONNECTION"
 }
 
-// BackendServices is the kind of BackendService, which refers to groups: it is made when they are.
+// BackendServices is the kind of BackendService, which refers to groups and so is created after
+// them.
 var BackendServices = resource.Kind[BackendService, *Client]{
 	Name:  "google_compute_region_backend_service",
 	API:   apiCompute,
@@ -38,20 +39,21 @@ var BackendServices = resource.Kind[BackendService, *Client]{
 	List:  listBackendServices,
 	Create: func(ctx context.Context, c *Client, b *BackendService) error {
 		b.ID = c.regional("backendServices", b.Name)
-		return c.Done(ctx)(c.Compute.RegionBackendServices.Insert(c.Project, c.Region, &compute.BackendService{Name: b.Name, LoadBalancingScheme: b.Scheme, Protocol: b.Protocol,
+		return c.Await(ctx)(c.Compute.RegionBackendServices.Insert(c.Project, c.Region, &compute.BackendService{Name: b.Name, LoadBalancingScheme: b.Scheme, Protocol: b.Protocol,
 			HealthChecks: urls(b.HealthChecks), Backends: b.backends()}).Context(ctx).Do())
 	},
 	Update: []resource.Setter[BackendService, *Client]{{Fields: []string{"HealthChecks", "Backends"}, Set: patchBackendService}},
 	Delete: func(ctx context.Context, c *Client, b *BackendService) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionBackendServices.Delete(c.Project, c.Region, b.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.RegionBackendServices.Delete(c.Project, c.Region, b.Name).Context(ctx).Do()))
 	},
 }
 
 // ownServices are the backend services of a cluster's own balancers.
 var ownServices = []string{"api", "kops-controller", "etcd"}
 
-// listBackendServices finds the backend services of the cluster's own balancers and, if everything
-// is asked for, of its services and those that lead only to groups of the cluster.
+// listBackendServices finds the backend services of the cluster's own balancers. With Scope.All it
+// also finds those of the cluster's Services, and those whose backends are all groups of the
+// cluster.
 func listBackendServices(ctx context.Context, c *Client, s resource.Scope) ([]*BackendService, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
 	groups, led := map[string]bool{}, map[string]bool{}
@@ -72,8 +74,8 @@ func listBackendServices(ctx context.Context, c *Client, s resource.Scope) ([]*B
 		}
 	}
 	list, err := c.allBackendServices(ctx)
-	return picked(list, err, func(d *compute.BackendService) bool {
-		return w.wanted(d.Name) || w.is(d.Name, ownServices...) || led[gceapi.Link(d.SelfLink)] ||
+	return selectObjects(list, err, func(d *compute.BackendService) bool {
+		return w.isWanted(d.Name) || w.isOwnName(d.Name, ownServices...) || led[gceapi.Link(d.SelfLink)] ||
 			len(d.Backends) > 0 && !slices.ContainsFunc(d.Backends, func(b *compute.Backend) bool { return !groups[gceapi.Link(b.Group)] })
 	}, backendServiceOf)
 }
@@ -94,12 +96,12 @@ func (b *BackendService) backends() []*compute.Backend {
 	return out
 }
 
-// patchBackendService changes a backend service as it is now.
+// patchBackendService changes a backend service, starting from its current state.
 func patchBackendService(ctx context.Context, c *Client, have, want *BackendService) error {
-	is, err := gceapi.Got(c.Compute.RegionBackendServices.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
+	current, err := gceapi.Result(c.Compute.RegionBackendServices.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
-	return c.Done(ctx)(c.Compute.RegionBackendServices.Patch(c.Project, c.Region, have.Name, &compute.BackendService{Fingerprint: is.Fingerprint,
+	return c.Await(ctx)(c.Compute.RegionBackendServices.Patch(c.Project, c.Region, have.Name, &compute.BackendService{Fingerprint: current.Fingerprint,
 		HealthChecks: urls(want.HealthChecks), Backends: want.backends(), ForceSendFields: []string{"HealthChecks", "Backends"}}).Context(ctx).Do())
 }

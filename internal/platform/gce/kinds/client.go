@@ -9,38 +9,37 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// Client is what the kinds call. A Client made by Snapshot asks each question
-// once, so that kinds which read the same list share one request.
+// Client is the client that the kinds use. A Client returned by Snapshot sends each request only
+// once, so that kinds that read the same list share one request.
 type Client struct {
 	gceapi.Clients
 	// Buckets are the additional buckets in which the cluster's accounts may have roles.
 	Buckets []string
-	// Past, when not nil, remembers between commands what hardly ever changes.
+	// Past, when not nil, caches between commands what hardly ever changes.
 	Past past.Memo
 
-	answers *once.Answers // nil: every question is asked
-	// turns are taken by writes that must not overlap, by what they change: *sync.Mutex.
-	turns *sync.Map
+	answers *once.Answers // nil: every request is sent
+	// locks holds a *sync.Mutex per object whose writes must not overlap.
+	locks *sync.Map
 }
 
-// NewClient returns a client that remembers nothing.
-func NewClient(c gceapi.Clients) *Client { return &Client{Clients: c, turns: &sync.Map{}} }
+// NewClient returns a client that caches nothing.
+func NewClient(c gceapi.Clients) *Client { return &Client{Clients: c, locks: &sync.Map{}} }
 
-// Snapshot returns a client for one observation of the world: lists that several kinds
-// share are asked for once in its life. It must not be used to observe what happened
-// after it was made.
+// Snapshot returns a client for one observation of the world: it fetches lists that several kinds
+// share only once. It must not be used to observe anything that happened after it was created.
 func (c *Client) Snapshot() *Client {
-	return &Client{Clients: c.Clients, Buckets: c.Buckets, Past: c.Past, turns: c.turns, answers: once.New()}
+	return &Client{Clients: c.Clients, Buckets: c.Buckets, Past: c.Past, locks: c.locks, answers: once.New()}
 }
 
-// turn waits until no other write changes what key names. The caller calls what it returns.
-func (c *Client) turn(key string) (end func()) {
-	mu, _ := c.turns.LoadOrStore(key, &sync.Mutex{})
+// lock locks what key names against other writes. The caller must call end to unlock it.
+func (c *Client) lock(key string) (end func()) {
+	mu, _ := c.locks.LoadOrStore(key, &sync.Mutex{})
 	mu.(*sync.Mutex).Lock()
 	return mu.(*sync.Mutex).Unlock
 }
 
-// link is a reference to an object by its URL, in the form in which outputs are.
+// link returns a reference to an object by its URL, in the form that outputs use.
 func link(url string) resource.Value { return resource.Lit(gceapi.Link(url)) }
 
 func links(urls []string) []resource.Value {
@@ -51,7 +50,7 @@ func links(urls []string) []resource.Value {
 	return out
 }
 
-// url is a reference as requests have it.
+// url returns a reference in the form that requests use.
 func url(v resource.Value) string { return gceapi.URL(v.Text()) }
 
 func urls(vs []resource.Value) []string {

@@ -22,20 +22,20 @@ import (
 // everything is the scope of a deletion.
 var everything = resource.Scope{Cluster: testCluster, All: true}
 
-// done holds that a write goes well.
+// done fails the test if a write fails.
 func (s *stage) done(op *compute.Operation, err error) {
 	s.Helper()
-	if err := s.c.Done(s.Context())(op, err); err != nil {
+	if err := s.c.Await(s.Context())(op, err); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// However far an update came before it was cut off, a deletion leaves nothing of it.
+// Wherever an update was interrupted, a deletion leaves nothing of it.
 func TestADeletionLeavesNothingOfAnUpdateThatWasCutOff(t *testing.T) {
 	for n := 1; ; n++ {
 		s := play(t, options())
 		before := s.Inventory()
-		g := wanted(t, testCluster, "us-test1", "", "nodes")
+		g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 		p := s.Plan(testCluster, g, false)
 		if n > len(p.Steps) {
 			break
@@ -52,33 +52,34 @@ func TestADeletionLeavesNothingOfAnUpdateThatWasCutOff(t *testing.T) {
 	}
 }
 
-// Objects that controllers in the cluster made are deleted with it; objects that only look like them stay.
+// Objects created by controllers in the cluster are deleted with it; objects that only look like
+// them stay.
 func TestADeletionTakesWhatControllersOfTheClusterMade(t *testing.T) {
 	s := play(t, options())
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
-	others := wanted(t, endsAlike, "us-test1", "", "nodes")
+	others := wantedGraph(t, endsAlike, "us-test1", "", "nodes")
 	s.apply(endsAlike, others)
 	before := s.Inventory()
 	s.controllers(endsAlike, "b")
 	own := s.Inventory()
 	s.controllers(testCluster, "a")
 	s.remove(testCluster, g)
-	s.apply(testCluster, g) // so that all is as it was but what the controllers made
-	if left := s.Inventory(); !slices.Equal(machineless(left), machineless(own)) {
+	s.apply(testCluster, g) // restores everything except what the controllers created
+	if left := s.Inventory(); !slices.Equal(withoutMachines(left), withoutMachines(own)) {
 		t.Errorf("there was\n%s\nand is\n%s", strings.Join(own, "\n"), strings.Join(left, "\n"))
 	}
 	s.remove(endsAlike, others)
 	s.remove(testCluster, g)
 	s.apply(endsAlike, others)
 	s.apply(testCluster, g)
-	if left := s.Inventory(); !slices.Equal(machineless(left), machineless(before)) {
+	if left := s.Inventory(); !slices.Equal(withoutMachines(left), withoutMachines(before)) {
 		t.Errorf("there was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(left, "\n"))
 	}
 }
 
-// controllers makes what the cloud controller, the storage driver and dns-controller make for
-// the cluster, and has a group let a machine go.
+// controllers creates what the cloud controller, the storage driver and dns-controller create for
+// the cluster, and makes a group abandon a machine.
 func (s *stage) controllers(cluster, letter string) {
 	s.Helper()
 	name := "a" + strings.Repeat(letter, 31)
@@ -105,7 +106,7 @@ func (s *stage) controllers(cluster, letter string) {
 		Source: "projects/" + testProject + "/zones/" + testZone + "/disks/pvc-" + letter}).Do())
 	s.done(s.c.Compute.InstanceGroupManagers.AbandonInstances(testProject, testZone, managed,
 		&compute.InstanceGroupManagersAbandonInstancesRequest{Instances: []string{gceapi.URL(machine)}}).Do())
-	s.within(cluster, letter, network, machine)
+	s.createServiceBalancer(cluster, letter, network, machine)
 	s.done(s.c.Compute.Routes.Insert(testProject, &compute.Route{Name: gcecloud.Label(cluster) + "-12345678-1234-1234-1234-1234567890a" + letter, Network: network,
 		DestRange: "10.99.0.0/24", Priority: 1000, NextHopInstance: gceapi.URL(machine)}).Do())
 	for _, record := range []struct{ name, kind, value string }{{"api.internal." + cluster, "A", "10.0.16.2"}, {"kops-controller.internal." + cluster, "A", "10.0.16.2"}} {
@@ -115,8 +116,8 @@ func (s *stage) controllers(cluster, letter string) {
 	}
 }
 
-// within makes a balancer within the network, as the cloud controller does for a service.
-func (s *stage) within(cluster, letter, network, machine string) {
+// createServiceBalancer creates an internal load balancer, as the cloud controller does for a service.
+func (s *stage) createServiceBalancer(cluster, letter, network, machine string) {
 	s.Helper()
 	name, group, check := "ai"+strings.Repeat(letter, 30), "k8s-ig--"+letter, "k8s-i"+letter+"-node"
 	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "k8s-fw-" + name, Network: network, TargetTags: []string{gcename.Tag(gcename.Node, cluster)},
@@ -133,7 +134,7 @@ func (s *stage) within(cluster, letter, network, machine string) {
 
 func TestADeletionSaysWhoseDataGo(t *testing.T) {
 	s := play(t, options())
-	s.apply(testCluster, wanted(t, testCluster, "us-test1", "", "nodes"))
+	s.apply(testCluster, wantedGraph(t, testCluster, "us-test1", "", "nodes"))
 	s.controllers(testCluster, "a")
 	var got []string
 	for _, step := range s.Plan(testCluster, &graph.Graph{}, true).Steps {
@@ -146,31 +147,31 @@ func TestADeletionSaysWhoseDataGo(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for size, want := range map[int]string{0: "", 1: "1 machine", 3: "3 machines"} {
-		if got := machinesOf(&InstanceGroupManager{TargetSize: size}); got != want {
+		if got := machineCount(&InstanceGroupManager{TargetSize: size}); got != want {
 			t.Errorf("%d: got %q", size, got)
 		}
 	}
 }
 
-// An update leaves grants of others to the cluster's accounts, routes of others to its machines,
-// and their records in the zone alone.
+// An update does not touch what others created: grants to the cluster's accounts, routes to its
+// machines, and records in the zone.
 func TestAnUpdateLeavesWhatOthersMadeForTheCluster(t *testing.T) {
 	s := play(t, options())
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
 	s.controllers(testCluster, "a")
 	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: object("monitoring"), Network: "projects/" + testProject + "/global/networks/" + gcename.Network(testCluster),
 		TargetTags: []string{gcename.Tag(gcename.Node, testCluster)}, SourceRanges: []string{"192.0.2.0/24"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp"}}}).Do())
 	member := accountMember + gcename.AccountEmail(gcename.Account(gcename.ControlPlane, testCluster), testProject)
-	if err := give(t.Context(), s.c, testProject, s.c.projectPolicy(testProject), "roles/viewer", member); err != nil {
+	if err := grantRole(t.Context(), s.c, testProject, s.c.projectPolicy(testProject), "roles/viewer", member); err != nil {
 		t.Fatal(err)
 	}
-	s.settled(testCluster, g)
+	s.checkSettled(testCluster, g)
 }
 
 func TestARuleThatIsNoLongerWantedIsClosedWithoutPruning(t *testing.T) {
 	s := play(t, options())
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
 	less := g.Select(func(n resource.Node) bool { return n.Name != "ssh-external-to-node" })
 	p := s.Plan(testCluster, less, false)
@@ -181,7 +182,7 @@ func TestARuleThatIsNoLongerWantedIsClosedWithoutPruning(t *testing.T) {
 
 func TestAnAccountThatIsGoneHasNoRolesAfterADeletion(t *testing.T) {
 	s := play(t, options())
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	before := s.Inventory()
 	s.apply(testCluster, g)
 	email := gcename.AccountEmail(gcename.Account(gcename.ControlPlane, testCluster), testProject)
@@ -194,7 +195,8 @@ func TestAnAccountThatIsGoneHasNoRolesAfterADeletion(t *testing.T) {
 	}
 }
 
-// A policy keeps what others have written into it: conditions, members, and what comes in between.
+// Changing a member of a policy preserves what others have written into it: conditions, members,
+// and concurrent changes.
 func TestAMemberChangesNothingElseOfAPolicy(t *testing.T) {
 	s := play(t, options())
 	const role = "roles/container.serviceAgent"

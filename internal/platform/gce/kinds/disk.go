@@ -17,11 +17,11 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// Disk is a persistent disk of a zone. What would need a new disk is forbidden, as the disk
-// holds the cluster's data; one can grow.
+// Disk is a zonal persistent disk. Changes that would need a new disk are forbidden, because the
+// disk holds the cluster's data; it can be enlarged.
 type Disk struct {
 	Name       string `res:"forbid" tf:"name"`
-	Zone       string `res:"forbid" tf:"zone"` // "" of a disk of the region, which only drivers make
+	Zone       string `res:"forbid" tf:"zone"` // "" for a regional disk, which only drivers create
 	Type       string `res:"forbid" tf:"type"` // "pd-ssd", "hyperdisk-balanced", …
 	SizeGiB    int    `tf:"size"`
 	IOPS       int    `res:"default" tf:"provisioned_iops"`
@@ -29,18 +29,19 @@ type Disk struct {
 	Labels     Labels `tf:"labels"`
 
 	ID string `res:"out,id" out:"id"`
-	// Claim is whose data a driver in the cluster keeps there: namespace/name of the claim.
+	// Claim is the claim, as namespace/name, whose data a driver in the cluster keeps there.
 	Claim string `res:"out"`
 }
 
-// Disks is the kind of Disk. The label k8s-io-etcd-… tells it from those that drivers in the cluster make.
+// Disks is the kind of Disk. The label k8s-io-etcd-… distinguishes it from disks created by drivers
+// in the cluster.
 var Disks = resource.Kind[Disk, *Client]{
 	Name:   "google_compute_disk",
 	API:    apiCompute,
 	Tasks:  []string{"Disk"},
 	Early:  true,
 	Key:    func(d *Disk) string { return d.Name },
-	Holds:  dataOf,
+	Holds:  describeData,
 	List:   listDisks,
 	Create: createDisk,
 	Update: []resource.Setter[Disk, *Client]{
@@ -52,14 +53,14 @@ var Disks = resource.Kind[Disk, *Client]{
 	},
 	Delete: func(ctx context.Context, c *Client, d *Disk) error {
 		if d.Zone == "" {
-			return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionDisks.Delete(c.Project, c.Region, d.Name).Context(ctx).Do()))
+			return fault.IgnoreGone(c.Await(ctx)(c.Compute.RegionDisks.Delete(c.Project, c.Region, d.Name).Context(ctx).Do()))
 		}
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Disks.Delete(c.Project, d.Zone, d.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Disks.Delete(c.Project, d.Zone, d.Name).Context(ctx).Do()))
 	},
 }
 
-// dataOf says whose data are on a disk.
-func dataOf(d *Disk) string {
+// describeData describes the owner of the data on a disk.
+func describeData(d *Disk) string {
 	for key := range maps.Keys(d.Labels) {
 		if etcd, ok := strings.CutPrefix(key, gcecloud.EtcdPrefix); ok {
 			return "data of etcd " + etcd
@@ -71,8 +72,8 @@ func dataOf(d *Disk) string {
 	return ""
 }
 
-// listDisks lists the disks that kops made; where everything is asked for, also those that
-// storage drivers made, but not those that go with their machine.
+// listDisks lists the disks that kops created; with Scope.All also those that storage drivers
+// created, except disks that are deleted with their machine.
 func listDisks(ctx context.Context, c *Client, s resource.Scope) ([]*Disk, error) {
 	boot := map[string]bool{}
 	if s.All {
@@ -87,7 +88,7 @@ func listDisks(ctx context.Context, c *Client, s resource.Scope) ([]*Disk, error
 		}
 	}
 	list, err := c.allDisks(ctx, s.Cluster)
-	return picked(list, err, func(d *compute.Disk) bool {
+	return selectObjects(list, err, func(d *compute.Disk) bool {
 		return s.All && !boot[gceapi.Link(d.SelfLink)] || etcdDisk(d.Labels)
 	}, diskOf)
 }
@@ -101,7 +102,7 @@ func diskOf(d *compute.Disk) *Disk {
 		Throughput: int(d.ProvisionedThroughput), Labels: d.Labels, ID: gceapi.Link(d.SelfLink), Claim: claimOf(d.Description)}
 }
 
-// claimOf reads what a storage driver writes into the description of a disk.
+// claimOf returns the claim that a storage driver wrote into the description of a disk.
 func claimOf(description string) string {
 	var d struct {
 		Name      string `json:"kubernetes.io/created-for/pvc/name"`
@@ -113,25 +114,25 @@ func claimOf(description string) string {
 	return d.Namespace + "/" + d.Name
 }
 
-// createDisk takes a disk of its name that nobody labelled for its own: another program may
-// have ended between making it and labelling it.
+// createDisk adopts an existing disk of that name if it has no labels: another program may have
+// stopped between creating and labelling it.
 func createDisk(ctx context.Context, c *Client, d *Disk) error {
 	base := "projects/" + c.Project + "/zones/" + d.Zone
 	d.ID = base + "/disks/" + d.Name
-	err := c.Done(ctx)(c.Compute.Disks.Insert(c.Project, d.Zone, &compute.Disk{Name: d.Name, Type: gceapi.URL(base + "/diskTypes/" + d.Type), SizeGb: int64(d.SizeGiB),
+	err := c.Await(ctx)(c.Compute.Disks.Insert(c.Project, d.Zone, &compute.Disk{Name: d.Name, Type: gceapi.URL(base + "/diskTypes/" + d.Type), SizeGb: int64(d.SizeGiB),
 		ProvisionedIops: int64(d.IOPS), ProvisionedThroughput: int64(d.Throughput), Labels: d.Labels}).Context(ctx).Do())
-	if !existsAlready(err) {
+	if !isAlreadyExists(err) {
 		return err
 	}
-	is, lookErr := gceapi.Got(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
-	if lookErr != nil || len(is.Labels) > 0 || len(is.Users) > 0 || gceapi.Name(is.Type) != d.Type || int(is.SizeGb) != d.SizeGiB {
+	current, lookErr := gceapi.Result(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
+	if lookErr != nil || len(current.Labels) > 0 || len(current.Users) > 0 || gceapi.Name(current.Type) != d.Type || int(current.SizeGb) != d.SizeGiB {
 		return err
 	}
 	return labelDisk(ctx, c, d.Labels, d)
 }
 
-// existsAlready reports whether a creation found that there is an object of the name.
-func existsAlready(err error) bool {
+// isAlreadyExists reports whether a creation failed because the name is already taken.
+func isAlreadyExists(err error) bool {
 	reason := gceapi.Reason(err)
 	return reason == "alreadyexists" || reason == "resourcealreadyexists"
 }
@@ -141,14 +142,26 @@ func growDisk(ctx context.Context, c *Client, have, want *Disk) error {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("disk %s has %d GiB and cannot shrink to %d", have.Name, have.SizeGiB, want.SizeGiB),
 			fmt.Sprintf("set the volume's size to %d or more", have.SizeGiB))
 	}
-	is, err := gceapi.Got(c.Compute.Disks.Get(c.Project, have.Zone, have.Name).Context(ctx).Do())
-	if err != nil || is.SizeGb >= int64(want.SizeGiB) { // a try whose answer was lost has done it
+	if grown, err := isLargeEnough(ctx, c, want); err != nil || grown { // an earlier attempt, whose response was lost, succeeded
 		return err
 	}
-	return c.Done(ctx)(c.Compute.Disks.Resize(c.Project, have.Zone, have.Name, &compute.DisksResizeRequest{SizeGb: int64(want.SizeGiB)}).Context(ctx).Do())
+	err := c.Await(ctx)(c.Compute.Disks.Resize(c.Project, have.Zone, have.Name, &compute.DisksResizeRequest{SizeGb: int64(want.SizeGiB)}).Context(ctx).Do())
+	if fault.Is(err, fault.Permanent) { // or that attempt was still running, and has succeeded since
+		if grown, lookErr := isLargeEnough(ctx, c, want); lookErr == nil && grown {
+			return nil
+		}
+	}
+	return err
 }
 
-// setDiskSpeed changes what is wanted of the two. Types whose speed follows from their size refuse it.
+// isLargeEnough reports whether a disk is at least as large as wanted.
+func isLargeEnough(ctx context.Context, c *Client, want *Disk) (bool, error) {
+	current, err := gceapi.Result(c.Compute.Disks.Get(c.Project, want.Zone, want.Name).Context(ctx).Do())
+	return err == nil && current.SizeGb >= int64(want.SizeGiB), err
+}
+
+// setDiskSpeed changes the IOPS and the throughput, if they are set. Disk types whose performance
+// follows from their size reject it.
 func setDiskSpeed(ctx context.Context, c *Client, have, want *Disk) error {
 	change, paths := &compute.Disk{}, []string{}
 	if want.IOPS != 0 && want.IOPS != have.IOPS {
@@ -161,19 +174,19 @@ func setDiskSpeed(ctx context.Context, c *Client, have, want *Disk) error {
 		return nil
 	}
 	if !strings.HasPrefix(have.Type, "hyperdisk-") {
-		return fault.Wrap(fault.Permanent, errors.New("disk "+have.Name+" is of the type "+have.Type+", whose speed cannot be set after it is created"),
-			"undo the change of volumeIops and volumeThroughput; a larger volumeSize makes the disk faster")
+		return fault.Wrap(fault.Permanent, errors.New("disk "+have.Name+" has the type "+have.Type+", whose performance cannot be changed after creation"),
+			"undo the change to volumeIops and volumeThroughput; a larger volumeSize makes the disk faster")
 	}
 	change.Name = have.Name
-	return c.Done(ctx)(c.Compute.Disks.Update(c.Project, have.Zone, have.Name, change).Paths(paths...).Context(ctx).Do())
+	return c.Await(ctx)(c.Compute.Disks.Update(c.Project, have.Zone, have.Name, change).Paths(paths...).Context(ctx).Do())
 }
 
-// labelDisk gives a disk its labels, as it is now.
+// labelDisk sets labels on a disk, keeping those that others added.
 func labelDisk(ctx context.Context, c *Client, labels Labels, d *Disk) error {
-	is, err := gceapi.Got(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
+	current, err := gceapi.Result(c.Compute.Disks.Get(c.Project, d.Zone, d.Name).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
-	return c.Done(ctx)(c.Compute.Disks.SetLabels(c.Project, d.Zone, d.Name, &compute.ZoneSetLabelsRequest{
-		Labels: labels.over(is.Labels), LabelFingerprint: is.LabelFingerprint}).Context(ctx).Do())
+	return c.Await(ctx)(c.Compute.Disks.SetLabels(c.Project, d.Zone, d.Name, &compute.ZoneSetLabelsRequest{
+		Labels: labels.merge(current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
 }

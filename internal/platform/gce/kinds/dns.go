@@ -17,12 +17,13 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// Placeholder is a record of the cluster's that exists before its machines publish their
-// addresses, so that nobody caches that the name does not exist. Any content is right meanwhile.
+// Placeholder is a DNS record of the cluster that exists before its machines publish their
+// addresses, so that no resolver caches that the name does not exist. Until then, any content is
+// valid.
 type Placeholder struct {
-	Zone   string   `res:"forbid"` // the managed zone's name or number
-	Name   string   `res:"forbid"` // without a final dot
-	Type   string   `res:"forbid"` // "A" or "AAAA"; of those that a deletion finds also "TXT"
+	Zone   string   `res:"forbid"` // the managed zone's name or ID
+	Name   string   `res:"forbid"` // without a trailing dot
+	Type   string   `res:"forbid"` // "A" or "AAAA"; a deletion also finds "TXT"
 	TTL    int      `res:"writeonly"`
 	Values []string `res:"writeonly"`
 }
@@ -41,9 +42,9 @@ var Placeholders = resource.Kind[Placeholder, *Client]{
 		return wantedRecords(ctx, c, s.Names)
 	},
 	Create: func(ctx context.Context, c *Client, p *Placeholder) error {
-		_, err := gceapi.Got(c.DNS.Changes.Create(c.Project, p.Zone, &dns.Change{Additions: []*dns.ResourceRecordSet{{
+		_, err := gceapi.Result(c.DNS.Changes.Create(c.Project, p.Zone, &dns.Change{Additions: []*dns.ResourceRecordSet{{
 			Name: p.Name + ".", Type: p.Type, Ttl: int64(p.TTL), Rrdatas: p.Values}}}).Context(ctx).Do())
-		if existsAlready(err) { // the cluster was faster
+		if isAlreadyExists(err) { // the cluster created it first
 			return nil
 		}
 		return err
@@ -51,7 +52,7 @@ var Placeholders = resource.Kind[Placeholder, *Client]{
 	Delete: deleteRecord,
 }
 
-// wantedRecords finds the records of the keys: one call for each name.
+// wantedRecords finds the records with these keys, with one call per name.
 func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*Placeholder, error) {
 	var names [][2]string // a zone and a name
 	for _, key := range keys {
@@ -64,10 +65,10 @@ func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*Placeholde
 	return slices.DeleteFunc(out, func(p *Placeholder) bool { return !slices.Contains(keys, p.Zone+" "+p.Type+" "+p.Name) }), err
 }
 
-// records returns the records of a zone that have a name, or all of them for "". A zone that does
-// not exist has none.
+// records returns the records of a zone that have a name, or all of them if name is "". If the zone
+// does not exist, there are none.
 func (c *Client) records(ctx context.Context, zone, name string) ([]*Placeholder, error) {
-	list, err := listed(ctx, c, "records "+name+" of the zone "+zone, func(ctx context.Context, add func(...*dns.ResourceRecordSet)) error {
+	list, err := listAll(ctx, c, "records "+name+" of the zone "+zone, func(ctx context.Context, add func(...*dns.ResourceRecordSet)) error {
 		q := c.DNS.ResourceRecordSets.List(c.Project, zone)
 		if name != "" {
 			q = q.Name(name + ".")
@@ -87,9 +88,9 @@ func (c *Client) records(ctx context.Context, zone, name string) ([]*Placeholder
 	return out, nil
 }
 
-// clusterRecords finds the records of a cluster in every zone that can hold them.
+// clusterRecords finds the records of a cluster in every zone that can contain them.
 func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*Placeholder, error) {
-	zones, err := listed(ctx, c, "managed zones", func(ctx context.Context, add func(...*dns.ManagedZone)) error {
+	zones, err := listAll(ctx, c, "managed zones", func(ctx context.Context, add func(...*dns.ManagedZone)) error {
 		return c.DNS.ManagedZones.List(c.Project).Pages(ctx, func(p *dns.ManagedZonesListResponse) error {
 			add(p.ManagedZones...)
 			return nil
@@ -114,7 +115,7 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*Placehol
 	return out, nil
 }
 
-// markedRecords are the records that dns-controller has made for a cluster, and their marks.
+// markedRecords returns the records that dns-controller created for a cluster, and their marks.
 func markedRecords(records []*Placeholder, cluster string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range records {
@@ -126,7 +127,7 @@ func markedRecords(records []*Placeholder, cluster string) map[string]bool {
 	return out
 }
 
-// isClusterRecord reports whether a record is one that a cluster, or a controller in it, makes
+// isClusterRecord reports whether a record is one that a cluster, or a controller in it, creates
 // for the cluster itself.
 func isClusterRecord(p *Placeholder, cluster string) bool {
 	host, ok := strings.CutSuffix(p.Name, "."+cluster)
@@ -138,15 +139,15 @@ func isClusterRecord(p *Placeholder, cluster string) bool {
 	}
 	member, etcd := strings.CutPrefix(strings.TrimSuffix(host, ".internal"), "etcd-")
 	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) ||
-		etcd && !strings.Contains(member, ".") // of a cluster whose name ends in this one's there are more labels
+		etcd && !strings.Contains(member, ".") // a cluster whose name ends in this one's has more labels
 }
 
-// deleteRecord deletes a record as it is now: a deletion must tell what is deleted.
+// deleteRecord deletes a record with its current content, which the API requires.
 func deleteRecord(ctx context.Context, c *Client, p *Placeholder) error {
-	list, err := gceapi.Got(c.DNS.ResourceRecordSets.List(c.Project, p.Zone).Name(p.Name + ".").Type(p.Type).Context(ctx).Do())
+	list, err := gceapi.Result(c.DNS.ResourceRecordSets.List(c.Project, p.Zone).Name(p.Name + ".").Type(p.Type).Context(ctx).Do())
 	if err != nil || len(list.Rrsets) == 0 {
 		return fault.IgnoreGone(err)
 	}
-	_, err = gceapi.Got(c.DNS.Changes.Create(c.Project, p.Zone, &dns.Change{Deletions: list.Rrsets}).Context(ctx).Do())
+	_, err = gceapi.Result(c.DNS.Changes.Create(c.Project, p.Zone, &dns.Change{Deletions: list.Rrsets}).Context(ctx).Do())
 	return fault.IgnoreGone(err)
 }

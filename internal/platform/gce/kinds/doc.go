@@ -1,8 +1,9 @@
-// Package kinds declares the resources of Google Compute Engine that kops makes: what each is,
-// how it is observed, and how a difference is applied.
+// Package kinds declares the Google Compute Engine resources that kops creates: what each one is,
+// how it is observed, and how differences are applied.
 //
-// Objects bear names that say whose they are; what others refer to is a link, in the relative form
-// projects/P/regions/R/addresses/N (globally projects/P/global/firewalls/N), whichever host Google's answer names.
+// The names of objects identify their cluster; references to them are links in the relative form
+// projects/P/regions/R/addresses/N (or projects/P/global/firewalls/N), whatever host Google's
+// response names.
 //
 // It must not know why a cluster needs a resource.
 package kinds

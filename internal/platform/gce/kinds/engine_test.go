@@ -15,9 +15,9 @@ import (
 	"kops.local/kops/internal/test/enginetest"
 )
 
-// wanted is a cluster with all that one can have, of one control plane and of nodes. Its subnet is
-// called subnet; networks says in whose network it is, "" for its own.
-func wanted(t *testing.T, cluster, subnet, shared string, nodes ...string) *graph.Graph {
+// wantedGraph returns a cluster with every kind of object, with one control plane and with nodes. subnet
+// is the name of its subnet, and shared the network to use, "" for its own.
+func wantedGraph(t *testing.T, cluster, subnet, shared string, nodes ...string) *graph.Graph {
 	t.Helper()
 	object := func(name string) string { return gcename.Suffixed(name, cluster) }
 	var g graph.Graph
@@ -77,26 +77,26 @@ func wanted(t *testing.T, cluster, subnet, shared string, nodes ...string) *grap
 // ranges are the ranges of the clusters' subnets, which do not overlap.
 var ranges = map[string]string{testCluster: "10.0.16.0/20", endsAlike: "10.0.32.0/20", beginsAlike: "10.0.48.0/20"}
 
-// options are of a cloud with what the clusters use.
+// options returns an emulated cloud with what the clusters use.
 func options() emulator.Options {
 	return emulator.Options{Buckets: []emulator.Bucket{{Name: "state"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}}
 }
 
-// apply makes a cluster.
+// apply creates a cluster.
 func (s *stage) apply(cluster string, g *graph.Graph) {
 	s.Helper()
 	s.Apply(cluster, g, false)
 }
 
-// remove deletes a cluster, of which only the name is known and what it shares.
+// remove deletes a cluster given only its name and its shared objects.
 func (s *stage) remove(cluster string, g *graph.Graph) {
 	s.Helper()
 	shared := g.Select(func(n resource.Node) bool { return n.Adopt != "" })
 	s.Apply(cluster, shared, true)
 }
 
-// settled holds that nothing is left to do for a cluster.
-func (s *stage) settled(cluster string, g *graph.Graph) {
+// checkSettled fails the test if anything is left to do for a cluster.
+func (s *stage) checkSettled(cluster string, g *graph.Graph) {
 	s.Helper()
 	if left := enginetest.Changes(s.Plan(cluster, g, false)); len(left) > 0 {
 		s.Errorf("it is not settled: %s", strings.Join(left, "; "))
@@ -109,9 +109,9 @@ func TestAClusterIsSettledOnceItIsMadeAndNothingIsLeftOfIt(t *testing.T) {
 		o.LateInUse = late
 		s := play(t, o)
 		before := s.Inventory()
-		g := wanted(t, testCluster, "us-test1", "", "nodes")
+		g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 		s.apply(testCluster, g)
-		s.settled(testCluster, g)
+		s.checkSettled(testCluster, g)
 		if made := s.Inventory(); len(made) < 22+len(before) {
 			t.Errorf("only %d objects were made: %s", len(made), strings.Join(made, " "))
 		}
@@ -122,8 +122,8 @@ func TestAClusterIsSettledOnceItIsMadeAndNothingIsLeftOfIt(t *testing.T) {
 	}
 }
 
-// Clusters whose names begin or end alike have objects of similar names: the public address of the
-// second has the name that the address of a subnet "my" of the first would have.
+// Clusters whose names have a common end or beginning have objects with similar names: the public
+// address of the second has the name that the address of a subnet "my" of the first would have.
 const (
 	endsAlike   = "my.k.example.com"
 	beginsAlike = "k.example.com-2.example.com"
@@ -135,43 +135,43 @@ func TestADeletionTakesNothingOfClustersThatAreCalledAlike(t *testing.T) {
 		var before []string
 		for _, other := range []string{testCluster, endsAlike, beginsAlike} {
 			if other != one {
-				s.apply(other, wanted(t, other, "us-test1", "", "nodes"))
+				s.apply(other, wantedGraph(t, other, "us-test1", "", "nodes"))
 			}
 		}
 		before = s.Inventory()
-		g := wanted(t, one, "us-test1", "", "nodes")
+		g := wantedGraph(t, one, "us-test1", "", "nodes")
 		s.apply(one, g)
-		s.settled(one, g)
+		s.checkSettled(one, g)
 		s.remove(one, g)
-		if left := s.Inventory(); !slices.Equal(machineless(left), machineless(before)) {
+		if left := s.Inventory(); !slices.Equal(withoutMachines(left), withoutMachines(before)) {
 			t.Errorf("%s: there was\n%s\nand is\n%s", one, strings.Join(before, "\n"), strings.Join(left, "\n"))
 		}
 	}
 }
 
-// machineless leaves out what groups make by themselves.
-func machineless(paths []string) []string {
+// withoutMachines leaves out what groups create on their own.
+func withoutMachines(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return strings.Contains(p, "/instances/") || strings.Contains(p, "/disks/cp-") })
 }
 
 func TestASharedNetworkStaysAndSoDoesTheOtherClusterInIt(t *testing.T) {
 	s := play(t, options())
 	build(s, &Networks, Network{Name: "lent"})
-	other := wanted(t, endsAlike, "us-test1", "lent", "nodes")
+	other := wantedGraph(t, endsAlike, "us-test1", "lent", "nodes")
 	s.apply(endsAlike, other)
 	before := s.Inventory()
-	g := wanted(t, testCluster, "us-test1", "lent", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "lent", "nodes")
 	s.apply(testCluster, g)
-	s.settled(testCluster, g)
-	s.settled(endsAlike, other)
+	s.checkSettled(testCluster, g)
+	s.checkSettled(endsAlike, other)
 	s.remove(testCluster, g)
-	if left := s.Inventory(); !slices.Equal(machineless(left), machineless(before)) {
+	if left := s.Inventory(); !slices.Equal(withoutMachines(left), withoutMachines(before)) {
 		t.Errorf("there was\n%s\nand is\n%s", strings.Join(before, "\n"), strings.Join(left, "\n"))
 	}
 }
 
-// Whichever write fails, before or after it took effect, the update goes on as soon as it can,
-// and what comes of it is the same.
+// Whichever write fails, before or after it took effect, the update continues as soon as possible,
+// and the result is the same.
 func TestAnUpdateOutlivesTheFailureOfAnyWrite(t *testing.T) {
 	for _, when := range []struct {
 		name string
@@ -182,9 +182,9 @@ func TestAnUpdateOutlivesTheFailureOfAnyWrite(t *testing.T) {
 			for n := 0; ; n++ {
 				s := play(t, options())
 				s.Inject(emulator.Fault{Skip: n, When: when.at})
-				g := wanted(t, testCluster, "us-test1", "")
+				g := wantedGraph(t, testCluster, "us-test1", "")
 				s.apply(testCluster, g)
-				s.settled(testCluster, g)
+				s.checkSettled(testCluster, g)
 				if writes(s) <= n {
 					if n < 20 {
 						t.Errorf("there were only %d writes", n)
@@ -199,7 +199,7 @@ func TestAnUpdateOutlivesTheFailureOfAnyWrite(t *testing.T) {
 	}
 }
 
-// writes counts the calls that changed anything.
+// writes returns the number of calls that changed anything.
 func writes(s *stage) int {
 	n := 0
 	for method, times := range s.Requests() {
@@ -237,10 +237,10 @@ func TestObservingAClusterTakesFewRequests(t *testing.T) {
 			t.Errorf("%d requests, want at most %d: %s", n, want, strings.Join(lines, ", "))
 		}
 	}
-	small := wanted(t, testCluster, "us-test1", "", "nodes")
+	small := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, small)
 	look(small, 17)
-	large := wanted(t, testCluster, "us-test1", "", nodes...)
+	large := wantedGraph(t, testCluster, "us-test1", "", nodes...)
 	s.apply(testCluster, large)
 	look(large, 17)
 }

@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// Firewall is a rule that lets traffic in to the machines that have a tag. The zero ranges
-// and tags mean any source.
+// Firewall is a rule that allows traffic to the machines that have a tag. If no ranges and tags are
+// set, any source is allowed.
 type Firewall struct {
 	Name         string         `res:"forbid" tf:"name"`
 	Network      resource.Value `res:"forbid" tf:"network"` // Network.ID
@@ -44,7 +44,7 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 	Key:    func(f *Firewall) string { return f.Name },
 	Grants: func(*Firewall) bool { return true },
 	Tidy: func(f *Firewall) {
-		ranges := make([]string, len(f.SourceRanges)) // the caller's ranges stay
+		ranges := make([]string, len(f.SourceRanges)) // do not modify the caller's ranges
 		for i, r := range f.SourceRanges {
 			ranges[i] = canonicalRange(r)
 		}
@@ -53,35 +53,35 @@ var Firewalls = resource.Kind[Firewall, *Client]{
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Firewall, error) {
 		w := &world{Scope: s, cluster: s.Cluster}
 		list, err := c.allFirewalls(ctx)
-		return picked(list, err, func(d *compute.Firewall) bool { return w.wanted(d.Name) || w.ownFirewall(d) }, firewallOf)
+		return selectObjects(list, err, func(d *compute.Firewall) bool { return w.isWanted(d.Name) || w.ownFirewall(d) }, firewallOf)
 	},
 	Create: func(ctx context.Context, c *Client, f *Firewall) error {
 		f.ID = "projects/" + c.Project + "/global/firewalls/" + f.Name
-		return c.Done(ctx)(c.Compute.Firewalls.Insert(c.Project, f.request()).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.Firewalls.Insert(c.Project, f.request()).Context(ctx).Do())
 	},
 	Update: []resource.Setter[Firewall, *Client]{{Fields: []string{"Allow", "SourceRanges", "SourceTags", "TargetTags", "Disabled"},
 		Set: func(ctx context.Context, c *Client, have, want *Firewall) error {
-			return c.Done(ctx)(c.Compute.Firewalls.Update(c.Project, have.Name, want.request()).Context(ctx).Do())
+			return c.Await(ctx)(c.Compute.Firewalls.Update(c.Project, have.Name, want.request()).Context(ctx).Do())
 		}}},
 	Delete: func(ctx context.Context, c *Client, f *Firewall) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Firewalls.Delete(c.Project, f.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Firewalls.Delete(c.Project, f.Name).Context(ctx).Do()))
 	},
 }
 
-// firewallRules are the rules that kops makes, each perhaps with a twin for IPv6. What else
-// leads to the machines of a cluster is somebody's who wants it.
+// firewallRules are the rules that kops creates, each with an optional twin for IPv6. Any other
+// rule for the cluster's machines was created by someone who wants it.
 var firewallRules = []string{"lb-health-checks", "node-to-node", "master-to-master", "master-to-node", "node-to-master",
 	"pod-cidrs-to-node", "pod-cidrs-to-https-api", "ssh-external-to-master", "ssh-external-to-node", "ssh-external-to-bastion",
 	"bastion-to-master-ssh", "bastion-to-node-ssh", "nodeport-external-to-node", "kubernetes-master-https", "https-api",
 	"kops-controller", "cilium-etcd"}
 
-// twin ends the names of rules for IPv6.
+// twin is the suffix of the names of IPv6 rules.
 const twin = "-ipv6"
 
-// ownFirewall reports whether a rule leads to no machines but the cluster's, and is one of
-// kops or, where everything is asked for, of the cloud controller.
+// ownFirewall reports whether a rule applies only to the cluster's machines, and was created by
+// kops or, with Scope.All, by the cloud controller.
 func (w *world) ownFirewall(d *compute.Firewall) bool {
-	if !w.toMachines(d) {
+	if !w.targetsMachines(d) {
 		return false
 	}
 	if w.All && strings.HasPrefix(d.Name, servicePrefix) {
@@ -91,21 +91,21 @@ func (w *world) ownFirewall(d *compute.Firewall) bool {
 	return ok && slices.Contains(firewallRules, strings.TrimSuffix(object, twin))
 }
 
-// toMachines reports whether a rule leads to machines of the cluster only. Their tags begin with the
-// cluster's whole name, or with its hash, and end alike in all clusters.
-func (w *world) toMachines(d *compute.Firewall) bool {
+// targetsMachines reports whether a rule applies only to machines of the cluster. Their tags begin with
+// the cluster's whole name, or with its hash; the rest is the same in all clusters.
+func (w *world) targetsMachines(d *compute.Firewall) bool {
 	tags := gcename.Tags(w.cluster)
 	return len(d.TargetTags) > 0 && !slices.ContainsFunc(d.TargetTags, func(t string) bool { return !slices.Contains(tags, t) })
 }
 
-// The names that the cloud controller gives begin so; names of the firewall rules of balancers end
-// in the balancer's.
+// The prefixes of the names that the cloud controller gives; for the firewall rule of a balancer,
+// the balancer's name follows.
 const (
 	servicePrefix         = "k8s-"
 	serviceFirewallPrefix = "k8s-fw-"
 )
 
-// cutService is the name of the balancer that a firewall rule of the cloud controller is for.
+// cutService returns the name of the balancer that a cloud controller's firewall rule is for.
 func cutService(rule string) (string, bool) { return strings.CutPrefix(rule, serviceFirewallPrefix) }
 
 func firewallOf(d *compute.Firewall) *Firewall {
@@ -126,7 +126,8 @@ func (f *Firewall) request() *compute.Firewall {
 	return d
 }
 
-// canonicalRange spells a range as Google does. Other text stays, and is refused there.
+// canonicalRange formats a range as Google does. Other text is returned unchanged, and Google
+// rejects it.
 func canonicalRange(s string) string {
 	p, err := netip.ParsePrefix(s)
 	if err != nil {

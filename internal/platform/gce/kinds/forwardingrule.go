@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// ForwardingRule leads an address to a target pool, or to a backend service of the network.
+// ForwardingRule forwards an address to a target pool, or to an internal backend service.
 type ForwardingRule struct {
 	Name      string         `res:"forbid" tf:"name"`
 	Address   resource.Value `res:"replace" tf:"ip_address"`            // Address.Address
@@ -29,7 +29,7 @@ type ForwardingRule struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// ForwardingRules is the kind of ForwardingRule, which follows what it leads to.
+// ForwardingRules is the kind of ForwardingRule, which is created after what it forwards to.
 var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 	Name:  "google_compute_forwarding_rule",
 	API:   apiCompute,
@@ -39,28 +39,28 @@ var ForwardingRules = resource.Kind[ForwardingRule, *Client]{
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*ForwardingRule, error) {
 		w := &world{Scope: s, cluster: s.Cluster}
 		list, err := w.forwardingRules(ctx, c)
-		return picked(list, err, func(*compute.ForwardingRule) bool { return true }, forwardingRuleOf)
+		return selectObjects(list, err, func(*compute.ForwardingRule) bool { return true }, forwardingRuleOf)
 	},
 	Create: func(ctx context.Context, c *Client, r *ForwardingRule) error {
 		r.ID = c.regional("forwardingRules", r.Name)
-		return c.Done(ctx)(c.Compute.ForwardingRules.Insert(c.Project, c.Region, &compute.ForwardingRule{Name: r.Name, IPAddress: r.Address.Text(), IPProtocol: r.Protocol,
+		return c.Await(ctx)(c.Compute.ForwardingRules.Insert(c.Project, c.Region, &compute.ForwardingRule{Name: r.Name, IPAddress: r.Address.Text(), IPProtocol: r.Protocol,
 			LoadBalancingScheme: r.Scheme, PortRange: r.PortRange, Target: url(r.Target), Ports: r.Ports, BackendService: url(r.Backend), Network: networkURL(r.Network),
 			Subnetwork: url(r.Subnet), Labels: r.Labels}).Context(ctx).Do())
 	},
 	Update: []resource.Setter[ForwardingRule, *Client]{
 		{Fields: []string{"Target"}, Set: func(ctx context.Context, c *Client, have, want *ForwardingRule) error {
-			return c.Done(ctx)(c.Compute.ForwardingRules.SetTarget(c.Project, c.Region, have.Name, &compute.TargetReference{Target: url(want.Target)}).Context(ctx).Do())
+			return c.Await(ctx)(c.Compute.ForwardingRules.SetTarget(c.Project, c.Region, have.Name, &compute.TargetReference{Target: url(want.Target)}).Context(ctx).Do())
 		}},
 		{Fields: []string{"Labels"}, Set: labelForwardingRule},
 	},
 	Delete: func(ctx context.Context, c *Client, r *ForwardingRule) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.ForwardingRules.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.ForwardingRules.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
 	},
 }
 
-// forwardingRules returns the rules of the cluster's own balancers and, if everything is asked
-// for, of its services. A rule that was made and not labelled yet leads to one of the cluster's
-// backend services, or is the API's public one.
+// forwardingRules returns the rules of the cluster's own balancers and, with Scope.All, of its
+// Services. A rule that was created but not labelled yet is recognized by one of the cluster's
+// backend services, or by the name of the API's public rule.
 func (w *world) forwardingRules(ctx context.Context, c *Client) ([]*compute.ForwardingRule, error) {
 	services, err := w.services(ctx, c)
 	if err != nil {
@@ -68,12 +68,12 @@ func (w *world) forwardingRules(ctx context.Context, c *Client) ([]*compute.Forw
 	}
 	list, err := c.allForwardingRules(ctx)
 	return slices.DeleteFunc(slices.Clone(list), func(d *compute.ForwardingRule) bool {
-		if w.wanted(d.Name) {
+		if w.isWanted(d.Name) {
 			return false
 		}
 		labelled, own := w.owner(d.Labels)
 		if _, named := gcename.Part(d.Name, w.cluster); !labelled && named {
-			own = w.is(gceapi.Name(d.BackendService), ownServices...) || d.LoadBalancingScheme != internal && w.is(d.Name, "api")
+			own = w.isOwnName(gceapi.Name(d.BackendService), ownServices...) || d.LoadBalancingScheme != internal && w.isOwnName(d.Name, "api")
 		}
 		return !own && (labelled || !services[d.Name])
 	}), err
@@ -88,12 +88,12 @@ func forwardingRuleOf(d *compute.ForwardingRule) *ForwardingRule {
 	return r
 }
 
-// labelForwardingRule gives a rule its labels, as it is now.
+// labelForwardingRule sets labels on a rule, keeping those that others added.
 func labelForwardingRule(ctx context.Context, c *Client, have, want *ForwardingRule) error {
-	is, err := gceapi.Got(c.Compute.ForwardingRules.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
+	current, err := gceapi.Result(c.Compute.ForwardingRules.Get(c.Project, c.Region, have.Name).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
-	return c.Done(ctx)(c.Compute.ForwardingRules.SetLabels(c.Project, c.Region, have.Name, &compute.RegionSetLabelsRequest{
-		Labels: want.Labels.over(is.Labels), LabelFingerprint: is.LabelFingerprint}).Context(ctx).Do())
+	return c.Await(ctx)(c.Compute.ForwardingRules.SetLabels(c.Project, c.Region, have.Name, &compute.RegionSetLabelsRequest{
+		Labels: want.Labels.merge(current.Labels), LabelFingerprint: current.LabelFingerprint}).Context(ctx).Do())
 }

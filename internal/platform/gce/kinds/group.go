@@ -15,14 +15,14 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// InstanceGroupManager keeps a number of machines in one zone. Its size is set when it is made, and
-// then is the autoscaler's and the user's.
+// InstanceGroupManager maintains a number of machines in one zone. kops sets its size only on
+// creation; after that, the autoscaler and the user change it.
 type InstanceGroupManager struct {
 	Name     string       `res:"forbid" tf:"name"`
 	Zone     string       `res:"forbid" tf:"zone"`
 	BaseName string       `res:"forbid" tf:"base_instance_name"`
 	Template GroupVersion `tf:"version,block"`
-	// TargetSize is how many machines a new group has.
+	// TargetSize is the initial number of machines.
 	TargetSize   int              `res:"writeonly" tf:"target_size,zero"`
 	UpdatePolicy UpdatePolicy     `tf:"update_policy,block"`
 	ListResults  string           `tf:"list_managed_instances_results"` // "PAGINATED"
@@ -30,9 +30,10 @@ type InstanceGroupManager struct {
 	Lifecycle    GroupLifecycle   `res:"writeonly" tf:"lifecycle,block"`
 
 	ID string `res:"out,id" out:"id" tf:"self_link"`
-	// Group is projects/P/zones/Z/instanceGroups/NAME, which backends name.
+	// Group is projects/P/zones/Z/instanceGroups/NAME, to which backends refer.
 	Group string `res:"out,id" out:"instance_group"`
-	// Disks are those that machines of the group hold and that outlive them, as a deletion finds them.
+	// Disks are the disks that are attached to machines of the group and outlive them; only set in
+	// a deletion.
 	Disks []resource.Value `res:"out"`
 }
 
@@ -41,13 +42,13 @@ type GroupVersion struct {
 	Template resource.Value `tf:"instance_template"` // InstanceTemplate.ID
 }
 
-// UpdatePolicy says when machines of another template are replaced.
+// UpdatePolicy says when machines made from another template are replaced.
 type UpdatePolicy struct {
 	MinimalAction string `tf:"minimal_action"` // "REPLACE"
-	Type          string `tf:"type"`           // "OPPORTUNISTIC": not before somebody asks
+	Type          string `tf:"type"`           // "OPPORTUNISTIC": not before a request
 }
 
-// GroupLifecycle is Terraform's own block. The constructor sets it.
+// GroupLifecycle is Terraform's lifecycle block. The constructor sets it.
 type GroupLifecycle struct {
 	Ignore []string `tf:"ignore_changes,raw"`
 }
@@ -61,31 +62,31 @@ var InstanceGroupManagers = resource.Kind[InstanceGroupManager, *Client]{
 	Group:  func(g *InstanceGroupManager) string { return g.BaseName },
 	MadeOf: []string{"Template"},
 	Key:    func(g *InstanceGroupManager) string { return g.Name },
-	Holds:  machinesOf,
+	Holds:  machineCount,
 	Tidy:   func(g *InstanceGroupManager) { g.Lifecycle.Ignore = []string{"target_size"} },
 	List:   listManagers,
 	Create: createManager,
 	Update: []resource.Setter[InstanceGroupManager, *Client]{
 		{Fields: []string{"Template"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
-			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetInstanceTemplate(c.Project, have.Zone, have.Name,
+			return c.Await(ctx)(c.Compute.InstanceGroupManagers.SetInstanceTemplate(c.Project, have.Zone, have.Name,
 				&compute.InstanceGroupManagersSetInstanceTemplateRequest{InstanceTemplate: url(want.Template.Template)}).Context(ctx).Do())
 		}},
-		{Fields: []string{"UpdatePolicy", "ListResults"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error { // a group may be older than the rules
-			return c.Done(ctx)(c.Compute.InstanceGroupManagers.Patch(c.Project, have.Zone, have.Name, &compute.InstanceGroupManager{
+		{Fields: []string{"UpdatePolicy", "ListResults"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error { // a group may predate these settings
+			return c.Await(ctx)(c.Compute.InstanceGroupManagers.Patch(c.Project, have.Zone, have.Name, &compute.InstanceGroupManager{
 				ListManagedInstancesResults: want.ListResults, UpdatePolicy: want.policy()}).Context(ctx).Do())
 		}},
 		{Fields: []string{"TargetPools"}, Set: func(ctx context.Context, c *Client, have, want *InstanceGroupManager) error {
-			return c.Done(ctx)(c.Compute.InstanceGroupManagers.SetTargetPools(c.Project, have.Zone, have.Name,
+			return c.Await(ctx)(c.Compute.InstanceGroupManagers.SetTargetPools(c.Project, have.Zone, have.Name,
 				&compute.InstanceGroupManagersSetTargetPoolsRequest{TargetPools: urls(want.TargetPools), ForceSendFields: []string{"TargetPools"}}).Context(ctx).Do())
 		}},
 	},
-	Delete: func(ctx context.Context, c *Client, g *InstanceGroupManager) error { // and its machines, for whose end the operation waits
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroupManagers.Delete(c.Project, g.Zone, g.Name).Context(ctx).Do()))
+	Delete: func(ctx context.Context, c *Client, g *InstanceGroupManager) error { // and its machines; the operation waits for their deletion
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.InstanceGroupManagers.Delete(c.Project, g.Zone, g.Name).Context(ctx).Do()))
 	},
 }
 
-// machinesOf says how many machines a group keeps.
-func machinesOf(g *InstanceGroupManager) string {
+// machineCount describes the number of machines that a group maintains.
+func machineCount(g *InstanceGroupManager) string {
 	switch g.TargetSize {
 	case 0:
 		return ""
@@ -95,15 +96,16 @@ func machinesOf(g *InstanceGroupManager) string {
 	return fmt.Sprintf("%d machines", g.TargetSize)
 }
 
-// listManagers finds the groups that make machines of the cluster's templates. Where everything
-// is asked for, it tells which disks their machines hold, as those can go only after them.
+// listManagers finds the groups whose template is one of the cluster's. With Scope.All, it also
+// returns the disks attached to their machines, because those can be deleted only after the
+// machines.
 func listManagers(ctx context.Context, c *Client, s resource.Scope) ([]*InstanceGroupManager, error) {
-	w, err := worldOf(ctx, c, s)
+	w, err := newWorld(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	list, err := w.managers(ctx, c)
-	out, err := picked(list, err, func(*compute.InstanceGroupManager) bool { return true }, observedManager)
+	out, err := selectObjects(list, err, func(*compute.InstanceGroupManager) bool { return true }, observedManager)
 	if err != nil || !s.All {
 		return out, err
 	}
@@ -120,14 +122,14 @@ func listManagers(ctx context.Context, c *Client, s resource.Scope) ([]*Instance
 	return out, err
 }
 
-// machines are the machines of the cluster by the link of the group that keeps them, and those that none keeps.
-// A machine tells for ever which group has made it. So where more tell it than a group is to have,
-// the group is asked.
+// machines returns the cluster's machines by the link of the group that maintains them, and those
+// that belong to no group. A machine's metadata always names the group that created it, so if more
+// machines name a group than its target size, the group's members are listed.
 func (w *world) machines(ctx context.Context, c *Client, groups []*compute.InstanceGroupManager) (of map[string][]*compute.Instance, free []*compute.Instance, err error) {
 	all, err := c.allInstances(ctx, w.cluster)
 	of = map[string][]*compute.Instance{}
 	for _, i := range all {
-		if m := slices.IndexFunc(groups, func(m *compute.InstanceGroupManager) bool { return madeBy(m, i) }); m >= 0 {
+		if m := slices.IndexFunc(groups, func(m *compute.InstanceGroupManager) bool { return isCreatedBy(m, i) }); m >= 0 {
 			of[gceapi.Link(groups[m].SelfLink)] = append(of[gceapi.Link(groups[m].SelfLink)], i)
 		} else {
 			free = append(free, i)
@@ -139,7 +141,7 @@ func (w *world) machines(ctx context.Context, c *Client, groups []*compute.Insta
 			continue
 		}
 		var kept map[string]bool
-		kept, err = c.keptBy(ctx, m)
+		kept, err = c.memberLinks(ctx, m)
 		of[id] = slices.DeleteFunc(of[id], func(i *compute.Instance) bool {
 			if let := !kept[gceapi.Link(i.SelfLink)]; let {
 				free = append(free, i)
@@ -151,14 +153,15 @@ func (w *world) machines(ctx context.Context, c *Client, groups []*compute.Insta
 	return of, free, err
 }
 
-// madeBy reports whether a group has made a machine. The machine names it by the project's number.
-func madeBy(m *compute.InstanceGroupManager, i *compute.Instance) bool {
+// isCreatedBy reports whether a group created a machine. The machine refers to the group by the
+// project's number.
+func isCreatedBy(m *compute.InstanceGroupManager, i *compute.Instance) bool {
 	by := gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy)
 	return gceapi.Name(by) == m.Name && gceapi.Place(by, "zones") == gceapi.Name(m.Zone)
 }
 
-// keptBy are the links of the machines that a group keeps.
-func (c *Client) keptBy(ctx context.Context, m *compute.InstanceGroupManager) (map[string]bool, error) {
+// memberLinks returns the links of the machines that a group maintains.
+func (c *Client) memberLinks(ctx context.Context, m *compute.InstanceGroupManager) (map[string]bool, error) {
 	list, err := c.Members(ctx, m)
 	out := map[string]bool{}
 	for _, i := range list {
@@ -167,9 +170,10 @@ func (c *Client) keptBy(ctx context.Context, m *compute.InstanceGroupManager) (m
 	return out, err
 }
 
-// Members are the machines that a group has, or is about to have; of the group its name and its zone are read.
+// Members returns the machines that a group has, or is about to have; only the group's name and
+// zone are used.
 func (c *Client) Members(ctx context.Context, m *compute.InstanceGroupManager) ([]*compute.ManagedInstance, error) {
-	return listed(ctx, c, "machines of the group "+m.Name, func(ctx context.Context, add func(...*compute.ManagedInstance)) error {
+	return listAll(ctx, c, "machines of the group "+m.Name, func(ctx context.Context, add func(...*compute.ManagedInstance)) error {
 		return c.Compute.InstanceGroupManagers.ListManagedInstances(c.Project, gceapi.Name(m.Zone), m.Name).MaxResults(perPage).Pages(ctx,
 			func(p *compute.InstanceGroupManagersListManagedInstancesResponse) error {
 				add(p.ManagedInstances...)
@@ -178,12 +182,13 @@ func (c *Client) Members(ctx context.Context, m *compute.InstanceGroupManager) (
 	})
 }
 
-// Machines are the managed groups of the region, whosever they are, and a cluster's instances, both by their links.
+// Machines returns all managed groups of the region and the cluster's instances, both sorted by
+// link.
 func (c *Client) Machines(ctx context.Context, cluster string) (groups []*compute.InstanceGroupManager, instances []*compute.Instance, err error) {
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
 		all, err := c.allManagers(ctx)
-		groups = slices.DeleteFunc(slices.Clone(all), func(m *compute.InstanceGroupManager) bool { return m.Zone == "" || !c.here(m.Zone) })
+		groups = slices.DeleteFunc(slices.Clone(all), func(m *compute.InstanceGroupManager) bool { return m.Zone == "" || !c.inRegion(m.Zone) })
 		slices.SortFunc(groups, func(a, b *compute.InstanceGroupManager) int { return strings.Compare(a.SelfLink, b.SelfLink) })
 		return err
 	})
@@ -208,10 +213,10 @@ func observedManager(d *compute.InstanceGroupManager) *InstanceGroupManager {
 func createManager(ctx context.Context, c *Client, g *InstanceGroupManager) error {
 	base := "projects/" + c.Project + "/zones/" + g.Zone
 	g.ID, g.Group = base+"/instanceGroupManagers/"+g.Name, base+"/instanceGroups/"+g.Name
-	return c.Done(ctx)(c.Compute.InstanceGroupManagers.Insert(c.Project, g.Zone, &compute.InstanceGroupManager{Name: g.Name, BaseInstanceName: g.BaseName,
+	return c.Await(ctx)(c.Compute.InstanceGroupManagers.Insert(c.Project, g.Zone, &compute.InstanceGroupManager{Name: g.Name, BaseInstanceName: g.BaseName,
 		InstanceTemplate: url(g.Template.Template), TargetSize: int64(g.TargetSize), TargetPools: urls(g.TargetPools), ListManagedInstancesResults: g.ListResults,
 		UpdatePolicy:    g.policy(),
-		ForceSendFields: []string{"TargetSize"}}).Context(ctx).Do()) // a group without a size is refused
+		ForceSendFields: []string{"TargetSize"}}).Context(ctx).Do()) // the API rejects a group without a size
 }
 
 func (g *InstanceGroupManager) policy() *compute.InstanceGroupManagerUpdatePolicy {

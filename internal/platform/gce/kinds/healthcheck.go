@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// HTTPHealthCheck is a global check of the older sort, the only one that target pools take.
+// HTTPHealthCheck is a global legacy health check, the only type that target pools accept.
 type HTTPHealthCheck struct {
 	Name string `res:"forbid" tf:"name"`
 	Port int    `tf:"port"`
@@ -31,13 +31,13 @@ var HTTPHealthChecks = resource.Kind[HTTPHealthCheck, *Client]{
 	List:  listHTTPHealthChecks,
 	Create: func(ctx context.Context, c *Client, h *HTTPHealthCheck) error {
 		h.ID = "projects/" + c.Project + "/global/httpHealthChecks/" + h.Name
-		return c.Done(ctx)(c.Compute.HttpHealthChecks.Insert(c.Project, h.request()).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.HttpHealthChecks.Insert(c.Project, h.request()).Context(ctx).Do())
 	},
 	Update: []resource.Setter[HTTPHealthCheck, *Client]{{Fields: []string{"Port", "Path"}, Set: func(ctx context.Context, c *Client, have, want *HTTPHealthCheck) error {
-		return c.Done(ctx)(c.Compute.HttpHealthChecks.Patch(c.Project, have.Name, want.request()).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.HttpHealthChecks.Patch(c.Project, have.Name, want.request()).Context(ctx).Do())
 	}}},
 	Delete: func(ctx context.Context, c *Client, h *HTTPHealthCheck) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.HttpHealthChecks.Delete(c.Project, h.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.HttpHealthChecks.Delete(c.Project, h.Name).Context(ctx).Do()))
 	},
 }
 
@@ -45,8 +45,8 @@ func (h *HTTPHealthCheck) request() *compute.HttpHealthCheck {
 	return &compute.HttpHealthCheck{Name: h.Name, Port: int64(h.Port), RequestPath: h.Path}
 }
 
-// listHTTPHealthChecks finds the API's check and, if everything is asked for, the cloud
-// controller's checks for the target pools of the cluster's services.
+// listHTTPHealthChecks finds the API's check and, with Scope.All, the cloud controller's checks for
+// the target pools of the cluster's Services.
 func listHTTPHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*HTTPHealthCheck, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
 	used := map[string]bool{}
@@ -62,14 +62,14 @@ func listHTTPHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*
 		}
 	}
 	list, err := c.allHTTPHealthChecks(ctx)
-	return picked(list, err, func(d *compute.HttpHealthCheck) bool {
-		return w.wanted(d.Name) || w.is(d.Name, "api") || used[gceapi.Link(d.SelfLink)]
+	return selectObjects(list, err, func(d *compute.HttpHealthCheck) bool {
+		return w.isWanted(d.Name) || w.isOwnName(d.Name, "api") || used[gceapi.Link(d.SelfLink)]
 	}, func(d *compute.HttpHealthCheck) *HTTPHealthCheck {
 		return &HTTPHealthCheck{Name: d.Name, Port: int(d.Port), Path: d.RequestPath, ID: gceapi.Link(d.SelfLink)}
 	})
 }
 
-// HealthCheck is a check of the region: one of TCP and SSL is set.
+// HealthCheck is a regional health check: one of TCP and SSL is set.
 type HealthCheck struct {
 	Name string     `res:"forbid" tf:"name"`
 	TCP  *CheckPort `tf:"tcp_health_check,block"`
@@ -78,7 +78,7 @@ type HealthCheck struct {
 	ID string `res:"out,id" out:"id"`
 }
 
-// CheckPort is where a check connects.
+// CheckPort is the port to which a check connects.
 type CheckPort struct {
 	Port int `tf:"port"`
 }
@@ -94,13 +94,13 @@ var HealthChecks = resource.Kind[HealthCheck, *Client]{
 	List:  listHealthChecks,
 	Create: func(ctx context.Context, c *Client, h *HealthCheck) error {
 		h.ID = c.regional("healthChecks", h.Name)
-		return c.Done(ctx)(c.Compute.RegionHealthChecks.Insert(c.Project, c.Region, h.request()).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.RegionHealthChecks.Insert(c.Project, c.Region, h.request()).Context(ctx).Do())
 	},
 	Update: []resource.Setter[HealthCheck, *Client]{{Fields: []string{"TCP", "SSL"}, Set: func(ctx context.Context, c *Client, have, want *HealthCheck) error {
-		return c.Done(ctx)(c.Compute.RegionHealthChecks.Update(c.Project, c.Region, have.Name, want.request()).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.RegionHealthChecks.Update(c.Project, c.Region, have.Name, want.request()).Context(ctx).Do())
 	}}},
 	Delete: func(ctx context.Context, c *Client, h *HealthCheck) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.RegionHealthChecks.Delete(c.Project, c.Region, h.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.RegionHealthChecks.Delete(c.Project, c.Region, h.Name).Context(ctx).Do()))
 	},
 }
 
@@ -126,8 +126,8 @@ func healthCheckOf(d *compute.HealthCheck) *HealthCheck {
 	return h
 }
 
-// listHealthChecks finds the checks of the cluster's own balancers and, where everything is
-// asked for, of others to its machines.
+// listHealthChecks finds the checks of the cluster's own balancers and, with Scope.All, the other
+// checks used by its backend services.
 func listHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*HealthCheck, error) {
 	w := &world{Scope: s, cluster: s.Cluster}
 	used := map[string]bool{}
@@ -143,7 +143,7 @@ func listHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*Heal
 		}
 	}
 	list, err := c.allHealthChecks(ctx)
-	return picked(list, err, func(d *compute.HealthCheck) bool {
-		return w.wanted(d.Name) || w.is(d.Name, "api", "kops-controller", "etcd-main") || used[gceapi.Link(d.SelfLink)]
+	return selectObjects(list, err, func(d *compute.HealthCheck) bool {
+		return w.isWanted(d.Name) || w.isOwnName(d.Name, "api", "kops-controller", "etcd-main") || used[gceapi.Link(d.SelfLink)]
 	}, healthCheckOf)
 }

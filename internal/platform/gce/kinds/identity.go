@@ -14,7 +14,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// ServiceAccount is what machines act as.
+// ServiceAccount is the account that machines use.
 type ServiceAccount struct {
 	AccountID   string `res:"forbid" tf:"account_id"` // 6 to 30 characters
 	Project     string `res:"forbid" tf:"project"`
@@ -34,28 +34,28 @@ var ServiceAccounts = resource.Kind[ServiceAccount, *Client]{
 	Key:    func(a *ServiceAccount) string { return a.AccountID },
 	List:   listAccounts,
 	Create: createAccount,
-	Ready: func(ctx context.Context, c *Client, a *ServiceAccount) error { // it takes seconds until all of Google knows it
-		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
+	Ready: func(ctx context.Context, c *Client, a *ServiceAccount) error { // it takes seconds until the account is visible everywhere
+		_, err := gceapi.Result(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
 		if fault.Is(err, fault.Gone) {
 			return fault.Wrap(fault.NotYet, err, "")
 		}
 		return err
 	},
 	Update: []resource.Setter[ServiceAccount, *Client]{{Fields: []string{"Description", "DisplayName"}, Set: func(ctx context.Context, c *Client, have, want *ServiceAccount) error {
-		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Patch(accountName(have.Email), &iam.PatchServiceAccountRequest{UpdateMask: "description,displayName",
+		_, err := gceapi.Result(c.IAM.Projects.ServiceAccounts.Patch(accountName(have.Email), &iam.PatchServiceAccountRequest{UpdateMask: "description,displayName",
 			ServiceAccount: &iam.ServiceAccount{Description: want.Description, DisplayName: want.DisplayName, ForceSendFields: []string{"Description", "DisplayName"}}}).Context(ctx).Do())
 		return err
 	}}},
 	Delete: func(ctx context.Context, c *Client, a *ServiceAccount) error {
-		_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Delete(accountName(a.Email)).Context(ctx).Do())
+		_, err := gceapi.Result(c.IAM.Projects.ServiceAccounts.Delete(accountName(a.Email)).Context(ctx).Do())
 		return fault.IgnoreGone(err)
 	},
 }
 
-// accountName returns an account's name in IAM, in any project.
+// accountName returns an account's name in IAM, for any project.
 func accountName(email string) string { return "projects/-/serviceAccounts/" + email }
 
-// accountIDs are the ids of the accounts that kops makes for a cluster.
+// accountIDs returns the IDs of the accounts that kops creates for a cluster.
 func accountIDs(cluster string) []string {
 	out := []string{gcename.ControlPlane, gcename.Node, gcename.Bastion}
 	for i, machines := range out {
@@ -64,13 +64,14 @@ func accountIDs(cluster string) []string {
 	return out
 }
 
-// accountsPerPage is the most accounts in one answer (IAM, projects.serviceAccounts.list).
+// accountsPerPage is the maximum number of accounts in one response (IAM,
+// projects.serviceAccounts.list).
 const accountsPerPage = 100
 
-// listAccounts finds the accounts of a cluster by their ids. Who may not list them, and wants
-// none, has none.
+// listAccounts finds the accounts of a cluster by their IDs. If the caller may not list accounts,
+// and wants none, the result is empty.
 func listAccounts(ctx context.Context, c *Client, s resource.Scope) ([]*ServiceAccount, error) {
-	list, err := listed(ctx, c, "service accounts", func(ctx context.Context, add func(...*iam.ServiceAccount)) error {
+	list, err := listAll(ctx, c, "service accounts", func(ctx context.Context, add func(...*iam.ServiceAccount)) error {
 		return c.IAM.Projects.ServiceAccounts.List("projects/"+c.Project).PageSize(accountsPerPage).Pages(ctx, func(p *iam.ListServiceAccountsResponse) error {
 			add(p.Accounts...)
 			return nil
@@ -80,13 +81,13 @@ func listAccounts(ctx context.Context, c *Client, s resource.Scope) ([]*ServiceA
 		list, err = nil, nil
 	}
 	ids := append(accountIDs(s.Cluster), s.Names...)
-	out, err := picked(list, err, func(d *iam.ServiceAccount) bool {
+	out, err := selectObjects(list, err, func(d *iam.ServiceAccount) bool {
 		return slices.Contains(ids, accountID(d)) || slices.Contains(s.Adopted, d.Email)
 	}, accountOf)
 	if err != nil {
 		return nil, err
 	}
-	for _, email := range s.Adopted { // of another project, or one that is known by a word, which only its use proves
+	for _, email := range s.Adopted { // accounts of another project, or named by an alias that only their use can verify
 		if !slices.ContainsFunc(out, func(a *ServiceAccount) bool { return a.Email == email }) {
 			out = append(out, &ServiceAccount{AccountID: email, Email: email})
 		}
@@ -103,18 +104,18 @@ func accountOf(d *iam.ServiceAccount) *ServiceAccount {
 	return &ServiceAccount{AccountID: accountID(d), Project: d.ProjectId, Description: d.Description, DisplayName: d.DisplayName, Email: d.Email}
 }
 
-// createAccount takes an account of its name that is as it is wanted: an earlier answer was lost,
-// and the list does not tell the account yet.
+// createAccount adopts an existing account of that name if its description and display name match:
+// an earlier response was lost, and the list does not contain the account yet.
 func createAccount(ctx context.Context, c *Client, a *ServiceAccount) error {
 	a.Email = gcename.AccountEmail(a.AccountID, a.Project)
-	_, err := gceapi.Got(c.IAM.Projects.ServiceAccounts.Create("projects/"+a.Project, &iam.CreateServiceAccountRequest{AccountId: a.AccountID,
+	_, err := gceapi.Result(c.IAM.Projects.ServiceAccounts.Create("projects/"+a.Project, &iam.CreateServiceAccountRequest{AccountId: a.AccountID,
 		ServiceAccount: &iam.ServiceAccount{Description: a.Description, DisplayName: a.DisplayName}}).Context(ctx).Do())
-	if !existsAlready(err) {
+	if !isAlreadyExists(err) {
 		return err
 	}
-	is, lookErr := gceapi.Got(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
+	is, lookErr := gceapi.Result(c.IAM.Projects.ServiceAccounts.Get(accountName(a.Email)).Context(ctx).Do())
 	if lookErr != nil {
-		return fmt.Errorf("%w; look at it: %w", err, lookErr)
+		return fmt.Errorf("%w; read it: %w", err, lookErr)
 	}
 	if is.Description != a.Description || is.DisplayName != a.DisplayName {
 		return err

@@ -15,16 +15,16 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// errDeletedOnly is the answer to a wish for something that only deletions know.
+// errDeletedOnly is returned by an attempt to create an object of a kind that only deletions use.
 var errDeletedOnly = errors.New("objects of this kind are found and deleted, never declared")
 
-// Instance is a machine that belongs to a cluster but to no managed group of it: one that a group
-// was told to let go, or that another program made. It is only ever deleted, with its cluster.
+// Instance is a machine that belongs to a cluster but to none of its managed groups: a group
+// abandoned it, or another program created it. It is only ever deleted, with its cluster.
 type Instance struct {
 	Zone       string           `res:"forbid"`
 	Network    resource.Value   `res:"forbid"`
 	Subnetwork resource.Value   `res:"forbid"`
-	Disks      []resource.Value `res:"forbid"` // those that outlive it
+	Disks      []resource.Value `res:"forbid"` // the disks that outlive it
 
 	ID string `res:"out,id"`
 }
@@ -38,7 +38,7 @@ var Instances = resource.Kind[Instance, *Client]{
 	List:   listInstances,
 	Create: func(context.Context, *Client, *Instance) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, i *Instance) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Instances.Delete(c.Project, i.Zone, gceapi.Name(i.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Instances.Delete(c.Project, i.Zone, gceapi.Name(i.ID)).Context(ctx).Do()))
 	},
 }
 
@@ -46,7 +46,7 @@ func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	if !s.All {
 		return nil, nil
 	}
-	w, err := worldOf(ctx, c, s)
+	w, err := newWorld(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 		return nil, err
 	}
 	_, free, err := w.machines(ctx, c, managers)
-	return picked(free, err, func(*compute.Instance) bool { return true }, func(d *compute.Instance) *Instance {
+	return selectObjects(free, err, func(*compute.Instance) bool { return true }, func(d *compute.Instance) *Instance {
 		i := &Instance{Zone: gceapi.Name(d.Zone), ID: gceapi.Link(d.SelfLink)}
 		for _, n := range d.NetworkInterfaces {
 			i.Network, i.Subnetwork = networkRef(n.Network), link(n.Subnetwork)
@@ -69,8 +69,8 @@ func listInstances(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	})
 }
 
-// Route leads to the pods of a machine. The cloud controller makes routes, and only
-// deletions know them.
+// Route is a route to the pods of a machine. The cloud controller creates routes; kops only deletes
+// them.
 type Route struct {
 	Network resource.Value `res:"forbid"`
 	ID      string         `res:"out,id"`
@@ -86,16 +86,16 @@ var Routes = resource.Kind[Route, *Client]{
 	List:   listRoutes,
 	Create: func(context.Context, *Client, *Route) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, r *Route) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Routes.Delete(c.Project, gceapi.Name(r.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Routes.Delete(c.Project, gceapi.Name(r.ID)).Context(ctx).Do()))
 	},
 }
 
-// routeName is how the cloud controller names a route: the cluster's name, of which the end may be
-// cut, and a UUID.
+// routeName matches the cloud controller's route names: the cluster's name, which may be truncated,
+// and a UUID.
 var routeName = regexp.MustCompile(`^(.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// listRoutes finds the routes of the cluster's name to machines of it, and those in its own
-// network to machines that are gone.
+// listRoutes finds the routes that are named after the cluster and lead to its machines, and those
+// in its own network whose machine is gone.
 func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, error) {
 	if !s.All {
 		return nil, nil
@@ -109,20 +109,20 @@ func listRoutes(ctx context.Context, c *Client, s resource.Scope) ([]*Route, err
 		own[gceapi.Link(m.SelfLink)] = true
 	}
 	list, err := c.allRoutes(ctx)
-	return picked(list, err, func(d *compute.Route) bool {
+	return selectObjects(list, err, func(d *compute.Route) bool {
 		m := routeName.FindStringSubmatch(d.Name)
 		if m == nil || !strings.HasPrefix(gcecloud.Label(s.Cluster), m[1]) {
 			return false
 		}
 		dangling := slices.ContainsFunc(d.Warnings, func(w *compute.RouteWarnings) bool { return w.Code == "NEXT_HOP_INSTANCE_NOT_FOUND" })
-		return own[gceapi.Link(d.NextHopInstance)] || dangling && networkID(d.Network) == c.ownNetwork(s.Cluster)
+		return own[gceapi.Link(d.NextHopInstance)] || dangling && networkID(d.Network) == c.ownNetworkID(s.Cluster)
 	}, func(d *compute.Route) *Route {
 		return &Route{Network: networkRef(d.Network), ID: gceapi.Link(d.SelfLink)}
 	})
 }
 
-// InstanceGroup is machines that the cloud controller has put together for the services of one
-// zone that have a balancer within the network. Only deletions know it.
+// InstanceGroup is an unmanaged group that the cloud controller creates per zone for Services with
+// an internal load balancer. kops only deletes it.
 type InstanceGroup struct {
 	Zone       string         `res:"forbid"`
 	Network    resource.Value `res:"forbid"`
@@ -140,15 +140,15 @@ var InstanceGroups = resource.Kind[InstanceGroup, *Client]{
 	List:   listInstanceGroups,
 	Create: func(context.Context, *Client, *InstanceGroup) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, g *InstanceGroup) error { // its machines stay
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceGroups.Delete(c.Project, g.Zone, gceapi.Name(g.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.InstanceGroups.Delete(c.Project, g.Zone, gceapi.Name(g.ID)).Context(ctx).Do()))
 	},
 }
 
-// serviceGroupPrefix begins the names of the groups of the cloud controller.
+// serviceGroupPrefix is the prefix of the names of the cloud controller's groups.
 const serviceGroupPrefix = "k8s-ig--"
 
-// listInstanceGroups finds the groups behind balancers of the cluster's services, and what is
-// left of such in its own network.
+// listInstanceGroups finds the groups behind the balancers of the cluster's Services, and leftover
+// ones in its own network.
 func listInstanceGroups(ctx context.Context, c *Client, s resource.Scope) ([]*InstanceGroup, error) {
 	if !s.All {
 		return nil, nil
@@ -164,15 +164,15 @@ func listInstanceGroups(ctx context.Context, c *Client, s resource.Scope) ([]*In
 		}
 	}
 	list, err := c.allInstanceGroups(ctx)
-	return picked(list, err, func(d *compute.InstanceGroup) bool {
-		return strings.HasPrefix(d.Name, serviceGroupPrefix) && (used[gceapi.Link(d.SelfLink)] || networkID(d.Network) == c.ownNetwork(s.Cluster))
+	return selectObjects(list, err, func(d *compute.InstanceGroup) bool {
+		return strings.HasPrefix(d.Name, serviceGroupPrefix) && (used[gceapi.Link(d.SelfLink)] || networkID(d.Network) == c.ownNetworkID(s.Cluster))
 	}, func(d *compute.InstanceGroup) *InstanceGroup {
 		return &InstanceGroup{Zone: gceapi.Name(d.Zone), Network: networkRef(d.Network), Subnetwork: link(d.Subnetwork), ID: gceapi.Link(d.SelfLink)}
 	})
 }
 
-// GlobalHealthCheck is a check of no region, which the cloud controller makes for balancers
-// within the network. Only deletions know it.
+// GlobalHealthCheck is a global check that the cloud controller creates for internal load
+// balancers. kops only deletes it.
 type GlobalHealthCheck struct {
 	ID string `res:"out,id"`
 }
@@ -187,12 +187,12 @@ var GlobalHealthChecks = resource.Kind[GlobalHealthCheck, *Client]{
 	List:   listGlobalHealthChecks,
 	Create: func(context.Context, *Client, *GlobalHealthCheck) error { return errDeletedOnly },
 	Delete: func(ctx context.Context, c *Client, h *GlobalHealthCheck) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.HealthChecks.Delete(c.Project, gceapi.Name(h.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.HealthChecks.Delete(c.Project, gceapi.Name(h.ID)).Context(ctx).Do()))
 	},
 }
 
-// listGlobalHealthChecks finds the checks of the cluster's services: those that bear the cloud
-// controller's prefix, or the name of their service.
+// listGlobalHealthChecks finds the checks of the cluster's Services: those with the cloud
+// controller's prefix, or with the name of their Service.
 func listGlobalHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([]*GlobalHealthCheck, error) {
 	if !s.All {
 		return nil, nil
@@ -208,7 +208,7 @@ func listGlobalHealthChecks(ctx context.Context, c *Client, s resource.Scope) ([
 		}
 	}
 	list, err := c.allGlobalHealthChecks(ctx)
-	return picked(list, err, func(d *compute.HealthCheck) bool { return used[gceapi.Link(d.SelfLink)] }, func(d *compute.HealthCheck) *GlobalHealthCheck {
+	return selectObjects(list, err, func(d *compute.HealthCheck) bool { return used[gceapi.Link(d.SelfLink)] }, func(d *compute.HealthCheck) *GlobalHealthCheck {
 		return &GlobalHealthCheck{ID: gceapi.Link(d.SelfLink)}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/test/kindtest"
 )
 
-// The life of an object of every kind that is declared, in one cloud.
+// TestKindsLive takes an object of every declared kind through its life, in one cloud.
 func TestKindsLive(t *testing.T) {
 	for name, live := range map[string]func(*stage){
 		"network":                liveNetwork,
@@ -41,8 +41,8 @@ func TestKindsLive(t *testing.T) {
 	}
 }
 
-// run takes an object through its life.
-func run[T any](s *stage, k *resource.Kind[T, *Client], life kindtest.Life[T]) {
+// runLife takes an object through its life.
+func runLife[T any](s *stage, k *resource.Kind[T, *Client], life kindtest.Life[T]) {
 	s.Helper()
 	life.Cluster = testCluster
 	life.Want = *k.New("x", life.Want).Want.(*T)
@@ -50,12 +50,12 @@ func run[T any](s *stage, k *resource.Kind[T, *Client], life kindtest.Life[T]) {
 }
 
 func liveNetwork(s *stage) {
-	run(s, &Networks, kindtest.Life[Network]{Want: Network{Name: gcename.Network(testCluster)}})
+	runLife(s, &Networks, kindtest.Life[Network]{Want: Network{Name: gcename.Network(testCluster)}})
 }
 
 func liveSubnetwork(s *stage) {
 	n := build(s, &Networks, Network{Name: gcename.Network(testCluster)})
-	run(s, &Subnetworks, kindtest.Life[Subnetwork]{
+	runLife(s, &Subnetworks, kindtest.Life[Subnetwork]{
 		Want: Subnetwork{Name: object("us-test1"), Network: lit(n.ID), Region: testRegion, CIDR: "10.0.16.0/20", StackType: "IPV4_ONLY"},
 		Changes: []kindtest.Change[Subnetwork]{
 			{Name: "ranges", Do: func(n *Subnetwork) {
@@ -71,7 +71,7 @@ func liveSubnetwork(s *stage) {
 
 func liveRouter(s *stage) {
 	n := build(s, &Networks, Network{Name: gcename.Network(testCluster)})
-	run(s, &Routers, kindtest.Life[Router]{Want: Router{Name: object("nat"), Network: lit(n.ID)}})
+	runLife(s, &Routers, kindtest.Life[Router]{Want: Router{Name: object("nat"), Network: lit(n.ID)}})
 }
 
 func liveNAT(s *stage) {
@@ -79,7 +79,7 @@ func liveNAT(s *stage) {
 	r := build(s, &Routers, Router{Name: object("nat"), Network: lit(g.network.ID)})
 	more := build(s, &Subnetworks, Subnetwork{Name: object("more"), Network: lit(g.network.ID), Region: testRegion, CIDR: "10.0.32.0/20", StackType: "IPV4_ONLY"})
 	all := []string{"ALL_IP_RANGES"}
-	run(s, &RouterNATs, kindtest.Life[RouterNAT]{
+	runLife(s, &RouterNATs, kindtest.Life[RouterNAT]{
 		Want: RouterNAT{Name: object("nat"), Router: lit(r.ID), Region: testRegion, Allocation: "AUTO_ONLY", Source: "LIST_OF_SUBNETWORKS",
 			Subnetworks: []NATSubnetwork{{lit(g.subnetwork.ID), all}}},
 		Changes: []kindtest.Change[RouterNAT]{
@@ -92,7 +92,7 @@ func liveNAT(s *stage) {
 func liveFirewall(s *stage) {
 	g := s.ground()
 	node, cp := gcename.Tag(gcename.Node, testCluster), gcename.Tag(gcename.ControlPlane, testCluster)
-	run(s, &Firewalls, kindtest.Life[Firewall]{
+	runLife(s, &Firewalls, kindtest.Life[Firewall]{
 		Want: Firewall{Name: object("ssh-external-to-node"), Network: lit(g.network.ID), SourceRanges: []string{"10.0.0.1/8"}, TargetTags: []string{node},
 			Allow: []Allowed{{"tcp", []string{"22"}}}},
 		Changes: []kindtest.Change[Firewall]{
@@ -108,19 +108,19 @@ func liveFirewall(s *stage) {
 }
 
 func livePublicAddress(s *stage) {
-	run(s, &Addresses, kindtest.Life[Address]{Want: Address{Name: object("api")}})
+	runLife(s, &Addresses, kindtest.Life[Address]{Want: Address{Name: object("api")}})
 }
 
 func liveInternalAddress(s *stage) {
 	g := s.ground()
-	run(s, &Addresses, kindtest.Life[Address]{Want: Address{Name: object("api-us-test1"), Type: "INTERNAL", Purpose: "SHARED_LOADBALANCER_VIP", Subnetwork: lit(g.subnetwork.ID)}})
+	runLife(s, &Addresses, kindtest.Life[Address]{Want: Address{Name: object("api-us-test1"), Type: "INTERNAL", Purpose: "SHARED_LOADBALANCER_VIP", Subnetwork: lit(g.subnetwork.ID)}})
 }
 
 func liveDisk(s *stage) {
 	labels := func() Labels {
 		return Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-role-master": "master", "k8s-io-etcd-main": "a-2fa"}
 	}
-	run(s, &Disks, kindtest.Life[Disk]{
+	runLife(s, &Disks, kindtest.Life[Disk]{
 		Want: Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "hyperdisk-balanced", SizeGiB: 20, IOPS: 3000, Throughput: 140, Labels: labels()},
 		Changes: []kindtest.Change[Disk]{
 			{Name: "larger", Do: func(d *Disk) { d.SizeGiB = 30 }},
@@ -135,12 +135,12 @@ func liveDisk(s *stage) {
 }
 
 func liveHTTPHealthCheck(s *stage) {
-	run(s, &HTTPHealthChecks, kindtest.Life[HTTPHealthCheck]{Want: HTTPHealthCheck{Name: object("api"), Port: 3990, Path: "/healthz"},
+	runLife(s, &HTTPHealthChecks, kindtest.Life[HTTPHealthCheck]{Want: HTTPHealthCheck{Name: object("api"), Port: 3990, Path: "/healthz"},
 		Changes: []kindtest.Change[HTTPHealthCheck]{{Name: "port and path", Do: func(h *HTTPHealthCheck) { h.Port, h.Path = 3991, "/readyz" }}}})
 }
 
 func liveHealthCheck(s *stage) {
-	run(s, &HealthChecks, kindtest.Life[HealthCheck]{Want: HealthCheck{Name: object("api"), TCP: &CheckPort{443}},
+	runLife(s, &HealthChecks, kindtest.Life[HealthCheck]{Want: HealthCheck{Name: object("api"), TCP: &CheckPort{443}},
 		Changes: []kindtest.Change[HealthCheck]{{Name: "port", Do: func(h *HealthCheck) { h.TCP = &CheckPort{444} }},
 			{Name: "protocol", Do: func(h *HealthCheck) { h.TCP, h.SSL = nil, &CheckPort{3988} }}}})
 }
@@ -148,7 +148,7 @@ func liveHealthCheck(s *stage) {
 func liveTargetPool(s *stage) {
 	check := build(s, &HTTPHealthChecks, HTTPHealthCheck{Name: object("api"), Port: 3990, Path: "/healthz"})
 	other := build(s, &HTTPHealthChecks, HTTPHealthCheck{Name: "other", Port: 3990, Path: "/healthz"})
-	run(s, &TargetPools, kindtest.Life[TargetPool]{Want: TargetPool{Name: object("api"), HealthChecks: []resource.Value{lit(check.ID)}},
+	runLife(s, &TargetPools, kindtest.Life[TargetPool]{Want: TargetPool{Name: object("api"), HealthChecks: []resource.Value{lit(check.ID)}},
 		Changes: []kindtest.Change[TargetPool]{{Name: "another check", Do: func(p *TargetPool) { p.HealthChecks = []resource.Value{lit(other.ID)} }},
 			{Name: "no check", Do: func(p *TargetPool) { p.HealthChecks = nil }}}})
 }
@@ -158,7 +158,7 @@ func liveBackendService(s *stage) {
 	m := build(s, &InstanceGroupManagers, g.group("cp", build(s, &InstanceTemplates, g.template("cp")), 0))
 	check := build(s, &HealthChecks, HealthCheck{Name: object("api"), TCP: &CheckPort{443}})
 	other := build(s, &HealthChecks, HealthCheck{Name: object("kops-controller"), SSL: &CheckPort{3988}})
-	run(s, &BackendServices, kindtest.Life[BackendService]{
+	runLife(s, &BackendServices, kindtest.Life[BackendService]{
 		Want: BackendService{Name: object("api"), Scheme: "INTERNAL", Protocol: "TCP", HealthChecks: []resource.Value{lit(check.ID)}},
 		Changes: []kindtest.Change[BackendService]{
 			{Name: "a group", Do: func(b *BackendService) { b.Backends = []Backend{{lit(m.Group), "CONNECTION"}} }},
@@ -171,7 +171,7 @@ func livePublicRule(s *stage) {
 	a := build(s, &Addresses, Address{Name: object("api")})
 	pool := build(s, &TargetPools, TargetPool{Name: object("api")})
 	other := build(s, &TargetPools, TargetPool{Name: "other"})
-	run(s, &ForwardingRules, kindtest.Life[ForwardingRule]{
+	runLife(s, &ForwardingRules, kindtest.Life[ForwardingRule]{
 		Want: ForwardingRule{Name: object("api"), Address: lit(a.Address), Protocol: "TCP", Scheme: "EXTERNAL", PortRange: "443-443", Target: lit(pool.ID),
 			Labels: Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "name": "api"}},
 		Changes: []kindtest.Change[ForwardingRule]{
@@ -191,14 +191,14 @@ func liveInternalRule(s *stage) {
 		return ForwardingRule{Name: object(name), Address: lit(a.Address), Protocol: "TCP", Scheme: "INTERNAL", Ports: []string{port}, Backend: lit(b.ID),
 			Network: lit(g.network.ID), Subnet: lit(g.subnetwork.ID)}
 	}
-	build(s, &ForwardingRules, rule("kops-controller-us-test1", "3988")) // which shares the address
-	run(s, &ForwardingRules, kindtest.Life[ForwardingRule]{Want: rule("api-us-test1", "443"),
+	build(s, &ForwardingRules, rule("kops-controller-us-test1", "3988")) // which has the same address
+	runLife(s, &ForwardingRules, kindtest.Life[ForwardingRule]{Want: rule("api-us-test1", "443"),
 		Changes:  []kindtest.Change[ForwardingRule]{{Name: "labels", Do: func(r *ForwardingRule) { r.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster)} }}},
 		Untested: map[string]string{"Target": "an internal rule has none"}})
 }
 
 func liveTemplate(s *stage) {
-	run(s, &InstanceTemplates, kindtest.Life[InstanceTemplate]{Want: s.ground().template("nodes")})
+	runLife(s, &InstanceTemplates, kindtest.Life[InstanceTemplate]{Want: s.ground().template("nodes")})
 }
 
 func liveManager(s *stage) {
@@ -208,7 +208,7 @@ func liveManager(s *stage) {
 	next.MachineType = "e2-small"
 	second := build(s, &InstanceTemplates, next)
 	pool := build(s, &TargetPools, TargetPool{Name: object("api")})
-	run(s, &InstanceGroupManagers, kindtest.Life[InstanceGroupManager]{Want: g.group("nodes", first, 0),
+	runLife(s, &InstanceGroupManagers, kindtest.Life[InstanceGroupManager]{Want: g.group("nodes", first, 0),
 		Changes: []kindtest.Change[InstanceGroupManager]{
 			{Name: "template", Do: func(g *InstanceGroupManager) { g.Template = GroupVersion{lit(second.ID)} }},
 			{Name: "a pool", Do: func(g *InstanceGroupManager) { g.TargetPools = []resource.Value{lit(pool.ID)} }},
@@ -218,13 +218,13 @@ func liveManager(s *stage) {
 }
 
 func liveAccount(s *stage) {
-	run(s, &ServiceAccounts, kindtest.Life[ServiceAccount]{
+	runLife(s, &ServiceAccounts, kindtest.Life[ServiceAccount]{
 		Want: ServiceAccount{AccountID: gcename.Account(gcename.Node, testCluster), Project: testProject, Description: "kubernetes worker nodes", DisplayName: "node"},
 		Changes: []kindtest.Change[ServiceAccount]{{Name: "words", Do: func(a *ServiceAccount) { a.Description, a.DisplayName = "workers", "nodes" }},
 			{Name: "no words", Do: func(a *ServiceAccount) { a.Description = "" }}}})
 }
 
-// account makes the account of control planes.
+// account creates the control plane's account.
 func (s *stage) account() string {
 	s.Helper()
 	a := build(s, &ServiceAccounts, ServiceAccount{AccountID: gcename.Account(gcename.ControlPlane, testCluster), Project: testProject, DisplayName: "control-plane"})
@@ -232,13 +232,13 @@ func (s *stage) account() string {
 }
 
 func liveProjectMember(s *stage) {
-	run(s, &ProjectMembers, kindtest.Life[ProjectMember]{Want: ProjectMember{Project: testProject, Role: "roles/container.serviceAgent", Member: lit(s.account())}})
+	runLife(s, &ProjectMembers, kindtest.Life[ProjectMember]{Want: ProjectMember{Project: testProject, Role: "roles/container.serviceAgent", Member: lit(s.account())}})
 }
 
 func liveBucketMember(s *stage) {
-	run(s, &BucketMembers, kindtest.Life[BucketMember]{Want: BucketMember{Bucket: "state", Role: "roles/storage.objectAdmin", Member: lit(s.account())}})
+	runLife(s, &BucketMembers, kindtest.Life[BucketMember]{Want: BucketMember{Bucket: "state", Role: "roles/storage.objectAdmin", Member: lit(s.account())}})
 }
 
 func livePlaceholder(s *stage) {
-	run(s, &Placeholders, kindtest.Life[Placeholder]{Want: Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}})
+	runLife(s, &Placeholders, kindtest.Life[Placeholder]{Want: Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}})
 }

@@ -12,13 +12,14 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// ProjectMember gives an account a role in the project, and says nothing of who else has it.
+// ProjectMember grants an account a role in the project, and does not affect other members.
 type ProjectMember struct {
 	Project string         `res:"forbid" tf:"project"`
 	Role    string         `res:"forbid" tf:"role"`
 	Member  resource.Value `res:"forbid" tf:"member"` // serviceAccount:EMAIL
 
-	// Account is the email of an observed member, which must lose the role before the account goes.
+	// Account is the email of an observed member, which must lose the role before the account is
+	// deleted.
 	Account resource.Value `res:"out"`
 }
 
@@ -32,18 +33,18 @@ var ProjectMembers = resource.Kind[ProjectMember, *Client]{
 	Grants: func(*ProjectMember) bool { return true },
 	List:   listProjectMembers,
 	Create: func(ctx context.Context, c *Client, m *ProjectMember) error {
-		return give(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text())
+		return grantRole(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text())
 	},
 	Delete: func(ctx context.Context, c *Client, m *ProjectMember) error {
-		return fault.IgnoreGone(take(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text()))
+		return fault.IgnoreGone(revokeRole(ctx, c, m.Project, c.projectPolicy(m.Project), m.Role, m.Member.Text()))
 	},
 }
 
-// projectRoles are the roles that kops gives in a project. Others, somebody else gave.
+// projectRoles are the project roles that kops grants. Other roles were granted by someone else.
 var projectRoles = []string{"roles/container.serviceAgent"}
 
-// listProjectMembers finds what the cluster's accounts, there or gone, may do in the project.
-// A caller that may not read the policy, and wants no member, has none.
+// listProjectMembers finds the roles that the cluster's accounts, existing or deleted, have in the
+// project. If the caller may not read the policy, and wants no member, the result is empty.
 func listProjectMembers(ctx context.Context, c *Client, s resource.Scope) ([]*ProjectMember, error) {
 	found, err := membersOf(ctx, c, c.Project, c.projectPolicy(c.Project), s, projectRoles)
 	if len(s.Names) == 0 && fault.Is(err, fault.Denied) {
@@ -56,7 +57,7 @@ func listProjectMembers(ctx context.Context, c *Client, s resource.Scope) ([]*Pr
 	return out, err
 }
 
-// BucketMember gives an account a role in a bucket, and says nothing of who else has it.
+// BucketMember grants an account a role in a bucket, and does not affect other members.
 type BucketMember struct {
 	Bucket string         `res:"forbid" tf:"bucket"`
 	Role   string         `res:"forbid" tf:"role"`
@@ -75,19 +76,19 @@ var BucketMembers = resource.Kind[BucketMember, *Client]{
 	Grants: func(*BucketMember) bool { return true },
 	List:   listBucketMembers,
 	Create: func(ctx context.Context, c *Client, m *BucketMember) error {
-		return give(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text())
+		return grantRole(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text())
 	},
 	Delete: func(ctx context.Context, c *Client, m *BucketMember) error {
-		return fault.IgnoreGone(take(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text()))
+		return fault.IgnoreGone(revokeRole(ctx, c, "b/"+m.Bucket, c.bucketPolicy(m.Bucket), m.Role, m.Member.Text()))
 	},
 }
 
-// bucketRoles are the roles that kops gives in a bucket.
+// bucketRoles are the roles that kops grants in a bucket.
 var bucketRoles = []string{"roles/storage.objectAdmin", "roles/storage.objectViewer"}
 
-// listBucketMembers looks at the buckets of the wanted members, and at those that the client names.
-// A bucket that is gone has none, and neither has one of which who asks may not see it: whether
-// more is allowed shows when a member is added, which may be lenient.
+// listBucketMembers reads the policies of the wanted members' buckets, and of the client's Buckets.
+// A bucket that does not exist, or whose policy the caller may not read, has no members: if more is
+// allowed, adding a member shows it, and that may be lenient.
 func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*BucketMember, error) {
 	buckets := slices.Clone(c.Buckets)
 	for _, key := range s.Names {
@@ -115,12 +116,12 @@ func listBucketMembers(ctx context.Context, c *Client, s resource.Scope) ([]*Buc
 	})
 }
 
-// member is who has a role.
+// member is a member of a policy with one of its roles.
 type member struct{ role, name string }
 
-// membersOf finds the accounts of a cluster in a policy, and the wanted members, whose keys are their
-// role and name. Where everything is asked for, no role is left.
-func membersOf(ctx context.Context, c *Client, name string, of policyOf, s resource.Scope, roles []string) ([]member, error) {
+// membersOf finds the accounts of a cluster in a policy, with one of the roles or, with Scope.All,
+// any role, and the wanted members, whose keys are their role and name.
+func membersOf(ctx context.Context, c *Client, name string, of policySource, s resource.Scope, roles []string) ([]member, error) {
 	p, err := readPolicy(ctx, c, name, of)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy of %s: %w", name, err)
@@ -132,10 +133,10 @@ func membersOf(ctx context.Context, c *Client, name string, of policyOf, s resou
 	var out []member
 	for _, g := range p.grants {
 		for _, m := range *g.members {
-			is := member{g.role, memberNow(m)}
-			ours := slices.Contains(own, is.name) && (s.All || slices.Contains(roles, g.role) && m == is.name)
-			if !g.conditional && (ours || m == is.name && slices.Contains(s.Names, is.role+" "+is.name)) && !slices.Contains(out, is) {
-				out = append(out, is)
+			found := member{g.role, plainMember(m)}
+			ours := slices.Contains(own, found.name) && (s.All || slices.Contains(roles, g.role) && m == found.name)
+			if !g.conditional && (ours || m == found.name && slices.Contains(s.Names, found.role+" "+found.name)) && !slices.Contains(out, found) {
+				out = append(out, found)
 			}
 		}
 	}
@@ -144,9 +145,9 @@ func membersOf(ctx context.Context, c *Client, name string, of policyOf, s resou
 
 const accountMember = "serviceAccount:"
 
-// memberNow is a member without what a policy adds to an account that is gone:
+// plainMember strips what a policy adds to the member for a deleted account:
 // deleted:serviceAccount:EMAIL?uid=NUMBER (IAM, "Policies and deleted principals").
-func memberNow(m string) string {
+func plainMember(m string) string {
 	if rest, ok := strings.CutPrefix(m, "deleted:"); ok {
 		m, _, _ = strings.Cut(rest, "?uid=")
 	}

@@ -16,12 +16,12 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// Network is a virtual network of custom mode.
+// Network is a custom-mode virtual network.
 type Network struct {
 	Name        string `res:"forbid" tf:"name"`
 	AutoSubnets bool   `res:"forbid" tf:"auto_create_subnetworks,zero"`
 
-	// ID is PROJECT/NAME, which no other kind has.
+	// ID is PROJECT/NAME, a form that no other kind uses.
 	ID string `res:"out,id" out:"id" tf:"name"`
 }
 
@@ -36,21 +36,21 @@ var Networks = resource.Kind[Network, *Client]{
 	List:  listNetworks,
 	Create: func(ctx context.Context, c *Client, n *Network) error {
 		n.ID = c.Project + "/" + n.Name
-		return c.Done(ctx)(c.Compute.Networks.Insert(c.Project, &compute.Network{Name: n.Name, AutoCreateSubnetworks: n.AutoSubnets,
-			ForceSendFields: []string{"AutoCreateSubnetworks"}}).Context(ctx).Do()) // a network without the field is of the older mode
+		return c.Await(ctx)(c.Compute.Networks.Insert(c.Project, &compute.Network{Name: n.Name, AutoCreateSubnetworks: n.AutoSubnets,
+			ForceSendFields: []string{"AutoCreateSubnetworks"}}).Context(ctx).Do()) // without this field, it would be an auto-mode network
 	},
 	Delete: deleteNetwork,
 }
 
-// deleteNetwork names the other objects in the network, if it stays in use: the cluster's own are
-// removed by then, and others will not disappear, so it stops waiting.
+// deleteNetwork deletes a network. If it is still in use, the error is permanent and names the
+// users: the cluster's own objects are gone by then, and others will not disappear.
 func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
-	err := c.Done(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do())
+	err := c.Await(ctx)(c.Compute.Networks.Delete(c.Project, n.Name).Context(ctx).Do())
 	if !fault.Is(err, fault.Conflict) {
 		return fault.IgnoreGone(err)
 	}
 	var users []string
-	if rules, listErr := c.allFirewalls(ctx); listErr == nil { // when it cannot be told, the first error stands
+	if rules, listErr := c.allFirewalls(ctx); listErr == nil { // if the list fails, return the first error
 		for _, f := range rules {
 			if networkID(f.Network) == n.ID {
 				users = append(users, "the firewall rule "+f.Name)
@@ -67,18 +67,18 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	if len(users) == 0 {
 		return err
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("network %s is in use by %s, not of this cluster: %w", n.Name, strings.Join(users, ", "), err),
+	return fault.Wrap(fault.Permanent, fmt.Errorf("network %s is in use by %s, outside this cluster: %w", n.Name, strings.Join(users, ", "), err),
 		"delete what uses the network and run the command again")
 }
 
-// listNetworks asks for the cluster's own network by its name, and for the shared one.
+// listNetworks finds the cluster's own network by its name, and the shared one.
 func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network, error) {
-	ids := append([]string{c.ownNetwork(s.Cluster)}, s.Adopted...)
+	ids := append([]string{c.ownNetworkID(s.Cluster)}, s.Adopted...)
 	slices.Sort(ids)
 	return observe.Each(ctx, slices.Compact(ids), func(ctx context.Context, id string) (*Network, error) {
 		n, err := once.Ask(ctx, c.answers, "network "+id, func(ctx context.Context) (*compute.Network, error) {
 			project, name, _ := strings.Cut(id, "/")
-			return gceapi.Got(c.Compute.Networks.Get(project, name).Context(ctx).Do())
+			return gceapi.Result(c.Compute.Networks.Get(project, name).Context(ctx).Do())
 		})
 		if err != nil {
 			if fault.IgnoreGone(err) == nil {
@@ -87,19 +87,19 @@ func listNetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Network,
 			return nil, fmt.Errorf("look for the network %s: %w", id, err)
 		}
 		if n.IPv4Range != "" {
-			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the network %s is a legacy one, which has no subnetworks", id),
-				"convert it (gcloud compute networks update --switch-to-custom-subnet-mode), or name another with spec.networking.networkID")
+			return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the network %s is a legacy network, which has no subnetworks", id),
+				"convert it (gcloud compute networks update --switch-to-custom-subnet-mode), or set spec.networkID to another network")
 		}
 		return &Network{Name: n.Name, AutoSubnets: n.AutoCreateSubnetworks, ID: networkID(n.SelfLink)}, nil
 	})
 }
 
-// ownNetwork is the ID of the network that a cluster has, unless it shares one.
-func (c *Client) ownNetwork(cluster string) string {
+// ownNetworkID returns the ID of the network that a cluster has unless it shares one.
+func (c *Client) ownNetworkID(cluster string) string {
 	return c.Project + "/" + gcename.Network(cluster)
 }
 
-// networkID is the ID of a network by its URL.
+// networkID returns the ID of a network from its URL.
 func networkID(url string) string {
 	if url == "" {
 		return ""
@@ -109,7 +109,7 @@ func networkID(url string) string {
 
 func networkRef(url string) resource.Value { return resource.Lit(networkID(url)) }
 
-// networkURL is a network's URL by its ID.
+// networkURL returns a network's URL from its ID.
 func networkURL(id resource.Value) string {
 	project, name, ok := strings.Cut(id.String(), "/")
 	if !ok {

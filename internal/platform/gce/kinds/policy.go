@@ -11,32 +11,32 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// policyVersion is the one that tells conditions (IAM, "Policies").
+// policyVersion is the version that includes conditions (IAM, "Policies").
 const policyVersion = 3
 
-// policy says who has which roles in a project or a bucket. A write contains the policy as it was
-// read, with the etag, so that a change by another in between is refused.
+// policy is the IAM policy of a project or a bucket. A write sends the policy with the etag that
+// was read, so that it fails if the policy was changed in between.
 type policy struct {
 	grants []grant
-	// add gives a member a role that nobody has yet without a condition.
+	// add grants a member a role for which the policy has no unconditional binding yet.
 	add func(role, member string)
 	// write replaces the policy.
 	write func(context.Context) error
 }
 
-// grant is a role, and who has it.
+// grant is a role, and its members.
 type grant struct {
 	role        string
 	members     *[]string
 	conditional bool
 }
 
-// policyOf reads the policy of a project, projects/P, or of a bucket, b/B.
-type policyOf func(context.Context) (*policy, error)
+// policySource reads the IAM policy of a project, projects/P, or of a bucket, b/B.
+type policySource func(context.Context) (*policy, error)
 
-func (c *Client) projectPolicy(project string) policyOf {
+func (c *Client) projectPolicy(project string) policySource {
 	return func(ctx context.Context) (*policy, error) {
-		p, err := gceapi.Got(c.Projects.Projects.GetIamPolicy(project, &cloudresourcemanager.GetIamPolicyRequest{
+		p, err := gceapi.Result(c.Projects.Projects.GetIamPolicy(project, &cloudresourcemanager.GetIamPolicyRequest{
 			Options: &cloudresourcemanager.GetPolicyOptions{RequestedPolicyVersion: policyVersion}}).Context(ctx).Do())
 		if err != nil {
 			return nil, err
@@ -49,18 +49,18 @@ func (c *Client) projectPolicy(project string) policyOf {
 			p.Bindings = append(p.Bindings, &cloudresourcemanager.Binding{Role: role, Members: []string{member}})
 		}
 		out.write = func(ctx context.Context) error {
-			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also where there are none any more
+			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also when there are none left
 			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *cloudresourcemanager.Binding) bool { return len(b.Members) == 0 })
-			_, err := gceapi.Got(c.Projects.Projects.SetIamPolicy(project, &cloudresourcemanager.SetIamPolicyRequest{Policy: p}).Context(ctx).Do())
+			_, err := gceapi.Result(c.Projects.Projects.SetIamPolicy(project, &cloudresourcemanager.SetIamPolicyRequest{Policy: p}).Context(ctx).Do())
 			return err
 		}
 		return out, nil
 	}
 }
 
-func (c *Client) bucketPolicy(bucket string) policyOf {
+func (c *Client) bucketPolicy(bucket string) policySource {
 	return func(ctx context.Context) (*policy, error) {
-		p, err := gceapi.Got(c.Storage.Buckets.GetIamPolicy(bucket).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do())
+		p, err := gceapi.Result(c.Storage.Buckets.GetIamPolicy(bucket).OptionsRequestedPolicyVersion(policyVersion).Context(ctx).Do())
 		if err != nil {
 			return nil, err
 		}
@@ -72,23 +72,23 @@ func (c *Client) bucketPolicy(bucket string) policyOf {
 			p.Bindings = append(p.Bindings, &storage.PolicyBindings{Role: role, Members: []string{member}})
 		}
 		out.write = func(ctx context.Context) error {
-			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also where there are none any more
+			p.Version, p.ForceSendFields = policyVersion, []string{"Bindings"} // also when there are none left
 			p.Bindings = slices.DeleteFunc(p.Bindings, func(b *storage.PolicyBindings) bool { return len(b.Members) == 0 })
-			_, err := gceapi.Got(c.Storage.Buckets.SetIamPolicy(bucket, p).Context(ctx).Do())
+			_, err := gceapi.Result(c.Storage.Buckets.SetIamPolicy(bucket, p).Context(ctx).Do())
 			return err
 		}
 		return out, nil
 	}
 }
 
-// readPolicy reads a policy, once a snapshot. What it returns must not be changed.
-func readPolicy(ctx context.Context, c *Client, name string, of policyOf) (*policy, error) {
+// readPolicy reads a policy, once per snapshot. The result must not be modified.
+func readPolicy(ctx context.Context, c *Client, name string, of policySource) (*policy, error) {
 	return once.Ask(ctx, c.answers, "policy of "+name, of)
 }
 
-// give gives a member a role without a condition.
-func give(ctx context.Context, c *Client, name string, of policyOf, role, member string) error {
-	defer c.turn("policy of " + name)()
+// grantRole grants a member a role without a condition.
+func grantRole(ctx context.Context, c *Client, name string, of policySource, role, member string) error {
+	defer c.lock("policy of " + name)()
 	p, err := of(ctx)
 	if err != nil {
 		return err
@@ -105,9 +105,9 @@ func give(ctx context.Context, c *Client, name string, of policyOf, role, member
 	return p.write(ctx)
 }
 
-// take takes a role from a member, and from an account of the same email that is gone.
-func take(ctx context.Context, c *Client, name string, of policyOf, role, member string) error {
-	defer c.turn("policy of " + name)()
+// revokeRole revokes a role from a member, and from a deleted account with the same email.
+func revokeRole(ctx context.Context, c *Client, name string, of policySource, role, member string) error {
+	defer c.lock("policy of " + name)()
 	p, err := of(ctx)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func take(ctx context.Context, c *Client, name string, of policyOf, role, member
 			continue
 		}
 		n := len(*g.members)
-		*g.members = slices.DeleteFunc(*g.members, func(m string) bool { return memberNow(m) == member })
+		*g.members = slices.DeleteFunc(*g.members, func(m string) bool { return plainMember(m) == member })
 		found = found || len(*g.members) < n
 	}
 	if !found {

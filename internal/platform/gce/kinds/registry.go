@@ -4,7 +4,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 )
 
-// The services whose limits calls count against.
+// The APIs to whose rate limits calls count.
 const (
 	apiCompute  = "compute"
 	apiIAM      = "iam"

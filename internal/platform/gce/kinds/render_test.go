@@ -8,9 +8,10 @@ import (
 	"kops.local/kops/internal/engine/render/terraform/schematest"
 )
 
-// Every attribute of the kinds is one that the provider has, of a type that it takes.
+// TestRenderedKindsFitTheProvidersSchema checks that Terraform's provider has every attribute of
+// the kinds, with the same type.
 func TestRenderedKindsFitTheProvidersSchema(t *testing.T) {
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	for n := range g.All() {
 		switch o := n.Want.(type) {
 		case *InstanceTemplate:

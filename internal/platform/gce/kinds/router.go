@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// Router is a router of one region. What it translates are RouterNATs.
+// Router is a regional router. Its NATs are RouterNATs.
 type Router struct {
 	Name    string         `res:"forbid" tf:"name"`
 	Network resource.Value `res:"forbid" tf:"network"` // Network.ID
@@ -29,28 +29,28 @@ var Routers = resource.Kind[Router, *Client]{
 	Key:   func(r *Router) string { return r.Name },
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*Router, error) {
 		list, err := c.ownRouters(ctx, s)
-		return picked(list, err, func(*compute.Router) bool { return true }, func(d *compute.Router) *Router {
+		return selectObjects(list, err, func(*compute.Router) bool { return true }, func(d *compute.Router) *Router {
 			return &Router{Name: d.Name, Network: networkRef(d.Network), ID: gceapi.Link(d.SelfLink)}
 		})
 	},
 	Create: func(ctx context.Context, c *Client, r *Router) error {
 		r.ID = c.regional("routers", r.Name)
-		return c.Done(ctx)(c.Compute.Routers.Insert(c.Project, c.Region, &compute.Router{Name: r.Name, Network: networkURL(r.Network)}).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.Routers.Insert(c.Project, c.Region, &compute.Router{Name: r.Name, Network: networkURL(r.Network)}).Context(ctx).Do())
 	},
 	Delete: func(ctx context.Context, c *Client, r *Router) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Routers.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Routers.Delete(c.Project, c.Region, r.Name).Context(ctx).Do()))
 	},
 }
 
-// ownRouters are the routers of the cluster. Its one has the name of its one NAT.
+// ownRouters returns the routers of the cluster. Its only one has the name of its only NAT.
 func (c *Client) ownRouters(ctx context.Context, s resource.Scope) ([]*compute.Router, error) {
 	list, err := c.allRouters(ctx)
 	w := world{Scope: s, cluster: s.Cluster}
-	return slices.DeleteFunc(slices.Clone(list), func(d *compute.Router) bool { return !w.wanted(d.Name) && !w.is(d.Name, "nat") }), err
+	return slices.DeleteFunc(slices.Clone(list), func(d *compute.Router) bool { return !w.isWanted(d.Name) && !w.isOwnName(d.Name, "nat") }), err
 }
 
-// RouterNAT translates addresses of machines without public ones. It is a part of its router:
-// one patch of the router, with all NATs that were read, makes, changes and removes it.
+// RouterNAT gives machines without public addresses access to the Internet. It is part of its
+// router: a patch of the router with the complete list of NATs creates, changes or removes it.
 type RouterNAT struct {
 	Name        string          `res:"forbid" tf:"name"`
 	Router      resource.Value  `res:"forbid" tf:"router"` // Router.ID
@@ -60,7 +60,7 @@ type RouterNAT struct {
 	Subnetworks []NATSubnetwork `tf:"subnetwork,block"`
 }
 
-// NATSubnetwork is a subnetwork whose ranges are translated.
+// NATSubnetwork is a subnetwork whose addresses are translated.
 type NATSubnetwork struct {
 	Subnetwork resource.Value `tf:"name"`                    // Subnetwork.ID
 	Ranges     []string       `tf:"source_ip_ranges_to_nat"` // "ALL_IP_RANGES"
@@ -83,9 +83,9 @@ var RouterNATs = resource.Kind[RouterNAT, *Client]{
 	},
 }
 
-// listNATs finds the NATs of the cluster's routers. Others may have NATs there, too.
+// listNATs finds the NATs of the cluster's routers, which may also have other NATs.
 func listNATs(ctx context.Context, c *Client, s resource.Scope) ([]*RouterNAT, error) {
-	routers, err := c.ownRouters(ctx, s) // a router and its NAT have one name
+	routers, err := c.ownRouters(ctx, s) // a router and its NAT have the same name
 	var out []*RouterNAT
 	for _, r := range routers {
 		for _, n := range r.Nats {
@@ -114,12 +114,12 @@ func setNAT(ctx context.Context, c *Client, n *RouterNAT) error {
 	})
 }
 
-// patchNATs writes the NATs of a router: those there are, with one changed or added, or
-// without it where change is nil. Routers have no fingerprint, so that writes of this process take turns.
+// patchNATs writes the NATs of a router: the existing ones with one changed or added, or removed if
+// change is nil. Routers have no fingerprint, so the writes of this process are serialized.
 func patchNATs(ctx context.Context, c *Client, n *RouterNAT, change func(*compute.RouterNat)) error {
 	name := gceapi.Name(n.Router.Text())
-	defer c.turn("router " + name)()
-	r, err := gceapi.Got(c.Compute.Routers.Get(c.Project, n.Region, name).Context(ctx).Do())
+	defer c.lock("router " + name)()
+	r, err := gceapi.Result(c.Compute.Routers.Get(c.Project, n.Region, name).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func patchNATs(ctx context.Context, c *Client, n *RouterNAT, change func(*comput
 	default:
 		change(r.Nats[i])
 	}
-	err = c.Done(ctx)(c.Compute.Routers.Patch(c.Project, n.Region, name, &compute.Router{Nats: r.Nats, ForceSendFields: []string{"Nats"}}).Context(ctx).Do())
+	err = c.Await(ctx)(c.Compute.Routers.Patch(c.Project, n.Region, name, &compute.Router{Nats: r.Nats, ForceSendFields: []string{"Nats"}}).Context(ctx).Do())
 	if fault.Is(err, fault.Gone) && change != nil {
 		return fault.Wrap(fault.NotYet, err, "")
 	}

@@ -18,7 +18,7 @@ const (
 	testZone    = emulatortest.Zone
 )
 
-// stage is a Google Cloud of its own, a client of it, and the engine on it.
+// stage is an emulated Google Cloud, a client for it, and the engine on it.
 type stage struct {
 	*testing.T
 	*emulator.Emulator
@@ -30,14 +30,14 @@ type stage struct {
 // play starts an emulator whose operations take two seconds.
 func play(t *testing.T, o emulator.Options) *stage {
 	t.Helper()
-	cloud := emulatortest.Play(t, o)
+	cloud := emulatortest.Start(t, o)
 	c := NewClient(*cloud.Clients())
 	c.Buckets = []string{"state"}
 	e := &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() }, Kinds: All(), Clock: cloud.ForEngine()}
 	return &stage{t, cloud.Emulator, e, c, cloud.Clock}
 }
 
-// build makes an object that others need, with its first setters.
+// build creates an object that others need, and applies its initial setters.
 func build[T any](s *stage, k *resource.Kind[T, *Client], want T) *T {
 	s.Helper()
 	e := k.Erase()
@@ -55,7 +55,7 @@ func build[T any](s *stage, k *resource.Kind[T, *Client], want T) *T {
 	return made.(*T)
 }
 
-// observed lists a kind as it is now.
+// observed lists the current objects of a kind.
 func observed[T any](s *stage, k *resource.Kind[T, *Client], scope resource.Scope) []*T {
 	s.Helper()
 	list, err := k.List(s.Context(), s.c, scope)
@@ -77,10 +77,10 @@ func keys[T any](s *stage, k *resource.Kind[T, *Client], scope resource.Scope) [
 
 func lit(s string) resource.Value { return resource.Lit(s) }
 
-// object is the name of an object of the cluster.
+// object returns the full name of an object of the cluster.
 func object(name string) string { return gcename.Suffixed(name, testCluster) }
 
-// ground is what most objects of a cluster stand on.
+// ground holds what most objects of a cluster depend on.
 type ground struct {
 	network    *Network
 	subnetwork *Subnetwork
@@ -112,7 +112,7 @@ func template(cluster, group string, network, subnetwork resource.Value) Instanc
 		Account:    TemplateAccount{Email: lit("default"), Scopes: []string{"https://www.googleapis.com/auth/compute", "https://www.googleapis.com/auth/monitoring"}}}
 }
 
-// group is a managed group of a template.
+// group returns a managed group that uses a template.
 func (g ground) group(name string, template *InstanceTemplate, size int) InstanceGroupManager {
 	return InstanceGroupManager{Name: gcename.Group(name, testZone, testCluster), Zone: testZone, BaseName: name, Template: GroupVersion{lit(template.ID)}, TargetSize: size,
 		UpdatePolicy: UpdatePolicy{MinimalAction: "REPLACE", Type: "OPPORTUNISTIC"}, ListResults: "PAGINATED"}

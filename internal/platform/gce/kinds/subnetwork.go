@@ -15,13 +15,14 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// Subnetwork is a range of a network in one region.
+// Subnetwork is an address range of a network in one region.
 type Subnetwork struct {
 	Name    string         `res:"forbid" tf:"name"`
 	Network resource.Value `res:"forbid" tf:"network"` // Network.ID
 	Region  string         `res:"forbid" tf:"region"`
 	CIDR    string         `res:"forbid" tf:"ip_cidr_range"`
-	// StackType is IPV4_ONLY, IPV4_IPV6 or IPV6_ONLY; IPv6Access is EXTERNAL or INTERNAL, where there is IPv6.
+	// StackType is IPV4_ONLY, IPV4_IPV6 or IPV6_ONLY; IPv6Access is EXTERNAL or INTERNAL, if there
+	// is IPv6.
 	StackType  string           `tf:"stack_type"`
 	IPv6Access string           `tf:"ipv6_access_type"`
 	Secondary  []SecondaryRange `tf:"secondary_ip_range,block"`
@@ -30,7 +31,7 @@ type Subnetwork struct {
 	ID string `res:"out,id" out:"id" tf:"name"`
 }
 
-// SecondaryRange is a range for the addresses of pods or services.
+// SecondaryRange is an address range for pods or services.
 type SecondaryRange struct {
 	Name string `tf:"range_name"`
 	CIDR string `tf:"ip_cidr_range"`
@@ -47,7 +48,7 @@ var Subnetworks = resource.Kind[Subnetwork, *Client]{
 	List:  listSubnetworks,
 	Create: func(ctx context.Context, c *Client, s *Subnetwork) error {
 		s.ID = c.regional("subnetworks", s.Name)
-		return c.Done(ctx)(c.Compute.Subnetworks.Insert(c.Project, s.Region, &compute.Subnetwork{Name: s.Name, Network: networkURL(s.Network), IpCidrRange: s.CIDR,
+		return c.Await(ctx)(c.Compute.Subnetworks.Insert(c.Project, s.Region, &compute.Subnetwork{Name: s.Name, Network: networkURL(s.Network), IpCidrRange: s.CIDR,
 			StackType: s.StackType, Ipv6AccessType: s.IPv6Access, SecondaryIpRanges: s.ranges()}).Context(ctx).Do())
 	},
 	Update: []resource.Setter[Subnetwork, *Client]{
@@ -60,34 +61,34 @@ var Subnetworks = resource.Kind[Subnetwork, *Client]{
 		{Fields: []string{"Secondary"}, Set: setSecondary},
 	},
 	Delete: func(ctx context.Context, c *Client, s *Subnetwork) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.Subnetworks.Delete(c.Project, s.Region, s.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.Subnetworks.Delete(c.Project, s.Region, s.Name).Context(ctx).Do()))
 	},
 }
 
-// regional is the link of an object of the region.
+// regional returns the link of a regional object.
 func (c *Client) regional(collection, name string) string {
 	return "projects/" + c.Project + "/regions/" + c.Region + "/" + collection + "/" + name
 }
 
-// listSubnetworks finds those in the cluster's own network, those that the cluster has of
-// another network, and the shared ones.
+// listSubnetworks finds the cluster's subnetworks in its own network, its subnetworks in another
+// network, and the shared ones.
 func listSubnetworks(ctx context.Context, c *Client, s resource.Scope) ([]*Subnetwork, error) {
-	w, err := worldOf(ctx, c, s)
+	w, err := newWorld(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
 	list, err := c.allSubnetworks(ctx)
-	out, err := picked(list, err, func(d *compute.Subnetwork) bool {
-		return w.wanted(d.Name) || slices.Contains(s.Adopted, gceapi.Link(d.SelfLink)) || w.ownSubnetwork(d)
+	out, err := selectObjects(list, err, func(d *compute.Subnetwork) bool {
+		return w.isWanted(d.Name) || slices.Contains(s.Adopted, gceapi.Link(d.SelfLink)) || w.ownSubnetwork(d)
 	}, subnetworkOf)
 	if err != nil {
 		return nil, err
 	}
-	others := slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { // the ones in another project
+	others := slices.DeleteFunc(slices.Clone(s.Adopted), func(id string) bool { // those in another project
 		return slices.ContainsFunc(out, func(n *Subnetwork) bool { return n.ID == id })
 	})
 	shared, err := observe.Each(ctx, others, func(ctx context.Context, id string) (*Subnetwork, error) {
-		d, err := gceapi.Got(c.Compute.Subnetworks.Get(gceapi.Place(id, "projects"), gceapi.Place(id, "regions"), gceapi.Name(id)).Context(ctx).Do())
+		d, err := gceapi.Result(c.Compute.Subnetworks.Get(gceapi.Place(id, "projects"), gceapi.Place(id, "regions"), gceapi.Name(id)).Context(ctx).Do())
 		if err != nil {
 			if fault.IgnoreGone(err) == nil {
 				return nil, nil
@@ -116,48 +117,49 @@ func (s *Subnetwork) ranges() []*compute.SubnetworkSecondaryRange {
 	return out
 }
 
-// setSecondary adds ranges before it removes others, as machines may use those until their template changes.
+// setSecondary adds ranges before it removes others, because machines may use the old ones until
+// their template changes.
 func setSecondary(ctx context.Context, c *Client, have, want *Subnetwork) error {
 	wanted := want.ranges()
-	merge := func(is []*compute.SubnetworkSecondaryRange) []*compute.SubnetworkSecondaryRange {
+	merge := func(current []*compute.SubnetworkSecondaryRange) []*compute.SubnetworkSecondaryRange {
 		for _, r := range wanted {
-			if !slices.ContainsFunc(is, func(o *compute.SubnetworkSecondaryRange) bool { return o.RangeName == r.RangeName }) {
-				is = append(is, r)
+			if !slices.ContainsFunc(current, func(o *compute.SubnetworkSecondaryRange) bool { return o.RangeName == r.RangeName }) {
+				current = append(current, r)
 			}
 		}
-		return is
+		return current
 	}
-	err := patchSubnetwork(ctx, c, have, func(p, is *compute.Subnetwork) bool {
-		p.SecondaryIpRanges = merge(slices.Clip(is.SecondaryIpRanges))
-		return len(p.SecondaryIpRanges) > len(is.SecondaryIpRanges)
+	err := patchSubnetwork(ctx, c, have, func(p, current *compute.Subnetwork) bool {
+		p.SecondaryIpRanges = merge(slices.Clip(current.SecondaryIpRanges))
+		return len(p.SecondaryIpRanges) > len(current.SecondaryIpRanges)
 	})
 	if err != nil {
 		return err
 	}
-	return patchSubnetwork(ctx, c, have, func(p, is *compute.Subnetwork) bool {
+	return patchSubnetwork(ctx, c, have, func(p, current *compute.Subnetwork) bool {
 		p.SecondaryIpRanges, p.ForceSendFields = wanted, []string{"SecondaryIpRanges"}
-		return !slices.EqualFunc(wanted, is.SecondaryIpRanges, func(a, b *compute.SubnetworkSecondaryRange) bool {
+		return !slices.EqualFunc(wanted, current.SecondaryIpRanges, func(a, b *compute.SubnetworkSecondaryRange) bool {
 			return a.RangeName == b.RangeName && a.IpCidrRange == b.IpCidrRange
 		})
 	})
 }
 
-// patchSubnetwork changes a subnetwork as it is now, unless change returns false.
-func patchSubnetwork(ctx context.Context, c *Client, s *Subnetwork, change func(patch, is *compute.Subnetwork) bool) error {
-	is, err := gceapi.Got(c.Compute.Subnetworks.Get(c.Project, s.Region, s.Name).Context(ctx).Do())
+// patchSubnetwork patches a subnetwork given its current state, unless change returns false.
+func patchSubnetwork(ctx context.Context, c *Client, s *Subnetwork, change func(patch, current *compute.Subnetwork) bool) error {
+	current, err := gceapi.Result(c.Compute.Subnetworks.Get(c.Project, s.Region, s.Name).Context(ctx).Do())
 	if err != nil {
 		return err
 	}
-	patch := &compute.Subnetwork{Fingerprint: is.Fingerprint}
-	if !change(patch, is) {
+	patch := &compute.Subnetwork{Fingerprint: current.Fingerprint}
+	if !change(patch, current) {
 		return nil
 	}
-	return c.Done(ctx)(c.Compute.Subnetworks.Patch(c.Project, s.Region, s.Name, patch).Context(ctx).Do())
+	return c.Await(ctx)(c.Compute.Subnetworks.Patch(c.Project, s.Region, s.Name, patch).Context(ctx).Do())
 }
 
-// ownSubnetwork reports whether a subnetwork is the cluster's: by its name, and either
-// in the cluster's own network or in use by the cluster's templates.
+// ownSubnetwork reports whether a subnetwork is the cluster's: its name says so, and it is either
+// in the cluster's own network or used by the cluster's templates.
 func (w *world) ownSubnetwork(d *compute.Subnetwork) bool {
 	_, ok := gcename.Part(d.Name, w.cluster)
-	return ok && !w.anothers(d.Name) && (networkID(d.Network) == w.network || w.uses[gceapi.Link(d.SelfLink)])
+	return ok && !w.isOthersName(d.Name) && (networkID(d.Network) == w.network || w.usedObjects[gceapi.Link(d.SelfLink)])
 }

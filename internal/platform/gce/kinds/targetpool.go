@@ -11,7 +11,8 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// TargetPool is the machines behind a public balancer; groups put theirs in by themselves.
+// TargetPool is the set of machines behind a public balancer; groups add their machines
+// automatically.
 type TargetPool struct {
 	Name         string           `res:"forbid" tf:"name"`
 	HealthChecks []resource.Value `res:",post" tf:"health_checks"` // HTTPHealthCheck.ID, at most one
@@ -30,22 +31,21 @@ var TargetPools = resource.Kind[TargetPool, *Client]{
 	List: func(ctx context.Context, c *Client, s resource.Scope) ([]*TargetPool, error) {
 		w := &world{Scope: s, cluster: s.Cluster}
 		list, err := w.targetPools(ctx, c)
-		return picked(list, err, func(*compute.TargetPool) bool { return true }, func(d *compute.TargetPool) *TargetPool {
+		return selectObjects(list, err, func(*compute.TargetPool) bool { return true }, func(d *compute.TargetPool) *TargetPool {
 			return &TargetPool{Name: d.Name, HealthChecks: links(d.HealthChecks), ID: gceapi.Link(d.SelfLink)}
 		})
 	},
 	Create: func(ctx context.Context, c *Client, p *TargetPool) error {
 		p.ID = c.regional("targetPools", p.Name)
-		return c.Done(ctx)(c.Compute.TargetPools.Insert(c.Project, c.Region, &compute.TargetPool{Name: p.Name}).Context(ctx).Do())
+		return c.Await(ctx)(c.Compute.TargetPools.Insert(c.Project, c.Region, &compute.TargetPool{Name: p.Name}).Context(ctx).Do())
 	},
 	Update: []resource.Setter[TargetPool, *Client]{{Fields: []string{"HealthChecks"}, Set: setPoolChecks}},
 	Delete: func(ctx context.Context, c *Client, p *TargetPool) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.TargetPools.Delete(c.Project, c.Region, p.Name).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.TargetPools.Delete(c.Project, c.Region, p.Name).Context(ctx).Do()))
 	},
 }
 
-// targetPools returns the API's pool and, if everything is asked for, the pools of the cluster's
-// services.
+// targetPools returns the API's pool and, with Scope.All, the pools of the cluster's Services.
 func (w *world) targetPools(ctx context.Context, c *Client) ([]*compute.TargetPool, error) {
 	services, err := w.services(ctx, c)
 	if err != nil {
@@ -53,45 +53,46 @@ func (w *world) targetPools(ctx context.Context, c *Client) ([]*compute.TargetPo
 	}
 	list, err := c.allTargetPools(ctx)
 	return slices.DeleteFunc(slices.Clone(list), func(d *compute.TargetPool) bool {
-		return !w.wanted(d.Name) && !w.is(d.Name, "api") && !services[d.Name]
+		return !w.isWanted(d.Name) && !w.isOwnName(d.Name, "api") && !services[d.Name]
 	}), err
 }
 
-// setPoolChecks removes a check before it adds another, as a pool has at most one.
+// setPoolChecks removes a check before it adds another, because a pool has at most one.
 func setPoolChecks(ctx context.Context, c *Client, have, want *TargetPool) error {
-	is, err := c.poolChecks(ctx, have)
+	current, err := c.poolChecks(ctx, have)
 	if err != nil {
 		return err
 	}
 	wanted := urls(want.HealthChecks)
-	if drop := without(is, wanted); len(drop) > 0 {
-		err := c.Done(ctx)(c.Compute.TargetPools.RemoveHealthCheck(c.Project, c.Region, have.Name,
+	if drop := difference(current, wanted); len(drop) > 0 {
+		err := c.Await(ctx)(c.Compute.TargetPools.RemoveHealthCheck(c.Project, c.Region, have.Name,
 			&compute.TargetPoolsRemoveHealthCheckRequest{HealthChecks: checkRefs(drop)}).Context(ctx).Do())
-		if err = c.unlessDone(ctx, err, have, func(now []string) bool { return len(without(drop, now)) == len(drop) }); err != nil {
+		if err = c.ignoreIfDone(ctx, err, have, func(now []string) bool { return len(difference(drop, now)) == len(drop) }); err != nil {
 			return err
 		}
 	}
-	add := without(wanted, is)
+	add := difference(wanted, current)
 	if len(add) == 0 {
 		return nil
 	}
-	err = c.Done(ctx)(c.Compute.TargetPools.AddHealthCheck(c.Project, c.Region, have.Name,
+	err = c.Await(ctx)(c.Compute.TargetPools.AddHealthCheck(c.Project, c.Region, have.Name,
 		&compute.TargetPoolsAddHealthCheckRequest{HealthChecks: checkRefs(add)}).Context(ctx).Do())
-	return c.unlessDone(ctx, err, have, func(now []string) bool { return len(without(add, now)) == 0 })
+	return c.ignoreIfDone(ctx, err, have, func(now []string) bool { return len(difference(add, now)) == 0 })
 }
 
-// poolChecks are the URLs of a pool's checks as they are now.
+// poolChecks returns the URLs of a pool's current checks.
 func (c *Client) poolChecks(ctx context.Context, p *TargetPool) ([]string, error) {
-	is, err := gceapi.Got(c.Compute.TargetPools.Get(c.Project, c.Region, p.Name).Context(ctx).Do())
+	current, err := gceapi.Result(c.Compute.TargetPools.Get(c.Project, c.Region, p.Name).Context(ctx).Do())
 	if err != nil {
 		return nil, err
 	}
-	return urls(links(is.HealthChecks)), nil
+	return urls(links(current.HealthChecks)), nil
 }
 
-// unlessDone returns err, unless the pool's checks are as they were to be: a change whose answer was lost may
-// go on while it is tried again, and what it has done is refused then.
-func (c *Client) unlessDone(ctx context.Context, err error, p *TargetPool, done func(now []string) bool) error {
+// ignoreIfDone returns nil if err is permanent but the pool's checks are already as wanted, and err
+// otherwise: a change whose response was lost may complete while it is retried, and the retry then
+// fails.
+func (c *Client) ignoreIfDone(ctx context.Context, err error, p *TargetPool, done func(now []string) bool) error {
 	if !fault.Is(err, fault.Permanent) {
 		return err
 	}
@@ -101,8 +102,8 @@ func (c *Client) unlessDone(ctx context.Context, err error, p *TargetPool, done 
 	return err
 }
 
-// without are the texts that are not among others.
-func without(texts, others []string) []string {
+// difference returns the texts that are not in others.
+func difference(texts, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return slices.Contains(others, t) })
 }
 

@@ -9,10 +9,11 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// InstanceTemplate says how machines are made. It cannot be changed: another content is another
-// template, whose name ends in a digest of it.
+// InstanceTemplate describes how machines are created. It is immutable: a change creates another
+// template, whose name ends in a digest of the content.
 type InstanceTemplate struct {
-	// Prefix begins the name, and ends in a dash; Cluster and Group are in the metadata.
+	// Prefix is the name's prefix, and ends in a dash; Cluster and Group are stored in the
+	// metadata.
 	Prefix       string                      `res:"forbid" tf:"name_prefix"`
 	CanIPForward bool                        `res:"forbid" tf:"can_ip_forward,zero"`
 	Disks        []TemplateDisk              `res:"forbid" tf:"disk,block"`
@@ -30,11 +31,13 @@ type InstanceTemplate struct {
 
 	// ID is projects/P/global/instanceTemplates/NAME.
 	ID string `res:"out,id" out:"id" tf:"self_link"`
-	// Idle says that no group makes machines of it, and that no machine was made of it which still runs.
+	// Idle reports that no group uses it for new machines, and that no machine created from it is
+	// left.
 	Idle bool `res:"out,volatile"`
 }
 
-// TemplateDisk is the boot disk. Terraform's provider prints attributes that are always empty here.
+// TemplateDisk is the boot disk. It has attributes that are always empty here because Terraform's
+// provider prints them.
 type TemplateDisk struct {
 	AutoDelete  bool   `tf:"auto_delete,zero"`
 	Boot        bool   `tf:"boot,zero"`
@@ -51,12 +54,12 @@ type TemplateDisk struct {
 	Type        string `tf:"type"`
 }
 
-// TemplateLifecycle is Terraform's own block. The constructor sets it.
+// TemplateLifecycle is Terraform's lifecycle block. The constructor sets it.
 type TemplateLifecycle struct {
 	CreateBeforeDestroy bool `tf:"create_before_destroy"`
 }
 
-// TemplateInterface is the interface of a machine. An empty Access gives it a public address.
+// TemplateInterface is a machine's network interface. An empty Access gives it a public address.
 type TemplateInterface struct {
 	Network    resource.Value `tf:"network"`    // Network.ID
 	Subnetwork resource.Value `tf:"subnetwork"` // Subnetwork.ID
@@ -68,25 +71,26 @@ type TemplateInterface struct {
 // AccessConfig gives a public address.
 type AccessConfig struct{}
 
-// AliasRange gives a machine a part of a secondary range for its pods.
+// AliasRange assigns a machine a part of a secondary range for its pods.
 type AliasRange struct {
 	CIDR  string `tf:"ip_cidr_range"` // "/24"
 	Range string `tf:"subnetwork_range_name"`
 }
 
-// ShieldedInstance guards the start of machines; nil leaves it to the image and to Google.
+// ShieldedInstance protects the boot of machines; nil leaves the defaults of the image and of
+// Google.
 type ShieldedInstance struct {
 	SecureBoot bool `tf:"enable_secure_boot,zero"`
 	VTPM       bool `tf:"enable_vtpm,zero"`
 	Integrity  bool `tf:"enable_integrity_monitoring,zero"`
 }
 
-// ConfidentialInstance has a processor encrypt the memory of machines.
+// ConfidentialInstance makes the processor encrypt machines' memory.
 type ConfidentialInstance struct {
 	Type string `tf:"confidential_instance_type"` // "SEV", "SEV_SNP" or "TDX"
 }
 
-// Scheduling says when a machine may be ended.
+// Scheduling says when a machine may be stopped.
 type Scheduling struct {
 	AutomaticRestart  bool   `tf:"automatic_restart,zero"`
 	OnHostMaintenance string `tf:"on_host_maintenance"` // "MIGRATE" or "TERMINATE"
@@ -94,32 +98,33 @@ type Scheduling struct {
 	ProvisioningModel string `tf:"provisioning_model"` // "STANDARD" or "SPOT"
 }
 
-// TemplateAccount is what machines act as.
+// TemplateAccount is the account that machines use.
 type TemplateAccount struct {
 	Email  resource.Value `tf:"email"`
 	Scopes []string       `tf:"scopes"`
 }
 
-// Accelerator is a number of GPUs of a type.
+// Accelerator is a GPU type and the number of GPUs.
 type Accelerator struct {
 	Type  string `tf:"type"`
 	Count int    `tf:"count"`
 }
 
-// InstanceTemplates is the kind of InstanceTemplate. Its key is the name that kops gives: the prefix
-// and a digest of all else. One of the same content that has another name is as good.
+// InstanceTemplates is the kind of InstanceTemplate. Its key is the name that kops gives: the
+// prefix and a digest of everything else. A template with the same content under another name is
+// equivalent.
 var InstanceTemplates = resource.Kind[InstanceTemplate, *Client]{
 	Name:   "google_compute_instance_template",
 	API:    apiCompute,
 	Tasks:  []string{"InstanceTemplate"},
 	Early:  true,
-	Tidy:   tidyTemplate,
+	Tidy:   normalizeTemplate,
 	Group:  func(t *InstanceTemplate) string { return t.metadata(gcecloud.MetadataGroup) },
 	Key:    templateName,
 	Idle:   func(t *InstanceTemplate) bool { return t.Idle },
 	List:   listTemplates,
 	Create: createTemplate,
 	Delete: func(ctx context.Context, c *Client, t *InstanceTemplate) error {
-		return fault.IgnoreGone(c.Done(ctx)(c.Compute.InstanceTemplates.Delete(c.Project, gceapi.Name(t.ID)).Context(ctx).Do()))
+		return fault.IgnoreGone(c.Await(ctx)(c.Compute.InstanceTemplates.Delete(c.Project, gceapi.Name(t.ID)).Context(ctx).Do()))
 	},
 }

@@ -17,18 +17,18 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 )
 
-// digestLength is how many characters of a digest end a template's name, of 63 that names
-// have at most and 33 that prefixes do.
+// digestLength is the number of digest characters at the end of a template's name; names have at
+// most 63 characters, and prefixes at most 33.
 const digestLength = 20
 
-// Values that Google fills in if a template has none.
+// The defaults that Google fills in.
 const (
 	onlyIPv4      = "IPV4_ONLY"
 	standardModel = "STANDARD"
 )
 
-// tidyTemplate spells what Google spells in one way.
-func tidyTemplate(t *InstanceTemplate) {
+// normalizeTemplate normalizes a template as Google does.
+func normalizeTemplate(t *InstanceTemplate) {
 	t.Lifecycle.CreateBeforeDestroy = true
 	for i := range t.Disks {
 		t.Disks[i].SourceImage = gceapi.URL(gceapi.Link(t.Disks[i].SourceImage))
@@ -39,8 +39,8 @@ func tidyTemplate(t *InstanceTemplate) {
 	t.Scheduling.ProvisioningModel = cmp.Or(t.Scheduling.ProvisioningModel, standardModel)
 }
 
-// templateName is the prefix and the digest of the content, in which what is not known yet
-// stands as what it refers to.
+// templateName returns the prefix and the digest of the content, in which unknown values are
+// represented by what they refer to.
 func templateName(t *InstanceTemplate) string {
 	p := t.properties()
 	slices.Sort(p.Tags.Items)
@@ -49,7 +49,7 @@ func templateName(t *InstanceTemplate) string {
 	}
 	text, err := p.MarshalJSON()
 	if err != nil {
-		panic(err) // texts and numbers can be written
+		panic(err) // strings and numbers can always be marshalled
 	}
 	sum := sha256.Sum256(text)
 	return t.Prefix + hex.EncodeToString(sum[:])[:digestLength]
@@ -57,7 +57,7 @@ func templateName(t *InstanceTemplate) string {
 
 func (t *InstanceTemplate) metadata(key string) string { return t.Metadata[key].Value().String() }
 
-// properties is the template as the API has it.
+// properties returns the template in the API's form.
 func (t *InstanceTemplate) properties() *compute.InstanceProperties {
 	p := &compute.InstanceProperties{CanIpForward: t.CanIPForward, Labels: t.Labels, MachineType: t.MachineType,
 		Tags: &compute.Tags{Items: slices.Clone(t.Tags)}, Metadata: &compute.Metadata{}, ForceSendFields: []string{"CanIpForward"},
@@ -101,7 +101,7 @@ func (n TemplateInterface) request() *compute.NetworkInterface {
 	return out
 }
 
-// observedTemplate is a template as the API tells it, without what Google adds.
+// observedTemplate converts a template from the API, leaving out what Google adds.
 func observedTemplate(d *compute.InstanceTemplate) *InstanceTemplate {
 	p := d.Properties
 	t := &InstanceTemplate{Prefix: d.Name[:strings.LastIndex(d.Name, "-")+1], CanIPForward: p.CanIpForward, Labels: p.Labels, MachineType: p.MachineType,
@@ -143,7 +143,7 @@ func observedTemplate(d *compute.InstanceTemplate) *InstanceTemplate {
 	if c := p.ConfidentialInstanceConfig; c != nil && (c.EnableConfidentialCompute || c.ConfidentialInstanceType != "") {
 		t.Confidential = &ConfidentialInstance{Type: cmp.Or(c.ConfidentialInstanceType, "SEV")}
 	}
-	tidyTemplate(t)
+	normalizeTemplate(t)
 	return t
 }
 
@@ -158,10 +158,10 @@ func observedInterface(n *compute.NetworkInterface) TemplateInterface {
 	return out
 }
 
-// listTemplates lists the templates that name the cluster. Of those with one content it lists one,
-// unless everything is asked for: the one of which a group makes machines.
+// listTemplates lists the templates that name the cluster. Of several with the same content it
+// lists one, preferably one that a group uses; with Scope.All it lists all.
 func listTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*InstanceTemplate, error) {
-	w, err := worldOf(ctx, c, s)
+	w, err := newWorld(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +188,11 @@ func listTemplates(ctx context.Context, c *Client, s resource.Scope) ([]*Instanc
 	return out, nil
 }
 
-// usedTemplates are the templates that a group names, and the instance groups that have
-// machines of another template than theirs.
+// usedTemplates returns the templates that groups refer to, and the instance groups that still have
+// machines created from another template.
 func (w *world) usedTemplates(groups []*compute.InstanceGroupManager) (used, busy map[string]bool) {
 	used, busy = map[string]bool{}, map[string]bool{}
-	of := map[string]string{} // the instance group of a template
+	of := map[string]string{} // the instance group by template
 	for _, t := range w.templates {
 		of[gceapi.Link(t.SelfLink)] = templateMetadata(t, gcecloud.MetadataGroup)
 	}
@@ -210,18 +210,18 @@ func (w *world) usedTemplates(groups []*compute.InstanceGroupManager) (used, bus
 	return used, busy
 }
 
-// createTemplate takes the template that has the name: it has the content, unless somebody
-// made it by hand.
+// createTemplate adopts an existing template of that name if it has the content, which it has
+// unless it was created by hand.
 func createTemplate(ctx context.Context, c *Client, t *InstanceTemplate) error {
 	name := templateName(t)
 	t.ID = "projects/" + c.Project + "/global/instanceTemplates/" + name
-	err := c.Done(ctx)(c.Compute.InstanceTemplates.Insert(c.Project, &compute.InstanceTemplate{Name: name, Properties: t.properties()}).Context(ctx).Do())
-	if !existsAlready(err) {
+	err := c.Await(ctx)(c.Compute.InstanceTemplates.Insert(c.Project, &compute.InstanceTemplate{Name: name, Properties: t.properties()}).Context(ctx).Do())
+	if !isAlreadyExists(err) {
 		return err
 	}
-	is, lookErr := gceapi.Got(c.Compute.InstanceTemplates.Get(c.Project, name).Context(ctx).Do())
+	is, lookErr := gceapi.Result(c.Compute.InstanceTemplates.Get(c.Project, name).Context(ctx).Do())
 	if lookErr != nil {
-		return fmt.Errorf("%w; look at it: %w", err, lookErr)
+		return fmt.Errorf("%w; read it: %w", err, lookErr)
 	}
 	if is.Properties == nil || templateName(observedTemplate(is)) != name {
 		return err

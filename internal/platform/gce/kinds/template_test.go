@@ -15,19 +15,19 @@ import (
 	"kops.local/kops/internal/test/enginetest"
 )
 
-// A template goes as soon as no machine is left of it, and not before.
+// A template is deleted as soon as no machine uses it, and not before.
 func TestATemplateGoesWhenItsLastMachineHasGone(t *testing.T) {
 	s := play(t, options())
-	first := wanted(t, testCluster, "us-test1", "")
+	first := wantedGraph(t, testCluster, "us-test1", "")
 	s.apply(testCluster, first)
-	next := wanted(t, testCluster, "us-test1", "")
+	next := wantedGraph(t, testCluster, "us-test1", "")
 	for n := range next.All() {
 		if template, ok := n.Want.(*InstanceTemplate); ok {
 			template.MachineType = "e2-standard-4"
 		}
 	}
 	s.apply(testCluster, next)
-	s.settled(testCluster, next) // the old template is kept silently
+	s.checkSettled(testCluster, next) // the old template is kept without a message
 	if got := keys(s, &InstanceTemplates, resource.Scope{Cluster: testCluster}); len(got) != 2 {
 		t.Fatalf("there are the templates %q", got)
 	}
@@ -55,19 +55,19 @@ func TestATemplateGoesWhenItsLastMachineHasGone(t *testing.T) {
 	if err := s.Carry(testCluster, next, p, false); err != nil {
 		t.Fatal(err)
 	}
-	s.settled(testCluster, next)
+	s.checkSettled(testCluster, next)
 	if got := keys(s, &InstanceTemplates, resource.Scope{Cluster: testCluster}); len(got) != 1 {
 		t.Errorf("there are the templates %q", got)
 	}
 }
 
-// kOps' templates are named by the time. One that has the wanted content is taken as it is.
+// kOps names templates after the time. One with the wanted content is adopted as it is.
 func TestATemplateOfTheWantedContentIsTakenWhateverItsName(t *testing.T) {
 	s := play(t, options())
 	g := s.ground()
 	want := InstanceTemplates.New("nodes", g.template("nodes"))
 	properties := want.Want.(*InstanceTemplate).properties()
-	slices.Reverse(properties.Metadata.Items) // whose order says nothing
+	slices.Reverse(properties.Metadata.Items) // their order does not matter
 	s.done(s.c.Compute.InstanceTemplates.Insert(testProject, &compute.InstanceTemplate{Name: "nodes-k-example-com-1700000000", Properties: properties}).Do())
 	var gr graph.Graph
 	if err := gr.Add(want); err != nil {
@@ -83,7 +83,7 @@ func TestATemplateOfTheWantedContentIsTakenWhateverItsName(t *testing.T) {
 	if p := made(); len(p.Steps) != 1 || p.Steps[0].Op != plan.Keep || gceapi.Name(p.Steps[0].Have.(*InstanceTemplate).ID) != "nodes-k-example-com-1700000000" {
 		t.Fatalf("got %v", enginetest.Changes(p))
 	}
-	// A group keeps its template, even if there is a second one of the same content.
+	// A group keeps its template, even if a second one has the same content.
 	own := *want.Want.(*InstanceTemplate)
 	if err := createTemplate(t.Context(), s.c, &own); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func networkTemplate() *InstanceTemplate {
 	return &t
 }
 
-// A template stays the same if Google adds to it, or spells it in its own way.
+// A template stays the same if Google adds fields, or normalizes values.
 func TestWhatGoogleAddsToATemplateDoesNotCount(t *testing.T) {
 	n := networkTemplate()
 	p := n.properties()

@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-func TestADiskDoesNotShrinkAndTellsWhatToDo(t *testing.T) {
+func TestShrinkingADiskIsRefusedWithARemedy(t *testing.T) {
 	s := play(t, options())
 	d := build(s, &Disks, Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: Labels{"k8s-io-etcd-main": "a-2fa"}})
 	for what, change := range map[string]func(*Disk){"20 or more": func(d *Disk) { d.SizeGiB = 10 }, "volumeIops": func(d *Disk) { d.IOPS = 100 }} {
@@ -31,7 +31,8 @@ func TestADiskDoesNotShrinkAndTellsWhatToDo(t *testing.T) {
 	}
 }
 
-// kOps labels disks after it has made them. One that was left between is taken, one that is anybody's is not.
+// kOps labels disks after creating them. A disk left without labels is adopted; one with any labels
+// is not.
 func TestADiskWithoutLabelsIsTaken(t *testing.T) {
 	want := Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}}
 	for labels, taken := range map[string]bool{"": true, "theirs": false} {
@@ -56,12 +57,12 @@ func TestLabelsOfOthersStay(t *testing.T) {
 	s := play(t, options())
 	labels := Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-main": "a-2fa"}
 	d := build(s, &Disks, Disk{Name: object("a-etcd-main"), Zone: testZone, Type: "pd-ssd", SizeGiB: 20, Labels: labels})
-	is, err := s.c.Compute.Disks.Get(testProject, testZone, d.Name).Do()
+	current, err := s.c.Compute.Disks.Get(testProject, testZone, d.Name).Do()
 	if err != nil {
 		t.Fatal(err)
 	}
-	is.Labels["team"] = "a"
-	s.done(s.c.Compute.Disks.SetLabels(testProject, testZone, d.Name, &compute.ZoneSetLabelsRequest{Labels: is.Labels, LabelFingerprint: is.LabelFingerprint}).Do())
+	current.Labels["team"] = "a"
+	s.done(s.c.Compute.Disks.SetLabels(testProject, testZone, d.Name, &compute.ZoneSetLabelsRequest{Labels: current.Labels, LabelFingerprint: current.LabelFingerprint}).Do())
 	want := *d
 	want.Labels = Labels{gcecloud.ClusterLabel: gcecloud.Label(testCluster), "k8s-io-etcd-events": "a-2fa"}
 	k := Disks.Erase()
@@ -75,8 +76,8 @@ func TestLabelsOfOthersStay(t *testing.T) {
 	}
 }
 
-// An existing record is right with any content; and of a zone only the cluster's own names are
-// removed.
+// An existing record is valid whatever its content, and only the cluster's own names are removed
+// from a zone.
 func TestRecordsOfOthersStay(t *testing.T) {
 	s := play(t, options())
 	others := []string{"www.example.com.", "app.k.example.com.", "api.my.k.example.com.", "api.k.example.com.example.com.", "etcd-a.internal.my.k.example.com."}
@@ -95,7 +96,7 @@ func TestRecordsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A part of the world that does not answer is not taken for one that is empty.
+// A location that does not respond is not treated as empty.
 func TestAZoneThatDoesNotAnswerIsAnError(t *testing.T) {
 	s := play(t, options())
 	s.Silence("us-test1-b", true)
@@ -116,7 +117,7 @@ func TestAZoneOfAnotherRegionNeedNotAnswer(t *testing.T) {
 	}
 }
 
-// Accounts and policies that nobody wants anything of need no permission to be looked at.
+// Accounts and policies from which nothing is wanted need no permission to be listed.
 func TestWhoSharesAnAccountNeedsNoPermissionOnIAM(t *testing.T) {
 	s := play(t, options())
 	s.Deny("iam.serviceAccounts.list", "resourcemanager.projects.getIamPolicy", "storage.buckets.getIamPolicy")
@@ -151,7 +152,7 @@ func TestAnotherObjectOfTheNameIsAnErrorWithARemedy(t *testing.T) {
 	}
 }
 
-// Both NATs of a router stay, no matter who made them.
+// Both NATs of a router are kept, no matter who created them.
 func TestANATOfOthersStaysOnTheRouter(t *testing.T) {
 	s := play(t, options())
 	g := s.ground()
@@ -169,29 +170,29 @@ func TestANATOfOthersStaysOnTheRouter(t *testing.T) {
 	if err := RouterNATs.Delete(t.Context(), s.c, own); err != nil {
 		t.Fatal(err)
 	}
-	is, err := s.c.Compute.Routers.Get(testProject, testRegion, r.Name).Do()
-	if err != nil || len(is.Nats) != 1 || is.Nats[0].Name != "theirs" {
-		t.Errorf("there are %d NATs: %v", len(is.Nats), err)
+	current, err := s.c.Compute.Routers.Get(testProject, testRegion, r.Name).Do()
+	if err != nil || len(current.Nats) != 1 || current.Nats[0].Name != "theirs" {
+		t.Errorf("there are %d NATs: %v", len(current.Nats), err)
 	}
 }
 
-// A new account is not known at once to those who are to let it in.
+// A new account is not immediately known to the services that are to grant it access.
 func TestANewAccountIsWaitedFor(t *testing.T) {
 	o := options()
 	o.AccountDelay = 40e9
 	s := play(t, o)
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
-	s.settled(testCluster, g)
+	s.checkSettled(testCluster, g)
 }
 
 func TestAQuotaEndsAnUpdateWithItsName(t *testing.T) {
 	o := options()
 	o.Quotas = map[string]float64{"NETWORKS": 0}
 	s := play(t, o)
-	g := wanted(t, testCluster, "us-test1", "")
+	g := wantedGraph(t, testCluster, "us-test1", "")
 	err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
-	if err == nil || !strings.Contains(err.Error(), "ask for a higher limit of NETWORKS") {
+	if err == nil || !strings.Contains(err.Error(), "request a higher limit of NETWORKS") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -199,19 +200,19 @@ func TestAQuotaEndsAnUpdateWithItsName(t *testing.T) {
 func TestADeniedPermissionIsNamed(t *testing.T) {
 	s := play(t, options())
 	s.Deny("compute.networks.create")
-	g := wanted(t, testCluster, "us-test1", "")
+	g := wantedGraph(t, testCluster, "us-test1", "")
 	err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
 	if err == nil || !strings.Contains(err.Error(), "permission compute.networks.create") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Whichever operation fails, the update tells why, and another one goes on.
+// Whichever operation fails, the update reports why, and the next update continues.
 func TestAnotherUpdateGoesOnWhereAnOperationFailed(t *testing.T) {
 	for n := range 25 {
 		s := play(t, options())
 		s.Inject(emulator.Fault{Skip: n, When: emulator.Inside, Error: emulator.Error{Status: http.StatusForbidden, Reason: "quotaExceeded", Message: "Quota 'X' exceeded.  Limit: 1.0"}})
-		g := wanted(t, testCluster, "us-test1", "")
+		g := wantedGraph(t, testCluster, "us-test1", "")
 		err := s.Carry(testCluster, g, s.Plan(testCluster, g, false), false)
 		if err == nil {
 			if writes(s) > n {
@@ -223,24 +224,25 @@ func TestAnotherUpdateGoesOnWhereAnOperationFailed(t *testing.T) {
 			t.Errorf("at write %d: %v", n, err)
 		}
 		s.apply(testCluster, g)
-		s.settled(testCluster, g)
+		s.checkSettled(testCluster, g)
 	}
 }
 
-// Others' objects in the cluster's network are named, and not waited for.
+// Other users' objects in the cluster's network are named in the error, and not waited for.
 func TestANetworkThatOthersUseIsNotWaitedFor(t *testing.T) {
 	s := play(t, options())
-	g := wanted(t, testCluster, "us-test1", "", "nodes")
+	g := wantedGraph(t, testCluster, "us-test1", "", "nodes")
 	s.apply(testCluster, g)
 	s.done(s.c.Compute.Firewalls.Insert(testProject, &compute.Firewall{Name: "theirs", Network: "projects/" + testProject + "/global/networks/" + gcename.Network(testCluster),
 		SourceRanges: []string{"192.0.2.0/24"}, Allowed: []*compute.FirewallAllowed{{IPProtocol: "tcp"}}}).Do())
 	err := s.Carry(testCluster, &graph.Graph{}, s.Plan(testCluster, &graph.Graph{}, true), true)
-	if err == nil || !strings.Contains(err.Error(), "is in use by the firewall rule theirs, not of this cluster") || strings.Contains(err.Error(), "gave up") {
+	if err == nil || !strings.Contains(err.Error(), "is in use by the firewall rule theirs, outside this cluster") || strings.Contains(err.Error(), "gave up") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Names have dashes for dots: two clusters may have the same. One of Google's own has other names.
+// Names have dashes instead of dots, so two clusters may have the same resource names. Google's own
+// clusters have other names.
 func TestAClusterOfTheSameNamesIsRefused(t *testing.T) {
 	s := play(t, options())
 	google := networkTemplate()
@@ -250,7 +252,7 @@ func TestAClusterOfTheSameNamesIsRefused(t *testing.T) {
 	sub := build(s, &Subnetworks, Subnetwork{Name: "default", Network: lit(n.ID), Region: testRegion, CIDR: "10.128.0.0/20", StackType: "IPV4_ONLY"})
 	p.NetworkInterfaces, p.Metadata.Items[0].Value = []*compute.NetworkInterface{{Subnetwork: sub.ID}}, new("k-example-com")
 	s.done(s.c.Compute.InstanceTemplates.Insert(testProject, &compute.InstanceTemplate{Name: "gke-1", Properties: p}).Do())
-	s.apply(testCluster, wanted(t, testCluster, "us-test1", "", "nodes"))
+	s.apply(testCluster, wantedGraph(t, testCluster, "us-test1", "", "nodes"))
 	for _, k := range []resource.Any{InstanceTemplates.Erase(), Subnetworks.Erase()} {
 		if _, err := k.Observe(t.Context(), s.c, resource.Scope{Cluster: "k-example.com"}); !fault.Is(err, fault.Permanent) || fault.Remedy(err) == "" {
 			t.Errorf("got %v", err)
@@ -258,12 +260,12 @@ func TestAClusterOfTheSameNamesIsRefused(t *testing.T) {
 	}
 }
 
-// Whichever write of a change fails, or loses its answer, the change is made once.
+// Whichever write of a change fails, or loses its response, the change is made once.
 func TestAChangeOutlivesTheFailureOfAnyWrite(t *testing.T) {
 	for _, when := range []emulator.Moment{emulator.Before, emulator.After, emulator.Lost} {
 		for n := 0; ; n++ {
 			s := play(t, options())
-			g := wanted(t, testCluster, "us-test1", "")
+			g := wantedGraph(t, testCluster, "us-test1", "")
 			s.apply(testCluster, g)
 			made := writes(s)
 			for n := range g.All() {
@@ -292,7 +294,7 @@ func TestAChangeOutlivesTheFailureOfAnyWrite(t *testing.T) {
 			}
 			s.Inject(emulator.Fault{Skip: n, When: when})
 			s.apply(testCluster, g)
-			s.settled(testCluster, g)
+			s.checkSettled(testCluster, g)
 			if writes(s)-made <= n {
 				if n < 14 {
 					t.Errorf("there were only %d writes", n)

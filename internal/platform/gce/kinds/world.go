@@ -14,67 +14,69 @@ import (
 	"kops.local/kops/internal/platform/gce/gcename"
 )
 
-// world is what proves whose an object is that has no labels. Names alone do not: the object
-// api-my of example.com and the object api of my.example.com have one name. Templates name
-// their cluster in full, and what they use is that cluster's.
+// world determines which unlabelled objects belong to the cluster. Names are not enough: the object
+// api-my of example.com and the object api of my.example.com have the same name. Templates contain
+// their cluster's full name, and what they use belongs to that cluster.
 type world struct {
 	resource.Scope
 	cluster string
-	network string // the ID of the network that is the cluster's own, where it has one
-	// templates are the cluster's, and uses has the links of the subnetworks that they use.
-	templates []*compute.InstanceTemplate
-	uses      map[string]bool
-	// others are further clusters of the project, as their templates tell.
-	others []string
+	network string // the ID of the cluster's own network, if it has one
+	// templates are the cluster's templates, and usedObjects the links of the subnetworks that they use.
+	templates   []*compute.InstanceTemplate
+	usedObjects map[string]bool
+	// otherClusters are the other clusters of the project, according to their templates.
+	otherClusters []string
 }
 
-// worldOf finds out what proves that objects are the cluster's.
-func worldOf(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
+// newWorld reads what determines which objects are the cluster's.
+func newWorld(ctx context.Context, c *Client, s resource.Scope) (*world, error) {
 	all, err := c.allTemplates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &world{Scope: s, cluster: s.Cluster, network: c.ownNetwork(s.Cluster), uses: map[string]bool{}}
+	w := &world{Scope: s, cluster: s.Cluster, network: c.ownNetworkID(s.Cluster), usedObjects: map[string]bool{}}
 	for _, t := range all {
-		if templateMetadata(t, gcecloud.MetadataGroup) == "" { // Google's own clusters name themselves by the same key
+		if templateMetadata(t, gcecloud.MetadataGroup) == "" { // Google's own clusters use the same key
 			continue
 		}
 		switch name := templateMetadata(t, gcecloud.MetadataCluster); name {
 		case s.Cluster:
 			w.templates = append(w.templates, t)
 			for _, n := range t.Properties.NetworkInterfaces {
-				w.uses[gceapi.Link(n.Subnetwork)] = true
+				w.usedObjects[gceapi.Link(n.Subnetwork)] = true
 			}
 		default:
 			if gcecloud.Label(name) == gcecloud.Label(s.Cluster) {
-				return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the cluster %s of the project %s has the names that %s would have", name, c.Project, s.Cluster),
-					"names differ by more than their dots and dashes where clusters share a project: choose another name or project")
+				return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the cluster %s in the project %s already uses the resource names that %s would use", name, c.Project, s.Cluster),
+					"choose another name or project: names of clusters in one project must differ in more than dots and dashes")
 			}
-			w.others = append(w.others, name)
+			w.otherClusters = append(w.otherClusters, name)
 		}
 	}
-	slices.Sort(w.others)
-	w.others = slices.Compact(w.others)
+	slices.Sort(w.otherClusters)
+	w.otherClusters = slices.Compact(w.otherClusters)
 	return w, nil
 }
 
-// wanted reports whether an object is wanted by its name.
-func (w *world) wanted(name string) bool { return slices.Contains(w.Names, name) }
+// isWanted reports whether the object of that name is wanted.
+func (w *world) isWanted(name string) bool { return slices.Contains(w.Names, name) }
 
-// is reports whether a name belongs to one of the objects of the cluster.
-func (w *world) is(name string, objects ...string) bool {
+// isOwnName reports whether a name is the full name of one of the cluster's objects.
+func (w *world) isOwnName(name string, objects ...string) bool {
 	return slices.ContainsFunc(objects, func(o string) bool { return name == gcename.Suffixed(o, w.cluster) })
 }
 
-// anothers reports whether a name more likely is of a known cluster whose name ends in this one's.
-func (w *world) anothers(name string) bool {
-	return slices.ContainsFunc(w.others, func(o string) bool {
+// isOthersName reports whether a name more likely belongs to a known cluster whose name ends in this
+// one's.
+func (w *world) isOthersName(name string) bool {
+	return slices.ContainsFunc(w.otherClusters, func(o string) bool {
 		_, ok := gcename.Part(name, o)
 		return ok && len(o) > len(w.cluster)
 	})
 }
 
-// managers are the managed groups of the cluster in its region: those that make machines of its templates.
+// managers returns the cluster's managed groups in its region: those whose template is one of the
+// cluster's.
 func (w *world) managers(ctx context.Context, c *Client) ([]*compute.InstanceGroupManager, error) {
 	own := map[string]bool{}
 	for _, t := range w.templates {
@@ -86,15 +88,15 @@ func (w *world) managers(ctx context.Context, c *Client) ([]*compute.InstanceGro
 	}
 	var out []*compute.InstanceGroupManager
 	for _, m := range all {
-		if m.Zone != "" && c.here(m.Zone) && own[gceapi.Link(templateOf(m))] {
+		if m.Zone != "" && c.inRegion(m.Zone) && own[gceapi.Link(templateOf(m))] {
 			out = append(out, m)
 		}
 	}
 	return out, nil
 }
 
-// services are the names of the balancers that the cloud controller made for services of the
-// cluster, as the firewall rules to its machines tell. Only a deletion asks for them.
+// services returns the names of the balancers that the cloud controller created for Services of the
+// cluster, according to the firewall rules for its machines. It is empty without Scope.All.
 func (w *world) services(ctx context.Context, c *Client) (map[string]bool, error) {
 	if !w.All {
 		return nil, nil
@@ -105,7 +107,7 @@ func (w *world) services(ctx context.Context, c *Client) (map[string]bool, error
 	}
 	out := map[string]bool{}
 	for _, f := range all {
-		if name, ok := cutService(f.Name); ok && w.toMachines(f) {
+		if name, ok := cutService(f.Name); ok && w.targetsMachines(f) {
 			out[name] = true
 		}
 	}
@@ -119,7 +121,7 @@ func templateMetadata(t *compute.InstanceTemplate, key string) string {
 	return gceapi.Metadata(t.Properties.Metadata, key)
 }
 
-// templateOf is the URL of the template of which a group makes machines.
+// templateOf returns the URL of the template from which a group creates machines.
 func templateOf(m *compute.InstanceGroupManager) string {
 	if m.InstanceTemplate == "" && len(m.Versions) > 0 {
 		return m.Versions[0].InstanceTemplate

@@ -26,15 +26,15 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// google answers as Google does, a page with one entry at a time.
+// google responds as Google does, with one entry per page.
 type google struct {
 	*httptest.Server
-	// objects are answers by path; lists are the items of lists by path, and aggregated are the
-	// items of all zones or regions by path and scope.
+	// objects holds responses by path, lists the items of lists by path, and aggregated the items
+	// of all zones or regions by path and scope.
 	objects    map[string]any
 	lists      map[string][]any
 	aggregated map[string]map[string][]any
-	// fails are statuses of the next answers by path, each but once.
+	// fails holds the status of the next response by path, used once.
 	fails map[string]int
 
 	lock     sync.Mutex
@@ -105,13 +105,13 @@ func (g *google) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client will tell
+	_ = json.NewEncoder(w).Encode(answer) // if it fails, the client reports it
 }
 
-// page is one item, and where the next one is.
+// page returns one item, and a token for the next one.
 func page(r *http.Request, key string, items []any) map[string]any {
 	n := 0
-	_, _ = fmt.Sscan(r.URL.Query().Get("pageToken"), &n) // none is the first
+	_, _ = fmt.Sscan(r.URL.Query().Get("pageToken"), &n) // an empty token is the first page
 	out := map[string]any{key: items[n : n+1]}
 	if n+1 < len(items) {
 		out["nextPageToken"] = fmt.Sprint(n + 1)
@@ -119,17 +119,17 @@ func page(r *http.Request, key string, items []any) map[string]any {
 	return out
 }
 
-// scope returns one zone or region with its items that the filter names, and the position of the
+// scope returns one zone or region with the items that the filter selects, and the token of the
 // next one.
 func scope(r *http.Request, scopes map[string][]any) map[string]any {
 	names := slices.Sorted(maps.Keys(scopes))
 	n := 0
-	_, _ = fmt.Sscan(r.URL.Query().Get("pageToken"), &n) // none is the first
+	_, _ = fmt.Sscan(r.URL.Query().Get("pageToken"), &n) // an empty token is the first page
 	kept := []any{}
 	for _, item := range scopes[names[n]] {
 		name := map[string]any{}
 		text, _ := json.Marshal(item)
-		_ = json.Unmarshal(text, &name) // it was just written
+		_ = json.Unmarshal(text, &name) // written just above
 		filter := r.URL.Query().Get("filter")
 		if filter == "" || slices.ContainsFunc(inFilter.FindAllStringSubmatch(filter, -1), func(m []string) bool { return m[1] == name["name"] }) {
 			kept = append(kept, item)
@@ -146,7 +146,7 @@ func scope(r *http.Request, scopes map[string][]any) map[string]any {
 	return out
 }
 
-// objects are a plain cluster with names in DNS.
+// objects returns a plain cluster with DNS names.
 func objects() (*api.Cluster, []*api.InstanceGroup) {
 	c := &api.Cluster{}
 	c.Name = cluster
@@ -173,12 +173,12 @@ func lookUp(t *testing.T, c *gceapi.Clients, q Query) (*facts.Cloud, spec.Facts)
 
 func TestAPlainClusterCostsFewRequests(t *testing.T) {
 	g, c := start(t)
-	got, own := lookUp(t, c, Needs(objects()))
+	got, own := lookUp(t, c, ClusterQuery(objects()))
 	want := []string{of[:len(of)-1], of + "aggregated/machineTypes", of + "aggregated/machineTypes", of + "aggregated/machineTypes", of + "regions/us-test1",
 		"/compute/v1/projects/ubuntu-os-cloud/global/images/ubuntu-1", "/dns/v1/projects/p1/managedZones", "/dns/v1/projects/p1/managedZones", "/dns/v1/projects/p1/managedZones"}
 	slices.Sort(want)
 	slices.Sort(g.requests)
-	if d := cmp.Diff(want, g.requests); d != "" { // three pages of types, and of zones
+	if d := cmp.Diff(want, g.requests); d != "" { // three pages of types and of zones
 		t.Errorf("requests (-want +got):\n%s", d)
 	}
 	got.Own = nil
@@ -203,7 +203,7 @@ func TestImagesAndGPUsAreKnown(t *testing.T) {
 	groups[0].Spec.GuestAccelerators = []api.AcceleratorConfig{{AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 1}}
 	more := groups[0].DeepCopy()
 	more.Spec.Image = "mine"
-	got, own := lookUp(t, c, Needs(cl, append(groups, more)))
+	got, own := lookUp(t, c, ClusterQuery(cl, append(groups, more)))
 	if d := cmp.Diff(map[string]string{"ubuntu-os-cloud/ubuntu": "ubuntu-os-cloud/ubuntu-1"}, own.Families); d != "" {
 		t.Errorf("families (-want +got):\n%s", d)
 	}
@@ -221,7 +221,7 @@ func TestImagesAndGPUsAreKnown(t *testing.T) {
 	}
 }
 
-func TestTypesOfOnesOwnMeasureAreInNoList(t *testing.T) {
+func TestCustomMachineTypesAreNotListed(t *testing.T) {
 	g, c := start(t)
 	cl, groups := objects()
 	for name, want := range map[string]facts.MachineType{
@@ -229,7 +229,7 @@ func TestTypesOfOnesOwnMeasureAreInNoList(t *testing.T) {
 	} {
 		groups[0].Spec.MachineType, g.requests = name, nil
 		want.Architectures = []string{facts.ArchX86}
-		got, _ := lookUp(t, c, Needs(cl, groups))
+		got, _ := lookUp(t, c, ClusterQuery(cl, groups))
 		if d := cmp.Diff(map[string]facts.MachineType{name: want}, got.MachineTypes); d != "" || slices.Contains(g.requests, of+"aggregated/machineTypes") {
 			t.Errorf("after %v (-want +got):\n%s", g.requests, d)
 		}
@@ -239,7 +239,7 @@ func TestTypesOfOnesOwnMeasureAreInNoList(t *testing.T) {
 	}
 }
 
-// subnet is one of a network, with a range for pods.
+// subnet returns a subnet of a network, with a range for pods.
 func subnet(name, network, region, cidr string, more ...string) compute.Subnetwork {
 	s := compute.Subnetwork{Name: name, Network: network, Region: link + "p1/regions/" + region, IpCidrRange: cidr}
 	for _, r := range more {
@@ -248,7 +248,7 @@ func subnet(name, network, region, cidr string, more ...string) compute.Subnetwo
 	return s
 }
 
-func TestASharedNetworkTellsItsRanges(t *testing.T) {
+func TestRangesOfASharedNetwork(t *testing.T) {
 	g, c := start(t)
 	g.objects["/compute/v1/projects/host/global/networks/n"] = compute.Network{Name: "n"}
 	n, other := link+"host/global/networks/n", link+"host/global/networks/other"
@@ -258,7 +258,7 @@ func TestASharedNetworkTellsItsRanges(t *testing.T) {
 	cl, groups := objects()
 	cl.Spec.Networking.NetworkID = "host/n"
 	cl.Spec.Networking.Subnets[0].ID, cl.Spec.Networking.Subnets[0].CIDR = "s", ""
-	got, _ := lookUp(t, c, Needs(cl, groups))
+	got, _ := lookUp(t, c, ClusterQuery(cl, groups))
 	if d := cmp.Diff(map[string]facts.Network{"n": {CIDRs: []string{"10.1.0.0/20", "10.2.0.0/20", "10.4.0.0/14"}}}, got.Networks); d != "" {
 		t.Errorf("networks (-want +got):\n%s", d)
 	}
@@ -275,7 +275,7 @@ func TestAnOwnSubnetTakesNoRangeFromItsCluster(t *testing.T) {
 		subnet("us-test1-a-example-com", n, "us-test1", "10.0.48.0/20"), subnet("b", n, "us-test1", "10.0.16.0/20")}}
 	cl, groups := objects()
 	cl.Spec.Networking.Subnets[0].CIDR = ""
-	got, _ := lookUp(t, c, Needs(cl, groups))
+	got, _ := lookUp(t, c, ClusterQuery(cl, groups))
 	if d := cmp.Diff(map[string]facts.Network{"a-example-com": {CIDRs: []string{"10.0.16.0/20"}}}, got.Networks); d != "" {
 		t.Errorf("networks (-want +got):\n%s", d)
 	}
@@ -284,10 +284,10 @@ func TestAnOwnSubnetTakesNoRangeFromItsCluster(t *testing.T) {
 	}
 }
 
-func TestANewClusterIsToldOfItsSharedSubnet(t *testing.T) {
+func TestANewClusterGetsFactsOfItsSharedSubnet(t *testing.T) {
 	g, c := start(t)
 	g.aggregated[of+"aggregated/subnetworks"] = map[string][]any{"regions/us-test1": {subnet("s", link+"p1/global/networks/n", "us-test1", "10.1.0.0/20")}}
-	got, own := lookUp(t, c, Wishes(newcluster.Options{ClusterName: cluster, Zones: []string{"us-test1-a"}, SubnetIDs: []string{"s"}, Image: "mine"}, newcluster.World{}))
+	got, own := lookUp(t, c, NewClusterQuery(newcluster.Options{ClusterName: cluster, Zones: []string{"us-test1-a"}, SubnetIDs: []string{"s"}, Image: "mine"}, newcluster.World{}))
 	if s := got.Subnets["s"]; s.Network != "n" || s.CIDR != "10.1.0.0/20" || own.Project != "p1" {
 		t.Errorf("%+v, project %s", got.Subnets, own.Project)
 	}
@@ -296,7 +296,7 @@ func TestANewClusterIsToldOfItsSharedSubnet(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsToldToWhoAsked(t *testing.T) {
+func TestMissingObjectsAreReported(t *testing.T) {
 	_, c := start(t)
 	cl, groups := objects()
 	cl.Spec.CloudProvider.GCE.ServiceAccount = "x@p1.iam.gserviceaccount.com"
@@ -306,7 +306,7 @@ func TestWhatDoesNotExistIsToldToWhoAsked(t *testing.T) {
 	s.GuestAccelerators = []api.AcceleratorConfig{{AcceleratorType: "nvidia-none"}}
 	more := groups[0].DeepCopy()
 	more.Name, more.Spec = "more", api.InstanceGroupSpec{Role: api.RoleNode, MachineType: "a2-highgpu-1g", Zones: []string{"us-test1-a", "us-test1-b"}}
-	_, err := Facts(t.Context(), c, nil, Needs(cl, append(groups, more)))
+	_, err := Facts(t.Context(), c, nil, ClusterQuery(cl, append(groups, more)))
 	var list diag.List
 	if !errors.As(err, &list) {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestProjectsAndRegionsThatDoNotExist(t *testing.T) {
 	} {
 		_, c := start(t)
 		o := newcluster.Options{ClusterName: cluster, Zones: []string{tc.region + "-a"}, Own: map[string]string{"project": tc.project}}
-		_, err := Facts(t.Context(), c, nil, Wishes(o, newcluster.World{}))
+		_, err := Facts(t.Context(), c, nil, NewClusterQuery(o, newcluster.World{}))
 		var list diag.List
 		if !errors.As(err, &list) || len(list) != 1 || list[0].Path+" "+list[0].Value+" "+list[0].Rule != tc.want {
 			t.Errorf("%+v: %v", tc, err)
@@ -347,7 +347,7 @@ func TestProjectsAndRegionsThatDoNotExist(t *testing.T) {
 	}
 	_, c := start(t)
 	c.Project = ""
-	if _, err := Facts(t.Context(), c, nil, Query{}); err == nil || !strings.Contains(err.Error(), "the project is not known") {
+	if _, err := Facts(t.Context(), c, nil, Query{}); err == nil || !strings.Contains(err.Error(), "no project is set") {
 		t.Errorf("without a project: %v", err)
 	}
 }
@@ -355,7 +355,7 @@ func TestProjectsAndRegionsThatDoNotExist(t *testing.T) {
 func TestWhatIsNowhereIsNotAskedFor(t *testing.T) {
 	g, c := start(t)
 	c.Region = ""
-	got, own := lookUp(t, c, Wishes(newcluster.Options{ClusterName: cluster, NodeSizes: []string{"none"}, Image: "none"}, newcluster.World{}))
+	got, own := lookUp(t, c, NewClusterQuery(newcluster.Options{ClusterName: cluster, NodeSizes: []string{"none"}, Image: "none"}, newcluster.World{}))
 	if own.Project != "p1" || len(got.Zones) > 0 || len(g.requests) != 1 {
 		t.Errorf("%+v, after %v", got, g.requests)
 	}
@@ -367,25 +367,25 @@ func TestALegacyNetworkIsRefused(t *testing.T) {
 	g.aggregated[of+"aggregated/subnetworks"] = map[string][]any{"regions/us-test1": {}}
 	cl, groups := objects()
 	cl.Spec.Networking.NetworkID = "old"
-	_, err := Facts(t.Context(), c, nil, Needs(cl, groups))
+	_, err := Facts(t.Context(), c, nil, ClusterQuery(cl, groups))
 	if err == nil || !strings.Contains(err.Error(), "spec.networkID: is a legacy network") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAnAccountThatNobodyMayLookAtPasses(t *testing.T) {
+func TestAnAccountThatCannotBeReadIsAccepted(t *testing.T) {
 	g, c := start(t)
 	cl, groups := objects()
 	const address = "nodes@other.iam.gserviceaccount.com"
 	cl.Spec.CloudProvider.GCE.ServiceAccount = address
 	g.fails["/v1/projects/-/serviceAccounts/"+address] = http.StatusForbidden
-	lookUp(t, c, Needs(cl, groups))
+	lookUp(t, c, ClusterQuery(cl, groups))
 }
 
 func TestAnAnswerThatComesLaterIsAskedForAgain(t *testing.T) {
 	g, c := start(t)
 	g.fails[of+"regions/us-test1"] = http.StatusServiceUnavailable
-	if got, _ := lookUp(t, c, Needs(objects())); len(got.Zones) != 2 {
+	if got, _ := lookUp(t, c, ClusterQuery(objects())); len(got.Zones) != 2 {
 		t.Errorf("the zones are %v", got.Zones)
 	}
 }
@@ -393,13 +393,13 @@ func TestAnAnswerThatComesLaterIsAskedForAgain(t *testing.T) {
 func TestADenialSaysWhatWasAsked(t *testing.T) {
 	g, c := start(t)
 	g.fails[of+"regions/us-test1"] = http.StatusForbidden
-	_, err := Facts(t.Context(), c, nil, Needs(objects()))
+	_, err := Facts(t.Context(), c, nil, ClusterQuery(objects()))
 	if err == nil || !strings.Contains(err.Error(), "look up facts in project p1, region us-test1: describe region us-test1: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// memo remembers in memory, for one question at a time.
+// memo is an in-memory cache; it is not safe for concurrent use.
 type memo map[string][]byte
 
 func (m memo) Get(key string) ([]byte, bool) { v, ok := m[key]; return v, ok }
@@ -410,11 +410,11 @@ func TestMachineTypesAreRememberedOnceAllAreFound(t *testing.T) {
 	m := memo{}
 	cl, groups := objects()
 	groups[0].Spec.MachineType = "e3-none"
-	if _, err := Facts(t.Context(), c, m, Needs(cl, groups)); err == nil || len(m) != 0 {
+	if _, err := Facts(t.Context(), c, m, ClusterQuery(cl, groups)); err == nil || len(m) != 0 {
 		t.Errorf("%v; %d are remembered", err, len(m))
 	}
 	for range 2 {
-		if _, err := Facts(t.Context(), c, m, Needs(objects())); err != nil {
+		if _, err := Facts(t.Context(), c, m, ClusterQuery(objects())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -431,7 +431,7 @@ func TestMachineTypesAreRememberedOnceAllAreFound(t *testing.T) {
 
 func TestAnAccountOfANewClusterIsAskedForByItsAddressAlone(t *testing.T) {
 	for account, want := range map[string]string{"default": "", "": "", "x@p1.iam.gserviceaccount.com": "x@p1.iam.gserviceaccount.com"} {
-		q := Wishes(newcluster.Options{ClusterName: cluster, Own: map[string]string{"gce-service-account": account}}, newcluster.World{})
+		q := NewClusterQuery(newcluster.Options{ClusterName: cluster, Own: map[string]string{"gce-service-account": account}}, newcluster.World{})
 		if q.ServiceAccount.Name != want {
 			t.Errorf("%q: %+v", account, q.ServiceAccount)
 		}
@@ -450,7 +450,7 @@ func TestRangesAreAskedForWhereTheyAreNeededAlone(t *testing.T) {
 	} {
 		cl, groups := objects()
 		c.change(&cl.Spec.Networking)
-		if q := Needs(cl, groups); q.Ranges != c.want {
+		if q := ClusterQuery(cl, groups); q.Ranges != c.want {
 			t.Errorf("%s: %v", name, q.Ranges)
 		}
 	}

@@ -18,37 +18,37 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// image asks for an image, and where there is none for the newest of a family of that name.
-// A name in neither form is not looked up: validation reports it.
-func (a *asker) image(ctx context.Context, text string) error {
+// image reads an image or, if it does not exist, the newest image of the family with that name. A
+// malformed name is not looked up: validation reports it.
+func (a *resolver) image(ctx context.Context, text string) error {
 	project, name, ok := spec.ParseImage(text)
 	if !ok {
-		a.keepImage(text, text, &compute.Image{})
+		a.recordImage(text, text, &compute.Image{})
 		return nil
 	}
 	if project == "" {
 		project = a.project
 	}
-	i, err := gceapi.Got(a.Compute.Images.Get(project, name).Context(ctx).Do())
+	i, err := gceapi.Result(a.Compute.Images.Get(project, name).Context(ctx).Do())
 	if err == nil {
-		a.keepImage(text, text, i)
+		a.recordImage(text, text, i)
 		return nil
 	}
-	if gone(err) {
-		i, err = gceapi.Got(a.Compute.Images.GetFromFamily(project, name).Context(ctx).Do())
+	if isNotFound(err) {
+		i, err = gceapi.Result(a.Compute.Images.GetFromFamily(project, name).Context(ctx).Do())
 	}
 	switch {
-	case gone(err):
+	case isNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("describe image %s: %w", text, err)
 	}
-	a.keepImage(text, project+"/"+i.Name, i)
+	a.recordImage(text, project+"/"+i.Name, i)
 	return nil
 }
 
-// keepImage notes what an image is, as a spec writes it, and of which name it is now.
-func (a *asker) keepImage(text, now string, i *compute.Image) {
+// recordImage records the properties of an image under the name in the spec, and its current name.
+func (a *resolver) recordImage(text, now string, i *compute.Image) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if now != text {
@@ -60,12 +60,13 @@ func (a *asker) keepImage(text, now string, i *compute.Image) {
 	}
 	kept.NoUEFI = i.Name != "" && !slices.ContainsFunc(i.GuestOsFeatures, func(f *compute.GuestOsFeature) bool { return f.Type == "UEFI_COMPATIBLE" })
 	for _, name := range asks.Distinct(text, now) {
-		a.got.Images[name] = facts.Image{ID: spec.ImageURL(now, a.project), Architecture: architecture(i.Architecture)}
+		a.facts.Images[name] = facts.Image{ID: spec.ImageURL(now, a.project), Architecture: architecture(i.Architecture)}
 		a.own.Images[name] = kept
 	}
 }
 
-// architecture is one as facts have it; Google's images from before there were two have none.
+// architecture converts an architecture to the facts' form; Google's older images have none, and
+// are x86.
 func architecture(s string) string {
 	if s == "ARM64" {
 		return facts.ArchARM
@@ -73,8 +74,8 @@ func architecture(s string) string {
 	return facts.ArchX86
 }
 
-// named is the filter of lists for some names.
-func named(names []string) string {
+// nameFilter returns the list filter for some names.
+func nameFilter(names []string) string {
 	var terms []string
 	for _, n := range names {
 		terms = append(terms, fmt.Sprintf("(name = %q)", n))
@@ -82,11 +83,11 @@ func named(names []string) string {
 	return strings.Join(terms, " OR ")
 }
 
-// custom is a machine type of the user's own measure: its processors, or the size of a part
-// of two, and its memory in MiB (Compute Engine, "Create a VM with a custom machine type").
+// custom matches custom machine types: the number of CPUs, or a shared-core size with two, and the
+// memory in MiB (Compute Engine, "Create a VM with a custom machine type").
 var custom = regexp.MustCompile(`^(?:[a-z0-9]+-)?custom-(?:micro|small|medium|(\d+))-(\d+)(?:-ext)?$`)
 
-// customType is a machine type of the user's own measure, which no list has.
+// customType parses a custom machine type, which is not in any list.
 func customType(name string) (facts.MachineType, bool) {
 	m := custom.FindStringSubmatch(name)
 	if m == nil {
@@ -101,8 +102,8 @@ func customType(name string) (facts.MachineType, bool) {
 	return t, err == nil
 }
 
-// machineTypes asks for types and for where they are offered, of all zones at once.
-func (a *asker) machineTypes(ctx context.Context) error {
+// machineTypes reads machine types and where they are offered, for all zones at once.
+func (a *resolver) machineTypes(ctx context.Context) error {
 	own := map[string]facts.MachineType{}
 	wanted := slices.DeleteFunc(asks.Distinct(append(asks.Names(a.query.MachineTypes), a.query.Candidates...)...), func(name string) bool {
 		t, ok := customType(name)
@@ -111,26 +112,26 @@ func (a *asker) machineTypes(ctx context.Context) error {
 		}
 		return ok
 	})
-	found, err := a.listedTypes(ctx, wanted)
+	found, err := a.readTypes(ctx, wanted)
 	maps.Copy(own, found)
-	a.got.MachineTypes = own
+	a.facts.MachineTypes = own
 	return err
 }
 
-// listedTypes asks for types that Google lists; of those that it does not it is silent.
-func (a *asker) listedTypes(ctx context.Context, wanted []string) (map[string]facts.MachineType, error) {
+// readTypes reads types that Google lists, and leaves out those that it does not.
+func (a *resolver) readTypes(ctx context.Context, wanted []string) (map[string]facts.MachineType, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	key := "machine types/" + a.project + "/" + a.got.Region + "/" + strings.Join(wanted, ",")
+	key := "machine types/" + a.project + "/" + a.facts.Region + "/" + strings.Join(wanted, ",")
 	if known, ok := past.Recall[map[string]facts.MachineType](a.past, key); ok {
 		return known, nil
 	}
 	found := map[string]facts.MachineType{}
-	err := a.Compute.MachineTypes.AggregatedList(a.project).Filter(named(wanted)).Pages(ctx, func(page *compute.MachineTypeAggregatedList) error {
+	err := a.Compute.MachineTypes.AggregatedList(a.project).Filter(nameFilter(wanted)).Pages(ctx, func(page *compute.MachineTypeAggregatedList) error {
 		for _, scope := range page.Items {
 			for _, t := range scope.MachineTypes {
-				if spec.RegionOf(t.Zone) != a.got.Region {
+				if spec.RegionOf(t.Zone) != a.facts.Region {
 					continue
 				}
 				kept := machineType(t)
@@ -141,7 +142,7 @@ func (a *asker) listedTypes(ctx context.Context, wanted []string) (map[string]fa
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("describe machine types: %w", gceapi.Bare(err))
+		return nil, fmt.Errorf("describe machine types: %w", gceapi.PlainError(err))
 	}
 	if len(found) == len(wanted) {
 		past.Remember(a.past, key, found)
@@ -156,13 +157,13 @@ func machineType(t *compute.MachineType) facts.MachineType {
 		})}
 }
 
-// accelerators asks for types of GPUs and for where they are offered.
-func (a *asker) accelerators(ctx context.Context) error {
+// accelerators reads GPU types and where they are offered.
+func (a *resolver) accelerators(ctx context.Context) error {
 	found := map[string][]string{}
-	err := a.Compute.AcceleratorTypes.AggregatedList(a.project).Filter(named(asks.Names(a.query.Accelerators))).Pages(ctx, func(page *compute.AcceleratorTypeAggregatedList) error {
+	err := a.Compute.AcceleratorTypes.AggregatedList(a.project).Filter(nameFilter(asks.Names(a.query.Accelerators))).Pages(ctx, func(page *compute.AcceleratorTypeAggregatedList) error {
 		for _, scope := range page.Items {
 			for _, t := range scope.AcceleratorTypes {
-				if zone := gceapi.Name(t.Zone); spec.RegionOf(zone) == a.got.Region {
+				if zone := gceapi.Name(t.Zone); spec.RegionOf(zone) == a.facts.Region {
 					found[t.Name] = asks.Distinct(append(found[t.Name], zone)...)
 				}
 			}
@@ -170,7 +171,7 @@ func (a *asker) accelerators(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("describe types of GPUs: %w", gceapi.Bare(err))
+		return fmt.Errorf("describe types of GPUs: %w", gceapi.PlainError(err))
 	}
 	a.own.Accelerators = found
 	return nil

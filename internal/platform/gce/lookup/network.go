@@ -15,15 +15,15 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// network is the result of the look-up of the cluster's network: whether there is one, and whether
-// it is one of the kind without subnets; and all subnets of its project.
+// network is the result of looking up the cluster's network: whether it exists, whether it is a
+// legacy network without subnets, and all subnets of its project.
 type network struct {
 	exists, legacy bool
 	subnets        []*compute.Subnetwork
 }
 
-// place is the project and the name of the cluster's network.
-func (a *asker) place() (project, name string) {
+// networkName returns the project and the name of the cluster's network.
+func (a *resolver) networkName() (project, name string) {
 	project, name = "", a.query.OwnNetwork
 	if id := a.query.Network.Name; id != "" {
 		project, name, _ = spec.ParseNetwork(id)
@@ -34,12 +34,12 @@ func (a *asker) place() (project, name string) {
 	return project, name
 }
 
-// network asks for the cluster's network.
-func (a *asker) network(ctx context.Context) error {
-	project, name := a.place()
-	n, err := gceapi.Got(a.Compute.Networks.Get(project, name).Context(ctx).Do())
+// network reads the cluster's network.
+func (a *resolver) network(ctx context.Context) error {
+	project, name := a.networkName()
+	n, err := gceapi.Result(a.Compute.Networks.Get(project, name).Context(ctx).Do())
 	switch {
-	case gone(err):
+	case isNotFound(err):
 	case err != nil:
 		return fmt.Errorf("describe network %s: %w", name, err)
 	default:
@@ -48,10 +48,10 @@ func (a *asker) network(ctx context.Context) error {
 	return nil
 }
 
-// subnets asks for the subnets of the network's project: a network spans all regions, and
-// no two of its ranges overlap.
-func (a *asker) subnets(ctx context.Context) error {
-	project, _ := a.place()
+// subnets reads the subnets of the network's project: a network spans all regions, and its ranges
+// must not overlap.
+func (a *resolver) subnets(ctx context.Context) error {
+	project, _ := a.networkName()
 	a.found.subnets = nil
 	err := a.Compute.Subnetworks.AggregatedList(project).Pages(ctx, func(page *compute.SubnetworkAggregatedList) error {
 		for _, scope := range page.Items {
@@ -60,25 +60,25 @@ func (a *asker) subnets(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list the subnets of project %s: %w", project, gceapi.Bare(err))
+		return fmt.Errorf("list the subnets of project %s: %w", project, gceapi.PlainError(err))
 	}
 	return nil
 }
 
-// joinNetwork tells the ranges in use from the subnets, and what the cluster's subnets are.
-// Those that kops made for the cluster keep nothing from it.
-func (a *asker) joinNetwork() {
-	project, name := a.place()
+// deriveRanges derives from the subnets which ranges are in use, and what the cluster's subnets are.
+// The ranges of subnets that kops created for the cluster do not count as used.
+func (a *resolver) deriveRanges() {
+	project, name := a.networkName()
 	wanted := asks.Distinct(append(asks.Names(a.query.Subnets), a.query.OwnSubnets...)...)
-	a.got.Subnets = map[string]facts.Subnet{}
+	a.facts.Subnets = map[string]facts.Subnet{}
 	var used []string
 	for _, s := range a.found.subnets {
 		of, same := a.networkOf(s), gceapi.Link(s.Network) == "projects/"+project+"/global/networks/"+name
 		own := slices.Contains(a.query.OwnSubnets, s.Name)
-		if gceapi.Name(s.Region) == a.got.Region && slices.Contains(wanted, s.Name) && (same || !own) {
-			if _, known := a.got.Subnets[s.Name]; same || !known {
-				a.got.Subnets[s.Name] = facts.Subnet{Network: of, CIDR: s.IpCidrRange, IPv6CIDR: s.ExternalIpv6Prefix}
-				a.secondary(s)
+		if gceapi.Name(s.Region) == a.facts.Region && slices.Contains(wanted, s.Name) && (same || !own) {
+			if _, known := a.facts.Subnets[s.Name]; same || !known {
+				a.facts.Subnets[s.Name] = facts.Subnet{Network: of, CIDR: s.IpCidrRange, IPv6CIDR: s.ExternalIpv6Prefix}
+				a.recordSecondaryRanges(s)
 			}
 		}
 		if same && !own {
@@ -89,12 +89,12 @@ func (a *asker) joinNetwork() {
 		}
 	}
 	if a.found.exists {
-		a.got.Networks = map[string]facts.Network{name: {CIDRs: asks.Distinct(used...)}}
+		a.facts.Networks = map[string]facts.Network{name: {CIDRs: asks.Distinct(used...)}}
 	}
 }
 
-// secondary keeps the secondary ranges of a subnet.
-func (a *asker) secondary(s *compute.Subnetwork) {
+// recordSecondaryRanges records the secondary ranges of a subnet.
+func (a *resolver) recordSecondaryRanges(s *compute.Subnetwork) {
 	for _, r := range s.SecondaryIpRanges {
 		if a.own.Secondary[s.Name] == nil {
 			a.own.Secondary[s.Name] = map[string]string{}
@@ -103,8 +103,8 @@ func (a *asker) secondary(s *compute.Subnetwork) {
 	}
 }
 
-// networkOf is the network of a subnet as a spec writes it.
-func (a *asker) networkOf(s *compute.Subnetwork) string {
+// networkOf returns the network of a subnet as a spec writes it.
+func (a *resolver) networkOf(s *compute.Subnetwork) string {
 	project, name := gceapi.Place(s.Network, "projects"), gceapi.Name(s.Network)
 	if project == "" || project == a.project {
 		return name
@@ -112,21 +112,21 @@ func (a *asker) networkOf(s *compute.Subnetwork) string {
 	return project + "/" + name
 }
 
-// dnsZones asks for all zones of the project, and keeps those that could hold the cluster's names.
-func (a *asker) dnsZones(ctx context.Context) error {
+// dnsZones reads all zones of the project, and keeps those that can contain the cluster's names.
+func (a *resolver) dnsZones(ctx context.Context) error {
 	var out []facts.DNSZone
 	err := a.DNS.ManagedZones.List(a.project).Pages(ctx, func(page *dns.ManagedZonesListResponse) error {
 		for _, z := range page.ManagedZones {
-			if f := zoneOf(z); a.serves(f) {
+			if f := zoneOf(z); a.isWantedZone(f) {
 				out = append(out, f)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("list the DNS zones: %w", gceapi.Bare(err))
+		return fmt.Errorf("list the DNS zones: %w", gceapi.PlainError(err))
 	}
-	a.got.DNSZones = out
+	a.facts.DNSZones = out
 	return nil
 }
 
@@ -141,8 +141,8 @@ func zoneOf(z *dns.ManagedZone) facts.DNSZone {
 	return f
 }
 
-// serves reports whether a zone is the chosen one, or ends one of the hosts.
-func (a *asker) serves(z facts.DNSZone) bool {
+// isWantedZone reports whether a zone is the chosen one, or contains one of the hosts.
+func (a *resolver) isWantedZone(z facts.DNSZone) bool {
 	return strings.TrimSuffix(a.query.DNSZone, ".") == z.Name || a.query.DNSZone == z.ID ||
 		slices.ContainsFunc(a.query.Hosts, func(h string) bool { return strings.HasSuffix("."+h, "."+z.Name) })
 }

@@ -1,6 +1,6 @@
-// Package lookup asks Google for the facts that a cluster needs before it can be
-// completed: the region's zones, images, machine types, free ranges, and what its shared
-// objects are. It asks in bulk and at once.
+// Package lookup queries Google for the facts that a cluster needs before it can be completed: the
+// region's zones, images, machine types, free ranges, and the properties of its shared objects. It
+// sends bulk requests, concurrently.
 //
 // It must not know what the facts are used for, nor change anything.
 package lookup
@@ -18,38 +18,39 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Query is what to ask.
+// Query is what to look up.
 type Query struct {
-	// Project is the cluster's; empty means the session's. Region is its region.
-	Project asks.Ask
-	Region  asks.Ask
-	Zones   []asks.Ask // that must exist
-	Images  []asks.Ask
+	// Project is the cluster's project; empty means the session's. Region is its region.
+	Project asks.Reference
+	Region  asks.Reference
+	Zones   []asks.Reference // zones that must exist
+	Images  []asks.Reference
 	// MachineTypes and Accelerators must exist; an ask may name zones that must offer them.
-	MachineTypes, Accelerators []asks.Ask
-	// Candidates are machine types of which one will be chosen; those that do not exist are left out.
+	MachineTypes, Accelerators []asks.Reference
+	// Candidates are machine types from which one will be chosen; those that do not exist are
+	// ignored.
 	Candidates []string
-	// Network is a shared one, as a spec writes it; its Name is empty when there is none.
-	Network asks.Ask
-	// OwnNetwork is the network that kops makes otherwise, and OwnSubnets are the subnets in it.
+	// Network is a shared network, as a spec writes it; its Name is empty if there is none.
+	Network asks.Reference
+	// OwnNetwork is the network that kops creates otherwise, and OwnSubnets are the subnets in it.
 	OwnNetwork string
 	OwnSubnets []string
-	// Ranges says that the cluster still needs ranges of its network.
+	// Ranges reports that the cluster still needs ranges in its network.
 	Ranges bool
-	// Subnets are shared ones, by name.
-	Subnets []asks.Ask
-	// Hosts are the names for which DNS zones are needed; empty when none are.
+	// Subnets are the names of shared subnets.
+	Subnets []asks.Reference
+	// Hosts are the names for which DNS zones are needed; may be empty.
 	Hosts []string
-	// DNSZone is the name or id of a zone that a user chose.
+	// DNSZone is the name or ID of the zone that the user chose.
 	DNSZone string
-	// ServiceAccount is the address of an existing account of the machines.
-	ServiceAccount asks.Ask
+	// ServiceAccount is the address of an existing account for the machines.
+	ServiceAccount asks.Reference
 }
 
-// Needs returns what to ask for an existing cluster. It is pure.
-func Needs(c *api.Cluster, groups []*api.InstanceGroup) Query {
+// ClusterQuery returns the query for an existing cluster. It is pure.
+func ClusterQuery(c *api.Cluster, groups []*api.InstanceGroup) Query {
 	object, s := api.KindCluster+"/"+c.Name, &c.Spec
-	of := func(name, path string) asks.Ask { return asks.Ask{Name: name, Object: object, Path: path} }
+	of := func(name, path string) asks.Reference { return asks.Reference{Name: name, Object: object, Path: path} }
 	q := Query{OwnNetwork: gcename.Network(c.Name), Network: of(s.Networking.NetworkID, "spec.networkID")}
 	if gce := s.CloudProvider.GCE; gce != nil {
 		q.Project = of(gce.Project, "spec.project")
@@ -80,8 +81,8 @@ func Needs(c *api.Cluster, groups []*api.InstanceGroup) Query {
 
 // group adds what a group needs.
 func (q *Query) group(g *api.InstanceGroup) {
-	of := func(name, path string) asks.Ask {
-		return asks.Ask{Name: name, Object: api.KindInstanceGroup + "/" + g.Name, Path: path, Zones: g.Spec.Zones}
+	of := func(name, path string) asks.Reference {
+		return asks.Reference{Name: name, Object: api.KindInstanceGroup + "/" + g.Name, Path: path, Zones: g.Spec.Zones}
 	}
 	for i, z := range g.Spec.Zones {
 		q.Zones = asks.Add(q.Zones, of(z, fmt.Sprintf("spec.zones[%d]", i)))
@@ -96,22 +97,22 @@ func (q *Query) group(g *api.InstanceGroup) {
 	}
 }
 
-// account asks for a service account that is named by its address.
-func (q *Query) account(a asks.Ask) {
+// account adds a service account if it is given as an address.
+func (q *Query) account(a asks.Reference) {
 	if strings.Contains(a.Name, "@") {
 		q.ServiceAccount = a
 	}
 }
 
-// Wishes returns what to ask for choosing the spec of a new cluster. It is pure.
-func Wishes(o newcluster.Options, _ newcluster.World) Query {
-	all := func(option string, names ...string) (out []asks.Ask) {
+// NewClusterQuery returns the query for choosing the spec of a new cluster. It is pure.
+func NewClusterQuery(o newcluster.Options, _ newcluster.World) Query {
+	all := func(option string, names ...string) (out []asks.Reference) {
 		for _, n := range names {
-			out = asks.Add(out, asks.Ask{Name: strings.TrimSpace(n), Path: "option:" + option})
+			out = asks.Add(out, asks.Reference{Name: strings.TrimSpace(n), Path: "option:" + option})
 		}
 		return out
 	}
-	one := func(option, name string) asks.Ask { return asks.Ask{Name: name, Path: "option:" + option} }
+	one := func(option, name string) asks.Reference { return asks.Reference{Name: name, Path: "option:" + option} }
 	q := Query{
 		Project: one("Project", o.Own["project"]), Network: one("NetworkID", o.NetworkID),
 		Zones: slices.Concat(all("Zones", o.Zones...), all("ControlPlaneZones", o.ControlPlaneZones...)),
@@ -126,7 +127,7 @@ func Wishes(o newcluster.Options, _ newcluster.World) Query {
 	for _, z := range q.Zones {
 		q.Region.Name, q.Region.Path = cmp.Or(q.Region.Name, spec.RegionOf(z.Name)), z.Path
 	}
-	q.account(asks.Ask{Name: o.Own["gce-service-account"], Path: "spec.cloudConfig.gceServiceAccount"})
+	q.account(asks.Reference{Name: o.Own["gce-service-account"], Path: "spec.cloudConfig.gceServiceAccount"})
 	if strings.EqualFold(o.DNSType, string(api.DNSPublic)) || strings.EqualFold(o.DNSType, string(api.DNSPrivate)) || o.DNSZone != "" {
 		q.Hosts, q.DNSZone = asks.Distinct(o.ClusterName, o.APIPublicName), o.DNSZone
 	}

@@ -12,64 +12,65 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// front is an internal forwarding rule in each subnet that has API servers: to ports of the
-// machines of a backend service.
-type front struct {
-	name    string // the rules' begin with it, before the subnet's
-	address string // so do the addresses' names; rules of several fronts share one
+// internalRule is an internal forwarding rule, in each subnet that has API servers, to ports of a backend
+// service's machines.
+type internalRule struct {
+	name    string // prefix of the rules' names, before the subnet's name
+	address string // prefix of the addresses' names; several fronts may share an address
 	backend string
 	ports   []string
 }
 
-// back is the machines of some groups, and how they are asked whether they serve.
-type back struct {
+// backendService is a backend service: the machines of some groups, and how their health is checked.
+type backendService struct {
 	name, check string
 	groups      []*api.InstanceGroup
 	tcp, ssl    *kinds.CheckPort
 }
 
-// etcdBalanced reports whether API servers that stand alone find etcd at a load balancer, as no name leads there.
-func (m *model) etcdBalanced() bool { return m.balanced() && m.noDNS() && m.hasAPIServers() }
+// hasEtcdBalancer reports whether dedicated API servers reach etcd through a load balancer, because no
+// DNS name leads there.
+func (m *model) hasEtcdBalancer() bool { return m.hasLoadBalancer() && m.noDNS() && m.hasAPIServers() }
 
-// backs are the backend services behind the internal load balancer.
-func (m *model) backs() []back {
-	out := []back{{name: "api", check: "api", groups: m.servers(), tcp: &kinds.CheckPort{Port: portHTTPS}}}
+// backendServices returns the backend services behind the internal load balancer.
+func (m *model) backendServices() []backendService {
+	out := []backendService{{name: "api", check: "api", groups: m.servers(), tcp: &kinds.CheckPort{Port: portHTTPS}}}
 	if m.hasAPIServers() {
-		out = append(out, back{name: "kops-controller", check: "kops-controller", groups: m.groupsOf(api.RoleControlPlane), ssl: &kinds.CheckPort{Port: ports.Controller}})
+		out = append(out, backendService{name: "kops-controller", check: "kops-controller", groups: m.groupsOf(api.RoleControlPlane), ssl: &kinds.CheckPort{Port: ports.Controller}})
 	}
-	if m.etcdBalanced() {
-		out = append(out, back{name: "etcd", check: "etcd-main", groups: m.groupsOf(api.RoleControlPlane), tcp: &kinds.CheckPort{Port: etcdPort("main")}})
+	if m.hasEtcdBalancer() {
+		out = append(out, backendService{name: "etcd", check: "etcd-main", groups: m.groupsOf(api.RoleControlPlane), tcp: &kinds.CheckPort{Port: etcdPort("main")}})
 	}
 	return out
 }
 
-// fronts are what the internal load balancer listens to.
-func (m *model) fronts() []front {
+// fronts returns the ports on which the internal load balancer listens.
+func (m *model) fronts() []internalRule {
 	controller := "api"
-	if m.hasAPIServers() { // which do not run it
+	if m.hasAPIServers() { // which do not run kops-controller
 		controller = "kops-controller"
 	}
-	out := []front{{"api", "api", "api", texts(portHTTPS)}}
+	out := []internalRule{{"api", "api", "api", portTexts(portHTTPS)}}
 	if m.noDNS() {
-		out = append(out, front{"kops-controller", "api", controller, texts(ports.Controller)})
+		out = append(out, internalRule{"kops-controller", "api", controller, portTexts(ports.Controller)})
 	}
 	if m.ciliumEtcd() {
-		out = append(out, front{"cilium-etcd", "api", controller, texts(etcdPort("cilium"))})
+		out = append(out, internalRule{"cilium-etcd", "api", controller, portTexts(etcdPort("cilium"))})
 	}
-	if m.etcdBalanced() {
-		out = append(out, front{"etcd", "etcd", "etcd", texts(m.servedEtcds()...)})
+	if m.hasEtcdBalancer() {
+		out = append(out, internalRule{"etcd", "etcd", "etcd", portTexts(m.etcdClientPorts()...)})
 	}
 	return out
 }
 
-// etcdPort is where an etcd cluster serves its clients.
+// etcdPort returns the client port of an etcd cluster.
 func etcdPort(etcd string) int {
-	p, _ := ports.OfEtcd(etcd) // it is one of those
+	p, _ := ports.OfEtcd(etcd) // the names passed here are known
 	return p.Client
 }
 
-// servedEtcds are the ports of the etcd clusters that API servers use.
-func (m *model) servedEtcds() []int {
+// etcdClientPorts returns the client ports of the etcd clusters that API servers use.
+func (m *model) etcdClientPorts() []int {
 	var out []int
 	for _, e := range m.spec.EtcdClusters {
 		if p, ok := ports.OfEtcd(e.Name); ok && e.Name != "cilium" {
@@ -79,7 +80,7 @@ func (m *model) servedEtcds() []int {
 	return out
 }
 
-func texts(numbers ...int) []string {
+func portTexts(numbers ...int) []string {
 	var out []string
 	for _, n := range numbers {
 		out = append(out, strconv.Itoa(n))
@@ -87,7 +88,7 @@ func texts(numbers ...int) []string {
 	return out
 }
 
-// serverSubnets are the subnets of API servers, by name.
+// serverSubnets returns the subnets of API servers, sorted by name.
 func (m *model) serverSubnets() ([]*api.ClusterSubnetSpec, error) {
 	var out []*api.ClusterSubnetSpec
 	for _, g := range m.servers() {
@@ -103,9 +104,10 @@ func (m *model) serverSubnets() ([]*api.ClusterSubnetSpec, error) {
 	return out, nil
 }
 
-// addresses returns the addresses of the load balancers. Machines get them before they are in use.
+// addresses returns the addresses of the load balancers. Machines learn them before they are in
+// use.
 func (m *model) addresses() ([]resource.Node, error) {
-	if !m.balanced() {
+	if !m.hasLoadBalancer() {
 		return nil, nil
 	}
 	subnets, err := m.serverSubnets()
@@ -113,7 +115,7 @@ func (m *model) addresses() ([]resource.Node, error) {
 		return nil, err
 	}
 	var nodes []resource.Node
-	if m.public() {
+	if m.isPublic() {
 		nodes = append(nodes, kinds.Addresses.New(m.suffixed("api"), kinds.Address{Name: m.suffixed("api")}))
 	}
 	for _, f := range m.fronts() {
@@ -129,10 +131,10 @@ func (m *model) addresses() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// hosts are where the machines of a group reach the control plane when no name is published:
-// at the internal addresses of the API, or of etcd.
+// hosts returns the addresses at which a group's machines reach the control plane when no name is
+// published: the internal addresses of the API, or of etcd.
 func (m *model) hosts(g *api.InstanceGroup) ([]resource.Value, error) {
-	if !m.balanced() || !m.noDNS() || g.IsControlPlane() || g.IsBastion() {
+	if !m.hasLoadBalancer() || !m.noDNS() || g.IsControlPlane() || g.IsBastion() {
 		return nil, nil
 	}
 	address := "api-"
@@ -147,9 +149,9 @@ func (m *model) hosts(g *api.InstanceGroup) ([]resource.Value, error) {
 	return hosts, err
 }
 
-// pool is the machines behind the public load balancer, which asks their health by a check of the older sort.
+// pool returns the target pool behind the public load balancer, and its legacy health check.
 func (m *model) pool() ([]resource.Node, error) {
-	if !m.public() {
+	if !m.isPublic() {
 		return nil, nil
 	}
 	name := m.suffixed("api")
@@ -157,33 +159,33 @@ func (m *model) pool() ([]resource.Node, error) {
 	return []resource.Node{check, kinds.TargetPools.New(name, kinds.TargetPool{Name: name, HealthChecks: []resource.Value{check.Out("id")}})}, nil
 }
 
-// pools are the target pools that the machines of a group join: where machines run nothing
-// but an API server, control planes do not serve the public.
+// pools returns the target pools that a group's machines join: if there are dedicated API servers,
+// control planes do not serve the public.
 func (m *model) pools(g *api.InstanceGroup) []resource.Value {
 	serving := api.RoleControlPlane
 	if m.hasAPIServers() {
 		serving = api.RoleAPIServer
 	}
-	if !m.public() || g.Spec.Role != serving {
+	if !m.isPublic() || g.Spec.Role != serving {
 		return nil
 	}
 	return []resource.Value{kinds.TargetPools.Out(m.suffixed("api"), "id")}
 }
 
-// balancers are the load balancers themselves: what is behind them, and what they listen to.
+// balancers returns the load balancers themselves: their backends and forwarding rules.
 func (m *model) balancers() ([]resource.Node, error) {
-	if !m.balanced() {
+	if !m.hasLoadBalancer() {
 		return nil, nil
 	}
 	var nodes []resource.Node
-	for _, b := range m.backs() {
+	for _, b := range m.backendServices() {
 		n, err := m.backend(b)
 		if err != nil {
 			return nil, err
 		}
 		nodes = append(nodes, n...)
 	}
-	if m.public() {
+	if m.isPublic() {
 		nodes = append(nodes, m.publicRule())
 	}
 	subnets, err := m.serverSubnets()
@@ -192,7 +194,7 @@ func (m *model) balancers() ([]resource.Node, error) {
 	}
 	for _, f := range m.fronts() {
 		if f.name == "etcd" && len(subnets) > 1 {
-			return nil, fmt.Errorf("API servers find etcd at one address, and machines of the control plane are in %d subnets; put their groups into one", len(subnets))
+			return nil, fmt.Errorf("API servers reach etcd at one address, but the machines of the control plane are in %d subnets; put their groups into one subnet", len(subnets))
 		}
 		for _, s := range subnets {
 			nodes = append(nodes, m.internalRule(f, s))
@@ -201,12 +203,12 @@ func (m *model) balancers() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// backend is a backend service and its check.
-func (m *model) backend(b back) ([]resource.Node, error) {
+// backend returns a backend service and its health check.
+func (m *model) backend(b backendService) ([]resource.Node, error) {
 	check := kinds.HealthChecks.New(m.suffixed(b.check), kinds.HealthCheck{Name: m.suffixed(b.check), TCP: b.tcp, SSL: b.ssl})
 	service := kinds.BackendService{Name: m.suffixed(b.name), Scheme: "INTERNAL", Protocol: "TCP", HealthChecks: []resource.Value{check.Out("id")}}
 	for _, g := range b.groups {
-		zone, err := m.zoneOf(g, "the load balancer has each group's machines in one")
+		zone, err := m.zoneOf(g, "the load balancer needs each group's machines in one zone")
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +225,7 @@ func (m *model) publicRule() resource.Node {
 		Target: kinds.TargetPools.Out(name, "id"), Labels: m.labels("name", "api")})
 }
 
-func (m *model) internalRule(f front, s *api.ClusterSubnetSpec) resource.Node {
+func (m *model) internalRule(f internalRule, s *api.ClusterSubnetSpec) resource.Node {
 	what := f.name + "-" + s.Name
 	return kinds.ForwardingRules.New(m.suffixed(what), kinds.ForwardingRule{
 		Name: m.suffixed(what), Address: kinds.Addresses.Out(m.suffixed(f.address+"-"+s.Name), "address"), Protocol: "TCP", Scheme: "INTERNAL",

@@ -16,7 +16,7 @@ const (
 	defaultEtcdDiskSize = 20 // GB
 )
 
-// disks returns the disks of etcd's members.
+// disks returns the etcd members' disks.
 func (m *model) disks() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for i := range m.spec.EtcdClusters {
@@ -32,28 +32,28 @@ func (m *model) disks() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// etcdDisk is the disk of the member at a path of the spec.
+// etcdDisk returns a member's disk; path is the member's path in the spec.
 func (m *model) etcdDisk(etcd string, member *api.EtcdMemberSpec, path string) (resource.Node, error) {
-	zone, err := m.memberZone(or(member.InstanceGroup, ""))
+	zone, err := m.memberZone(valueOr(member.InstanceGroup, ""))
 	if err != nil {
 		return resource.Node{}, err
 	}
 	name := gcename.EtcdDisk(member.Name, etcd, m.name)
 	n := kinds.Disks.New(name, kinds.Disk{
-		Name: name, Zone: zone, Type: or(member.VolumeType, defaultEtcdDisk), SizeGiB: int(or(member.VolumeSize, defaultEtcdDiskSize)),
-		IOPS: int(or(member.VolumeIOPS, 0)), Throughput: int(or(member.VolumeThroughput, 0)),
+		Name: name, Zone: zone, Type: valueOr(member.VolumeType, defaultEtcdDisk), SizeGiB: int(valueOr(member.VolumeSize, defaultEtcdDiskSize)),
+		IOPS: int(valueOr(member.VolumeIOPS, 0)), Throughput: int(valueOr(member.VolumeThroughput, 0)),
 		Labels: m.labels(gcecloud.RolePrefix+gcename.Master, gcename.Master, gcecloud.EtcdPrefix+etcd, gcename.EncodeLabel(member.Name+"/"+member.Name)),
 	})
-	n.Remedy = "the disk holds etcd's data: keep it, and undo the change of " + path + ".volumeType, or of the zone of the group that " +
-		path + ".instanceGroup names; both are fixed when a cluster is created"
+	n.Remedy = "the disk holds etcd's data: keep it, and undo the change to " + path + ".volumeType, or to the zone of the group in " +
+		path + ".instanceGroup; both are fixed when a cluster is created"
 	return n, nil
 }
 
-// memberZone returns the zone of a member: its group's, which has only one.
+// memberZone returns the zone of a member, which is its group's only zone.
 func (m *model) memberZone(group string) (string, error) {
 	for _, g := range m.Groups {
 		if g.Name == group {
-			return m.zoneOf(g, "a member of etcd has its disk in one")
+			return m.zoneOf(g, "the disk of an etcd member is in one zone")
 		}
 	}
 	return "", fmt.Errorf("the cluster has no instance group %q", group)

@@ -13,16 +13,16 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// What a name answers until the cluster says better: addresses that are routed
-// nowhere (RFC 5737; kOps' own for IPv6), for a short time.
+// The records that names have until the cluster sets the real ones: addresses that are not routed
+// anywhere (RFC 5737; kOps' own for IPv6), with a short TTL.
 const (
 	placeholderIPv4 = "203.0.113.123"
 	placeholderIPv6 = "fd00:dead:add::"
 	placeholderTTL  = 10 // seconds
 )
 
-// zone finds the zone of the cluster's names, by name or number: one of the right
-// sort before another, as clusters of kOps' may have either.
+// zone finds the zone of the cluster's names, by name or ID. Of two with the same name, it prefers
+// the one with the right visibility, because clusters created by kOps may have either.
 func (m *model) zone() (facts.DNSZone, error) {
 	want := strings.TrimSuffix(m.spec.DNSZone, ".")
 	private := m.spec.DNSType() == api.DNSPrivate
@@ -36,13 +36,13 @@ func (m *model) zone() (facts.DNSZone, error) {
 		}
 	}
 	if found == nil {
-		return facts.DNSZone{}, fmt.Errorf("project %s has no zone %s in Cloud DNS; make it, or name another with spec.dnsZone", m.project, m.spec.DNSZone)
+		return facts.DNSZone{}, fmt.Errorf("project %s has no zone %s in Cloud DNS; create it, or set spec.dnsZone to another zone", m.project, m.spec.DNSZone)
 	}
 	return *found, nil
 }
 
-// dns is placeholders for the names that the cluster's controllers will set. They exist
-// before the cluster does, so that no resolver remembers that a name does not.
+// dns returns placeholders for the names that the cluster's controllers will set. They exist before
+// the cluster does, so that no resolver caches that a name does not exist.
 func (m *model) dns() ([]resource.Node, error) {
 	if m.noDNS() {
 		return nil, nil
@@ -56,7 +56,7 @@ func (m *model) dns() ([]resource.Node, error) {
 		own = []string{"AAAA"}
 	}
 	types := map[string][]string{hostnames.Controller(m.name): own, hostnames.API(m.name): own}
-	if name := m.spec.API.PublicName; name != "" && !m.balanced() { // users may have IPv4 only
+	if name := m.spec.API.PublicName; name != "" && !m.hasLoadBalancer() { // users may have only IPv4
 		types[name] = slices.Compact(append([]string{"A"}, own...))
 	}
 	var nodes []resource.Node
@@ -68,7 +68,7 @@ func (m *model) dns() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// placeholder is one of them, and what tells external-dns that it may change it.
+// placeholder returns one placeholder, and the record that allows external-dns to change it.
 func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node {
 	address, owner := placeholderIPv4, name
 	if kind == "AAAA" {

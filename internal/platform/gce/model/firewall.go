@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// Ports that are not kops' own.
+// Ports that are not defined by kops.
 const (
 	portSSH          = 22
 	portBGP          = 179
@@ -23,29 +23,29 @@ const (
 	portScheduler    = 10259
 )
 
-// any4 and any6 are all addresses of a family.
+// any4 and any6 contain all addresses of a family.
 const any4, any6 = "0.0.0.0/0", "::/0"
 
-// probers are the ranges from which Google's load balancers ask whether machines are healthy
-// (Cloud Load Balancing, "Probe IP ranges and firewall rules").
+// probers returns the ranges from which Google's load balancers send health checks (Cloud Load
+// Balancing, "Probe IP ranges and firewall rules").
 func probers() []string {
 	return []string{"35.191.0.0/16", "130.211.0.0/22", "209.85.204.0/22", "209.85.152.0/22"}
 }
 
-// rule is traffic that is let in to the machines that have one of the tags: from ranges, or
-// from the machines that have one of other tags.
+// rule allows traffic to the machines that have one of the tags in to, from ranges, or from
+// machines that have one of tags.
 type rule struct {
 	name   string
 	ranges []string
 	tags   []string
 	to     []string
 	allow  []kinds.Allowed
-	// twin says that a second rule is for the ranges of IPv6; each family's is disabled
-	// where it has none. Without it the ranges are of one family.
+	// twin adds a second rule for the IPv6 ranges; a family's rule is disabled if it has no ranges.
+	// Without twin, all ranges are of one family.
 	twin bool
 }
 
-// firewalls are the rules of the cluster's network.
+// firewalls returns the rules of the cluster's network.
 func (m *model) firewalls() ([]resource.Node, error) {
 	rules := m.internalRules()
 	rules = append(rules, m.podRules()...)
@@ -57,9 +57,9 @@ func (m *model) firewalls() ([]resource.Node, error) {
 			nodes = append(nodes, m.firewall(r, r.name, r.ranges))
 			continue
 		}
-		v4, v6 := families(r.ranges)
+		v4, v6 := splitFamilies(r.ranges)
 		nodes = append(nodes, m.firewall(r, r.name, v4))
-		r.allow = overIPv6(r.allow)
+		r.allow = toIPv6(r.allow)
 		nodes = append(nodes, m.firewall(r, r.name+"-ipv6", v6))
 	}
 	return nodes, nil
@@ -68,7 +68,7 @@ func (m *model) firewalls() ([]resource.Node, error) {
 func (m *model) firewall(r rule, name string, ranges []string) resource.Node {
 	f := kinds.Firewall{Name: m.suffixed(name), Network: m.networkID(), Allow: r.allow,
 		SourceRanges: ranges, SourceTags: r.tags, TargetTags: r.to}
-	if len(ranges) == 0 && len(r.tags) == 0 { // no source would be any source
+	if len(ranges) == 0 && len(r.tags) == 0 { // without a source, any source would be allowed
 		f.Disabled, f.SourceRanges = true, []string{any4}
 		if strings.HasSuffix(name, "-ipv6") {
 			f.SourceRanges = []string{any6}
@@ -77,8 +77,8 @@ func (m *model) firewall(r rule, name string, ranges []string) resource.Node {
 	return kinds.Firewalls.New(f.Name, f)
 }
 
-// families parts ranges by their family.
-func families(ranges []string) (v4, v6 []string) {
+// splitFamilies splits ranges by address family.
+func splitFamilies(ranges []string) (v4, v6 []string) {
 	for _, r := range ranges {
 		if strings.Contains(r, ":") {
 			v6 = append(v6, r)
@@ -89,8 +89,8 @@ func families(ranges []string) (v4, v6 []string) {
 	return v4, v6
 }
 
-// overIPv6 returns the allowed traffic with ICMP for IPv6, which has only a number.
-func overIPv6(allow []kinds.Allowed) []kinds.Allowed {
+// toIPv6 returns the allowed traffic with ICMP replaced by ICMPv6, which has only a number.
+func toIPv6(allow []kinds.Allowed) []kinds.Allowed {
 	out := make([]kinds.Allowed, len(allow))
 	for i, a := range allow {
 		if a.Protocol == "icmp" {
@@ -101,11 +101,11 @@ func overIPv6(allow []kinds.Allowed) []kinds.Allowed {
 	return out
 }
 
-func tcp(numbers ...int) []kinds.Allowed { return allowed("tcp", numbers...) }
-func udp(numbers ...int) []kinds.Allowed { return allowed("udp", numbers...) }
+func tcp(numbers ...int) []kinds.Allowed { return allowPorts("tcp", numbers...) }
+func udp(numbers ...int) []kinds.Allowed { return allowPorts("udp", numbers...) }
 
-// allowed is one entry a port.
-func allowed(protocol string, numbers ...int) []kinds.Allowed {
+// allowPorts returns one entry per port.
+func allowPorts(protocol string, numbers ...int) []kinds.Allowed {
 	var out []kinds.Allowed
 	for _, n := range numbers {
 		out = append(out, kinds.Allowed{Protocol: protocol, Ports: []string{strconv.Itoa(n)}})
@@ -113,8 +113,8 @@ func allowed(protocol string, numbers ...int) []kinds.Allowed {
 	return out
 }
 
-// everything is every protocol that machines speak among each other.
-func (m *model) everything() []kinds.Allowed {
+// allProtocols returns every protocol that machines use among each other.
+func (m *model) allProtocols() []kinds.Allowed {
 	var out []kinds.Allowed
 	for _, p := range []string{"tcp", "udp", "icmp", "esp", "ah", "sctp"} {
 		out = append(out, kinds.Allowed{Protocol: p})
@@ -125,8 +125,8 @@ func (m *model) everything() []kinds.Allowed {
 	return out
 }
 
-// The tags of machines: of control planes, of all with an API server, of those and older
-// control planes, and of workers and bastions.
+// The network tags of control planes; of workers; of bastions; of all machines with an API server;
+// and of those together with older control planes.
 func (m *model) tagControlPlane() []string {
 	return []string{gcename.Tag(gcename.ControlPlane, m.name)}
 }
@@ -145,20 +145,20 @@ func (m *model) tagMasters() []string {
 	return append(m.tagServers(), gcename.Tag(gcename.Master, m.name))
 }
 
-// internalRules let the machines of the cluster reach each other.
+// internalRules allow the cluster's machines to reach each other.
 func (m *model) internalRules() []rule {
 	return []rule{
-		{name: "node-to-node", tags: m.tagNode(), to: m.tagNode(), allow: m.everything()},
-		{name: "master-to-master", tags: m.tagMasters(), to: m.tagMasters(), allow: m.everything()},
-		{name: "master-to-node", tags: m.tagMasters(), to: m.tagNode(), allow: m.everything()},
+		{name: "node-to-node", tags: m.tagNode(), to: m.tagNode(), allow: m.allProtocols()},
+		{name: "master-to-master", tags: m.tagMasters(), to: m.tagMasters(), allow: m.allProtocols()},
+		{name: "master-to-node", tags: m.tagMasters(), to: m.tagNode(), allow: m.allProtocols()},
 		{name: "node-to-master", tags: m.tagNode(), to: m.tagMasters(), allow: m.nodeToMaster()},
 	}
 }
 
-// nodeToMaster is what workers reach of a control plane.
+// nodeToMaster returns what workers may reach on a control plane.
 func (m *model) nodeToMaster() []kinds.Allowed {
 	out := tcp(portHTTPS, portKubelet, ports.Controller, portManager, portScheduler, portProxyMetrics,
-		2382, 2384, portNodeExporter) // the two are peers of etcd, where kOps has Cilium's
+		2382, 2384, portNodeExporter) // 2382 and 2384 are etcd peer ports, which kOps uses for Cilium's etcd
 	if m.spec.Networking.Calico != nil {
 		out = append(append(out, kinds.Allowed{Protocol: "ipip"}), tcp(portBGP)...)
 	}
@@ -171,20 +171,20 @@ func (m *model) nodeToMaster() []kinds.Allowed {
 	return out
 }
 
-// podRules let pods in that the network knows by their own addresses.
+// podRules allow traffic from pods that have addresses in the network.
 func (m *model) podRules() []rule {
 	n := m.spec.Networking
-	if m.spec.IPv6Only() || n.Kubenet == nil && !m.aliases() {
+	if m.spec.IPv6Only() || n.Kubenet == nil && !m.usesAliasRanges() {
 		return nil
 	}
-	rules := []rule{{name: "pod-cidrs-to-node", ranges: []string{n.PodCIDR}, to: m.tagNode(), allow: m.everything(), twin: true}}
-	if m.aliases() {
+	rules := []rule{{name: "pod-cidrs-to-node", ranges: []string{n.PodCIDR}, to: m.tagNode(), allow: m.allProtocols(), twin: true}}
+	if m.usesAliasRanges() {
 		rules = append(rules, rule{name: "pod-cidrs-to-https-api", ranges: []string{n.PodCIDR}, to: m.tagServers(), allow: tcp(portHTTPS)})
 	}
 	return rules
 }
 
-// sshRules let users in, straight where there is no bastion.
+// sshRules allow users to log in, directly if there is no bastion.
 func (m *model) sshRules() []rule {
 	ssh, access := tcp(portSSH), m.spec.SSHAccess
 	if !m.hasBastion() {
@@ -200,13 +200,13 @@ func (m *model) sshRules() []rule {
 	}
 }
 
-// apiRules let users reach services of type NodePort and the API, and machines the
-// services of the control plane that stand beside it.
+// apiRules allow users to reach NodePort Services and the API, and machines to reach the control
+// plane's services next to it.
 func (m *model) apiRules() []rule {
 	access := m.spec.API.Access
 	rules := []rule{{name: "nodeport-external-to-node", ranges: m.spec.NodePortAccess, to: m.tagNode(), twin: true,
 		allow: []kinds.Allowed{{Protocol: "tcp", Ports: []string{m.nodePorts()}}, {Protocol: "udp", Ports: []string{m.nodePorts()}}}}}
-	if !m.balanced() {
+	if !m.hasLoadBalancer() {
 		return append(rules, rule{name: "kubernetes-master-https", ranges: access, to: m.tagMasters(), allow: tcp(portHTTPS), twin: true})
 	}
 	rules = append(rules,
@@ -221,7 +221,7 @@ func (m *model) apiRules() []rule {
 	return rules
 }
 
-// nodePorts is the range of ports of services, Kubernetes' own default unless the spec has one.
+// nodePorts returns the port range of NodePort Services, by default Kubernetes' own.
 func (m *model) nodePorts() string {
 	if a := m.spec.KubeAPIServer; a != nil && a.ServiceNodePortRange != "" {
 		return strings.ReplaceAll(a.ServiceNodePortRange, " ", "")

@@ -26,7 +26,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// goldenFacts are those that the goldens assume.
+// goldenFacts returns the facts that the goldens assume.
 func goldenFacts() *facts.Facts {
 	return &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": {
 		Region: "us-test1", Zones: []string{"us-test1-a", "us-test1-b", "us-test1-c"},
@@ -34,7 +34,7 @@ func goldenFacts() *facts.Facts {
 	}}}
 }
 
-// testSSHKey is the public key of the goldens.
+// testSSHKey is the public key in the goldens.
 const testSSHKey = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQCtWu40XQo8dczLsCq0OWV+hxm9uV3WxeH9Kgh4sMzQxNtoU1pvW0XdjpkBesRKGoolfWeCLXWxpyQb1IaiMkKoz7MdhQ/6UKjMjP66aFWWp3pwD0uj0HuJ7tq4gKHKRYGTaZIRWpzUiANBrjugVgA+Sd7E/mYwc/DMXkIyRZbvhQ=="
 
 // read decodes and completes a cluster and its groups.
@@ -54,7 +54,7 @@ func read(t *testing.T, data []byte) platform.Model {
 	}
 }
 
-// testUserData stands for the boot script, which is another package's.
+// testUserData stands in for the boot script, which another package generates.
 func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
 	if g.IsBastion() && len(g.Spec.AdditionalUserData) == 0 {
 		return resource.Content{}, nil
@@ -89,11 +89,11 @@ var (
 	template   = regexp.MustCompile(`(?s)templatefile\((".*?"), \{.*?\}\)`)
 )
 
-// blocks splits a configuration into its top blocks by their first lines. Left out are outputs,
-// which repeat the locals, and what managed files need: these stand in another bucket there.
+// blocks splits a configuration into its top-level blocks, by first line. It leaves out outputs,
+// which repeat the locals, and what managed files need, because the goldens use another bucket.
 func blocks(text string) map[string]string {
 	m := map[string]string{}
-	// A boot script with the balancer's address in it is a template; kOps writes it without.
+	// A boot script that contains the balancer's address is a template; kOps writes a plain file.
 	text = template.ReplaceAllString(text, "file($1)")
 	for _, at := range blockStart.FindAllStringIndex(text, -1) {
 		head, rest := text[at[0]:at[1]], text[at[1]:]
@@ -105,7 +105,7 @@ func blocks(text string) map[string]string {
 	return m
 }
 
-// TestGoldens compares all of Google's that the goldens expect, but for the text of boot scripts.
+// TestGoldens compares everything Google-specific in the goldens, except the text of boot scripts.
 func TestGoldens(t *testing.T) {
 	dir := goldentest.Root()
 	inputs, err := filepath.Glob(filepath.Join(dir, "update_cluster", "*", "in-v1alpha2.yaml"))
@@ -136,25 +136,25 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// The role in the project is granted without taking it from others, and a taint does not become a
-// label, as no label can hold one.
+// The project role is granted without revoking it from others, and a taint does not become a label,
+// because no label can contain one.
 var (
 	binding = regexp.MustCompile(`resource "google_project_iam_binding" (.*)\n  members = \[format\("serviceAccount:%s", (.*)\)\]\n`)
 	taints  = regexp.MustCompile(`\n *"k8s.io/cluster-autoscaler/node-template/taint/.*`)
 )
 
-// intended is what is expected where we mean to differ.
-func intended(want string) string {
+// withIntended applies the intended differences to a golden.
+func withIntended(want string) string {
 	want = binding.ReplaceAllString(want, "resource \"google_project_iam_member\" $1\n  member  = \"serviceAccount:$${$2}\"\n")
 	return taints.ReplaceAllString(want, "")
 }
 
-// spaces are those with which arguments are aligned.
+// spaces matches the spaces that align arguments.
 var spaces = regexp.MustCompile(` +=`)
 
 func compareBlocks(t *testing.T, got, want []byte) {
 	t.Helper()
-	have, expected := blocks(string(got)), blocks(intended(string(want)))
+	have, expected := blocks(string(got)), blocks(withIntended(string(want)))
 	for _, head := range slices.Sorted(maps.Keys(expected)) {
 		body, ok := have[head]
 		if !ok {

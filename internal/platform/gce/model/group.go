@@ -8,12 +8,12 @@ import (
 	"kops.local/kops/internal/platform/gce/spec"
 )
 
-// groupName is the name of the managed instance group of a group in a zone.
+// groupName returns the name of a group's managed instance group in a zone.
 func (m *model) groupName(g *api.InstanceGroup, zone string) string {
 	return gcename.Group(g.Name, zone, m.name)
 }
 
-// managers keep the number of each group's machines in each of its zones.
+// managers returns the managed instance groups, one per zone of each group.
 func (m *model) managers() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for _, g := range m.Groups {
@@ -33,11 +33,11 @@ func (m *model) managers() ([]resource.Node, error) {
 	return nodes, nil
 }
 
-// minSize is how many machines a new group has.
+// minSize returns the initial number of machines of a group.
 func minSize(g *api.InstanceGroup) int32 {
 	usual := int32(1)
 	if g.Spec.Role == api.RoleNode {
 		usual = 2
 	}
-	return or(g.Spec.MinSize, usual)
+	return valueOr(g.Spec.MinSize, usual)
 }

@@ -10,15 +10,15 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// The roles that accounts get.
+// The roles that accounts are granted.
 const (
 	roleServiceAgent = "roles/container.serviceAgent" // in the project
 	roleObjectAdmin  = "roles/storage.objectAdmin"    // in buckets
 	roleObjectViewer = "roles/storage.objectViewer"
 )
 
-// accountName is how the account of a role is called among the cluster's: all machines with
-// an API server have one.
+// accountName returns the name of a role's account among the cluster's: all machines with an API
+// server share one.
 func accountName(r api.InstanceGroupRole) string {
 	switch r {
 	case api.RoleNode:
@@ -29,7 +29,7 @@ func accountName(r api.InstanceGroupRole) string {
 	return gcename.ControlPlane
 }
 
-// email is the address of the account that machines of a role act as.
+// email returns the address of the account that machines of a role use.
 func (m *model) email(r api.InstanceGroupRole) resource.Value {
 	if given := m.gce.ServiceAccount; given != "" {
 		return resource.Lit(given)
@@ -37,8 +37,8 @@ func (m *model) email(r api.InstanceGroupRole) resource.Value {
 	return kinds.ServiceAccounts.Out(accountName(r), "email")
 }
 
-// identities are an account for each role in use, and what they may do. Where the spec names
-// an account, somebody else says what that may do.
+// identities returns an account for each role in use, and its permissions. If the spec names an
+// account, its permissions are managed elsewhere.
 func (m *model) identities() ([]resource.Node, error) {
 	if m.gce.ServiceAccount != "" {
 		return nil, nil
@@ -60,9 +60,9 @@ func (m *model) identities() ([]resource.Node, error) {
 	return append(nodes, m.bucketRights(member)...), nil
 }
 
-// bucketRights let the machines with an API server write the back-ups of etcd, and read what
-// else of the cluster is in buckets of Google's. Where others have said so already, the
-// user's credentials need not suffice to look.
+// bucketRights allows machines with an API server to write etcd backups, and to read the cluster's
+// other data, in Google Cloud Storage buckets. The grants are lenient: if they exist already, the
+// user's credentials need not be allowed to read the policy.
 func (m *model) bucketRights(member resource.Value) []resource.Node {
 	var written, read []string
 	for _, e := range m.spec.EtcdClusters {
@@ -90,7 +90,7 @@ func (m *model) bucketRights(member resource.Value) []resource.Node {
 	return nodes
 }
 
-// appendBucket adds the bucket of a store, where it is one of Google's that is not there yet.
+// appendBucket adds the bucket of a store if it is a Google bucket that is not in the list yet.
 func appendBucket(to []string, url string) []string {
 	rest, google := strings.CutPrefix(url, "gs://")
 	bucket, _, _ := strings.Cut(rest, "/")

@@ -16,17 +16,17 @@ import (
 	"kops.local/kops/internal/test/modeltest"
 )
 
-// newAccount is the engine on a stand-in of Google's cloud.
+// newAccount returns the engine on an emulated Google Cloud.
 func newAccount(t *testing.T) *enginetest.Engine {
-	cloud := emulatortest.Play(t, emulator.Options{DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
+	cloud := emulatortest.Start(t, emulator.Options{DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
 		Buckets: []emulator.Bucket{{Name: "state"}, {Name: "keys"}, {Name: "backups"}}})
 	c := kinds.NewClient(*cloud.Clients())
 	c.Buckets = []string{"state", "keys", "backups"}
 	return &enginetest.Engine{TB: t, Client: func() any { return c }, Snapshot: func() any { return c.Snapshot() }, Kinds: kinds.All(), Clock: cloud.ForEngine()}
 }
 
-// TestClustersAreMadeKeptAndDeleted makes the cluster of each transcript, checks that nothing of
-// it needs a change, and deletes it.
+// TestClustersAreMadeKeptAndDeleted creates the cluster of each transcript, checks that it needs no
+// further changes, and deletes it.
 func TestClustersAreMadeKeptAndDeleted(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestClustersAreMadeKeptAndDeleted(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		if strings.HasPrefix(name, "refused") || name == "shared" || name == "long_names" {
-			continue // a network of another project is not played, and the label of a long name is too long
+			continue // networks of another project are not emulated, and the label of a long name is too long
 		}
 		t.Run(name, func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)

@@ -1,9 +1,8 @@
-// Package model turns a completed cluster into the resources of Google Compute Engine that
-// it needs: nodes of a graph, and what a Terraform document says besides them. It is pure.
+// Package model turns a completed cluster into the Google Compute Engine resources that it needs:
+// nodes of a graph, and the parts of a Terraform document other than the graph. It is pure.
 //
-// It must not know how a resource is observed or changed, how a plan is made or
-// rendered, and it looks nothing up: what it needs of the world are the facts in
-// its input.
+// It must not know how a resource is observed or changed, or how a plan is made or rendered, and it
+// looks nothing up: all it needs to know about the world is in the facts of its input.
 package model
 
 import (
@@ -21,10 +20,10 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// model is the input and what all its parts ask of it. It is not changed once made.
+// model is the input, with what all its parts need. It is immutable once built.
 type model struct {
 	platform.Model
-	// name is the cluster's name, the end of nearly every name here.
+	// name is the cluster's name, which is the suffix of nearly every name here.
 	name            string
 	spec            *api.ClusterSpec
 	gce             *api.GCESpec
@@ -34,8 +33,8 @@ type model struct {
 	subnets map[string]*api.ClusterSubnetSpec
 }
 
-// Build adds the cluster's resources to a graph, each after those it refers to. The cluster
-// must be completed and valid; the zone of its names must be among the facts.
+// Build adds the cluster's resources to a graph, each after those it refers to. The cluster must be
+// completed and valid; the zone of its names must be in the facts.
 func Build(in platform.Model, g *graph.Graph) error {
 	m, err := newModel(in)
 	if err != nil {
@@ -73,7 +72,7 @@ func newModel(in platform.Model) (*model, error) {
 	case own == nil:
 		return nil, fmt.Errorf("cluster %s is not on GCE", in.Cluster.Name)
 	case own.Project == "":
-		return nil, fmt.Errorf("cluster %s: spec.project is empty; write the ID of the project (gcloud config get-value project)", in.Cluster.Name)
+		return nil, fmt.Errorf("cluster %s: spec.project is empty; set it to the ID of the project (gcloud config get-value project)", in.Cluster.Name)
 	}
 	region, err := Region(in.Cluster)
 	if err != nil {
@@ -88,28 +87,28 @@ func newModel(in platform.Model) (*model, error) {
 	return m, nil
 }
 
-// Region is where a cluster is: its subnets must name one region.
+// Region returns a cluster's region: all its subnets must name the same one.
 func Region(c *api.Cluster) (string, error) {
 	found := ""
 	for _, s := range c.Spec.Networking.Subnets {
 		switch {
 		case s.Region == "" || s.Region == found:
 		case found != "":
-			return "", fmt.Errorf("subnet %s is in region %s, and others are in %s; a cluster is in one region", s.Name, s.Region, found)
+			return "", fmt.Errorf("subnet %s is in region %s, but others are in %s; all subnets of a cluster must be in one region", s.Name, s.Region, found)
 		default:
 			found = s.Region
 		}
 	}
 	if found == "" {
-		return "", fmt.Errorf("no subnet of cluster %s names its region; write spec.subnets[].region", c.Name)
+		return "", fmt.Errorf("no subnet of cluster %s has a region; set spec.subnets[].region", c.Name)
 	}
 	return found, nil
 }
 
-// suffixed is the name of an object of the cluster.
+// suffixed returns the name of an object of the cluster.
 func (m *model) suffixed(object string) string { return gcename.Suffixed(object, m.name) }
 
-// labels returns the labels of an object, beside the cluster's.
+// labels returns the labels of an object, including the cluster's.
 func (m *model) labels(pairs ...string) map[string]string {
 	out := map[string]string{gcecloud.ClusterLabel: gcecloud.Label(m.name)}
 	for i := 0; i < len(pairs); i += 2 {
@@ -118,7 +117,7 @@ func (m *model) labels(pairs ...string) map[string]string {
 	return out
 }
 
-// groupsOf returns the instance groups that have one of the roles, by name.
+// groupsOf returns the instance groups with one of the roles, sorted by name.
 func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
 	var out []*api.InstanceGroup
 	for _, g := range m.Groups {
@@ -130,7 +129,7 @@ func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
 	return out
 }
 
-// servers are the groups whose machines run an API server.
+// servers returns the groups whose machines run an API server.
 func (m *model) servers() []*api.InstanceGroup {
 	return m.groupsOf(api.RoleControlPlane, api.RoleAPIServer)
 }
@@ -139,27 +138,28 @@ func (m *model) hasAPIServers() bool { return len(m.groupsOf(api.RoleAPIServer))
 func (m *model) hasBastion() bool    { return len(m.groupsOf(api.RoleBastion)) > 0 }
 func (m *model) noDNS() bool         { return m.spec.DNSType() == api.DNSNone }
 
-// aliases reports whether pods have addresses of a secondary range of the subnet.
-func (m *model) aliases() bool {
+// usesAliasRanges reports whether pods get addresses from a secondary range of the subnet.
+func (m *model) usesAliasRanges() bool {
 	return m.spec.Networking.GCP != nil || m.spec.Networking.Kindnet != nil
 }
 
-// ciliumEtcd reports whether Cilium has an etcd of its own.
+// ciliumEtcd reports whether Cilium has its own etcd.
 func (m *model) ciliumEtcd() bool {
 	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
 }
 
-// balanced reports whether the API is behind a load balancer; a public one has an internal one beside it.
-func (m *model) balanced() bool { return m.spec.API.LoadBalancer != nil }
+// hasLoadBalancer reports whether the API is behind a load balancer; if it is public, there is an internal
+// one, too.
+func (m *model) hasLoadBalancer() bool { return m.spec.API.LoadBalancer != nil }
 
-func (m *model) public() bool {
-	return m.balanced() && m.spec.API.LoadBalancer.Type != api.LoadBalancerInternal
+func (m *model) isPublic() bool {
+	return m.hasLoadBalancer() && m.spec.API.LoadBalancer.Type != api.LoadBalancerInternal
 }
 
-// subnetOf is the subnet of a group, which has one.
+// subnetOf returns the subnet of a group, which has only one.
 func (m *model) subnetOf(g *api.InstanceGroup) (*api.ClusterSubnetSpec, error) {
 	if len(g.Spec.Subnets) != 1 {
-		return nil, fmt.Errorf("group %s: its machines are in one subnet, and spec.subnets names %d", g.Name, len(g.Spec.Subnets))
+		return nil, fmt.Errorf("group %s: its machines must be in one subnet, but spec.subnets lists %d", g.Name, len(g.Spec.Subnets))
 	}
 	s, ok := m.subnets[g.Spec.Subnets[0]]
 	if !ok {
@@ -179,17 +179,17 @@ func (m *model) zonesOf(g *api.InstanceGroup) ([]string, error) {
 		zones = append(zones, s.Zone)
 	}
 	if len(zones) == 0 {
-		return nil, fmt.Errorf("group %s has no zone; write spec.zones", g.Name)
+		return nil, fmt.Errorf("group %s has no zone; set spec.zones", g.Name)
 	}
 	slices.Sort(zones)
 	return slices.Compact(zones), nil
 }
 
-// zoneOf is the zone of a group that is in one.
+// zoneOf returns the zone of a group that must have only one.
 func (m *model) zoneOf(g *api.InstanceGroup, why string) (string, error) {
 	zones, err := m.zonesOf(g)
 	if err == nil && len(zones) > 1 {
-		err = fmt.Errorf("group %s is in the zones %s, and %s; leave one in spec.zones, and make a group for each of the others", g.Name, strings.Join(zones, ", "), why)
+		err = fmt.Errorf("group %s is in the zones %s, but %s; keep one in spec.zones, and create a group for each of the others", g.Name, strings.Join(zones, ", "), why)
 	}
 	if err != nil {
 		return "", err
@@ -197,8 +197,8 @@ func (m *model) zoneOf(g *api.InstanceGroup, why string) (string, error) {
 	return zones[0], nil
 }
 
-// or returns what p points to, or otherwise.
-func or[T any](p *T, otherwise T) T {
+// valueOr returns what p points to, or otherwise.
+func valueOr[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise
 	}

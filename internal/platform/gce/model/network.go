@@ -17,7 +17,7 @@ const (
 	egressExternal = "External"
 )
 
-// network is the network, its subnets, and the way out of those that are private.
+// network returns the network, its subnets, and the NAT for private subnets.
 func (m *model) network() ([]resource.Node, error) {
 	node := kinds.Networks.New(m.networkName(), kinds.Network{Name: m.networkName()})
 	if m.spec.Networking.NetworkID != "" {
@@ -31,10 +31,11 @@ func (m *model) network() ([]resource.Node, error) {
 	return append(nodes, nat...), err
 }
 
-// networkName is the name of the network: of a shared one what the spec says, less the project.
+// networkName returns the name of the network; the name of a shared one is in the spec, after the
+// project.
 func (m *model) networkName() string {
 	if id := m.spec.Networking.NetworkID; id != "" {
-		_, name, _ := spec.ParseNetwork(id) // validation has refused others
+		_, name, _ := spec.ParseNetwork(id) // validation has rejected others
 		return name
 	}
 	return gcename.Network(m.name)
@@ -48,7 +49,7 @@ func (m *model) networkProject() string {
 
 func (m *model) networkID() resource.Value { return kinds.Networks.Out(m.networkName(), "id") }
 
-// subnetName is the name of a subnet: of a shared one what the spec says.
+// subnetName returns the name of a subnet; the name of a shared one is in the spec.
 func (m *model) subnetName(s *api.ClusterSubnetSpec) string {
 	if s.ID != "" {
 		return s.ID
@@ -65,7 +66,7 @@ func (m *model) subnetwork(s *api.ClusterSubnetSpec) resource.Node {
 	if m.spec.IPv6Only() {
 		n.StackType, n.IPv6Access = "IPV4_IPV6", "EXTERNAL"
 	}
-	if m.aliases() {
+	if m.usesAliasRanges() {
 		n.Secondary = []kinds.SecondaryRange{
 			{Name: m.podRange(), CIDR: m.spec.Networking.PodCIDR},
 			{Name: m.suffixed("services"), CIDR: m.spec.Networking.ServiceClusterIPRange},
@@ -77,10 +78,10 @@ func (m *model) subnetwork(s *api.ClusterSubnetSpec) resource.Node {
 	return kinds.Subnetworks.New(n.Name, n)
 }
 
-// podRange is the name of the secondary range of which machines have a part for their pods.
+// podRange returns the name of the secondary range from which machines get their pod ranges.
 func (m *model) podRange() string { return m.suffixed("pods") }
 
-// nat translates the addresses of machines in private subnets of the cluster's own.
+// nat returns the NAT for the cluster's own private subnets.
 func (m *model) nat() ([]resource.Node, error) {
 	name := m.suffixed("nat")
 	router := kinds.Routers.New(name, kinds.Router{Name: name, Network: m.networkID()})
@@ -91,7 +92,7 @@ func (m *model) nat() ([]resource.Node, error) {
 			continue
 		}
 		if s.Egress != "" && s.Egress != egressNAT {
-			return nil, fmt.Errorf("subnet %s: there is no way out %q; leave spec.subnets[].egress empty, or write nat or External", s.Name, s.Egress)
+			return nil, fmt.Errorf("subnet %s: unsupported egress %q; leave spec.subnets[].egress empty, or set it to nat or External", s.Name, s.Egress)
 		}
 		nat.Subnetworks = append(nat.Subnetworks, kinds.NATSubnetwork{Subnetwork: m.subnetID(s), Ranges: []string{"ALL_IP_RANGES"}})
 	}

@@ -15,10 +15,10 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// defaultDisk is the type of boot disks when the spec does not say.
+// defaultDisk is the default type of boot disks.
 const defaultDisk = "pd-standard"
 
-// templates say how the machines of each group are made.
+// templates returns the instance template of each group.
 func (m *model) templates() ([]resource.Node, error) {
 	var nodes []resource.Node
 	for _, g := range m.Groups {
@@ -48,7 +48,7 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 	}
 	t := kinds.InstanceTemplate{
 		Prefix:       gcename.TemplatePrefix(g.Name, m.name),
-		CanIPForward: !m.aliases(),
+		CanIPForward: !m.usesAliasRanges(),
 		Disks:        []kinds.TemplateDisk{disk},
 		Labels:       m.machineLabels(g),
 		MachineType:  g.Spec.MachineType,
@@ -58,7 +58,7 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 		Account:      kinds.TemplateAccount{Email: m.email(g.Spec.Role), Scopes: scopes(g)},
 	}
 	if s := g.Spec.GCPShielded; s != nil {
-		t.Shielded = &kinds.ShieldedInstance{SecureBoot: or(s.SecureBoot, false), VTPM: true, Integrity: or(s.IntegrityMonitoring, true)}
+		t.Shielded = &kinds.ShieldedInstance{SecureBoot: valueOr(s.SecureBoot, false), VTPM: true, Integrity: valueOr(s.IntegrityMonitoring, true)}
 	}
 	if c := g.Spec.GCPConfidential; c != nil {
 		t.Confidential = &kinds.ConfidentialInstance{Type: *c}
@@ -72,7 +72,7 @@ func (m *model) template(g *api.InstanceGroup) (kinds.InstanceTemplate, error) {
 	return t, nil
 }
 
-// machineRoles are what labels and tags call the role of a group's machines.
+// machineRoles returns the names of a group's role in labels and tags.
 func machineRoles(g *api.InstanceGroup) []string {
 	switch g.Spec.Role {
 	case api.RoleControlPlane:
@@ -85,9 +85,9 @@ func machineRoles(g *api.InstanceGroup) []string {
 	return []string{gcename.Node}
 }
 
-// machineLabels are the user's, the group's over the cluster's, and kops' over both. Taints are
-// not among them, as kOps would have it: no label can hold one, so that Google would refuse the
-// machines, and the autoscaler reads kube-env.
+// machineLabels returns the user's labels, where the group's override the cluster's and kops'
+// override both. Unlike in kOps, taints are not included: no label can contain one, so Google would
+// reject the machines; the autoscaler reads kube-env.
 func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, m.spec.CloudLabels)
@@ -99,7 +99,7 @@ func (m *model) machineLabels(g *api.InstanceGroup) map[string]string {
 	return out
 }
 
-// bootDisk is the disk of the operating system. Its size is in GB.
+// bootDisk returns the disk of the operating system. Its size is in GB.
 func (m *model) bootDisk(g *api.InstanceGroup) (kinds.TemplateDisk, error) {
 	image, err := m.imageURL(g.Spec.Image)
 	if err != nil {
@@ -109,17 +109,18 @@ func (m *model) bootDisk(g *api.InstanceGroup) (kinds.TemplateDisk, error) {
 	if size == 0 {
 		size = 128
 	}
-	v := or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
 	return kinds.TemplateDisk{
 		AutoDelete: true, Boot: true, DeviceName: "persistent-disks-0", Mode: "READ_WRITE", Type: "PERSISTENT", SourceImage: image,
-		SizeGiB: int(or(v.Size, size)), DiskType: or(v.Type, defaultDisk), IOPS: int(or(v.IOPS, 0)), Throughput: int(or(v.Throughput, 0)),
+		SizeGiB: int(valueOr(v.Size, size)), DiskType: valueOr(v.Type, defaultDisk), IOPS: int(valueOr(v.IOPS, 0)), Throughput: int(valueOr(v.Throughput, 0)),
 	}, nil
 }
 
-// imageURL is the address of the image that a spec writes as project/name, or name for one of the cluster's project.
+// imageURL returns the URL of an image, which the spec writes as project/name, or as name for an
+// image in the cluster's project.
 func (m *model) imageURL(image string) (string, error) {
 	if _, _, ok := spec.ParseImage(image); !ok {
-		return "", fmt.Errorf("the image %q is not named as project/name; write spec.image so, or the name alone for an image of project %s", image, m.project)
+		return "", fmt.Errorf("the image %q does not have the form project/name; use this form in spec.image, or only the name for an image in project %s", image, m.project)
 	}
 	return spec.ImageURL(image, m.project), nil
 }
@@ -130,29 +131,29 @@ func (m *model) networkInterface(g *api.InstanceGroup, s *api.ClusterSubnetSpec)
 		n.StackType = "IPV4_IPV6"
 	}
 	public := s.Type == api.SubnetPublic || s.Type == api.SubnetUtility || g.IsBastion()
-	if or(g.Spec.AssociatePublicIP, public) {
+	if valueOr(g.Spec.AssociatePublicIP, public) {
 		n.Access = &kinds.AccessConfig{}
 	}
-	if m.aliases() {
+	if m.usesAliasRanges() {
 		n.Aliases = []kinds.AliasRange{{CIDR: fmt.Sprintf("/%d", m.podMask()), Range: m.podRange()}}
 	}
 	return n
 }
 
-// podMask is the length of the prefix of a machine's range of pod addresses.
+// podMask returns the prefix length of a machine's pod range.
 func (m *model) podMask() int32 {
 	const usual = 24
 	if c := m.spec.KubeControllerManager; c != nil {
-		return or(c.NodeCIDRMaskSize, usual)
+		return valueOr(c.NodeCIDRMaskSize, usual)
 	}
 	return usual
 }
 
-// scheduling says when machines end: spot ones when Google wants them back, and those with
-// GPUs or encrypted memory when their host is maintained, as they cannot move.
+// scheduling says when machines stop: spot machines when Google reclaims them, and machines with
+// GPUs or encrypted memory when their host is maintained, because they cannot be migrated.
 func scheduling(g *api.InstanceGroup) kinds.Scheduling {
 	s := kinds.Scheduling{AutomaticRestart: true, OnHostMaintenance: "MIGRATE", ProvisioningModel: "STANDARD"}
-	if or(g.Spec.GCPProvisioningModel, "") == "SPOT" {
+	if valueOr(g.Spec.GCPProvisioningModel, "") == "SPOT" {
 		s = kinds.Scheduling{OnHostMaintenance: "TERMINATE", Preemptible: true, ProvisioningModel: "SPOT"}
 	}
 	family, _, _ := strings.Cut(g.Spec.MachineType, "-")
@@ -162,7 +163,7 @@ func scheduling(g *api.InstanceGroup) kinds.Scheduling {
 	return s
 }
 
-// scopes are what the tokens of machines are good for, within what their account may do.
+// scopes returns the scopes of the machines' tokens, which limit the permissions of their account.
 func scopes(g *api.InstanceGroup) []string {
 	storage := "devstorage.read_only"
 	if g.IsControlPlane() {
@@ -180,12 +181,12 @@ func scopes(g *api.InstanceGroup) []string {
 
 // metadata returns the metadata of a group's machines.
 func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, error) {
-	out := map[string]resource.Content{gcecloud.MetadataCluster: text(m.name), gcecloud.MetadataGroup: text(g.Name)}
+	out := map[string]resource.Content{gcecloud.MetadataCluster: literal(m.name), gcecloud.MetadataGroup: literal(g.Name)}
 	if len(m.SSHKeys) > 0 {
-		out[gcecloud.MetadataSSHKeys] = text(m.sshKeys(g))
+		out[gcecloud.MetadataSSHKeys] = literal(m.sshKeys(g))
 	}
 	if g.Spec.Role == api.RoleNode {
-		out[gcecloud.MetadataScaler] = text(m.kubeEnv(g))
+		out[gcecloud.MetadataScaler] = literal(m.kubeEnv(g))
 	}
 	if m.UserData == nil {
 		return out, nil
@@ -200,7 +201,7 @@ func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, err
 	}
 	if !script.Value().IsZero() {
 		key := gcecloud.MetadataUserData
-		if or(m.gce.UseStartupScript, false) {
+		if valueOr(m.gce.UseStartupScript, false) {
 			key = gcecloud.MetadataScript
 		}
 		out[key] = script
@@ -208,9 +209,9 @@ func (m *model) metadata(g *api.InstanceGroup) (map[string]resource.Content, err
 	return out, nil
 }
 
-func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
+func literal(s string) resource.Content { return resource.Text(resource.Lit(s)) }
 
-// sshKeys are the keys of those who may log in, a line each, as the user that the image has.
+// sshKeys returns the keys that may log in, one per line, for the image's default user.
 func (m *model) sshKeys(g *api.InstanceGroup) string {
 	user := "admin"
 	if name := g.Spec.Image[strings.LastIndex(g.Spec.Image, "/")+1:]; strings.HasPrefix(strings.ToLower(name), "ubuntu") {
@@ -223,7 +224,7 @@ func (m *model) sshKeys(g *api.InstanceGroup) string {
 	return strings.Join(lines, "\n")
 }
 
-// kubeEnv tells the autoscaler what a node of the group would be, where the group has none.
+// kubeEnv describes a node of the group, for the autoscaler to use while the group has none.
 func (m *model) kubeEnv(g *api.InstanceGroup) string {
 	distribution, arch := "ubuntu", "amd64"
 	if strings.HasPrefix(g.Spec.Image, "cos-cloud/") {

@@ -16,8 +16,8 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// The provider, and the versions that the configuration needs: of Terraform, of the provider, and
-// of the provider of the managed files.
+// The provider's name, and the required versions: of Terraform, of the provider, and of the managed
+// files' provider.
 const (
 	providerName     = "google"
 	terraformVersion = ">= 0.15.0"
@@ -25,8 +25,8 @@ const (
 	filesVersion     = ">= 5.0.0"
 )
 
-// Terraform returns the Terraform document of a graph that Build has added to: its outputs,
-// its providers, and how what exists already is found.
+// Terraform returns the Terraform document of a graph to which Build has added resources: its
+// outputs, its providers, and how existing resources are referenced.
 func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	m, err := newModel(in)
 	if err != nil {
@@ -43,7 +43,7 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	}
 	extra := api.TerraformSpec{}
 	if t := m.spec.Target; t != nil {
-		extra = or(t.Terraform, extra)
+		extra = valueOr(t.Terraform, extra)
 	}
 	doc.Providers = []terraform.Provider{m.provider(providerName, "", extra.ProviderExtraConfig)}
 	if name, alias, ok := strings.Cut(filesProvider(g), "."); ok {
@@ -58,7 +58,8 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	return doc, nil
 }
 
-// filesProvider is the provider of the managed files in a graph, with its alias; "" where there is none.
+// filesProvider returns the provider of the managed files in a graph, with its alias; "" if there
+// are none.
 func filesProvider(g *graph.Graph) string {
 	for n := range g.All() {
 		if f, ok := n.Want.(*managedfile.File); ok && f.Provider != "" {
@@ -79,7 +80,7 @@ func (m *model) provider(name, alias string, extra map[string]string) terraform.
 	return p
 }
 
-// filesRegion is where the bucket of the managed files is, as far as any cloud's facts tell.
+// filesRegion returns the region of the managed files' bucket, if any cloud's facts contain it.
 func (m *model) filesRegion() string {
 	region := m.FilesRegion
 	if m.Facts == nil {
@@ -91,8 +92,8 @@ func (m *model) filesRegion() string {
 	return region
 }
 
-// lookups say how resources that exist and are not written are named: nearly all by what
-// their links are made of.
+// lookups returns how to reference resources that exist and are not written; for nearly all of
+// them, the reference is derived from the name.
 func (m *model) lookups(g *graph.Graph) map[resource.Address]terraform.Lookup {
 	found := map[resource.Address]terraform.Lookup{}
 	for n := range g.All() {
@@ -108,16 +109,16 @@ func (m *model) lookups(g *graph.Graph) map[resource.Address]terraform.Lookup {
 
 func (m *model) lookup(want any) (terraform.Lookup, bool) {
 	in := func(place, what, name string) terraform.Lookup {
-		return known("id", "projects/"+m.project+"/"+place+"/"+what+"/"+name)
+		return lookupByOutput("id", "projects/"+m.project+"/"+place+"/"+what+"/"+name)
 	}
 	region := "regions/" + m.region
 	switch x := want.(type) {
 	case *kinds.Network:
-		return known("id", "projects/"+m.networkProject()+"/global/networks/"+x.Name), true
+		return lookupByOutput("id", "projects/"+m.networkProject()+"/global/networks/"+x.Name), true
 	case *kinds.Subnetwork:
-		return known("id", "projects/"+m.networkProject()+"/"+region+"/subnetworks/"+x.Name), true
+		return lookupByOutput("id", "projects/"+m.networkProject()+"/"+region+"/subnetworks/"+x.Name), true
 	case *kinds.Router:
-		return known("id", x.Name), true
+		return lookupByOutput("id", x.Name), true
 	case *kinds.HTTPHealthCheck:
 		return in("global", "httpHealthChecks", x.Name), true
 	case *kinds.TargetPool:
@@ -129,13 +130,13 @@ func (m *model) lookup(want any) (terraform.Lookup, bool) {
 	case *kinds.Address:
 		return terraform.Lookup{By: map[string]string{"name": x.Name}}, true
 	case *kinds.InstanceGroupManager:
-		return known("instance_group", "projects/"+m.project+"/zones/"+x.Zone+"/instanceGroups/"+x.Name), true
+		return lookupByOutput("instance_group", "projects/"+m.project+"/zones/"+x.Zone+"/instanceGroups/"+x.Name), true
 	case *kinds.ServiceAccount:
-		return known("email", gcename.AccountEmail(x.AccountID, m.project)), true
+		return lookupByOutput("email", gcename.AccountEmail(x.AccountID, m.project)), true
 	}
 	return terraform.Lookup{}, false
 }
 
-func known(output, value string) terraform.Lookup {
+func lookupByOutput(output, value string) terraform.Lookup {
 	return terraform.Lookup{Known: map[string]string{output: value}}
 }

@@ -12,14 +12,14 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
-// changed reads the cluster that transcripts change, with a spec laid over its own.
-func changed(t *testing.T, spec string) platform.Model {
+// changedCluster returns the transcripts' base cluster with changes to its spec.
+func changedCluster(t *testing.T, spec string) platform.Model {
 	t.Helper()
 	return read(t, aCluster().Documents(t, map[string]string{"cluster": spec}))
 }
 
-// mainOf is the text of the configuration that a graph is, which is checked.
-func mainOf(t *testing.T, in platform.Model, g *graph.Graph) string {
+// terraformMain returns the main file of a graph's Terraform configuration, after validating it.
+func terraformMain(t *testing.T, in platform.Model, g *graph.Graph) string {
 	t.Helper()
 	doc, err := Terraform(in, g)
 	if err != nil {
@@ -45,8 +45,8 @@ func built(t *testing.T, in platform.Model, before ...resource.Node) *graph.Grap
 	return g
 }
 
-// hold checks that a text has some parts and lacks others.
-func hold(t *testing.T, text string, want, unwanted []string) {
+// checkParts checks that a text contains some parts and does not contain others.
+func checkParts(t *testing.T, text string, want, unwanted []string) {
 	t.Helper()
 	for _, w := range want {
 		if !strings.Contains(text, w) {
@@ -60,9 +60,9 @@ func hold(t *testing.T, text string, want, unwanted []string) {
 	}
 }
 
-// An update of a part writes its resources, and names the resources of the parts before it.
+// An update of one part writes its resources, and refers to the resources of earlier parts.
 func TestTerraformOfAPart(t *testing.T) {
-	in := changed(t, "api: {loadBalancer: {type: Public}}\ntopology: {dns: {type: None}}\nsubnets: [{name: us-test1, region: us-test1, cidr: 10.0.16.0/20, type: Private}]")
+	in := changedCluster(t, "api: {loadBalancer: {type: Public}}\ntopology: {dns: {type: None}}\nsubnets: [{name: us-test1, region: us-test1, cidr: 10.0.16.0/20, type: Private}]")
 	whole := built(t, in)
 	parts := []string{resource.Network, resource.Security, resource.Cluster}
 	for i, c := range []struct{ want, unwanted []string }{
@@ -84,20 +84,20 @@ func TestTerraformOfAPart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		t.Run(parts[i], func(t *testing.T) { hold(t, mainOf(t, in, part), c.want, c.unwanted) })
+		t.Run(parts[i], func(t *testing.T) { checkParts(t, terraformMain(t, in, part), c.want, c.unwanted) })
 	}
 }
 
 func TestTerraformOfASharedNetworkNamesItInFull(t *testing.T) {
 	for id, want := range map[string]string{"host/net-1": "projects/host/global/networks/net-1", "net-1": "projects/testproject/global/networks/net-1"} {
-		in := changed(t, "networkID: "+id+"\nsubnets: [{name: us-test1, region: us-test1, id: subnet-1, cidr: 10.9.0.0/20, type: Public}]")
-		hold(t, mainOf(t, in, built(t, in)), []string{`network    = "` + want + `"`, `/regions/us-test1/subnetworks/subnet-1"`},
+		in := changedCluster(t, "networkID: "+id+"\nsubnets: [{name: us-test1, region: us-test1, id: subnet-1, cidr: 10.9.0.0/20, type: Public}]")
+		checkParts(t, terraformMain(t, in, built(t, in)), []string{`network    = "` + want + `"`, `/regions/us-test1/subnetworks/subnet-1"`},
 			[]string{"google_compute_network", `resource "google_compute_subnetwork"`, "\ndata "})
 	}
 }
 
 func TestTerraformOfManagedFilesOnGoogleStorage(t *testing.T) {
-	in := changed(t, "target: {terraform: {filesProviderExtraConfig: {user_project_override: \"true\"}}}")
+	in := changedCluster(t, "target: {terraform: {filesProviderExtraConfig: {user_project_override: \"true\"}}}")
 	bucket := managedfile.NewBucket("google_storage_bucket_object", "storage")
 	bucket.Provider = "google.files"
 	at := managedfile.Buckets{"gs": bucket}.Location("gs://state/a.example.com")
@@ -115,7 +115,7 @@ func TestTerraformOfManagedFilesOnGoogleStorage(t *testing.T) {
 }
 
 func TestTerraformOfManagedFilesElsewhere(t *testing.T) {
-	in := changed(t, "")
+	in := changedCluster(t, "")
 	bucket := managedfile.NewBucket("toy_object", "toy")
 	bucket.Provider = "toy.files"
 	at := managedfile.Buckets{"toy": bucket}.Location("toy://state/a.example.com")
@@ -131,17 +131,17 @@ func TestTerraformOfManagedFilesElsewhere(t *testing.T) {
 	}
 }
 
-// Where no name is published one run is enough, as user data refers to the address.
-func TestTerraformTellsMachinesTheAddressOfTheAPI(t *testing.T) {
-	in := changed(t, "api: {loadBalancer: {type: Internal}}\ntopology: {dns: {type: None}}")
-	hold(t, mainOf(t, in, built(t, in)), []string{
+// If no name is published, one run is enough, because the user data refers to the address.
+func TestTerraformGivesMachinesTheAddressOfTheAPI(t *testing.T) {
+	in := changedCluster(t, "api: {loadBalancer: {type: Internal}}\ntopology: {dns: {type: None}}")
+	checkParts(t, terraformMain(t, in, built(t, in)), []string{
 		`"google_compute_address_api_us_test1_a_example_com_address" = google_compute_address.api-us-test1-a-example-com.address`,
 		`"user-data" = templatefile("${path.module}/data/google_compute_instance_template_nodes-a-example-com_metadata_user-data", {`,
 	}, nil)
 }
 
 func TestSeveralKeysAreAFileOfTerraforms(t *testing.T) {
-	in := changed(t, "")
+	in := changedCluster(t, "")
 	in.SSHKeys = []string{"ssh-rsa A", "ssh-rsa B"}
-	hold(t, mainOf(t, in, built(t, in)), []string{`file("${path.module}/data/google_compute_instance_template_cp-a-example-com_metadata_ssh-keys")`}, nil)
+	checkParts(t, terraformMain(t, in, built(t, in)), []string{`file("${path.module}/data/google_compute_instance_template_cp-a-example-com_metadata_ssh-keys")`}, nil)
 }

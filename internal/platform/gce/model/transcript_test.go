@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/test/modeltest"
 )
 
-// aCluster is what transcripts change.
+// aCluster is the base cluster that transcripts change.
 func aCluster() modeltest.Base {
 	return modeltest.Base{Name: "a.example.com", Cluster: `
 apiVersion: kops.k8s.io/v1alpha2
@@ -60,9 +60,9 @@ func TestTranscripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		schematest.Validate(t, files)
-		printed := modeltest.Printed(g, show, "Lifecycle", "Network", "UpdatePolicy", "ListResults")
+		printed := modeltest.Print(g, show, "Lifecycle", "Network", "UpdatePolicy", "ListResults")
 		if slices.Contains(show, "terraform") {
-			printed += modeltest.Around(string(files[terraform.MainFile]))
+			printed += modeltest.WithoutResources(string(files[terraform.MainFile]))
 		}
 		return printed
 	})

@@ -13,8 +13,8 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// detect asks the instance's metadata server. The provider's identifier of a node is set by
-// the cloud's controller, and not by the kubelet.
+// detect reads the instance's metadata server. A node's provider ID is set by the cloud controller,
+// not by the kubelet.
 func detect(ctx context.Context, w onmachine.World, _ *nodeconfig.Boot, _ *nodeconfig.Config) (onmachine.Facts, error) {
 	var f onmachine.Facts
 	m := gcerest.NewMetadata(w.Env, w.Direct)
@@ -30,18 +30,18 @@ func detect(ctx context.Context, w onmachine.World, _ *nodeconfig.Boot, _ *nodec
 	f.Address = get(card + "ip")
 	known := append([]string{hostname, f.Address, get(card + "access-configs/0/external-ip")}, strings.Fields(get(card+"ipv6s"))...)
 	if err != nil {
-		return f, fmt.Errorf("ask the cloud who this machine is: %w", err)
+		return f, fmt.Errorf("identify this machine: %w", err)
 	}
 	if hostname == "" || f.Address == "" {
-		return f, fault.New(fault.NotYet, "ask the cloud who this machine is: it tells no name or no address")
+		return f, fault.New(fault.NotYet, "identify this machine: the metadata server returned no name or no address")
 	}
 	f.NodeName, _, _ = strings.Cut(hostname, ".")
-	f.Names = names(append(known, f.NodeName))
+	f.Names = normalizeNames(append(known, f.NodeName))
 	return f, nil
 }
 
-// names are what is known, once each: addresses as certificates have them.
-func names(known []string) []string {
+// normalizeNames returns the sorted, distinct names, with addresses in the form that certificates use.
+func normalizeNames(known []string) []string {
 	var out []string
 	for _, n := range known {
 		if a, err := netip.ParseAddr(n); err == nil {

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the facts in testdata")
 
-// Each file has what the metadata server answers, and the facts that follow, or the error.
-func TestWhatAMachineIsTold(t *testing.T) {
+// Each file has the metadata server's responses, and the resulting facts or the error.
+func TestFactsOfAMachine(t *testing.T) {
 	files, err := filepath.Glob("testdata/detect/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -32,7 +32,7 @@ func TestWhatAMachineIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := told(t, a.Files[0].Data)
+			got := detectText(t, a.Files[0].Data)
 			if *update {
 				a.Files[1].Data = []byte(got)
 				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
@@ -47,8 +47,8 @@ func TestWhatAMachineIsTold(t *testing.T) {
 	}
 }
 
-// told are the facts of an instance, as YAML, or the error.
-func told(t *testing.T, metadata []byte) string {
+// detectText returns the facts of an instance, as YAML, or the error.
+func detectText(t *testing.T, metadata []byte) string {
 	t.Helper()
 	answers := map[string]string{}
 	if err := yaml.UnmarshalStrict(metadata, &answers); err != nil {
@@ -69,7 +69,7 @@ func TestAMachineThatCannotBeIdentified(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer silent.Close()
 	_, err := detect(t.Context(), world(&gcetest.Cloud{Host: strings.TrimPrefix(silent.URL, "http://")}), &nodeconfig.Boot{}, &nodeconfig.Config{})
-	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ask the cloud who this machine is") {
+	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "identify this machine") {
 		t.Errorf("error %v", err)
 	}
 }

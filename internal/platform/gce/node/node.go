@@ -1,7 +1,7 @@
-// Package node is Google's cloud on its machines: the metadata server of an instance tells
-// who it is, and gives it tokens of its service account; its virtual TPM proves who it is.
+// Package node is Google Cloud on its machines: an instance's metadata server identifies it and
+// issues tokens of its service account; its virtual TPM proves its identity.
 //
-// It must not know what a machine makes of the answers. It links no SDK.
+// It must not know what a machine does with the answers. It links no SDK.
 package node
 
 import (
@@ -16,21 +16,21 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// Platform is Google's cloud.
+// Platform returns Google Cloud.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
 		Name: "gce", Traits: traits(), Environment: []string{gcerest.EndpointVariable, gcerest.MetadataVariable},
-		Detect: detect, Prove: prove, Volumes: volumes,
+		Detect: detect, Prove: newProver, Volumes: newVolumes,
 	}
 }
 
-// prove proves which instance this is.
-func prove(w onmachine.World) (bootstrap.Prover, error) {
+// newProver returns a prover of this instance's identity.
+func newProver(w onmachine.World) (bootstrap.Prover, error) {
 	m := gcerest.NewMetadata(w.Env, w.Direct)
 	return &vtpm.Prover{Now: w.Now, Open: func() (transport.TPMCloser, error) { return vtpm.Open(w.Root) }, Machine: func(ctx context.Context) (gcerest.Machine, error) {
 		out, err := m.Machine(ctx)
 		if err != nil {
-			return out, fmt.Errorf("ask the cloud who this machine is: %w", err)
+			return out, fmt.Errorf("identify this machine: %w", err)
 		}
 		return out, nil
 	}}, nil

@@ -19,25 +19,25 @@ func world(c *gcetest.Cloud) onmachine.World {
 	return onmachine.World{Env: c.Env, HTTP: http.DefaultClient, Direct: http.DefaultClient, Now: time.Now}
 }
 
-// self are the metadata of an instance of us-test1-a.
-func self() map[string]string {
+// selfMetadata returns the metadata of an instance in us-test1-a.
+func selfMetadata() map[string]string {
 	return map[string]string{"project/project-id": "testproject", "instance/zone": "projects/123456789012/zones/us-test1-a", "instance/name": "self"}
 }
 
-// known are the instances that a verifier asks for: one, of which all is well.
-type known struct{ key string }
+// fixedInstance is what a verifier queries: one instance, which is valid.
+type fixedInstance struct{ key string }
 
-func (k known) Instance(context.Context, string, string) (vtpm.Instance, error) {
+func (k fixedInstance) Instance(context.Context, string, string) (vtpm.Instance, error) {
 	return vtpm.Instance{Running: true, Cluster: "minimal.example.com", Group: "nodes", Key: k.key}, nil
 }
 
-func (known) Member(context.Context, vtpm.Instance) (string, error) { return "nodes", nil }
+func (fixedInstance) Member(context.Context, vtpm.Instance) (string, error) { return "nodes", nil }
 
 func TestAMachineOfGCEProvesItself(t *testing.T) {
 	root, key := vtpmtest.Start(t)
-	w := world(gcetest.Start(t, self()))
+	w := world(gcetest.Start(t, selfMetadata()))
 	w.Root = root
-	p, err := prove(w)
+	p, err := newProver(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestAMachineOfGCEProvesItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := vtpm.Verifier{Project: "testproject", Region: "us-test1", Cluster: "minimal.example.com", Instances: known{key}, Now: time.Now}
+	v := vtpm.Verifier{Project: "testproject", Region: "us-test1", Cluster: "minimal.example.com", Instances: fixedInstance{key}, Now: time.Now}
 	if got, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte("body")}); err != nil || got.NodeName != "self" {
 		t.Errorf("got %+v, %v", got, err)
 	}

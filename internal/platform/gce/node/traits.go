@@ -8,7 +8,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// traits are what differs on instances.
+// traits are what is specific to instances.
 func traits() onmachine.Traits {
 	return onmachine.Traits{
 		TimeServers: "time.google.com", BalancerUnnamed: true,
@@ -19,7 +19,7 @@ func traits() onmachine.Traits {
 	}
 }
 
-// cloudConfig is the configuration of the cloud's controller.
+// cloudConfig returns the configuration of the cloud controller.
 func cloudConfig(c *nodeconfig.Config) string {
 	lines := []string{"[global]"}
 	if c.NodeTags != nil {

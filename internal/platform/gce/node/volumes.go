@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// volumes are persistent disks.
-func volumes(w onmachine.World, r volume.Request) volume.Source {
+// newVolumes returns the source of persistent disks.
+func newVolumes(w onmachine.World, r volume.Request) volume.Source {
 	return volume.Attached(newDisks(w, r), r)
 }
 
@@ -32,20 +32,20 @@ type disks struct {
 	request  volume.Request
 
 	mu    sync.Mutex
-	self  gcerest.Machine // the machine that asks; asked for once
+	self  gcerest.Machine // this machine; read once
 	zones []string
 }
 
-// disk is what is read of a disk.
+// disk holds the fields of a disk that are used.
 type disk struct {
 	Name   string            `json:"name"`
 	Status string            `json:"status"`
 	Labels map[string]string `json:"labels"`
-	Users  []string          `json:"users"` // URLs of the instances that have it
+	Users  []string          `json:"users"` // URLs of the instances to which it is attached
 }
 
-// place finds out which machine this is, and the zones of its region, its own the first.
-func (d *disks) place(ctx context.Context) (gcerest.Machine, []string, error) {
+// locateMachine identifies this machine, and the zones of its region, starting with its own.
+func (d *disks) locateMachine(ctx context.Context) (gcerest.Machine, []string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.zones) > 0 {
@@ -53,7 +53,7 @@ func (d *disks) place(ctx context.Context) (gcerest.Machine, []string, error) {
 	}
 	self, err := d.metadata.Machine(ctx)
 	if err != nil {
-		return self, nil, fmt.Errorf("ask which machine this is: %w", err)
+		return self, nil, fmt.Errorf("identify this machine: %w", err)
 	}
 	zones, err := d.api.Zones(ctx, self.Project, gcerest.RegionOf(self.Zone))
 	if err != nil {
@@ -64,12 +64,12 @@ func (d *disks) place(ctx context.Context) (gcerest.Machine, []string, error) {
 	return d.self, d.zones, nil
 }
 
-// Volumes implements volume.Cloud. Another zone that does not answer hides its disks only.
+// Volumes implements volume.Cloud. If another zone does not respond, only its disks are missing.
 func (d *disks) Volumes(ctx context.Context) ([]volume.Volume, error) {
-	if len(d.request.Tags) == 0 || d.request.NameTag == "" { // which would be the disks of the whole project
+	if len(d.request.Tags) == 0 || d.request.NameTag == "" { // would match every disk of the project
 		return nil, fault.New(fault.Permanent, "disks are found by --volume-tag and named by --volume-name-tag")
 	}
-	self, zones, err := d.place(ctx)
+	self, zones, err := d.locateMachine(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (d *disks) Volumes(ctx context.Context) ([]volume.Volume, error) {
 		}
 		for _, x := range found {
 			v := d.volume(self, zone, x)
-			if v.Addresses, err = d.locate(ctx, self, zone, v.Machine); err != nil {
+			if v.Addresses, err = d.addresses(ctx, self, zone, v.Machine); err != nil {
 				return nil, err
 			}
 			out = append(out, v)
@@ -111,15 +111,15 @@ func (d *disks) volume(self gcerest.Machine, zone string, x disk) volume.Volume 
 		v.Peer = d.request.Cluster + "-" + member
 	}
 	if len(x.Users) > 0 {
-		v.Machine = gcerest.Last(x.Users[0])
-		v.Here = zone == self.Zone && v.Machine == self.Name
+		v.Machine = gcerest.BaseName(x.Users[0])
+		v.Attached = zone == self.Zone && v.Machine == self.Name
 	}
 	v.Free = v.Machine == "" && x.Status == "READY" && zone == self.Zone
 	return v
 }
 
-// decode reads the value of a label, in which what labels cannot hold is -XX with its byte
-// in hexadecimal digits.
+// decode decodes a label value, in which a byte that labels cannot contain is written as -XX, in
+// hexadecimal.
 func decode(label string) string {
 	text, err := url.QueryUnescape(strings.ReplaceAll(label, "-", "%"))
 	if err != nil {
@@ -128,8 +128,8 @@ func decode(label string) string {
 	return text
 }
 
-// locate returns the addresses of a machine of a zone; none for a machine that is gone.
-func (d *disks) locate(ctx context.Context, self gcerest.Machine, zone, machine string) ([]string, error) {
+// addresses returns the addresses of a machine in a zone; nil if it is gone.
+func (d *disks) addresses(ctx context.Context, self gcerest.Machine, zone, machine string) ([]string, error) {
 	if machine == "" {
 		return nil, nil
 	}
@@ -146,12 +146,12 @@ func (d *disks) locate(ctx context.Context, self gcerest.Machine, zone, machine 
 
 // Attach implements volume.Cloud.
 func (d *disks) Attach(ctx context.Context, v volume.Volume) error {
-	self, _, err := d.place(ctx)
+	self, _, err := d.locateMachine(ctx)
 	if err != nil {
 		return err
 	}
 	zone, name := gcerest.ZonePath(self.Project, self.Zone), strings.TrimPrefix(v.ID, self.Zone+"-")
-	err = d.api.Change(ctx, http.MethodPost, zone, "instances/"+self.Name+"/attachDisk", nil, map[string]string{
+	err = d.api.DoAndWait(ctx, http.MethodPost, zone, "instances/"+self.Name+"/attachDisk", nil, map[string]string{
 		"source": zone + "/disks/" + name, "deviceName": name, "mode": "READ_WRITE", "type": "PERSISTENT"})
 	if err != nil {
 		return fmt.Errorf("attach the disk %s: %w", name, err)

@@ -11,11 +11,11 @@ import (
 	"kops.local/kops/internal/platform/gce/gcetest"
 )
 
-// project is one with three zones, a machine of the control plane in each, and a disk of
-// etcd-main for each; the machine that asks is the one of us-test1-a.
+// project returns a project with three zones, each with a control-plane machine and a disk for
+// etcd-main; the calling machine is the one in us-test1-a.
 func project(t *testing.T) *gcetest.Cloud {
 	t.Helper()
-	c := gcetest.Start(t, self())
+	c := gcetest.Start(t, selfMetadata())
 	for _, zone := range []string{"us-test1-a", "us-test1-b", "us-test1-c", "us-test2-a"} {
 		c.Put("compute/v1/projects/testproject/zones/"+zone, gcetest.Doc{"name": zone})
 	}
@@ -24,14 +24,14 @@ func project(t *testing.T) *gcetest.Cloud {
 		if name == "" {
 			name = "server-" + zone
 		}
-		c.Put(in(zone, "instances", name), gcetest.Doc{"name": name, "networkInterfaces": []gcetest.Doc{{"networkIP": address}, {"networkIP": "192.168.0." + address[len(address)-1:]}}})
-		c.Put(in(zone, "disks", zone+"-etcd-main"), diskDoc(zone+"-etcd-main", zone+"-2f"+zone))
+		c.Put(zonePath(zone, "instances", name), gcetest.Doc{"name": name, "networkInterfaces": []gcetest.Doc{{"networkIP": address}, {"networkIP": "192.168.0." + address[len(address)-1:]}}})
+		c.Put(zonePath(zone, "disks", zone+"-etcd-main"), diskDoc(zone+"-etcd-main", zone+"-2f"+zone))
 	}
 	return c
 }
 
-// in is where a thing of a zone of us-test1 is.
-func in(zone, kind, name string) string {
+// zonePath returns the path of an object in a zone of us-test1.
+func zonePath(zone, kind, name string) string {
 	return "compute/v1/projects/testproject/zones/us-test1-" + zone + "/" + kind + "/" + name
 }
 
@@ -44,7 +44,7 @@ func request() volume.Request {
 		Tags: []string{"k8s-io-cluster-name=minimal-example-com", "k8s-io-etcd-main", "k8s-io-role-master=master"}}
 }
 
-// mounter mounts nothing, and says where it would.
+// mounter mounts nothing, and returns where it would mount.
 type mounter struct{}
 
 func (mounter) Mount(_ context.Context, v volume.Volume) (string, error) {
@@ -53,12 +53,12 @@ func (mounter) Mount(_ context.Context, v volume.Volume) (string, error) {
 
 func TestADiskOfEtcdIsAttachedAndFound(t *testing.T) {
 	c := project(t)
-	source := volumes(world(c), request())
+	source := newVolumes(world(c), request())
 	if _, err := source.Disk(t.Context()); !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "us-test1-a-a-etcd-main is being attached") {
 		t.Fatalf("at first: %v", err)
 	}
-	users, _ := c.Get(in("a", "disks", "a-etcd-main"), "users").([]string)
-	if !slices.Equal(users, []string{"https://www.googleapis.com/" + in("a", "instances", "self")}) || c.Get(in("a", "disks", "a-etcd-main"), "deviceName") != "a-etcd-main" {
+	users, _ := c.Get(zonePath("a", "disks", "a-etcd-main"), "users").([]string)
+	if !slices.Equal(users, []string{"https://www.googleapis.com/" + zonePath("a", "instances", "self")}) || c.Get(zonePath("a", "disks", "a-etcd-main"), "deviceName") != "a-etcd-main" {
 		t.Errorf("the disk is at %v", users)
 	}
 	got, err := source.Disk(t.Context())
@@ -66,7 +66,7 @@ func TestADiskOfEtcdIsAttachedAndFound(t *testing.T) {
 		t.Errorf("it is %+v, %v", got, err)
 	}
 	v, err := newDisks(world(c), request()).Volumes(t.Context())
-	if err != nil || len(v) != 3 || !v[0].Here || !slices.Equal(v[0].Devices, []string{"/dev/disk/by-id/google-a-etcd-main"}) {
+	if err != nil || len(v) != 3 || !v[0].Attached || !slices.Equal(v[0].Devices, []string{"/dev/disk/by-id/google-a-etcd-main"}) {
 		t.Errorf("the disks are %+v, %v", v, err)
 	}
 }
@@ -74,9 +74,9 @@ func TestADiskOfEtcdIsAttachedAndFound(t *testing.T) {
 func TestADiskThatAnotherMachineHasIsLeft(t *testing.T) {
 	c := project(t)
 	taken := diskDoc("a-etcd-main", "a-2fa")
-	taken["users"] = []string{"https://www.googleapis.com/" + in("a", "instances", "other")}
-	c.Put(in("a", "disks", "a-etcd-main"), taken)
-	_, err := volumes(world(c), request()).Disk(t.Context())
+	taken["users"] = []string{"https://www.googleapis.com/" + zonePath("a", "instances", "other")}
+	c.Put(zonePath("a", "disks", "a-etcd-main"), taken)
+	_, err := newVolumes(world(c), request()).Disk(t.Context())
 	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "us-test1-a-a-etcd-main of etcd-a is attached to other") || !strings.Contains(err.Error(), "us-test1-b-b-etcd-main of etcd-b is elsewhere") {
 		t.Errorf("got %v", err)
 	}
@@ -95,8 +95,8 @@ func TestAnotherMachineMayBeQuicker(t *testing.T) {
 		t.Fatalf("the disks are %+v, %v", all, err)
 	}
 	taken := diskDoc("a-etcd-main", "a-2fa")
-	taken["users"] = []string{"https://www.googleapis.com/" + in("a", "instances", "other")}
-	c.Put(in("a", "disks", "a-etcd-main"), taken)
+	taken["users"] = []string{"https://www.googleapis.com/" + zonePath("a", "instances", "other")}
+	c.Put(zonePath("a", "disks", "a-etcd-main"), taken)
 	if err := d.Attach(t.Context(), all[0]); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "attach the disk a-etcd-main") {
 		t.Errorf("got %v", err)
 	}
@@ -114,7 +114,7 @@ func TestOtherDisksAreNotEtcds(t *testing.T) {
 	} {
 		d := diskDoc(name, "a-2fa")
 		change(d["labels"].(map[string]string))
-		c.Put(in("a", "disks", name), d)
+		c.Put(zonePath("a", "disks", name), d)
 	}
 	c.Put("compute/v1/projects/testproject/zones/us-test2-a/disks/d-etcd-main", diskDoc("d-etcd-main", "d-2fd"))
 	all, err := newDisks(world(c), request()).Volumes(t.Context())
@@ -136,10 +136,10 @@ func TestPeersAreTheMachinesThatHaveDisks(t *testing.T) {
 	c := project(t)
 	for zone, machine := range map[string]string{"b": "server-b", "c": "gone"} {
 		d := diskDoc(zone+"-etcd-main", zone+"-2f"+zone)
-		d["users"] = []string{"https://www.googleapis.com/" + in(zone, "instances", machine)}
-		c.Put(in(zone, "disks", zone+"-etcd-main"), d)
+		d["users"] = []string{"https://www.googleapis.com/" + zonePath(zone, "instances", machine)}
+		c.Put(zonePath(zone, "disks", zone+"-etcd-main"), d)
 	}
-	found, err := volumes(world(c), request()).Discover(t.Context())
+	found, err := newVolumes(world(c), request()).Discover(t.Context())
 	var at []string
 	for _, s := range found {
 		at = append(at, s.ID+" "+s.Endpoint)
@@ -173,9 +173,9 @@ func TestAZoneThatDoesNotAnswerHidesItsDisksOnly(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsNotToldWhoItIsWaits(t *testing.T) {
-	_, err := volumes(world(gcetest.Start(t, nil)), request()).Disk(t.Context())
-	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "ask which machine this is") {
+func TestAMachineWithoutMetadataWaits(t *testing.T) {
+	_, err := newVolumes(world(gcetest.Start(t, nil)), request()).Disk(t.Context())
+	if !fault.Is(err, fault.NotYet) || !strings.Contains(err.Error(), "identify this machine") {
 		t.Errorf("got %v", err)
 	}
 }

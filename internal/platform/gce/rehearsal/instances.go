@@ -20,62 +20,62 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// wishes are the machines that the emulator wants, which the play makes: the emulator holds its
-// breath while it calls.
-type wishes struct {
-	stage   rehearsal.Stage
-	changed func()
+// desiredState records the machines that the emulator wants, and the play creates them later, because the
+// emulator is blocked while it calls.
+type desiredState struct {
+	stage    rehearsal.Stage
+	onChange func()
 
 	mu   sync.Mutex
 	want map[string]emulator.Instance // by name
-	keys map[uint64]string            // the attestation keys of instances, by their numbers
+	keys map[uint64]string            // the attestation keys of instances, by ID
 }
 
-var _ emulator.Machines = (*wishes)(nil)
+var _ emulator.Machines = (*desiredState)(nil)
 
-func (w *wishes) set(change func()) error {
+func (w *desiredState) update(change func()) error {
 	w.mu.Lock()
 	change()
 	w.mu.Unlock()
-	w.changed()
+	w.onChange()
 	return nil
 }
 
-// Start wants a machine.
-func (w *wishes) Start(_ context.Context, i emulator.Instance) error {
-	return w.set(func() { w.want[i.Name] = i })
+// Start records that a machine is wanted.
+func (w *desiredState) Start(_ context.Context, i emulator.Instance) error {
+	return w.update(func() { w.want[i.Name] = i })
 }
 
-// Plug wants a machine to have other disks.
-func (w *wishes) Plug(ctx context.Context, i emulator.Instance) error { return w.Start(ctx, i) }
+// Plug records that a machine's disks have changed.
+func (w *desiredState) Plug(ctx context.Context, i emulator.Instance) error { return w.Start(ctx, i) }
 
-// Stop removes a machine. An instance that starts again has a new disk: the old one was on this
-// host.
-func (w *wishes) Stop(ctx context.Context, i emulator.Instance) error { return w.Delete(ctx, i) }
+// Stop removes a machine. When the instance starts again, it gets a new boot disk, because the old
+// one was removed with the machine.
+func (w *desiredState) Stop(ctx context.Context, i emulator.Instance) error { return w.Delete(ctx, i) }
 
-// Delete wants a machine no longer.
-func (w *wishes) Delete(_ context.Context, i emulator.Instance) error {
-	return w.set(func() {
+// Delete records that a machine is no longer wanted.
+func (w *desiredState) Delete(_ context.Context, i emulator.Instance) error {
+	return w.update(func() {
 		if w.want[i.Name].ID == i.ID {
 			delete(w.want, i.Name)
 		}
 	})
 }
 
-// Console is what a machine wrote.
-func (w *wishes) Console(i emulator.Instance) ([]byte, error) {
+// Console returns a machine's console output.
+func (w *desiredState) Console(i emulator.Instance) ([]byte, error) {
 	return w.stage.Machines.Console(i.Name)
 }
 
-// now are the machines that are wanted.
-func (w *wishes) now() map[string]emulator.Instance {
+// machines returns the machines that are currently wanted.
+func (w *desiredState) machines() map[string]emulator.Instance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.want)
 }
 
-// key is the attestation key of an instance.
-func (w *wishes) key(i emulator.Instance) (string, error) {
+// key returns the attestation key of an instance.
+func (w *desiredState) key(i emulator.Instance) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if k, ok := w.keys[i.ID]; ok {
@@ -84,27 +84,27 @@ func (w *wishes) key(i emulator.Instance) (string, error) {
 	return "", fault.New(fault.NotYet, "the instance %s has not started yet", i.Name)
 }
 
-// keepInstances has the machines of this host be those that are wanted: what is not wanted ends, and
-// of what died here the emulator learns.
-func (p *play) keepInstances(ctx context.Context, want map[string]emulator.Instance) error {
-	there, err := p.stage.Machines.List()
+// reconcileInstances makes this host's machines match the wanted ones: it removes unwanted machines, and
+// reports to the emulator which machines have died.
+func (p *play) reconcileInstances(ctx context.Context, want map[string]emulator.Instance) error {
+	existing, err := p.stage.Machines.List()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for name, runs := range there {
+	for name, runs := range existing {
 		i, wanted := want[name]
 		switch made := p.running[name]; {
 		case !wanted || made.ID != i.ID:
-			errs = append(errs, p.end(ctx, name))
-			delete(there, name)
+			errs = append(errs, p.removeMachine(ctx, name))
+			delete(existing, name)
 		case !runs:
 			p.log.Warn("an instance has died", "instance", name)
-			errs = append(errs, p.died(ctx, i))
+			errs = append(errs, p.deleteInstance(ctx, i))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if _, is := there[name]; is {
+		if _, is := existing[name]; is {
 			continue
 		}
 		if err := p.launch(ctx, want[name]); err != nil {
@@ -114,16 +114,17 @@ func (p *play) keepInstances(ctx context.Context, want map[string]emulator.Insta
 	return errors.Join(errs...)
 }
 
-// died has the group of an instance recreate it, under its name.
-func (p *play) died(ctx context.Context, i emulator.Instance) error {
+// deleteInstance deletes an instance whose machine has died, which makes its group recreate it under the same
+// name.
+func (p *play) deleteInstance(ctx context.Context, i emulator.Instance) error {
 	_, err := p.api.Compute.Instances.Delete(i.Project, i.Zone, i.Name).Context(ctx).Do()
-	if err = gceapi.Bare(err); err != nil && !fault.Is(err, fault.Gone) {
-		return fmt.Errorf("end the instance %s, which has died: %w", i.Name, err)
+	if err = gceapi.PlainError(err); err != nil && !fault.Is(err, fault.Gone) {
+		return fmt.Errorf("stop the instance %s, which has died: %w", i.Name, err)
 	}
 	return nil
 }
 
-// launch starts the machine of an instance, with a TPM of its own.
+// launch starts the machine of an instance, with its own TPM.
 func (p *play) launch(ctx context.Context, i emulator.Instance) error {
 	id := strconv.FormatUint(i.ID, 36)
 	state, socket := filepath.Join(p.dir, "tpm", id), filepath.Join(p.dir, "tpm", id+".sock")
@@ -131,16 +132,16 @@ func (p *play) launch(ctx context.Context, i emulator.Instance) error {
 	if err != nil {
 		return err
 	}
-	t, err := softtpm.Start(ctx, state, socket, rehearsal.Tie)
+	t, err := softtpm.Start(ctx, state, socket, rehearsal.KillWithParent)
 	if err != nil {
 		return err
 	}
-	p.wishes.mu.Lock()
-	p.wishes.keys[i.ID] = key
-	p.wishes.mu.Unlock()
+	p.desired.mu.Lock()
+	p.desired.keys[i.ID] = key
+	p.desired.mu.Unlock()
 	p.log.Info("an instance starts", "instance", i.Name, "type", i.MachineType, "address", i.Address)
 	err = p.stage.Machines.Launch(ctx, rehearsal.Machine{Name: i.Name, Address: netip.PrefixFrom(i.Address, i.Subnet.Bits()), Gateway: gateway(i.Subnet).Addr(),
-		UserData: script(i.Metadata), MemoryMiB: p.memory[i.MachineType], Shows: map[string]string{"/dev/tpm0": socket}})
+		UserData: bootScript(i.Metadata), MemoryMiB: p.memory[i.MachineType], Shows: map[string]string{"/dev/tpm0": socket}})
 	if err != nil {
 		return errors.Join(err, t.Stop())
 	}
@@ -148,14 +149,14 @@ func (p *play) launch(ctx context.Context, i emulator.Instance) error {
 	return nil
 }
 
-// machine is an instance that was started here, and its TPM.
+// machine is an instance that was started here, with its TPM.
 type machine struct {
 	emulator.Instance
 	tpm *softtpm.TPM
 }
 
-// end ends a machine, and its TPM after it.
-func (p *play) end(ctx context.Context, name string) error {
+// removeMachine removes a machine, and then its TPM.
+func (p *play) removeMachine(ctx context.Context, name string) error {
 	err := p.stage.Machines.Destroy(ctx, name)
 	if err != nil {
 		return err
@@ -168,21 +169,22 @@ func (p *play) end(ctx context.Context, name string) error {
 	return errors.Join(m.tpm.Stop(), os.RemoveAll(filepath.Join(p.dir, "tpm", strconv.FormatUint(m.ID, 36))))
 }
 
-// script is what an image starts with, as its metadata say: cloud-init's, or Google's own.
-func script(metadata map[string]string) string {
+// bootScript returns what an image runs at boot according to its metadata, in cloud-init's or Google's
+// own key.
+func bootScript(metadata map[string]string) string {
 	if s := metadata[gcecloud.MetadataUserData]; s != "" {
 		return s
 	}
 	return metadata[gcecloud.MetadataScript]
 }
 
-// gateway is Google's address in a subnet: the first.
+// gateway returns Google's address in a subnet, which is the first.
 func gateway(subnet netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
 }
 
-// keepDisks shows each machine the disks of its instance, besides its system's.
-func (p *play) keepDisks(ctx context.Context, want map[string]emulator.Instance) error {
+// reconcileDisks attaches each instance's disks, apart from the boot disk, to its machine.
+func (p *play) reconcileDisks(ctx context.Context, want map[string]emulator.Instance) error {
 	var errs []error
 	plugged := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -199,13 +201,13 @@ func (p *play) keepDisks(ctx context.Context, want map[string]emulator.Instance)
 			p.disks[d.Name] = true
 		}
 	}
-	there, err := p.diskNames(ctx)
+	existing, err := p.diskNames(ctx)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	for name, used := range p.disks {
 		switch {
-		case !there[name]:
+		case !existing[name]:
 			err := p.stage.Disks.Discard(ctx, name)
 			if errs = append(errs, err); err == nil {
 				delete(p.disks, name)

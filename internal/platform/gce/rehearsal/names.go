@@ -8,19 +8,19 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// names are what DNS knows in the rehearsal.
+// names holds what DNS resolves in the rehearsal.
 type names struct {
 	mu  sync.Mutex
 	now snapshot
 }
 
-func (n *names) set(now snapshot) {
+func (n *names) update(now snapshot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now = now
 }
 
-func (n *names) seen() snapshot {
+func (n *names) latest() snapshot {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.now
@@ -29,18 +29,17 @@ func (n *names) seen() snapshot {
 // Names within Google's network.
 const (
 	metadataName    = "metadata.google.internal"
-	internalDomains = ".c." + Project + ".internal" // INSTANCE.ZONE before it
+	internalDomains = ".c." + Project + ".internal" // preceded by INSTANCE.ZONE
 )
 
-// lookup answers for the metadata server, for instances by their private names, and for the zones
-// of Cloud DNS.
+// lookup resolves the metadata server, the private names of instances, and the zones of Cloud DNS.
 func (p *play) lookup(name, kind string) (records []string, known bool) {
-	now := p.names.seen()
-	return rehearsal.Names{Zones: now.zones, Host: now.host, Reachable: now.reachable}.Lookup(name, kind)
+	now := p.names.latest()
+	return rehearsal.Names{Zones: now.zones, Host: now.addressOfHost, Reachable: now.internalAddress}.Lookup(name, kind)
 }
 
-// host is the address of a name within Google's network.
-func (s snapshot) host(name string) (netip.Addr, bool) {
+// addressOfHost returns the address of a name within Google's network.
+func (s snapshot) addressOfHost(name string) (netip.Addr, bool) {
 	if name == metadataName {
 		return metadataAddress, true
 	}
@@ -52,8 +51,8 @@ func (s snapshot) host(name string) (netip.Addr, bool) {
 	return at, ok
 }
 
-// reachable is the internal address of an instance with an external one.
-func (s snapshot) reachable(value string) string {
+// internalAddress returns the internal address of an instance, given its external address.
+func (s snapshot) internalAddress(value string) string {
 	if at, ok := s.external[value]; ok {
 		return at.String()
 	}

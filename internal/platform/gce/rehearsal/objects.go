@@ -15,31 +15,31 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// program plays the objects of Cloud Storage, at a port of its own network.
+// program emulates Cloud Storage, on a port of its own network namespace.
 const program, port = "fake-gcs-server", "80"
 
-// objects is the server of objects. It listens in a network of its own.
-type objects struct {
+// objectServer is the Cloud Storage emulator. It listens in its own network namespace.
+type objectServer struct {
 	*rehearsal.Program
 	http.Handler
 }
 
-// findObjects returns the path of the server's program.
-func findObjects() (string, error) {
+// findObjectServer returns the path of the emulator's program.
+func findObjectServer() (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return "", fault.Wrap(fault.Permanent, fmt.Errorf("the objects of buckets are played by %s, and this host has none: %w", program, err),
+		return "", fault.Wrap(fault.Permanent, fmt.Errorf("the rehearsal emulates buckets with %s, which this host does not have: %w", program, err),
 			"run: go install github.com/fsouza/fake-gcs-server@latest")
 	}
 	return path, nil
 }
 
-func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
-	path, err := findObjects()
+func startObjectServer(ctx context.Context, o rehearsal.Options) (*objectServer, error) {
+	path, err := findObjectServer()
 	if err != nil {
 		return nil, err
 	}
-	s := &objects{}
+	s := &objectServer{}
 	s.Program, err = rehearsal.StartProgram(ctx, program, exec.Command(path, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory", "-log-level", "info",
 		"-public-host", "storage.googleapis.com", "-external-url", "https://storage.googleapis.com"), "server started", o.Log)
 	if err != nil {
@@ -52,15 +52,15 @@ func startObjects(ctx context.Context, o rehearsal.Options) (*objects, error) {
 		r.Out.Host = r.In.Host
 	}}
 	for _, b := range o.Stores {
-		if err := s.bucket(ctx, &http.Client{Transport: transport}, behind, b); err != nil {
+		if err := s.createBucket(ctx, &http.Client{Transport: transport}, behind, b); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
 	return s, nil
 }
 
-// bucket makes a bucket.
-func (s *objects) bucket(ctx context.Context, client *http.Client, at *url.URL, name string) error {
+// createBucket creates a bucket.
+func (s *objectServer) createBucket(ctx context.Context, client *http.Client, at *url.URL, name string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String()+"/storage/v1/b", strings.NewReader(fmt.Sprintf(`{"name":%q}`, name)))
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *objects) bucket(ctx context.Context, client *http.Client, at *url.URL, 
 		err = answer.Body.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("make the bucket %s: %w", name, err)
+		return fmt.Errorf("create the bucket %s: %w", name, err)
 	}
 	return nil
 }

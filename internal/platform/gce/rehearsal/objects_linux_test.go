@@ -12,7 +12,8 @@ import (
 	"kops.local/kops/internal/test/servers"
 )
 
-// The real server of objects runs in a network of its own, and its play passes requests on.
+// The real Cloud Storage emulator runs in its own network namespace, and its play forwards requests
+// to it.
 func TestObjectsAreReachedByTheirPlayAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED, NOT TESTED: networks are made by root")
@@ -22,7 +23,7 @@ func TestObjectsAreReachedByTheirPlayAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	o, err := startObjects(t.Context(), rehearsal.Options{Stores: []string{"state"}})
+	o, err := startObjectServer(t.Context(), rehearsal.Options{Stores: []string{"state"}})
 	if err != nil {
 		t.Fatal(err)
 	}

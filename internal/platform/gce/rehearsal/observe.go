@@ -17,17 +17,17 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// snapshot is the emulator's state of everything played except instances.
+// snapshot is the emulator's state, except the instances.
 type snapshot struct {
 	subnets   []netip.Prefix
-	routes    map[string]string // ranges behind instances
+	routes    map[string]string // maps ranges to the instances' addresses
 	balancers []rehearsal.Balancer
 	addresses map[string]netip.Addr // of instances, by name
-	external  map[string]netip.Addr // the internal addresses of external ones
+	external  map[string]netip.Addr // maps external addresses to internal ones
 	zones     []rehearsal.Zone
 }
 
-// gateways are the addresses that this host has in the networks.
+// gateways returns this host's addresses in the networks.
 func (s snapshot) gateways() []netip.Prefix {
 	var out []netip.Prefix
 	for _, n := range s.subnets {
@@ -36,35 +36,35 @@ func (s snapshot) gateways() []netip.Prefix {
 	return out
 }
 
-// observe asks the emulator for everything.
+// observe reads the emulator's complete state.
 func (p *play) observe(ctx context.Context) (snapshot, error) {
 	now := snapshot{routes: map[string]string{}, addresses: map[string]netip.Addr{}, external: map[string]netip.Addr{}}
 	c := p.api
 	subnets, err := c.Compute.Subnetworks.List(Project, Region).Context(ctx).Do()
 	if err != nil {
-		return now, fmt.Errorf("list the subnetworks: %w", gceapi.Bare(err))
+		return now, fmt.Errorf("list the subnetworks: %w", gceapi.PlainError(err))
 	}
 	for _, s := range subnets.Items {
 		if r, err := netip.ParsePrefix(s.IpCidrRange); err == nil {
 			now.subnets = append(now.subnets, r)
 		}
 	}
-	instances, err := now.instances(ctx, c)
+	instances, err := now.observeInstances(ctx, c)
 	if err != nil {
 		return now, err
 	}
-	if err := now.route(ctx, c, instances); err != nil {
+	if err := now.observeRoutes(ctx, c, instances); err != nil {
 		return now, err
 	}
-	if err := now.balance(ctx, c, instances); err != nil {
+	if err := now.observeBalancers(ctx, c, instances); err != nil {
 		return now, err
 	}
-	now.zones, err = zonesOf(ctx, c)
+	now.zones, err = observeZones(ctx, c)
 	return now, err
 }
 
-// instances are those that run, by their names.
-func (s *snapshot) instances(ctx context.Context, c *gceapi.Clients) (map[string]*compute.Instance, error) {
+// observeInstances returns the running instances by name.
+func (s *snapshot) observeInstances(ctx context.Context, c *gceapi.Clients) (map[string]*compute.Instance, error) {
 	out := map[string]*compute.Instance{}
 	err := c.Compute.Instances.AggregatedList(Project).Pages(ctx, func(page *compute.InstanceAggregatedList) error {
 		for _, in := range page.Items {
@@ -87,16 +87,16 @@ func (s *snapshot) instances(ctx context.Context, c *gceapi.Clients) (map[string
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the instances: %w", gceapi.Bare(err))
+		return nil, fmt.Errorf("list the instances: %w", gceapi.PlainError(err))
 	}
 	return out, nil
 }
 
-// route finds the ranges behind instances: ranges of routes, and their alias ranges.
-func (s *snapshot) route(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
+// observeRoutes finds the ranges behind instances: the destinations of routes, and alias ranges.
+func (s *snapshot) observeRoutes(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
 	routes, err := c.Compute.Routes.List(Project).Context(ctx).Do()
 	if err != nil {
-		return fmt.Errorf("list the routes: %w", gceapi.Bare(err))
+		return fmt.Errorf("list the routes: %w", gceapi.PlainError(err))
 	}
 	for _, r := range routes.Items {
 		if at, ok := s.addresses[path.Base(r.NextHopInstance)]; ok && r.NextHopInstance != "" {
@@ -111,19 +111,19 @@ func (s *snapshot) route(ctx context.Context, c *gceapi.Clients, instances map[s
 	return nil
 }
 
-// balance finds the balancers: each forwarding rule is one, at its address; rules of one address are one balancer.
-func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
+// observeBalancers finds the balancers: forwarding rules with the same address are one balancer.
+func (s *snapshot) observeBalancers(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
 	rules, err := c.Compute.ForwardingRules.List(Project, Region).Context(ctx).Do()
 	if err != nil {
-		return fmt.Errorf("list the forwarding rules: %w", gceapi.Bare(err))
+		return fmt.Errorf("list the forwarding rules: %w", gceapi.PlainError(err))
 	}
 	backends, err := c.Compute.RegionBackendServices.List(Project, Region).Context(ctx).Do()
 	if err != nil {
-		return fmt.Errorf("list the backend services: %w", gceapi.Bare(err))
+		return fmt.Errorf("list the backend services: %w", gceapi.PlainError(err))
 	}
 	pools, err := c.Compute.TargetPools.List(Project, Region).Context(ctx).Do()
 	if err != nil {
-		return fmt.Errorf("list the target pools: %w", gceapi.Bare(err))
+		return fmt.Errorf("list the target pools: %w", gceapi.PlainError(err))
 	}
 	hosts := map[string][]string{} // by the name of a target pool or a backend service
 	for _, p := range pools.Items {
@@ -158,7 +158,7 @@ func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map
 			to = hosts["pool "+path.Base(r.Target)]
 		}
 		slices.Sort(to)
-		for _, port := range ports(r) {
+		for _, port := range rulePorts(r) {
 			b.Fronts = append(b.Fronts, rehearsal.Front{Port: port, Target: port, Hosts: to})
 		}
 	}
@@ -169,8 +169,8 @@ func (s *snapshot) balance(ctx context.Context, c *gceapi.Clients, instances map
 	return nil
 }
 
-// ports returns the ports of a rule: a list, or a range.
-func ports(r *compute.ForwardingRule) []int {
+// rulePorts returns the ports of a rule: a list, or a range.
+func rulePorts(r *compute.ForwardingRule) []int {
 	var out []int
 	for _, p := range r.Ports {
 		if n, err := strconv.Atoi(p); err == nil {
@@ -188,11 +188,11 @@ func ports(r *compute.ForwardingRule) []int {
 	return out
 }
 
-// zonesOf lists the managed zones of Cloud DNS.
-func zonesOf(ctx context.Context, c *gceapi.Clients) ([]rehearsal.Zone, error) {
+// observeZones lists Cloud DNS's managed zones.
+func observeZones(ctx context.Context, c *gceapi.Clients) ([]rehearsal.Zone, error) {
 	found, err := c.DNS.ManagedZones.List(Project).Context(ctx).Do()
 	if err != nil {
-		return nil, fmt.Errorf("list the managed zones: %w", gceapi.Bare(err))
+		return nil, fmt.Errorf("list the managed zones: %w", gceapi.PlainError(err))
 	}
 	var out []rehearsal.Zone
 	for _, m := range found.ManagedZones {
@@ -204,14 +204,14 @@ func zonesOf(ctx context.Context, c *gceapi.Clients) ([]rehearsal.Zone, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("list the records of %s: %w", m.DnsName, gceapi.Bare(err))
+			return nil, fmt.Errorf("list the records of %s: %w", m.DnsName, gceapi.PlainError(err))
 		}
 		out = append(out, z)
 	}
 	return out, nil
 }
 
-// diskNames are the disks that there are.
+// diskNames returns the names of the existing disks.
 func (p *play) diskNames(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := p.api.Compute.Disks.AggregatedList(Project).Pages(ctx, func(page *compute.DiskAggregatedList) error {
@@ -223,7 +223,7 @@ func (p *play) diskNames(ctx context.Context) (map[string]bool, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the disks: %w", gceapi.Bare(err))
+		return nil, fmt.Errorf("list the disks: %w", gceapi.PlainError(err))
 	}
 	return out, nil
 }

@@ -1,13 +1,13 @@
-// Package rehearsal plays Google Cloud on this host: the stand-in of package emulator answers its
-// APIs, and every instance that it has is a machine of this host, with its address, metadata
-// server, service account, user data, disks and a TPM; balancers and names are real, too. A group
-// keeps its size, because an instance whose machine died is ended.
+// Package rehearsal emulates Google Cloud on this host: package emulator serves its APIs, and every
+// instance is a machine of this host, with its address, metadata server, service account, user
+// data, disks and a TPM; balancers and DNS names work, too. A group keeps its size, because an
+// instance whose machine has died is deleted.
 //
-// What is not played: rights are not enforced, firewalls neither; networks are not kept apart; an
-// instance that is stopped loses its disk; the root disk has the size that the host gives it;
-// snapshots hold nothing.
+// What is not emulated: permissions and firewalls are not enforced; networks are not isolated; a
+// stopped instance loses its boot disk; the boot disk has the size that the host gives it;
+// snapshots contain nothing.
 //
-// It must not know how machines are made, nor of clusters.
+// It must not know how machines are created, or anything about clusters.
 package rehearsal
 
 import (
@@ -28,38 +28,38 @@ import (
 )
 
 const (
-	// Project and Region are those that are played.
+	// Project and Region are the ones that are emulated.
 	Project = "kops-rehearsal"
 	Region  = "us-east1"
-	// Domain is the one whose zone is there from the start.
+	// Domain is the domain whose zone exists from the start.
 	Domain = "example.com"
 )
 
-// metadataAddress is where every instance finds its metadata server.
+// metadataAddress is the address of every instance's metadata server.
 var metadataAddress = netip.AddrFrom4([4]byte{169, 254, 169, 254})
 
-// play is Google Cloud as it is played.
+// play is the emulated Google Cloud.
 type play struct {
 	stage    rehearsal.Stage
 	log      *slog.Logger
 	dir      string
 	emulator *emulator.Emulator
-	objects  *objects
+	objects  *objectServer
 	api      *gceapi.Clients
 	keeper   *rehearsal.Keeper
-	wishes   *wishes
+	desired  *desiredState
 	running  map[string]machine // by name
-	disks    map[string]bool    // that were plugged in, and whether they are
-	memory   map[string]int     // of machine types, in MiB
+	disks    map[string]bool    // the disks that were ever attached, and whether they are now
+	memory   map[string]int     // by machine type, in MiB
 	names    names
 }
 
-// Check reports what this host lacks to play Google Cloud.
+// Check reports what this host is missing to emulate Google Cloud.
 func Check() error {
 	if _, err := exec.LookPath(softtpm.Program); err != nil {
-		return fault.Wrap(fault.Permanent, err, "the TPMs of instances are played by it; run: apt-get install "+softtpm.Program)
+		return fault.Wrap(fault.Permanent, err, "install it, because it emulates the TPMs of instances: apt-get install "+softtpm.Program)
 	}
-	_, err := findObjects()
+	_, err := findObjectServer()
 	return err
 }
 
@@ -69,24 +69,24 @@ func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*re
 	if err != nil {
 		return nil, err
 	}
-	return p.played(), nil
+	return p.asPlay(), nil
 }
 
 func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*play, error) {
 	p := &play{stage: stage, log: stage.Log, dir: o.Dir, running: map[string]machine{}, disks: map[string]bool{}, memory: map[string]int{}}
-	p.keeper = rehearsal.NewKeeper(stage.Log, p.pass)
-	p.wishes = &wishes{stage: stage, changed: p.keeper.Changed, want: map[string]emulator.Instance{}, keys: map[uint64]string{}}
+	p.keeper = rehearsal.NewKeeper(stage.Log, p.sync)
+	p.desired = &desiredState{stage: stage, onChange: p.keeper.Trigger, want: map[string]emulator.Instance{}, keys: map[uint64]string{}}
 	if err := os.MkdirAll(filepath.Join(p.dir, "tpm"), 0o700); err != nil {
 		return nil, err
 	}
 	var err error
-	if p.objects, err = startObjects(ctx, o); err != nil {
+	if p.objects, err = startObjectServer(ctx, o); err != nil {
 		return nil, err
 	}
 	p.keeper.Ended, p.keeper.Failure = p.objects.Ended(), p.objects.Failure
 	p.emulator, err = emulator.New(emulator.Options{Project: Project, Others: imageProjects(), Regions: map[string][]string{Region: {Region + "-b", Region + "-c", Region + "-d"}},
-		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: Domain + "."}}, Buckets: bucketsOf(o.Stores), Objects: p.objects, Machines: p.wishes, EKPub: p.wishes.key,
-		OnWrong: func(err error) { stage.Log.Error("play the cloud", "error", err) }})
+		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: Domain + "."}}, Buckets: bucketsOf(o.Stores), Objects: p.objects, Machines: p.desired, EKPub: p.desired.key,
+		OnBug: func(err error) { stage.Log.Error("emulate the cloud", "error", err) }})
 	if err == nil {
 		err = p.connect(ctx)
 	}
@@ -96,9 +96,9 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	return p, nil
 }
 
-// connect has the play ask the emulator as anybody does.
+// connect connects the play to the emulator, through the same API that other clients use.
 func (p *play) connect(ctx context.Context) (err error) {
-	p.api, err = gceapi.Connect(ctx, gceapi.Config{Project: Project, Region: Region, Endpoint: "http://emulator", HTTPClient: &http.Client{Transport: within{p.emulator}}})
+	p.api, err = gceapi.Connect(ctx, gceapi.Config{Project: Project, Region: Region, Endpoint: "http://emulator", HTTPClient: &http.Client{Transport: handlerTransport{p.emulator}}})
 	if err != nil {
 		return err
 	}
@@ -112,16 +112,16 @@ func (p *play) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-func (p *play) played() *rehearsal.Play {
+func (p *play) asPlay() *rehearsal.Play {
 	return &rehearsal.Play{
-		Serves: serves, Handler: p.services(), Lookup: p.lookup, Scheme: "gs",
+		Serves: isServiceHost, Handler: p.services(), Lookup: p.lookup, Scheme: "gs",
 		Plain:       map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
 		Environment: p.environment(),
-		Keep:        p.keeper.Keep, Close: p.close,
+		Run:         p.keeper.Run, Close: p.close,
 	}
 }
 
-// close ends everything except machines, which the stage ends.
+// close stops everything except the machines, which the stage stops.
 func (p *play) close() error {
 	var errs []error
 	for _, m := range p.running {
@@ -130,21 +130,21 @@ func (p *play) close() error {
 	return errors.Join(append(errs, p.objects.Close())...)
 }
 
-// pass has this host be as the emulator says, once.
-func (p *play) pass(ctx context.Context) error {
+// sync makes this host match the emulator's state once.
+func (p *play) sync(ctx context.Context) error {
 	now, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
-	p.names.set(now)
-	want := p.wishes.now()
+	p.names.update(now)
+	want := p.desired.machines()
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
-	return errors.Join(p.keepInstances(ctx, want), p.keepDisks(ctx, want), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(now.balancers))
+	return errors.Join(p.reconcileInstances(ctx, want), p.reconcileDisks(ctx, want), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(now.balancers))
 }
 
-// imageProjects are those whose images clusters start from; every image is there.
+// imageProjects returns the projects from whose images clusters start; every image exists.
 func imageProjects() []string { return []string{"ubuntu-os-cloud", "debian-cloud", "cos-cloud"} }
 
 func bucketsOf(names []string) []emulator.Bucket {

@@ -12,33 +12,33 @@ import (
 	"strings"
 )
 
-// domain is the domain of all services of Google.
+// domain is the domain of all Google services.
 const domain = ".googleapis.com"
 
-// serves reports whether a host is one of Google's services. Registries of images are not.
-func serves(host string) bool { return strings.HasSuffix(host, domain) }
+// isServiceHost reports whether a host is one of Google's services. Image registries are not.
+func isServiceHost(host string) bool { return strings.HasSuffix(host, domain) }
 
-// services answers for all services, and has what requests change be looked at.
+// services serves all services, and wakes the keeper after requests that may change anything.
 func (p *play) services() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Host, "oauth2.") && r.URL.Path == "/token" {
-			token(w)
+			serveToken(w)
 			return
 		}
 		p.emulator.ServeHTTP(w, r)
 		if r.Method != http.MethodGet && !strings.HasPrefix(r.Host, "storage.") {
-			p.keeper.Changed()
+			p.keeper.Trigger()
 		}
 	})
 }
 
-// token answers every caller: the rights of accounts are not enforced.
-func token(w http.ResponseWriter) {
+// serveToken issues a token to every caller: accounts' permissions are not enforced.
+func serveToken(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "rehearsal", "expires_in": 3600, "token_type": "Bearer"}) // the client has gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "rehearsal", "expires_in": 3600, "token_type": "Bearer"}) // if it fails, the client is gone
 }
 
-// environment has the user's programs be somebody of the project.
+// environment gives the user's programs credentials for the project.
 func (p *play) environment() []string {
 	file := filepath.Join(p.dir, "credentials.json")
 	text, err := json.Marshal(map[string]string{"type": "authorized_user", "client_id": "rehearsal", "client_secret": "rehearsal", "refresh_token": "rehearsal"})
@@ -52,13 +52,13 @@ func (p *play) environment() []string {
 		"GOOGLE_CREDENTIALS", "CLOUDSDK_CONFIG", "STORAGE_EMULATOR_HOST", "KOPS_GCE_ENDPOINT", "GCE_METADATA_HOST"}
 }
 
-// metadata is the metadata server. Who asks is known by the address alone, as there.
+// metadata returns the metadata server. As at Google, it identifies the caller only by address.
 func (p *play) metadata() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		at, err := netip.ParseAddr(host)
 		if err == nil {
-			for _, i := range p.wishes.now() {
+			for _, i := range p.desired.machines() {
 				if i.Address == at.Unmap() {
 					p.emulator.Metadata(i.Project, i.Zone, i.Name).ServeHTTP(w, r)
 					return
@@ -69,11 +69,11 @@ func (p *play) metadata() http.Handler {
 	})
 }
 
-// within carries requests to a handler of this process.
-type within struct{ http.Handler }
+// handlerTransport sends requests to a handler in this process.
+type handlerTransport struct{ http.Handler }
 
 // RoundTrip implements http.RoundTripper.
-func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	if in.Body == nil {
 		in.Body = http.NoBody
@@ -84,7 +84,7 @@ func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r}, nil
 }
 
-// answer is a response that is being written.
+// answer is a response being written.
 type answer struct {
 	header http.Header
 	status int

@@ -10,39 +10,39 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// privateRange is the one of which clusters take their ranges.
+// privateRange is the range from which clusters' ranges are allocated.
 const privateRange = "10.0.0.0/8"
 
-// completion are the rules by which a cluster on GCE is completed.
+// completion returns the rules by which a cluster on GCE is completed.
 func completion() complete.Rules {
 	return complete.Rules{
 		Early: []complete.Rule{
-			{Name: "gce-shared-subnet", Why: "what the shared subnet has", Do: setSharedSubnets},
-			{Name: "gce-non-masquerade-cidr", Why: "pods have addresses of the network", Do: setNonMasquerade},
+			{Name: "gce-shared-subnet", Why: "the values of the shared subnet", Do: setSharedSubnets},
+			{Name: "gce-non-masquerade-cidr", Why: "pods have addresses from the network", Do: setNonMasquerade},
 		},
 		Ranges: []complete.Rule{
 			{Name: "gce-alias-ranges", Why: "free ranges of 10.0.0.0/8 for pods, services and nodes", Do: setAliasRanges},
 			{Name: "gce-subnet-cidr", Why: "a free /20 of 10.0.0.0/8", Do: setSubnets},
 		},
 		Before: []complete.Rule{
-			{Name: "gce-node-cidrs", Why: "alias ranges are the cloud's to give", Do: setNodeCIDRs},
+			{Name: "gce-node-cidrs", Why: "the cloud assigns alias ranges", Do: setNodeCIDRs},
 		},
 		After: []complete.Rule{
-			{Name: "gce-hairpin", Why: "pods reach themselves through a bridge that sees all", Do: setHairpin},
+			{Name: "gce-hairpin", Why: "pods reach themselves through a promiscuous bridge", Do: setHairpin},
 			{Name: "gce-cloud-config", Why: "how kops marks machines of the cluster", Do: setConfig},
 			{Name: "gce-cloud-controller", Why: "the version that this kops was tested with", Do: setController},
 		},
 	}
 }
 
-// setSharedSubnets gives shared subnets their existing ranges, and pods the subnets' range for
-// pods.
+// setSharedSubnets sets the ranges of shared subnets to their existing ones, and the pod range to
+// the subnets' secondary range for pods.
 func setSharedSubnets(p *complete.Pass) {
 	for i := range p.Spec.Networking.Subnets {
 		if s := &p.Spec.Networking.Subnets[i]; s.ID != "" {
 			fill.Value(&s.CIDR, p.Facts.Subnets[s.ID].CIDR)
 			if usesAliasRanges(p.Spec) {
-				fill.Value(&p.Spec.Networking.PodCIDR, own(p.Facts).Secondary[s.ID][podRange(p.Cluster.Name)])
+				fill.Value(&p.Spec.Networking.PodCIDR, ownFacts(p.Facts).Secondary[s.ID][podRange(p.Cluster.Name)])
 			}
 		}
 	}
@@ -66,8 +66,8 @@ func setHairpin(p *complete.Pass) {
 	}
 }
 
-// used are the ranges that the cluster's network uses already.
-func used(p *complete.Pass) []netip.Prefix {
+// usedRanges returns the ranges that are already in use in the cluster's network.
+func usedRanges(p *complete.Pass) []netip.Prefix {
 	_, network := networkName(p.Cluster.Name, p.Spec.Networking.NetworkID)
 	out := complete.Ranges(nil, p.Facts.Networks[network].CIDRs...)
 	for _, s := range p.Spec.Networking.Subnets {
@@ -76,12 +76,12 @@ func used(p *complete.Pass) []netip.Prefix {
 	return out
 }
 
-// usesAliasRanges reports whether pods have addresses of a secondary range of the node's subnet.
+// usesAliasRanges reports whether pods get addresses from a secondary range of the node's subnet.
 func usesAliasRanges(s *api.ClusterSpec) bool {
 	return s.Networking.GCP != nil || s.Networking.Kindnet != nil
 }
 
-// podRange is the name of the secondary range of the pods' addresses.
+// podRange returns the name of the secondary range for pods.
 func podRange(cluster string) string { return gcename.Suffixed("pods", cluster) }
 
 // setAliasRanges finds free ranges for pods (/14), services (/16) and nodes (/19).
@@ -91,36 +91,36 @@ func setAliasRanges(p *complete.Pass) {
 		return
 	}
 	if len(n.Subnets) != 1 {
-		p.Fail("spec.subnets", "", "gce-alias-ranges", "this pod network needs exactly one subnet", "leave one subnet of the cluster's region, or choose another networking")
+		p.Fail("spec.subnets", "", "gce-alias-ranges", "this pod network needs exactly one subnet", "keep only one subnet in the cluster's region, or choose another networking")
 		return
 	}
-	taken := complete.Ranges(used(p), n.PodCIDR, n.ServiceClusterIPRange)
-	take(p, &n.PodCIDR, 14, &taken)
-	take(p, &n.ServiceClusterIPRange, 16, &taken)
+	taken := complete.Ranges(usedRanges(p), n.PodCIDR, n.ServiceClusterIPRange)
+	allocateRange(p, &n.PodCIDR, 14, &taken)
+	allocateRange(p, &n.ServiceClusterIPRange, 16, &taken)
 	if n.Subnets[0].ID == "" {
-		take(p, &n.Subnets[0].CIDR, 19, &taken)
+		allocateRange(p, &n.Subnets[0].CIDR, 19, &taken)
 	}
 }
 
 func setSubnets(p *complete.Pass) {
 	n := &p.Spec.Networking
-	taken := used(p)
+	taken := usedRanges(p)
 	for i := range n.Subnets {
 		if s := &n.Subnets[i]; s.ID == "" {
-			fill.Value(&s.CIDR, p.Facts.Subnets[gcename.Suffixed(s.Name, p.Cluster.Name)].CIDR) // that kops made
-			take(p, &s.CIDR, 20, &taken)
+			fill.Value(&s.CIDR, p.Facts.Subnets[gcename.Suffixed(s.Name, p.Cluster.Name)].CIDR) // of the subnet that kops created
+			allocateRange(p, &s.CIDR, 20, &taken)
 		}
 	}
 }
 
-// take fills an empty range with a free one of 10.0.0.0/8 and marks it as used.
-func take(p *complete.Pass, to *string, length int, used *[]netip.Prefix) {
+// allocateRange sets an empty range to a free one in 10.0.0.0/8 and marks it as used.
+func allocateRange(p *complete.Pass, to *string, length int, used *[]netip.Prefix) {
 	if *to != "" {
 		return
 	}
 	r, err := complete.Allocate(netip.MustParsePrefix(privateRange), length, *used)
 	if err != nil {
-		p.Fail("spec.subnets", "", "gce-subnet-cidr", err.Error(), "write the subnet's cidr")
+		p.Fail("spec.subnets", "", "gce-subnet-cidr", err.Error(), "set the subnet's cidr")
 		return
 	}
 	*to, *used = r.String(), append(*used, r)
@@ -138,7 +138,7 @@ func setController(p *complete.Pass) {
 	fill.Value(&c.ClusterCIDR, p.Spec.Networking.PodCIDR)
 	fill.Ptr(&c.AllocateNodeCIDRs, true)
 	fill.Ptr(&c.CIDRAllocatorType, "CloudAllocator")
-	if p.IPv6() { // kops-controller gives the nodes the ranges of their pods
+	if p.IPv6() { // kops-controller assigns pod ranges to the nodes
 		fill.List(&c.Controllers, "*", "-node-ipam-controller", "-node-route-controller")
 	}
 	fill.List(&c.Controllers, "*")

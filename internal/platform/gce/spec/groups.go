@@ -9,17 +9,17 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-func groupName(c *validate.Check, g *api.InstanceGroup) {
+func checkGroupName(c *validate.Check, g *api.InstanceGroup) {
 	if g.Name != "" && (len(g.Name) > groupMax || !resourceName.MatchString(g.Name)) {
-		c.Bad("metadata.name", g.Name, "begins no name of Google's machines", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin with a letter", groupMax))
+		c.Bad("metadata.name", g.Name, "cannot begin the names of machines on GCE", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin with a letter", groupMax))
 	}
 }
 
-// groupZones checks that the zones are of the cluster's region. A disk of etcd is in one
-// zone, and so is each machine behind the API's load balancer.
-func groupZones(c *validate.Check, g *api.InstanceGroup) {
+// checkGroupZones checks that the zones are in the cluster's region, and that groups with etcd disks or
+// behind the API's load balancer have only one.
+func checkGroupZones(c *validate.Check, g *api.InstanceGroup) {
 	const path = "spec.zones"
-	c.Need(len(g.Spec.Zones) > 0, path, "name the zones in which the machines stand")
+	c.Need(len(g.Spec.Zones) > 0, path, "list the zones of the group's machines")
 	c.Unique(path, g.Spec.Zones)
 	region := ""
 	c.EachSubnet(func(_ string, s *api.ClusterSubnetSpec) {
@@ -30,7 +30,7 @@ func groupZones(c *validate.Check, g *api.InstanceGroup) {
 	for i, z := range g.Spec.Zones {
 		switch f := c.Facts; {
 		case region != "" && RegionOf(z) != region:
-			c.Bad(validate.At(path, i), z, "is not a zone of "+region+", where the cluster's subnets are", "name zones of that region")
+			c.Bad(validate.At(path, i), z, "is not a zone of "+region+", where the cluster's subnets are", "use zones of that region")
 		case len(f.Zones) > 0 && f.Region == RegionOf(z) && !slices.Contains(f.Zones, z):
 			c.Bad(validate.At(path, i), z, "is not a zone of "+f.Region+" that can be used", "use one of "+strings.Join(f.Zones, ", "))
 		}
@@ -39,32 +39,32 @@ func groupZones(c *validate.Check, g *api.InstanceGroup) {
 	switch {
 	case len(zonesOf(g)) < 2:
 	case g.IsControlPlane():
-		c.Bad(path, several, "the disks of etcd are in one zone each", "leave one zone, and make a group for each of the others")
+		c.Bad(path, several, "each disk of etcd is in one zone", "keep one zone, and create a group for each of the others")
 	case g.Spec.Role == api.RoleAPIServer && c.Spec.API.LoadBalancer != nil:
-		c.Bad(path, several, "a group behind the API's load balancer is in one zone", "leave one zone, and make a group for each of the others")
+		c.Bad(path, several, "a group behind the API's load balancer must be in one zone", "keep one zone, and create a group for each of the others")
 	}
 }
 
-func groupSubnet(c *validate.Check, g *api.InstanceGroup) {
+func checkGroupSubnet(c *validate.Check, g *api.InstanceGroup) {
 	if len(g.Spec.Subnets) > 1 {
-		c.Bad("spec.subnets", strings.Join(g.Spec.Subnets, ","), "the machines of a group stand in one subnet", "name one")
+		c.Bad("spec.subnets", strings.Join(g.Spec.Subnets, ","), "the machines of a group must be in one subnet", "keep only one")
 	}
 }
 
-// image checks how the image is named, and that machines made of it start and join.
-func image(c *validate.Check, g *api.InstanceGroup) {
+// checkImage checks the image's name, and that machines created from it can boot and join.
+func checkImage(c *validate.Check, g *api.InstanceGroup) {
 	const path = "spec.image"
 	name := g.Spec.Image
 	if name == "" {
 		return
 	}
-	known := own(c.Facts)
+	known := ownFacts(c.Facts)
 	if _, _, ok := ParseImage(name); !ok {
 		c.Bad(path, name, "is not an image", "write "+imageForms)
 		return
 	}
 	if now := known.Families[name]; now != "" {
-		c.Bad(path, name, "is a family, whose image is another from time to time", "write the image that it has now, "+now)
+		c.Bad(path, name, "is an image family, whose image changes from time to time", "use its current image, "+now)
 		return
 	}
 	i := known.Images[name]
@@ -72,31 +72,30 @@ func image(c *validate.Check, g *api.InstanceGroup) {
 	case i.State == "OBSOLETE" || i.State == "DELETED":
 		c.Bad(path, name, "is withdrawn ("+i.State+"), so new machines cannot use it", "choose a newer image")
 	case i.NoUEFI && g.Spec.Role != api.RoleBastion:
-		c.Warn(path, name, "does not start with UEFI, so that its machines have no virtual TPM, with which they would prove who they are", "choose an image that is UEFI_COMPATIBLE")
+		c.Warn(path, name, "does not boot with UEFI, so its machines have no virtual TPM to prove their identity with", "choose an image that is UEFI_COMPATIBLE")
 	}
 	if v := g.Spec.RootVolume; v != nil && v.Size != nil && int64(*v.Size) < i.DiskSizeGB {
 		c.Bad("spec.rootVolumeSize", validate.Number(*v.Size), fmt.Sprintf("is less than the %d GB of the image", i.DiskSizeGB), "raise it")
 	}
 }
 
-func rootDisk(c *validate.Check, g *api.InstanceGroup) {
+func checkRootDisk(c *validate.Check, g *api.InstanceGroup) {
 	kind := ""
 	if v := g.Spec.RootVolume; v != nil {
-		kind = text(v.Type)
+		kind = deref(v.Type)
 	}
-	diskType(c, "spec.rootVolumeType", kind)
-	fits(c, "spec.rootVolumeType", kind, bootDisk, g.Spec.MachineType)
+	checkDiskKind(c, "spec.rootVolumeType", kind)
+	checkDiskType(c, "spec.rootVolumeType", kind, bootDisk, g.Spec.MachineType)
 }
 
-// accelerators checks the GPUs that are added to machines, which only machines of the first series
-// take.
-func accelerators(c *validate.Check, g *api.InstanceGroup) {
-	offered := own(c.Facts).Accelerators
+// checkAccelerators checks the GPUs that are attached to machines, which only the N1 series supports.
+func checkAccelerators(c *validate.Check, g *api.InstanceGroup) {
+	offered := ownFacts(c.Facts).Accelerators
 	for i, a := range g.Spec.GuestAccelerators {
 		path := validate.At("spec.guestAccelerators", i)
 		c.Need(a.AcceleratorType != "", path+".acceleratorType", "name the type of GPU, such as nvidia-tesla-t4")
 		if a.AcceleratorCount < 1 {
-			c.Bad(path+".acceleratorCount", validate.Number(a.AcceleratorCount), "is less than 1", "write how many a machine has")
+			c.Bad(path+".acceleratorCount", validate.Number(a.AcceleratorCount), "is less than 1", "set the number of GPUs of each machine")
 		}
 		if zones, ok := offered[a.AcceleratorType]; ok {
 			lacking := slices.DeleteFunc(zonesOf(g), func(z string) bool { return slices.Contains(zones, z) })
@@ -107,13 +106,13 @@ func accelerators(c *validate.Check, g *api.InstanceGroup) {
 	}
 	series, _, _ := strings.Cut(g.Spec.MachineType, "-")
 	if len(g.Spec.GuestAccelerators) > 0 && series != "" && series != "n1" && series != "custom" {
-		c.Warn("spec.guestAccelerators", "", "machines of type "+g.Spec.MachineType+" support no GPUs besides those of their type", "choose a type of the series n1, or one that has GPUs, such as g2-standard-4, and remove it")
+		c.Warn("spec.guestAccelerators", "", "machines of type "+g.Spec.MachineType+" support no GPUs other than those of the type", "choose a type of the n1 series, or one that has GPUs, such as g2-standard-4, and remove it")
 	}
 }
 
-// spot warns of a control plane that Google may end at any time.
-func spot(c *validate.Check, g *api.InstanceGroup) {
-	if g.IsControlPlane() && text(g.Spec.GCPProvisioningModel) == "SPOT" {
-		c.Warn("spec.gcpProvisioningModel", "SPOT", "lets Google end the machine at any time, and etcd needs more than half of its members", "keep spot machines to nodes")
+// checkSpot warns of a control plane that Google may stop at any time.
+func checkSpot(c *validate.Check, g *api.InstanceGroup) {
+	if g.IsControlPlane() && deref(g.Spec.GCPProvisioningModel) == "SPOT" {
+		c.Warn("spec.gcpProvisioningModel", "SPOT", "lets Google stop the machine at any time, but etcd needs a majority of its members", "use spot machines for nodes only")
 	}
 }

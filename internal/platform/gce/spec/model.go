@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// modelTraits is what GCE changes in the files of its machines.
+// modelTraits returns what GCE changes in the files of its machines.
 func modelTraits() traits.Model {
 	return traits.Model{
 		Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
@@ -34,8 +34,8 @@ func modelTraits() traits.Model {
 		Values: func(c *api.Cluster, _ *facts.Cloud, _ string) (map[string]string, error) {
 			return map[string]string{"project": c.Spec.CloudProvider.GCE.Project, "clusterLabel": names.Dashed(c.Name)}, nil
 		},
-		// Google's health checks of target pools ask from many addresses; other load balancers
-		// ask the API servers themselves.
+		// Google's health checks of target pools come from many addresses; other load balancers
+		// check the API servers directly.
 		HealthClients: func(c *api.Cluster) (string, bool) {
 			lb := c.Spec.API.LoadBalancer
 			return "", lb != nil && lb.Type == api.LoadBalancerPublic
@@ -43,16 +43,16 @@ func modelTraits() traits.Model {
 	}
 }
 
-// zonesOf are those in which a group's machines stand, sorted, each once. One managed
-// instance group is in each.
+// zonesOf returns the distinct zones of a group's machines, sorted. There is one managed instance
+// group per zone.
 func zonesOf(g *api.InstanceGroup) []string {
 	zones := slices.Clone(g.Spec.Zones)
 	slices.Sort(zones)
 	return slices.Compact(zones)
 }
 
-// ShareOf is the part of a number of machines that is in the i-th of n zones: the remainder
-// goes to the first.
+// ShareOf returns how many of a number of machines are in the i-th of n zones: the first zones get
+// the remainder.
 func ShareOf(machines int32, i, n int) int32 {
 	share := machines / int32(n)
 	if int32(i) < machines%int32(n) {
@@ -61,11 +61,11 @@ func ShareOf(machines int32, i, n int) int32 {
 	return share
 }
 
-// scalingGroups are the managed instance groups of an instance group, as the autoscaler
-// names them; those that have never a machine are left out.
+// scalingGroups returns the managed instance groups of an instance group, as the autoscaler names
+// them, without those that never have a machine.
 func scalingGroups(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
 	var out []traits.ScalingGroup
-	zones, whole := zonesOf(g), traits.Whole("", g)[0]
+	zones, whole := zonesOf(g), traits.WholeGroup("", g)[0]
 	for i, zone := range zones {
 		s := traits.ScalingGroup{Min: ShareOf(whole.Min, i, len(zones)), Max: ShareOf(whole.Max, i, len(zones)),
 			Name: "https://www.googleapis.com/compute/v1/projects/" + c.Spec.CloudProvider.GCE.Project + "/zones/" + zone + "/instanceGroups/" + gcename.Group(g.Name, zone, c.Name)}

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// description is how a new cluster on GCE is described.
-func description() newcluster.Rules {
+// newClusterRules returns the rules by which a new cluster on GCE is described.
+func newClusterRules() newcluster.Rules {
 	return newcluster.Rules{
 		Options: []newcluster.Option{
 			{Name: "project", Usage: "GCE: project (default: the project of the environment or of gcloud)"},
@@ -21,29 +21,29 @@ func description() newcluster.Rules {
 		Defaults: defaults,
 		Describe: describe,
 		Finish:   shareNetwork,
-		Group:    group,
+		Group:    completeGroup,
 	}
 }
 
 func describe(b *newcluster.Builder) {
-	b.Spec.CloudProvider.GCE = &api.GCESpec{Project: cmp.Or(b.Own["project"], own(b.Facts).Project), ServiceAccount: b.Own["gce-service-account"]}
+	b.Spec.CloudProvider.GCE = &api.GCESpec{Project: cmp.Or(b.Own["project"], ownFacts(b.Facts).Project), ServiceAccount: b.Own["gce-service-account"]}
 	b.Spec.CloudConfig = &api.CloudConfiguration{}
 	if n := len(names.Dashed(b.ClusterName)); n > labelMax {
-		b.Fail("option:ClusterName", b.ClusterName, fmt.Sprintf("has %d characters, and a label of Google's has %d at most", n, labelMax), "choose a shorter name")
+		b.Fail("option:ClusterName", b.ClusterName, fmt.Sprintf("has %d characters, but a Google Cloud label has %d at most", n, labelMax), "choose a shorter name")
 	}
 	if len(b.SubnetIDs) > 1 {
-		b.Fail("option:SubnetIDs", strings.Join(b.SubnetIDs, ","), "subnets of GCE span their region, and a cluster has one", "name one subnet")
+		b.Fail("option:SubnetIDs", strings.Join(b.SubnetIDs, ","), "a subnet of GCE spans its region, and a cluster uses only one", "use one subnet")
 	}
 }
 
-// shareNetwork gives a cluster in a shared subnet the network of that.
+// shareNetwork sets the network of a cluster in a shared subnet to that subnet's network.
 func shareNetwork(b *newcluster.Builder) {
 	n := &b.Spec.Networking
 	if len(b.SubnetIDs) == 0 || n.NetworkID != "" {
 		return
 	}
 	if n.NetworkID = b.Facts.Subnets[b.SubnetIDs[0]].Network; n.NetworkID == "" {
-		b.Fail("option:NetworkID", "", "the network of the shared subnet is not known", "name it with option:NetworkID")
+		b.Fail("option:NetworkID", "", "the network of the shared subnet is not known", "set it with option:NetworkID")
 	}
 }
 
@@ -52,22 +52,22 @@ func defaults(b *newcluster.Builder) {
 	chooseDisks(&b.Options)
 }
 
-// chooseDisks gives machines of series that take no others Hyperdisks.
+// chooseDisks selects Hyperdisks for machine series that support no others.
 func chooseDisks(o *newcluster.Options) {
 	for _, d := range []struct {
 		sizes []string
 		disk  *string
 	}{{o.NodeSizes, &o.NodeVolumeType}, {o.ControlPlaneSizes, &o.ControlPlaneVolumeType}, {o.ControlPlaneSizes, &o.EtcdStorageType}} {
-		if *d.disk == "" && len(d.sizes) > 0 && takesHyperdisksAlone(d.sizes[0]) {
+		if *d.disk == "" && len(d.sizes) > 0 && needsHyperdisks(d.sizes[0]) {
 			*d.disk = hyperdisk + "balanced"
 		}
 	}
 }
 
-// pinFamilies writes the images that families have now, so that machines are made of the
-// same image until somebody wants another.
+// pinFamilies replaces image families with their current images, so that machines keep using the
+// same image until the user changes it.
 func pinFamilies(b *newcluster.Builder) {
-	families := own(b.Facts).Families
+	families := ownFacts(b.Facts).Families
 	for _, image := range []*string{&b.Image, &b.ControlPlaneImage, &b.NodeImage, &b.BastionImage} {
 		if now := families[*image]; now != "" {
 			*image = now
@@ -75,11 +75,11 @@ func pinFamilies(b *newcluster.Builder) {
 	}
 }
 
-// group completes a group that is added to a cluster: it names its zones, and sets the label by
-// which Google's metadata proxy knows its nodes, as kOps does.
-func group(g *api.InstanceGroup) diag.List {
+// completeGroup completes a group that is added to a cluster: it must list its zones, and gets the label by
+// which Google's metadata proxy recognizes its nodes, as in kOps.
+func completeGroup(g *api.InstanceGroup) diag.List {
 	if len(g.Spec.Zones) == 0 {
-		return diag.List{{Path: "option:GroupZones", Rule: "option", Message: "subnets of GCE span their region, so a group names its zones", Remedy: "name them with option:GroupZones"}}
+		return diag.List{{Path: "option:GroupZones", Rule: "option", Message: "subnets of GCE span their region, so a group must list its zones", Remedy: "set them with option:GroupZones"}}
 	}
 	g.Spec.NodeLabels["cloud.google.com/metadata-proxy-ready"] = "true"
 	return nil

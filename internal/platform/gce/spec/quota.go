@@ -11,25 +11,25 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// quota warns where the cluster alone is more than its project may have. How much of a limit
-// is free is not asked: what uses it may be the cluster itself.
-func quota(c *validate.Check) {
-	limits := own(c.Facts).Quotas
+// checkQuota warns if the cluster alone exceeds the project's quotas. Current usage is not considered,
+// because it may be the cluster's own.
+func checkQuota(c *validate.Check) {
+	limits := ownFacts(c.Facts).Quotas
 	if len(limits) == 0 || !c.Strict() {
 		return
 	}
-	taken := needs(c)
+	taken := neededQuotas(c)
 	for _, metric := range slices.Sorted(maps.Keys(taken)) {
 		if limit, known := limits[metric]; known && taken[metric] > limit {
-			c.Warn("", "", fmt.Sprintf("needs %.0f of the quota %s in %s, and the project has %.0f", taken[metric], metric, c.Facts.Region, limit),
-				"ask Google for more (console, IAM & Admin, Quotas), or choose fewer or smaller machines")
+			c.Warn("", "", fmt.Sprintf("needs %.0f of the quota %s in %s, but the project has only %.0f", taken[metric], metric, c.Facts.Region, limit),
+				"request more (Google Cloud console, IAM & Admin, Quotas), or choose fewer or smaller machines")
 		}
 	}
 }
 
-// needs is what the least numbers of machines take of the quotas, by the metric (Compute
+// neededQuotas returns how much of each quota the minimum numbers of machines use, by metric (Compute
 // Engine, "Allocation quotas").
-func needs(c *validate.Check) map[string]float64 {
+func neededQuotas(c *validate.Check) map[string]float64 {
 	out := map[string]float64{}
 	for _, g := range c.Groups() {
 		machines := 1.0
@@ -37,8 +37,8 @@ func needs(c *validate.Check) map[string]float64 {
 			machines = float64(*g.Spec.MinSize)
 		}
 		out["INSTANCES"] += machines
-		if t, known := c.Facts.MachineType(g.Spec.MachineType); known && text(g.Spec.GCPProvisioningModel) != "SPOT" {
-			out[cpus(g.Spec.MachineType)] += machines * float64(t.VCPU)
+		if t, known := c.Facts.MachineType(g.Spec.MachineType); known && deref(g.Spec.GCPProvisioningModel) != "SPOT" {
+			out[cpuMetric(g.Spec.MachineType)] += machines * float64(t.VCPU)
 		}
 		disk(out, rootVolume(g), machines)
 		for _, a := range g.Spec.GuestAccelerators {
@@ -51,14 +51,14 @@ func needs(c *validate.Check) map[string]float64 {
 			if m.VolumeSize != nil {
 				size = *m.VolumeSize
 			}
-			disk(out, volume{cmp.Or(text(m.VolumeType), etcdDisk), size}, 1)
+			disk(out, volume{cmp.Or(deref(m.VolumeType), etcdDisk), size}, 1)
 		}
 	}
 	return out
 }
 
-// cpus is the metric of the processors of a machine type.
-func cpus(machine string) string {
+// cpuMetric returns the quota metric for a machine type's CPUs.
+func cpuMetric(machine string) string {
 	switch series, _, _ := strings.Cut(machine, "-"); series {
 	case "e2", "f1", "g1", "n1", "custom":
 		return "CPUS"
@@ -73,7 +73,8 @@ type volume struct {
 	size int32
 }
 
-// rootVolume is the disk of a group's machines: kOps' size for the role where nobody says it.
+// rootVolume returns the boot disk of a group's machines; by default, it has kOps' size for the
+// role.
 func rootVolume(g *api.InstanceGroup) volume {
 	v := volume{bootDisk, 128}
 	switch g.Spec.Role {
@@ -83,7 +84,7 @@ func rootVolume(g *api.InstanceGroup) volume {
 		v.size = 32
 	}
 	if r := g.Spec.RootVolume; r != nil {
-		v.kind = cmp.Or(text(r.Type), v.kind)
+		v.kind = cmp.Or(deref(r.Type), v.kind)
 		if r.Size != nil {
 			v.size = *r.Size
 		}
@@ -91,7 +92,7 @@ func rootVolume(g *api.InstanceGroup) volume {
 	return v
 }
 
-// disk adds what a number of disks take.
+// disk adds the quota usage of a number of disks.
 func disk(to map[string]float64, v volume, number float64) {
 	switch v.kind {
 	case "pd-standard":

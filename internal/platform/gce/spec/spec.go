@@ -1,4 +1,5 @@
-// Package spec says what Google Compute Engine is to the stages that infer, check and describe a cluster.
+// Package spec defines what Google Compute Engine is to the stages that infer, check and describe a
+// cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -12,20 +13,20 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// Platform returns what GCE is.
+// Platform returns the description of GCE.
 func Platform() platform.Platform {
-	return platform.Platform{Traits: google(), Complete: completion(), Validate: validation(), New: description(), CheckFacts: facts.CheckOwn[Facts], Stub: func(c *api.Cluster, region string) {
+	return platform.Platform{Traits: gceTraits(), Complete: completion(), Validate: validation(), New: newClusterRules(), CheckFacts: facts.CheckOwn[Facts], Stub: func(c *api.Cluster, region string) {
 		c.Spec.CloudProvider.GCE = &api.GCESpec{}
 		c.Spec.Networking.Subnets = []api.ClusterSubnetSpec{{Name: region, Region: region}}
 	}}
 }
 
-func google() traits.Traits {
+func gceTraits() traits.Traits {
 	usual := []traits.Type{{Name: "e2-medium"}, {Name: "t2a-standard-2", ARM: true}}
 	return traits.Traits{
 		Name: api.CloudGCE, Title: "GCE", SSHKeys: traits.SSHKeys{NamedOnly: true},
 		Has:    traits.Abilities{APIServerNodes: true, Prices: true, PodRanges: true, Repair: true},
-		Unused: unused(),
+		Unused: unusedFields(),
 		Network: traits.Network{
 			NeedsSubnets: true, NeedsSubnetRegion: true, NoCIDR: true, SpansRegion: true, NoUtility: true,
 			DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate},
@@ -41,7 +42,7 @@ func google() traits.Traits {
 				api.RoleBastion: {{Name: "e2-micro"}, {Name: "t2a-standard-1", ARM: true}},
 			},
 			ImageForms: imageForms,
-			// Images that kOps' channels recommended.
+			// Images that kOps' channels have recommended.
 			Published: []string{"cos-cloud/cos-stable-", "ubuntu-os-cloud/ubuntu-2004-", "ubuntu-os-cloud/ubuntu-2204-", "ubuntu-os-cloud/ubuntu-2404-"},
 		},
 		Store: traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}},
@@ -49,16 +50,16 @@ func google() traits.Traits {
 	}
 }
 
-// MachineTypes are the names of the types of which a new group of a role gets one.
+// MachineTypes returns the machine types from which a new group of a role gets one.
 func MachineTypes(role api.InstanceGroupRole) []string {
 	var out []string
-	for _, t := range google().Machines.Types[role] {
+	for _, t := range gceTraits().Machines.Types[role] {
 		out = append(out, t.Name)
 	}
 	return out
 }
 
-// RegionOf is the region of a zone: europe-west1 of europe-west1-b.
+// RegionOf returns the region of a zone: europe-west1 for europe-west1-b.
 func RegionOf(zone string) string {
 	if i := strings.LastIndex(zone, "-"); i > 0 {
 		return zone[:i]

@@ -20,7 +20,7 @@ import (
 	"kops.local/kops/internal/test/spectest"
 )
 
-// cloud is what Google answers in tests.
+// cloud returns the facts that Google reports in tests.
 func cloud(t *testing.T) *facts.Cloud {
 	t.Helper()
 	c := &facts.Cloud{Region: "us-test1", Zones: []string{"us-test1-a", "us-test1-b", "us-test1-c"}, DNSZones: []facts.DNSZone{{Name: "example.com", ID: "1"}},
@@ -31,7 +31,7 @@ func cloud(t *testing.T) *facts.Cloud {
 	return c
 }
 
-// describeNew makes a new cluster of options.
+// describeNew describes a new cluster with some options.
 func describeNew(t *testing.T, o newcluster.Options, c *facts.Cloud) (*api.Cluster, []*api.InstanceGroup, diag.List) {
 	t.Helper()
 	p := Platform()
@@ -39,7 +39,7 @@ func describeNew(t *testing.T, o newcluster.Options, c *facts.Cloud) (*api.Clust
 	return newcluster.New(o, newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": c}}, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
 }
 
-func completed(t *testing.T, cluster *api.Cluster, groups []*api.InstanceGroup, c *facts.Cloud) *complete.Cluster {
+func completeCluster(t *testing.T, cluster *api.Cluster, groups []*api.InstanceGroup, c *facts.Cloud) *complete.Cluster {
 	t.Helper()
 	p := Platform()
 	done, wrong := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, Groups: groups, Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": c}}, Channel: spectest.Stable(t), KopsVersion: "1.37.0"})
@@ -117,17 +117,17 @@ func TestMachinesThatTakeNoOtherDisksGetHyperdisks(t *testing.T) {
 		t.Fatal(findings)
 	}
 	const want = "hyperdisk-balanced"
-	if v := groups[0].Spec.RootVolume; v == nil || text(v.Type) != want || groups[1].Spec.RootVolume != nil {
+	if v := groups[0].Spec.RootVolume; v == nil || deref(v.Type) != want || groups[1].Spec.RootVolume != nil {
 		t.Errorf("the disks are %+v and %+v", v, groups[1].Spec.RootVolume)
 	}
 	for _, e := range cluster.Spec.EtcdClusters {
-		if text(e.EtcdMembers[0].VolumeType) != want {
-			t.Errorf("the disk of %s is %q", e.Name, text(e.EtcdMembers[0].VolumeType))
+		if deref(e.EtcdMembers[0].VolumeType) != want {
+			t.Errorf("the disk of %s is %q", e.Name, deref(e.EtcdMembers[0].VolumeType))
 		}
 	}
 	o.ControlPlaneVolumeType, o.EtcdStorageType = "hyperdisk-extreme", "hyperdisk-throughput"
 	cluster, groups, _ = describeNew(t, o, cloud(t))
-	if text(groups[0].Spec.RootVolume.Type) != o.ControlPlaneVolumeType || text(cluster.Spec.EtcdClusters[0].EtcdMembers[0].VolumeType) != o.EtcdStorageType {
+	if deref(groups[0].Spec.RootVolume.Type) != o.ControlPlaneVolumeType || deref(cluster.Spec.EtcdClusters[0].EtcdMembers[0].VolumeType) != o.EtcdStorageType {
 		t.Error("another is taken than the one that is asked for")
 	}
 }
@@ -143,7 +143,7 @@ func TestASharedSubnetBringsItsNetworkAndRange(t *testing.T) {
 	if d := cmp.Diff([]api.ClusterSubnetSpec{want}, n.Subnets); d != "" || n.NetworkID != "host/common" {
 		t.Errorf("network %s, subnets (-want +got):\n%s", n.NetworkID, d)
 	}
-	if done := completed(t, cluster, groups, cloud(t)); done.Spec.Spec.Networking.Subnets[0].CIDR != "10.7.0.0/20" {
+	if done := completeCluster(t, cluster, groups, cloud(t)); done.Spec.Spec.Networking.Subnets[0].CIDR != "10.7.0.0/20" {
 		t.Errorf("completed: %+v", done.Spec.Spec.Networking.Subnets)
 	}
 }
@@ -154,9 +154,9 @@ func TestNewClustersThatGoogleWouldRefuse(t *testing.T) {
 		want string
 	}{
 		"a long name":                  {newcluster.Options{ClusterName: strings.Repeat("a", 55) + ".k8s.test", Zones: []string{"us-test1-a"}}, "option:ClusterName: has 64 characters"},
-		"two shared subnets":           {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared", "b"}}, "option:SubnetIDs: subnets of GCE span their region, and a cluster has one"},
+		"two shared subnets":           {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"shared", "b"}}, "option:SubnetIDs: a subnet of GCE spans its region, and a cluster uses only one"},
 		"a shared subnet of somewhere": {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, SubnetIDs: []string{"b"}}, "option:NetworkID: the network of the shared subnet is not known"},
-		"zones of two regions":         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a", "us-test2-a"}}, "option:Zones: a cluster on gce stands in one region"},
+		"zones of two regions":         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a", "us-test2-a"}}, "option:Zones: a cluster on gce must be in one region"},
 		"IPv6":                         {newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, IPv6: true}, "option:IPv6: IPv6 clusters are not supported on GCE"},
 	} {
 		if _, _, findings := describeNew(t, c.o, cloud(t)); !strings.HasPrefix(findings.Error(), c.want) {
@@ -228,14 +228,14 @@ func TestNodesOfAnIPv6ClusterGetTheirRangesFromKops(t *testing.T) {
 		if !ipv6 {
 			c.Spec.Networking.NonMasqueradeCIDR = "100.64.0.0/10"
 		}
-		done := completed(t, c, groups, cloud(t))
+		done := completeCluster(t, c, groups, cloud(t))
 		if d := cmp.Diff(want, done.Spec.Spec.CloudControllerManager.Controllers); d != "" {
 			t.Errorf("IPv6 %v (-want +got):\n%s", ipv6, d)
 		}
 	}
 }
 
-// A cluster whose stored spec has no ranges keeps the range of the subnet that kops made for it.
+// A cluster whose stored spec has no ranges keeps the range of the subnet that kops created for it.
 func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
 	cluster, groups, findings := describeNew(t, newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}}, cloud(t))
 	if findings.Err() != nil {
@@ -246,7 +246,7 @@ func TestAnOwnSubnetKeepsItsRange(t *testing.T) {
 	known.Networks = map[string]facts.Network{"a-example-com": {CIDRs: []string{"10.0.48.0/20"}}}
 	known.Subnets["us-test1-a-example-com"] = facts.Subnet{Network: "a-example-com", CIDR: "10.0.48.0/20"}
 	cluster.Spec.CloudProvider.GCE.Project = "p1"
-	if got := completed(t, cluster, groups, known).Spec.Spec.Networking.Subnets[0].CIDR; got != "10.0.48.0/20" {
+	if got := completeCluster(t, cluster, groups, known).Spec.Spec.Networking.Subnets[0].CIDR; got != "10.0.48.0/20" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -271,11 +271,11 @@ func TestLabelsAreSpelledAsNearAsTheyCan(t *testing.T) {
 		{"_x", "é", "k-_x", ""}, {strings.Repeat("x", 70), "-", strings.Repeat("x", 63), ""},
 	} {
 		k, v := fitLabel(c.key, c.value)
-		if k != c.wantKey || v != c.wantValue || !takesLabel(k, v) || takesLabel(c.key, c.value) {
+		if k != c.wantKey || v != c.wantValue || !isLabelAccepted(k, v) || isLabelAccepted(c.key, c.value) {
 			t.Errorf("%s=%s becomes %s=%s", c.key, c.value, k, v)
 		}
 	}
-	if !takesLabel("a-b_9", "9-") {
+	if !isLabelAccepted("a-b_9", "9-") {
 		t.Error("a good label is refused")
 	}
 }
@@ -290,7 +290,7 @@ func TestTheAutoscalerKnowsTheGroupOfEachZone(t *testing.T) {
 		return traits.ScalingGroup{Name: "https://www.googleapis.com/compute/v1/projects/p1/zones/" + zone + "/instanceGroups/" + name, Min: least, Max: most}
 	}
 	want := []traits.ScalingGroup{at("us-test1-a", "a-nodes-a-example-com", 1, 1), at("us-test1-b", "b-nodes-a-example-com", 0, 1)}
-	if d := cmp.Diff(want, google().Model.ScalingGroups(c, g)); d != "" {
+	if d := cmp.Diff(want, gceTraits().Model.ScalingGroups(c, g)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -301,13 +301,13 @@ func TestHealthIsAskedFromOutsideForAPublicLoadBalancerAlone(t *testing.T) {
 		if kind != "" {
 			c.Spec.API.LoadBalancer = &api.LoadBalancerAccessSpec{Type: kind}
 		}
-		if _, everybody := google().Model.HealthClients(c); everybody != want {
+		if _, everybody := gceTraits().Model.HealthClients(c); everybody != want {
 			t.Errorf("%q: %v", kind, everybody)
 		}
 	}
 }
 
-func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
+func TestAClusterBeyondItsQuotaIsReported(t *testing.T) {
 	o := newcluster.Options{ClusterName: "a.example.com", Zones: []string{"us-test1-a"}, NodeCount: 3, Own: map[string]string{"project": "p1"}}
 	cluster, groups, findings := describeNew(t, o, cloud(t))
 	if findings.Err() != nil {
@@ -315,11 +315,11 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 	}
 	known := cloud(t)
 	known.MachineTypes = map[string]facts.MachineType{"e2-medium": {VCPU: 2, Architectures: []string{facts.ArchX86}}}
-	done := completed(t, cluster, groups, known)
+	done := completeCluster(t, cluster, groups, known)
 	nodes := &done.Groups[1].Spec
 	nodes.GuestAccelerators = []api.AcceleratorConfig{{AcceleratorType: "nvidia-tesla-t4", AcceleratorCount: 2}}
 	check := func(limits map[string]float64) []string {
-		o := own(known)
+		o := ownFacts(known)
 		o.Quotas = limits
 		if err := known.SetOwn(o); err != nil {
 			t.Fatal(err)
@@ -333,7 +333,8 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 		}
 		return out
 	}
-	// One control plane with a disk of 64 GB and three nodes with 128, of two processors each; two etcds.
+	// One control plane with a 64 GB disk and three nodes with 128 GB, with two CPUs each; two etcd
+	// clusters.
 	enough := map[string]float64{"INSTANCES": 4, "CPUS": 8, "DISKS_TOTAL_GB": 448, "SSD_TOTAL_GB": 40, "GPUS_ALL_REGIONS": 6}
 	if got := check(enough); len(got) > 0 {
 		t.Errorf("enough: %q", got)
@@ -344,7 +345,7 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 	for metric, limit := range enough {
 		less := maps.Clone(enough)
 		less[metric] = limit - 1
-		if got, want := check(less), fmt.Sprintf("needs %.0f of the quota %s in us-test1, and the project has %.0f", limit, metric, limit-1); len(got) != 1 || got[0] != want {
+		if got, want := check(less), fmt.Sprintf("needs %.0f of the quota %s in us-test1, but the project has only %.0f", limit, metric, limit-1); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", metric, got)
 		}
 	}
@@ -352,7 +353,7 @@ func TestAClusterThatIsMoreThanItsProjectMayHaveIsToldOf(t *testing.T) {
 
 func TestProcessorsOfEachSeriesHaveALimitOfTheirOwn(t *testing.T) {
 	for machine, want := range map[string]string{"e2-medium": "CPUS", "n1-standard-1": "CPUS", "custom-4-8192": "CPUS", "n2d-standard-2": "N2D_CPUS", "c3-highcpu-4": "C3_CPUS"} {
-		if got := cpus(machine); got != want {
+		if got := cpuMetric(machine); got != want {
 			t.Errorf("%s: %s", machine, got)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"kops.local/kops/internal/platform/traits"
 )
 
-// unused are the fields that are accepted on GCE and change nothing.
-func unused() []traits.Unused {
+// unusedFields lists the fields that are accepted on GCE but ignored.
+func unusedFields() []traits.Unused {
 	const nothing = "remove it; it does not exist on GCE"
 	cluster := func(remedy, block string, names ...string) traits.Unused {
 		u := traits.Unused{Kind: api.KindCluster, Names: names, Remedy: remedy}
@@ -21,15 +21,15 @@ func unused() []traits.Unused {
 	return []traits.Unused{
 		cluster("remove it; see spec.assets.fileRepository", "cloudProvider.gce", "binariesLocation"),
 		cluster("remove it; subnets have no labels", "networking", "tagSubnets"),
-		cluster("remove it; make routes of the network yourself (gcloud compute routes create)", "networking.subnets[]", "additionalRoutes"),
-		cluster("remove it; Cloud NAT takes addresses of its own", "networking.subnets[]", "publicIP"),
-		cluster("remove it; bastions have addresses of their own", "networking.topology.bastion", "loadBalancer.additionalSecurityGroups", "loadBalancer.type"),
+		cluster("remove it; create routes in the network yourself (gcloud compute routes create)", "networking.subnets[]", "additionalRoutes"),
+		cluster("remove it; Cloud NAT allocates its own addresses", "networking.subnets[]", "publicIP"),
+		cluster("remove it; bastions have their own addresses", "networking.topology.bastion", "loadBalancer.additionalSecurityGroups", "loadBalancer.type"),
 		cluster("remove it; Google encrypts all disks", "etcdClusters[].etcdMembers[]", "encryptedVolume", "kmsKeyID"),
 		cluster("remove it; see kops create sshpublickey", "", "sshKeyName"),
 		cluster("remove it; only AWS uses audiences", "serviceAccountIssuerDiscovery", "additionalAudiences"),
 		group("remove it; Google encrypts all disks", "rootVolume.encryption", "rootVolume.encryptionKey"),
 		group("remove it; ask for spot machines with gcpProvisioningModel: SPOT", "maxPrice", "spotDurationInMinutes", "instanceInterruptionBehavior", "capacityRebalance"),
-		group("remove it; firewall rules go by the roles of machines", "additionalSecurityGroups", "securityGroupOverride"),
+		group("remove it; firewall rules are based on the roles of machines", "additionalSecurityGroups", "securityGroupOverride"),
 		group(nothing, "rootVolume.optimization", "cpuCredits", "detailedInstanceMonitoring", "instanceMetadata", "instanceProtection", "maxInstanceLifetime", "suspendProcesses", "tenancy"),
 	}
 }

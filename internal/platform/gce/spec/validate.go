@@ -11,124 +11,126 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// validation are the rules by which a cluster on GCE is checked.
+// validation returns the rules by which a cluster on GCE is checked.
 func validation() validate.Rules {
 	return validate.Rules{
 		Cluster: []validate.Rule{
-			{Name: "gce-name", Do: clusterName},
-			{Name: "gce-project", Do: project},
-			{Name: "gce-network", Do: network},
-			{Name: "gce-subnets", Do: subnets},
-			{Name: "gce-service-account", Do: serviceAccount},
-			{Name: "gce-dns-zone", Do: dnsZone},
-			{Name: "gce-labels", Do: func(c *validate.Check) { labels(c, c.Spec.CloudLabels) }},
-			{Name: "gce-etcd-disks", Do: etcdDisks},
-			{Name: "gce-quota", Do: quota},
+			{Name: "gce-name", Do: checkClusterName},
+			{Name: "gce-project", Do: checkProject},
+			{Name: "gce-network", Do: checkNetwork},
+			{Name: "gce-subnets", Do: checkSubnets},
+			{Name: "gce-service-account", Do: checkServiceAccount},
+			{Name: "gce-dns-zone", Do: checkDNSZone},
+			{Name: "gce-labels", Do: func(c *validate.Check) { checkLabels(c, c.Spec.CloudLabels) }},
+			{Name: "gce-etcd-disks", Do: checkEtcdDisks},
+			{Name: "gce-quota", Do: checkQuota},
 		},
 		Group: []validate.GroupRule{
-			{Name: "gce-group-name", Do: groupName},
-			{Name: "gce-zones", Do: groupZones},
-			{Name: "gce-subnet", Do: groupSubnet},
-			{Name: "gce-image", Do: image},
-			{Name: "gce-disk", Do: rootDisk},
-			{Name: "gce-accelerators", Do: accelerators},
-			{Name: "gce-spot", Do: spot},
-			{Name: "gce-labels", Do: func(c *validate.Check, g *api.InstanceGroup) { labels(c, g.Spec.CloudLabels) }},
+			{Name: "gce-group-name", Do: checkGroupName},
+			{Name: "gce-zones", Do: checkGroupZones},
+			{Name: "gce-subnet", Do: checkGroupSubnet},
+			{Name: "gce-image", Do: checkImage},
+			{Name: "gce-disk", Do: checkRootDisk},
+			{Name: "gce-accelerators", Do: checkAccelerators},
+			{Name: "gce-spot", Do: checkSpot},
+			{Name: "gce-labels", Do: func(c *validate.Check, g *api.InstanceGroup) { checkLabels(c, g.Spec.CloudLabels) }},
 		},
 	}
 }
 
-// text is what p points to, or "".
-func text(p *string) string {
+// deref returns what p points to, or "".
+func deref(p *string) string {
 	if p == nil {
 		return ""
 	}
 	return *p
 }
 
-// clusterName checks that the names that are made of the cluster's begin as Google's do, and
-// that its label holds it. Of a longer name other tools can be given files, so it passes.
-func clusterName(c *validate.Check) {
+// checkClusterName checks that names derived from the cluster's begin with a letter, and that a label
+// can hold the cluster's name. A longer name is only a warning, because files for other tools can
+// still be written.
+func checkClusterName(c *validate.Check) {
 	const path = "metadata.name"
 	name := c.Cluster.Name
 	if name != "" && (name[0] < 'a' || name[0] > 'z') {
-		c.Bad(path, name, "does not begin with a letter, as the names of Google's resources do", "choose a name that begins with a letter")
+		c.Bad(path, name, "does not begin with a letter, as names of Google Cloud resources must", "choose a name that begins with a letter")
 	}
 	if n := len(names.Dashed(name)); n > labelMax {
-		c.Warn(path, name, fmt.Sprintf("has %d characters, and the label of the cluster's machines and disks has %d at most: Google makes none of them", n, labelMax), "choose a shorter name")
+		c.Warn(path, name, fmt.Sprintf("has %d characters, but the label of the cluster's machines and disks has %d at most, so Google rejects all of them", n, labelMax), "choose a shorter name")
 	}
 }
 
-func project(c *validate.Check) {
+func checkProject(c *validate.Check) {
 	const path = "spec.project"
 	gce := c.Spec.CloudProvider.GCE
 	switch {
 	case gce == nil:
 	case gce.Project == "":
-		c.Need(!c.Strict(), path, "write the id of the project, or name it with option:Project when the cluster is created (gcloud config get-value project)")
+		c.Need(!c.Strict(), path, "set it to the project ID, or use option:Project when you create the cluster (gcloud config get-value project)")
 	case !isProject(gce.Project):
-		c.Bad(path, gce.Project, "is not the id of a project", "write the id, neither the number nor the title (gcloud projects list)")
+		c.Bad(path, gce.Project, "is not a project ID", "use the ID, not the number or the title (gcloud projects list)")
 	}
 }
 
-func network(c *validate.Check) {
+func checkNetwork(c *validate.Check) {
 	const path = "spec.networkID"
 	n := &c.Spec.Networking
 	if _, _, ok := ParseNetwork(n.NetworkID); n.NetworkID != "" && !ok {
-		c.Bad(path, n.NetworkID, "is not a network", "write its name, or project/name where another project shares it")
+		c.Bad(path, n.NetworkID, "is not a network", "use its name, or project/name if another project shares it")
 	}
 	if n.NetworkID == "" && slices.ContainsFunc(n.Subnets, func(s api.ClusterSubnetSpec) bool { return s.ID != "" }) {
-		c.Required(path, "name the network of the shared subnets")
+		c.Required(path, "set it to the network of the shared subnets")
 	}
 }
 
-func subnets(c *validate.Check) {
+func checkSubnets(c *validate.Check) {
 	_, network := networkName(c.Cluster.Name, c.Spec.Networking.NetworkID)
 	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
 		f, known := c.Facts.Subnets[s.ID]
 		switch {
 		case s.ID == "" && s.Name != "" && (!isName(s.Name) || len(s.Name) > nameMax-1-names.Tail):
-			c.Bad(path+".name", s.Name, "begins no name of Google's", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin with a letter", nameMax-1-names.Tail))
+			c.Bad(path+".name", s.Name, "cannot begin the names of Google Cloud resources", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin with a letter", nameMax-1-names.Tail))
 		case s.ID != "" && !isName(s.ID):
-			c.Bad(path+".id", s.ID, "is not the name of a subnet", "write only its name; its project is the project of spec.networkID")
+			c.Bad(path+".id", s.ID, "is not the name of a subnet", "use only its name; its project is the project of spec.networkID")
 		case known && f.Network[strings.LastIndex(f.Network, "/")+1:] != network:
-			c.Bad(path+".id", s.ID, "is in the network "+f.Network, "name that in spec.networkID, or a subnet of "+network)
+			c.Bad(path+".id", s.ID, "is in the network "+f.Network, "set spec.networkID to that network, or use a subnet of "+network)
 		case known && c.Strict() && usesAliasRanges(c.Spec):
-			podsOf(c, path+".id", s)
+			checkPodRange(c, path+".id", s)
 		}
 	})
 }
 
-// podsOf checks that a shared subnet has the range of which its machines give their pods addresses.
-func podsOf(c *validate.Check, path string, s *api.ClusterSubnetSpec) {
+// checkPodRange checks that a shared subnet has the secondary range for its pods.
+func checkPodRange(c *validate.Check, path string, s *api.ClusterSubnetSpec) {
 	name, want := podRange(c.Cluster.Name), c.Spec.Networking.PodCIDR
-	if have := own(c.Facts).Secondary[s.ID][name]; have != want {
+	if have := ownFacts(c.Facts).Secondary[s.ID][name]; have != want {
 		c.Bad(path, s.ID, fmt.Sprintf("has no secondary range %s of %s for pods", name, want),
-			fmt.Sprintf("add it (gcloud compute networks subnets update %s --region %s --add-secondary-ranges %s=%s), or write the range that it has in spec.podCIDR", s.ID, s.Region, name, want))
+			fmt.Sprintf("add it (gcloud compute networks subnets update %s --region %s --add-secondary-ranges %s=%s), or set spec.podCIDR to its range", s.ID, s.Region, name, want))
 	}
 }
 
-func serviceAccount(c *validate.Check) {
+func checkServiceAccount(c *validate.Check) {
 	if gce := c.Spec.CloudProvider.GCE; gce != nil && gce.ServiceAccount != "" && gce.ServiceAccount != "default" && !strings.Contains(gce.ServiceAccount, "@") {
 		c.Bad("spec.cloudConfig.gceServiceAccount", gce.ServiceAccount, "is not the address of a service account", "write one such as name@project.iam.gserviceaccount.com, or default")
 	}
 }
 
-// dnsZone warns of a private zone in which the machines do not look for names.
-func dnsZone(c *validate.Check) {
+// checkDNSZone warns of a private zone that is not visible to the machines' network.
+func checkDNSZone(c *validate.Check) {
 	_, network := networkName(c.Cluster.Name, c.Spec.Networking.NetworkID)
 	for _, z := range c.Facts.DNSZones {
 		if z.ID == c.Spec.DNSZone && z.Private && c.Spec.DNSType() == api.DNSPrivate && !slices.Contains(z.Networks, network) {
-			c.Warn("spec.dnsZone", z.ID, "is not seen in the network "+network+", so that machines do not find the names in it",
-				"add the network to the zone as soon as there is one (gcloud dns managed-zones update --networks)")
+			c.Warn("spec.dnsZone", z.ID, "is not visible in the network "+network+", so machines cannot resolve the names in it",
+				"add the network to the zone once it exists (gcloud dns managed-zones update --networks)")
 		}
 	}
 }
 
-// labels warns of labels that Google refuses. A format of other tools may keep them as they are.
-func labels(c *validate.Check, all map[string]string) {
+// checkLabels warns of labels that Google rejects. It is only a warning, because other tools' formats
+// may accept them.
+func checkLabels(c *validate.Check, all map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if value := all[key]; !takesLabel(key, value) {
+		if value := all[key]; !isLabelAccepted(key, value) {
 			k, v := fitLabel(key, value)
 			c.Warn("spec.cloudLabels["+key+"]", value, "is not a Google Cloud label: use at most 63 lower-case letters, digits, dashes and underscores, and begin with a letter",
 				fmt.Sprintf("write %s: %q", k, v))
@@ -136,51 +138,51 @@ func labels(c *validate.Check, all map[string]string) {
 	}
 }
 
-// etcdDisks checks the types of the disks of etcd, and that the machines of their members take them.
-func etcdDisks(c *validate.Check) {
+// checkEtcdDisks checks the types of the etcd disks, and that their members' machines support them.
+func checkEtcdDisks(c *validate.Check) {
 	for i, e := range c.Spec.EtcdClusters {
 		for j, m := range e.EtcdMembers {
 			path := validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j) + ".volumeType"
-			diskType(c, path, text(m.VolumeType))
+			checkDiskKind(c, path, deref(m.VolumeType))
 			for _, g := range c.Groups() {
-				if g.Name == text(m.InstanceGroup) {
-					fits(c, path, text(m.VolumeType), etcdDisk, g.Spec.MachineType)
+				if g.Name == deref(m.InstanceGroup) {
+					checkDiskType(c, path, deref(m.VolumeType), etcdDisk, g.Spec.MachineType)
 				}
 			}
 		}
 	}
 }
 
-// diskType checks that a type is one of Google's disks.
-func diskType(c *validate.Check, path, kind string) {
+// checkDiskKind checks that a type is one of Google's disk types.
+func checkDiskKind(c *validate.Check, path, kind string) {
 	if kind != "" && !strings.HasPrefix(kind, "pd-") && !strings.HasPrefix(kind, hyperdisk) {
-		c.Bad(path, kind, "is not a type of Google's disks", "write pd-standard, pd-balanced, pd-ssd or hyperdisk-balanced")
+		c.Bad(path, kind, "is not a Google Cloud disk type", "write pd-standard, pd-balanced, pd-ssd or hyperdisk-balanced")
 	}
 }
 
-// The types of disks of which nobody says them.
+// The default disk types.
 const (
 	etcdDisk = "pd-ssd"
 	bootDisk = "pd-standard"
 )
 
-// hyperdisk begins the types of disks that newer series of machines take alone.
+// hyperdisk is the prefix of the only disk types that newer machine series support.
 const hyperdisk = "hyperdisk-"
 
-// takesHyperdisksAlone reports whether a machine type is of a series that takes no other
-// disks (Compute Engine, "Machine families resource and comparison guide").
-func takesHyperdisksAlone(machine string) bool {
+// needsHyperdisks reports whether a machine type's series supports only Hyperdisks (Compute
+// Engine, "Machine families resource and comparison guide").
+func needsHyperdisks(machine string) bool {
 	series, _, _ := strings.Cut(machine, "-")
 	return slices.Contains([]string{"a4", "a4x", "c4", "c4a", "c4d", "g4", "h4d", "m4", "n4", "n4a", "n4d", "x4"}, series)
 }
 
-// fits warns of a disk that its machine does not take; otherwise is the type of a disk of
-// which nobody says it.
-func fits(c *validate.Check, path, kind, otherwise, machine string) {
+// checkDiskType warns of a disk that its machine does not support; otherwise is the disk type to use if kind
+// is empty.
+func checkDiskType(c *validate.Check, path, kind, otherwise, machine string) {
 	if kind == "" {
 		kind = otherwise
 	}
-	if takesHyperdisksAlone(machine) && !strings.HasPrefix(kind, hyperdisk) {
-		c.Warn(path, kind, "is a type of disk that machines of type "+machine+" do not take", "set it to hyperdisk-balanced")
+	if needsHyperdisks(machine) && !strings.HasPrefix(kind, hyperdisk) {
+		c.Warn(path, kind, "is a disk type that machines of type "+machine+" do not support", "set it to hyperdisk-balanced")
 	}
 }

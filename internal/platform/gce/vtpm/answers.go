@@ -2,6 +2,7 @@ package vtpm
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -10,60 +11,62 @@ import (
 )
 
 const (
-	// askedPerSecond and askedAtOnce bound the questions about instances that have proven
-	// nothing. Each is two requests, of a quota of some 1500 a minute that the project shares.
-	askedPerSecond, askedAtOnce = 4, 60
-	// answerAge is how long nobody without a proof makes Compute answer again.
+	// lookupsPerSecond and askedAtOnce limit the lookups of instances for unproven requests. Each
+	// lookup is two requests, which count towards a quota of the project, about 1500 per minute.
+	lookupsPerSecond, askedAtOnce = 4, 60
+	// answerAge is the minimum interval between lookups of an instance for unproven requests.
 	answerAge = 5 * time.Second
-	// mostAnswers bounds the memory for answers.
-	mostAnswers = 1 << 13
+	// maxAnswers bounds the cache of lookups.
+	maxAnswers = 1 << 13
 )
 
-// answers are what Compute said of instances, by zone and name. They outlive answerAge, as
-// a machine proves itself by the key in them before Compute is asked.
-type answers struct {
-	mu sync.Mutex
-	of map[[2]string]answer
+// answerCache caches what Compute Engine returned about instances, by zone and name. Entries are used
+// beyond answerAge, because a machine can be proven by the key in them before Compute Engine is
+// queried.
+type answerCache struct {
+	mu      sync.Mutex
+	entries map[[2]string]answer
 }
 
-// answer is an instance, or that there is none.
+// answer is an instance, or the fact that it does not exist.
 type answer struct {
 	Instance
-	gone bool
-	at   time.Time
+	missing  bool
+	received time.Time
 }
 
-func (a *answers) get(key [2]string) (answer, bool) {
+func (a *answerCache) get(key [2]string) (answer, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	got, ok := a.of[key]
+	got, ok := a.entries[key]
 	return got, ok
 }
 
-func (a *answers) put(key [2]string, got answer) {
+func (a *answerCache) put(key [2]string, got answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.of == nil || len(a.of) >= mostAnswers {
-		a.of = map[[2]string]answer{}
+	if a.entries == nil || len(a.entries) >= maxAnswers {
+		a.entries = map[[2]string]answer{}
 	}
-	a.of[key] = got
+	a.entries[key] = got
 }
 
-// instance returns the instance that a claim names. Compute is asked about a machine that
-// signed with the key which its instance had before, and otherwise as often as the bucket
-// of all unproven requests allows; the error then is bootstrap.ErrBusy.
-func (v *Verifier) instance(ctx context.Context, c claim, t token) (Instance, error) {
+// instance returns the instance that the claim of a sender names. Compute Engine is always queried if the
+// signature matches the instance's cached key, and otherwise only as often as the bucket of all
+// unproven requests allows; if it does not, the error is bootstrap.ErrBusy.
+func (v *Verifier) instance(ctx context.Context, from netip.Prefix, c claim, t token) (Instance, error) {
 	key, now := [2]string{c.Zone, c.Instance}, v.Now()
-	last, asked := v.answers.get(key)
-	proven := asked && !last.gone && checkSignature(t, last.Key) == nil
-	recent := asked && now.Sub(last.at) < answerAge
-	if !proven && (recent || !v.unproven.Take(now, askedPerSecond, askedAtOnce)) {
-		// An instance may be new, and one of its name older than the last answer: ask again later.
+	last, asked := v.cache.get(key)
+	proven := asked && !last.missing && checkSignature(t, last.Key) == nil
+	recent := asked && now.Sub(last.received) < answerAge
+	if !proven && (recent || !v.lookups.Take(now, from, lookupsPerSecond, askedAtOnce)) {
+		// The instance may be newer than the last response about its name: the machine must retry
+		// later.
 		return Instance{}, bootstrap.ErrBusy
 	}
 	i, err := v.Instances.Instance(ctx, c.Zone, c.Instance)
 	if err == nil || fault.Is(err, fault.Gone) {
-		v.answers.put(key, answer{i, err != nil, now})
+		v.cache.put(key, answer{i, err != nil, now})
 	}
 	return i, err
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-tpm/tpm2/transport"
 )
 
-// Fill puts into a TPM that is not Google's what Google puts into an instance's: the
-// template of the attestation key. One that is there stays.
-func Fill(t transport.TPM) error {
+// StoreTemplate stores in a TPM what Google stores in an instance's: the template of the attestation key. An
+// existing template is kept.
+func StoreTemplate(t transport.TPM) error {
 	_, err := tpm2.NVReadPublic{NVIndex: templateIndex}.Execute(t)
 	switch {
 	case err == nil:
@@ -18,7 +18,7 @@ func Fill(t transport.TPM) error {
 	case !errors.Is(err, tpm2.TPMRCHandle):
 		return fmt.Errorf("look for the template of the attestation key: %w", err)
 	}
-	template := tpm2.Marshal(attestation())
+	template := tpm2.Marshal(keyTemplate())
 	area := tpm2.TPMSNVPublic{NVIndex: templateIndex, NameAlg: tpm2.TPMAlgSHA256, DataSize: uint16(len(template)), //nolint:gosec // about a hundred bytes
 		Attributes: tpm2.TPMANV{OwnerWrite: true, OwnerRead: true, AuthWrite: true, AuthRead: true, NT: tpm2.TPMNTOrdinary, NoDA: true}}
 	owner := tpm2.AuthHandle{Handle: tpm2.TPMRHOwner, Auth: tpm2.PasswordAuth(nil)}
@@ -35,9 +35,9 @@ func Fill(t transport.TPM) error {
 	return nil
 }
 
-// attestation is the template of a restricted key that signs: RSA of 2048 bits, RSASSA with
-// SHA-256 (github.com/google/go-tpm-tools, client.AKTemplateRSA).
-func attestation() tpm2.TPMTPublic {
+// keyTemplate returns the template of a restricted signing key: 2048-bit RSA, RSASSA with SHA-256
+// (github.com/google/go-tpm-tools, client.AKTemplateRSA).
+func keyTemplate() tpm2.TPMTPublic {
 	return tpm2.TPMTPublic{Type: tpm2.TPMAlgRSA, NameAlg: tpm2.TPMAlgSHA256,
 		ObjectAttributes: tpm2.TPMAObject{FixedTPM: true, FixedParent: true, SensitiveDataOrigin: true, UserWithAuth: true, Restricted: true, SignEncrypt: true},
 		Parameters: tpm2.NewTPMUPublicParms(tpm2.TPMAlgRSA, &tpm2.TPMSRSAParms{KeyBits: 2048,

@@ -14,11 +14,11 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// devices are where Linux has a TPM. The first shares it among programs.
+// devices returns the paths of TPMs on Linux. The first can be shared by programs.
 func devices() []string { return []string{"/dev/tpmrm0", "/dev/tpm0"} }
 
-// Open connects to the TPM of a machine whose file system begins at root. The error is of class
-// fault.NotYet where another program has the TPM, and of fault.Permanent where there is none.
+// Open connects to the TPM of the machine whose file system is at root. The error has class
+// fault.NotYet if another program is using the TPM, and fault.Permanent if there is none.
 func Open(root string) (transport.TPMCloser, error) {
 	for _, d := range devices() {
 		t, err := OpenFile(filepath.Join(root, d))
@@ -35,7 +35,7 @@ func Open(root string) (transport.TPMCloser, error) {
 	return nil, fault.Wrap(fault.Permanent, fmt.Errorf("the machine has no TPM at %s", strings.Join(devices(), " or ")), enable)
 }
 
-// OpenFile connects to a TPM, which is a device or, where software plays it, a Unix socket.
+// OpenFile connects to a TPM at a device or, for a software TPM, a Unix socket.
 func OpenFile(path string) (transport.TPMCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil {

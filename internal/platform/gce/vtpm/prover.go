@@ -15,18 +15,18 @@ import (
 
 // Prover signs with the attestation key of this machine's TPM.
 type Prover struct {
-	// Machine tells which instance this is.
+	// Machine identifies this instance.
 	Machine func(context.Context) (gcerest.Machine, error)
-	// Open connects to the TPM; it is closed after each proof, as others use it too.
+	// Open connects to the TPM; it is closed after each proof, because other programs use it, too.
 	Open func() (transport.TPMCloser, error)
 	Now  func() time.Time
 
-	turn sync.Mutex // a TPM serves one at a time
+	mu sync.Mutex // a TPM serves one client at a time
 }
 
 var _ bootstrap.Prover = (*Prover)(nil)
 
-// Prove signs which instance asks, for what and when.
+// Prove signs a claim that contains the instance, the hash of body and the time.
 func (p *Prover) Prove(ctx context.Context, body []byte) (string, error) {
 	text, err := p.prove(ctx, body)
 	if err != nil {
@@ -44,8 +44,8 @@ func (p *Prover) prove(ctx context.Context, body []byte) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	t, err := p.Open()
 	if err != nil {
 		return "", err

@@ -1,6 +1,6 @@
-// Package vtpm proves who an instance is by its virtual TPM: the attestation key in it,
-// which never leaves it, signs a hash of what the machine asks of the controller, and
-// Compute tells the controller the key's public half. It is kOps' protocol for Google's cloud.
+// Package vtpm proves an instance's identity by its virtual TPM: the attestation key, which never
+// leaves the TPM, signs a hash of the machine's request to the controller, which gets the public
+// key from Compute Engine. It is kOps' protocol for Google Cloud.
 //
 // It must not know where instances are looked up, nor link an SDK.
 package vtpm
@@ -18,11 +18,11 @@ import (
 	"kops.local/kops/internal/platform/gce/gcerest"
 )
 
-// Scheme starts a token.
+// Scheme is the prefix of a token.
 const Scheme = "x-gce-tpm "
 
-// token is a claim and its signature: RSASSA PKCS #1 v1.5 over the SHA-256 of Data. The text
-// of a token is the base64 of this in JSON.
+// token is a claim and its signature: RSASSA PKCS #1 v1.5 over the SHA-256 of Data. Its text is the
+// base64 of its JSON.
 type token struct {
 	Signature []byte `json:"signature"`
 	Data      []byte `json:"data"`
@@ -38,13 +38,13 @@ type claim struct {
 	Audience    string `json:"audience"`
 }
 
-// newClaim is what an instance says with a request.
+// newClaim returns the claim for a request, as JSON.
 func newClaim(m gcerest.Machine, body []byte, now time.Time) ([]byte, error) {
 	hash := sha256.Sum256(body)
 	return json.Marshal(claim{m.Project, m.Zone, m.Name, hash[:], now.Unix(), bootstrap.Audience})
 }
 
-// encode writes a token.
+// encode formats a token.
 func (t token) encode() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -53,13 +53,13 @@ func (t token) encode() (string, error) {
 	return Scheme + base64.StdEncoding.EncodeToString(text), nil
 }
 
-// parse reads a token.
+// parse parses a token.
 func parse(text string) (token, claim, error) {
 	var t token
 	var c claim
 	encoded, ok := strings.CutPrefix(text, Scheme)
 	if !ok {
-		return t, c, denied("the token is not of the kind %q", strings.TrimSpace(Scheme))
+		return t, c, deniedError("the token is not of type %q", strings.TrimSpace(Scheme))
 	}
 	raw, err := base64.StdEncoding.DecodeString(encoded)
 	if err == nil {
@@ -69,11 +69,11 @@ func parse(text string) (token, claim, error) {
 		err = json.Unmarshal(t.Data, &c)
 	}
 	if err != nil {
-		return t, c, denied("the token cannot be read: %w", err)
+		return t, c, deniedError("cannot decode the token: %w", err)
 	}
 	return t, c, nil
 }
 
-func denied(format string, args ...any) error {
+func deniedError(format string, args ...any) error {
 	return fault.Wrap(fault.Denied, fmt.Errorf("the identity is not proven: "+format, args...), "")
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,8 @@ const body = `{"apiVersion":"bootstrap.kops.k8s.io/v1alpha1","includeNodeConfig"
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
-// project is the verifier's source for one instance; fail is the error of a question.
+// project is the verifier's source for one instance; failed and failedMIG are the errors of
+// lookups.
 type project struct {
 	vtpm.Instance
 	member             string
@@ -42,7 +44,7 @@ type project struct {
 	asked, askedMember int
 }
 
-// instances makes a project Instances.
+// instances implements vtpm.Instances for a project.
 type instances struct{ *project }
 
 func (i instances) Instance(_ context.Context, zone, name string) (vtpm.Instance, error) {
@@ -58,7 +60,7 @@ func (i instances) Member(context.Context, vtpm.Instance) (string, error) {
 	return i.member, i.failedMIG
 }
 
-// machine proves as an instance of the cluster, with a software TPM below root.
+// machine returns the prover of an instance of the cluster, with a software TPM below root.
 func machine(root string) *vtpm.Prover {
 	return &vtpm.Prover{Now: noon, Open: func() (transport.TPMCloser, error) { return vtpm.Open(root) }, Machine: func(context.Context) (gcerest.Machine, error) {
 		return gcerest.Machine{Project: "testproject", Zone: "us-test1-a", Name: "nodes-x1y2"}, nil
@@ -87,7 +89,7 @@ func TestAMachineProvesWhoItIsByItsTPM(t *testing.T) {
 	if err != nil || got.NodeName != "nodes-x1y2" || got.InstanceGroup != "nodes" || !slices.Equal(got.Names, []string{"10.0.16.3"}) {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte(body)}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "used before") {
+	if _, err := v.Verify(t.Context(), bootstrap.Proof{Token: token, Body: []byte(body)}); !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), "already used") {
 		t.Errorf("a second time: %v", err)
 	}
 	other := strings.ReplaceAll(body, "true", "false")
@@ -96,7 +98,7 @@ func TestAMachineProvesWhoItIsByItsTPM(t *testing.T) {
 	}
 }
 
-// As kOps' nodeup writes a token, and its kops-controller reads one.
+// Tokens have the format that kOps' nodeup writes and its kops-controller reads.
 func TestATokenHasTheFormOfKOps(t *testing.T) {
 	root, _ := vtpmtest.Start(t)
 	encoded, ok := strings.CutPrefix(prove(t, machine(root), body), "x-gce-tpm ")
@@ -116,8 +118,8 @@ func TestATokenHasTheFormOfKOps(t *testing.T) {
 	}
 }
 
-// forged is a proof whose claim was changed after it was signed, or not.
-func forged(t *testing.T, token string, change func(claim map[string]any)) string {
+// forgedProof returns a proof whose claim was changed after signing, unless change does nothing.
+func forgedProof(t *testing.T, token string, change func(claim map[string]any)) string {
 	t.Helper()
 	raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(token, vtpm.Scheme))
 	var parts map[string][]byte
@@ -135,15 +137,15 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	root, key := vtpmtest.Start(t)
 	good := prove(t, machine(root), body)
 	set := func(field string, value any) string {
-		return forged(t, good, func(c map[string]any) { c[field] = value })
+		return forgedProof(t, good, func(c map[string]any) { c[field] = value })
 	}
 	for name, tt := range map[string]struct {
 		token, body, want string
 		asked             int
 	}{
-		"another scheme":       {"x-pki-tpm e30=", body, `the token is not of the kind "x-gce-tpm"`, 0},
-		"no base64":            {vtpm.Scheme + "!", body, "the token cannot be read", 0},
-		"no JSON":              {vtpm.Scheme + "e30=", body, "the token cannot be read", 0},
+		"another scheme":       {"x-pki-tpm e30=", body, `the token is not of type "x-gce-tpm"`, 0},
+		"no base64":            {vtpm.Scheme + "!", body, "cannot decode the token", 0},
+		"no JSON":              {vtpm.Scheme + "e30=", body, "cannot decode the token", 0},
 		"another audience":     {set("audience", "other"), body, `the token is for "other"`, 0},
 		"too old":              {set("timestamp", noon().Add(-301*time.Second).Unix()), body, "the clocks differ by 5m1s", 0},
 		"of the future":        {set("timestamp", noon().Add(301*time.Second).Unix()), body, "the clocks differ by -5m1s", 0},
@@ -157,8 +159,8 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		"no instance":          {set("instance", ""), body, `"" is not the name of an instance`, 0},
 		"a path as a name":     {set("instance", "a/../b"), body, `"a/../b" is not the name of an instance`, 0},
 		"an unknown instance":  {set("instance", "nodes-none"), body, "the project has no instance nodes-none in the zone us-test1-a", 1},
-		"a claim not signed":   {set("timestamp", noon().Unix()+1), body, "the signature is not by the instance's attestation key", 1},
-		"the data signed anew": {forged(t, good, func(map[string]any) {}), body, "the signature is not by the instance's attestation key", 1},
+		"a claim not signed":   {set("timestamp", noon().Unix()+1), body, "the signature was not made by the instance's attestation key", 1},
+		"the data signed anew": {forgedProof(t, good, func(map[string]any) {}), body, "the signature was not made by the instance's attestation key", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, p := verifier(key)
@@ -179,16 +181,16 @@ func TestInstancesThatAreRefused(t *testing.T) {
 		want   string
 		class  fault.Class
 	}{
-		"of another cluster":         {func(p *project) { p.Cluster = "minimal-example.com" }, "is not of this cluster", fault.Denied},
+		"of another cluster":         {func(p *project) { p.Cluster = "minimal-example.com" }, "does not belong to this cluster", fault.Denied},
 		"without a group":            {func(p *project) { p.Group = "" }, "belongs to no instance group", fault.Denied},
-		"that is stopped":            {func(p *project) { p.Running = false }, "does not run", fault.Denied},
-		"with another's TPM":         {func(p *project) { p.Key = foreign }, "is not by the instance's attestation key", fault.Denied},
-		"made by hand":               {func(p *project) { p.failedMIG = fault.New(fault.Gone, "by hand") }, "is of no managed instance group", fault.Denied},
-		"that say another group":     {func(p *project) { p.member = "bastions" }, "says that it is of the instance group nodes, and is of bastions", fault.Denied},
+		"that is stopped":            {func(p *project) { p.Running = false }, "is not running", fault.Denied},
+		"with another's TPM":         {func(p *project) { p.Key = foreign }, "was not made by the instance's attestation key", fault.Denied},
+		"made by hand":               {func(p *project) { p.failedMIG = fault.New(fault.Gone, "by hand") }, "is in no managed instance group", fault.Denied},
+		"that say another group":     {func(p *project) { p.member = "bastions" }, "claims to be in the instance group nodes, but is in bastions", fault.Denied},
 		"that cannot be looked up":   {func(p *project) { p.failed = fault.New(fault.Denied, "no permission") }, "look up the instance", fault.NotYet},
 		"whose group is not told":    {func(p *project) { p.failedMIG = fault.New(fault.Throttled, "slow") }, "look up the managed instance group", fault.NotYet},
-		"without a TPM":              {func(p *project) { p.Key = "" }, "Compute tells none", fault.Permanent},
-		"with a key of another kind": {func(p *project) { p.Key = elliptical(t) }, "it is of type *ecdsa.PublicKey, and has to be RSA", fault.Permanent},
+		"without a TPM":              {func(p *project) { p.Key = "" }, "Compute Engine returned none", fault.Permanent},
+		"with a key of another kind": {func(p *project) { p.Key = ecdsaKey(t) }, "it must be an RSA key", fault.Permanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, p := verifier(key)
@@ -200,14 +202,15 @@ func TestInstancesThatAreRefused(t *testing.T) {
 			_, fine := verifier(key)
 			p.Instance, p.member, p.failed, p.failedMIG = fine.Instance, fine.member, nil, nil
 			v.Now = func() time.Time { return noon().Add(5 * time.Second) }
-			if _, err := v.Verify(t.Context(), proof); err != nil { // as a proof that was refused is not used up
+			if _, err := v.Verify(t.Context(), proof); err != nil { // a rejected proof can be used again
 				t.Errorf("when all is well: %v", err)
 			}
 		})
 	}
 }
 
-// Calls that count against a quota of the project come after a proof, or are bounded for all senders together.
+// Calls that count towards a quota of the project are made only after a proof, or are limited for
+// all senders together, of which one leaves half to the others.
 func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
 	root, key := vtpmtest.Start(t)
 	good := prove(t, machine(root), body)
@@ -225,7 +228,7 @@ func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
 			if n%2 == 0 {
 				instance = fmt.Sprintf("nodes-%04d", n*60+int(now.Sub(noon())/second))
 			}
-			if errors.Is(verify(forged(t, good, func(c map[string]any) { c["instance"] = instance })), bootstrap.ErrBusy) {
+			if errors.Is(verify(forgedProof(t, good, func(c map[string]any) { c["instance"] = instance })), bootstrap.ErrBusy) {
 				busy++
 			}
 		}
@@ -234,13 +237,17 @@ func TestForgedTokensCostLittleOfTheQuota(t *testing.T) {
 	if p.asked > 60+4*60 || busy+p.asked != 6000 {
 		t.Errorf("%d questions for 6000 forged tokens in a minute, %d put off", p.asked, busy)
 	}
-	asked := p.asked // the bucket is empty, and the instance's key is known
+	other := bootstrap.Proof{Token: forgedProof(t, good, func(c map[string]any) { c["instance"] = "nodes-new" }), Body: []byte(body), Sender: netip.MustParsePrefix("10.0.0.9/32")}
+	if _, err := v.Verify(t.Context(), other); errors.Is(err, bootstrap.ErrBusy) {
+		t.Error("another sender is put off")
+	}
+	asked := p.asked // the sender's part is used, and the instance's key is cached
 	if err := verify(good); err != nil || p.asked != asked+1 {
 		t.Errorf("a machine that proves itself: %v, %d questions", err, p.asked-asked)
 	}
 }
 
-func elliptical(t *testing.T) string {
+func ecdsaKey(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -273,7 +280,7 @@ func TestTheKeyIsThatOfTheTPM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tpm.Close() // only read
+	defer tpm.Close() // read only
 	if text, err := vtpm.PublicKey(tpm); err != nil || text != key {
 		t.Errorf("asked again it is\n%s%v", text, err)
 	}
@@ -301,17 +308,17 @@ func TestAMachineWithoutATPMSaysWhatItNeeds(t *testing.T) {
 }
 
 func TestATPMWithoutATemplateSaysWhatItNeeds(t *testing.T) {
-	vtpmtest.Start(t) // which skips where there is no swtpm
+	vtpmtest.Start(t) // which skips the test if there is no swtpm
 	dir, err := os.MkdirTemp("", "tpm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir) // it is of no use, nor harm
+	defer os.RemoveAll(dir) // errors do not matter
 	tpm, err := softtpm.Start(t.Context(), filepath.Join(dir, "state"), filepath.Join(dir, "tpm"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tpm.Stop() // it has nothing to keep
+	defer tpm.Stop() // there is nothing to save
 	p := machine("")
 	p.Open = tpm.Open
 	if _, err := p.Prove(t.Context(), []byte(body)); !fault.Is(err, fault.Permanent) || !strings.Contains(err.Error(), "0x1c10001") || !strings.Contains(fault.Remedy(err), "--shielded-vtpm") {

@@ -5,7 +5,7 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// completion are the rules by which a cluster on Hetzner is completed.
+// completion returns the rules by which a cluster on Hetzner is completed.
 func completion() complete.Rules {
 	return complete.Rules{After: []complete.Rule{{Name: "hetzner-cloud-controller", Why: "the version that this kops was tested with", Do: setController}}}
 }

@@ -1,4 +1,5 @@
-// Package spec says what Hetzner Cloud is to the stages that infer, check and describe a cluster.
+// Package spec defines what Hetzner Cloud is to the stages that infer, check and describe a
+// cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -10,7 +11,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Platform returns what Hetzner is.
+// Platform returns the description of Hetzner Cloud.
 func Platform() platform.Platform {
 	return platform.Platform{Complete: completion(), New: newcluster.Rules{
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Hetzner = &api.HetznerSpec{} },
@@ -26,7 +27,7 @@ func Platform() platform.Platform {
 				return traits.Volumes{Provider: "hetzner", NameTag: "kops.k8s.io/instance-group=" + group,
 					Tags: []string{"kops.k8s.io/cluster=" + c.Name, "kops.k8s.io/volume-role=" + etcd}}
 			},
-			ScalingGroups: func(_ *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup { return traits.Whole(g.Name, g) },
+			ScalingGroups: func(_ *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup { return traits.WholeGroup(g.Name, g) },
 		},
 	}}
 }

@@ -1,4 +1,4 @@
-// Package spec says what Linode is to the stages that infer, check and describe a cluster.
+// Package spec defines what Linode is to the stages that infer, check and describe a cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what Linode is.
+// Platform returns the description of Linode.
 func Platform() platform.Platform {
 	return platform.Platform{Complete: completion(), New: newcluster.Rules{
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Linode = &api.LinodeSpec{} },

@@ -1,7 +1,7 @@
-// Package balance is a TCP load balancer that asks its backends for their health. New connections
-// go to ready backends. Open connections of a backend that says that it should get no more are
-// drained; connections of a backend that stalls or is gone are cut, so that clients go elsewhere,
-// unless there is nowhere to go.
+// Package balance is a TCP load balancer with health checks. New connections go to ready backends.
+// Open connections of a backend that reports that it is not ready are drained; connections of a
+// backend that stalls or is gone are cut, so that clients reconnect elsewhere, unless no other
+// backend is ready.
 //
 // It must not know what the backends are.
 package balance
@@ -22,50 +22,50 @@ import (
 	"time"
 )
 
-// Front is one port that is balanced.
+// Front is one load-balanced port.
 type Front struct {
-	// Port is where clients connect, Target the port of the backends.
+	// Port is where clients connect, Target is the backends' port.
 	Port, Target int
-	// Check is what a ready backend answers with status 200: a URL without the
-	// host's name, such as http://:3990/readyz. Empty: a backend that accepts a
-	// connection is ready.
+	// Check is the URL, without a host name, for which a ready backend returns status 200, such as
+	// http://:3990/readyz. Empty: a backend that accepts a connection is ready.
 	Check string
 }
 
 const (
-	// interval is the time between two checks of a backend, and checkTime how long one
-	// may take; one that takes longer is asked again.
+	// interval is the time between two checks of a backend, and checkTime the timeout
+	// of a check; one that times out is repeated.
 	interval  = 250 * time.Millisecond
 	checkTime = time.Second
-	// glance is the time between two looks at what was heard, and between two checks while
-	// another backend is late.
-	glance = 50 * time.Millisecond
+	// tick is the time between two evaluations of the policy, and between two checks
+	// while another backend is late.
+	tick = 20 * time.Millisecond
 )
 
-// dialing is how long a backend may take to accept a connection, before the next is tried,
-// and when none was that quick. The kernels are on one host: an answer takes no time.
-var dialing = [...]time.Duration{150 * time.Millisecond, 2 * time.Second}
+// dialTimeouts is how long a backend may take to accept a connection before the next is tried:
+// in the first round, and in the second if none was that quick. All are on one host, so an
+// answer takes almost no time.
+var dialTimeouts = [...]time.Duration{150 * time.Millisecond, 2 * time.Second}
 
-// said is what a try that failed says of a backend; unasked: nothing.
-func said(err error) word {
+// classifyDialError classifies a failed attempt: what it tells about the backend, or unchecked for nothing.
+func classifyDialError(err error) status {
 	var n net.Error
 	switch {
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return gone
+		return unreachable
 	case errors.As(err, &n) && n.Timeout():
-		return unasked
+		return unchecked
 	}
 	return closed
 }
 
-// Server balances one front.
+// Server balances the load of one front.
 type Server struct {
-	front  Front
-	log    *slog.Logger
-	ctx    context.Context // of the server's whole life, ended by Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	listen net.Listener
+	front    Front
+	log      *slog.Logger
+	ctx      context.Context // of the server's whole life, cancelled by Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	listener net.Listener
 
 	mu       sync.Mutex
 	backends []*backend
@@ -73,34 +73,34 @@ type Server struct {
 }
 
 type backend struct {
-	host   string
-	record record
-	told   string // of its health, last
-	links  map[*link]bool
-	hurry  chan struct{} // asks for a check before its time
-	cancel context.CancelFunc
+	host     string
+	record   record
+	logged   string // health that was logged last
+	links    map[*link]bool
+	checkNow chan struct{} // requests a check before its time
+	cancel   context.CancelFunc
 }
 
-// Serve balances what connects to the listener, until Close.
+// Serve balances the connections to the listener until Close is called.
 func Serve(l net.Listener, f Front, log *slog.Logger) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{front: f, log: log, ctx: ctx, cancel: cancel, listen: l}
+	s := &Server{front: f, log: log, ctx: ctx, cancel: cancel, listener: l}
 	s.wg.Go(s.accept)
-	s.wg.Go(s.tend)
+	s.wg.Go(s.enforcePolicy)
 	return s
 }
 
-// Close ends every connection and returns when nothing is under way.
+// Close closes every connection and returns when everything has stopped.
 func (s *Server) Close() {
 	s.cancel()
-	s.listen.Close() // nothing is left to do with an error
+	s.listener.Close() // an error has no consequence here
 	s.SetBackends(nil)
 	s.wg.Wait()
 }
 
-// SetBackends sets the hosts that serve from now on. A new host is asked for its health at once; a
-// removed one loses its connections. Hosts in leaving, which are among the hosts, get no new
-// connections and are drained, as far as another is ready.
+// SetBackends sets the hosts that serve from now on. A new host is checked at once; a removed one
+// loses its connections. Hosts in leaving, which are also in hosts, get no new connections and are
+// drained, as long as another is ready.
 func (s *Server) SetBackends(hosts []string, leaving ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,23 +113,23 @@ func (s *Server) SetBackends(hosts []string, leaving ...string) {
 		b := old[h]
 		if b == nil && s.ctx.Err() == nil {
 			ctx, cancel := context.WithCancel(s.ctx)
-			b = &backend{host: h, links: map[*link]bool{}, hurry: make(chan struct{}, 1), cancel: cancel}
+			b = &backend{host: h, links: map[*link]bool{}, checkNow: make(chan struct{}, 1), cancel: cancel}
 			s.wg.Go(func() { s.watch(ctx, b) })
 		}
 		delete(old, h)
 		if b != nil {
-			b.record.leaves = slices.Contains(leaving, h)
+			b.record.leaving = slices.Contains(leaving, h)
 			s.backends = append(s.backends, b)
 		}
 	}
 	for _, b := range old {
 		b.cancel()
-		b.hangUp()
+		b.closeLinks()
 	}
 }
 
-// Drained reports whether a backend that leaves has no connections, or only such as have
-// nowhere else to go.
+// Drained reports whether a backend that leaves has no connections, or only connections
+// that have nowhere else to go.
 func (s *Server) Drained(host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,23 +139,23 @@ func (s *Server) Drained(host string) bool {
 		if b.host == host {
 			links = len(b.links)
 		}
-		elsewhere = elsewhere || b.record.sound(now)
+		elsewhere = elsewhere || b.record.isHealthy(now)
 	}
 	return links == 0 || !elsewhere
 }
 
-// hangUp ends the backend's connections. The caller holds the lock.
-func (b *backend) hangUp() {
+// closeLinks closes the backend's connections. The caller holds the lock.
+func (b *backend) closeLinks() {
 	for l := range b.links {
 		l.cut()
 	}
 	clear(b.links)
 }
 
-// watch asks a backend for its health until ctx ends.
+// watch checks a backend's health until ctx is done.
 func (s *Server) watch(ctx context.Context, b *backend) {
 	client := &http.Client{Timeout: checkTime, Transport: &http.Transport{
-		// The check carries no secret and only asks whether anybody is there:
+		// The check carries no secret and only finds out whether the backend responds:
 		// clients verify the certificate themselves, end to end.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}}
@@ -163,31 +163,31 @@ func (s *Server) watch(ctx context.Context, b *backend) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
-		s.note(b, func(r record) record { return r.ask(time.Now()) })
-		w := s.ask(ctx, client, b.host)
+		s.updateRecord(b, func(r record) record { return r.startCheck(time.Now()) })
+		w := s.check(ctx, client, b.host)
 		if ctx.Err() != nil {
 			return
 		}
-		if w != unasked {
-			s.note(b, func(r record) record { return r.answer(w, time.Now()) })
+		if w != unchecked {
+			s.updateRecord(b, func(r record) record { return r.finishCheck(w, time.Now()) })
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-b.hurry:
+		case <-b.checkNow:
 		}
 	}
 }
 
-// ask returns what a backend says; unasked: it said nothing in time.
-func (s *Server) ask(ctx context.Context, client *http.Client, host string) word {
+// check returns the result of a health check; unchecked if there was no answer in time.
+func (s *Server) check(ctx context.Context, client *http.Client, host string) status {
 	if s.front.Check == "" {
 		c, err := (&net.Dialer{Timeout: checkTime}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.front.Target)))
 		if err != nil {
-			return said(err)
+			return classifyDialError(err)
 		}
-		c.Close() // that it was accepted is all
+		c.Close() // only that it was accepted matters
 		return ready
 	}
 	u, err := url.Parse(s.front.Check)
@@ -202,53 +202,53 @@ func (s *Server) ask(ctx context.Context, client *http.Client, host string) word
 	answer, err := client.Do(r)
 	if err != nil {
 		client.CloseIdleConnections()
-		return said(err)
+		return classifyDialError(err)
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can serve again
-	answer.Body.Close()                                            // read
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection can be reused
+	answer.Body.Close()                                            // it was read
 	if answer.StatusCode != http.StatusOK {
-		return unready
+		return notReady
 	}
 	return ready
 }
 
-func (s *Server) note(b *backend, change func(record) record) {
+func (s *Server) updateRecord(b *backend, change func(record) record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b.record = change(b.record)
 }
 
-// tend drains and cuts connections as the records of their backends say.
-func (s *Server) tend() {
-	ticker := time.NewTicker(glance)
+// enforcePolicy drains and cuts connections as the policy decides.
+func (s *Server) enforcePolicy() {
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-ticker.C:
-			s.look(time.Now())
+			s.applyPolicy(time.Now())
 		}
 	}
 }
 
-func (s *Server) look(now time.Time) {
+func (s *Server) applyPolicy(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	records, fates := judge(s.records(), now)
-	hurry := urgent(records, now)
+	records, fates := decide(s.records(), now)
+	hurry := isUrgent(records, now)
 	for i, b := range s.backends {
 		b.record = records[i]
 		if hurry {
 			select {
-			case b.hurry <- struct{}{}:
-			default: // it is asked to already
+			case b.checkNow <- struct{}{}:
+			default: // a check is requested already
 			}
 		}
-		s.tell(b, fates[i], now)
+		s.logState(b, fates[i], now) // before its connections are closed, which it reports
 		switch fates[i] {
 		case cut:
-			b.hangUp()
+			b.closeLinks()
 		case drain:
 			for l := range b.links {
 				l.drain(now)
@@ -266,16 +266,20 @@ func (s *Server) records() []record {
 	return out
 }
 
-// tell logs how a backend is, when that changed. The caller holds the lock.
-func (s *Server) tell(b *backend, f fate, now time.Time) {
-	state := [...]string{"not asked yet", "gone", "closed", "not ready", "ready"}[b.record.word]
-	if b.record.silent(now) && b.record.word != unready {
+// logState logs a backend's health and what happens to its connections, if it has any, when that changed. The
+// caller holds the lock.
+func (s *Server) logState(b *backend, f action, now time.Time) {
+	state := [...]string{"not asked yet", "gone", "closed", "not ready", "ready"}[b.record.status]
+	if b.record.isSilent(now) && b.record.status != notReady {
 		state = "silent"
 	}
-	is := state + [...]string{"", ", its connections are drained", ", its connections are cut"}[f]
-	if is != b.told {
-		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "is", is, "connections", len(b.links), "patience", b.record.patience)
-		b.told = is
+	text := state
+	if len(b.links) > 0 {
+		text += [...]string{"", ", its connections are drained", ", its connections are cut"}[f]
+	}
+	if text != b.logged {
+		s.log.Info("health of a backend", "port", s.front.Port, "backend", b.host, "is", text, "connections", len(b.links), "patience", b.record.patience)
+		b.logged = text
 	}
 }
 
@@ -293,7 +297,7 @@ func (s *Server) pick(tried map[*backend]bool) *backend {
 
 func (s *Server) accept() {
 	for {
-		c, err := s.listen.Accept()
+		c, err := s.listener.Accept()
 		switch {
 		case s.ctx.Err() != nil:
 			return
@@ -301,7 +305,7 @@ func (s *Server) accept() {
 			return
 		case err != nil:
 			s.log.Error("accept a connection", "port", s.front.Port, "error", err)
-			select { // too many files are open, say
+			select { // for example, too many open files
 			case <-s.ctx.Done():
 				return
 			case <-time.After(interval / 5):
@@ -312,32 +316,32 @@ func (s *Server) accept() {
 	}
 }
 
-// serve connects a client to the first backend that takes the connection.
+// serve connects a client to the first backend that accepts the connection.
 func (s *Server) serve(client net.Conn) {
-	defer client.Close() // both ends are done
-	for _, limit := range dialing {
+	defer client.Close() // both ends are finished
+	for _, limit := range dialTimeouts {
 		tried := map[*backend]bool{}
 		for b := s.pick(tried); b != nil; b = s.pick(tried) {
 			tried[b] = true
 			d := net.Dialer{Timeout: limit}
 			c, err := d.DialContext(s.ctx, "tcp", net.JoinHostPort(b.host, strconv.Itoa(s.front.Target)))
 			if s.ctx.Err() == nil && err != nil {
-				if w := said(err); w != unasked {
-					s.note(b, func(r record) record { return r.hear(w, time.Now()) })
+				if w := classifyDialError(err); w != unchecked {
+					s.updateRecord(b, func(r record) record { return r.observe(w, time.Now()) })
 				}
 				continue
 			}
 			if err == nil {
-				s.pass(b, &link{client: client, backend: c})
+				s.runLink(b, &link{client: client, backend: c})
 			}
 			return
 		}
 	}
 }
 
-// pass joins a link until both its ends are done, unless the backend no longer serves.
-func (s *Server) pass(b *backend, l *link) {
-	defer l.backend.Close() // both ends are done
+// runLink runs a link until both its ends are finished, unless the backend no longer serves.
+func (s *Server) runLink(b *backend, l *link) {
+	defer l.backend.Close() // both ends are finished
 	s.mu.Lock()
 	serves := slices.Contains(s.backends, b)
 	if serves {
@@ -347,7 +351,7 @@ func (s *Server) pass(b *backend, l *link) {
 	if !serves {
 		return
 	}
-	l.join()
+	l.copyBoth()
 	s.mu.Lock()
 	delete(b.links, l)
 	s.mu.Unlock()

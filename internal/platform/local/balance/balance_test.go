@@ -10,12 +10,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// site is a backend on an address of its own; all have one port.
+// site is a backend on its own address; all use one port.
 type site struct {
 	host   string
 	server *httptest.Server
@@ -24,7 +25,8 @@ type site struct {
 	holds, release chan struct{}
 }
 
-// serveOn starts a backend that says its host's name, and whether it is ready with a status.
+// serveOn starts a backend that returns its host's name, and reports whether it is ready by
+// its status.
 func serveOn(t *testing.T, host string, port int) *site {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -42,9 +44,9 @@ func serveOn(t *testing.T, host string, port int) *site {
 			s.holds <- struct{}{}
 			<-s.release
 		}
-		io.WriteString(w, host) // the client is the test
+		io.WriteString(w, host) // the test is the client
 	}))
-	s.server.Listener.Close() // the one that it made for itself
+	s.server.Listener.Close() // the one that httptest opened
 	s.server.Listener = l
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.server.StartTLS()
@@ -55,7 +57,7 @@ func serveOn(t *testing.T, host string, port int) *site {
 type bench struct {
 	*testing.T
 	*Server
-	port     int // of the backends
+	port     int // the backends' port
 	backends []*site
 }
 
@@ -70,7 +72,7 @@ func newBench(t *testing.T, hosts ...string) *bench {
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: this host has one loopback address only: %v", err)
 	}
 	port := free.Addr().(*net.TCPAddr).Port
-	free.Close() // its number is the point
+	free.Close() // only its number was needed
 	b := &bench{T: t, port: port}
 	for _, h := range hosts {
 		b.backends = append(b.backends, serveOn(t, h, port))
@@ -81,13 +83,13 @@ func newBench(t *testing.T, hosts ...string) *bench {
 	return b
 }
 
-// ask returns who answered.
+// ask returns the name of the backend that answered.
 func (b *bench) ask() (string, error) {
 	transport := b.backends[0].server.Client().Transport.(*http.Transport).Clone()
 	transport.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // a test's own server
 	transport.DisableKeepAlives = true
 	c := http.Client{Transport: transport, Timeout: 5 * time.Second}
-	r, err := c.Get(fmt.Sprintf("https://%s/", b.listen.Addr()))
+	r, err := c.Get(fmt.Sprintf("https://%s/", b.listener.Addr()))
 	if err != nil {
 		return "", err
 	}
@@ -96,8 +98,8 @@ func (b *bench) ask() (string, error) {
 	return string(data), err
 }
 
-// answering waits until exactly these hosts answer.
-func (b *bench) answering(hosts ...string) {
+// waitForAnswers waits until exactly these hosts answer.
+func (b *bench) waitForAnswers(hosts ...string) {
 	b.Helper()
 	start := time.Now()
 	for {
@@ -123,22 +125,22 @@ func (b *bench) answering(hosts ...string) {
 
 func TestOnlyReadyBackendsServe(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
-	b.answering("127.0.0.2", "127.0.0.3")
+	b.waitForAnswers("127.0.0.2", "127.0.0.3")
 	b.backends[0].status.Store(http.StatusInternalServerError)
-	b.answering("127.0.0.3")
+	b.waitForAnswers("127.0.0.3")
 	b.backends[0].status.Store(http.StatusOK)
-	b.answering("127.0.0.2", "127.0.0.3")
+	b.waitForAnswers("127.0.0.2", "127.0.0.3")
 	b.SetBackends([]string{"127.0.0.2"})
-	b.answering("127.0.0.2")
-	// When none is ready, backends that answer serve.
+	b.waitForAnswers("127.0.0.2")
+	// If none is ready, backends that respond still serve.
 	b.backends[0].status.Store(http.StatusInternalServerError)
-	b.answering("127.0.0.2")
+	b.waitForAnswers("127.0.0.2")
 }
 
-// A backend that is gone is noticed by the first connection, which another one serves.
+// A backend that is gone is noticed on the first connection, which another backend serves.
 func TestADeadBackendFailsNobody(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
-	b.answering("127.0.0.2", "127.0.0.3")
+	b.waitForAnswers("127.0.0.2", "127.0.0.3")
 	b.backends[0].server.Close()
 	for range 6 {
 		if who, err := b.ask(); err != nil || who != "127.0.0.3" {
@@ -154,21 +156,21 @@ func (b *bench) eventually(what string, f func() bool) {
 		if time.Since(start) > time.Minute {
 			b.Fatalf("%s: not after %s", what, time.Since(start))
 		}
-		time.Sleep(interval / 10) // the servers need the time
+		time.Sleep(interval / 10) // give the servers time
 	}
 }
 
-// kept is a client that keeps its connections.
-func (b *bench) kept() *http.Client {
+// keepAliveClient returns a client that keeps its connections.
+func (b *bench) keepAliveClient() *http.Client {
 	transport := b.backends[0].server.Client().Transport.(*http.Transport).Clone()
 	transport.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // a test's own server
 	b.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// get returns who answered a client, on a path of its server.
+// get requests a path through a client, and returns the name of the backend that answered.
 func (b *bench) get(c *http.Client, path string) (string, error) {
-	r, err := c.Get(fmt.Sprintf("https://%s%s", b.listen.Addr(), path))
+	r, err := c.Get(fmt.Sprintf("https://%s%s", b.listener.Addr(), path))
 	if err != nil {
 		return "", err
 	}
@@ -177,13 +179,13 @@ func (b *bench) get(c *http.Client, path string) (string, error) {
 	return string(data), err
 }
 
-// When a backend turns unready, a request that is under way is answered, and the
-// connection is not used again.
+// When a backend becomes unready, a request in progress is answered, and its
+// connection is not reused.
 func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
-	b.answering("127.0.0.2", "127.0.0.3")
+	b.waitForAnswers("127.0.0.2", "127.0.0.3")
 	b.SetBackends([]string{"127.0.0.2"})
-	idle, busy := b.kept(), b.kept()
+	idle, busy := b.keepAliveClient(), b.keepAliveClient()
 	for _, c := range []*http.Client{idle, busy} {
 		if who, err := b.get(c, "/"); err != nil || who != "127.0.0.2" {
 			t.Fatal(who, err)
@@ -199,7 +201,7 @@ func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
 		answered <- err
 	}()
 	<-b.backends[0].holds
-	b.eventually("another backend is there", func() bool { return b.known("127.0.0.3") == ready })
+	b.eventually("another backend is there", func() bool { return b.statusOf("127.0.0.3") == ready })
 	b.backends[0].status.Store(http.StatusInternalServerError)
 	b.eventually("the idle connection has ended", func() bool { return b.links("127.0.0.2") == 1 })
 	select {
@@ -219,13 +221,13 @@ func TestAConnectionIsDrainedWhenItsBackendTurnsUnready(t *testing.T) {
 	}
 }
 
-// A backend that leaves gets nothing new, and is drained once its open requests are answered; if
-// nobody else serves it continues.
+// A backend that leaves gets no new connections, and is drained once its open requests are
+// answered; if no other backend is ready it continues to serve.
 func TestABackendThatLeavesIsDrained(t *testing.T) {
 	b := newBench(t, "127.0.0.2", "127.0.0.3")
-	b.answering("127.0.0.2", "127.0.0.3")
+	b.waitForAnswers("127.0.0.2", "127.0.0.3")
 	b.SetBackends([]string{"127.0.0.2"})
-	busy, answered := b.kept(), make(chan error, 1)
+	busy, answered := b.keepAliveClient(), make(chan error, 1)
 	go func() {
 		who, err := b.get(busy, "/held")
 		if err == nil && who != "127.0.0.2" {
@@ -236,9 +238,9 @@ func TestABackendThatLeavesIsDrained(t *testing.T) {
 	<-b.backends[0].holds
 	b.SetBackends([]string{"127.0.0.2"}, "127.0.0.2")
 	b.eventually("nobody else serves, so that nothing is waited for", func() bool { return b.Drained("127.0.0.2") })
-	b.answering("127.0.0.2")
+	b.waitForAnswers("127.0.0.2")
 	b.SetBackends([]string{"127.0.0.2", "127.0.0.3"}, "127.0.0.2")
-	b.answering("127.0.0.3")
+	b.waitForAnswers("127.0.0.3")
 	if b.Drained("127.0.0.2") {
 		t.Error("it is drained while a request is under way")
 	}
@@ -249,16 +251,16 @@ func TestABackendThatLeavesIsDrained(t *testing.T) {
 	b.eventually("it has no connection", func() bool { return b.Drained("127.0.0.2") && b.links("127.0.0.2") == 0 })
 }
 
-// known is what is known of a backend, and links how many connections it has.
-func (b *bench) known(host string) word {
+// statusOf returns the last status of a backend, and links its number of connections.
+func (b *bench) statusOf(host string) status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, x := range b.Server.backends {
 		if x.host == host {
-			return x.record.word
+			return x.record.status
 		}
 	}
-	return unasked
+	return unchecked
 }
 
 func (b *bench) links(host string) int {
@@ -272,18 +274,18 @@ func (b *bench) links(host string) int {
 	return 0
 }
 
-// A backend that accepts connections and answers no check loses its connections,
-// but only when another is ready.
+// A backend that accepts connections but answers no check loses its connections, but
+// only while another is ready.
 func TestAConnectionIsCutWhereItsBackendStallsAndAnotherIsReady(t *testing.T) {
 	b := newBench(t, "127.0.0.2")
-	b.answering("127.0.0.2")
+	b.waitForAnswers("127.0.0.2")
 	l, err := net.Listen("tcp", "127.0.0.3:"+strconv.Itoa(b.port))
 	if err != nil {
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
 	}
-	defer l.Close() // the kernel accepts what nobody serves
+	defer l.Close() // the kernel accepts connections that nothing serves
 	b.SetBackends([]string{"127.0.0.3"})
-	c, err := net.Dial("tcp", b.listen.Addr().String())
+	c, err := net.Dial("tcp", b.listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +293,7 @@ func TestAConnectionIsCutWhereItsBackendStallsAndAnotherIsReady(t *testing.T) {
 	silent := func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.Server.backends[0].record.silent(time.Now().Add(-2 * glance)) // it was looked at since
+		return b.Server.backends[0].record.isSilent(time.Now().Add(-2 * tick)) // evaluated since then
 	}
 	b.eventually("a backend is silent", silent)
 	if n := b.links("127.0.0.3"); n != 1 {
@@ -301,5 +303,28 @@ func TestAConnectionIsCutWhereItsBackendStallsAndAnotherIsReady(t *testing.T) {
 	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection goes on: %v", err)
+	}
+}
+
+// TestOnlyChangesAreLogged: for a backend without connections, what would happen to them does not count as
+// a change.
+func TestOnlyChangesAreLogged(t *testing.T) {
+	var log strings.Builder
+	s := &Server{log: slog.New(slog.NewTextHandler(&log, nil))}
+	start := time.Unix(1e9, 0)
+	for range 2 {
+		s.backends = append(s.backends, &backend{links: map[*link]bool{}, checkNow: make(chan struct{}, 1), record: record{}.startCheck(start).finishCheck(ready, start)})
+	}
+	s.backends[0].record = s.backends[0].record.startCheck(start).finishCheck(notReady, start)
+	for n := range 10 * int(drainTime/time.Second) {
+		now := start.Add(time.Duration(n) * time.Second)
+		other := &s.backends[1].record
+		if *other = other.finishCheck(ready, now); n%4 == 3 { // late for a moment, with nowhere to go
+			*other = other.startCheck(now.Add(-slowAfter))
+		}
+		s.applyPolicy(now)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("two backends without connections, of which neither changes, are logged %d times:\n%s", n, log.String())
 	}
 }

@@ -9,73 +9,74 @@ import (
 )
 
 const (
-	// pause is how long nothing is said on a connection that is idle.
+	// pause is how long an idle connection has been silent.
 	pause = 100 * time.Millisecond
-	// farewell is how long the ends of a connection that was asked to end have for it.
-	farewell = time.Second
+	// closeTimeout is how long the ends of a connection have to close it when asked to.
+	closeTimeout = time.Second
 )
 
-// link is a client's connection and that to its backend, joined.
+// link joins a client's connection and the one to its backend.
 type link struct {
 	client, backend net.Conn
-	// asks and answers are when the client, and when the backend, said something
-	// last, in nanoseconds since 1970; 0: it has not.
+	// asks and answers are when the client and the backend last sent something, in
+	// nanoseconds since 1970; 0: never.
 	asks, answers atomic.Int64
-	// ended is when both were asked to end; zero: they were not. Under the server's lock.
+	// ended is when both ends were asked to close; zero: they were not. Guarded by the
+	// server's lock.
 	ended time.Time
 }
 
-// join copies both ways until both ends have said all they have to say.
-func (l *link) join() {
+// copyBoth copies in both directions until both ends have finished sending.
+func (l *link) copyBoth() {
 	var wg sync.WaitGroup
 	oneWay := func(to, from net.Conn, when *atomic.Int64) {
-		_, _ = io.Copy(noting{to, when}, from) // an end of either is the end of this way
-		finish(to)
+		_, _ = io.Copy(timedWriter{to, when}, from) // an error or EOF on either side ends this direction
+		closeWrite(to)
 	}
 	wg.Go(func() { oneWay(l.client, l.backend, &l.answers) })
 	oneWay(l.backend, l.client, &l.asks)
 	wg.Wait()
 }
 
-// noting notes when something is written.
-type noting struct {
+// timedWriter records the time of every write.
+type timedWriter struct {
 	io.Writer
 	when *atomic.Int64
 }
 
-func (n noting) Write(p []byte) (int, error) {
+func (n timedWriter) Write(p []byte) (int, error) {
 	n.when.Store(time.Now().UnixNano())
 	return n.Writer.Write(p)
 }
 
-// finish says that nothing more is said.
-func finish(c net.Conn) {
+// closeWrite closes the sending direction.
+func closeWrite(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.CloseWrite() // it may be closed already
 	}
 }
 
-// idle reports whether the backend had the last word, some time ago: nobody waits for an
-// answer then, as far as one can tell from outside of TLS.
-func (l *link) idle(now time.Time) bool {
+// isIdle reports whether the backend sent last, some time ago: then, as far as can be told
+// from outside of TLS, the client is not waiting for an answer.
+func (l *link) isIdle(now time.Time) bool {
 	answered := l.answers.Load()
 	return answered > 0 && answered >= l.asks.Load() && now.Sub(time.Unix(0, answered)) >= pause
 }
 
-// drain ends the link if it is idle, in such a way that both ends can end
-// theirs, and at once if they did not in time.
+// drain closes the link if it is idle: first in a way that lets both ends close
+// theirs, and if they do not do so in time, forcibly.
 func (l *link) drain(now time.Time) {
 	switch {
-	case !l.ended.IsZero() && now.Sub(l.ended) >= farewell:
+	case !l.ended.IsZero() && now.Sub(l.ended) >= closeTimeout:
 		l.cut()
-	case l.ended.IsZero() && l.idle(now):
+	case l.ended.IsZero() && l.isIdle(now):
 		l.ended = now
-		finish(l.client)
-		finish(l.backend)
+		closeWrite(l.client)
+		closeWrite(l.backend)
 	}
 }
 
 func (l *link) cut() {
-	l.client.Close() // the reader finds out
+	l.client.Close() // the reader notices
 	l.backend.Close()
 }

@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// schedules is how many random courses of events the policy is tried in.
+// schedules is the number of random schedules in which the policy is tested.
 const schedules = 1500
 
-// step is the grain of the simulated time.
+// step is the resolution of the simulated time.
 const step = 10 * time.Millisecond
 
-// state is what a simulated backend does.
+// state is the behaviour of a simulated backend.
 type state int
 
 const (
 	well state = iota
-	slow       // it answers late, and yet in time
+	slow       // it answers late, but in time
 	refusing
 	stalled
-	ended    // its process has
-	vanished // its machine has
+	ended    // its process exited
+	vanished // its machine is gone
 	states
 )
 
-// actor is a simulated backend, with what a bystander knows of it.
+// actor is a simulated backend, with what an observer knows about it.
 type actor struct {
 	state   state
-	leaves  bool      // it is to serve no longer
+	leaves  bool      // it should no longer serve
 	until   time.Time // when the state changes
 	changed time.Time
-	due     time.Time // when the answer under way comes; zero: no question is
-	asked   time.Time // when that question was asked
-	next    time.Time // the next question
+	due     time.Time // when the answer in progress arrives; zero: there is no check
+	asked   time.Time // when that check was sent
+	next    time.Time // time of the next check
 
-	heard    word
-	owing    time.Time // since when it owes an answer, asked once or more often; zero: it does not
-	cut      time.Time // when its connections were last cut because it was silent; zero: never
-	begun    time.Time // since when it has been ready without a break; zero: from the beginning
-	refused  time.Time // since when it has refused while another was ready; zero: it has not
-	finishes []time.Time
+	status     status
+	owingSince time.Time // since when it has owed an answer, to one check or more; zero: it does not
+	cut        time.Time // when its connections were last cut because it was silent; zero: never
+	begun      time.Time // since when it has been ready without a break; zero: from the beginning
+	refused    time.Time // since when it has refused while another was ready; zero: it has not
+	finishes   []time.Time
 }
 
 type simulation struct {
@@ -55,8 +55,8 @@ type simulation struct {
 	seed    uint64
 }
 
-// TestThePolicyInRandomSchedules holds what the policy promises against backends that
-// fail and recover at random, and against what a bystander has heard of them.
+// TestThePolicyInRandomSchedules compares the policy's decisions with its promises,
+// for backends that fail and recover at random, from the viewpoint of an observer.
 func TestThePolicyInRandomSchedules(t *testing.T) {
 	for seed := range uint64(schedules) {
 		s := &simulation{T: t, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), seed: seed}
@@ -69,7 +69,7 @@ func TestThePolicyInRandomSchedules(t *testing.T) {
 			for i := range s.actors {
 				s.live(i)
 			}
-			if n%5 == 0 {
+			if time.Duration(n)*step%tick == 0 {
 				s.look()
 				s.connect()
 			}
@@ -85,12 +85,12 @@ func (s *simulation) failf(format string, args ...any) {
 	s.Errorf("seed %d at %s: %s\n%+v", s.seed, s.now.Sub(time.Unix(1e9, 0)), fmt.Sprintf(format, args...), s.records)
 }
 
-// upTo is a random time.
-func (s *simulation) upTo(d time.Duration) time.Duration {
+// randomDuration returns a random duration.
+func (s *simulation) randomDuration(d time.Duration) time.Duration {
 	return time.Duration(s.rand.Int64N(int64(d)))
 }
 
-// live lets a backend change, asks it and lets it answer.
+// live advances a backend's state, checks it and lets it answer.
 func (s *simulation) live(i int) {
 	a := s.actors[i]
 	if s.now.After(a.until) {
@@ -98,69 +98,71 @@ func (s *simulation) live(i int) {
 			a.state, a.changed = next, s.now
 		}
 		a.leaves = s.rand.IntN(8) == 0
-		s.records[i].leaves = a.leaves
-		a.until = s.now.Add(s.upTo([]time.Duration{200 * time.Millisecond, 3 * time.Second, 12 * time.Second}[s.rand.IntN(3)]))
+		s.records[i].leaving = a.leaves
+		a.until = s.now.Add(s.randomDuration([]time.Duration{200 * time.Millisecond, 3 * time.Second, 12 * time.Second}[s.rand.IntN(3)]))
 	}
 	switch {
 	case a.due.IsZero() && !s.now.Before(a.next):
 		a.asked, a.next = s.now, s.now.Add(interval)
-		a.due = s.now.Add(s.upTo(40 * time.Millisecond))
+		a.due = s.now.Add(s.randomDuration(40 * time.Millisecond))
 		if a.state == slow {
-			a.due = s.now.Add(200*time.Millisecond + s.upTo(stall-300*time.Millisecond))
+			a.due = s.now.Add(200*time.Millisecond + s.randomDuration(stallAfter-300*time.Millisecond))
 		}
-		if a.owing.IsZero() {
-			a.owing = s.now
+		if a.owingSince.IsZero() {
+			a.owingSince = s.now
 		}
-		s.records[i] = s.records[i].ask(s.now)
+		s.records[i] = s.records[i].startCheck(s.now)
 	case a.due.IsZero():
 	case s.now.Sub(a.asked) >= checkTime:
 		a.due = time.Time{}
 	case s.now.Before(a.due) || a.state == stalled:
 	default:
-		w := map[state]word{well: ready, slow: ready, refusing: unready, ended: closed, vanished: gone}[a.state]
+		w := map[state]status{well: ready, slow: ready, refusing: notReady, ended: closed, vanished: unreachable}[a.state]
 		if a.state == vanished && s.rand.IntN(4) > 0 {
-			return // a machine that is gone is most often just silent
+			return // a machine that is gone is usually just silent
 		}
 		silent := s.silent(i)
-		s.note(i, w)
-		if a.due = (time.Time{}); w != unready || !silent {
-			a.owing = time.Time{}
+		if w != notReady || silent || s.owes(i) < slowAfter { // otherwise it has only given up
+			s.note(i, w)
 		}
-		s.records[i] = s.records[i].answer(w, s.now)
+		if a.due = (time.Time{}); w != notReady || s.owes(i) < slowAfter {
+			a.owingSince = time.Time{}
+		}
+		s.records[i] = s.records[i].finishCheck(w, s.now)
 	}
 }
 
-// hear is what a refused connection tells.
-func (s *simulation) hear(i int, w word) {
+// noteRefusal records a refused connection.
+func (s *simulation) noteRefusal(i int, w status) {
 	s.note(i, w)
-	s.records[i] = s.records[i].hear(w, s.now)
+	s.records[i] = s.records[i].observe(w, s.now)
 }
 
-func (s *simulation) note(i int, w word) {
+func (s *simulation) note(i int, w status) {
 	a := s.actors[i]
-	if w != a.heard || s.silent(i) {
-		if a.begun = s.now; a.heard == unasked && !s.silent(i) {
+	if w != a.status || s.silent(i) {
+		if a.begun = s.now; a.status == unchecked && !s.silent(i) {
 			a.begun = time.Time{}
 		}
 	}
-	a.heard = w
+	a.status = w
 }
 
 // An observer's view of a backend.
 func (s *simulation) owes(i int) time.Duration {
-	if s.actors[i].owing.IsZero() {
+	if s.actors[i].owingSince.IsZero() {
 		return 0
 	}
-	return s.now.Sub(s.actors[i].owing)
+	return s.now.Sub(s.actors[i].owingSince)
 }
 func (s *simulation) silent(i int) bool {
-	return s.owes(i) >= stall || !s.records[i].outpaced.IsZero()
+	return s.owes(i) >= stallAfter || !s.records[i].outpacedSince.IsZero()
 }
 func (s *simulation) bad(i int) bool {
-	return s.silent(i) || s.actors[i].heard == closed || s.actors[i].heard == gone
+	return s.silent(i) || s.actors[i].status == closed || s.actors[i].status == unreachable
 }
 func (s *simulation) good(i int) bool {
-	return s.actors[i].heard == ready && s.owes(i) < hesitation && !s.actors[i].leaves
+	return s.actors[i].status == ready && s.owes(i) < slowAfter && !s.actors[i].leaves
 }
 func (s *simulation) proven(i int) bool {
 	return s.good(i) && s.now.Sub(s.actors[i].begun) >= proof
@@ -176,18 +178,18 @@ func (s *simulation) others(i int, is func(int) bool) bool {
 	return false
 }
 
-// look carries out what the policy says of open connections.
+// look applies the policy to open connections.
 func (s *simulation) look() {
-	var fates []fate
-	s.records, fates = judge(s.records, s.now)
-	if urgent(s.records, s.now) {
+	var fates []action
+	s.records, fates = decide(s.records, s.now)
+	if isUrgent(s.records, s.now) {
 		for _, a := range s.actors {
 			a.next = s.now
 		}
 	}
 	for i, a := range s.actors {
 		elsewhere := s.others(i, s.good)
-		refuses := a.heard == unready || a.heard == closed || a.leaves
+		refuses := a.status == notReady || a.status == closed || a.leaves
 		if !refuses || !elsewhere {
 			a.refused = time.Time{}
 		} else if a.refused.IsZero() {
@@ -198,14 +200,14 @@ func (s *simulation) look() {
 			draining = s.now.Sub(a.refused)
 		}
 		switch f := fates[i]; {
-		case f != keep && !elsewhere && a.heard != gone:
+		case f != keep && !elsewhere && a.status != unreachable:
 			s.failf("the connections of %d end, and there is nowhere to go", i)
-		case f != keep && a.heard == ready && !s.silent(i) && !a.leaves:
+		case f != keep && a.status == ready && !s.silent(i) && !a.leaves:
 			s.failf("the connections of %d end, which is ready", i)
-		case f == cut && a.heard != gone && draining < drainTime && (!s.silent(i) || s.records[i].wasCut.IsZero()):
+		case f == cut && a.status != unreachable && draining < drainTime && (!s.silent(i) || s.records[i].lastCut.IsZero()):
 			s.failf("the connections of %d are cut, which answers, after %s", i, draining)
 		}
-		if s.records[i].wasCut.Equal(s.now) {
+		if s.records[i].lastCut.Equal(s.now) {
 			s.cutForSilence(i)
 		}
 		switch fates[i] {
@@ -217,7 +219,7 @@ func (s *simulation) look() {
 		if len(a.finishes) == 0 {
 			continue
 		}
-		if quiet := haste<<mostPatience + interval + laps*interval; a.state == stalled && s.now.Sub(a.changed) >= quiet && s.othersWell(i, probation+proof+quiet) {
+		if quiet := cutAfter<<maxPatience + interval + recentCount*interval; a.state == stalled && s.now.Sub(a.changed) >= quiet && s.othersAreWell(i, probation+proof+quiet) {
 			s.failf("%d has stalled for %s beside others that are well, and has connections", i, s.now.Sub(a.changed))
 		}
 		if draining >= drainTime {
@@ -226,16 +228,16 @@ func (s *simulation) look() {
 	}
 }
 
-// cutForSilence holds a cut of a backend that did not say that it is gone or not ready against
-// how long it has been silent, and against the cuts of a moment ago.
+// cutForSilence verifies a cut of a backend that did not report itself gone or not ready: how
+// long it has been silent, and how many were cut recently.
 func (s *simulation) cutForSilence(i int) {
 	s.actors[i].cut = s.now
-	if s.owes(i) < haste {
+	if s.owes(i) < cutAfter {
 		s.failf("the connections of %d are cut, which owes an answer for %s", i, s.owes(i))
 	}
 	up, lost := 0, 0
 	for j, a := range s.actors {
-		down := a.heard == gone || a.heard == closed || a.cut.After(a.owing) && !a.owing.IsZero() && s.now.Sub(a.cut) >= probation
+		down := a.status == unreachable || a.status == closed || a.cut.After(a.owingSince) && !a.owingSince.IsZero() && s.now.Sub(a.cut) >= probation
 		if j != i && down {
 			continue
 		}
@@ -248,8 +250,8 @@ func (s *simulation) cutForSilence(i int) {
 	}
 }
 
-// othersWell reports whether all backends besides one have been well for some time.
-func (s *simulation) othersWell(i int, d time.Duration) bool {
+// othersAreWell reports whether all backends except one have been well for some time.
+func (s *simulation) othersAreWell(i int, d time.Duration) bool {
 	return len(s.actors) > 1 && !s.others(i, func(j int) bool {
 		a := s.actors[j]
 		return a.state != well || a.leaves || s.now.Sub(a.changed) < d
@@ -271,7 +273,7 @@ func (s *simulation) connect() {
 		switch a := s.actors[i]; {
 		case s.bad(i) && s.others(i, untried(s.good)):
 			s.failf("%d is chosen, which is known to be bad, and another is ready", i)
-		case (a.heard != ready || a.leaves) && s.others(i, untried(s.good)):
+		case (a.status != ready || a.leaves) && s.others(i, untried(s.good)):
 			s.failf("%d is chosen, which is not ready or leaves, and another is ready", i)
 		case !s.proven(i) && s.others(i, untried(s.proven)):
 			s.failf("%d is chosen, which has been ready since %s, and another has for longer", i, a.begun)
@@ -279,10 +281,10 @@ func (s *simulation) connect() {
 		s.next = i + 1
 		switch a := s.actors[i]; a.state {
 		case ended:
-			s.hear(i, closed)
+			s.noteRefusal(i, closed)
 		case vanished: // it does not answer in time
 		default:
-			a.finishes = append(a.finishes, s.now.Add(s.upTo(2*drainTime)))
+			a.finishes = append(a.finishes, s.now.Add(s.randomDuration(2*drainTime)))
 			return
 		}
 		tried[i] = true
@@ -292,11 +294,11 @@ func (s *simulation) connect() {
 	}
 }
 
-// Connections come to backends that are alike in turn.
+// Equal backends get connections in turn.
 func TestBackendsThatAreAlikeServeInTurn(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	ok := record{}.ask(now).answer(ready, now)
-	records, next := []record{ok, record{}.answer(unready, now), ok}, 0
+	ok := record{}.startCheck(now).finishCheck(ready, now)
+	records, next := []record{ok, record{}.finishCheck(notReady, now), ok}, 0
 	var got []int
 	for range 4 {
 		i := choose(records, next, func(int) bool { return false }, now.Add(time.Minute))

@@ -1,10 +1,8 @@
-// Package cgroup makes, reads, kills and removes the control group of a
-// machine, on hosts with version 1 (one tree for each controller), version 2
-// (one tree for all) or both.
+// Package cgroup creates, reads, kills and removes the control group of a machine, on hosts with
+// version 1 (one tree for each controller), version 2 (one tree for all) or both.
 //
-// A machine has one group of the same name in every tree, so that its inside
-// sees that group as the root. The group is also what tells its processes from
-// all others.
+// A machine has one group of the same name in every tree, which is the root as seen from inside the
+// machine. The group also distinguishes its processes from all others.
 //
 // It must not know what runs in a group.
 package cgroup
@@ -24,7 +22,7 @@ import (
 	"time"
 )
 
-// Tree is where one hierarchy is mounted.
+// Tree is the mount point of one hierarchy.
 type Tree struct {
 	Dir     string
 	Unified bool // version 2
@@ -54,27 +52,27 @@ func Trees(mounts string) ([]Tree, error) {
 	return out, nil
 }
 
-// Pure reports whether version 2 is all there is.
-func Pure(trees []Tree) bool { return len(trees) == 1 && trees[0].Unified }
+// IsUnified reports whether the host has version 2 only.
+func IsUnified(trees []Tree) bool { return len(trees) == 1 && trees[0].Unified }
 
-// Group is one control group, by its path from the root of every tree.
+// Group is one control group, identified by its path from the root of every tree.
 type Group struct {
 	Trees []Tree
 	Path  string
 }
 
-// Limits bound what the processes of a group use; 0 means no limit. What is more
-// than MemoryBytes does not go to the host's swap.
+// Limits bound the resources of a group's processes; 0 means no limit. Memory beyond
+// MemoryBytes is not swapped out to the host's swap.
 type Limits struct {
 	MemoryBytes int64
 	CPUs        int
 }
 
-// period is how often the kernel counts the time that a group has run, in
-// microseconds; it is the kernel's own default.
+// period is the interval in microseconds over which the kernel enforces CPU limits;
+// it is the kernel's own default.
 const period = 100_000
 
-// Dirs are the group's folders, one in each tree.
+// Dirs returns the group's folders, one in each tree.
 func (g Group) Dirs() []string {
 	out := make([]string, len(g.Trees))
 	for i, t := range g.Trees {
@@ -83,7 +81,7 @@ func (g Group) Dirs() []string {
 	return out
 }
 
-// Exists reports whether the group is in some tree.
+// Exists reports whether the group exists in any tree.
 func (g Group) Exists() bool {
 	return slices.ContainsFunc(g.Dirs(), func(dir string) bool {
 		_, err := os.Stat(dir)
@@ -91,23 +89,23 @@ func (g Group) Exists() bool {
 	})
 }
 
-// Make makes the group in every tree, and limits it. One that exists is taken.
-func (g Group) Make(l Limits) error {
+// Create creates the group in every tree, unless it exists, and sets its limits.
+func (g Group) Create(l Limits) error {
 	for _, t := range g.Trees {
-		err := g.makeIn(t, l)
-		for range 3 { // a parent goes with the last group in it, which may be another's
+		err := g.createIn(t, l)
+		for range 3 { // a parent is removed with the last group in it, possibly by another process
 			if errors.Is(err, fs.ErrNotExist) {
-				err = g.makeIn(t, l)
+				err = g.createIn(t, l)
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("make the control group %s: %w", filepath.Join(t.Dir, g.Path), err)
+			return fmt.Errorf("create the control group %s: %w", filepath.Join(t.Dir, g.Path), err)
 		}
 	}
 	return nil
 }
 
-func (g Group) makeIn(t Tree, l Limits) error {
+func (g Group) createIn(t Tree, l Limits) error {
 	dir := t.Dir
 	for part := range strings.SplitSeq(g.Path, "/") {
 		if t.Unified {
@@ -120,17 +118,17 @@ func (g Group) makeIn(t Tree, l Limits) error {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		// A group of version 1 has no processors until it is given some.
+		// A new group of version 1 has no processors until some are assigned.
 		for _, f := range []string{"cpuset.cpus", "cpuset.mems"} {
-			if err := inherit(parent, dir, f); err != nil {
+			if err := copyFromParent(parent, dir, f); err != nil {
 				return err
 			}
 		}
 	}
-	return limit(dir, t, l)
+	return setLimits(dir, t, l)
 }
 
-// delegate lets the groups below a folder of version 2 use every controller.
+// delegate enables every controller for the groups below a folder of version 2.
 func delegate(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -144,9 +142,9 @@ func delegate(dir string) error {
 	return nil
 }
 
-func inherit(parent, dir, file string) error {
+func copyFromParent(parent, dir, file string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.clone_children")); err != nil {
-		return nil // version 2 inherits by itself
+		return nil // version 2 inherits automatically
 	}
 	value, err := os.ReadFile(filepath.Join(parent, file))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,9 +156,9 @@ func inherit(parent, dir, file string) error {
 	return os.WriteFile(filepath.Join(dir, file), value, 0)
 }
 
-func limit(dir string, t Tree, l Limits) error {
+func setLimits(dir string, t Tree, l Limits) error {
 	type setting struct{ name, value string }
-	var settings []setting // in an order that the kernel takes
+	var settings []setting // in an order that the kernel accepts
 	if bytes := strconv.FormatInt(l.MemoryBytes, 10); l.MemoryBytes > 0 && t.Unified {
 		settings = append(settings, setting{"memory.max", bytes}, setting{"memory.swap.max", "0"})
 	} else if l.MemoryBytes > 0 {
@@ -174,7 +172,7 @@ func limit(dir string, t Tree, l Limits) error {
 	for _, s := range settings {
 		file := filepath.Join(dir, s.name)
 		if _, err := os.Stat(file); err != nil {
-			continue // another tree has this controller, or the kernel does not count swap
+			continue // another tree has this controller, or the kernel does not account for swap
 		}
 		if err := os.WriteFile(file, []byte(s.value), 0); err != nil {
 			return fmt.Errorf("set %s to %s: %w", s.name, s.value, err)
@@ -183,33 +181,34 @@ func limit(dir string, t Tree, l Limits) error {
 	return nil
 }
 
-// Processes lists the processes of the group and of those below it, by number.
-// A group that does not exist has none.
+// Processes lists the process IDs of the group and of those below it. A group that
+// does not exist has none.
 func (g Group) Processes() ([]int, error) {
 	seen := map[int]bool{}
-	err := g.each(func(pid int) bool {
+	err := g.forEach(func(pid int) bool {
 		seen[pid] = true
 		return true
 	})
 	return slices.Sorted(maps.Keys(seen)), err
 }
 
-// Populated reports whether the group has a process. It looks no further than
-// the first, and so costs little where there are many groups below.
+// Populated reports whether the group has a process. It stops at the first one, which
+// makes it cheap where there are many groups below.
 func (g Group) Populated() (bool, error) {
 	found := false
-	err := g.each(func(int) bool {
+	err := g.forEach(func(int) bool {
 		found = true
 		return false
 	})
 	return found, err
 }
 
-// each calls yield for the processes in every tree, some more than once, while it returns true.
-func (g Group) each(yield func(pid int) bool) error {
+// forEach calls yield for the processes in every tree, for some more than once, until yield returns
+// false.
+func (g Group) forEach(yield func(pid int) bool) error {
 	more := true
 	for _, dir := range g.Dirs() {
-		err := processes(dir, func(pid int) bool {
+		err := forEachProcess(dir, func(pid int) bool {
 			more = yield(pid)
 			return more
 		})
@@ -223,17 +222,17 @@ func (g Group) each(yield func(pid int) bool) error {
 	return nil
 }
 
-func processes(dir string, yield func(pid int) bool) error {
+func forEachProcess(dir string, yield func(pid int) bool) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while it was looked at
+			return nil // it was removed meanwhile
 		}
 		if err != nil || !d.IsDir() {
 			return err
 		}
 		data, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 		if err != nil {
-			return nil // gone, or a group of threads, whose processes are listed above it
+			return nil // removed, or a threaded group, whose processes are listed in its parent
 		}
 		for _, f := range strings.Fields(string(data)) {
 			if pid, err := strconv.Atoi(f); err == nil && pid > 0 && !yield(pid) {
@@ -244,10 +243,10 @@ func processes(dir string, yield func(pid int) bool) error {
 	})
 }
 
-// wait is how long to wait between two looks at a group that is to become empty.
+// wait is the interval at which a group that is to become empty is polled.
 const wait = 10 * time.Millisecond
 
-// Kill ends every process of the group, at once, and returns when no process is left.
+// Kill kills every process of the group and returns when no process is left.
 func (g Group) Kill(ctx context.Context) error {
 	for {
 		pids, err := g.Processes()
@@ -255,12 +254,12 @@ func (g Group) Kill(ctx context.Context) error {
 			return err
 		}
 		for _, dir := range g.Dirs() {
-			// Version 2 can end a group as one, so that nothing in it can start another process meanwhile.
-			_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // where it is missing, the signals below serve
+			// Version 2 can kill a group as a whole, so that nothing in it can fork meanwhile.
+			_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // if the file does not exist, the signals below do the same
 		}
 		for _, pid := range pids {
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill() // it may be gone already
+				_ = p.Kill() // it may have exited already
 			}
 		}
 		select {
@@ -271,11 +270,11 @@ func (g Group) Kill(ctx context.Context) error {
 	}
 }
 
-// slice ends the names of groups that systemd makes, limits and removes.
+// slice is the suffix of groups that systemd creates, limits and removes.
 const slice = ".slice"
 
-// Remove removes the empty group, those below it, and the parents that no other
-// group needs, from every tree. Slices of systemd are left to systemd.
+// Remove removes the empty group, the groups below it, and parents that contain no
+// other group, from every tree. systemd's slices are left to systemd.
 func (g Group) Remove(ctx context.Context) error {
 	for _, dir := range g.Dirs() {
 		for {
@@ -283,7 +282,7 @@ func (g Group) Remove(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			select { // the last process may be on its way out
+			select { // the last process may still be exiting
 			case <-ctx.Done():
 				return fmt.Errorf("remove the control group %s: %w", dir, err)
 			case <-time.After(wait):
@@ -291,7 +290,7 @@ func (g Group) Remove(ctx context.Context) error {
 		}
 		for parent := filepath.Dir(g.Path); parent != "." && filepath.Ext(parent) != slice; parent = filepath.Dir(parent) {
 			dir = filepath.Dir(dir)
-			os.Remove(dir) // fails while another group is in it, rightly
+			os.Remove(dir) // fails, as it should, while it contains another group
 		}
 	}
 	return nil

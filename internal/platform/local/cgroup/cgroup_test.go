@@ -39,7 +39,7 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(c.want, got); d != "" || Pure(got) != c.pure {
+		if d := cmp.Diff(c.want, got); d != "" || IsUnified(got) != c.pure {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}
@@ -50,7 +50,7 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0
 	}
 }
 
-// TestLimit checks the values written for the kernel, in a folder that stands in for it.
+// TestLimit checks the values written for the kernel, in an ordinary folder in its place.
 func TestLimit(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"memory.max", "cpu.max", "memory.limit_in_bytes", "cpu.cfs_quota_us"} {
@@ -58,7 +58,7 @@ func TestLimit(t *testing.T) {
 	}
 	l := Limits{MemoryBytes: 2 << 30, CPUs: 2}
 	for _, tree := range []Tree{{Unified: true}, {Unified: false}} {
-		if err := limit(dir, tree, l); err != nil {
+		if err := setLimits(dir, tree, l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLife takes a group of this host through its life, with a process in it.
+// TestLife takes a group of this host through its life cycle, with a process in it.
 func TestLife(t *testing.T) {
 	missing := func(err error) {
 		if os.Getenv("CI") == "true" {
@@ -82,12 +82,12 @@ func TestLife(t *testing.T) {
 		missing(err)
 	}
 	g := Group{trees, "kops-cgroup-test/group/one"}
-	t.Cleanup(func() { g.Remove(t.Context()) }) // what a failure left
-	if err := g.Make(Limits{MemoryBytes: 64 << 20}); err != nil {
+	t.Cleanup(func() { g.Remove(t.Context()) }) // after a failure
+	if err := g.Create(Limits{MemoryBytes: 64 << 20}); err != nil {
 		missing(err)
 	}
-	for range 2 { // what exists is taken
-		if err := g.Make(Limits{MemoryBytes: 64 << 20}); err != nil {
+	for range 2 { // an existing group is reused
+		if err := g.Create(Limits{MemoryBytes: 64 << 20}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.Read(make([]byte, 3)) // it is in
+	out.Read(make([]byte, 3)) // wait until it is in the group
 	pids, err := g.Processes()
 	if err != nil || !slices.Contains(pids, cmd.Process.Pid) {
 		t.Errorf("the processes are %v (%v); %d is not among them", pids, err, cmd.Process.Pid)
@@ -108,7 +108,7 @@ func TestLife(t *testing.T) {
 	if populated, err := g.Populated(); !populated || err != nil {
 		t.Errorf("the group is said to be empty: %v", err)
 	}
-	go cmd.Wait() // it is killed
+	go cmd.Wait() // it is going to be killed
 	if err := g.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}

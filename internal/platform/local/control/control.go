@@ -1,7 +1,7 @@
-// Package control is the local cloud in its clusters: its registry folder says which machines
-// there are, of which group, and with which key.
+// Package control is the local cloud as seen from inside its clusters: its registry folder
+// lists the machines, with their groups and keys.
 //
-// It must not know how machines are made.
+// It must not know how machines are created.
 package control
 
 import (

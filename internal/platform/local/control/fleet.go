@@ -12,16 +12,16 @@ import (
 	"kops.local/kops/internal/platform/local/localcloud"
 )
 
-// fleet asks the host to replace machines.
+// fleet requests replacements of machines from the host.
 type fleet struct {
 	Registry
-	// requests is the folder in which they are named.
+	// requests is the folder of the requests, a file for each machine.
 	requests string
 }
 
 var _ controller.Fleet = fleet{}
 
-// List returns the machines of groups. A machine is as old as its entry.
+// List returns the machines of groups. A machine's age is that of its registry entry.
 func (f fleet) List(context.Context) ([]controller.FleetMachine, error) {
 	names, err := f.Registry.machines()
 	if err != nil {
@@ -30,7 +30,7 @@ func (f fleet) List(context.Context) ([]controller.FleetMachine, error) {
 	var out []controller.FleetMachine
 	for _, name := range names {
 		e, err := f.entry(name)
-		if fault.Is(err, fault.Gone) { // it has ended meanwhile
+		if fault.Is(err, fault.Gone) { // the machine was removed meanwhile
 			continue
 		}
 		if err != nil {
@@ -47,12 +47,12 @@ func (f fleet) List(context.Context) ([]controller.FleetMachine, error) {
 	return out, nil
 }
 
-// Serving returns all: no machine of this host waits in reserve.
+// Serving returns all machines: this platform keeps none in reserve.
 func (fleet) Serving(_ context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
 	return machines, nil
 }
 
-// Replace names the machine to the host, which hears it within a second.
+// Replace writes a request for the host, which handles it within a second.
 func (f fleet) Replace(_ context.Context, m controller.FleetMachine) error {
 	return os.WriteFile(filepath.Join(f.requests, m.Name), nil, 0o600)
 }

@@ -17,16 +17,16 @@ import (
 	"kops.local/kops/internal/platform/local/localcloud"
 )
 
-// Registry knows the machines of the local cloud from its registry folder: a file <machine>.json
-// for each, which exists before the machine starts and until after it has ended. A machine's node
+// Registry reads the machines of the local cloud from its registry folder: a file <machine>.json
+// for each, which exists from before the machine starts until after it has ended. A machine's node
 // has the machine's name.
 type Registry struct {
-	// Folder is read again for each question.
+	// Folder is read again on each call.
 	Folder fs.FS
 	// Self is the machine that this process runs on. A list of machines without
 	// it is not trusted: it would remove every node.
 	Self string
-	// Stored has the labels of groups.
+	// Stored provides the labels of groups.
 	controller.Stored
 }
 
@@ -36,8 +36,8 @@ var (
 	_ controller.Machines = Registry{}
 )
 
-// Machine reads the entry of a machine. One of the control plane has no key here:
-// what it needs it reads from the store, and nobody may join in its name.
+// Machine reads the entry of a machine. For a control-plane machine it returns no key: such a
+// machine reads what it needs from the store, and no one may join in its name.
 func (r Registry) Machine(_ context.Context, node string) (bootstrap.Machine, error) {
 	e, err := r.entry(node)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r Registry) entry(name string) (localcloud.Machine, error) {
 	}
 	text, err := fs.ReadFile(r.Folder, name+localcloud.MachineSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fault.New(fault.Gone, "no machine is called %s", name)
+		return e, fault.New(fault.Gone, "no machine is named %s", name)
 	}
 	if err != nil {
 		return e, fmt.Errorf("read the entry of the machine %s: %w", name, err)
@@ -71,7 +71,7 @@ func (r Registry) entry(name string) (localcloud.Machine, error) {
 	return e, nil
 }
 
-// GroupOf returns the group of the machine of the node's name.
+// GroupOf returns the group of the node's machine.
 func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) {
 	e, err := r.entry(node.Name)
 	if err == nil && e.Group == "" {
@@ -80,8 +80,8 @@ func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) 
 	return e.Group, err
 }
 
-// Gone returns the nodes that have no entry, whatever other entries hold.
-func (r Registry) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error) {
+// ListTerminated returns the nodes that have no entry; the content of other entries does not matter.
+func (r Registry) ListTerminated(_ context.Context, nodes []*corev1.Node) ([]string, error) {
 	machines, err := r.machines()
 	if err != nil {
 		return nil, err
@@ -95,13 +95,13 @@ func (r Registry) Gone(_ context.Context, nodes []*corev1.Node) ([]string, error
 	return out, nil
 }
 
-// Alive returns the names that have an entry.
-func (r Registry) Alive(_ context.Context, nodes []string) ([]string, error) {
+// ListExisting returns the names that have an entry.
+func (r Registry) ListExisting(_ context.Context, nodes []string) ([]string, error) {
 	machines, err := r.machines()
 	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(machines, n) }), err
 }
 
-// machines lists those that have an entry.
+// machines lists the machines that have an entry.
 func (r Registry) machines() ([]string, error) {
 	files, err := fs.ReadDir(r.Folder, ".")
 	if err != nil {
@@ -114,7 +114,7 @@ func (r Registry) machines() ([]string, error) {
 		}
 	}
 	if !slices.Contains(out, r.Self) {
-		return nil, fmt.Errorf("the list of machines lacks %s, on which this runs, and so is not believed: is its folder mounted?", r.Self)
+		return nil, fmt.Errorf("the list of machines lacks %s, where this runs, so it is ignored: check that its folder is mounted", r.Self)
 	}
 	return out, nil
 }

@@ -23,8 +23,8 @@ import (
 	"kops.local/kops/internal/store"
 )
 
-// registered returns the file of a machine with its role.
-func registered(t *testing.T, name, group, key, role string) *fstest.MapFile {
+// machineFile returns the file of a machine with its role.
+func machineFile(t *testing.T, name, group, key, role string) *fstest.MapFile {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"name": name, "group": group, "address": "10.77.0.11", "publicKey": key, "labels": map[string]string{"role": role}})
 	if err != nil {
@@ -33,7 +33,7 @@ func registered(t *testing.T, name, group, key, role string) *fstest.MapFile {
 	return &fstest.MapFile{Data: text}
 }
 
-func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
+func TestTheLocalCloudReportsItsMachines(t *testing.T) {
 	st := store.NewMemory("memory://state")
 	if _, err := st.Put(t.Context(), layout.NodeConfig("Node", "nodes"), []byte("KubeletConfig:\n  nodeLabels: {example.com/disk: fast}\n"), store.PutOptions{}); err != nil {
 		t.Fatal(err)
@@ -47,10 +47,10 @@ func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Registry{Stored: controller.Stored{Base: st, Secrets: st}, Folder: fstest.MapFS{
-		"worker-1.json": registered(t, "worker-1", "nodes", public, "node"),
-		"cp-1.json":     registered(t, "cp-1", "cp", public, "control-plane"),
-		"lone.json":     registered(t, "lone", "", public, ""),
-		"other.json":    registered(t, "worker-1", "nodes", public, "node"),
+		"worker-1.json": machineFile(t, "worker-1", "nodes", public, "node"),
+		"cp-1.json":     machineFile(t, "cp-1", "cp", public, "control-plane"),
+		"lone.json":     machineFile(t, "lone", "", public, ""),
+		"other.json":    machineFile(t, "worker-1", "nodes", public, "node"),
 		"broken.json":   {Data: []byte("{")},
 		".new-1234":     {Data: []byte("{}")},
 	}}
@@ -75,7 +75,7 @@ func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
 			t.Errorf("%s: %v", node, err)
 		}
 	}
-	for _, node := range []string{"broken", "other"} { // what the registry says amiss is not the sender's to hear
+	for _, node := range []string{"broken", "other"} { // errors of the registry are not for the sender
 		if _, err := verify(node); err == nil || fault.Is(err, fault.Denied) {
 			t.Errorf("%s: %v", node, err)
 		}
@@ -91,12 +91,12 @@ func TestTheLocalCloudTellsOfItsMachines(t *testing.T) {
 	}
 }
 
-// noFolder cannot be read.
-type noFolder struct{}
+// unreadableFolder is a folder that cannot be read.
+type unreadableFolder struct{}
 
-func (noFolder) Open(string) (fs.File, error) { return nil, errors.New("no such folder") }
+func (unreadableFolder) Open(string) (fs.File, error) { return nil, errors.New("no such folder") }
 
-// A list without the machine that reads it would be the end of every node.
+// A list without the machine that reads it would remove every node.
 func TestWhichMachinesAreGone(t *testing.T) {
 	entries := func(machines ...string) fs.FS {
 		out := fstest.MapFS{".new": {}} // it is there
@@ -114,16 +114,16 @@ func TestWhichMachinesAreGone(t *testing.T) {
 		"all exist":           {entries("cp-1", "a"), nil, ""},
 		"one is gone":         {entries("cp-1"), []string{"a"}, ""},
 		"an empty list":       {entries(), nil, "lacks cp-1"},
-		"a list of others":    {entries("cp-2"), nil, "not believed"},
-		"it cannot be listed": {noFolder{}, nil, "no such folder"},
+		"a list of others":    {entries("cp-2"), nil, "ignored"},
+		"it cannot be listed": {unreadableFolder{}, nil, "no such folder"},
 	} {
 		r := Registry{Folder: tt.folder, Self: "cp-1"}
-		got, err := r.Gone(t.Context(), nodes)
+		got, err := r.ListTerminated(t.Context(), nodes)
 		if !slices.Equal(got, tt.gone) || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: gone are %v, %v", name, got, err)
 		}
 	}
-	if got, err := (Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}).Alive(t.Context(), []string{"a", "b"}); err != nil || !slices.Equal(got, []string{"a"}) {
+	if got, err := (Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}).ListExisting(t.Context(), []string{"a", "b"}); err != nil || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("alive are %v, %v", got, err)
 	}
 }

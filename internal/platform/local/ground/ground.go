@@ -1,8 +1,8 @@
-// Package ground is what machines of the local cloud ask of the host they stand
-// on: a Linux, root, a few programs; and the kernel's settings that kubelet
-// changes for all, which are remembered and put back.
+// Package ground contains what machines of the local cloud require of their host:
+// Linux, root, a few programs; and the kernel settings that kubelet changes
+// host-wide, which are recorded and restored.
 //
-// It must not know what its sites are, nor of their machines.
+// It must not know what its sites are, nor their machines.
 package ground
 
 import (
@@ -19,14 +19,14 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// need is something that the host must have.
-type need struct {
-	program, file string // one of them
+// requirement is a requirement of the host.
+type requirement struct {
+	program, file string // any one of them
 	pkg           string // Debian's package
 }
 
-func needs() []need {
-	return []need{
+func requirements() []requirement {
+	return []requirement{
 		{program: "systemd-nspawn", pkg: "systemd-container"},
 		{program: "debootstrap", pkg: "debootstrap"},
 		{file: "/usr/share/keyrings/debian-archive-keyring.gpg", pkg: "debian-archive-keyring"},
@@ -37,7 +37,7 @@ func needs() []need {
 	}
 }
 
-// Host is what Check looks at.
+// Host is what Check examines.
 type Host struct {
 	OS       string // as in runtime.GOOS
 	UID      int
@@ -45,23 +45,23 @@ type Host struct {
 	Stat     func(file string) (os.FileInfo, error)
 }
 
-// This is the host that the program runs on.
-func This() Host {
+// LocalHost returns the host on which the program runs.
+func LocalHost() Host {
 	return Host{runtime.GOOS, os.Geteuid(), exec.LookPath, os.Stat}
 }
 
-// Check reports why machines cannot be made here, with the command that mends it.
+// Check reports why machines cannot be created here, with the command that fixes it.
 func Check(h Host) error {
 	if h.OS != "linux" {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud makes its machines of Linux containers, and this host runs %s", h.OS),
-			"run kops on a Linux host, or in a virtual machine with Linux")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the machines of the local cloud are Linux containers, but this host runs %s", h.OS),
+			"run kops on a Linux host, or in a Linux virtual machine")
 	}
 	if h.UID != 0 {
-		return fault.Wrap(fault.Denied, errors.New("the local cloud needs root, to make network interfaces, mounts and control groups"),
+		return fault.Wrap(fault.Denied, errors.New("the local cloud needs root, to create network interfaces, mounts and control groups"),
 			"run the command again with: sudo --preserve-env")
 	}
 	var what, packages []string
-	for _, n := range needs() {
+	for _, n := range requirements() {
 		var err error
 		if n.program != "" {
 			_, err = h.LookPath(n.program)
@@ -78,26 +78,25 @@ func Check(h Host) error {
 	}
 	remedy := "run: apt-get install -y " + strings.Join(packages, " ")
 	if _, err := h.LookPath("apt-get"); err != nil {
-		remedy = "install it with the package manager of this host; Debian's packages of it are called " + strings.Join(packages, ", ")
+		remedy = "install it with the package manager of this host; its Debian packages are " + strings.Join(packages, ", ")
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs what this host lacks: %s", strings.Join(what, ", ")), remedy)
+	return fault.Wrap(fault.Permanent, fmt.Errorf("this host lacks what the local cloud needs: %s", strings.Join(what, ", ")), remedy)
 }
 
-// loopControl gives out the devices through which files are mounted.
+// loopControl is the device that allocates loop devices.
 const loopControl = "/dev/loop-control"
 
 func checkLoop(h Host) error {
 	if _, err := h.Stat(loopControl); err == nil {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs loop devices, for the disks of its machines, and this host has no %s", loopControl),
-		"run: modprobe loop; where kops runs in a container, the container must see the device")
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the local cloud needs loop devices, for the disks of its machines, but this host has no %s", loopControl),
+		"run: modprobe loop; if kops runs in a container, the container needs access to the device")
 }
 
-// sysctls are the settings of the whole host that kubelet (its protected
-// defaults) and the node agent set on a machine, and that a container shares
-// with its host. They are paths below /proc/sys. What belongs to a network
-// namespace is not among them: each machine has its own.
+// sysctls returns the host-wide settings that kubelet (protectKernelDefaults) and the node agent
+// change on a machine, and that a container shares with its host. They are paths below /proc/sys.
+// Settings of a network namespace are not included: each machine has its own.
 func sysctls() []string {
 	return []string{
 		"vm/overcommit_memory", "vm/panic_on_oom", "vm/max_map_count",
@@ -109,18 +108,18 @@ func sysctls() []string {
 	}
 }
 
-// raised are settings of which many machines on one host need more than one
-// does, with their least values: the programs of each watch files.
-func raised() map[string]int {
+// minimumSysctls returns settings that many machines on one host need higher than one does,
+// with their minimum values: the programs on each watch files.
+func minimumSysctls() map[string]int {
 	return map[string]int{"fs/inotify/max_user_instances": 8192, "fs/inotify/max_user_watches": 524288}
 }
 
-// RaiseSysctls raises the settings that are too low for many machines; root is as for ReadSysctls.
+// RaiseSysctls raises the settings that are too low for many machines; root is as in ReadSysctls.
 func RaiseSysctls(root string) error {
 	now := ReadSysctls(root)
-	for name, least := range raised() {
+	for name, least := range minimumSysctls() {
 		if have, err := strconv.Atoi(now[name]); err != nil || have >= least {
-			continue // this kernel has no such setting, or enough
+			continue // this kernel has no such setting, or it is high enough
 		}
 		if err := SetSysctl(root, name, strconv.Itoa(least)); err != nil {
 			return err
@@ -129,8 +128,8 @@ func RaiseSysctls(root string) error {
 	return nil
 }
 
-// ReadSysctls returns the values as they are now, by path below root, which is
-// /proc/sys. A setting that this kernel does not have is left out.
+// ReadSysctls returns the current values, by path below root, which is /proc/sys.
+// Settings that this kernel does not have are omitted.
 func ReadSysctls(root string) map[string]string {
 	out := map[string]string{}
 	for _, name := range sysctls() {
@@ -141,11 +140,11 @@ func ReadSysctls(root string) map[string]string {
 	return out
 }
 
-// RestoreSysctls sets those values that are not as they were.
+// RestoreSysctls restores those values that have changed.
 func RestoreSysctls(root string, was map[string]string) error {
 	now := ReadSysctls(root)
 	var errs []error
-	for _, name := range sysctls() { // nothing but what kops itself recorded is written
+	for _, name := range sysctls() { // only settings that kops itself records are written
 		value, known := was[name]
 		if !known || now[name] == value {
 			continue

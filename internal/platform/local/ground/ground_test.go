@@ -19,38 +19,38 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 		class           fault.Class
 	}{
 		{"a good host", Host{"linux", 0, all, there}, "", "", ""},
-		{"not Linux", Host{"darwin", 501, all, there}, "the local cloud makes its machines of Linux containers, and this host runs darwin",
-			"run kops on a Linux host, or in a virtual machine with Linux", fault.Permanent},
-		{"not root", Host{"linux", 1000, all, there}, "the local cloud needs root, to make network interfaces, mounts and control groups",
+		{"not Linux", Host{"darwin", 501, all, there}, "the machines of the local cloud are Linux containers, but this host runs darwin",
+			"run kops on a Linux host, or in a Linux virtual machine", fault.Permanent},
+		{"not root", Host{"linux", 1000, all, there}, "the local cloud needs root, to create network interfaces, mounts and control groups",
 			"run the command again with: sudo --preserve-env", fault.Denied},
 		{"packages are missing", Host{"linux", 0, func(p string) (string, error) {
 			if p == "debootstrap" || p == "systemd-nspawn" {
 				return "", errors.New("not found")
 			}
 			return p, nil
-		}, there}, "the local cloud needs what this host lacks: systemd-nspawn, debootstrap", "run: apt-get install -y systemd-container debootstrap", fault.Permanent},
+		}, there}, "this host lacks what the local cloud needs: systemd-nspawn, debootstrap", "run: apt-get install -y systemd-container debootstrap", fault.Permanent},
 		{"a host that is no Debian", Host{"linux", 0, func(p string) (string, error) {
 			if p == "apt-get" || p == "debootstrap" {
 				return "", errors.New("not found")
 			}
 			return p, nil
-		}, there}, "the local cloud needs what this host lacks: debootstrap",
-			"install it with the package manager of this host; Debian's packages of it are called debootstrap", fault.Permanent},
+		}, there}, "this host lacks what the local cloud needs: debootstrap",
+			"install it with the package manager of this host; its Debian packages are debootstrap", fault.Permanent},
 		{"programs of one package are missing", Host{"linux", 0, func(p string) (string, error) {
 			if p == "mkfs.ext4" || p == "debugfs" {
 				return "", errors.New("not found")
 			}
 			return p, nil
-		}, there}, "the local cloud needs what this host lacks: mkfs.ext4, debugfs", "run: apt-get install -y e2fsprogs", fault.Permanent},
+		}, there}, "this host lacks what the local cloud needs: mkfs.ext4, debugfs", "run: apt-get install -y e2fsprogs", fault.Permanent},
 		{"no loop devices", Host{"linux", 0, all, func(file string) (os.FileInfo, error) {
 			if file == loopControl {
 				return nil, os.ErrNotExist
 			}
 			return nil, nil
-		}}, "the local cloud needs loop devices, for the disks of its machines, and this host has no /dev/loop-control",
-			"run: modprobe loop; where kops runs in a container, the container must see the device", fault.Permanent},
+		}}, "the local cloud needs loop devices, for the disks of its machines, but this host has no /dev/loop-control",
+			"run: modprobe loop; if kops runs in a container, the container needs access to the device", fault.Permanent},
 		{"Debian's keys are missing", Host{"linux", 0, all, func(string) (os.FileInfo, error) { return nil, os.ErrNotExist }},
-			"the local cloud needs what this host lacks: /usr/share/keyrings/debian-archive-keyring.gpg", "run: apt-get install -y debian-archive-keyring", fault.Permanent},
+			"this host lacks what the local cloud needs: /usr/share/keyrings/debian-archive-keyring.gpg", "run: apt-get install -y debian-archive-keyring", fault.Permanent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := Check(c.host)
@@ -83,7 +83,7 @@ func TestSysctlsAreAsBefore(t *testing.T) {
 	if err := SetSysctl(root, "vm/overcommit_memory", "1"); err != nil {
 		t.Fatal(err)
 	}
-	was["../etc/passwd"] = "x" // a record that was meddled with reaches nothing else
+	was["../etc/passwd"] = "x" // a record that was tampered with cannot reach other files
 	if err := RestoreSysctls(root, was); err != nil {
 		t.Fatal(err)
 	}

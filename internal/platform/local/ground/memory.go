@@ -13,37 +13,37 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Where the kernel has its settings, and Forwarding among them, the one that lets the host
-// pass packets on.
+// Sysctls is the folder of the kernel's settings; Forwarding is the one that lets the host
+// forward packets.
 const (
 	Sysctls    = "/proc/sys"
 	Forwarding = "net/ipv4/ip_forward"
 )
 
-// Memory keeps what the host was like before the first site, until the last has gone. It
-// is not of a root: the kernel is one.
-type Memory struct {
-	// Run is its folder for state that is valid until the host is restarted.
+// HostState keeps the host's settings from before the first site until the last is removed.
+// It spans all roots, because they share one kernel.
+type HostState struct {
+	// Run is the folder for state that is valid until the host is restarted.
 	Run string
-	// Lives reports whether a site is there: its folder may have been removed by hand.
-	Lives func(site.Site) bool
-	Now   func() time.Time
+	// IsAlive reports whether a site still exists: its folder may have been removed by hand.
+	IsAlive func(site.Site) bool
+	Now     func() time.Time
 }
 
-// record is what Memory writes.
+// record is what HostState writes.
 type record struct {
 	Sysctls map[string]string
 	Since   time.Time
-	// Sites are those that have come since, of all roots.
+	// Sites are the sites of all roots that have registered since.
 	Sites []site.Site
 }
 
-func (m Memory) file() string { return filepath.Join(m.Run, "host.json") }
+func (m HostState) file() string { return filepath.Join(m.Run, "host.json") }
 
-// Remember records the host's settings, unless they were recorded for another site, and
-// that this one needs them.
-func (m Memory) Remember(ctx context.Context, s site.Site) error {
-	return m.recorded(ctx, func(r *record) error {
+// Remember records the host's settings, unless they were already recorded for another
+// site, and registers this site.
+func (m HostState) Remember(ctx context.Context, s site.Site) error {
+	return m.updateRecord(ctx, func(r *record) error {
 		if r.Sysctls == nil {
 			r.Sysctls, r.Since = ReadSysctls(Sysctls), m.Now().UTC()
 		}
@@ -54,22 +54,22 @@ func (m Memory) Remember(ctx context.Context, s site.Site) error {
 	})
 }
 
-// Restore gives the host its settings back, unless another site is left.
-func (m Memory) Restore(ctx context.Context, s site.Site) error {
-	return m.recorded(ctx, func(r *record) error {
-		r.Sites = slices.DeleteFunc(r.Sites, func(other site.Site) bool { return other == s || !m.Lives(other) })
+// Restore restores the host's settings, unless another site is left.
+func (m HostState) Restore(ctx context.Context, s site.Site) error {
+	return m.updateRecord(ctx, func(r *record) error {
+		r.Sites = slices.DeleteFunc(r.Sites, func(other site.Site) bool { return other == s || !m.IsAlive(other) })
 		if len(r.Sites) > 0 || r.Sysctls == nil {
 			return nil
 		}
-		if was := r.Sysctls[Forwarding]; was == "0" && network.Others(site.BridgePrefix) {
-			delete(r.Sysctls, Forwarding) // the maker of that bridge needs it by now
+		if was := r.Sysctls[Forwarding]; was == "0" && network.HasOtherBridges(site.BridgePrefix) {
+			delete(r.Sysctls, Forwarding) // whoever created that bridge needs it by now
 		}
 		return RestoreSysctls(Sysctls, r.Sysctls)
 	})
 }
 
-// recorded does f with the record, which goes with its last site.
-func (m Memory) recorded(ctx context.Context, f func(*record) error) error {
+// updateRecord calls f with the record, which is deleted with its last site.
+func (m HostState) updateRecord(ctx context.Context, f func(*record) error) error {
 	unlock, err := site.Site{Root: m.Run}.LockRoot(ctx)
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// What the host was like before the first site is remembered until the last has gone,
-// whichever folder each is in.
+// The settings from before the first site are kept until the last is removed,
+// whichever root each is in.
 func TestTheHostIsRememberedForAllRoots(t *testing.T) {
-	m := Memory{Run: t.TempDir() + "/run", Now: time.Now, Lives: func(s site.Site) bool {
+	m := HostState{Run: t.TempDir() + "/run", Now: time.Now, IsAlive: func(s site.Site) bool {
 		_, err := os.Stat(s.Dir())
 		return err == nil
 	}}
@@ -40,19 +40,19 @@ func TestTheHostIsRememberedForAllRoots(t *testing.T) {
 	for _, s := range []site.Site{one, two} {
 		do(os.Mkdir(s.Dir(), 0o700))
 		do(m.Remember(t.Context(), s))
-		do(m.Remember(t.Context(), s)) // an update does it again
+		do(m.Remember(t.Context(), s)) // as an update does
 	}
 	read(one, two)
 	do(m.Restore(t.Context(), one))
 	read(two)
-	do(m.Restore(t.Context(), one)) // a deletion that was cut short does it again
+	do(m.Restore(t.Context(), one)) // as an interrupted deletion that is repeated does
 	read(two)
 	do(m.Restore(t.Context(), two))
 	if _, err := os.Stat(m.Run); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the record is left: %v", err)
 	}
 
-	// The folder of a site may be removed by hand: it is not waited for.
+	// A site whose folder was removed by hand is not waited for.
 	do(site.WriteJSON(m.file(), record{Sysctls: map[string]string{}, Sites: []site.Site{one, two}}))
 	do(os.RemoveAll(two.Dir()))
 	do(m.Restore(t.Context(), one))

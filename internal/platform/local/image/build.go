@@ -43,7 +43,7 @@ func (r Recipe) Ensure(ctx context.Context, cache string, log io.Writer) (string
 		return root, err
 	}
 	draft := here.Path("draft")
-	if err := os.RemoveAll(draft); err != nil { // of a build that was cut short
+	if err := os.RemoveAll(draft); err != nil { // left by an interrupted build
 		return "", fmt.Errorf("build the image: %w", err)
 	}
 	err = r.build(ctx, draft, log)
@@ -60,12 +60,12 @@ func (r Recipe) build(ctx context.Context, dir string, log io.Writer) error {
 	if err := r.debootstrap(ctx, dir, log); err != nil {
 		return err
 	}
-	for _, name := range removed() {
+	for _, name := range removedPaths() {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
-	for _, l := range links() {
+	for _, l := range extraLinks() {
 		at := filepath.Join(dir, l.Path)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (r Recipe) build(ctx context.Context, dir string, log io.Writer) error {
 			return err
 		}
 	}
-	for _, f := range files() {
+	for _, f := range extraFiles() {
 		mode := fs.FileMode(0o644)
 		if f.Executable {
 			mode = 0o755
@@ -89,8 +89,8 @@ func (r Recipe) build(ctx context.Context, dir string, log io.Writer) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// debootstrap installs the packages. What it mounts is mounted in a namespace
-// of its own, and so goes with it however it ends.
+// debootstrap installs the packages. Its mounts are in a mount namespace of their
+// own, which disappears with it however it exits.
 func (r Recipe) debootstrap(ctx context.Context, dir string, log io.Writer) error {
 	r = r.withDefaults()
 	if log == nil {
@@ -104,7 +104,7 @@ func (r Recipe) debootstrap(ctx context.Context, dir string, log io.Writer) erro
 	if err := cmd.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(tail.String()), "\n")
 		return fault.Wrap(fault.Permanent, fmt.Errorf("debootstrap: %w: %s", err, strings.Join(lines[max(0, len(lines)-4):], "; ")),
-			"check that "+r.Mirror+" can be reached from this host; where that takes a proxy, set http_proxy")
+			"check that "+r.Mirror+" can be reached from this host; if that needs a proxy, set http_proxy")
 	}
 	return nil
 }

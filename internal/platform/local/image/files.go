@@ -1,6 +1,6 @@
 package image
 
-// file is put into an image; its path begins without a slash.
+// file is a file to add to an image; its path has no leading slash.
 type file struct {
 	Path, Text string
 	Executable bool
@@ -9,8 +9,8 @@ type file struct {
 // link is a symbolic link in an image.
 type link struct{ Path, Target string }
 
-// removed are folders and files that no machine needs.
-func removed() []string {
+// removedPaths returns folders and files that no machine needs.
+func removedPaths() []string {
 	return []string{
 		"usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian",
 		"var/cache/apt", "var/lib/apt/lists", "var/log/apt", "var/log/dpkg.log", "var/log/bootstrap.log",
@@ -18,9 +18,9 @@ func removed() []string {
 	}
 }
 
-// masked are the units that have no business in a container: devices, seats,
-// consoles, and work that Debian does by the clock.
-func masked() []string {
+// maskedUnits returns the units that make no sense in a container: devices, seats,
+// consoles, and Debian's scheduled jobs.
+func maskedUnits() []string {
 	return []string{
 		"systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket", "systemd-udev-trigger.service",
 		"systemd-logind.service", "getty.target", "console-getty.service", "getty@.service",
@@ -30,7 +30,7 @@ func masked() []string {
 	}
 }
 
-func links() []link {
+func extraLinks() []link {
 	const units = "etc/systemd/system/"
 	out := []link{
 		{units + "sysinit.target.wants/kops-machine.service", "/usr/lib/systemd/system/kops-machine.service"},
@@ -38,13 +38,13 @@ func links() []link {
 		{units + "multi-user.target.wants/systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service"},
 		{units + "default.target", "/lib/systemd/system/multi-user.target"},
 	}
-	for _, u := range masked() {
+	for _, u := range maskedUnits() {
 		out = append(out, link{units + u, "/dev/null"})
 	}
 	return out
 }
 
-func files() []file {
+func extraFiles() []file {
 	return []file{
 		{Path: "usr/lib/systemd/system/kops-machine.service", Text: machineUnit},
 		{Path: "usr/lib/kops/machine", Text: machineScript, Executable: true},
@@ -65,9 +65,9 @@ RemainAfterExit=yes
 ExecStart=/usr/lib/kops/machine
 `
 
-// machineScript runs before all else of a machine's inside. /sys must be
-// read-only, or the network daemon waits for device events that never come;
-// kubelet needs mounts to be shared, and its control groups writable.
+// machineScript runs before everything else inside a machine. /sys must be read-only,
+// or the network daemon waits for device events that never come; kubelet needs shared
+// mounts and writable control groups.
 const machineScript = `#!/bin/sh
 set -u
 if [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then
@@ -102,8 +102,8 @@ TimeoutStartSec=infinity
 WantedBy=multi-user.target
 `
 
-// userDataScript runs the scripts of the user data, in the order of their
-// names, when the machine has its address. Where one fails, the next boot tries again.
+// userDataScript runs the scripts of the user data, in the order of their names, once
+// the machine has its address. If one fails, the next boot tries again.
 const userDataScript = `#!/bin/sh
 set -eu
 export HOME=/root

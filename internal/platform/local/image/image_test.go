@@ -29,7 +29,7 @@ func TestDigestIsOfWhatIsMade(t *testing.T) {
 	}
 }
 
-// put stands in for debootstrap with a shell script at the front of the path.
+// put replaces debootstrap with a shell script that comes first in PATH.
 func put(t *testing.T, script string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -64,7 +64,7 @@ func TestAnImageIsBuiltOnceAndFurnished(t *testing.T) {
 	put(t, "echo build >> \"$(dirname \"$0\")/builds\"; for a; do case $a in /*) d=$a;; esac; done; mkdir -p \"$d/etc\" \"$d/usr/share/doc/x\"; echo id > \"$d/etc/machine-id\"\n")
 	cache := t.TempDir()
 	stale := filepath.Join(cache, "images", Recipe{}.Digest(), "draft", "etc", "half")
-	if err := os.MkdirAll(stale, 0o755); err != nil { // of a build that was cut short
+	if err := os.MkdirAll(stale, 0o755); err != nil { // left by an interrupted build
 		t.Fatal(err)
 	}
 	for range 2 {

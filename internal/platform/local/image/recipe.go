@@ -1,6 +1,6 @@
-// Package image makes the root folder that machines of the local cloud boot
-// from: a small Debian with systemd, built once for each recipe
-// and kept in the user's cache, where every machine shares it through overlayfs.
+// Package image builds the root folder that machines of the local cloud boot from: a
+// small Debian with systemd, built once for each recipe and kept in the user's cache,
+// where all machines share it through overlayfs.
 //
 // It must not know of clusters or machines.
 package image
@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// Recipe says what an image is made of. Equal recipes make one image.
+// Recipe specifies what an image contains. Equal recipes give the same image.
 type Recipe struct {
-	// Release is Debian's name of its release. Debian 12, bookworm, is the last
+	// Release is the code name of the Debian release. Debian 12, bookworm, is the last
 	// whose systemd runs on hosts with control groups of version 1.
 	Release string
-	// Mirror is the URL that Debian's packages are fetched from.
+	// Mirror is the URL from which Debian's packages are fetched.
 	Mirror string
-	// Packages are installed in addition to every machine's.
+	// Packages are installed in addition to the packages of every image.
 	Packages []string
 }
 
@@ -30,9 +30,9 @@ const (
 	DefaultMirror  = "http://deb.debian.org/debian"
 )
 
-// packages are on every machine: its init, and what nodeup would install, and
-// containerd, kubelet, kube-proxy and network plugins call.
-func packages() []string {
+// basePackages returns what every machine needs: its init, what nodeup would install, and
+// what containerd, kubelet, kube-proxy and network plugins call.
+func basePackages() []string {
 	return []string{
 		"systemd", "systemd-sysv", "dbus", "kmod", "mount", "util-linux", "procps", "iproute2", "iputils-ping",
 		"ca-certificates", "curl", "xz-utils", "logrotate", "openssl",
@@ -40,7 +40,7 @@ func packages() []string {
 	}
 }
 
-// withDefaults fills in what a recipe leaves open.
+// withDefaults fills in unset fields of a recipe.
 func (r Recipe) withDefaults() Recipe {
 	if r.Release == "" {
 		r.Release = DefaultRelease
@@ -48,14 +48,14 @@ func (r Recipe) withDefaults() Recipe {
 	if r.Mirror == "" {
 		r.Mirror = DefaultMirror
 	}
-	all := slices.Concat(packages(), r.Packages)
+	all := slices.Concat(basePackages(), r.Packages)
 	slices.Sort(all)
 	r.Packages = slices.Compact(all)
 	return r
 }
 
-// Digest names what the recipe makes: the packages, and the files that are put
-// on top of them. The mirror has no part in it.
+// Digest identifies the recipe's result: the packages, and the files that are added
+// to them. The mirror is not included.
 func (r Recipe) Digest() string {
 	r = r.withDefaults()
 	r.Mirror = ""
@@ -64,7 +64,7 @@ func (r Recipe) Digest() string {
 		Files   []file
 		Links   []link
 		Removed []string
-	}{r, files(), links(), removed()})
+	}{r, extraFiles(), extraLinks(), removedPaths()})
 	if err != nil {
 		panic(err) // plain text only: cannot happen
 	}
@@ -72,7 +72,7 @@ func (r Recipe) Digest() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Root is the image's root folder below a cache folder.
+// Root returns the image's root folder below a cache folder.
 func (r Recipe) Root(cache string) string {
 	return filepath.Join(cache, "images", r.Digest(), "root")
 }

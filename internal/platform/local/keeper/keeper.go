@@ -26,17 +26,17 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// every is how often the keeper looks, when nobody wakes it.
-const every = 500 * time.Millisecond
+// reconcilePeriod is how often the keeper checks the cluster if it is not woken.
+const reconcilePeriod = 500 * time.Millisecond
 
-// Files of the process. The process that holds the lock is the keeper.
+// lockFile is locked by the process that is the keeper.
 func lockFile(s site.Site) string { return s.Path("keeper.lock") }
 func pidFile(s site.Site) string  { return s.Path("keeper.pid") }
 
 // standbyFile is locked by the process that becomes the keeper when the keeper dies.
 func standbyFile(s site.Site) string { return s.Path("keeper.standby.lock") }
 
-// LogFile is what the keeper tells.
+// LogFile is the keeper's log.
 func LogFile(s site.Site) string { return s.Path("keeper.log") }
 
 func removeFiles(s site.Site) error {
@@ -48,21 +48,21 @@ func removeFiles(s site.Site) error {
 	return nil
 }
 
-// keeper is the state of one process; all else is in files.
+// keeper is the state of one process; everything else is in files.
 type keeper struct {
-	host    machine.Host
-	log     *slog.Logger
-	fronts  map[front]*balance.Server
-	mirrors map[mirror]*http.Server
-	pauses  map[string]pause // by group
-	doomed  map[string]bool  // machines that are being removed, which was told
-	ending  map[string]bool  // machines that were told to shut themselves down
-	dismiss func()           // ends the process that stands by
+	host        machine.Host
+	log         *slog.Logger
+	fronts      map[front]*balance.Server
+	mirrors     map[mirror]*http.Server
+	backoffs    map[string]backoff // by group
+	removing    map[string]bool    // machines being removed; already logged
+	ending      map[string]bool    // machines that were asked to shut down
+	stopStandby func()             // stops the standby process
 }
 
 func newKeeper(h machine.Host, log *slog.Logger) *keeper {
 	return &keeper{host: h, log: log, fronts: map[front]*balance.Server{}, mirrors: map[mirror]*http.Server{},
-		pauses: map[string]pause{}, doomed: map[string]bool{}, ending: map[string]bool{}, dismiss: func() {}}
+		backoffs: map[string]backoff{}, removing: map[string]bool{}, ending: map[string]bool{}, stopStandby: func() {}}
 }
 
 // front is one port of one load balancer.
@@ -72,22 +72,22 @@ type front struct {
 	balance.Front
 }
 
-// pause is how long a group waits before it makes a machine again, because the
-// last ones died young or could not be made.
-type pause struct {
-	begun, until time.Time
+// backoff is how long a group waits before it creates another machine, because the last
+// ones died young or could not be created.
+type backoff struct {
+	since, until time.Time
 	wait         time.Duration // the next one
-	why          error         // told meanwhile
+	why          error         // reported meanwhile
 }
 
 const (
-	young     = 20 * time.Second
-	firstWait = time.Second
-	longWait  = time.Minute
+	youngAge   = 20 * time.Second
+	minBackoff = time.Second
+	maxBackoff = time.Minute
 )
 
-// loop keeps the cluster until ctx ends or the cluster has no network any more,
-// when it removes the keeper's own files.
+// loop keeps the cluster until ctx is done, or until the cluster has no network, in
+// which case it removes the keeper's own files.
 func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 	defer func() {
 		for _, s := range k.fronts {
@@ -97,15 +97,15 @@ func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 			s.Close() // nothing is left to serve
 		}
 	}()
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(reconcilePeriod)
 	defer ticker.Stop()
 	last := ""
 	for {
-		there, err := k.pass(ctx, time.Now())
-		if err == nil && !there {
-			there, err = k.leave(ctx)
+		exists, err := k.reconcile(ctx, time.Now())
+		if err == nil && !exists {
+			exists, err = k.removeOwnFiles(ctx)
 		}
-		if ctx.Err() != nil || err == nil && !there {
+		if ctx.Err() != nil || err == nil && !exists {
 			return nil
 		}
 		if text := fmt.Sprint(err); err != nil && text != last {
@@ -118,14 +118,14 @@ func (k *keeper) loop(ctx context.Context, wake <-chan os.Signal) error {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
-			clear(k.pauses) // a new wish is tried at once
+			clear(k.backoffs) // new desired state is tried at once
 		case <-ticker.C:
 		}
 	}
 }
 
-// pass makes the cluster as wished, once. It reports whether the cluster is still there.
-func (k *keeper) pass(ctx context.Context, now time.Time) (there bool, err error) {
+// reconcile brings the cluster to its desired state, once. It reports whether the cluster still exists.
+func (k *keeper) reconcile(ctx context.Context, now time.Time) (exists bool, err error) {
 	if _, err := os.Stat(NetworkFile(k.host.Site)); errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
@@ -135,8 +135,8 @@ func (k *keeper) pass(ctx context.Context, now time.Time) (there bool, err error
 	}
 	defer unlock()
 	var n Network
-	if there, err := site.ReadJSON(NetworkFile(k.host.Site), &n); err != nil || !there {
-		return there, err
+	if exists, err := site.ReadJSON(NetworkFile(k.host.Site), &n); err != nil || !exists {
+		return exists, err
 	}
 	cidr, err := network.Check(n.CIDR)
 	if err != nil {
@@ -146,13 +146,14 @@ func (k *keeper) pass(ctx context.Context, now time.Time) (there bool, err error
 	if err != nil {
 		return true, err
 	}
-	// Load balancers come before groups: nobody is to wait for a dead machine while another is made.
-	return true, errors.Join(k.keepMirrors(cidr), k.keepBalancers(cidr, now), k.keepGroups(ctx, cidr, groups, now))
+	// Load balancers come before groups: clients must not wait for a dead machine while another is
+	// created.
+	return true, errors.Join(k.reconcileMirrors(cidr), k.reconcileBalancers(cidr, now), k.reconcileGroups(ctx, cidr, groups, now))
 }
 
-// leave removes the keeper's files, unless the cluster has a network again. A
-// keeper that came up while its cluster was deleted has made them after all else was gone.
-func (k *keeper) leave(ctx context.Context) (there bool, err error) {
+// removeOwnFiles removes the keeper's files, unless the cluster has a network again. A keeper that
+// started while its cluster was deleted has created them after everything else was removed.
+func (k *keeper) removeOwnFiles(ctx context.Context) (exists bool, err error) {
 	unlock, err := k.host.Lock(ctx)
 	if err != nil {
 		return true, err
@@ -161,58 +162,58 @@ func (k *keeper) leave(ctx context.Context) (there bool, err error) {
 	if _, err := os.Stat(NetworkFile(k.host.Site)); !errors.Is(err, os.ErrNotExist) {
 		return true, err
 	}
-	k.dismiss() // before the file of the lock that it waits for is removed
+	k.stopStandby() // before the lock file that it waits for is removed
 	return false, removeFiles(k.host.Site)
 }
 
-func (k *keeper) keepGroups(ctx context.Context, cidr netip.Prefix, groups []Group, now time.Time) error {
+func (k *keeper) reconcileGroups(ctx context.Context, cidr netip.Prefix, groups []Group, now time.Time) error {
 	machines, err := k.host.List()
 	if err != nil {
 		return err
 	}
-	wished := map[string]Group{}
+	desired := map[string]Group{}
 	for _, g := range groups {
-		wished[g.Name] = g
+		desired[g.Name] = g
 	}
-	k.powerOff(machines)
-	asked, err := k.asked(machines, now)
+	k.powerOffEnding(machines)
+	requested, err := k.takeReplacements(machines, now)
 	if err != nil {
 		return err
 	}
-	left, trouble := k.remove(ctx, machines, once(append(k.surplus(machines, wished, now), asked...)))
-	for _, name := range slices.Sorted(maps.Keys(trouble)) { // the same text each time, which is told once
+	left, trouble := k.remove(ctx, machines, deduplicate(append(k.surplusMachines(machines, desired, now), requested...)))
+	for _, name := range slices.Sorted(maps.Keys(trouble)) { // in a fixed order, so that the same trouble is logged once
 		err = errors.Join(err, trouble[name])
 	}
 	for _, g := range groups {
-		made, gerr := k.fill(ctx, cidr, g, left, now)
+		made, gerr := k.createMissing(ctx, cidr, g, left, now)
 		left = append(left, made...)
-		err = errors.Join(err, gerr, tell(k.host.Site, site.Groups, g.Name, errors.Join(trouble[g.Name], gerr)))
+		err = errors.Join(err, gerr, writeTrouble(k.host.Site, site.Groups, g.Name, errors.Join(trouble[g.Name], gerr)))
 	}
 	return err
 }
 
-// remove removes machines, and returns those that are left, with what is in the
-// way by group. One that cannot be removed counts as there: it may still run, and
-// another in its place would have its address and its volumes.
+// remove removes machines, and returns those that are left, with the errors by group.
+// A machine that cannot be removed counts as existing: it may still run, and a
+// replacement would have the same address and volumes.
 func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine) (left []machine.Machine, trouble map[string]error) {
 	errs := make([]error, len(surplus))
 	var work errgroup.Group
 	for i, m := range surplus {
-		if !k.doomed[m.Name] {
+		if !k.removing[m.Name] {
 			k.log.Info("remove a machine", "machine", m.Name, "group", m.Group, "runs", m.Running)
 		}
 		work.Go(func() error {
-			errs[i] = k.bury(ctx, m)
+			errs[i] = k.removeKeepingLog(ctx, m)
 			return nil
 		})
 	}
-	_ = work.Wait() // each has its own error
+	_ = work.Wait() // errors are kept per machine
 	gone := map[string]bool{}
 	trouble = map[string]error{}
 	for i, m := range surplus {
-		gone[m.Name], k.doomed[m.Name] = errs[i] == nil, true
+		gone[m.Name], k.removing[m.Name] = errs[i] == nil, true
 		if errs[i] == nil {
-			delete(k.doomed, m.Name)
+			delete(k.removing, m.Name)
 			delete(k.ending, m.Name)
 		} else {
 			trouble[m.Group] = errors.Join(trouble[m.Group], errs[i])
@@ -221,8 +222,8 @@ func (k *keeper) remove(ctx context.Context, machines, surplus []machine.Machine
 	return slices.DeleteFunc(slices.Clone(machines), func(m machine.Machine) bool { return gone[m.Name] }), trouble
 }
 
-// once drops the machines that a list has already: one may be in the way and asked for.
-func once(list []machine.Machine) []machine.Machine {
+// deduplicate removes duplicates: a machine may be both surplus and requested for replacement.
+func deduplicate(list []machine.Machine) []machine.Machine {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(m machine.Machine) bool {
 		before := seen[m.Name]
@@ -231,27 +232,27 @@ func once(list []machine.Machine) []machine.Machine {
 	})
 }
 
-// EndTime is how long a machine may take to shut itself down: a process may not heed that.
+// EndTime is how long a machine may take to shut down; a process may ignore the request.
 const EndTime = 30 * time.Second
 
-// powerOff has the machines that are to end do so.
-func (k *keeper) powerOff(machines []machine.Machine) {
+// powerOffEnding asks the machines that are to end to shut down.
+func (k *keeper) powerOffEnding(machines []machine.Machine) {
 	for _, m := range machines {
-		if !m.Running || !m.Marks.Has(machine.MarkEnding) || k.ending[m.Name] {
+		if !m.Running || !m.Marks.Contains(machine.MarkEnding) || k.ending[m.Name] {
 			continue
 		}
 		k.ending[m.Name] = true
 		k.log.Info("shut a machine down", "machine", m.Name, "group", m.Group)
-		if err := k.host.PowerOff(m.Name); err != nil { // it is killed when its time is over
+		if err := k.host.PowerOff(m.Name); err != nil { // it is killed when its time is up
 			k.log.Error("shut a machine down", "machine", m.Name, "error", err)
 		}
 	}
 }
 
-// surplus returns the machines to remove: unfinished ones, machines of unwanted groups, dead ones,
-// those whose time to end is over, and of a group's excess machines first those of an older
-// template, then the youngest. A machine that is detached or ends does not count for its group.
-func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, now time.Time) []machine.Machine {
+// surplusMachines returns the machines to remove: unfinished ones, machines of unwanted groups, dead ones,
+// those whose time to shut down is up, and of a group's excess machines first those of an older
+// template, then the youngest. A detached or ending machine does not count for its group.
+func (k *keeper) surplusMachines(machines []machine.Machine, wished map[string]Group, now time.Time) []machine.Machine {
 	var out []machine.Machine
 	alive := map[string][]machine.Machine{}
 	for _, m := range machines {
@@ -262,14 +263,14 @@ func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, no
 		case m.Group == "":
 		case !m.Running:
 			out = append(out, m)
-			if !k.doomed[m.Name] && !m.Marks.Has(machine.MarkEnding) {
-				k.died(m, now)
+			if !k.removing[m.Name] && !m.Marks.Contains(machine.MarkEnding) {
+				k.noteDeath(m, now)
 			}
-		case m.Marks.Has(machine.MarkEnding):
+		case m.Marks.Contains(machine.MarkEnding):
 			if now.Sub(m.Marks[machine.MarkEnding]) > EndTime {
 				out = append(out, m)
 			}
-		case m.Marks.Has(machine.MarkDetached):
+		case m.Marks.Contains(machine.MarkDetached):
 		default:
 			alive[m.Group] = append(alive[m.Group], m)
 		}
@@ -294,27 +295,27 @@ func (k *keeper) surplus(machines []machine.Machine, wished map[string]Group, no
 	return out
 }
 
-// died makes a group wait when its machines die young.
-func (k *keeper) died(m machine.Machine, now time.Time) {
+// noteDeath delays a group whose machine died young.
+func (k *keeper) noteDeath(m machine.Machine, now time.Time) {
 	k.log.Warn("a machine is dead", "machine", m.Name, "group", m.Group, "age", now.Sub(m.Created).Round(time.Second))
-	if now.Sub(m.Created) > young {
-		delete(k.pauses, m.Group)
+	if now.Sub(m.Created) > youngAge {
+		delete(k.backoffs, m.Group)
 		return
 	}
-	k.delay(m.Group, now, fmt.Errorf("machines of the group %s die within %s; the last one's console is in %s", m.Group, young, LastLog(k.host.Site, m.Group)))
+	k.backOff(m.Group, now, fmt.Errorf("machines of the group %s die within %s; the last one's console is in %s", m.Group, youngAge, LastLog(k.host.Site, m.Group)))
 }
 
-// delay makes a group wait, longer each time, however much went wrong at one time.
-func (k *keeper) delay(group string, now time.Time, why error) {
-	p := k.pauses[group]
-	if p.begun.Equal(now) {
+// backOff makes a group wait, longer each time; failures at the same time count once.
+func (k *keeper) backOff(group string, now time.Time, why error) {
+	p := k.backoffs[group]
+	if p.since.Equal(now) {
 		return
 	}
-	k.pauses[group] = pause{begun: now, until: now.Add(p.wait), wait: min(max(firstWait, 2*p.wait), longWait), why: why}
+	k.backoffs[group] = backoff{since: now, until: now.Add(p.wait), wait: min(max(minBackoff, 2*p.wait), maxBackoff), why: why}
 }
 
-// bury removes a machine, and keeps what a dead one wrote on its console.
-func (k *keeper) bury(ctx context.Context, m machine.Machine) error {
+// removeKeepingLog removes a machine, but keeps a dead machine's console log.
+func (k *keeper) removeKeepingLog(ctx context.Context, m machine.Machine) error {
 	if log, err := k.host.Log(m.Name); err == nil && !m.Running && m.Group != "" {
 		if err := site.Write(LastLog(k.host.Site, m.Group), log, 0o600); err != nil {
 			return err
@@ -323,39 +324,39 @@ func (k *keeper) bury(ctx context.Context, m machine.Machine) error {
 	return k.host.Delete(ctx, m.Name)
 }
 
-// LastLog is the file with what the last machine of a group that died wrote on its console.
+// LastLog returns the file with the console log of the group's machine that died last.
 func LastLog(s site.Site, group string) string { return s.Path(site.Groups, "."+group+".log") }
 
-// fill makes the machines that a group lacks. Once it lacks none and all have
-// lived for some time, what went wrong before is forgotten.
-func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
+// createMissing creates a group's missing machines. Once none is missing and all have lived
+// for some time, earlier failures are forgotten.
+func (k *keeper) createMissing(ctx context.Context, cidr netip.Prefix, g Group, machines []machine.Machine, now time.Time) ([]machine.Machine, error) {
 	have, settled := 0, true
 	for _, m := range machines {
-		if m.Group == g.Name && !m.Marks.Has(machine.MarkDetached) {
+		if m.Group == g.Name && !m.Marks.Contains(machine.MarkDetached) {
 			have++
-			settled = settled && now.Sub(m.Created) > young
+			settled = settled && now.Sub(m.Created) > youngAge
 		}
 	}
 	if have >= g.Size && settled {
-		delete(k.pauses, g.Name)
+		delete(k.backoffs, g.Name)
 	}
 	var made []machine.Machine
 	for ; have < g.Size; have++ {
-		if p := k.pauses[g.Name]; now.Before(p.until) {
+		if p := k.backoffs[g.Name]; now.Before(p.until) {
 			return made, p.why
 		}
 		all := slices.Concat(machines, made)
-		address, err := network.Free(cidr, func(a netip.Addr) bool {
+		address, err := network.FreeAddress(cidr, func(a netip.Addr) bool {
 			return slices.ContainsFunc(all, func(m machine.Machine) bool { return m.Address == a.String() })
 		})
 		if err != nil {
 			return made, err
 		}
-		s := machine.Spec{Name: g.Name + "-" + mark(), Group: g.Name, Image: g.Image, Address: address, Gateway: network.Gateway(cidr).Addr(),
+		s := machine.Spec{Name: g.Name + "-" + randomSuffix(), Group: g.Name, Image: g.Image, Address: address, Gateway: network.Gateway(cidr).Addr(),
 			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: g.UserData, Folders: g.Folders, Template: g.Template(), Labels: g.Labels}
 		k.log.Info("make a machine", "machine", s.Name, "address", address.Addr())
 		if err := k.host.Create(ctx, s, now); err != nil {
-			k.delay(g.Name, now, err)
+			k.backOff(g.Name, now, err)
 			return made, err
 		}
 		made = append(made, machine.Machine{Name: s.Name, Group: g.Name, Address: address.Addr().String(), Created: now, Running: true})
@@ -363,11 +364,11 @@ func (k *keeper) fill(ctx context.Context, cidr netip.Prefix, g Group, machines 
 	return made, nil
 }
 
-// mark tells the machines of a group apart.
-func mark() string { return strings.ToLower(rand.Text()[:5]) }
+// randomSuffix returns a random suffix that distinguishes the machines of a group.
+func randomSuffix() string { return strings.ToLower(rand.Text()[:5]) }
 
-// keepBalancers opens and closes ports, and tells each its backends.
-func (k *keeper) keepBalancers(cidr netip.Prefix, now time.Time) error {
+// reconcileBalancers opens and closes ports, and sets each load balancer's backends.
+func (k *keeper) reconcileBalancers(cidr netip.Prefix, now time.Time) error {
 	balancers, err := Balancers(k.host.Site)
 	if err != nil {
 		return err
@@ -377,7 +378,7 @@ func (k *keeper) keepBalancers(cidr netip.Prefix, now time.Time) error {
 		return err
 	}
 	wanted := map[front]backends{}
-	var order []front // as listed, so that trouble has the same text each time
+	var order []front // in a fixed order, so that trouble always has the same text
 	for _, b := range balancers {
 		serve := backendsOf(b, machines)
 		for _, f := range b.Fronts {
@@ -403,14 +404,15 @@ func (k *keeper) keepBalancers(cidr netip.Prefix, now time.Time) error {
 		}
 		k.fronts[f].SetBackends(wanted[f].hosts, wanted[f].leaving...)
 	}
-	err = k.noteDrained(machines, now)
+	err = k.markDrained(machines, now)
 	for _, b := range balancers {
-		err = errors.Join(err, trouble[b.Name], tell(k.host.Site, site.Balancers, b.Name, trouble[b.Name]))
+		err = errors.Join(err, trouble[b.Name], writeTrouble(k.host.Site, site.Balancers, b.Name, trouble[b.Name]))
 	}
 	return err
 }
 
-// backends are the addresses of the machines that serve, and of those among them that leave.
+// backends are the addresses of the machines that serve; leaving are those among them that
+// are being drained.
 type backends struct{ hosts, leaving []string }
 
 func backendsOf(b Balancer, machines []machine.Machine) backends {
@@ -420,21 +422,21 @@ func backendsOf(b Balancer, machines []machine.Machine) backends {
 			continue
 		}
 		out.hosts = append(out.hosts, m.Address)
-		if m.Marks.Has(machine.MarkDeregistered) || m.Marks.Has(machine.MarkEnding) {
+		if m.Marks.Contains(machine.MarkDeregistered) || m.Marks.Contains(machine.MarkEnding) {
 			out.leaving = append(out.leaving, m.Address)
 		}
 	}
 	return out
 }
 
-// noteDrained marks the deregistered machines to which no load balancer is connected, nor
-// was about to connect when they were.
-func (k *keeper) noteDrained(machines []machine.Machine, now time.Time) (err error) {
+// markDrained marks the deregistered machines to which no load balancer has a connection,
+// or was about to open one when they were deregistered.
+func (k *keeper) markDrained(machines []machine.Machine, now time.Time) (err error) {
 	for _, m := range machines {
-		if !m.Marks.Has(machine.MarkDeregistered) || m.Marks.Has(machine.MarkDrained) {
+		if !m.Marks.Contains(machine.MarkDeregistered) || m.Marks.Contains(machine.MarkDrained) {
 			continue
 		}
-		drained := now.Sub(m.Marks[machine.MarkDeregistered]) >= every
+		drained := now.Sub(m.Marks[machine.MarkDeregistered]) >= reconcilePeriod
 		for _, s := range k.fronts {
 			drained = drained && s.Drained(m.Address)
 		}
@@ -445,12 +447,12 @@ func (k *keeper) noteDrained(machines []machine.Machine, now time.Time) (err err
 	return err
 }
 
-// listen opens a port of this host.
+// listen listens on a port of this host.
 func listen(address string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		_, port, _ := net.SplitHostPort(address) // it was made of a host and a port
-		err = fault.Wrap(fault.Permanent, err, "end the program of this host that listens on the port "+port+", which this names: ss -ltnp; the keeper then takes it by itself")
+		_, port, _ := net.SplitHostPort(address) // it was built from a host and a port
+		err = fault.Wrap(fault.Permanent, err, "stop the program on this host that listens on port "+port+" (find it with: ss -ltnp); kops then takes over the port by itself")
 	}
 	return l, err
 }

@@ -66,23 +66,23 @@ func TestSurplus(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := newKeeper(machine.Host{}, slog.New(slog.DiscardHandler))
 			var got []string
-			for _, x := range k.surplus(c.machines, map[string]Group{"g": g}, now) {
+			for _, x := range k.surplusMachines(c.machines, map[string]Group{"g": g}, now) {
 				got = append(got, x.Name)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%v, not %v", got, c.want)
 			}
-			if p, waits := k.pauses["g"]; waits && !strings.HasPrefix(c.name, "the dead") {
+			if p, waits := k.backoffs["g"]; waits && !strings.HasPrefix(c.name, "the dead") {
 				t.Errorf("the group waits: %v", p)
 			}
 		})
 	}
 }
 
-// TestAMachineIsRemovedOnce although it is in the way and the cluster asks for another.
+// TestAMachineIsRemovedOnce even if it is both surplus and requested for replacement.
 func TestAMachineIsRemovedOnce(t *testing.T) {
 	a, b := machine.Machine{Name: "a"}, machine.Machine{Name: "b"}
-	got := once([]machine.Machine{a, b, a})
+	got := deduplicate([]machine.Machine{a, b, a})
 	if len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" {
 		t.Errorf("removed are %v", got)
 	}
@@ -93,10 +93,10 @@ func TestMachinesThatDieYoungMakeTheirGroupWait(t *testing.T) {
 	k := newKeeper(machine.Host{}, slog.New(slog.DiscardHandler))
 	die := func(age time.Duration) time.Duration {
 		now = now.Add(time.Millisecond)
-		for range 3 { // at one time they count as one
-			k.died(machine.Machine{Name: "a", Group: "g", Created: now.Add(-age)}, now)
+		for range 3 { // failures at the same time count once
+			k.noteDeath(machine.Machine{Name: "a", Group: "g", Created: now.Add(-age)}, now)
 		}
-		return k.pauses["g"].until.Sub(now)
+		return k.backoffs["g"].until.Sub(now)
 	}
 	for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
 		if got := die(time.Second); got != want {
@@ -106,11 +106,11 @@ func TestMachinesThatDieYoungMakeTheirGroupWait(t *testing.T) {
 	for range 20 {
 		die(time.Second)
 	}
-	if got := die(time.Second); got != longWait {
+	if got := die(time.Second); got != maxBackoff {
 		t.Errorf("the longest wait is %s", got)
 	}
 	die(time.Hour)
-	if _, waits := k.pauses["g"]; waits {
+	if _, waits := k.backoffs["g"]; waits {
 		t.Error("the death of an old machine makes its group wait")
 	}
 	die(time.Second)
@@ -125,33 +125,33 @@ func TestMachinesThatDieYoungMakeTheirGroupWait(t *testing.T) {
 		{"while one is young", 2, now.Add(time.Millisecond), true},
 		{"when all have lived for some time", 2, now.Add(time.Minute), false},
 	} {
-		k.fill(t.Context(), netip.Prefix{}, Group{Name: "g", Size: c.size}, have, c.now) //nolint:errcheck // what a wait does is looked at
-		if _, waits := k.pauses["g"]; waits != c.want {
+		k.createMissing(t.Context(), netip.Prefix{}, Group{Name: "g", Size: c.size}, have, c.now) //nolint:errcheck // only the wait is checked
+		if _, waits := k.backoffs["g"]; waits != c.want {
 			t.Errorf("%s, the group's past is remembered: %t", c.what, waits)
 		}
 	}
 }
 
-// onDisk is a keeper of a cluster whose machines are folders, none of which runs.
-func onDisk(t *testing.T) *keeper {
+// newDiskKeeper returns the keeper of a cluster whose machines are folders; none of them runs.
+func newDiskKeeper(t *testing.T) *keeper {
 	t.Helper()
 	return newKeeper(machine.Host{Site: site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}}, slog.New(slog.DiscardHandler))
 }
 
 func cidr() netip.Prefix { return netip.MustParsePrefix("10.77.0.0/24") }
 
-// A machine that cannot be made is tried again later and later, and told in the
-// same words meanwhile, so that neither the log nor the disk is busy with it.
+// A machine that cannot be created is retried at growing intervals, and reported in
+// the same words meanwhile, so that neither the log nor the disk is kept busy.
 func TestAMachineThatCannotBeMadeIsTriedLater(t *testing.T) {
-	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	k, now := newDiskKeeper(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	groups := []Group{{Name: "g", Size: 1, Image: "/no/such/image"}}
 	last, tries := "", 0
-	for at := time.Duration(0); at < 10*time.Minute; at += every {
-		err := k.keepGroups(t.Context(), cidr(), groups, now.Add(at))
+	for at := time.Duration(0); at < 10*time.Minute; at += reconcilePeriod {
+		err := k.reconcileGroups(t.Context(), cidr(), groups, now.Add(at))
 		if err == nil || !strings.Contains(err.Error(), "/no/such/image") {
 			t.Fatalf("the error is %v", err)
 		}
-		if err.Error() != last { // it has the name of the machine
+		if err.Error() != last { // it contains the machine's name
 			last = err.Error()
 			tries++
 		}
@@ -164,10 +164,10 @@ func TestAMachineThatCannotBeMadeIsTriedLater(t *testing.T) {
 	}
 }
 
-// A machine that cannot be removed may still run: another in its place would have
-// its address and the same volumes.
+// A machine that cannot be removed may still run: a replacement would have the same
+// address and volumes.
 func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
-	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	k, now := newDiskKeeper(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	obstacle := k.host.Path(site.Registry, "g-1.json", "in-the-way")
 	record, err := json.Marshal(machine.Machine{Name: "g-1", Group: "g", Address: "10.77.0.10", Created: now.Add(-time.Hour)})
 	if err != nil {
@@ -180,7 +180,7 @@ func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
 	}
 	groups := []Group{{Name: "g", Size: 1, Image: "/no/such/image"}}
 	for range 2 {
-		err := k.keepGroups(t.Context(), cidr(), groups, now)
+		err := k.reconcileGroups(t.Context(), cidr(), groups, now)
 		if err == nil || !strings.Contains(err.Error(), "delete the machine g-1") || strings.Contains(err.Error(), "image") {
 			t.Fatalf("the error is %v", err)
 		}
@@ -191,16 +191,16 @@ func TestAMachineThatCannotBeRemovedIsNotReplaced(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(obstacle)); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.keepGroups(t.Context(), cidr(), groups, now); err == nil || !strings.Contains(err.Error(), "/no/such/image") {
+	if err := k.reconcileGroups(t.Context(), cidr(), groups, now); err == nil || !strings.Contains(err.Error(), "/no/such/image") {
 		t.Errorf("once it is removed another is to be made: %v", err)
 	}
 }
 
-// The same trouble is reported in the same words, by which the keeper knows that it was reported
-// already.
-func TestTroubleOfManyGroupsIsToldInOneOrder(t *testing.T) {
-	k, now := onDisk(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for _, group := range []string{"a", "b", "c"} { // none of them is wished
+// The same trouble is always reported in the same words, so that the keeper recognizes what it
+// has reported already.
+func TestTroubleOfManyGroupsIsReportedInOneOrder(t *testing.T) {
+	k, now := newDiskKeeper(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, group := range []string{"a", "b", "c"} { // none of them is desired
 		record, err := json.Marshal(machine.Machine{Name: group + "-1", Group: group, Address: "10.77.0.10", Created: now.Add(-time.Hour)})
 		if err != nil {
 			t.Fatal(err)
@@ -213,17 +213,17 @@ func TestTroubleOfManyGroupsIsToldInOneOrder(t *testing.T) {
 			}
 		}
 	}
-	first := k.keepGroups(t.Context(), cidr(), nil, now)
+	first := k.reconcileGroups(t.Context(), cidr(), nil, now)
 	for range 20 {
-		if err := k.keepGroups(t.Context(), cidr(), nil, now); first == nil || err == nil || err.Error() != first.Error() {
+		if err := k.reconcileGroups(t.Context(), cidr(), nil, now); first == nil || err == nil || err.Error() != first.Error() {
 			t.Fatalf("the error is\n%v\nand was\n%v", err, first)
 		}
 	}
 }
 
-// A keeper that comes up when its cluster was deleted leaves nothing.
+// A keeper that starts after its cluster was deleted leaves nothing behind.
 func TestAKeeperWithoutAClusterLeavesNothing(t *testing.T) {
-	k := onDisk(t)
+	k := newDiskKeeper(t)
 	for _, file := range []string{lockFile(k.host.Site), pidFile(k.host.Site), LogFile(k.host.Site)} {
 		if err := site.Write(file, nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -16,14 +16,14 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// mirror is one port of one mirror.
+// mirror identifies one port of one mirror.
 type mirror struct {
 	Mirror
 	address string
 }
 
-// keepMirrors opens and closes ports on which bundles are served.
-func (k *keeper) keepMirrors(cidr netip.Prefix) error {
+// reconcileMirrors opens and closes the ports on which bundles are served.
+func (k *keeper) reconcileMirrors(cidr netip.Prefix) error {
 	list, err := Mirrors(k.host.Site)
 	if err != nil {
 		return err
@@ -34,26 +34,26 @@ func (k *keeper) keepMirrors(cidr netip.Prefix) error {
 	}
 	for m, s := range maps.Clone(k.mirrors) {
 		if !slices.Contains(wanted, m) {
-			s.Close() // machines ask again
+			s.Close() // machines retry
 			delete(k.mirrors, m)
 		}
 	}
 	for _, m := range wanted {
 		var trouble error
 		if k.mirrors[m] == nil {
-			s, serr := k.serve(m)
+			s, serr := k.serveMirror(m)
 			if serr == nil {
 				k.mirrors[m] = s
 			} else {
 				trouble = fmt.Errorf("mirror %s: %w", m.Name, serr)
 			}
 		}
-		err = errors.Join(err, trouble, tell(k.host.Site, site.Mirrors, m.Name, trouble))
+		err = errors.Join(err, trouble, writeTrouble(k.host.Site, site.Mirrors, m.Name, trouble))
 	}
 	return err
 }
 
-func (k *keeper) serve(m mirror) (*http.Server, error) {
+func (k *keeper) serveMirror(m mirror) (*http.Server, error) {
 	b, err := bundle.Open(m.Bundle)
 	if err != nil {
 		return nil, err

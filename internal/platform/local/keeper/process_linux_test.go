@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestAliveBelievesNoStaleNumber: the number of a process counts as the keeper's only while the
-// lock is held and the process was started as this cluster's.
+// TestAliveBelievesNoStaleNumber: a PID counts as the keeper's only while the lock is held and
+// the process was started as this cluster's keeper.
 func TestAliveBelievesNoStaleNumber(t *testing.T) {
 	s := site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}
 	start := func(args ...string) int {
@@ -23,7 +23,7 @@ func TestAliveBelievesNoStaleNumber(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { in.Close(); c.Wait() }) //nolint:errcheck // it ends with its input
+		t.Cleanup(func() { in.Close(); c.Wait() }) //nolint:errcheck // it exits when its input ends
 		return c.Process.Pid
 	}
 	of := func(s site.Site) int { return start(arguments(s)...) }

@@ -14,21 +14,21 @@ import (
 )
 
 // Where the host has no systemd, two processes of a cluster look after each other:
-// the keeper, and one that stands by. The kernel ends the keeper's lock with its
-// process; who stands by has waited for it, goes on as the keeper, and starts
-// another to stand by.
+// the keeper and its standby. The kernel releases the keeper's lock when its process
+// dies; the standby, which has waited for the lock, becomes the keeper and starts a
+// new standby.
 
-// respite is the least time between two keepers, and between two that stand by: one that
-// fails as soon as it begins is not to keep the host busy.
-const respite = time.Second
+// standbyPause is the minimum time between starts of two keepers, or of two standbys: one that
+// fails on startup must not keep the host busy.
+const standbyPause = time.Second
 
-// become takes the keeper's lock, for which it stands by if there is a keeper. Who only asks
-// whether a lock is held holds it for a moment, so it tries more than once.
-func become(ctx context.Context, s site.Site, log *slog.Logger) (*os.File, error) {
+// acquireLock acquires the keeper's lock, as the standby if there is a keeper. A process that only
+// checks whether a lock is held takes it for a moment, so become tries more than once.
+func acquireLock(ctx context.Context, s site.Site, log *slog.Logger) (*os.File, error) {
 	var place *os.File
 	defer func() {
 		if place != nil {
-			place.Close() // ends the lock
+			place.Close() // releases the lock
 		}
 	}()
 	begun := time.Now()
@@ -39,8 +39,8 @@ func become(ctx context.Context, s site.Site, log *slog.Logger) (*os.File, error
 		}
 		if held {
 			if place != nil {
-				log.Warn("the keeper has ended; who stood by goes on")
-				rest(ctx, respite-time.Since(begun))
+				log.Warn("the keeper has ended; the standby takes over")
+				sleep(ctx, standbyPause-time.Since(begun))
 			}
 			return lock, nil
 		}
@@ -49,24 +49,24 @@ func become(ctx context.Context, s site.Site, log *slog.Logger) (*os.File, error
 				return nil, err
 			}
 			if !held && try == 50 {
-				return nil, errors.New("another process does already, and one more stands by")
+				return nil, errors.New("another process already does, and a standby is waiting")
 			}
 		}
-		if rest(ctx, look); ctx.Err() != nil {
+		if sleep(ctx, pollPeriod); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-func rest(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
 }
 
-// stands reports whether a process is the keeper, is about to be, or stands by.
-func stands(s site.Site) (bool, error) {
+// isRunning reports whether any process is the keeper, is about to be, or is the standby.
+func isRunning(s site.Site) (bool, error) {
 	for _, file := range []string{lockFile(s), standbyFile(s)} {
 		if held, err := site.Locked(file); err != nil || held {
 			return held, err
@@ -75,17 +75,17 @@ func stands(s site.Site) (bool, error) {
 	return false, nil
 }
 
-// accompany sees to it that a process stands by, until ctx ends or dismiss is called, which
-// returns when that process has ended.
-func accompany(ctx context.Context, s site.Site, args []string, log *slog.Logger) (dismiss func()) {
+// ensureStandby makes sure that there is a standby process, until ctx is done or dismiss is
+// called. dismiss returns when the standby has exited.
+func ensureStandby(ctx context.Context, s site.Site, args []string, log *slog.Logger) (dismiss func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			if err := standBy(ctx, s, args); err != nil && ctx.Err() == nil {
-				log.Warn("nobody stands by for the keeper; another is started", "error", err)
+			if err := runStandby(ctx, s, args); err != nil && ctx.Err() == nil {
+				log.Warn("the keeper has no standby; starting one", "error", err)
 			}
-			rest(ctx, respite)
+			sleep(ctx, standbyPause)
 		}
 	})
 	return func() {
@@ -94,8 +94,8 @@ func accompany(ctx context.Context, s site.Site, args []string, log *slog.Logger
 	}
 }
 
-// standBy runs a process that stands by until it or ctx ends, unless there is one already.
-func standBy(ctx context.Context, s site.Site, args []string) error {
+// runStandby runs a standby process until it exits or ctx is done, unless there is one already.
+func runStandby(ctx context.Context, s site.Site, args []string) error {
 	if held, err := site.Locked(standbyFile(s)); err != nil || held {
 		return err
 	}
@@ -103,8 +103,8 @@ func standBy(ctx context.Context, s site.Site, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the process has its own
-	if err := machine.Detached(ctx, log, args).Run(); err != nil {
+	defer log.Close() // the process has its own copy
+	if err := machine.DetachedCommand(ctx, log, args).Run(); err != nil {
 		return fmt.Errorf("it ended: %w", err)
 	}
 	return errors.New("it ended")

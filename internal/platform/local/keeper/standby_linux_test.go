@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// keep is the argument that makes this program a cluster's keeper.
+// keep is the argument that makes this program run as a cluster's keeper.
 const keep = "keep-a-cluster"
 
 func TestMain(m *testing.M) {
@@ -36,18 +36,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// kept is a cluster without machines, whose load balancer is on this host's loopback.
-type kept struct {
+// testKeeper is a cluster without machines, with a load balancer on this host's loopback.
+type testKeeper struct {
 	*testing.T
 	site.Site
 	command []string
 	address string
 }
 
-func newKept(t *testing.T) *kept {
+func newTestKeeper(t *testing.T) *testKeeper {
 	t.Helper()
-	k := &kept{T: t, Site: site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}}
-	h, err := machine.On(k.Site)
+	k := &testKeeper{T: t, Site: site.Site{Root: t.TempDir(), Cluster: "a.k8s.local"}}
+	h, err := machine.NewHost(k.Site)
 	if err != nil {
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
 	}
@@ -66,26 +66,26 @@ func newKept(t *testing.T) *kept {
 	t.Cleanup(func() {
 		k.ok(k.remove())
 		for _, pid := range k.processes() {
-			syscall.Kill(pid, syscall.SIGKILL) // a test that failed may leave one
+			syscall.Kill(pid, syscall.SIGKILL) // a failed test may leave one
 		}
 	})
 	return k
 }
 
-// remove takes the network away and stops the keeper.
-func (k *kept) remove() error {
+// remove removes the network and stops the keeper.
+func (k *testKeeper) remove() error {
 	return errors.Join(Remove(NetworkFile(k.Site)), Stop(context.Background(), k.Site))
 }
 
-func (k *kept) ok(err error) {
+func (k *testKeeper) ok(err error) {
 	k.Helper()
 	if err != nil {
 		k.Fatal(err)
 	}
 }
 
-// processes are those that were started for the cluster.
-func (k *kept) processes() (pids []int) {
+// processes returns the processes that were started for the cluster.
+func (k *testKeeper) processes() (pids []int) {
 	k.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	k.ok(err)
@@ -99,8 +99,8 @@ func (k *kept) processes() (pids []int) {
 	return pids
 }
 
-// wait tries f until it is nil, and returns how long that took.
-func (k *kept) wait(what string, f func() error) time.Duration {
+// wait calls f until it returns nil, and returns how long that took.
+func (k *testKeeper) wait(what string, f func() error) time.Duration {
 	k.Helper()
 	start := time.Now()
 	for {
@@ -111,16 +111,16 @@ func (k *kept) wait(what string, f func() error) time.Duration {
 			return took
 		}
 		if took > time.Minute {
-			log, _ := os.ReadFile(LogFile(k.Site)) // without it the test says less
+			log, _ := os.ReadFile(LogFile(k.Site)) // without it the message says less
 			k.Fatalf("%s: not after %s: %v\n%s", what, took, err, log)
 		}
-		time.Sleep(look) // the processes need the time
+		time.Sleep(pollPeriod) // give the processes time
 	}
 }
 
-// steady waits until a process other than the given ones keeps the cluster, and another stands by.
+// waitForPair waits until a process other than the given ones is the keeper, and another is its standby.
 // It returns both.
-func (k *kept) steady(not ...int) (keeper, standby int) {
+func (k *testKeeper) waitForPair(not ...int) (keeper, standby int) {
 	k.Helper()
 	k.wait("a keeper and one that stands by", func() error {
 		pid, alive := Alive(k.Site)
@@ -139,24 +139,24 @@ func (k *kept) steady(not ...int) (keeper, standby int) {
 	return keeper, standby
 }
 
-func (k *kept) answers() error {
+func (k *testKeeper) answers() error {
 	c, err := net.Dial("tcp", k.address)
 	if err == nil {
-		c.Close() // that it was accepted is all
+		c.Close() // only that it was accepted matters
 	}
 	return err
 }
 
-// TestAKeeperThatIsKilledComesBack kills the keeper, then who stands by, then the keeper
-// again, and last both in turn: the load balancer answers after each.
+// TestAKeeperThatIsKilledComesBack kills the keeper, then the standby, then the keeper
+// again, and finally both in turn: the load balancer answers after each.
 func TestAKeeperThatIsKilledComesBack(t *testing.T) {
-	k := newKept(t)
+	k := newTestKeeper(t)
 	k.ok(Start(t.Context(), k.Site, k.command))
 	k.wait("the load balancer answers", k.answers)
-	first, second := k.steady()
+	first, second := k.waitForPair()
 	k.ok(syscall.Kill(first, syscall.SIGKILL))
 	k.wait("it answers again", k.answers)
-	if pid, third := k.steady(first); pid != second {
+	if pid, third := k.waitForPair(first); pid != second {
 		t.Errorf("the keeper is %d; %d stood by", pid, second)
 	} else {
 		k.ok(syscall.Kill(third, syscall.SIGKILL))
@@ -167,16 +167,16 @@ func TestAKeeperThatIsKilledComesBack(t *testing.T) {
 			return nil
 		})
 	}
-	third, fourth := k.steady(first)
+	third, fourth := k.waitForPair(first)
 	if third != second {
 		t.Errorf("when who stood by was killed, the keeper became %d", third)
 	}
 	k.ok(syscall.Kill(third, syscall.SIGKILL))
 	k.wait("it answers once more", k.answers)
-	k.steady(first, third)
+	k.waitForPair(first, third)
 	k.ok(syscall.Kill(fourth, syscall.SIGKILL))
 	k.wait("it answers for the third time", k.answers)
-	k.steady(first, third, fourth)
+	k.waitForPair(first, third, fourth)
 
 	if err := Run(t.Context(), k.Site, k.command, io.Discard); err == nil {
 		t.Error("a third process keeps the cluster")
@@ -192,11 +192,11 @@ func TestAKeeperThatIsKilledComesBack(t *testing.T) {
 	}
 }
 
-// A keeper whose cluster is gone ends by itself, and takes who stands by with it.
+// A keeper whose cluster is gone exits by itself, and stops its standby.
 func TestAKeeperEndsWithItsCluster(t *testing.T) {
-	k := newKept(t)
+	k := newTestKeeper(t)
 	k.ok(Start(t.Context(), k.Site, k.command))
-	k.steady()
+	k.waitForPair()
 	k.ok(Remove(File(k.Site, site.Balancers, "api")))
 	k.ok(Remove(TroubleFile(k.Site, site.Balancers, "api")))
 	k.ok(Remove(NetworkFile(k.Site)))

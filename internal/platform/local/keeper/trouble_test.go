@@ -41,9 +41,9 @@ func TestPortsInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told := ""
-	for range 20 { // the keeper looks again and again, and tells the same
-		err := k.keepBalancers(cidr, time.Now())
+	first := ""
+	for range 20 { // each pass of the keeper reports the same
+		err := k.reconcileBalancers(cidr, time.Now())
 		if err == nil || !strings.Contains(err.Error(), "address already in use") {
 			t.Fatalf("the port is in use, and the keeper's log has: %v", err)
 		}
@@ -52,14 +52,14 @@ func TestPortsInUse(t *testing.T) {
 			!strings.Contains(fault.Remedy(err), "ss -ltnp") {
 			t.Fatalf("told is: %v; %s", err, fault.Remedy(err))
 		}
-		if told == "" {
-			told = err.Error()
+		if first == "" {
+			first = err.Error()
 		}
-		if err.Error() != told {
-			t.Fatalf("told is %s and was %s", err, told)
+		if err.Error() != first {
+			t.Fatalf("told is %s and was %s", err, first)
 		}
 	}
-	if err := k.keepMirrors(cidr); err == nil {
+	if err := k.reconcileMirrors(cidr); err == nil {
 		t.Error("a folder without a bundle is served")
 	}
 	if err := Trouble(s, site.Mirrors, "bundle"); !fault.Is(err, fault.Permanent) || !strings.HasPrefix(err.Error(), "mirror bundle: ") {
@@ -68,7 +68,7 @@ func TestPortsInUse(t *testing.T) {
 	for _, l := range foreign {
 		l.Close()
 	}
-	if err := k.keepBalancers(cidr, time.Now()); err != nil {
+	if err := k.reconcileBalancers(cidr, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := Trouble(s, site.Balancers, "api"); err != nil {

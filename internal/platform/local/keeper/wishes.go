@@ -1,6 +1,6 @@
-// Package keeper keeps a cluster's machines as wished: one process for each cluster makes the
-// machines that a group lacks, removes those that it has too many or that are dead, and balances
-// the load between them. The wishes are files in the cluster's folder, which kops writes.
+// Package keeper keeps a cluster's machines in their desired state: one process for each cluster
+// creates a group's missing machines, removes those that are surplus or dead, and balances the
+// load between them. The desired state is in files in the cluster's folder, which kops writes.
 //
 // It must not know what the machines are for.
 package keeper
@@ -21,7 +21,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Network is what is wished of the cluster's network.
+// Network is the desired state of the cluster's network.
 type Network struct {
 	CIDR    string
 	NAT     bool
@@ -29,7 +29,7 @@ type Network struct {
 	Refused []string `json:",omitempty"`
 }
 
-// Group is what is wished of a group of machines.
+// Group is the desired state of a group of machines.
 type Group struct {
 	Name            string
 	Size            int
@@ -41,8 +41,8 @@ type Group struct {
 	Labels          map[string]string
 }
 
-// Template identifies the desired properties of the group's machines. Machines that were made of
-// another template continue as they are.
+// Template identifies the desired properties of the group's machines. Machines created from
+// another template keep running as they are.
 func (g Group) Template() string {
 	g.Size = 0
 	data, err := json.Marshal(g)
@@ -53,15 +53,15 @@ func (g Group) Template() string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Balancer is what is wished of a load balancer.
+// Balancer is the desired state of a load balancer.
 type Balancer struct {
 	Name   string
 	Fronts []balance.Front
-	// Groups are those whose machines serve.
+	// Groups are the groups whose machines serve.
 	Groups []string
 }
 
-// Mirror is what is wished of a server of files and images.
+// Mirror is the desired state of a server of files and images.
 type Mirror struct {
 	Name   string
 	Bundle string // folder
@@ -70,44 +70,45 @@ type Mirror struct {
 
 const suffix = ".json"
 
-// NetworkFile holds the wished Network.
+// NetworkFile returns the file of the desired Network.
 func NetworkFile(s site.Site) string { return s.Path("network" + suffix) }
 
-// Wished reports whether a site's network is wished, as it is as long as the site is there.
-func Wished(s site.Site) bool {
+// IsWanted reports whether a site should have a network, which is true as long as the site exists.
+func IsWanted(s site.Site) bool {
 	_, err := os.Stat(NetworkFile(s))
 	return err == nil
 }
 
-// File holds one wish of a part of the site: site.Groups, site.Balancers or site.Mirrors.
+// File returns the file of one desired object in a part of the site: site.Groups,
+// site.Balancers or site.Mirrors.
 func File(s site.Site, part, name string) string { return s.Path(part, name+suffix) }
 
-// TroubleFile says why a wish of a part of the site is not fulfilled; it is missing
-// when all is well, and empty for a wish at which the keeper has yet to look.
+// TroubleFile returns the file that says why a desired object is not in place; it does not exist
+// when all is well, and is empty for an object that the keeper has yet to check.
 func TroubleFile(s site.Site, part, name string) string { return s.Path(part, "."+name+".trouble") }
 
-// remedyMark begins the line of a trouble file that says what helps.
+// remedyMark introduces the line of a trouble file that contains the remedy.
 const remedyMark = "\nremedy: "
 
-// Trouble returns why a wish is not fulfilled: an error of class fault.Permanent
-// with what helps, where that is known; of class fault.NotYet while the keeper
-// has yet to look; nil when nothing is known against it.
+// Trouble returns why a desired object is not in place: an error of class
+// fault.Permanent, with the remedy if one is known; of class fault.NotYet while the
+// keeper has yet to check it; nil when there is no known trouble.
 func Trouble(s site.Site, part, name string) error {
 	data, err := os.ReadFile(TroubleFile(s, part, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("read what is in the way of %s of the %s: %w", name, part, err)
+		return fmt.Errorf("read what blocks %s of the %s: %w", name, part, err)
 	case len(data) == 0:
-		return fault.New(fault.NotYet, "the keeper has not yet looked at %s of the %s; see %s", name, part, LogFile(s))
+		return fault.New(fault.NotYet, "%s of the %s has not been checked yet; see %s", name, part, LogFile(s))
 	}
 	text, remedy, _ := strings.Cut(strings.TrimSpace(string(data)), remedyMark)
 	return fault.Wrap(fault.Permanent, errors.New(text), remedy)
 }
 
-// tell writes what stands between a wish and its fulfilment, or that nothing does.
-func tell(s site.Site, part, name string, trouble error) error {
+// writeTrouble writes a trouble file, or removes it if trouble is nil.
+func writeTrouble(s site.Site, part, name string, trouble error) error {
 	file := TroubleFile(s, part, name)
 	if trouble == nil {
 		return Remove(file)
@@ -117,24 +118,24 @@ func tell(s site.Site, part, name string, trouble error) error {
 		text += remedyMark + remedy
 	}
 	if old, err := os.ReadFile(file); err == nil && string(old) == text+"\n" {
-		return nil // the keeper looks often
+		return nil // unchanged: the keeper checks often
 	}
 	return site.Write(file, []byte(text+"\n"), 0o600)
 }
 
-// Groups reads the wished groups.
-func Groups(s site.Site) ([]Group, error) { return wishes[Group](s, site.Groups) }
+// Groups reads the desired groups.
+func Groups(s site.Site) ([]Group, error) { return readDesired[Group](s, site.Groups) }
 
-// Balancers reads the wished load balancers.
-func Balancers(s site.Site) ([]Balancer, error) { return wishes[Balancer](s, site.Balancers) }
+// Balancers reads the desired load balancers.
+func Balancers(s site.Site) ([]Balancer, error) { return readDesired[Balancer](s, site.Balancers) }
 
-// Mirrors reads the wished mirrors.
-func Mirrors(s site.Site) ([]Mirror, error) { return wishes[Mirror](s, site.Mirrors) }
+// Mirrors reads the desired mirrors.
+func Mirrors(s site.Site) ([]Mirror, error) { return readDesired[Mirror](s, site.Mirrors) }
 
-func wishes[T any](s site.Site, part string) ([]T, error) {
+func readDesired[T any](s site.Site, part string) ([]T, error) {
 	names, err := site.List(s.Path(part))
 	if err != nil {
-		return nil, fmt.Errorf("read what is wished of %s: %w", s.Cluster, err)
+		return nil, fmt.Errorf("read the desired state of %s: %w", s.Cluster, err)
 	}
 	var out []T
 	for _, n := range names {

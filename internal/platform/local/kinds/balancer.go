@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// LoadBalancer passes connections to the host's address in the cluster's
-// network on to the machines of some groups.
+// LoadBalancer forwards connections to the host's address in the cluster's network to
+// the machines of some groups.
 type LoadBalancer struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
@@ -25,18 +25,17 @@ type LoadBalancer struct {
 	// Groups are the names of the groups whose machines serve.
 	Groups []string
 
-	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the load balancer's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the load balancer's name
 	// Address is where clients connect.
 	Address string `res:"out" out:"address"`
 }
 
 // Listener is one port of a load balancer.
 type Listener struct {
-	// Port is where clients connect, Target the port of the machines.
+	// Port is where clients connect, Target is the machines' port.
 	Port, Target int
-	// Check is what a ready machine answers with status 200: a URL without the
-	// host's name, such as http://:3990/readyz; empty: one that accepts a
-	// connection is ready.
+	// Check is the URL, without a host name, for which a ready machine returns status
+	// 200, such as http://:3990/readyz; empty: one that accepts a connection is ready.
 	Check string
 }
 
@@ -45,19 +44,19 @@ var LoadBalancers = resource.Kind[LoadBalancer, *Client]{
 	Name: "local_load_balancer", Direct: true, API: api, Tasks: []string{"LoadBalancer"},
 	Key:    func(b *LoadBalancer) string { return b.Name },
 	List:   listBalancers,
-	Create: wishBalancer,
+	Create: applyBalancer,
 	Update: []resource.Setter[LoadBalancer, *Client]{{
 		Fields: []string{"Listeners", "Groups"},
-		Set:    func(ctx context.Context, c *Client, _, want *LoadBalancer) error { return wishBalancer(ctx, c, want) },
+		Set:    func(ctx context.Context, c *Client, _, want *LoadBalancer) error { return applyBalancer(ctx, c, want) },
 	}},
-	Ready: balancerReady,
+	Ready: waitForBalancer,
 	Delete: func(ctx context.Context, c *Client, b *LoadBalancer) error {
-		return c.wish(ctx, b.Cluster, func(s site.Site) error { return unwish(s, site.Balancers, b.Name) })
+		return c.changeDesired(ctx, b.Cluster, func(s site.Site) error { return removeDesired(s, site.Balancers, b.Name) })
 	},
 }
 
 func listBalancers(_ context.Context, c *Client, s resource.Scope) ([]*LoadBalancer, error) {
-	return listWishes(c, s, keeper.Balancers, func(here site.Site, w keeper.Balancer) (*LoadBalancer, error) {
+	return listDesired(c, s, keeper.Balancers, func(here site.Site, w keeper.Balancer) (*LoadBalancer, error) {
 		b := &LoadBalancer{Cluster: s.Cluster, Name: w.Name, Network: resource.Lit(here.Bridge()), Groups: w.Groups}
 		for _, f := range w.Fronts {
 			b.Listeners = append(b.Listeners, Listener(f))
@@ -73,11 +72,11 @@ func (b *LoadBalancer) outputs(s site.Site) error {
 	return err
 }
 
-func wishBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
+func applyBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
 	if err := site.CheckName(b.Name); err != nil {
 		return err
 	}
-	return c.wish(ctx, b.Cluster, func(s site.Site) error {
+	return c.changeDesired(ctx, b.Cluster, func(s site.Site) error {
 		if err := b.outputs(s); err != nil {
 			return err
 		}
@@ -85,31 +84,31 @@ func wishBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
 		for _, l := range b.Listeners {
 			w.Fronts = append(w.Fronts, balance.Front(l))
 		}
-		return wishAnew(s, site.Balancers, b.Name, w)
+		return writeDesired(s, site.Balancers, b.Name, w)
 	})
 }
 
-// balancerReady waits until every port is open, and tells what is in the way.
-// That somebody listens says little by itself: it may be another program of the host.
-func balancerReady(ctx context.Context, c *Client, b *LoadBalancer) error {
+// waitForBalancer returns nil if every port is open and the keeper reports no trouble.
+// An open port alone proves little: another program of the host may have opened it.
+func waitForBalancer(ctx context.Context, c *Client, b *LoadBalancer) error {
 	if err := c.trouble(b.Cluster, site.Balancers, b.Name); err != nil {
 		return err
 	}
 	for _, l := range b.Listeners {
-		if err := open(ctx, net.JoinHostPort(b.Address, strconv.Itoa(l.Port))); err != nil {
+		if err := dialPort(ctx, net.JoinHostPort(b.Address, strconv.Itoa(l.Port))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open returns an error of class fault.NotYet unless somebody listens.
-func open(ctx context.Context, address string) error {
+// dialPort returns an error of class fault.NotYet unless the address accepts connections.
+func dialPort(ctx context.Context, address string) error {
 	d := net.Dialer{Timeout: time.Second}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return fault.Wrap(fault.NotYet, err, "")
 	}
-	conn.Close() // that it is open is all
+	conn.Close() // only that it is open matters
 	return nil
 }

@@ -1,10 +1,10 @@
-// Package kinds declares the resources of the local cloud: networks, images,
-// volumes, load balancers, and machines, alone or in groups.
+// Package kinds declares the resources of the local cloud: networks, images, volumes, load
+// balancers, and machines, alone or in groups.
 //
-// A change writes wishes into the cluster's folder, and the cluster's keeper carries them out;
-// lists show the state of the folder and the kernel.
+// A change writes desired state into the cluster's folder, and the cluster's keeper carries it
+// out; lists show the state of the folder and the kernel.
 //
-// It must not know what a cluster needs, nor how plans are made.
+// It must not know what a cluster needs, nor how plans are created.
 package kinds
 
 import (
@@ -22,21 +22,21 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Client is what the kinds need of the host.
+// Client is the kinds' access to the host.
 type Client struct {
-	// Root is the folder of all clusters, Cache the folder of images, and Run one that all roots
-	// share, for state that is valid until the host is restarted.
+	// Root is the folder of all clusters, Cache the folder of images, and Run a folder that all
+	// roots share, for state that is valid until the host is restarted.
 	Root, Cache, Run string
 	// Keeper is the command of the process that keeps a cluster, to which
 	// --root=DIR and --cluster=NAME are added.
 	Keeper []string
-	// Log receives what long work tells; may be nil.
+	// Log receives the progress of long operations; may be nil.
 	Log io.Writer
 	Now func() time.Time
 }
 
-// tell writes a line to the user.
-func (c *Client) tell(format string, args ...any) {
+// logf writes a line for the user.
+func (c *Client) logf(format string, args ...any) {
 	if c.Log != nil {
 		fmt.Fprintf(c.Log, format, args...) //nolint:errcheck // nothing is left to do
 	}
@@ -45,7 +45,7 @@ func (c *Client) tell(format string, args ...any) {
 // api is the name under which calls are limited.
 const api = "local"
 
-// All lists the kinds, each after those it may refer to.
+// All lists the kinds, each after the kinds it may refer to.
 func All() []resource.Any {
 	return []resource.Any{Images.Erase(), Networks.Erase(), Mirrors.Erase(), Volumes.Erase(), MachineGroups.Erase(), Machines.Erase(), LoadBalancers.Erase()}
 }
@@ -57,13 +57,14 @@ func (c *Client) site(cluster string) (site.Site, error) {
 	return site.Site{Root: c.Root, Cluster: cluster}, nil
 }
 
-// memory is what the host was like before the first cluster, of whichever root.
-func (c *Client) memory() ground.Memory {
-	return ground.Memory{Run: c.Run, Now: c.Now, Lives: keeper.Wished}
+// memory returns the record of the host's settings from before the first cluster,
+// which all roots share.
+func (c *Client) memory() ground.HostState {
+	return ground.HostState{Run: c.Run, Now: c.Now, IsAlive: keeper.IsWanted}
 }
 
-// locked does f while nobody else changes the cluster.
-func (c *Client) locked(ctx context.Context, cluster string, f func(site.Site) error) error {
+// withLock calls f while holding the cluster's lock.
+func (c *Client) withLock(ctx context.Context, cluster string, f func(site.Site) error) error {
 	s, err := c.site(cluster)
 	if err != nil {
 		return err
@@ -76,34 +77,34 @@ func (c *Client) locked(ctx context.Context, cluster string, f func(site.Site) e
 	return f(s)
 }
 
-// wish does f and then has the keeper look at what is wished.
-func (c *Client) wish(ctx context.Context, cluster string, f func(site.Site) error) error {
-	err := c.locked(ctx, cluster, f)
+// changeDesired calls f and then makes the keeper check the desired state.
+func (c *Client) changeDesired(ctx context.Context, cluster string, f func(site.Site) error) error {
+	err := c.withLock(ctx, cluster, f)
 	if err == nil {
 		keeper.Wake(site.Site{Root: c.Root, Cluster: cluster})
 	}
 	return err
 }
 
-// wishAnew writes a wish whose fulfilment only the keeper can tell.
-func wishAnew(s site.Site, part, name string, wish any) error {
+// writeDesired writes a desired object, whose state is unknown until the keeper has checked it.
+func writeDesired(s site.Site, part, name string, wish any) error {
 	if err := site.WriteJSON(keeper.File(s, part, name), wish); err != nil {
 		return err
 	}
 	return site.Write(keeper.TroubleFile(s, part, name), nil, 0o600)
 }
 
-// unwish removes a wish and the keeper's report on it.
-func unwish(s site.Site, part, name string) error {
+// removeDesired removes a desired object and the keeper's report on it.
+func removeDesired(s site.Site, part, name string) error {
 	if err := keeper.Remove(keeper.TroubleFile(s, part, name)); err != nil {
 		return err
 	}
 	return keeper.Remove(keeper.File(s, part, name))
 }
 
-// listWishes turns the wishes of a part of a cluster into objects. An object whose network is gone
-// lacks the fields that follow from it; it is listed if all is asked for.
-func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W, error), object func(site.Site, W) (*T, error)) ([]*T, error) {
+// listDesired converts the desired state of a part of a cluster into objects. If the network is
+// gone, objects do not have the fields derived from it; they are then listed only if s.All is set.
+func listDesired[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W, error), object func(site.Site, W) (*T, error)) ([]*T, error) {
 	here, err := c.site(s.Cluster)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func listWishes[W, T any](c *Client, s resource.Scope, read func(site.Site) ([]W
 	return out, nil
 }
 
-// trouble returns the keeper's report on a wish.
+// trouble returns the keeper's report on a desired object.
 func (c *Client) trouble(cluster, part, name string) error {
 	s, err := c.site(cluster)
 	if err != nil {
@@ -143,7 +144,7 @@ func machinesIn(c *Client, cluster string) ([]machine.Machine, error) {
 }
 
 func machinesOf(s site.Site) (machine.Host, []machine.Machine, error) {
-	h, err := machine.On(s)
+	h, err := machine.NewHost(s)
 	if err != nil {
 		return h, nil, err
 	}
@@ -151,16 +152,16 @@ func machinesOf(s site.Site) (machine.Host, []machine.Machine, error) {
 	return h, all, err
 }
 
-// Host gives what one machine of a cluster can be asked: its log, or to run a command.
+// Host returns access to a cluster's machines, to read their logs or run commands.
 func (c *Client) Host(cluster string) (machine.Host, error) {
 	s, err := c.site(cluster)
 	if err != nil {
 		return machine.Host{}, err
 	}
-	return machine.On(s)
+	return machine.NewHost(s)
 }
 
-// network reads the cluster's network, which what is made needs.
+// network reads the cluster's network, which new objects need.
 func network(s site.Site) (keeper.Network, error) {
 	var n keeper.Network
 	ok, err := site.ReadJSON(keeper.NetworkFile(s), &n)
@@ -170,7 +171,7 @@ func network(s site.Site) (keeper.Network, error) {
 	return n, err
 }
 
-// hostAddress is the host's address in the cluster's network.
+// hostAddress returns the host's address in the cluster's network.
 func hostAddress(s site.Site) (string, error) {
 	n, err := network(s)
 	if err != nil {
@@ -185,14 +186,14 @@ func hostAddress(s site.Site) (string, error) {
 
 // Folder is a folder of the host that a machine sees.
 type Folder struct {
-	// Host is where it is on the host: the path of a volume, or any.
+	// Host is its path on the host: the path of a volume, or any other.
 	Host resource.Value
-	// Path is where the machine sees it.
+	// Path is its path in the machine.
 	Path     string
 	ReadOnly bool
 }
 
-// folders resolves what a machine is to see.
+// folders resolves the folders that a machine is to see.
 func folders(list []Folder) []machine.Folder {
 	var out []machine.Folder
 	for _, f := range list {
@@ -209,7 +210,7 @@ func observedFolders(list []machine.Folder) []Folder {
 	return out
 }
 
-// text returns the text of a content that is known.
+// text returns a content's text, which must be known.
 func text(c resource.Content, what string) (string, error) {
 	s, known := c.Value().Known()
 	if !known {

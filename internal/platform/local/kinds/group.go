@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// MachineGroup is a number of identical machines. The cluster's keeper makes missing machines and
-// replaces dead ones. A change of the machines' properties reaches new machines only.
+// MachineGroup is a number of identical machines. The cluster's keeper creates missing machines
+// and replaces dead ones. A change of the machines' properties applies to new machines only.
 type MachineGroup struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
@@ -22,15 +22,15 @@ type MachineGroup struct {
 	// Image is the path of an image.
 	Image resource.Value
 	Size  int
-	// MemoryMiB, CPUs and DiskGiB are each machine's size; 0 leaves it to the host.
+	// MemoryMiB, CPUs and DiskGiB are each machine's size; 0 lets the host choose.
 	MemoryMiB, CPUs, DiskGiB int
-	// UserData is a script, or several in a MIME message of many parts.
+	// UserData is a script, or several in a multipart MIME message.
 	UserData resource.Content
 	Folders  []Folder
 	// Labels are passed to the machines, in their metadata.
 	Labels map[string]string
 
-	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the group's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the group's name
 }
 
 // MachineGroups is the kind of MachineGroup.
@@ -40,24 +40,24 @@ var MachineGroups = resource.Kind[MachineGroup, *Client]{
 	MadeOf: []string{"Image", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
 	Key:    func(g *MachineGroup) string { return g.Name },
 	List:   listGroups,
-	Create: wishGroup,
+	Create: applyGroup,
 	Update: []resource.Setter[MachineGroup, *Client]{{
 		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
-		Set:    func(ctx context.Context, c *Client, _, want *MachineGroup) error { return wishGroup(ctx, c, want) },
+		Set:    func(ctx context.Context, c *Client, _, want *MachineGroup) error { return applyGroup(ctx, c, want) },
 	}},
-	Ready:  groupReady,
+	Ready:  waitForGroup,
 	Delete: deleteGroup,
 }
 
 func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
-	return listWishes(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
+	return listDesired(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
 		return &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
 			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: resource.Text(resource.Lit(g.UserData)),
 			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name}, nil
 	})
 }
 
-func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
+func applyGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 	if err := site.CheckName(g.Name); err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 		return fault.Wrap(fault.Permanent, err, "")
 	}
 	g.ID = g.Cluster + "/" + g.Name
-	return c.wish(ctx, g.Cluster, func(s site.Site) error {
+	return c.changeDesired(ctx, g.Cluster, func(s site.Site) error {
 		if _, err := network(s); err != nil {
 			return err
 		}
-		if err := keeper.Remove(keeper.TroubleFile(s, site.Groups, g.Name)); err != nil { // it is reported again
+		if err := keeper.Remove(keeper.TroubleFile(s, site.Groups, g.Name)); err != nil { // the keeper reports it again
 			return err
 		}
 		return site.WriteJSON(keeper.File(s, site.Groups, g.Name), keeper.Group{Name: g.Name, Size: g.Size, Image: g.Image.String(),
@@ -81,15 +81,15 @@ func wishGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 	})
 }
 
-// groupReady waits until as many machines run as are wished, and tells what is in the way.
-func groupReady(_ context.Context, c *Client, g *MachineGroup) error {
+// waitForGroup returns nil if the desired number of machines run, or what is in the way.
+func waitForGroup(_ context.Context, c *Client, g *MachineGroup) error {
 	all, err := machinesIn(c, g.Cluster)
 	if err != nil {
 		return err
 	}
 	runs := 0
 	for _, m := range all {
-		if m.Group == g.Name && m.Running && !m.Marks.Has(machine.MarkDetached) {
+		if m.Group == g.Name && m.Running && !m.Marks.Contains(machine.MarkDetached) {
 			runs++
 		}
 	}
@@ -103,12 +103,12 @@ func groupReady(_ context.Context, c *Client, g *MachineGroup) error {
 	if err := keeper.Trouble(s, site.Groups, g.Name); err != nil {
 		return err
 	}
-	return fault.New(fault.NotYet, "%d of %d machines of the group %s run; see %s", runs, g.Size, g.Name, keeper.LogFile(s))
+	return fault.New(fault.NotYet, "%d of %d machines of the group %s are running; see %s", runs, g.Size, g.Name, keeper.LogFile(s))
 }
 
-// deleteGroup removes the wish and then the machines.
+// deleteGroup removes the desired state and then the machines.
 func deleteGroup(ctx context.Context, c *Client, g *MachineGroup) error {
-	return c.locked(ctx, g.Cluster, func(s site.Site) error {
+	return c.withLock(ctx, g.Cluster, func(s site.Site) error {
 		for _, f := range []string{keeper.File(s, site.Groups, g.Name), keeper.TroubleFile(s, site.Groups, g.Name), keeper.LastLog(s, g.Name)} {
 			if err := keeper.Remove(f); err != nil {
 				return err

@@ -11,11 +11,11 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestNAT: what lets machines out comes and goes, and goes with the network.
+// TestNAT: the rules that let machines out are added, removed, and deleted with the network.
 func TestNAT(t *testing.T) {
 	const cluster = "nat.k8s.local"
 	l := newLab(t, cluster)
-	l.have("iptables")
+	l.needProgram("iptables")
 	set := func(have *Network, nat bool) *Network {
 		t.Helper()
 		want := *have
@@ -36,7 +36,7 @@ func TestNAT(t *testing.T) {
 	l.nothingLeft()
 }
 
-// TestObstacles: what cannot be made says why, and leaves nothing.
+// TestObstacles: a failed creation reports why, and leaves nothing behind.
 func TestObstacles(t *testing.T) {
 	const cluster = "obstacles.k8s.local"
 	l := newLab(t, cluster)

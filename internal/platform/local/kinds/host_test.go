@@ -25,7 +25,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// keep is the argument that makes this program a cluster's keeper.
+// keep is the argument that makes this program run as a cluster's keeper.
 const keep = "keep-a-cluster"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lab is a part of this host with clusters that are gone when the test ends.
+// lab is a part of this host with clusters that are removed when the test ends.
 type lab struct {
 	*testing.T
 	*Client
@@ -49,10 +49,10 @@ type lab struct {
 	names  []string
 }
 
-// newLab returns a lab, or skips the test where machines cannot be made.
+// newLab returns a lab, or skips the test if machines cannot be created.
 func newLab(t *testing.T, clusters ...string) *lab {
 	t.Helper()
-	localtest.Need(t)
+	localtest.Require(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func newLab(t *testing.T, clusters ...string) *lab {
 	root := localtest.Workplace(t, "kinds")
 	l := &lab{T: t, names: clusters, Client: &Client{Root: filepath.Join(root, "local"), Cache: filepath.Join(cache, "kops", "local"), Run: filepath.Join(root, "run"),
 		Keeper: []string{self, keep}, Now: time.Now}}
-	l.clean() // what a run that was cut off, or failed, has left
-	l.before = l.look()
+	l.clean() // left by an interrupted or failed run
+	l.before = l.snapshot()
 	t.Cleanup(func() {
 		if left := l.clean(); len(left) > 0 && !t.Failed() {
 			t.Errorf("these were left: %s", strings.Join(left, ", "))
@@ -74,7 +74,7 @@ func newLab(t *testing.T, clusters ...string) *lab {
 	return l
 }
 
-// clean deletes everything in the lab, and returns its names.
+// clean deletes everything in the lab, and returns the names of what it deleted.
 func (l *lab) clean() (left []string) {
 	l.Helper()
 	sites, err := site.Sites(l.Root)
@@ -104,8 +104,8 @@ type host struct {
 	Sysctls                                                map[string]string
 }
 
-// look lists what there is of the lab's clusters on this host.
-func (l *lab) look() host {
+// snapshot lists the objects of the lab's clusters on this host.
+func (l *lab) snapshot() host {
 	l.Helper()
 	marks := []string{filepath.Dir(l.Root)}
 	for _, n := range l.names {
@@ -121,7 +121,7 @@ func (l *lab) look() host {
 	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	l.ok(err)
 	for _, file := range loops {
-		if backing, err := os.ReadFile(file); err == nil && ours(string(backing)) { // else the device is free by now
+		if backing, err := os.ReadFile(file); err == nil && ours(string(backing)) { // otherwise the device is free by now
 			h.Disks = append(h.Disks, string(backing))
 		}
 	}
@@ -149,8 +149,8 @@ func (l *lab) look() host {
 	return h
 }
 
-// refuses reports whether a line of /proc/net/route is a route that refuses packets on
-// behalf of one of the networks of these tests, 10.199.0.0/16, whose address is its metric.
+// refuses reports whether a line of /proc/net/route is an unreachable route for a network of
+// these tests, 10.199.0.0/16, whose address is its metric.
 func refuses(line string) bool {
 	f := strings.Fields(line)
 	if len(f) < 7 || f[0] != "*" {
@@ -174,7 +174,7 @@ func walk(dir string, want func(string) bool) []string {
 // nothingLeft checks that the host is as it was before the lab.
 func (l *lab) nothingLeft() {
 	l.Helper()
-	if d := cmp.Diff(l.before, l.look()); d != "" {
+	if d := cmp.Diff(l.before, l.snapshot()); d != "" {
 		l.Errorf("the host is not as it was (-before +after):\n%s", d)
 	}
 }
@@ -186,10 +186,10 @@ func (l *lab) ok(err error) {
 	}
 }
 
-// patience is how long a state is waited for, on a slow host.
+// patience is the timeout for reaching a state, on a slow host.
 const patience = 5 * time.Minute
 
-// wait tries f until it is nil, and reports how long it took.
+// wait calls f until it returns nil, and returns how long that took.
 func (l *lab) wait(what string, f func() error) time.Duration {
 	l.Helper()
 	start := time.Now()
@@ -203,11 +203,11 @@ func (l *lab) wait(what string, f func() error) time.Duration {
 		if took > patience {
 			l.Fatalf("%s: not after %s: %v", what, took, err)
 		}
-		time.Sleep(10 * time.Millisecond) // machines need the time
+		time.Sleep(10 * time.Millisecond) // give the machines time
 	}
 }
 
-// make makes an object as the engine would, and waits until it is ready.
+// build creates an object as the engine would, and waits until it is ready.
 func build[T any](l *lab, k *resource.Kind[T, *Client], want T) *T {
 	l.Helper()
 	e := k.Erase()
@@ -225,13 +225,13 @@ func remove[T any](l *lab, k *resource.Kind[T, *Client], have *T) {
 	l.Logf("delete %s: %s", k.Name, time.Since(start).Round(time.Millisecond))
 }
 
-// base makes what machines stand on.
+// base creates the image and the network that machines need.
 func (l *lab) base(cluster, cidr string) (*Image, *Network) {
 	l.Helper()
 	return build(l, &Images, Image{Cluster: cluster}), build(l, &Networks, Network{Cluster: cluster, CIDR: cidr, Up: true})
 }
 
-// running are the machines of a group that run.
+// running returns the running machines of a group.
 func (l *lab) running(cluster, group string) []machine.Machine {
 	l.Helper()
 	all, err := machinesIn(l.Client, cluster)
@@ -243,7 +243,7 @@ func (l *lab) running(cluster, group string) []machine.Machine {
 func (l *lab) inside(cluster, name string, command ...string) (string, error) {
 	h, err := l.Host(cluster)
 	l.ok(err)
-	out, err := h.Inside(l.Context(), name, command...)
+	out, err := h.RunInside(l.Context(), name, command...)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -254,8 +254,8 @@ func (l *lab) killAll(cluster, name string) {
 	l.ok(h.Group(name).Kill(l.Context()))
 }
 
-// have skips a test that needs a program.
-func (l *lab) have(program string) {
+// needProgram skips a test that needs a program.
+func (l *lab) needProgram(program string) {
 	l.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		if os.Getenv("CI") == "true" {

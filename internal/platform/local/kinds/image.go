@@ -9,18 +9,18 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Image is what machines boot from. It is built once, into the user's cache,
-// and stays there: the cluster only notes that it uses it.
+// Image is the root folder that machines boot from. It is built once, in the user's
+// cache, and stays there: the cluster only records that it uses it.
 type Image struct {
 	Cluster string `res:"replace"`
 	// Release of Debian; empty means image.DefaultRelease.
 	Release string `res:"replace"`
-	// Packages are installed in addition to every machine's.
+	// Packages are installed in addition to the packages of every image.
 	Packages []string `res:"replace"`
 	// Mirror of Debian; empty means image.DefaultMirror. It is not compared.
 	Mirror string `res:"writeonly"`
 
-	ID   string `res:"out,id" out:"id"` // the digest of what it is made of
+	ID   string `res:"out,id" out:"id"` // the digest of its recipe
 	Path string `res:"out" out:"path"`  // its root folder
 }
 
@@ -31,7 +31,7 @@ var Images = resource.Kind[Image, *Client]{
 	List:   listImages,
 	Create: createImage,
 	Delete: func(ctx context.Context, c *Client, i *Image) error {
-		return c.locked(ctx, i.Cluster, func(s site.Site) error { return keeper.Remove(keeper.File(s, site.Images, i.recipe().Digest())) })
+		return c.withLock(ctx, i.Cluster, func(s site.Site) error { return keeper.Remove(keeper.File(s, site.Images, i.recipe().Digest())) })
 	},
 }
 
@@ -39,8 +39,8 @@ func (i *Image) recipe() image.Recipe {
 	return image.Recipe{Release: i.Release, Mirror: i.Mirror, Packages: i.Packages}
 }
 
-// note is what a cluster remembers of an image that it uses.
-type note struct {
+// imageRecord is a cluster's record of an image that it uses.
+type imageRecord struct {
 	Release  string
 	Packages []string
 }
@@ -57,7 +57,7 @@ func listImages(_ context.Context, c *Client, s resource.Scope) ([]*Image, error
 	}
 	var out []*Image
 	for _, name := range names {
-		var n note
+		var n imageRecord
 		ok, err := site.ReadJSON(here.Path(site.Images, name), &n)
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func createImage(ctx context.Context, c *Client, i *Image) error {
 		return err
 	}
 	i.outputs(c)
-	return c.locked(ctx, i.Cluster, func(s site.Site) error {
-		return site.WriteJSON(keeper.File(s, site.Images, i.ID), note{i.Release, i.Packages})
+	return c.withLock(ctx, i.Cluster, func(s site.Site) error {
+		return site.WriteJSON(keeper.File(s, site.Images, i.ID), imageRecord{i.Release, i.Packages})
 	})
 }

@@ -18,7 +18,7 @@ func TestEveryKindIsWellDeclared(t *testing.T) {
 	}
 }
 
-// TestKinds takes one object of each kind through its life.
+// TestKinds takes one object of each kind through its life cycle.
 func TestKinds(t *testing.T) {
 	const cluster = "kinds.k8s.local"
 	l := newLab(t, cluster)

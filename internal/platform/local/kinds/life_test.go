@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// containerGroup is a control group of a machine's inside, in the words of its
-// shell: in the tree of memory, or in the only one.
+// containerGroup is a control group inside a machine, as a shell expression: in the
+// memory tree, or in the only one.
 const containerGroup = "/sys/fs/cgroup/$(cd /sys/fs/cgroup; [ ! -d memory ] || echo memory)/container"
 
 const hello = `#!/bin/sh
@@ -31,9 +31,9 @@ echo "$(hostname) has $(awk '/MemTotal/ {print $2}' /proc/meminfo) kB"
 echo "start of $(hostname)" >> /mnt/volume/starts
 `
 
-// TestGroup: a machine boots and runs its user data; is restarted from inside and is the
-// same; is killed and replaced; the volume has what both wrote; two clusters do
-// not disturb each other; and at the end the host is as before.
+// TestGroup: a machine boots and runs its user data; it is restarted from inside and is
+// still the same; it is killed and replaced; the volume contains what both wrote; two
+// clusters do not disturb each other; and at the end the host is as before.
 func TestGroup(t *testing.T) {
 	const one, two = "one.k8s.local", "two.k8s.local"
 	l := newLab(t, one, two)
@@ -66,7 +66,7 @@ func TestGroup(t *testing.T) {
 	})
 	checkInside(l, one, first.Name)
 
-	// The group stands for containers' groups, which would delay the kubelet at the next start.
+	// The group stands for those of containers, which would delay the kubelet at its next start.
 	_, err := l.inside(one, first.Name, "sh", "-c", "touch /root/mark && mkdir "+containerGroup+" && systemctl reboot")
 	l.ok(err)
 	l.wait("restarted from inside", func() error {
@@ -84,7 +84,7 @@ func TestGroup(t *testing.T) {
 	if got := l.running(one, group.Name); len(got) != 1 || got[0].Name != first.Name {
 		t.Errorf("after the restart the machines are %v, not %s", got, first.Name)
 	}
-	l.ok(lines(1)()) // the user data is not run again
+	l.ok(lines(1)()) // the user data does not run again
 	h, err := l.Host(one)
 	l.ok(err)
 	for _, dir := range h.Group(first.Name).Dirs() {
@@ -160,7 +160,7 @@ func checkInside(l *lab, cluster, name string) {
 	})
 }
 
-// TestScaling: a group grows and shrinks, and loses machines of an older template first.
+// TestScaling: a group grows and shrinks, and removes machines of an older template first.
 func TestScaling(t *testing.T) {
 	const cluster = "scaling.k8s.local"
 	l := newLab(t, cluster)
@@ -190,7 +190,8 @@ func TestScaling(t *testing.T) {
 		t.Errorf("%v is left; %s was to go, which is of an older template", left, old.Name)
 	}
 
-	// The keeper dies and is back; then it dies for good, and a machine while nobody looks.
+	// The keeper is killed and restarted; then it is killed for good, and so is a machine
+	// while no keeper runs.
 	s := site.Site{Root: l.Root, Cluster: cluster}
 	first, alive := keeper.Alive(s)
 	if !alive {
@@ -207,13 +208,13 @@ func TestScaling(t *testing.T) {
 	if now := l.running(cluster, "nodes"); len(now) != 1 || now[0].Name != had[0].Name {
 		t.Errorf("with the keeper went the machine %v: now there is %v", had, now)
 	}
-	h, err := machine.On(s)
+	h, err := machine.NewHost(s)
 	l.ok(err)
 	l.ok(h.Retire(t.Context(), h.KeeperUnit()))
 	l.wait("all who keep the cluster are dead", func() error {
 		pids := l.keepers(s)
 		for _, pid := range pids {
-			syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+			syscall.Kill(pid, syscall.SIGKILL) // it may have exited meanwhile
 		}
 		if len(pids) > 0 {
 			return fmt.Errorf("%v", pids)
@@ -245,7 +246,7 @@ func TestScaling(t *testing.T) {
 	l.nothingLeft()
 }
 
-// keepers are the processes that keep a cluster, or stand by.
+// keepers returns the processes that are the cluster's keeper or its standby.
 func (l *lab) keepers(s site.Site) (pids []int) {
 	l.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -270,7 +271,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key
 systemd-run --working-directory=/srv/www openssl s_server -HTTP -accept 443 -key key.pem -cert cert.pem
 `
 
-// TestLoadBalancing: connections go to the machines that say that they are ready.
+// TestLoadBalancing: connections go to the machines that report that they are ready.
 func TestLoadBalancing(t *testing.T) {
 	const cluster = "balancing.k8s.local"
 	l := newLab(t, cluster)

@@ -21,8 +21,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestLimits: a machine fills its disk and eats memory to its own limits; the host and
-// another machine go on, and what it frees the host has back.
+// TestLimits: a machine fills its disk and uses memory up to its own limits; the host
+// and another machine keep running, and the host gets back the space that it frees.
 func TestLimits(t *testing.T) {
 	const cluster = "limits.k8s.local"
 	l := newLab(t, cluster)
@@ -51,8 +51,8 @@ func TestLimits(t *testing.T) {
 		must(m, "sh", "-c", "echo on > /root/after && grep -q on /root/after")
 	}
 
-	// A service is in the control groups of the machine, which a command that is run in it is not.
-	// Where nothing stops it, it ends by itself, and well.
+	// A service is in the machine's control groups; a command run in the machine is not. If no
+	// limit stops it, it exits by itself with success.
 	must(small, "systemd-run", "--quiet", "--unit=eater", "--property=Type=oneshot", "--no-block", "sh", "-c", "head -c 1G /dev/zero | tail")
 	l.wait("what eats memory is killed", func() error {
 		out := must(small, "systemctl", "show", "--property=ActiveState", "eater")
@@ -80,7 +80,7 @@ func TestLimits(t *testing.T) {
 	l.reports(cluster, plain)
 	l.refused(cluster, other)
 
-	// Nothing that it says fills the host's disk.
+	// Console output does not fill the host's disk.
 	h, err := l.Host(cluster)
 	l.ok(err)
 	must(small, "sh", "-c", "yes | head -c 40000000 > /dev/console")
@@ -88,7 +88,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("of 40 MB on the console %d bytes are kept: %v", len(log), err)
 	}
 
-	// A command that is stopped and then killed, as the end of a machine does, ends.
+	// A command that is stopped and then killed, as when a machine ends, returns.
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -105,7 +105,7 @@ func TestLimits(t *testing.T) {
 	}
 
 	must(small, "touch", "/root/mark")
-	_, _ = l.inside(cluster, small, "systemctl", "reboot") // which ends the command, too
+	_, _ = l.inside(cluster, small, "systemctl", "reboot") // this ends the command, too
 	l.wait("it is restarted, with its disk", func() error {
 		_, err := l.inside(cluster, small, "sh", "-c", "test -e /root/mark && systemctl is-active multi-user.target")
 		return err
@@ -120,8 +120,8 @@ func TestLimits(t *testing.T) {
 // fillDisk writes to a machine's disks until no space is left.
 func (l *lab) fillDisk(cluster, name string) {
 	l.Helper()
-	const some = 64 << 20 // which the machine may write or free otherwise
-	before := l.used()
+	const some = 64 << 20 // the machine may write or free this much otherwise
+	before := l.diskUsage()
 	for _, file := range []string{"/full", "/var/lib/kubelet/full", "/var/log/full"} {
 		out, err := l.inside(cluster, name, "dd", "if=/dev/zero", "bs=1M", "of="+file)
 		if err == nil || !strings.Contains(out, "No space left on device") {
@@ -130,7 +130,7 @@ func (l *lab) fillDisk(cluster, name string) {
 	}
 	_, err := l.inside(cluster, name, "sync")
 	l.ok(err)
-	if took := l.used() - before; took > 2<<30+some {
+	if took := l.diskUsage() - before; took > 2<<30+some {
 		l.Errorf("a full disk of 2 GiB takes %d MiB of the host's", took>>20)
 	} else if took < 1<<30 {
 		l.Errorf("a full disk of 2 GiB takes %d MiB only: it is not on the host's file system", took>>20)
@@ -138,16 +138,16 @@ func (l *lab) fillDisk(cluster, name string) {
 	_, err = l.inside(cluster, name, "sh", "-c", "rm -f /full /var/lib/kubelet/full /var/log/full && sync")
 	l.ok(err)
 	l.wait("the host has its space back", func() error {
-		if took := l.used() - before; took > some {
+		if took := l.diskUsage() - before; took > some {
 			return fmt.Errorf("%d MiB are not back", took>>20)
 		}
 		return nil
 	})
 }
 
-// used is the space that all clusters take of the host's disk, in bytes. What is free
-// there says less: others write and delete meanwhile.
-func (l *lab) used() (bytes int64) {
+// diskUsage returns the space, in bytes, that all clusters take of the host's disk. The
+// free space is less exact: other programs write and delete meanwhile.
+func (l *lab) diskUsage() (bytes int64) {
 	l.Helper()
 	out, err := exec.Command("du", "--summarize", "--block-size=1", l.Root).Output()
 	l.ok(err)
@@ -162,7 +162,7 @@ func (l *lab) memoryLimits(cluster, name string) (one, all int64) {
 	h, err := l.Host(cluster)
 	l.ok(err)
 	read := func(dir string) int64 {
-		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} { // of version 1 and 2
+		for _, file := range []string{"memory.limit_in_bytes", "memory.max"} { // versions 1 and 2
 			if data, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
 				n, _ := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64) // "max" means no limit
 				return n
@@ -185,7 +185,8 @@ func hostMemory(t *testing.T) int64 {
 	return int64(s.Totalram) * int64(s.Unit)
 }
 
-// reports reads the boot report of a machine that runs, and shows it nothing of the host.
+// reports checks that the boot report of a running machine can be read, and that a link in
+// it cannot reach the host's files.
 func (l *lab) reports(cluster, name string) {
 	l.Helper()
 	h, err := l.Host(cluster)
@@ -205,7 +206,7 @@ func (l *lab) reports(cluster, name string) {
 	}
 }
 
-// refused wishes for more disk than the host has, which only a new machine is denied.
+// refused requests more disk than the host has, which fails for new machines only.
 func (l *lab) refused(cluster string, g *MachineGroup) {
 	l.Helper()
 	had := l.running(cluster, g.Name)

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Machine is a machine by itself, which nobody replaces when it dies.
+// Machine is a standalone machine, which is not replaced when it dies.
 type Machine struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
@@ -20,16 +20,16 @@ type Machine struct {
 	Network resource.Value `res:"forbid"`
 	// Image is the path of an image.
 	Image resource.Value `res:"replace"`
-	// MemoryMiB, CPUs and DiskGiB are its size; 0 leaves it to the host.
+	// MemoryMiB, CPUs and DiskGiB are its size; 0 lets the host choose.
 	MemoryMiB int `res:"replace"`
 	CPUs      int `res:"replace"`
 	DiskGiB   int `res:"replace"`
-	// UserData is a script, or several in a MIME message of many parts.
+	// UserData is a script, or several in a multipart MIME message.
 	UserData resource.Content  `res:"replace"`
 	Folders  []Folder          `res:"replace"`
 	Labels   map[string]string `res:"replace"`
 
-	ID      string `res:"out,id" out:"id"` // the cluster's name, a slash and the machine's
+	ID      string `res:"out,id" out:"id"` // the cluster's name, a slash and the machine's name
 	Address string `res:"out" out:"address"`
 }
 
@@ -44,11 +44,11 @@ var Machines = resource.Kind[Machine, *Client]{
 	},
 }
 
-// TerminateMachine ends a machine at once and removes it. If it is of a group,
-// the keeper makes another in its place.
+// TerminateMachine kills a machine and removes it. If it belongs to a group, the
+// keeper creates a replacement.
 func TerminateMachine(ctx context.Context, c *Client, cluster, name string) error {
-	return c.wish(ctx, cluster, func(s site.Site) error {
-		h, err := machine.On(s)
+	return c.changeDesired(ctx, cluster, func(s site.Site) error {
+		h, err := machine.NewHost(s)
 		if err != nil {
 			return err
 		}
@@ -56,9 +56,8 @@ func TerminateMachine(ctx context.Context, c *Client, cluster, name string) erro
 	})
 }
 
-// listMachines lists the running machines outside groups. If everything is asked for, dead ones
-// are listed too, and the rest of groups that are gone; the machines of a group are removed with
-// it.
+// listMachines lists the running machines outside groups. If s.All is set, it also lists dead
+// ones, and those left of deleted groups; a group's machines are removed with the group.
 func listMachines(_ context.Context, c *Client, s resource.Scope) ([]*Machine, error) {
 	h, err := c.Host(s.Cluster)
 	if err != nil {
@@ -72,14 +71,14 @@ func listMachines(_ context.Context, c *Client, s resource.Scope) ([]*Machine, e
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string]bool{}
+	inUse := map[string]bool{}
 	for _, g := range gs {
-		kept[g.Name] = true
+		inUse[g.Name] = true
 	}
 	var out []*Machine
 	for _, m := range list {
 		single := m.Group == "" && !m.Created.IsZero()
-		if !s.All && !(single && m.Running) || kept[m.Group] {
+		if !s.All && !(single && m.Running) || inUse[m.Group] {
 			continue
 		}
 		data, err := h.UserData(m.Name)
@@ -98,7 +97,7 @@ func createMachine(ctx context.Context, c *Client, m *Machine) error {
 	if err != nil {
 		return err
 	}
-	return c.locked(ctx, m.Cluster, func(s site.Site) error {
+	return c.withLock(ctx, m.Cluster, func(s site.Site) error {
 		n, err := network(s)
 		if err != nil {
 			return err
@@ -120,11 +119,11 @@ func createMachine(ctx context.Context, c *Client, m *Machine) error {
 				continue
 			}
 			if x.Name == m.Name {
-				return fault.New(fault.Conflict, "a machine of the name %s exists", m.Name)
+				return fault.New(fault.Conflict, "a machine named %s already exists", m.Name)
 			}
 			taken[x.Address] = true
 		}
-		address, err := bridges.Free(cidr, func(a netip.Addr) bool { return taken[a.String()] })
+		address, err := bridges.FreeAddress(cidr, func(a netip.Addr) bool { return taken[a.String()] })
 		if err != nil {
 			return err
 		}

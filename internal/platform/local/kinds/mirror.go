@@ -17,11 +17,11 @@ type Mirror struct {
 	Name    string `res:"forbid"`
 	// Network is the id of the cluster's network.
 	Network resource.Value `res:"forbid"`
-	// Bundle is the folder that is served.
+	// Bundle is the folder to serve.
 	Bundle string
 	Port   int
 
-	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the mirror's
+	ID string `res:"out,id" out:"id"` // the cluster's name, a slash and the mirror's name
 	// Address is where machines connect: an address and a port.
 	Address string `res:"out" out:"address"`
 }
@@ -31,24 +31,24 @@ var Mirrors = resource.Kind[Mirror, *Client]{
 	Name: "local_mirror", Direct: true, API: api, Phase: resource.Network, Tasks: []string{"Mirror"},
 	Key:    func(m *Mirror) string { return m.Name },
 	List:   listMirrors,
-	Create: wishMirror,
+	Create: applyMirror,
 	Update: []resource.Setter[Mirror, *Client]{{
 		Fields: []string{"Bundle", "Port"},
-		Set:    func(ctx context.Context, c *Client, _, want *Mirror) error { return wishMirror(ctx, c, want) },
+		Set:    func(ctx context.Context, c *Client, _, want *Mirror) error { return applyMirror(ctx, c, want) },
 	}},
 	Ready: func(ctx context.Context, c *Client, m *Mirror) error {
 		if err := c.trouble(m.Cluster, site.Mirrors, m.Name); err != nil {
 			return err
 		}
-		return open(ctx, m.Address)
+		return dialPort(ctx, m.Address)
 	},
 	Delete: func(ctx context.Context, c *Client, m *Mirror) error {
-		return c.wish(ctx, m.Cluster, func(s site.Site) error { return unwish(s, site.Mirrors, m.Name) })
+		return c.changeDesired(ctx, m.Cluster, func(s site.Site) error { return removeDesired(s, site.Mirrors, m.Name) })
 	},
 }
 
 func listMirrors(_ context.Context, c *Client, s resource.Scope) ([]*Mirror, error) {
-	return listWishes(c, s, keeper.Mirrors, func(here site.Site, w keeper.Mirror) (*Mirror, error) {
+	return listDesired(c, s, keeper.Mirrors, func(here site.Site, w keeper.Mirror) (*Mirror, error) {
 		m := &Mirror{Cluster: s.Cluster, Name: w.Name, Network: resource.Lit(here.Bridge()), Bundle: w.Bundle, Port: w.Port}
 		return m, m.outputs(here)
 	})
@@ -64,14 +64,14 @@ func (m *Mirror) outputs(s site.Site) error {
 	return nil
 }
 
-func wishMirror(ctx context.Context, c *Client, m *Mirror) error {
+func applyMirror(ctx context.Context, c *Client, m *Mirror) error {
 	if err := site.CheckName(m.Name); err != nil {
 		return err
 	}
-	return c.wish(ctx, m.Cluster, func(s site.Site) error {
+	return c.changeDesired(ctx, m.Cluster, func(s site.Site) error {
 		if err := m.outputs(s); err != nil {
 			return err
 		}
-		return wishAnew(s, site.Mirrors, m.Name, keeper.Mirror{Name: m.Name, Bundle: m.Bundle, Port: m.Port})
+		return writeDesired(s, site.Mirrors, m.Name, keeper.Mirror{Name: m.Name, Bundle: m.Bundle, Port: m.Port})
 	})
 }

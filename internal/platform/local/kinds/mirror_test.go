@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/ops/bundle"
 )
 
-// TestMirror: the keeper serves a bundle at the host's address, as long as it is wished.
+// TestMirror: the keeper serves a bundle at the host's address as long as the mirror exists.
 func TestMirror(t *testing.T) {
 	const cluster = "mirror.k8s.local"
 	l := newLab(t, cluster)
@@ -55,8 +55,8 @@ func TestMirror(t *testing.T) {
 	}
 	remove(l, &Mirrors, m)
 	l.wait("the mirror is gone", func() error {
-		if err := open(t.Context(), m.Address); err == nil {
-			return io.ErrUnexpectedEOF // somebody still listens
+		if err := dialPort(t.Context(), m.Address); err == nil {
+			return io.ErrUnexpectedEOF // the port is still open
 		}
 		return nil
 	})

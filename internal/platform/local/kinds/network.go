@@ -18,9 +18,9 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Network joins a cluster's machines and this host: a bridge with the host's
-// address, and the process that keeps the cluster. It is the first of a
-// cluster that is made and the last that goes.
+// Network connects a cluster's machines and this host: a bridge with the host's
+// address, and the process that keeps the cluster. It is the first object of a
+// cluster to be created and the last to be deleted.
 type Network struct {
 	Cluster string `res:"forbid"`
 	// CIDR is an IPv4 range of 16 to 28 bits; the host has its first address.
@@ -28,13 +28,13 @@ type Network struct {
 	// Routes are ranges that lie behind machines, each with the machine's address.
 	Routes map[string]string
 	// Refused are ranges whose addresses exist inside machines only, such as those of pods:
-	// the host refuses packets to them that no other route leads to, and none leaves it.
+	// the host rejects packets to them unless another route matches, and none leaves it.
 	Refused []string
-	// NAT lets machines reach the world under the host's address. It needs the
-	// program iptables and turns the host's forwarding of packets on.
+	// NAT lets machines reach the world under the host's address. It needs the program
+	// iptables and enables the host's packet forwarding.
 	NAT bool
-	// Up says that the bridge and the keeper are there, which they are not after
-	// the host was restarted. Always true in what is desired.
+	// Up reports whether the bridge and the keeper exist, which is false after a
+	// restart of the host. Always true in the desired state.
 	Up bool
 
 	ID string `res:"out,id" out:"id"` // the bridge's name
@@ -43,7 +43,7 @@ type Network struct {
 	// Registry is a folder of the host with one JSON file for each machine: its
 	// name, group, address and public key.
 	Registry string `res:"out" out:"registry"`
-	// Requests is the folder in which the cluster asks for machines to be replaced.
+	// Requests is the folder in which the cluster requests that machines be replaced.
 	Requests string `res:"out" out:"requests"`
 }
 
@@ -89,7 +89,7 @@ func listNetworks(_ context.Context, c *Client, s resource.Scope) ([]*Network, e
 		return nil, err
 	}
 	n.NAT = w.NAT && bridges.Masquerades(here.Bridge(), cidr)
-	if n.Refused, err = bridges.Refused(cidr, w.Refused); err != nil {
+	if n.Refused, err = bridges.RejectedRanges(cidr, w.Refused); err != nil {
 		return nil, err
 	}
 	return []*Network{n}, nil
@@ -105,13 +105,13 @@ func (n *Network) outputs(s site.Site) error {
 	return nil
 }
 
-// createNetwork makes the network, or finishes and changes one.
+// createNetwork creates the network, or completes or changes an existing one.
 func createNetwork(ctx context.Context, c *Client, n *Network) error {
-	err := c.locked(ctx, n.Cluster, func(s site.Site) error {
+	err := c.withLock(ctx, n.Cluster, func(s site.Site) error {
 		if err := n.outputs(s); err != nil {
 			return fault.Wrap(fault.Permanent, err, "")
 		}
-		return n.raise(ctx, c, s)
+		return n.setUp(ctx, c, s)
 	})
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func createNetwork(ctx context.Context, c *Client, n *Network) error {
 	return keeper.Start(ctx, site.Site{Root: c.Root, Cluster: n.Cluster}, c.Keeper)
 }
 
-func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
+func (n *Network) setUp(ctx context.Context, c *Client, s site.Site) error {
 	cidr, err := bridges.Check(n.CIDR)
 	if err != nil {
 		return err
@@ -135,7 +135,8 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 		}
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the network %s overlaps the network of this host's interface %s", cidr, other), remedy)
 	}
-	// kops-controller has its own account, or is root without the right to write what is another's.
+	// kops-controller has an account of its own; as root it may not have the right to write other
+	// users' files.
 	err = errors.Join(os.MkdirAll(n.Registry, 0o755), os.MkdirAll(n.Requests, 0o770), os.Chown(n.Requests, users.Controller, 0), os.Chmod(n.Requests, 0o770))
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err := site.WriteJSON(keeper.NetworkFile(s), keeper.Network{CIDR: n.CIDR, NAT: n.NAT, Routes: n.Routes, Refused: n.Refused}); err != nil {
 		return err
 	}
-	if err := c.memory().Remember(ctx, s); err != nil { // after its file, by which others see that this cluster is there
+	if err := c.memory().Remember(ctx, s); err != nil { // after the network's file, from which others see that this cluster exists
 		return err
 	}
 	if err := ground.RaiseSysctls(ground.Sysctls); err != nil {
@@ -155,7 +156,7 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	if err := bridges.Route(s.Bridge(), n.Routes); err != nil {
 		return err
 	}
-	if err := n.refuse(c, cidr); err != nil {
+	if err := n.rejectRanges(c, cidr); err != nil {
 		return err
 	}
 	if err := bridges.Masquerade(s.Bridge(), cidr, n.NAT); err != nil || !n.NAT {
@@ -164,21 +165,21 @@ func (n *Network) raise(ctx context.Context, c *Client, s site.Site) error {
 	return ground.SetSysctl(ground.Sysctls, ground.Forwarding, "1")
 }
 
-// refuse has the host refuse packets to the ranges inside machines, except to those that
-// its user has routed elsewhere, which it reports.
-func (n *Network) refuse(c *Client, cidr netip.Prefix) error {
-	routed, err := bridges.Refuse(cidr, n.Refused)
+// rejectRanges makes the host reject packets to the ranges inside machines, except to those
+// that its user has routed elsewhere, which it reports.
+func (n *Network) rejectRanges(c *Client, cidr netip.Prefix) error {
+	routed, err := bridges.RejectRanges(cidr, n.Refused)
 	if err != nil {
 		return err
 	}
 	for _, r := range routed {
-		c.tell("%s, a range of the cluster %s, is part of %s, to which this host has a route: it stays, and packets to addresses that no pod or service has follow it\n", r.Range, n.Cluster, r.Route)
+		c.logf("this host already has a route to %s, which contains the range %s of cluster %s; kops keeps that route, so packets to unused addresses follow it\n", r.Route, r.Range, n.Cluster)
 	}
 	return nil
 }
 
-// deleteNetwork takes down the keeper and the bridge. With the last cluster of
-// this host its settings become what they were.
+// deleteNetwork removes the keeper and the bridge. With the last cluster of this host
+// it also restores the host's settings.
 func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	s, err := c.site(n.Cluster)
 	if err != nil {
@@ -187,7 +188,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 	if err := keeper.Stop(ctx, s); err != nil {
 		return err
 	}
-	return c.locked(ctx, n.Cluster, func(s site.Site) error {
+	return c.withLock(ctx, n.Cluster, func(s site.Site) error {
 		left, err := site.List(s.Path(site.Machines))
 		if err == nil && len(left) > 0 {
 			err = fault.New(fault.Conflict, "the network is still used by the machines %v", left)
@@ -200,7 +201,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 			err = bridges.Masquerade(s.Bridge(), cidr, false)
 		}
 		if err == nil {
-			_, err = bridges.Refuse(cidr, nil)
+			_, err = bridges.RejectRanges(cidr, nil)
 		}
 		if err == nil {
 			err = bridges.Remove(s.Bridge())
@@ -211,7 +212,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 		if err == nil {
 			err = c.memory().Restore(ctx, s)
 		}
-		if err == nil { // last, so that a deletion that was cut short is found and finished
+		if err == nil { // last, so that an interrupted deletion is found and completed
 			err = keeper.Remove(keeper.NetworkFile(s))
 		}
 		return err
@@ -219,7 +220,7 @@ func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
 }
 
 func retireSlice(ctx context.Context, s site.Site) error {
-	h, err := machine.On(s)
+	h, err := machine.NewHost(s)
 	if err != nil {
 		return err
 	}

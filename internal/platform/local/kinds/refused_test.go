@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// A network that the host refuses leaves no record: the host may be changed before
-// another cluster comes, and what it was like then counts.
+// A network that the host rejects leaves no record: the host may be changed before
+// another cluster is created, and its settings at that time count.
 func TestARefusedNetworkIsNotRecorded(t *testing.T) {
 	c := &Client{Root: t.TempDir(), Run: t.TempDir() + "/run", Now: time.Now}
 	err := createNetwork(t.Context(), c, &Network{Cluster: "x", CIDR: "127.0.0.0/24"}) // the loopback interface has it

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// glance is the time between two looks at what the keeper has done.
-	glance = 100 * time.Millisecond
-	// drainTime and endTime bound what is waited for: the keeper's own bounds, and what
-	// a busy host needs to keep them.
+	// pollPeriod is the interval at which the keeper's progress is polled.
+	pollPeriod = 100 * time.Millisecond
+	// drainTime and endTime are timeouts: the keeper's own limits, plus the time that a
+	// busy host needs to keep them.
 	drainTime = 20 * time.Second
 	endTime   = keeper.EndTime + time.Minute
-	// absence is how long a cluster may have no keeper, until who stands by for it goes on.
-	absence = 10 * time.Second
+	// missingTime is how long a cluster may have no keeper until the standby takes over.
+	missingTime = 10 * time.Second
 )
 
-// Detach has the keeper make another machine in the place of one of its group, which
-// goes on to serve. One with a volume is refused: its successor would write there, too.
+// Detach makes the keeper create a replacement for a machine of a group, while the machine keeps
+// serving. A machine with a volume is rejected: its successor would write there, too.
 func (c *Client) Detach(ctx context.Context, cluster, name string) error {
-	return c.wish(ctx, cluster, func(s site.Site) error {
-		h, m, err := find(s, name)
+	return c.changeDesired(ctx, cluster, func(s site.Site) error {
+		h, m, err := findMachine(s, name)
 		if err != nil {
 			return err
 		}
@@ -36,19 +36,19 @@ func (c *Client) Detach(ctx context.Context, cluster, name string) error {
 			return fault.New(fault.Gone, "detach the machine %s: it does not exist", name)
 		}
 		if i := slices.IndexFunc(m.Folders, func(f machine.Folder) bool { return strings.HasPrefix(f.Host, s.Path(site.Volumes)+"/") }); i >= 0 {
-			return fault.Wrap(fault.Permanent, fmt.Errorf("detach the machine %s: its successor would write to the volume %s as well", name, m.Folders[i].Host),
-				"terminate it first; its successor takes the volume")
+			return fault.Wrap(fault.Permanent, fmt.Errorf("detach the machine %s: its replacement would write to the volume %s as well", name, m.Folders[i].Host),
+				"terminate it first; its replacement takes over the volume")
 		}
 		return h.Mark(name, machine.MarkDetached)
 	})
 }
 
-// Deregister has the load balancers drain a machine, and returns when they have, or when
-// what is left has nowhere else to go.
+// Deregister makes the load balancers drain a machine, and returns when they have, or
+// when the remaining connections have nowhere else to go.
 func (c *Client) Deregister(ctx context.Context, cluster, name string) error {
 	serves := false
-	err := c.wish(ctx, cluster, func(s site.Site) error {
-		h, m, err := find(s, name)
+	err := c.changeDesired(ctx, cluster, func(s site.Site) error {
+		h, m, err := findMachine(s, name)
 		if err != nil || m == nil {
 			return err
 		}
@@ -65,13 +65,13 @@ func (c *Client) Deregister(ctx context.Context, cluster, name string) error {
 	if err != nil || !serves {
 		return err
 	}
-	return c.await(ctx, cluster, name, "deregister", drainTime, func(m *machine.Machine) bool { return !m.Running || m.Marks.Has(machine.MarkDrained) })
+	return c.waitFor(ctx, cluster, name, "deregister", drainTime, func(m *machine.Machine) bool { return !m.Running || m.Marks.Contains(machine.MarkDrained) })
 }
 
-// Terminate has the keeper shut a machine down and remove it, and returns when it is gone.
+// Terminate makes the keeper shut a machine down and remove it, and returns when it is gone.
 func (c *Client) Terminate(ctx context.Context, cluster, name string) error {
-	err := c.wish(ctx, cluster, func(s site.Site) error {
-		h, m, err := find(s, name)
+	err := c.changeDesired(ctx, cluster, func(s site.Site) error {
+		h, m, err := findMachine(s, name)
 		if err != nil || m == nil {
 			return err
 		}
@@ -80,23 +80,23 @@ func (c *Client) Terminate(ctx context.Context, cluster, name string) error {
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, cluster, name, "terminate", endTime, func(*machine.Machine) bool { return false })
+	return c.waitFor(ctx, cluster, name, "terminate", endTime, func(*machine.Machine) bool { return false })
 }
 
-// await waits until a machine is as the keeper was told to make it, or is gone.
-func (c *Client) await(ctx context.Context, cluster, name, verb string, limit time.Duration, is func(*machine.Machine) bool) error {
+// waitFor waits until a machine is in the requested state, or is gone.
+func (c *Client) waitFor(ctx context.Context, cluster, name, verb string, limit time.Duration, is func(*machine.Machine) bool) error {
 	s, err := c.site(cluster)
 	if err != nil {
 		return err
 	}
 	for begun := c.Now(); ; {
-		_, m, err := find(s, name)
+		_, m, err := findMachine(s, name)
 		if err != nil || m == nil || is(m) {
 			return err
 		}
 		waited := c.Now().Sub(begun)
-		if _, kept := keeper.Alive(s); !kept && waited > absence {
-			return fault.Wrap(fault.NotYet, fmt.Errorf("%s the machine %s: nothing keeps the machines of %s, as after a restart of the host", verb, name, cluster),
+		if _, kept := keeper.Alive(s); !kept && waited > missingTime {
+			return fault.Wrap(fault.NotYet, fmt.Errorf("%s the machine %s: the process that runs the machines of %s has stopped, for example because the host was restarted", verb, name, cluster),
 				"run: kops update cluster "+cluster+" --yes")
 		}
 		if waited > limit {
@@ -105,13 +105,13 @@ func (c *Client) await(ctx context.Context, cluster, name, verb string, limit ti
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s the machine %s: %w", verb, name, context.Cause(ctx))
-		case <-time.After(glance):
+		case <-time.After(pollPeriod):
 		}
 	}
 }
 
-// find returns a machine; nil: there is none.
-func find(s site.Site, name string) (machine.Host, *machine.Machine, error) {
+// findMachine returns a machine, or nil if it does not exist.
+func findMachine(s site.Site, name string) (machine.Host, *machine.Machine, error) {
 	h, all, err := machinesOf(s)
 	if i := slices.IndexFunc(all, func(m machine.Machine) bool { return m.Name == name }); i >= 0 {
 		return h, &all[i], err

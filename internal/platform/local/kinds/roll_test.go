@@ -16,16 +16,16 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// tidy is a service that notes when it is stopped in order, as etcd would be.
+// tidy is a service that records when it is stopped in order, as etcd would be.
 const tidy = `#!/bin/sh
 set -e
 systemd-run --unit=tidy --property=ExecStop="/bin/sh -c 'hostname >> /mnt/volume/stopped'" --property=RemainAfterExit=yes true
 hostname >> /mnt/volume/started
 `
 
-// TestRoll: a detached machine is replaced and goes on, although the keeper dies; a
-// terminated one shuts down in order, and its successor has its volume; a machine that
-// does not end is ended.
+// TestRoll: a detached machine is replaced and keeps running, even when the keeper
+// dies; a terminated one shuts down in order, and its successor gets its volume; a
+// machine that does not shut down is killed.
 func TestRoll(t *testing.T) {
 	const cluster = "roll.k8s.local"
 	l := newLab(t, cluster)
@@ -40,7 +40,7 @@ func TestRoll(t *testing.T) {
 				if m.Group != of || !m.Running {
 					continue
 				}
-				if m.Marks.Has(machine.MarkDetached) {
+				if m.Marks.Contains(machine.MarkDetached) {
 					detached++
 				} else {
 					counted++
@@ -106,7 +106,7 @@ func TestRoll(t *testing.T) {
 		t.Errorf("the successor of %v is %v", first, second)
 	}
 
-	// A machine that ignores its power button is cut off.
+	// A machine that ignores its power button is killed.
 	_, err := l.inside(cluster, second[0].Name, "sh", "-c", "mkdir -p /run/systemd/system; ln -s /dev/null /run/systemd/system/poweroff.target; systemctl daemon-reload")
 	l.ok(err)
 	begun = time.Now()

@@ -11,8 +11,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// TestAForeignServerIsNotTakenForOurs: that somebody answers at the address says
-// nothing until the keeper has looked, and nothing against what it tells.
+// TestAForeignServerIsNotTakenForOurs: an answer at the address means nothing until
+// the keeper has checked, and does not override what it reports.
 func TestAForeignServerIsNotTakenForOurs(t *testing.T) {
 	const cluster = "a.k8s.local"
 	c := &Client{Root: t.TempDir()}

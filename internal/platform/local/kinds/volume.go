@@ -10,9 +10,9 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Volume is a folder of the host that outlives the machines that see it. A
-// machine sees it as a Folder, at whose Host is the volume's path. Nothing
-// keeps two machines from the same volume: give it to a group of one.
+// Volume is a folder of the host that outlives the machines that see it. A machine
+// sees it as a Folder whose Host is the volume's path. Nothing prevents two machines
+// from using the same volume: give it to a group of one.
 type Volume struct {
 	Cluster string `res:"forbid"`
 	Name    string `res:"forbid"`
@@ -49,15 +49,16 @@ func createVolume(ctx context.Context, c *Client, v *Volume) error {
 	if err := site.CheckName(v.Name); err != nil {
 		return err
 	}
-	return c.locked(ctx, v.Cluster, func(s site.Site) error {
+	return c.withLock(ctx, v.Cluster, func(s site.Site) error {
 		v.Path = s.Path(site.Volumes, v.Name)
 		return os.MkdirAll(v.Path, 0o700)
 	})
 }
 
-// deleteVolume removes the folder and its content atomically: a volume is never seen half empty.
+// deleteVolume removes the folder and its content atomically: no one sees a volume that is partly
+// deleted.
 func deleteVolume(ctx context.Context, c *Client, v *Volume) error {
-	return c.locked(ctx, v.Cluster, func(s site.Site) error {
+	return c.withLock(ctx, v.Cluster, func(s site.Site) error {
 		doomed := s.Path(site.Volumes, ".doomed-"+v.Name)
 		err := os.Rename(s.Path(site.Volumes, v.Name), doomed)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -6,7 +6,7 @@ import (
 	"kops.local/kops/internal/platform/local/localcloud"
 )
 
-// Disks bear these names on hosts, also those that an older kops made.
+// Disks have these names on hosts, including those created by an older kops.
 func TestDisk(t *testing.T) {
 	if got, of := localcloud.Disk("c.k8s.local", "main", "a"), localcloud.Disk("c.k8s.local", "main", ""); got != "c.k8s.local--main--a" || of != "c.k8s.local--main--" {
 		t.Errorf("the disk %s among %s", got, of)

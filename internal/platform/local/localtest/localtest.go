@@ -1,4 +1,4 @@
-// Package localtest gives tests that make machines on this host a place to do so.
+// Package localtest gives tests that create machines on this host a place to do so.
 package localtest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"kops.local/kops/internal/test/turns"
 )
 
-// Need skips the test where machines cannot be made, or fails it where they must be.
-func Need(t testing.TB) {
+// Require skips the test if machines cannot be created here, or fails it if they are required.
+func Require(t testing.TB) {
 	t.Helper()
-	err := ground.Check(ground.This())
+	err := ground.Check(ground.LocalHost())
 	switch {
 	case err == nil:
 	case os.Getenv("CI") == "true":
@@ -25,11 +25,11 @@ func Need(t testing.TB) {
 	}
 }
 
-// Main runs the tests of a package to which a folder of this host belongs, as in Workplace.
-// The folder goes afterwards, unless it is kept.
+// Main runs the tests of a package that uses a folder of this host, as in Workplace. The
+// folder is removed afterwards, unless kept returns true.
 func Main(m *testing.M, dir string, kept func() bool) {
-	if !Wanted() || os.Geteuid() != 0 {
-		os.Exit(m.Run()) // which skips all, loudly
+	if !IsEnabled() || os.Geteuid() != 0 {
+		os.Exit(m.Run()) // skips all, loudly
 	}
 	lock, err := Claim(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func Main(m *testing.M, dir string, kept func() bool) {
 	}
 	code := m.Run()
 	if !kept() {
-		err = leave(dir, lock)
+		err = removeClaimed(dir, lock)
 	}
 	if err = errors.Join(err, lock.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,56 +47,58 @@ func Main(m *testing.M, dir string, kept func() bool) {
 	os.Exit(code)
 }
 
-// leave removes a folder, and the lock while it is held.
-func leave(dir string, lock *os.File) error {
+// removeClaimed removes a folder, and then its lock.
+func removeClaimed(dir string, lock *os.File) error {
 	return errors.Join(os.RemoveAll(dir), os.Remove(lock.Name()))
 }
 
-// wanted is the variable of the environment by which clusters of real programs are tested:
-// set, in a form that is short enough for each change, and "whole", in full.
-const wanted = "KOPS_E2E"
+// variable is the environment variable that enables tests of clusters of real programs: any
+// value in the short form that runs for each change, "whole" in full.
+const variable = "KOPS_E2E"
 
-// Wanted reports whether tests are to run clusters of real programs on this host.
-func Wanted() bool { return os.Getenv(wanted) != "" }
+// IsEnabled reports whether tests of clusters of real programs should run on this host.
+func IsEnabled() bool { return os.Getenv(variable) != "" }
 
-// Whole reports whether they are to run in full.
-func Whole() bool { return os.Getenv(wanted) == "whole" }
+// IsFull reports whether they should run in full.
+func IsFull() bool { return os.Getenv(variable) == "whole" }
 
-// Cluster skips the test unless clusters of real programs are wanted, and fails it where
-// they cannot be made.
+// Cluster skips the test unless clusters of real programs are wanted, and fails it if
+// they cannot be created.
 func Cluster(t testing.TB) {
 	t.Helper()
-	if !Wanted() {
-		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs the programs of a cluster, and runs only where " + wanted + "=1 is set")
+	if !IsEnabled() {
+		t.Skip("SKIPPED, NOTHING WAS TESTED: it needs the programs of a cluster, and runs only if " + variable + "=1 is set")
 	}
-	if err := ground.Check(ground.This()); err != nil {
+	if err := ground.Check(ground.LocalHost()); err != nil {
 		t.Fatalf("CANNOT RUN: %v", err)
 	}
 }
 
-// Long skips a test that takes too long for each change, unless all run in full. short names its short form.
-func Long(t testing.TB, short string) {
+// SkipUnlessFull skips a test that takes too long to run for each change, unless all run in full. short names its
+// short form.
+func SkipUnlessFull(t testing.TB, short string) {
 	t.Helper()
-	if !Whole() {
-		t.Skipf("SKIPPED: it takes long, and runs where %s=whole is set; its short form is %s", wanted, short)
+	if !IsFull() {
+		t.Skipf("SKIPPED: it takes long, and runs only if %s=whole is set; its short form is %s", variable, short)
 	}
 }
 
-// Turn is Cluster, and skips the test unless this run is the nth of each group of runs, or all run in full.
-func Turn(t testing.TB, n, of int) {
+// ClusterTurn is like Cluster, but also skips the test unless this run is the nth of each group of runs, or all
+// run in full.
+func ClusterTurn(t testing.TB, n, of int) {
 	t.Helper()
 	Cluster(t)
-	if !Whole() {
-		turns.Take(t, n, of, wanted+"=1")
+	if !IsFull() {
+		turns.SkipUnlessTurn(t, n, of, variable+"=1")
 	}
 }
 
-// Workplace returns a folder of this host that belongs to the test alone. It is
-// always the same one: a run that was cut off leaves machines and interfaces, whose
-// names and addresses the next run needs, and what it takes to delete them is in
-// this folder. So the caller clears first; the folder of a failed test stays.
+// Workplace returns a folder of this host for the test's exclusive use. It is always
+// the same one: an interrupted run leaves machines and interfaces, whose names and
+// addresses the next run needs, and this folder contains what it takes to delete
+// them. So the caller cleans up first; the folder of a failed test is kept.
 //
-// It is on a disk, as overlays need one.
+// It is on a disk because overlayfs needs one.
 func Workplace(t testing.TB, name string) string {
 	t.Helper()
 	dir := "/var/lib/kops-test-" + name
@@ -106,17 +108,17 @@ func Workplace(t testing.TB, name string) string {
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
-			if err := leave(dir, lock); err != nil {
+			if err := removeClaimed(dir, lock); err != nil {
 				t.Error(err)
 			}
 		}
-		lock.Close() // ends the lock
+		lock.Close() // releases the lock
 	})
 	return dir
 }
 
-// Claim makes a folder, for this run of tests alone until the lock, a file beside the
-// folder, is closed.
+// Claim creates a folder for this test run's exclusive use, until the lock, a file
+// beside the folder, is closed.
 func Claim(dir string) (lock *os.File, err error) {
 	lock, held, err := site.TryLock(dir + ".lock")
 	if err == nil && !held {

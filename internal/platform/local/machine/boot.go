@@ -13,12 +13,11 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// BootReport returns the report that the machine keeps of its start, as JSON; it
-// is nil while there is none. It is read although the machine cannot be reached,
-// or is dead.
+// BootReport returns the machine's report on its boot, as JSON, or nil if there is
+// none yet. It can be read even if the machine cannot be reached, or is dead.
 func (h Host) BootReport(ctx context.Context, name string) ([]byte, error) {
 	data, err := h.readLog(ctx, name, report.File)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotRunning) { // it has begun to run, or just ended
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotRunning) { // it has started or ended meanwhile
 		return nil, fmt.Errorf("read the boot report of the machine %s: %w", name, err)
 	}
 	if len(data) == 0 {
@@ -28,7 +27,7 @@ func (h Host) BootReport(ctx context.Context, name string) ([]byte, error) {
 }
 
 // readLog reads a file of a machine's disk: through the machine while it runs, because
-// only its own mount shows what was written last.
+// only its own mount shows the latest writes.
 func (h Host) readLog(ctx context.Context, name, file string) ([]byte, error) {
 	dir := h.Path(site.Machines, name)
 	disk := filepath.Join(dir, diskFile)
@@ -46,7 +45,7 @@ func (h Host) readLog(ctx context.Context, name, file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(filepath.Join("/proc", strconv.Itoa(pid), "root")) // no link of the machine leads out of it
+	root, err := os.OpenRoot(filepath.Join("/proc", strconv.Itoa(pid), "root")) // no link in the machine can lead out of it
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// freeSpace is how many bytes a folder's file system has for anybody.
+// freeSpace returns the bytes of a folder's file system that are available to unprivileged users.
 func freeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -14,7 +14,7 @@ func freeSpace(dir string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// occupied is how many bytes of its disk a file has.
-func occupied(info fs.FileInfo) int64 {
-	return info.Sys().(*syscall.Stat_t).Blocks * 512 // its unit, whatever the file system's
+// diskUsage returns how many bytes a file takes on disk.
+func diskUsage(info fs.FileInfo) int64 {
+	return info.Sys().(*syscall.Stat_t).Blocks * 512 // its unit, regardless of the file system's
 }

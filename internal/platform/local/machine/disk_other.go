@@ -9,4 +9,4 @@ import (
 
 func freeSpace(string) (int64, error) { return 0, errors.ErrUnsupported }
 
-func occupied(fs.FileInfo) int64 { return 0 }
+func diskUsage(fs.FileInfo) int64 { return 0 }

@@ -16,7 +16,7 @@ func TestDiskSize(t *testing.T) {
 		name   string
 		wished int
 		left   int64 // GiB
-		want   int   // 0: refused
+		want   int   // 0: an error
 	}{
 		{"an eighth, as a power of two", 0, 51, 4},
 		{"the next power", 0, 64, 8},
@@ -38,7 +38,7 @@ func TestDiskSize(t *testing.T) {
 		})
 	}
 	_, err := diskSize(42, 41*gib+gib/2)
-	if want := "a disk of 42 GiB does not fit on this host: 41.5 GiB are free, besides 4 GiB for the host itself and what other machines were promised"; err == nil || err.Error() != want {
+	if want := "a disk of 42 GiB does not fit on this host: 41.5 GiB are free, not counting 4 GiB for the host itself and what is reserved for other machines"; err == nil || err.Error() != want {
 		t.Errorf("%v, not %s", err, want)
 	}
 	if got := fault.Remedy(err); !strings.Contains(got, "spec.rootVolumeSize") || !strings.Contains(got, "kops edit instancegroup") || !fault.Is(err, fault.Quota) {
@@ -46,13 +46,13 @@ func TestDiskSize(t *testing.T) {
 	}
 }
 
-// TestDiskLeft: what machines of all clusters were promised and have not yet used is not
-// promised again.
+// TestDiskLeft: space that is reserved for machines of any cluster and not used yet is
+// not reserved again.
 func TestDiskLeft(t *testing.T) {
 	root := t.TempDir()
 	left := func() int64 {
 		t.Helper()
-		n, err := DiskLeft(root)
+		n, err := AvailableDisk(root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,13 +71,13 @@ func TestDiskLeft(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, "b", site.Machines, "of-an-earlier-kops"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const others = gib // write and remove files of their own meanwhile
+	const others = gib // other programs write and remove files meanwhile
 	if took := before - left(); took < 20*gib-others || took > 20*gib+others {
 		t.Errorf("two disks of 10 GiB took %d MiB", took>>20)
 	}
 }
 
-// TestADiskIsRead: what a dead machine wrote on its disk is read without a mount.
+// TestADiskIsRead: files that a dead machine wrote to its disk are read without a mount.
 func TestADiskIsRead(t *testing.T) {
 	for _, program := range []string{"mkfs.ext4", "debugfs"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -21,21 +21,21 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// disks are the folders that lie on a machine's disk itself and not in the overlay that
-// is its root: overlayfs cannot lie on overlayfs, and the host is to find logs.
-func disks() []string {
+// diskFolders returns the folders that are directly on a machine's disk and not in the overlay that is
+// its root: overlayfs cannot be stacked on overlayfs, and the host must find logs.
+func diskFolders() []string {
 	return []string{"/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd", "/var/log"}
 }
 
-// diskDir is where a machine's folder is below its own folder.
+// diskDir returns where a folder of the machine is below the machine's own folder.
 func diskDir(dir, path string) string { return filepath.Join(dir, diskMount, path) }
 
-// seedFolder holds a machine's input. It lies over the image, and below the files that the machine
-// writes.
+// seedFolder contains a machine's input. In the overlay it is above the image, and below the files
+// that the machine writes.
 const seedFolder = "seed"
 
-// furnish makes a machine's folder, all but its disk.
-func (h Host) furnish(dir string, s Spec, mem memory) error {
+// createFolder creates the content of a machine's folder, except its disk.
+func (h Host) createFolder(dir string, s Spec, mem memory) error {
 	for _, d := range []string{seedFolder, diskMount, "root"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (h Host) furnish(dir string, s Spec, mem memory) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, seedFile{localcloud.KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", meminfo(mem.table, mem.of(s)), 0o444})
+	files = append(files, seedFile{localcloud.KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", formatMeminfo(mem.table, mem.limitFor(s)), 0o444})
 	for _, f := range files {
 		if err := site.Write(filepath.Join(dir, seedFolder, f.path), f.data, f.mode); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (h Host) furnish(dir string, s Spec, mem memory) error {
 	return nil
 }
 
-// register makes a key for the machine, tells the registry the public half and
+// register creates a key for the machine, writes its public half to the registry and
 // returns the private one.
 func (h Host) register(s Spec) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,11 +82,10 @@ func (h Host) register(s Spec) ([]byte, error) {
 		site.Write(h.Path(site.Registry, s.Name+localcloud.MachineSuffix), append(data, '\n'), 0o644)
 }
 
-// seedDir is where a machine finds what its cloud tells it, in the form that
-// cloud-init calls NoCloud.
+// seedDir is where a machine finds its cloud's metadata, in cloud-init's NoCloud format.
 const seedDir = "/var/lib/cloud/seed/nocloud/"
 
-// seedFile is a file that a machine has over its image.
+// seedFile is a file that a machine gets on top of its image.
 type seedFile struct {
 	path string
 	data []byte
@@ -132,13 +131,13 @@ func (s Spec) files() ([]seedFile, error) {
 	return out, nil
 }
 
-// resolvers writes a resolv.conf of the first file that names a server which
-// machines can reach: one of IPv4, as they have no other, and not on the host's loopback.
+// resolvers returns a resolv.conf based on the first file that names a server which machines can
+// reach: an IPv4 address, as machines have no IPv6, and not on the host's loopback.
 func resolvers(gateway netip.Addr, files ...string) ([]byte, error) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // another may serve
+			continue // another may be usable
 		}
 		var out bytes.Buffer
 		found := false
@@ -159,6 +158,6 @@ func resolvers(gateway netip.Addr, files ...string) ([]byte, error) {
 			return out.Bytes(), nil
 		}
 	}
-	// Programs that forward questions do not start without a server to forward them to.
+	// DNS forwarders do not start without an upstream server.
 	return []byte("# the host names no server that machines can reach\nnameserver " + gateway.String() + "\n"), nil
 }

@@ -12,7 +12,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-func TestTheRegistryTellsOfAMachine(t *testing.T) {
+func TestTheRegistryDescribesAMachine(t *testing.T) {
 	h := Host{Site: site.Site{Root: t.TempDir(), Cluster: "demo.k8s.local"}}
 	private, err := h.register(Spec{Name: "nodes-1", Group: "nodes", Address: netip.MustParsePrefix("10.77.0.11/24"), Labels: map[string]string{"role": "node"}})
 	if err != nil {

@@ -24,10 +24,10 @@ const (
 	runFile     = "run"
 )
 
-// consoleBytes is how much of what a machine writes on its console is kept.
+// consoleBytes is how much of a machine's console output is kept.
 const consoleBytes = 16 << 20
 
-// start runs the machine, as a service of the host's systemd or detached.
+// start starts the machine, as a service of the host's systemd or detached.
 func (h Host) start(ctx context.Context, dir string, s Spec, mem memory) error {
 	script, err := h.script(dir, s)
 	if err != nil {
@@ -41,35 +41,35 @@ func (h Host) start(ctx context.Context, dir string, s Spec, mem memory) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the machine has its own
+	defer log.Close() // the machine has its own copy
 	args := []string{"unshare", "--mount", "--propagation", "private", "sh", run}
 	if h.Systemd {
-		err := h.limitSlice(ctx, mem.all)
+		err := h.limitSlice(ctx, mem.total)
 		if err == nil {
 			err = h.Service(ctx, h.unit(s.Name), properties(s, mem), args)
 		}
 		if err != nil {
 			return err
 		}
-		return h.started(ctx, s.Name)
+		return h.waitUntilRunning(ctx, s.Name)
 	}
-	if err := (cgroup.Group{Trees: h.Trees, Path: commonGroup}).Make(cgroup.Limits{MemoryBytes: int64(mem.all) << 20}); err != nil {
+	if err := (cgroup.Group{Trees: h.Trees, Path: commonGroup}).Create(cgroup.Limits{MemoryBytes: int64(mem.total) << 20}); err != nil {
 		return err
 	}
-	if err := h.Group(s.Name).Make(cgroup.Limits{MemoryBytes: int64(mem.of(s)) << 20, CPUs: s.CPUs}); err != nil {
+	if err := h.Group(s.Name).Create(cgroup.Limits{MemoryBytes: int64(mem.limitFor(s)) << 20, CPUs: s.CPUs}); err != nil {
 		return err
 	}
 	if err := Detach(log, args); err != nil {
 		return err
 	}
-	return h.started(ctx, s.Name)
+	return h.waitUntilRunning(ctx, s.Name)
 }
 
-// startTime is how long a machine's first process may take to be in its control group.
+// startTime is how long a machine's first process may take to enter its control group.
 const startTime = 30 * time.Second
 
-// started waits until the machine is seen to run: before that it would be taken for dead.
-func (h Host) started(ctx context.Context, name string) error {
+// waitUntilRunning waits until the machine is seen running: before that it would be taken for dead.
+func (h Host) waitUntilRunning(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
@@ -88,37 +88,36 @@ func (h Host) started(ctx context.Context, name string) error {
 
 // properties returns the properties of a machine's service.
 func properties(s Spec, mem memory) []string {
-	out := append([]string{"Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "LimitNOFILE=1048576"}, memoryProperties(mem.of(s))...)
+	out := append([]string{"Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "LimitNOFILE=1048576"}, memoryProperties(mem.limitFor(s))...)
 	if s.CPUs > 0 {
 		out = append(out, fmt.Sprintf("CPUQuota=%d%%", s.CPUs*100))
 	}
 	return out
 }
 
-// memoryProperties returns the properties of a unit with a memory limit, which swap does not
-// widen.
+// memoryProperties returns the properties of a unit with a memory limit that swap does not extend.
 func memoryProperties(mib int) []string {
 	return []string{fmt.Sprintf("MemoryMax=%dM", mib), "MemorySwapMax=0"}
 }
 
-// script is what runs a machine: it goes into the machine's control groups, mounts its
-// disk and its root, and starts it again whenever its inside asks for a restart.
+// script returns the script that runs a machine: it enters the machine's control groups, mounts its
+// disk and its root, and starts it again whenever a restart is requested from inside.
 func (h Host) script(dir string, s Spec) ([]byte, error) {
 	g := h.Group(s.Name)
 	data := struct {
 		Name, Dir, Disk, Overlay string
-		Folders                  []string // of the disk
+		Folders                  []string // on the disk
 		Console                  int
 		Groups                   []string
 		Unified                  string
 		Nspawn                   []string
 	}{Name: s.Name, Dir: dir, Disk: diskOptions, Console: consoleBytes, Nspawn: h.nspawn(dir, s),
 		Overlay: fmt.Sprintf("lowerdir=%[1]s/%[2]s:%[3]s,upperdir=%[1]s/%[4]s/upper,workdir=%[1]s/%[4]s/work", dir, seedFolder, s.Image, diskMount)}
-	for _, d := range append([]string{"upper", "work"}, disks()...) {
+	for _, d := range append([]string{"upper", "work"}, diskFolders()...) {
 		data.Folders = append(data.Folders, diskDir(dir, d))
 	}
 	for i, t := range g.Trees {
-		if cgroup.Pure(g.Trees) {
+		if cgroup.IsUnified(g.Trees) {
 			data.Unified = g.Dirs()[i]
 		} else if t.Dir != "" {
 			data.Groups = append(data.Groups, g.Dirs()[i])
@@ -189,13 +188,14 @@ func (h Host) nspawn(dir string, s Spec) []string {
 		"--machine=" + h.shortName(s.Address.Addr()), "--hostname=" + s.Name,
 		"--register=no", "--keep-unit", "--network-bridge=" + h.Bridge(),
 		"--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only", "--setenv=TERM=dumb",
-		// Rights that root has on a kernel of its own, and that kubelet and runc need.
+		// Capabilities and system calls that root has on a kernel of its own, and that
+		// kubelet and runc need.
 		"--capability=all", "--system-call-filter=add_key keyctl bpf perf_event_open",
 		"--kill-signal=SIGRTMIN+3", "--bind=/dev/kmsg"}
 	if _, err := os.Stat("/lib/modules"); err == nil {
 		out = append(out, "--bind-ro=/lib/modules")
 	}
-	for _, d := range disks() {
+	for _, d := range diskFolders() {
 		out = append(out, "--bind="+diskDir(dir, d)+":"+d)
 	}
 	for _, f := range s.Folders {
@@ -208,28 +208,28 @@ func (h Host) nspawn(dir string, s Spec) []string {
 	return out
 }
 
-// shortName names the machine to the kernel, where the interface, "vb-" and this
-// name, may have 15 letters: the cluster's mark and the end of the address.
+// shortName returns the machine's name for the kernel: the cluster's ID and the end
+// of the address. The interface, "vb-" and this name, may have 15 characters.
 func (h Host) shortName(a netip.Addr) string {
 	b := a.As4()
 	return fmt.Sprintf("k%s%02x%02x", h.ID(), b[2], b[3])
 }
 
-// link is the machine's interface on the host, as systemd-nspawn names it.
+// link returns the name of the machine's interface on the host, as systemd-nspawn names it.
 func (h Host) link(a netip.Addr) string { return "vb-" + h.shortName(a) }
 
-// quote writes a word for the shell.
+// quote quotes a word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Inside runs a command inside a running machine and returns what it wrote.
-func (h Host) Inside(ctx context.Context, name string, command ...string) ([]byte, error) {
+// RunInside runs a command inside a running machine and returns its output.
+func (h Host) RunInside(ctx context.Context, name string, command ...string) ([]byte, error) {
 	pid, err := h.init(name)
 	if err != nil {
 		return nil, err
 	}
 	// A shell waits for the command, and not nsenter, which stops itself when its child is
-	// stopped: the end of a machine stops and kills all that runs in it, and then waits
-	// until each is reaped.
+	// stopped: when a machine ends, everything in it is stopped and killed, and then each
+	// process must be reaped.
 	args := append([]string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--no-fork", "--cgroup", "--root", "--wd", "--",
 		"sh", "-c", `"$@"; exit $?`, "sh"}, command...)
 	out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput()
@@ -239,7 +239,7 @@ func (h Host) Inside(ctx context.Context, name string, command ...string) ([]byt
 	return out, nil
 }
 
-// init finds the process that is number 1 inside the machine.
+// init returns the PID, on the host, of the machine's process 1.
 func (h Host) init(name string) (int, error) {
 	pids, err := h.Group(name).Processes()
 	if err != nil {
@@ -248,7 +248,7 @@ func (h Host) init(name string) (int, error) {
 	for _, pid := range pids {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
-			continue // it ended
+			continue // it exited
 		}
 		for line := range strings.Lines(string(status)) {
 			if w := strings.Fields(line); len(w) == 3 && w[0] == "NSpid:" && w[2] == "1" {

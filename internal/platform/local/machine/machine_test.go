@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		{name: "a name with folders is only a name", data: strings.Replace(many, "nodeup.sh", "../../etc/x.sh", 1),
 			want: []Script{{"x.sh", "#!/bin/bash\necho one"}, {"part-1", "#!/bin/sh\necho two\n"}}},
 		{name: "text", data: "hello", err: "user data is neither a script, which begins with #!, nor a MIME message"},
-		{name: "one part", data: "Content-Type: text/plain\n\nx", err: `user data is a MIME message of type "text/plain"; one of many parts is understood`},
+		{name: "one part", data: "Content-Type: text/plain\n\nx", err: `user data is a MIME message of type "text/plain", but must be a multipart message`},
 		{name: "cloud-config", data: strings.Replace(many, "text/x-shellscript", "text/cloud-config", 1),
 			err: `the part nodeup.sh of the user data is of type "text/cloud-config"; machines of the local cloud run scripts (text/x-shellscript) only`},
 	} {
@@ -92,7 +92,7 @@ func TestResolversLeavesOutTheHostsOwn(t *testing.T) {
 	}
 }
 
-// TestFilesTakeTheImagesPlace: those that a machine is given, and its resolver.
+// TestFilesTakeTheImagesPlace: the given files and the resolver override those of the image.
 func TestFilesTakeTheImagesPlace(t *testing.T) {
 	s := Spec{Name: "m", Address: netip.MustParsePrefix("10.77.0.11/24"), Gateway: netip.MustParseAddr("10.77.0.1"),
 		Resolver: netip.MustParseAddr("198.18.0.1"), Files: map[string][]byte{"/etc/ssl/x.pem": []byte("pem")}}
@@ -134,7 +134,7 @@ func TestCheckRefusesWhatMountsWouldMisread(t *testing.T) {
 	}
 }
 
-// TestRunScript: what runs a machine, on hosts of both versions of control groups.
+// TestRunScript: the script that runs a machine, on hosts with either version of control groups.
 func TestRunScript(t *testing.T) {
 	s := Spec{Name: "nodes-x", Image: "/images/it's", Address: netip.MustParsePrefix("10.77.1.12/16")}
 	where := site.Site{Root: "/r", Cluster: "c"}
@@ -171,8 +171,8 @@ func TestRunScript(t *testing.T) {
 	}
 }
 
-// TestGroupOfAnEarlierKops: machines that run in the control group which an earlier kops
-// gave them are found there.
+// TestGroupOfAnEarlierKops: machines that run in the control group of an earlier kops are
+// found there.
 func TestGroupOfAnEarlierKops(t *testing.T) {
 	h := Host{Site: site.Site{Root: "/r", Cluster: "c"}, Trees: []cgroup.Tree{{Dir: t.TempDir()}, {Dir: t.TempDir()}}}
 	if got, want := h.Group("m").Path, "kops/"+h.ID()+"/m"; got != want {
@@ -187,8 +187,8 @@ func TestGroupOfAnEarlierKops(t *testing.T) {
 	}
 }
 
-// TestASliceLimitsAllMachines: where systemd is the host's init, it bounds the memory
-// of all machines together and of each.
+// TestASliceLimitsAllMachines: if systemd is the host's init, it limits the memory of
+// all machines together and of each.
 func TestASliceLimitsAllMachines(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\necho \"$(basename \"$0\") $*\" >> " + filepath.Join(bin, "calls") + "\n"
@@ -200,11 +200,11 @@ func TestASliceLimitsAllMachines(t *testing.T) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	tree := t.TempDir()
 	h := Host{Site: site.Site{Root: t.TempDir(), Cluster: "c"}, Trees: []cgroup.Tree{{Dir: tree, Unified: true}}, Systemd: true}
-	if err := site.Write(filepath.Join(h.Group("m").Dirs()[0], "cgroup.procs"), []byte("1\n"), 0o600); err != nil { // it is seen to run
+	if err := site.Write(filepath.Join(h.Group("m").Dirs()[0], "cgroup.procs"), []byte("1\n"), 0o600); err != nil { // so that it counts as running
 		t.Fatal(err)
 	}
 	s := Spec{Name: "m", Address: netip.MustParsePrefix("10.77.1.12/16")}
-	if err := h.start(t.Context(), h.Path(site.Machines, "m"), s, memory{machine: 1000, all: 1500}); err != nil {
+	if err := h.start(t.Context(), h.Path(site.Machines, "m"), s, memory{perMachine: 1000, total: 1500}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.RetireSlice(t.Context()); err != nil {
@@ -221,8 +221,8 @@ func TestASliceLimitsAllMachines(t *testing.T) {
 	}
 }
 
-// TestDelete: the registry forgets a machine when it has ended, and before its
-// folder goes, by which the next deletion finds it.
+// TestDelete: a machine's registry entry is removed after it has ended, and before
+// its folder, from which the next deletion finds it.
 func TestDelete(t *testing.T) {
 	const name = "nodes-1"
 	h := Host{Site: site.Site{Root: t.TempDir(), Cluster: "c"}}
@@ -237,7 +237,7 @@ func TestDelete(t *testing.T) {
 		_, err := os.Stat(file)
 		return err == nil
 	}
-	write(filepath.Join(dir, recordFile), "{") // its interface is not known, and so not removed
+	write(filepath.Join(dir, recordFile), "{") // its interface is unknown, and so not removed
 	write(entry, "{}")
 	if err := h.Delete(t.Context(), name); err == nil || !there(entry) || !there(dir) {
 		t.Errorf("a machine that may run: %v; registered %t, its folder %t", err, there(entry), there(dir))
@@ -254,7 +254,7 @@ func TestDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(entry, "{}")
-	for range 2 { // one that is gone is no error
+	for range 2 { // deleting it again is not an error
 		if err := h.Delete(t.Context(), name); err != nil || there(entry) || there(dir) {
 			t.Errorf("%v; registered %t, its folder %t", err, there(entry), there(dir))
 		}

@@ -11,30 +11,30 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
-// Mark is a decision about a machine that was made after the machine: an empty file in its folder,
-// which outlives the process that carries the decision out.
+// Mark is a decision about an existing machine: an empty file in its folder, which outlives the
+// process that carries the decision out.
 type Mark string
 
-// The marks of machines.
+// The marks that machines can have.
 const (
 	// MarkDetached machines are not counted by their group.
 	MarkDetached Mark = "detached"
-	// MarkDeregistered machines get no new connections of load balancers, and MarkDrained ones have
-	// no open ones either.
+	// MarkDeregistered machines get no new connections from load balancers, and MarkDrained ones
+	// have no open ones either.
 	MarkDeregistered Mark = "deregistered"
 	MarkDrained      Mark = "drained"
 	// MarkEnding machines are shut down and then removed.
 	MarkEnding Mark = "ending"
 )
 
-// Marks are the marks of a machine, with the time at which each was made.
+// Marks are the marks of a machine, with the time at which each was set.
 type Marks map[Mark]time.Time
 
-// Has reports whether a mark is among them.
-func (m Marks) Has(mark Mark) bool { return !m[mark].IsZero() }
+// Contains reports whether the mark is set.
+func (m Marks) Contains(mark Mark) bool { return !m[mark].IsZero() }
 
-// Mark marks a machine, unless it has the mark. It is an error of class fault.Gone if
-// there is no such machine. The caller holds the site's lock.
+// Mark sets a mark, unless the machine has it. It returns an error of class fault.Gone
+// if there is no such machine. The caller holds the site's lock.
 func (h Host) Mark(name string, mark Mark) error {
 	if _, err := os.Stat(h.Path(site.Machines, name, recordFile)); errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.Gone, "there is no machine %s", name)
@@ -70,12 +70,12 @@ func (h Host) marks(name string) (Marks, error) {
 	return out, nil
 }
 
-// powerOff is the signal on which systemd stops all that runs, in order, and ends
-// (SIGRTMIN+4, as systemd(1) has it; glibc keeps two signals for itself).
+// powerOff is the signal that makes systemd shut down in order (SIGRTMIN+4, see
+// systemd(1); glibc reserves two signals).
 const powerOff = syscall.Signal(34 + 4)
 
-// PowerOff has the machine shut itself down, as a press of its power button would; it does not
-// wait for the end. It is not an error if the machine does not run.
+// PowerOff asks the machine to shut down, like a press of its power button; it does not wait
+// for that. It is not an error if the machine does not run.
 func (h Host) PowerOff(name string) error {
 	pid, err := h.init(name)
 	if errors.Is(err, errNotRunning) {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// memory is the host's memory: its table, and how it is shared.
+// memory is the host's memory: its meminfo, and how it is shared.
 type memory struct {
 	table []byte // as in /proc/meminfo
-	// machine is the limit of a machine that names none, and all the limit of all machines of the
-	// host together, in MiB.
-	machine, all int
+	// perMachine is the limit of a machine that does not set one, and total the limit of all machines
+	// of the host together, in MiB.
+	perMachine, total int
 }
 
 func hostMemory() (memory, error) {
@@ -24,14 +24,14 @@ func hostMemory() (memory, error) {
 	return shareMemory(table)
 }
 
-// Bounds of what the host keeps of its memory for itself, in MiB; between them it is 1/16.
+// Limits of the memory that the host keeps for itself, in MiB; between them it is 1/16.
 const (
-	leastMemory = 256
-	mostMemory  = 1024
+	minMemory = 256
+	maxMemory = 1024
 )
 
-// shareMemory leaves the host its part, and as much between the limit of one machine and the limit
-// of all, so that a machine that uses too much meets its own limit first.
+// shareMemory reserves the host's part, and as much again between the limit of one machine and the
+// limit of all, so that a machine that uses too much reaches its own limit first.
 func shareMemory(table []byte) (memory, error) {
 	kib := 0
 	for line := range strings.Lines(string(table)) {
@@ -41,23 +41,23 @@ func shareMemory(table []byte) (memory, error) {
 	}
 	total := kib >> 10
 	if total == 0 {
-		return memory{}, fmt.Errorf("/proc/meminfo does not tell how much memory the host has")
+		return memory{}, fmt.Errorf("/proc/meminfo does not report the memory of the host")
 	}
-	reserve := min(max(total/16, leastMemory), mostMemory, total/4)
+	reserve := min(max(total/16, minMemory), maxMemory, total/4)
 	return memory{table, total - 2*reserve, total - reserve}, nil
 }
 
-// of is the limit of a machine in MiB.
-func (m memory) of(s Spec) int {
+// limitFor returns the memory limit of a machine in MiB.
+func (m memory) limitFor(s Spec) int {
 	if s.MemoryMiB > 0 {
 		return s.MemoryMiB
 	}
-	return m.machine
+	return m.perMachine
 }
 
-// meminfo is the host's table of memory as a smaller machine would have it.
-// The numbers do not move: they serve to tell the machine's size.
-func meminfo(host []byte, mib int) []byte {
+// formatMeminfo returns the host's /proc/meminfo as it would be on a smaller machine. The
+// numbers are static: they only show the machine's size.
+func formatMeminfo(host []byte, mib int) []byte {
 	own := map[string]int{"MemTotal": mib << 10, "MemFree": mib << 10, "MemAvailable": mib << 10, "SwapTotal": 0, "SwapFree": 0}
 	var out bytes.Buffer
 	for lines := bufio.NewScanner(bytes.NewReader(host)); lines.Scan(); {

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Script is one part of a user data.
+// Script is one part of user data.
 type Script struct{ Name, Text string }
 
-// Scripts takes user data apart: a script, which begins with "#!", is itself; a
-// MIME message of many parts has one in each. Parts of other types, which a
-// cloud's own boot program would read, are refused. Empty user data has none.
+// Scripts splits user data: a script, which begins with "#!", is returned as it is; a
+// multipart MIME message contains one in each part. Parts of other types, which
+// cloud-init would process, are rejected. Empty user data contains none.
 func Scripts(userData string) ([]Script, error) {
 	switch {
 	case strings.TrimSpace(userData) == "":
@@ -31,7 +31,7 @@ func Scripts(userData string) ([]Script, error) {
 	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
-		return nil, fmt.Errorf("user data is a MIME message of type %q; one of many parts is understood", m.Header.Get("Content-Type"))
+		return nil, fmt.Errorf("user data is a MIME message of type %q, but must be a multipart message", m.Header.Get("Content-Type"))
 	}
 	var out []Script
 	for r := multipart.NewReader(m.Body, params["boundary"]); ; {
@@ -51,7 +51,7 @@ func Scripts(userData string) ([]Script, error) {
 }
 
 func part(p *multipart.Part, n int) (Script, error) {
-	name := p.FileName() // its last element, as the library has it
+	name := p.FileName() // the library returns only the base name
 	if name == "" {
 		name = fmt.Sprintf("part-%d", n)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Bridge is an interface of this host that joins a cluster's machines.
+// Bridge is an interface of this host that connects a cluster's machines.
 type Bridge struct {
 	Name    string
 	Address netip.Prefix
@@ -20,7 +20,7 @@ type Bridge struct {
 	Routes map[string]string
 }
 
-// Find returns a bridge, and whether it exists and has an address.
+// Find returns a bridge, and reports whether it exists and has an address.
 func Find(name string) (Bridge, bool, error) {
 	l, err := netlink.LinkByName(name)
 	var none netlink.LinkNotFoundError
@@ -53,10 +53,10 @@ func Find(name string) (Bridge, bool, error) {
 	return b, len(addrs) > 0, nil
 }
 
-// Ensure makes the bridge with its address. One that is half made is finished.
+// Ensure creates the bridge with its address. A partly created one is completed.
 func Ensure(name string, address netip.Prefix) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.HardwareAddr = name, hardware(address.Addr())
+	attrs.Name, attrs.HardwareAddr = name, hardwareAddr(address.Addr())
 	l, err := netlink.LinkByName(name)
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {
@@ -65,7 +65,7 @@ func Ensure(name string, address netip.Prefix) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("make the bridge %s: %w", name, err)
+		return fmt.Errorf("create the bridge %s: %w", name, err)
 	}
 	if !bytes.Equal(l.Attrs().HardwareAddr, attrs.HardwareAddr) {
 		if err := netlink.LinkSetHardwareAddr(l, attrs.HardwareAddr); err != nil {
@@ -85,8 +85,28 @@ func Ensure(name string, address netip.Prefix) error {
 	return nil
 }
 
-// SetAddresses makes the addresses of an interface be those given, each with the length
-// of its network's prefix.
+// Label records a text with an interface, as its alias.
+func Label(name, text string) error {
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetAlias(l, text)
+	}
+	if err != nil {
+		return fmt.Errorf("label the interface %s: %w", name, err)
+	}
+	return nil
+}
+
+// LabelOf returns the text that Label has recorded with an interface.
+func LabelOf(name string) (string, error) {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return "", fmt.Errorf("find the interface %s: %w", name, err)
+	}
+	return l.Attrs().Alias, nil
+}
+
+// SetAddresses sets an interface's addresses to those given, each with its network's prefix length.
 func SetAddresses(name string, want []netip.Prefix) error {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -100,8 +120,8 @@ func SetAddresses(name string, want []netip.Prefix) error {
 		if p, err := netip.ParsePrefix(a.IPNet.String()); err == nil && slices.Contains(want, p) {
 			continue
 		}
-		if err := netlink.AddrDel(l, &a); err != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) { // it went with the first of its network
-			return fmt.Errorf("take the address %s from %s: %w", a.IPNet, name, err)
+		if err := netlink.AddrDel(l, &a); err != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) { // it was removed with the first address of its network
+			return fmt.Errorf("remove the address %s from %s: %w", a.IPNet, name, err)
 		}
 	}
 	for _, p := range want {
@@ -116,14 +136,15 @@ func SetAddresses(name string, want []netip.Prefix) error {
 	return nil
 }
 
-// hardware returns a bridge's hardware address. A bridge without one of its own takes a machine's,
-// which changes as machines come and go, and the remaining machines would send to the old one.
-func hardware(a netip.Addr) net.HardwareAddr {
+// hardwareAddr returns a bridge's hardware address. A bridge without one of its own takes a machine's,
+// which changes as machines are added and removed, and the remaining machines would send to the old
+// one.
+func hardwareAddr(a netip.Addr) net.HardwareAddr {
 	b := a.As4()
-	return append(net.HardwareAddr{0x02, 0x00}, b[:]...) // 02: administered locally
+	return append(net.HardwareAddr{0x02, 0x00}, b[:]...) // 02: locally administered
 }
 
-// Route makes the routes through the bridge be those given.
+// Route sets the routes through the bridge to those given.
 func Route(name string, want map[string]string) error {
 	have, ok, err := Find(name)
 	if err == nil && !ok {
@@ -137,7 +158,7 @@ func Route(name string, want map[string]string) error {
 		return err
 	}
 	for to, via := range want {
-		r, err := route(l, to, via)
+		r, err := newRoute(l, to, via)
 		if err == nil {
 			err = netlink.RouteReplace(r)
 		}
@@ -149,7 +170,7 @@ func Route(name string, want map[string]string) error {
 		if _, wanted := want[to]; wanted {
 			continue
 		}
-		r, err := route(l, to, via)
+		r, err := newRoute(l, to, via)
 		if err == nil {
 			err = netlink.RouteDel(r)
 		}
@@ -160,7 +181,7 @@ func Route(name string, want map[string]string) error {
 	return nil
 }
 
-func route(l netlink.Link, to, via string) (*netlink.Route, error) {
+func newRoute(l netlink.Link, to, via string) (*netlink.Route, error) {
 	_, dst, err := net.ParseCIDR(to)
 	if err != nil {
 		return nil, err
@@ -172,12 +193,12 @@ func route(l netlink.Link, to, via string) (*netlink.Route, error) {
 	return &netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: gw}, nil
 }
 
-// widest is the length from which on a range counts as a network: VPNs that take
-// all of a host's packets write wider ones, such as 0.0.0.0/1.
-const widest = 8
+// maxRange is the shortest prefix length that counts as a network: VPNs that take all
+// of a host's packets use wider ranges, such as 0.0.0.0/1.
+const maxRange = 8
 
-// Routed lists the networks to which the host has routes, in all of its tables.
-func Routed() ([]netip.Prefix, error) {
+// RoutedNetworks lists the networks to which the host has routes, in all of its tables.
+func RoutedNetworks() ([]netip.Prefix, error) {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: syscall.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list the routes of the host: %w", err)
@@ -187,15 +208,15 @@ func Routed() ([]netip.Prefix, error) {
 		if r.Dst == nil {
 			continue
 		}
-		if p, err := netip.ParsePrefix(r.Dst.String()); err == nil && p.Bits() >= widest {
+		if p, err := netip.ParsePrefix(r.Dst.String()); err == nil && p.Bits() >= maxRange {
 			out = append(out, p)
 		}
 	}
 	return out, nil
 }
 
-// Remove removes the bridge, and its routes with it, or another interface. It is not an error if
-// it does not exist.
+// Remove removes a bridge with its routes, or another interface. It is not an error if it does
+// not exist.
 func Remove(name string) error {
 	l, err := netlink.LinkByName(name)
 	if err == nil {

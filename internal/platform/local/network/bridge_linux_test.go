@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestEnsureGivesTheBridgeAnAddressForGood: another interface in the bridge does
-// not change the bridge's hardware address, and one that is wrong is corrected.
+// TestEnsureGivesTheBridgeAnAddressForGood: another interface in the bridge does not
+// change the bridge's hardware address, and a wrong address is corrected.
 func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {
@@ -37,10 +37,10 @@ func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 		return l
 	}
 	bridge := is()
-	if routed, err := Routed(); err != nil || !slices.Contains(routed, address.Masked()) {
+	if routed, err := RoutedNetworks(); err != nil || !slices.Contains(routed, address.Masked()) {
 		t.Errorf("the routes of the host are %v (%v), without %s", routed, err, address.Masked())
 	}
-	if !Others("another-") {
+	if !HasOtherBridges("another-") {
 		t.Error("a bridge of another name is not seen")
 	}
 	other := bridge.Attrs().HardwareAddr
@@ -50,7 +50,7 @@ func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 	is()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MasterIndex = "kops-t-member", bridge.Attrs().Index
-	attrs.HardwareAddr = append([]byte{0x02, 0x00}, 0, 0, 0, 1) // lower: a bridge would take it
+	attrs.HardwareAddr = append([]byte{0x02, 0x00}, 0, 0, 0, 1) // lower: a bridge would adopt it
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "kops-t-peer"}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestEnsureGivesTheBridgeAnAddressForGood(t *testing.T) {
 	}
 }
 
-// TestAddressesAreThoseGiven: more of them, fewer, and those that stay.
+// TestAddressesAreThoseGiven: addresses are added, removed and kept.
 func TestAddressesAreThoseGiven(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {
@@ -89,7 +89,7 @@ func TestAddressesAreThoseGiven(t *testing.T) {
 	}
 	for _, want := range [][]netip.Prefix{
 		list("10.199.9.1/32", "10.199.10.1/24", "10.199.10.2/24", "10.199.10.9/32"),
-		list("10.199.9.1/32", "10.199.10.2/24"), // whose network began with the address that goes
+		list("10.199.9.1/32", "10.199.10.2/24"), // in the network of the address that is removed
 		list("10.199.9.1/32"),
 	} {
 		for range 2 {

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Bridge is an interface of this host that joins a cluster's machines.
+// Bridge is an interface of this host that connects a cluster's machines.
 type Bridge struct {
 	Name    string
 	Address netip.Prefix
@@ -21,20 +21,26 @@ func Find(string) (Bridge, bool, error) { return Bridge{}, false, errors.ErrUnsu
 // Ensure is for Linux only.
 func Ensure(string, netip.Prefix) error { return errors.ErrUnsupported }
 
+// Label is for Linux only.
+func Label(string, string) error { return errors.ErrUnsupported }
+
+// LabelOf is for Linux only.
+func LabelOf(string) (string, error) { return "", errors.ErrUnsupported }
+
 // SetAddresses is for Linux only.
 func SetAddresses(string, []netip.Prefix) error { return errors.ErrUnsupported }
 
 // Route is for Linux only.
 func Route(string, map[string]string) error { return errors.ErrUnsupported }
 
-// Routed is for Linux only.
-func Routed() ([]netip.Prefix, error) { return nil, errors.ErrUnsupported }
+// RoutedNetworks is for Linux only.
+func RoutedNetworks() ([]netip.Prefix, error) { return nil, errors.ErrUnsupported }
 
-// Refuse is for Linux only.
-func Refuse(netip.Prefix, []string) ([]Conflict, error) { return nil, errors.ErrUnsupported }
+// RejectRanges is for Linux only.
+func RejectRanges(netip.Prefix, []string) ([]Conflict, error) { return nil, errors.ErrUnsupported }
 
-// Refused is for Linux only.
-func Refused(netip.Prefix, []string) ([]string, error) { return nil, errors.ErrUnsupported }
+// RejectedRanges is for Linux only.
+func RejectedRanges(netip.Prefix, []string) ([]string, error) { return nil, errors.ErrUnsupported }
 
 // Remove is for Linux only.
 func Remove(string) error { return errors.ErrUnsupported }

@@ -17,24 +17,24 @@ import (
 
 // rule is one rule of the host's firewall.
 type rule struct {
-	table string
-	chain string
-	args  []string
-	first bool // before all that the host has of its own
+	table   string
+	chain   string
+	args    []string
+	prepend bool // before all of the host's own rules
 }
 
-// served are the ports of the host's address in their network that machines use: the
-// API's load balancer, and the mirror of what they fetch.
-func served() []string {
+// servedPorts returns the TCP ports of the host's address in their network that machines
+// use: the API's load balancer, kops-controller, and the mirror of what they fetch.
+func servedPorts() []string {
 	return []string{"443", strconv.Itoa(ports.Controller), strconv.Itoa(localcloud.MirrorPort)}
 }
 
-// rules let machines reach the world, what serves them at the host's address in their
-// network, and each other on hosts whose firewall sees what passes a bridge. Nobody
-// reaches machines through the host, other clusters neither, and machines reach nothing
-// else of the host: what it binds to all its addresses is not for every pod. Those that come first are
-// in the order in which they count. Each carries the bridge's name as its mark.
-func rules(bridge string, cidr netip.Prefix) []rule {
+// machineRules let machines reach the world, the host's services at its address in their network, and each
+// other on hosts whose firewall filters bridged packets. Nothing outside reaches machines through the
+// host, not even other clusters, and machines reach nothing else on the host: what it binds to all its
+// addresses is not for every pod. The rules to insert first are in the order in which they apply. Each
+// carries the bridge's name as its mark.
+func machineRules(bridge string, cidr netip.Prefix) []rule {
 	r := func(table, chain string, first bool, target string, args ...string) rule {
 		return rule{table, chain, append(append(args, "-m", "comment", "--comment", bridge, "-j"), target), first}
 	}
@@ -47,7 +47,7 @@ func rules(bridge string, cidr netip.Prefix) []rule {
 		r("filter", "FORWARD", true, "DROP", "-i", bridge, "-o", site.BridgePrefix+"+"),
 		r("filter", "FORWARD", true, "ACCEPT", "-i", bridge),
 		r("filter", "INPUT", true, "ACCEPT", append([]string{"-i", bridge}, answers...)...),
-		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-d", gateway, "-p", "tcp", "-m", "multiport", "--dports", strings.Join(served(), ",")),
+		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-d", gateway, "-p", "tcp", "-m", "multiport", "--dports", strings.Join(servedPorts(), ",")),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "udp", "-m", "udp", "--dport", "53"),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "tcp", "-m", "tcp", "--dport", "53"),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "icmp"),
@@ -56,10 +56,10 @@ func rules(bridge string, cidr netip.Prefix) []rule {
 	}
 }
 
-// enclosure lets machines reach each other, and this host's addresses on their bridge at
-// some ports, and nothing else; nobody reaches them through the host, nor its own address,
-// but they and root of this host. The order counts.
-func enclosure(bridge string, address netip.Addr, tcp, udp []int) []rule {
+// enclosureRules lets machines reach each other, and some ports of this host's addresses on
+// their bridge, and nothing else. Nothing outside reaches them through the host. Only they
+// and the host's root reach address, the host's own. The order matters.
+func enclosureRules(bridge string, address netip.Addr, tcp, udp []int) []rule {
 	r := func(chain, target string, args ...string) rule {
 		return rule{"filter", chain, append(append(args, "-m", "comment", "--comment", bridge, "-j"), target), true}
 	}
@@ -83,8 +83,8 @@ func enclosure(bridge string, address netip.Addr, tcp, udp []int) []rule {
 	}
 }
 
-// former are the rules that earlier versions made, which let in more.
-func former(bridge string, cidr netip.Prefix) []rule {
+// formerRules returns the rules of earlier versions, which let in more.
+func formerRules(bridge string, cidr netip.Prefix) []rule {
 	mark := []string{"-m", "comment", "--comment", bridge, "-j", "ACCEPT"}
 	return []rule{
 		{table: "filter", chain: "FORWARD", args: append([]string{"-o", bridge}, mark...)},
@@ -92,49 +92,49 @@ func former(bridge string, cidr netip.Prefix) []rule {
 	}
 }
 
-// Masquerades reports whether the rules of Masquerade are there.
+// Masquerades reports whether the rules of Masquerade are in place.
 func Masquerades(bridge string, cidr netip.Prefix) bool {
-	if slices.ContainsFunc(rules(bridge, cidr), absent) || slices.ContainsFunc(former(bridge, cidr), present) {
+	if slices.ContainsFunc(machineRules(bridge, cidr), lacksRule) || slices.ContainsFunc(formerRules(bridge, cidr), hasRule) {
 		return false
 	}
 	runs, err := firewalld("query", bridge)
 	return !runs || err == nil
 }
 
-// Masquerade makes the host pass the packets of a network on under its own
-// address, or no longer. It needs the program iptables only to begin.
+// Masquerade makes the host forward the packets of a network under its own address,
+// or stop doing so. The program iptables is only required to start it.
 func Masquerade(bridge string, cidr netip.Prefix, on bool) error {
-	return set(bridge, rules(bridge, cidr), former(bridge, cidr), on)
+	return setRules(bridge, machineRules(bridge, cidr), formerRules(bridge, cidr), on)
 }
 
-// Enclose keeps the machines of a bridge among themselves and, at the ports that are given,
-// the addresses that this host has on the bridge; or no longer. The first of these, address,
-// is for root of this host, and not for its neighbours, which could find a way to it.
+// Enclose confines the machines of a bridge to each other and to the given ports of the
+// addresses that this host has on the bridge, or stops doing so. The first of these, address,
+// is for the host's root, and not for its neighbours, which could find a way to it.
 func Enclose(bridge string, address netip.Addr, tcp, udp []int, on bool) error {
-	return set(bridge, enclosure(bridge, address, tcp, udp), nil, on)
+	return setRules(bridge, enclosureRules(bridge, address, tcp, udp), nil, on)
 }
 
-// set adds or removes the rules of a bridge, and removes former ones.
-func set(bridge string, rules, former []rule, on bool) error {
+// setRules adds or removes the rules of a bridge, and removes those of former.
+func setRules(bridge string, rules, former []rule, on bool) error {
 	if _, err := exec.LookPath("iptables"); err != nil {
 		if !on {
 			return nil
 		}
 		return fault.Wrap(fault.Permanent, errors.New("the machines' network access cannot be restricted without the program iptables"), "run: apt-get install -y iptables")
 	}
-	if on && !slices.ContainsFunc(rules, absent) && !slices.ContainsFunc(former, present) {
-		return trust(bridge, true)
+	if on && !slices.ContainsFunc(rules, lacksRule) && !slices.ContainsFunc(former, hasRule) {
+		return setFirewalldTrust(bridge, true)
 	}
-	for _, r := range append(former, rules...) { // where one is missing, the order is not known
-		if present(r) {
+	for _, r := range append(former, rules...) { // if one is missing, the order is unknown
+		if hasRule(r) {
 			if err := iptables(r, "-D"); err != nil {
 				return err
 			}
 		}
 	}
-	for _, r := range slices.Backward(rules) { // each that comes first is put before the others
+	for _, r := range slices.Backward(rules) { // each of those that come first is inserted before the others
 		action := "-A"
-		if r.first {
+		if r.prepend {
 			action = "-I"
 		}
 		if !on {
@@ -144,13 +144,13 @@ func set(bridge string, rules, former []rule, on bool) error {
 			return err
 		}
 	}
-	return trust(bridge, on)
+	return setFirewalldTrust(bridge, on)
 }
 
-// trust makes firewalld let traffic from a bridge through, or no longer. If that firewall runs its
-// rules come after iptables', and refuse traffic that they do not know themselves; they never see
-// the packets that iptables' rules drop.
-func trust(bridge string, on bool) error {
+// setFirewalldTrust makes firewalld let traffic from a bridge through, or stop doing so. If firewalld runs, its
+// rules apply after those of iptables, and reject traffic that they do not know; they never see
+// packets that iptables' rules drop.
+func setFirewalldTrust(bridge string, on bool) error {
 	runs, err := firewalld("query", bridge)
 	if trusted := err == nil; !runs || trusted == on {
 		return nil
@@ -163,8 +163,8 @@ func trust(bridge string, on bool) error {
 	return err
 }
 
-// firewalld does something with an interface and the zone of trusted networks. It
-// reports whether the host has that firewall and it runs.
+// firewalld applies an action to an interface in the zone of trusted networks. It
+// reports whether the host has firewalld and it runs.
 func firewalld(action, link string) (runs bool, err error) {
 	const program = "firewall-cmd"
 	if _, err := exec.LookPath(program); err != nil {
@@ -180,8 +180,8 @@ func firewalld(action, link string) (runs bool, err error) {
 	return true, nil
 }
 
-func present(r rule) bool { return iptables(r, "-C") == nil }
-func absent(r rule) bool  { return !present(r) }
+func hasRule(r rule) bool   { return iptables(r, "-C") == nil }
+func lacksRule(r rule) bool { return !hasRule(r) }
 
 func iptables(r rule, action string) error {
 	args := append([]string{"-w", "-t", r.table, action, r.chain}, r.args...)

@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// scene is a host between a machine of its own, one of another cluster, and a neighbour in
-// its LAN. Each is a network namespace.
+// scene is a host between one of its machines, a machine of another cluster, and a
+// neighbour in its LAN. Each is a network namespace.
 type scene struct {
 	*testing.T
 	spaces map[string]netns.NsHandle
@@ -45,10 +45,10 @@ func newScene(t *testing.T) *scene {
 	names := []string{"host", "a", "b", "lan"}
 	drop := func() {
 		for _, n := range names {
-			_ = exec.Command("ip", "netns", "del", "kops-t-"+n).Run() // it may not be there
+			_ = exec.Command("ip", "netns", "del", "kops-t-"+n).Run() // it may not exist
 		}
 	}
-	drop() // what a test that was cut off left
+	drop() // left by an interrupted test
 	t.Cleanup(drop)
 	for _, n := range names {
 		s.run("ip netns add kops-t-" + n)
@@ -58,16 +58,16 @@ func newScene(t *testing.T) *scene {
 		}
 		t.Cleanup(func() { ns.Close() })
 		s.spaces[n] = ns
-		s.at(n, "ip link set lo up")
+		s.runAll(n, "ip link set lo up")
 	}
 	for n, c := range map[string]struct{ at, own, gateway, bridge string }{
 		"a": {"a", machineA, "10.199.21.1", bridgeA}, "b": {"b", machineB, "10.199.22.1", bridgeB}, "lan": {"lan", neighbour, "192.0.2.1", "lan-t"},
 	} {
-		s.at("host", "ip link add "+c.bridge+" type bridge", "ip addr add "+c.gateway+"/24 dev "+c.bridge, "ip link set "+c.bridge+" up",
+		s.runAll("host", "ip link add "+c.bridge+" type bridge", "ip addr add "+c.gateway+"/24 dev "+c.bridge, "ip link set "+c.bridge+" up",
 			"ip link add v-"+n+" type veth peer name eth0 netns kops-t-"+n, "ip link set v-"+n+" master "+c.bridge+" up")
-		s.at(n, "ip addr add "+c.own+"/24 dev eth0", "ip link set eth0 up", "ip route add default via "+c.gateway)
+		s.runAll(n, "ip addr add "+c.own+"/24 dev eth0", "ip link set eth0 up", "ip route add default via "+c.gateway)
 	}
-	s.at("host", "sysctl -qw net.ipv4.ip_forward=1")
+	s.runAll("host", "sysctl -qw net.ipv4.ip_forward=1")
 	return s
 }
 
@@ -81,18 +81,18 @@ func (s *scene) run(commands ...string) {
 	}
 }
 
-func (s *scene) at(n string, commands ...string) {
+func (s *scene) runAll(n string, commands ...string) {
 	s.Helper()
 	for _, c := range commands {
 		s.run("ip netns exec kops-t-" + n + " " + c)
 	}
 }
 
-// in runs a function in a namespace, in which what it starts is, too.
-func (s *scene) in(n string, f func() error) error {
+// inNamespace runs a function, and what it starts, in a namespace.
+func (s *scene) inNamespace(n string, f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // for good: the thread exits with the goroutine
 		err := netns.Set(s.spaces[n])
 		if err == nil {
 			err = f()
@@ -104,7 +104,7 @@ func (s *scene) in(n string, f func() error) error {
 
 func (s *scene) listen(n, address string) {
 	s.Helper()
-	if err := s.in(n, func() error {
+	if err := s.inNamespace(n, func() error {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
@@ -126,9 +126,9 @@ func (s *scene) listen(n, address string) {
 	}
 }
 
-// reaches reports whether a server is reached and its answer comes back.
+// reaches reports whether a server can be reached and its answer comes back.
 func (s *scene) reaches(from, address string) bool {
-	return s.in(from, func() error {
+	return s.inNamespace(from, func() error {
 		c, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return err
@@ -142,25 +142,25 @@ func (s *scene) reaches(from, address string) bool {
 	}) == nil
 }
 
-// TestTheHostOpensWhatAClusterNeeds, on a host that lets everything through and on one
-// that lets nothing through by itself.
+// TestTheHostOpensWhatAClusterNeeds, on a host that accepts everything by default and
+// on one that drops everything.
 func TestTheHostOpensWhatAClusterNeeds(t *testing.T) {
 	for _, policy := range []string{"ACCEPT", "DROP"} {
 		t.Run(policy, func(t *testing.T) {
 			s := newScene(t)
-			s.at("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy)
+			s.runAll("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy)
 			a, b := netip.MustParsePrefix("10.199.21.0/24"), netip.MustParsePrefix("10.199.22.0/24")
 			masquerade := func(on bool) {
 				t.Helper()
-				if err := s.in("host", func() error {
-					// what a former version made, and a rule that a run which was cut off has lost
+				if err := s.inNamespace("host", func() error {
+					// rules of an earlier version, and a rule that was lost in an interrupted run
 					if on {
-						for _, r := range former(bridgeA, a) {
+						for _, r := range formerRules(bridgeA, a) {
 							if err := iptables(r, "-I"); err != nil {
 								return err
 							}
 						}
-						if err := iptables(rules(bridgeA, a)[4], "-A"); err != nil {
+						if err := iptables(machineRules(bridgeA, a)[4], "-A"); err != nil {
 							return err
 						}
 					}
@@ -201,16 +201,16 @@ func TestTheHostOpensWhatAClusterNeeds(t *testing.T) {
 	}
 }
 
-// TestAnEnclosureIsClosed: machines reach this host's addresses on their bridge, at the
-// ports that were given, and nothing else; on hosts of either policy.
+// TestAnEnclosureIsClosed: machines reach the given ports of this host's addresses on
+// their bridge, and nothing else; on hosts of either policy.
 func TestAnEnclosureIsClosed(t *testing.T) {
 	for _, policy := range []string{"ACCEPT", "DROP"} {
 		t.Run(policy, func(t *testing.T) {
 			s := newScene(t)
-			s.at("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy, "ip addr add 169.254.169.254/32 dev "+bridgeA)
+			s.runAll("host", "iptables -P FORWARD "+policy, "iptables -P INPUT "+policy, "ip addr add 169.254.169.254/32 dev "+bridgeA)
 			enclose := func(on bool) {
 				t.Helper()
-				if err := s.in("host", func() error {
+				if err := s.inNamespace("host", func() error {
 					return Enclose(bridgeA, netip.MustParseAddr("10.199.21.1"), []int{53, 443}, []int{53}, on)
 				}); err != nil {
 					t.Fatal(err)
@@ -236,7 +236,7 @@ func TestAnEnclosureIsClosed(t *testing.T) {
 					t.Errorf("%s reaches %s: %t", c.from, c.to, got)
 				}
 			}
-			// Root of the host is asked above; nobody else is to have its machines.
+			// Above, the host's root connects; no other user may reach its machines.
 			other := exec.Command("ip", "netns", "exec", "kops-t-host", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "timeout", "1", "bash", "-c", "exec 3<> /dev/tcp/10.199.21.1/443")
 			if out, err := other.CombinedOutput(); err == nil {
 				t.Errorf("another user of the host reaches it: %s", out)

@@ -9,14 +9,14 @@ import (
 )
 
 func TestEveryRuleBearsTheNameOfTheBridge(t *testing.T) {
-	for _, r := range rules("kops-abc", netip.MustParsePrefix("10.77.0.0/24")) {
+	for _, r := range machineRules("kops-abc", netip.MustParsePrefix("10.77.0.0/24")) {
 		if !slices.Contains(r.args, "kops-abc") {
 			t.Errorf("%v does not", r)
 		}
 	}
 }
 
-// put stands in for a program of the host, with a shell script at the front of the path.
+// put replaces a program of the host with a shell script that comes first in PATH.
 func put(t *testing.T, dir, program, script string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
@@ -24,15 +24,15 @@ func put(t *testing.T, dir, program, script string) {
 	}
 }
 
-// TestFirewalldTrustsTheBridge: if firewalld runs the bridge is added to it, and otherwise it is
-// not called.
+// TestFirewalldTrustsTheBridge: if firewalld runs, the bridge is added to it; otherwise it is not
+// called.
 func TestFirewalldTrustsTheBridge(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	cidr := netip.MustParsePrefix("10.77.0.0/24")
 	put(t, dir, "iptables", `case $* in *"-i kops-abc -d 10.77.0.1 -m comment"*|*"FORWARD -o kops-abc -m comment --comment kops-abc -j ACCEPT"*) exit 1;; esac
 exit 0
-`) // all rules are there, and none of former versions
+`) // all rules exist, and none of earlier versions
 	state := func(runs, trusted bool) {
 		t.Helper()
 		set := func(name string, on bool) {

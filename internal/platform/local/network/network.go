@@ -1,6 +1,5 @@
-// Package network makes the bridge of a cluster on this host, its address, the
-// routes through it, and what the host's firewall lets its machines reach: the world, or
-// nothing but themselves.
+// Package network sets up a cluster's bridge on this host, its address, the routes through it, and
+// what the host's firewall lets its machines reach: the world, or only each other.
 //
 // It must not know of clusters or machines. It works on Linux only.
 package network
@@ -16,17 +15,16 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// Gateway is the host's address in a network: the first after its own.
+// Gateway returns the host's address in a network: the first one after the network address.
 func Gateway(cidr netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(cidr.Masked().Addr().Next(), cidr.Bits())
 }
 
-// firstMachine is the number of the first address that machines get; those
-// before it are the host's.
+// firstMachine is the number of the first address for machines; lower ones are the host's.
 const firstMachine = 10
 
-// Free returns the lowest address of the network that machines may have and that is not taken.
-func Free(cidr netip.Prefix, taken func(netip.Addr) bool) (netip.Prefix, error) {
+// FreeAddress returns the lowest address of the network that is for machines and not taken.
+func FreeAddress(cidr netip.Prefix, taken func(netip.Addr) bool) (netip.Prefix, error) {
 	a := cidr.Masked().Addr()
 	for range firstMachine {
 		a = a.Next()
@@ -40,7 +38,7 @@ func Free(cidr netip.Prefix, taken func(netip.Addr) bool) (netip.Prefix, error) 
 	return netip.Prefix{}, fault.Wrap(fault.Quota, fmt.Errorf("the network %s has no free address", cidr), "make the cluster's network larger")
 }
 
-// Check reports whether the range can be a cluster's network.
+// Check parses a range and checks that it can be a cluster's network.
 func Check(cidr string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 || p != p.Masked() {
@@ -49,7 +47,7 @@ func Check(cidr string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// Overlap returns the name of another interface of this host that has an
+// Overlap returns the name of an interface of this host, other than but, that has an
 // address in the range, or "".
 func Overlap(cidr netip.Prefix, but string) (string, error) {
 	all, err := net.Interfaces()
@@ -62,7 +60,7 @@ func Overlap(cidr netip.Prefix, but string) (string, error) {
 		}
 		addrs, err := i.Addrs()
 		if err != nil {
-			continue // it went meanwhile
+			continue // it was removed meanwhile
 		}
 		for _, a := range addrs {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Overlaps(cidr) {
@@ -73,14 +71,14 @@ func Overlap(cidr netip.Prefix, but string) (string, error) {
 	return "", nil
 }
 
-// Others reports whether the host has a bridge whose name does not begin so, such as docker's or
-// libvirt's, which need the host to pass packets on.
-func Others(prefix string) bool {
+// HasOtherBridges reports whether the host has a bridge whose name does not have the prefix, such as
+// docker's or libvirt's, which need the host to forward packets.
+func HasOtherBridges(prefix string) bool {
 	found, err := filepath.Glob("/sys/class/net/*/bridge")
 	return err == nil && slices.ContainsFunc(found, func(f string) bool {
 		return !strings.HasPrefix(filepath.Base(filepath.Dir(f)), prefix)
 	})
 }
 
-// Conflict is a range of a cluster inside a wider one to which the host has a route of its user's.
+// Conflict is a range of a cluster inside a wider one to which the host's user has a route.
 type Conflict struct{ Range, Route netip.Prefix }

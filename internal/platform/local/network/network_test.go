@@ -23,13 +23,13 @@ func TestFreeGivesEachAddressOnceAndThenSays(t *testing.T) {
 	}
 	taken := map[netip.Addr]bool{}
 	for range 5 { // .26 to .30; .31 is the broadcast address
-		a, err := Free(cidr, func(a netip.Addr) bool { return taken[a] })
+		a, err := FreeAddress(cidr, func(a netip.Addr) bool { return taken[a] })
 		if err != nil || !cidr.Contains(a.Addr()) || a.Addr() == Gateway(cidr).Addr() || a.Bits() != 28 {
 			t.Fatalf("%s, %v", a, err)
 		}
 		taken[a.Addr()] = true
 	}
-	if a, err := Free(cidr, func(a netip.Addr) bool { return taken[a] }); !fault.Is(err, fault.Quota) {
+	if a, err := FreeAddress(cidr, func(a netip.Addr) bool { return taken[a] }); !fault.Is(err, fault.Quota) {
 		t.Errorf("a sixth: %s, %v", a, err)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// refusal marks the routes of Refuse in the kernel's table. Numbers from 4 up are free to
-// routing daemons (rtnetlink(7)).
-const refusal = 107
+// rejectProtocol is the protocol number that marks the routes of RejectRanges. Numbers from 4 up are
+// free for routing daemons (rtnetlink(7)).
+const rejectProtocol = 107
 
-// Refuse makes the ranges to which this host refuses packets be those given, on behalf of a
-// network. A route that leads somewhere, to all of a range or to a part of it, goes first. A
-// range inside a wider one that the host has a route to is left to that route, and returned.
-func Refuse(network netip.Prefix, ranges []string) ([]Conflict, error) {
-	have, conflicts, err := refused(network, ranges)
+// RejectRanges sets the ranges to which this host rejects packets on behalf of a network. Any other
+// route to such a range or to a part of it takes precedence. A range inside a wider one that
+// the host has a route to is left to that route, and returned.
+func RejectRanges(network netip.Prefix, ranges []string) ([]Conflict, error) {
+	have, conflicts, err := rejectedRanges(network, ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -31,19 +31,19 @@ func Refuse(network netip.Prefix, ranges []string) ([]Conflict, error) {
 		if slices.Contains(want, r) {
 			continue
 		}
-		route, err := unreachable(network, r)
+		route, err := newUnreachableRoute(network, r)
 		if err == nil {
 			err = netlink.RouteDel(route)
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
-			return nil, fmt.Errorf("no longer refuse packets to %s: %w", r, err)
+			return nil, fmt.Errorf("stop refusing packets to %s: %w", r, err)
 		}
 	}
 	for _, r := range want {
 		if slices.Contains(have, r) {
 			continue
 		}
-		route, err := unreachable(network, r)
+		route, err := newUnreachableRoute(network, r)
 		if err == nil {
 			err = netlink.RouteReplace(route)
 		}
@@ -54,10 +54,10 @@ func Refuse(network netip.Prefix, ranges []string) ([]Conflict, error) {
 	return conflicts, nil
 }
 
-// Refused returns the ranges, of those given, for which Refuse has nothing to do, and all
-// others to which packets are refused.
-func Refused(network netip.Prefix, ranges []string) ([]string, error) {
-	have, conflicts, err := refused(network, ranges)
+// RejectedRanges returns the given ranges for which RejectRanges has nothing to do, and all others to
+// which packets are rejected.
+func RejectedRanges(network netip.Prefix, ranges []string) ([]string, error) {
+	have, conflicts, err := rejectedRanges(network, ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func Refused(network netip.Prefix, ranges []string) ([]string, error) {
 	return out, nil
 }
 
-// refused returns the ranges that are refused on behalf of a network, and those of the ones
-// given that lie inside a wider range to which the host has a route.
-func refused(network netip.Prefix, ranges []string) (have []string, conflicts []Conflict, err error) {
+// rejectedRanges returns the ranges that are rejected on behalf of a network, and those of the
+// given ranges that are inside a wider range to which the host has a route.
+func rejectedRanges(network netip.Prefix, ranges []string) (have []string, conflicts []Conflict, err error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the routes of the host: %w", err)
@@ -89,11 +89,11 @@ func refused(network netip.Prefix, ranges []string) (have []string, conflicts []
 		to, err := netip.ParsePrefix(route.Dst.String())
 		switch {
 		case err != nil: // the default route
-		case route.Protocol == refusal:
+		case route.Protocol == rejectProtocol:
 			if route.Priority == metric(network) {
 				have = append(have, to.String())
 			}
-		case to.Bits() >= widest:
+		case to.Bits() >= maxRange:
 			for _, text := range ranges {
 				if r, err := netip.ParsePrefix(text); err == nil && to.Bits() < r.Bits() && to.Contains(r.Addr()) {
 					conflicts = append(conflicts, Conflict{r, to})
@@ -104,14 +104,14 @@ func refused(network netip.Prefix, ranges []string) (have []string, conflicts []
 	return have, conflicts, nil
 }
 
-// metric is a network's address as a number. Networks of one host do not overlap, so that
-// each has routes of its own, even to a range that several refuse.
+// metric returns a network's address as a number. Networks of one host do not overlap, so
+// each has routes of its own, even to a range that several reject.
 func metric(network netip.Prefix) int {
 	a := network.Addr().As4()
 	return int(binary.BigEndian.Uint32(a[:]))
 }
 
-func unreachable(network netip.Prefix, to string) (*netlink.Route, error) {
+func newUnreachableRoute(network netip.Prefix, to string) (*netlink.Route, error) {
 	_, dst, err := net.ParseCIDR(to)
-	return &netlink.Route{Dst: dst, Type: syscall.RTN_UNREACHABLE, Protocol: refusal, Priority: metric(network)}, err
+	return &netlink.Route{Dst: dst, Type: syscall.RTN_UNREACHABLE, Protocol: rejectProtocol, Priority: metric(network)}, err
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// alone puts the test into a network of its own, with a default route. route is one that leads
-// the same way.
-func alone(t *testing.T) (route func(string) *netlink.Route) {
+// enterNamespace puts the test into a network namespace of its own, with a default route. route returns
+// one through the same gateway.
+func enterNamespace(t *testing.T) (route func(string) *netlink.Route) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		if os.Getenv("CI") == "true" {
@@ -23,7 +23,7 @@ func alone(t *testing.T) (route func(string) *netlink.Route) {
 		}
 		t.Skip("SKIPPED, NOTHING WAS TESTED: only root can make a network")
 	}
-	runtime.LockOSThread() // for good: the network ends with the thread
+	runtime.LockOSThread() // for good: the namespace disappears with the thread
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +44,10 @@ func alone(t *testing.T) (route func(string) *netlink.Route) {
 	return route
 }
 
-// TestPacketsToAddressesThatNobodyHasAreRefused: those of two clusters with one range, each
-// for itself, and never those to which the host's user has a route.
+// TestPacketsToAddressesThatNobodyHasAreRefused: two clusters reject packets to the same range,
+// independently of each other, but not packets to ranges to which the host's user has a route.
 func TestPacketsToAddressesThatNobodyHasAreRefused(t *testing.T) {
-	route := alone(t)
+	route := enterNamespace(t)
 	one, two := netip.MustParsePrefix("10.199.1.0/24"), netip.MustParsePrefix("192.168.9.0/24")
 	pods, services := "100.96.0.0/11", "100.64.0.0/13"
 	refuse := func(n netip.Prefix, ranges ...string) []Conflict {
@@ -55,10 +55,10 @@ func TestPacketsToAddressesThatNobodyHasAreRefused(t *testing.T) {
 		var conflicts []Conflict
 		for range 2 {
 			var err error
-			if conflicts, err = Refuse(n, ranges); err != nil {
+			if conflicts, err = RejectRanges(n, ranges); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := Refused(n, ranges); err != nil || !slices.Equal(got, ranges) {
+			if got, err := RejectedRanges(n, ranges); err != nil || !slices.Equal(got, ranges) {
 				t.Errorf("%s is to refuse %v, and refuses %v: %v", n, ranges, got, err)
 			}
 		}
@@ -77,7 +77,7 @@ func TestPacketsToAddressesThatNobodyHasAreRefused(t *testing.T) {
 	leaves("100.96.200.77", false)
 	leaves("100.64.0.1", false)
 	leaves("8.8.8.8", true)
-	for _, own := range []string{"100.96.200.0/24", pods} { // routes of the user's, to a part of it and to all
+	for _, own := range []string{"100.96.200.0/24", pods} { // the user's routes, to a part of it and to all of it
 		if err := netlink.RouteAdd(route(own)); err != nil {
 			t.Fatal(err)
 		}
@@ -90,16 +90,16 @@ func TestPacketsToAddressesThatNobodyHasAreRefused(t *testing.T) {
 		}
 	}
 	refuse(one, services)
-	leaves("100.96.200.77", false) // for the other cluster
+	leaves("100.96.200.77", false) // because of the other cluster
 	refuse(two)
 	leaves("100.96.200.77", true)
 	leaves("100.64.0.1", false)
 
-	// A wider route goes first, too, even one that comes later.
+	// A wider route takes precedence, too, even if it is added later.
 	if err := netlink.RouteAdd(route("100.64.0.0/10")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Refused(one, []string{services}); err != nil || len(got) > 0 {
+	if got, err := RejectedRanges(one, []string{services}); err != nil || len(got) > 0 {
 		t.Errorf("a range that is part of a route counts as it should be: %v, %v", got, err)
 	}
 	want := []Conflict{{netip.MustParsePrefix(services), netip.MustParsePrefix("100.64.0.0/10")}}

@@ -20,10 +20,10 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// watchPause is how often the folder of machines is looked at.
+// watchPause is how often the folder of machines is polled.
 const watchPause = time.Second
 
-// volumes are folders of the host that a machine sees.
+// volumes returns the source of volumes: folders of the host that a machine sees.
 func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	m := Machines{Dir: r.Machines, Port: r.Port}
 	return volume.Source{
@@ -32,10 +32,10 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 			if err != nil {
 				return volume.Disk{}, err
 			}
-			// The name of a host's label: the cluster's name, which the tag holds, has dots.
+			// Peer is a DNS label: the tag, which contains the cluster's name and its dots, is cut off.
 			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
 		},
-		Address: m.own, Discover: m.Discover,
+		Address: m.ownAddress, Discover: m.Discover,
 		Watch: func(ctx context.Context, changed func()) { m.Watch(ctx, watchPause, changed) },
 	}
 }
@@ -44,14 +44,14 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 //
 //	{"name": "control-plane-a-x1", "address": "10.77.0.11", "labels": {"role": "control-plane"}}
 //
-// It is read again each time, and may be absent. All managers listen on one port.
+// It is read again each time, and may not exist. All managers listen on one port.
 type Machines struct {
 	Dir  string
 	Port string
 }
 
-// Addresses returns the addresses of the machines of the control plane, in order. With an error it
-// returns the addresses in the files that could be read.
+// Addresses returns the addresses of the control-plane machines, sorted. Along with an error it
+// returns the addresses from the files that could be read.
 func (m Machines) Addresses() ([]string, error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,9 +73,9 @@ func (m Machines) Addresses() ([]string, error) {
 	return slices.Compact(out), failed
 }
 
-// own returns the registered address of this machine. The order of its interfaces says nothing, as
-// it has those of its pods, too.
-func (m Machines) own() (string, error) {
+// ownAddress returns the registered address of this machine. Its interfaces do not tell, because they
+// include those of its pods.
+func (m Machines) ownAddress() (string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return "", fmt.Errorf("find the address of this machine: %w", err)
@@ -86,12 +86,12 @@ func (m Machines) own() (string, error) {
 			return n.IP.String(), nil
 		}
 	}
-	err = errors.Join(fmt.Errorf("no address of this machine is among those of the control plane in %s: %s", m.Dir, strings.Join(known, ", ")), err)
+	err = errors.Join(fmt.Errorf("this machine has no address of the control plane in %s: %s", m.Dir, strings.Join(known, ", ")), err)
 	return "", fault.Wrap(fault.NotYet, err, "register the machine, or give its address with --address")
 }
 
-// readMachine returns the address of a machine of the control plane, and "" of another
-// machine, or when the machine is gone by now.
+// readMachine returns the address of a control-plane machine, or "" if the machine is
+// another one or no longer exists.
 func readMachine(path string) (address string, err error) {
 	var machine localcloud.Machine
 	text, err := os.ReadFile(path)
@@ -120,11 +120,10 @@ func (m Machines) Discover(context.Context) ([]etcd.Sighting, error) {
 	return out, failed
 }
 
-// Watch reads the folder at every interval and calls changed when other machines
-// are there than before, until ctx ends. A file that cannot be read now counts as
-// it will be read next time.
+// Watch polls the folder at the given interval and calls changed when the set of machines has
+// changed, until ctx is done. A file that cannot be read now counts once it can be read.
 func (m Machines) Watch(ctx context.Context, every time.Duration, changed func()) {
-	before, _ := m.Addresses() // what is wrong with a file is said by Discover
+	before, _ := m.Addresses() // Discover reports errors in the files
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

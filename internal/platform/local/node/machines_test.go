@@ -49,11 +49,11 @@ func TestManagersAreOnTheMachinesOfTheControlPlane(t *testing.T) {
 	r.write(".control-plane-d.json.new", `{"address": "10.77.0.13", "labels": {"role": "control-plane"}}`)
 	r.write("README", "machines")
 	want := []string{"10.77.0.11:3996", "10.77.0.12:3996", "[fd00::c]:3996"}
-	if got, err := found(r.Discover(t.Context())); err != nil || !slices.Equal(got, want) {
+	if got, err := endpoints(r.Discover(t.Context())); err != nil || !slices.Equal(got, want) {
 		t.Errorf("found %q, %v", got, err)
 	}
 	r.write("broken.json", `{"address": 7`)
-	if got, err := found(r.Discover(t.Context())); err == nil || !strings.Contains(err.Error(), "broken.json") || !slices.Equal(got, want) {
+	if got, err := endpoints(r.Discover(t.Context())); err == nil || !strings.Contains(err.Error(), "broken.json") || !slices.Equal(got, want) {
 		t.Errorf("with a broken file: %q, %v", got, err)
 	}
 }
@@ -71,7 +71,7 @@ func TestAChangeOfTheRegistryIsNoticed(t *testing.T) {
 			t.Fatalf("%s was not noticed", what)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // a few looks, at what does not change
+	time.Sleep(20 * time.Millisecond) // time for a few polls of what does not change
 	r.add("nodes-a", "10.77.0.21", "node")
 	time.Sleep(20 * time.Millisecond)
 	if len(changed) > 0 {
@@ -87,8 +87,8 @@ func TestAChangeOfTheRegistryIsNoticed(t *testing.T) {
 	await("a machine that is gone")
 }
 
-// found are the endpoints of all sightings.
-func found(all []etcd.Sighting, err error) ([]string, error) {
+// endpoints returns the endpoints of all sightings.
+func endpoints(all []etcd.Sighting, err error) ([]string, error) {
 	var out []string
 	for _, s := range all {
 		out = append(out, s.Endpoint)

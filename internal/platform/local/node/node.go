@@ -1,7 +1,7 @@
-// Package node is the local cloud on its machines: the maker of a machine has put a key there, a
-// shared folder lists the machines, and another holds the disks.
+// Package node is the local cloud on its machines: the machine was created with a key of its own,
+// a shared folder lists the machines, and another contains the disks.
 //
-// It must not know how machines are made.
+// It must not know how machines are created.
 package node
 
 import (

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// flock locks a file if nobody else has; a shared lock is in the way of an exclusive one only.
+// flock locks a file if it is free; shared locks only exclude exclusive ones.
 func flock(f *os.File, shared bool) (bool, error) {
 	how := syscall.LOCK_EX
 	if shared {

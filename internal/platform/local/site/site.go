@@ -1,5 +1,5 @@
-// Package site says where a cluster of the local cloud lives on this host: its folder, the short
-// name that marks its objects in the kernel, and the lock under which it is changed.
+// Package site defines where a cluster of the local cloud lives on this host: its folder, the
+// short name that marks its objects in the kernel, and the lock under which it is changed.
 //
 // It must not know what is kept there.
 package site
@@ -25,7 +25,7 @@ type Site struct {
 	Root, Cluster string
 }
 
-// Parts of a site's folder, each a folder with one entry for an object.
+// Parts of a site's folder, each a folder with one entry per object.
 const (
 	Groups    = "groups"
 	Machines  = "machines"
@@ -39,28 +39,28 @@ const (
 	Requests = "requests"
 )
 
-// Dir is the cluster's folder.
+// Dir returns the cluster's folder.
 func (s Site) Dir() string { return filepath.Join(s.Root, s.Cluster) }
 
-// Path is a file or folder of the cluster.
+// Path returns the path of a file or folder of the cluster.
 func (s Site) Path(elem ...string) string {
 	return filepath.Join(append([]string{s.Dir()}, elem...)...)
 }
 
-// ID marks the cluster's interfaces, control groups and processes: six
+// ID returns the mark of the cluster's interfaces, control groups and processes: six
 // hexadecimal digits that differ between clusters and between roots.
 func (s Site) ID() string {
 	sum := sha256.Sum256([]byte(s.Root + "\n" + s.Cluster))
 	return hex.EncodeToString(sum[:3])
 }
 
-// BridgePrefix begins the names of all clusters' bridges.
+// BridgePrefix is the prefix of the names of all clusters' bridges.
 const BridgePrefix = "kops-"
 
-// Bridge is the name of the cluster's network interface on the host.
+// Bridge returns the name of the cluster's bridge on the host.
 func (s Site) Bridge() string { return BridgePrefix + s.ID() }
 
-// CheckName checks that a name can be a folder's name.
+// CheckName checks that a name is usable as a folder's name.
 func CheckName(name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") || len(name) > 200 {
 		return fmt.Errorf("%q cannot be a name of the local cloud: it must be a valid folder name", name)
@@ -116,8 +116,8 @@ func ReadJSON(file string, out any) (bool, error) {
 	return true, nil
 }
 
-// WriteJSON replaces a file, in one step and readable by its owner alone. It
-// makes the folders above it.
+// WriteJSON replaces a file atomically, readable only by its owner. It creates
+// missing parent folders.
 func WriteJSON(file string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -126,10 +126,10 @@ func WriteJSON(file string, v any) error {
 	return Write(file, append(data, '\n'), 0o600)
 }
 
-// draft begins the names of files that are being written.
+// draft is the prefix of files that are being written.
 const draft = ".new-"
 
-// Write replaces a file in one step. It makes the folders above it.
+// Write replaces a file atomically. It creates missing parent folders.
 func Write(file string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
@@ -142,7 +142,7 @@ func Write(file string, data []byte, mode fs.FileMode) error {
 	if err == nil {
 		err = f.Chmod(mode)
 	}
-	if err == nil { // otherwise a power cut could leave the new name with nothing in it
+	if err == nil { // otherwise the new name could have no content after a power cut
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -152,17 +152,17 @@ func Write(file string, data []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		os.Remove(f.Name()) // the first error is the one to tell
+		os.Remove(f.Name()) // the first error is the one to report
 	}
 	return err
 }
 
-// lockFile is the file below a folder that is locked.
+// lockFile is the file in a folder that is locked.
 const lockFile = ".lock"
 
-// Lock waits until nobody else changes the cluster, and makes its folder. The
-// returned func ends the change, and removes the folder if nothing is left in it,
-// and then the root likewise.
+// Lock waits until no other process is changing the cluster, and creates its folder.
+// The returned func releases the lock, after it has removed the folder if nothing is
+// left in it, and then the root likewise.
 func (s Site) Lock(ctx context.Context) (unlock func(), err error) {
 	end, err := lockFolder(ctx, s.Dir(), []string{Groups, Machines, Volumes, Balancers, Mirrors, Images, Registry, Requests})
 	if err != nil {
@@ -170,23 +170,23 @@ func (s Site) Lock(ctx context.Context) (unlock func(), err error) {
 	}
 	return func() {
 		end()
-		s.tidyRoot()
+		s.removeRootIfEmpty()
 	}, nil
 }
 
-// tidyRoot removes the root, if nothing but its lock is left; another process that has locked it
-// does so as well.
-func (s Site) tidyRoot() {
+// removeRootIfEmpty removes the root if nothing but its lock is left; if another process has locked it,
+// that process does so.
+func (s Site) removeRootIfEmpty() {
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if f, held, err := TryLock(filepath.Join(s.Root, lockFile)); err == nil && held {
-		tidy(s.Root, nil)
-		f.Close() // ends the lock
+		removeIfEmpty(s.Root, nil)
+		f.Close() // releases the lock
 	}
 }
 
-// LockRoot is Lock for what all clusters of the root share.
+// LockRoot is like Lock, for what all clusters of the root share.
 func (s Site) LockRoot(ctx context.Context) (unlock func(), err error) {
 	return lockFolder(ctx, s.Root, nil)
 }
@@ -194,16 +194,16 @@ func (s Site) LockRoot(ctx context.Context) (unlock func(), err error) {
 func lockFolder(ctx context.Context, dir string, parts []string) (func(), error) {
 	for {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make the folder of the local cloud: %w", err)
+			return nil, fmt.Errorf("create the folder of the local cloud: %w", err)
 		}
 		f, held, err := TryLock(filepath.Join(dir, lockFile))
 		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // it may go between the two lines above
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // it may be removed between the two lines above
 			return nil, err
 		case held:
 			return func() {
-				tidy(dir, parts)
-				f.Close() // ends the lock
+				removeIfEmpty(dir, parts)
+				f.Close() // releases the lock
 			}, nil
 		}
 		select {
@@ -214,12 +214,12 @@ func lockFolder(ctx context.Context, dir string, parts []string) (func(), error)
 	}
 }
 
-// tidy removes a folder in which nothing but empty parts and the lock is left. Drafts, and remains
-// of removed files, have names that begin with a dot: interrupted processes left them.
-func tidy(dir string, parts []string) {
+// removeIfEmpty removes a folder that contains only empty parts and the lock. Drafts, and remains of removed
+// files, have names that begin with a dot: interrupted processes left them.
+func removeIfEmpty(dir string, parts []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // it is left as it is
+		return // leave it as it is
 	}
 	var doomed []string
 	for _, e := range entries {
@@ -236,21 +236,21 @@ func tidy(dir string, parts []string) {
 		}
 	}
 	for _, d := range doomed {
-		os.RemoveAll(filepath.Join(dir, d)) // what stays is found the next time
+		os.RemoveAll(filepath.Join(dir, d)) // whatever remains is found the next time
 	}
-	os.Remove(filepath.Join(dir, lockFile)) // the lock is held: nobody else believes in it
-	os.Remove(dir)                          // a folder that was written to meanwhile stays
+	os.Remove(filepath.Join(dir, lockFile)) // while the lock is held, no other process relies on it
+	os.Remove(dir)                          // fails if it was written to meanwhile
 }
 
-// TryLock locks a file, which it makes, if nobody else has locked it. The lock
-// ends when the file is closed, and at the latest with the process.
+// TryLock locks a file, which it creates if necessary, unless another process has
+// locked it. The lock is released when the file is closed or the process exits.
 func TryLock(file string) (f *os.File, held bool, err error) {
 	f, err = os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, false, err
 	}
 	if held, err = flock(f, false); held && err == nil {
-		// A file that was removed since it was opened protects nothing.
+		// A lock on a file that was removed after it was opened protects nothing.
 		var now, opened os.FileInfo
 		if opened, err = f.Stat(); err == nil {
 			now, err = os.Stat(file)
@@ -266,8 +266,8 @@ func TryLock(file string) (f *os.File, held bool, err error) {
 	return nil, false, err
 }
 
-// Locked reports whether somebody holds the lock of TryLock on a file. Those who
-// ask at the same time do not take each other for the holder.
+// Locked reports whether a process holds the lock of TryLock on a file. Concurrent
+// calls do not mistake each other for the holder.
 func Locked(file string) (bool, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -276,7 +276,7 @@ func Locked(file string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close() // ends the lock, if it was had
+	defer f.Close() // releases the lock, if it was acquired
 	free, err := flock(f, true)
 	return !free && err == nil, err
 }

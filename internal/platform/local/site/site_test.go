@@ -18,7 +18,7 @@ func TestIDsDifferBetweenClustersAndRoots(t *testing.T) {
 			t.Errorf("%v and %v have the id %s", s, other, s.ID())
 		}
 		seen[s.ID()] = s
-		// An interface of a machine is vb-k, the id and four letters; the kernel allows 15.
+		// A machine's interface is named vb-k, the ID and four characters; the kernel allows 15.
 		if len("vb-k"+s.ID()+"ffff") > 15 || len(s.Bridge()) > 15 {
 			t.Errorf("the id %s is too long for the kernel", s.ID())
 		}
@@ -60,7 +60,7 @@ func TestLockExcludesAndTidies(t *testing.T) {
 	if err := os.Remove(s.Path(Groups, "g.json")); err != nil {
 		t.Fatal(err)
 	}
-	// Remains of an interrupted process do not count.
+	// Leftovers of an interrupted process do not count.
 	for _, f := range []string{s.Path(draft + "1"), s.Path(Groups, draft+"2"), s.Path(Groups, ".g.log"), s.Path(Volumes, ".doomed-v", "member", "snap")} {
 		if err := Write(f, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestLockExcludesAndTidies(t *testing.T) {
 	}
 }
 
-// A lock on a file that was removed meanwhile protects nothing, so that a waiter must not take it.
+// A lock on a file that was removed meanwhile protects nothing, so a waiter must not take it.
 func TestLockOfARemovedFileIsNotHeld(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: locks are Linux's")
@@ -107,7 +107,7 @@ func TestReadJSONNamesTheFile(t *testing.T) {
 	}
 }
 
-// Those who ask whether a lock is held are not in each other's way, and leave no file.
+// Processes that check whether a lock is held do not obstruct each other, and leave no file.
 func TestLocked(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: locks are Linux's")

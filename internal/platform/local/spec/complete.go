@@ -15,29 +15,29 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// completion are the rules by which a cluster on this host is completed. They come
-// before the components' own, whose defaults are for machines with a kernel of their own.
+// completion returns the rules that complete the spec of a cluster on this host. They run before
+// those of the components, whose defaults are for machines with a kernel of their own.
 func completion() complete.Rules {
 	return complete.Rules{
 		Before: []complete.Rule{
-			{Name: "local-api-address", Why: "clients reach the API under the host's address in the cluster's network", Do: setAPI},
+			{Name: "local-api-address", Why: "clients reach the API at the host's address in the cluster's network", Do: setAPI},
 			{Name: "local-mirror", Why: "the host serves files and images from its bundle", Do: setMirror},
 			{Name: "local-kubelet", Why: "machines share the kernel of the host", Do: setKubelet},
 			{Name: "local-hardened", Why: "the host is shared with other programs, so the control plane follows the CIS benchmark", Do: setHardening},
-			{Name: "local-memory", Why: "all machines take from the memory of one host", Do: setMemory},
-			{Name: "local-etcd", Why: "members of etcd on one host hear each other at once, and elect another leader sooner", Do: setEtcd},
+			{Name: "local-memory", Why: "all machines share the memory of one host", Do: setMemory},
+			{Name: "local-etcd", Why: "members of etcd on one host have no network delay, and elect a new leader sooner", Do: setEtcd},
 			{Name: "local-repair", Why: "machines on this host cost nothing and are not watched", Do: setRepair},
 			{Name: "local-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes},
 		},
 	}
 }
 
-// HostAddress is the host's address in the network of one of its clusters: the first.
-// There is none where the cluster's spec has no network.
+// HostAddress returns the host's address in the cluster's network, which is the first.
+// It returns false if the spec has no network.
 func HostAddress(c *api.Cluster) (netip.Addr, bool) {
 	network, err := netip.ParsePrefix(c.Spec.Networking.NetworkCIDR)
 	if err != nil {
-		return netip.Addr{}, false // validation says so
+		return netip.Addr{}, false // validation reports it
 	}
 	return network.Masked().Addr().Next(), true
 }
@@ -70,13 +70,13 @@ func setKubelet(p *complete.Pass) {
 		// Images come from the host itself.
 		fill.Ptr(&k.SerializeImagePulls, false)
 		fill.Ptr(&k.RegistryPullQPS, 0)
-		// A machine has no power key that somebody could press.
+		// A machine has no power button.
 		fill.Ptr(&k.ShutdownGracePeriod, metav1.Duration{})
 		fill.Ptr(&k.ShutdownGracePeriodCriticalPods, metav1.Duration{})
 	}
 }
 
-// setMemory has the largest process of a cluster collect its garbage sooner.
+// setMemory makes the largest process of a cluster collect garbage sooner.
 func setMemory(p *complete.Pass) {
 	c := fill.Ensure(&p.Spec.KubeAPIServer)
 	if !slices.ContainsFunc(c.Env, func(e api.ContainerEnvVar) bool { return e.Name == "GOGC" }) {
@@ -84,9 +84,9 @@ func setMemory(p *complete.Pass) {
 	}
 }
 
-// setEtcd has a leader that is gone replaced after 0.4 to 0.8 s instead of 1 to 2:
+// setEtcd makes members replace a lost leader after 0.4 to 0.8 s instead of 1 to 2:
 // etcd's own intervals, 100 ms and 1 s, are for members in several places. The
-// leader's period of office must be five heartbeats at least.
+// election timeout must be at least five heartbeats.
 func setEtcd(p *complete.Pass) {
 	for i := range p.Spec.EtcdClusters {
 		m := fill.Ensure(&p.Spec.EtcdClusters[i].Manager)
@@ -102,11 +102,11 @@ func setRoutes(p *complete.Pass) {
 	fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).ConfigureCloudRoutes, false)
 }
 
-// setHardening hardens every cluster of this host. Its pods are its owner's: settings that give
-// pods access to the machine cause a warning, and are not refused.
+// setHardening sets the hardening of every cluster of this host. All pods belong to the cluster's
+// owner, so settings that give pods access to the machine cause a warning, not an error.
 func setHardening(p *complete.Pass) { complete.Harden(p.Spec, complete.Nothing) }
 
-// repairAfter is how long a machine of this host is dead before it is replaced.
+// repairAfter is how long a machine of this host must be dead before it is replaced.
 const repairAfter = 5 * time.Minute
 
 func setRepair(p *complete.Pass) {

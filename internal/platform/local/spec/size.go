@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// HostSize is the machine type that has what the host has.
+// HostSize is the machine type without limits of its own: it has what the host has.
 const HostSize = "host"
 
 var sizes = regexp.MustCompile(`^([1-9][0-9]{0,3})cpu-([1-9][0-9]{0,5})(gib|mib)$`)
 
-// Size reads a machine type of the local cloud: "host", or such as
-// "2cpu-4gib" or "1cpu-1500mib". Zero is what the host has and can do without.
+// Size parses a machine type of the local cloud: "host", or one such as "2cpu-4gib"
+// or "1cpu-1500mib". Zero means what the host has and can spare.
 func Size(machineType string) (cpus, memoryMiB int, ok bool) {
 	if machineType == HostSize {
 		return 0, 0, true
@@ -21,7 +21,7 @@ func Size(machineType string) (cpus, memoryMiB int, ok bool) {
 	if m == nil {
 		return 0, 0, false
 	}
-	cpus, _ = strconv.Atoi(m[1]) // the expression has made sure
+	cpus, _ = strconv.Atoi(m[1]) // the expression guarantees a number
 	memoryMiB, _ = strconv.Atoi(m[2])
 	if m[3] == "gib" {
 		memoryMiB *= 1024
@@ -29,7 +29,7 @@ func Size(machineType string) (cpus, memoryMiB int, ok bool) {
 	return cpus, memoryMiB, true
 }
 
-// MachineType writes the machine type that Size reads as these.
+// MachineType returns the machine type from which Size returns these values.
 func MachineType(cpus, memoryMiB int) string {
 	switch {
 	case cpus == 0 && memoryMiB == 0:

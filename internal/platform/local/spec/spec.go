@@ -1,4 +1,4 @@
-// Package spec says what the local cloud is to the stages that infer, check and describe a cluster.
+// Package spec defines the local cloud for the stages that infer, check and describe a cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -15,21 +15,21 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what the local cloud is.
+// Platform returns the description of the local cloud.
 func Platform() platform.Platform {
 	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "local-network", Do: network}, {Name: "local-store", Do: store}},
-		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: machineType}, {Name: "local-image", Do: image}},
+		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}},
+		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Local = &api.LocalSpec{} },
 	}, Traits: traits.Traits{
 		Name: api.CloudLocal, Title: "this host", Terraform: traits.Terraform{Never: true}, OwnStore: true, OwnNetworking: true, OwnersAdmin: true,
 		Has:    traits.Abilities{Repair: true},
-		Unused: unused(),
+		Unused: unusedFields(),
 		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
 			CIDR: "10.77.0.0/24", // new clusters get one that the host does not use
-			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni"}, Why: "whose machines share a kernel", // others need one of their own, or a cloud
+			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni"}, Why: "whose machines share a kernel", // others need a kernel of their own, or a cloud
 				Remedy: "choose kubenet, or cni and install a network yourself"}},
 		Machines: traits.Machines{
 			Types: map[api.InstanceGroupRole][]traits.Type{
@@ -42,8 +42,8 @@ func Platform() platform.Platform {
 				return traits.Volumes{Provider: "local", Tags: []string{localcloud.Disk(c.Name, etcd, "")}}
 			},
 			Peers:         traits.NamedPeers,
-			NewestPlugins: true, // they are built from modules, of which old versions are not always to be had
-			HealthClients: func(c *api.Cluster) (string, bool) { // the host's balancer
+			NewestPlugins: true, // they are built from modules, whose old versions are not always available
+			HealthClients: func(c *api.Cluster) (string, bool) { // the host's load balancer
 				if a, ok := HostAddress(c); ok {
 					return a.String(), false
 				}
@@ -60,7 +60,7 @@ func Platform() platform.Platform {
 	}}
 }
 
-func unused() []traits.Unused {
+func unusedFields() []traits.Unused {
 	const inImage = "remove it; the image of machines on this host has it"
 	return []traits.Unused{
 		{Kind: api.KindCluster, Blocks: []string{"containerd"}, Names: []string{"installNerdCtl"}, Remedy: inImage},
@@ -71,7 +71,7 @@ func unused() []traits.Unused {
 }
 
 // setDefaults sets the defaults of clusters on this host: one zone, two nodes, and the pod network
-// that needs nothing but the machines.
+// that needs only the machines.
 func setDefaults(b *newcluster.Builder) {
 	if len(b.Zones) == 0 && len(b.ControlPlaneZones) == 0 {
 		b.Zones = []string{"local"}
@@ -84,30 +84,30 @@ func setDefaults(b *newcluster.Builder) {
 	}
 }
 
-func network(c *validate.Check) {
+func checkNetwork(c *validate.Check) {
 	n := &c.Spec.Networking
 	if r, ok := validate.Parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
 		c.Bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
 	}
 }
 
-func store(c *validate.Check) {
+func checkStore(c *validate.Check) {
 	if base := c.Spec.ConfigStore.Base; base != "" && !strings.HasPrefix(base, "file://") {
 		c.Bad("spec.configBase", base, "cannot be read by machines on this host", "keep the state of local clusters in a folder: option:Store file://…")
 	}
 }
 
-// theImage is the image of all machines: kops makes it.
+// theImage is the image of all machines; kops builds it.
 const theImage = "debian-12"
 
-func image(c *validate.Check, g *api.InstanceGroup) {
+func checkImage(c *validate.Check, g *api.InstanceGroup) {
 	if g.Spec.Image != "" && g.Spec.Image != theImage {
-		c.Warn("spec.image", g.Spec.Image, "has no effect", "remove it; kops makes the image of machines on this host, "+theImage)
+		c.Warn("spec.image", g.Spec.Image, "has no effect", "remove it; kops builds the image of machines on this host, "+theImage)
 	}
 }
 
-func machineType(c *validate.Check, g *api.InstanceGroup) {
+func checkMachineType(c *validate.Check, g *api.InstanceGroup) {
 	if _, _, ok := Size(g.Spec.MachineType); !ok && g.Spec.MachineType != "" {
-		c.Bad("spec.machineType", g.Spec.MachineType, "is not a size of a machine on this host", "write host for all that it has, or such as 2cpu-4gib")
+		c.Bad("spec.machineType", g.Spec.MachineType, "is not a machine size on this host", "use host for all resources of the host, or a size such as 2cpu-4gib")
 	}
 }

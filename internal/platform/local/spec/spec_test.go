@@ -9,7 +9,8 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Each pod network that does not work on this host is refused once, with the advice that holds here.
+// Each pod network that does not work on this host is rejected once, with the advice that applies
+// here.
 func TestPodNetworks(t *testing.T) {
 	for name, n := range map[string]api.NetworkingSpec{
 		"amazonvpc": {AmazonVPC: &api.AmazonVPCNetworkingSpec{}}, "gce": {GCP: &api.GCPNetworkingSpec{}},

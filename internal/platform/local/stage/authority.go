@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// lifetime is how long the authority's certificates are good; no rehearsal lasts so long.
+// lifetime is the validity of the authority's certificates; no rehearsal lasts that long.
 const lifetime = 30 * 24 * time.Hour
 
-// authority certifies every name, for those who trust it.
+// authority issues certificates for every name, to clients that trust it.
 type authority struct {
 	cert *x509.Certificate
 	pem  []byte
 	key  *ecdsa.PrivateKey
-	leaf *ecdsa.PrivateKey // of all names
+	leaf *ecdsa.PrivateKey // for all names
 
 	mu    sync.Mutex
 	known map[string]*tls.Certificate // by name
@@ -43,7 +43,7 @@ func newAuthority(now time.Time) (*authority, error) {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
 	der, err := a.sign(template, template, a.key)
 	if err != nil {
-		return nil, fmt.Errorf("make the rehearsal's authority: %w", err)
+		return nil, fmt.Errorf("create the rehearsal's authority: %w", err)
 	}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (a *authority) sign(template, parent *x509.Certificate, owner *ecdsa.Privat
 	return x509.CreateCertificate(rand.Reader, template, parent, owner.Public(), a.key)
 }
 
-// added is a file of trusted authorities, and this one.
-func (a *authority) added(trusted []byte) []byte {
+// withAuthority returns a file of trusted authorities with this one added.
+func (a *authority) withAuthority(trusted []byte) []byte {
 	out := bytes.TrimRight(trusted, "\n")
 	if len(out) > 0 {
 		out = append(bytes.Clone(out), '\n')
@@ -70,12 +70,12 @@ func (a *authority) added(trusted []byte) []byte {
 	return append(out, a.pem...)
 }
 
-// listener speaks TLS, as whichever name a client asks for.
+// listener returns a TLS listener with a certificate for each name that a client requests.
 func (a *authority) listener(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: a.certificate})
 }
 
-// certificate returns the certificate for the name that a client asks for, or for the address to
+// certificate returns the certificate for the name that a client requests, or for the address to
 // which it connected.
 func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
@@ -95,7 +95,7 @@ func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	}
 	der, err := a.sign(template, a.cert, a.leaf)
 	if err != nil {
-		return nil, fmt.Errorf("certify %s: %w", name, err)
+		return nil, fmt.Errorf("issue a certificate for %s: %w", name, err)
 	}
 	c := &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leaf}
 	a.known[name] = c

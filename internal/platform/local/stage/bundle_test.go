@@ -23,7 +23,7 @@ import (
 // entry is a file of a layer.
 type entry struct{ path, text string }
 
-// layerWith is a compressed layer with some files.
+// layerWith returns a compressed layer with some files.
 func layerWith(t *testing.T, files ...entry) v1.Layer {
 	t.Helper()
 	var out bytes.Buffer
@@ -57,7 +57,7 @@ func imageWith(t *testing.T, layers ...v1.Layer) v1.Image {
 
 const thing = "a thing of the publisher\n"
 
-// newBundle is a bundle of a file and two images, one of them in an index.
+// newBundle creates a bundle of a file and two images, one of them in an index.
 func newBundle(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// disks are sparse files, which machines see through loop devices.
+// disks are sparse files, which machines access through loop devices.
 type disks struct {
 	host machine.Host
 
@@ -30,8 +30,8 @@ type disks struct {
 func (d *disks) file(name string) string { return d.host.Path(site.Volumes, name+".img") }
 
 const (
-	// patience is how long a machine may take to have an inside, and the kernel to give a
-	// device back whose last user has gone.
+	// patience is how long a machine may take to start its init, and the kernel to release
+	// a device after its last user has exited.
 	patience = 10 * time.Second
 	glance   = 50 * time.Millisecond
 )
@@ -39,21 +39,21 @@ const (
 func (d *disks) Plug(ctx context.Context, x rehearsal.Disk) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.plug(ctx, x); err != nil {
-		return fmt.Errorf("plug the disk %s into the machine %s: %w", x.Name, x.Machine, err)
+	if err := d.attach(ctx, x); err != nil {
+		return fmt.Errorf("attach the disk %s to the machine %s: %w", x.Name, x.Machine, err)
 	}
 	return nil
 }
 
-func (d *disks) plug(ctx context.Context, x rehearsal.Disk) error {
+func (d *disks) attach(ctx context.Context, x rehearsal.Disk) error {
 	if err := site.CheckName(x.Name); err != nil {
 		return err
 	}
 	if len(x.Paths) == 0 || x.GiB <= 0 {
-		return fault.New(fault.Permanent, "a disk has a size, and a path at least: got %d GiB at %v", x.GiB, x.Paths)
+		return fault.New(fault.Permanent, "a disk needs a size and at least one path: got %d GiB at %v", x.GiB, x.Paths)
 	}
 	if other := d.plugged[x.Name]; other.Machine != x.Machine {
-		if err := d.release(ctx, x.Name); err != nil {
+		if err := d.detach(ctx, x.Name); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (d *disks) plug(ctx context.Context, x rehearsal.Disk) error {
 	if err := makeSparse(file, int64(x.GiB)<<30); err != nil {
 		return err
 	}
-	device, err := attach(ctx, file)
+	device, err := attachLoop(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -70,12 +70,12 @@ func (d *disks) plug(ctx context.Context, x rehearsal.Disk) error {
 		return err
 	}
 	d.plugged[x.Name] = x
-	return d.inside(ctx, x.Machine, append([]string{"sh", "-c", showScript, "sh", strings.TrimSpace(string(number))}, x.Paths...)...)
+	return d.runInMachine(ctx, x.Machine, append([]string{"sh", "-c", mountScript, "sh", strings.TrimSpace(string(number))}, x.Paths...)...)
 }
 
-// showScript makes the node of a device, MAJOR:MINOR, at the first path, and links to it at
-// the others, where they are not there, and looks whether the device can be opened.
-const showScript = `set -eu
+// mountScript creates the node of a device, MAJOR:MINOR, at the first path, and links to it
+// at the others, unless they exist, and checks that the device can be opened.
+const mountScript = `set -eu
 major=${1%:*} minor=${1#*:} first=$2
 shift
 is=$(printf %x:%x "$major" "$minor")
@@ -93,23 +93,23 @@ done
 : < "$first"
 `
 
-// inside runs a command in a machine, as soon as it has an inside.
-func (d *disks) inside(ctx context.Context, name string, command ...string) error {
+// runInMachine runs a command in a machine, as soon as its init has started.
+func (d *disks) runInMachine(ctx context.Context, name string, command ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		_, err := d.host.Inside(ctx, name, command...)
+		_, err := d.host.RunInside(ctx, name, command...)
 		if err == nil {
 			return nil
 		}
-		if runs, lerr := d.host.Group(name).Populated(); lerr != nil || !runs || !rest(ctx) {
+		if runs, lerr := d.host.Group(name).Populated(); lerr != nil || !runs || !sleep(ctx) {
 			return err
 		}
 	}
 }
 
-// rest waits a moment, and reports false when there is no more time.
-func rest(ctx context.Context) bool {
+// sleep waits a moment, and returns false if ctx is done.
+func sleep(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -118,7 +118,7 @@ func rest(ctx context.Context) bool {
 	}
 }
 
-// makeSparse makes a file of a size in bytes, unless it is there.
+// makeSparse creates a file of a size in bytes, unless it exists.
 func makeSparse(file string, size int64) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -129,8 +129,8 @@ func makeSparse(file string, size int64) error {
 	return os.Truncate(file, size)
 }
 
-// attach returns the loop device of a file, which gets one if it has none.
-func attach(ctx context.Context, file string) (string, error) {
+// attachLoop returns the loop device of a file, which it creates if there is none.
+func attachLoop(ctx context.Context, file string) (string, error) {
 	have, err := machine.Loops(file)
 	if err != nil {
 		return "", err
@@ -148,8 +148,8 @@ func attach(ctx context.Context, file string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// detach takes the loop devices from a file. It waits until nobody uses them.
-func detach(ctx context.Context, file string) error {
+// detachLoop detaches a file's loop devices, and waits until they are unused.
+func detachLoop(ctx context.Context, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
@@ -158,7 +158,7 @@ func detach(ctx context.Context, file string) error {
 			return err
 		}
 		for _, device := range have {
-			// The kernel frees a device that is in use as soon as it is not.
+			// The kernel frees a device that is in use as soon as it is unused.
 			if out, err := exec.CommandContext(ctx, "losetup", "--detach", device).CombinedOutput(); err != nil && ctx.Err() == nil {
 				if now, lerr := machine.Loops(file); lerr == nil && len(now) > 0 {
 					return fmt.Errorf("losetup --detach %s: %w: %s", device, err, bytes.TrimSpace(out))
@@ -168,15 +168,15 @@ func detach(ctx context.Context, file string) error {
 		if have, err = machine.Loops(file); err != nil || len(have) == 0 {
 			return err
 		}
-		if !rest(ctx) {
+		if !sleep(ctx) {
 			return fault.New(fault.Conflict, "its device is in use")
 		}
 	}
 }
 
-// release takes a disk from a machine that has ended, or that has stopped using it since it
-// was to be unplugged. It fails with fault.Conflict where a machine has it.
-func (d *disks) release(ctx context.Context, name string) error {
+// detach detaches a disk from a machine that has ended, or that has stopped using it since
+// Unplug. It fails with fault.Conflict if a running machine uses it.
+func (d *disks) detach(ctx context.Context, name string) error {
 	x, ok := d.plugged[name]
 	if !ok {
 		return nil
@@ -190,9 +190,9 @@ func (d *disks) release(ctx context.Context, name string) error {
 		return err
 	}
 	if runs && len(devices) > 0 {
-		return fault.New(fault.Conflict, "the machine %s has it", x.Machine)
+		return fault.New(fault.Conflict, "it is attached to the machine %s", x.Machine)
 	}
-	if err := detach(ctx, d.file(name)); err != nil {
+	if err := detachLoop(ctx, d.file(name)); err != nil {
 		return err
 	}
 	delete(d.plugged, name)
@@ -208,16 +208,16 @@ func (d *disks) Unplug(ctx context.Context, name string) error {
 	}
 	runs, err := d.host.Group(x.Machine).Populated()
 	if err == nil && runs {
-		err = d.inside(ctx, x.Machine, append([]string{"rm", "-f"}, x.Paths...)...)
+		err = d.runInMachine(ctx, x.Machine, append([]string{"rm", "-f"}, x.Paths...)...)
 		if still, lerr := d.host.Group(x.Machine).Populated(); lerr == nil && !still {
 			err = nil // it ended meanwhile, and its nodes with it
 		}
 	}
 	if err == nil {
-		err = detach(ctx, d.file(name))
+		err = detachLoop(ctx, d.file(name))
 	}
 	if err != nil {
-		return fmt.Errorf("unplug the disk %s from the machine %s: %w", name, x.Machine, err)
+		return fmt.Errorf("detach the disk %s from the machine %s: %w", name, x.Machine, err)
 	}
 	delete(d.plugged, name)
 	return nil
@@ -228,7 +228,7 @@ func (d *disks) Discard(ctx context.Context, name string) error {
 	defer d.mu.Unlock()
 	err := site.CheckName(name)
 	if err == nil {
-		err = d.release(ctx, name)
+		err = d.detach(ctx, name)
 	}
 	if err == nil {
 		err = os.Remove(d.file(name))
@@ -239,8 +239,9 @@ func (d *disks) Discard(ctx context.Context, name string) error {
 	return nil
 }
 
-// strike takes the devices from all disks, no matter who plugged them in. The machines have ended.
-func (d *disks) strike(ctx context.Context) error {
+// detachAll detaches the devices of all disks, no matter who plugged them in. The machines have ended
+// already.
+func (d *disks) detachAll(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	files, err := site.List(d.host.Path(site.Volumes))
@@ -248,7 +249,7 @@ func (d *disks) strike(ctx context.Context) error {
 		return err
 	}
 	for _, f := range files {
-		if err := detach(ctx, d.host.Path(site.Volumes, f)); err != nil {
+		if err := detachLoop(ctx, d.host.Path(site.Volumes, f)); err != nil {
 			return err
 		}
 	}

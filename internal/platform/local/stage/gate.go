@@ -17,11 +17,11 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// gate answers requests by the name of the host that was asked: the play's services, and
+// gate dispatches requests by the requested host name: to the play's services or to
 // publishers.
 type gate struct {
-	play       func() *rehearsal.Play // nil: there is none yet
-	publishers *publishers            // nil: there are none
+	play       func() *rehearsal.Play // nil: not set yet
+	publishers *publishers            // nil: no bundle
 	log        *slog.Logger
 }
 
@@ -35,11 +35,11 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.publishers.serve(w, r, host)
 		return
 	}
-	g.log.Debug("a host that is not played was asked", "host", host)
-	http.Error(w, "the rehearsal plays no host of the name "+host, http.StatusMisdirectedRequest)
+	g.log.Debug("request for a host outside the rehearsal", "host", host)
+	http.Error(w, "the rehearsal has no host named "+host, http.StatusMisdirectedRequest)
 }
 
-// hostname is the name that a request is for, without a port, in small letters.
+// hostname returns the name that a request is for, without a port, in lower case.
 func hostname(r *http.Request) string {
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -48,16 +48,16 @@ func hostname(r *http.Request) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// publishers serve the files and images of a bundle, each under its own name.
+// publishers serve the files and images of a bundle, each under its own host name.
 type publishers struct {
 	bundle *bundle.Bundle
 	hosts  map[string]bool // all of them
 	files  map[string]bool // HOST/PATH
-	store  http.Handler    // the bundle, whichever host is asked
+	store  http.Handler    // the bundle, for any host
 	images *images
 }
 
-// Docker's registry is asked under other names than its images bear.
+// Docker's registry has other host names than its images' names contain.
 const (
 	dockerName = "docker.io"
 	dockerHost = "registry-1.docker.io"
@@ -93,7 +93,8 @@ func newPublishers(dir string, a *authority, trusted []byte, log *slog.Logger) (
 	return p, nil
 }
 
-// hashes are the digests of files that were built and are not their publishers': SHA256@URL, sorted.
+// hashes returns the digests of files that were built and differ from their publishers': SHA256@URL,
+// sorted.
 func (p *publishers) hashes() []string {
 	var out []string
 	for url, f := range p.bundle.Files() {
@@ -105,12 +106,12 @@ func (p *publishers) hashes() []string {
 	return out
 }
 
-// manifestPath is where a registry has an image of a name and a tag.
+// manifestPath matches a registry's path of an image's manifest, by name and tag.
 var manifestPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/v2/(.+)/manifests/([A-Za-z0-9_][A-Za-z0-9._-]{0,127})$`)
 })
 
-// serve answers as the publisher of that name.
+// serve answers as the publisher of host.
 func (p *publishers) serve(w http.ResponseWriter, r *http.Request, host string) {
 	if !strings.HasPrefix(r.URL.Path, "/v2/") {
 		if !p.files[host+r.URL.Path] && !p.files[host+strings.TrimSuffix(r.URL.Path, ".sha256")] {
@@ -126,10 +127,10 @@ func (p *publishers) serve(w http.ResponseWriter, r *http.Request, host string) 
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if m := manifestPath().FindStringSubmatch(r.URL.Path); m != nil {
 			if digest, ok := p.bundle.ImageDigest(host + "/" + m[1] + ":" + m[2]); ok {
-				p.images.tagged(w, r, digest)
+				p.images.serveByTag(w, r, digest)
 				return
 			}
-		} else if p.images.own(w, r) {
+		} else if p.images.serveOwn(w, r) {
 			return
 		}
 	}

@@ -27,7 +27,8 @@ import (
 
 const machineList = "a list of the machine's\n"
 
-// openGate returns a client for which every name is at the gate, and the authority that it trusts.
+// openGate returns a client for which every name resolves to the gate, and the authority that it
+// trusts.
 func openGate(t *testing.T) (*http.Client, *authority) {
 	t.Helper()
 	a, err := newAuthority(time.Now())
@@ -35,7 +36,7 @@ func openGate(t *testing.T) (*http.Client, *authority) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	p, err := newPublishers(newBundle(t), a, a.added([]byte(machineList)), log)
+	p, err := newPublishers(newBundle(t), a, a.withAuthority([]byte(machineList)), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func openGate(t *testing.T) (*http.Client, *authority) {
 		s.serving.Wait()
 	})
 	trusted := x509.NewCertPool()
-	if !trusted.AppendCertsFromPEM(a.added(nil)) {
+	if !trusted.AppendCertsFromPEM(a.withAuthority(nil)) {
 		t.Fatal("the authority cannot be read")
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, ForceAttemptHTTP2: true,
@@ -79,11 +80,11 @@ func TestTheGateKnowsHosts(t *testing.T) {
 		{"GET", "https://files.publisher.test/dl/thing.sha256", 200, fmt.Sprintf("%x\n", sha256.Sum256([]byte(thing)))},
 		{"POST", "https://files.publisher.test/dl/thing", 405, "read-only"},
 		{"GET", "https://files.publisher.test/dl/other", 404, "https://files.publisher.test/dl/other"},
-		{"GET", "https://images.publisher.test/dl/thing", 404, "does not hold"}, // it is another's
+		{"GET", "https://images.publisher.test/dl/thing", 404, "does not hold"}, // it belongs to another host
 		{"GET", "https://nobody.test/dl/thing", 421, "nobody.test"},
 		{"GET", "https://127.0.0.1/", 421, "127.0.0.1"}, // without a name
 		{"GET", "https://registry-1.docker.io/v2/", 200, "{}"},
-		{"GET", "https://registry-1.docker.io/v2/own/manifests/1", 404, "MANIFEST_UNKNOWN"}, // it is another's
+		{"GET", "https://registry-1.docker.io/v2/own/manifests/1", 404, "MANIFEST_UNKNOWN"}, // it belongs to another host
 		{"POST", "https://images.publisher.test/v2/own/manifests/1", 405, "read-only"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
@@ -106,7 +107,7 @@ func TestTheGateKnowsHosts(t *testing.T) {
 	}
 }
 
-// fileOf is a file of an image, whose layers are read as they are unpacked.
+// fileOf returns a file of an image, reading its layers as they would be unpacked.
 func fileOf(t *testing.T, image v1.Image, at string) string {
 	t.Helper()
 	in := mutate.Extract(image)
@@ -203,7 +204,7 @@ func TestAnImageByDigestIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestTrustOfLayers: the uppermost layer counts, and what a layer removes is gone.
+// TestTrustOfLayers: the uppermost layer wins, and what a layer removes is gone.
 func TestTrustOfLayers(t *testing.T) {
 	const at = "etc/ssl/certs/ca-certificates.crt"
 	lower := entry{at, "lower"}
@@ -225,7 +226,7 @@ func TestTrustOfLayers(t *testing.T) {
 		for _, l := range c.layers {
 			layers = append(layers, layerWith(t, l...))
 		}
-		got, err := trustOf(imageWith(t, layers...))
+		got, err := trustFileOf(imageWith(t, layers...))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}

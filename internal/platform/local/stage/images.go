@@ -22,37 +22,37 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// trustFile is where programs look for the authorities that they trust, on machines and in
-// images: Debian's place, which comes first in the list of Go, and which most images have.
+// trustFile is where programs look for trusted authorities, on machines and in images:
+// Debian's path, which is the first in Go's list, and which most images have.
 const trustFile = "/etc/ssl/certs/ca-certificates.crt"
 
-// images are a bundle's images, with one layer more: containers bring a list of trusted
-// authorities of their own, to which the rehearsal's must be added.
+// images are a bundle's images with an additional layer: containers have a list of
+// trusted authorities of their own, to which the rehearsal's must be added.
 type images struct {
-	dir       string // the bundle's
+	dir       string // the bundle's folder
 	authority *authority
-	// trusted is the list for images that have none.
+	// trusted is the list for images without one.
 	trusted []byte
 	log     *slog.Logger
 
-	working sync.Mutex // one is made at a time
-	mu      sync.Mutex
-	made    map[string]string  // digest of an image or an index → digest of its manifest here
-	blobs   map[string]content // by digest, what is here and not in the bundle
+	amending       sync.Mutex // only one image is amended at a time
+	mu             sync.Mutex
+	amendedDigests map[string]string // digest of an image or an index → digest of its amended manifest
+	blobs          map[string]blob   // contents that are not in the bundle, by digest
 }
 
-type content struct {
+type blob struct {
 	kind types.MediaType
 	data []byte
 }
 
 func newImages(dir string, a *authority, trusted []byte, log *slog.Logger) *images {
-	return &images{dir: dir, authority: a, trusted: trusted, log: log, made: map[string]string{}, blobs: map[string]content{}}
+	return &images{dir: dir, authority: a, trusted: trusted, log: log, amendedDigests: map[string]string{}, blobs: map[string]blob{}}
 }
 
-// tagged serves the manifest of an image of the bundle that was asked for by its tag.
-func (i *images) tagged(w http.ResponseWriter, r *http.Request, digest string) {
-	own, err := i.amended(digest)
+// serveByTag serves the manifest of an image of the bundle that was requested by tag.
+func (i *images) serveByTag(w http.ResponseWriter, r *http.Request, digest string) {
+	own, err := i.amendedDigest(digest)
 	if err != nil {
 		i.log.Error("add the rehearsal's authority to an image", "image", r.URL.Path, "error", err)
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -61,8 +61,8 @@ func (i *images) tagged(w http.ResponseWriter, r *http.Request, digest string) {
 	i.send(w, r, own)
 }
 
-// own serves a content that is not of the bundle, if it is one.
-func (i *images) own(w http.ResponseWriter, r *http.Request) bool {
+// serveOwn serves a content that is not in the bundle; it reports whether there is one.
+func (i *images) serveOwn(w http.ResponseWriter, r *http.Request) bool {
 	digest := path.Base(r.URL.Path)
 	i.mu.Lock()
 	_, ok := i.blobs[digest]
@@ -82,12 +82,12 @@ func (i *images) send(w http.ResponseWriter, r *http.Request, digest string) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(c.data))
 }
 
-// amended returns the digest of the manifest of an image with the layer. It is made once.
-func (i *images) amended(digest string) (string, error) {
-	i.working.Lock()
-	defer i.working.Unlock()
+// amendedDigest returns the digest of the amended manifest of an image. It is created once.
+func (i *images) amendedDigest(digest string) (string, error) {
+	i.amending.Lock()
+	defer i.amending.Unlock()
 	i.mu.Lock()
-	own, ok := i.made[digest]
+	own, ok := i.amendedDigests[digest]
 	i.mu.Unlock()
 	if ok {
 		return own, nil
@@ -105,11 +105,11 @@ func (i *images) amended(digest string) (string, error) {
 	for d, b := range blobs {
 		i.blobs[d] = b
 	}
-	i.made[digest] = own
+	i.amendedDigests[digest] = own
 	return own, nil
 }
 
-// find returns an image of the bundle, of an index the one for machines of this host.
+// find returns an image of the bundle; of an index, the image for machines of this host.
 func (i *images) find(digest string) (v1.Image, error) {
 	h, err := v1.NewHash(digest)
 	if err != nil {
@@ -143,15 +143,15 @@ func (i *images) find(digest string) (v1.Image, error) {
 	return nil, fmt.Errorf("the image %s is not for machines of the architecture %s", digest, runtime.GOARCH)
 }
 
-// amend adds the layer to an image. It returns the digest of the manifest, and what is new.
-func (i *images) amend(image v1.Image) (string, map[string]content, error) {
-	trusted, err := trustOf(image)
+// amend adds the layer to an image. It returns the digest of the manifest, and the new contents.
+func (i *images) amend(image v1.Image) (string, map[string]blob, error) {
+	trusted, err := trustFileOf(image)
 	if err != nil {
 		return "", nil, err
 	}
 	file := i.trusted
 	if trusted != nil {
-		file = i.authority.added(trusted)
+		file = i.authority.withAuthority(trusted)
 	}
 	data, err := layerOf(file)
 	if err != nil {
@@ -161,7 +161,7 @@ func (i *images) amend(image v1.Image) (string, map[string]content, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	layer := content{types.OCIUncompressedLayer, data}
+	layer := blob{types.OCIUncompressedLayer, data}
 	if kind == types.DockerManifestSchema2 {
 		layer.kind = types.DockerUncompressedLayer
 	}
@@ -185,14 +185,14 @@ func (i *images) amend(image v1.Image) (string, map[string]content, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return own.String(), map[string]content{
+	return own.String(), map[string]blob{
 		own.String():                              {kind, manifest},
 		m.Config.Digest.String():                  {"application/octet-stream", config},
 		m.Layers[len(m.Layers)-1].Digest.String(): {"application/octet-stream", data},
 	}, nil
 }
 
-// layerOf is a layer that has the file of trusted authorities alone.
+// layerOf returns a layer that contains only the file of trusted authorities.
 func layerOf(file []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -206,14 +206,14 @@ func layerOf(file []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// trustOf is the file of trusted authorities of an image; nil: it has none.
-func trustOf(image v1.Image) ([]byte, error) {
+// trustFileOf returns an image's file of trusted authorities, or nil if it has none.
+func trustFileOf(image v1.Image) ([]byte, error) {
 	layers, err := image.Layers()
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range slices.Backward(layers) {
-		data, over, err := trustIn(l)
+		data, over, err := trustFileInLayer(l)
 		if err != nil {
 			return nil, fmt.Errorf("look for trusted authorities in an image: %w", err)
 		}
@@ -224,8 +224,8 @@ func trustOf(image v1.Image) ([]byte, error) {
 	return nil, nil
 }
 
-// trustIn looks into one layer; over says that what is below it does not count.
-func trustIn(l v1.Layer) (data []byte, over bool, err error) {
+// trustFileInLayer searches one layer; over is true if the layers below it no longer count.
+func trustFileInLayer(l v1.Layer) (data []byte, over bool, err error) {
 	in, err := l.Uncompressed()
 	if err != nil {
 		return nil, false, err
@@ -243,15 +243,15 @@ func trustIn(l v1.Layer) (data []byte, over bool, err error) {
 		case at == trustFile && h.Typeflag == tar.TypeReg:
 			data, err := io.ReadAll(t)
 			return data, true, err
-		case at == trustFile && h.Typeflag != tar.TypeDir, hides(at):
-			over = true // a link elsewhere becomes the machines' list, as does nothing
+		case at == trustFile && h.Typeflag != tar.TypeDir, hidesTrustFile(at):
+			over = true // a link elsewhere is replaced by the machines' list, as is a missing file
 		}
 	}
 }
 
-// hides reports whether an entry of a layer removes the file from those below, or a folder
-// above it (the image specification of OCI, on whiteouts).
-func hides(at string) bool {
+// hidesTrustFile reports whether an entry of a layer hides the file, or a folder above it, from
+// lower layers (whiteouts in the OCI image specification).
+func hidesTrustFile(at string) bool {
 	for dir := trustFile; dir != "/"; dir = path.Dir(dir) {
 		if at == path.Join(path.Dir(dir), ".wh."+path.Base(dir)) || dir != trustFile && at == path.Join(dir, ".wh..wh..opq") {
 			return true

@@ -10,10 +10,10 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// ownTrust is where Debian keeps authorities that are not its own.
+// ownTrust is where Debian keeps local authorities.
 const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
 
-// machines are the machines of this host.
+// machines creates the rehearsal's machines on this host.
 type machines struct{ *Stage }
 
 func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {
@@ -42,11 +42,11 @@ func (m machines) List() (map[string]bool, error) {
 }
 
 func (m machines) Destroy(ctx context.Context, name string) error {
-	there, err := m.List()
+	existing, err := m.List()
 	if err != nil {
 		return err
 	}
-	if _, ok := there[name]; !ok {
+	if _, ok := existing[name]; !ok {
 		return nil
 	}
 	if err := m.host.Delete(ctx, name); err != nil {
@@ -58,5 +58,5 @@ func (m machines) Destroy(ctx context.Context, name string) error {
 
 func (m machines) Console(name string) ([]byte, error) { return m.host.Log(name) }
 
-// whole is an address as a range of its own.
-func whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+// hostPrefix returns an address as a prefix of its full length.
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

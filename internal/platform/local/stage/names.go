@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// ttl is how long an answer is good, in seconds: what is played changes quickly.
+	// ttl is the TTL of answers, in seconds: the play's records change quickly.
 	ttl = 5
-	// longestChain bounds how many aliases lead to a name.
+	// longestChain is the maximum length of a chain of aliases.
 	longestChain = 8
-	// plainSize is what a client takes in a packet that says nothing of it (RFC 1035, 2.3.4).
+	// plainSize is the maximum size of a UDP answer to a client that does not specify one (RFC
+	// 1035, 2.3.4).
 	plainSize = 512
 )
 
-// names answers DNS queries: for the play's zones, its services and publishers. There are no other
-// names.
+// names answers DNS queries for the play's zones, its services and publishers. No other names
+// exist.
 type names struct {
-	play      func() *rehearsal.Play // nil: there is none yet
+	play      func() *rehearsal.Play // nil: not set yet
 	published map[string]bool
 	address   netip.Addr // where services are
 	log       *slog.Logger
 }
 
-// ServeDNS answers one question.
+// ServeDNS answers one query.
 func (n *names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
-	m := n.reply(q)
+	m := n.answer(q)
 	size := plainSize
 	if opt := q.IsEdns0(); opt != nil {
 		size = max(size, int(opt.UDPSize()))
@@ -41,10 +42,10 @@ func (n *names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	if w.LocalAddr().Network() == "udp" {
 		m.Truncate(size)
 	}
-	_ = w.WriteMsg(m) // the client asks again
+	_ = w.WriteMsg(m) // the client retries
 }
 
-func (n *names) reply(q *dns.Msg) *dns.Msg {
+func (n *names) answer(q *dns.Msg) *dns.Msg {
 	m := new(dns.Msg)
 	switch {
 	case q.Opcode != dns.OpcodeQuery:
@@ -56,16 +57,16 @@ func (n *names) reply(q *dns.Msg) *dns.Msg {
 	}
 	m.SetReply(q)
 	m.Authoritative = true
-	answers, known, err := n.chase(q.Question[0].Name, q.Question[0].Qtype)
+	answers, known, err := n.resolveAliases(q.Question[0].Name, q.Question[0].Qtype)
 	if err != nil {
-		n.log.Error("answer a question for a name", "name", q.Question[0].Name, "error", err)
+		n.log.Error("answer a DNS query", "name", q.Question[0].Name, "error", err)
 		return m.SetRcode(q, dns.RcodeServerFailure)
 	}
 	m.Answer = answers
 	if !known {
 		m.Rcode = dns.RcodeNameError
 	}
-	if len(answers) == 0 { // tells for how long (RFC 2308)
+	if len(answers) == 0 { // its SOA says for how long (RFC 2308)
 		m.Ns = []dns.RR{&dns.SOA{Hdr: header(".", dns.TypeSOA), Ns: "rehearsal.", Mbox: "rehearsal.", Serial: 1, Refresh: ttl, Retry: ttl, Expire: ttl, Minttl: ttl}}
 	}
 	return m
@@ -75,8 +76,8 @@ func header(name string, kind uint16) dns.RR_Header {
 	return dns.RR_Header{Name: name, Rrtype: kind, Class: dns.ClassINET, Ttl: ttl}
 }
 
-// chase returns the records of a name, and of the name for which it is an alias.
-func (n *names) chase(name string, kind uint16) (out []dns.RR, known bool, err error) {
+// resolveAliases returns the records of a name, following aliases.
+func (n *names) resolveAliases(name string, kind uint16) (out []dns.RR, known bool, err error) {
 	for range longestChain {
 		records, known, err := n.lookup(name, kind)
 		if err != nil {
@@ -90,14 +91,14 @@ func (n *names) chase(name string, kind uint16) (out []dns.RR, known bool, err e
 			}
 		}
 		if alias == "" {
-			return out, known, nil // of the last name (RFC 6604, 2.1)
+			return out, known, nil // about the last name (RFC 6604, 2.1)
 		}
 		name = alias
 	}
-	return nil, false, errors.New("aliases lead to no end")
+	return nil, false, errors.New("the aliases form a loop")
 }
 
-// lookup returns the records of a name: of the kind, or an alias.
+// lookup returns a name's records of the given kind, or its alias.
 func (n *names) lookup(name string, kind uint16) (out []dns.RR, known bool, err error) {
 	plain := strings.ToLower(strings.TrimSuffix(name, "."))
 	p := n.play()
@@ -120,7 +121,7 @@ func (n *names) lookup(name string, kind uint16) (out []dns.RR, known bool, err 
 	return []dns.RR{&dns.A{Hdr: header(name, kind), A: n.address.AsSlice()}}, true, nil
 }
 
-// parse reads records, which get the name as it was asked for.
+// parse parses records, whose name is replaced by the queried one.
 func parse(name string, lines []string) ([]dns.RR, error) {
 	var out []dns.RR
 	for _, l := range lines {

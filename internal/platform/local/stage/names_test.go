@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// zone has an address, an alias within and one out of itself, a ring, a wide name, and a
-// record that cannot be read.
+// zone contains an address, an alias within and one out of the zone, a loop of aliases, a
+// wildcard, and an invalid record.
 func zone(name, kind string) ([]string, bool) {
 	records := map[string]map[string][]string{
 		"a.zone.test":     {"A": {"a.zone.test. 300 IN A 192.0.2.7", "a.zone.test. 1 IN A 192.0.2.8"}, "TXT": {`a.zone.test. 60 IN TXT "some words"`}},
@@ -35,7 +35,7 @@ func zone(name, kind string) ([]string, bool) {
 	return r[kind], known
 }
 
-// askNames runs a server of names, and returns how it is asked.
+// askNames starts a DNS server, and returns a func that queries it.
 func askNames(t *testing.T) func(network, name string, kind uint16) *dns.Msg {
 	t.Helper()
 	p := &rehearsal.Play{Lookup: zone, Serves: func(host string) bool { return strings.HasSuffix(host, "service.test") }}
@@ -49,8 +49,8 @@ func askNames(t *testing.T) func(network, name string, kind uint16) *dns.Msg {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.answer(&dns.Server{PacketConn: packets, Handler: n})
-	s.answer(&dns.Server{Listener: l, Handler: n})
+	s.startDNS(&dns.Server{PacketConn: packets, Handler: n})
+	s.startDNS(&dns.Server{Listener: l, Handler: n})
 	t.Cleanup(func() {
 		for _, c := range s.closers {
 			c()
@@ -112,11 +112,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An answer that is too long for a packet says so, and is whole over TCP.
+// An answer that is too long for a UDP packet is marked as truncated, and is complete over TCP.
 func TestALongAnswerIsCut(t *testing.T) {
 	ask := askNames(t)
 	m := ask("udp", "wide.zone.test.", dns.TypeA)
-	m.Compress = true // as it came
+	m.Compress = true // compressed, as it was received
 	if !m.Truncated || m.Len() > plainSize {
 		t.Errorf("cut is %t, of %d bytes", m.Truncated, m.Len())
 	}

@@ -15,44 +15,44 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// wires join the machines and this host: a bridge with the host's addresses, and load
-// balancers at some of them.
-type wires struct {
+// stageNetwork connects the machines and this host: a bridge with the host's addresses, and
+// load balancers on some of them.
+type stageNetwork struct {
 	bridge  string
 	address netip.Addr // of the stage's own services
 
-	mu        sync.Mutex
-	addresses []netip.Prefix
-	plain     []netip.Addr
-	balancers []netip.Addr
-	served    map[netip.AddrPort]*served
+	mu             sync.Mutex
+	addresses      []netip.Prefix
+	plainAddresses []netip.Addr
+	balancers      []netip.Addr
+	ports          map[netip.AddrPort]*balancerPort
 }
 
-// served is a port of a load balancer.
-type served struct {
+// balancerPort is a port of a load balancer.
+type balancerPort struct {
 	target int
 	server *balance.Server
 }
 
-// apply gives the bridge all its addresses. The caller holds the lock.
-func (w *wires) apply() error {
+// apply sets all addresses of the bridge. The caller holds the lock.
+func (w *stageNetwork) apply() error {
 	want := slices.Clone(w.addresses)
-	for _, a := range slices.Concat([]netip.Addr{w.address}, w.plain, w.balancers) {
+	for _, a := range slices.Concat([]netip.Addr{w.address}, w.plainAddresses, w.balancers) {
 		if !slices.ContainsFunc(want, func(p netip.Prefix) bool { return p.Addr() == a }) {
-			want = append(want, whole(a))
+			want = append(want, hostPrefix(a))
 		}
 	}
 	return bridges.SetAddresses(w.bridge, want)
 }
 
-func (w *wires) setPlain(list []netip.Addr) error {
+func (w *stageNetwork) setPlain(list []netip.Addr) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.plain = list
+	w.plainAddresses = list
 	return w.apply()
 }
 
-func (w *wires) Addresses(list []netip.Prefix) error {
+func (w *stageNetwork) Addresses(list []netip.Prefix) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range list {
@@ -68,9 +68,9 @@ func (w *wires) Addresses(list []netip.Prefix) error {
 	return w.apply()
 }
 
-func (w *wires) Routes(to map[string]string) error { return bridges.Route(w.bridge, to) }
+func (w *stageNetwork) Routes(to map[string]string) error { return bridges.Route(w.bridge, to) }
 
-func (w *wires) Balance(list []rehearsal.Balancer) error {
+func (w *stageNetwork) Balance(list []rehearsal.Balancer) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	want := map[netip.AddrPort]rehearsal.Front{}
@@ -81,10 +81,10 @@ func (w *wires) Balance(list []rehearsal.Balancer) error {
 			want[netip.AddrPortFrom(b.Address, uint16(f.Port))] = f //nolint:gosec // a port
 		}
 	}
-	for at, s := range w.served {
+	for at, s := range w.ports {
 		if f, ok := want[at]; !ok || f.Target != s.target {
 			s.server.Close()
-			delete(w.served, at)
+			delete(w.ports, at)
 		}
 	}
 	if err := w.apply(); err != nil {
@@ -92,27 +92,27 @@ func (w *wires) Balance(list []rehearsal.Balancer) error {
 	}
 	var errs []error
 	for at, f := range want {
-		s := w.served[at]
+		s := w.ports[at]
 		if s == nil {
 			l, err := net.Listen("tcp4", at.String())
 			if err != nil {
-				errs = append(errs, taken(err))
+				errs = append(errs, portInUseError(err))
 				continue
 			}
-			s = &served{f.Target, balance.Serve(l, balance.Front{Port: f.Port, Target: f.Target}, slog.New(slog.DiscardHandler))}
-			w.served[at] = s
+			s = &balancerPort{f.Target, balance.Serve(l, balance.Front{Port: f.Port, Target: f.Target}, slog.New(slog.DiscardHandler))}
+			w.ports[at] = s
 		}
 		s.server.SetBackends(f.Hosts)
 	}
 	return errors.Join(errs...)
 }
 
-// close ends the load balancers.
-func (w *wires) close() {
+// close closes the load balancers.
+func (w *stageNetwork) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for at, s := range w.served {
+	for at, s := range w.ports {
 		s.server.Close()
-		delete(w.served, at)
+		delete(w.ports, at)
 	}
 }

@@ -1,9 +1,10 @@
-// Package stage is this host's half of a rehearsal: machines, disks and a network of its
-// own, closed against the world, in which what the play answers, and what publishers serve
-// of a bundle, is found under its real names, over TLS of an authority that the machines trust.
+// Package stage is this host's half of a rehearsal: machines, disks and a network of its own,
+// isolated from the world, in which the play's services, and the files and images that
+// publishers serve from a bundle, have their real names, with TLS certificates of an authority
+// that the machines trust.
 //
-// Whatever it makes on the host is gone when it is closed, and what a run that was cut off
-// has left goes when the next one opens.
+// Whatever it creates on the host is removed when it is closed, and what an interrupted run has
+// left is removed when the next one opens.
 //
 // It must not know any platform that is played.
 package stage
@@ -37,32 +38,32 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// Options say where a rehearsal is, and of what.
+// Options configure a rehearsal.
 type Options struct {
-	// Root is its folder, Cache the folder of images, and Run one that all clusters of this host
-	// share, for state that is valid until the host is restarted.
+	// Root is its folder, Cache the folder of images, and Run a folder that all clusters of this
+	// host share, for state that is valid until the host is restarted.
 	Root, Cache, Run string
-	// Bundle is the folder of a bundle, whose files and images are served as their
-	// publishers do, as they are now; empty: there are none.
+	// Bundle is the folder of a bundle whose files and images are served, in their
+	// current state, as by their publishers; empty: there are none.
 	Bundle string
 	// Image is what machines boot from.
 	Image image.Recipe
 	Log   *slog.Logger
-	// Output receives what long work tells; may be nil.
+	// Output receives the progress of long operations; may be nil.
 	Output io.Writer
 	Now    func() time.Time
 }
 
-// address is where everything that has a name is served. It is of a range that is for
-// tests of networks (RFC 2544), which no cloud and hardly a host has.
+// address is where everything that has a name is served. Its range is for benchmarking
+// networks (RFC 2544); no cloud uses it, and hardly any host does.
 const address = "198.18.0.1"
 
-// Ports that machines may reach at this host's addresses: names, the metadata of a
-// platform, its services, and what load balancers serve of a cluster.
+// tcpPorts and udpPorts return the ports of this host's addresses that machines may reach: DNS, a
+// platform's metadata, its services, and those of a cluster's load balancers.
 func tcpPorts() []int { return []int{53, 80, 443, 3988} }
 func udpPorts() []int { return []int{53} }
 
-// Stage is a part of this host in which a play is on.
+// Stage is a part of this host in which a play runs.
 type Stage struct {
 	Options
 	site    site.Site
@@ -71,21 +72,21 @@ type Stage struct {
 	address netip.Addr
 	trust   *authority
 	image   string // root folder
-	// machineTrust is the file of trusted authorities that machines have.
+	// machineTrust is the machines' file of trusted authorities.
 	machineTrust []byte
 
 	play    atomic.Pointer[rehearsal.Play]
 	disks   *disks
-	network *wires
-	closers []func() // each ends a server
-	hashes  []string // of the files of the bundle that are not their publishers', SHA256@URL
+	network *stageNetwork
+	closers []func() // each stops a server
+	hashes  []string // of the bundle's files that differ from their publishers', SHA256@URL
 	serving sync.WaitGroup
 }
 
-// Open makes the stage. The caller closes it. There is one at a time in a root, and on a host; the
-// error of a second names its holder.
+// Open creates the stage. The caller closes it. There can be one at a time in a root, and on a
+// host; the error for a second one names the holder.
 func Open(ctx context.Context, o Options) (*Stage, error) {
-	if err := ground.Check(ground.This()); err != nil {
+	if err := ground.Check(ground.LocalHost()); err != nil {
 		return nil, err
 	}
 	if o.Bundle != "" { // an image takes a while
@@ -93,20 +94,16 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 			return nil, fmt.Errorf("open the rehearsal: %w", err)
 		}
 	}
-	here := site.Site{Root: o.Root, Cluster: "rehearsal"}
-	host, err := machine.On(here)
+	s, err := newStage(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Options: o, site: here, host: host, address: netip.MustParseAddr(address)}
-	s.disks = &disks{host: host, plugged: map[string]rehearsal.Disk{}}
-	s.network = &wires{bridge: here.Bridge(), address: s.address, served: map[netip.AddrPort]*served{}}
 	if err := s.claim(); err != nil {
 		return nil, err
 	}
-	err = s.strike(ctx)
+	err = s.removeAll(ctx)
 	if err == nil {
-		err = s.build(ctx)
+		err = s.setUp(ctx)
 	}
 	if err == nil {
 		err = s.serve()
@@ -117,7 +114,25 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 	return s, nil
 }
 
-// lockFile is locked by the process that has the root, and names it.
+// newStage returns the stage in a root, of which nothing exists yet.
+func newStage(o Options) (*Stage, error) {
+	root, err := filepath.Abs(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	o.Root = root
+	here := site.Site{Root: root, Cluster: "rehearsal"}
+	host, err := machine.NewHost(here)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{Options: o, site: here, host: host, address: netip.MustParseAddr(address)}
+	s.disks = &disks{host: host, plugged: map[string]rehearsal.Disk{}}
+	s.network = &stageNetwork{bridge: here.Bridge(), address: s.address, ports: map[netip.AddrPort]*balancerPort{}}
+	return s, nil
+}
+
+// lockFile returns the file that is locked by the process that uses the root, and that names it.
 func (s *Stage) lockFile() string { return filepath.Join(s.Root, "rehearsal.lock") }
 
 func (s *Stage) claim() error {
@@ -133,7 +148,7 @@ func (s *Stage) claim() error {
 		if err != nil {
 			return err
 		}
-		return fault.Wrap(fault.Conflict, fmt.Errorf("a rehearsal is on already in %s: %s", s.Root, who), "end it first, or take another folder")
+		return fault.Wrap(fault.Conflict, fmt.Errorf("a rehearsal is already running in %s: %s", s.Root, who), "stop it first, or use another folder")
 	}
 	s.lock = lock
 	err = lock.Truncate(0)
@@ -143,15 +158,23 @@ func (s *Stage) claim() error {
 	return err
 }
 
-// build makes what machines need.
-func (s *Stage) build(ctx context.Context) (err error) {
+// setUp creates what machines need.
+func (s *Stage) setUp(ctx context.Context) (err error) {
 	own := netip.PrefixFrom(s.address, s.address.BitLen())
 	other, err := bridges.Overlap(own, s.site.Bridge())
 	if err != nil {
 		return err
 	}
 	if other != "" {
-		return fault.Wrap(fault.Conflict, fmt.Errorf("the address %s, which the rehearsal needs, belongs to the interface %s", s.address, other), "end the other rehearsal; if it no longer runs: ip link delete "+other)
+		if err := s.removeKilled(ctx, other); err != nil {
+			return err
+		}
+		if other, err = bridges.Overlap(own, s.site.Bridge()); err != nil {
+			return err
+		}
+	}
+	if other != "" {
+		return fault.Wrap(fault.Conflict, fmt.Errorf("the address %s, which the rehearsal needs, belongs to the interface %s", s.address, other), "stop the other rehearsal; if it is no longer running: ip link delete "+other)
 	}
 	if s.image, err = s.Image.Ensure(ctx, s.Cache, s.Output); err != nil {
 		return err
@@ -163,8 +186,8 @@ func (s *Stage) build(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read which authorities the image trusts: %w", err)
 	}
-	s.machineTrust = s.trust.added(trusted)
-	if err := s.furnishUser(); err != nil {
+	s.machineTrust = s.trust.withAuthority(trusted)
+	if err := s.writeUserFiles(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Dir(), 0o700); err != nil {
@@ -173,7 +196,7 @@ func (s *Stage) build(ctx context.Context) (err error) {
 	if err := site.WriteJSON(keeper.NetworkFile(s.site), keeper.Network{CIDR: own.String()}); err != nil {
 		return err
 	}
-	if err := s.memory().Remember(ctx, s.site); err != nil { // after the file, by which others see that this one is there
+	if err := s.memory().Remember(ctx, s.site); err != nil { // after the network's file, from which others see that this one exists
 		return err
 	}
 	if err := ground.RaiseSysctls(ground.Sysctls); err != nil {
@@ -182,17 +205,44 @@ func (s *Stage) build(ctx context.Context) (err error) {
 	if err := bridges.Ensure(s.site.Bridge(), own); err != nil {
 		return err
 	}
+	if err := bridges.Label(s.site.Bridge(), s.Root); err != nil { // before another rehearsal may have to remove this one
+		return err
+	}
 	if err := bridges.Enclose(s.site.Bridge(), s.address, tcpPorts(), udpPorts(), true); err != nil {
 		return err
 	}
 	return ground.SetSysctl(ground.Sysctls, ground.Forwarding, "1")
 }
 
-func (s *Stage) memory() ground.Memory {
-	return ground.Memory{Run: s.Run, Now: s.Now, Lives: keeper.Wished}
+// removeKilled removes the rehearsal in another root whose process was killed, given its bridge, from
+// whose label the root is known. A bridge of anything else stays.
+func (s *Stage) removeKilled(ctx context.Context, bridge string) error {
+	root, err := bridges.LabelOf(bridge)
+	if err != nil {
+		return err
+	}
+	killed := site.Site{Root: root, Cluster: s.site.Cluster}
+	if root == "" || killed.Bridge() != bridge {
+		return nil
+	}
+	o := s.Options
+	o.Root = root
+	other, err := newStage(o)
+	if err != nil {
+		return err
+	}
+	if err := other.claim(); err != nil {
+		return err
+	}
+	s.Log.Warn("another rehearsal was killed; what it left on this host is being removed", "dir", root)
+	return other.Close(ctx)
 }
 
-// serve answers for names, and what is asked of them.
+func (s *Stage) memory() ground.HostState {
+	return ground.HostState{Run: s.Run, Now: s.Now, IsAlive: keeper.IsWanted}
+}
+
+// serve starts the DNS and web servers.
 func (s *Stage) serve() error {
 	g := &gate{play: s.play.Load, log: s.Log}
 	published := map[string]bool{}
@@ -209,40 +259,40 @@ func (s *Stage) serve() error {
 	n := &names{play: s.play.Load, published: published, address: s.address, log: s.Log}
 	packets, err := net.ListenPacket("udp4", netip.AddrPortFrom(s.address, 53).String())
 	if err != nil {
-		return taken(err)
+		return portInUseError(err)
 	}
-	s.answer(&dns.Server{PacketConn: packets, Handler: n})
+	s.startDNS(&dns.Server{PacketConn: packets, Handler: n})
 	for _, x := range []struct {
 		port  uint16
 		serve func(net.Listener)
 	}{
-		{53, func(l net.Listener) { s.answer(&dns.Server{Listener: l, Handler: n}) }},
+		{53, func(l net.Listener) { s.startDNS(&dns.Server{Listener: l, Handler: n}) }},
 		{443, func(l net.Listener) { s.serveHTTP(s.trust.listener(l), g) }},
 	} {
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(s.address, x.port).String())
 		if err != nil {
-			return taken(err)
+			return portInUseError(err)
 		}
 		x.serve(l)
 	}
 	return nil
 }
 
-// taken says what to do about a port that is not free.
-func taken(err error) error {
-	return fault.Wrap(fault.Conflict, err, "a program of this host that listens at all of its addresses is in the way: ss -lnptu shows it")
+// portInUseError adds the remedy for a port that is in use.
+func portInUseError(err error) error {
+	return fault.Wrap(fault.Conflict, err, "stop the program on this host that listens on all addresses; find it with: ss -lnptu")
 }
 
-// answer starts a server of names.
-func (s *Stage) answer(d *dns.Server) {
+// startDNS starts a DNS server.
+func (s *Stage) startDNS(d *dns.Server) {
 	begun := make(chan struct{})
 	d.NotifyStartedFunc = func() { close(begun) }
 	s.serving.Go(func() {
 		if err := d.ActivateAndServe(); err != nil {
-			s.Log.Error("the server of names has ended", "error", err)
+			s.Log.Error("the DNS server has stopped", "error", err)
 		}
 	})
-	<-begun // one that has not begun cannot be ended
+	<-begun // a server that has not started cannot be stopped
 	s.closers = append(s.closers, func() { _ = d.Shutdown() })
 }
 
@@ -251,25 +301,25 @@ func (s *Stage) serveHTTP(l net.Listener, h http.Handler) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	s.serving.Go(func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.Log.Error("a web server has ended", "at", l.Addr().String(), "error", err)
+			s.Log.Error("a web server has stopped", "at", l.Addr().String(), "error", err)
 		}
 	})
 	s.closers = append(s.closers, func() { _ = server.Close() })
 }
 
-// Contract is what a play has of this host. It holds until the stage is closed.
+// Contract returns the interface of this host for a play. It is valid until the stage is closed.
 func (s *Stage) Contract() rehearsal.Stage {
 	return rehearsal.Stage{Machines: machines{s}, Disks: s.disks, Network: s.network, Address: s.address, Log: s.Log}
 }
 
-// Dir is a folder for files of the play, which go with the stage.
+// Dir returns a folder for the play's files, which are removed with the stage.
 func (s *Stage) Dir() string { return s.site.Path("play") }
 
-// Play sets the platform to play: from now on its names are known and its services answer. It is
-// called once; the play is not closed with the stage.
+// Play sets the platform to play: from now on its names resolve and its services answer. It is
+// called once; closing the stage does not close the play.
 func (s *Stage) Play(p *rehearsal.Play) error {
 	if s.play.Load() != nil {
-		return errors.New("set the play: there is one already")
+		return errors.New("start the emulated cloud: it is already running")
 	}
 	var own []netip.Addr
 	for a := range p.Plain {
@@ -281,7 +331,7 @@ func (s *Stage) Play(p *rehearsal.Play) error {
 	for a, h := range p.Plain {
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(a, 80).String())
 		if err != nil {
-			return taken(err)
+			return portInUseError(err)
 		}
 		s.serveHTTP(l, h)
 	}
@@ -289,7 +339,7 @@ func (s *Stage) Play(p *rehearsal.Play) error {
 	return nil
 }
 
-// Close ends everything that runs, and leaves the host as it was. It can be called again.
+// Close stops everything that runs, and restores the host. It can be called again.
 func (s *Stage) Close(ctx context.Context) error {
 	if s.lock == nil {
 		return nil
@@ -300,19 +350,19 @@ func (s *Stage) Close(ctx context.Context) error {
 	s.closers = nil
 	s.serving.Wait()
 	s.network.close()
-	if err := s.strike(ctx); err != nil {
+	if err := s.removeAll(ctx); err != nil {
 		return fmt.Errorf("close the rehearsal: %w", err)
 	}
 	err := os.Remove(s.lockFile())
-	s.lock.Close() // ends the lock
+	s.lock.Close() // releases the lock
 	s.lock = nil
-	_ = os.Remove(filepath.Join(s.Root, ".lock")) // of those who made disks, one after another
-	_ = os.Remove(s.Root)                         // it stays where others have files in it
+	_ = os.Remove(filepath.Join(s.Root, ".lock")) // taken when disks are created
+	_ = os.Remove(s.Root)                         // fails if others have files in it
 	return err
 }
 
-// strike removes all that a rehearsal has made of this host.
-func (s *Stage) strike(ctx context.Context) error {
+// removeAll removes everything that a rehearsal has created on this host.
+func (s *Stage) removeAll(ctx context.Context) error {
 	all, err := s.host.List()
 	if err != nil {
 		return err
@@ -326,7 +376,7 @@ func (s *Stage) strike(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := s.disks.strike(ctx); err != nil {
+	if err := s.disks.detachAll(ctx); err != nil {
 		return err
 	}
 	if err := bridges.Enclose(s.site.Bridge(), s.address, tcpPorts(), udpPorts(), false); err != nil {
@@ -338,7 +388,7 @@ func (s *Stage) strike(ctx context.Context) error {
 	if err := s.host.RetireSlice(ctx); err != nil {
 		return err
 	}
-	if _, err := os.Stat(keeper.NetworkFile(s.site)); !errors.Is(err, fs.ErrNotExist) { // else the host's settings were not touched
+	if _, err := os.Stat(keeper.NetworkFile(s.site)); !errors.Is(err, fs.ErrNotExist) { // otherwise the host's settings were not changed
 		if err := s.memory().Restore(ctx, s.site); err != nil {
 			return err
 		}

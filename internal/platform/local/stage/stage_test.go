@@ -29,8 +29,8 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// Words that make this program another: one that fetches a URL, and one that opens a stage
-// with a machine and a disk, and does not close it.
+// Arguments that make this program another: one that fetches a URL, and one that opens a
+// stage with a machine and a disk, and does not close it.
 const (
 	fetch = "fetch-a-url"
 	begin = "begin-a-stage"
@@ -62,8 +62,8 @@ func fetchURL(url string) error {
 	return err
 }
 
-func beginStage(root string) error {
-	o, err := options(root)
+func beginStage(dir string) error {
+	o, err := options(dir)
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,15 @@ func beginStage(root string) error {
 	return err
 }
 
-// addresses are gateways of two networks, which machines of each cross to the other.
+// addresses returns the gateways of two networks, whose machines reach each other.
 func addresses() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.199.64.1/24"), netip.MustParsePrefix("10.199.65.1/24")}
 }
 
-func options(root string) (Options, error) {
+// options returns the options of a stage in dir. Stages with the same parent folder share its run folder.
+func options(dir string) (Options, error) {
 	cache, err := os.UserCacheDir()
-	return Options{Root: filepath.Join(root, "stage"), Run: filepath.Join(root, "run"), Cache: filepath.Join(cache, "kops", "local"),
+	return Options{Root: dir, Run: filepath.Join(filepath.Dir(dir), "run"), Cache: filepath.Join(cache, "kops", "local"),
 		Log: slog.New(slog.DiscardHandler), Output: os.Stderr, Now: time.Now}, err
 }
 
@@ -124,7 +125,7 @@ func (s *scene) ok(err error) {
 	}
 }
 
-// wait tries f until it is nil.
+// wait calls f until it returns nil.
 func (s *scene) wait(what string, f func() error) {
 	s.Helper()
 	begun := time.Now()
@@ -138,7 +139,7 @@ func (s *scene) wait(what string, f func() error) {
 		if took > 2*time.Minute {
 			s.Fatalf("%s: not after %s: %v", what, took, err)
 		}
-		time.Sleep(20 * time.Millisecond) // machines need the time
+		time.Sleep(20 * time.Millisecond) // give the machines time
 	}
 }
 
@@ -149,15 +150,15 @@ func (s *scene) launch(name, address, gateway string) {
 
 func (s *scene) inside(name, script string) string {
 	s.Helper()
-	out, err := s.host.Inside(s.Context(), name, "sh", "-c", script)
+	out, err := s.host.RunInside(s.Context(), name, "sh", "-c", script)
 	s.ok(err)
 	return strings.TrimSpace(string(out))
 }
 
-// traces are what a rehearsal leaves on a host, if it does.
-func traces(t *testing.T, root string) []string {
+// leftovers returns what a rehearsal in a folder has left on a host.
+func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
-	here := site.Site{Root: filepath.Join(root, "stage"), Cluster: "rehearsal"}
+	here := site.Site{Root: dir, Cluster: "rehearsal"}
 	var out []string
 	links, err := net.Interfaces()
 	if err != nil {
@@ -182,7 +183,7 @@ func traces(t *testing.T, root string) []string {
 		t.Fatal(err)
 	}
 	for _, l := range loops {
-		if file, err := os.ReadFile(l); err == nil && bytes.Contains(file, []byte(root)) {
+		if file, err := os.ReadFile(l); err == nil && bytes.Contains(file, []byte(dir)) {
 			out = append(out, string(file))
 		}
 	}
@@ -191,7 +192,7 @@ func traces(t *testing.T, root string) []string {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, root) {
+		if strings.Contains(line, dir) {
 			out = append(out, line)
 		}
 	}
@@ -201,25 +202,28 @@ func traces(t *testing.T, root string) []string {
 		}
 		return nil
 	})
-	for _, dir := range []string{here.Root, filepath.Join(root, "run")} {
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			out = append(out, dir)
+	for _, d := range []string{dir, filepath.Join(filepath.Dir(dir), "run")} {
+		if _, err := os.Stat(d); !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, d)
 		}
 	}
 	return out
 }
 
 // TestAStage plays three names to machines, with disks and a load balancer, on a host where
-// a stage was cut off, and leaves nothing.
+// stages were killed, in the same folder and in another, and leaves nothing.
 func TestAStage(t *testing.T) {
-	localtest.Need(t)
+	localtest.Require(t)
 	root := localtest.Workplace(t, "stage")
 	before := ground.ReadSysctls(ground.Sysctls)
-	cutOff(t, root)
-	if len(traces(t, root)) == 0 {
-		t.Error("a stage that was cut off leaves no traces: nothing is tested")
+	dir, other := filepath.Join(root, "stage"), filepath.Join(root, "other")
+	for _, d := range []string{dir, other} {
+		killStage(t, d)
+		if len(leftovers(t, d)) == 0 {
+			t.Error("a stage that was killed leaves no traces: nothing is tested")
+		}
 	}
-	o, err := options(root)
+	o, err := options(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +238,7 @@ func TestAStage(t *testing.T) {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		if left := traces(t, root); len(left) > 0 {
+		if left := append(leftovers(t, dir), leftovers(t, other)...); len(left) > 0 {
 			t.Errorf("left are:\n%s", strings.Join(left, "\n"))
 		}
 		if d := cmp.Diff(before, ground.ReadSysctls(ground.Sysctls)); d != "" {
@@ -244,25 +248,29 @@ func TestAStage(t *testing.T) {
 	if second, err := Open(t.Context(), o); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("a second stage: %v, %v", second, err)
 	}
-	s.ok(s.Play(aPlay()))
+	o.Root = other
+	if second, err := Open(t.Context(), o); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("a second stage in another folder: %v, %v", second, err)
+	}
+	s.ok(s.Play(newPlay()))
 	s.ok(s.contract.Network.Addresses(addresses()))
 	s.launch("one", "10.199.64.20/24", "10.199.64.1")
 	s.launch("two", "10.199.65.20/24", "10.199.65.1")
 	s.names()
-	s.crossing()
-	s.diskMoves()
-	s.user()
+	s.testCrossing()
+	s.testDiskMoves()
+	s.testUser()
 }
 
-// cutOff opens a stage in another process, which is killed.
-func cutOff(t *testing.T, root string) {
+// killStage opens a stage in another process, and kills it.
+func killStage(t *testing.T, dir string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	cmd := exec.Command(self, begin, root)
+	cmd := exec.Command(self, begin, dir)
 	cmd.Stderr = &errs
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -287,7 +295,7 @@ func cutOff(t *testing.T, root string) {
 	_ = cmd.Wait() // it was killed
 }
 
-func aPlay() *rehearsal.Play {
+func newPlay() *rehearsal.Play {
 	say := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, text, r.Host, r.URL.Path) })
 	}
@@ -308,7 +316,7 @@ func aPlay() *rehearsal.Play {
 	}
 }
 
-// names: a machine finds what the play and the publishers serve, and its own name.
+// names: a machine resolves and reaches what the play and the publishers serve, and its own name.
 func (s *scene) names() {
 	s.Helper()
 	for _, name := range []string{"one", "two"} {
@@ -338,9 +346,9 @@ func (s *scene) names() {
 	}
 }
 
-// crossing: machines of two networks, and a range behind a machine, reach each other; a
-// load balancer serves what machines do.
-func (s *scene) crossing() {
+// testCrossing: machines of two networks, and a range behind a machine, reach each other; a
+// load balancer forwards to machines.
+func (s *scene) testCrossing() {
 	s.Helper()
 	s.ok(s.contract.Network.Routes(map[string]string{"100.96.1.0/24": "10.199.65.20"}))
 	s.inside("two", "ip addr add 100.96.1.1/32 dev lo")
@@ -377,8 +385,8 @@ func (s *scene) crossing() {
 	}
 }
 
-// diskMoves: what a machine wrote on a disk is there in the next.
-func (s *scene) diskMoves() {
+// testDiskMoves: what a machine wrote on a disk is there in the next machine.
+func (s *scene) testDiskMoves() {
 	s.Helper()
 	ctx, d := s.Context(), rehearsal.Disk{Name: "vol-1", GiB: 1, Machine: "one", Paths: []string{"/dev/nvme9n1", "/dev/xvdu", "/dev/disk/by-id/nvme-vol1"}}
 	for range 2 {
@@ -397,13 +405,13 @@ func (s *scene) diskMoves() {
 	for range 2 {
 		s.ok(s.contract.Machines.Destroy(ctx, "one"))
 	}
-	s.ok(s.contract.Disks.Plug(ctx, other)) // which it had when it ended
+	s.ok(s.contract.Disks.Plug(ctx, other)) // the disk was plugged in when the machine ended
 	if got := s.inside("two", "mount /dev/xvdu /mnt && cat /mnt/data"); got != "kept" {
 		s.Errorf("on the disk is %q", got)
 	}
 	s.inside("two", "systemctl reboot")
 	s.wait("the inside starts again", func() error {
-		out, err := s.host.Inside(ctx, "two", "sh", "-c", "test ! -e /dev/xvdu && echo anew")
+		out, err := s.host.RunInside(ctx, "two", "sh", "-c", "test ! -e /dev/xvdu && echo anew")
 		if err == nil && string(out) != "anew\n" {
 			err = errors.New("it has the device of before")
 		}
@@ -425,8 +433,8 @@ func (s *scene) diskMoves() {
 	}
 }
 
-// user: a program of the user is in the same world, and the user is not.
-func (s *scene) user() {
+// testUser: a program of the user sees the rehearsal, and the user's own environment does not.
+func (s *scene) testUser() {
 	s.Helper()
 	self, err := os.Executable()
 	s.ok(err)
@@ -445,10 +453,10 @@ func (s *scene) user() {
 	}
 }
 
-// TestABundleIsMissedAtOnce: before anything is made.
+// TestABundleIsMissedAtOnce: before anything is created.
 func TestABundleIsMissedAtOnce(t *testing.T) {
-	localtest.Need(t)
-	o, err := options(t.TempDir())
+	localtest.Require(t)
+	o, err := options(filepath.Join(t.TempDir(), "stage"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package control is bare metal in its clusters: a machine is who has the key that is
-// registered in the cluster's store, and one that is not registered any more is gone.
+// Package control is bare metal as seen from inside its clusters: a machine is identified by the
+// key that is registered in the cluster's store, and one that is no longer registered is gone.
 //
 // It must not know how a machine is enrolled.
 package control
@@ -17,7 +17,7 @@ import (
 	"kops.local/kops/internal/platform/incluster"
 )
 
-// period is how often it is asked which machines are gone.
+// period is how often to check which machines are gone.
 const period = 10 * time.Second
 
 // Platform is bare metal.
@@ -32,12 +32,12 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, InPlace: true, Machines: known, Period: period}, nil
 }
 
-// registry knows the machines of the cluster from their entries in its store, each
+// registry reads the machines of the cluster from their entries in its store, each
 // under the name of the machine's node.
 type registry struct {
 	controller.Stored
 	// self is the machine that this process runs on. A registry without it is not
-	// believed: it would be the end of every node.
+	// trusted: it would remove every node.
 	self string
 }
 
@@ -46,14 +46,14 @@ var (
 	_ controller.Machines = registry{}
 )
 
-// GroupOf returns the group with which the machine was enrolled.
+// GroupOf returns the group in which the machine was enrolled.
 func (r registry) GroupOf(ctx context.Context, node *corev1.Node) (string, error) {
 	m, err := r.Machine(ctx, node.Name)
 	return m.InstanceGroup, err
 }
 
-// Gone returns the nodes that have no entry.
-func (r registry) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
+// ListTerminated returns the nodes that have no entry.
+func (r registry) ListTerminated(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
 	var names []string
 	for _, n := range nodes {
 		names = append(names, n.Name)
@@ -62,15 +62,15 @@ func (r registry) Gone(ctx context.Context, nodes []*corev1.Node) ([]string, err
 	return gone, err
 }
 
-// Alive returns the names that have an entry.
-func (r registry) Alive(ctx context.Context, nodes []string) ([]string, error) {
+// ListExisting returns the names that have an entry.
+func (r registry) ListExisting(ctx context.Context, nodes []string) ([]string, error) {
 	alive, _, err := r.split(ctx, nodes)
 	return alive, err
 }
 
 func (r registry) split(ctx context.Context, nodes []string) (alive, gone []string, err error) {
 	if _, err := r.Machine(ctx, r.self); err != nil {
-		return nil, nil, fmt.Errorf("the registry of machines lacks %s, on which this runs, and so is not believed: %w", r.self, err)
+		return nil, nil, fmt.Errorf("the registry of machines lacks %s, where this runs, so it is ignored: %w", r.self, err)
 	}
 	for _, n := range nodes {
 		switch _, err := r.Machine(ctx, n); {

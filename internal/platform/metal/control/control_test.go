@@ -32,14 +32,14 @@ func TestTheRegistryOfHosts(t *testing.T) {
 	}
 	r := registry{controller.Stored{Base: s}, "cp1"}
 	put("node1")
-	if gone, err := r.Gone(t.Context(), nodes("node1", "node2")); err == nil {
+	if gone, err := r.ListTerminated(t.Context(), nodes("node1", "node2")); err == nil {
 		t.Errorf("a registry without this host is believed: %v", gone)
 	}
 	put("cp1")
-	if gone, err := r.Gone(t.Context(), nodes("node1", "node2", "cp1")); err != nil || !slices.Equal(gone, []string{"node2"}) {
+	if gone, err := r.ListTerminated(t.Context(), nodes("node1", "node2", "cp1")); err != nil || !slices.Equal(gone, []string{"node2"}) {
 		t.Errorf("gone are %v, %v", gone, err)
 	}
-	if alive, err := r.Alive(t.Context(), []string{"node1", "node2"}); err != nil || !slices.Equal(alive, []string{"node1"}) {
+	if alive, err := r.ListExisting(t.Context(), []string{"node1", "node2"}); err != nil || !slices.Equal(alive, []string{"node1"}) {
 		t.Errorf("alive are %v, %v", alive, err)
 	}
 	if group, err := r.GroupOf(t.Context(), nodes("node1")[0]); err != nil || group != "nodes" {

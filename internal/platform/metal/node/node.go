@@ -1,5 +1,5 @@
-// Package node is bare metal on its machines: there is no metadata service, the machine has a key
-// of its own, which its enrollment registered, and a file lists the control plane.
+// Package node is bare metal on its machines: there is no metadata service, the machine has its
+// own key, which was registered at enrollment, and a file lists the control plane.
 //
 // It must not know how a machine is enrolled.
 package node
@@ -25,7 +25,7 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-// watchPause is how often the file of the control plane is looked at.
+// watchPause is how often the file of the control plane is polled.
 const watchPause = 2 * time.Second
 
 // Platform is bare metal.
@@ -35,8 +35,8 @@ func Platform() onmachine.Platform {
 	}, Volumes: volumes}
 }
 
-// volumes are folders of the host. A member that is replaced has the name of its
-// predecessor, and an empty folder.
+// volumes returns the source of volumes: folders of the host. A replacement for a
+// member has its predecessor's name, and an empty folder.
 func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	p := peers{file: filepath.Join(r.Machines, filepath.Base(onhost.Peers)), port: r.Port, own: net.InterfaceAddrs}
 	return volume.Source{
@@ -51,13 +51,13 @@ func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	}
 }
 
-// peers is the control plane, as listed in a file that is read each time.
+// peers is the control plane, as listed in a file that is read on each call.
 type peers struct {
 	file, port string
 	own        func() ([]net.Addr, error)
 }
 
-// read reads the file; without it nothing is known.
+// read reads the file; a missing file yields an empty list.
 func (p peers) read() (known onhost.ControlPlane, err error) {
 	text, err := os.ReadFile(p.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (p peers) read() (known onhost.ControlPlane, err error) {
 		err = json.Unmarshal(text, &known)
 	}
 	if err != nil {
-		return known, fmt.Errorf("read what is known of the control plane: %w", err)
+		return known, fmt.Errorf("read the addresses of the control plane: %w", err)
 	}
 	return known, nil
 }
@@ -77,7 +77,7 @@ func (p peers) addresses() ([]string, error) {
 	return known.Addresses, err
 }
 
-// home is the host whose folder of back-ups all share.
+// home returns the host whose backup folder all share.
 func (p peers) home() (string, error) {
 	known, err := p.read()
 	if err == nil && known.Home == "" {
@@ -86,7 +86,7 @@ func (p peers) home() (string, error) {
 	return known.Home, err
 }
 
-// address returns the address of this host: the one of its addresses that the others know.
+// address returns the one of this host's addresses that the other hosts use.
 func (p peers) address() (string, error) {
 	all, err := p.own()
 	if err != nil {
@@ -98,7 +98,7 @@ func (p peers) address() (string, error) {
 			return n.IP.String(), nil
 		}
 	}
-	return "", fault.Wrap(fault.NotYet, errors.Join(fmt.Errorf("no address of this machine is among those of the control plane in %s: %s", p.file, strings.Join(known, ", ")), err),
+	return "", fault.Wrap(fault.NotYet, errors.Join(fmt.Errorf("this machine has no address of the control plane in %s: %s", p.file, strings.Join(known, ", ")), err),
 		"enroll the machine again, and update the cluster")
 }
 
@@ -112,7 +112,7 @@ func (p peers) discover(context.Context) ([]etcd.Sighting, error) {
 }
 
 func (p peers) watch(ctx context.Context, changed func()) {
-	before, _ := p.addresses() // what is wrong with the file is said by discover
+	before, _ := p.addresses() // discover reports errors in the file
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
 	for {

@@ -1,42 +1,42 @@
-// Package onhost is what enrollment and the programs of a host agree on: where the
-// files of a host are, and what they hold.
+// Package onhost is the contract between enrollment and the programs on a host: where
+// the host's files are, and what they contain.
 //
-// It must not know how a host is reached, nor what a cluster is made of.
+// It must not know how a host is reached, nor what a cluster consists of.
 package onhost
 
 import "strconv"
 
-// Places on a host.
+// Paths on a host.
 const (
 	folder = "/etc/kubernetes/kops/"
-	// Key and PublicKey are the key pair by which the host proves itself, in PEM.
+	// Key and PublicKey are the key pair that identifies the host, in PEM.
 	Key       = folder + "pki/machine/private.pem"
 	PublicKey = folder + "pki/machine/public.pem"
-	// Record is what was made of the host, as JSON.
+	// Record describes what the host was set up with, as JSON.
 	Record = folder + "host.json"
-	// Boot is the script that makes it a member.
+	// Boot is the script that makes the host a member.
 	Boot = folder + "boot.sh"
-	// BootLog is what that script wrote.
+	// BootLog is the output of that script.
 	BootLog = "/var/log/kops-boot.log"
-	// Registry is a folder in which Peers lists the control plane.
+	// Registry is the folder of the file Peers, which lists the control plane.
 	Registry = folder + "control-plane"
 	Peers    = Registry + "/peers.json"
-	// Disks holds a folder for each member of etcd; see Disk.
+	// Disks contains a folder for each etcd member; see Disk.
 	Disks = "/mnt/disks"
 )
 
-// ControlPlane is what the file Peers holds.
+// ControlPlane is the content of the file Peers.
 type ControlPlane struct {
 	// Addresses are the addresses of the control plane's hosts, in order.
 	Addresses []string `json:"addresses"`
-	// Home is the one whose folder of back-ups the managers of etcd share.
+	// Home is the one whose backup folder the etcd managers share.
 	Home string `json:"home"`
 }
 
-// DiskTag is what the names of the disks of an etcd cluster begin with.
+// DiskTag returns the common prefix of the names of an etcd cluster's disks.
 func DiskTag(cluster, etcd string) string { return cluster + "--" + etcd + "--" }
 
-// Disk is the folder of the data of a member of etcd, which are counted from 0.
+// Disk returns the folder with the data of an etcd member; members are counted from 0.
 func Disk(cluster, etcd string, member int) string {
 	return Disks + "/" + DiskTag(cluster, etcd) + strconv.Itoa(member)
 }

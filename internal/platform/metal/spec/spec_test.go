@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/spec/versions"
 )
 
-// described is a new cluster on bare metal.
-func described(t *testing.T, o newcluster.Options) (*api.Cluster, []*api.InstanceGroup) {
+// describeCluster returns a new cluster on bare metal.
+func describeCluster(t *testing.T, o newcluster.Options) (*api.Cluster, []*api.InstanceGroup) {
 	t.Helper()
 	p := spec.Platform()
 	ch, _ := versions.Embedded(versions.Stable)
@@ -27,9 +27,9 @@ func described(t *testing.T, o newcluster.Options) (*api.Cluster, []*api.Instanc
 	return c, groups
 }
 
-func completed(t *testing.T, o newcluster.Options) *complete.Cluster {
+func completeCluster(t *testing.T, o newcluster.Options) *complete.Cluster {
 	t.Helper()
-	c, groups := described(t, o)
+	c, groups := describeCluster(t, o)
 	p := spec.Platform()
 	done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: c, Groups: groups, Facts: &facts.Facts{Clouds: map[string]*facts.Cloud{"metal": {Architecture: "amd64"}}}, KopsVersion: "1.37.0", ConfigBase: "file:///state/a.example.com"})
 	if err := findings.Err(); err != nil {
@@ -39,7 +39,7 @@ func completed(t *testing.T, o newcluster.Options) *complete.Cluster {
 }
 
 func TestANewClusterOnBareMetal(t *testing.T) {
-	c, groups := described(t, newcluster.Options{})
+	c, groups := describeCluster(t, newcluster.Options{})
 	if c.CloudProviderID() != api.CloudMetal || c.Labels[api.LabelMetalCloud] != "metal" || c.Spec.CloudProvider != (api.CloudProviderSpec{}) || c.Spec.API.LoadBalancer != nil {
 		t.Errorf("the cluster is on %q, with %+v and %+v", c.CloudProviderID(), c.Labels, c.Spec.CloudProvider)
 	}
@@ -53,14 +53,23 @@ func TestANewClusterOnBareMetal(t *testing.T) {
 	if !slices.Equal(names, []string{"control-plane-here", "nodes-here"}) {
 		t.Errorf("the groups are %v", names)
 	}
-	three, groups := described(t, newcluster.Options{ControlPlaneCount: 3})
+	three, groups := describeCluster(t, newcluster.Options{ControlPlaneCount: 3})
 	if len(groups) != 4 || len(three.Spec.EtcdClusters[0].EtcdMembers) != 3 {
 		t.Errorf("%d groups, etcd has %+v", len(groups), three.Spec.EtcdClusters[0].EtcdMembers)
 	}
 }
 
+// kops does not warn about what it has described itself.
+func TestANewClusterHasNoFieldsWithoutEffect(t *testing.T) {
+	c, groups := describeCluster(t, newcluster.Options{ControlPlaneCount: 3})
+	p := spec.Platform()
+	if found := validate.NoEffect(&p.Traits, c, groups); len(found) > 0 {
+		t.Error(found)
+	}
+}
+
 func TestComponentsKnowNoCloud(t *testing.T) {
-	s := completed(t, newcluster.Options{}).Spec.Spec
+	s := completeCluster(t, newcluster.Options{}).Spec.Spec
 	if s.Kubelet.CloudProvider != "" || s.KubeControllerManager.CloudProvider != "" || *s.KubeControllerManager.ConfigureCloudRoutes {
 		t.Errorf("the kubelet has %q, the controller manager %q", s.Kubelet.CloudProvider, s.KubeControllerManager.CloudProvider)
 	}
@@ -84,7 +93,7 @@ func TestWhatIsRefusedOnBareMetal(t *testing.T) {
 		"a fixed name": {func(c *api.Cluster, _ []*api.InstanceGroup) { c.Spec.API.PublicName = "10.0.0.100" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			done := completed(t, newcluster.Options{})
+			done := completeCluster(t, newcluster.Options{})
 			tt.change(done.Spec, done.Groups)
 			p := spec.Platform()
 			var got []string

@@ -9,10 +9,10 @@ import (
 	"kops.local/kops/internal/spec/fill"
 )
 
-// completion are the rules by which a cluster on OpenStack is completed.
+// completion returns the rules by which a cluster on OpenStack is completed.
 func completion() complete.Rules {
 	return complete.Rules{
-		Before: []complete.Rule{{Name: "openstack-storage-classes", Why: "what the block storage says", Do: setStorageClasses}},
+		Before: []complete.Rule{{Name: "openstack-storage-classes", Why: "the settings of the block storage", Do: setStorageClasses}},
 		After:  []complete.Rule{{Name: "openstack-cloud-controller", Why: "how kops runs the controllers of OpenStack", Do: setController}},
 	}
 }

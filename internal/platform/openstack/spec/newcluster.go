@@ -5,8 +5,8 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// description is how a new cluster on OpenStack is described.
-func description() newcluster.Rules {
+// newClusterRules returns the rules by which a new cluster on OpenStack is described.
+func newClusterRules() newcluster.Rules {
 	return newcluster.Rules{
 		Options: []newcluster.Option{
 			{Name: "os-ext-net", Usage: "OpenStack: external network"},
@@ -24,13 +24,13 @@ func description() newcluster.Rules {
 			}
 		},
 		Describe: func(b *newcluster.Builder) {
-			b.Spec.CloudProvider.Openstack = member(b)
+			b.Spec.CloudProvider.Openstack = memberSpec(b)
 			b.Spec.CloudControllerManager = &api.CloudControllerManagerConfig{ClusterName: b.ClusterName}
 		},
 	}
 }
 
-func member(b *newcluster.Builder) *api.OpenstackSpec {
+func memberSpec(b *newcluster.Builder) *api.OpenstackSpec {
 	net, ignoreAZ := b.Own["os-ext-net"], b.Own["os-kubelet-ignore-az"] == "true"
 	delay, timeout, retries, version := "15s", "10s", 3, "v3"
 	o := &api.OpenstackSpec{
@@ -43,12 +43,12 @@ func member(b *newcluster.Builder) *api.OpenstackSpec {
 		Monitor:      &api.OpenstackMonitor{Delay: &delay, Timeout: &timeout, MaxRetries: &retries},
 	}
 	if b.APILoadBalancerType != "" {
-		o.LoadBalancer = balancer(b)
+		o.LoadBalancer = balancerSpec(b)
 	}
 	return o
 }
 
-func balancer(b *newcluster.Builder) *api.OpenstackLoadbalancerConfig {
+func balancerSpec(b *newcluster.Builder) *api.OpenstackLoadbalancerConfig {
 	net, octavia := b.Own["os-ext-net"], b.Own["os-octavia"] == "true"
 	provider, method := "haproxy", "ROUND_ROBIN"
 	if octavia {

@@ -1,4 +1,4 @@
-// Package spec says what OpenStack is to the stages that infer, check and describe a cluster.
+// Package spec defines what OpenStack is to the stages that infer, check and describe a cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -11,10 +11,10 @@ import (
 	"kops.local/kops/internal/spec/validate"
 )
 
-// Platform returns what OpenStack is.
+// Platform returns the description of OpenStack.
 func Platform() platform.Platform {
-	return platform.Platform{Complete: completion(), New: description(), Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "external-network", Do: externalNetwork}, {Name: "cluster-autoscaler", Do: autoscaler}, {Name: "storage-classes", Do: storageClasses}},
+	return platform.Platform{Complete: completion(), New: newClusterRules(), Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "external-network", Do: checkExternalNetwork}, {Name: "cluster-autoscaler", Do: checkAutoscaler}, {Name: "storage-classes", Do: checkStorageClasses}},
 	}, Traits: traits.Traits{
 		Name: api.CloudOpenstack, Title: "OpenStack", Terraform: traits.Terraform{Never: true},
 		SSHKeys:  traits.SSHKeys{Most: 1, Needed: true},
@@ -36,25 +36,25 @@ func nodeConfig(c *api.Cluster, g *api.InstanceGroup, to *nodeconfig.Config) {
 	}
 }
 
-func externalNetwork(c *validate.Check) {
+func checkExternalNetwork(c *validate.Check) {
 	o := c.Spec.CloudProvider.Openstack
 	if o.Router != nil && o.Router.ExternalNetwork != nil {
 		return
 	}
 	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
 		if s.Type == api.SubnetPublic {
-			c.Bad(path+".type", string(s.Type), "needs an external network", "name one in spec.cloudConfig.openstack.router.externalNetwork")
+			c.Bad(path+".type", string(s.Type), "needs an external network", "set spec.cloudConfig.openstack.router.externalNetwork")
 		}
 	})
 }
 
-func autoscaler(c *validate.Check) {
+func checkAutoscaler(c *validate.Check) {
 	if a := c.Spec.ClusterAutoscaler; a != nil && a.Enabled != nil && *a.Enabled {
 		c.Bad("spec.clusterAutoscaler.enabled", "true", "does not run on OpenStack", "set it to false")
 	}
 }
 
-func storageClasses(c *validate.Check) {
+func checkStorageClasses(c *validate.Check) {
 	o := c.Spec.CloudProvider.Openstack
 	if o.BlockStorage == nil || o.BlockStorage.CreateStorageClass == nil || c.Spec.CloudConfig == nil {
 		return

@@ -1,4 +1,4 @@
-// Package spec says what Scaleway is to the stages that infer, check and describe a cluster.
+// Package spec defines what Scaleway is to the stages that infer, check and describe a cluster.
 //
 // It must not know how the cloud is reached.
 package spec
@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 )
 
-// Platform returns what Scaleway is.
+// Platform returns the description of Scaleway.
 func Platform() platform.Platform {
 	return platform.Platform{New: newcluster.Rules{
 		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Scaleway = &api.ScalewaySpec{} },

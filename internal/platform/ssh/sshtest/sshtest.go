@@ -1,5 +1,5 @@
-// Package sshtest serves SSH to tests: every command runs in a shell of this process's
-// user, with one variable more.
+// Package sshtest is an SSH server for tests: every command runs in a shell as this process's user,
+// with additional environment variables.
 //
 // It must not know what runs.
 package sshtest
@@ -21,14 +21,14 @@ import (
 // Server is a machine that takes commands.
 type Server struct {
 	Address string
-	// HostKey is the machine's, Client the file of the key that it lets in.
+	// HostKey is the machine's host key, Client the file with the key that may log in.
 	HostKey ssh.PublicKey
 	Client  string
-	// Path stands before the PATH of commands.
+	// Path is prepended to the PATH of commands.
 	Path string
 }
 
-// Start serves until the test ends. Commands find the programs of bin first.
+// Start runs a server until the test ends, with bin as its Path.
 func Start(t testing.TB, bin string, env ...string) *Server {
 	t.Helper()
 	_, hostKey, err := ed25519.GenerateKey(rand.Reader)

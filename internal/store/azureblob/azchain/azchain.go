@@ -1,8 +1,8 @@
 // Package azchain finds credentials as Azure's own programs do: in the environment, in a
 // workload's or machine's identity, and last in the login of az.
 //
-// It must not know what they are for. It links Azure's azidentity, 1.6 MB, which the
-// programs that every machine fetches do without.
+// It must not know what they are for. It links Azure's azidentity, 1.6 MB, which programs
+// that every machine downloads do without.
 package azchain
 
 import (
@@ -19,11 +19,11 @@ import (
 	"kops.local/kops/internal/engine/fault"
 )
 
-// scope is for all that one may do with storage.
+// scope covers everything that the account may do with storage.
 const scope = "https://storage.azure.com/.default"
 
-// Cloud is where an Azure is, by the name that AZURE_ENVIRONMENT has for it: the
-// authority that knows who is who, and the end of the names of hosts of storage.
+// Cloud returns the endpoints of an Azure cloud, by its name in AZURE_ENVIRONMENT:
+// its identity provider, and the suffix of the storage host names.
 func Cloud(name string) (authority cloud.Configuration, suffix string) {
 	switch name {
 	case "AzureUSGovernmentCloud", "AzureUSGovernment":
@@ -34,8 +34,8 @@ func Cloud(name string) (authority cloud.Configuration, suffix string) {
 	return cloud.AzurePublic, "core.windows.net"
 }
 
-// Source asks the chain when a token is first needed; it keeps tokens by itself. Errors
-// are of class fault.Denied.
+// Source returns a token source that sets up the credential chain on first use; the
+// chain caches tokens. Errors have class fault.Denied.
 func Source(client *http.Client, environment string) func(context.Context) (string, error) {
 	authority, _ := Cloud(environment)
 	chain := sync.OnceValues(func() (azcore.TokenCredential, error) {
@@ -48,8 +48,8 @@ func Source(client *http.Client, environment string) func(context.Context) (stri
 			token, err = found.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 		}
 		if err != nil && ctx.Err() == nil {
-			// The cause's class is hidden: an answer of the token service says nothing about the
-			// container.
+			// The cause's class is hidden, because an answer of the token service says nothing
+			// about the container.
 			err = fault.Wrap(fault.Denied, fmt.Errorf("find Azure credentials: %v", err), //nolint:errorlint // see above
 				"log in (az login), or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or AZURE_STORAGE_KEY")
 		}

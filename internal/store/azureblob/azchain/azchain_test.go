@@ -10,7 +10,7 @@ import (
 	"kops.local/kops/internal/store/azureblob/azchain"
 )
 
-// authority plays those who know who is who.
+// authority stands in for the identity provider.
 type authority struct{ asked map[string]bool }
 
 func (a authority) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -28,7 +28,7 @@ func (a authority) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestCredentialsOfTheEnvironment(t *testing.T) {
-	t.Setenv("PATH", "") // az would be asked, too
+	t.Setenv("PATH", "") // az would be called, too
 	t.Setenv("AZURE_TENANT_ID", "tenant")
 	t.Setenv("AZURE_CLIENT_ID", "client")
 	t.Setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")

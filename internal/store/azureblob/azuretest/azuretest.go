@@ -1,6 +1,6 @@
-// Package azuretest starts Azurite, Microsoft's own stand-in for Azure Storage, in tests.
+// Package azuretest starts Azurite, Microsoft's own emulator of Azure Storage, in tests.
 //
-// It is for tests alone, and must not know what the blobs mean.
+// It is for tests only, and must not know what the blobs mean.
 package azuretest
 
 import (
@@ -15,24 +15,24 @@ import (
 	"kops.local/kops/internal/test/servers"
 )
 
-// Account is the account of the server.
+// Account is the name of the server's account.
 const Account = "kopstests"
 
 // Server is a running server that belongs to one test.
 type Server struct {
-	// URL is the endpoint of the account's blobs, and Key the account's.
+	// URL is the endpoint of the account's blobs, and Key the account's shared key.
 	URL, Key string
 }
 
-// Config is the configuration for the store's containers.
+// Config returns the configuration for stores in the server's containers.
 func (s *Server) Config() azureblob.Config { return azureblob.Config{Endpoint: s.URL, Key: s.Key} }
 
-// Start starts a server for the test and everything below it.
+// Start starts a server for the test and its subtests.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	program, err := exec.LookPath("azurite-blob")
 	if err != nil {
-		servers.Missing(t, "azurite-blob is not installed (npm install -g azurite)")
+		servers.SkipMissing(t, "azurite-blob is not installed (npm install -g azurite)")
 	}
 	s := &Server{Key: base64.StdEncoding.EncodeToString([]byte("the key of an account for tests"))}
 	s.URL = servers.RunAt(t, func(address string) *exec.Cmd {
@@ -47,7 +47,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Container makes a container; access is who may read it without a key: "", blob or container.
+// Container creates a container; access is its public access level: "", blob or container.
 func (s *Server) Container(t testing.TB, name, access string) {
 	t.Helper()
 	header := http.Header{}

@@ -1,5 +1,5 @@
 // Package process names processes so that another process on the same machine can
-// tell, later, whether one has ended.
+// find out later whether one has exited.
 //
-// It knows nothing of leases. A name says nothing to other machines.
+// It knows nothing of leases. A name is meaningless on other machines.
 package process

@@ -10,9 +10,8 @@ import (
 	"syscall"
 )
 
-// Self names this process: by the boot of the machine, the namespace in which
-// process numbers count, the number, and the time of its start. It is empty when
-// the system does not tell.
+// Self returns the name of this process: the machine's boot, the PID namespace, the
+// PID, and the start time. It is empty if the system does not provide these.
 func Self() string {
 	space := space()
 	start, err := stat(os.Getpid())
@@ -22,9 +21,9 @@ func Self() string {
 	return fmt.Sprintf("%s/%d/%s", space, os.Getpid(), start)
 }
 
-// Gone reports that a process that Self has named has certainly ended. It is false
-// for one of another machine, or of another container on this one.
-func Gone(name string) bool {
+// HasEnded reports whether a process named by Self has certainly exited. It is false for
+// a process of another machine, or of another container on this one.
+func HasEnded(name string) bool {
 	here := space()
 	rest, ok := strings.CutPrefix(name, here+"/")
 	number, start, _ := strings.Cut(rest, "/")
@@ -40,7 +39,7 @@ func Gone(name string) bool {
 	return now != start
 }
 
-// space is the boot and the namespace of process numbers, or "".
+// space returns the boot and the PID namespace, or "".
 func space() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -53,14 +52,14 @@ func space() string {
 	return string(bytes.TrimSpace(boot)) + "/" + namespace
 }
 
-// stat returns when a process started, in ticks since the boot (proc(5), field 22
-// of stat), or "" when it has ended but was not waited for.
+// stat returns when a process started, in ticks since the boot (proc(5), field 22 of
+// stat), or "" if it has exited but was not waited for.
 func stat(pid int) (string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return "", err
 	}
-	// The second field is the name, in parentheses, and may hold anything.
+	// The second field is the name, in parentheses, which may contain anything.
 	after := data[bytes.LastIndexByte(data, ')')+1:]
 	fields := strings.Fields(string(after))
 	if len(fields) < 20 {

@@ -2,8 +2,8 @@
 
 package process
 
-// Self is empty: this system has no name for a process that another could check.
+// Self returns "": this system has no name for a process that another could check.
 func Self() string { return "" }
 
-// Gone is false: nothing is known.
-func Gone(string) bool { return false }
+// HasEnded returns false: nothing is known.
+func HasEnded(string) bool { return false }

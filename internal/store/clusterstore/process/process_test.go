@@ -11,12 +11,12 @@ import (
 func TestGone(t *testing.T) {
 	self := process.Self()
 	if runtime.GOOS != "linux" {
-		if self != "" || process.Gone("x/1/2") {
+		if self != "" || process.HasEnded("x/1/2") {
 			t.Errorf("%q", self)
 		}
 		return
 	}
-	parts := strings.Split(self, "/") // boot, namespace, number, start
+	parts := strings.Split(self, "/") // boot, namespace, PID, start time
 	if len(parts) != 4 {
 		t.Fatalf("this process is %q", self)
 	}
@@ -40,7 +40,7 @@ func TestGone(t *testing.T) {
 		"a name that lacks the time of start": {strings.Join(parts[:3], "/"), false},
 	}
 	for what, tt := range tests {
-		if got := process.Gone(tt.name); got != tt.gone {
+		if got := process.HasEnded(tt.name); got != tt.gone {
 			t.Errorf("%s (%q): gone %v", what, tt.name, got)
 		}
 	}

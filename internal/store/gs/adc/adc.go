@@ -1,10 +1,9 @@
-// Package adc finds credentials for Google's APIs as Google's own programs do, and
-// calls application default credentials: the file that GOOGLE_APPLICATION_CREDENTIALS
-// names, the login of gcloud, and last the account of the machine. A file holds a key, a
-// login, a federated identity or the right to speak for another account.
+// Package adc finds application default credentials, as Google's own programs do: the file that
+// GOOGLE_APPLICATION_CREDENTIALS names, the login of gcloud, and last the account of the machine. A
+// file contains a key, a login, a federated identity or the right to impersonate another account.
 //
 // It must not know what they are for. It links golang.org/x/oauth2/google, 0.4 MB, which
-// the programs that every machine fetches do without.
+// programs that every machine downloads do without.
 package adc
 
 import (
@@ -19,11 +18,11 @@ import (
 	"kops.local/kops/internal/store/gs/token"
 )
 
-// scope is for all that the account may do.
+// scope covers everything that the account may do.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// Source looks for credentials whenever a token is needed, so that a new login counts.
-// client asks those who give tokens. Errors are of class fault.Denied.
+// Source looks for credentials whenever a token is needed, so that a new login takes
+// effect. client sends the requests to token services. Errors have class fault.Denied.
 func Source(client *http.Client) token.Source {
 	return func(ctx context.Context) (token.Token, error) {
 		t, err := find(context.WithValue(ctx, oauth2.HTTPClient, client))
@@ -33,8 +32,8 @@ func Source(client *http.Client) token.Source {
 		case ctx.Err() != nil:
 			return token.Token{}, ctx.Err()
 		}
-		// The cause's class is hidden: an answer of the token service says nothing about the
-		// bucket.
+		// The cause's class is hidden, because an answer of the token service says nothing
+		// about the bucket.
 		return token.Token{}, fault.Wrap(fault.Denied, fmt.Errorf("find Google credentials: %v", err), //nolint:errorlint // see above
 			"log in (gcloud auth application-default login), or set GOOGLE_APPLICATION_CREDENTIALS to a key file")
 	}

@@ -19,8 +19,8 @@ import (
 	"kops.local/kops/internal/store/gs/adc"
 )
 
-// google gives tokens: of a key that signs its assertion, of a federated identity, and of
-// an account for which another speaks.
+// google issues tokens: for a key that signs its assertion, for a federated identity, and
+// for an impersonated account.
 func google(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {

@@ -1,10 +1,10 @@
 // Package gstest starts a server that stands in for Google Cloud Storage in tests:
-// fake-gcs-server, with a handler before it for what it lacks.
+// fake-gcs-server, behind a handler for what it does not support.
 //
-// Version 1.56.1 of it passes over the condition of a removal, and knows neither who asks nor
-// what everybody may do. The handler holds these as the reference of the JSON API says them.
+// Its version 1.56.1 ignores the conditions of removals, and has neither authentication nor
+// public access. The handler implements these as in the reference of the JSON API.
 //
-// It is for tests alone, and must not know what the objects mean.
+// It is for tests only, and must not know what the objects mean.
 package gstest
 
 import (
@@ -28,15 +28,15 @@ type Server struct {
 	URL string
 
 	handler http.Handler
-	mu      sync.RWMutex // held by removals, and read by whatever writes
+	mu      sync.RWMutex // write-locked by removals, and read-locked by other writes
 	open    map[string]bool
 	uniform map[string]bool
 	public  map[string]bool // objects with an ACL for everybody, as paths
-	tokens  map[string]bool // who is somebody; nil: everybody is
+	tokens  map[string]bool // valid tokens; nil: every caller is valid
 }
 
-// Start starts a server for the test and everything below it. With tokens, only
-// requests that bear one of them are of somebody; others may do what anybody may.
+// Start starts a server for the test and its subtests. With tokens, only requests
+// with one of them are authenticated; others may do what anonymous users may.
 func Start(t testing.TB, tokens ...string) *Server {
 	t.Helper()
 	program := servers.Tool(t, "fakegcs", "github.com/fsouza/fake-gcs-server")
@@ -63,40 +63,41 @@ func Start(t testing.TB, tokens ...string) *Server {
 	return s
 }
 
-// Bucket makes a bucket.
+// Bucket creates a bucket.
 func (s *Server) Bucket(t testing.TB, name string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodPost, "/storage/v1/b", strings.NewReader(fmt.Sprintf(`{"name":%q}`, name)))
-	if w := s.pass(r); w.Code != http.StatusOK {
+	if w := s.forward(r); w.Code != http.StatusOK {
 		t.Fatalf("make the bucket %s: %d %s", name, w.Code, w.Body)
 	}
 }
 
-// Uniform lets a bucket have no ACLs of objects; Open lets everybody read all that it has.
-func (s *Server) Uniform(bucket string) { s.note(s.uniform, bucket) }
-func (s *Server) Open(bucket string)    { s.note(s.open, bucket) }
+// Uniform sets a bucket to uniform access, without ACLs of objects; Open makes all its
+// objects public.
+func (s *Server) Uniform(bucket string) { s.setFlag(s.uniform, bucket) }
+func (s *Server) Open(bucket string)    { s.setFlag(s.open, bucket) }
 
-func (s *Server) note(in map[string]bool, what string) {
+func (s *Server) setFlag(in map[string]bool, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in[what] = true
 }
 
-// pass asks the server behind.
-func (s *Server) pass(r *http.Request) *httptest.ResponseRecorder {
+// forward passes a request to the server behind.
+func (s *Server) forward(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	return w
 }
 
-// refuse answers as Google does.
-func refuse(w http.ResponseWriter, status int, reason, text string) {
+// writeError answers with an error in Google's format.
+func writeError(w http.ResponseWriter, status int, reason, text string) {
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, `{"error":{"code":%d,"message":%q,"errors":[{"message":%[2]q,"domain":"global","reason":%[3]q}]}}`, status, text, reason) // a client that is gone needs no answer
 }
 
-// ServeHTTP answers what the server behind cannot, and passes on the rest.
+// ServeHTTP handles what the server behind does not support, and passes on everything else.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.EscapedPath(), "/upload"), "/storage/v1/b/")
 	bucket, rest, _ := strings.Cut(path, "/")
@@ -105,8 +106,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.permissions(w, r, bucket, known && r.Header.Get("Authorization") != "")
 		return
 	}
-	if s.tokens != nil && !known && !s.everybody(r, bucket, path) {
-		refuse(w, http.StatusUnauthorized, "required", "Anonymous caller does not have access to the Google Cloud Storage object.")
+	if s.tokens != nil && !known && !s.allowsAnonymous(r, bucket, path) {
+		writeError(w, http.StatusUnauthorized, "required", "Anonymous caller does not have access to the Google Cloud Storage object.")
 		return
 	}
 	if r.Method == http.MethodDelete {
@@ -122,17 +123,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// everybody reports whether anybody may do what is asked.
-func (s *Server) everybody(r *http.Request, bucket, path string) bool {
+// allowsAnonymous reports whether an anonymous user may make a request.
+func (s *Server) allowsAnonymous(r *http.Request, bucket, path string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return r.Method == http.MethodGet && (s.open[bucket] || s.public[path])
 }
 
-// permissions answers who may read.
+// permissions answers which permissions the caller has.
 func (s *Server) permissions(w http.ResponseWriter, r *http.Request, bucket string, somebody bool) {
-	if s.pass(httptest.NewRequest(http.MethodGet, "/storage/v1/b/"+bucket, nil)).Code == http.StatusNotFound {
-		refuse(w, http.StatusNotFound, "notFound", "The specified bucket does not exist.")
+	if s.forward(httptest.NewRequest(http.MethodGet, "/storage/v1/b/"+bucket, nil)).Code == http.StatusNotFound {
+		writeError(w, http.StatusNotFound, "notFound", "The specified bucket does not exist.")
 		return
 	}
 	may := struct {
@@ -146,7 +147,7 @@ func (s *Server) permissions(w http.ResponseWriter, r *http.Request, bucket stri
 	_ = json.NewEncoder(w).Encode(may) // a client that is gone needs no answer
 }
 
-// delete holds the condition of a removal, and nothing is written meanwhile.
+// delete enforces the condition of a removal; no writes happen meanwhile.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,25 +155,25 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) {
 		var o struct {
 			Generation string `json:"generation"`
 		}
-		there := s.pass(httptest.NewRequest(http.MethodGet, r.URL.EscapedPath(), nil))
+		there := s.forward(httptest.NewRequest(http.MethodGet, r.URL.EscapedPath(), nil))
 		if err := json.Unmarshal(there.Body.Bytes(), &o); err == nil && there.Code == http.StatusOK && o.Generation != want {
-			refuse(w, http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
+			writeError(w, http.StatusPreconditionFailed, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")
 			return
 		}
 	}
 	s.handler.ServeHTTP(w, r)
 }
 
-// publish writes an object that everybody may read.
+// publish writes a public object.
 func (s *Server) publish(w http.ResponseWriter, r *http.Request, bucket string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.uniform[bucket] {
-		refuse(w, http.StatusBadRequest, "invalid", "Cannot insert legacy ACL for an object when uniform bucket-level access is enabled.")
+		writeError(w, http.StatusBadRequest, "invalid", "Cannot insert legacy ACL for an object when uniform bucket-level access is enabled.")
 		return
 	}
 	r.URL.RawQuery = strings.ReplaceAll(r.URL.RawQuery, "fields=", "unused=") // its name is needed
-	got := s.pass(r)
+	got := s.forward(r)
 	var o struct {
 		Name string `json:"name"`
 	}

@@ -1,5 +1,5 @@
-// Package token has the access tokens by which Google's APIs know who asks: kept until
-// they end, and for machines got from their metadata server. No SDK is linked.
+// Package token provides access tokens for Google's APIs: cached until they expire, and
+// on machines obtained from the metadata server. It links no SDK.
 //
 // It must not know what they are for, nor read the environment.
 package token
@@ -24,38 +24,37 @@ type Token struct {
 	Expires time.Time
 }
 
-// Source returns a token. Errors are of class fault.Denied where there is none to be had.
+// Source returns a token. Errors have class fault.Denied if there is none.
 type Source func(context.Context) (Token, error)
 
-// early is how long before its end a token is no longer used. The metadata server issues
-// a new one from five minutes before the end on (Compute Engine, "Authenticate
-// workloads to Google Cloud APIs").
+// early is how long before its expiry a token is no longer used. The metadata server issues a new
+// one during the last five minutes (Compute Engine, "Authenticate workloads to Google Cloud APIs").
 const early = 225 * time.Second
 
-// Keep asks for a token when it is first needed, and again before it ends.
-func Keep(from Source) Source {
+// Cached returns a source that gets a token when it is first needed, and a new one before it expires.
+func Cached(from Source) Source {
 	var mu sync.Mutex
-	var kept Token
+	var cached Token
 	return func(ctx context.Context) (Token, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if time.Until(kept.Expires) > early {
-			return kept, nil
+		if time.Until(cached.Expires) > early {
+			return cached, nil
 		}
 		t, err := from(ctx)
 		if err == nil {
-			kept = t
+			cached = t
 		}
 		return t, err
 	}
 }
 
-// Server is the metadata server of machines. No name service is needed for it.
+// Server is the metadata server of machines. It is reached without DNS.
 const Server = "http://169.254.169.254"
 
-// Machine asks the metadata server for tokens of the machine's own account. client goes
-// past any proxy; server is a URL, or a host as GCE_METADATA_HOST has it, or "" for Server.
-func Machine(client *http.Client, server string) Source {
+// MachineSource gets tokens of the machine's own account from the metadata server. client bypasses
+// any proxy; server is a URL, or a host as in GCE_METADATA_HOST, or "" for Server.
+func MachineSource(client *http.Client, server string) Source {
 	switch {
 	case server == "":
 		server = Server
@@ -63,7 +62,7 @@ func Machine(client *http.Client, server string) Source {
 		server = "http://" + server
 	}
 	return func(ctx context.Context) (Token, error) {
-		a, err := web.Ask(ctx, client, func() (*http.Request, error) {
+		a, err := web.Do(ctx, client, func() (*http.Request, error) {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/computeMetadata/v1/instance/service-accounts/default/token", nil)
 			if err == nil {
 				req.Header.Set("Metadata-Flavor", "Google")
@@ -72,38 +71,38 @@ func Machine(client *http.Client, server string) Source {
 		}, nil)
 		switch {
 		case err != nil:
-			return Token{}, denied(err)
+			return Token{}, deniedError(err)
 		case !a.OK():
-			return Token{}, denied(fmt.Errorf("the metadata server answers %d", a.Status))
+			return Token{}, deniedError(fmt.Errorf("the metadata server answers %d", a.Status))
 		}
 		var t struct {
 			Access  string `json:"access_token"`
 			Seconds int    `json:"expires_in"`
 		}
 		if err := json.Unmarshal(a.Body, &t); err != nil || t.Access == "" {
-			return Token{}, denied(errors.New("the metadata server's answer is not a token"))
+			return Token{}, deniedError(errors.New("the metadata server's answer is not a token"))
 		}
 		return Token{t.Access, time.Now().Add(time.Duration(t.Seconds) * time.Second)}, nil
 	}
 }
 
-// denied hides the class of a cause: a metadata server without a token says nothing about the
-// store.
-func denied(err error) error {
+// deniedError hides the class of a cause: that the metadata server has no token says nothing about
+// the store.
+func deniedError(err error) error {
 	return fault.Wrap(fault.Denied, fmt.Errorf("the machine has no account: %v", err), //nolint:errorlint // see above
 		"give the instance a service account, with the required scope")
 }
 
-// Client is a client whose requests bear a token; base sends them. It is what clients of
-// Google's SDK take in place of credentials.
+// Client returns a client that adds a token to its requests; base sends them. Clients of
+// Google's SDK accept it in place of credentials.
 func Client(base *http.Client, from Source) *http.Client {
 	signed := *base
-	signed.Transport = signer{base.Transport, Keep(from)}
+	signed.Transport = signer{base.Transport, Cached(from)}
 	return &signed
 }
 
 type signer struct {
-	by   http.RoundTripper // nil: net/http's
+	base http.RoundTripper // nil: net/http's
 	from Source
 }
 
@@ -118,7 +117,7 @@ func (s signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+t.Access)
-	by := s.by
+	by := s.base
 	if by == nil {
 		by = http.DefaultTransport
 	}

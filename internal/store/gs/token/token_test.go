@@ -31,7 +31,7 @@ func TestTheAccountOfAMachine(t *testing.T) {
 		}))
 		defer server.Close()
 		for _, at := range []string{server.URL, strings.TrimPrefix(server.URL, "http://")} {
-			got, err := token.Machine(http.DefaultClient, at)(t.Context())
+			got, err := token.MachineSource(http.DefaultClient, at)(t.Context())
 			left := time.Until(got.Expires)
 			if c.error == "" && (err != nil || got.Access != c.access || left > time.Hour || left < 50*time.Minute) {
 				t.Errorf("%s: %v, %v", c.body, got, err)
@@ -43,12 +43,12 @@ func TestTheAccountOfAMachine(t *testing.T) {
 	}
 }
 
-// The metadata server has another token in the last five minutes of one.
+// The metadata server issues another token in the last five minutes of one.
 func TestATokenIsKeptUntilThereIsAnother(t *testing.T) { synctest.Test(t, aTokenIsKept) }
 
 func aTokenIsKept(t *testing.T) {
 	asked, fails := 0, false
-	s := token.Keep(func(context.Context) (token.Token, error) {
+	s := token.Cached(func(context.Context) (token.Token, error) {
 		if asked++; fails {
 			return token.Token{}, fault.New(fault.Denied, "none")
 		}

@@ -1,6 +1,5 @@
-// Package user is how programs of users open stores: all that machines open, and those
-// for which clients are needed that no machine links. Credentials are found as the
-// clouds' own programs find them.
+// Package user defines how programs of users open stores: all stores that machines open, and those
+// whose clients no machine links. Credentials are found as in the clouds' own programs.
 //
 // It must not read the environment itself.
 package user
@@ -18,8 +17,8 @@ import (
 	"kops.local/kops/internal/store/swift/oschain"
 )
 
-// Backends lists what can be opened. env returns an environment variable, or "", as
-// os.Getenv does; client sends all requests.
+// Backends lists the backends that can be opened. env returns an environment
+// variable, or "", as os.Getenv does; client sends all requests.
 func Backends(env func(string) string, client *http.Client) store.Backends {
 	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Proofs: true, Token: adc.Source(client)})
 	_, suffix := azchain.Cloud(env("AZURE_ENVIRONMENT"))

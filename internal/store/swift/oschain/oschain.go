@@ -1,9 +1,9 @@
 // Package oschain logs in to OpenStack as its own programs do: with a password, a token or
-// an application credential that the environment names, or with the file of credentials
-// that kOps reads.
+// an application credential from the environment, or with the credentials file that kOps
+// reads.
 //
 // It must not know what the login is for, nor read the environment itself. It links
-// gophercloud, 0.5 MB, which the programs that every machine fetches do without.
+// gophercloud, 0.5 MB, which programs that every machine downloads do without.
 package oschain
 
 import (
@@ -24,14 +24,14 @@ import (
 	"kops.local/kops/internal/store/swift"
 )
 
-// Login returns what logs in. env returns an environment variable, or "", as os.Getenv
-// does; client sends the requests. Errors are of class fault.Denied.
+// Login returns a login function. env returns an environment variable, or "", as
+// os.Getenv does; client sends the requests. Errors have class fault.Denied.
 func Login(env func(string) string, client *http.Client) func(context.Context) (swift.Session, error) {
 	return func(ctx context.Context) (swift.Session, error) {
 		s, err := login(ctx, env, client)
 		if err != nil && ctx.Err() == nil {
-			// The cause's class is hidden: an answer of the identity service says nothing about
-			// the container.
+			// The cause's class is hidden, because an answer of the identity service says
+			// nothing about the container.
 			err = fault.Wrap(fault.Denied, fmt.Errorf("log in to OpenStack: %v", err), //nolint:errorlint // see above
 				"set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and the names of the domains, as the file openrc of the project does, or OS_APPLICATION_CREDENTIAL_ID and OS_APPLICATION_CREDENTIAL_SECRET")
 		}
@@ -59,9 +59,9 @@ func login(ctx context.Context, env func(string) string, client *http.Client) (s
 	return swift.Session{Endpoint: storage.ResourceBaseURL(), Token: provider.Token()}, nil
 }
 
-// Options are how one logs in, and to which region: as OS_AUTH_URL and its kin say, or
-// else the section Default, Global or Swift of the file that OPENSTACK_CREDENTIAL_FILE
-// names, or of ~/.openstack/config.
+// Options returns how to log in, and the region: from OS_AUTH_URL and related
+// variables, or else from the section Default, Global or Swift of the file that
+// OPENSTACK_CREDENTIAL_FILE names, or of ~/.openstack/config.
 func Options(env func(string) string) (o gophercloud.AuthOptions, region string, err error) {
 	if env("OS_AUTH_URL") == "" {
 		path := cmp.Or(env("OPENSTACK_CREDENTIAL_FILE"), filepath.Join(env("HOME"), ".openstack", "config"))
@@ -85,7 +85,7 @@ func Options(env func(string) string) (o gophercloud.AuthOptions, region string,
 		return o, "", errors.New("there is no auth URL")
 	}
 	if o.ApplicationCredentialID != "" || o.ApplicationCredentialName != "" {
-		o.TenantID, o.TenantName = "", "" // the credential is of one project
+		o.TenantID, o.TenantName = "", "" // the credential belongs to one project
 	} else if o.TenantID == "" && o.TenantName != "" {
 		o.Scope = &gophercloud.AuthScope{ProjectName: o.TenantName, DomainID: env("OS_PROJECT_DOMAIN_ID"), DomainName: env("OS_PROJECT_DOMAIN_NAME")}
 		if o.Scope.DomainID == "" && o.Scope.DomainName == "" {
@@ -104,9 +104,9 @@ func Options(env func(string) string) (o gophercloud.AuthOptions, region string,
 	return o, env("OS_REGION_NAME"), nil
 }
 
-// variables returns the values of a credentials file by the environment's variables. Its
-// keys are the variables' names in lower case, such as tenant_id, except identity,
-// which is OS_AUTH_URL, user and region.
+// variables returns the values of a credentials file by environment variable. Its keys
+// are the variables' names in lower case, such as tenant_id, except identity, which is
+// OS_AUTH_URL, user and region.
 func variables(text string) func(string) string {
 	found, section := map[string]string{}, ""
 	for line := range strings.Lines(text) {
@@ -133,12 +133,13 @@ func variables(text string) func(string) string {
 	return func(variable string) string { return found[strings.TrimPrefix(variable, "OS_")] }
 }
 
-// Client is client, and trusts any server where KOPS_OS_TLS_INSECURE_SKIP_VERIFY says so.
+// Client returns client, or one that trusts any server if KOPS_OS_TLS_INSECURE_SKIP_VERIFY
+// is set accordingly.
 func Client(env func(string) string, client *http.Client) *http.Client {
 	if v := env("KOPS_OS_TLS_INSECURE_SKIP_VERIFY"); v != "1" && v != "true" {
 		return client
 	}
-	t := http.DefaultTransport.(*http.Transport).Clone()      //nolint:errcheck // net/http says that it is one
-	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user has asked for it
+	t := http.DefaultTransport.(*http.Transport).Clone()      //nolint:errcheck // net/http documents the type
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // the user has requested it
 	return &http.Client{Transport: t, CheckRedirect: client.CheckRedirect}
 }

@@ -16,7 +16,7 @@ import (
 	"kops.local/kops/internal/store/swift/oschain"
 )
 
-// keystone gives tokens to those whose secret is right, and says where the storage is.
+// keystone issues tokens for the right secret, and returns the URL of the storage.
 func keystone(t *testing.T) *httptest.Server {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -38,7 +38,7 @@ func keystone(t *testing.T) *httptest.Server {
 	return server
 }
 
-// compact is who asks, and for what.
+// compact summarizes the methods and the scope of a login.
 func compact(t *testing.T, text []byte) string {
 	var asked struct {
 		Auth struct {
@@ -54,7 +54,7 @@ func compact(t *testing.T, text []byte) string {
 	return fmt.Sprint(asked.Auth.Identity.Methods, " ", string(asked.Auth.Scope))
 }
 
-func TestOneLogsInAsTheEnvironmentSays(t *testing.T) {
+func TestLoginFollowsTheEnvironment(t *testing.T) {
 	server := keystone(t)
 	file := filepath.Join(t.TempDir(), "config")
 	text := "[Default]\nidentity = " + server.URL + "/v3\nuser = me\npassword = secret\ndomain_name = Default\ntenant_id = p\n[Global]\nregion=two\n[Other]\npassword=wrong\n"

@@ -1,7 +1,7 @@
 // Package swifttest starts OpenStack's own object storage in tests: its four servers with
-// one copy of everything, and users of their own in place of an identity service.
+// one copy of everything, and its own users instead of an identity service.
 //
-// It is for tests alone, and must not know what the objects mean.
+// It is for tests only, and must not know what the objects mean.
 package swifttest
 
 import (
@@ -21,16 +21,16 @@ import (
 
 // Server is a running object storage that belongs to one test.
 type Server struct {
-	// URL is where it listens.
+	// URL is the server's URL.
 	URL string
 }
 
-// Start starts the servers for the test and everything below it.
+// Start starts the servers for the test and its subtests.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	for _, program := range []string{"swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server", "swift-ring-builder", "memcached"} {
 		if _, err := exec.LookPath(program); err != nil {
-			servers.Missing(t, program+" is not installed (apt-get install swift-proxy swift-account swift-container swift-object memcached)")
+			servers.SkipMissing(t, program+" is not installed (apt-get install swift-proxy swift-account swift-container swift-object memcached)")
 		}
 	}
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func split(t testing.TB, address string) (host, port string) {
 	return host, port
 }
 
-// ring says that all objects of a kind are at an address.
+// ring writes a ring that maps all objects of a kind to an address.
 func ring(t testing.TB, dir, kind, address string) {
 	t.Helper()
 	builder := filepath.Join(dir, kind+".builder")
@@ -89,7 +89,7 @@ func server(t testing.TB, dir, kind, address, text string) *exec.Cmd {
 	return exec.Command("swift-"+kind+"-server", path)
 }
 
-// Login logs in as a user of the account test: owner, or guest, who may do nothing yet.
+// Login logs in as a user of the account test: owner, or guest, who has no permissions yet.
 func (s *Server) Login(name string) func(context.Context) (swift.Session, error) {
 	return func(ctx context.Context) (swift.Session, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/auth/v1.0", nil)
@@ -102,12 +102,12 @@ func (s *Server) Login(name string) func(context.Context) (swift.Session, error)
 		if err != nil {
 			return swift.Session{}, err
 		}
-		defer answer.Body.Close() // nothing is in it
+		defer answer.Body.Close() // it has no content
 		return swift.Session{Endpoint: answer.Header.Get("X-Storage-Url"), Token: answer.Header.Get("X-Auth-Token")}, nil
 	}
 }
 
-// Container makes a container; readers is its X-Container-Read.
+// Container creates a container; readers is its X-Container-Read.
 func (s *Server) Container(t testing.TB, name, readers string) {
 	t.Helper()
 	session, err := s.Login("owner")(t.Context())

@@ -1,5 +1,5 @@
-// Command library is a program that uses kops with the platform in memory alone. It is
-// built to see what the library weighs.
+// Command library is a program that uses kops with only the in-memory platform. It is
+// built to measure the size of the library.
 package main
 
 import (

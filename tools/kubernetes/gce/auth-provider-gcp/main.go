@@ -1,4 +1,4 @@
-// Command auth-provider-gcp logs the kubelet in to Google's registries of images as the
+// Command auth-provider-gcp authenticates the kubelet to Google's image registries as the
 // service account of the machine (Kubernetes, CredentialProvider v1). Google's own program is
 // not published as a module.
 package main
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// answer reads a request of the kubelet's, and writes the login for the registry of its image.
+// answer reads a request of the kubelet, and writes the credentials for the registry of its image.
 func answer(in io.Reader, out io.Writer) error {
 	var r request
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
@@ -45,7 +45,7 @@ func answer(in io.Reader, out io.Writer) error {
 	}
 	token, err := token()
 	if err != nil {
-		return fmt.Errorf("ask the metadata server for a token: %w", err)
+		return fmt.Errorf("get a token from the metadata server: %w", err)
 	}
 	registry, _, _ := strings.Cut(r.Image, "/")
 	return json.NewEncoder(out).Encode(response{"CredentialProviderResponse", r.APIVersion, "Registry", map[string]login{registry: {"_token", token}}})
@@ -61,13 +61,13 @@ func token() (string, error) {
 		return "", err
 	}
 	req.Header.Set("Metadata-Flavor", "Google")
-	res, err := (&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}).Do(req) // asks no proxy
+	res, err := (&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}).Do(req) // uses no proxy
 	if err != nil {
 		return "", err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("it answers %s", res.Status)
+		return "", fmt.Errorf("it returned %s", res.Status)
 	}
 	var t struct {
 		Token string `json:"access_token"`

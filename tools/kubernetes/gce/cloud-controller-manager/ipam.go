@@ -19,16 +19,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ipamName is what --controllers calls the controller of pods' ranges.
+// ipamName is the name of the controller of pod ranges in --controllers.
 const ipamName = "node-ipam-controller"
 
-// ranges are the addresses that the cloud leads to an instance for its pods.
+// ranges returns the address ranges that the cloud routes to an instance for its pods.
 type ranges interface {
 	AliasRangesByProviderID(providerID string) ([]string, error)
 }
 
-// ipam gives nodes the alias ranges of their instances for their pods, as the allocator
-// CloudAllocator does. If an instance has no range, another controller must give it one.
+// ipam assigns nodes the alias ranges of their instances for their pods, like the allocator
+// CloudAllocator. If an instance has no range, another controller must assign one.
 type ipam struct {
 	client kubernetes.Interface
 	nodes  cache.SharedIndexInformer
@@ -36,7 +36,7 @@ type ipam struct {
 	queue  workqueue.RateLimitingInterface
 }
 
-// startIPAM starts it where --allocate-node-cidrs asks for it.
+// startIPAM starts it if --allocate-node-cidrs is set.
 func startIPAM(in app.ControllerInitContext, c *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
 	return func(ctx context.Context, _ genericcontrollermanager.ControllerContext) (controller.Interface, bool, error) {
 		from, ok := cloud.(ranges)
@@ -66,7 +66,7 @@ func (i *ipam) run(ctx context.Context) {
 			return
 		}
 		if err := i.give(ctx, key.(string)); err != nil {
-			klog.ErrorS(err, "cannot give a node its range", "node", key)
+			klog.ErrorS(err, "cannot assign a range to a node", "node", key)
 			i.queue.AddRateLimited(key)
 		} else {
 			i.queue.Forget(key)
@@ -75,7 +75,7 @@ func (i *ipam) run(ctx context.Context) {
 	}
 }
 
-// give writes the ranges of a node that has none.
+// give sets the pod ranges of a node that has none.
 func (i *ipam) give(ctx context.Context, name string) error {
 	o, there, err := i.nodes.GetStore().GetByKey(name)
 	n, ok := o.(*corev1.Node)
@@ -84,7 +84,7 @@ func (i *ipam) give(ctx context.Context, name string) error {
 	}
 	all, err := i.cloud.AliasRangesByProviderID(n.Spec.ProviderID)
 	if err != nil {
-		return fmt.Errorf("ask for the alias ranges of %s: %w", n.Spec.ProviderID, err)
+		return fmt.Errorf("get the alias ranges of %s: %w", n.Spec.ProviderID, err)
 	}
 	if len(all) == 0 {
 		return nil

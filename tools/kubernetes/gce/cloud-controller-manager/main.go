@@ -1,6 +1,6 @@
-// Command cloud-controller-manager is the controller of Google's cloud, put together here of
-// the modules that are published: Kubernetes' frame of such controllers, and Google's provider.
-// Google's own program is not published as a module. Its controller of pods' ranges is the one of ipam.go.
+// Command cloud-controller-manager is the controller of Google's cloud, assembled here from
+// published modules: Kubernetes' framework for such controllers, and Google's provider.
+// Google's own program is not published as a module. The controller of pod ranges is in ipam.go.
 package main
 
 import (
@@ -9,14 +9,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	cloudprovider "k8s.io/cloud-provider"
-	_ "k8s.io/cloud-provider-gcp/providers/gce" // it makes itself known
+	_ "k8s.io/cloud-provider-gcp/providers/gce" // registers itself
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 	"k8s.io/component-base/cli"
 	cliflag "k8s.io/component-base/cli/flag"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // its metrics
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // registers its metrics
 )
 
 func main() {
@@ -32,15 +32,15 @@ func main() {
 	os.Exit(cli.Run(app.NewCloudControllerManagerCommand(o, open, controllers, aliases, cliflag.NamedFlagSets{}, wait.NeverStop)))
 }
 
-// open connects to the cloud as its configuration says.
+// open connects to the cloud with the given configuration.
 func open(c *config.CompletedConfig) cloudprovider.Interface {
 	p := c.ComponentConfig.KubeCloudShared.CloudProvider
 	cloud, err := cloudprovider.InitCloudProvider(p.Name, p.CloudConfigFile)
 	if err == nil && cloud == nil {
-		err = fmt.Errorf("--cloud-provider is %q, and not gce", p.Name)
+		err = fmt.Errorf("--cloud-provider is %q, not gce", p.Name)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error: reach the cloud:", err)
+		fmt.Fprintln(os.Stderr, "error: connect to the cloud:", err)
 		os.Exit(1)
 	}
 	return cloud

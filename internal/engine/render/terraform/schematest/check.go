@@ -21,15 +21,14 @@ func Validate(tb testing.TB, files map[string][]byte) {
 	}
 }
 
-// Check returns the mistakes in a configuration, given as its files by their
-// slash-separated names, sorted. Resources of providers without a schema
-// here are checked for their references only.
+// Check returns the mistakes in a configuration, given as its files by their slash-separated names,
+// sorted. For resources of providers without a schema here, only the references are checked.
 func Check(files map[string][]byte) []string {
 	known, err := load()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	c := &checker{known: known, files: files, read: map[string]bool{}, objects: map[string]*hclsyntax.Block{}, locals: map[string]bool{}}
+	c := &checker{providers: known, files: files, read: map[string]bool{}, objects: map[string]*hclsyntax.Block{}, locals: map[string]bool{}}
 	var bodies []*hclsyntax.Body
 	for name, text := range files {
 		if !strings.HasSuffix(name, ".tf") {
@@ -57,12 +56,12 @@ func Check(files map[string][]byte) []string {
 }
 
 type checker struct {
-	known    map[string]*provider // by name
-	files    map[string][]byte
-	read     map[string]bool             // files that an expression reads
-	objects  map[string]*hclsyntax.Block // resources and data sources by address
-	locals   map[string]bool
-	problems []string
+	providers map[string]*provider // by name
+	files     map[string][]byte
+	read      map[string]bool             // files that an expression reads
+	objects   map[string]*hclsyntax.Block // resources and data sources by address
+	locals    map[string]bool
+	problems  []string
 }
 
 func (c *checker) problem(format string, args ...any) {
@@ -75,7 +74,7 @@ func (c *checker) diagnose(place string, diags hcl.Diagnostics) {
 	}
 }
 
-// declare notes the addresses that others may refer to.
+// declare records the addresses that others may refer to.
 func (c *checker) declare(b *hclsyntax.Body) {
 	for _, top := range b.Blocks {
 		switch top.Type {
@@ -105,7 +104,7 @@ func objectAddress(b *hclsyntax.Block) string {
 // provider is one whose schema is known here.
 func (c *checker) schema(kind, name string) (o object, found, known bool) {
 	of, _, _ := strings.Cut(name, "_")
-	p, known := c.known[of]
+	p, known := c.providers[of]
 	if !known {
 		return o, false, false
 	}
@@ -137,7 +136,7 @@ func (c *checker) top(b *hclsyntax.Block) {
 		}
 	case "provider":
 		place += "." + b.Labels[0]
-		if p, known := c.known[b.Labels[0]]; known {
+		if p, known := c.providers[b.Labels[0]]; known {
 			c.body(place, b.Body, p.Config.Block, true)
 			return
 		}
@@ -161,7 +160,7 @@ func (c *checker) expressions(place string, b *hclsyntax.Body) {
 	}
 }
 
-// meta holds the arguments that every resource, or provider, has.
+// meta reports whether an argument is one that every resource, or provider, has.
 func meta(name string) bool {
 	return slices.Contains([]string{"alias", "count", "depends_on", "for_each", "lifecycle", "provider", "version"}, name)
 }
@@ -184,7 +183,7 @@ func (c *checker) body(place string, b *hclsyntax.Body, s block, outermost bool)
 	}
 	count := map[string]int{}
 	for _, n := range b.Blocks {
-		if outermost && n.Type == "lifecycle" { // which every resource has
+		if outermost && n.Type == "lifecycle" { // every resource may have it
 			continue
 		}
 		inner, ok := s.Blocks[n.Type]
@@ -197,8 +196,8 @@ func (c *checker) body(place string, b *hclsyntax.Body, s block, outermost bool)
 		c.body(place+"."+n.Type, n.Body, inner.Block, false)
 	}
 	for name, n := range s.Blocks {
-		if got := count[name]; got < n.Min || n.most() > 0 && got > n.most() {
-			c.problem("%s.%s: %d blocks; there must be %d to %d", place, name, got, n.Min, n.most())
+		if got := count[name]; got < n.Min || n.maxBlocks() > 0 && got > n.maxBlocks() {
+			c.problem("%s.%s: %d blocks; there must be %d to %d", place, name, got, n.Min, n.maxBlocks())
 		}
 	}
 }
@@ -238,7 +237,7 @@ func (c *checker) argument(place string, a *hclsyntax.Attribute, s block, name s
 	}
 }
 
-// path finds the file whose path an argument is.
+// path checks that the file exists whose path an argument is.
 func (c *checker) path(place string, given cty.Value) {
 	if given.Type() != cty.String || !given.IsKnown() || given.IsNull() || !strings.HasPrefix(given.AsString(), "./data/") {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// value checks what an expression refers to and evaluates it as far as it is known.
+// value checks the references of an expression and evaluates it as far as it is known.
 func (c *checker) value(place string, e hclsyntax.Expression) cty.Value {
 	vars := map[string]cty.Value{"path": cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal(".")})}
 	for _, t := range e.Variables() {
@@ -28,8 +28,8 @@ func (c *checker) value(place string, e hclsyntax.Expression) cty.Value {
 	return v
 }
 
-// reference checks that a traversal leads to something that is declared, and
-// to an attribute that it has.
+// reference checks that a traversal leads to something that is declared, and to an existing
+// attribute.
 func (c *checker) reference(place string, t hcl.Traversal) {
 	var steps []string
 	for _, s := range t[1:] {
@@ -72,8 +72,8 @@ func (c *checker) reference(place string, t hcl.Traversal) {
 	}
 }
 
-// functions are Terraform's functions that rendered files may call. Those that
-// read files read the files under test.
+// functions returns Terraform's functions that rendered files may call. Those that read files read
+// the files under test.
 func (c *checker) functions() map[string]function.Function {
 	text := func() function.Function {
 		return function.New(&function.Spec{
@@ -101,8 +101,8 @@ func (c *checker) functions() map[string]function.Function {
 	return out
 }
 
-// cidrSubnet checks what is known of its arguments: that the first is a range, and
-// that so many more bits can count so far.
+// cidrSubnet checks the known arguments: that the first is a range, and that it can be extended by
+// the given bits for the given number.
 func cidrSubnet() function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: "prefix", Type: cty.String, AllowUnknown: true},

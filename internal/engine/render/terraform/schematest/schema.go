@@ -1,9 +1,9 @@
-// Package schematest checks rendered Terraform files against the schemas of
-// providers, the way that `terraform validate` does, without Terraform, a
-// provider or a network: types and arguments exist and may be set, values can
-// be converted, what is required is there, and references lead somewhere.
+// Package schematest checks rendered Terraform files against the schemas of providers, in the way
+// that `terraform validate` does, without Terraform, a provider or a network: types and arguments
+// exist and may be set, values can be converted, required arguments are set, and references are
+// valid.
 //
-// It is for tests only, and must not know how the files were made.
+// It is for tests only, and must not know how the files were created.
 package schematest
 
 import (
@@ -54,8 +54,8 @@ type nested struct {
 	Max   int    `json:"max_items"`
 }
 
-// most is how many blocks of the type may stand beside each other; 0 means any number.
-func (n nested) most() int {
+// maxBlocks returns the maximum number of blocks of the type; 0 means any number.
+func (n nested) maxBlocks() int {
 	if n.Mode == "single" {
 		return 1
 	}

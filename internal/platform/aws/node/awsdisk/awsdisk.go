@@ -1,5 +1,5 @@
-// Package awsdisk is the volumes of an etcd cluster on AWS: which there are, the
-// machines that have them, and how one is attached to the machine that asks.
+// Package awsdisk finds the volumes of an etcd cluster on AWS and the machines that they are
+// attached to, and attaches a volume to this machine.
 //
 // It must not know what a volume is mounted for.
 package awsdisk
@@ -17,10 +17,10 @@ import (
 	metadata "kops.local/kops/internal/platform/aws/node/ec2"
 )
 
-// Machine is the instance that asks.
+// Machine is the instance that this program runs on.
 type Machine struct{ ID, Region, Zone string }
 
-// Identify asks the instance's metadata service which it is.
+// Identify reads the instance's identity from its metadata service.
 func Identify(ctx context.Context, of metadata.Metadata) (Machine, error) {
 	s, err := of.Session(ctx)
 	var m Machine
@@ -32,35 +32,35 @@ func Identify(ctx context.Context, of metadata.Metadata) (Machine, error) {
 			*f.to, err = s.Get(ctx, f.key)
 		}
 		if err == nil && *f.to == "" {
-			err = fmt.Errorf("the metadata service says nothing of %s", f.key)
+			err = fmt.Errorf("the metadata service has no %s", f.key)
 		}
 	}
 	if err != nil {
-		return Machine{}, fault.Wrap(fault.NotYet, fmt.Errorf("ask which machine this is: %w", err), "the machine's metadata service has to answer")
+		return Machine{}, fault.Wrap(fault.NotYet, fmt.Errorf("identify this machine: %w", err), "make the metadata service reachable from the machine")
 	}
 	return m, nil
 }
 
 // Volumes are the volumes of one etcd cluster. They implement volume.Cloud.
 type Volumes struct {
-	// API asks AWS in the machine's region.
+	// API calls AWS in the machine's region.
 	API     awsquery.Client
 	Machine Machine
 	// Tags select the volumes: KEY=VALUE, or KEY for any value.
 	Tags []string
-	// NameTag is the key of the tag whose value is the member's name, a slash, and the
-	// names of all members; Cluster and a dash go before it in a peer's name.
+	// NameTag is the key of the tag whose value is the member's name, a slash, and the names of all
+	// members; a peer's name is Cluster, a dash and the member's name.
 	NameTag, Cluster string
 }
 
 // Volumes implements volume.Cloud.
 func (a Volumes) Volumes(ctx context.Context) ([]volume.Volume, error) {
-	if len(a.Tags) == 0 || a.NameTag == "" { // which would be the volumes of the whole account
+	if len(a.Tags) == 0 || a.NameTag == "" { // otherwise, it would select all volumes of the account
 		return nil, fault.New(fault.Permanent, "volumes on AWS are found by --volume-tag and named by --volume-name-tag")
 	}
 	found, err := ec2{a.API}.volumes(ctx, a.filters()...)
 	if err != nil {
-		return nil, classed("list the volumes of etcd", err)
+		return nil, classifyError("list the volumes of etcd", err)
 	}
 	var out []volume.Volume
 	var machines []string
@@ -71,7 +71,7 @@ func (a Volumes) Volumes(ctx context.Context) ([]volume.Volume, error) {
 		}
 		out = append(out, v)
 	}
-	at, err := a.locate(ctx, machines)
+	at, err := a.addresses(ctx, machines)
 	for i, v := range out {
 		out[i].Addresses = at[v.Machine]
 	}
@@ -104,24 +104,25 @@ func (a Volumes) volume(x ebsVolume) volume.Volume {
 			continue
 		}
 		v.Machine = t.Instance
-		// One that is about to be detached has to be waited for.
-		v.Here = v.Machine == a.Machine.ID && t.State != "detaching"
+		// A volume that is being detached is not here, but not free yet either.
+		v.Attached = v.Machine == a.Machine.ID && t.State != "detaching"
 		v.Devices = []string{"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.ID, "-", ""), t.Device}
 	}
 	v.Free = v.Machine == "" && x.State == "available" && x.Zone == a.Machine.Zone
 	return v
 }
 
-// locate returns the addresses of machines: their IPv6 addresses, or else every private IPv4
-// address, the machine's own first, because EC2 lists its interfaces in any order.
-func (a Volumes) locate(ctx context.Context, machines []string) (map[string][]string, error) {
+// addresses returns the addresses of machines: their IPv6 addresses, or if
+// there are none all private IPv4 addresses, the machine's primary
+// address first, because EC2 lists its interfaces in any order.
+func (a Volumes) addresses(ctx context.Context, machines []string) (map[string][]string, error) {
 	at := map[string][]string{}
 	if len(machines) == 0 {
 		return at, nil
 	}
 	found, err := ec2{a.API}.instances(ctx, filter{"instance-id", machines})
 	if err != nil {
-		return nil, classed("find the machines of etcd's volumes", err)
+		return nil, classifyError("find the machines of etcd's volumes", err)
 	}
 	for _, m := range found {
 		var six, four []string
@@ -140,39 +141,38 @@ func (a Volumes) locate(ctx context.Context, machines []string) (map[string][]st
 	return at, nil
 }
 
-// deviceNames are those that a volume may be attached by. The machine itself shows it by
-// such a name only where its disks are not NVMe.
+// deviceNames lists the device names for attaching volumes. Only machines whose disks are not NVMe
+// show a volume by such a name.
 func deviceNames() []string {
 	return []string{"/dev/xvdu", "/dev/xvdv", "/dev/xvdw", "/dev/xvdx", "/dev/xvdy", "/dev/xvdz"}
 }
 
-// Attach implements volume.Cloud. It takes the first device name that the machine
-// does not use yet.
+// Attach implements volume.Cloud. It uses the first device name that the machine does not use yet.
 func (a Volumes) Attach(ctx context.Context, v volume.Volume) error {
 	self, err := ec2{a.API}.instances(ctx, filter{"instance-id", []string{a.Machine.ID}})
 	if err != nil {
-		return classed("find this machine", err)
+		return classifyError("find this machine", err)
 	}
 	names := deviceNames()
 	for _, m := range self {
 		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(m.Devices, n) })
 	}
 	if len(names) == 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("attach volume %s: machine %s uses each of the names %s", v.ID, a.Machine.ID, strings.Join(deviceNames(), " ")),
-			"detach what is not needed there")
+		return fault.Wrap(fault.Permanent, fmt.Errorf("attach volume %s: machine %s already uses all device names: %s", v.ID, a.Machine.ID, strings.Join(deviceNames(), " ")),
+			"detach volumes that the machine does not need")
 	}
-	return classed("attach volume "+v.ID, ec2{a.API}.attach(ctx, v.ID, a.Machine.ID, names[0]))
+	return classifyError("attach volume "+v.ID, ec2{a.API}.attach(ctx, v.ID, a.Machine.ID, names[0]))
 }
 
-// classed says what an error of EC2 means here: whether it may go away by itself.
-func classed(what string, err error) error {
+// classifyError adds a class to an error of EC2: whether it may resolve without intervention.
+func classifyError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
 	var answer *awsquery.Error
 	if !errors.As(err, &answer) {
-		return fault.Wrap(fault.NotYet, err, "EC2 has to be reachable, and the machine to have a role")
+		return fault.Wrap(fault.NotYet, err, "make EC2 reachable from the machine, and give the machine a role")
 	}
 	switch code := answer.Code; {
 	case fault.Is(err, fault.Denied) || code == "AuthFailure":
@@ -180,7 +180,7 @@ func classed(what string, err error) error {
 	case code == "VolumeInUse" || code == "IncorrectState" || code == "IncorrectInstanceState":
 		return fault.Wrap(fault.Conflict, err, "")
 	case code == "InvalidParameterValue" && strings.HasPrefix(what, "attach"):
-		return fault.Wrap(fault.Conflict, err, "") // the manager of another etcd cluster took the device name meanwhile
+		return fault.Wrap(fault.Conflict, err, "") // meanwhile, the manager of another etcd cluster took the device name
 	}
 	return err
 }

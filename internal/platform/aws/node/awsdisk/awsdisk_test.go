@@ -18,17 +18,17 @@ import (
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
-// anybody is whom EC2 of tests takes for somebody.
-func anybody(context.Context) (awsquery.Credentials, error) {
+// testCredentials returns credentials that the emulator accepts.
+func testCredentials(context.Context) (awsquery.Credentials, error) {
 	return awsquery.Credentials{ID: "a", Secret: "b"}, nil
 }
 
 func client(s *awstest.Server) awsquery.Client {
-	return awsquery.Client{Endpoint: s.URL, Region: s.Region, Credentials: anybody, HTTP: http.DefaultClient, Now: time.Now,
-		Timeout: 2 * time.Minute} // the emulator's first machine takes seconds, and more on a busy host
+	return awsquery.Client{Endpoint: s.URL, Region: s.Region, Credentials: testCredentials, HTTP: http.DefaultClient, Now: time.Now,
+		Timeout: 2 * time.Minute} // the emulator takes seconds for its first machine, and longer on a busy host
 }
 
-// account is what a test does in an account.
+// account is an account that a test changes.
 type account struct {
 	*testing.T
 	c awsquery.Client
@@ -65,8 +65,8 @@ func (a account) volume(zone, cluster, etcd, member string) string {
 	return x.ID
 }
 
-// TestAMachineTakesAVolumeOfItsZone as each manager does, in an account with the
-// volumes of other zones, etcd clusters and clusters.
+// TestAMachineTakesAVolumeOfItsZone checks it for each manager, in an account with volumes of other
+// zones, etcd clusters and clusters.
 func TestAMachineTakesAVolumeOfItsZone(t *testing.T) {
 	server := awstest.Moto(t)
 	a := account{t, client(server)}
@@ -84,7 +84,7 @@ func TestAMachineTakesAVolumeOfItsZone(t *testing.T) {
 		t.Fatalf("the volumes are %+v, %v", all, err)
 	}
 	for _, v := range all {
-		if v.Free != (v.ID == main) || v.Here || v.Machine != "" || v.Peer != map[string]string{main: "etcd-a", elsewhere: "etcd-b"}[v.ID] {
+		if v.Free != (v.ID == main) || v.Attached || v.Machine != "" || v.Peer != map[string]string{main: "etcd-a", elsewhere: "etcd-b"}[v.ID] {
 			t.Errorf("%+v, where %s is free", v, main)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAMachineTakesAVolumeOfItsZone(t *testing.T) {
 				continue
 			}
 			want := []string{"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.Replace(v.ID, "-", "", 1), x.devices}
-			if !v.Here || v.Free || fmt.Sprint(v.Devices) != fmt.Sprint(want) || len(v.Addresses) != 1 {
+			if !v.Attached || v.Free || fmt.Sprint(v.Devices) != fmt.Sprint(want) || len(v.Addresses) != 1 {
 				t.Errorf("%+v, want it here at %v", v, want)
 			}
 		}
@@ -143,7 +143,7 @@ func TestErrorsAreClassed(t *testing.T) {
 			w.WriteHeader(x.status)
 			fmt.Fprint(w, x.body)
 		}))
-		c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: anybody, HTTP: s.Client(), Now: time.Now}
+		c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: testCredentials, HTTP: s.Client(), Now: time.Now}
 		_, err := Volumes{API: c, Tags: []string{"a"}, NameTag: "a"}.Volumes(t.Context())
 		if !fault.Is(err, x.want) || (fault.Remedy(err) != "") != x.wantRemedy {
 			t.Errorf("%s: %v is %q, want %q", x.body, err, fault.Of(err), x.want)
@@ -151,7 +151,7 @@ func TestErrorsAreClassed(t *testing.T) {
 		s.Close()
 	}
 	for code, want := range map[string]fault.Class{"VolumeInUse": fault.Conflict, "IncorrectState": fault.Conflict, "InvalidParameterValue": fault.Conflict, "InvalidVolume.ZoneMismatch": fault.Permanent} {
-		if err := classed("attach volume v", &awsquery.Error{Status: 400, Code: code}); !fault.Is(err, want) {
+		if err := classifyError("attach volume v", &awsquery.Error{Status: 400, Code: code}); !fault.Is(err, want) {
 			t.Errorf("%s of an attachment is %q, want %q", code, fault.Of(err), want)
 		}
 	}
@@ -178,14 +178,14 @@ func TestEveryPageIsRead(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: anybody, HTTP: s.Client(), Now: time.Now}
+	c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: testCredentials, HTTP: s.Client(), Now: time.Now}
 	all, err := Volumes{API: c, Machine: Machine{ID: "i-1"}, Tags: []string{"a"}, NameTag: "a"}.Volumes(t.Context())
-	if err != nil || len(all) != 2 || all[1].Here || all[1].Free || fmt.Sprint(all[1].Addresses) != "[fd00::1]" {
+	if err != nil || len(all) != 2 || all[1].Attached || all[1].Free || fmt.Sprint(all[1].Addresses) != "[fd00::1]" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// TestAMachinesOwnAddressIsFirst, and a tag without a value names nobody.
+// TestAMachinesOwnAddressIsFirst also checks that a tag without a value names no peer.
 func TestAMachinesOwnAddressIsFirst(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("Action") == "DescribeInstances" {
@@ -198,7 +198,7 @@ func TestAMachinesOwnAddressIsFirst(t *testing.T) {
 			<attachmentSet><item><instanceId>i-1</instanceId><status>attached</status></item></attachmentSet></item></volumeSet></R>`)
 	}))
 	defer s.Close()
-	c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: anybody, HTTP: s.Client(), Now: time.Now}
+	c := awsquery.Client{Endpoint: s.URL, Region: "eu-west-1", Credentials: testCredentials, HTTP: s.Client(), Now: time.Now}
 	all, err := Volumes{API: c, Machine: Machine{ID: "i-1"}, Tags: []string{"a"}, NameTag: "a", Cluster: "etcd"}.Volumes(t.Context())
 	if err != nil || len(all) != 1 || fmt.Sprint(all[0].Addresses) != "[10.0.0.1 10.0.0.9]" || all[0].Peer != "" {
 		t.Errorf("%+v, %v", all, err)

@@ -9,21 +9,22 @@ import (
 	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
-// ec2 asks EC2. The SDK's own client of EC2, once an interface holds it, makes the
-// program twice as large: the linker then keeps all of its seven hundred operations.
+// ec2 calls EC2. With the SDK's EC2 client in an interface, the program would be twice as large:
+// the linker would keep all seven hundred operations.
 type ec2 struct{ api awsquery.Client }
 
 func (c ec2) call(ctx context.Context, action string, values url.Values, answer any) error {
 	return c.api.Call(ctx, "ec2", "2016-11-15", action, values, answer)
 }
 
-// filter is a condition on what is listed; one of the values has to be met.
+// filter is a condition on listed objects; one of the values must match.
 type filter struct {
 	name   string
 	values []string
 }
 
-// pages calls an action until there are no more pages; read says how to go on.
+// pages calls an action until there are no more pages; read processes a
+// page and returns the token of the next.
 func (c ec2) pages(ctx context.Context, action string, filters []filter, page func() (answer any, read func() (next string))) error {
 	next := ""
 	for {
@@ -47,12 +48,12 @@ func (c ec2) pages(ctx context.Context, action string, filters []filter, page fu
 			return nil
 		}
 		if next == before {
-			return errors.New("EC2 answers with the same page again")
+			return errors.New("EC2 returned the same page twice")
 		}
 	}
 }
 
-// ebsVolume and instance are what is read of EC2's answers.
+// ebsVolume and instance are the fields that are read from EC2's responses.
 type ebsVolume struct {
 	ID    string `xml:"volumeId"`
 	State string `xml:"status"`
@@ -90,8 +91,8 @@ func (c ec2) volumes(ctx context.Context, filters ...filter) (out []ebsVolume, e
 	return out, err
 }
 
-// instances lists instances. They are asked for by a filter, as one that is gone
-// would be an error of all otherwise.
+// instances lists instances. It selects them by filters, because an instance ID that no longer
+// exists would make the whole call fail.
 func (c ec2) instances(ctx context.Context, filters ...filter) (out []instance, err error) {
 	err = c.pages(ctx, "DescribeInstances", filters, func() (any, func() string) {
 		var a struct {

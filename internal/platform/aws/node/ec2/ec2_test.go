@@ -87,7 +87,7 @@ func TestContinuing(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		form, auth = string(body), r.Header.Get("Authorization")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer) // the test would fail
+		_, _ = io.WriteString(w, answer) // the test fails anyway
 	}))
 	defer s.Close()
 	a := api(t, s.URL)

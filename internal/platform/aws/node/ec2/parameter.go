@@ -9,8 +9,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
-// Parameter reads a parameter of Systems Manager, decrypted. The error is of class
-// fault.Denied where the role may not read it, and fault.NotYet where it is not there (yet).
+// Parameter reads and decrypts a parameter of Systems Manager. The error has the class fault.Denied
+// if the role is not permitted to read it, and fault.NotYet if it does not exist (yet).
 func (a API) Parameter(ctx context.Context, name string) (string, error) {
 	in := struct {
 		Name           string
@@ -21,12 +21,12 @@ func (a API) Parameter(ctx context.Context, name string) (string, error) {
 	var said *awsquery.Error
 	switch {
 	case err == nil && answer.Parameter.Value == "":
-		err = fault.New(fault.NotYet, "the answer has no value")
+		err = fault.New(fault.NotYet, "the response has no value")
 	case !errors.As(err, &said):
 	case fault.Is(err, fault.Denied):
-		err = fault.Wrap(fault.Denied, err, "let the role of the group's machines do ssm:GetParameter; kops update cluster --yes does")
+		err = fault.Wrap(fault.Denied, err, "allow ssm:GetParameter to the role of the group's machines: run kops update cluster --yes")
 	case fault.Is(err, fault.Permanent):
-		err = fault.Wrap(fault.NotYet, err, "kops update cluster --yes writes it")
+		err = fault.Wrap(fault.NotYet, err, "run kops update cluster --yes to write it")
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the parameter %s: %w", name, err)

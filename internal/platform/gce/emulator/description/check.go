@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Problem is what is wrong with a value, in the words of Google's.
+// Problem is an error in a value, in Google's words.
 type Problem struct {
-	// Field is where, such as resource.name. Reason is invalid or required.
+	// Field is the location, such as resource.name. Reason is invalid or required.
 	Field, Reason, Text string
 }
 
@@ -24,8 +24,8 @@ func invalid(field, format string, args ...any) *Problem {
 	return &Problem{Field: field, Reason: "invalid", Text: fmt.Sprintf(format, args...)}
 }
 
-// Query checks the variables of the path and the query of a request, and returns all as one map.
-// Of a parameter that may be repeated the values are joined by commas.
+// Query checks the path variables and the query of a request, and returns all of them in one map.
+// The values of a repeated parameter are joined by commas.
 func (m *Method) Query(variables map[string]string, query url.Values) (map[string]string, error) {
 	out := map[string]string{}
 	for name, value := range variables {
@@ -40,7 +40,7 @@ func (m *Method) Query(variables map[string]string, query url.Values) (map[strin
 			return nil, invalid(name, "Invalid JSON payload received. Unknown name %q: Cannot bind query parameter. Field '%s' could not be found in request message.", name, name)
 		}
 		if len(query[name]) > 1 && !s.Repeated {
-			return nil, invalid(name, "Invalid value for field '%s': it is given %d times.", name, len(query[name]))
+			return nil, invalid(name, "Invalid value for field '%s': it is set %d times.", name, len(query[name]))
 		}
 		for _, value := range query[name] {
 			if err := m.parameter(name, "query", value); err != nil {
@@ -77,15 +77,15 @@ func (m *Method) parameter(name, where, value string) error {
 		}
 		v = b
 	}
-	_, err := (&judge{method: m}).value(s, name, v)
+	_, err := (&checker{method: m}).value(s, name, v)
 	return err
 }
 
-// Body checks the body of a request, as encoding/json reads it into an any with UseNumber, and
-// returns it with the described types: int64 and float64 in place of numbers, 64-bit integers as
-// texts. A null is kept if the method is a patch, and is otherwise dropped. Fields that only the
-// server sets are not returned. In a creation they are refused, unless they have their only
-// possible text, such as a kind: Google is not so strict, and ignores them there, too.
+// Body checks the body of a request, as decoded by encoding/json into an any with UseNumber, and
+// returns it with the described types: int64 and float64 for numbers, and strings for 64-bit
+// integers. Nulls are kept in a patch, and otherwise dropped. Read-only fields are dropped in
+// updates. In creations they are rejected, unless they have their only possible value, such as a
+// kind: Google is less strict, and ignores them there, too.
 func (m *Method) Body(v any) (any, error) {
 	if m.Request == nil {
 		return nil, nil
@@ -94,38 +94,39 @@ func (m *Method) Body(v any) (any, error) {
 		v = map[string]any{}
 	}
 	back := m.Verb == "PATCH" || m.Verb == "PUT"
-	return (&judge{method: m, request: true, drops: back, nulls: m.Verb == "PATCH"}).value(m.Request, "resource", v)
+	return (&checker{method: m, request: true, drops: back, nulls: m.Verb == "PATCH"}).value(m.Request, "resource", v)
 }
 
-// Answer checks what is answered.
+// Answer checks a response.
 func (m *Method) Answer(v any) error {
 	if m.Response == nil {
 		if v != nil {
-			return fmt.Errorf("%s answers nothing, but was to answer %v", m.ID, v)
+			return fmt.Errorf("%s has no response, but got %v", m.ID, v)
 		}
 		return nil
 	}
-	if _, err := (&judge{method: m}).value(m.Response, "answer", v); err != nil {
-		return fmt.Errorf("answer of %s: %w", m.ID, err)
+	if _, err := (&checker{method: m}).value(m.Response, "answer", v); err != nil {
+		return fmt.Errorf("response of %s: %w", m.ID, err)
 	}
 	return nil
 }
 
-// judge checks one value.
-type judge struct {
+// checker checks one value.
+type checker struct {
 	method *Method
-	// request has rules of its own: read-only fields are dropped or refused, nulls kept or dropped.
+	// request reports that the value is in a request: read-only fields are dropped or rejected,
+	// nulls kept or dropped.
 	request, drops, nulls bool
 }
 
-func (j *judge) value(s *Schema, at string, v any) (any, error) {
+func (j *checker) value(s *Schema, at string, v any) (any, error) {
 	switch s.Type {
 	case "object":
 		return j.object(s, at, v)
 	case "array":
 		list, ok := v.([]any)
 		if !ok {
-			return nil, j.mistyped(s, at, v)
+			return nil, j.typeError(s, at, v)
 		}
 		out := make([]any, 0, len(list))
 		for i, item := range list {
@@ -138,7 +139,7 @@ func (j *judge) value(s *Schema, at string, v any) (any, error) {
 		return out, nil
 	case "boolean":
 		if _, ok := v.(bool); !ok {
-			return nil, j.mistyped(s, at, v)
+			return nil, j.typeError(s, at, v)
 		}
 		return v, nil
 	case "integer", "number":
@@ -151,7 +152,7 @@ func (j *judge) value(s *Schema, at string, v any) (any, error) {
 	return nil, fmt.Errorf("%s: the description has a type %q", at, s.Type)
 }
 
-func (j *judge) mistyped(s *Schema, at string, v any) error {
+func (j *checker) typeError(s *Schema, at string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -163,10 +164,10 @@ func (j *judge) mistyped(s *Schema, at string, v any) error {
 	return invalid(at, "Invalid value at '%s' (TYPE_%s), %s", at, strings.ToUpper(kind), text)
 }
 
-func (j *judge) object(s *Schema, at string, v any) (any, error) {
+func (j *checker) object(s *Schema, at string, v any) (any, error) {
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return nil, j.mistyped(s, at, v)
+		return nil, j.typeError(s, at, v)
 	}
 	out := map[string]any{}
 	for _, name := range sorted(fields) {
@@ -208,39 +209,39 @@ func (j *judge) object(s *Schema, at string, v any) (any, error) {
 	return out, nil
 }
 
-// bounds are the least and the greatest integers of formats.
+// bounds are the smallest and largest integers of formats.
 var bounds = map[string][2]float64{"int32": {math.MinInt32, math.MaxInt32}, "uint32": {0, math.MaxUint32}}
 
-func (j *judge) number(s *Schema, at string, v any) (any, error) {
+func (j *checker) number(s *Schema, at string, v any) (any, error) {
 	var n float64
 	switch x := v.(type) {
 	case json.Number:
 		f, err := x.Float64()
 		if err != nil {
-			return nil, j.mistyped(s, at, v)
+			return nil, j.typeError(s, at, v)
 		}
 		n = f
 	case int64:
 		n = float64(x)
 	default:
-		return nil, j.mistyped(s, at, v)
+		return nil, j.typeError(s, at, v)
 	}
 	if s.Type == "number" {
 		return n, nil
 	}
 	if b, ok := bounds[s.Format]; n != math.Trunc(n) || ok && (n < b[0] || n > b[1]) {
-		return nil, j.mistyped(s, at, v)
+		return nil, j.typeError(s, at, v)
 	}
 	return int64(n), nil
 }
 
-func (j *judge) text(s *Schema, at string, v any) (any, error) {
+func (j *checker) text(s *Schema, at string, v any) (any, error) {
 	if n, ok := v.(json.Number); ok && (s.Format == "int64" || s.Format == "uint64") {
 		v = n.String()
 	}
 	text, ok := v.(string)
 	if !ok {
-		return nil, j.mistyped(s, at, v)
+		return nil, j.typeError(s, at, v)
 	}
 	var err error
 	switch s.Format {
@@ -258,7 +259,7 @@ func (j *judge) text(s *Schema, at string, v any) (any, error) {
 		_, err = time.ParseDuration(text)
 	}
 	if err != nil {
-		return nil, j.mistyped(s, at, v)
+		return nil, j.typeError(s, at, v)
 	}
 	if s.pattern != nil && !s.pattern.MatchString(text) {
 		return nil, invalid(at, "Invalid value for field '%s': '%s'. Must be a match of regex '%s'", at, text, s.Pattern)
@@ -269,8 +270,8 @@ func (j *judge) text(s *Schema, at string, v any) (any, error) {
 	return v, nil
 }
 
-// Complete sets the field kind, which a server sets, in an object and in all within it,
-// wherever the description gives its text.
+// Complete sets the field kind, which the server sets, in an object and everything inside it, where
+// the description defines its value.
 func (s *Schema) Complete(v any) {
 	switch x := v.(type) {
 	case map[string]any:

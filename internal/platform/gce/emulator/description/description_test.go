@@ -16,11 +16,11 @@ import (
 
 var update = flag.Bool("update", false, "write the documents anew")
 
-// texts are the keys of a document that tell people what is meant, and judge nothing.
+// texts are the keys of a document that are not needed for checks, mostly texts for people.
 var texts = map[string]bool{"description": true, "enumDescriptions": true, "enumDeprecated": true, "deprecated": true, "scopes": true, "apiVersion": true, "id": true, "parameterOrder": true}
 
-// strip takes the texts out of a document. A field whose text says that only the server
-// sets it is read only, whether the document marks it or not.
+// strip removes the texts from a document. A field whose description says that only the server sets
+// it becomes read-only, whether or not the document marks it so.
 func strip(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -130,7 +130,7 @@ func TestAPathAndAVerbMeanAMethod(t *testing.T) {
 	}
 }
 
-// TestEveryMethodIsFound holds that no method is behind another of the same verb and path.
+// TestEveryMethodIsFound checks that no method is hidden by another with the same verb and path.
 func TestEveryMethodIsFound(t *testing.T) {
 	a, err := Read()
 	if err != nil {
@@ -151,8 +151,8 @@ func TestEveryMethodIsFound(t *testing.T) {
 	}
 }
 
-// judged is what a method says of what is sent, as JSON.
-func judged(t *testing.T, id, body string) (string, error) {
+// checked returns the checked request body as JSON, or the error.
+func checked(t *testing.T, id, body string) (string, error) {
 	t.Helper()
 	a, err := Read()
 	if err != nil {
@@ -199,7 +199,7 @@ func TestWhatIsSentIsJudged(t *testing.T) {
 		{id: "compute.firewalls.insert", body: `{"name":"f","allowed":{}}`, fault: `(TYPE_ARRAY), {}`},
 		{id: "compute.instanceGroupManagers.insert", body: `{"name":"m"}`, fault: "Required field 'resource.targetSize' not specified"},
 	} {
-		switch got, err := judged(t, c.id, c.body); {
+		switch got, err := checked(t, c.id, c.body); {
 		case c.fault == "" && (err != nil || got != c.want):
 			t.Errorf("%s %s: got %s, %v, want %s", c.id, c.body, got, err, c.want)
 		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
@@ -219,7 +219,7 @@ func TestParametersAreJudged(t *testing.T) {
 		"maxResults=many":           "Must be a number",
 		"maxResult=7":               `Unknown name "maxResult"`,
 		"project=other":             `Unknown name "project"`,
-		"maxResults=7&maxResults=8": "given 2 times",
+		"maxResults=7&maxResults=8": "set 2 times",
 		"prettyPrint=maybe":         "Must be true or false",
 	} {
 		q, err := url.ParseQuery(query)

@@ -16,10 +16,10 @@ import (
 //go:embed documents
 var documents embed.FS
 
-// names are the documents, each of one API.
+// names are the documents; each describes one API.
 var names = []string{"compute", "iam", "cloudresourcemanager", "dns", "storage"}
 
-// Schema is the shape of a value, or of a parameter, as JSON schema draft 3 says it.
+// Schema is the schema of a value, or of a parameter, as in JSON schema draft 3.
 type Schema struct {
 	Ref        string             `json:"$ref"`
 	Type       string             `json:"type"`
@@ -31,12 +31,12 @@ type Schema struct {
 	Properties map[string]*Schema `json:"properties"`
 	Additional *Schema            `json:"additionalProperties"`
 	Items      *Schema            `json:"items"`
-	// Annotations.Required are the ids of the methods that need the field.
+	// Annotations.Required are the IDs of the methods that require the field.
 	Annotations struct {
 		Required []string `json:"required"`
 	} `json:"annotations"`
 
-	// Location, Required and Repeated are of parameters: path or query.
+	// Location, Required and Repeated are set for parameters; Location is path or query.
 	Location string `json:"location"`
 	Required bool   `json:"required"`
 	Repeated bool   `json:"repeated"`
@@ -44,32 +44,32 @@ type Schema struct {
 	pattern *regexp.Regexp
 }
 
-// Method is one that an API has.
+// Method is an API's method.
 type Method struct {
-	// ID is its name in all of Google's APIs, such as compute.networks.insert.
+	// ID is its ID, unique among all of Google's APIs, such as compute.networks.insert.
 	ID         string
 	Verb       string
 	Parameters map[string]*Schema
-	// Request and Response are nil where there is no body.
+	// Request and Response are nil if there is no body.
 	Request, Response *Schema
 
 	template string
 	segments []segment
-	// whole is the variable that stands for several segments, and before and after surround it;
-	// empty if the segments have the variables.
+	// whole is the variable that matches several segments, and before and after surround it; empty
+	// if the variables are in the segments.
 	whole, before, after string
 }
 
-// segment is a part of a path between slashes: a text, or a variable with the text after it.
+// segment is a part of a path between slashes: literal text, or a variable and the text after it.
 type segment struct{ variable, text string }
 
-// APIs are all that are described.
+// APIs are all described APIs.
 type APIs struct {
-	byLength map[int][]*Method // of their path, in segments; what says more is first
+	byLength map[int][]*Method // by the number of segments in their path; the most specific first
 	byID     map[string]*Method
 }
 
-// method is one as a document says it.
+// method is a method in a document.
 type method struct {
 	ID         string             `json:"id"`
 	Verb       string             `json:"httpMethod"`
@@ -92,7 +92,7 @@ type document struct {
 	Resources   map[string]resource
 }
 
-// Read returns what the documents say, which is read once. An error is a fault of this package.
+// Read returns the parsed documents, which are parsed only once. An error is a bug in this package.
 func Read() (*APIs, error) { return once() }
 
 var once = sync.OnceValues(read)
@@ -125,23 +125,23 @@ func read() (*APIs, error) {
 	return a, nil
 }
 
-// link replaces each reference to a schema by the schema. Attributes given at the reference, such
-// as read only, apply there.
+// link replaces each reference to a schema by the schema. Attributes next to the reference, such as
+// readOnly, are kept.
 func (d *document) link() error {
 	for _, s := range d.Schemas {
-		if err := d.within(s); err != nil {
+		if err := d.resolveRefs(s); err != nil {
 			return err
 		}
 	}
 	for _, s := range d.Parameters {
-		if err := d.within(s); err != nil {
+		if err := d.resolveRefs(s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *document) within(s *Schema) error {
+func (d *document) resolveRefs(s *Schema) error {
 	if s == nil {
 		return nil
 	}
@@ -161,14 +161,14 @@ func (d *document) within(s *Schema) error {
 		return nil
 	}
 	for _, p := range s.Properties {
-		if err := d.within(p); err != nil {
+		if err := d.resolveRefs(p); err != nil {
 			return err
 		}
 	}
-	if err := d.within(s.Items); err != nil {
+	if err := d.resolveRefs(s.Items); err != nil {
 		return err
 	}
-	return d.within(s.Additional)
+	return d.resolveRefs(s.Additional)
 }
 
 func (a *APIs) add(d *document, resources map[string]resource) error {
@@ -181,12 +181,12 @@ func (a *APIs) add(d *document, resources map[string]resource) error {
 				}
 			}
 			for _, s := range m.Parameters {
-				if err := d.within(s); err != nil {
+				if err := d.resolveRefs(s); err != nil {
 					return err
 				}
 			}
 			for _, s := range []*Schema{m.Request, m.Response} {
-				if err := d.within(s); err != nil {
+				if err := d.resolveRefs(s); err != nil {
 					return err
 				}
 			}
@@ -204,8 +204,8 @@ func (a *APIs) add(d *document, resources map[string]resource) error {
 	return nil
 }
 
-// parse reads the templates of a path: {x} is a variable of one segment, and {+x} of several,
-// which flat tells one by one.
+// parse parses a path template: {x} is a variable for one segment, and {+x} for several, which flat
+// lists individually.
 func (m *Method) parse(path, flat string) {
 	m.template = path
 	if before, rest, ok := strings.Cut(path, "{+"); ok {
@@ -221,7 +221,7 @@ func (m *Method) parse(path, flat string) {
 	}
 }
 
-// Template is the path, without the first slash, in which {x} and {+x} stand for variables.
+// Template returns the path without the leading slash, with {x} and {+x} for variables.
 func (m *Method) Template() string { return m.template }
 
 func (m *Method) literals() int {
@@ -232,7 +232,7 @@ func (m *Method) literals() int {
 	return n
 }
 
-// match is what the variables of the path are, if it is of the method.
+// match returns the path variables if the method matches the path.
 func (m *Method) match(path string, parts []string) (map[string]string, bool) {
 	for i, s := range m.segments {
 		if s.variable == "" && parts[i] != s.text || s.variable != "" && (len(parts[i]) <= len(s.text) || !strings.HasSuffix(parts[i], s.text)) {
@@ -242,27 +242,27 @@ func (m *Method) match(path string, parts []string) (map[string]string, bool) {
 	out := map[string]string{}
 	for i, s := range m.segments {
 		if s.variable != "" {
-			out[s.variable] = plain(strings.TrimSuffix(parts[i], s.text))
+			out[s.variable] = unescape(strings.TrimSuffix(parts[i], s.text))
 		}
 	}
 	if m.whole != "" {
-		return map[string]string{m.whole: plain(strings.TrimSuffix(strings.TrimPrefix(path, m.before), m.after))}, true
+		return map[string]string{m.whole: unescape(strings.TrimSuffix(strings.TrimPrefix(path, m.before), m.after))}, true
 	}
 	return out, true
 }
 
-// plain is a part of a path without its escapes.
-func plain(s string) string {
+// unescape unescapes a part of a path.
+func unescape(s string) string {
 	if p, err := url.PathUnescape(s); err == nil {
 		return p
 	}
 	return s
 }
 
-// Method returns the method of an id, or nil.
+// Method returns the method with that ID, or nil.
 func (a *APIs) Method(id string) *Method { return a.byID[id] }
 
-// IDs returns the ids of all methods, in order.
+// IDs returns the IDs of all methods, sorted.
 func (a *APIs) IDs() []string {
 	var out []string
 	for id := range a.byID {
@@ -272,9 +272,8 @@ func (a *APIs) IDs() []string {
 	return out
 }
 
-// Find returns the method of an HTTP verb and an escaped path, with the variables of the path. It
-// is nil if there is no such method; elsewhere then reports whether the path has methods with
-// other verbs.
+// Find returns the method for an HTTP verb and an escaped path, with the path variables. If there
+// is none, it returns nil; elsewhere then reports whether the path has methods with other verbs.
 func (a *APIs) Find(verb, path string) (m *Method, variables map[string]string, elsewhere bool) {
 	path = strings.TrimPrefix(path, "/")
 	parts := strings.Split(path, "/")

@@ -1,4 +1,5 @@
-// Package emulatortest plays Google's cloud to a test, on a clock that goes on when somebody sleeps.
+// Package emulatortest provides tests with an emulated Google Cloud, on a clock that advances only
+// in Sleep.
 package emulatortest
 
 import (
@@ -14,49 +15,49 @@ import (
 	"kops.local/kops/internal/platform/gce/gceapi"
 )
 
-// The project and the region of a played cloud.
+// The project and the region of an emulated cloud.
 const (
 	Project = "testproject"
 	Region  = "us-test1"
 	Zone    = "us-test1-a"
 )
 
-// Clock goes on when somebody sleeps, and not otherwise.
+// Clock is a clock that advances only in Sleep.
 type Clock struct {
-	// Ends, when not nil, receives the time after each sleep.
-	Ends func(time.Time)
+	// Deadline, when not nil, is called with the time after each sleep.
+	Deadline func(time.Time)
 
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows a time of its own.
+// NewClock returns a clock with a fixed initial time.
 func NewClock() *Clock { return &Clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
 
-// Now is what the clock shows.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Sleep lets the time pass at once.
+// Sleep advances the clock and returns at once.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-	if c.Ends != nil {
-		c.Ends(c.now)
+	if c.Deadline != nil {
+		c.Deadline(c.now)
 	}
 	return ctx.Err()
 }
 
-// ForEngine is the clock as the engine has it.
+// ForEngine returns the clock in the form that the engine takes.
 func (c *Clock) ForEngine() exec.Clock {
 	return exec.Clock{Now: c.Now, Sleep: c.Sleep, Jitter: func() float64 { return 0.5 }}
 }
 
-// Cloud is a played cloud at an address.
+// Cloud is an emulated cloud with a URL.
 type Cloud struct {
 	*emulator.Emulator
 	*Clock
@@ -65,9 +66,9 @@ type Cloud struct {
 	t testing.TB
 }
 
-// Play plays a cloud until the test ends, whose operations take two seconds and whose machines boot
-// for nine unless the options say how long they take.
-func Play(t testing.TB, o emulator.Options) *Cloud {
+// Start runs an emulated cloud until the test ends. By default, its operations take two seconds and
+// its machines boot for nine.
+func Start(t testing.TB, o emulator.Options) *Cloud {
 	t.Helper()
 	c := &Cloud{t: t, Clock: NewClock()}
 	o.Now, o.Sleep = c.Now, c.Sleep
@@ -78,10 +79,10 @@ func Play(t testing.TB, o emulator.Options) *Cloud {
 	return c
 }
 
-// Serve plays a cloud on the clock of the options.
+// Serve serves an emulated cloud with the clock in the options.
 func Serve(t testing.TB, o emulator.Options) (e *emulator.Emulator, url string) {
 	t.Helper()
-	o.OnWrong = func(err error) { t.Errorf("the emulator is wrong: %v", err) }
+	o.OnBug = func(err error) { t.Errorf("the emulator is wrong: %v", err) }
 	e, err := emulator.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func Serve(t testing.TB, o emulator.Options) (e *emulator.Emulator, url string) 
 	return e, server.URL
 }
 
-// Clients returns the clients of the project and the region.
+// Clients returns clients for the project and the region.
 func (c *Cloud) Clients() *gceapi.Clients {
 	c.t.Helper()
 	clients, err := gceapi.Connect(c.t.Context(), gceapi.Config{Project: Project, Region: Region, Endpoint: c.URL,

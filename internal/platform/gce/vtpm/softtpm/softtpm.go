@@ -1,7 +1,7 @@
-// Package softtpm plays the virtual TPM of an instance on this host, with swtpm: its state is kept
-// in a folder of its own.
+// Package softtpm emulates the virtual TPM of an instance on this host, with swtpm: its state is
+// kept in its own folder.
 //
-// It must not know what the TPM is asked for.
+// It must not know what the TPM is used for.
 package softtpm
 
 import (
@@ -23,26 +23,26 @@ import (
 	"kops.local/kops/internal/platform/gce/vtpm"
 )
 
-// Program is what plays a TPM; Debian has it in the package of that name.
+// Program is the TPM emulator; the Debian package has the same name.
 const Program = "swtpm"
 
 const (
-	// startLimit is how long it may take until it answers; it needs about 20 ms.
+	// startLimit is how long it may take until it responds; it takes about 20 ms.
 	startLimit = 30 * time.Second
 	startPause = 5 * time.Millisecond
 )
 
-// TPM is one that runs.
+// TPM is a running TPM.
 type TPM struct {
-	// Socket is the Unix socket at which it answers commands, one for each connection.
+	// Socket is the Unix socket on which it accepts commands, one per connection.
 	Socket  string
 	command *exec.Cmd
-	said    *bytes.Buffer
+	output  *bytes.Buffer
 }
 
-// Start runs a TPM with the state of a folder, which is made where it is not there. It
-// answers at socket, a path of at most 107 bytes, and ends with Stop. how is how its process is
-// started, and may be nil. The error is of class fault.Permanent where swtpm is not installed.
+// Start runs a TPM with the state in a folder, which is created if needed. It listens on socket, a
+// path of at most 107 bytes, until Stop. how, which may be nil, can modify the command of its
+// process. The error has class fault.Permanent if swtpm is not installed.
 func Start(ctx context.Context, state, socket string, how func(*exec.Cmd)) (*TPM, error) {
 	program, err := exec.LookPath(Program)
 	if err != nil {
@@ -54,37 +54,37 @@ func Start(ctx context.Context, state, socket string, how func(*exec.Cmd)) (*TPM
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	t := &TPM{Socket: socket, said: &bytes.Buffer{}}
+	t := &TPM{Socket: socket, output: &bytes.Buffer{}}
 	t.command = exec.Command(program, "socket", "--tpm2", "--tpmstate", "dir="+state, "--server", "type=unixio,path="+socket, "--flags", "not-need-init,startup-clear")
-	t.command.Stderr, t.command.Stdout = t.said, t.said
+	t.command.Stderr, t.command.Stdout = t.output, t.output
 	if how != nil {
 		how(t.command)
 	}
 	if err := t.command.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", Program, err)
 	}
-	if err := t.answers(ctx); err != nil {
+	if err := t.waitReady(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", Program, err), t.Stop())
 	}
 	return t, nil
 }
 
-// answers waits until the TPM answers.
-func (t *TPM) answers(ctx context.Context) error {
+// waitReady waits until the TPM responds.
+func (t *TPM) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
-		err := t.ask()
+		err := t.probe()
 		if err == nil {
 			return nil
 		}
 		if clock.Sleep(ctx, startPause) != nil {
-			return fmt.Errorf("it does not answer: %w: %s", err, t.said)
+			return fmt.Errorf("it does not answer: %w: %s", err, t.output)
 		}
 	}
 }
 
-func (t *TPM) ask() error {
+func (t *TPM) probe() error {
 	c, err := t.Open()
 	if err != nil {
 		return err
@@ -93,22 +93,23 @@ func (t *TPM) ask() error {
 	return errors.Join(err, c.Close())
 }
 
-// Open connects to it.
+// Open connects to the TPM.
 func (t *TPM) Open() (transport.TPMCloser, error) { return vtpm.OpenFile(t.Socket) }
 
-// Stop ends it; its state stays.
+// Stop stops the TPM; its state is kept.
 func (t *TPM) Stop() error {
 	if err := t.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	_ = t.command.Wait() // it was told to end
+	_ = t.command.Wait() // it was stopped on purpose
 	return nil
 }
 
-// Prepare makes the state of an instance's TPM in a folder, with all that Google puts into
-// it, and returns its attestation key, as vtpm.PublicKey does. A state that is there stays, with its key.
+// Prepare creates the state of an instance's TPM in a folder, with everything that Google stores in
+// it, and returns its attestation key in vtpm.PublicKey's format. An existing state is kept, with
+// its key.
 func Prepare(ctx context.Context, state string) (key string, err error) {
-	dir, err := os.MkdirTemp("", "tpm") // as the path of a socket is short
+	dir, err := os.MkdirTemp("", "tpm") // the path of a socket must be short
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +124,7 @@ func Prepare(ctx context.Context, state string) (key string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := vtpm.Fill(c); err != nil {
+	if err := vtpm.StoreTemplate(c); err != nil {
 		return "", err
 	}
 	return vtpm.PublicKey(c)

@@ -1,7 +1,7 @@
-// Package vtpmtest gives tests the virtual TPM of an instance, played by swtpm.
+// Package vtpmtest provides tests with the virtual TPM of an instance, emulated by swtpm.
 //
-// A test is skipped with a loud message where swtpm is not installed, or fails where the
-// environment says CI=true.
+// If swtpm is not installed, a test is skipped with a conspicuous message, or fails if the
+// environment sets CI=true.
 package vtpmtest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// Start runs the TPM of one instance until the test ends, below root where Linux has it, and
-// returns its attestation key, as vtpm.PublicKey does. root is short: see softtpm.Start.
+// Start runs the TPM of one instance until the test ends, at its Linux path below root, and returns
+// its attestation key in vtpm.PublicKey's format. root is short: see softtpm.Start.
 func Start(t testing.TB) (root, key string) {
 	t.Helper()
 	if _, err := exec.LookPath(softtpm.Program); err != nil {
@@ -25,11 +25,11 @@ func Start(t testing.TB) (root, key string) {
 		}
 		t.Skipf("SKIPPED, NOTHING WAS PROVEN BY A TPM: %v; apt-get install %s", err, softtpm.Program)
 	}
-	root, err := os.MkdirTemp("", "tpm") // as the path of a socket is short
+	root, err := os.MkdirTemp("", "tpm") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) }) // it is of no use, nor harm
+	t.Cleanup(func() { _ = os.RemoveAll(root) }) // errors do not matter
 	state := filepath.Join(root, "state")
 	if key, err = softtpm.Prepare(t.Context(), state); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func Start(t testing.TB) (root, key string) {
 	if err := os.Mkdir(filepath.Join(root, "dev"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	tpm, err := softtpm.Start(context.Background(), state, filepath.Join(root, "dev/tpm0"), rehearsal.Tie)
+	tpm, err := softtpm.Start(context.Background(), state, filepath.Join(root, "dev/tpm0"), rehearsal.KillWithParent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package ec2test is the metadata service of an instance, for tests.
+// Package ec2test emulates the metadata service of an instance, for tests.
 package ec2test
 
 import (
@@ -12,8 +12,8 @@ import (
 	"kops.local/kops/internal/platform/aws/awsquery"
 )
 
-// Serve answers as the metadata service does, version 2, with texts by their keys
-// below latest/meta-data, and returns its address. It ends with the test.
+// Serve starts a metadata service, version 2, with values by their keys below latest/meta-data, and
+// returns its URL. It is stopped at the end of the test.
 func Serve(t testing.TB, answers map[string]string) string {
 	t.Helper()
 	s := httptest.NewServer(Handler(answers))
@@ -21,12 +21,12 @@ func Serve(t testing.TB, answers map[string]string) string {
 	return s.URL
 }
 
-// Handler is what Serve serves.
+// Handler returns the handler that Serve uses.
 func Handler(answers map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" && r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") != "" {
 			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "300")
-			_, _ = io.WriteString(w, "session") // the test would fail
+			_, _ = io.WriteString(w, "session") // the test fails anyway
 			return
 		}
 		text, ok := answers[strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")]
@@ -36,12 +36,12 @@ func Handler(answers map[string]string) http.Handler {
 		case !ok:
 			http.NotFound(w, r)
 		default:
-			_, _ = io.WriteString(w, text) // the test would fail
+			_, _ = io.WriteString(w, text) // the test fails anyway
 		}
 	})
 }
 
-// Role are the answers about the role of a machine.
+// Role returns the answers about the role of a machine.
 func Role(t testing.TB, name string, c awsquery.Credentials) map[string]string {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"Code": "Success", "AccessKeyId": c.ID, "SecretAccessKey": c.Secret, "Token": c.Token})

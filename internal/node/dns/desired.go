@@ -16,32 +16,32 @@ import (
 	"kops.local/kops/internal/contract/labels"
 )
 
-// The annotations that name what is published, in a list with commas.
+// The annotations with the names to publish, separated by commas.
 const (
 	Internal = "dns.alpha.kubernetes.io/internal"
 	External = "dns.alpha.kubernetes.io/external"
 )
 
-// mostValues bounds a set. It is the least of what providers allow, Route 53's quota of
-// records in a set; an answer with more would be over 6 KB.
-const mostValues = 400
+// maxValues limits a record set. It is the lowest limit of all providers, Route 53's
+// quota of records in a set; an answer with more would exceed 6 KB.
+const maxValues = 400
 
-// mostName is the length of a name that leaves room for a mark's label within the 253
-// of a name (RFC 1035).
-const mostName = 253 - len("_kops-cname.")
+// maxName is the maximum length of a name, which leaves room for a mark's label
+// within DNS' limit of 253 (RFC 1035).
+const maxName = 253 - len("_kops-cname.")
 
-// Seen is what the cluster has.
-type Seen struct {
+// Snapshot holds the cluster's objects.
+type Snapshot struct {
 	Nodes     []*corev1.Node
 	Pods      []*corev1.Pod
 	Services  []*corev1.Service
 	Ingresses []*networkingv1.Ingress
 }
 
-// Families are the kinds of addresses at which machines of the cluster reach each other.
+// Families are the address families with which machines of the cluster reach each other.
 type Families struct{ IPv4, IPv6 bool }
 
-// Object is an object of the cluster that asks for names.
+// Object is an object of the cluster that requests names.
 type Object struct {
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
@@ -55,31 +55,31 @@ func object(apiVersion, kind string, m metav1.ObjectMeta) Object {
 type Refusal struct {
 	Name, Why string
 	// Object is the one that may not publish the name. The zero Object stands for every
-	// object that asks for it.
+	// object that requests it.
 	Object Object
 }
 
-// Desired is what the objects of a cluster ask for.
+// Desired is what the objects of a cluster request.
 type Desired struct {
 	// Sets are sorted.
 	Sets    []Set
 	Refused []Refusal
-	// Askers are the objects that ask for a name.
-	Askers map[string][]Object
+	// Requesters holds the objects that request a name.
+	Requesters map[string][]Object
 }
 
 // collection gathers the values of names.
 type collection struct {
 	Rules
-	nodes   map[string]*corev1.Node
-	values  map[Key][]string
-	refused map[Refusal]bool
-	askers  map[string][]Object
+	nodes      map[string]*corev1.Node
+	values     map[Key][]string
+	refused    map[Refusal]bool
+	requesters map[string][]Object
 }
 
-// Wanted returns the record sets that the objects of a cluster ask for and may have.
-func (r Rules) Wanted(seen Seen) Desired {
-	c := &collection{Rules: r, nodes: map[string]*corev1.Node{}, values: map[Key][]string{}, refused: map[Refusal]bool{}, askers: map[string][]Object{}}
+// Desired returns the record sets that the objects of a cluster request and may have.
+func (r Rules) Desired(seen Snapshot) Desired {
+	c := &collection{Rules: r, nodes: map[string]*corev1.Node{}, values: map[Key][]string{}, refused: map[Refusal]bool{}, requesters: map[string][]Object{}}
 	for _, n := range seen.Nodes {
 		c.nodes[n.Name] = n
 	}
@@ -96,14 +96,14 @@ func (r Rules) Wanted(seen Seen) Desired {
 }
 
 // pod publishes a pod that has the addresses of its machine. The pods of a machine that
-// is gone are shown for a while after its node.
+// is gone are still listed for a while after its node was deleted.
 func (c *collection) pod(p *corev1.Pod) {
 	node := c.nodes[p.Spec.NodeName]
 	if !p.Spec.HostNetwork || node == nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return
 	}
-	from := asker{c, object("v1", "Pod", p.ObjectMeta), p.Namespace == metav1.NamespaceSystem && !isWorker(node)}
-	for _, name := range from.permitted(names(p.Annotations[External])) {
+	from := requester{c, object("v1", "Pod", p.ObjectMeta), p.Namespace == metav1.NamespaceSystem && !isWorker(node)}
+	for _, name := range from.permittedNames(names(p.Annotations[External])) {
 		from.add(name, externalOf(node)...)
 	}
 	var own []string
@@ -115,19 +115,19 @@ func (c *collection) pod(p *corev1.Pod) {
 	if len(p.Status.PodIPs) == 0 && p.Status.PodIP != "" {
 		own = append(own, p.Status.PodIP)
 	}
-	for _, name := range from.permitted(names(p.Annotations[Internal])) {
+	for _, name := range from.permittedNames(names(p.Annotations[Internal])) {
 		from.add(name, c.internal(own)...)
 	}
 }
 
-// service publishes the load balancer of a Service, or all nodes with its port. Both
-// annotations say the same of a load balancer, and of ports they contradict each other.
+// service publishes the load balancer of a Service, or all nodes with its port. For a
+// load balancer both annotations mean the same; for ports they contradict each other.
 func (c *collection) service(s *corev1.Service) {
-	from := asker{c, object("v1", "Service", s.ObjectMeta), false}
+	from := requester{c, object("v1", "Service", s.ObjectMeta), false}
 	internal, external := names(s.Annotations[Internal]), names(s.Annotations[External])
 	switch s.Spec.Type {
 	case corev1.ServiceTypeLoadBalancer:
-		for _, name := range from.permitted(slices.Concat(internal, external)) {
+		for _, name := range from.permittedNames(slices.Concat(internal, external)) {
 			for _, b := range s.Status.LoadBalancer.Ingress {
 				from.balancer(name, b.IP, b.Hostname)
 			}
@@ -139,7 +139,7 @@ func (c *collection) service(s *corev1.Service) {
 			}
 			return
 		}
-		internal, external = from.permitted(internal), from.permitted(external)
+		internal, external = from.permittedNames(internal), from.permittedNames(external)
 		for _, n := range c.nodes {
 			if isWorker(n) {
 				for _, name := range internal {
@@ -155,30 +155,30 @@ func (c *collection) service(s *corev1.Service) {
 
 // ingress publishes the load balancer of an Ingress under all its hosts.
 func (c *collection) ingress(i *networkingv1.Ingress) {
-	from := asker{c, object("networking.k8s.io/v1", "Ingress", i.ObjectMeta), false}
+	from := requester{c, object("networking.k8s.io/v1", "Ingress", i.ObjectMeta), false}
 	var hosts []string
 	for _, r := range i.Spec.Rules {
 		if r.Host != "" {
 			hosts = append(hosts, Canonical(r.Host))
 		}
 	}
-	for _, name := range from.permitted(hosts) {
+	for _, name := range from.permittedNames(hosts) {
 		for _, b := range i.Status.LoadBalancer.Ingress {
 			from.balancer(name, b.IP, b.Hostname)
 		}
 	}
 }
 
-// asker is an object while its names are collected.
-type asker struct {
+// requester is an object whose names are being collected.
+type requester struct {
 	*collection
 	Object
-	// plane says that the object is a pod of the control plane.
+	// plane is set if the object is a pod of the control plane.
 	plane bool
 }
 
-// balancer publishes what a load balancer has: a name, or an address.
-func (a asker) balancer(name, ip, host string) {
+// balancer publishes a load balancer's name or address.
+func (a requester) balancer(name, ip, host string) {
 	switch {
 	case host != "":
 		k := Key{name, CNAME}
@@ -188,8 +188,8 @@ func (a asker) balancer(name, ip, host string) {
 	}
 }
 
-// add publishes addresses.
-func (a asker) add(name string, ips ...string) {
+// add adds addresses to a name.
+func (a requester) add(name string, ips ...string) {
 	for _, text := range ips {
 		ip, err := netip.ParseAddr(text)
 		if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
@@ -203,57 +203,58 @@ func (a asker) add(name string, ips ...string) {
 	}
 }
 
-// permitted returns the names that the object may publish. It decides before the object has
+// permittedNames returns the names that the object may publish. It decides before the object has
 // an address, so that a user learns of a refused name at once.
-func (a asker) permitted(names []string) []string {
+func (a requester) permittedNames(names []string) []string {
 	var out []string
 	for _, name := range names {
-		if a.may(name) {
+		if a.isAllowed(name) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// may reports whether the object may publish a name. It notes the object, and why it may not.
-func (a asker) may(name string) bool {
+// isAllowed reports whether the object may publish a name. It records the object, and the reason if
+// it may not.
+func (a requester) isAllowed(name string) bool {
 	why := invalid(name)
 	if why == "" {
-		why = a.forbidden(a.Object, a.plane, name)
+		why = a.whyForbidden(a.Object, a.plane, name)
 	}
 	if why != "" {
 		a.refuse(name, why)
 		return false
 	}
-	if !slices.Contains(a.askers[name], a.Object) {
-		a.askers[name] = append(a.askers[name], a.Object)
+	if !slices.Contains(a.requesters[name], a.Object) {
+		a.requesters[name] = append(a.requesters[name], a.Object)
 	}
 	return true
 }
 
-func (a asker) refuse(name, why string) { a.refused[Refusal{name, why, a.Object}] = true }
+func (a requester) refuse(name, why string) { a.refused[Refusal{name, why, a.Object}] = true }
 
-// invalid returns why a name is not a DNS name; empty: it is one.
+// invalid returns why a name is not a DNS name; empty if it is one.
 func invalid(name string) string {
 	labels := strings.Split(name, ".")
-	bad := len(labels) < 2 || len(name) > mostName
+	bad := len(labels) < 2 || len(name) > maxName
 	for i, l := range labels {
 		bad = bad || len(l) == 0 || len(l) > 63 || (l != "*" || i > 0) && strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != ""
 	}
 	if !bad {
 		return ""
 	}
-	return fmt.Sprintf("it is not a valid DNS name; a name has labels of letters, digits and hyphens, and at most %d characters", mostName)
+	return fmt.Sprintf("it is not a valid DNS name; a name has labels of letters, digits and hyphens, and at most %d characters", maxName)
 }
 
-// desired returns what was collected.
+// desired returns the collected names.
 func (c *collection) desired() Desired {
-	d := Desired{Askers: c.askers}
+	d := Desired{Requesters: c.requesters}
 	for k, values := range c.values {
 		s := NewSet(k.Name, k.Type, TTL, values...)
 		if k.Type == CNAME {
 			if len(c.values[Key{k.Name, A}])+len(c.values[Key{k.Name, AAAA}]) > 0 {
-				c.limit(k.Name, "it has addresses, and a name that it would lead to: "+s.Values[0]+"; the addresses are published")
+				c.limit(k.Name, "it has both addresses and a target name, "+s.Values[0]+"; only the addresses are published")
 				continue
 			}
 			if len(s.Values) > 1 {
@@ -261,9 +262,9 @@ func (c *collection) desired() Desired {
 				s.Values = s.Values[:1]
 			}
 		}
-		if n := len(s.Values); n > mostValues {
-			c.limit(k.Name, fmt.Sprintf("it has %d addresses, and only %d are published; a load balancer has fewer", n, mostValues))
-			s.Values = s.Values[:mostValues]
+		if n := len(s.Values); n > maxValues {
+			c.limit(k.Name, fmt.Sprintf("it has %d addresses, and only %d are published; a load balancer has fewer", n, maxValues))
+			s.Values = s.Values[:maxValues]
 		}
 		d.Sets = append(d.Sets, s)
 	}
@@ -272,7 +273,7 @@ func (c *collection) desired() Desired {
 	return d
 }
 
-// limit notes that a name does not get all that its objects ask for.
+// limit records that a name does not get everything that its objects request.
 func (c *collection) limit(name, why string) { c.refused[Refusal{Name: name, Why: why}] = true }
 
 func compareRefusals(a, b Refusal) int {
@@ -283,7 +284,7 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// internal returns the addresses that machines of the cluster use.
+// internal returns those of the addresses that machines of the cluster use.
 func (c *collection) internal(ips []string) []string {
 	return slices.DeleteFunc(slices.Clone(ips), func(ip string) bool {
 		a, err := netip.ParseAddr(ip)
@@ -291,7 +292,7 @@ func (c *collection) internal(ips []string) []string {
 	})
 }
 
-// names reads an annotation.
+// names parses an annotation.
 func names(list string) []string {
 	var out []string
 	for name := range strings.SplitSeq(list, ",") {
@@ -313,8 +314,8 @@ func addresses(n *corev1.Node, t corev1.NodeAddressType) []string {
 	return out
 }
 
-// externalOf are the addresses of a node that the world can reach. One of IPv6 needs no
-// other that is translated to it.
+// externalOf returns the addresses at which a node is reachable from outside. An IPv6
+// address needs no separate external address.
 func externalOf(n *corev1.Node) []string {
 	out := addresses(n, corev1.NodeExternalIP)
 	for _, ip := range addresses(n, corev1.NodeInternalIP) {
@@ -325,7 +326,7 @@ func externalOf(n *corev1.Node) []string {
 	return out
 }
 
-// isWorker reports that a node has the role node, which one without a role has too.
+// isWorker reports whether a node is a worker, as a node without a role is, too.
 func isWorker(n *corev1.Node) bool {
 	_, plane := n.Labels[labels.ControlPlane]
 	_, api := n.Labels[labels.APIServer]

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/test/kubetest"
@@ -32,23 +33,23 @@ import (
 
 func open(t *testing.T, c *rest.Config) *API {
 	t.Helper()
-	a, err := Open(c)
+	a, err := Open(c, api.DNSPublic)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func look(t *testing.T, c *rest.Config) Seen {
+func observe(t *testing.T, c *rest.Config) Observation {
 	t.Helper()
-	s, err := open(t, c).Look(t.Context())
+	s, err := open(t, c).Observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestLookAtARealAPIServer(t *testing.T) {
+func TestObserveARealAPIServer(t *testing.T) {
 	config := kubetest.Start(t)
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -89,7 +90,7 @@ func TestLookAtARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s := look(t, config)
+	s := observe(t, config)
 	if len(s.Serving) != 1 || s.Serving[0].String() != "10.0.0.1" {
 		t.Errorf("API servers serve at %v", s.Serving)
 	}
@@ -120,13 +121,13 @@ func TestLookAtARealAPIServer(t *testing.T) {
 	} {
 		bad := rest.CopyConfig(config)
 		c.do(bad)
-		if s := look(t, bad); s.Problem == nil || !strings.Contains(s.Problem.Text(), c.want) || s.Problem.Name != bad.Host {
+		if s := observe(t, bad); s.Problem == nil || !strings.Contains(s.Problem.Text(), c.want) || s.Problem.Name != bad.Host {
 			t.Errorf("%s: %+v, want %q", c.name, s.Problem, c.want)
 		}
 	}
 }
 
-// authority makes a keyset and its certificate.
+// authority creates a keyset and its certificate.
 func authority(t *testing.T) (*pki.Keyset, []byte) {
 	t.Helper()
 	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()})
@@ -147,19 +148,19 @@ func TestAServerThatIsNotReady(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[]}`) //nolint:errcheck // a test
 	}))
 	defer s.Close()
-	if got := look(t, &rest.Config{Host: s.URL}); got.Problem != nil || len(got.Unready) != 1 || got.Unready[0] != "etcd" {
+	if got := observe(t, &rest.Config{Host: s.URL}); got.Problem != nil || len(got.Unready) != 1 || got.Unready[0] != "etcd" {
 		t.Errorf("%+v", got)
 	}
 	s.Config.Handler = http.NotFoundHandler()
-	if got := look(t, &rest.Config{Host: s.URL}); got.Problem == nil {
+	if got := observe(t, &rest.Config{Host: s.URL}); got.Problem == nil {
 		t.Error("what is no API server is taken for one")
 	}
-	if got := look(t, &rest.Config{Host: strings.Replace(s.URL, "http:", "https:", 1)}); got.Problem == nil || !strings.Contains(got.Problem.Message, "it does not speak TLS") {
+	if got := observe(t, &rest.Config{Host: strings.Replace(s.URL, "http:", "https:", 1)}); got.Problem == nil || !strings.Contains(got.Problem.Message, "it does not speak TLS") {
 		t.Errorf("plain HTTP: %+v", got.Problem)
 	}
 }
 
-func TestAPlaceholderEndsTheLook(t *testing.T) {
+func TestAPlaceholderStopsTheObservation(t *testing.T) {
 	a := open(t, &rest.Config{Host: "https://api.a.example.com"})
 	a.lookUp = func(_ context.Context, host string) ([]string, error) {
 		if host != "api.a.example.com" {
@@ -167,7 +168,7 @@ func TestAPlaceholderEndsTheLook(t *testing.T) {
 		}
 		return []string{"203.0.113.123"}, nil
 	}
-	s, err := a.Look(t.Context())
+	s, err := a.Observe(t.Context())
 	if err != nil || s.Problem == nil || s.Problem.Kind != KindDNS || s.Problem.Name != "apiserver" || !strings.Contains(s.Problem.Message, "203.0.113.123") {
 		t.Errorf("%+v, %v", s.Problem, err)
 	}
@@ -224,13 +225,23 @@ func TestFromKubeconfig(t *testing.T) {
 	}
 }
 
-// A text reported once a second while somebody waits must not change with the local port.
-func TestAProblemBearsNoLocalAddress(t *testing.T) {
+// A text that is reported once a second during a wait must not change with the local port.
+func TestAProblemOmitsTheLocalAddress(t *testing.T) {
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	reset := &net.OpError{Op: "read", Net: "tcp", Source: at(40000), Addr: at(443), Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	err := fmt.Errorf("ask: %w", &url.Error{Op: "Get", URL: "https://127.0.0.1/readyz", Err: reset})
-	v := Check(World{API: Seen{Server: "s", Problem: problem("s", err)}})
+	v := Check(World{API: Observation{Server: "s", Problem: problem("s", "", err)}})
 	if got := v.Failures[0].Message; got != "it cannot be reached: read tcp 127.0.0.1:443: read: connection reset by peer" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A cluster without DNS has no zone: its API has the name of its load balancer.
+func TestAnUnknownNameSaysWhatToCheck(t *testing.T) {
+	err := &url.Error{Op: "Get", Err: &net.DNSError{Err: "no such host", Name: "api.a.example.com", IsNotFound: true}}
+	for dns, want := range map[api.DNSType]string{api.DNSPublic: "check its DNS zone", api.DNSNone: "check that it exists (kops update cluster)"} {
+		if p := problem("s", dns, err); !strings.Contains(p.Remedy, want) || dns == api.DNSNone && strings.Contains(p.Remedy, "zone") {
+			t.Errorf("%s: got %q", dns, p.Remedy)
+		}
 	}
 }

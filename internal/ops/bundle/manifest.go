@@ -13,10 +13,10 @@ import (
 	"kops.local/kops/internal/store/confined"
 )
 
-// copied is an image as another registry gets it: whole as it was published, or else as
-// an index of the platforms that the bundle holds.
-func (b *Bundle) copied(i Image) (remote.Taggable, error) {
-	root, err := readHeld(b.dir, i.Copied())
+// imageToCopy returns an image as another registry receives it: whole as it was published, or else
+// as an index of the platforms that the bundle holds.
+func (b *Bundle) imageToCopy(i Image) (remote.Taggable, error) {
+	root, err := openManifest(b.dir, i.Copied())
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +27,8 @@ func (b *Bundle) copied(i Image) (remote.Taggable, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := i.held(index)
-	if len(all) < len(index.Manifests) { // of a bundle that an earlier version made
+	all := i.heldManifests(index)
+	if len(all) < len(index.Manifests) { // from a bundle that an earlier version created
 		index.Manifests = all
 		if root.raw, err = json.Marshal(index); err != nil {
 			return nil, fmt.Errorf("write an index: %w", err)
@@ -37,29 +37,29 @@ func (b *Bundle) copied(i Image) (remote.Taggable, error) {
 	return heldIndex{root, index}, nil
 }
 
-// held is a manifest of the bundle; one of an image is a partial.CompressedImageCore.
-type held struct {
+// heldManifest is a manifest in the bundle; an image's manifest is a partial.CompressedImageCore.
+type heldManifest struct {
 	dir  string
 	raw  []byte
 	kind types.MediaType
 }
 
-func readHeld(dir, digest string) (held, error) {
+func openManifest(dir, digest string) (heldManifest, error) {
 	raw, err := readDocument(dir, digest)
 	if err != nil {
-		return held{}, err
+		return heldManifest{}, err
 	}
-	return held{dir, raw, mediaType(raw)}, nil
+	return heldManifest{dir, raw, mediaType(raw)}, nil
 }
 
 // MediaType, RawManifest, RawConfigFile and LayerByDigest implement partial.CompressedImageCore.
-func (h held) MediaType() (types.MediaType, error) { return h.kind, nil }
+func (h heldManifest) MediaType() (types.MediaType, error) { return h.kind, nil }
 
-// RawManifest is the manifest as it is.
-func (h held) RawManifest() ([]byte, error) { return h.raw, nil }
+// RawManifest returns the manifest unchanged.
+func (h heldManifest) RawManifest() ([]byte, error) { return h.raw, nil }
 
-// RawConfigFile is the configuration as it is.
-func (h held) RawConfigFile() ([]byte, error) {
+// RawConfigFile returns the configuration unchanged.
+func (h heldManifest) RawConfigFile() ([]byte, error) {
 	m, err := h.manifest()
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (h held) RawConfigFile() ([]byte, error) {
 	return readDocument(h.dir, m.Config.Digest.String())
 }
 
-// LayerByDigest is a layer, or the configuration, as remote.Write asks for it.
-func (h held) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
+// LayerByDigest returns a layer, or the configuration, which remote.Write requests in the same way.
+func (h heldManifest) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	m, err := h.manifest()
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (h held) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	return nil, fmt.Errorf("the image has no layer %s", digest)
 }
 
-func (h held) manifest() (v1.Manifest, error) {
+func (h heldManifest) manifest() (v1.Manifest, error) {
 	var m v1.Manifest
 	if err := json.Unmarshal(h.raw, &m); err != nil {
 		return m, fmt.Errorf("read a manifest: %w", err)
@@ -89,7 +89,7 @@ func (h held) manifest() (v1.Manifest, error) {
 	return m, nil
 }
 
-// heldLayer is a file of a bundle that is sent as it is.
+// heldLayer is a file of a bundle that is sent unchanged.
 type heldLayer struct {
 	dir, file string
 	d         v1.Descriptor
@@ -103,29 +103,29 @@ func (l heldLayer) Descriptor() (*v1.Descriptor, error) { return &l.d, nil }
 
 // heldIndex is an index of images that are all in the bundle.
 type heldIndex struct {
-	held
+	heldManifest
 	index v1.IndexManifest
 }
 
 // Digest, Size, IndexManifest, Image and ImageIndex implement v1.ImageIndex.
 func (i heldIndex) Digest() (v1.Hash, error) { return partial.Digest(i) }
 
-// Size is the size of the index itself.
+// Size returns the size of the index itself.
 func (i heldIndex) Size() (int64, error) { return int64(len(i.raw)), nil }
 
-// IndexManifest lists the images.
+// IndexManifest returns the list of the images.
 func (i heldIndex) IndexManifest() (*v1.IndexManifest, error) { return &i.index, nil }
 
-// Image is one of the images.
+// Image returns one of the images.
 func (i heldIndex) Image(digest v1.Hash) (v1.Image, error) {
-	h, err := readHeld(i.dir, digest.String())
+	h, err := openManifest(i.dir, digest.String())
 	if err != nil {
 		return nil, err
 	}
 	return partial.CompressedToImage(h)
 }
 
-// ImageIndex fails: indexes of images have no others in them.
+// ImageIndex always fails: indexes of images do not contain other indexes.
 func (i heldIndex) ImageIndex(digest v1.Hash) (v1.ImageIndex, error) {
 	return nil, fmt.Errorf("%s is not an index", digest)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// wish does what the user wants.
-func (t *turn) wish(w Wish) {
+// applyRequest applies a user's request.
+func (t *turn) applyRequest(w Request) {
 	switch w.Want {
 	case Pause:
 		t.Paused = true
@@ -29,14 +29,14 @@ func (t *turn) wish(w Wish) {
 		if i >= 0 && slices.Contains(t.Questions[i].Choices, w.Answer) {
 			q := t.Questions[i]
 			t.Questions = slices.Delete(t.Questions, i, i+1)
-			t.reply(q, w.Answer)
+			t.applyAnswer(q, w.Answer)
 		}
 	}
 }
 
-// reopen has a group that was stopped go on.
+// reopen resumes a group that was stopped.
 func (t *turn) reopen(g *group) {
-	g.Stopped, g.Held, g.Making, g.Gates.Effort = nil, time.Time{}, Making{}, Effort{}
+	g.Stopped, g.WaitingSince, g.Creation, g.Gates.Effort = nil, time.Time{}, Creation{}, Effort{}
 	for i := range g.Machines {
 		m := &g.Machines[i]
 		m.Effort, m.Deadline = Effort{}, time.Time{}
@@ -45,29 +45,29 @@ func (t *turn) reopen(g *group) {
 		}
 		g.Ended = time.Time{}
 		m.Deregistered, m.Drained, m.Silent, m.Trouble = false, time.Time{}, time.Time{}, ""
-		if v := g.seen[m.Name]; m.Surged && v != nil && v.Detached {
-			t.to(m, Surged)
+		if v := g.views[m.Name]; m.Surged && v != nil && v.Detached {
+			t.setPhase(m, Surged)
 		} else {
 			m.Surged = false
-			t.to(m, Pending)
+			t.setPhase(m, Pending)
 		}
 	}
 }
 
-// ask puts a question, once.
+// ask adds a question, once.
 func (t *turn) ask(q Question) {
 	if !slices.ContainsFunc(t.Questions, func(o Question) bool { return o.ID == q.ID }) {
 		t.Questions = append(t.Questions, q)
 	}
 }
 
-// drop takes back what was asked about the drain of a machine.
-func (t *turn) drop(m *Machine) {
+// withdrawQuestion withdraws the question about a machine's drain.
+func (t *turn) withdrawQuestion(m *Machine) {
 	t.Questions = slices.DeleteFunc(t.Questions, func(q Question) bool { return q.Machine == m.Name && q.Choices[0] == Wait })
 }
 
-// reply does what the user answered.
-func (t *turn) reply(q Question, answer string) {
+// applyAnswer applies a user's answer.
+func (t *turn) applyAnswer(q Question, answer string) {
 	g, m := t.machine(q.Group, q.Machine)
 	if m == nil {
 		return
@@ -100,44 +100,44 @@ func (t *turn) machine(group, name string) (*group, *Machine) {
 	return g, &g.Machines[i]
 }
 
-// result takes note of what became of an action.
+// result processes the result of an action.
 func (t *turn) result(r Result) {
 	g, m := t.machine(r.Group, r.Machine)
 	switch {
 	case g == nil || !g.Ended.IsZero():
 	case r.Do == Update:
-		g.Making.Trouble = r.Trouble
-		if t.tried(&g.Making.Effort, r) {
+		g.Creation.Trouble = r.Trouble
+		if t.recordAttempt(&g.Creation.Effort, r) {
 			t.stop(g, nil, fmt.Sprintf("the missing machines of group %s cannot be created: %s", g.Name, r.Trouble))
 		}
-	case r.Do == CheckGates && r.Round == g.Gates.Asked:
+	case r.Do == CheckGates && r.Round == g.Gates.Requested:
 		g.Gates.Trouble = r.Trouble
-		if t.tried(&g.Gates.Effort, r) {
+		if t.recordAttempt(&g.Gates.Effort, r) {
 			t.stop(g, nil, fmt.Sprintf("the gates of group %s do not pass: %s", g.Name, r.Trouble))
 		} else if r.Trouble == "" {
 			g.Gates.Passed = r.Round
 		}
-	case m != nil && !m.Phase.Over() && m.Ended.IsZero():
+	case m != nil && !m.Phase.IsOver() && m.Ended.IsZero():
 		t.attempt(g, m, r)
 	}
 }
 
-// attempt takes note of what became of an action for a machine.
+// attempt processes the result of an action on a machine.
 func (t *turn) attempt(g *group, m *Machine, r Result) {
-	hopeless := t.tried(&m.Effort, r)
+	hopeless := t.recordAttempt(&m.Effort, r)
 	m.Trouble = r.Trouble
 	switch {
-	case r.Do == Drain && m.Phase != Draining, r.Do == Deregister && m.Phase != Cordoned, r.Do == Taint: // too late, or of no weight
+	case r.Do == Drain && m.Phase != Draining, r.Do == Deregister && m.Phase != Cordoned, r.Do == Taint: // too late, or irrelevant
 	case r.Do == Release && (hopeless || r.Trouble == ""):
 		m.Touched = false
 	case r.Do == Drain && r.Final:
-		t.stuck(g, m, false)
+		t.resolveStuckDrain(g, m, false)
 	case r.Do == Drain && r.Trouble == "":
 		m.Drained = t.now
 	case r.Do == Deregister && r.Trouble == "":
 		m.Deregistered = true
 	case hopeless && r.Do != Drain && r.Do != Release:
-		if r.Do == Terminate { // it stays, and is given back
+		if r.Do == Terminate { // it stays, and is released
 			m.Drained = time.Time{}
 		}
 		t.stop(g, m, fmt.Sprintf("%s of %s fails: %s", r.Do, m.Name, r.Trouble))

@@ -10,38 +10,38 @@ import (
 )
 
 // trustAnnotation restarts a pod when the authorities and keys that it trusts change: it reads
-// other programs' authorities, and signing keys, only at its start, and a machine may get new ones
+// other programs' authorities and signing keys only at startup, and a machine may get new ones
 // while it runs.
 const trustAnnotation = "kops.k8s.io/trust"
 
-// believed is a digest of the certificates of some keysets, which of their keys sign, and
-// more texts that a program reads at its start alone.
-func (b *builder) believed(keysets []string, more ...string) string {
+// trustDigest returns a digest of some keysets' certificates, the choice of their signing
+// keys, and further texts that a program reads only at startup.
+func (b *builder) trustDigest(keysets []string, more ...string) string {
 	var texts []string
 	for _, k := range keysets {
-		bundle, _ := b.bundle(k) // one that is missing is an error where its file is written
+		bundle, _ := b.bundle(k) // a missing keyset is reported where its file is written
 		texts = append(texts, bundle, b.Config.KeypairIDs[k])
 	}
 	return labels.Digest([]byte(strings.Join(append(texts, more...), "\x00")))
 }
 
-// readsTrust annotates a pod with a digest of the keys that it trusts.
-func (b *builder) readsTrust(p *staticpod.Pod, keysets []string, more ...string) {
+// annotateTrust annotates a pod with a digest of the keysets that it trusts.
+func (b *builder) annotateTrust(p *staticpod.Pod, keysets []string, more ...string) {
 	all := maps.Clone(p.Metadata.Annotations)
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[trustAnnotation] = b.believed(keysets, more...)
+	all[trustAnnotation] = b.trustDigest(keysets, more...)
 	p.Metadata.Annotations = all
 }
 
-// withTrust annotates the text of a pod with a digest of the keys that it trusts.
-func (b *builder) withTrust(name, manifest string, keysets ...string) (string, error) {
-	text, _, err := annotated(name, manifest, trustAnnotation, b.believed(keysets))
+// manifestWithTrust annotates a pod's manifest with a digest of the keysets that it trusts.
+func (b *builder) manifestWithTrust(name, manifest string, keysets ...string) (string, error) {
+	text, _, err := annotatePod(name, manifest, trustAnnotation, b.trustDigest(keysets))
 	return text, err
 }
 
-// etcdKeysets are the authorities of an etcd cluster, by the names of their files.
+// etcdKeysets returns the authorities of an etcd cluster with the names of their files.
 func etcdKeysets(etcd string) [][2]string {
 	clients := pki.EtcdClientsCA
 	if etcd == "cilium" {
@@ -50,7 +50,7 @@ func etcdKeysets(etcd string) [][2]string {
 	return [][2]string{{pki.EtcdManagerCA(etcd), "etcd-manager-ca"}, {pki.EtcdPeersCA(etcd), "etcd-peers-ca"}, {clients, "etcd-clients-ca"}}
 }
 
-// etcdTrusts are the keysets that a member of etcd reads, which is called CLUSTER-GROUP.
+// etcdTrusts returns the keysets that an etcd member reads; member is named CLUSTER-GROUP.
 func (b *builder) etcdTrusts(member string) []string {
 	var out []string
 	for _, e := range b.Config.EtcdClusterNames {

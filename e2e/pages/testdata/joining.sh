@@ -1,0 +1,1 @@
+MACHINE() { machine nodes-us-east-1a; }
