@@ -72,7 +72,7 @@ func scenes(a *account) []scene {
 }
 
 func cloudScenes() []scene {
-	sleeper := map[string]string{"EDITOR": `echo an editor; exec sh -c "exec sleep 100"`}
+	sleeper := map[string]string{"EDITOR": `true; exec sh -c "echo an editor; exec sleep 100"`}
 	return []scene{
 		{what: "preview, looking up", args: []string{"update", "cluster", cluster}, blockedRequest: "ec2.DescribeImages", expected: "looking up the spec's values …", text: interrupted},
 		{what: "preview, observing", args: []string{"update", "cluster", cluster}, blockedRequest: "ec2.DescribeSubnets", expected: "reading existing resources …", text: interrupted},

@@ -47,7 +47,7 @@ func TestGCE(t *testing.T) {
 		kops("edit instancegroup " + g + " --name " + cluster + " --set spec.rootVolume.size=70")
 	}
 	kops("update cluster " + cluster + " --yes")
-	if out := kops("rolling-update cluster " + cluster); strings.Count(out, "spec.rootVolume.size") != 2+planes {
+	if out := kops("rolling-update cluster " + cluster); strings.Count(out, "spec.rootVolumeSize") != 2+planes {
 		t.Errorf("the preview of the roll:\n%s", out)
 	}
 	begun = time.Now()

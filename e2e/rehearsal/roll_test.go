@@ -62,11 +62,11 @@ func TestRoll(t *testing.T) {
 	}
 	for id, i := range w.outdatedInstances(kops("get instances --name " + cluster + " -o json")) {
 		_, worker := before.all()[id]
-		if i != map[bool]string{true: "replace [{spec.rootVolume.size 128 40}]", false: "none []"}[worker] {
+		if i != map[bool]string{true: "replace [{spec.rootVolumeSize 128 40}]", false: "none []"}[worker] {
 			t.Errorf("%s is stale otherwise than it is to be: %s", id, i)
 		}
 	}
-	if out := kops("rolling-update cluster " + cluster); !strings.Contains(out, "NeedsUpdate") || strings.Count(out, "spec.rootVolume.size") != size+1 {
+	if out := kops("rolling-update cluster " + cluster); !strings.Contains(out, "NeedsUpdate") || strings.Count(out, "spec.rootVolumeSize") != size+1 {
 		t.Errorf("the preview:\n%s", out)
 	}
 
