@@ -114,7 +114,7 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 	c.startAll()
 	c.awaitMembers(etcdtest.New, c.peers...)
 	cli := c.client(c.peers...)
-	value := strings.Repeat("x", 1<<20)
+	value := strings.Repeat("x", 1<<18) // so that the database is nearly full when a write is refused
 	full := func() bool { _, err := cli.Put(t.Context(), "/registry/big", value); return err != nil }
 	c.eventually("etcd is full", 30*time.Second, full)
 	s := c.status("an alarm", func(s *etcd.Status) bool {
