@@ -131,7 +131,7 @@ func TestAFullDatabaseIsDefragmented(t *testing.T) {
 		t.Fatalf("the answer is %+v", a)
 	}
 	for _, m := range a.Members {
-		if m.After >= m.Before/2 || m.Before < 12<<20 {
+		if m.After >= m.Before/2 || m.Before < 4<<20 { // only one of them has to be full
 			t.Errorf("%s had %d bytes, and has %d", m.Name, m.Before, m.After)
 		}
 	}
