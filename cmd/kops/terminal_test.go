@@ -246,7 +246,9 @@ func (a *account) startAt(t *testing.T, s scene, size pty.Winsize) (x *terminal,
 	case silent:
 		reached = a.awaitConnection()
 	default:
-		reached, release = a.Proxy.Hold(s.blockedRequest)
+		var end func(bool)
+		reached, end = a.Proxy.Hold(s.blockedRequest)
+		release = func() { end(false) } // kops has ended: what it asked for must not happen later
 		t.Cleanup(release)
 	}
 	x = newTerminal(t, a.withEnv(s.env).Env, size, s.args...)

@@ -102,7 +102,7 @@ func TestTwoUpdatesAtOnce(t *testing.T) {
 	w := newWorld(t, awstest.Moto(t))
 	w.small()
 	reached, release := w.Proxy.Hold("ec2.CreateVpc")
-	defer release()
+	defer release(true)
 	first := make(chan clitest.Result, 1)
 	go func() { first <- w.Run("update", "cluster", name, "--yes") }()
 	select {
@@ -111,7 +111,7 @@ func TestTwoUpdatesAtOnce(t *testing.T) {
 		t.Fatalf("the first made no VPC: %+v", r)
 	}
 	lost := w.Run("update", "cluster", name, "--yes") // while the first is running
-	release()
+	release(true)
 	if won := <-first; won.Code != 0 || lost.Code == 0 {
 		t.Fatalf("the first must win and the second be refused: %+v, %+v", won, lost)
 	}

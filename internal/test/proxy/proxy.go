@@ -69,6 +69,7 @@ type heldCall struct {
 	call              string
 	once              sync.Once
 	reached, released chan struct{}
+	forward           bool // set before released is closed
 }
 
 // Cut defines where the connection breaks.
@@ -126,17 +127,22 @@ func (p *Proxy) Throttle(percent int, seed uint64) {
 func (p *Proxy) Lag(n int) { p.set(func() { p.lag, p.answers = n, map[string]*pastAnswer{} }) }
 
 // Hold delays every request of one call, such as "ec2.CreateVpc", until release is called,
-// which is required. reached is closed when the first request arrives.
-func (p *Proxy) Hold(call string) (reached <-chan struct{}, release func()) {
+// which is required. Then the requests are forwarded, or dropped, as if they had been lost on their
+// way. reached is closed when the first request arrives.
+func (p *Proxy) Hold(call string) (reached <-chan struct{}, release func(forward bool)) {
 	h := &heldCall{call: call, reached: make(chan struct{}), released: make(chan struct{})}
 	p.set(func() { p.hold = h })
-	return h.reached, sync.OnceFunc(func() {
-		p.set(func() { p.hold = nil })
-		close(h.released)
-	})
+	var once sync.Once
+	return h.reached, func(forward bool) {
+		once.Do(func() {
+			p.set(func() { p.hold = nil })
+			h.forward = forward
+			close(h.released)
+		})
+	}
 }
 
-// wait delays a request if it is of the held call, and reports whether its client is still connected.
+// wait delays a request if it is of the held call, and reports whether it is to be forwarded.
 func (h *heldCall) wait(r *http.Request, call Call) bool {
 	if h == nil || h.call != call.Name {
 		return true
@@ -144,7 +150,7 @@ func (h *heldCall) wait(r *http.Request, call Call) bool {
 	h.once.Do(func() { close(h.reached) })
 	select {
 	case <-h.released:
-		return true
+		return h.forward
 	case <-r.Context().Done():
 		return false
 	}

@@ -276,12 +276,22 @@ func TestHold(t *testing.T) {
 	if n := b.reached.Load(); n != 1 {
 		t.Errorf("%d requests reached the server while one was held", n)
 	}
-	release()
-	release()
+	release(true)
+	release(true)
 	if err := <-done; err != nil || b.reached.Load() != 2 {
 		t.Errorf("after the release: %v, %d requests", err, b.reached.Load())
 	}
 	if _, err := send(t, http.MethodPut, p.URL+"/bucket/key", "x"); err != nil {
 		t.Errorf("the next: %v", err)
+	}
+	reached, release = p.Hold("s3.PutObject")
+	go func() {
+		_, err := send(t, http.MethodPut, p.URL+"/bucket/key", "x")
+		done <- err
+	}()
+	<-reached
+	release(false)
+	if err := <-done; err == nil || b.reached.Load() != 3 {
+		t.Errorf("a dropped request: %v, %d requests", err, b.reached.Load())
 	}
 }
