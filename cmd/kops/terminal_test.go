@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,10 +31,9 @@ const (
 	image   = "099720109477/ubuntu/images/hvm-ssd/ubuntu-trusty-14.04-amd64-server-20170727"
 )
 
-// soon is how long a reaction to ^C may take on a busy machine, and patience is for anything else.
-// Half of all reactions may take a second at most.
+// soon is how long a user waits for a reaction to ^C, and patience for anything else.
 const (
-	soon     = 10 * time.Second
+	soon     = time.Second
 	patience = 20 * time.Second
 )
 
@@ -280,29 +278,21 @@ func TestAtATerminal(t *testing.T) {
 	sizes := []pty.Winsize{{Cols: 120, Rows: 40}, {Cols: 80, Rows: 24}, {Cols: 60, Rows: 24}}
 	all := scenes(a)
 	checkComplete(t, all)
-	var answers []time.Duration
 	for i, s := range all {
 		t.Run(s.what, func(t *testing.T) {
 			for _, args := range s.setup {
 				a.withEnv(s.env).Must(args...)
 			}
 			x, release := a.startAt(t, s, sizes[i%len(sizes)])
-			pressed := time.Now()
 			x.press(ctrlC)
 			if s.hasLease {
 				x.awaitText(stopMessage, soon)
-				answers = append(answers, time.Since(pressed))
 			}
-			x.expectExit(130, soon)
+			x.expectExit(130, 5*time.Second)
 			release()
 			x.awaitText(s.text, soon)
 			a.expectLeaseFree(t, s.cluster(), s.env)
 		})
-	}
-	slices.Sort(answers)
-	t.Logf("^C was answered after %v", answers)
-	if middle := answers[len(answers)/2]; middle > time.Second {
-		t.Errorf("half of the answers to ^C took %v or longer", middle)
 	}
 	script := a.File("an editor", `trap 'n=$((n+1)); echo "not yet $n"' INT; echo an editor; until read line; do :; done; echo "# edited" >>"$2"`)
 	for _, editor := range []string{"sh '" + script + "' 'an argument'", "echo one; sh '" + script + "' 'an argument'"} {
@@ -321,7 +311,7 @@ func TestAtATerminal(t *testing.T) {
 		raw := map[string]string{"EDITOR": `stty raw -echo; echo an editor; exec sh -c "exec sleep 100"`}
 		x, _ := a.startAt(t, scene{args: []string{"edit", "cluster", another}, env: raw, expected: "an editor"}, sizes[0])
 		x.signal(syscall.SIGTERM)
-		x.expectExit(130, soon)
+		x.expectExit(130, 5*time.Second)
 	})
 	some := all[2:5]
 	for i, s := range some {
@@ -339,7 +329,7 @@ func TestAtATerminal(t *testing.T) {
 			x, _ := a.startAt(t, s, sizes[i])
 			x.signal(syscall.SIGTERM)
 			x.awaitText(stopMessage, soon)
-			x.expectExit(130, soon)
+			x.expectExit(130, 5*time.Second)
 			a.expectLeaseFree(t, s.cluster(), s.env)
 		})
 		t.Run("hang-up: "+s.what, func(t *testing.T) {
@@ -349,7 +339,7 @@ func TestAtATerminal(t *testing.T) {
 			}
 			select {
 			case <-x.done:
-			case <-time.After(soon):
+			case <-time.After(5 * time.Second):
 				t.Fatal("it goes on without a terminal")
 			}
 			a.expectLeaseFree(t, s.cluster(), s.env)
