@@ -2,6 +2,7 @@ package pki
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -94,6 +95,7 @@ func Ensure(existing map[string]*Keyset, names []string, issuer Issuer) (all map
 	}
 	made := make([]*Keyset, len(missing))
 	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0)) // generating more keys at once takes as long, and delays all else, as answers to ^C
 	for i, n := range missing {
 		serial, err := issuer.TimedSerial() // here, because Rand need not be safe for concurrent use
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/test/servers"
 )
 
 // startTimeout is how long the API server may take to start; it took 4 s on two cores.
@@ -87,7 +87,7 @@ func Etcd(t testing.TB) string {
 	t.Helper()
 	_, etcd := Programs(t)
 	dir := t.TempDir()
-	ports := freePorts(t, 2)
+	ports := servers.FreePorts(t, 2)
 	store := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	run(t, dir, etcd, "--data-dir="+filepath.Join(dir, "etcd"), "--listen-client-urls="+store, "--advertise-client-urls="+store,
 		fmt.Sprintf("--listen-peer-urls=http://127.0.0.1:%d", ports[1]), "--unsafe-no-fsync")
@@ -154,7 +154,7 @@ type starter func(t testing.TB, dir, program string, args ...string) *output
 func serveConfig(t testing.TB, start starter, config *rest.Config, flags []string) *rest.Config {
 	t.Helper()
 	apiserver, _ := Programs(t)
-	port := freePorts(t, 1)[0]
+	port := servers.FreePorts(t, 1)[0]
 	config = rest.CopyConfig(config)
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
 	log := start(t, t.TempDir(), apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
@@ -213,21 +213,6 @@ func writeMaterial(t testing.TB, dir string) (client func(pki.Request) *rest.Con
 		cert, key := pair(r)
 		return &rest.Config{QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(ca.Bundle()), CertData: cert, KeyData: key}}
 	}
-}
-
-// freePorts finds unused TCP ports on the loopback address.
-func freePorts(t testing.TB, n int) []int {
-	t.Helper()
-	var out []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() //nolint:errcheck // it was only needed for its port
-		out = append(out, l.Addr().(*net.TCPAddr).Port)
-	}
-	return out
 }
 
 // output is the output of a process; it may be read while the process runs.

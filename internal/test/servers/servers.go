@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -101,7 +102,7 @@ func runAt(t testing.TB, command func(address string) *exec.Cmd, ready func(ctx 
 	t.Helper()
 	var err error
 	for range 3 {
-		address := freeAddress(t)
+		address := fmt.Sprintf("127.0.0.1:%d", FreePorts(t, 1)[0])
 		if _, err = run(t, command(address), func(string) string { return address }, ready); err == nil {
 			return address
 		}
@@ -110,15 +111,23 @@ func runAt(t testing.TB, command func(address string) *exec.Cmd, ready func(ctx 
 	return ""
 }
 
-// freeAddress returns an unused address of this machine.
-func freeAddress(t testing.TB) string {
+// FreePorts returns n unused TCP ports of the loopback address. They are below the ports that systems
+// give to connections, one of which could take a port before a server does.
+func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var out []int
+	for tries := 0; len(out) < n; tries++ {
+		port := 10000 + mathrand.IntN(10000) //nolint:gosec // it need not be secret
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		switch {
+		case err == nil:
+			defer l.Close() //nolint:errcheck // it was only needed for its port
+			out = append(out, port)
+		case tries == 1000:
+			t.Fatal(err)
+		}
 	}
-	defer l.Close() // only its port is needed
-	return l.Addr().String()
+	return out
 }
 
 // probe sends one HTTP request to url.
