@@ -116,6 +116,9 @@ func (c *Client) Rollout(ctx context.Context, name string, o RolloutOptions) (*R
 
 // DeleteInstance replaces one machine, given by its name or its node's name, like a rollout.
 func (c *Client) DeleteInstance(ctx context.Context, cluster, instance string, o RolloutOptions) (*Rollout, error) {
+	if instance == "" {
+		return nil, errors.New("the name of the instance is empty")
+	}
 	return c.Rollout(ctx, cluster, o.ofInstance(instance))
 }
 

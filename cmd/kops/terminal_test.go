@@ -272,6 +272,29 @@ func (s scene) cluster() string {
 
 const stopMessage = "stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n"
 
+// A command that reads a pipe to which nobody writes cannot end by itself.
+func TestAPipeThatStaysOpen(t *testing.T) {
+	u := clitest.NewUser(t, awsspec.Platform())
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		x := newTerminal(t, u.Env, pty.Winsize{Cols: 80, Rows: 24}, "get", "clusters", "--config", pipe)
+		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // as soon as it is opened for reading
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.signal(signal)
+		x.awaitText("stopping; press ^C again to quit immediately\n", soon)
+		x.expectExit(130, patience)
+		x.awaitText(interrupted, soon)
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestAtATerminal has a user press ^C, terminate kops, or close the terminal, at any point of a command.
 func TestAtATerminal(t *testing.T) {
 	a := newAccount(t)

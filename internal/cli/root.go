@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,9 +42,18 @@ import (
 // killed is the exit code of a command that was ended by an interrupt, as in shells.
 const killed = 130
 
+const (
+	// answerTime is the time after which a command that was interrupted says that it has not ended.
+	answerTime = 500 * time.Millisecond
+	// leaveTime is the time after which it is left, if it can be. It may wait for what does not
+	// end, such as a pipe that nobody writes to.
+	leaveTime = 5 * time.Second
+)
+
 // Run runs one command line and returns the exit code. The first signal cancels the command's
 // context. On an interrupt after that, Run returns while the command may still be working, for
-// users who cannot wait, unless it is for an editor; the process must exit then.
+// users who cannot wait, unless it is for an editor; the process must exit then. So it does after a
+// while if the command holds no lease.
 func Run(ctx context.Context, sys shell.System, args []string) int {
 	app := shell.New(sys)
 	app.Command, app.Absent = shell.CommandLine(args), absentCommands()
@@ -51,15 +61,25 @@ func Run(ctx context.Context, sys shell.System, args []string) int {
 	defer stop()
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, app, args) }()
+	var delayed, overdue <-chan time.Time
 	for {
 		select {
 		case code := <-done:
 			return code
+		case <-delayed:
+			app.Delayed()
+		case <-overdue:
+			if app.CanLeave() {
+				app.Leave()
+				return killed
+			}
+			overdue = time.After(leaveTime)
 		case signal := <-sys.Signals:
 			switch {
 			case ctx.Err() == nil:
 				app.Stopping()
 				stop()
+				delayed, overdue = time.After(answerTime), time.After(leaveTime)
 			case signal == os.Interrupt && !app.Lent():
 				app.Quit()
 				return killed
@@ -96,7 +116,7 @@ func run(ctx context.Context, app *shell.App, args []string) int {
 	default:
 		app.PrintError(err)
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || shell.WasInterrupted(err) {
 		return killed
 	}
 	return int(shell.Failed)
@@ -126,7 +146,7 @@ interrupted.`,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 
-		PersistentPreRun: func(c *cobra.Command, _ []string) { app.Start(c) },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return app.Start(c) },
 	}
 	root.SetIn(app.In)
 	root.SetOut(app.Out)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/await"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/health"
 	"kops.local/kops/internal/ops/kubeclient"
@@ -58,7 +59,9 @@ func (o *Opened) Checkup(ctx context.Context, r Reach, life time.Duration) (*Che
 		}
 	}
 	var kerr error
-	k.config, kerr = health.FromKubeconfig(r.Kubeconfig, o.Cluster.Spec.Name, r.Server, o.World.Now())
+	k.config, kerr = await.Result(ctx, func() (*rest.Config, error) { // a file may be a pipe
+		return health.FromKubeconfig(r.Kubeconfig, o.Cluster.Spec.Name, r.Server, o.World.Now())
+	})
 	switch {
 	case kerr == nil:
 		return k, nil

@@ -324,7 +324,7 @@ func serveUntil(ctx context.Context, s *http.Server, l net.Listener) error {
 		return fmt.Errorf("serve the bundle: %w", err)
 	case <-ctx.Done():
 	}
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*time.Second)
 	defer cancel()
 	if err := s.Shutdown(soon); err != nil {
 		return s.Close()

@@ -63,14 +63,16 @@ write nothing and print the objects.`, `
 		if cmd.Flags().Changed("encrypt-etcd-storage") {
 			o.EncryptEtcdStorage = &o.encryptEtcd
 		}
-		name, err := app.ExplicitName(args)
+		name, err := app.RequiredName(args)
 		if err != nil {
 			return err
 		}
-		if name == "" {
-			return shell.NameRequired()
-		}
 		o.ClusterName = name
+		for _, flag := range []string{"control-plane-count", "node-count"} {
+			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "0" {
+				app.Notef("warning: --%s=0 means the default number\n", flag)
+			}
+		}
 		o.Own = map[string]string{}
 		for name, value := range o.platformFlags {
 			o.Own[name] = value()

@@ -126,12 +126,9 @@ cluster's objects. Shared resources are listed and kept.`, `
   # Delete the leftovers on this host of a cluster whose state store is lost
   kops delete cluster demo.k8s.local --external --cloud local --yes`,
 		func(ctx context.Context, args []string) error {
-			name, err := app.ExplicitName(args)
+			name, err := app.RequiredName(args)
 			if err != nil {
 				return err
-			}
-			if name == "" {
-				return shell.NameRequired()
 			}
 			o.Cloud = api.CloudProviderID(platform)
 			if o.External && app.HasRegions(platform) && o.Region == "" {
@@ -352,7 +349,11 @@ confirmation. Existing machines keep the keys.`, `
   kops delete sshpublickey --name cluster.example.com
   kops delete sshpublickey --name cluster.example.com --yes`,
 		func(ctx context.Context, args []string) error {
-			name, client, err := app.Open(ctx, args)
+			name, err := app.RequiredName(args)
+			if err != nil {
+				return err
+			}
+			client, err := app.Client(ctx)
 			if err != nil {
 				return err
 			}

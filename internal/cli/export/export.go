@@ -3,6 +3,7 @@ package export
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -92,8 +93,11 @@ func AccessFlags(c *cobra.Command, o *kops.KubeconfigOptions) {
 	f.StringVar(&o.Server, "api-server", "", "URL of the API, instead of the inferred one")
 }
 
-// CheckAccess rejects contradictory combinations of these flags.
+// CheckAccess rejects invalid values and contradictory combinations of these flags.
 func CheckAccess(o kops.KubeconfigOptions) error {
+	if server, err := url.Parse(o.Server); o.Server != "" && (err != nil || server.Scheme != "https" && server.Scheme != "http" || server.Host == "") {
+		return shell.Usagef("--api-server: %q is not the URL of an API; specify one such as https://api.cluster.example.com", o.Server)
+	}
 	switch {
 	case o.Admin < 0:
 		return shell.Usagef("--admin: %v is not a lifetime of a certificate; specify a duration such as 1h", o.Admin)

@@ -27,6 +27,7 @@ starts this process by itself. If the host has no systemd to restart it, a secon
 process stands by and takes over when the first one ends.`, `
   kops local keep --root /var/lib/kops-local --cluster demo.k8s.local`,
 		func(ctx context.Context, _ []string) error {
+			app.LetFinish()
 			return localcloud.Keep(ctx, root, cluster, localcloud.KeepCommand(app.Program), app.Out)
 		})
 	c.Args = shell.NoArguments("")

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kops.local/kops"
+	"kops.local/kops/internal/engine/await"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/render/text"
 	"kops.local/kops/internal/ops/kubeconfig"
@@ -50,7 +51,9 @@ type App struct {
 
 	screen *text.Screen // to which Out and Err write
 
-	lent atomic.Bool // whether another program uses the terminal
+	lent      atomic.Bool // whether another program uses the terminal
+	patient   atomic.Bool // whether an interrupted command is waited for, however long it takes
+	inputRead bool        // whether the standard input was read
 
 	mu     sync.Mutex      // guards the fields below; it must not be held while anything is written
 	doing  *doing          // what is being done without output; nil if nothing
@@ -69,8 +72,9 @@ func New(s System) *App {
 	return a
 }
 
-// Start records the command that runs, whose flags are parsed.
-func (a *App) Start(c *cobra.Command) {
+// Start records the command that runs, whose flags are parsed. An argument or a flag is rejected
+// if it is empty and selects objects: it would select others, or all.
+func (a *App) Start(c *cobra.Command) error {
 	a.Running = c
 	if a.Verbosity > 0 {
 		a.screen.Freeze()
@@ -80,6 +84,26 @@ func (a *App) Start(c *cobra.Command) {
 		a.Libraries.to.Store(&to)
 	}
 	a.WarnDeprecated(c)
+	return checkEmpty(c)
+}
+
+// selectors are the flags that select objects.
+var selectors = []string{"cluster", "instance-group", "instance-group-roles", "name", "phase"}
+
+func checkEmpty(c *cobra.Command) error {
+	args := c.Flags().Args()
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		args = args[:n]
+	}
+	if slices.Contains(args, "") {
+		return Usagef("an argument is empty; is a variable not set?")
+	}
+	for _, name := range selectors {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && slices.Contains([]string{"", "[]", `[""]`}, f.Value.String()) {
+			return Usagef("--%s is empty; is a variable not set?", name)
+		}
+	}
+	return nil
 }
 
 // Code is an error that only sets the exit code; the reason was already printed.
@@ -266,6 +290,15 @@ func (a *App) ClusterName(args []string) (string, error) {
 // contextCluster returns the cluster of kubectl's current context, or "".
 func (a *App) contextCluster() string { return kubeconfig.CurrentCluster(a.kubeconfigs()...) }
 
+// RequiredName is ClusterName without kubectl's context.
+func (a *App) RequiredName(args []string) (string, error) {
+	name, err := a.ExplicitName(args)
+	if err == nil && name == "" {
+		err = NameRequired()
+	}
+	return name, err
+}
+
 // NameRequired is the usage error of a command without the name of its cluster.
 func NameRequired() error {
 	return Usagef("--name is required; name the cluster, or set KOPS_CLUSTER_NAME")
@@ -287,14 +320,21 @@ func (a *App) OfCluster(ctx context.Context, client *kops.Client, name string, f
 	return f(owner)
 }
 
+// isGiven reports whether the command line has a flag.
+func (a *App) isGiven(flag string) bool { return a.Running != nil && a.Running.Flags().Changed(flag) }
+
 // ExplicitName is ClusterName without kubectl's context; it may be empty.
 func (a *App) ExplicitName(args []string) (string, error) {
-	switch {
-	case len(args) > 1:
-		hint := ""
-		if _, err := time.ParseDuration(args[len(args)-1]); err == nil && a.Running != nil && a.Running.Flags().Changed("admin") {
+	hint := ""
+	if len(args) > 0 && a.isGiven("admin") {
+		if _, err := time.ParseDuration(args[len(args)-1]); err == nil {
 			hint = fmt.Sprintf("; to give --admin a duration, use an equals sign: --admin=%s", args[len(args)-1])
 		}
+	}
+	switch {
+	case len(args) == 1 && hint != "":
+		return "", Usagef("%s is not the name of a cluster%s", args[0], hint)
+	case len(args) > 1:
 		return "", Usagef("specify only one cluster: %s%s", strings.Join(args, ", "), hint)
 	case len(args) == 1 && a.Name != "" && a.Name != args[0]:
 		return "", Usagef("cannot specify cluster via --name and positional argument")
@@ -310,7 +350,7 @@ func (a *App) ExplicitName(args []string) (string, error) {
 // ctx is an error.
 func (a *App) Confirm(ctx context.Context, question string) (bool, error) {
 	a.Notef("%s (y/N) ", question)
-	line, err := await(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
+	line, err := await.Result(ctx, func() (string, error) { return bufio.NewReader(a.In).ReadString('\n') })
 	if ctx.Err() != nil {
 		a.Notef("\n")
 		return false, ctx.Err()
@@ -365,21 +405,34 @@ func (a *App) PrintError(err error) {
 		}
 		return
 	}
-	message := err.Error()
-	if r := fault.Remedy(err); r != "" && !strings.Contains(message, r) && !errors.As(err, new(*shownError)) {
-		message += "; " + r
+	a.Notef("Error: %s%s\n", err, remedyOf(err))
+}
+
+// remedyOf returns the end of a message: the remedy of an error, unless its text contains it.
+func remedyOf(err error) string {
+	r := fault.Remedy(err)
+	if r == "" || strings.Contains(err.Error(), r) || errors.As(err, new(*shownError)) {
+		return ""
 	}
-	a.Notef("Error: %s\n", message)
+	return "; " + r
 }
 
 // splitErrors returns the messages of errors that were merely joined, and of findings.
 func splitErrors(err error) []string {
-	if list, ok := err.(diag.List); ok { //nolint:errorlint // one that is wrapped belongs to the text around it
-		return list.Errors()
-	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // as above
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // one that is wrapped belongs to the text around it
 	if !ok {
-		return []string{err.Error()}
+		var list diag.List
+		if !errors.As(err, &list) {
+			return []string{err.Error()}
+		}
+		before, ok := strings.CutSuffix(err.Error(), list.Error())
+		all := list.Errors()
+		if !ok || len(all) == 0 {
+			return []string{err.Error()}
+		}
+		all[0] = before + all[0]
+		all[len(all)-1] += remedyOf(err)
+		return all
 	}
 	var all, texts []string
 	for _, e := range joined.Unwrap() {

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/engine/await"
 	"kops.local/kops/internal/engine/escape"
 	"kops.local/kops/internal/engine/escape/yamltext"
 	"kops.local/kops/internal/engine/render/text"
@@ -131,15 +133,23 @@ func (a *App) ReadFiles(ctx context.Context, names []string) (map[string][]byte,
 	return out, nil
 }
 
-// ReadFile returns the contents of a file; "-" is the standard input. The end of ctx is an error.
+// fileSize limits a file that is read whole, in bytes.
+const fileSize = 64 << 20
+
+// ReadFile returns the contents of a file; "-" is the standard input, which is read once. The end
+// of ctx is an error.
 func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	if name != "-" {
 		return readFile(ctx, name)
 	}
+	if a.inputRead {
+		return nil, errors.New("the standard input can be read only once; use - for one file only")
+	}
+	a.inputRead = true
 	if a.Interactive {
 		a.Notef("Reading from the terminal; press ^D after the last line, or ^C to stop.\n")
 	}
-	data, err := await(ctx, func() ([]byte, error) { return io.ReadAll(a.In) })
+	data, err := await.Result(ctx, func() ([]byte, error) { return readAll("it", a.In) })
 	if err != nil {
 		return nil, fmt.Errorf("read the standard input: %w", err)
 	}
@@ -148,28 +158,25 @@ func (a *App) ReadFile(ctx context.Context, name string) ([]byte, error) {
 
 // readFile reads a file, which may be a terminal or a pipe.
 func readFile(ctx context.Context, name string) ([]byte, error) {
-	data, err := await(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+	data, err := await.Result(ctx, func() ([]byte, error) {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return readAll(name, f)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	return data, nil
 }
 
-// await returns what read returns, or the error of ctx if that ends first. A read of a terminal or
-// a pipe cannot be stopped, so it is not waited for.
-func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	var got T
-	var err error
-	done := make(chan struct{})
-	go func() {
-		got, err = read()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return got, err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+// readAll reads to the end, which a device such as /dev/zero does not have.
+func readAll(name string, r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, fileSize+1))
+	if len(data) > fileSize {
+		return nil, fmt.Errorf("%s is longer than %d MiB", name, fileSize>>20)
 	}
+	return data, err
 }

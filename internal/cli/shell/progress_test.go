@@ -13,7 +13,9 @@ func TestADisplayIsRedrawnWhereNothingElseIsWritten(t *testing.T) {
 		var errs bytes.Buffer
 		app := New(System{Terminal: true, Out: &errs, Err: &errs, Now: time.Now})
 		app.Verbosity = verbosity
-		app.Start(&cobra.Command{})
+		if err := app.Start(&cobra.Command{}); err != nil {
+			t.Fatal(err)
+		}
 		show, stop := app.Waiting()
 		show.Tick()
 		stop()

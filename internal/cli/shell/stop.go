@@ -1,8 +1,11 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"kops.local/kops"
@@ -68,6 +71,37 @@ func (a *App) Stopping() {
 	if a.leasedCluster() != "" {
 		a.Notef("stopping: no further change is started, and finished changes are recorded; press ^C again to quit immediately\n")
 	}
+}
+
+// LetFinish has an interrupted command run to its end, which reports itself what it still does.
+func (a *App) LetFinish() { a.patient.Store(true) }
+
+// CanLeave reports whether an interrupted command can be left at any time: it holds no lease, has
+// nothing to remove, and no other program uses its terminal.
+func (a *App) CanLeave() bool { return a.leasedCluster() == "" && !a.patient.Load() && !a.Lent() }
+
+// Delayed prints that a command has not yet ended, if it has not said so before.
+func (a *App) Delayed() {
+	if a.CanLeave() {
+		a.Notef("stopping; press ^C again to quit immediately\n")
+	}
+}
+
+// Leave ends a command's output that does not end by itself.
+func (a *App) Leave() {
+	a.screen.End()
+	a.Notef("Error: interrupted\n")
+}
+
+// WasInterrupted reports whether a program that a command ran was ended by ^C, which kops receives,
+// too, perhaps later.
+func WasInterrupted(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGINT
 }
 
 // Quit prints what a command may leave behind that ends without an orderly stop, and which command

@@ -66,6 +66,7 @@ func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args 
 		}
 		app.Notef("%s is emulated on this host in this shell; exit ends the rehearsal and removes everything created in it\n", strings.ToUpper(cloud))
 	}
+	app.LetFinish()
 	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.StageOptions{Root: root, Log: rehearsalLog(app)})
 	if err != nil {
 		return err

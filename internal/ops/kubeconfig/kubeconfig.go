@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/pki"
 )
@@ -107,15 +108,40 @@ func Remove(path, cluster string) (bool, error) {
 	return true, save(path, c)
 }
 
+// load reads a file. A device or a pipe, such as /dev/stdout, is only written.
 func load(path string) (*clientapi.Config, error) {
-	c, err := clientcmd.LoadFromFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return clientapi.NewConfig(), nil
+	}
+	c, err := clientcmd.LoadFromFile(path)
+	if err == nil {
+		err = checkKind(path, c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read as a kubeconfig: %w; correct or move the file", path, err)
 	}
 	return c, nil
+}
+
+// checkKind rejects a file without entries that is something else, which the library ignores, and
+// which writing would lose.
+func checkKind(path string, c *clientapi.Config) error {
+	if len(c.Clusters)+len(c.Contexts)+len(c.AuthInfos) > 0 || c.CurrentContext != "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	if len(doc) > 0 && doc["kind"] != "Config" {
+		return errors.New("it has other contents")
+	}
+	return nil
 }
 
 // save sets the file's mode to 0600 if the user may do so: another user's file, and a file on a

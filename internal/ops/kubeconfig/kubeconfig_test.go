@@ -5,6 +5,8 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,6 +151,28 @@ func TestRemoveForgetsACurrentContextOfAnotherFile(t *testing.T) {
 	}
 }
 
+// A pipe is written without being read, which would wait for another program to write.
+func TestAPipeIsOnlyWritten(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := fmt.Sprintf("/proc/self/fd/%d", w.Fd())
+	if err := Write(path, Entry{Cluster: "a", Server: "https://a"}); err != nil {
+		t.Fatal(err)
+	}
+	if HasUser(path, "a") {
+		t.Error("credentials that nobody wrote")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !strings.Contains(string(got), "server: https://a") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func TestErrorsNameTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte("{not yaml"), 0o600); err != nil {
@@ -156,6 +180,14 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 	if err := Write(path, Entry{Cluster: "a"}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("broken file: %v", err)
+	}
+	for text, want := range map[string]bool{"hello: world\n": false, "": true, "# mine\n": true, "apiVersion: v1\nkind: Config\npreferences: {}\n": true} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(path, Entry{Cluster: "a"}); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "it has other contents; correct or move the file") {
+			t.Errorf("a file with %q: %v", text, err)
+		}
 	}
 	good := filepath.Join(t.TempDir(), "config")
 	if err := Write(good, Entry{Cluster: "a", User: "nobody"}); err == nil || !strings.Contains(err.Error(), `no user "nobody"`) {

@@ -45,6 +45,7 @@ var ownPaths = map[string]string{
 	"internal/ops/bundle SavedImages":         "the archive that a flag names",
 	"internal/ops/delivery":                   "the archive of programs, in places that kops or a variable names",
 	"internal/ops/health":                     "files that the user's kubeconfig names",
+	"internal/ops/kubeconfig":                 "the user's kubeconfig file",
 	"internal/ops/rehearse":                   "a folder of kops' own on this host",
 	"internal/pipeline":                       "files that the user's kubeconfig names; the journal in the cache",
 	"internal/platform/ssh":                   "the user's keys",
