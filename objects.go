@@ -529,6 +529,9 @@ func (s Clusters) SetFields(ctx context.Context, cl *Cluster, obj api.Object, se
 	if err := findings.Err(); err != nil {
 		return Written{}, err
 	}
+	if _, isGroup := obj.(*api.InstanceGroup); isGroup && changed.GetName() != obj.GetName() {
+		return Written{}, fmt.Errorf("%s cannot be renamed to %s; create the new group, and delete the old one", displayName(obj), displayName(changed))
+	}
 	if _, err := ch.apply(changed, true); err != nil {
 		return Written{}, err
 	}

@@ -22,6 +22,9 @@ type RotateOptions struct {
 	// Roll makes every machine apply the changes of an update. It may be nil: the rotation then
 	// stops before machines must change, and continues when they have.
 	Roll func(context.Context) error
+	// Facts and AllowUnverified are the options of each update.
+	Facts           *Facts
+	AllowUnverified bool
 	// On receives the events of the rotation.
 	On On
 }

@@ -131,7 +131,8 @@ func (r *rotation) encryptBy(ctx context.Context, f *clusterstore.Folders, chang
 
 // move writes the desired state of machines, and makes them apply it.
 func (r *rotation) move(ctx context.Context) error {
-	return r.c.applyToMachines(ctx, r.progress.cluster, applyOptions{ReachOptions: r.o.ReachOptions, roll: r.o.Roll, on: r.o.On})
+	return r.c.applyToMachines(ctx, r.progress.cluster, applyOptions{ReachOptions: r.o.ReachOptions, roll: r.o.Roll, on: r.o.On,
+		facts: r.o.Facts, allowUnverified: r.o.AllowUnverified})
 }
 
 // applyOptions configures how machines apply the stored state.
@@ -140,6 +141,9 @@ type applyOptions struct {
 	// roll changes the machines; it may be nil.
 	roll func(context.Context) error
 	on   On
+	// facts and allowUnverified are options of the update.
+	facts           *Facts
+	allowUnverified bool
 	// groups selects the groups whose machines matter; nil means all.
 	groups func(*api.InstanceGroup) bool
 }
@@ -152,7 +156,7 @@ func (e *unreachedError) Unwrap() error { return e.error }
 // applyToMachines updates a cluster, makes its machines apply the update, and returns when
 // their nodes report that they have.
 func (c *Client) applyToMachines(ctx context.Context, cluster string, t applyOptions) error {
-	if _, err := c.Update(ctx, cluster, UpdateOptions{Apply: true, On: t.on}); err != nil {
+	if _, err := c.Update(ctx, cluster, UpdateOptions{Apply: true, On: t.on, Facts: t.facts, AllowUnverified: t.allowUnverified}); err != nil {
 		return err
 	}
 	look := func() ([]string, error) {

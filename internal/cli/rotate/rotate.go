@@ -37,7 +37,7 @@ the state store: anyone can run the same command again to continue.`,
 
 func command(app *shell.App, what, short string) *cobra.Command {
 	var o kops.RotateOptions
-	var format string
+	var format, facts string
 	c := shell.Cobra(what+" [CLUSTER]", short, short+`,
 step by step, while the cluster keeps serving. The rotation also applies pending
 changes of the cluster's objects. With --yes, start the rotation, or continue it.`, `
@@ -50,6 +50,11 @@ changes of the cluster's objects. With --yes, start the rotation, or continue it
 			name, client, err := app.Open(ctx, args)
 			if err != nil {
 				return err
+			}
+			if facts != "" {
+				if o.Facts, err = app.ReadFacts(ctx, facts); err != nil {
+					return err
+				}
 			}
 			validate.Reach(app, &o.ReachOptions)
 			o.Roll = func(ctx context.Context) error {
@@ -76,6 +81,8 @@ changes of the cluster's objects. With --yes, start the rotation, or continue it
 		})
 	c.Flags().BoolVarP(&o.Apply, "yes", "y", false, "start the rotation, or continue it")
 	c.Flags().StringVarP(&format, "output", "o", shell.Table, "format: table, yaml or json")
+	c.Flags().StringVar(&facts, "facts", "", "facts file with everything that kops would look up")
+	c.Flags().BoolVar(&o.AllowUnverified, "allow-unverified", false, "let machines install files without a known or published SHA-256; the command lists each file")
 	shell.Complete(c, "output", shell.Table, shell.YAML, shell.JSON)
 	validate.ReachFlags(c, &o.ReachOptions)
 	c.ValidArgsFunction = shell.CompleteCluster(app)

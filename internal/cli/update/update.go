@@ -119,6 +119,9 @@ func (o *options) check() error {
 			return shell.Usagef("%s needs a plan for a cloud, but --target terraform makes none; leave one of them out", f.name)
 		}
 	}
+	if o.recordPlan == "-" {
+		return shell.Usagef("--save-plan needs the name of a file; to print the plan, use --output json")
+	}
 	if o.out != "" && o.target != terraform {
 		return shell.Usagef("--out is the folder for --target terraform; add --target terraform, or save a plan with --save-plan %s", o.out)
 	}

@@ -86,6 +86,9 @@ func (p Places) Find(ctx context.Context) (*Archive, error) {
 
 // readCopy reads the index of a copy.
 func (p Places) readCopy(ctx context.Context) (*Archive, error) {
+	if !strings.Contains(p.Base, "://") {
+		return nil, fmt.Errorf("KOPS_BASE_URL: %q is not a URL; specify one such as https://files.example.com/kops", p.Base)
+	}
 	at := strings.TrimSuffix(p.Base, "/") + "/" + IndexName
 	text, err := web.Get(ctx, p.HTTP, at, indexSize)
 	if err != nil {
