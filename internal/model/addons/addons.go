@@ -198,6 +198,11 @@ func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", t.Name(), err)
 	}
+	definitions, err := Decode(of.Definitions)
+	if err != nil {
+		return nil, false, fmt.Errorf("read the definitions: %w", err)
+	}
+	objects = append(definitions, objects...)
 	for _, i := range of.Images {
 		name, err := i.Fill(v)
 		if err != nil {

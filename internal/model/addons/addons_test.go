@@ -520,12 +520,18 @@ func TestTheAutoscalerChangesGroupsOfNodesUnlessAUserSaidNo(t *testing.T) {
 	}
 }
 
-func TestReplicasFollowTheMachines(t *testing.T) {
-	for _, c := range []struct{ controlPlanes, nodes, scalers, resolvers int32 }{{1, 0, 1, 1}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 5, 2, 2}} {
-		m, n := group("m", api.RoleControlPlane, ""), group("n", api.RoleNode, "")
-		m.Spec.MinSize, n.Spec.MinSize = &c.controlPlanes, &c.nodes
+func TestReplicasFollowTheGroups(t *testing.T) {
+	for _, c := range []struct{ controlPlanes, machines, nodes, scalers, resolvers int32 }{{1, 1, 0, 1, 1}, {1, 1, 1, 1, 1}, {1, 3, 1, 1, 1}, {2, 1, 2, 2, 2}, {3, 1, 5, 2, 2}} {
+		n := group("n", api.RoleNode, "")
+		n.Spec.MinSize = &c.nodes
+		groups := []*api.InstanceGroup{n}
+		for i := range c.controlPlanes {
+			m := group(fmt.Sprint("m", i), api.RoleControlPlane, "")
+			m.Spec.MinSize = &c.machines
+			groups = append(groups, m)
+		}
 		replicas := func(in addons.Input, addon, name string) int32 {
-			in.Groups = []*api.InstanceGroup{m, n}
+			in.Groups = groups
 			return *object[appsv1.Deployment](t, build(t, in), addon, "Deployment", name).Spec.Replicas
 		}
 		if got := replicas(cluster(t, variants()["everything optional"]), "cluster-autoscaler.addons.k8s.io", "cluster-autoscaler"); got != c.scalers {

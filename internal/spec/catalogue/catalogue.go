@@ -85,6 +85,10 @@ type Addon struct {
 	// Folder is its name.
 	Folder string
 
+	// Definitions are the custom resource definitions that come before the manifest's objects:
+	// documents in YAML, not a template. Empty if there are none.
+	Definitions []byte
+
 	templates map[string]func() (*template.Template, error)
 }
 
@@ -165,6 +169,10 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
+		}
+		if name == "crds.yaml" {
+			a.Definitions = text
+			continue
 		}
 		a.templates[name] = sync.OnceValues(func() (*template.Template, error) { return parse(folder+"/"+name, string(text)) })
 	}

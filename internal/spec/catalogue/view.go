@@ -125,8 +125,8 @@ func (v *View) ManagedStorage() bool {
 	return c == nil || c.ManageStorageClasses == nil || *c.ManageStorageClasses
 }
 
-// Replicas returns how many replicas run of what should survive the loss of a control-plane
-// machine.
+// Replicas returns how many replicas run of a controller of the cluster: two if there are several
+// groups of control-plane machines, as in kOps.
 func (v *View) Replicas() int {
-	return min(max(v.Machines(string(api.RoleControlPlane)), 1), 2)
+	return min(max(len(v.WithRole(string(api.RoleControlPlane))), 1), 2)
 }
