@@ -167,8 +167,34 @@ func TestAgainstARealAPIServer(t *testing.T) {
 		"an add-on of another name":         testRenamed,
 		"an add-on that never ran":          testNeverRan,
 		"finalizers go first":               testFinalizers,
+		"what users created stays":          testUsers,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newCluster(t, config)) })
+	}
+}
+
+// testUsers: a user's ConfigMap of the name that an add-on uses is not changed, unless the add-on is the
+// user's own, which has no label in its file.
+func testUsers(t *testing.T, c *cluster) {
+	r := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("kube-system")
+	for _, name := range []string{"users", "users-too"} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"value": "mine"}}}
+		if _, err := r.Create(t.Context(), o, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours, own := api.Addon{Name: "ours.addons.k8s.io"}, api.Addon{Name: "own.example.com"}
+	unlabelled := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: users-too, namespace: kube-system}\ndata: {value: newer}\n"
+	c.publish(t, []api.Addon{ours, own}, map[string]string{ours.Name: configMap(ours.Name, "users", "ours"), own.Name: unlabelled})
+	for range 2 {
+		if err := c.pass(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"users": "mine", "users-too": "newer"} {
+		if v, _, _ := unstructured.NestedString(c.get(t, "configmaps", "kube-system", name).Object, "data", "value"); v != want {
+			t.Errorf("%s has the value %q, want %q", name, v, want)
+		}
 	}
 }
 

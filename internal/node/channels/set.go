@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,9 @@ import (
 
 // fieldManager is the owner of the fields that an add-on sets.
 const fieldManager = "kops"
+
+// labelManagedBy has the value managedByKops on the objects of kops' own add-ons.
+const labelManagedBy, managedByKops = "app.kubernetes.io/managed-by", "kops"
 
 // resource returns the API endpoint for objects of a kind; namespace is empty for cluster-scoped kinds.
 func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dynamic.ResourceInterface, bool, error) {
@@ -82,6 +86,9 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
+	if users, err := a.isUsers(ctx, r, o); err != nil || users {
+		return err
+	}
 	apply := func() error {
 		_, err := r.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 		return err
@@ -94,6 +101,28 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 		return errors.Join(err, merr)
 	}
 	return apply()
+}
+
+// isUsers reports whether an object that an add-on of kops would change is a user's: a ConfigMap or a
+// Secret that exists, but that neither has an add-on's label nor was ever applied by kops. Add-ons of users have no labels in their
+// files, and may change what exists.
+func (a *Applier) isUsers(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
+	kind := o.GroupVersionKind().GroupKind()
+	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Secret" || o.GetLabels()[labelManagedBy] != managedByKops {
+		return false, nil
+	}
+	now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", nameOf(o), err)
+	}
+	if now.GetLabels()[labelAddon] != "" || slices.ContainsFunc(now.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
+		return false, nil
+	}
+	a.Log.Warn("not changed: it was not created by kops, so it is a user's", "addon", o.GetLabels()[labelAddon], "object", nameOf(o))
+	return true, nil
 }
 
 // checkSet returns which objects do not work yet.

@@ -157,9 +157,9 @@ func serveConfig(t testing.TB, start starter, config *rest.Config, flags []strin
 	port := servers.FreePorts(t, 1)[0]
 	config = rest.CopyConfig(config)
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
-	log := start(t, t.TempDir(), apiserver, append(flags, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+	log := start(t, t.TempDir(), apiserver, append([]string{"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 		"--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16",
-		"--endpoint-reconciler-type=none", "--allow-privileged", "--disable-admission-plugins=ServiceAccount")...)
+		"--endpoint-reconciler-type=none", "--allow-privileged", "--disable-admission-plugins=ServiceAccount"}, flags...)...) // the last of two flags counts
 	waitReady(t, config, log)
 	return config
 }
