@@ -249,7 +249,7 @@ func planned(ctx context.Context, progress *reporter, m *pipeline.Modelled, o Up
 	u := &Update{Facts: &Facts{m.Model.Facts}, Plan: newPlan(p.Plan), Warnings: m.Warnings, model: m, options: o}
 	var machines []stale.Machine
 	u.Aftermath, machines = aftermathOf(ctx, p, m, o)
-	if u.Risks, err = p.Risks(ctx, machines); err != nil {
+	if u.Risks, err = p.Risks(ctx, machines, m.Model.Cluster); err != nil {
 		return nil, nil, err
 	}
 	if o.Plan != nil {

@@ -13,6 +13,49 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
+// TestTheIssuerStays: another endpoint in the environment does not change the issuer of a cluster that
+// has one. Another store does, and the preview says so.
+func TestTheIssuerStays(t *testing.T) {
+	server := awstest.Moto(t)
+	server.Bucket(t, "state")
+	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
+		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
+	s := newSession(t.TempDir())
+	kops := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := s.run(t, nil, &out, &errs, func(k string) string { return env[k] }, args); code != 0 {
+			t.Fatalf("kops %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
+		}
+		return out.String() + errs.String()
+	}
+	const name = "c.example.com"
+	issuer := func() string {
+		t.Helper()
+		for line := range strings.Lines(kops("get", "cluster", name, "--full", "-o", "yaml")) {
+			if _, v, ok := strings.Cut(line, "serviceAccountIssuer: "); ok {
+				return strings.TrimSpace(v)
+			}
+		}
+		t.Fatal("there is no issuer")
+		return ""
+	}
+	kops("create", "cluster", "--cloud", "fake", "--zones", "here", "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/issuer/"+name, name)
+	kops("update", "cluster", name, "--yes")
+	was := issuer()
+	env["S3_ENDPOINT"] = strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	if now := issuer(); now != was {
+		t.Errorf("with another endpoint, the issuer is %s, and was %s", now, was)
+	}
+	if preview := kops("update", "cluster", name); strings.Contains(preview, "issuer-changed") {
+		t.Errorf("the issuer changes:\n%s", preview)
+	}
+	kops("edit", "cluster", name, "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/other/"+name)
+	if preview := kops("update", "cluster", name); !strings.Contains(preview, "issuer-changed: Cluster/"+name) {
+		t.Errorf("the preview does not report that the issuer changes:\n%s", preview)
+	}
+}
+
 // Everyone can read the two documents of the issuer, in the same bucket as everything else, at the
 // URL that they contain.
 func TestTheDocumentsOfTheIssuerArePublic(t *testing.T) {

@@ -60,6 +60,8 @@ type Input struct {
 	EncryptionConfig pki.Secret
 	// DockerConfig is the secret with that name, zero if there is none.
 	DockerConfig pki.Secret
+	// APINames are further names in the certificate of the API server, which it already has.
+	APINames []string
 	// Objects are the user's Kubernetes objects, one document each.
 	Objects []map[string]any
 	// Addons is the catalogue of add-ons; nil means this program's own.

@@ -232,6 +232,7 @@ func (in Input) addAPIServer(c *nodeconfig.Config) error {
 	if err != nil {
 		return err
 	}
+	c.APIServerAdditionalIPs = in.APINames
 	a := &nodeconfig.APIServer{
 		ClusterDNSDomain: spec.ClusterDNSDomain, KubeAPIServer: spec.KubeAPIServer, ServiceAccountPublicKeys: keys,
 		API: api.APISpec{DNS: spec.API.DNS, PublicName: spec.API.PublicName, AdditionalSANs: spec.API.AdditionalSANs},

@@ -19,7 +19,7 @@ type Completed struct {
 // Complete infers everything that the user did not specify.
 func (k *Known) Complete() (*Completed, error) {
 	in := k.World.Completion(k.Cluster, k.Facts, k.Channel)
-	in.RunningVersion = k.Running
+	in.RunningVersion, in.Issuer = k.Running, k.kept.issuer
 	done, findings := complete.Complete(in)
 	warnings, err := join(k.Warnings, findings)
 	if err != nil {

@@ -31,6 +31,8 @@ type Known struct {
 	Running string
 	// Warnings are the warnings of all stages up to this one.
 	Warnings diag.List
+
+	kept kept
 }
 
 // LookUp finds out only what is needed to complete a cluster. Known facts are used instead of
@@ -40,8 +42,12 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 	if err != nil {
 		return nil, err
 	}
+	k, err := o.readKept(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ch, warnings := o.readChannel(ctx)
-	return &Known{Opened: o, Facts: f, Channel: ch, Warnings: warnings}, nil
+	return &Known{Opened: o, Facts: f, Channel: ch, Warnings: warnings, kept: k}, nil
 }
 
 // FactsOf returns the known facts, or queries the platform, and passes them to the session.
@@ -121,6 +127,10 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 	})
 	group.Go(func() (err error) {
 		g.sshKeys, err = o.readSSHKeys(c)
+		return err
+	})
+	group.Go(func() (err error) {
+		g.kept, err = o.readKept(c)
 		return err
 	})
 	group.Go(func() (err error) {

@@ -106,6 +106,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 // modelInput returns what the managed files are created from.
 func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, error) {
 	in := c.files()
+	in.APINames = g.kept.apiNames
 	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker
 	var err error
 	if g.Provider.Region != nil {

@@ -7,6 +7,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/layout"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/risk"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/spec/diag"
@@ -14,8 +15,8 @@ import (
 )
 
 // Risks lists what in an update's plan deserves a second look. machines is the result of Effect,
-// which reads most of what is needed.
-func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.List, error) {
+// which reads most of what is needed; done is the completed cluster.
+func (p *Planned) Risks(ctx context.Context, machines []stale.Machine, done *api.Cluster) (diag.List, error) {
 	if p.Plan.Empty() {
 		return nil, nil
 	}
@@ -23,7 +24,11 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine) (diag.Lis
 	if err != nil {
 		return nil, err
 	}
-	in := risk.In{Applied: was.cluster, Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
+	issuer, err := p.appliedIssuer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := risk.In{Applied: was.cluster, Issuer: issuer, NewIssuer: issuerOf(done), Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
 		Replaced: map[string]int{}, Machines: map[string]int{}}
 	for _, m := range machines {
 		in.Machines[m.Group]++
@@ -54,6 +59,34 @@ func (p *Planned) lastApplied(ctx context.Context) (appliedObjects, error) {
 		}
 	}
 	return p.foreignCluster(ctx)
+}
+
+// appliedIssuer returns the issuer of service account tokens that the last update has set; empty
+// before the first one.
+func (p *Planned) appliedIssuer(ctx context.Context) (string, error) {
+	if p.Places.Base.Store == nil {
+		return "", nil
+	}
+	listing, err := p.Places.Base.Listing(ctx)
+	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
+		return "", err
+	}
+	text, err := p.readApplied(ctx, layout.Completed)
+	if err != nil {
+		return "", fault.IgnoreGone(err)
+	}
+	c, _, err := compat.DecodeOne[*api.Cluster](text, compat.Options{Lenient: true})
+	if err != nil {
+		return "", nil //nolint:nilerr // only the comparison is lost
+	}
+	return issuerOf(c), nil
+}
+
+func issuerOf(c *api.Cluster) string {
+	if s := c.Spec.KubeAPIServer; s != nil && s.ServiceAccountIssuer != nil {
+		return *s.ServiceAccountIssuer
+	}
+	return ""
 }
 
 // foreignCluster returns the completed cluster that another program has applied, for which there

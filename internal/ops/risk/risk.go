@@ -23,6 +23,9 @@ import (
 type In struct {
 	// Applied is the cluster as it was last applied; nil before the first update.
 	Applied *api.Cluster
+	// Issuer and NewIssuer are the issuers of service account tokens, as last applied and as wanted;
+	// empty if they are not known.
+	Issuer, NewIssuer string
 	// Now is the wanted cluster; nil if it is being deleted.
 	Now    *api.Cluster
 	Groups []*api.InstanceGroup
@@ -48,6 +51,10 @@ func classes() []class {
 		{"keys-lost", keysLost},
 		{"pod-network-changed", podNetworkChanged},
 		{"kubernetes-downgraded", kubernetesDowngraded},
+		{"issuer-changed", issuerChanged},
+		{"api-name-removed", apiNameRemoved},
+		{"audit-removed", auditRemoved},
+		{"encryption-removed", encryptionRemoved},
 		{"control-plane-replaced", controlPlaneReplaced},
 		{"api-open", apiOpen},
 		{"ssh-open", sshOpen},
@@ -150,6 +157,61 @@ func kubernetesDowngraded(in In) []finding.Finding {
 	return []finding.Finding{{Path: "spec.kubernetesVersion",
 		Message: fmt.Sprintf("Kubernetes is downgraded from %s to %s, which is not supported: objects may be lost", was, now),
 		Remedy:  "keep " + was.String() + ", or restore an etcd backup that the older version wrote"}}
+}
+
+func issuerChanged(in In) []finding.Finding {
+	if in.Issuer == "" || in.NewIssuer == "" || in.Issuer == in.NewIssuer {
+		return nil
+	}
+	f := finding.Finding{Path: "spec.kubeAPIServer.serviceAccountIssuer",
+		Message: fmt.Sprintf("the issuer of service account tokens changes from %s to %s: tokens of running pods are refused once the control plane is replaced, and roles of the cloud that trust the old issuer no longer apply", in.Issuer, in.NewIssuer),
+		Remedy:  "keep the issuer: set spec.kubeAPIServer.serviceAccountIssuer to " + in.Issuer + ", or add it to spec.kubeAPIServer.additionalServiceAccountIssuers until all pods have new tokens"}
+	if s := in.Now.Spec.KubeAPIServer; s != nil && slices.Contains(s.AdditionalServiceAccountIssuers, in.Issuer) {
+		f.Message = fmt.Sprintf("the issuer of service account tokens changes from %s to %s: roles of the cloud that trust the old issuer no longer apply", in.Issuer, in.NewIssuer)
+		f.Remedy = "let the roles trust the new issuer, too"
+	}
+	return []finding.Finding{f}
+}
+
+func apiNameRemoved(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil {
+		return nil
+	}
+	names := func(c *api.Cluster) []string { return append(slices.Clone(c.Spec.API.AdditionalSANs), c.Spec.API.PublicName) }
+	now := names(in.Now)
+	gone := slices.DeleteFunc(names(in.Applied), func(n string) bool { return n == "" || slices.Contains(now, n) || in.Now.Spec.API.PublicName == "" && n == in.Applied.Spec.API.PublicName })
+	if len(gone) == 0 {
+		return nil
+	}
+	return []finding.Finding{{Path: "spec.api.additionalSANs",
+		Message: "the certificate of the API server loses the names " + strings.Join(gone, ", ") + ": clients that use them no longer connect",
+		Remedy:  "keep them in spec.additionalSans"}}
+}
+
+func auditRemoved(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil {
+		return nil
+	}
+	audits := func(c *api.Cluster) bool {
+		s := c.Spec.KubeAPIServer
+		return s != nil && (s.AuditPolicyFile != "" || s.AuditLogPath != nil || s.AuditWebhookConfigFile != "")
+	}
+	if !audits(in.Applied) || audits(in.Now) {
+		return nil
+	}
+	return []finding.Finding{{Path: "spec.kubeAPIServer", Message: "the API server no longer writes an audit log", Remedy: "keep the audit fields"}}
+}
+
+func encryptionRemoved(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil {
+		return nil
+	}
+	on := func(c *api.Cluster) bool { return c.Spec.EncryptionConfig != nil && *c.Spec.EncryptionConfig }
+	if !on(in.Applied) || on(in.Now) {
+		return nil
+	}
+	return []finding.Finding{{Path: "spec.encryptionConfig", Message: "API servers no longer get the keys of encrypted objects, and cannot read them: Secrets are lost to all who use them",
+		Remedy: "first add the provider identity to the front of the encryption configuration, and write every Secret again"}}
 }
 
 func controlPlaneReplaced(in In) (out []finding.Finding) {

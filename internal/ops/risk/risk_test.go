@@ -71,6 +71,16 @@ func TestRisks(t *testing.T) {
 			s.Networking.Calico, s.Networking.Cilium = nil, &api.CiliumNetworkingSpec{}
 		})}, []string{"pod-network-changed spec.networking from calico to cilium"}},
 		{"an older Kubernetes", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.35.4")}, []string{"kubernetes-downgraded spec.kubernetesVersion from 1.36.3 to 1.35.4"}},
+		{"another issuer", risk.In{Applied: cluster("1.36.3"), Now: cluster("1.36.3"), Issuer: "https://a", NewIssuer: "https://b"},
+			[]string{"issuer-changed spec.kubeAPIServer.serviceAccountIssuer from https://a to https://b: tokens of running pods are refused"}},
+		{"another issuer beside the old one", risk.In{Applied: cluster("1.36.3"), Issuer: "https://a", NewIssuer: "https://b", Now: cluster("1.36.3", func(s *api.ClusterSpec) {
+			s.KubeAPIServer = &api.KubeAPIServerConfig{AdditionalServiceAccountIssuers: []string{"https://a"}}
+		})}, []string{"issuer-changed spec.kubeAPIServer.serviceAccountIssuer from https://a to https://b: roles of the cloud"}},
+		{"the issuer of a new cluster", risk.In{Now: cluster("1.36.3"), NewIssuer: "https://b"}, nil},
+		{"names, audit and encryption", risk.In{Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.API.AdditionalSANs = []string{"kept"} }), Applied: cluster("1.36.3", func(s *api.ClusterSpec) {
+			on, path := true, "/var/log/audit"
+			s.API.AdditionalSANs, s.EncryptionConfig, s.KubeAPIServer = []string{"kept", "gone"}, &on, &api.KubeAPIServerConfig{AuditLogPath: &path}
+		})}, []string{"api-name-removed spec.api.additionalSANs loses the names gone", "audit-removed spec.kubeAPIServer no longer writes", "encryption-removed spec.encryptionConfig cannot read them"}},
 		{"a new cluster that is open", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0", "::/0", "10.0.0.0/8"))},
 			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/0, ::/0"}},
 		{"one that was open before", risk.In{Applied: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},

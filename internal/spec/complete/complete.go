@@ -27,6 +27,9 @@ type Input struct {
 	KopsVersion string
 	// ConfigBase is the folder of the cluster's files unless its spec sets another.
 	ConfigBase string
+	// Issuer is the issuer of service account tokens that the cluster has, if its documents are in a
+	// store: it stays, whatever the endpoint. Empty if it is not known.
+	Issuer string
 	// Endpoint is the server of S3 buckets, if it is not Amazon's.
 	Endpoint string
 	// RunningVersion is the Kubernetes version of the oldest running control-plane machine, or "".

@@ -1,6 +1,7 @@
 package complete
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 func setIssuer(p *Pass) {
 	c := p.Spec.KubeAPIServer
 	if c.ServiceAccountIssuer == nil {
-		issuer := p.issuer()
+		issuer := cmp.Or(p.input.Issuer, p.issuer())
 		if issuer == "" {
 			return
 		}

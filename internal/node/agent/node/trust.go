@@ -173,7 +173,7 @@ func (b *builder) trust() error {
 func (b *builder) apiServerNames() []string {
 	a := b.Config.APIServerConfig
 	out := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + a.ClusterDNSDomain, a.API.PublicName, b.internal("api"), "127.0.0.1"}
-	out = append(append(out, a.API.AdditionalSANs...), b.Boot.APIServerIPs...)
+	out = slices.Concat(out, a.API.AdditionalSANs, b.Config.APIServerAdditionalIPs, b.Boot.APIServerIPs)
 	ranges := b.Config.Networking.ServiceClusterIPRange
 	if s := a.KubeAPIServer; s != nil && s.ServiceClusterIPRange != "" {
 		ranges = s.ServiceClusterIPRange
