@@ -336,6 +336,7 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 	in := controlPlane(t)
 	in.Config.APIServerConfig.API.PublicName = "api.c.example.com"
 	in.Config.APIServerConfig.API.AdditionalSANs = []string{"10.77.0.1", "api.example.com"}
+	in.Config.APIServerAdditionalIPs = []string{"api-1.elb.example.com"}
 	in.Boot.APIServerIPs = []string{"10.77.0.3"}
 	in.Host.Admin = node.Account{Home: "/home/ubuntu", ID: 1000}
 	_, nodes := texts(t, in)
@@ -344,7 +345,7 @@ func TestEveryAddressOfTheAPIIsInItsCertificate(t *testing.T) {
 	}
 	names := certificateNames(t, in)
 	for path, want := range map[string][]string{
-		"/srv/kubernetes/kube-apiserver/server.crt": {"10.77.0.1", "api.example.com", "10.77.0.3", "api.internal.c.example.com", "api.c.example.com", "127.0.0.1", "100.64.0.1", "fd00:5::1",
+		"/srv/kubernetes/kube-apiserver/server.crt": {"10.77.0.1", "api.example.com", "api-1.elb.example.com", "10.77.0.3", "api.internal.c.example.com", "api.c.example.com", "127.0.0.1", "100.64.0.1", "fd00:5::1",
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 		"/etc/kubernetes/kops-controller/kops-controller.crt": {"kops-controller.internal.c.example.com", "10.77.0.3"},
 	} {
