@@ -31,7 +31,7 @@ func functions() template.Funcs {
 		"include": func(string, any) (string, error) {
 			return "", errors.New("a template is included only while another is filled in")
 		},
-		// override sets keys of a map in YAML, and returns it as YAML.
+		// override sets keys of a map in YAML to those of others, in YAML or not, and returns it as YAML.
 		"override": override,
 		// variables converts a map in YAML to the environment of a container.
 		"variables": variables,
@@ -102,18 +102,25 @@ func tag(image, otherwise string) string {
 	return otherwise
 }
 
-func override(text string, with map[string]string) (string, error) {
-	var m map[string]any
-	if err := yaml.UnmarshalStrict([]byte(text), &m); err != nil {
-		return "", fmt.Errorf("read a map: %w", err)
+func override(text string, with ...any) (string, error) {
+	out := map[string]any{}
+	for _, w := range append([]any{text}, with...) {
+		switch w := w.(type) {
+		case string:
+			var m map[string]any
+			if err := yaml.UnmarshalStrict([]byte(w), &m); err != nil {
+				return "", fmt.Errorf("read a map: %w", err)
+			}
+			maps.Copy(out, m)
+		case map[string]string:
+			for k, v := range w {
+				out[k] = v
+			}
+		default:
+			return "", fmt.Errorf("%T is not a map", w)
+		}
 	}
-	if m == nil {
-		m = map[string]any{}
-	}
-	for k, v := range with {
-		m[k] = v
-	}
-	return toYAML(m)
+	return toYAML(out)
 }
 
 func variables(text string) (string, error) {
