@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/addons"
@@ -167,21 +166,6 @@ func TestImagesOfPodNetworksComeFromTheMirror(t *testing.T) {
 			if image, ok := strings.CutPrefix(strings.TrimSpace(line), "image: "); ok && !strings.HasPrefix(image, "mirror.example.com/") {
 				t.Errorf("%s: it pulls %s", name, image)
 			}
-		}
-	}
-}
-
-func TestOnlyAnnotatedPodsNeedTheRightToChangePods(t *testing.T) {
-	for _, c := range []struct {
-		env  []api.EnvVar
-		want bool
-	}{{nil, false}, {[]api.EnvVar{{Name: "ANNOTATE_POD_IP", Value: "false"}}, false}, {[]api.EnvVar{{Name: "ANNOTATE_POD_IP", Value: "true"}}, true}} {
-		r := build(t, cluster(t, withNetwork(api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{Env: c.env}})))
-		may := slices.ContainsFunc(object[rbacv1.ClusterRole](t, r, vpcAddon, "ClusterRole", "aws-node").Rules, func(r rbacv1.PolicyRule) bool {
-			return slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "patch")
-		})
-		if may != c.want {
-			t.Errorf("%v: pods may be changed: %v", c.env, may)
 		}
 	}
 }
