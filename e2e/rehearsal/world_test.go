@@ -54,7 +54,7 @@ const (
 	credentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
 	agnhost            = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 	controllerManager  = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
-	coreDNS            = "registry.k8s.io/coredns/coredns:v1.13.1"
+	coreDNS            = "registry.k8s.io/coredns/coredns:v1.14.2"
 	coreDNSBuilt       = "registry.k8s.io/coredns/coredns:v1.14.3"
 
 	googleCredentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/amd64/auth-provider-gcp"

@@ -196,8 +196,8 @@ func TestTheRolesOfTheController(t *testing.T) {
 			_, err := own.CoordinationV1().Leases("kube-system").List(ctx, metav1.ListOptions{})
 			return err
 		},
-		"delete a lease": func() error {
-			return own.CoordinationV1().Leases("kube-system").Delete(ctx, "kops-controller-leader", metav1.DeleteOptions{})
+		"delete another lease": func() error {
+			return own.CoordinationV1().Leases("kube-system").Delete(ctx, "kube-scheduler", metav1.DeleteOptions{})
 		},
 	} {
 		if err := do(); !apierrors.IsForbidden(err) {

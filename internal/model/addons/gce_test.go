@@ -155,7 +155,7 @@ func TestTheDriverOfDisksMarksThemAsTheClusters(t *testing.T) {
 func TestNamesOnGCEArePublishedInItsProject(t *testing.T) {
 	external := object[appsv1.Deployment](t, gceOf(t, "on GCE with options"), "external-dns.addons.k8s.io", "Deployment", "external-dns")
 	args := arguments(t, external.Spec.Template, "external-dns")
-	for _, a := range []string{"--provider=google", "--google-project=testproject", "--google-zone-visibility=public"} {
+	for _, a := range []string{"--provider=google", "--google-project=testproject", "--zone-id-filter=1"} {
 		if !slices.Contains(args, a) {
 			t.Errorf("external-dns lacks %s: %v", a, args)
 		}

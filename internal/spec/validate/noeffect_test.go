@@ -28,6 +28,7 @@ spec:
   kubelet: {registerSchedulable: true, maxPods: 5, systemCgroups: /system}
   masterKubelet: {kubeconfigPath: /k}
   useHostCertificates: true
+  kubeDNS: {cacheMaxSize: 10, cpuRequest: 1, stubDomains: {a.example: [192.0.2.1]}}
   kubeAPIServer: {disableBasicAuth: true, clientCAFile: /ca}
   kubeControllerManager: {tlsCertFile: /c}
   kubeProxy: {master: "https://x"}
@@ -52,6 +53,8 @@ spec:
 		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so set this in your own manifest",
+		"warning: Cluster/a.example.com: spec.kubeDNS.cacheMaxSize: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
+		"warning: Cluster/a.example.com: spec.kubeDNS.stubDomains: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; Kubernetes no longer supports basic authentication",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.clientCAFile: has no effect; remove it; kops writes the file",
 		"warning: Cluster/a.example.com: spec.kubeControllerManager.tlsCertFile: has no effect; remove it; kops writes the file",
