@@ -1,7 +1,7 @@
 // Crds writes the custom resource definitions of add-ons, each to the file crds.yaml of its folder,
 // from the Go modules of the programs that use them.
 //
-// It leaves out what only readers use: descriptions, and annotations of generators.
+// It leaves out what only readers use: descriptions, warnings, and annotations of generators.
 //
 //	go run ./tools/crds [FOLDER ...]
 package main
@@ -23,6 +23,8 @@ type source struct {
 	module, version string
 	// files are patterns of files in the module.
 	files []string
+	// served are versions that are served although the module's definitions do not.
+	served []string
 }
 
 const out = "internal/spec/catalogue/addons"
@@ -30,12 +32,13 @@ const out = "internal/spec/catalogue/addons"
 // sources has the sources of each add-on's definitions, by its folder.
 func sources() map[string][]source {
 	return map[string][]source{
-		"certmanager.io": {{"github.com/cert-manager/cert-manager", "v1.21.2", []string{"deploy/crds/*.yaml"}}},
+		"certmanager.io": {{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", files: []string{"deploy/crds/*.yaml"}}},
 		"karpenter.sh": {
-			{"github.com/aws/karpenter-provider-aws", "v1.13.0", []string{"pkg/apis/crds/karpenter.k8s.aws_*.yaml"}},
-			{"sigs.k8s.io/karpenter", "v1.13.0", []string{"pkg/apis/crds/karpenter.sh_*.yaml"}},
+			{module: "github.com/aws/karpenter-provider-aws", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.k8s.aws_*.yaml"}},
+			{module: "sigs.k8s.io/karpenter", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.sh_*.yaml"}},
 		},
-		"snapshot-controller": {{"github.com/kubernetes-csi/external-snapshotter/client/v8", "v8.4.0", []string{"config/crd/snapshot.storage.k8s.io_*.yaml"}}},
+		"snapshot-controller": {{module: "github.com/kubernetes-csi/external-snapshotter/client/v8", version: "v8.4.0",
+			files: []string{"config/crd/snapshot.storage.k8s.io_*.yaml"}, served: []string{"v1beta1"}}}, // kOps serves it
 	}
 }
 
@@ -72,7 +75,7 @@ func write(folder string, from []source) error {
 				return fmt.Errorf("%s %s has no %s", s.module, s.version, pattern)
 			}
 			for _, f := range files {
-				one, err := definition(f)
+				one, err := definition(f, s.served)
 				if err != nil {
 					return err
 				}
@@ -98,7 +101,7 @@ func download(s source) (string, error) {
 }
 
 // definition returns the definition in a file, without what only readers use.
-func definition(file string) ([]byte, error) {
+func definition(file string, served []string) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -117,6 +120,10 @@ func definition(file string) ([]byte, error) {
 	versions, _ := spec["versions"].([]any)
 	for _, v := range versions {
 		version, _ := v.(map[string]any)
+		if name, _ := version["name"].(string); slices.Contains(served, name) {
+			version["served"] = true
+		}
+		delete(version, "deprecationWarning") // the API server has its own
 		columns, _ := version["additionalPrinterColumns"].([]any)
 		for _, c := range columns {
 			column, _ := c.(map[string]any)
