@@ -13,12 +13,9 @@ import (
 	"kops.local/kops/internal/store/web"
 )
 
-const (
-	// objectsSize limits a file of objects that is fetched, in bytes.
-	objectsSize = 4 << 20
-	// objectsTime limits how long a web server may take to send one.
-	objectsTime = 30 * time.Second
-)
+// objectsTime limits how long a web server may take to send a file of objects, which is limited to
+// fileSize.
+const objectsTime = 30 * time.Second
 
 // readObjects returns the contents of a file with objects: a local file, the standard input for
 // "-", or one at an https:// URL or the URL of a state store.
@@ -47,7 +44,7 @@ func (a *App) readObjects(ctx context.Context, file string) ([]byte, error) {
 func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, objectsTime)
 	defer cancel()
-	return web.Get(ctx, client, url, objectsSize)
+	return web.Get(ctx, client, url, fileSize)
 }
 
 // readStored reads a file at the URL of a state store.
@@ -61,8 +58,8 @@ func (a *App) readStored(ctx context.Context, url string) ([]byte, error) {
 		return nil, err
 	}
 	data, _, err := s.Get(ctx, name)
-	if err == nil && len(data) > objectsSize {
-		err = fmt.Errorf("it is longer than %d bytes", objectsSize)
+	if err == nil && len(data) > fileSize {
+		err = fmt.Errorf("it is longer than %d MiB", fileSize>>20)
 	}
 	return data, err
 }

@@ -35,7 +35,7 @@ func TestObjectsOfAWebServer(t *testing.T) {
 	if text, err := fetch(t.Context(), client, s.URL+"/cluster.yaml"); err != nil || string(text) != "kind: Cluster" {
 		t.Errorf("%q, %v", text, err)
 	}
-	for path, says := range map[string]string{"/endless": "longer than 4194304 bytes", "/metadata": "own services", "/plain": "from TLS", "/none": "404"} {
+	for path, says := range map[string]string{"/endless": "longer than 67108864 bytes", "/metadata": "own services", "/plain": "from TLS", "/none": "404"} {
 		if _, err := fetch(t.Context(), client, s.URL+path); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", path, err, says)
 		}

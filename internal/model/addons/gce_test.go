@@ -1,6 +1,7 @@
 package addons_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -136,19 +137,21 @@ func TestTheDriverOfDisksMarksThemAsTheClusters(t *testing.T) {
 	if args := arguments(t, controller.Spec.Template, "gce-pd-driver"); !slices.Contains(args, "--extra-labels=k8s-io-cluster-name=c-example-com") || !slices.Contains(args, "--run-node-service=false") {
 		t.Errorf("the controller is run with %v", args)
 	}
-	arguments(t, controller.Spec.Template, "csi-snapshotter")
+	for _, options := range []string{"on GCE", "on GCE with options"} { // whether or not kops runs a snapshot controller
+		d := object[appsv1.Deployment](t, gceOf(t, options), addon, "Deployment", "csi-gce-pd-controller")
+		arguments(t, d.Spec.Template, "csi-snapshotter")
+	}
 	node := object[appsv1.DaemonSet](t, r, addon, "DaemonSet", "csi-gce-pd-node")
 	if args := arguments(t, node.Spec.Template, "gce-pd-driver"); !slices.Contains(args, "--run-controller-service=false") {
 		t.Errorf("the nodes' is run with %v", args)
+	}
+	if controller.Spec.Selector.MatchLabels["app"] != "gcp-compute-persistent-disk-csi-driver" || !maps.Equal(controller.Spec.Selector.MatchLabels, node.Spec.Selector.MatchLabels) {
+		t.Errorf("the selectors are %v and %v", controller.Spec.Selector, node.Spec.Selector) // a cluster that was created by kOps has these
 	}
 	for _, pod := range []corev1.PodTemplateSpec{controller.Spec.Template, node.Spec.Template} {
 		if image := pod.Spec.Containers[0].Image; !strings.HasSuffix(image, "gcp-compute-persistent-disk-csi-driver:v1.28.1") || !pod.Spec.HostNetwork {
 			t.Errorf("the pod has the image %s and the host network %t", image, pod.Spec.HostNetwork)
 		}
-	}
-	plain := object[appsv1.Deployment](t, gceOf(t, "on GCE"), addon, "Deployment", "csi-gce-pd-controller")
-	if slices.ContainsFunc(plain.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "csi-snapshotter" }) {
-		t.Error("snapshots are taken where their kinds do not exist")
 	}
 }
 

@@ -125,6 +125,8 @@ type Header struct {
 	Spec     string   `json:"spec"`
 	Defaults Defaults `json:"defaults"`
 	Requires []Need   `json:"requires"`
+	// Refused lists the settings of an add-on that kops does not support.
+	Refused []Refusal `json:"refused"`
 	// Account is the add-on's service account, which may have a role in the cloud.
 	Account Account `json:"account"`
 	// Images are the images of its pods that the manifest does not name with the function image.
@@ -155,6 +157,9 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 	a.When, a.Present = a.When.orElse(a.Present), a.Present.orElse(a.When)
 	a.Account.When = a.Account.When.orElse(a.Present)
 	a.Defaults.When = a.Defaults.When.orElse(a.Present)
+	for i := range a.Refused {
+		a.Refused[i].When = a.Refused[i].When.orElse(a.Present)
+	}
 	if err := a.checkDefaults(); err != nil {
 		return nil, err
 	}

@@ -117,6 +117,18 @@ func (a *Addon) checkDefaults() error {
 	return nil
 }
 
+// Refusal is a setting with which a cluster is refused.
+type Refusal struct {
+	// When holds if it is set; by default if the add-on is present.
+	When Condition `json:"when"`
+	// Path and Value are the setting, in v1alpha2; Message says why it is refused, and Remedy what
+	// the user can do.
+	Path    string `json:"path"`
+	Value   string `json:"value"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy"`
+}
+
 // Need is what an add-on needs in addition: another add-on, or that service accounts have roles of
 // their own.
 type Need struct {

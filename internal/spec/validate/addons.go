@@ -37,10 +37,20 @@ func (c *Check) allowedDomain(path, domain string) {
 	}
 }
 
-// needRules returns rules that check that add-ons have what their folders require.
-func needRules(all *catalogue.Catalogue) []Rule {
+// catalogueRules returns rules that check that add-ons are supported, and have what their folders
+// require.
+func catalogueRules(all *catalogue.Catalogue) []Rule {
 	var rules []Rule
 	for _, a := range all.Or().Addons() {
+		for _, r := range a.Refused {
+			rules = append(rules, Rule{a.Rule, func(c *Check) {
+				on, err := r.When.Holds(c.view())
+				c.broken(r.Path, err)
+				if on {
+					c.Bad(r.Path, r.Value, r.Message, r.Remedy)
+				}
+			}})
+		}
 		for _, n := range a.Requires {
 			rules = append(rules, Rule{n.Rule, func(c *Check) {
 				lacks, err := n.IsMissing(c.view())

@@ -73,13 +73,6 @@ func issuerDiscovery(c *Check) {
 	}
 }
 
-// kopeioAuthentication rejects a webhook whose programs need an etcd of version 2.
-func kopeioAuthentication(c *Check) {
-	if a := c.Spec.Authentication; a != nil && a.Kopeio != nil {
-		c.Bad("spec.authentication.kopeio", "", "is not supported: its programs no longer work, and the API server would wait for them", "remove it; use the oidc fields of spec.kubeAPIServer, or spec.authentication.aws")
-	}
-}
-
 func awsAuthentication(c *Check) {
 	if c.Spec.Authentication == nil || c.Spec.Authentication.AWS == nil {
 		return

@@ -35,7 +35,7 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"rolling-update", func(c *Check) { rollingUpdate(c, c.Spec.RollingUpdate, false) }},
 			{"repair", func(c *Check) { repair(c, c.Spec.Repair, nil) }},
 		},
-		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), needRules(addons), on.Cluster,
+		identityRules(), networkRules(), podNetworkRules(), balancerRules(), componentRules(), addonRules(), catalogueRules(addons), on.Cluster,
 		[]Rule{{"components", components}},
 	)
 }
@@ -44,7 +44,6 @@ func identityRules() []Rule {
 	return []Rule{
 		{"service-account-permissions", serviceAccountPermissions},
 		{"issuer-discovery", issuerDiscovery},
-		{"kopeio-authentication", kopeioAuthentication},
 		{"aws-authentication", awsAuthentication},
 	}
 }

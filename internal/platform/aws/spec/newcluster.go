@@ -9,8 +9,8 @@ import (
 func newClusterRules() newcluster.Rules {
 	return newcluster.Rules{
 		Options: []newcluster.Option{
-			{Name: "spotinst-product", Usage: "has no effect: Spot Ocean is not supported", Feature: "Spotinst"},
-			{Name: "spotinst-orientation", Usage: "has no effect: Spot Ocean is not supported", Feature: "Spotinst"},
+			{Name: "spotinst-product", Usage: "refused: Spot Ocean is not supported", Feature: "Spotinst"},
+			{Name: "spotinst-orientation", Usage: "refused: Spot Ocean is not supported", Feature: "Spotinst"},
 		},
 		Describe: func(b *newcluster.Builder) {
 			b.Spec.CloudProvider.AWS = &api.AWSSpec{

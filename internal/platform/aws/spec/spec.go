@@ -62,7 +62,6 @@ func awsTraits() traits.Traits {
 func unusedFields() []traits.Unused {
 	return []traits.Unused{
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
-		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"spotinstProduct", "spotinstOrientation"}, Remedy: "remove it; Spot Ocean is not supported"},
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws.loadBalancerController"}, Names: []string{"version", "cpuRequest", "cpuLimit", "memoryRequest", "memoryLimit"}, Remedy: validate.NoManifest},
 		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group determine its zones"},
 	}
