@@ -45,6 +45,8 @@ type Config struct {
 	Programs Programs
 	// Arch is the only architecture of machines, amd64 or arm64; empty means both.
 	Arch string
+	// PluginsURL is the URL of an archive of CNI plugins for machines; empty means the published one.
+	PluginsURL string
 	// FileHashes are the hexadecimal SHA-256 digests of files that machines download, by public URL,
 	// if the files that machines will find differ from the published ones.
 	FileHashes map[string]string
@@ -158,7 +160,7 @@ func New(ctx context.Context, cfg Config) (*Client, error) {
 		Version: cfg.Version, RunObsolete: cfg.RunObsolete, RunTooNew: cfg.RunTooNew, Features: complete.Features(cfg.Features), KeySize: cfg.KeySize,
 		User: cfg.Identity.Holder.User, Environment: cfg.Store.Environment, StoreKeys: storekeys.Pair(cfg.Store.Keys), FilesRegion: cfg.Store.Region,
 		Programs: delivery.Places{Version: cfg.Version, Files: cfg.Programs.Archives, Releases: cfg.Programs.Releases, Digest: cfg.Programs.Digest,
-			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch), FileHashes: cfg.FileHashes,
+			Base: cfg.Programs.Base, HTTP: cfg.World.HTTP}, OwnImages: cfg.Programs.Images, Arch: download.Arch(cfg.Arch), PluginsURL: cfg.PluginsURL, FileHashes: cfg.FileHashes,
 		Now: cfg.World.Now, Sleep: cfg.World.Sleep, Random: cfg.World.Random, NewKey: cfg.World.NewKey, HTTP: cfg.World.HTTP, Log: cfg.Log,
 	}
 	w.Store, err = clusterstore.Open(clusterstore.Config{

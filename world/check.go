@@ -6,6 +6,7 @@ import (
 
 	"kops.local/kops/finding"
 	"kops.local/kops/internal/contract/download"
+	"kops.local/kops/internal/engine/redact"
 )
 
 // Check warns about environment variables whose values Config ignores because they have the wrong form.
@@ -28,6 +29,12 @@ func Check(env func(string) string) finding.List {
 				ignored(FileHashes, entry, "write SHA256@URL, with the 64 hexadecimal digits of the file's SHA-256")
 			}
 		}
+	}
+	if u := env(pluginsURL); u != "" && plugins(env) == "" {
+		ignored(pluginsURL, redact.URLs(u), "write the URL of an archive whose name begins with cni-plugins")
+	}
+	if sum := env(pluginsHash); sum != "" && pluginsDigest(env) == "" {
+		ignored(pluginsHash, sum, "write sha256: and the 64 hexadecimal digits of the archive's SHA-256")
 	}
 	return out
 }

@@ -9,6 +9,8 @@ import (
 	"crypto/rand"
 	"io"
 	"net/http"
+	"net/url"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -79,6 +81,7 @@ func Config(state string, o Options) kops.Config {
 		Clouds:      each[kops.Provider](clouds),
 		Programs:    programsOf(o),
 		Arch:        architecture(o),
+		PluginsURL:  plugins(o.Env),
 		FileHashes:  fileHashes(o),
 		Cache:       o.Cache,
 		Version:     o.Version,
@@ -144,8 +147,36 @@ func fileHashes(o Options) map[string]string {
 			out[url] = sum
 		}
 	}
+	if archive, sum := plugins(o.Env), pluginsDigest(o.Env); archive != "" && sum != "" {
+		out[archive] = sum
+	}
 	return out
 }
+
+// plugins returns the URL of the archive of CNI plugins that CNI_VERSION_URL names, or "". Machines know the
+// archive by its name.
+func plugins(env func(string) string) string {
+	u, err := url.Parse(env(pluginsURL))
+	if err != nil || u.Host == "" || !strings.HasPrefix(path.Base(u.Path), "cni-plugins") {
+		return ""
+	}
+	return env(pluginsURL)
+}
+
+// pluginsDigest returns the hexadecimal SHA-256 in CNI_ASSET_HASH_STRING, or "".
+func pluginsDigest(env func(string) string) string {
+	sum := strings.TrimPrefix(env(pluginsHash), "sha256:")
+	if !download.IsSHA256(sum) {
+		return ""
+	}
+	return sum
+}
+
+// Variables of the archive of CNI plugins.
+const (
+	pluginsURL  = "CNI_VERSION_URL"
+	pluginsHash = "CNI_ASSET_HASH_STRING"
+)
 
 // FileHashes is the environment variable with the digests of files that replace the
 // publishers' files on machines.

@@ -21,6 +21,32 @@ func from(env map[string]string) func(string) string {
 	return func(name string) string { return env[name] }
 }
 
+func TestPluginsOfTheEnvironment(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	for _, c := range []struct{ url, hash, wantURL, wantHash, warns string }{
+		{"", "", "", "", ""},
+		{"https://e.com/cni-plugins-v1.tgz", "", "https://e.com/cni-plugins-v1.tgz", "", ""},
+		{"https://e.com/cni-plugins-v1.tgz", "sha256:" + sum, "https://e.com/cni-plugins-v1.tgz", sum, ""},
+		{"https://e.com/cni-plugins-v1.tgz", sum, "https://e.com/cni-plugins-v1.tgz", sum, ""},
+		{"https://u:hush@e.com/x.tgz", sum, "", "", "CNI_VERSION_URL"},
+		{"cni-plugins.tgz", "", "", "", "CNI_VERSION_URL"},
+		{"https://e.com/cni-plugins-v1.tgz", "md5:ab", "https://e.com/cni-plugins-v1.tgz", "", "CNI_ASSET_HASH_STRING"},
+	} {
+		env := from(map[string]string{"CNI_VERSION_URL": c.url, "CNI_ASSET_HASH_STRING": c.hash})
+		got := Config("memory://", Options{Env: env})
+		if got.PluginsURL != c.wantURL || got.FileHashes[c.url] != c.wantHash {
+			t.Errorf("%q, %q: the archive is %q with the digest %q", c.url, c.hash, got.PluginsURL, got.FileHashes[c.url])
+		}
+		warning := ""
+		for _, f := range Check(env) {
+			warning += f.String()
+		}
+		if (warning == "") != (c.warns == "") || !strings.Contains(warning, c.warns) || strings.Contains(warning, "hush") {
+			t.Errorf("%q, %q: warning %q", c.url, c.hash, warning)
+		}
+	}
+}
+
 // The keeper of a local cluster runs in a different folder from the command that starts it.
 func TestFoldersOfTheLocalCloudAreAbsolute(t *testing.T) {
 	here := t.TempDir()

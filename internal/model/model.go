@@ -73,6 +73,8 @@ type Input struct {
 	Deliver bool
 	// Arch is the only architecture of machines; if empty, they may have any that kops knows.
 	Arch download.Arch
+	// PluginsURL is an archive of CNI plugins that replaces the published one; may be "".
+	PluginsURL string
 	// Buckets are the buckets of the stores that can hold files.
 	Buckets managedfile.Buckets
 	// Environment are the caller's variables that control-plane machines need to reach the store.
@@ -391,7 +393,7 @@ func (in Input) hashes() assets.Hashes {
 func (in Input) machine(g *api.InstanceGroup) assets.Machine {
 	own := in.Traits.Model
 	return assets.Machine{Kubernetes: in.kubernetes(g), CredentialProvider: own.CredentialProvider, NewestPlugins: own.NewestPlugins,
-		CNIPlugins: in.needsCNIPlugins(), Containerd: g.Spec.Containerd}
+		CNIPlugins: in.needsCNIPlugins(), PluginsURL: in.PluginsURL, Containerd: g.Spec.Containerd}
 }
 
 // kubernetes returns the version of Kubernetes on the machines of a group.

@@ -13,6 +13,7 @@ import (
 // that cannot be used is an error.
 func (k *Known) programs(ctx context.Context, in model.Input) (model.Input, *delivery.Archive, error) {
 	in.Own.Instead, in.Own.Base, in.Arch = k.World.OwnImages, k.World.Programs.Base, k.World.Arch
+	in.PluginsURL = k.World.PluginsURL
 	if in.Facts.Of(string(in.Traits.Name)).Bundle != "" {
 		return in, nil, nil // the bundle has them, too
 	}

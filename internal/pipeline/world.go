@@ -59,6 +59,8 @@ type World struct {
 	OwnImages map[string]string
 	// Arch is the only architecture of machines; empty means any.
 	Arch download.Arch
+	// PluginsURL is an archive of CNI plugins that replaces the published one; may be "".
+	PluginsURL string
 	// FileHashes are digests of files by public URL, which take precedence over their publishers'.
 	FileHashes map[string]string
 	// FilesRegion is the region of the state store's bucket, if it has one.

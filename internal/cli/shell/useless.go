@@ -11,8 +11,6 @@ import (
 
 // uselessVariables are variables of kOps that have no effect, and what to do instead.
 var uselessVariables = map[string]string{
-	"CNI_VERSION_URL":                    "kops chooses the version that matches Kubernetes; to fetch it from your own server, set spec.assets.fileRepository",
-	"CNI_ASSET_HASH_STRING":              "kops knows the hashes of its files; see kops bundle --help",
 	"DNS_IGNORE_NS_CHECK":                "kops does not look up the name servers of a zone",
 	"OTEL_EXPORTER_OTLP_DIR":             tracing,
 	"OTEL_EXPORTER_OTLP_FILE":            tracing,

@@ -31,6 +31,8 @@ func TestFilesOfAMachine(t *testing.T) {
 			"@https://dl.k8s.io/release/v1.36.0-rc.1/bin/linux/arm64/kubelet", "/arm64/kubectl",
 			"@https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/arm64/auth-provider-gcp",
 			"@https://github.com/containernetworking/plugins/releases/download/v1.9.1/cni-plugins-linux-arm64-v1.9.1.tgz"}},
+		{"plugins of the user's", Machine{Kubernetes: "1.35.4", CNIPlugins: true, PluginsURL: "https://e.com/cni-plugins.tgz"}, download.AMD64, Mirrors{}, []string{"/kubelet", "/kubectl", "https://e.com/cni-plugins.tgz"}},
+		{"plugins that are not needed", Machine{Kubernetes: "1.35.4", PluginsURL: "https://e.com/cni-plugins.tgz"}, download.AMD64, Mirrors{}, []string{"/kubelet", "/kubectl"}},
 		{"a folder of binaries", Machine{Kubernetes: "https://e.com/builds/v1.35.9"}, download.AMD64, Mirrors{}, []string{
 			"https://e.com/builds/v1.35.9/bin/linux/amd64/kubelet", "https://e.com/builds/v1.35.9/bin/linux/amd64/kubectl"}},
 		{"a runtime of the user's", Machine{Kubernetes: "1.34.0", Containerd: own}, download.AMD64, Mirrors{}, []string{

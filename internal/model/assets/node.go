@@ -28,6 +28,8 @@ type Machine struct {
 	NewestPlugins bool
 	// CNIPlugins selects the reference plugins of the Container Network Interface.
 	CNIPlugins bool
+	// PluginsURL is an archive of the plugins that replaces the published one; may be "".
+	PluginsURL string
 	Containerd *api.ContainerdConfig
 }
 
@@ -52,7 +54,10 @@ func (m Machine) Files(arch download.Arch, mirrors Mirrors, h Hashes) ([]downloa
 	if p := m.CredentialProvider; p != "" {
 		add(fmt.Sprintf(p, arch), "")
 	}
-	if m.CNIPlugins {
+	switch {
+	case m.CNIPlugins && m.PluginsURL != "":
+		add(m.PluginsURL, "")
+	case m.CNIPlugins:
 		v := cniVersion(minor)
 		if m.NewestPlugins {
 			v = cniNewest
