@@ -42,9 +42,11 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 	if err != nil {
 		return nil, err
 	}
-	k, err := o.readKept(ctx)
-	if err != nil {
-		return nil, err
+	var k kept
+	if known == nil {
+		if k, err = o.readKept(ctx); err != nil {
+			return nil, err
+		}
 	}
 	ch, warnings := o.readChannel(ctx)
 	return &Known{Opened: o, Facts: f, Channel: ch, Warnings: warnings, kept: k}, nil
@@ -129,10 +131,12 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		g.sshKeys, err = o.readSSHKeys(c)
 		return err
 	})
-	group.Go(func() (err error) {
-		g.kept, err = o.readKept(c)
-		return err
-	})
+	if opts.Facts == nil {
+		group.Go(func() (err error) {
+			g.kept, err = o.readKept(c)
+			return err
+		})
+	}
 	group.Go(func() (err error) {
 		g.appliedVersion, err = o.readVersion(c)
 		return err
