@@ -22,7 +22,7 @@ const (
 	// SecretDockerConfig contains the credentials with which machines pull images: Docker's config.json.
 	SecretDockerConfig = pki.DockerConfig
 	// SecretCiliumPassword contains Cilium's IPsec keys.
-	SecretCiliumPassword = "ciliumpassword"
+	SecretCiliumPassword = pki.CiliumPassword
 )
 
 // Secrets operates on the secrets of clusters. No method returns their contents.

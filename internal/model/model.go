@@ -62,6 +62,8 @@ type Input struct {
 	DockerConfig pki.Secret
 	// APINames are further names in the certificate of the API server, which it already has.
 	APINames []string
+	// Secrets are the secrets that manifests of add-ons may have, by name.
+	Secrets map[string]pki.Secret
 	// Objects are the user's Kubernetes objects, one document each.
 	Objects []map[string]any
 	// Addons is the catalogue of add-ons; nil means this program's own.
@@ -105,7 +107,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess()})
+	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess(), Secrets: in.Secrets})
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}

@@ -162,6 +162,14 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 			return nil, err
 		}
 	}
+	g.secrets.inManifests = map[string]pki.Secret{}
+	for _, n := range pki.InManifests() {
+		if g.secrets.names[n] {
+			if g.secrets.inManifests[n], err = o.Places.Secret(ctx, n); err != nil {
+				return nil, err
+			}
+		}
+	}
 	g.Warnings = slices.Concat(o.Cluster.Warnings, warnings)
 	if move {
 		var unknown diag.List
@@ -229,6 +237,8 @@ type secrets struct {
 	tokens     map[string]pki.Secret
 	encryption pki.Secret
 	docker     pki.Secret // with which machines pull images
+	// inManifests are those of pki.InManifests that exist.
+	inManifests map[string]pki.Secret
 }
 
 // readSecrets lists the secrets, and creates the missing random ones.

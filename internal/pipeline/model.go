@@ -107,7 +107,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, error) {
 	in := c.files()
 	in.APINames = g.kept.apiNames
-	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker
+	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig, in.Secrets = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker, g.secrets.inManifests
 	var err error
 	if g.Provider.Region != nil {
 		if in.Region, err = g.Provider.Region(c.Done.Spec); err != nil {

@@ -93,6 +93,12 @@ const RetiredKeys = "encryptionconfig-retired"
 // DockerConfig is the name of the secret with which machines pull images: a Docker config.json.
 const DockerConfig = "dockerconfig"
 
+// CiliumPassword is the name of the secret with the keys that encrypt traffic between nodes.
+const CiliumPassword = "ciliumpassword"
+
+// InManifests lists the secrets that users create for the manifests of add-ons.
+func InManifests() []string { return []string{CiliumPassword} }
+
 // NewEncryptionConfig creates such a secret, with a random 256-bit key for secrets. It is for
 // clusters that have not stored anything yet: the API server cannot read objects that were not
 // encrypted.

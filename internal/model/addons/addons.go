@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
@@ -43,6 +44,8 @@ type Input struct {
 	Own assets.Own
 	// Environment are the variables that control-plane pods need to reach the cluster's store.
 	Environment []api.ContainerEnvVar
+	// Secrets are the secrets that manifests may have, by name.
+	Secrets map[string]pki.Secret
 }
 
 // userAddon is the name of the add-on that consists of the user's own objects.

@@ -47,7 +47,7 @@ func (v *View) facts() *facts.Cloud { return v.input.Facts.Of(v.Cloud) }
 func (v *View) fill(t *template.Template) ([]byte, error) {
 	var filled *template.Template
 	include := func(name string, data any) (string, error) { return filled.ExecuteDefined(name, data) }
-	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.ownImage})
+	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.ownImage, "secret": v.secret})
 	text, err := filled.Execute(v)
 	if err != nil {
 		return nil, fmt.Errorf("fill in the template: %w", err)
@@ -91,6 +91,9 @@ func (v *View) ownImage(program string) string {
 	*v.images = append(*v.images, i)
 	return i.Used
 }
+
+// secret returns the text of one of the cluster's secrets, "" if there is none.
+func (v *View) secret(name string) string { return v.input.Secrets[name].Reveal() }
 
 // StoreFolders lists the folders with the cluster's files and its secrets, without duplicates;
 // empty if the store is not a folder.

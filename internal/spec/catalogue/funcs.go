@@ -25,6 +25,8 @@ func functions() template.Funcs {
 		// for the image of one of kops' own programs.
 		"image": noImageName,
 		"own":   noImageName,
+		// secret returns the text of a secret of the cluster that manifests may have; "" if there is none.
+		"secret": func(string) (string, error) { return "", errors.New("secrets are in manifests only") },
 		// flags returns the flags of a component's configuration.
 		"flags": componentflags.Flags,
 		// include returns the text of a defined template.

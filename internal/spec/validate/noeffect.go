@@ -31,7 +31,10 @@ func unusedCluster() []traits.Unused {
 		{Blocks: []string{"kubeDNS"}, Names: []string{"cacheMaxSize", "cacheMaxConcurrent", "stubDomains"},
 			Remedy: "remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile"},
 		{Blocks: []string{"networking.cilium"}, Names: []string{"sidecarIstioProxyImage", "toFQDNsEnablePoller", "enableHostReachableServices",
-			"enableRemoteNodeIdentity", "disableCNPStatusUpdates"}, Remedy: "remove it; Cilium no longer has this setting"},
+			"enableRemoteNodeIdentity", "disableCNPStatusUpdates", "installIptablesRules", "enableUnreachableRoutes"}, Remedy: "remove it; Cilium no longer has this setting"},
+		{Blocks: []string{"networking.cilium"}, Names: []string{"bpfCTGlobalTCPMax", "bpfCTGlobalAnyMax", "bpfNATGlobalMax", "bpfNeighGlobalMax", "bpfPolicyMapMax", "bpfLBMapMax"},
+			Remedy: "remove it; the sizes are fixed or follow from the machine's memory, and extraConfig can change them"},
+		{Blocks: []string{"networking.cilium"}, Names: []string{"enablePolicy", "bpfLBAlgorithm", "bpfLBMaglevTableSize"}, Remedy: "remove it, or set enable-policy, bpf-lb-algorithm or bpf-lb-maglev-table-size in extraConfig"},
 		{Blocks: []string{"karpenter"}, Names: []string{"logEncoding", "logLevel", "image", "featureGates", "memoryLimit", "memoryRequest", "cpuRequest"}, Remedy: NoManifest},
 		{Blocks: []string{"containerd.nvidiaGPU"}, Names: []string{"image", "dcgmExporter.enabled"}, Remedy: NoManifest},
 	}
