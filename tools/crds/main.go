@@ -32,7 +32,8 @@ const out = "internal/spec/catalogue/addons"
 // sources has the sources of each add-on's definitions, by its folder.
 func sources() map[string][]source {
 	return map[string][]source{
-		"certmanager.io": {{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", files: []string{"deploy/crds/*.yaml"}}},
+		"authentication.aws": {{module: "sigs.k8s.io/aws-iam-authenticator", version: "v0.6.20", files: []string{"deploy/iamidentitymapping.yaml"}}},
+		"certmanager.io":     {{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", files: []string{"deploy/crds/*.yaml"}}},
 		"karpenter.sh": {
 			{module: "github.com/aws/karpenter-provider-aws", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.k8s.aws_*.yaml"}},
 			{module: "sigs.k8s.io/karpenter", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.sh_*.yaml"}},

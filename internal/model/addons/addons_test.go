@@ -94,12 +94,13 @@ func variants() map[string]func(*api.ClusterSpec) {
 		"everything optional": func(s *api.ClusterSpec) {
 			s.IAM.UseServiceAccountExternalPermissions = ptr(true)
 			s.ServiceAccountIssuerDiscovery = &api.ServiceAccountIssuerDiscoveryConfig{DiscoveryStore: "s3://testingBucket/d", EnableAWSOIDCProvider: true}
-			s.CertManager = &api.CertManagerConfig{Enabled: ptr(true), DefaultIssuer: ptr("yours"), Nameservers: []string{"1.1.1.1:53"}}
+			s.CertManager = &api.CertManagerConfig{Enabled: ptr(true), DefaultIssuer: ptr("yours"), Nameservers: []string{"1.1.1.1"}}
 			s.CloudProvider.AWS.PodIdentityWebhook = &api.PodIdentityWebhookSpec{Enabled: true, Replicas: 2}
 			s.CloudProvider.AWS.LoadBalancerController = &api.LoadBalancerControllerSpec{Enabled: ptr(true)}
 			s.ClusterAutoscaler = &api.ClusterAutoscalerConfig{Enabled: ptr(true), CreatePriorityExpanderConfig: ptr(true), Expander: "priority"}
 			s.MetricsServer = &api.MetricsServerConfig{Enabled: ptr(true), Insecure: ptr(false)}
 			s.NodeProblemDetector = &api.NodeProblemDetectorConfig{Enabled: ptr(true)}
+			s.Containerd = &api.ContainerdConfig{NvidiaGPU: &api.NvidiaGPUConfig{Enabled: ptr(true), DCGMExporter: &api.DCGMExporterConfig{Enabled: true}}}
 			s.SnapshotController = &api.SnapshotControllerConfig{Enabled: ptr(true), InstallDefaultClass: true}
 			s.KubeDNS = &api.KubeDNSConfig{NodeLocalDNS: &api.NodeLocalDNSConfig{Enabled: ptr(true)}, StubDomains: map[string][]string{"a.b": {"1.2.3.4", "1.2.3.5"}},
 				UpstreamNameservers: []string{"8.8.8.8"}, PodAnnotations: map[string]string{"a": "b"}}
@@ -244,7 +245,7 @@ func checkPods(t *testing.T, what string, workload any) {
 			t.Errorf("%s: nothing mounts the volume %s", what, v)
 		}
 	}
-	if len(pods.Spec.Containers) == 0 || pods.Spec.ServiceAccountName == "" {
+	if token := pods.Spec.AutomountServiceAccountToken; len(pods.Spec.Containers) == 0 || pods.Spec.ServiceAccountName == "" && (token == nil || *token) {
 		t.Errorf("%s: no container, or no service account", what)
 	}
 }
@@ -262,7 +263,7 @@ func TestServiceAccountsAndRolesOfPodsExist(t *testing.T) {
 						exists[fmt.Sprint(kind, "/", meta["name"])] = true
 					case "ClusterRoleBinding", "RoleBinding":
 						ref, _ := o["roleRef"].(map[string]any)
-						if n := fmt.Sprint(ref["name"]); n != "extension-apiserver-authentication-reader" && n != "system:auth-delegator" && n != "system:kubelet-api-admin" {
+						if n := fmt.Sprint(ref["name"]); n != "extension-apiserver-authentication-reader" && n != "system:auth-delegator" && n != "system:kubelet-api-admin" && n != "system:node-problem-detector" {
 							wanted[fmt.Sprint(ref["kind"], "/", n)] = true
 						}
 						subjects, _ := o["subjects"].([]any)
@@ -275,7 +276,9 @@ func TestServiceAccountsAndRolesOfPodsExist(t *testing.T) {
 						spec, _ := o["spec"].(map[string]any)
 						template, _ := spec["template"].(map[string]any)
 						pod, _ := template["spec"].(map[string]any)
-						wanted[fmt.Sprint("ServiceAccount/", pod["serviceAccountName"])] = true
+						if account := pod["serviceAccountName"]; account != nil {
+							wanted[fmt.Sprint("ServiceAccount/", account)] = true
+						}
 					}
 				}
 				for w := range wanted {

@@ -20,6 +20,8 @@ import (
 var unconfined = map[string]string{
 	"aws-ebs-csi-driver.addons.k8s.io/ebs-csi-node/ebs-plugin":                        "formats and mounts the machine's disks",
 	"node-problem-detector.addons.k8s.io/node-problem-detector/node-problem-detector": "reads the kernel's log of the machine",
+	"nvidia.addons.k8s.io/dcgm-exporter/dcgm-exporter":                                "reads the processors' counters, and its library writes files",
+	"nvidia.addons.k8s.io/nvidia-device-plugin-daemonset/nvidia-device-plugin-ctr":    "the runtime adds the driver's files to its root",
 	"nodelocaldns.addons.k8s.io/node-local-dns/node-cache":                            "sets an address and firewall rules of the machine, and writes its configuration into its root",
 }
 

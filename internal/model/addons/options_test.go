@@ -36,25 +36,10 @@ func TestOptionsOfCiliumReachItsAgents(t *testing.T) {
 	}
 }
 
-func TestTheTagOfAnImageIsNotThePortOfItsRegistry(t *testing.T) {
-	for image, want := range map[string]string{
-		"registry.e.com:5000/cert-manager-controller:v1.18.9":           "v1.18.9",
-		"registry.e.com:5000/cert-manager-controller":                   "v1.18.2",
-		"registry.e.com/cert-manager-controller:v1.18.8@sha256:0123abc": "v1.18.8",
-	} {
-		text := manifestOf(t, "certmanager.io", func(s *api.ClusterSpec) {
-			s.CertManager = &api.CertManagerConfig{Enabled: ptr(true), Image: ptr(image)}
-		})
-		if !strings.Contains(text, "image: "+image+"\n") || !strings.Contains(text, "cert-manager-webhook:"+want+"\n") {
-			t.Errorf("%s: the webhook is not of %s", image, want)
-		}
-	}
-}
-
 func TestGVisorHasItsRuntimeClass(t *testing.T) {
 	in := cluster(t, func(*api.ClusterSpec) {})
 	for _, g := range in.Groups {
-		g.Spec.NodeLabels = map[string]string{"kops.k8s.io/gvisor": "1"}
+		g.Spec.Containerd = &api.ContainerdConfig{GVisor: &api.GVisorConfig{Enabled: ptr(true)}}
 	}
 	r := build(t, in)
 	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "gvisor.addons.k8s.io" })

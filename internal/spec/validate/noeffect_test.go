@@ -36,6 +36,7 @@ spec:
   networking: {cilium: {toFqdnsEnablePoller: true}}
   karpenter: {enabled: true, logLevel: debug}
   containerd: {nvidiaGPU: {enabled: true, dcgmExporter: {enabled: true}}}
+  certManager: {enabled: true, image: "quay.io/jetstack/cert-manager-controller:v1.9.1"}
 ---
 apiVersion: kops.k8s.io/v1alpha2
 kind: InstanceGroup
@@ -52,7 +53,6 @@ spec:
 	want := []string{
 		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
-		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; this version of kops has no manifest of the add-on, so set this in your own manifest",
 		"warning: Cluster/a.example.com: spec.kubeDNS.cacheMaxSize: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
 		"warning: Cluster/a.example.com: spec.kubeDNS.stubDomains: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; Kubernetes no longer supports basic authentication",

@@ -106,16 +106,16 @@ type accountRole struct {
 	TokenExpiration int    `json:"TokenExpiration"`
 }
 
-// accountRoles returns the roles of the user's service accounts, by namespace/name, as JSON.
-// Accounts with namespace patterns cannot be listed here.
+// accountRoles returns the roles of the user's service accounts, by namespace/name, as JSON. A
+// namespace may be a pattern. The webhook knows how long a token is valid.
 func accountRoles(c *api.Cluster, own Facts) (string, error) {
 	out := map[string]accountRole{}
 	if iam := c.Spec.IAM; iam != nil && own.AccountID != "" {
 		for _, p := range iam.ServiceAccountExternalPermissions {
-			if p.AWS == nil || strings.ContainsAny(p.Namespace, "*?") {
+			if p.AWS == nil {
 				continue
 			}
-			out[p.Namespace+"/"+p.Name] = accountRole{RoleARN: roleARN(c, own, p.Name, p.Namespace), Audience: "amazonaws.com", UseRegionalSTS: true, TokenExpiration: 86400}
+			out[p.Namespace+"/"+p.Name] = accountRole{RoleARN: roleARN(c, own, p.Name, p.Namespace), Audience: "amazonaws.com", UseRegionalSTS: true}
 		}
 	}
 	text, err := json.Marshal(out)
