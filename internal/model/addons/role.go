@@ -1,5 +1,7 @@
 package addons
 
+import "kops.local/kops/internal/spec/catalogue"
+
 // mountRole lets the pods of an object use the role of their service account, if the cluster has
 // such roles.
 func (in Input) mountRole(o map[string]any) error {
@@ -12,8 +14,8 @@ func (in Input) mountRole(o map[string]any) error {
 	}
 	pod := field(o, "spec", "template", "spec")
 	account, _ := pod["serviceAccountName"].(string)
-	if !in.Addons.HasRole(string(in.Traits.Name), account) {
-		return nil
+	if on, err := in.Addons.ActsAs(catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), account); err != nil || !on {
+		return err
 	}
 	return mount(in.Cluster, in.Facts.Of(string(in.Traits.Name)), account, pod)
 }

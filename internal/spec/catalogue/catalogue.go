@@ -210,12 +210,6 @@ func (a *Addon) Policy(cloud string) (*template.Template, error) {
 	return a.Template("policy-" + cloud + ".yaml")
 }
 
-// HasRole reports whether a service account in kube-system belongs to an add-on that has a role on
-// a cloud.
-func (c *Catalogue) HasRole(cloud, account string) bool {
-	return slices.ContainsFunc(c.addons, func(a *Addon) bool { return a.hasPolicy(cloud, account) })
-}
-
 // hasPolicy reports whether the add-on has the account and a policy for it on the cloud.
 func (a *Addon) hasPolicy(cloud, account string) bool {
 	return account != "" && a.Account.Name == account && a.templates["policy-"+cloud+".yaml"] != nil

@@ -99,3 +99,19 @@ func TestWrongFoldersAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheTagOfAnImageIsNotThePortOfItsRegistry(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.e.com:5000/a:v1.18.9":           "v1.18.9",
+		"registry.e.com:5000/a":                   "none",
+		"registry.e.com/a:v1.18.8@sha256:0123abc": "v1.18.8",
+	} {
+		c, err := folder(t, "name: mine\nwhen: '{{ eq (tag \""+image+"\" \"none\") \""+want+"\" }}'\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if on, err := c.Addons()[0].When.Holds(view("1.36.3")); err != nil || !on {
+			t.Errorf("%s: the tag is not %s: %v", image, want, err)
+		}
+	}
+}
