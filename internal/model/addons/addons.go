@@ -143,9 +143,10 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 	if err != nil {
 		return nil, err
 	}
+	defined := found && len(of.Definitions) > 0
 	if of.Replaceable {
 		if own := takeLabelled(user, of.Name); len(own) > 0 {
-			objects, found = own, true
+			objects, found, defined = own, true, false
 		}
 	}
 	a := &built{missing: !found}
@@ -165,6 +166,13 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 	text, err := encode(objects)
 	if err != nil {
 		return nil, err
+	}
+	if defined {
+		definitions, err := of.ConvertDefinitions(func(text []byte) ([]byte, error) { return labelAll(text, of.Name, a.entry.Selector) })
+		if err != nil {
+			return nil, fmt.Errorf("read the definitions: %w", err)
+		}
+		text = slices.Concat(definitions, []byte(separator), text)
 	}
 	if a.missing {
 		text = []byte("# kops has no manifest of " + of.Name + ".\n")
@@ -187,7 +195,7 @@ func (a *built) describe(of *catalogue.Addon, v *catalogue.View) (prune bool, er
 	return of.Prune.Holds(v)
 }
 
-// objects returns the objects of an add-on's manifest, and whether there is one.
+// objects returns the objects of an add-on's manifest without its definitions, and whether there is one.
 func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
 	t, err := of.Template("manifest.yaml")
 	if err != nil || t == nil {
@@ -201,11 +209,6 @@ func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("read %s: %w", t.Name(), err)
 	}
-	definitions, err := Decode(of.Definitions)
-	if err != nil {
-		return nil, false, fmt.Errorf("read the definitions: %w", err)
-	}
-	objects = append(definitions, objects...)
 	for _, i := range of.Images {
 		name, err := i.Fill(v)
 		if err != nil {

@@ -54,6 +54,9 @@ func splitDocuments(text []byte) [][]byte {
 	return append(out, doc.Bytes())
 }
 
+// separator is between two documents of a file.
+const separator = "\n---\n\n"
+
 // encode writes objects as documents of one file.
 func encode(objects []map[string]any) ([]byte, error) {
 	docs := make([][]byte, len(objects))
@@ -64,7 +67,19 @@ func encode(objects []map[string]any) ([]byte, error) {
 		}
 		docs[i] = text
 	}
-	return bytes.Join(docs, []byte("\n---\n\n")), nil
+	return bytes.Join(docs, []byte(separator)), nil
+}
+
+// labelAll adds the labels of an add-on to the objects of a manifest.
+func labelAll(text []byte, addon string, selector map[string]string) ([]byte, error) {
+	objects, err := Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		label(o, addon, selector)
+	}
+	return encode(objects)
 }
 
 func nameOf(o map[string]any) string {

@@ -88,6 +88,11 @@ type Addon struct {
 	// Definitions are the custom resource definitions that come before the manifest's objects:
 	// documents in YAML, not a template. Empty if there are none.
 	Definitions []byte
+	converted   struct {
+		once sync.Once
+		text []byte
+		err  error
+	}
 
 	templates map[string]func() (*template.Template, error)
 }
@@ -182,6 +187,13 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 		a.templates[name] = sync.OnceValues(func() (*template.Template, error) { return parse(folder+"/"+name, string(text)) })
 	}
 	return a, nil
+}
+
+// ConvertDefinitions returns what convert makes of the definitions. It is called only once: they are
+// large, and the same for all clusters.
+func (a *Addon) ConvertDefinitions(convert func(text []byte) ([]byte, error)) ([]byte, error) {
+	a.converted.once.Do(func() { a.converted.text, a.converted.err = convert(a.Definitions) })
+	return a.converted.text, a.converted.err
 }
 
 // Labels returns the labels of its objects in addition to the common ones, as listed in the

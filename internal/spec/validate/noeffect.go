@@ -35,7 +35,7 @@ func unusedCluster() []traits.Unused {
 		{Blocks: []string{"networking.cilium"}, Names: []string{"bpfCTGlobalTCPMax", "bpfCTGlobalAnyMax", "bpfNATGlobalMax", "bpfNeighGlobalMax", "bpfPolicyMapMax", "bpfLBMapMax"},
 			Remedy: "remove it; the sizes are fixed or follow from the machine's memory, and extraConfig can change them"},
 		{Blocks: []string{"networking.cilium"}, Names: []string{"enablePolicy", "bpfLBAlgorithm", "bpfLBMaglevTableSize"}, Remedy: "remove it, or set enable-policy, bpf-lb-algorithm or bpf-lb-maglev-table-size in extraConfig"},
-		{Blocks: []string{"certManager"}, Names: []string{"image"}, Remedy: "remove it; kops chooses the version of cert-manager, and its images come from spec.assets.containerRegistry or containerProxy if they are set"},
+		{Blocks: []string{"certManager"}, Names: []string{"image"}, Remedy: "remove it; kops chooses the version of cert-manager; spec.assets sets where its images come from"},
 		{Blocks: []string{"karpenter"}, Names: []string{"logEncoding", "logLevel", "image", "featureGates", "memoryLimit", "memoryRequest", "cpuRequest"}, Remedy: NoManifest},
 	}
 }

@@ -62,6 +62,7 @@ spec:
 		"warning: Cluster/a.example.com: spec.kubelet.systemCgroups: has no effect; remove it; kops does not create a cgroup with that name",
 		"warning: Cluster/a.example.com: spec.kubelet.registerSchedulable: has no effect; remove it; kubelets no longer have this setting",
 		"warning: Cluster/a.example.com: spec.masterKubelet.kubeconfigPath: has no effect; remove it; kubelets no longer have this setting",
+		"warning: Cluster/a.example.com: spec.certManager.image: has no effect; remove it; kops chooses the version of cert-manager; spec.assets sets where its images come from",
 		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has this setting",
 		"warning: Cluster/a.example.com: spec.api.loadBalancer.subnets: has no effect; remove it; the cloud chooses the subnets of its load balancers",
 		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates in their own images",
