@@ -82,6 +82,9 @@ func unused(t *traits.Traits, kind string) []traits.Unused {
 	if !t.Has.Repair {
 		table = append(table, lacks("repair.after", "repair.maxUnhealthy"))
 	}
+	if !t.Has.GPUDrivers {
+		table = append(table, lacks("containerd.nvidiaGPU.image", "containerd.nvidiaGPU.dcgmExporter.enabled"))
+	}
 	if t.Machines.NoCloud {
 		table = append(table, lacks(cloudFields(kind)...))
 	}

@@ -53,6 +53,7 @@ spec:
 	want := []string{
 		"warning: Cluster/a.example.com: spec.etcdClusters[0].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
 		"warning: Cluster/a.example.com: spec.etcdClusters[1].backups.image: has no effect; remove it; backups are taken by etcd-manager itself, see manager.image",
+		"warning: Cluster/a.example.com: spec.containerd.nvidiaGPU.dcgmExporter.enabled: has no effect; remove it; it does not exist on GCE",
 		"warning: Cluster/a.example.com: spec.kubeDNS.cacheMaxSize: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
 		"warning: Cluster/a.example.com: spec.kubeDNS.stubDomains: has no effect; remove it; only kube-dns has this setting, and a Corefile of your own can be set in externalCoreFile",
 		"warning: Cluster/a.example.com: spec.kubeAPIServer.disableBasicAuth: has no effect; remove it; Kubernetes no longer supports basic authentication",
