@@ -82,6 +82,9 @@ type Input struct {
 	// Environment are the caller's variables that control-plane machines need to reach the store.
 	// Variables that are neither for all platforms nor for this one are ignored.
 	Environment map[string]string
+	// APIHost is where machines that kops does not create reach the API if the cluster's names are
+	// not published; the zero value means that it is not determined here.
+	APIHost resource.Value
 	// PublicDiscovery makes the documents of the service account issuer readable by everyone
 	// individually, if the bucket does not.
 	PublicDiscovery bool
@@ -107,7 +110,8 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	a, err := addons.Build(addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess(), Secrets: in.Secrets})
+	of := addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess(), Secrets: in.Secrets}
+	a, err := addons.Build(of)
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
@@ -119,6 +123,17 @@ func (in Input) Shared() (Input, error) {
 		if in.shared.configs[g.Name], err = in.nodeConfig(g); err != nil {
 			return in, fmt.Errorf("model the node configuration: group %s: %w", g.Name, err)
 		}
+	}
+	boots := func(f addons.File) bool { return f.Boots }
+	if !slices.ContainsFunc(a.Files, boots) || in.noDNS() && in.APIHost.IsZero() {
+		return in, nil
+	}
+	of.UserData = func(g *api.InstanceGroup) (resource.Value, error) { // it depends on the images above
+		c, err := in.userData(g, in.shared.configs[g.Name], []resource.Value{in.APIHost})
+		return c.Value(), err
+	}
+	if in.shared.addons, err = addons.Build(of); err != nil {
+		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
 	return in, nil
 }
@@ -241,13 +256,18 @@ func (b *builder) addonFiles() error {
 	r := b.shared.addons
 	b.findings = append(b.findings, r.Findings...)
 	prefix := b.Cluster.Name + "-addons-"
-	b.file(prefix+"bootstrap", layout.Channel, r.Channel)
+	b.nodes = append(b.nodes, b.base.Node(prefix+"bootstrap", layout.Channel, resource.Text(r.ChannelValue), false))
 	for _, f := range r.Files {
 		name := prefix + f.Name
 		if f.ID != "" {
 			name += "-" + f.ID
 		}
-		b.file(name, layout.Addons+f.Path, f.Content)
+		n := b.base.Node(name, layout.Addons+f.Path, managedfile.Content(f.Value), false)
+		if f.Boots {
+			b.trusting(n)
+			continue
+		}
+		b.nodes = append(b.nodes, n)
 	}
 	return nil
 }

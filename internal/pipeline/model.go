@@ -69,7 +69,14 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if in, err = g.World.withHashes(ctx, in); err != nil {
 		return nil, err
 	}
-	found := in.Facts
+	at := g.World.Buckets.Location(c.Done.Spec.Spec.ConfigStore.Base)
+	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: in.Facts, SSHKeys: g.sshKeys,
+		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, FilesEndpoint: g.World.endpoint(), StoreKeys: platform.StoreKeys{Place: in.StoreKeys().Name, Pair: g.World.StoreKeys}}
+	if of := g.Provider.APIHost; of != nil {
+		if in.APIHost, err = of(m); err != nil {
+			return nil, err
+		}
+	}
 	if in, err = in.Shared(); err != nil {
 		return nil, err
 	}
@@ -83,20 +90,23 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 			keysets = append(keysets, n.Address)
 		}
 	}
+	m.Keysets = keysets
+	m.UserData = func(group *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
+		return model.UserData(in, group, apiHosts...)
+	}
+	m.Script = func(group *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
+		return model.Script(in, group, apiHost, keysets)
+	}
+	// files that depend on the platform's resources follow them
+	late := func(n resource.Node) bool { return len(n.Kind.Schema().Refs(n.Want)) > 0 }
 	all := &graph.Graph{}
-	if err := all.Add(nodes...); err != nil {
+	if err := all.Add(slices.DeleteFunc(slices.Clone(nodes), late)...); err != nil {
 		return nil, err
 	}
-	at := g.World.Buckets.Location(c.Done.Spec.Spec.ConfigStore.Base)
-	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: found, SSHKeys: g.sshKeys,
-		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, FilesEndpoint: g.World.endpoint(), Keysets: keysets, StoreKeys: platform.StoreKeys{Place: in.StoreKeys().Name, Pair: g.World.StoreKeys},
-		UserData: func(group *api.InstanceGroup, apiHosts ...resource.Value) (resource.Content, error) {
-			return model.UserData(in, group, apiHosts...)
-		},
-		Script: func(group *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
-			return model.Script(in, group, apiHost, keysets)
-		}}
 	if err := g.Provider.Model(m, all); err != nil {
+		return nil, err
+	}
+	if err := all.Add(slices.DeleteFunc(slices.Clone(nodes), func(n resource.Node) bool { return !late(n) })...); err != nil {
 		return nil, err
 	}
 	w := Desired{Opened: g.Opened, Graph: all, archive: archive, Kinds: append(g.World.Buckets.Kinds(), g.Provider.Kinds...), prefetched: g.prefetched}

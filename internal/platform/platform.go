@@ -77,8 +77,13 @@ type Provider struct {
 	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
 	// Shared lists what a cluster uses but does not own, so that a deletion lists and keeps it.
 	Shared func(*api.Cluster) ([]resource.Node, error)
-	// Model adds the platform's resources to a graph that already holds the managed files.
+	// Model adds the platform's resources to a graph that already holds the managed files, except
+	// those that depend on its resources.
 	Model func(Model, *graph.Graph) error
+	// APIHost returns where machines that kops does not create reach the API if no name is
+	// published; it may be an output of one of the platform's resources. nil: there are no such
+	// machines.
+	APIHost func(Model) (resource.Value, error)
 	// Terraform returns the parts of a Terraform document other than the graph; nil: Terraform is
 	// not supported.
 	Terraform func(Model, *graph.Graph) (terraform.Document, error)

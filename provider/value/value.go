@@ -4,7 +4,11 @@
 // It must not know what a resource is. It imports the standard library only.
 package value
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
 
 // Address names one resource of a cluster. Kind and Name together are unique.
 type Address struct {
@@ -23,7 +27,11 @@ type part struct {
 	lit  string
 	from Address
 	attr string // empty for a literal part
+	// sum is what the part is the digest of; nil for any other part
+	sum *Value
 }
+
+func (p part) isLit() bool { return p.attr == "" && p.sum == nil }
 
 // Lit returns a known Value.
 func Lit(s string) Value {
@@ -54,6 +62,16 @@ func Texts(vs []Value) []string {
 // Out returns the Value that the output attr of the resource at a will have.
 func Out(a Address, attr string) Value { return Value{[]part{{from: a, attr: attr}}} }
 
+// SHA256 returns the hexadecimal SHA-256 of a value without surrounding white space.
+func SHA256(v Value) Value {
+	text, known := v.Known()
+	if !known {
+		return Value{[]part{{sum: &v}}}
+	}
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	return Lit(hex.EncodeToString(sum[:]))
+}
+
 // Concat joins values into one.
 func Concat(vs ...Value) Value {
 	var out Value
@@ -67,7 +85,7 @@ func Concat(vs ...Value) Value {
 func (v Value) Known() (string, bool) {
 	var b strings.Builder
 	for _, p := range v.parts {
-		if p.attr != "" {
+		if !p.isLit() {
 			return "", false
 		}
 		b.WriteString(p.lit)
@@ -87,26 +105,31 @@ func (v Value) IsZero() bool {
 	return known && s == ""
 }
 
-// String returns the known string, with unknown parts shown as ${kind/name.attr}.
+// String returns the known string, with unknown parts shown as ${kind/name.attr} and ${sha256}.
 func (v Value) String() string {
 	return v.Render(
 		func(s string) string { return s },
-		func(a Address, attr string) string { return "${" + a.String() + "." + attr + "}" })
+		func(a Address, attr string) string { return "${" + a.String() + "." + attr + "}" },
+		func(Value) string { return "${sha256}" })
 }
 
 // MarshalText returns what String returns, so that plans can be saved.
 func (v Value) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Render renders the value, its literal parts through lit and each reference
-// through ref; a renderer for another tool supplies that tool's syntax.
-func (v Value) Render(lit func(string) string, ref func(a Address, attr string) string) string {
+// Render renders the value, its literal parts through lit, each reference through ref, and each
+// digest of a value that is not known through sum; a renderer for another tool supplies that tool's
+// syntax.
+func (v Value) Render(lit func(string) string, ref func(a Address, attr string) string, sum func(Value) string) string {
 	var b strings.Builder
 	for _, p := range v.parts {
-		if p.attr != "" {
+		switch {
+		case p.sum != nil:
+			b.WriteString(sum(*p.sum))
+		case p.attr != "":
 			b.WriteString(ref(p.from, p.attr))
-			continue
+		default:
+			b.WriteString(lit(p.lit))
 		}
-		b.WriteString(lit(p.lit))
 	}
 	return b.String()
 }
@@ -114,7 +137,10 @@ func (v Value) Render(lit func(string) string, ref func(a Address, attr string) 
 // Refs calls yield for each resource the value depends on.
 func (v Value) Refs(yield func(Address, string)) {
 	for _, p := range v.parts {
-		if p.attr != "" {
+		switch {
+		case p.sum != nil:
+			p.sum.Refs(yield)
+		case p.attr != "":
 			yield(p.from, p.attr)
 		}
 	}
@@ -127,6 +153,10 @@ func (v Value) Resolve(lookup func(Address, string) (string, bool)) Value {
 	}
 	out := Value{make([]part, 0, len(v.parts))}
 	for _, p := range v.parts {
+		if p.sum != nil {
+			out.parts = append(out.parts, SHA256(p.sum.Resolve(lookup)).parts...)
+			continue
+		}
 		if p.attr != "" {
 			if s, ok := lookup(p.from, p.attr); ok {
 				p = part{lit: s}

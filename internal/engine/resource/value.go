@@ -29,6 +29,9 @@ func Out(a Address, attr string) Value { return value.Out(a, attr) }
 // Concat joins values into one.
 func Concat(vs ...Value) Value { return value.Concat(vs...) }
 
+// SHA256 returns the hexadecimal SHA-256 of a value without surrounding white space.
+func SHA256(v Value) Value { return value.SHA256(v) }
+
 // Text returns a content with a given text.
 func Text(v Value) Content { return value.Text(v) }
 

@@ -17,6 +17,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/assets"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
@@ -46,6 +47,9 @@ type Input struct {
 	Environment []api.ContainerEnvVar
 	// Secrets are the secrets that manifests may have, by name.
 	Secrets map[string]pki.Secret
+	// UserData returns what the machines of a group run at their first boot; nil: manifests leave
+	// it empty.
+	UserData func(*api.InstanceGroup) (resource.Value, error)
 }
 
 // userAddon is the name of the add-on that consists of the user's own objects.
@@ -56,8 +60,13 @@ type File struct {
 	// Name is the add-on's name, and ID distinguishes its editions; ID may be empty.
 	Name, ID string
 	// Path is the file's path below the folder addons.
-	Path    string
+	Path string
+	// Content is the manifest; of what is not known before other resources exist, it has
+	// placeholders. Value is the manifest itself.
 	Content []byte
+	Value   resource.Value
+	// Boots means that machines boot with what it says: it has user data of groups.
+	Boots bool
 	// Images are the container images that its pods run.
 	Images []Image
 }
@@ -72,9 +81,11 @@ type Image struct {
 
 // Result is the channel of a cluster.
 type Result struct {
-	// Channel is the file that lists the add-ons.
-	Channel []byte
-	Files   []File
+	// Channel is the file that lists the add-ons, with placeholders like a File's Content;
+	// ChannelValue is the file itself.
+	Channel      []byte
+	ChannelValue resource.Value
+	Files        []File
 	// Findings are warnings about add-ons that the cluster requests and for which kops has no
 	// manifest.
 	Findings diag.List
@@ -84,7 +95,7 @@ type Result struct {
 func Build(in Input) (*Result, error) {
 	in.Addons = in.Addons.Or()
 	out := &Result{}
-	channel := &api.Addons{}
+	channel, digests := &api.Addons{}, &marks{}
 	channel.Kind, channel.Name = api.KindAddons, "bootstrap"
 	user := slices.Clone(in.Objects)
 	for _, of := range in.Addons.Addons() {
@@ -95,6 +106,7 @@ func Build(in Input) (*Result, error) {
 		if a == nil {
 			continue
 		}
+		a.entry.ManifestHash = digests.text(resource.SHA256(a.file.Value))
 		out.Files = append(out.Files, a.file)
 		channel.Spec.Addons = append(channel.Spec.Addons, a.entry)
 		if a.missing {
@@ -107,10 +119,11 @@ func Build(in Input) (*Result, error) {
 		out.Files = append(out.Files, f)
 		channel.Spec.Addons = append(channel.Spec.Addons, *entry)
 	}
-	var err error
-	if out.Channel, err = yaml.Marshal(channel); err != nil {
+	text, err := yaml.Marshal(channel)
+	if err != nil {
 		return nil, fmt.Errorf("write the channel of add-ons: %w", err)
 	}
+	out.Channel, out.ChannelValue = text, digests.value(string(text))
 	return out, nil
 }
 
@@ -177,8 +190,7 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 	if a.missing {
 		text = []byte("# kops has no manifest of " + of.Name + ".\n")
 	}
-	a.entry.ManifestHash = digest(text)
-	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Images: v.usedImages()}
+	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Value: v.later.value(string(text)), Boots: v.boots, Images: v.usedImages()}
 	return a, nil
 }
 
@@ -235,7 +247,7 @@ func userFile(objects []map[string]any) (File, *api.Addon, error) {
 	}
 	manifest := path.Join(userAddon, "default.yaml")
 	entry := &api.Addon{Name: userAddon, Manifest: manifest, ManifestHash: digest(text), Selector: map[string]string{"k8s-addon": userAddon}}
-	return File{Name: userAddon, Path: manifest, Content: text}, entry, nil
+	return File{Name: userAddon, Path: manifest, Content: text, Value: resource.Lit(string(text))}, entry, nil
 }
 
 // digest returns the hexadecimal SHA-256 of a manifest without surrounding white space.

@@ -27,6 +27,8 @@ type View struct {
 
 	input  Input
 	images *[]Image
+	later  marks
+	boots  bool
 }
 
 func newView(in Input) (*View, error) {
@@ -47,7 +49,7 @@ func (v *View) facts() *facts.Cloud { return v.input.Facts.Of(v.Cloud) }
 func (v *View) fill(t *template.Template) ([]byte, error) {
 	var filled *template.Template
 	include := func(name string, data any) (string, error) { return filled.ExecuteDefined(name, data) }
-	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.ownImage, "secret": v.secret})
+	filled = t.With(template.Funcs{"include": include, "image": v.image, "own": v.ownImage, "secret": v.secret, "userData": v.userData})
 	text, err := filled.Execute(v)
 	if err != nil {
 		return nil, fmt.Errorf("fill in the template: %w", err)
@@ -62,6 +64,8 @@ func (v *View) TemplateFunc(name string) any {
 		return v.APIServer
 	case "ControllerConfig":
 		return v.ControllerConfig
+	case "OwnOf":
+		return v.OwnOf
 	case "Repairs":
 		return v.Repairs
 	case "ScalingGroups":
@@ -94,6 +98,28 @@ func (v *View) ownImage(program string) string {
 
 // secret returns the text of one of the cluster's secrets, "" if there is none.
 func (v *View) secret(name string) string { return v.input.Secrets[name].Reveal() }
+
+// userData returns what the machines of a group run at their first boot.
+func (v *View) userData(g *api.InstanceGroup) (string, error) {
+	v.boots = true
+	if v.input.UserData == nil {
+		return "", nil
+	}
+	data, err := v.input.UserData(g)
+	if err != nil {
+		return "", err
+	}
+	return v.later.text(data), nil
+}
+
+// OwnOf returns the platform's own values of a group, by name.
+func (v *View) OwnOf(g *api.InstanceGroup) (map[string]any, error) {
+	of := v.input.Traits.Model.GroupValues
+	if of == nil {
+		return nil, nil
+	}
+	return of(v.input.Cluster, g, v.facts())
+}
 
 // StoreFolders lists the folders with the cluster's files and its secrets, without duplicates;
 // empty if the store is not a folder.

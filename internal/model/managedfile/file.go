@@ -33,11 +33,14 @@ type File struct {
 var secret = regexp.MustCompile(`(?m)"kind"\s*:\s*"Secret"|^(- )?\s*kind:\s*["']?Secret["']?\s*$`)
 
 // Text returns the content of a file. If it includes a Kubernetes Secret, it is never shown.
-func Text(s string) resource.Content {
-	if secret.MatchString(s) {
-		return resource.Text(resource.Lit(s)).Hide()
+func Text(s string) resource.Content { return Content(resource.Lit(s)) }
+
+// Content is like Text, for a text that may not be known yet.
+func Content(v resource.Value) resource.Content {
+	if secret.MatchString(v.String()) {
+		return resource.Text(v).Hide()
 	}
-	return resource.Text(resource.Lit(s))
+	return resource.Text(v)
 }
 
 // publicRead is the canned ACL of a file that everyone may read.

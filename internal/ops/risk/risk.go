@@ -177,9 +177,13 @@ func apiNameRemoved(in In) []finding.Finding {
 	if in.Applied == nil || in.Now == nil {
 		return nil
 	}
-	names := func(c *api.Cluster) []string { return append(slices.Clone(c.Spec.API.AdditionalSANs), c.Spec.API.PublicName) }
+	names := func(c *api.Cluster) []string {
+		return append(slices.Clone(c.Spec.API.AdditionalSANs), c.Spec.API.PublicName)
+	}
 	now := names(in.Now)
-	gone := slices.DeleteFunc(names(in.Applied), func(n string) bool { return n == "" || slices.Contains(now, n) || in.Now.Spec.API.PublicName == "" && n == in.Applied.Spec.API.PublicName })
+	gone := slices.DeleteFunc(names(in.Applied), func(n string) bool {
+		return n == "" || slices.Contains(now, n) || in.Now.Spec.API.PublicName == "" && n == in.Applied.Spec.API.PublicName
+	})
 	if len(gone) == 0 {
 		return nil
 	}

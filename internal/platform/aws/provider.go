@@ -59,6 +59,7 @@ func Provider(o Options) platform.Provider {
 		NewClusterFacts: o.newClusterFacts,
 		Shared:          sharedObjects,
 		Model:           model.Build,
+		APIHost:         model.APIHost,
 		Terraform:       model.Terraform,
 		Endpoint:        endpoint,
 		Machines:        listMachines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,

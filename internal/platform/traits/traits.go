@@ -273,6 +273,8 @@ type Model struct {
 	// Values returns the values that only this platform passes to the templates of add-ons, by
 	// name; nil: none.
 	Values func(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, error)
+	// GroupValues is like Values, for one group; nil: none.
+	GroupValues func(c *api.Cluster, g *api.InstanceGroup, f *facts.Cloud) (map[string]any, error)
 	// MountRole gives a pod the role of its service account in kube-system; nil: service accounts
 	// have no roles.
 	MountRole func(c *api.Cluster, f *facts.Cloud, account string, pod map[string]any) error

@@ -27,6 +27,8 @@ func functions() template.Funcs {
 		"own":   noImageName,
 		// secret returns the text of a secret of the cluster that manifests may have; "" if there is none.
 		"secret": func(string) (string, error) { return "", errors.New("secrets are in manifests only") },
+		// userData returns what the machines of a group run at their first boot.
+		"userData": func(*api.InstanceGroup) (string, error) { return "", errors.New("only manifests have user data") },
 		// flags returns the flags of a component's configuration.
 		"flags": componentflags.Flags,
 		// include returns the text of a defined template.

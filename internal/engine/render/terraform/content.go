@@ -89,13 +89,14 @@ func (w *writer) template(ps []piece, a resource.Attribute, file string) (string
 	return call, nil
 }
 
-// variable returns the template variable for a reference: its text with underscores. vars are the
-// expressions by name, names the names by expression.
+// variable returns the template variable for a reference: its text with underscores, or the name of
+// a function that is called. vars are the expressions by name, names the names by expression.
 func variable(ref string, vars, names map[string]string) string {
 	if name, ok := names[ref]; ok {
 		return name
 	}
-	base := strings.NewReplacer(".", "_", "-", "_").Replace(ref)
+	base, _, _ := strings.Cut(ref, "(")
+	base = strings.NewReplacer(".", "_", "-", "_").Replace(base)
 	name := base
 	for i := 2; vars[name] != ""; i++ {
 		name = fmt.Sprintf("%s_%d", base, i)

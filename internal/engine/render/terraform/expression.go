@@ -76,6 +76,14 @@ func (w *writer) pieces(v resource.Value) ([]piece, error) {
 			}
 			add(p)
 			return ""
+		},
+		func(of resource.Value) string {
+			text, err := w.value(of)
+			if err != nil {
+				errs = append(errs, err)
+			}
+			add(piece{ref: "sha256(trimspace(" + text + "))"})
+			return ""
 		})
 	return out, errors.Join(errs...)
 }

@@ -211,7 +211,7 @@ func reference(v resource.Value) (string, bool) {
 	_, known := v.Known()
 	return v.Render(func(s string) string { return s }, func(a resource.Address, attr string) string {
 		return "<" + a.String() + "." + attr + ">"
-	}), !known
+	}, func(resource.Value) string { return "<sha256>" }), !known
 }
 
 // listDifference returns the items that a long list loses and gains, or nil for short values,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -12,68 +11,26 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/platform/aws/awsapi"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/asks"
 	"kops.local/kops/internal/spec/facts"
 )
 
-// imageName is a machine image in a spec, parsed.
-type imageName struct {
-	id        string   // "ami-…"
-	parameter string   // of Systems Manager: "/aws/service/…"
-	owner     string   // an account, or "self"
-	names     []string // possible names of the image
-}
-
-// imageAccount returns the account of a publisher's well-known name, or owner itself.
-func imageAccount(owner string) string {
-	switch owner {
-	case "amazon", "amazon.com":
-		return "137112412989"
-	case "ubuntu":
-		return "099720109477"
-	case "redhat", "redhat.com":
-		return "309956199498"
-	case "flatcar":
-		return "075585003325"
-	}
-	return owner
-}
-
-// parseImage parses the forms ami-…, ssm:/path, owner/name, and name for an image of the caller's
-// own. Some publishers' image names begin with the publisher's name, as in ubuntu/images/…, so the
-// whole text may be the name.
-func parseImage(text string) imageName {
-	if path, ok := strings.CutPrefix(text, "ssm:"); ok {
-		return imageName{parameter: path}
-	}
-	if strings.HasPrefix(text, "ami-") {
-		return imageName{id: text}
-	}
-	owner, name, ok := strings.Cut(text, "/")
-	if !ok {
-		return imageName{owner: "self", names: []string{text}}
-	}
-	if account := imageAccount(owner); account != owner {
-		return imageName{owner: account, names: []string{name, text}}
-	}
-	return imageName{owner: owner, names: []string{name}}
-}
-
 // images looks up all images with up to three kinds of requests: by parameter, id and name.
 func (a *resolver) images(ctx context.Context) error {
-	wanted := map[string]imageName{}
+	wanted := map[string]spec.Image{}
 	for _, n := range asks.Names(a.query.Images) {
-		wanted[n] = parseImage(n)
+		wanted[n] = spec.ParseImage(n)
 	}
 	if err := a.resolveParameters(ctx, wanted); err != nil {
 		return err
 	}
 	var ids, owners, titles []string
 	for _, w := range wanted {
-		if w.id != "" {
-			ids = append(ids, w.id)
-		} else if w.owner != "" {
-			owners, titles = append(owners, w.owner), append(titles, w.names...)
+		if w.ID != "" {
+			ids = append(ids, w.ID)
+		} else if w.Owner != "" {
+			owners, titles = append(owners, w.Owner), append(titles, w.Names...)
 		}
 	}
 	var byID, byName []types.Image
@@ -99,12 +56,12 @@ func (a *resolver) images(ctx context.Context) error {
 }
 
 // chooseImage returns the image that a spec refers to; if several have the name, the newest.
-func chooseImage(w imageName, byID, byName []types.Image) (types.Image, bool) {
+func chooseImage(w spec.Image, byID, byName []types.Image) (types.Image, bool) {
 	var best types.Image
 	found := false
 	for _, i := range slices.Concat(byID, byName) {
-		owned := w.owner == "self" || w.owner == aws.ToString(i.OwnerId) || w.owner == aws.ToString(i.ImageOwnerAlias)
-		if !(w.id != "" && w.id == aws.ToString(i.ImageId) || w.id == "" && owned && slices.Contains(w.names, aws.ToString(i.Name))) {
+		owned := w.Owner == "self" || w.Owner == aws.ToString(i.OwnerId) || w.Owner == aws.ToString(i.ImageOwnerAlias)
+		if !(w.ID != "" && w.ID == aws.ToString(i.ImageId) || w.ID == "" && owned && slices.Contains(w.Names, aws.ToString(i.Name))) {
 			continue
 		}
 		if !found || aws.ToString(i.CreationDate) > aws.ToString(best.CreationDate) {
@@ -132,11 +89,11 @@ func (a *resolver) describeImages(ctx context.Context, owners []string, by strin
 }
 
 // resolveParameters replaces Systems Manager parameters by the image ids that they contain.
-func (a *resolver) resolveParameters(ctx context.Context, wanted map[string]imageName) error {
+func (a *resolver) resolveParameters(ctx context.Context, wanted map[string]spec.Image) error {
 	const most = 10 // names per call
 	var paths []string
 	for _, w := range wanted {
-		paths = append(paths, w.parameter)
+		paths = append(paths, w.Parameter)
 	}
 	for some := range slices.Chunk(asks.Distinct(paths...), most) {
 		var o struct {
@@ -147,8 +104,8 @@ func (a *resolver) resolveParameters(ctx context.Context, wanted map[string]imag
 		}
 		for text, w := range wanted {
 			for _, p := range o.Parameters {
-				if w.parameter != "" && w.parameter == p.Name {
-					wanted[text] = imageName{id: p.Value}
+				if w.Parameter != "" && w.Parameter == p.Name {
+					wanted[text] = spec.Image{ID: p.Value}
 				}
 			}
 		}

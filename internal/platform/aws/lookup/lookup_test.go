@@ -223,7 +223,7 @@ func TestOfSeveralImagesOfANameTheNewestIsMeant(t *testing.T) {
 		image("ami-3", "666", "ubuntu/images/x", "2026"), image("ami-4", "099720109477", "y", "2020")}
 	for text, want := range map[string]string{
 		"099720109477/ubuntu/images/x": "ami-2", "ubuntu/images/x": "ami-2", "ubuntu/y": "ami-4", "666/ubuntu/images/x": "ami-3", "777/y": "", "ami-1": "ami-1"} {
-		w := parseImage(text)
+		w := spec.ParseImage(text)
 		got := ""
 		if i, ok := chooseImage(w, list, nil); ok {
 			got = *i.ImageId

@@ -7,7 +7,9 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -65,7 +67,7 @@ func (m *model) launchTemplate(g *api.InstanceGroup, key resource.Value) (kinds.
 		Metadata:     metadataOptions(g, subnets),
 		Monitoring:   kinds.Monitoring{Enabled: valueOr(g.Spec.DetailedInstanceMonitoring, false)},
 		NetworkInterfaces: []kinds.NetworkInterface{{
-			PublicIP: publicIP(g, subnets), DeleteOnTermination: true, SecurityGroups: m.securityGroupIDs(g)}},
+			PublicIP: spec.PublicIP(g, subnets[0]), DeleteOnTermination: true, SecurityGroups: m.securityGroupIDs(g)}},
 		Placement: kinds.Placement{Tenancy: g.Spec.Tenancy},
 		Tags:      tags,
 	}
@@ -97,6 +99,15 @@ func (m *model) scripts() ([]resource.Node, error) {
 	return nodes, nil
 }
 
+// APIHost returns the host where machines reach the API if no name is published; zero otherwise.
+func APIHost(in platform.Model) (resource.Value, error) {
+	m, err := newModel(in)
+	if err != nil {
+		return resource.Value{}, err
+	}
+	return m.apiHost(), nil
+}
+
 // apiHost returns the host where machines reach the API if no name is published; zero otherwise.
 func (m *model) apiHost() resource.Value {
 	if m.apiLB == nil || !m.apiLB.registersInstances {
@@ -126,9 +137,9 @@ func (m *model) blockDevices(g *api.InstanceGroup, image facts.Image) []kinds.Bl
 			SizeGiB: int(v.Size), Type: v.Type,
 		}
 		if ebs.Type == "" {
-			ebs.Type = defaultVolumeType
+			ebs.Type = spec.DefaultVolumeType
 		}
-		ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+		ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
 		devices = append(devices, kinds.BlockDevice{Device: v.Device, EBS: ebs})
 	}
 	return devices
@@ -138,9 +149,9 @@ func rootVolume(g *api.InstanceGroup) kinds.EBS {
 	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
 	ebs := kinds.EBS{
 		DeleteOnTermination: true, Encrypted: valueOr(v.Encryption, true), KMSKey: valueOr(v.EncryptionKey, ""),
-		SizeGiB: int(valueOr(v.Size, 0)), Type: valueOr(v.Type, defaultVolumeType),
+		SizeGiB: int(valueOr(v.Size, 0)), Type: valueOr(v.Type, spec.DefaultVolumeType),
 	}
-	ebs.IOPS, ebs.Throughput = volumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+	ebs.IOPS, ebs.Throughput = spec.VolumeSpeed(ebs.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
 	return ebs
 }
 
@@ -164,12 +175,6 @@ func metadataOptions(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) kin
 		w.IPv6 = "enabled"
 	}
 	return w
-}
-
-// publicIP reports whether a group's machines have public addresses: only in public subnets, unless
-// the spec disables it.
-func publicIP(g *api.InstanceGroup, subnets []*api.ClusterSubnetSpec) bool {
-	return !isPrivate(subnets[0]) && valueOr(g.Spec.AssociatePublicIP, true)
 }
 
 func anyIPv6Subnet(subnets []*api.ClusterSubnetSpec) bool {

@@ -3,24 +3,20 @@ package model
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/spec"
 )
 
 // Tags by which a cluster's machines, and the programs on them, find resources.
 const (
-	tagRolePrefix     = "k8s.io/role/" // followed by the role, "1"
+	tagRolePrefix     = spec.TagRolePrefix
 	tagEtcdPrefix     = "k8s.io/etcd/" // followed by the etcd cluster: member/all members
-	tagInstanceGroup  = api.LabelInstanceGroup
 	tagRouteTableRole = "kubernetes.io/kops/role"
 	tagSubnetType     = "SubnetType"
 	tagPublicLB       = "kubernetes.io/role/elb"
 	tagInternalLB     = "kubernetes.io/role/internal-elb"
-	tagNodeLabel      = "k8s.io/cluster-autoscaler/node-template/label/"
-	tagNodeTaint      = "k8s.io/cluster-autoscaler/node-template/taint/"
-	taintGPU          = "nvidia.com/gpu"
 	tagServiceAccount = "service-account.kops.k8s.io/" // followed by name or namespace
 )
 
@@ -46,40 +42,9 @@ func (m *model) tagsWith(name string, pairs ...string) map[string]string {
 // groupTags returns the tags of a group's machines, scaling group and launch template. The
 // cluster's own tags take precedence over a user's tags and labels.
 func (m *model) groupTags(g *api.InstanceGroup) map[string]string {
-	t := maps.Clone(m.spec.CloudLabels)
-	if t == nil {
-		t = map[string]string{}
-	}
-	maps.Copy(t, g.Spec.CloudLabels)
-	if g.Spec.Kubelet != nil && !g.IsBastion() {
-		for k, v := range g.Spec.Kubelet.NodeLabels {
-			t[tagNodeLabel+k] = v
-		}
-	}
-	for _, taint := range g.Spec.Taints {
-		if key, rest, ok := strings.Cut(taint, "="); ok {
-			t[tagNodeTaint+key] = rest
-		} else if key, effect, ok := strings.Cut(taint, ":"); ok && key == taintGPU { // completion writes this taint without a value
-			t[tagNodeTaint+key] = ":" + effect
-		}
-	}
-	for _, r := range roleTags(g.Spec.Role) {
-		t[tagRolePrefix+r] = "1"
-	}
-	t[tagInstanceGroup] = g.Name
-	if m.hasQueue() {
-		t[valueOr(m.aws.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
-	}
+	t := spec.GroupTags(m.Cluster, g)
 	maps.Copy(t, kinds.OwnedTags(m.name, m.groupName(g)))
 	return t
-}
-
-// roleTags returns the roles in a group's tags.
-func roleTags(r api.InstanceGroupRole) []string {
-	if r == api.RoleControlPlane {
-		return []string{"control-plane", "master"}
-	}
-	return []string{roleKey(r)}
 }
 
 // subnetTags returns the tags that describe a subnet's use.

@@ -4,19 +4,12 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/spec"
 )
 
 // hasQueue reports whether the node termination handler learns from a
 // queue which machines will be terminated.
-func (m *model) hasQueue() bool {
-	return m.hasTerminationHandler() && valueOr(m.aws.NodeTerminationHandler.EnableSQSTerminationDraining, true)
-}
-
-// hasTerminationHandler reports whether the cluster runs the node termination handler.
-func (m *model) hasTerminationHandler() bool {
-	h := m.aws.NodeTerminationHandler
-	return h != nil && valueOr(h.Enabled, true)
-}
+func (m *model) hasQueue() bool { return spec.HasTerminationQueue(m.aws) }
 
 // queueName returns the name of the queue.
 func (m *model) queueName() string {

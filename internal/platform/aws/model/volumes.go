@@ -8,32 +8,10 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/aws/spec"
 )
 
-// Defaults for a volume: the free performance of gp3, and what kOps sets
-// for the types that require a value.
-const (
-	defaultVolumeType     = "gp3"
-	gp3IOPS               = 3000
-	gp3Throughput         = 125 // MiB/s
-	provisionedIOPS       = 100 // io1 and io2
-	defaultEtcdVolumeSize = 20  // GiB
-)
-
-// volumeSpeed completes the performance of a volume. Types without a configurable performance get
-// 0. IOPS below a type's minimum are raised to it.
-func volumeSpeed(kind string, iops, throughput int) (int, int) {
-	switch kind {
-	case "gp3":
-		if throughput == 0 {
-			throughput = gp3Throughput
-		}
-		return max(iops, gp3IOPS), throughput
-	case "io1", "io2":
-		return max(iops, provisionedIOPS), 0
-	}
-	return 0, 0
-}
+const defaultEtcdVolumeSize = 20 // GiB
 
 // volumes returns the volumes of etcd's members.
 func (m *model) volumes() ([]resource.Node, error) {
@@ -59,12 +37,12 @@ func (m *model) etcdVolume(e *api.EtcdClusterSpec, member *api.EtcdMemberSpec, p
 	}
 	name := member.Name + ".etcd-" + e.Name + "." + m.name
 	v := kinds.Volume{
-		Zone: zone, Type: valueOr(member.VolumeType, defaultVolumeType), SizeGiB: int(valueOr(member.VolumeSize, defaultEtcdVolumeSize)),
+		Zone: zone, Type: valueOr(member.VolumeType, spec.DefaultVolumeType), SizeGiB: int(valueOr(member.VolumeSize, defaultEtcdVolumeSize)),
 		Encrypted: valueOr(member.EncryptedVolume, false), KMSKey: valueOr(member.KMSKeyID, ""),
 		Tags: m.tagsWith(name, tagEtcdPrefix+e.Name, member.Name+"/"+memberNames(e),
 			tagRolePrefix+"control-plane", "1", tagRolePrefix+"master", "1"),
 	}
-	v.IOPS, v.Throughput = volumeSpeed(v.Type, int(valueOr(member.VolumeIOPS, 0)), int(valueOr(member.VolumeThroughput, 0)))
+	v.IOPS, v.Throughput = spec.VolumeSpeed(v.Type, int(valueOr(member.VolumeIOPS, 0)), int(valueOr(member.VolumeThroughput, 0)))
 	n := kinds.Volumes.New(volumeNode(name), v)
 	n.Remedy = "the volume holds etcd's data: keep it, and undo the change to " + path + ".encryptedVolume, or to the zone of the group in " +
 		path + ".instanceGroup; both are fixed when a cluster is created"

@@ -31,9 +31,10 @@ func modelTraits() traits.Model {
 		ScalingGroups: func(c *api.Cluster, g *api.InstanceGroup) []traits.ScalingGroup {
 			return traits.WholeGroup(awscloud.ScalingGroup(g.Name, string(g.Spec.Role), c.Name), g)
 		},
-		Controller: controller,
-		Values:     values,
-		MountRole:  mountRole,
+		Controller:  controller,
+		Values:      values,
+		GroupValues: groupValues,
+		MountRole:   mountRole,
 	}
 }
 
