@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"kops.local/kops/api"
@@ -96,12 +97,11 @@ func roleTags(r api.InstanceGroupRole) []string {
 	return []string{"node"}
 }
 
-// groupValues returns what the machines of a group are made of, for programs that create them: the
-// selectors of its image, the disks, the tags, the instance profile, and whether they have public
-// addresses.
+// groupValues returns what the machines of a group are made of, for programs that create them.
 func groupValues(c *api.Cluster, g *api.InstanceGroup, f *facts.Cloud) (map[string]any, error) {
 	tags := GroupTags(c, g)
 	tags[awscloud.ClusterTag], tags["Name"] = c.Name, awscloud.ScalingGroup(g.Name, string(g.Spec.Role), c.Name)
+	maps.DeleteFunc(tags, func(k, _ string) bool { return isReservedTag(k) })
 	profile := awsname.MachineRole("nodes", c.Name)
 	if p := g.Spec.IAM; p != nil && p.Profile != nil {
 		profile = path.Base(*p.Profile)
@@ -112,9 +112,69 @@ func groupValues(c *api.Cluster, g *api.InstanceGroup, f *facts.Cloud) (map[stri
 			public = PublicIP(g, s)
 		}
 	}
+	labels, taints := nodeMarks(g)
 	return map[string]any{
 		"images": imageSelectors(g.Spec.Image), "disks": disks(g, f), "tags": tags, "profile": profile, "publicIP": public,
+		"types": machineTypes(g), "markets": markets(g), "labels": labels, "taints": taints,
 	}, nil
+}
+
+// isReservedTag reports whether Karpenter sets a tag itself, and rejects it from others.
+func isReservedTag(key string) bool {
+	return strings.HasPrefix(key, "kubernetes.io/cluster") || slices.Contains([]string{
+		"eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim", "karpenter.k8s.aws/ec2nodeclass"}, key)
+}
+
+// taint is a taint of nodes.
+type taint struct{ Key, Value, Effect string }
+
+// nodeMarks returns the labels and taints of a group's nodes, except those that Karpenter sets
+// itself, and rejects from others.
+func nodeMarks(g *api.InstanceGroup) (labels map[string]string, taints []taint) {
+	labels = map[string]string{}
+	k := valueOr(g.Spec.Kubelet, api.KubeletConfigSpec{})
+	for key, value := range k.NodeLabels {
+		domain, _, _ := strings.Cut(key, "/")
+		own := slices.ContainsFunc([]string{"karpenter.sh", "karpenter.k8s.aws"}, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+		if !own && key != "kubernetes.io/hostname" {
+			labels[key] = value
+		}
+	}
+	for _, text := range k.Taints {
+		rest, effect, _ := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(rest, "=")
+		if key != "karpenter.sh/unregistered" {
+			taints = append(taints, taint{key, value, effect})
+		}
+	}
+	return labels, taints
+}
+
+// machineTypes returns the types that a group's machines may have, sorted; none means any.
+func machineTypes(g *api.InstanceGroup) []string {
+	var out []string
+	if p := g.Spec.MixedInstancesPolicy; p != nil {
+		out = append(out, p.Instances...)
+	}
+	for name := range strings.SplitSeq(g.Spec.MachineType, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// markets returns how a group's machines may be bought.
+func markets(g *api.InstanceGroup) []string {
+	p := g.Spec.MixedInstancesPolicy
+	switch {
+	case valueOr(g.Spec.MaxPrice, "") != "" || g.Spec.SpotDurationInMinutes != nil:
+		return []string{"spot"}
+	case p != nil && valueOr(p.OnDemandAboveBase, 100) < 100:
+		return []string{"on-demand", "spot"}
+	}
+	return []string{"on-demand"}
 }
 
 // imageSelectors returns the selectors of an image, one of which matches.
