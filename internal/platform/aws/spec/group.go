@@ -177,14 +177,14 @@ func markets(g *api.InstanceGroup) []string {
 	return []string{"on-demand"}
 }
 
-// imageSelectors returns the selectors of an image, one of which matches.
+// imageSelectors returns the selectors of an image, one of which matches, as Karpenter spells them.
 func imageSelectors(text string) []map[string]string {
 	i := ParseImage(text)
 	switch {
 	case i.ID != "":
 		return []map[string]string{{"id": i.ID}}
 	case i.Parameter != "":
-		return []map[string]string{{"parameter": i.Parameter}}
+		return []map[string]string{{"ssmParameter": i.Parameter}}
 	}
 	var out []map[string]string
 	for _, name := range i.Names {
