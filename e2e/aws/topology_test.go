@@ -1,6 +1,8 @@
 package aws
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 	"path/filepath"
@@ -208,16 +210,27 @@ func TestKarpenterWithoutNames(t *testing.T) {
 	if err != nil || len(balancers.LoadBalancers) != 1 {
 		t.Fatalf("%+v, %v", balancers, err)
 	}
-	script, err := w.api().S3.GetObject(t.Context(), &s3.GetObjectInput{Bucket: new(bucket), Key: new(name + "/igconfig/node/nodes/nodeupscript.sh")})
-	if err != nil {
-		t.Fatal(err)
+	read := func(key string) string {
+		o, err := w.api().S3.GetObject(t.Context(), &s3.GetObjectInput{Bucket: new(bucket), Key: new(name + key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(o.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	text, err := io.ReadAll(script.Body)
-	if err != nil {
-		t.Fatal(err)
+	join := "https://" + *balancers.LoadBalancers[0].DNSName + ":3988/"
+	manifest := read("/addons/karpenter.sh/k8s-1.19.yaml")
+	for _, text := range []string{read("/igconfig/node/nodes/nodeupscript.sh"), manifest} {
+		if !strings.Contains(text, join) {
+			t.Errorf("machines do not join at %s:\n%s", join, text)
+		}
 	}
-	if host := *balancers.LoadBalancers[0].DNSName; !strings.Contains(string(text), "https://"+host+":3988/") {
-		t.Errorf("machines do not join at %s:\n%s", host, text)
+	sum := sha256.Sum256([]byte(strings.TrimSpace(manifest)))
+	if channel := read("/addons/bootstrap-channel.yaml"); !strings.Contains(channel, "manifestHash: "+hex.EncodeToString(sum[:])) {
+		t.Errorf("the channel has another digest of the manifest than %x:\n%s", sum, channel)
 	}
 	dir := t.TempDir()
 	w.Must("update", "cluster", name, "--target", "terraform", "--out", dir)
@@ -227,5 +240,9 @@ func TestKarpenterWithoutNames(t *testing.T) {
 	}
 	if !strings.Contains(string(template), "- https://${aws_lb_api_a_example_com_dns_name}:3988/") {
 		t.Errorf("Terraform writes another host:\n%s", template)
+	}
+	document, err := os.ReadFile(filepath.Join(dir, "kubernetes.tf"))
+	if err != nil || !strings.Contains(string(document), "sha256(trimspace(") {
+		t.Errorf("Terraform does not compute the digest of the manifest, %v", err)
 	}
 }

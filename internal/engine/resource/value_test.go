@@ -59,6 +59,30 @@ func TestResolveKeepsUnknownReferences(t *testing.T) {
 	}
 }
 
+func TestDigests(t *testing.T) {
+	const hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+	if got, known := SHA256(Lit(" hello\n")).Known(); !known || got != hello {
+		t.Errorf("digest %s, %t", got, known)
+	}
+	v := Concat(Lit("<"), SHA256(Concat(Out(vpc, "a"), Out(vpc, "b"))), Lit(">"))
+	if _, known := v.Known(); known || v.String() != "<${sha256}>" {
+		t.Errorf("got %s", v)
+	}
+	refs := 0
+	v.Refs(func(a Address, _ string) {
+		if refs++; a != vpc {
+			t.Errorf("refers to %s", a)
+		}
+	})
+	half := v.Resolve(func(_ Address, attr string) (string, bool) { return "hel", attr == "a" })
+	if _, known := half.Known(); known || refs != 2 {
+		t.Errorf("%d references, resolved to %s", refs, half)
+	}
+	if got := half.Resolve(func(Address, string) (string, bool) { return "lo", true }).String(); got != "<"+hello+">" {
+		t.Errorf("resolved to %s", got)
+	}
+}
+
 func TestContents(t *testing.T) {
 	const hello = "5d41402abc4b2a76b9719d911017c592"
 	for _, c := range []struct {

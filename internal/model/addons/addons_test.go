@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -25,6 +26,7 @@ import (
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
@@ -114,6 +116,11 @@ func variants() map[string]func(*api.ClusterSpec) {
 				IdentityMappings: []api.AWSAuthenticationIdentityMappingSpec{{ARN: "arn:aws:iam::1:role/a", Username: "u", Groups: []string{"g"}}}}}
 		},
 		"karpenter": func(s *api.ClusterSpec) { s.Karpenter = &api.KarpenterConfig{Enabled: true} },
+		"load balancers without roles": func(s *api.ClusterSpec) {
+			s.IAM, s.ServiceAccountIssuerDiscovery = nil, nil
+			s.CloudProvider.AWS.LoadBalancerController = &api.LoadBalancerControllerSpec{Enabled: ptr(true)}
+			s.CertManager = &api.CertManagerConfig{Enabled: ptr(true)}
+		},
 	}
 }
 
@@ -197,7 +204,7 @@ func TestManifestsHoldValidObjects(t *testing.T) {
 	}
 	want := []string{"CustomResourceDefinition"}
 	for k := range unknown {
-		if !slices.Contains(want, k) && !slices.Contains([]string{"IAMIdentityMapping", "Certificate", "VolumeSnapshotClass", "IngressClassParams", "IngressClass", "APIService", "EC2NodeClass", "NodePool", "RuntimeClass"}, k) {
+		if !slices.Contains(want, k) && !slices.Contains([]string{"IAMIdentityMapping", "Certificate", "Issuer", "VolumeSnapshotClass", "IngressClassParams", "IngressClass", "APIService", "EC2NodeClass", "NodePool", "RuntimeClass"}, k) {
 			t.Errorf("objects of the kind %s are not checked", k)
 		}
 	}
@@ -579,31 +586,22 @@ func TestADigestThatAUserNamedStays(t *testing.T) {
 	}
 }
 
-func TestAnAddonWithoutManifestIsReportedAsMissing(t *testing.T) {
-	r := build(t, cluster(t, variants()["karpenter"]))
-	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "karpenter.sh" })
-	if i < 0 || string(r.Files[i].Content) != "# kops has no manifest of karpenter.sh.\n" {
-		t.Fatalf("file %s", r.Files[i].Content)
-	}
-	if len(r.Findings) != 1 || !r.Findings[0].Warning || !strings.HasPrefix(r.Findings[0].String(), "add-on karpenter.sh: this version of kops has no manifest") {
-		t.Errorf("findings %v", r.Findings)
-	}
-}
-
-func TestAnAddonWithoutManifestPrunesNothing(t *testing.T) {
-	in := cluster(t, variants()["everything optional"])
-	in.Cluster.Spec.Karpenter = &api.KarpenterConfig{Enabled: true}
-	var got api.Addons
-	if err := yaml.Unmarshal(build(t, in).Channel, &got); err != nil {
+func TestAnAddonWithoutManifestIsReportedAndPrunesNothing(t *testing.T) {
+	in := cluster(t, variants()["minimal"])
+	var err error
+	in.Addons, err = catalogue.Read(fstest.MapFS{"yours/addon.yaml": {Data: []byte("name: yours.io\nid: v1\nwhen: '{{ true }}'\nprune: true\n")}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	prunes := map[string]bool{}
-	for _, a := range got.Spec.Addons {
-		prunes[a.Name] = a.Prune != nil
+	r := build(t, in)
+	if len(r.Files) != 1 || string(r.Files[0].Content) != "# kops has no manifest of yours.io.\n" {
+		t.Fatalf("files %v", r.Files)
 	}
-	for name, want := range map[string]bool{"karpenter.sh": false, "aws-load-balancer-controller.addons.k8s.io": false, "certmanager.io": true} {
-		if have, listed := prunes[name]; !listed || have != want {
-			t.Errorf("%s is listed: %t; prunes: %t, want %t", name, listed, have, want)
-		}
+	if len(r.Findings) != 1 || !r.Findings[0].Warning || !strings.HasPrefix(r.Findings[0].String(), "add-on yours.io: this version of kops has no manifest") {
+		t.Errorf("findings %v", r.Findings)
+	}
+	var got api.Addons
+	if err := yaml.Unmarshal(r.Channel, &got); err != nil || len(got.Spec.Addons) != 1 || got.Spec.Addons[0].Prune != nil {
+		t.Errorf("channel %s, %v", r.Channel, err)
 	}
 }

@@ -157,6 +157,13 @@ func karpenterGroup(c *Check, g *api.InstanceGroup) {
 			c.Bad(s.path, Number(*s.value), "is not more than 0", "raise it, or remove it")
 		}
 	}
+	switch k := c.Spec.Karpenter; {
+	case c.isAlone() || !c.platform.Has.Karpenter || g.Spec.Role != api.RoleNode:
+	case k == nil || !k.Enabled:
+		c.Warn("spec.manager", string(g.Spec.Manager), "creates no machines, because the cluster does not run Karpenter", "set spec.karpenter.enabled of the cluster to true")
+	case g.Spec.MinSize != nil && slices.Contains(strings.Split(k.FeatureGates, ","), "StaticCapacity=false"):
+		c.Bad("spec.minSize", Number(*g.Spec.MinSize), "needs Karpenter's feature gate StaticCapacity", "remove it, or StaticCapacity=false in spec.karpenter.featureGates of the cluster")
+	}
 	if strings.Contains(g.Spec.Image, "://") {
 		c.Bad("spec.image", g.Spec.Image, "is not an image that Karpenter can find", "write ami-…, ssm:/parameter, a name or owner/name")
 	}

@@ -36,7 +36,7 @@ func unusedCluster() []traits.Unused {
 			Remedy: "remove it; the sizes are fixed or follow from the machine's memory, and extraConfig can change them"},
 		{Blocks: []string{"networking.cilium"}, Names: []string{"enablePolicy", "bpfLBAlgorithm", "bpfLBMaglevTableSize"}, Remedy: "remove it, or set enable-policy, bpf-lb-algorithm or bpf-lb-maglev-table-size in extraConfig"},
 		{Blocks: []string{"certManager"}, Names: []string{"image"}, Remedy: "remove it; kops chooses the version of cert-manager; spec.assets sets where its images come from"},
-		{Blocks: []string{"karpenter"}, Names: []string{"logEncoding", "logLevel", "image", "featureGates", "memoryLimit", "memoryRequest", "cpuRequest"}, Remedy: NoManifest},
+		{Blocks: []string{"karpenter"}, Names: []string{"logEncoding"}, Remedy: "remove it; Karpenter no longer has this setting"},
 	}
 }
 

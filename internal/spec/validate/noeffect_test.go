@@ -34,7 +34,7 @@ spec:
   kubeProxy: {master: "https://x"}
   etcdClusters: [{name: main, backups: {image: x}}, {name: events, backups: {image: x}}]
   networking: {cilium: {toFqdnsEnablePoller: true}}
-  karpenter: {enabled: true, logLevel: debug}
+  karpenter: {enabled: true, logEncoding: json, logLevel: debug}
   containerd: {nvidiaGPU: {enabled: true, dcgmExporter: {enabled: true}}}
   certManager: {enabled: true, image: "quay.io/jetstack/cert-manager-controller:v1.9.1"}
 ---
@@ -67,7 +67,7 @@ spec:
 		"warning: Cluster/a.example.com: spec.networking.cilium.toFqdnsEnablePoller: has no effect; remove it; Cilium no longer has this setting",
 		"warning: Cluster/a.example.com: spec.api.loadBalancer.subnets: has no effect; remove it; the cloud chooses the subnets of its load balancers",
 		"warning: Cluster/a.example.com: spec.useHostCertificates: has no effect; remove it; programs trust the certificates in their own images",
-		"warning: Cluster/a.example.com: spec.karpenter.logLevel: has no effect; remove it; this version of kops has no manifest of the add-on, so set this in your own manifest",
+		"warning: Cluster/a.example.com: spec.karpenter.logEncoding: has no effect; remove it; Karpenter no longer has this setting",
 		"warning: InstanceGroup/nodes: spec.kubelet.nvidiaGPUs: has no effect; remove it; kubelets no longer have this setting",
 		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy: has no effect; remove it; it does not exist on GCE",
 		"warning: InstanceGroup/nodes: spec.iam.profile: has no effect; remove it; it does not exist on GCE",

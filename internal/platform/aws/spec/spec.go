@@ -12,7 +12,6 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
-	"kops.local/kops/internal/spec/validate"
 )
 
 // Platform returns the description of AWS.
@@ -62,7 +61,6 @@ func awsTraits() traits.Traits {
 func unusedFields() []traits.Unused {
 	return []traits.Unused{
 		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws"}, Names: []string{"binariesLocation"}, Remedy: "remove it; see spec.assets.fileRepository"},
-		{Kind: api.KindCluster, Blocks: []string{"cloudProvider.aws.loadBalancerController"}, Names: []string{"version", "cpuRequest", "cpuLimit", "memoryRequest", "memoryLimit"}, Remedy: validate.NoManifest},
 		{Kind: api.KindInstanceGroup, Names: []string{"zones"}, Remedy: "remove it; the subnets of the group determine its zones"},
 	}
 }
