@@ -50,10 +50,13 @@ func keyParts(keys []string, sep string) []string {
 	return distinct(out)
 }
 
+// tagNodeClass is a tag of what Karpenter creates, in addition to those of its machines' group.
+const tagNodeClass = "karpenter.k8s.aws/ec2nodeclass"
+
 // isInScope reports whether an object with the tags belongs to the cluster: created by kops or, if
 // s.All is set, by anyone.
 func isInScope(s resource.Scope, tags map[string]string) bool {
-	return isOwned(tags, s.Cluster) && (s.All || tags[TagCluster] == s.Cluster)
+	return isOwned(tags, s.Cluster) && (s.All || tags[TagCluster] == s.Cluster && tags[tagNodeClass] == "")
 }
 
 // foreignError returns the error for an object that has a name that the cluster wants, but does not

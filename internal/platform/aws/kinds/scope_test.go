@@ -390,6 +390,26 @@ func TestSnapshotOfEC2CostsFewRequests(t *testing.T) {
 	}
 }
 
+func TestTemplatesOfKarpenterGoOnlyWithTheCluster(t *testing.T) {
+	c := connect(t, awstest.Moto(t))
+	for name, class := range map[string]string{"nodes." + testCluster: "", "karpenter.k8s.aws/1": "pool"} {
+		tags := OwnedTags(testCluster, "nodes."+testCluster)
+		if class != "" {
+			tags[tagNodeClass] = class
+		}
+		if _, err := c.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{LaunchTemplateName: &name,
+			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String("ami-1")}, TagSpecifications: tagSpec(ec2types.ResourceTypeLaunchTemplate, tags)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := observed(t, c, &LaunchTemplates, resource.Scope{Cluster: testCluster}); len(list) != 1 || list[0].Name != "nodes."+testCluster {
+		t.Errorf("an update sees %d templates", len(list))
+	}
+	if list := observed(t, c, &LaunchTemplates, resource.Scope{Cluster: testCluster, All: true}); len(list) != 2 {
+		t.Errorf("a deletion sees %d templates", len(list))
+	}
+}
+
 func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})

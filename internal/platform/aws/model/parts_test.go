@@ -67,7 +67,7 @@ func TestVolumeSpeeds(t *testing.T) {
 		{"gp3", 0, 0, 3000, 125}, {"gp3", 100, 250, 3000, 250}, {"gp3", 5000, 0, 5000, 125},
 		{"io1", 0, 0, 100, 0}, {"io2", 400, 500, 400, 0}, {"gp2", 300, 125, 0, 0}, {"st1", 0, 0, 0, 0},
 	} {
-		if iops, throughput := volumeSpeed(c.kind, c.iops, c.throughput); iops != c.wantIOPS || throughput != c.want {
+		if iops, throughput := spec.VolumeSpeed(c.kind, c.iops, c.throughput); iops != c.wantIOPS || throughput != c.want {
 			t.Errorf("%s of %d and %d: %d and %d, want %d and %d", c.kind, c.iops, c.throughput, iops, throughput, c.wantIOPS, c.want)
 		}
 	}
