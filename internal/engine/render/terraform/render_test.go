@@ -284,6 +284,21 @@ func TestWhatCannotBeRendered(t *testing.T) {
 	}
 }
 
+func TestTerraformComputesDigestsOfTextsWithReferences(t *testing.T) {
+	vpc := networks.New("a.b", network{CIDR: "1"})
+	sum := resource.SHA256(resource.Concat(resource.Lit("\"of\n"), vpc.Out("id")))
+	files, err := Render(Document{Graph: graphOf(t, vpc, queues.New("q", queue{Name: "q", Policy: resource.Text(resource.Concat(resource.Lit("sum "), sum))}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(files["data/aws_sqs_queue_q_policy"]); got != "sum ${sha256}" {
+		t.Errorf("template %q", got)
+	}
+	if want := `= sha256(trimspace("\"of\n${aws_vpc.a-b.id}"))`; !strings.Contains(string(files[MainFile]), want) {
+		t.Errorf("want %s in %s", want, files[MainFile])
+	}
+}
+
 func TestAKnownOutputOfADirectKindIsALiteral(t *testing.T) {
 	ca := keysets.New("ca", keyset{ID: "ca-1"})
 	files, err := Render(Document{Graph: graphOf(t, ca), Outputs: map[string]Expression{"ca": Of(ca.Out("id"))}})
