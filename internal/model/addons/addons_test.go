@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,7 +25,6 @@ import (
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
-	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
@@ -583,25 +581,5 @@ func TestADigestThatAUserNamedStays(t *testing.T) {
 	const image = "registry.k8s.io/pause:3.10@sha256:aa"
 	if got := addons.Pull(image, nil, &facts.Facts{ImageDigests: map[string]string{image: "sha256:bb"}}); got != image {
 		t.Errorf("pulled as %s", got)
-	}
-}
-
-func TestAnAddonWithoutManifestIsReportedAndPrunesNothing(t *testing.T) {
-	in := cluster(t, variants()["minimal"])
-	var err error
-	in.Addons, err = catalogue.Read(fstest.MapFS{"yours/addon.yaml": {Data: []byte("name: yours.io\nid: v1\nwhen: '{{ true }}'\nprune: true\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := build(t, in)
-	if len(r.Files) != 1 || string(r.Files[0].Content) != "# kops has no manifest of yours.io.\n" {
-		t.Fatalf("files %v", r.Files)
-	}
-	if len(r.Findings) != 1 || !r.Findings[0].Warning || !strings.HasPrefix(r.Findings[0].String(), "add-on yours.io: this version of kops has no manifest") {
-		t.Errorf("findings %v", r.Findings)
-	}
-	var got api.Addons
-	if err := yaml.Unmarshal(r.Channel, &got); err != nil || len(got.Spec.Addons) != 1 || got.Spec.Addons[0].Prune != nil {
-		t.Errorf("channel %s, %v", r.Channel, err)
 	}
 }
