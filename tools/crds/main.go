@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,31 +21,27 @@ import (
 
 // source is where the definitions of an add-on are from.
 type source struct {
-	module, version string
-	// files are patterns of files in the module.
-	files []string
-	// served are versions that are served although the module's definitions do not.
-	served []string
+	Module  string `json:"module"`
+	Version string `json:"version"`
+	// Files are patterns of files in the module.
+	Files []string `json:"files"`
+	// Served are versions that are served although the module's definitions do not.
+	Served []string `json:"served"`
 }
 
 const out = "internal/spec/catalogue/addons"
 
-// sources has the sources of each add-on's definitions, by its folder.
-func sources() map[string][]source {
-	return map[string][]source{
-		"authentication.aws": {{module: "sigs.k8s.io/aws-iam-authenticator", version: "v0.6.20", files: []string{"deploy/iamidentitymapping.yaml"}}},
-		"certmanager.io":     {{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", files: []string{"deploy/crds/*.yaml"}}},
-		"karpenter.sh": {
-			{module: "github.com/aws/karpenter-provider-aws", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.k8s.aws_*.yaml"}},
-			{module: "sigs.k8s.io/karpenter", version: "v1.13.0", files: []string{"pkg/apis/crds/karpenter.sh_*.yaml"}},
-		},
-		"snapshot-controller": {{module: "github.com/kubernetes-csi/external-snapshotter/client/v8", version: "v8.4.0",
-			files: []string{"config/crd/snapshot.storage.k8s.io_*.yaml"}, served: []string{"v1beta1"}}}, // kOps serves it
-	}
-}
+// list has the sources of each add-on's definitions, by its folder.
+//
+//go:embed sources.yaml
+var list []byte
 
 func main() {
-	all := sources()
+	var all map[string][]source
+	if err := yaml.UnmarshalStrict(list, &all); err != nil {
+		fmt.Fprintf(os.Stderr, "crds: read the sources: %v\n", err)
+		os.Exit(1)
+	}
 	folders := os.Args[1:]
 	for folder := range all {
 		if len(os.Args) == 1 {
@@ -70,13 +67,13 @@ func write(folder string, from []source) error {
 		if err != nil {
 			return err
 		}
-		for _, pattern := range s.files {
+		for _, pattern := range s.Files {
 			files, err := filepath.Glob(filepath.Join(dir, pattern))
 			if err != nil || len(files) == 0 {
-				return fmt.Errorf("%s %s has no %s", s.module, s.version, pattern)
+				return fmt.Errorf("%s %s has no %s", s.Module, s.Version, pattern)
 			}
 			for _, f := range files {
-				one, err := definition(f, s.served)
+				one, err := definition(f, s.Served)
 				if err != nil {
 					return err
 				}
@@ -89,12 +86,12 @@ func write(folder string, from []source) error {
 
 // download returns the folder of a module.
 func download(s source) (string, error) {
-	c := exec.Command("go", "mod", "download", "-json", s.module+"@"+s.version)
+	c := exec.Command("go", "mod", "download", "-json", s.Module+"@"+s.Version)
 	c.Dir, c.Stderr = os.TempDir(), os.Stderr // outside of this module, which does not need it
 	c.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
 	text, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("download %s %s: %w", s.module, s.version, err)
+		return "", fmt.Errorf("download %s %s: %w", s.Module, s.Version, err)
 	}
 	var module struct{ Dir string }
 	err = json.Unmarshal(text, &module)
