@@ -134,6 +134,23 @@ func TestKarpentersPoolsFollowTheirGroups(t *testing.T) {
 	}
 }
 
+func TestSharedSubnetsOfPoolsAreSelectedByID(t *testing.T) {
+	in, g := pools(t, func(*api.InstanceGroup) {})
+	for i := range in.Cluster.Spec.Networking.Subnets {
+		if s := &in.Cluster.Spec.Networking.Subnets[i]; s.Name == g.Spec.Subnets[0] {
+			s.ID = "subnet-1"
+		}
+	}
+	class := object[struct {
+		Spec struct {
+			SubnetSelectorTerms []struct{ ID string }
+		}
+	}](t, build(t, in), "karpenter.sh", "EC2NodeClass", "pool")
+	if terms := class.Spec.SubnetSelectorTerms; len(terms) != 2 || terms[1].ID != "subnet-1" {
+		t.Errorf("terms %+v", terms)
+	}
+}
+
 func TestPoolsBootWithWhatIsOnlyKnownLater(t *testing.T) {
 	in, _ := pools(t, func(*api.InstanceGroup) {})
 	host := resource.Out(resource.Address{Kind: "lb", Name: "api"}, "host")
