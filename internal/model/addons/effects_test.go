@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -116,7 +117,7 @@ func (e effect) check(t *testing.T) {
 			continue
 		}
 		at := cmp.Or(v.At, e.At)
-		text, found, err := look(manifests, at)
+		text, found, err := look(t, manifests, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,8 +161,8 @@ func (e effect) checkNothing(t *testing.T) {
 	}
 }
 
-// render returns the objects of a cluster with a value of the field, by KIND/NAMESPACE/NAME.
-func (e effect) render(t *testing.T, value any) (map[string]map[string]any, error) {
+// render returns the files of a cluster's add-ons with a value of the field.
+func (e effect) render(t *testing.T, value any) ([]addons.File, error) {
 	t.Helper()
 	var docs []map[string]any
 	for doc := range strings.SplitSeq(string(goldentest.Read(t, "testdata", cmp.Or(e.Cloud, "aws")+".yaml")), "\n---\n") {
@@ -201,8 +202,8 @@ func (e effect) render(t *testing.T, value any) (map[string]map[string]any, erro
 	return renderSpec(t, []byte(strings.Join(text, "---\n")))
 }
 
-// renderSpec returns the objects of the add-ons of a cluster.
-func renderSpec(t *testing.T, spec []byte) (map[string]map[string]any, error) {
+// renderSpec returns the files of the add-ons of a cluster.
+func renderSpec(t *testing.T, spec []byte) ([]addons.File, error) {
 	t.Helper()
 	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
 	objects, _, err := compat.Decode(spec, compat.Options{})
@@ -221,22 +222,33 @@ func renderSpec(t *testing.T, spec []byte) (map[string]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]map[string]any{}
-	for _, f := range r.Files {
-		all, err := addons.Decode(f.Content)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Path, err)
+	return r.Files, nil
+}
+
+// objectIn returns an object by KIND/NAMESPACE/NAME or KIND/NAME; nil if there is none.
+func objectIn(t *testing.T, files []addons.File, ref string) map[string]any {
+	t.Helper()
+	for _, f := range files {
+		if !strings.Contains(string(f.Content), path.Base(ref)) { // it is cheaper than reading it
+			continue
 		}
-		for _, o := range all {
-			m, _ := o["metadata"].(map[string]any)
-			name := fmt.Sprint(o["kind"], "/", m["name"])
-			if ns, ok := m["namespace"]; ok {
-				name = fmt.Sprint(o["kind"], "/", ns, "/", m["name"])
+		for doc := range strings.SplitSeq(string(f.Content), "\n---\n") {
+			kind, _, _ := strings.Cut(ref, "/")
+			if !strings.Contains(doc, "kind: "+kind) || !strings.Contains(doc, path.Base(ref)) {
+				continue
 			}
-			out[name] = o
+			objects, err := addons.Decode([]byte(doc))
+			if err != nil {
+				t.Fatalf("%s: %v", f.Path, err)
+			}
+			for _, o := range objects {
+				if refOf(o) == ref {
+					return o
+				}
+			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // mergeInto sets values of one map in another; null removes.
@@ -285,19 +297,20 @@ func setField(in map[string]any, path []string, value any) {
 var pathKey = regexp.MustCompile(`\[[^\]]*\]|"[^"]*"|[^.\["]+`)
 
 // look returns the text of what is at a place, and whether there is anything.
-func look(objects map[string]map[string]any, at string) (string, bool, error) {
-	name, path, _ := strings.Cut(at, " ")
-	o, ok := objects[name]
-	if !ok {
+func look(t *testing.T, files []addons.File, at string) (string, bool, error) {
+	t.Helper()
+	name, keys, _ := strings.Cut(at, " ")
+	o := objectIn(t, files, name)
+	if o == nil {
 		return "", false, nil
 	}
 	var v any = o
-	for _, key := range pathKey.FindAllString(path, -1) {
+	for _, key := range pathKey.FindAllString(keys, -1) {
+		ok := false
 		switch x := v.(type) {
 		case map[string]any:
 			v, ok = x[strings.Trim(key, `"`)]
 		case []any:
-			ok = false
 			item := strings.Trim(key, "[]")
 			if n, err := strconv.Atoi(item); err == nil && n < len(x) {
 				v, ok = x[n], true

@@ -182,7 +182,7 @@ func typed(o map[string]any) map[string]any {
 	return as(reflect.TypeOf(known).Elem(), o).(map[string]any)
 }
 
-var number = regexp.MustCompile(`^-?\d+$`)
+var number = regexp.MustCompile(`^(0|-?[1-9]\d*)$`)
 
 // guess is for custom resources: what reads like a number is one, except in maps of texts.
 func guess(v any, texts bool) any {
