@@ -12,18 +12,24 @@ func clouds(version string) map[string][]source {
 	return map[string][]source{"aws": aws(version), "gce": gce()}
 }
 
-// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud; cloud may be "".
-func sourcesFor(version, cloud string) ([]source, error) {
+// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud and with a pod network; both may be "".
+func sourcesFor(version, cloud, network string) ([]source, error) {
 	version = vPrefixed(version)
 	if strings.Count(version, ".") != 2 {
 		return nil, fmt.Errorf("%q is not a version such as 1.36.3", version)
 	}
-	all := clouds(version)
-	more, ok := all[cloud]
-	if !ok && cloud != "" {
-		return nil, fmt.Errorf("there is nothing to build for the cloud %q; supported clouds: %v", cloud, slices.Sorted(maps.Keys(all)))
+	all := sources(version)
+	for _, choice := range []struct {
+		what, name string
+		from       map[string][]source
+	}{{"cloud", cloud, clouds(version)}, {"pod network", network, networks()}} {
+		more, ok := choice.from[choice.name]
+		if !ok && choice.name != "" {
+			return nil, fmt.Errorf("there is nothing to build for the %[1]s %[2]q; supported %[1]ss: %[3]v", choice.what, choice.name, slices.Sorted(maps.Keys(choice.from)))
+		}
+		all = append(slices.Clone(more), all...)
 	}
-	return append(more, sources(version)...), nil
+	return all, nil
 }
 
 // The versions that kops uses in clusters on AWS, and the one that is built because the second

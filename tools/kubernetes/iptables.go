@@ -123,7 +123,11 @@ func moveInto(from, to string) error {
 
 // trim removes documentation, encoding converters, and programs that
 // are not needed, such as the legacy variant of iptables.
-func (iptables) trim(root string) error {
+func (iptables) trim(root string) error { return trim(root, multi, "nft", "conntrack") }
+
+// trim removes what programs in a container do not need, and all programs except some; with none
+// named, all are kept.
+func trim(root string, programs ...string) error {
 	var unused []string
 	for _, pattern := range []string{"usr/share", "usr/include", "usr/lib/systemd", "usr/lib/locale", "usr/lib/*/gconv", "usr/lib/*/audit",
 		"usr/lib/*/pkgconfig", "usr/lib/*/libpcprofile.so", "etc/init.d", "etc/default", "var"} {
@@ -133,12 +137,12 @@ func (iptables) trim(root string) error {
 		}
 		unused = append(unused, found...)
 	}
-	programs, err := filepath.Glob(filepath.Join(root, "usr/*bin/*"))
+	all, err := filepath.Glob(filepath.Join(root, "usr/*bin/*"))
 	if err != nil {
 		return err
 	}
-	for _, p := range programs {
-		if !slices.Contains([]string{multi, "nft", "conntrack"}, filepath.Base(p)) {
+	for _, p := range all {
+		if len(programs) > 0 && !slices.Contains(programs, filepath.Base(p)) {
 			unused = append(unused, p)
 		}
 	}
@@ -153,7 +157,11 @@ func (iptables) trim(root string) error {
 // link creates the links to multi, and the folder of the lock that kube-proxy takes.
 func (i iptables) link(root string) error {
 	for _, l := range i.links() {
-		if err := os.Symlink(multi, filepath.Join(root, "usr/sbin", l)); err != nil {
+		at := filepath.Join(root, "usr/sbin", l)
+		if err := os.RemoveAll(at); err != nil { // the package has some of them
+			return err
+		}
+		if err := os.Symlink(multi, at); err != nil {
 			return err
 		}
 	}

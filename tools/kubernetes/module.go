@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // instead is the recipe of programs whose version in a cluster may not exist as a
@@ -90,16 +89,9 @@ func (m module) make(ctx context.Context, j job) error {
 		return err
 	}
 	for _, p := range m.programs {
-		start := time.Now()
-		out := filepath.Join(bin, p.name)
-		if err := m.build(ctx, work, j.arch, p, out); err != nil {
+		if err := m.buildAndReport(ctx, j, work, p, filepath.Join(bin, p.name)); err != nil {
 			return err
 		}
-		info, err := os.Stat(out)
-		if err != nil {
-			return err
-		}
-		j.say("%s, %.1f MB, in %s", p.name, float64(info.Size())/1e6, time.Since(start).Round(time.Second))
 	}
 	return nil
 }

@@ -141,10 +141,15 @@ func containerd() source {
 }
 
 func cniPlugins() source {
+	return source{name: "cni-plugins", version: pluginsVersion, recipe: plugins(pluginsVersion, "main/bridge", "main/ptp", "main/loopback", "ipam/host-local", "meta/portmap")}
+}
+
+// plugins is some of the reference CNI plugins.
+func plugins(version string, names ...string) modules {
 	const at = "github.com/containernetworking/plugins"
-	m := module{path: at, version: pluginsVersion, stamps: []string{at + "/pkg/utils/buildversion.BuildVersion=" + pluginsVersion}}
-	for _, p := range []string{"main/bridge", "main/ptp", "main/loopback", "ipam/host-local", "meta/portmap"} {
+	m := module{path: at, version: version, stamps: []string{at + "/pkg/utils/buildversion.BuildVersion=" + version}}
+	for _, p := range names {
 		m.programs = append(m.programs, program{path.Base(p), at + "/plugins/" + p})
 	}
-	return source{name: "cni-plugins", version: pluginsVersion, recipe: modules{m}}
+	return modules{m}
 }

@@ -38,14 +38,18 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestSourcesForACloud(t *testing.T) {
-	for _, c := range []struct{ cloud, want, err string }{
-		{"", "cni-plugins-v1.9.1", ""},
-		{"aws", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
-		{"gce", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
-		{"moon", "", `the cloud "moon"; supported clouds: [aws gce]`},
+func TestSourcesForACloudAndANetwork(t *testing.T) {
+	for _, c := range []struct{ cloud, network, want, err string }{
+		{"", "", "cni-plugins-v1.9.1", ""},
+		{"aws", "", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
+		{"gce", "", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
+		{"", "cilium", "cilium-v1.18.12 cni-plugins-v1.9.1", ""},
+		{"aws", "flannel", "flannel-cni-plugin-v1.7.1-flannel1 flannel-v0.27.2 ecr-credential-provider-v1.31.7", ""},
+		{"", "kube-router", "kube-router-v2.6.0 cni-plugins-v1.9.1", ""},
+		{"moon", "", "", `the cloud "moon"; supported clouds: [aws gce]`},
+		{"", "wires", "", `the pod network "wires"; supported pod networks: [cilium flannel kube-router]`},
 	} {
-		got, err := sourcesFor("1.36.3", c.cloud)
+		got, err := sourcesFor("1.36.3", c.cloud, c.network)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %q", c.cloud, err, c.err)

@@ -24,6 +24,9 @@ const (
 	runFile     = "run"
 )
 
+// bpfMount is, in a machine's folder, where its own bpffs is mounted: only the machine sees it.
+const bpfMount = "bpf"
+
 // consoleBytes is how much of a machine's console output is kept.
 const consoleBytes = 16 << 20
 
@@ -106,12 +109,13 @@ func (h Host) script(dir string, s Spec) ([]byte, error) {
 	g := h.Group(s.Name)
 	data := struct {
 		Name, Dir, Disk, Overlay string
+		BPF                      string   // where the machine's own file system of the kernel's programs is mounted
 		Folders                  []string // on the disk
 		Console                  int
 		Groups                   []string
 		Unified                  string
 		Nspawn                   []string
-	}{Name: s.Name, Dir: dir, Disk: diskOptions, Console: consoleBytes, Nspawn: h.nspawn(dir, s),
+	}{Name: s.Name, Dir: dir, Disk: diskOptions, BPF: filepath.Join(dir, bpfMount), Console: consoleBytes, Nspawn: h.nspawn(dir, s),
 		Overlay: fmt.Sprintf("lowerdir=%[1]s/%[2]s:%[3]s,upperdir=%[1]s/%[4]s/upper,workdir=%[1]s/%[4]s/work", dir, seedFolder, s.Image, diskMount)}
 	for _, d := range append([]string{"upper", "work"}, diskFolders()...) {
 		data.Folders = append(data.Folders, diskDir(dir, d))
@@ -163,6 +167,10 @@ while :; do
   echo "kops: start $n of the machine at $(date -u +%FT%TZ)"
   status=0
   (
+    # Programs and tables that pod networks load into the kernel live there, and end with the boot.
+    mkdir -p {{ sh .BPF }}
+    while umount {{ sh .BPF }} 2>/dev/null; do :; done
+    mount -t bpf bpf {{ sh .BPF }}
 {{- if .Unified }}
     mkdir -p "$group/start-$n"
     echo 0 > "$group/start-$n/cgroup.procs"
@@ -191,7 +199,7 @@ func (h Host) nspawn(dir string, s Spec) []string {
 		// Capabilities and system calls that root has on a kernel of its own, and that
 		// kubelet and runc need.
 		"--capability=all", "--system-call-filter=add_key keyctl bpf perf_event_open",
-		"--kill-signal=SIGRTMIN+3", "--bind=/dev/kmsg"}
+		"--kill-signal=SIGRTMIN+3", "--bind=/dev/kmsg", "--bind=" + filepath.Join(dir, bpfMount) + ":/sys/fs/bpf"}
 	if _, err := os.Stat("/lib/modules"); err == nil {
 		out = append(out, "--bind-ro=/lib/modules")
 	}

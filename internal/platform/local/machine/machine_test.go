@@ -148,7 +148,8 @@ func TestRunScript(t *testing.T) {
 		host     Host
 		has, not []string
 	}{
-		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/r/c/machines/nodes-x/seed:/images/it'\''s,upperdir=/r/c/machines/nodes-x/disk/upper,`, "mount -o loop,discard,", "count=16777216 ", "find '/cg/cpu" + own + "' -mindepth 1", "'--machine=k" + where.ID() + "010c'"}, []string{"start-$n"}},
+		{"version 1", v1, []string{"echo 0 > '/cg/cpu" + own + "'/cgroup.procs", "echo 0 > '/cg/unified" + own + "'/cgroup.procs", `lowerdir=/r/c/machines/nodes-x/seed:/images/it'\''s,upperdir=/r/c/machines/nodes-x/disk/upper,`, "mount -o loop,discard,", "count=16777216 ", "find '/cg/cpu" + own + "' -mindepth 1", "'--machine=k" + where.ID() + "010c'",
+			"mount -t bpf bpf '/r/c/machines/nodes-x/bpf'", "'--bind=/r/c/machines/nodes-x/bpf:/sys/fs/bpf'"}, []string{"start-$n"}},
 		{"version 2", v2, []string{"group='/cg" + own + "'", `"$group/start-$n/cgroup.procs"`, `rmdir {} +`}, []string{"'/cgroup.procs"}},
 		{"version 2 with systemd", booted, []string{"group='/cg" + service + "'"}, nil},
 	} {
