@@ -9,7 +9,9 @@ GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 KUBERNETES_VERSION ?=
 # A cloud whose clusters the programs are for besides: aws or gce.
 CLOUD ?=
-PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
+# A pod network whose agents the programs are besides: cilium, flannel or kube-router.
+NETWORK ?=
+PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(NETWORK:%=-network %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
 # Clusters on this host: 1, or whole with those tests that take too long for each change,
 # for which Kubernetes 1.35.4 has to be built as well.
@@ -50,17 +52,17 @@ root: # before anything takes long
 	@[ "$$(uname -s)" = Linux ] || { echo "make: machines on this host need Linux, and this is $$(uname -s); run it on a Linux host, or in a virtual machine with Linux" >&2; exit 1; }
 	@[ "$$(id -u)" = 0 ] || { echo 'make: machines on this host need root; run: sudo env "PATH=$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-bundle: build ## everything that machines of this host fetch; what cannot be downloaded is built here, once
+bundle: build ## everything that machines of this host fetch; what cannot be downloaded is built here, once; NETWORK=cilium: also that pod network
 	tools/install
-	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) || { \
+	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK) || { \
 	  echo 'make: what cannot be downloaded is built here, once; this takes about 20 minutes on two cores' >&2; \
-	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION); }
+	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
 rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, with placeholders for images that cannot be built
 	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws)
 
-programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there
+programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents
 	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform; this needs neither a cloud nor an account

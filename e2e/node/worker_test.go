@@ -98,7 +98,7 @@ var released = regexp.MustCompile(`/release(?:s/download)?/v([^/]+)/`)
 // the version of Kubernetes.
 func bundle(t *testing.T) (files map[string][]byte, kubernetes string) {
 	t.Helper()
-	want, err := kept.ForDefault(providers.Of("local"), "dev", "", []download.Arch{download.Arch(runtime.GOARCH)})
+	want, err := kept.ForDefault(providers.Of("local"), kept.Default{Kops: "dev"}, []download.Arch{download.Arch(runtime.GOARCH)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	of := addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess(), Secrets: in.Secrets}
+	of := in.forAddons()
 	a, err := addons.Build(of)
 	if err != nil {
 		return in, fmt.Errorf("model the add-ons: %w", err)
@@ -136,6 +136,10 @@ func (in Input) Shared() (Input, error) {
 		return in, fmt.Errorf("model the add-ons: %w", err)
 	}
 	return in, nil
+}
+
+func (in Input) forAddons() addons.Input {
+	return addons.Input{Cluster: in.Cluster, Groups: in.Groups, Traits: in.Traits, Version: in.Version, Region: in.Region, Facts: in.Facts, Objects: in.Objects, Addons: in.Addons, Own: in.Own, Environment: in.storeAccess(), Secrets: in.Secrets}
 }
 
 // AddonImages returns the images that the add-ons' pods run, for an input that is Shared.
@@ -311,14 +315,59 @@ func Fetchable(in Input) error {
 }
 
 // inBundle rejects files with unknown digests if machines fetch from a bundle, as it reports the
-// digests of all that it has.
+// digests of all that it has, and a pod network whose images it lacks: no node would become ready.
 func (in Input) inBundle(unhashed []download.File) error {
 	folder := in.cloudFacts().Bundle
-	if len(unhashed) == 0 || folder == "" {
+	if folder == "" {
 		return nil
 	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", folder, places(unhashed)),
-		"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
+	if len(unhashed) > 0 {
+		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", folder, places(unhashed)),
+			"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
+	}
+	missing, err := in.missingNetworkImages()
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	remedy := "kops bundle create --name " + in.Cluster.Name
+	if name := buildable(&in.spec().Networking); name != "" {
+		remedy = "kops bundle create --kubernetes-version " + in.spec().KubernetesVersion + " --networking " + name
+	}
+	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks images of the pod network: %s", folder, strings.Join(missing, ", ")), remedy)
+}
+
+// buildable returns the value of --networking for a pod network whose images can be built.
+func buildable(n *api.NetworkingSpec) string {
+	switch {
+	case n.Cilium != nil:
+		return "cilium"
+	case n.Flannel != nil:
+		return "flannel"
+	case n.KubeRouter != nil:
+		return "kube-router"
+	}
+	return ""
+}
+
+// missingNetworkImages lists the images of the pod network's add-on that the bundle does not have.
+func (in Input) missingNetworkImages() ([]string, error) {
+	if in.spec().Networking.Kubenet != nil { // its agent is kops' own
+		return nil, nil
+	}
+	a, err := addons.Build(in.forAddons())
+	if err != nil {
+		return nil, fmt.Errorf("model the add-ons: %w", err)
+	}
+	var out []string
+	for _, f := range a.Files {
+		for _, i := range f.Images {
+			if _, ok := in.Facts.ImageDigest(i.Public); !ok && strings.HasPrefix(f.Name, "networking.") {
+				out = append(out, i.Public)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // isConfigured reports whether the machines of a group have a configuration: a bastion that runs

@@ -70,11 +70,11 @@ func openBundle(app *shell.App, flag string) (*bundle.Bundle, error) {
 
 // creation has the flags of `kops bundle create`.
 type creation struct {
-	dir, kubernetes, own string
-	programs, arches     []string
-	add                  []string
-	offline, prune       bool
-	cluster              describedCluster
+	dir, kubernetes, networking, own string
+	programs, arches                 []string
+	add                              []string
+	offline, prune                   bool
+	cluster                          describedCluster
 }
 
 func create(app *shell.App) *cobra.Command {
@@ -104,6 +104,9 @@ unchanged.`, `
   kops bundle create --name cluster.example.com --dir ./bundle
   kops bundle create -f cluster.yaml --facts facts.yaml --dir ./bundle
 
+  # in addition, the images of a pod network
+  kops bundle create --networking cilium
+
   # another version, from binaries built elsewhere, without the internet
   kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
 
@@ -116,6 +119,7 @@ unchanged.`, `
 	o.cluster.flags(c)
 	f := c.Flags()
 	f.StringVar(&o.kubernetes, "kubernetes-version", "", "Kubernetes version of a new cluster on this host (default: the recommended version)")
+	f.StringVar(&o.networking, "networking", "", "pod network of a new cluster on this host, such as cilium (default: the one that needs no other images)")
 	f.StringSliceVar(&o.programs, "programs", nil, "`folder`s of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
 	f.StringVar(&o.own, "own", "", "folder of kops' own binaries for machines, such as nodeup (default: the folder of kops)")
 	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
@@ -192,11 +196,11 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 		if len(arches) == 0 {
 			arches = hostArches()
 		}
-		want, err := bundle.ForDefault(providers.Of("local"), app.Version, o.kubernetes, arches)
+		want, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: app.Version, Kubernetes: o.kubernetes, Networking: o.networking}, arches)
 		return want, arches, nil, false, err
 	}
-	if o.kubernetes != "" {
-		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version is for a new cluster on this host; the cluster of --name or -f sets its own version")
+	if o.kubernetes != "" || o.networking != "" {
+		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version and --networking are for a new cluster on this host; the cluster of --name or -f sets its own")
 	}
 	a, err := o.cluster.assets(ctx, app, arches)
 	if err != nil {
@@ -211,7 +215,7 @@ Print the Kubernetes version that new clusters and 'kops bundle create' use by
 default.`, `
   kops bundle version`,
 		func(context.Context, []string) error {
-			want, err := bundle.ForDefault(providers.Of("local"), app.Version, "", nil)
+			want, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: app.Version}, nil)
 			if err != nil {
 				return err
 			}

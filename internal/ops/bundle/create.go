@@ -191,9 +191,16 @@ func (m *maker) image(image, digest string) {
 	if ok && digest == "" {
 		var trees map[download.Arch]tree
 		if trees, why = r.trees(m.programs, tag, m.Arches); why == nil {
+			if r.content, why = r.describe(m.programs, tag, m.Arches); why != nil {
+				m.refuse(image, why)
+				return
+			}
 			m.packs = append(m.packs, step{image, func(context.Context) error { return m.pack(image, r, trees) }})
 			return
 		}
+	}
+	if r.network != "" {
+		why = fault.Wrap(fault.Permanent, why, "build it with `make programs NETWORK="+r.network+"`")
 	}
 	held := func() bool {
 		return m.area.holdsImage(image, m.Arches) && (digest == "" || m.area.previous.contents.Images[image].Digest == digest)

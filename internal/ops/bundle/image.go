@@ -32,7 +32,7 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 	config, err := a.document(types.OCIConfigJSON, v1.ConfigFile{
 		Created: v1.Time{Time: time.Unix(0, 0).UTC()}, OS: platform.OS, Architecture: platform.Architecture,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layer.Digest}},
-		Config: v1.Config{Env: []string{"PATH=" + searchPath}, Entrypoint: r.entrypoint, Cmd: r.cmd, User: r.user, WorkingDir: "/"},
+		Config: v1.Config{Env: []string{"PATH=" + searchPath}, Entrypoint: r.entrypoint, Cmd: r.cmd, User: r.user, WorkingDir: "/", Labels: r.labels()},
 	})
 	if err != nil {
 		return v1.Descriptor{}, err
@@ -40,6 +40,15 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 	d, err := a.document(types.OCIManifestSchema1, v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config, Layers: []v1.Descriptor{layer}})
 	d.Platform = &platform
 	return d, err
+}
+
+// labels returns the labels of an image whose content is not what its tag says
+// (https://specs.opencontainers.org/image-spec/annotations/).
+func (r imageRecipe) labels() map[string]string {
+	if r.content == "" {
+		return nil
+	}
+	return map[string]string{"org.opencontainers.image.description": r.content}
 }
 
 // image records a packed image with its manifests. Existing manifests for other platforms are kept.

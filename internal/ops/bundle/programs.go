@@ -110,18 +110,34 @@ func (p folders) all(set string, arch download.Arch) ([]*input, error) {
 	return nil, missingPrograms(fmt.Sprintf("%s-%s/bin is not in %s", set, arch, p.where()))
 }
 
-// root returns a folder that is packed unchanged, of the newest version whose build was completed.
-func (p folders) root(name string, arch download.Arch) (string, error) {
+// root returns a folder that is packed unchanged, of the newest version whose build was completed
+// and that a pattern such as iptables-* matches.
+func (p folders) root(pattern string, arch download.Arch) (string, error) {
 	for _, dir := range p.folders {
-		done, err := filepath.Glob(filepath.Join(dir, name+"-*-"+string(arch), "done"))
+		done, err := filepath.Glob(filepath.Join(dir, pattern+"-"+string(arch), "done"))
 		if err != nil {
-			return "", fmt.Errorf("find %s: %w", name, err)
+			return "", fmt.Errorf("find %s: %w", pattern, err)
 		}
 		if len(done) > 0 {
 			return filepath.Join(filepath.Dir(slices.MaxFunc(done, byVersion)), "rootfs"), nil
 		}
 	}
-	return "", missingPrograms(fmt.Sprintf("%s-…-%s/rootfs is not in %s", name, arch, p.where()))
+	return "", missingPrograms(fmt.Sprintf("%s-%s/rootfs is not in %s", strings.ReplaceAll(pattern, "*", "…"), arch, p.where()))
+}
+
+// content returns the description in the folder of a set whose programs are not those of its version,
+// or "".
+func (p folders) content(set string, arch download.Arch) (string, error) {
+	for _, dir := range p.folders {
+		text, err := os.ReadFile(filepath.Join(dir, set+"-"+string(arch), "content"))
+		if err == nil {
+			return strings.TrimSpace(string(text)), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("read the description of %s: %w", set, err)
+		}
+	}
+	return "", nil
 }
 
 func (p folders) where() string {

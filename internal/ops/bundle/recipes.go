@@ -71,8 +71,14 @@ func fileRecipes() []fileRecipe {
 type imageRecipe struct {
 	repository string
 	parts      []part
-	// root is a folder of programs and libraries that goes beneath the rest, or "".
-	root            string
+	// root is a folder of programs and libraries that goes beneath the rest, as SET-VERSION, whose
+	// version may be a star, or "".
+	root string
+	// network is the pod network whose programs the image has, by its name for make; they are
+	// only built on request.
+	network string
+	// content says what the image has, if that is not what its tag says.
+	content         string
 	entrypoint, cmd []string
 	user            string // empty is root: manifests in a cluster set the user themselves
 	// isOwn means that the image is kops' own, so that what others publish under the name is
@@ -90,10 +96,20 @@ func imageRecipes() []imageRecipe {
 		at := "/ko-app/" + name
 		return imageRecipe{repository: programs.Registry + "/" + name, parts: []part{{"", name, at}}, entrypoint: []string{at}, isOwn: true}
 	}
+	in := func(set, folder string, names ...string) []part {
+		var out []part
+		for _, n := range names {
+			out = append(out, part{set, n, folder + n})
+		}
+		return out
+	}
+	agent := func(network, repository string, parts ...part) imageRecipe {
+		return imageRecipe{repository: repository, parts: parts, entrypoint: []string{parts[0].at}, root: parts[0].set + "-{tag}", network: network}
+	}
 	bin := func(name string) part { return part{"etcd", name, "/usr/local/bin/" + name} }
 	return []imageRecipe{
 		component("kube-apiserver", ""), component("kube-controller-manager", ""), component("kube-scheduler", ""),
-		component("kube-proxy", "iptables"),
+		component("kube-proxy", "iptables-*"),
 		{repository: "registry.k8s.io/etcd", parts: []part{bin("etcd"), bin("etcdutl"), bin("etcdctl")}, entrypoint: []string{"/usr/local/bin/etcd"}},
 		{repository: programs.Registry + "/" + programs.EtcdManager, parts: []part{{"", "etcd-manager", "/ko-app/etcd-manager"}, runner},
 			entrypoint: []string{"/ko-app/etcd-manager"}, isOwn: true},
@@ -102,6 +118,13 @@ func imageRecipes() []imageRecipe {
 		{repository: "registry.k8s.io/pause", parts: []part{{"", "pause", "/pause"}}, entrypoint: []string{"/pause"}, user: "65535:65535"},
 		{repository: "registry.k8s.io/e2e-test-images/agnhost", parts: []part{{"agnhost", "agnhost", "/agnhost"}},
 			entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}},
+		agent("cilium", "quay.io/cilium/cilium", append(in("cilium", "/usr/bin/", "cilium-agent", "cilium-dbg", "cilium-health", "cilium-health-responder", "cilium-mount", "cilium-sysctlfix", "hubble"),
+			part{"cilium", "cilium-cni", "/opt/cni/bin/cilium-cni"}, part{"cilium", "loopback", "/cni/loopback"})...),
+		{repository: "quay.io/cilium/operator", parts: in("cilium", "/usr/bin/", "cilium-operator"), network: "cilium"},
+		{repository: "quay.io/cilium/hubble-relay", parts: in("cilium", "/usr/bin/", "hubble-relay"), network: "cilium"},
+		agent("flannel", "ghcr.io/flannel-io/flannel", in("flannel", "/opt/bin/", "flanneld")...),
+		agent("flannel", "ghcr.io/flannel-io/flannel-cni-plugin", part{"flannel-cni-plugin", "flannel", "/flannel"}),
+		agent("kube-router", "docker.io/cloudnativelabs/kube-router", in("kube-router", "/usr/local/bin/", "kube-router")...),
 		{repository: "registry.k8s.io/provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},
 			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
 		{repository: "registry.k8s.io/cloud-provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/cloud-controller-manager"},
@@ -124,7 +147,7 @@ func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch
 func imageRecipeFor(image string) (r imageRecipe, tag string, ok bool) {
 	for _, r := range imageRecipes() {
 		if v, ok := match(r.repository+":{tag}", image); ok {
-			r.parts, r.entrypoint = fillParts(r.parts, v), slices.Clone(r.entrypoint)
+			r.parts, r.entrypoint, r.root = fillParts(r.parts, v), slices.Clone(r.entrypoint), fill(r.root, v)
 			for i, e := range r.entrypoint {
 				r.entrypoint[i] = fill(e, v)
 			}
@@ -251,4 +274,13 @@ func (r imageRecipe) trees(p folders, tag string, arches []download.Arch) (map[d
 		out[arch] = t
 	}
 	return out, nil
+}
+
+// describe returns the description of what the first of an image's programs were built from, if it
+// is not what the tag says; it is the same for all architectures.
+func (r imageRecipe) describe(p folders, tag string, arches []download.Arch) (string, error) {
+	if len(r.parts) == 0 || r.parts[0].set == "" || len(arches) == 0 {
+		return "", nil
+	}
+	return p.content(r.parts[0].set+"-"+tag, arches[0])
 }

@@ -12,7 +12,7 @@ import (
 // fetch.
 func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 	for _, kubernetes := range []string{"1.35.4", "1.36.3"} {
-		w, err := bundle.ForDefault(providers.Of("local"), "1.37.0", kubernetes, download.Arches())
+		w, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: "1.37.0", Kubernetes: kubernetes}, download.Arches())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,16 +23,24 @@ type Want struct {
 	Images []string
 }
 
-// ForDefault lists what the machines of a default cluster on a platform fetch. kops is kops' own
-// version; kubernetes may be empty, which means the recommended version.
-func ForDefault(p *platform.Platform, kops, kubernetes string, arches []download.Arch) (Want, error) {
+// Default specifies a cluster of which nothing else is set.
+type Default struct {
+	// Kops is kops' own version.
+	Kops string
+	// Kubernetes is empty for the recommended version, and Networking for the platform's own pod network.
+	Kubernetes, Networking string
+}
+
+// ForDefault lists what the machines of a default cluster on a platform fetch.
+func ForDefault(p *platform.Platform, d Default, arches []download.Arch) (Want, error) {
+	kops, kubernetes := d.Kops, d.Kubernetes
 	ch, ok := versions.Embedded(versions.Stable)
 	if !ok {
 		return Want{}, errors.New("this build of kops has no channel")
 	}
 	const folder = "file:///state/bundle.k8s.local"
 	spec, groups, findings := newcluster.New(
-		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes},
+		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes, Networking: d.Networking},
 		newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Channel: ch, KopsVersion: kops})
 	if err := findings.Err(); err != nil {
 		return Want{}, fmt.Errorf("describe a cluster of Kubernetes %s: %w", kubernetes, err)

@@ -29,8 +29,8 @@ func Platform() platform.Platform {
 		Unused: unusedFields(),
 		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
 			CIDR: "10.77.0.0/24", // new clusters get one that the host does not use
-			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni"}, Why: "whose machines share a kernel", // others need a kernel of their own, or a cloud
-				Remedy: "choose kubenet, or cni and install a network yourself"}},
+			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni", "cilium", "flannel", "kuberouter"}, Why: "where only some networks are known to run",
+				Remedy: "choose kubenet, cilium, flannel or kube-router, or cni and install a network yourself"}},
 		Machines: traits.Machines{
 			Types: map[api.InstanceGroupRole][]traits.Type{
 				api.RoleControlPlane: {{Name: HostSize}}, api.RoleAPIServer: {{Name: HostSize}}, api.RoleNode: {{Name: HostSize}},

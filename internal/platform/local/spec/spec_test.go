@@ -1,11 +1,13 @@
 package spec_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/local/spec"
+	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -14,7 +16,7 @@ import (
 func TestPodNetworks(t *testing.T) {
 	for name, n := range map[string]api.NetworkingSpec{
 		"amazonvpc": {AmazonVPC: &api.AmazonVPCNetworkingSpec{}}, "gce": {GCP: &api.GCPNetworkingSpec{}},
-		"cilium": {Cilium: &api.CiliumNetworkingSpec{}}, "canal": {Canal: &api.CanalNetworkingSpec{}},
+		"calico": {Calico: &api.CalicoNetworkingSpec{}}, "canal": {Canal: &api.CanalNetworkingSpec{}},
 		"": {Kubenet: &api.KubenetNetworkingSpec{}},
 	} {
 		c := &api.Cluster{}
@@ -28,10 +30,37 @@ func TestPodNetworks(t *testing.T) {
 		}
 		want := ""
 		if name != "" {
-			want = "spec.networking." + name + " choose kubenet, or cni and install a network yourself"
+			want = "spec.networking." + name + " choose kubenet, cilium, flannel or kube-router, or cni and install a network yourself"
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestCilium: what the built version of Cilium needs is visible in the completed spec, and a user's own
+// setting is kept.
+func TestCilium(t *testing.T) {
+	for _, c := range []struct {
+		cilium api.CiliumNetworkingSpec
+		want   map[string]string
+		direct bool
+	}{
+		{cilium: api.CiliumNetworkingSpec{}, want: map[string]string{"unmanaged-pod-watcher-interval": "15s", "disable-envoy-version-check": "true"}},
+		{cilium: api.CiliumNetworkingSpec{Tunnel: "disabled", ExtraConfig: map[string]string{"unmanaged-pod-watcher-interval": "1m", "debug": "true"}},
+			want:   map[string]string{"unmanaged-pod-watcher-interval": "1m", "disable-envoy-version-check": "true", "debug": "true", "ipv4-native-routing-cidr": "100.96.0.0/11"},
+			direct: true},
+	} {
+		cluster := &api.Cluster{}
+		cluster.Name = "a.k8s.local"
+		cluster.Spec.CloudProvider.Local = &api.LocalSpec{}
+		cluster.Spec.KubernetesVersion, cluster.Spec.ConfigStore.Base = "1.36.3", "file:///state/a.k8s.local"
+		cluster.Spec.Networking.Cilium = &c.cilium
+		p := spec.Platform()
+		done, _ := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: cluster, ConfigBase: "file:///state"})
+		got := done.Spec.Spec.Networking.Cilium
+		if !maps.Equal(got.ExtraConfig, c.want) || got.AutoDirectNodeRoutes != c.direct {
+			t.Errorf("got %v, direct routes %t; want %v, %t", got.ExtraConfig, got.AutoDirectNodeRoutes, c.want, c.direct)
 		}
 	}
 }
