@@ -94,14 +94,20 @@ func TestANearVersionIsBuiltInPlace(t *testing.T) {
 // publish writes a version of the module example.com/m, which prints it, into a folder in the layout of a module proxy.
 func publish(t *testing.T, folder, version string) {
 	t.Helper()
+	publishFiles(t, folder, version, map[string]string{"go.mod": "module example.com/m\n\ngo 1.26.0\n",
+		"cmd/p/main.go": "package main\n\nimport \"os\"\n\nvar version string\n\nfunc main() { _, _ = os.Stdout.WriteString(version) }\n"})
+}
+
+// publishFiles writes a version of the module example.com/m with some files.
+func publishFiles(t *testing.T, folder, version string, files map[string]string) {
+	t.Helper()
 	dir := filepath.Join(folder, "example.com/m/@v")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
-	const text = "module example.com/m\n\ngo 1.26.0\n"
-	for name, content := range map[string]string{"go.mod": text, "cmd/p/main.go": "package main\n\nimport \"os\"\n\nvar version string\n\nfunc main() { _, _ = os.Stdout.WriteString(version) }\n"} {
+	for name, content := range files {
 		w, err := z.Create("example.com/m@" + version + "/" + name)
 		if err == nil {
 			_, err = w.Write([]byte(content))
@@ -113,7 +119,7 @@ func publish(t *testing.T, folder, version string) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{version + ".info": `{"Version":"` + version + `"}`, version + ".mod": text, version + ".zip": archive.String(), "list": version + "\n"} {
+	for name, content := range map[string]string{version + ".info": `{"Version":"` + version + `"}`, version + ".mod": files["go.mod"], version + ".zip": archive.String(), "list": version + "\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -353,4 +353,7 @@ type PodNetworks struct {
 	// Why completes the sentence "is not supported on the platform, "; Remedy says which network to
 	// choose.
 	Why, Remedy string
+	// BesideProxy are those that leave services to kube-proxy on this platform, although they replace
+	// it elsewhere.
+	BesideProxy []string
 }

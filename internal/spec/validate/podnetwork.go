@@ -94,7 +94,7 @@ func proxyReplaced(c *Check) {
 	n := &c.Spec.Networking
 	by := ""
 	switch {
-	case n.KubeRouter != nil:
+	case n.KubeRouter != nil && !c.besideProxy("kuberouter"):
 		by = "kube-router"
 	case n.Cilium != nil && n.Cilium.EnableNodePort:
 		by = "Cilium with enableNodePort"
@@ -104,6 +104,12 @@ func proxyReplaced(c *Check) {
 	if by != "" && (c.Spec.KubeProxy == nil || !isFalse(c.Spec.KubeProxy.Enabled)) {
 		c.Bad("spec.kubeProxy.enabled", "", by+" replaces kube-proxy", "set it to false")
 	}
+}
+
+// besideProxy reports whether a pod network leaves services to kube-proxy on the cluster's platform.
+func (c *Check) besideProxy(network string) bool {
+	o := c.platform.Network.Only
+	return o != nil && slices.Contains(o.BesideProxy, network)
 }
 
 func flannel(c *Check) {

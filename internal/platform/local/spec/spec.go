@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 )
@@ -18,7 +19,7 @@ import (
 // Platform returns the description of the local cloud.
 func Platform() platform.Platform {
 	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}},
+		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}, {Name: "local-pod-network", Do: checkPodNetwork}},
 		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
@@ -30,7 +31,8 @@ func Platform() platform.Platform {
 		Network: traits.Network{NeedsSubnets: true, NeedsCIDR: true, NeedsNonMasquerade: true,
 			CIDR: "10.77.0.0/24", // new clusters get one that the host does not use
 			Only: &traits.PodNetworks{Names: []string{"kubenet", "cni", "cilium", "flannel", "kuberouter"}, Why: "where only some networks are known to run",
-				Remedy: "choose kubenet, cilium, flannel or kube-router, or cni and install a network yourself"}},
+				BesideProxy: []string{"kuberouter"}, // machines cannot load the kernel's modules for IPVS
+				Remedy:      "choose kubenet, cilium, flannel or kube-router, or cni and install a network yourself"}},
 		Machines: traits.Machines{
 			Types: map[api.InstanceGroupRole][]traits.Type{
 				api.RoleControlPlane: {{Name: HostSize}}, api.RoleAPIServer: {{Name: HostSize}}, api.RoleNode: {{Name: HostSize}},
@@ -82,12 +84,26 @@ func setDefaults(b *newcluster.Builder) {
 	if b.Networking == "" {
 		b.Networking = "kubenet"
 	}
+	if b.Networking == "kube-router" { // without IPVS, which machines cannot load, it has no services
+		fill.Ptr(&fill.Ensure(&b.Spec.KubeProxy).Enabled, true)
+	}
 }
 
 func checkNetwork(c *validate.Check) {
 	n := &c.Spec.Networking
 	if r, ok := validate.Parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
 		c.Bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
+	}
+}
+
+// checkPodNetwork rejects what the programs that are built for machines of this host cannot do.
+func checkPodNetwork(c *validate.Check) {
+	n := &c.Spec.Networking
+	if f := n.Flannel; f != nil && f.Backend == "udp" {
+		c.Bad("spec.networking.flannel.backend", f.Backend, "is not built for machines of this host", "use vxlan")
+	}
+	if p := c.Spec.KubeProxy; n.KubeRouter != nil && p != nil && p.Enabled != nil && !*p.Enabled {
+		c.Bad("spec.kubeProxy.enabled", "false", "leaves services to kube-router, which needs IPVS in the host's kernel", "set it to true")
 	}
 }
 
