@@ -130,7 +130,7 @@ func (iptables) trim(root string) error { return trim(root, multi, "nft", "connt
 func trim(root string, programs ...string) error {
 	var unused []string
 	for _, pattern := range []string{"usr/share", "usr/include", "usr/lib/systemd", "usr/lib/locale", "usr/lib/*/gconv", "usr/lib/*/audit",
-		"usr/lib/*/pkgconfig", "usr/lib/*/libpcprofile.so", "etc/init.d", "etc/default", "var"} {
+		"usr/lib/*/pkgconfig", "usr/lib/*/libpcprofile.so", "usr/lib/*/tc", "etc/init.d", "etc/default", "var"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return err

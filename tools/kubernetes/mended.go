@@ -69,7 +69,11 @@ func (m mended) copy(ctx context.Context, work string) error {
 	if err != nil {
 		return err
 	}
-	_, err = golang(ctx, work, nil, slices.Concat([]string{"mod", "edit"}, m.edit, drop)...)
+	edit := slices.Concat(m.edit, drop)
+	if len(edit) == 0 {
+		return nil
+	}
+	_, err = golang(ctx, work, nil, append([]string{"mod", "edit"}, edit...)...)
 	return err
 }
 

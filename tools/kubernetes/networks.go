@@ -76,11 +76,11 @@ type ciliumRoot struct{}
 const clang = "19"
 
 func (ciliumRoot) files() []string {
-	return []string{"rootfs/usr/bin/clang", "rootfs/usr/sbin/ipset", "rootfs/usr/sbin/iptables", "rootfs/var/lib/cilium/bpf/bpf_lxc.c", "rootfs/install-plugin.sh"}
+	return []string{"rootfs/usr/bin/clang", "rootfs/usr/sbin/ipset", "rootfs/sbin/ip", "rootfs/usr/sbin/iptables", "rootfs/var/lib/cilium/bpf/bpf_lxc.c", "rootfs/install-plugin.sh"}
 }
 
 func (c ciliumRoot) make(ctx context.Context, j job) error {
-	root, err := shellRoot(ctx, j, []string{"ipset", "util-linux", "mount", "libclang-cpp" + clang}, "clang-"+clang)
+	root, err := shellRoot(ctx, j, []string{"ipset", "iproute2", "util-linux", "mount", "libclang-cpp" + clang}, "clang-"+clang)
 	if err != nil {
 		return err
 	}
