@@ -18,11 +18,11 @@ func networks() map[string][]source {
 const (
 	ciliumVersion        = "v1.18.12"
 	ciliumBuilt          = "v1.20.2"
-	flannelVersion       = "v0.27.2"
+	flannelVersion       = "v0.28.9"
 	flannelBuilt         = "v0.28.10"
-	flannelPluginVersion = "v1.7.1-flannel1"
+	flannelPluginVersion = "v1.9.1-flannel3"
 	flannelPluginBuilt   = "v0.9.1" // the last version of the reference plugins that has flannel's
-	kubeRouterVersion    = "v2.6.0"
+	kubeRouterVersion    = "v2.11.1"
 	kubeRouterBuilt      = "v2.1.0"
 )
 
@@ -132,7 +132,7 @@ func (ciliumRoot) addModule(ctx context.Context, root string) error {
 func flannel() []source {
 	const at, cloud = "github.com/flannel-io/flannel", "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/"
 	agent := mended{
-		module:  module{path: at, version: flannelBuilt, programs: []program{{"flanneld", at}}, stamps: []string{at + "/pkg/version.Version=" + flannelBuilt}},
+		module:  module{path: at, version: flannelBuilt, programs: []program{{"flanneld", at}, {"install-conf", at + "/cmd/install_conf"}}, stamps: []string{at + "/pkg/version.Version=" + flannelBuilt}},
 		edit:    []string{"-droprequire=" + cloud + "common", "-droprequire=" + cloud + "vpc"},
 		without: []string{at + "/pkg/backend/tencentvpc", at + "/pkg/backend/udp"},
 	}
@@ -149,10 +149,12 @@ func flannel() []source {
 func kubeRouter() source {
 	const at = "github.com/cloudnativelabs/kube-router/v2"
 	return source{name: "kube-router", version: kubeRouterVersion, recipe: described{
-		content: "kube-router " + kubeRouterBuilt + ", built from its Go module, with iptables, ipset and iproute2 of Debian",
+		content: "kube-router " + kubeRouterBuilt + ", which ignores the flags of later versions, built from its Go module, with iptables, ipset and iproute2 of Debian",
 		recipe: several{
 			mended{module: module{path: at, version: kubeRouterBuilt, programs: []program{{"kube-router", at + "/cmd/kube-router"}},
-				stamps: []string{at + "/pkg/version.Version=" + kubeRouterBuilt}}},
+				stamps: []string{at + "/pkg/version.Version=" + kubeRouterBuilt}},
+				added: map[string]string{"cmd/kube-router/kops_flags.go": "package main\n\nimport \"github.com/spf13/pflag\"\n\n" +
+					"func init() { pflag.CommandLine.ParseErrorsWhitelist.UnknownFlags = true }\n"}},
 			toolsRoot{"ipset", "iproute2", "conntrack"},
 		}}}
 }

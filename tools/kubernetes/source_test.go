@@ -44,8 +44,8 @@ func TestSourcesForACloudAndANetwork(t *testing.T) {
 		{"aws", "", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
 		{"gce", "", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
 		{"", "cilium", "cilium-v1.18.12 cni-plugins-v1.9.1", ""},
-		{"aws", "flannel", "flannel-cni-plugin-v1.7.1-flannel1 flannel-v0.27.2 ecr-credential-provider-v1.31.7", ""},
-		{"", "kube-router", "kube-router-v2.6.0 cni-plugins-v1.9.1", ""},
+		{"aws", "flannel", "flannel-cni-plugin-v1.9.1-flannel3 flannel-v0.28.9 ecr-credential-provider-v1.31.7", ""},
+		{"", "kube-router", "kube-router-v2.11.1 cni-plugins-v1.9.1", ""},
 		{"moon", "", "", `the cloud "moon"; supported clouds: [aws gce]`},
 		{"", "wires", "", `the pod network "wires"; supported pod networks: [cilium flannel kube-router]`},
 	} {

@@ -122,7 +122,7 @@ func imageRecipes() []imageRecipe {
 			part{"cilium", "cilium-cni", "/opt/cni/bin/cilium-cni"}, part{"cilium", "loopback", "/cni/loopback"})...),
 		{repository: "quay.io/cilium/operator", parts: in("cilium", "/usr/bin/", "cilium-operator"), network: "cilium"},
 		{repository: "quay.io/cilium/hubble-relay", parts: in("cilium", "/usr/bin/", "hubble-relay"), network: "cilium"},
-		agent("flannel", "ghcr.io/flannel-io/flannel", in("flannel", "/opt/bin/", "flanneld")...),
+		agent("flannel", "ghcr.io/flannel-io/flannel", in("flannel", "/opt/bin/", "flanneld", "install-conf")...),
 		agent("flannel", "ghcr.io/flannel-io/flannel-cni-plugin", part{"flannel-cni-plugin", "flannel", "/flannel"}),
 		agent("kube-router", "docker.io/cloudnativelabs/kube-router", in("kube-router", "/usr/local/bin/", "kube-router")...),
 		{repository: "registry.k8s.io/provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},

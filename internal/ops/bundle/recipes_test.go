@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"strings"
 	"testing"
 
 	"kops.local/kops/internal/contract/download"
@@ -34,6 +35,27 @@ func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 			if tag, ok := bundle.ImageRecipeFor(i); !ok || tag == "" {
 				t.Errorf("there is no recipe for %s", i)
 			}
+		}
+	}
+}
+
+// TestEveryImageOfABuildablePodNetworkCanBePacked: those of networks for which tools/kubernetes builds programs.
+func TestEveryImageOfABuildablePodNetworkCanBePacked(t *testing.T) {
+	for _, network := range []string{"cilium", "flannel", "kube-router"} {
+		w, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: "1.37.0", Networking: network}, download.Arches())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, i := range w.Images {
+			tag, ok := bundle.ImageRecipeFor(i)
+			if !ok || tag == "" {
+				t.Errorf("%s: there is no recipe for %s", network, i)
+			}
+			found = found || strings.Contains(i, network)
+		}
+		if !found {
+			t.Errorf("%s: the images are %v", network, w.Images)
 		}
 	}
 }
