@@ -60,7 +60,8 @@ func cilium() source {
 				program{"cilium-health", "cilium-health"}, program{"cilium-health-responder", "cilium-health/responder"},
 				program{"cilium-mount", "tools/mount"}, program{"cilium-sysctlfix", "tools/sysctlfix"},
 				program{"hubble", "hubble"}, program{"hubble-relay", "hubble-relay"}),
-			one([]string{"ipam_provider_operator"}, program{"cilium-operator", "operator"}),
+			// the flags of its configuration include those of AWS
+			one([]string{"ipam_provider_aws", "ipam_provider_operator"}, program{"cilium-operator", "operator"}),
 			plugins(pluginsVersion, "main/loopback"),
 			ciliumRoot{},
 		}}}

@@ -49,7 +49,11 @@ func (h Host) createFolder(dir string, s Spec, mem memory) error {
 	if err != nil {
 		return err
 	}
-	files = append(files, seedFile{localcloud.KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", formatMeminfo(mem.table, mem.limitFor(s)), 0o444})
+	capabilities, err := capabilityFiles()
+	if err != nil {
+		return err
+	}
+	files = append(append(files, capabilities...), seedFile{localcloud.KeyFile, key, 0o600}, seedFile{"/etc/kops/meminfo", formatMeminfo(mem.table, mem.limitFor(s)), 0o444})
 	for _, f := range files {
 		if err := site.Write(filepath.Join(dir, seedFolder, f.path), f.data, f.mode); err != nil {
 			return err
