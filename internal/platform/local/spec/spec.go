@@ -23,7 +23,7 @@ func Platform() platform.Platform {
 		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
-		Describe: func(b *newcluster.Builder) { b.Spec.CloudProvider.Local = &api.LocalSpec{} },
+		Describe: describe,
 	}, Traits: traits.Traits{
 		Name: api.CloudLocal, Title: "this host", Terraform: traits.Terraform{Never: true}, OwnStore: true, OwnNetworking: true, OwnersAdmin: true,
 		Has:    traits.Abilities{Repair: true},
@@ -84,15 +84,20 @@ func setDefaults(b *newcluster.Builder) {
 	if b.Networking == "" {
 		b.Networking = "kubenet"
 	}
-	if b.Networking == "kube-router" { // without IPVS, which machines cannot load, it has no services
-		fill.Ptr(&fill.Ensure(&b.Spec.KubeProxy).Enabled, true)
-	}
 }
 
 func checkNetwork(c *validate.Check) {
 	n := &c.Spec.Networking
 	if r, ok := validate.Parsed(n.NetworkCIDR); ok && (!r.Addr().Is4() || r.Bits() < 16 || r.Bits() > 28 || r != r.Masked()) {
 		c.Bad("spec.networkCIDR", n.NetworkCIDR, "cannot be the network of machines on one host", "write an IPv4 range of 16 to 28 bits, such as 10.77.0.0/24")
+	}
+}
+
+// describe begins the spec of a cluster on this host.
+func describe(b *newcluster.Builder) {
+	b.Spec.CloudProvider.Local = &api.LocalSpec{}
+	if b.Networking == "kube-router" { // without IPVS, which machines cannot load, it has no services
+		fill.Ptr(&fill.Ensure(&b.Spec.KubeProxy).Enabled, true)
 	}
 }
 
