@@ -33,7 +33,7 @@ func TestCilium(t *testing.T) {
 	w.serve()
 	w.measureAgents("cilium-agent")
 	w.checkHooks()
-	w.checkPolicies()
+	w.checkPolicies("TIMEOUT")
 	w.checkCiliumPolicies()
 	w.restartAgents("cilium", "cilium-agent")
 	w.checkUnchanged()
@@ -48,7 +48,7 @@ func TestCiliumNative(t *testing.T) {
 	w.create(append(ciliumSizes(), "--networking", "cilium", "--node-count", "2", "--set", "spec.networking.cilium.tunnel=disabled",
 		"--set", "spec.networking.cilium.enableNodePort=false", "--set", "spec.kubeProxy.enabled=true")...)
 	w.serve()
-	w.checkPolicies()
+	w.checkPolicies("TIMEOUT")
 	w.delete()
 }
 
@@ -72,7 +72,7 @@ func TestKubeRouter(t *testing.T) {
 	w.create("--networking", "kube-router", "--node-count", "2")
 	w.serve()
 	w.measureAgents("kube-router")
-	w.checkPolicies()
+	w.checkPolicies("REFUSED")
 	w.restartAgents("kube-router", "kube-router")
 	w.delete()
 }
@@ -170,15 +170,15 @@ func (w *world) expectConnection(pod, address, why string) {
 	})
 }
 
-// checkPolicies: only pods with a label reach the servers, on both nodes.
-func (w *world) checkPolicies() {
+// checkPolicies: only pods with a label reach the servers, on both nodes; others see their connections end as refused says.
+func (w *world) checkPolicies(refused string) {
 	w.Helper()
 	w.kubectl("apply", "-f", "testdata/policy.yaml")
 	w.kubectl("wait", "pod/friend", "pod/stranger", "--for=condition=Ready", "--timeout=60s")
 	web, err := w.servers(2)
 	w.ok(err)
 	for _, p := range web {
-		w.expectConnection("stranger", p.Status.PodIP+":8080", "TIMEOUT")
+		w.expectConnection("stranger", p.Status.PodIP+":8080", refused)
 		w.expectConnection("friend", p.Status.PodIP+":8080", "")
 	}
 	w.kubectl("delete", "networkpolicy", "web")
