@@ -31,7 +31,7 @@ var escaped = regexp.MustCompile(`^/sys/fs/cgroup/([^/]+/)?kubepods[^/]*$`)
 // isOurs reports whether a text is about the cluster: it contains the folder of these tests, or
 // the cluster's mark.
 func (w *world) isOurs(text string) bool {
-	return strings.Contains(text, workplace) || strings.Contains(text, w.site.ID()) || escaped.MatchString(text)
+	return strings.Contains(text, workplace+"/") || strings.Contains(text, w.site.ID()) || escaped.MatchString(text)
 }
 
 // marked matches the marks of clusters on interfaces.
