@@ -38,6 +38,7 @@ var ownPaths = map[string]string{
 	"internal/ops/bundle input.copy":          "programs that were built here, below folders that flags name",
 	"internal/ops/bundle folders.all":         "programs that were built here, below folders that flags name",
 	"internal/ops/bundle folders.root":        "programs that were built here, below folders that flags name",
+	"internal/ops/bundle folders.content":     "programs that were built here, below folders that flags name",
 	"internal/ops/bundle writtenSum":          "programs that were built here, below folders that flags name",
 	"internal/ops/bundle runsOn":              "programs that were built here, below folders that flags name",
 	"internal/ops/bundle tree.folder":         "programs that were built here, below folders that flags name",
