@@ -12,17 +12,23 @@ func clouds(version string) map[string][]source {
 	return map[string][]source{"aws": aws(version), "gce": gce()}
 }
 
-// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud and with a pod network; both may be "".
-func sourcesFor(version, cloud, network string) ([]source, error) {
+// sourcesFor lists what a cluster of a Kubernetes version runs on a cloud, with a pod network, and
+// with add-ons whose names are separated by commas; all three may be "".
+func sourcesFor(version, cloud, network, addon string) ([]source, error) {
 	version = vPrefixed(version)
 	if strings.Count(version, ".") != 2 {
 		return nil, fmt.Errorf("%q is not a version such as 1.36.3", version)
 	}
 	all := sources(version)
-	for _, choice := range []struct {
+	type choice struct {
 		what, name string
 		from       map[string][]source
-	}{{"cloud", cloud, clouds(version)}, {"pod network", network, networks()}} {
+	}
+	choices := []choice{{"cloud", cloud, clouds(version)}, {"pod network", network, networks()}}
+	for a := range strings.SplitSeq(addon, ",") {
+		choices = append(choices, choice{"add-on", a, addons(version)})
+	}
+	for _, choice := range choices {
 		more, ok := choice.from[choice.name]
 		if !ok && choice.name != "" {
 			return nil, fmt.Errorf("there is nothing to build for the %[1]s %[2]q; supported %[1]ss: %[3]v", choice.what, choice.name, slices.Sorted(maps.Keys(choice.from)))

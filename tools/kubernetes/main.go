@@ -3,9 +3,9 @@
 // containerd, runc, the CNI plugins, CoreDNS and agnhost; and from packages of the host's Debian
 // the additional contents of a kube-proxy image.
 //
-//	kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-network NAME] [-only NAME,…] VERSION
+//	kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-network NAME] [-addons NAME,…] [-only NAME,…] VERSION
 //
-// With the name of a cloud or of a pod network, the additional programs of its clusters are built, too.
+// With the name of a cloud, of a pod network or of add-ons, their additional programs are built, too.
 //
 // Results are kept as DIR/NAME-VERSION-ARCH/bin/PROGRAM with the SHA-256 next
 // to it, or .../rootfs; the file `done` means that the folder is complete. The
@@ -34,13 +34,14 @@ func main() {
 	arch := flag.String("arch", runtime.GOARCH, "architecture to build for")
 	cloud := flag.String("cloud", "", "cloud to build additional programs for, such as aws; empty means none")
 	network := flag.String("network", "", "pod network to build the agents of, such as cilium; empty means none")
+	addons := flag.String("addons", "", "add-ons to build, such as metrics-server,cert-manager; empty means none")
 	only := flag.String("only", "", "what to build, such as etcd,coredns or etcd-v3.7.0; empty means everything")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-network NAME] [-only NAME,…] VERSION, such as 1.36.3")
+		fmt.Fprintln(os.Stderr, "usage: kubernetes [-cache DIR] [-arch ARCH] [-cloud NAME] [-network NAME] [-addons NAME,…] [-only NAME,…] VERSION, such as 1.36.3")
 		os.Exit(1)
 	}
-	all, err := sourcesFor(flag.Arg(0), *cloud, *network)
+	all, err := sourcesFor(flag.Arg(0), *cloud, *network, *addons)
 	var chosen []source
 	if err == nil {
 		chosen, err = choose(all, *only)

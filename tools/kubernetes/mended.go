@@ -160,7 +160,7 @@ const contentFile = "content"
 func (d described) files() []string { return append(d.recipe.files(), contentFile) }
 
 func (d described) make(ctx context.Context, j job) error {
-	j.say("THE PUBLISHED RELEASE IS NOT AVAILABLE as a module; what is built instead: %s", d.content)
+	j.say("THE PUBLISHED RELEASE IS NOT AVAILABLE; what is built instead: %s", d.content)
 	if err := d.recipe.make(ctx, j); err != nil {
 		return err
 	}

@@ -38,18 +38,21 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestSourcesForACloudAndANetwork(t *testing.T) {
-	for _, c := range []struct{ cloud, network, want, err string }{
-		{"", "", "cni-plugins-v1.9.1", ""},
-		{"aws", "", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
-		{"gce", "", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
-		{"", "cilium", "cilium-v1.18.12 cni-plugins-v1.9.1", ""},
-		{"aws", "flannel", "flannel-cni-plugin-v1.9.1-flannel3 flannel-v0.28.9 ecr-credential-provider-v1.31.7", ""},
-		{"", "kube-router", "kube-router-v2.11.1 cni-plugins-v1.9.1", ""},
-		{"moon", "", "", `the cloud "moon"; supported clouds: [aws gce]`},
-		{"", "wires", "", `the pod network "wires"; supported pod networks: [cilium flannel kube-router]`},
+func TestSourcesForACloudANetworkAndAddons(t *testing.T) {
+	for _, c := range []struct{ cloud, network, addons, want, err string }{
+		{"", "", "", "cni-plugins-v1.9.1", ""},
+		{"aws", "", "", "ecr-credential-provider-v1.31.7 cloud-provider-aws-v1.36.1 cni-plugins-v1.9.1", ""},
+		{"gce", "", "", "auth-provider-gcp-v35.0.0 cloud-provider-gcp-v35.0.0 cni-plugins-v1.9.1", ""},
+		{"", "cilium", "", "cilium-v1.18.12 cni-plugins-v1.9.1", ""},
+		{"aws", "flannel", "", "flannel-cni-plugin-v1.9.1-flannel3 flannel-v0.28.9 ecr-credential-provider-v1.31.7", ""},
+		{"", "kube-router", "", "kube-router-v2.11.1 cni-plugins-v1.9.1", ""},
+		{"moon", "", "", "", `the cloud "moon"; supported clouds: [aws gce]`},
+		{"", "wires", "", "", `the pod network "wires"; supported pod networks: [cilium flannel kube-router]`},
+		{"", "", "metrics-server", "metrics-server-v0.8.0 cni-plugins-v1.9.1", ""},
+		{"", "flannel", "local-path,cert-manager", "cert-manager-v1.19.5 local-path-provisioner-v0.0.30 flannel-cni-plugin-v1.9.1-flannel3", ""},
+		{"", "", "metrics-server,ingress", "", `the add-on "ingress"; supported add-ons: [cert-manager external-dns `},
 	} {
-		got, err := sourcesFor("1.36.3", c.cloud, c.network)
+		got, err := sourcesFor("1.36.3", c.cloud, c.network, c.addons)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %q", c.cloud, err, c.err)
