@@ -11,7 +11,9 @@ KUBERNETES_VERSION ?=
 CLOUD ?=
 # A pod network whose agents the programs are besides: cilium, flannel or kube-router.
 NETWORK ?=
-PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(NETWORK:%=-network %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
+# Add-ons, separated by commas, whose programs are built besides, such as metrics-server,cert-manager.
+ADDONS ?=
+PROGRAMS = cd tools/kubernetes && go run . $(CLOUD:%=-cloud %) $(NETWORK:%=-network %) $(ADDONS:%=-addons %) $(or $(KUBERNETES_VERSION),$$($(CURDIR)/$(BUILD)/kops bundle version))
 
 # Clusters on this host: 1, or whole with those tests that take too long for each change,
 # for which Kubernetes 1.35.4 has to be built as well.
@@ -52,17 +54,17 @@ root: # before anything takes long
 	@[ "$$(uname -s)" = Linux ] || { echo "make: machines on this host need Linux, and this is $$(uname -s); run it on a Linux host, or in a virtual machine with Linux" >&2; exit 1; }
 	@[ "$$(id -u)" = 0 ] || { echo 'make: machines on this host need root; run: sudo env "PATH=$$PATH" make $(MAKECMDGOALS)' >&2; exit 1; }
 
-bundle: build ## everything that machines of this host fetch; what cannot be downloaded is built here, once; NETWORK=cilium: also that pod network
+bundle: build ## everything that machines of this host fetch; what cannot be downloaded is built here, once; NETWORK=cilium: also that pod network; ADDONS=metrics-server,cert-manager: also these add-ons
 	tools/install
-	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK) || { \
+	$(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK) --addons=$(ADDONS) || { \
 	  echo 'make: what cannot be downloaded is built here, once; this takes about 20 minutes on two cores' >&2; \
-	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK); }
+	  ($(PROGRAMS)) && $(BUILD)/kops bundle create --kubernetes-version=$(KUBERNETES_VERSION) --networking=$(NETWORK) --addons=$(ADDONS); }
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
 rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, with placeholders for images that cannot be built
 	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws)
 
-programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents
+programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents; ADDONS=metrics-server: also that add-on
 	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform; this needs neither a cloud nor an account

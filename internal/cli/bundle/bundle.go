@@ -72,7 +72,7 @@ func openBundle(app *shell.App, flag string) (*bundle.Bundle, error) {
 type creation struct {
 	dir, kubernetes, networking, own string
 	programs, arches                 []string
-	add                              []string
+	add, addons                      []string
 	offline, prune                   bool
 	cluster                          describedCluster
 }
@@ -107,6 +107,9 @@ unchanged.`, `
   # in addition, the images of a pod network
   kops bundle create --networking cilium
 
+  # in addition, the images of add-ons
+  kops bundle create --addons metrics-server,cert-manager
+
   # another version, from binaries built elsewhere, without the internet
   kops bundle create --kubernetes-version 1.36.3 --programs ~/built --offline
 
@@ -120,6 +123,7 @@ unchanged.`, `
 	f := c.Flags()
 	f.StringVar(&o.kubernetes, "kubernetes-version", "", "Kubernetes version of a new cluster on this host (default: the recommended version)")
 	f.StringVar(&o.networking, "networking", "", "pod network of a new cluster on this host, such as cilium (default: the one that needs no other images)")
+	f.StringSliceVar(&o.addons, "addons", nil, "add-ons of a new cluster on this host: "+strings.Join(bundle.Addons(), ", "))
 	f.StringSliceVar(&o.programs, "programs", nil, "`folder`s of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
 	f.StringVar(&o.own, "own", "", "folder of kops' own binaries for machines, such as nodeup (default: the folder of kops)")
 	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
@@ -127,6 +131,7 @@ unchanged.`, `
 	f.BoolVar(&o.offline, "offline", false, "fetch nothing; list what is missing")
 	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer lists; machines of older clusters may still need them")
 	shell.Complete(c, "arch", archNames()...)
+	shell.Complete(c, "addons", bundle.Addons()...)
 	return c
 }
 
@@ -196,11 +201,11 @@ func (o creation) want(ctx context.Context, app *shell.App, arches []download.Ar
 		if len(arches) == 0 {
 			arches = hostArches()
 		}
-		want, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: app.Version, Kubernetes: o.kubernetes, Networking: o.networking}, arches)
+		want, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: app.Version, Kubernetes: o.kubernetes, Networking: o.networking, Addons: o.addons}, arches)
 		return want, arches, nil, false, err
 	}
-	if o.kubernetes != "" || o.networking != "" {
-		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version and --networking are for a new cluster on this host; the cluster of --name or -f sets its own")
+	if o.kubernetes != "" || o.networking != "" || len(o.addons) > 0 {
+		return bundle.Want{}, nil, nil, false, shell.Usagef("--kubernetes-version, --networking and --addons are for a new cluster on this host; the cluster of --name or -f sets its own")
 	}
 	a, err := o.cluster.assets(ctx, app, arches)
 	if err != nil {

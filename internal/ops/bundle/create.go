@@ -202,6 +202,9 @@ func (m *maker) image(image, digest string) {
 	if r.network != "" {
 		why = fault.Wrap(fault.Permanent, why, "build it with `make programs NETWORK="+r.network+"`")
 	}
+	if r.addon != "" {
+		why = fault.Wrap(fault.Permanent, why, "build it with `make programs ADDONS="+r.addon+"`")
+	}
 	held := func() bool {
 		return m.area.holdsImage(image, m.Arches) && (digest == "" || m.area.previous.contents.Images[image].Digest == digest)
 	}

@@ -77,6 +77,8 @@ type imageRecipe struct {
 	// network is the pod network whose programs the image has, by its name for make; they are
 	// only built on request.
 	network string
+	// addon is the same of an add-on.
+	addon string
 	// content says what the image has, if that is not what its tag says.
 	content         string
 	entrypoint, cmd []string
@@ -106,6 +108,12 @@ func imageRecipes() []imageRecipe {
 	agent := func(network, repository string, parts ...part) imageRecipe {
 		return imageRecipe{repository: repository, parts: parts, entrypoint: []string{parts[0].at}, root: parts[0].set + "-{tag}", network: network}
 	}
+	addon := func(name, repository, user, root, set, program, at string) imageRecipe {
+		return imageRecipe{repository: repository, parts: []part{{set, program, at}}, entrypoint: []string{at}, user: user, root: root, addon: name}
+	}
+	certManager := func(program string) imageRecipe {
+		return addon("cert-manager", "quay.io/jetstack/cert-manager-"+program, "1000", "", "cert-manager", program, "/app/cmd/"+program+"/"+program)
+	}
 	bin := func(name string) part { return part{"etcd", name, "/usr/local/bin/" + name} }
 	return []imageRecipe{
 		component("kube-apiserver", ""), component("kube-controller-manager", ""), component("kube-scheduler", ""),
@@ -125,6 +133,11 @@ func imageRecipes() []imageRecipe {
 		agent("flannel", "ghcr.io/flannel-io/flannel", in("flannel", "/opt/bin/", "flanneld", "install-conf")...),
 		agent("flannel", "ghcr.io/flannel-io/flannel-cni-plugin", part{"flannel-cni-plugin", "flannel", "/flannel"}),
 		agent("kube-router", "docker.io/cloudnativelabs/kube-router", in("kube-router", "/usr/local/bin/", "kube-router")...),
+		addon("metrics-server", "registry.k8s.io/metrics-server/metrics-server", "65534", "", "metrics-server", "metrics-server", "/metrics-server"),
+		certManager("controller"), certManager("webhook"), certManager("cainjector"), certManager("acmesolver"),
+		addon("snapshot-controller", "registry.k8s.io/sig-storage/snapshot-controller", "", "", "snapshot-controller", "snapshot-controller", "/snapshot-controller"),
+		addon("external-dns", "registry.k8s.io/external-dns/external-dns", "65532", "", "external-dns", "external-dns", "/bin/external-dns"),
+		addon("local-path", "docker.io/rancher/local-path-provisioner", "", "local-path-provisioner-{tag}", "local-path-provisioner", "local-path-provisioner", "/usr/bin/local-path-provisioner"),
 		{repository: "registry.k8s.io/provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},
 			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
 		{repository: "registry.k8s.io/cloud-provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/cloud-controller-manager"},

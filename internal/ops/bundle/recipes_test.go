@@ -13,11 +13,11 @@ import (
 // fetch.
 func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 	for _, kubernetes := range []string{"1.35.4", "1.36.3"} {
-		w, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: "1.37.0", Kubernetes: kubernetes}, download.Arches())
+		w, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: "1.37.0", Kubernetes: kubernetes, Addons: bundle.Addons()}, download.Arches())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.Kubernetes != kubernetes || len(w.Files) < 14 || len(w.Images) < 13 {
+		if w.Kubernetes != kubernetes || len(w.Files) < 14 || len(w.Images) < 21 {
 			t.Errorf("%s: %d files and %d images", w.Kubernetes, len(w.Files), len(w.Images))
 		}
 		arches := map[download.Arch]int{}
