@@ -326,8 +326,11 @@ func (in Input) inBundle(unhashed []download.File) error {
 			"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
 	}
 	missing, err := in.missingNetworkImages()
-	if err != nil || len(missing) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(missing) == 0 {
+		return in.addonsInBundle(folder)
 	}
 	remedy := "kops bundle create --name " + in.Cluster.Name
 	if name := buildable(&in.spec().Networking); name != "" {
