@@ -10,6 +10,7 @@ import (
 	"kops.local/kops"
 	"kops.local/kops/api"
 	"kops.local/kops/fakecloud"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/facts"
@@ -55,6 +56,34 @@ func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	}
 	_, err = b.Check(t.Context(), c, nil)
 	expectTexts(t, err, "the bundle /bundle lacks files that machines fetch: https://", "/v1.36.99/")
+}
+
+func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
+		p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+			return &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}, ImageDigests: map[string]string{"quay.io/jetstack/cert-manager-*": "sha256:" + strings.Repeat("0", 64)},
+				Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
+		}
+	})
+	b.Client = b.client(func(*kops.Config) {})
+	for sets, want := range map[string]string{"spec.certManager.enabled=true": "", "spec.metricsServer.enabled=true": "the bundle /bundle lacks images of add-ons: registry.k8s.io/metrics-server/metrics-server:v"} {
+		c, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Options: newcluster.Options{
+			ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, Networking: "kubenet", Sets: []string{sets}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Check(t.Context(), c, nil)
+		switch {
+		case want == "" && err != nil:
+			t.Error(err)
+		case want != "":
+			expectTexts(t, err, want)
+			if r := fault.Remedy(err); !strings.HasSuffix(r, " --addons metrics-server") {
+				t.Errorf("remedy: %q", r)
+			}
+		}
+	}
 }
 
 // A folder can be accessed without a network.
