@@ -50,6 +50,12 @@ func TestTheIssuerStays(t *testing.T) {
 	if preview := kops("update", "cluster", name); strings.Contains(preview, "issuer-changed") {
 		t.Errorf("the issuer changes:\n%s", preview)
 	}
+	kops("edit", "cluster", name, "--set", "spec.kubeAPIServer.serviceAccountIssuer=https://mine.example.com")
+	kops("update", "cluster", name, "--yes")
+	kops("edit", "cluster", name, "--unset", "spec.kubeAPIServer.serviceAccountIssuer")
+	if now := issuer(); now == "https://mine.example.com" {
+		t.Errorf("the issuer stays, although the user no longer sets it")
+	}
 	kops("edit", "cluster", name, "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/other/"+name)
 	if preview := kops("update", "cluster", name); !strings.Contains(preview, "issuer-changed: Cluster/"+name) {
 		t.Errorf("the preview does not report that the issuer changes:\n%s", preview)

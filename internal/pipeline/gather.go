@@ -43,7 +43,7 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 		return nil, err
 	}
 	var k kept
-	if known == nil {
+	if known == nil || o.World.Offline { // offline, a store that cannot be reached is left out
 		if k, err = o.readKept(ctx); err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (o *Opened) Gather(ctx context.Context, opts GatherOptions) (*Gathered, err
 		g.sshKeys, err = o.readSSHKeys(c)
 		return err
 	})
-	if opts.Facts == nil {
+	if opts.Facts == nil || o.World.Offline {
 		group.Go(func() (err error) {
 			g.kept, err = o.readKept(c)
 			return err

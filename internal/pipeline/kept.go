@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -56,29 +57,62 @@ func (o *Opened) keptIssuer(ctx context.Context) (string, error) {
 	if was == nil || was.DiscoveryStore != now.DiscoveryStore || c.Spec.KubeAPIServer == nil || c.Spec.KubeAPIServer.ServiceAccountIssuer == nil {
 		return "", nil
 	}
-	return *c.Spec.KubeAPIServer.ServiceAccountIssuer, nil
+	issuer := *c.Spec.KubeAPIServer.ServiceAccountIssuer
+	if !isOfStore(issuer, now.DiscoveryStore) { // the user had set it, and no longer does
+		return "", nil
+	}
+	return issuer, nil
 }
 
-// keptNames returns the names that kOps has added to the certificate of an API server behind a load
-// balancer.
+// isOfStore reports whether an issuer is a URL of a store, at whatever endpoint.
+func isOfStore(issuer, store string) bool {
+	_, place, _ := strings.Cut(store, "://")
+	bucket, key, _ := strings.Cut(strings.Trim(place, "/"), "/")
+	return strings.Contains(issuer, bucket) && strings.HasSuffix(strings.TrimRight(issuer, "/"), key)
+}
+
+// keptNames returns the names that kOps has added to the certificates of API servers behind a load
+// balancer, of all groups that have or had API servers.
 func (o *Opened) keptNames(ctx context.Context) ([]string, error) {
-	i := slices.IndexFunc(o.Cluster.Groups, func(g *api.InstanceGroup) bool { return g.IsControlPlane() })
-	if o.Cluster.Spec.Spec.API.LoadBalancer == nil || i < 0 {
+	if o.Cluster.Spec.Spec.API.LoadBalancer == nil {
 		return nil, nil
 	}
-	g := o.Cluster.Groups[i]
-	text, err := o.readApplied(ctx, layout.NodeConfig(string(g.Spec.Role), g.Name))
-	if fault.Is(err, fault.Gone) {
-		return nil, nil
-	}
+	listing, err := o.Places.Base.Listing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var c struct { // any version's: Parse rejects unknown keys
-		Names []string `json:"ApiserverAdditionalIPs"`
+	var out []string
+	for _, i := range listing {
+		if !isAPIServerConfig(i.Key) {
+			continue
+		}
+		text, err := o.readApplied(ctx, i.Key)
+		if fault.Is(err, fault.Gone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var c struct { // any version's: Parse rejects unknown keys
+			Names []string `json:"ApiserverAdditionalIPs"`
+		}
+		if err := yaml.Unmarshal(text, &c); err != nil {
+			return nil, fmt.Errorf("read the names of the API server from %s: %w", i.Key, err)
+		}
+		out = append(out, c.Names...)
 	}
-	if err := yaml.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("read the names of the API server from the configuration of group %s: %w", g.Name, err)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// isAPIServerConfig reports whether a key is of the node configuration of a group with API servers.
+func isAPIServerConfig(key string) bool {
+	for _, role := range []api.InstanceGroupRole{api.RoleControlPlane, api.RoleAPIServer} {
+		of := layout.NodeConfig(string(role), "GROUP")
+		prefix, suffix, _ := strings.Cut(of, "GROUP")
+		if group, ok := strings.CutPrefix(key, prefix); ok && strings.HasSuffix(group, suffix) {
+			return true
+		}
 	}
-	return c.Names, nil
+	return false
 }

@@ -191,6 +191,11 @@ func testUsers(t *testing.T, c *cluster) {
 			t.Fatal(err)
 		}
 	}
+	// and one that a user's add-on has applied is not an add-on's of kops
+	c.publish(t, []api.Addon{ours, own}, map[string]string{ours.Name: configMap(ours.Name, "users-too", "ours"), own.Name: unlabelled})
+	if err := c.pass(t); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{"users": "mine", "users-too": "newer"} {
 		if v, _, _ := unstructured.NestedString(c.get(t, "configmaps", "kube-system", name).Object, "data", "value"); v != want {
 			t.Errorf("%s has the value %q, want %q", name, v, want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,8 +103,8 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 }
 
 // isUsers reports whether an object that an add-on of kops would change is a user's: a ConfigMap or a
-// Secret that exists, but that neither has an add-on's label nor was ever applied by kops. Add-ons of users have no labels in their
-// files, and may change what exists.
+// Secret that exists, but that has the labels of no add-on of kops. Add-ons of users have no labels in
+// their files, and may change what exists.
 func (a *Applier) isUsers(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
 	kind := o.GroupVersionKind().GroupKind()
 	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Secret" || o.GetLabels()[labelManagedBy] != managedByKops {
@@ -118,10 +117,10 @@ func (a *Applier) isUsers(ctx context.Context, r dynamic.ResourceInterface, o *u
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", nameOf(o), err)
 	}
-	if now.GetLabels()[labelAddon] != "" || slices.ContainsFunc(now.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == fieldManager }) {
+	if l := now.GetLabels(); l[labelManagedBy] == managedByKops || l[labelAddon] == o.GetLabels()[labelAddon] {
 		return false, nil
 	}
-	a.Log.Warn("not changed: it was not created by kops, so it is a user's", "addon", o.GetLabels()[labelAddon], "object", nameOf(o))
+	a.Log.Warn("not changed: it does not belong to an add-on of kops, so it is a user's", "addon", o.GetLabels()[labelAddon], "object", nameOf(o))
 	return true, nil
 }
 

@@ -53,6 +53,8 @@ func classes() []class {
 		{"kubernetes-downgraded", kubernetesDowngraded},
 		{"issuer-changed", issuerChanged},
 		{"api-name-removed", apiNameRemoved},
+		{"issuer-refused", issuerRefused},
+		{"audit-file-missing", auditFileMissing},
 		{"audit-removed", auditRemoved},
 		{"encryption-removed", encryptionRemoved},
 		{"control-plane-replaced", controlPlaneReplaced},
@@ -190,6 +192,49 @@ func apiNameRemoved(in In) []finding.Finding {
 	return []finding.Finding{{Path: "spec.api.additionalSANs",
 		Message: "the certificate of the API server loses the names " + strings.Join(gone, ", ") + ": clients that use them no longer connect",
 		Remedy:  "keep them in spec.additionalSans"}}
+}
+
+// issuerRefused reports further issuers whose tokens API servers would no longer accept.
+func issuerRefused(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil {
+		return nil
+	}
+	further := func(c *api.Cluster) []string {
+		if s := c.Spec.KubeAPIServer; s != nil {
+			return s.AdditionalServiceAccountIssuers
+		}
+		return nil
+	}
+	now := append(slices.Clone(further(in.Now)), in.NewIssuer)
+	gone := slices.DeleteFunc(slices.Clone(further(in.Applied)), func(i string) bool { return slices.Contains(now, i) })
+	if len(gone) == 0 {
+		return nil
+	}
+	return []finding.Finding{{Path: "spec.kubeAPIServer.additionalServiceAccountIssuers", Message: "API servers no longer accept tokens of the issuers " + strings.Join(gone, ", "),
+		Remedy: "keep them until no pod has such a token"}}
+}
+
+// auditFileMissing reports a policy that the API server needs to start, and that a file of the
+// cluster was, and no longer is.
+func auditFileMissing(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil || in.Now.Spec.KubeAPIServer == nil {
+		return nil
+	}
+	has := func(c *api.Cluster, path string) bool {
+		return slices.ContainsFunc(c.Spec.FileAssets, func(f api.FileAssetSpec) bool { return f.Path == path })
+	}
+	for _, path := range []string{in.Now.Spec.KubeAPIServer.AuditPolicyFile, in.Now.Spec.KubeAPIServer.AuditWebhookConfigFile} {
+		if path == "" || has(in.Now, path) {
+			continue
+		}
+		was := in.Applied.Spec.KubeAPIServer
+		if had := was != nil && (was.AuditPolicyFile == path || was.AuditWebhookConfigFile == path); had && !has(in.Applied, path) {
+			continue // the machines have it from elsewhere
+		}
+		return []finding.Finding{{Path: "spec.fileAssets", Message: "no file of the cluster is " + path + ", which API servers read: they do not start unless the image of the machines has it",
+			Remedy: "add the file to spec.fileAssets"}}
+	}
+	return nil
 }
 
 func auditRemoved(in In) []finding.Finding {

@@ -77,6 +77,12 @@ func TestRisks(t *testing.T) {
 			s.KubeAPIServer = &api.KubeAPIServerConfig{AdditionalServiceAccountIssuers: []string{"https://a"}}
 		})}, []string{"issuer-changed spec.kubeAPIServer.serviceAccountIssuer from https://a to https://b: roles of the cloud"}},
 		{"the issuer of a new cluster", risk.In{Now: cluster("1.36.3"), NewIssuer: "https://b"}, nil},
+		{"a further issuer", risk.In{Now: cluster("1.36.3"), NewIssuer: "https://a", Applied: cluster("1.36.3", func(s *api.ClusterSpec) {
+			s.KubeAPIServer = &api.KubeAPIServerConfig{AdditionalServiceAccountIssuers: []string{"https://a", "https://old"}}
+		})}, []string{"issuer-refused spec.kubeAPIServer.additionalServiceAccountIssuers of the issuers https://old"}},
+		{"the file of a policy", risk.In{Now: cluster("1.36.3", policy("/etc/a", "")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-file-missing spec.fileAssets no file of the cluster is /etc/a"}},
+		{"another policy without a file", risk.In{Now: cluster("1.36.3", policy("/etc/b", "/etc/a")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-file-missing spec.fileAssets no file of the cluster is /etc/b"}},
+		{"a policy of the image", risk.In{Now: cluster("1.36.3", policy("/etc/a", "")), Applied: cluster("1.36.3", policy("/etc/a", ""))}, nil},
 		{"names, audit and encryption", risk.In{Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.API.AdditionalSANs = []string{"kept"} }), Applied: cluster("1.36.3", func(s *api.ClusterSpec) {
 			on, path := true, "/var/log/audit"
 			s.API.AdditionalSANs, s.EncryptionConfig, s.KubeAPIServer = []string{"kept", "gone"}, &on, &api.KubeAPIServerConfig{AuditLogPath: &path}
@@ -115,6 +121,16 @@ func TestRisks(t *testing.T) {
 		}
 		if !match {
 			t.Errorf("%s: %s, want %q", c.name, fmt.Sprint(got), c.want)
+		}
+	}
+}
+
+// policy sets the file of the audit policy, and the path of a file of the cluster.
+func policy(audit, file string) func(*api.ClusterSpec) {
+	return func(s *api.ClusterSpec) {
+		s.KubeAPIServer = &api.KubeAPIServerConfig{AuditPolicyFile: audit}
+		if file != "" {
+			s.FileAssets = []api.FileAssetSpec{{Path: file}}
 		}
 	}
 }

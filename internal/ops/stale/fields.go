@@ -54,6 +54,7 @@ func fields() []field {
 		{Key: "FileAssets", Field: "spec.fileAssets"},
 		{Key: "Hooks", Field: "spec.hooks"},
 		{Key: "containerdConfig", Field: "spec.containerd"},
+		{Key: "ApiserverAdditionalIPs", Field: "names of the API server", Effect: Restart},
 		{Key: "APIServerConfig", Field: "spec.kubeAPIServer", whole: true},
 		{Key: "APIServerConfig.ClusterDNSDomain", Field: "spec.clusterDNSDomain"},
 		{Key: "APIServerConfig.KubeAPIServer", Field: "spec.kubeAPIServer"},
