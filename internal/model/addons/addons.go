@@ -109,6 +109,9 @@ func Build(in Input) (*Result, error) {
 		a.entry.ManifestHash = digests.text(resource.SHA256(a.file.Value))
 		out.Files = append(out.Files, a.file)
 		channel.Spec.Addons = append(channel.Spec.Addons, a.entry)
+		for _, l := range a.left {
+			out.Findings = append(out.Findings, leftToUser(a.entry.Name, l))
+		}
 		if a.missing {
 			out.Findings = append(out.Findings, missingAddon(a.entry.Name))
 		}
@@ -135,11 +138,21 @@ func missingAddon(name string) diag.Finding {
 	}
 }
 
+func leftToUser(name, object string) diag.Finding {
+	return diag.Finding{
+		Object: "add-on " + name, Rule: "users-object", Warning: true,
+		Message: "your own " + object + " is used instead of the add-on's",
+		Remedy:  "rename yours, unless it is meant to replace the add-on's",
+	}
+}
+
 // built is an add-on built for one cluster.
 type built struct {
 	file    File
 	entry   api.Addon
 	missing bool
+	// left are its objects that are left to the user, who has objects of the same names.
+	left []string
 }
 
 // build returns an add-on, or nil if it does not belong to the cluster. The user's objects that
@@ -163,6 +176,13 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 		}
 	}
 	a := &built{missing: !found}
+	objects = slices.DeleteFunc(objects, func(o map[string]any) bool {
+		users := isConfiguration(o) && slices.ContainsFunc(*user, func(u map[string]any) bool { return placeOf(u) == placeOf(o) })
+		if users {
+			a.left = append(a.left, placeOf(o))
+		}
+		return users
+	})
 	prune, err := a.describe(of, v.View)
 	if err != nil {
 		return nil, err

@@ -305,3 +305,24 @@ func olderThan(t *testing.T, a, b string) bool {
 	}
 	return cmp.Or(cmp.Compare(x.Major, y.Major), cmp.Compare(x.Minor, y.Minor), cmp.Compare(x.Patch, y.Patch)) < 0
 }
+
+// TestUsersConfigurationReplacesTheAddons: a ConfigMap that a user gives to kops is not also an add-on's.
+func TestUsersConfigurationReplacesTheAddons(t *testing.T) {
+	in := cluster(t, variants()["minimal"])
+	in.Objects = []map[string]any{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "kube-system", "name": "coredns"}, "data": map[string]any{"Corefile": "mine"}}}
+	r := build(t, in)
+	found := 0
+	for _, f := range r.Files {
+		for _, o := range objectsOf(t, f) {
+			if refOf(o) == "ConfigMap/kube-system/coredns" {
+				found++
+				if f.Name != "cluster-addons.kops.k8s.io" {
+					t.Errorf("%s has it, too", f.Name)
+				}
+			}
+		}
+	}
+	if found != 1 || len(r.Findings) != 1 || r.Findings[0].String() != "add-on coredns.addons.k8s.io: your own ConfigMap kube-system/coredns is used instead of the add-on's; rename yours, unless it is meant to replace the add-on's" {
+		t.Errorf("%d objects, %v", found, r.Findings)
+	}
+}

@@ -86,6 +86,19 @@ func nameOf(o map[string]any) string {
 	return fmt.Sprintf("%v/%v", o["kind"], field(o, "metadata")["name"])
 }
 
+// isConfiguration reports whether an object is of a kind that users have, too: what add-ons never change
+// if it is a user's.
+func isConfiguration(o map[string]any) bool {
+	return o["apiVersion"] == "v1" && (o["kind"] == "ConfigMap" || o["kind"] == "Secret")
+}
+
+// placeOf returns KIND NAMESPACE/NAME; an object without a namespace is in the namespace default.
+func placeOf(o map[string]any) string {
+	m, _ := o["metadata"].(map[string]any)
+	namespace, _ := m["namespace"].(string)
+	return fmt.Sprintf("%v %s/%v", o["kind"], cmp.Or(namespace, "default"), m["name"])
+}
+
 // field returns a nested map, which is created if absent.
 func field(o map[string]any, path ...string) map[string]any {
 	for _, p := range path {
