@@ -43,13 +43,17 @@ func TestMetrics(t *testing.T) {
 	w.delete()
 }
 
-// TestVolumes: a volume survives its pod, and a snapshot that exists already is bound to its object.
+// TestVolumes: add-ons are installed in a running cluster; a volume survives its pod, and a snapshot that exists already is bound to its object.
 func TestVolumes(t *testing.T) {
 	localtest.ClusterTurn(t, 4, addonTurns)
 	w := newWorld(t)
 	w.addAddons("local-path", "snapshot-controller", "cert-manager")
-	w.create("--node-count", "2", "--set", "spec.snapshotController.enabled=true", "--set", "spec.certManager.enabled=true")
+	w.create("--node-count", "2")
+	start := time.Now()
+	w.must("edit", "cluster", cluster, "--set", "spec.snapshotController.enabled=true", "--set", "spec.certManager.enabled=true")
+	w.must("update", "cluster", cluster, "--yes")
 	w.measureProgram("snapshot-controller")
+	w.figures.seconds("add-ons of a running cluster", time.Since(start))
 	w.checkSnapshots()
 	w.kubectl("apply", "-f", "testdata/local-path.yaml")
 	w.checkVolumes()
