@@ -94,7 +94,19 @@ func functions() template.Funcs {
 		// tag returns the tag in an image's name, or otherwise if it has none.
 		"tag":   tag,
 		"split": func(by, s string) []string { return strings.Split(s, by) },
+		// items returns the texts of a list with commas, without space around them, nor empty ones.
+		"items": items,
 	}
+}
+
+func items(list string) []string {
+	var out []string
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			out = append(out, item)
+		}
+	}
+	return out
 }
 
 // tag returns the tag in the name of an image: not the port of its registry, nor its digest.
