@@ -44,6 +44,7 @@ func newReader(t *testing.T, kops string, aws *awstest.Server, admin *rest.Confi
 	t.Helper()
 	aws.Reset(t)
 	aws.Bucket(t, "my-state-store")
+	aws.Bucket(t, "my-public-bucket") // of issuers
 	r := &reader{User: clitest.NewUser(t, awsspec.Platform()), proxy: awstest.Proxy(t, aws.URL)}
 	if err := os.RemoveAll(filepath.Join(r.Home, ".cache/kops/hashes")); err != nil { // the publishers provide them
 		t.Fatal(err)

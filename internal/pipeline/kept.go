@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store"
 )
 
 // kept is what running pods and users rely on and what does not follow from the cluster's objects
@@ -41,6 +42,10 @@ func (o *Opened) keptIssuer(ctx context.Context) (string, error) {
 	now := o.Cluster.Spec.Spec.ServiceAccountIssuerDiscovery
 	if s := o.Cluster.Spec.Spec.KubeAPIServer; now == nil || now.DiscoveryStore == "" || s != nil && s.ServiceAccountIssuer != nil {
 		return "", nil
+	}
+	listing, err := o.Places.Base.Listing(ctx)
+	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
+		return "", err
 	}
 	text, err := o.readApplied(ctx, layout.Completed)
 	if fault.Is(err, fault.Gone) {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"kops.local/kops/api"
@@ -24,7 +25,7 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine, done *api
 	if err != nil {
 		return nil, err
 	}
-	issuer, err := p.appliedIssuer(ctx)
+	issuer, err := p.appliedIssuer(ctx, was.cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +63,9 @@ func (p *Planned) lastApplied(ctx context.Context) (appliedObjects, error) {
 }
 
 // appliedIssuer returns the issuer of service account tokens that the last update has set; empty
-// before the first one.
-func (p *Planned) appliedIssuer(ctx context.Context) (string, error) {
-	if p.Places.Base.Store == nil {
+// before the first one, and if nothing has changed that it follows from.
+func (p *Planned) appliedIssuer(ctx context.Context, was *api.Cluster) (string, error) {
+	if p.Places.Base.Store == nil || was == nil || reflect.DeepEqual(issuerInputs(was), issuerInputs(p.Cluster.Spec)) {
 		return "", nil
 	}
 	listing, err := p.Places.Base.Listing(ctx)
@@ -80,6 +81,15 @@ func (p *Planned) appliedIssuer(ctx context.Context) (string, error) {
 		return "", nil //nolint:nilerr // only the comparison is lost
 	}
 	return issuerOf(c), nil
+}
+
+// issuerInputs returns what the issuer follows from; see package complete.
+func issuerInputs(c *api.Cluster) []any {
+	s := c.Spec.KubeAPIServer
+	if s == nil {
+		s = &api.KubeAPIServerConfig{}
+	}
+	return []any{c.Spec.ServiceAccountIssuerDiscovery, s.ServiceAccountIssuer, s.AnonymousAuth, c.Spec.API.Access, c.Spec.API.PublicName}
 }
 
 func issuerOf(c *api.Cluster) string {

@@ -50,7 +50,7 @@ func (u *Proxied) Measure(w Work, latency time.Duration) []Row {
 	u.Must("delete", "cluster", u.Cluster, "--yes")
 	w.Small(w.Nameless...)
 	u.Must("update", "cluster", u.Cluster, "--yes")
-	add(61, "1 + 1, DNS none: preview", "update", "cluster", u.Cluster)
+	add(63, "1 + 1, DNS none: preview", "update", "cluster", u.Cluster)
 	u.Must("delete", "cluster", u.Cluster, "--yes")
 	w.Large()
 	add(750, "3 + bastion + 63: update --yes", "update", "cluster", u.Cluster, "--yes")

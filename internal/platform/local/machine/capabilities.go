@@ -67,7 +67,7 @@ func missingCapabilities(status, last string) ([]string, error) {
 }
 
 // wrapper returns a script that removes capabilities from what a container or a process asks for, and then
-// runs runc.
+// runs the runc that comes after it in PATH.
 func wrapper(missing []string) []byte {
 	var edits strings.Builder
 	for _, m := range missing {
@@ -84,6 +84,11 @@ for word in "$@"; do
   last=$word
 done
 [ ! -f "$file" ] || sed -i%s "$file"
-exec /usr/sbin/runc "$@"
+IFS=:
+for dir in $PATH; do
+  [ "$dir/runc" = "$0" ] || [ ! -x "$dir/runc" ] || exec "$dir/runc" "$@"
+done
+echo "runc is not installed" >&2
+exit 127
 `, edits.String())
 }

@@ -34,8 +34,12 @@ func TestRuncWrapper(t *testing.T) {
 		}
 		return file
 	}
-	runc := write("real", "#!/bin/sh\necho \"$@\"\n")
-	script := write("runc", strings.Replace(string(wrapper([]string{"CAP_SYS_RESOURCE", "CAP_BPF"})), "/usr/sbin/runc", runc, 1))
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("real/runc", "#!/bin/sh\necho \"$@\"\n")
+	script := write("runc", string(wrapper([]string{"CAP_SYS_RESOURCE", "CAP_BPF"})))
+	t.Setenv("PATH", dir+":"+dir+"/real:"+os.Getenv("PATH"))
 	const lists = `{"bounding":["CAP_SYS_RESOURCE","CAP_CHOWN"],"effective":["CAP_CHOWN","CAP_BPF","CAP_SYS_RESOURCE"],"permitted":["CAP_BPF"]}`
 	const want = `{"bounding":["CAP_CHOWN"],"effective":["CAP_CHOWN"],"permitted":[]}`
 	write("config.json", lists)
