@@ -13,26 +13,34 @@ import (
 	"kops.local/kops/internal/store/s3"
 )
 
-// TestTheIssuerStays: another endpoint in the environment does not change the issuer of a cluster that
-// has one. Another store does, and the preview says so.
-func TestTheIssuerStays(t *testing.T) {
-	server := awstest.Moto(t)
+// onBucket returns a server with the bucket "state", the environment of a user whose state store it is,
+// which tests may change, and a function that runs kops and returns its output and its messages.
+func onBucket(t *testing.T) (server *awstest.Server, env map[string]string, kops func(args ...string) (out, errs string)) {
+	t.Helper()
+	server = awstest.Moto(t)
 	server.Bucket(t, "state")
-	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
+	env = map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
 		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
 	s := newSession(t.TempDir())
-	kops := func(args ...string) string {
+	return server, env, func(args ...string) (string, string) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		if code := s.run(t, nil, &out, &errs, func(k string) string { return env[k] }, args); code != 0 {
 			t.Fatalf("kops %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
 		}
-		return out.String() + errs.String()
+		return out.String(), errs.String()
 	}
+}
+
+// TestTheIssuerStays: another endpoint in the environment does not change the issuer of a cluster that
+// has one. Another store does, and the preview says so.
+func TestTheIssuerStays(t *testing.T) {
+	server, env, kops := onBucket(t)
 	const name = "c.example.com"
 	issuer := func() string {
 		t.Helper()
-		for line := range strings.Lines(kops("get", "cluster", name, "--full", "-o", "yaml")) {
+		full, _ := kops("get", "cluster", name, "--full", "-o", "yaml")
+		for line := range strings.Lines(full) {
 			if _, v, ok := strings.Cut(line, "serviceAccountIssuer: "); ok {
 				return strings.TrimSpace(v)
 			}
@@ -47,7 +55,7 @@ func TestTheIssuerStays(t *testing.T) {
 	if now := issuer(); now != was {
 		t.Errorf("with another endpoint, the issuer is %s, and was %s", now, was)
 	}
-	if preview := kops("update", "cluster", name); strings.Contains(preview, "issuer-changed") {
+	if preview, _ := kops("update", "cluster", name); strings.Contains(preview, "issuer-changed") {
 		t.Errorf("the issuer changes:\n%s", preview)
 	}
 	kops("edit", "cluster", name, "--set", "spec.kubeAPIServer.serviceAccountIssuer=https://mine.example.com")
@@ -57,7 +65,7 @@ func TestTheIssuerStays(t *testing.T) {
 		t.Errorf("the issuer stays, although the user no longer sets it")
 	}
 	kops("edit", "cluster", name, "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/other/"+name)
-	if preview := kops("update", "cluster", name); !strings.Contains(preview, "issuer-changed: Cluster/"+name) {
+	if preview, _ := kops("update", "cluster", name); !strings.Contains(preview, "issuer-changed: Cluster/"+name) {
 		t.Errorf("the preview does not report that the issuer changes:\n%s", preview)
 	}
 }
@@ -65,22 +73,10 @@ func TestTheIssuerStays(t *testing.T) {
 // Everyone can read the two documents of the issuer, in the same bucket as everything else, at the
 // URL that they contain.
 func TestTheDocumentsOfTheIssuerArePublic(t *testing.T) {
-	server := awstest.Moto(t)
-	server.Bucket(t, "state")
-	env := map[string]string{"KOPS_STATE_STORE": "s3://state", "S3_ENDPOINT": server.URL, "S3_REGION": server.Region,
-		"S3_ACCESS_KEY_ID": server.AccessKey, "S3_SECRET_ACCESS_KEY": server.SecretKey}
-	s := newSession(t.TempDir())
-	kops := func(args ...string) string {
-		t.Helper()
-		var out, errs bytes.Buffer
-		if code := s.run(t, nil, &out, &errs, func(k string) string { return env[k] }, args); code != 0 {
-			t.Fatalf("kops %s: exit %d\n%s%s", strings.Join(args, " "), code, out.String(), errs.String())
-		}
-		return errs.String()
-	}
+	server, _, kops := onBucket(t)
 	const name = "c.example.com"
 	kops("create", "cluster", "--cloud", "fake", "--zones", "here", "--set", "spec.serviceAccountIssuerDiscovery.discoveryStore=s3://state/issuer/"+name, name)
-	if told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "clients that verify tokens require TLS") {
+	if _, told := kops("update", "cluster", name, "--yes"); !strings.Contains(told, "clients that verify tokens require TLS") {
 		t.Errorf("nothing is told of a server without TLS:\n%s", told)
 	}
 	state, err := store.Backends{s3.Backend(server.S3())}.Open(t.Context(), "s3://state")

@@ -18,7 +18,6 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/model/assets"
@@ -110,10 +109,9 @@ func (in Input) Shared() (Input, error) {
 			return in, fmt.Errorf("the keyset %s is missing", n)
 		}
 	}
-	of := in.forAddons()
-	a, err := addons.Build(of)
+	a, err := in.builtAddons()
 	if err != nil {
-		return in, fmt.Errorf("model the add-ons: %w", err)
+		return in, err
 	}
 	in.shared = &sharedState{addons: a, configs: map[string][]byte{}}
 	for _, g := range in.Groups {
@@ -128,6 +126,7 @@ func (in Input) Shared() (Input, error) {
 	if !slices.ContainsFunc(a.Files, boots) || in.noDNS() && in.APIHost.IsZero() {
 		return in, nil
 	}
+	of := in.forAddons()
 	of.UserData = func(g *api.InstanceGroup) (resource.Value, error) { // it depends on the images above
 		c, err := in.userData(g, in.shared.configs[g.Name], []resource.Value{in.APIHost})
 		return c.Value(), err
@@ -312,65 +311,6 @@ func Fetchable(in Input) error {
 		return err
 	}
 	return in.inBundle(unhashed)
-}
-
-// inBundle rejects files with unknown digests if machines fetch from a bundle, as it reports the
-// digests of all that it has, and a pod network whose images it lacks: no node would become ready.
-func (in Input) inBundle(unhashed []download.File) error {
-	folder := in.cloudFacts().Bundle
-	if folder == "" {
-		return nil
-	}
-	if len(unhashed) > 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks files that machines fetch: %s", folder, places(unhashed)),
-			"kops bundle create --kubernetes-version "+in.spec().KubernetesVersion)
-	}
-	missing, err := in.missingNetworkImages()
-	if err != nil {
-		return err
-	}
-	if len(missing) == 0 {
-		return in.addonsInBundle(folder)
-	}
-	remedy := "kops bundle create --name " + in.Cluster.Name
-	if name := buildable(&in.spec().Networking); name != "" {
-		remedy = "kops bundle create --kubernetes-version " + in.spec().KubernetesVersion + " --networking " + name
-	}
-	return fault.Wrap(fault.Permanent, fmt.Errorf("the bundle %s lacks images of the pod network: %s", folder, strings.Join(missing, ", ")), remedy)
-}
-
-// buildable returns the value of --networking for a pod network whose images can be built.
-func buildable(n *api.NetworkingSpec) string {
-	switch {
-	case n.Cilium != nil:
-		return "cilium"
-	case n.Flannel != nil:
-		return "flannel"
-	case n.KubeRouter != nil:
-		return "kube-router"
-	}
-	return ""
-}
-
-// missingNetworkImages lists the images of the pod network's add-on that the bundle does not have.
-func (in Input) missingNetworkImages() ([]string, error) {
-	if in.spec().Networking.Kubenet != nil { // its agent is kops' own
-		return nil, nil
-	}
-	a, err := addons.Build(in.forAddons())
-	if err != nil {
-		return nil, fmt.Errorf("model the add-ons: %w", err)
-	}
-	var out []string
-	for _, f := range a.Files {
-		for _, i := range f.Images {
-			if _, ok := in.Facts.ImageDigest(i.Public); !ok && strings.HasPrefix(f.Name, "networking.") {
-				out = append(out, i.Public)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
 }
 
 // isConfigured reports whether the machines of a group have a configuration: a bastion that runs

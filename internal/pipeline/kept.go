@@ -43,30 +43,37 @@ func (o *Opened) keptIssuer(ctx context.Context) (string, error) {
 	if s := o.Cluster.Spec.Spec.KubeAPIServer; now == nil || now.DiscoveryStore == "" || s != nil && s.ServiceAccountIssuer != nil {
 		return "", nil
 	}
-	listing, err := o.Places.Base.Listing(ctx)
-	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
-		return "", err
-	}
-	text, err := o.readApplied(ctx, layout.Completed)
-	if fault.Is(err, fault.Gone) {
-		return "", nil
-	}
-	if err != nil {
+	text, err := o.readCompleted(ctx)
+	if err != nil || text == nil {
 		return "", err
 	}
 	c, _, err := compat.DecodeOne[*api.Cluster](text, compat.Options{Lenient: true})
 	if err != nil {
 		return "", fmt.Errorf("read the issuer of service account tokens from %s: %w", layout.Completed, err)
 	}
-	was := c.Spec.ServiceAccountIssuerDiscovery
-	if was == nil || was.DiscoveryStore != now.DiscoveryStore || c.Spec.KubeAPIServer == nil || c.Spec.KubeAPIServer.ServiceAccountIssuer == nil {
-		return "", nil
-	}
-	issuer := *c.Spec.KubeAPIServer.ServiceAccountIssuer
-	if !isOfStore(issuer, now.DiscoveryStore) { // the user had set it, and no longer does
+	was, issuer := c.Spec.ServiceAccountIssuerDiscovery, issuerOf(c)
+	if was == nil || was.DiscoveryStore != now.DiscoveryStore || !isOfStore(issuer, now.DiscoveryStore) { // the user had set it, and no longer does
 		return "", nil
 	}
 	return issuer, nil
+}
+
+// readCompleted reads the completed cluster of the last update; nil before the first one.
+func (o *Opened) readCompleted(ctx context.Context) ([]byte, error) {
+	listing, err := o.Places.Base.Listing(ctx)
+	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
+		return nil, err
+	}
+	text, err := o.readApplied(ctx, layout.Completed)
+	return text, fault.IgnoreGone(err)
+}
+
+// issuerOf returns the issuer that a cluster's spec sets, "" if none.
+func issuerOf(c *api.Cluster) string {
+	if s := c.Spec.KubeAPIServer; s != nil && s.ServiceAccountIssuer != nil {
+		return *s.ServiceAccountIssuer
+	}
+	return ""
 }
 
 // isOfStore reports whether an issuer is a URL of a store, at whatever endpoint.

@@ -8,7 +8,6 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/contract/layout"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/risk"
 	"kops.local/kops/internal/ops/stale"
 	"kops.local/kops/internal/spec/diag"
@@ -68,13 +67,9 @@ func (p *Planned) appliedIssuer(ctx context.Context, was *api.Cluster) (string, 
 	if p.Places.Base.Store == nil || was == nil || reflect.DeepEqual(issuerInputs(was), issuerInputs(p.Cluster.Spec)) {
 		return "", nil
 	}
-	listing, err := p.Places.Base.Listing(ctx)
-	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
+	text, err := p.readCompleted(ctx)
+	if err != nil || text == nil {
 		return "", err
-	}
-	text, err := p.readApplied(ctx, layout.Completed)
-	if err != nil {
-		return "", fault.IgnoreGone(err)
 	}
 	c, _, err := compat.DecodeOne[*api.Cluster](text, compat.Options{Lenient: true})
 	if err != nil {
@@ -90,13 +85,6 @@ func issuerInputs(c *api.Cluster) []any {
 		s = &api.KubeAPIServerConfig{}
 	}
 	return []any{c.Spec.ServiceAccountIssuerDiscovery, s.ServiceAccountIssuer, s.AnonymousAuth, c.Spec.API.Access, c.Spec.API.PublicName}
-}
-
-func issuerOf(c *api.Cluster) string {
-	if s := c.Spec.KubeAPIServer; s != nil && s.ServiceAccountIssuer != nil {
-		return *s.ServiceAccountIssuer
-	}
-	return ""
 }
 
 // foreignCluster returns the completed cluster that another program has applied, for which there

@@ -106,9 +106,7 @@ func (b busybox) make(ctx context.Context, j job) error {
 			return err
 		}
 	}
-	size, err := diskUse(root)
-	j.say("packages, %.1f MB", float64(size)/1e6)
-	return err
+	return reportSize(j, "packages", root)
 }
 
 // bind is a DNS server that takes dynamic updates, for tests of what publishes names.
@@ -127,7 +125,5 @@ func (bind) make(ctx context.Context, j job) error {
 	if err := unpackPackages(ctx, j, root, append(names, "bind9")...); err != nil {
 		return err
 	}
-	size, err := diskUse(root)
-	j.say("packages, %.1f MB", float64(size)/1e6)
-	return err
+	return reportSize(j, "packages", root)
 }

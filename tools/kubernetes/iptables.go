@@ -59,9 +59,7 @@ func (i iptables) make(ctx context.Context, j job) error {
 			return err
 		}
 	}
-	size, err := diskUse(root)
-	j.say("%d packages, %.1f MB", len(names), float64(size)/1e6)
-	return err
+	return reportSize(j, fmt.Sprint(len(names), " packages"), root)
 }
 
 // mergeUsr moves the files of packages outside /usr to their location in current releases.
@@ -199,6 +197,13 @@ func checkLibraries(root string) error {
 			err = errors.Join(err, fmt.Errorf("%s needs %s, which no package contains", by, library))
 		}
 	}
+	return err
+}
+
+// reportSize reports what a folder has, and its size.
+func reportSize(j job, what, root string) error {
+	size, err := diskUse(root)
+	j.say("%s, %.1f MB", what, float64(size)/1e6)
 	return err
 }
 

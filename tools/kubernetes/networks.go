@@ -204,7 +204,5 @@ func finishRoot(j job, root string) error {
 	if err := checkLibraries(root); err != nil {
 		return fmt.Errorf("%w; the packages of this host's release are others", err)
 	}
-	size, err := diskUse(root)
-	j.say("packages, %.1f MB", float64(size)/1e6)
-	return err
+	return reportSize(j, "packages", root)
 }

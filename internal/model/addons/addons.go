@@ -188,7 +188,7 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 		return nil, err
 	}
 	for _, o := range objects {
-		if err := in.mountRole(o); err != nil {
+		if err := in.mountRole(v.View, o); err != nil {
 			return nil, err
 		}
 		label(o, of.Name, a.entry.Selector)

@@ -25,28 +25,17 @@ import (
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	awsspec "kops.local/kops/internal/platform/aws/spec"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/test/goldentest"
-	"kops.local/kops/internal/test/platformtest"
-	"kops.local/kops/internal/test/spectest"
 )
 
 // cluster completes a small AWS cluster with changes.
 func cluster(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
-	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
-	in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, "../testdata/update_cluster/irsa", "in-v1alpha2.yaml"))
-	s := &in.Cluster.Spec
-	s.CertManager, s.CloudProvider.AWS, s.ServiceAccountIssuerDiscovery = nil, &api.AWSSpec{}, nil
-	change(s)
-	on := platformtest.Of(in.Cluster)
-	in.Platform = on.ForComplete()
-	done, findings := complete.Complete(in)
-	if err := findings.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test-1", Facts: in.Facts}
+	return changed(t, goldentest.Read(t, "../testdata/update_cluster/irsa", "in-v1alpha2.yaml"), func(s *api.ClusterSpec) {
+		s.CertManager, s.CloudProvider.AWS, s.ServiceAccountIssuerDiscovery = nil, &api.AWSSpec{}, nil
+		change(s)
+	})
 }
 
 // withOwnFacts returns facts with changes to the AWS-specific part.

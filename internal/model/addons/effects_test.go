@@ -19,9 +19,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/model/addons"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
-	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
 	"kops.local/kops/internal/test/turns"
 )
@@ -210,20 +208,16 @@ func (e effect) render(t *testing.T, value any) ([]addons.File, error) {
 // renderSpec returns the files of the add-ons of a cluster.
 func renderSpec(t *testing.T, spec []byte) ([]addons.File, error) {
 	t.Helper()
-	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
 	objects, _, err := compat.Decode(spec, compat.Options{})
 	if err != nil {
 		return nil, err
 	}
-	in.Cluster, in.Groups = spectest.Sort(objects)
-	on := platformtest.Of(in.Cluster)
-	in.Platform = on.ForComplete()
-	done, findings := complete.Complete(in)
-	if err := findings.Err(); err != nil {
+	cluster, groups := spectest.Sort(objects)
+	in, err := completed(t, cluster, groups)
+	if err != nil {
 		return nil, err
 	}
-	region := map[string]string{"aws": "us-test-1", "gce": "us-test1"}[string(done.Spec.CloudProviderID())]
-	r, err := addons.Build(addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: region, Facts: in.Facts})
+	r, err := addons.Build(in)
 	if err != nil {
 		return nil, err
 	}

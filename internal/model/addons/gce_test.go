@@ -12,25 +12,13 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/addons"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
-	"kops.local/kops/internal/test/platformtest"
-	"kops.local/kops/internal/test/spectest"
 )
 
 // onGCE completes a cluster on GCE with changes.
 func onGCE(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
-	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
-	in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, "testdata", "gce.yaml"))
-	change(&in.Cluster.Spec)
-	on := platformtest.Of(in.Cluster)
-	in.Platform = on.ForComplete()
-	done, findings := complete.Complete(in)
-	if err := findings.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: "us-test1", Facts: in.Facts}
+	return changed(t, goldentest.Read(t, "testdata", "gce.yaml"), change)
 }
 
 // variantsOnGCE returns clusters that together use what add-ons have for GCE.

@@ -20,26 +20,14 @@ import (
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
 	"kops.local/kops/internal/platform/local/localcloud"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/kubetest"
-	"kops.local/kops/internal/test/platformtest"
-	"kops.local/kops/internal/test/spectest"
 )
 
 // local completes a cluster on this host with changes.
 func local(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
-	in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
-	in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, "testdata", "local.yaml"))
-	change(&in.Cluster.Spec)
-	on := platformtest.Of(in.Cluster)
-	in.Platform = on.ForComplete()
-	done, findings := complete.Complete(in)
-	if err := findings.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Facts: in.Facts}
+	return changed(t, goldentest.Read(t, "testdata", "local.yaml"), change)
 }
 
 // object finds an object in a channel's file, as a typed value.

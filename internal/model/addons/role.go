@@ -4,7 +4,7 @@ import "kops.local/kops/internal/spec/catalogue"
 
 // mountRole lets the pods of an object use the role of their service account, if the cluster has
 // such roles.
-func (in Input) mountRole(o map[string]any) error {
+func (in Input) mountRole(v *catalogue.View, o map[string]any) error {
 	iam, mount := in.Cluster.Spec.IAM, in.Traits.Model.MountRole
 	if mount == nil || iam == nil || iam.UseServiceAccountExternalPermissions == nil || !*iam.UseServiceAccountExternalPermissions {
 		return nil
@@ -14,7 +14,7 @@ func (in Input) mountRole(o map[string]any) error {
 	}
 	pod := field(o, "spec", "template", "spec")
 	account, _ := pod["serviceAccountName"].(string)
-	if on, err := in.Addons.ActsAs(catalogue.ViewOf(in.Cluster, in.Groups, in.Traits), account); err != nil || !on {
+	if on, err := in.Addons.ActsAs(v, account); err != nil || !on {
 		return err
 	}
 	return mount(in.Cluster, in.Facts.Of(string(in.Traits.Name)), account, pod)

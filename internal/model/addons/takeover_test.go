@@ -27,16 +27,14 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/channels"
-	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/kubetest"
-	"kops.local/kops/internal/test/platformtest"
-	"kops.local/kops/internal/test/spectest"
 	"kops.local/kops/internal/test/takeover"
 	"kops.local/kops/internal/test/turns"
 )
@@ -50,16 +48,7 @@ func scenarios(t *testing.T) map[string]addons.Input {
 	}
 	out := map[string]addons.Input{}
 	for _, f := range files {
-		in := complete.Input{Facts: spectest.Facts(t, "../../spec/complete/testdata"), Channel: spectest.Stable(t), KopsVersion: "1.37.0"}
-		in.Cluster, in.Groups = spectest.Read(t, goldentest.Read(t, filepath.Dir(f), filepath.Base(f)))
-		on := platformtest.Of(in.Cluster)
-		in.Platform = on.ForComplete()
-		done, findings := complete.Complete(in)
-		if err := findings.Err(); err != nil {
-			t.Fatalf("%s: %v", f, err)
-		}
-		region := map[string]string{"aws": "us-test-1", "gce": "us-test1"}[string(done.Spec.CloudProviderID())]
-		out[strings.TrimSuffix(filepath.Base(f), ".yaml")] = addons.Input{Traits: &on.Traits, Cluster: done.Spec, Groups: done.Groups, Version: "1.37.0", Region: region, Facts: in.Facts}
+		out[strings.TrimSuffix(filepath.Base(f), ".yaml")] = changed(t, goldentest.Read(t, filepath.Dir(f), filepath.Base(f)), func(*api.ClusterSpec) {})
 	}
 	return out
 }
@@ -111,10 +100,10 @@ type takenOver struct {
 }
 
 func (c *takenOver) run(rows []takeover.Row, scenario string) {
-	own := map[string]*unstructured.Unstructured{} // by ref
+	own := map[string]*unstructured.Unstructured{} // by KIND/NAMESPACE/NAME
 	for _, f := range c.ours.Files {
 		for _, o := range c.decode(f) {
-			own[ref(o)] = o
+			own[refOf(o.Object)] = o
 		}
 		for _, o := range takeover.Objects(c.T, rows, tableName(f), scenario, c.in.Cluster.Name) {
 			c.theirs = append(c.theirs, &unstructured.Unstructured{Object: define(o, own)})
@@ -194,10 +183,6 @@ func (c *takenOver) find(o *unstructured.Unstructured) (dynamic.ResourceInterfac
 	return c.Client.Resource(m.Resource).Namespace(cmp.Or(o.GetNamespace(), metav1.NamespaceDefault)), nil
 }
 
-func ref(o *unstructured.Unstructured) string {
-	return strings.Trim(o.GetKind()+"/"+strings.Trim(o.GetNamespace()+"/"+o.GetName(), "/"), "/")
-}
-
 // define completes a custom resource definition of kOps: the table has its group, scope and
 // versions, and its names are those of ours.
 func define(o map[string]any, own map[string]*unstructured.Unstructured) map[string]any {
@@ -208,7 +193,7 @@ func define(o map[string]any, own map[string]*unstructured.Unstructured) map[str
 	spec, _, _ := unstructured.NestedMap(o, "spec")
 	plural, _, _ := strings.Cut(u.GetName(), ".")
 	spec["names"] = map[string]any{"plural": plural, "kind": strings.ToUpper(plural[:1]) + plural[1:]}
-	if mine := own[ref(u)]; mine != nil {
+	if mine := own[refOf(u.Object)]; mine != nil {
 		spec["names"], _, _ = unstructured.NestedMap(mine.Object, "spec", "names")
 	}
 	var versions []any
@@ -233,7 +218,7 @@ func (c *takenOver) applyTheirs(who string) {
 		var errs []error
 		for _, o := range todo {
 			if err := c.applyAs(o); err != nil {
-				failed, errs = append(failed, o), append(errs, fmt.Errorf("%s is refused: %s: %w", who, ref(o), err))
+				failed, errs = append(failed, o), append(errs, fmt.Errorf("%s is refused: %s: %w", who, refOf(o.Object), err))
 			}
 		}
 		if len(failed) == 0 {
@@ -292,7 +277,7 @@ func (c *takenOver) refused(err error) string {
 func (c *takenOver) createUsers(own map[string]*unstructured.Unstructured) []*unstructured.Unstructured {
 	theirs := map[string]bool{}
 	for _, o := range c.theirs {
-		theirs[ref(o)] = true
+		theirs[refOf(o.Object)] = true
 	}
 	users := []*unstructured.Unstructured{usersObject("ConfigMap", "kube-system", "aws-iam-authenticator"), usersObject("ConfigMap", "kube-system", "coredns-autoscaler"),
 		usersObject("Secret", "kube-system", "cilium-ipsec-keys")}
@@ -331,18 +316,18 @@ func (c *takenOver) checkUsers(users []*unstructured.Unstructured) {
 		}
 		now, err := r.Get(c.Context(), o.GetName(), metav1.GetOptions{})
 		if err != nil {
-			c.Errorf("the user's %s: %v", ref(o), err)
+			c.Errorf("the user's %s: %v", refOf(o.Object), err)
 			continue
 		}
 		a, _ := o.MarshalJSON()
 		b, _ := now.MarshalJSON()
 		if !bytes.Equal(a, b) {
-			c.Errorf("the user's %s was changed:\n%s\n%s", ref(o), a, b)
+			c.Errorf("the user's %s was changed:\n%s\n%s", refOf(o.Object), a, b)
 		}
 	}
 }
 
-// uids returns the identities of the objects that exist, by ref.
+// uids returns the identities of the objects that exist, by KIND/NAMESPACE/NAME.
 func (c *takenOver) uids(objects []*unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	for _, o := range objects {
@@ -355,7 +340,7 @@ func (c *takenOver) uids(objects []*unstructured.Unstructured) map[string]string
 			c.Fatal(err)
 		}
 		if err == nil {
-			out[ref(o)] = string(now.GetUID())
+			out[refOf(o.Object)] = string(now.GetUID())
 		}
 	}
 	return out
