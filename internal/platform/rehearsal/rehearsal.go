@@ -82,6 +82,9 @@ type Network interface {
 	Addresses([]netip.Prefix) error
 	// Routes sets the ranges behind machines: it maps each range to the machine's address.
 	Routes(map[string]string) error
+	// Check sets the machines, by address, whose ports drop IPv4 packets from or to other addresses
+	// than those given.
+	Check(map[netip.Addr][]netip.Prefix) error
 	// Balance sets the load balancers.
 	Balance([]Balancer) error
 }

@@ -66,6 +66,37 @@ func (s snapshot) gateways() []netip.Prefix {
 	return slices.SortedFunc(maps.Keys(out), func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
 }
 
+// checkedAddresses returns the instances with a source/destination check, by address, each with the
+// addresses of its network interface: packets from and to other addresses are dropped (EC2 user guide,
+// Elastic network interfaces).
+func (s snapshot) checkedAddresses() map[netip.Addr][]netip.Prefix {
+	out := map[netip.Addr][]netip.Prefix{}
+	for _, i := range s.instances {
+		if aws.ToBool(i.SourceDestCheck) {
+			out[i.Address] = i.ownAddresses()
+		}
+	}
+	return out
+}
+
+// ownAddresses returns the private addresses of an instance's network interfaces.
+func (i *instance) ownAddresses() []netip.Prefix {
+	own := map[netip.Prefix]bool{netip.PrefixFrom(i.Address, i.Address.BitLen()): true}
+	for _, n := range i.NetworkInterfaces {
+		for _, a := range n.PrivateIpAddresses {
+			if a, err := netip.ParseAddr(aws.ToString(a.PrivateIpAddress)); err == nil {
+				own[netip.PrefixFrom(a, a.BitLen())] = true
+			}
+		}
+		for _, r := range n.Ipv4Prefixes {
+			if r, err := netip.ParsePrefix(aws.ToString(r.Ipv4Prefix)); err == nil {
+				own[r] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(own), netip.Prefix.Compare)
+}
+
 // gateway returns the address of a VPC's router, with the length of the VPC's range.
 func gateway(vpc netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(vpc.Masked().Addr().Next(), vpc.Bits())

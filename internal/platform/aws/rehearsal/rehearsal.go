@@ -123,6 +123,9 @@ func (p *play) sync(ctx context.Context) error {
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
+	if err := p.stage.Network.Check(now.checkedAddresses()); err != nil {
+		return err
+	}
 	return errors.Join(given, p.reconcilePools(ctx, now), p.reconcileInstances(ctx, now), p.reconcileVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
 }
 

@@ -44,6 +44,7 @@ type host struct {
 	disks     map[string]rehearsal.Disk
 	addresses []netip.Prefix
 	routes    map[string]string
+	checked   map[netip.Addr][]netip.Prefix
 	balancers []rehearsal.Balancer
 }
 
@@ -99,8 +100,12 @@ func (h *host) Discard(_ context.Context, name string) error {
 	return nil
 }
 
-func (h *host) Addresses(list []netip.Prefix) error     { h.addresses = list; return nil }
-func (h *host) Routes(to map[string]string) error       { h.routes = to; return nil }
+func (h *host) Addresses(list []netip.Prefix) error { h.addresses = list; return nil }
+func (h *host) Routes(to map[string]string) error   { h.routes = to; return nil }
+func (h *host) Check(machines map[netip.Addr][]netip.Prefix) error {
+	h.checked = machines
+	return nil
+}
 func (h *host) Balance(list []rehearsal.Balancer) error { h.balancers = list; return nil }
 
 // testPlay is a play on a fake host.
@@ -231,6 +236,26 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 	who, err := sts.NewFromConfig(cfg).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || !strings.HasSuffix(*who.Arn, ":assumed-role/nodes.c/"+id) {
 		t.Errorf("the credentials are of %v, %v", who, err)
+	}
+}
+
+// TestTheSourceDestinationCheck: an instance's port checks addresses until the check is off.
+func TestTheSourceDestinationCheck(t *testing.T) {
+	p := newPlaying(t)
+	p.role("nodes.c")
+	ids := []string{p.instance("#!/bin/sh\n"), p.instance("#!/bin/sh\n")}
+	at := func(id string) netip.Addr { return p.lastSnapshot().instances[id].Address }
+	p.ok(p.sync(t.Context()))
+	for _, id := range ids {
+		if own, want := p.host.checked[at(id)], []netip.Prefix{netip.PrefixFrom(at(id), 32)}; !slices.Equal(own, want) {
+			t.Errorf("%s may use %v, not %v", id, own, want)
+		}
+	}
+	_, err := p.clients.EC2.ModifyInstanceAttribute(t.Context(), &ec2.ModifyInstanceAttributeInput{InstanceId: &ids[0], SourceDestCheck: &types.AttributeBooleanValue{Value: aws.Bool(false)}})
+	p.ok(err)
+	p.ok(p.sync(t.Context()))
+	if _, still := p.host.checked[at(ids[0])]; still || len(p.host.checked) != 1 {
+		t.Errorf("with the check of %s off, there are %v", at(ids[0]), p.host.checked)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // snapshot is the emulator's state, except the instances.
 type snapshot struct {
 	subnets   []netip.Prefix
-	routes    map[string]string // maps ranges to the instances' addresses
+	routes    map[string]string             // maps ranges to the instances' addresses
+	checked   map[netip.Addr][]netip.Prefix // maps instances that may not forward to the addresses that are theirs
 	balancers []rehearsal.Balancer
 	addresses map[string]netip.Addr // of instances, by name
 	external  map[string]netip.Addr // maps external addresses to internal ones
@@ -38,7 +39,7 @@ func (s snapshot) gateways() []netip.Prefix {
 
 // observe reads the emulator's complete state.
 func (p *play) observe(ctx context.Context) (snapshot, error) {
-	now := snapshot{routes: map[string]string{}, addresses: map[string]netip.Addr{}, external: map[string]netip.Addr{}}
+	now := snapshot{routes: map[string]string{}, checked: map[netip.Addr][]netip.Prefix{}, addresses: map[string]netip.Addr{}, external: map[string]netip.Addr{}}
 	c := p.api
 	subnets, err := c.Compute.Subnetworks.List(Project, Region).Context(ctx).Do()
 	if err != nil {
@@ -92,7 +93,8 @@ func (s *snapshot) observeInstances(ctx context.Context, c *gceapi.Clients) (map
 	return out, nil
 }
 
-// observeRoutes finds the ranges behind instances: the destinations of routes, and alias ranges.
+// observeRoutes finds the ranges behind instances: the destinations of routes, and alias ranges. An instance
+// that may not forward sends and receives only under addresses of its own (VPC documentation, Routes).
 func (s *snapshot) observeRoutes(ctx context.Context, c *gceapi.Clients, instances map[string]*compute.Instance) error {
 	routes, err := c.Compute.Routes.List(Project).Context(ctx).Do()
 	if err != nil {
@@ -104,8 +106,16 @@ func (s *snapshot) observeRoutes(ctx context.Context, c *gceapi.Clients, instanc
 		}
 	}
 	for name, i := range instances {
+		at := s.addresses[name]
+		own := []netip.Prefix{netip.PrefixFrom(at, at.BitLen())}
 		for _, a := range i.NetworkInterfaces[0].AliasIpRanges {
-			s.routes[a.IpCidrRange] = s.addresses[name].String()
+			s.routes[a.IpCidrRange] = at.String()
+			if r, err := netip.ParsePrefix(a.IpCidrRange); err == nil {
+				own = append(own, r)
+			}
+		}
+		if !i.CanIpForward {
+			s.checked[at] = own
 		}
 	}
 	return nil

@@ -141,6 +141,9 @@ func (p *play) sync(ctx context.Context) error {
 	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
 		return err
 	}
+	if err := p.stage.Network.Check(now.checked); err != nil {
+		return err
+	}
 	return errors.Join(p.reconcileInstances(ctx, want), p.reconcileDisks(ctx, want), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(now.balancers))
 }
 

@@ -25,6 +25,9 @@ type requirement struct {
 	pkg           string // Debian's package
 }
 
+// Nft is what rehearsals require besides: it checks the addresses of their machines.
+func Nft() requirement { return requirement{program: "nft", pkg: "nftables"} }
+
 func requirements() []requirement {
 	return []requirement{
 		{program: "systemd-nspawn", pkg: "systemd-container"},
@@ -51,7 +54,7 @@ func LocalHost() Host {
 }
 
 // Check reports why machines cannot be created here, with the command that fixes it.
-func Check(h Host) error {
+func Check(h Host, more ...requirement) error {
 	if h.OS != "linux" {
 		return fault.Wrap(fault.Permanent, fmt.Errorf("the machines of the local cloud are Linux containers, but this host runs %s", h.OS),
 			"run kops on a Linux host, or in a Linux virtual machine")
@@ -61,7 +64,7 @@ func Check(h Host) error {
 			"run the command again with: sudo --preserve-env")
 	}
 	var what, packages []string
-	for _, n := range requirements() {
+	for _, n := range append(requirements(), more...) {
 		var err error
 		if n.program != "" {
 			_, err = h.LookPath(n.program)

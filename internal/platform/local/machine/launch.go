@@ -223,8 +223,8 @@ func (h Host) shortName(a netip.Addr) string {
 	return fmt.Sprintf("k%s%02x%02x", h.ID(), b[2], b[3])
 }
 
-// link returns the name of the machine's interface on the host, as systemd-nspawn names it.
-func (h Host) link(a netip.Addr) string { return "vb-" + h.shortName(a) }
+// Link returns the name of the interface on the host of the machine with an address, as systemd-nspawn names it.
+func (h Host) Link(a netip.Addr) string { return "vb-" + h.shortName(a) }
 
 // quote quotes a word for the shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -251,7 +251,7 @@ func (h Host) removeLink(name string) error {
 	if err != nil {
 		return err
 	}
-	return network.Remove(h.link(a))
+	return network.Remove(h.Link(a))
 }
 
 // UserData returns the machine's user data.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,13 +20,15 @@ import (
 // load balancers on some of them.
 type stageNetwork struct {
 	bridge  string
-	address netip.Addr // of the stage's own services
+	address netip.Addr                      // of the stage's own services
+	port    func(machine netip.Addr) string // returns the bridge's port of the machine with an address
 
 	mu             sync.Mutex
 	addresses      []netip.Prefix
 	plainAddresses []netip.Addr
 	balancers      []netip.Addr
 	ports          map[netip.AddrPort]*balancerPort
+	checked        map[string][]netip.Prefix // ports whose addresses are checked
 }
 
 // balancerPort is a port of a load balancer.
@@ -69,6 +72,23 @@ func (w *stageNetwork) Addresses(list []netip.Prefix) error {
 }
 
 func (w *stageNetwork) Routes(to map[string]string) error { return bridges.Route(w.bridge, to) }
+
+func (w *stageNetwork) Check(machines map[netip.Addr][]netip.Prefix) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ports := map[string][]netip.Prefix{}
+	for a, own := range machines {
+		ports[w.port(a)] = own
+	}
+	if maps.EqualFunc(ports, w.checked, slices.Equal) {
+		return nil
+	}
+	if err := bridges.CheckAddresses(w.bridge, ports); err != nil {
+		return err
+	}
+	w.checked = ports
+	return nil
+}
 
 func (w *stageNetwork) Balance(list []rehearsal.Balancer) error {
 	w.mu.Lock()

@@ -86,7 +86,7 @@ type Stage struct {
 // Open creates the stage. The caller closes it. There can be one at a time in a root, and on a
 // host; the error for a second one names the holder.
 func Open(ctx context.Context, o Options) (*Stage, error) {
-	if err := ground.Check(ground.LocalHost()); err != nil {
+	if err := ground.Check(ground.LocalHost(), ground.Nft()); err != nil {
 		return nil, err
 	}
 	if o.Bundle != "" { // an image takes a while
@@ -128,7 +128,7 @@ func newStage(o Options) (*Stage, error) {
 	}
 	s := &Stage{Options: o, site: here, host: host, address: netip.MustParseAddr(address)}
 	s.disks = &disks{host: host, plugged: map[string]rehearsal.Disk{}}
-	s.network = &stageNetwork{bridge: here.Bridge(), address: s.address, ports: map[netip.AddrPort]*balancerPort{}}
+	s.network = &stageNetwork{bridge: here.Bridge(), address: s.address, port: host.Link, ports: map[netip.AddrPort]*balancerPort{}}
 	return s, nil
 }
 
@@ -380,6 +380,9 @@ func (s *Stage) removeAll(ctx context.Context) error {
 		return err
 	}
 	if err := bridges.Enclose(s.site.Bridge(), s.address, tcpPorts(), udpPorts(), false); err != nil {
+		return err
+	}
+	if err := bridges.CheckAddresses(s.site.Bridge(), nil); err != nil {
 		return err
 	}
 	if err := bridges.Remove(s.site.Bridge()); err != nil {

@@ -355,6 +355,21 @@ func (s *scene) testCrossing() {
 	for _, to := range []string{"10.199.65.20", "100.96.1.1"} {
 		s.inside("one", "ping -q -c 1 -W 5 "+to)
 	}
+	two := netip.MustParseAddr("10.199.65.20")
+	for _, own := range [][]netip.Prefix{{hostPrefix(two)}, {hostPrefix(two), netip.MustParsePrefix("100.96.1.0/24")}, nil} {
+		checked := map[netip.Addr][]netip.Prefix{two: own}
+		if own == nil {
+			checked = nil
+		}
+		s.ok(s.contract.Network.Check(checked))
+		want := map[bool]string{true: "dropped", false: "passed"}[len(own) == 1]
+		s.inside("two", "ping -q -c 1 -W 5 10.199.64.20")
+		for machine, ping := range map[string]string{"one": "100.96.1.1", "two": "-I 100.96.1.1 10.199.64.1"} {
+			if got := s.inside(machine, "ping -q -c 1 -W 1 "+ping+" >/dev/null && echo passed || echo dropped"); got != want {
+				s.Errorf("with the port's addresses %v, from %s: ping %s: %s", own, machine, ping, got)
+			}
+		}
+	}
 	at := netip.MustParseAddr("10.199.64.9")
 	balancer := rehearsal.Balancer{Name: "b", Address: at, Fronts: []rehearsal.Front{{Port: 443, Target: 8443, Hosts: []string{"10.199.65.20"}}}}
 	hello := func() string {
