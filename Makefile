@@ -62,7 +62,7 @@ bundle: build ## everything that machines of this host fetch; what cannot be dow
 	$(BUILD)/kops bundle extract $(KUBERNETES_VERSION:%=v%/bin/linux/$(shell go env GOARCH)/)kubectl --to $(BUILD)/kubectl
 
 rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, with placeholders for images that cannot be built
-	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws)
+	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws) -network $(or $(NETWORK),cilium)
 
 programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents; ADDONS=metrics-server: also that add-on
 	$(PROGRAMS)

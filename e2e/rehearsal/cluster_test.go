@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func readmeCommands(t *testing.T) []string {
 // worker and the only control plane are killed.
 func TestTheChapter(t *testing.T) {
 	localtest.ClusterTurn(t, 0, 4)
-	w := newWorld(t, "aws", "s3://my-state-store")
+	w := newWorld(t, "aws", "cilium", "s3://my-state-store")
 	w.bucket("my-state-store")
 	// The editor increases the size of a group by one.
 	w.env = append(w.env, `EDITOR=sed -i -e 's/\(minSize\|maxSize\): 2/\1: 3/'`)
@@ -76,6 +77,7 @@ func TestTheChapter(t *testing.T) {
 		case strings.Contains(line, "validate cluster"):
 			t.Logf("FIGURE 1 + 2 from the update to validated: %s", time.Since(begun).Round(100*time.Millisecond))
 			w.serves()
+			w.checkChecked()
 			w.note()
 			w.killInstance(exports, "worker", w.nodesWithRole("node")[0])
 			w.killInstance(exports, "control plane", w.nodesWithRole("control-plane")[0])
@@ -271,6 +273,17 @@ func (w *world) kill(instance string) {
 	h, err := machine.NewHost(site.Site{Root: inWorkplace("stage"), Cluster: "rehearsal"})
 	w.ok(err)
 	w.ok(h.Group(instance).Kill(w.Context()))
+}
+
+// checkChecked checks that each instance has a source/destination check, because pods' packets are in
+// packets of nodes.
+func (w *world) checkChecked() {
+	w.Helper()
+	bridge := site.Site{Root: inWorkplace("stage"), Cluster: "rehearsal"}.Bridge()
+	out, err := exec.CommandContext(w.Context(), "nft", "list", "table", "bridge", bridge).CombinedOutput()
+	if n := strings.Count(string(out), "oifname"); err != nil || n != len(w.machines()) {
+		w.Errorf("the addresses of %d of %d instances are checked: %v\n%s", n, len(w.machines()), err, out)
+	}
 }
 
 // killInstance kills an instance: its group creates another, with the volumes of the first.

@@ -23,7 +23,7 @@ func TestGCE(t *testing.T) {
 	if localtest.IsFull() {
 		planes = 1
 	}
-	w := newWorld(t, "gce", "gs://kops-rehearsal")
+	w := newWorld(t, "gce", "", "gs://kops-rehearsal")
 	kops := func(args string) string {
 		t.Helper()
 		return w.must("exec kops " + args)

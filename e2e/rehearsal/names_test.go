@@ -29,7 +29,7 @@ func TestNamesAndTokens(t *testing.T) {
 	if localtest.IsFull() {
 		planes = 3
 	}
-	w := newWorld(t, "aws", "s3://my-state-store")
+	w := newWorld(t, "aws", "", "s3://my-state-store")
 	w.bucket("my-state-store")
 	w.bucket("my-keys")
 	w.zone("example.com")

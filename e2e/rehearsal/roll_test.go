@@ -41,7 +41,7 @@ func TestRoll(t *testing.T) {
 	if localtest.IsFull() {
 		size = 2
 	}
-	w := newWorld(t, "aws", "s3://my-state-store")
+	w := newWorld(t, "aws", "", "s3://my-state-store")
 	w.bucket("my-state-store")
 	const exports = "export KOPS_STATE_STORE=s3://my-state-store; "
 	kops := func(args string) string {

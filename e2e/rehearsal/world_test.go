@@ -75,12 +75,18 @@ func standInNames() []string {
 func inWorkplace(path string) string { return filepath.Join(workplace, path) }
 
 // prepare builds kops, its programs for machines, and a bundle for the clusters of a cloud,
-// once for all tests of the cloud.
-func prepare(cloud string) error {
+// once for all tests of the cloud. The bundle also has the agents of a pod network, if one is given.
+func prepare(cloud, network string) error {
 	if err := prepareBase(); err != nil {
 		return err
 	}
-	return prepareCloud[cloud]()
+	if err := prepareCloud[cloud](); err != nil || network == "" {
+		return err
+	}
+	return runAll([][]string{
+		{"make", "-C", "../..", "programs", "NETWORK=" + network},
+		{inWorkplace("bin/kops"), "bundle", "create", "--dir", inWorkplace("bundle"), "--own", inWorkplace("bin"), "--networking", network, "--offline"},
+	})
 }
 
 var prepareBase = sync.OnceValue(func() error {
@@ -130,7 +136,10 @@ func addCloudToBundle(cloud string, more ...string) error {
 	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", inWorkplace("standins.tar")}})
 }
 
-var bundleCloud = flag.String("cloud", "", "cloud whose bundle TestBundle gives to this host's user")
+var (
+	bundleCloud   = flag.String("cloud", "", "cloud whose bundle TestBundle gives to this host's user")
+	bundleNetwork = flag.String("network", "cilium", "pod network whose agents the bundle of TestBundle has")
+)
 
 // TestBundle gives this host's user the bundle of a cloud's tests: make rehearsal-bundle.
 func TestBundle(t *testing.T) {
@@ -143,7 +152,7 @@ func TestBundle(t *testing.T) {
 	localtest.Cluster(t)
 	own, err := usersBundle()
 	if err == nil {
-		err = prepare(*bundleCloud)
+		err = prepare(*bundleCloud, *bundleNetwork)
 	}
 	if err == nil {
 		err = runAll([][]string{{"mkdir", "--parents", own}, {"cp", "--archive", "--reflink=auto", "--no-target-directory", inWorkplace("bundle"), own}})
@@ -256,11 +265,11 @@ type world struct {
 	env       []string
 }
 
-func newWorld(t *testing.T, cloud, store string) *world {
+func newWorld(t *testing.T, cloud, network, store string) *world {
 	t.Helper()
 	localtest.Cluster(t)
 	w := &world{T: t, dir: t.TempDir(), store: store}
-	w.ok(prepare(cloud))
+	w.ok(prepare(cloud, network))
 	cache, err := os.UserCacheDir()
 	w.ok(err)
 	t.Setenv("PATH", inWorkplace("bin")+":"+os.Getenv("PATH")) // the emulation starts programs, too

@@ -50,6 +50,8 @@ func cilium() source {
 			added: map[string]string{
 				mcsFolder + "/go.mod":    "module sigs.k8s.io/mcs-api/controllers\n\ngo 1.26.0\n",
 				mcsFolder + "/labels.go": "package controllers\n\nconst DerivedServiceAnnotation = \"multicluster.kubernetes.io/derived-service\"\n",
+				"daemon/kops.go":         ciliumWithoutEnvoy,
+				"operator/kops.go":       ciliumSeconds,
 			},
 		}
 	}
@@ -66,6 +68,41 @@ func cilium() source {
 			ciliumRoot{},
 		}}}
 }
+
+// Changes of programs of Cilium, so that they run with the configuration of the version that clusters
+// ask for. Their environment has precedence over the configuration.
+const (
+	// ciliumWithoutEnvoy: the agent does not ask for the version of an Envoy that is not there.
+	ciliumWithoutEnvoy = `package main
+
+import "os"
+
+func init() { os.Setenv("CILIUM_DISABLE_ENVOY_VERSION_CHECK", "true") }
+`
+	// ciliumSeconds: the operator reads a duration where earlier versions read a number of seconds.
+	ciliumSeconds = `package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+func init() {
+	for _, a := range os.Args {
+		dir, _ := strings.CutPrefix(a, "--config-dir=")
+		text, err := os.ReadFile(filepath.Join(dir, "unmanaged-pod-watcher-interval"))
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			os.Setenv("CILIUM_UNMANAGED_POD_WATCHER_INTERVAL", strconv.Itoa(n)+"s")
+		}
+	}
+}
+`
+)
 
 // mcsFolder is the folder of a replaced module in the copy of Cilium's.
 const mcsFolder = "kops-mcs-api-controllers"

@@ -28,7 +28,7 @@ func completion() complete.Rules {
 			{Name: "local-etcd", Why: "members of etcd on one host have no network delay, and elect a new leader sooner", Do: setEtcd},
 			{Name: "local-repair", Why: "machines on this host cost nothing and are not watched", Do: setRepair},
 			{Name: "local-routes", Why: "kops-controller keeps the routes between machines", Do: setRoutes},
-			{Name: "local-cilium", Why: "a later version of Cilium is built for machines of this host, without Envoy", Do: setCilium},
+			{Name: "local-cilium", Why: "machines of this host are in one segment, and only they have routes to pods", Do: setCilium},
 		},
 	}
 }
@@ -103,30 +103,23 @@ func setRoutes(p *complete.Pass) {
 	fill.Ptr(&fill.Ensure(&p.Spec.KubeControllerManager).ConfigureCloudRoutes, false)
 }
 
-// setCilium sets what the version that can be built from modules reads in another form, and the routes of machines in
-// one segment.
+// setCilium sets the routes of machines in one segment.
 func setCilium(p *complete.Pass) {
 	c := p.Spec.Networking.Cilium
-	if c == nil {
+	if c == nil || c.Tunnel != "disabled" {
 		return
 	}
-	extra := map[string]string{
-		"unmanaged-pod-watcher-interval": "15s", // a duration, no longer a number of seconds
-		"disable-envoy-version-check":    "true",
-	}
-	if c.Tunnel == "disabled" {
-		c.AutoDirectNodeRoutes = true // nobody else has routes to pods
-		extra["ipv4-native-routing-cidr"] = p.Spec.Networking.PodCIDR
-	}
+	c.AutoDirectNodeRoutes = true // nobody else has routes to pods
 	if c.ExtraConfig == nil {
 		c.ExtraConfig = map[string]string{}
 	}
-	for k, v := range extra {
-		if _, set := c.ExtraConfig[k]; !set {
-			c.ExtraConfig[k] = v
-		}
+	if _, set := c.ExtraConfig[nativeRange]; !set {
+		c.ExtraConfig[nativeRange] = p.Spec.Networking.PodCIDR
 	}
 }
+
+// nativeRange is the field of Cilium's configuration with the range of pods to which nodes have routes.
+const nativeRange = "ipv4-native-routing-cidr"
 
 // setHardening sets the hardening of every cluster of this host. All pods belong to the cluster's
 // owner, so settings that give pods access to the machine cause a warning, not an error.

@@ -38,18 +38,17 @@ func TestPodNetworks(t *testing.T) {
 	}
 }
 
-// TestCilium: what the built version of Cilium needs is visible in the completed spec, and a user's own
-// setting is kept.
+// TestCilium: routes without a tunnel are visible in the completed spec, and a user's own setting is kept.
 func TestCilium(t *testing.T) {
 	for _, c := range []struct {
 		cilium api.CiliumNetworkingSpec
 		want   map[string]string
 		direct bool
 	}{
-		{cilium: api.CiliumNetworkingSpec{}, want: map[string]string{"unmanaged-pod-watcher-interval": "15s", "disable-envoy-version-check": "true"}},
-		{cilium: api.CiliumNetworkingSpec{Tunnel: "disabled", ExtraConfig: map[string]string{"unmanaged-pod-watcher-interval": "1m", "debug": "true"}},
-			want:   map[string]string{"unmanaged-pod-watcher-interval": "1m", "disable-envoy-version-check": "true", "debug": "true", "ipv4-native-routing-cidr": "100.96.0.0/11"},
-			direct: true},
+		{},
+		{cilium: api.CiliumNetworkingSpec{Tunnel: "disabled"}, want: map[string]string{"ipv4-native-routing-cidr": "100.96.0.0/11"}, direct: true},
+		{cilium: api.CiliumNetworkingSpec{Tunnel: "disabled", ExtraConfig: map[string]string{"ipv4-native-routing-cidr": "10.0.0.0/8", "debug": "true"}},
+			want: map[string]string{"ipv4-native-routing-cidr": "10.0.0.0/8", "debug": "true"}, direct: true},
 	} {
 		cluster := &api.Cluster{}
 		cluster.Name = "a.k8s.local"
