@@ -41,24 +41,18 @@ var NetworkInterfaces = resource.Kind[LeftoverNetworkInterface, *Client]{
 	},
 }
 
-var networkInterfaceDescriber = describer[ec2types.NetworkInterface]{
-	what: "network interfaces", id: "network-interface-id",
-	tags: func(n ec2types.NetworkInterface) []ec2types.Tag { return n.TagSet },
-	describe: func(ctx context.Context, c *Client, f []ec2types.Filter) ([]ec2types.NetworkInterface, error) {
-		return pages(ctx, ec2.NewDescribeNetworkInterfacesPaginator(c.EC2, &ec2.DescribeNetworkInterfacesInput{Filters: f}),
-			func(o *ec2.DescribeNetworkInterfacesOutput) []ec2types.NetworkInterface { return o.NetworkInterfaces })
-	},
-}
-
 // listNetworkInterfaces leaves out the interfaces of AWS' own services and those that are deleted
-// with their machine.
+// with their machine. One request finds the interfaces with either of the cluster's tags, because
+// some pod networks, such as Cilium, set only TagCluster; its response has those of other clusters, too.
 func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]*LeftoverNetworkInterface, error) {
 	if !s.All {
 		return nil, nil
 	}
-	list, err := networkInterfaceDescriber.listOwned(ctx, c, s)
-	list = slices.DeleteFunc(slices.Clone(list), func(d ec2types.NetworkInterface) bool {
-		return aws.ToBool(d.RequesterManaged) || d.Attachment != nil && aws.ToBool(d.Attachment.DeleteOnTermination)
+	in := &ec2.DescribeNetworkInterfacesInput{Filters: []ec2types.Filter{filter("tag-key", TagCluster, TagOwnerPrefix+s.Cluster)}}
+	list, err := pages(ctx, ec2.NewDescribeNetworkInterfacesPaginator(c.EC2, in),
+		func(o *ec2.DescribeNetworkInterfacesOutput) []ec2types.NetworkInterface { return o.NetworkInterfaces })
+	list = slices.DeleteFunc(list, func(d ec2types.NetworkInterface) bool {
+		return !isInterfaceOf(s.Cluster, tagMap(d.TagSet)) || aws.ToBool(d.RequesterManaged) || d.Attachment != nil && aws.ToBool(d.Attachment.DeleteOnTermination)
 	})
 	return convert(list, err, func(d ec2types.NetworkInterface) *LeftoverNetworkInterface {
 		n := &LeftoverNetworkInterface{VPC: text(d.VpcId), Subnet: text(d.SubnetId), Tags: tagMap(d.TagSet), ID: aws.ToString(d.NetworkInterfaceId)}
@@ -67,4 +61,11 @@ func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]
 		}
 		return n
 	})
+}
+
+// isInterfaceOf reports whether the tags belong to an interface that was created for the cluster. An
+// interface that the cluster shares is not, whatever else its tags say.
+func isInterfaceOf(cluster string, tags map[string]string) bool {
+	owner, tagged := tags[TagOwnerPrefix+cluster]
+	return owner == Owned || !tagged && tags[TagCluster] == cluster
 }

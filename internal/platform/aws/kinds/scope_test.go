@@ -424,16 +424,24 @@ func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.EC2.CreateNetworkInterface(t.Context(), &ec2.CreateNetworkInterfaceInput{SubnetId: &subnet.ID,
-		TagSpecifications: tagSpec(ec2types.ResourceTypeNetworkInterface, OwnedTags(testCluster, "eni"))}); err != nil {
-		t.Fatal(err)
+	for _, tags := range []map[string]string{
+		OwnedTags(testCluster, "eni"),
+		{TagOwnerPrefix + testCluster: Owned}, // as the AWS VPC CNI may set them
+		{TagCluster: testCluster},             // as Cilium sets them
+		OwnedTags("other."+testCluster, "theirs"), {TagCluster: "other." + testCluster}, {TagName: "nobody's"},
+		{TagCluster: testCluster, TagOwnerPrefix + testCluster: Shared},
+	} {
+		if _, err := c.EC2.CreateNetworkInterface(t.Context(), &ec2.CreateNetworkInterfaceInput{SubnetId: &subnet.ID,
+			TagSpecifications: tagSpec(ec2types.ResourceTypeNetworkInterface, tags)}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ours, all := resource.Scope{Cluster: testCluster}, resource.Scope{Cluster: testCluster, All: true}
 	if n := len(observed(t, c, &Instances, ours)) + len(observed(t, c, &NetworkInterfaces, ours)); n != 0 {
 		t.Errorf("%d objects are listed although not everything is asked for", n)
 	}
 	machines, interfaces := observed(t, c, &Instances, all), observed(t, c, &NetworkInterfaces, all)
-	if len(machines) != 1 || len(machines[0].Holds) == 0 || len(interfaces) != 1 {
+	if len(machines) != 1 || len(machines[0].Holds) == 0 || len(interfaces) != 3 {
 		t.Fatalf("got %d machines and %d interfaces", len(machines), len(interfaces))
 	}
 	for range 3 { // the second and third attempts find it shutting down and terminated
@@ -441,8 +449,10 @@ func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := NetworkInterfaces.Delete(t.Context(), c, interfaces[0]); err != nil {
-		t.Error(err)
+	for _, i := range interfaces {
+		if err := NetworkInterfaces.Delete(t.Context(), c, i); err != nil {
+			t.Error(err)
+		}
 	}
 	if n := len(observed(t, c, &Instances, all)) + len(observed(t, c, &NetworkInterfaces, all)); n != 0 {
 		t.Errorf("%d objects are left", n)
