@@ -1,6 +1,7 @@
 // Package labels has the labels of nodes from which programs in a cluster learn what the nodes are
 // for, and the annotations with which machines report what they run and are asked to run something
-// else. The label of their instance group is api.LabelInstanceGroup.
+// else. The label of their instance group is api.LabelInstanceGroup. It also has the labels by which
+// the objects of add-ons are found again.
 //
 // It must not know who sets or reads a label or an annotation.
 package labels

@@ -11,13 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-)
-
-// Labels of every object of an add-on.
-const (
-	labelManagedBy = "app.kubernetes.io/managed-by"
-	labelAddon     = "addon.kops.k8s.io/name"
-	labelPod       = "kops.k8s.io/managed-by"
+	"kops.local/kops/internal/contract/labels"
 )
 
 // Decode reads the objects of a manifest with any number of documents. Duplicate keys are rejected.
@@ -114,14 +108,14 @@ func field(o map[string]any, path ...string) map[string]any {
 
 // label adds to an object the labels of its add-on.
 func label(o map[string]any, addon string, selector map[string]string) {
-	labels := field(o, "metadata", "labels")
-	labels[labelManagedBy], labels[labelAddon] = "kops", addon
+	own := field(o, "metadata", "labels")
+	own[labels.ManagedBy], own[labels.Addon] = labels.Kops, addon
 	for k, v := range selector {
-		labels[k] = v
+		own[k] = v
 	}
 	switch o["kind"] {
 	case "Deployment", "DaemonSet":
-		field(o, "spec", "template", "metadata", "labels")[labelPod] = "kops"
+		field(o, "spec", "template", "metadata", "labels")[labels.PodManagedBy] = labels.Kops
 	}
 }
 
@@ -130,8 +124,8 @@ func takeLabelled(objects *[]map[string]any, addon string) []map[string]any {
 	var own, rest []map[string]any
 	for _, o := range *objects {
 		m, _ := o["metadata"].(map[string]any)
-		labels, _ := m["labels"].(map[string]any)
-		if labels[labelAddon] == addon {
+		users, _ := m["labels"].(map[string]any)
+		if users[labels.Addon] == addon {
 			own = append(own, o)
 			continue
 		}
@@ -177,7 +171,7 @@ func pruneSpec(addon string, objects []map[string]any) *api.PruneSpec {
 			}
 		}
 		k.Namespaces = slices.Sorted(maps.Keys(namespaces))
-		k.LabelSelector = labelAddon + "=" + addon + "," + labelManagedBy + "=kops"
+		k.LabelSelector = labels.Addon + "=" + addon + "," + labels.ManagedBy + "=" + labels.Kops
 		out.Kinds = append(out.Kinds, k)
 	}
 	slices.SortStableFunc(out.Kinds, func(a, b api.PruneKind) int {

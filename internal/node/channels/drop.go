@@ -13,24 +13,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
 )
-
-// labelAddon is the label that names an object's add-on.
-const labelAddon = "addon.kops.k8s.io/name"
 
 // label marks the objects as the add-on's own, except those that are already marked as another's.
 func label(addon string, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
-		labels, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels")
-		if err != nil || labels[labelAddon] != "" { // the API server reports what is wrong
+		own, _, err := unstructured.NestedStringMap(o.Object, "metadata", "labels")
+		if err != nil || own[labels.Addon] != "" { // the API server reports what is wrong
 			continue
 		}
-		if labels == nil {
-			labels = map[string]string{}
+		if own == nil {
+			own = map[string]string{}
 		}
-		labels[labelAddon] = addon
-		o.SetLabels(labels)
+		own[labels.Addon] = addon
+		o.SetLabels(own)
 	}
 }
 
@@ -161,7 +159,7 @@ func (a *Applier) ownedObject(ctx context.Context, addon string, i identity) (*u
 	if err != nil {
 		return nil, fmt.Errorf("look for %s %s/%s: %w", i.kind.Kind, i.namespace, i.name, err)
 	}
-	if o.GetLabels()[labelAddon] != addon {
+	if o.GetLabels()[labels.Addon] != addon {
 		return nil, nil
 	}
 	return o, nil

@@ -47,16 +47,11 @@ func (a *Applier) exists(ctx context.Context, o *unstructured.Unstructured) (boo
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}
-	if err == nil {
-		_, err = r.Get(ctx, o.GetName(), metav1.GetOptions{})
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
 		return false, fmt.Errorf("look for %s: %w", nameOf(o), err)
 	}
-	return true, nil
+	now, err := existing(ctx, r, o)
+	return now != nil, err
 }
 
 // ensureKeypair creates an add-on's authority and issuer if either is missing. It

@@ -2,12 +2,12 @@ package channels
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"kops.local/kops/internal/contract/labels"
 )
 
 // makeRoom deletes an object that cannot be updated as wanted because some fields are immutable,
@@ -18,15 +18,12 @@ func (a *Applier) makeRoom(ctx context.Context, r dynamic.ResourceInterface, o *
 	if !replaceable(o) {
 		return false, nil
 	}
-	old, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	old, err := existing(ctx, r, o)
+	if err != nil || old == nil {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("read %s: %w", nameOf(o), err)
-	}
-	addon := o.GetLabels()[labelAddon]
-	if old.GetLabels()[labelAddon] != addon || old.GetDeletionTimestamp() != nil {
+	addon := o.GetLabels()[labels.Addon]
+	if old.GetLabels()[labels.Addon] != addon || old.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
 	twin := o.DeepCopy()

@@ -15,13 +15,11 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 )
 
 // fieldManager is the owner of the fields that an add-on sets.
 const fieldManager = "kops"
-
-// labelManagedBy has the value managedByKops on the objects of kops' own add-ons.
-const labelManagedBy, managedByKops = "app.kubernetes.io/managed-by", "kops"
 
 // resource returns the API endpoint for objects of a kind; namespace is empty for cluster-scoped kinds.
 func (a *Applier) resource(kind schema.GroupKind, version, namespace string) (dynamic.ResourceInterface, bool, error) {
@@ -59,6 +57,18 @@ func (a *Applier) find(o *unstructured.Unstructured) (dynamic.ResourceInterface,
 		return a.find(o)
 	}
 	return r, nil
+}
+
+// existing returns an object as it is in the cluster, or nil if it does not exist.
+func existing(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", nameOf(o), err)
+	}
+	return now, nil
 }
 
 // applySet applies every object. If one fails, the others are still applied;
@@ -107,20 +117,17 @@ func (a *Applier) applyObject(ctx context.Context, o *unstructured.Unstructured)
 // their files, and may change what exists.
 func (a *Applier) isUsers(ctx context.Context, r dynamic.ResourceInterface, o *unstructured.Unstructured) (bool, error) {
 	kind := o.GroupVersionKind().GroupKind()
-	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Secret" || o.GetLabels()[labelManagedBy] != managedByKops {
+	if kind.Group != "" || kind.Kind != "ConfigMap" && kind.Kind != "Secret" || o.GetLabels()[labels.ManagedBy] != labels.Kops {
 		return false, nil
 	}
-	now, err := r.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	now, err := existing(ctx, r, o)
+	if err != nil || now == nil {
+		return false, err
+	}
+	if l := now.GetLabels(); l[labels.ManagedBy] == labels.Kops || l[labels.Addon] == o.GetLabels()[labels.Addon] {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("read %s: %w", nameOf(o), err)
-	}
-	if l := now.GetLabels(); l[labelManagedBy] == managedByKops || l[labelAddon] == o.GetLabels()[labelAddon] {
-		return false, nil
-	}
-	a.Log.Warn("not changed: it does not belong to an add-on of kops, so it is a user's", "addon", o.GetLabels()[labelAddon], "object", nameOf(o))
+	a.Log.Warn("not changed: it does not belong to an add-on of kops, so it is a user's", "addon", o.GetLabels()[labels.Addon], "object", nameOf(o))
 	return true, nil
 }
 
@@ -229,7 +236,7 @@ func (a *Applier) pruneKind(ctx context.Context, addon string, k api.PruneKind, 
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			of := o.GetLabels()[labelAddon]
+			of := o.GetLabels()[labels.Addon]
 			if keep[identity{kind, o.GetNamespace(), o.GetName()}] || o.GetDeletionTimestamp() != nil || of != "" && of != addon {
 				continue
 			}

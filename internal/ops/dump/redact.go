@@ -20,6 +20,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/status"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/redact"
 )
 
@@ -30,12 +31,12 @@ const system = metav1.NamespaceSystem
 // label of an add-on or of an add-on's pods, or is a component's static pod. A user's own pods in
 // kube-system are not.
 func isOwn(o metav1.Object) bool {
-	labels := o.GetLabels()
-	if labels["app.kubernetes.io/managed-by"] == "kops" || labels["kops.k8s.io/managed-by"] == "kops" {
+	own := o.GetLabels()
+	if own[labels.ManagedBy] == labels.Kops || own[labels.PodManagedBy] == labels.Kops {
 		return true
 	}
 	_, static := o.GetAnnotations()[corev1.MirrorPodAnnotationKey]
-	app := labels["k8s-app"]
+	app := own["k8s-app"]
 	return static && o.GetNamespace() == system && (strings.HasPrefix(app, "kube-") || strings.HasPrefix(app, "kops-") || strings.HasPrefix(app, "etcd-manager-"))
 }
 
