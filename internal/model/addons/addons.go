@@ -1,7 +1,7 @@
 // Package addons chooses the add-ons of a cluster, fills in their manifests and lists them in the
 // channel that a control plane applies.
 //
-// Its manifest is a template over View. The code here must not know any particular add-on.
+// A manifest is a template over View. The code here must not know any particular add-on.
 package addons
 
 import (
@@ -67,8 +67,9 @@ type File struct {
 	Value   resource.Value
 	// Boots means that machines boot with what it says: it has user data of groups.
 	Boots bool
-	// Images are the container images that its pods run.
+	// Images are the container images that its pods run, and Bundle is how a bundle gets them.
 	Images []Image
+	Bundle catalogue.Bundle
 }
 
 // Image is a container image.
@@ -97,9 +98,9 @@ func Build(in Input) (*Result, error) {
 	out := &Result{}
 	channel, digests := &api.Addons{}, &marks{}
 	channel.Kind, channel.Name = api.KindAddons, "bootstrap"
-	user := slices.Clone(in.Objects)
+	users := slices.Clone(in.Objects)
 	for _, of := range in.Addons.Addons() {
-		a, err := build(in, of, &user)
+		a, err := build(in, of, &users)
 		if err != nil {
 			return nil, fmt.Errorf("add-on %s: %w", of.Folder, err)
 		}
@@ -109,14 +110,9 @@ func Build(in Input) (*Result, error) {
 		a.entry.ManifestHash = digests.text(resource.SHA256(a.file.Value))
 		out.Files = append(out.Files, a.file)
 		channel.Spec.Addons = append(channel.Spec.Addons, a.entry)
-		for _, l := range a.left {
-			out.Findings = append(out.Findings, leftToUser(a.entry.Name, l))
-		}
-		if a.missing {
-			out.Findings = append(out.Findings, missingAddon(a.entry.Name))
-		}
+		out.Findings = append(out.Findings, a.findings...)
 	}
-	if f, entry, err := userFile(user); err != nil {
+	if f, entry, err := userFile(users); err != nil {
 		return nil, err
 	} else if entry != nil {
 		out.Files = append(out.Files, f)
@@ -146,18 +142,16 @@ func leftToUser(name, object string) diag.Finding {
 	}
 }
 
-// built is an add-on built for one cluster.
+// built is an add-on built for one cluster. Its entry has no digest yet.
 type built struct {
-	file    File
-	entry   api.Addon
-	missing bool
-	// left are its objects that are left to the user, who has objects of the same names.
-	left []string
+	file     File
+	entry    api.Addon
+	findings diag.List
 }
 
-// build returns an add-on, or nil if it does not belong to the cluster. The user's objects that
-// replace its own are removed from user.
-func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error) {
+// build returns an add-on, or nil if it does not belong to the cluster. The objects that replace its
+// own are removed from users.
+func build(in Input, of *catalogue.Addon, users *[]map[string]any) (*built, error) {
 	v, err := newView(in)
 	if err != nil {
 		return nil, err
@@ -165,92 +159,112 @@ func build(in Input, of *catalogue.Addon, user *[]map[string]any) (*built, error
 	if on, err := of.When.Holds(v.View); err != nil || !on {
 		return nil, err
 	}
-	objects, found, err := v.objects(of)
+	m, err := v.manifest(of)
 	if err != nil {
 		return nil, err
 	}
-	defined := found && len(of.Definitions) > 0
 	if of.Replaceable {
-		if own := takeLabelled(user, of.Name); len(own) > 0 {
-			objects, found, defined = own, true, false
+		if own := takeLabelled(users, of.Name); len(own) > 0 {
+			m = &manifest{objects: own}
 		}
 	}
-	a := &built{missing: !found}
-	objects = slices.DeleteFunc(objects, func(o map[string]any) bool {
-		users := isConfiguration(o) && slices.ContainsFunc(*user, func(u map[string]any) bool { return placeOf(u) == placeOf(o) })
-		if users {
-			a.left = append(a.left, placeOf(o))
-		}
-		return users
-	})
-	prune, err := a.describe(of, v.View)
-	if err != nil {
+	a := &built{}
+	if a.entry, err = entryOf(of, v.View); err != nil {
 		return nil, err
 	}
-	for _, o := range objects {
-		if err := in.mountRole(v.View, o); err != nil {
+	var text []byte
+	if m == nil {
+		a.findings = append(a.findings, missingAddon(of.Name))
+		text = []byte("# kops has no manifest of " + of.Name + ".\n")
+	} else {
+		for _, object := range m.leaveToUser(*users) {
+			a.findings = append(a.findings, leftToUser(of.Name, object))
+		}
+		if text, err = v.write(m, of); err != nil {
 			return nil, err
 		}
-		label(o, of.Name, a.entry.Selector)
-	}
-	if prune && found { // without a manifest, all objects of a running add-on would be pruned
-		a.entry.Prune = pruneSpec(of.Name, objects)
-	}
-	text, err := encode(objects)
-	if err != nil {
-		return nil, err
-	}
-	if defined {
-		definitions, err := of.ConvertDefinitions(func(text []byte) ([]byte, error) { return labelAll(text, of.Name, a.entry.Selector) })
-		if err != nil {
-			return nil, fmt.Errorf("read the definitions: %w", err)
+		if a.entry.Prune, err = pruneSpec(of, v.View, m.objects); err != nil {
+			return nil, err
 		}
-		text = slices.Concat(definitions, []byte(separator), text)
 	}
-	if a.missing {
-		text = []byte("# kops has no manifest of " + of.Name + ".\n")
-	}
-	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Value: v.later.value(string(text)), Boots: v.boots, Images: v.usedImages()}
+	a.file = File{Name: of.Name, ID: a.entry.ID, Path: a.entry.Manifest, Content: text, Value: v.later.value(string(text)), Boots: v.boots, Images: v.usedImages(), Bundle: of.Bundle}
 	return a, nil
 }
 
-// describe writes the add-on's entry in the channel, and reports whether old objects are pruned.
-func (a *built) describe(of *catalogue.Addon, v *catalogue.View) (prune bool, err error) {
-	a.entry = api.Addon{Name: of.Name, NeedsRollingUpdate: of.NeedsRollingUpdate, Selector: of.Labels()}
-	if a.entry.ID, err = of.ID.Fill(v); err != nil {
-		return false, err
+// entryOf returns the add-on's entry in the channel, without what depends on its manifest.
+func entryOf(of *catalogue.Addon, v *catalogue.View) (entry api.Addon, err error) {
+	entry = api.Addon{Name: of.Name, NeedsRollingUpdate: of.NeedsRollingUpdate, Selector: of.Labels()}
+	if entry.ID, err = of.ID.Fill(v); err != nil {
+		return entry, err
 	}
-	a.entry.Manifest = path.Join(of.Name, cmp.Or(of.File, a.entry.ID+".yaml"))
-	if a.entry.NeedsPKI, err = of.NeedsPKI.Holds(v); err != nil {
-		return false, err
-	}
-	return of.Prune.Holds(v)
+	entry.Manifest = path.Join(of.Name, cmp.Or(of.File, entry.ID+".yaml"))
+	entry.NeedsPKI, err = of.NeedsPKI.Holds(v)
+	return entry, err
 }
 
-// objects returns the objects of an add-on's manifest without its definitions, and whether there is one.
-func (v *View) objects(of *catalogue.Addon) ([]map[string]any, bool, error) {
+// manifest is what an add-on consists of in one cluster.
+type manifest struct {
+	objects []map[string]any
+	// hasDefinitions means that the add-on's custom resource definitions come before the objects.
+	hasDefinitions bool
+}
+
+// manifest returns the manifest of an add-on, or nil if its folder has none.
+func (v *View) manifest(of *catalogue.Addon) (*manifest, error) {
 	t, err := of.Template("manifest.yaml")
 	if err != nil || t == nil {
-		return nil, false, err
+		return nil, err
 	}
 	text, err := v.fill(t)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	objects, err := Decode(text)
 	if err != nil {
-		return nil, false, fmt.Errorf("read %s: %w", t.Name(), err)
+		return nil, fmt.Errorf("read %s: %w", t.Name(), err)
 	}
 	for _, i := range of.Images {
 		name, err := i.Fill(v)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if name != "" {
 			v.image(name)
 		}
 	}
-	return objects, true, nil
+	return &manifest{objects, len(of.Definitions) > 0}, nil
+}
+
+// leaveToUser removes the configuration for which the user has an object with the same name, and
+// returns the names.
+func (m *manifest) leaveToUser(users []map[string]any) (names []string) {
+	m.objects = slices.DeleteFunc(m.objects, func(o map[string]any) bool {
+		isUsers := isConfiguration(o) && slices.ContainsFunc(users, func(u map[string]any) bool { return placeOf(u) == placeOf(o) })
+		if isUsers {
+			names = append(names, placeOf(o))
+		}
+		return isUsers
+	})
+	return names
+}
+
+// write returns the text of a manifest, whose objects get the add-on's labels, and pods their roles.
+func (v *View) write(m *manifest, of *catalogue.Addon) ([]byte, error) {
+	for _, o := range m.objects {
+		if err := v.input.mountRole(v.View, o); err != nil {
+			return nil, err
+		}
+		label(o, of.Name, of.Labels())
+	}
+	text, err := encode(m.objects)
+	if err != nil || !m.hasDefinitions {
+		return text, err
+	}
+	definitions, err := of.ConvertDefinitions(func(text []byte) ([]byte, error) { return labelAll(text, of.Name, of.Labels()) })
+	if err != nil {
+		return nil, fmt.Errorf("read the definitions: %w", err)
+	}
+	return slices.Concat(definitions, []byte(separator), text), nil
 }
 
 // userFile returns the file of the user's own objects; the entry is nil if there are none.
@@ -266,7 +280,7 @@ func userFile(objects []map[string]any) (File, *api.Addon, error) {
 		return File{}, nil, err
 	}
 	manifest := path.Join(userAddon, "default.yaml")
-	entry := &api.Addon{Name: userAddon, Manifest: manifest, ManifestHash: digest(text), Selector: map[string]string{"k8s-addon": userAddon}}
+	entry := &api.Addon{Name: userAddon, Manifest: manifest, ManifestHash: digest(text), Selector: (&catalogue.Header{Name: userAddon}).Labels()}
 	return File{Name: userAddon, Path: manifest, Content: text, Value: resource.Lit(string(text))}, entry, nil
 }
 

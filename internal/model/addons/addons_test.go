@@ -57,29 +57,22 @@ func ptr[T any](v T) *T { return &v }
 
 // variants returns clusters that together use every add-on that has a manifest, with its options.
 func variants() map[string]func(*api.ClusterSpec) {
-	network := func(n api.NetworkingSpec) func(*api.ClusterSpec) {
-		return func(s *api.ClusterSpec) {
-			own := s.Networking
-			s.Networking = n
-			s.Networking.Subnets, s.Networking.NetworkCIDR, s.Networking.NonMasqueradeCIDR = own.Subnets, own.NetworkCIDR, own.NonMasqueradeCIDR
-		}
-	}
 	return map[string]func(*api.ClusterSpec){
 		"minimal": func(*api.ClusterSpec) {},
 		"no DNS":  func(s *api.ClusterSpec) { s.Networking.Topology = &api.TopologySpec{DNS: api.DNSNone} },
 		"external DNS": func(s *api.ClusterSpec) {
 			s.ExternalDNS = &api.ExternalDNSConfig{Provider: api.ExternalDNSProviderExternalDNS}
 		},
-		"calico": network(api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{MTU: ptr(int32(1440)), TyphaReplicas: 2, WireguardEnabled: ptr(true)}}),
-		"cilium": network(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{Hubble: &api.HubbleSpec{Enabled: ptr(true), Metrics: []string{"drop"}},
+		"calico": withNetwork(api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{MTU: ptr(int32(1440)), TyphaReplicas: 2, WireguardEnabled: ptr(true)}}),
+		"cilium": withNetwork(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{Hubble: &api.HubbleSpec{Enabled: ptr(true), Metrics: []string{"drop"}},
 			ExtraConfig: map[string]string{"debug": "true"}}}),
-		"cilium with its own addresses": network(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni", EnableEncryption: true}}),
-		"cilium with etcd":              network(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{EtcdManaged: true}}),
-		"flannel":                       network(api.NetworkingSpec{Flannel: &api.FlannelNetworkingSpec{Backend: "vxlan"}}),
-		"kindnet":                       network(api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}),
-		"kube-router":                   network(api.NetworkingSpec{KubeRouter: &api.KuberouterNetworkingSpec{}}),
-		"amazon-vpc":                    network(api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{Env: []api.EnvVar{{Name: "WARM_IP_TARGET", Value: "2"}}}}),
-		"kopeio":                        network(api.NetworkingSpec{Kopeio: &api.KopeioNetworkingSpec{}}),
+		"cilium with its own addresses": withNetwork(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{IPAM: "eni", EnableEncryption: true}}),
+		"cilium with etcd":              withNetwork(api.NetworkingSpec{Cilium: &api.CiliumNetworkingSpec{EtcdManaged: true}}),
+		"flannel":                       withNetwork(api.NetworkingSpec{Flannel: &api.FlannelNetworkingSpec{Backend: "vxlan"}}),
+		"kindnet":                       withNetwork(api.NetworkingSpec{Kindnet: &api.KindnetNetworkingSpec{}}),
+		"kube-router":                   withNetwork(api.NetworkingSpec{KubeRouter: &api.KuberouterNetworkingSpec{}}),
+		"amazon-vpc":                    withNetwork(api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{Env: []api.EnvVar{{Name: "WARM_IP_TARGET", Value: "2"}}}}),
+		"kopeio":                        withNetwork(api.NetworkingSpec{Kopeio: &api.KopeioNetworkingSpec{}}),
 		"everything optional": func(s *api.ClusterSpec) {
 			s.IAM.UseServiceAccountExternalPermissions = ptr(true)
 			s.ServiceAccountIssuerDiscovery = &api.ServiceAccountIssuerDiscoveryConfig{DiscoveryStore: "s3://testingBucket/d", EnableAWSOIDCProvider: true}
@@ -152,12 +145,8 @@ func TestManifestsHoldValidObjects(t *testing.T) {
 	for name, in := range inputs() {
 		t.Run(name, func(t *testing.T) {
 			for _, f := range build(t, in(t)).Files {
-				objects, err := addons.Decode(f.Content)
-				if err != nil {
-					t.Fatalf("%s: %v", f.Path, err)
-				}
 				seen := map[string]bool{}
-				for _, o := range objects {
+				for _, o := range objectsOf(t, f) {
 					text, err := json.Marshal(o)
 					if err != nil {
 						t.Fatal(err)
@@ -249,8 +238,7 @@ func TestServiceAccountsAndRolesOfPodsExist(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, f := range build(t, in(t)).Files {
 				exists, wanted := map[string]bool{}, map[string]bool{}
-				objects, _ := addons.Decode(f.Content)
-				for _, o := range objects {
+				for _, o := range objectsOf(t, f) {
 					meta, _ := o["metadata"].(map[string]any)
 					switch kind := o["kind"]; kind {
 					case "ServiceAccount", "ClusterRole", "Role":
@@ -287,10 +275,7 @@ func TestServiceAccountsAndRolesOfPodsExist(t *testing.T) {
 
 func TestTheChannelListsTheFiles(t *testing.T) {
 	r := build(t, cluster(t, variants()["everything optional"]))
-	var got api.Addons
-	if err := yaml.UnmarshalStrict(r.Channel, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := channelOf(t, r)
 	if got.Kind != "Addons" || got.Name != "bootstrap" || got.APIVersion != "" || len(got.Spec.Addons) != len(r.Files) {
 		t.Errorf("channel %s", r.Channel)
 	}
@@ -346,11 +331,7 @@ func TestControllersHaveNoMoreRightsThanTheyUse(t *testing.T) {
 
 func TestObjectsBearTheLabelsOfTheirAddon(t *testing.T) {
 	for _, f := range build(t, cluster(t, variants()["minimal"])).Files {
-		objects, err := addons.Decode(f.Content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range objects {
+		for _, o := range objectsOf(t, f) {
 			meta, _ := o["metadata"].(map[string]any)
 			labels, _ := meta["labels"].(map[string]any)
 			if labels["app.kubernetes.io/managed-by"] != "kops" || labels["addon.kops.k8s.io/name"] != f.Name || labels["k8s-addon"] != f.Name {
@@ -361,10 +342,7 @@ func TestObjectsBearTheLabelsOfTheirAddon(t *testing.T) {
 }
 
 func TestPruningNamesTheNamespacesOfTheObjects(t *testing.T) {
-	var got api.Addons
-	if err := yaml.Unmarshal(build(t, cluster(t, variants()["minimal"])).Channel, &got); err != nil {
-		t.Fatal(err)
-	}
+	got := channelOf(t, build(t, cluster(t, variants()["minimal"])))
 	i := slices.IndexFunc(got.Spec.Addons, func(a api.Addon) bool { return a.Name == "node-termination-handler.aws" })
 	kinds := map[string]api.PruneKind{}
 	for _, k := range got.Spec.Addons[i].Prune.Kinds {
@@ -389,11 +367,7 @@ func TestAnAddonThatIsNotWantedIsEmptiedByPruning(t *testing.T) {
 	if i < 0 || strings.TrimSpace(string(r.Files[i].Content)) != "" {
 		t.Fatalf("dns-controller without DNS: %s", r.Files[i].Content)
 	}
-	var got api.Addons
-	if err := yaml.Unmarshal(r.Channel, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Spec.Addons[i].Prune == nil {
+	if channelOf(t, r).Spec.Addons[i].Prune == nil {
 		t.Error("its objects would stay")
 	}
 	for _, f := range r.Findings {
@@ -446,13 +420,8 @@ metadata: {name: sly, labels: {addon.kops.k8s.io/name: kops-controller.addons.k8
 
 func TestPodsActInRolesOfTheirServiceAccounts(t *testing.T) {
 	r := build(t, cluster(t, variants()["everything optional"]))
-	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "aws-ebs-csi-driver.addons.k8s.io" })
-	objects, err := addons.Decode(r.Files[i].Content)
-	if err != nil {
-		t.Fatal(err)
-	}
 	roles := map[string]int{}
-	for _, o := range objects {
+	for _, o := range objectsOf(t, fileOf(t, r, "aws-ebs-csi-driver.addons.k8s.io")) {
 		text, _ := yaml.Marshal(o)
 		if k := fmt.Sprint(o["kind"]); k == "Deployment" || k == "DaemonSet" {
 			roles[k] = strings.Count(string(text), "arn:aws-test:iam::123456789012:role/ebs-csi-controller-sa.kube-system.sa.minimal.example.com")
@@ -555,14 +524,10 @@ func TestAddressesInChina(t *testing.T) {
 func TestImagesComeFromTheMirrorByDigest(t *testing.T) {
 	in := cluster(t, func(s *api.ClusterSpec) { s.Assets = &api.AssetsSpec{ContainerProxy: ptr("proxy.e.com")} })
 	in.Facts = &facts.Facts{Clouds: in.Facts.Clouds, ImageDigests: map[string]string{"kops.internal/kops-controller:1.37.0": "sha256:ab"}}
-	for _, f := range build(t, in).Files {
-		if f.Name != "kops-controller.addons.k8s.io" {
-			continue
-		}
-		want := addons.Image{Public: "kops.internal/kops-controller:1.37.0", Used: "proxy.e.com/kops-controller:1.37.0@sha256:ab"}
-		if !slices.Equal(f.Images, []addons.Image{want}) || !strings.Contains(string(f.Content), "image: "+want.Used) {
-			t.Errorf("images %v of\n%s", f.Images, f.Content)
-		}
+	f := fileOf(t, build(t, in), "kops-controller.addons.k8s.io")
+	want := addons.Image{Public: "kops.internal/kops-controller:1.37.0", Used: "proxy.e.com/kops-controller:1.37.0@sha256:ab"}
+	if !slices.Equal(f.Images, []addons.Image{want}) || !strings.Contains(string(f.Content), "image: "+want.Used) {
+		t.Errorf("images %v of\n%s", f.Images, f.Content)
 	}
 }
 

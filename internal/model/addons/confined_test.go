@@ -1,7 +1,6 @@
 package addons_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -54,23 +53,11 @@ func missingConfinement(pod corev1.PodSpec, c corev1.Container, local bool) (out
 func workloads(t *testing.T, r *addons.Result, f func(addon, workload string, pod corev1.PodSpec)) {
 	t.Helper()
 	for _, file := range r.Files {
-		objects, err := addons.Decode(file.Content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range objects {
-			if o["kind"] != "Deployment" && o["kind"] != "DaemonSet" {
-				continue
+		for _, o := range objectsOf(t, file) {
+			if o["kind"] == "Deployment" || o["kind"] == "DaemonSet" {
+				w := into[appsv1.Deployment](t, o) // both have their pods in the same place
+				f(file.Name, w.Name, w.Spec.Template.Spec)
 			}
-			text, err := json.Marshal(o)
-			var w appsv1.Deployment // both have their pods in the same place
-			if err == nil {
-				err = json.Unmarshal(text, &w)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			f(file.Name, w.Name, w.Spec.Template.Spec)
 		}
 	}
 }

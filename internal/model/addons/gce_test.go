@@ -91,11 +91,7 @@ func TestStorageClassesOfGCE(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range gceOf(t, name).Files {
-			objects, err := addons.Decode(f.Content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range objects {
+			for _, o := range objectsOf(t, f) {
 				if o["kind"] != "StorageClass" {
 					continue
 				}

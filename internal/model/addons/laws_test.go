@@ -2,7 +2,6 @@ package addons_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
@@ -67,28 +66,6 @@ func podsOf(t *testing.T, r *addons.Result) []workload {
 				out = append(out, workload{"DaemonSet/" + d.Namespace + "/" + d.Name, -1, d.Spec.Template, d.Spec.Selector.MatchLabels})
 			}
 		}
-	}
-	return out
-}
-
-func objectsOf(t *testing.T, f addons.File) []map[string]any {
-	t.Helper()
-	objects, err := addons.Decode(f.Content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return objects
-}
-
-func into[T any](t *testing.T, o map[string]any) T {
-	t.Helper()
-	text, err := json.Marshal(o)
-	var out T
-	if err == nil {
-		err = json.Unmarshal(text, &out)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	return out
 }

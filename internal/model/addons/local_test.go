@@ -2,7 +2,6 @@ package addons_test
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -28,34 +27,6 @@ import (
 func local(t *testing.T, change func(*api.ClusterSpec)) addons.Input {
 	t.Helper()
 	return changed(t, goldentest.Read(t, "testdata", "local.yaml"), change)
-}
-
-// object finds an object in a channel's file, as a typed value.
-func object[T any](t *testing.T, r *addons.Result, addon, kind, name string) *T {
-	t.Helper()
-	for _, f := range r.Files {
-		objects, err := addons.Decode(f.Content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range objects {
-			meta, _ := o["metadata"].(map[string]any)
-			if f.Name != addon || o["kind"] != kind || meta["name"] != name {
-				continue
-			}
-			text, err := json.Marshal(o)
-			into := new(T)
-			if err == nil {
-				err = json.Unmarshal(text, into)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			return into
-		}
-	}
-	t.Fatalf("the add-on %s has no %s %s", addon, kind, name)
-	return nil
 }
 
 func TestALocalClusterNeedsNothingOfElsewhere(t *testing.T) {

@@ -5,9 +5,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"sigs.k8s.io/yaml"
-
-	"kops.local/kops/api"
 	"kops.local/kops/internal/spec/catalogue"
 )
 
@@ -25,8 +22,7 @@ func TestAnAddonWithoutManifestIsReportedAndPrunesNothing(t *testing.T) {
 	if len(r.Findings) != 1 || !r.Findings[0].Warning || !strings.HasPrefix(r.Findings[0].String(), "add-on yours.io: this version of kops has no manifest") {
 		t.Errorf("findings %v", r.Findings)
 	}
-	var got api.Addons
-	if err := yaml.Unmarshal(r.Channel, &got); err != nil || len(got.Spec.Addons) != 1 || got.Spec.Addons[0].Prune != nil {
-		t.Errorf("channel %s, %v", r.Channel, err)
+	if got := channelOf(t, r); len(got.Spec.Addons) != 1 || got.Spec.Addons[0].Prune != nil {
+		t.Errorf("channel %s", r.Channel)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/spec/catalogue"
 )
 
 // Decode reads the objects of a manifest with any number of documents. Duplicate keys are rejected.
@@ -135,9 +136,9 @@ func takeLabelled(objects *[]map[string]any, addon string) []map[string]any {
 	return own
 }
 
-// prunableKinds lists the kinds whose objects may be deleted when they are no longer in a manifest.
-// Namespaces and custom resource definitions, whose deletion would delete much else, are never
-// included.
+// prunableKinds lists the kinds whose objects any add-on may have, and which may be deleted when they
+// are no longer in its manifest. Namespaces and custom resource definitions, whose deletion would
+// delete much else, are never included.
 func prunableKinds() []api.PruneKind {
 	return []api.PruneKind{
 		{Kind: "ConfigMap"}, {Kind: "Service"}, {Kind: "ServiceAccount"},
@@ -147,18 +148,17 @@ func prunableKinds() []api.PruneKind {
 		{Group: "policy", Kind: "PodDisruptionBudget"},
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
 		{Group: "rbac.authorization.k8s.io", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
-		{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass"}, {Group: "karpenter.sh", Kind: "NodePool"},
 	}
 }
 
 // pruneSpec specifies what an add-on's applier may delete: objects in the namespaces for which the
-// manifest has objects of the kind, or else in any.
-func pruneSpec(addon string, objects []map[string]any) *api.PruneSpec {
+// manifest has objects of the kind, or else in any. It returns nil if nothing may be deleted.
+func pruneSpec(of *catalogue.Addon, v *catalogue.View, objects []map[string]any) (*api.PruneSpec, error) {
+	if on, err := of.Prune.Holds(v); err != nil || !on {
+		return nil, err
+	}
 	out := &api.PruneSpec{}
-	for _, k := range prunableKinds() {
-		if strings.HasPrefix(k.Group, "karpenter") && addon != "karpenter.sh" {
-			continue
-		}
+	for _, k := range slices.Concat(prunableKinds(), of.PruneKinds) {
 		namespaces := map[string]bool{}
 		for _, o := range objects {
 			group, _, ok := strings.Cut(fmt.Sprint(o["apiVersion"]), "/")
@@ -171,11 +171,11 @@ func pruneSpec(addon string, objects []map[string]any) *api.PruneSpec {
 			}
 		}
 		k.Namespaces = slices.Sorted(maps.Keys(namespaces))
-		k.LabelSelector = labels.Addon + "=" + addon + "," + labels.ManagedBy + "=" + labels.Kops
+		k.LabelSelector = labels.Addon + "=" + of.Name + "," + labels.ManagedBy + "=" + labels.Kops
 		out.Kinds = append(out.Kinds, k)
 	}
 	slices.SortStableFunc(out.Kinds, func(a, b api.PruneKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
-	return out
+	return out, nil
 }

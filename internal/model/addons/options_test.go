@@ -1,24 +1,16 @@
 package addons_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/model/addons"
 )
 
 // manifestOf returns the manifest of one add-on of a cluster with changes.
 func manifestOf(t *testing.T, name string, change func(*api.ClusterSpec)) string {
 	t.Helper()
-	for _, f := range build(t, cluster(t, change)).Files {
-		if f.Name == name {
-			return string(f.Content)
-		}
-	}
-	t.Fatalf("there is no add-on %s", name)
-	return ""
+	return string(fileOf(t, build(t, cluster(t, change)), name).Content)
 }
 
 func TestOptionsOfCiliumReachItsAgents(t *testing.T) {
@@ -41,9 +33,8 @@ func TestGVisorHasItsRuntimeClass(t *testing.T) {
 	for _, g := range in.Groups {
 		g.Spec.Containerd = &api.ContainerdConfig{GVisor: &api.GVisorConfig{Enabled: ptr(true)}}
 	}
-	r := build(t, in)
-	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "gvisor.addons.k8s.io" })
-	if i < 0 || !strings.Contains(string(r.Files[i].Content), "kind: RuntimeClass") || !strings.Contains(string(r.Files[i].Content), "handler: runsc") {
-		t.Errorf("files %v", r.Files)
+	text := string(fileOf(t, build(t, in), "gvisor.addons.k8s.io").Content)
+	if !strings.Contains(text, "kind: RuntimeClass") || !strings.Contains(text, "handler: runsc") {
+		t.Errorf("the manifest is\n%s", text)
 	}
 }

@@ -99,7 +99,7 @@ func TestCalicoReachesTheAPIServer(t *testing.T) {
 				s.Networking.Topology = &api.TopologySpec{DNS: dns}
 				s.KubeProxy = &api.KubeProxyConfig{Enabled: ptr(!bpf)}
 			})
-			named := strings.Contains(string(content(t, r, calicoAddon)), "KUBERNETES_SERVICE_HOST")
+			named := strings.Contains(string(fileOf(t, r, calicoAddon).Content), "KUBERNETES_SERVICE_HOST")
 			if named != bpf {
 				t.Errorf("DNS %s, eBPF %v: the API server is named: %v", dns, bpf, named)
 			}
@@ -126,18 +126,6 @@ func TestCalicoReachesTheAPIServer(t *testing.T) {
 	}
 }
 
-// content returns the manifest of an add-on.
-func content(t *testing.T, r *addons.Result, addon string) []byte {
-	t.Helper()
-	for _, f := range r.Files {
-		if f.Name == addon {
-			return f.Content
-		}
-	}
-	t.Fatalf("there is no %s", addon)
-	return nil
-}
-
 func TestCalicoOnGCEHasNoSourceCheckToSet(t *testing.T) {
 	r := build(t, onGCE(t, withNetwork(api.NetworkingSpec{Calico: &api.CalicoNetworkingSpec{}})))
 	got := values(object[appsv1.DaemonSet](t, r, calicoAddon, "DaemonSet", "calico-node").Spec.Template.Spec)
@@ -158,7 +146,7 @@ func TestImagesOfPodNetworksComeFromTheMirror(t *testing.T) {
 			"mirror.example.com/my.reg-a-calico-typha:v3.31.6"},
 		"vpc": {vpcAddon, api.NetworkingSpec{AmazonVPC: &api.AmazonVPCNetworkingSpec{}}, "mirror.example.com/602401143452.dkr.ecr.us-west-2.amazonaws.com-amazon-k8s-cni-init:v1.23.0"},
 	} {
-		text := string(content(t, build(t, cluster(t, withNetwork(in.network, mirror))), in.addon))
+		text := string(fileOf(t, build(t, cluster(t, withNetwork(in.network, mirror))), in.addon).Content)
 		if !strings.Contains(text, in.want) {
 			t.Errorf("%s: no %s", name, in.want)
 		}

@@ -8,6 +8,7 @@ package catalogue
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/template"
 )
 
@@ -114,6 +116,8 @@ type Header struct {
 	Selector map[string]string `json:"selector"`
 	// Prune holds if objects are deleted that are no longer in the manifest.
 	Prune Condition `json:"prune"`
+	// PruneKinds lists kinds of such objects in addition to those that every add-on may have.
+	PruneKinds []api.PruneKind `json:"pruneKinds"`
 	// NeedsRollingUpdate names the nodes that a new edition makes outdated: control-plane, workers
 	// or all.
 	NeedsRollingUpdate string `json:"needsRollingUpdate"`
@@ -136,6 +140,7 @@ type Header struct {
 	Account Account `json:"account"`
 	// Images are the images of its pods that the manifest does not name with the function image.
 	Images []Text `json:"images"`
+	Bundle Bundle `json:"bundle"`
 }
 
 // Account is a service account in the namespace kube-system.
@@ -165,7 +170,7 @@ func read(folders fs.FS, folder string) (*Addon, error) {
 	for i := range a.Refused {
 		a.Refused[i].When = a.Refused[i].When.orElse(a.Present)
 	}
-	if err := a.checkDefaults(); err != nil {
+	if err := errors.Join(a.checkDefaults(), a.Bundle.check()); err != nil {
 		return nil, err
 	}
 	rest, err := fs.Glob(files, "*.yaml")

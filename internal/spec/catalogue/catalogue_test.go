@@ -1,6 +1,11 @@
 package catalogue_test
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -86,6 +91,10 @@ func TestWrongFoldersAreRefused(t *testing.T) {
 		"name: mine\nspec: clusterAutoscaler\ndefaults: {values: {enabled: [{from: '1.3', value: often}]}}": "often",
 		"name: mine\nrequires: [{addon: other}]":                                                            `the add-on "other"`,
 		"name: mine\nwhen: '{{ if }}'":                                                                      "missing value",
+		"name: mine\nbundle: {addon: a, network: b, set: spec.a=b}":                                         "either an add-on or a pod network",
+		"name: mine\nbundle: {addon: a}":                                                                    "needs set or images",
+		"name: mine\nbundle: {set: spec.a=b}":                                                               "need the name of an add-on",
+		"name: mine\nbundle: {netwrok: a}":                                                                  "netwrok",
 	} {
 		if _, err := folder(t, head); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "mine") {
 			t.Errorf("%s: %v, want %s", head, err, want)
@@ -112,6 +121,42 @@ func TestTheTagOfAnImageIsNotThePortOfItsRegistry(t *testing.T) {
 		}
 		if on, err := c.Addons()[0].When.Holds(view("1.36.3")); err != nil || !on {
 			t.Errorf("%s: the tag is not %s: %v", image, want, err)
+		}
+	}
+}
+
+func TestAClusterHasAnAddonWithWhatItAlwaysRequires(t *testing.T) {
+	c, err := catalogue.Read(fstest.MapFS{
+		"low/addon.yaml":   {Data: []byte("name: low\nwhen: true\nbundle: {addon: low, set: spec.low=true}")},
+		"often/addon.yaml": {Data: []byte("name: often\nwhen: true\nbundle: {addon: often, set: spec.often=true}\nrequires: [{addon: low, when: '{{ .IPv6 }}'}]")},
+		"high/addon.yaml":  {Data: []byte("name: high\nwhen: true\nbundle: {addon: high, set: spec.high=true}\nrequires: [{addon: low}, {ownRoles: true}]")},
+		"yours/addon.yaml": {Data: []byte("name: yours\nbundle: {addon: yours, images: ['a:1']}")},
+		"other/addon.yaml": {Data: []byte("name: other\nwhen: true")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{"low": {"spec.low=true"}, "often": {"spec.often=true"}, "high": {"spec.high=true", "spec.low=true"}, "yours": nil} {
+		if got := c.OnRequest()[name].Settings(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if got := c.OnRequestNames(); !slices.Equal(got, []string{"high", "low", "often", "yours"}) {
+		t.Errorf("on request: %v", got)
+	}
+}
+
+// TestImagesForUsersAreThoseOfTheManifest: an add-on's version is written in both places.
+func TestImagesForUsersAreThoseOfTheManifest(t *testing.T) {
+	for name, a := range (*catalogue.Catalogue)(nil).Or().OnRequest() {
+		text, err := os.ReadFile("addons/" + a.Folder + "/manifest.yaml")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, i := range a.Bundle.Images {
+			if err != nil || !strings.Contains(string(text), strconv.Quote(i)) {
+				t.Errorf("%s: the manifest does not run %s: %v", name, i, err)
+			}
 		}
 	}
 }

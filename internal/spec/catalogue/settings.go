@@ -147,13 +147,15 @@ type Need struct {
 	Rule   string `json:"-"`
 	Remedy string `json:"-"`
 
-	addon *Addon
+	addon  *Addon
+	always bool // it has no condition of its own
 }
 
 // completeNeeds completes the needs of an add-on with what follows from the needed add-ons.
 func (a *Addon) completeNeeds(c *Catalogue) error {
 	for i := range a.Requires {
 		n := &a.Requires[i]
+		n.always = n.When.isAbsent()
 		n.When = n.When.orElse(a.Present)
 		if n.OwnRoles {
 			n.Rule, n.Message = a.Rule, cmp.Or(n.Message, "needs its own IAM role")

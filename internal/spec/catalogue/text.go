@@ -70,8 +70,10 @@ func (c Condition) Holds(view any) (bool, error) {
 
 // orElse returns the condition, or another if it is absent.
 func (c Condition) orElse(other Condition) Condition {
-	if c.text.plain == "" {
+	if c.isAbsent() {
 		return other
 	}
 	return c
 }
+
+func (c Condition) isAbsent() bool { return c.text.plain == "" }

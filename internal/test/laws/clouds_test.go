@@ -33,7 +33,6 @@ var others = []struct {
 		regexp.MustCompile(`aws-iam-authenticator|^(AWS|AWSAuthenticationSpec|awsAuthentication|"aws-authentication"|"spec\.authentication\.aws")$|, or spec\.authentication\.aws|arn:aws:iam::123456789012:role`)},
 	{"distributions of Linux, and the users of their images", under("internal/spec/validate", "internal/node/agent"), regexp.MustCompile(`Amazon Linux|^amazon$|"ec2-user"`)},
 	{"where gVisor is published", under("internal/node/agent/node"), regexp.MustCompile(`storage\.googleapis\.com/gvisor`)},
-	{"objects of Karpenter's", under("internal/model/addons"), regexp.MustCompile(`^"(karpenter\.k8s\.aws|EC2NodeClass)"$`)},
 	{"fields of the configuration of machines, whose format is kOps'", under("internal/contract/nodeconfig"), regexp.MustCompile(`AzureAdminUser|Openstack`)},
 }
 
