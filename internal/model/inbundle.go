@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/model/addons"
@@ -27,22 +26,26 @@ func (in Input) inBundle(unhashed []download.File) error {
 		return lacks("files that machines fetch", []string{places(unhashed)}, version)
 	}
 	m, err := in.missingImages()
-	switch option := buildableNetwork(&in.spec().Networking); {
+	switch {
 	case err != nil:
 		return err
-	case len(m.network) > 0 && option != "":
-		return lacks("images of the pod network", m.network, version+" --networking "+option)
+	case len(m.network) > 0 && m.networkOption != "":
+		return lacks("images of the pod network", m.network, version+" --networking "+m.networkOption)
 	case len(m.network) > 0:
 		return lacks("images of the pod network", m.network, "--name "+in.Cluster.Name)
 	case len(m.addons) > 0:
-		return lacks("images of add-ons", m.addons, version+" --addons "+strings.Join(m.options, ","))
+		return lacks("images of add-ons", m.addons, version+" --addons "+strings.Join(m.addonOptions, ","))
 	}
 	return nil
 }
 
-// missing are the public names of images that a bundle lacks, and the options of `kops bundle create`
-// that add those of add-ons.
-type missing struct{ network, addons, options []string }
+// missing are the public names of images that a bundle lacks, and the values of --networking and --addons
+// of `kops bundle create` that add them. There is none for a pod network whose images cannot be built.
+type missing struct {
+	network, addons []string
+	networkOption   string
+	addonOptions    []string
+}
 
 // missingImages lists the images that the bundle lacks.
 func (in Input) missingImages() (m missing, err error) {
@@ -52,20 +55,20 @@ func (in Input) missingImages() (m missing, err error) {
 	}
 	for _, f := range a.Files {
 		isNetwork := strings.HasPrefix(f.Name, "networking.") && in.spec().Networking.Kubenet == nil // whose agent is kops' own
-		option, isOptional := buildableAddons()[f.Name]
+		isOptional := f.Bundle.Set != ""                                                             // an add-on that no setting adds is the user's own concern
 		for _, i := range f.Images {
 			if _, ok := in.Facts.ImageDigest(i.Public); ok {
 				continue
 			}
 			if isNetwork {
-				m.network = append(m.network, i.Public)
+				m.network, m.networkOption = append(m.network, i.Public), f.Bundle.Network
 			}
 			if isOptional {
-				m.addons, m.options = append(m.addons, i.Public), append(m.options, option)
+				m.addons, m.addonOptions = append(m.addons, i.Public), append(m.addonOptions, f.Bundle.Addon)
 			}
 		}
 	}
-	for _, list := range []*[]string{&m.network, &m.addons, &m.options} {
+	for _, list := range []*[]string{&m.network, &m.addons, &m.addonOptions} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -82,27 +85,4 @@ func (in Input) builtAddons() (*addons.Result, error) {
 		return nil, fmt.Errorf("model the add-ons: %w", err)
 	}
 	return a, nil
-}
-
-// buildableNetwork returns the value of --networking for a pod network whose images can be built.
-func buildableNetwork(n *api.NetworkingSpec) string {
-	switch {
-	case n.Cilium != nil:
-		return "cilium"
-	case n.Flannel != nil:
-		return "flannel"
-	case n.KubeRouter != nil:
-		return "kube-router"
-	}
-	return ""
-}
-
-// buildableAddons returns, by an add-on's name, its name for --addons, for the add-ons whose images a
-// bundle only has on request.
-func buildableAddons() map[string]string {
-	return map[string]string{
-		"certmanager.io":                    "cert-manager",
-		"metrics-server.addons.k8s.io":      "metrics-server",
-		"snapshot-controller.addons.k8s.io": "snapshot-controller",
-	}
 }

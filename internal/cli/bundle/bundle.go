@@ -123,7 +123,7 @@ unchanged.`, `
 	f := c.Flags()
 	f.StringVar(&o.kubernetes, "kubernetes-version", "", "Kubernetes version of a new cluster on this host (default: the recommended version)")
 	f.StringVar(&o.networking, "networking", "", "pod network of a new cluster on this host, such as cilium (default: the one that needs no other images)")
-	f.StringSliceVar(&o.addons, "addons", nil, "add-ons of a new cluster on this host: "+strings.Join(bundle.Addons(), ", "))
+	f.StringSliceVar(&o.addons, "addons", nil, "add-ons of a new cluster on this host")
 	f.StringSliceVar(&o.programs, "programs", nil, "`folder`s of built binaries, NAME-VERSION-ARCH/bin/PROGRAM (default for clusters on this host: where make bundle puts them)")
 	f.StringVar(&o.own, "own", "", "folder of kops' own binaries for machines, such as nodeup (default: the folder of kops)")
 	f.StringSliceVar(&o.arches, "arch", nil, "architectures of the machines: amd64, arm64 (default: the architectures of the cluster's machines)")
@@ -131,7 +131,7 @@ unchanged.`, `
 	f.BoolVar(&o.offline, "offline", false, "fetch nothing; list what is missing")
 	f.BoolVar(&o.prune, "prune", false, "remove contents that the bundle no longer lists; machines of older clusters may still need them")
 	shell.Complete(c, "arch", archNames()...)
-	shell.Complete(c, "addons", bundle.Addons()...)
+	shell.Choices(c, "addons", bundle.Addons)
 	return c
 }
 

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,23 @@ func Complete(c *cobra.Command, flag string, values ...string) {
 	if err != nil {
 		panic(err) // the flag does not exist: a bug in the command's declaration
 	}
+}
+
+// Choices adds values to the usage and the completions of a flag. They are only looked up when a user
+// asks for either.
+func Choices(c *cobra.Command, flag string, values func() []string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // as in Complete
+	}
+	f := c.Flags().Lookup(flag)
+	text := f.Usage
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		f.Usage = text + ": " + strings.Join(values(), ", ")
+		return c.Parent().UsageFunc()(c)
+	})
 }
 
 // completionTime limits how long shell completion waits for the state store.

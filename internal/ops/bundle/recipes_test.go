@@ -1,12 +1,16 @@
 package bundle_test
 
 import (
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/ops/bundle"
 	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/spec/catalogue"
 )
 
 // TestEveryFileAndImageOfALocalClusterCanBePacked keeps the recipes in sync with what clusters
@@ -39,9 +43,43 @@ func TestEveryFileAndImageOfALocalClusterCanBePacked(t *testing.T) {
 	}
 }
 
-// TestEveryImageOfABuildablePodNetworkCanBePacked: those of networks for which tools/kubernetes builds programs.
+// podNetworks lists the pod networks that a bundle has on request.
+func podNetworks() []string {
+	var out []string
+	for _, a := range (*catalogue.Catalogue)(nil).Or().Addons() {
+		if a.Bundle.Network != "" {
+			out = append(out, a.Bundle.Network)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestWhatBundlesHaveOnRequestCanBePackedAndBuilt: the catalogue says what it is, the recipes how it is
+// packed, and tools/kubernetes, which is a module of its own, how its programs are built.
+func TestWhatBundlesHaveOnRequestCanBePackedAndBuilt(t *testing.T) {
+	addons, networks := bundle.OnRequestRecipes()
+	if !slices.Equal(addons, bundle.Addons()) || len(addons) == 0 {
+		t.Errorf("add-ons: the catalogue has %v, the recipes have %v", bundle.Addons(), addons)
+	}
+	if !slices.Equal(networks, podNetworks()) || len(networks) == 0 {
+		t.Errorf("pod networks: the catalogue has %v, the recipes have %v", podNetworks(), networks)
+	}
+	for file, names := range map[string][]string{"addons.go": addons, "networks.go": networks} {
+		text, err := os.ReadFile("../../../tools/kubernetes/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			if !strings.Contains(string(text), strconv.Quote(n)+": ") {
+				t.Errorf("tools/kubernetes/%s does not build %s", file, n)
+			}
+		}
+	}
+}
+
 func TestEveryImageOfABuildablePodNetworkCanBePacked(t *testing.T) {
-	for _, network := range []string{"cilium", "flannel", "kube-router"} {
+	for _, network := range podNetworks() {
 		w, err := bundle.ForDefault(providers.Of("local"), bundle.Default{Kops: "1.37.0", Networking: network}, download.Arches())
 		if err != nil {
 			t.Fatal(err)

@@ -3,14 +3,13 @@ package bundle
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"kops.local/kops/internal/contract/download"
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/model"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/spec/catalogue"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/versions"
@@ -36,28 +35,11 @@ type Default struct {
 	Addons []string
 }
 
-// addon is an add-on whose programs can be built.
-type addon struct {
-	// sets is how a cluster has it, as the option --set of `kops create cluster`; users install an
-	// add-on themselves that no field of a cluster has.
-	sets []string
-	// image is what the user's own manifest runs.
-	image string
-}
-
-func addons() map[string]addon {
-	const certManager = "spec.certManager.enabled=true"
-	return map[string]addon{
-		"cert-manager":        {sets: []string{certManager}},
-		"metrics-server":      {sets: []string{"spec.metricsServer.enabled=true"}},
-		"snapshot-controller": {sets: []string{"spec.snapshotController.enabled=true", certManager}},
-		"external-dns":        {image: "registry.k8s.io/external-dns/external-dns:v0.14.1"},
-		"local-path":          {image: "docker.io/rancher/local-path-provisioner:v0.0.30"},
-	}
-}
-
 // Addons lists the add-ons that a bundle can have besides what a default cluster fetches.
-func Addons() []string { return slices.Sorted(maps.Keys(addons())) }
+func Addons() []string { return addons().OnRequestNames() }
+
+// addons returns this program's catalogue.
+func addons() *catalogue.Catalogue { return (*catalogue.Catalogue)(nil).Or() }
 
 // ForDefault lists what the machines of a default cluster on a platform fetch.
 func ForDefault(p *platform.Platform, d Default, arches []download.Arch) (Want, error) {
@@ -67,16 +49,14 @@ func ForDefault(p *platform.Platform, d Default, arches []download.Arch) (Want, 
 		return Want{}, errors.New("this build of kops has no channel")
 	}
 	const folder = "file:///state/bundle.k8s.local"
+	onRequest := addons().OnRequest()
 	var sets, images []string
 	for _, name := range d.Addons {
-		a, ok := addons()[name]
+		a, ok := onRequest[name]
 		if !ok {
 			return Want{}, fmt.Errorf("there is nothing to build for the add-on %q; supported add-ons: %s", name, strings.Join(Addons(), ", "))
 		}
-		sets = append(sets, a.sets...)
-		if a.image != "" {
-			images = append(images, a.image)
-		}
+		sets, images = append(sets, a.Settings()...), append(images, a.Bundle.Images...)
 	}
 	spec, groups, findings := newcluster.New(
 		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes, Networking: d.Networking, Sets: sets},
