@@ -67,21 +67,28 @@ func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
 		}
 	})
 	b.Client = b.client(func(*kops.Config) {})
-	for sets, want := range map[string]string{"spec.certManager.enabled=true": "", "spec.metricsServer.enabled=true": "the bundle /bundle lacks images of add-ons: registry.k8s.io/metrics-server/metrics-server:v"} {
+	const lacks = "the bundle /bundle lacks images of "
+	for _, tt := range []struct{ network, set, want, remedy string }{
+		{"kubenet", "spec.certManager.enabled=true", "", ""},
+		{"kubenet", "spec.metricsServer.enabled=true", lacks + "add-ons: registry.k8s.io/metrics-server/metrics-server:v", " --addons metrics-server"},
+		{"kube-router", "spec.certManager.enabled=true", lacks + "the pod network: docker.io/cloudnativelabs/kube-router:v", " --networking kube-router"},
+		{"calico", "spec.certManager.enabled=true", lacks + "the pod network: ", "kops bundle create --name " + name}, // it cannot be built
+	} {
 		c, err := b.NewCluster(t.Context(), kops.NewClusterRequest{Options: newcluster.Options{
-			ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, Networking: "kubenet", Sets: []string{sets}}})
+			ClusterName: name, CloudProvider: fakecloud.Name, Zones: []string{"here"}, Networking: tt.network, Sets: []string{tt.set}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = b.Check(t.Context(), c, nil)
-		switch {
-		case want == "" && err != nil:
-			t.Error(err)
-		case want != "":
-			expectTexts(t, err, want)
-			if r := fault.Remedy(err); !strings.HasSuffix(r, " --addons metrics-server") {
-				t.Errorf("remedy: %q", r)
+		if tt.want == "" {
+			if err != nil {
+				t.Error(err)
 			}
+			continue
+		}
+		expectTexts(t, err, tt.want)
+		if r := fault.Remedy(err); !strings.HasSuffix(r, tt.remedy) {
+			t.Errorf("%s: remedy %q", tt.network, r)
 		}
 	}
 }

@@ -80,6 +80,17 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestAddonsAreListedInHelpAndCompleted(t *testing.T) {
+	for _, args := range [][]string{{"create", "--help"}, {"__complete", "create", "--addons", ""}} {
+		out, err := newWorld(t).run(t.Context(), io.Discard, args...)
+		for _, name := range kept.Addons() {
+			if err != nil || !strings.Contains(out, name) {
+				t.Errorf("%v: no %s, %v:\n%s", args, name, err, out)
+			}
+		}
+	}
+}
+
 func TestListAndVerify(t *testing.T) {
 	w := newWorld(t)
 	for command, shows := range map[string]string{
