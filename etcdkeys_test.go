@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kops.local/kops"
+	"kops.local/kops/finding"
 	"kops.local/kops/internal/contract/encryption"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
@@ -87,6 +88,24 @@ func encrypting(t *testing.T) (b *bench, o kops.RotateOptions, backup string) {
 	}
 	backup = b.records(b.encryptionConfig().Keys(), "", etcdtest.Secretbox(t, "/registry/secrets/a/one", "a", oldKey))
 	return b, o, backup
+}
+
+// Only a hash of the configuration that machines run with is known, so that the keys cannot be compared.
+func TestAnotherEncryptionConfigurationIsARisk(t *testing.T) {
+	b, _, _ := encrypting(t)
+	changed := func() bool {
+		return slices.ContainsFunc(b.preview(kops.UpdateOptions{}).Risks, func(f finding.Finding) bool { return f.Rule == "encryption-changed" })
+	}
+	if changed() {
+		t.Error("an unchanged configuration is a risk")
+	}
+	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [\"*.none\"], providers: [{identity: {}}]}]"
+	if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretEncryptionConfig, []byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	if !changed() {
+		t.Error("another configuration is not a risk")
+	}
 }
 
 func (b *bench) listedBackup(backup string) kops.EtcdBackup {

@@ -35,6 +35,7 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine, done *api
 		if m.Effect == stale.Replace {
 			in.Replaced[m.Group]++
 		}
+		in.NewEncryption = in.NewEncryption || slices.ContainsFunc(m.Reasons, func(r stale.Reason) bool { return r.Field == stale.EncryptionSecret })
 	}
 	return risk.Of(in), nil
 }

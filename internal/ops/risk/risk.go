@@ -29,6 +29,8 @@ type In struct {
 	// Now is the wanted cluster; nil if it is being deleted.
 	Now    *api.Cluster
 	Groups []*api.InstanceGroup
+	// NewEncryption means that machines run with another encryption configuration than the wanted one.
+	NewEncryption bool
 	// Unbounded means that the platform does not limit access, even where the objects name ranges.
 	Unbounded bool
 	Plan      *plan.Plan
@@ -56,7 +58,9 @@ func classes() []class {
 		{"issuer-refused", issuerRefused},
 		{"audit-file-missing", auditFileMissing},
 		{"audit-removed", auditRemoved},
+		{"audit-changed", auditChanged},
 		{"encryption-removed", encryptionRemoved},
+		{"encryption-changed", encryptionChanged},
 		{"control-plane-replaced", controlPlaneReplaced},
 		{"api-open", apiOpen},
 		{"ssh-open", sshOpen},
@@ -251,12 +255,48 @@ func auditRemoved(in In) []finding.Finding {
 	return []finding.Finding{{Path: "spec.kubeAPIServer", Message: "the API server no longer writes an audit log", Remedy: "keep the audit fields"}}
 }
 
-func encryptionRemoved(in In) []finding.Finding {
-	if in.Applied == nil || in.Now == nil {
+// auditChanged reports another content of the audit policy, if it is a file of the cluster.
+func auditChanged(in In) []finding.Finding {
+	if in.Applied == nil || in.Now == nil || in.Now.Spec.KubeAPIServer == nil {
 		return nil
 	}
-	on := func(c *api.Cluster) bool { return c.Spec.EncryptionConfig != nil && *c.Spec.EncryptionConfig }
-	if !on(in.Applied) || on(in.Now) {
+	path := in.Now.Spec.KubeAPIServer.AuditPolicyFile
+	content := func(c *api.Cluster) (int, string) {
+		if s := c.Spec.KubeAPIServer; s == nil || path == "" || s.AuditPolicyFile != path {
+			return -1, ""
+		}
+		i := slices.IndexFunc(c.Spec.FileAssets, func(f api.FileAssetSpec) bool { return f.Path == path })
+		if i < 0 {
+			return -1, ""
+		}
+		return i, c.Spec.FileAssets[i].Content
+	}
+	before, was := content(in.Applied)
+	i, now := content(in.Now)
+	if before < 0 || i < 0 || was == now {
+		return nil
+	}
+	return []finding.Finding{{Path: fmt.Sprintf("spec.fileAssets[%d].content", i), Message: "the audit policy " + path + " changes: API servers may no longer record events that they recorded",
+		Remedy: "compare the policies; kops get revisions shows the previous one"}}
+}
+
+// encrypts reports whether API servers encrypt stored objects.
+func encrypts(c *api.Cluster) bool {
+	return c != nil && c.Spec.EncryptionConfig != nil && *c.Spec.EncryptionConfig
+}
+
+// encryptionChanged reports another encryption configuration. Only the hash of the one that machines
+// run with is known, so that the keys of both cannot be compared.
+func encryptionChanged(in In) []finding.Finding {
+	if !in.NewEncryption || !encrypts(in.Applied) || !encrypts(in.Now) {
+		return nil
+	}
+	return []finding.Finding{{Path: "spec.encryptionConfig", Message: "the secret encryptionconfig differs from the one that API servers run with: they can no longer read objects whose key it lacks",
+		Remedy: "keep every key in it until all objects are written again; kops rotate encryption does this"}}
+}
+
+func encryptionRemoved(in In) []finding.Finding {
+	if in.Now == nil || !encrypts(in.Applied) || encrypts(in.Now) {
 		return nil
 	}
 	return []finding.Finding{{Path: "spec.encryptionConfig", Message: "API servers no longer get the keys of encrypted objects, and cannot read them: Secrets are lost to all who use them",

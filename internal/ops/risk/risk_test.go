@@ -83,6 +83,10 @@ func TestRisks(t *testing.T) {
 		{"the file of a policy", risk.In{Now: cluster("1.36.3", policy("/etc/a", "")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-file-missing spec.fileAssets no file of the cluster is /etc/a"}},
 		{"another policy without a file", risk.In{Now: cluster("1.36.3", policy("/etc/b", "/etc/a")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-file-missing spec.fileAssets no file of the cluster is /etc/b"}},
 		{"a policy of the image", risk.In{Now: cluster("1.36.3", policy("/etc/a", "")), Applied: cluster("1.36.3", policy("/etc/a", ""))}, nil},
+		{"another content of a policy", risk.In{Now: cluster("1.36.3", policy("/etc/a", "/etc/a")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"), func(s *api.ClusterSpec) { s.FileAssets[0].Content = "old" })},
+			[]string{"audit-changed spec.fileAssets[0].content the audit policy /etc/a changes"}},
+		{"another encryption configuration", risk.In{NewEncryption: true, Now: cluster("1.36.3", encrypted), Applied: cluster("1.36.3", encrypted)}, []string{"encryption-changed spec.encryptionConfig whose key it lacks"}},
+		{"the first encryption configuration", risk.In{NewEncryption: true, Now: cluster("1.36.3", encrypted), Applied: cluster("1.36.3")}, nil},
 		{"names, audit and encryption", risk.In{Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.API.AdditionalSANs = []string{"kept"} }), Applied: cluster("1.36.3", func(s *api.ClusterSpec) {
 			on, path := true, "/var/log/audit"
 			s.API.AdditionalSANs, s.EncryptionConfig, s.KubeAPIServer = []string{"kept", "gone"}, &on, &api.KubeAPIServerConfig{AuditLogPath: &path}
@@ -123,6 +127,12 @@ func TestRisks(t *testing.T) {
 			t.Errorf("%s: %s, want %q", c.name, fmt.Sprint(got), c.want)
 		}
 	}
+}
+
+// encrypted makes API servers encrypt stored objects.
+func encrypted(s *api.ClusterSpec) {
+	on := true
+	s.EncryptionConfig = &on
 }
 
 // policy sets the file of the audit policy, and the path of a file of the cluster.

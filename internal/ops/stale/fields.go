@@ -8,6 +8,10 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
+// EncryptionSecret is the Field of a Reason: the machine has another encryption configuration than
+// the secret of the cluster.
+const EncryptionSecret = "secret " + pki.EncryptionConfig
+
 // field says which field of the spec a part of the node configuration follows from.
 type field struct {
 	// Key is the path in the configuration; it covers the paths below it, too.
@@ -60,7 +64,7 @@ func fields() []field {
 		{Key: "APIServerConfig.KubeAPIServer", Field: "spec.kubeAPIServer"},
 		{Key: "APIServerConfig.API", Field: "spec.api"},
 		{Key: "APIServerConfig.Authentication", Field: "spec.authentication"},
-		{Key: "APIServerConfig.EncryptionConfigSecretHash", Field: "secret encryptionconfig", Effect: Restart},
+		{Key: "APIServerConfig.EncryptionConfigSecretHash", Field: EncryptionSecret, Effect: Restart},
 		{Key: "APIServerConfig.ServiceAccountPublicKeys", Field: "keypair " + pki.ServiceAccount, Effect: Restart},
 		{Key: "ControlPlaneConfig.KubeControllerManager", Field: "spec.kubeControllerManager"},
 		{Key: "ControlPlaneConfig.KubeScheduler", Field: "spec.kubeScheduler"},
