@@ -361,6 +361,20 @@ func TestPruningNamesTheNamespacesOfTheObjects(t *testing.T) {
 	}
 }
 
+// A mapping that a user removes from the spec would go on to grant access.
+func TestMappingsOfTheAuthenticatorArePruned(t *testing.T) {
+	var got api.Addons
+	if err := yaml.Unmarshal(build(t, cluster(t, variants()["everything optional"])).Channel, &got); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(got.Spec.Addons, func(a api.Addon) bool { return a.Name == "authentication.aws" })
+	if p := got.Spec.Addons[i].Prune; p == nil || !slices.ContainsFunc(p.Kinds, func(k api.PruneKind) bool {
+		return k.Group == "iamauthenticator.k8s.aws" && k.Kind == "IAMIdentityMapping" && k.LabelSelector == "addon.kops.k8s.io/name=authentication.aws,app.kubernetes.io/managed-by=kops"
+	}) {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestAnAddonThatIsNotWantedIsEmptiedByPruning(t *testing.T) {
 	r := build(t, cluster(t, variants()["no DNS"]))
 	i := slices.IndexFunc(r.Files, func(f addons.File) bool { return f.Name == "dns-controller.addons.k8s.io" })

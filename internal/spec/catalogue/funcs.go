@@ -1,14 +1,17 @@
 package catalogue
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
@@ -71,6 +74,10 @@ func functions() template.Funcs {
 			}
 			return ""
 		},
+		// smaller and larger return a usual quantity or another one, if that is smaller or larger: what
+		// a request is below a user's limit, and a limit above a user's request.
+		"smaller": func(usual string, than *resource.Quantity) (string, error) { return nearer(usual, than, -1) },
+		"larger":  func(usual string, than *resource.Quantity) (string, error) { return nearer(usual, than, 1) },
 		// print joins texts; pointers are dereferenced.
 		"print": func(values ...any) string {
 			var b strings.Builder
@@ -89,6 +96,17 @@ func functions() template.Funcs {
 			text, err := json.Marshal(append([]string{}, texts...))
 			return string(text), err
 		},
+		// csv writes texts as one line of comma-separated values, with quotes where they are needed.
+		"csv": separated,
+		// json converts YAML to JSON on one line.
+		"json": func(text string) (string, error) {
+			out, err := yaml.YAMLToJSON([]byte(text))
+			return string(out), err
+		},
+		// matches reports whether a text matches a regular expression.
+		"matches": regexp.MatchString,
+		// has reports whether a text contains another.
+		"has":   strings.Contains,
 		"join":  strings.Join,
 		"words": strings.Fields,
 		// tag returns the tag in an image's name, or otherwise if it has none.
@@ -97,6 +115,29 @@ func functions() template.Funcs {
 		// items returns the texts of a list with commas, without space around them, nor empty ones.
 		"items": items,
 	}
+}
+
+// separated writes texts as one line of comma-separated values.
+func separated(texts []string) (string, error) {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	if err := w.Write(texts); err != nil {
+		return "", fmt.Errorf("write comma-separated values: %w", err)
+	}
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// nearer returns a quantity, or another one if that compares to it in the wanted way.
+func nearer(usual string, than *resource.Quantity, order int) (string, error) {
+	q, err := resource.ParseQuantity(usual)
+	if err != nil {
+		return "", fmt.Errorf("read the quantity %s: %w", usual, err)
+	}
+	if than != nil && than.Cmp(q) == order {
+		return than.String(), nil
+	}
+	return usual, nil
 }
 
 func items(list string) []string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -398,6 +399,21 @@ func TestTheControlPlaneUsesTheEgressProxy(t *testing.T) {
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		if !strings.Contains(contents["/etc/kubernetes/manifests/"+name+".manifest"], "value: http://proxy.example.com:3128") {
 			t.Errorf("%s does not know the proxy", name)
+		}
+	}
+}
+
+// The kubelet rejects a request above its limit.
+func TestALimitBelowTheUsualRequestIsTheRequest(t *testing.T) {
+	for limit, want := range map[string]string{"50m": "cpu: 50m", "1": "cpu: 100m"} {
+		in := controlPlane(t)
+		if in.Config.ControlPlaneConfig.KubeScheduler == nil {
+			in.Config.ControlPlaneConfig.KubeScheduler = &api.KubeSchedulerConfig{}
+		}
+		in.Config.ControlPlaneConfig.KubeScheduler.CPULimit = ptr(quantity.MustParse(limit))
+		contents, _ := texts(t, in)
+		if text := contents["/etc/kubernetes/manifests/kube-scheduler.manifest"]; !strings.Contains(text, "requests:\n        "+want) {
+			t.Errorf("with the limit %s:\n%s", limit, text)
 		}
 	}
 }

@@ -73,10 +73,14 @@ func (c *component) mountCertificates(family string) {
 	c.mount("usrshareca", "/usr/share/ca-certificates", "", true)
 }
 
-// amounts sets the pod's resource requests and limits.
+// amounts sets the pod's resource requests and limits. Without a request of the user, the request of
+// CPU is the usual one, or a lower limit: the kubelet rejects requests above a limit.
 func (c *component) amounts(cpu string, cpuRequest, cpuLimit, memoryRequest, memoryLimit *quantity.Quantity) {
-	if cpuRequest != nil {
+	switch {
+	case cpuRequest != nil:
 		cpu = cpuRequest.String()
+	case cpuLimit != nil && cpuLimit.Cmp(quantity.MustParse(cpu)) < 0:
+		cpu = cpuLimit.String()
 	}
 	requests, limits := map[string]string{"cpu": cpu}, map[string]string{}
 	for _, q := range []struct {
