@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	quantity "k8s.io/apimachinery/pkg/api/resource"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
@@ -58,6 +59,16 @@ func TestKarpentersPoolsFollowTheirGroups(t *testing.T) {
 		"mixed types": {func(s *api.InstanceGroupSpec) {
 			s.MachineType, s.MixedInstancesPolicy = "m5.large", &api.MixedInstancesPolicySpec{Instances: []string{"t3.large", "m5.large"}}
 		}, pool, "template.spec.requirements", types("m5.large", "t3.large")},
+		"requirements instead of a type": {func(s *api.InstanceGroupSpec) {
+			s.MachineType, s.MixedInstancesPolicy = "m5.large", &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{
+				CPU: &api.MinMaxSpec{Min: amount("2"), Max: amount("8")}, Memory: &api.MinMaxSpec{Min: amount("4Gi")}, ExcludedInstanceTypes: []string{"t3.large", "m5.*", "m4*"}}}
+		}, pool, "template.spec.requirements", "[" + strings.Join([]string{requirement("kubernetes.io/os", "linux"),
+			`{"key":"karpenter.k8s.aws/instance-cpu","operator":"Gt","values":["1"]}`, `{"key":"karpenter.k8s.aws/instance-cpu","operator":"Lt","values":["9"]}`,
+			`{"key":"karpenter.k8s.aws/instance-memory","operator":"Gt","values":["4095"]}`, `{"key":"karpenter.k8s.aws/instance-family","operator":"NotIn","values":["m5"]}`,
+			`{"key":"node.kubernetes.io/instance-type","operator":"NotIn","values":["t3.large"]}`, requirement("karpenter.sh/capacity-type", "on-demand")}, ",") + "]"},
+		"no minimum": {func(s *api.InstanceGroupSpec) {
+			s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{CPU: &api.MinMaxSpec{Min: amount("0")}}}
+		}, pool, "template.spec.requirements", market("on-demand")},
 		"maximum price": {func(s *api.InstanceGroupSpec) { s.MaxPrice = ptr("0.1") }, pool, "template.spec.requirements", market("spot")},
 		"spot duration": {func(s *api.InstanceGroupSpec) { s.SpotDurationInMinutes = ptr(int64(60)) }, pool, "template.spec.requirements", market("spot")},
 		"some on demand": {func(s *api.InstanceGroupSpec) {
@@ -133,6 +144,8 @@ func TestKarpentersPoolsFollowTheirGroups(t *testing.T) {
 		})
 	}
 }
+
+func amount(text string) *quantity.Quantity { return ptr(quantity.MustParse(text)) }
 
 func TestSharedSubnetsOfPoolsAreSelectedByID(t *testing.T) {
 	in, g := pools(t, func(*api.InstanceGroup) {})

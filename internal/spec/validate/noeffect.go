@@ -48,6 +48,17 @@ func unusedGroup() []traits.Unused {
 	}
 }
 
+// unusedByKarpenter returns the fields of an InstanceGroup without effect on machines that Karpenter
+// creates: they are settings of an Auto Scaling group.
+func unusedByKarpenter() []traits.Unused {
+	const remedy = "remove it; it is a setting of an Auto Scaling group, and Karpenter creates these machines without one"
+	return []traits.Unused{
+		{Names: []string{"autoscale", "autoscalePriority", "capacityRebalance", "cpuCredits", "externalLoadBalancers", "instanceInterruptionBehavior", "instanceProtection",
+			"maxInstanceLifetime", "suspendProcesses", "tenancy", "warmPool"}, Remedy: remedy},
+		{Blocks: []string{"mixedInstancesPolicy"}, Names: []string{"onDemandAllocationStrategy", "onDemandBase", "spotAllocationStrategy", "spotInstancePools"}, Remedy: remedy},
+	}
+}
+
 // cloudFields returns the fields of a kind that have no use for machines that no cloud creates.
 func cloudFields(kind string) []string {
 	if kind == api.KindInstanceGroup {
@@ -135,7 +146,11 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 	}
 	for _, g := range groups {
 		c.object = api.KindInstanceGroup + "/" + g.Name
-		c.unused(api.KindInstanceGroup, reflect.ValueOf(&g.Spec))
+		var further []traits.Unused
+		if g.Spec.Manager == api.ManagerKarpenter {
+			further = unusedByKarpenter()
+		}
+		c.unused(api.KindInstanceGroup, reflect.ValueOf(&g.Spec), further...)
 	}
 	return c.findings
 }
@@ -154,9 +169,9 @@ func (c *Check) openToAll(list string, ranges []string) {
 var index = regexp.MustCompile(`\[\d+\]`)
 
 // unused warns about the fields of one object that have no effect.
-func (c *Check) unused(kind string, spec reflect.Value) {
+func (c *Check) unused(kind string, spec reflect.Value, further ...traits.Unused) {
 	remedies := map[string]string{}
-	for _, u := range unused(c.platform.Traits, kind) {
+	for _, u := range append(unused(c.platform.Traits, kind), further...) {
 		for path := range u.Paths() {
 			remedies[path] = u.Remedy
 		}

@@ -3,6 +3,7 @@ package validate_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,6 +81,33 @@ spec:
 		if !f.Warning {
 			t.Errorf("%s stops the command", f)
 		}
+	}
+}
+
+// Karpenter creates machines without an Auto Scaling group.
+func TestSettingsOfAnAutoScalingGroupHaveNoEffectOnKarpentersMachines(t *testing.T) {
+	cluster, groups := spectest.Read(t, []byte(`
+apiVersion: kops.k8s.io/v1alpha2
+kind: Cluster
+metadata: {name: a.example.com}
+spec: {cloudProvider: aws, karpenter: {enabled: true}}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: nodes}
+spec: {role: Node, manager: Karpenter, tenancy: host, mixedInstancesPolicy: {instances: [a], instanceRequirements: {cpu: {min: "2"}}, onDemandBase: 1, onDemandAboveBase: 2}}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
+metadata: {name: others}
+spec: {role: Node, tenancy: host}
+`))
+	const why = "has no effect; remove it; it is a setting of an Auto Scaling group, and Karpenter creates these machines without one"
+	want := []string{"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy.onDemandBase: " + why, "warning: InstanceGroup/nodes: spec.tenancy: " + why}
+	got := lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("warnings (-want +got):\n%s", d)
 	}
 }
 

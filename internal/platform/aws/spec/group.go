@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
@@ -115,7 +116,7 @@ func groupValues(c *api.Cluster, g *api.InstanceGroup, f *facts.Cloud) (map[stri
 	labels, taints := nodeMarks(g)
 	return map[string]any{
 		"images": imageSelectors(g.Spec.Image), "disks": disks(g, f), "tags": tags, "profile": profile, "publicIP": public,
-		"types": machineTypes(g), "markets": markets(g), "labels": labels, "taints": taints,
+		"types": machineTypes(g), "requirements": requirements(g), "markets": markets(g), "labels": labels, "taints": taints,
 	}, nil
 }
 
@@ -150,11 +151,16 @@ func nodeMarks(g *api.InstanceGroup) (labels map[string]string, taints []taint) 
 	return labels, taints
 }
 
-// machineTypes returns the types that a group's machines may have, sorted; none means any.
+// machineTypes returns the types that a group's machines may have, sorted; none means any. As in an
+// Auto Scaling group, requirements replace the group's own type.
 func machineTypes(g *api.InstanceGroup) []string {
 	var out []string
 	if p := g.Spec.MixedInstancesPolicy; p != nil {
 		out = append(out, p.Instances...)
+		if p.InstanceRequirements != nil {
+			slices.Sort(out)
+			return slices.Compact(out)
+		}
 	}
 	for name := range strings.SplitSeq(g.Spec.MachineType, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -163,6 +169,63 @@ func machineTypes(g *api.InstanceGroup) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// requirement is a requirement of machine types, as Karpenter spells it.
+type requirement struct {
+	Key, Operator string
+	Values        []string
+}
+
+// Labels of machine types.
+const (
+	labelType   = "node.kubernetes.io/instance-type"
+	labelFamily = "karpenter.k8s.aws/instance-family"
+	labelCPU    = "karpenter.k8s.aws/instance-cpu"    // processors
+	labelMemory = "karpenter.k8s.aws/instance-memory" // MiB
+)
+
+// requirements returns what selects machine types by their properties.
+func requirements(g *api.InstanceGroup) []requirement {
+	p := g.Spec.MixedInstancesPolicy
+	if p == nil || p.InstanceRequirements == nil {
+		return nil
+	}
+	r := p.InstanceRequirements
+	const mebi = 1 << 20
+	out := slices.Concat(bounds(labelCPU, r.CPU, 1), bounds(labelMemory, r.Memory, mebi))
+	excluded := map[string][]string{}
+	for _, text := range r.ExcludedInstanceTypes {
+		if key, value, ok := excludedTypes(text); ok {
+			excluded[key] = append(excluded[key], value)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(excluded)) {
+		out = append(out, requirement{key, "NotIn", excluded[key]})
+	}
+	return out
+}
+
+// bounds returns the requirements of a minimum and a maximum, which Karpenter's operators exclude.
+func bounds(key string, m *api.MinMaxSpec, unit int64) (out []requirement) {
+	if m != nil && m.Min != nil && m.Min.Value() >= unit {
+		out = append(out, requirement{key, "Gt", []string{strconv.FormatInt(m.Min.Value()/unit-1, 10)}})
+	}
+	if m != nil && m.Max != nil {
+		out = append(out, requirement{key, "Lt", []string{strconv.FormatInt(m.Max.Value()/unit+1, 10)}})
+	}
+	return out
+}
+
+// excludedTypes returns the label and the value of excluded types: one type, such as m5.large, or a
+// family, such as m5.*. Karpenter knows no other patterns.
+func excludedTypes(text string) (key, value string, ok bool) {
+	if family, isFamily := strings.CutSuffix(text, ".*"); isFamily {
+		key, text = labelFamily, family
+	} else {
+		key = labelType
+	}
+	return key, text, !strings.Contains(text, "*")
 }
 
 // markets returns how a group's machines may be bought.
