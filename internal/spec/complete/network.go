@@ -37,12 +37,19 @@ func setPodCIDR(p *Pass) {
 	n.PodCIDR = whole.String()
 }
 
-func setServiceRange(p *Pass) {
-	r := serviceRange4
-	if p.IPv6() {
-		r = serviceRange6
+func setServiceRange(p *Pass) { p.Spec.Networking.ServiceClusterIPRange = ServiceRange(p.Spec) }
+
+// ServiceRange returns the range of the addresses of services: the user's or, if the spec is not
+// completed, the default.
+func ServiceRange(s *api.ClusterSpec) string {
+	r := s.Networking.ServiceClusterIPRange
+	switch {
+	case r != "":
+		return r
+	case s.IPv6Only():
+		return serviceRange6
 	}
-	fill.Value(&p.Spec.Networking.ServiceClusterIPRange, r)
+	return serviceRange4
 }
 
 func setStores(p *Pass) {

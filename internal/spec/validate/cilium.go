@@ -1,9 +1,12 @@
 package validate
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 const ciliumPath = "spec.networking.cilium."
@@ -47,8 +50,39 @@ func cilium(c *Check) {
 			c.Bad(ciliumPath+"ipam", k.IPAM, "gives pods only IPv4 addresses, but the cluster uses IPv6", "use kubernetes")
 		}
 	}
-	if k.Ingress != nil {
-		c.OneOf(ciliumPath+"ingress.defaultLoadBalancerMode", k.Ingress.DefaultLoadBalancerMode, "shared", "dedicated")
+	if i := k.Ingress; i != nil {
+		c.OneOf(ciliumPath+"ingress.defaultLoadBalancerMode", i.DefaultLoadBalancerMode, "shared", "dedicated")
+		if name := i.SharedLoadBalancerServiceName; name != "" && len(validation.IsDNS1035Label(name)) > 0 {
+			c.Bad(ciliumPath+"ingress.sharedLoadBalancerServiceName", name, "is not the name of a Service", "use at most 63 lower-case letters, digits and dashes; begin with a letter, and end with a letter or a digit")
+		}
+	}
+	for _, key := range sortedKeys(k.ExtraConfig) {
+		if len(validation.IsConfigMapKey(key)) > 0 {
+			c.Bad(ciliumPath+"extraConfig["+key+"]", k.ExtraConfig[key], "does not have a valid key of a ConfigMap", "use letters, digits, dashes, dots and underscores")
+		}
+	}
+}
+
+// The name of a cluster in a mesh of Cilium's: the longest one, and the one of clusters outside of a
+// mesh.
+const (
+	ciliumNameMax     = 32
+	ciliumNameDefault = "default"
+)
+
+// ciliumCluster checks the name and the number of a cluster in a mesh: Cilium's agents exit at once
+// if they do not accept them (pkg/clustermesh/types/option.go).
+func ciliumCluster(c *Check) {
+	k := c.Spec.Networking.Cilium
+	if k == nil {
+		return
+	}
+	name := cmp.Or(k.ClusterName, ciliumNameDefault)
+	switch {
+	case len(name) > ciliumNameMax || len(validation.IsDNS1123Label(name)) > 0:
+		c.Bad(ciliumPath+"clusterName", name, "is not a name that Cilium accepts", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin and end with a letter or a digit", ciliumNameMax))
+	case k.ClusterID != 0 && name == ciliumNameDefault:
+		c.Bad(ciliumPath+"clusterID", Number(int(k.ClusterID)), "needs a name of the cluster's own: Cilium does not start with clusterName "+ciliumNameDefault, "set clusterName")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/net"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/complete"
 )
 
 func apiServer(c *Check) {
@@ -132,7 +133,7 @@ func kubeDNS(c *Check) {
 	c.OneOf("spec.kubeDNS.provider", d.Provider, "CoreDNS")
 	if d.ServerIP != "" {
 		a, ok := c.address("spec.kubeDNS.serverIP", d.ServerIP)
-		if r, known := Parsed(c.Spec.Networking.ServiceClusterIPRange); ok && known && !r.Contains(a) {
+		if r, known := Parsed(complete.ServiceRange(c.Spec)); ok && known && !r.Contains(a) {
 			c.Bad("spec.kubeDNS.serverIP", d.ServerIP, "is not in serviceClusterIPRange "+r.String(), "remove it")
 		}
 	}

@@ -138,6 +138,13 @@ func taints(c *Check, g *api.InstanceGroup) {
 			c.Bad(path, t, "is not a taint", "write key=value:NoSchedule")
 			continue
 		}
+		_, value, _ := strings.Cut(strings.TrimSuffix(t, ":"+effect), "=")
+		switch {
+		case len(validation.IsQualifiedName(key)) > 0:
+			c.Bad(path, t, "does not have a valid taint key", validKey)
+		case len(validation.IsValidLabelValue(value)) > 0:
+			c.Bad(path, t, "does not have a valid taint value", "use at most 63 letters, digits, dashes, dots and underscores; begin and end with a letter or a digit")
+		}
 		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
 			c.Warn(path, t, "has an effect that kubelets do not accept", "use NoSchedule, PreferNoSchedule or NoExecute")
 		}

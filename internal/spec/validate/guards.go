@@ -155,7 +155,7 @@ func Secrets(c *api.Cluster, has func(name string) bool) diag.List {
 		if on && !has(secret) {
 			l = append(l, diag.Finding{
 				Object: api.KindCluster + "/" + c.Name, Path: path, Rule: "secret-missing",
-				Message: "could not find " + secret + " secret", Remedy: "write it to secrets/" + secret + " of the cluster's folder in the state store",
+				Message: "could not find " + secret + " secret", Remedy: "store it with kops create secret " + secret + " " + c.Name + " -f FILE",
 			})
 		}
 	}

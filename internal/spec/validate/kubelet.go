@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/download"
@@ -20,6 +21,13 @@ func kubelet(c *Check, path string, k *api.KubeletConfigSpec) {
 	c.OneOf(path+"topologyManagerPolicy", k.TopologyManagerPolicy, "none", "best-effort", "restricted", "single-numa-node")
 	c.OneOf(path+"logFormat", k.LogFormat, "text", "json")
 	c.OneOf(path+"memorySwapBehavior", k.MemorySwapBehavior, "LimitedSwap", "UnlimitedSwap")
+	c.kubeletReserved(path+"kubeReserved", k.KubeReserved)
+	c.kubeletReserved(path+"systemReserved", k.SystemReserved)
+	if size := k.ContainerLogMaxSize; size != "" {
+		if _, err := resource.ParseQuantity(size); err != nil {
+			c.Bad(path+"containerLogMaxSize", size, "is not a quantity", "write one such as 10Mi")
+		}
+	}
 	if k.CloudProvider != "" && c.platform.Name != "" {
 		c.OneOf(path+"cloudProvider", k.CloudProvider, "external") // with any other, no cloud controller manages the node
 	}

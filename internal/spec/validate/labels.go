@@ -2,12 +2,15 @@ package validate
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
+	"kops.local/kops/api/compat"
 )
 
 // long reports that something has more characters than its place allows.
@@ -27,7 +30,52 @@ func nodeLabels(c *Check, g *api.InstanceGroup) {
 			c.nodeLabel("spec.nodeLabels["+key+"]", key, value)
 		}
 	}
+	if k := g.Spec.Kubelet; k != nil {
+		rest := maps.Clone(k.NodeLabels)
+		maps.DeleteFunc(rest, func(key, _ string) bool { _, ok := g.Spec.NodeLabels[key]; return ok }) // a completed group has its labels in both places
+		c.kubeletLabels("spec.kubelet", rest)
+	}
 }
+
+// kubeletLabels checks labels with which kubelets register their nodes.
+func (c *Check) kubeletLabels(path string, labels map[string]string) {
+	for _, key := range sortedKeys(labels) {
+		c.nodeLabel(path+".nodeLabels["+key+"]", key, labels[key])
+	}
+}
+
+// clusterNodeLabels checks the labels of the nodes of all groups.
+func clusterNodeLabels(c *Check) {
+	if k := c.Spec.Kubelet; k != nil {
+		c.kubeletLabels("spec.kubelet", k.NodeLabels)
+	}
+	if k := c.Spec.ControlPlaneKubelet; k != nil {
+		c.kubeletLabels("spec.masterKubelet", k.NodeLabels)
+	}
+}
+
+// annotations checks the keys of annotations as the API server does, which ignores their case.
+func annotations(c *Check) {
+	eachField("spec", reflect.ValueOf(c.Spec), func(path string, _ reflect.StructField, v reflect.Value) bool {
+		all, ok := v.Interface().(map[string]string)
+		if !ok || !strings.HasSuffix(path, "Annotations") {
+			return true
+		}
+		for _, key := range sortedKeys(all) {
+			at := compat.OlderPath(api.KindCluster, path)
+			if key != "" {
+				at += "[" + key + "]"
+			}
+			if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
+				c.Bad(at, all[key], "does not have a valid annotation key", validKey)
+			}
+		}
+		return false
+	})
+}
+
+// validKey is the remedy for keys that the API server does not accept.
+const validKey = "write name or prefix/name; the prefix is a DNS name, and the name consists of letters, digits, dashes, dots and underscores"
 
 func (c *Check) nodeLabel(path, key, value string) {
 	prefix, name, ok := strings.Cut(key, "/")
@@ -43,7 +91,7 @@ func (c *Check) nodeLabel(path, key, value string) {
 	case len(prefix) > validation.DNS1123SubdomainMaxLength:
 		c.long(path, value, inKey, len(prefix), "the prefix of a label", validation.DNS1123SubdomainMaxLength)
 	case len(validation.IsQualifiedName(key)) > 0:
-		c.Bad(path, value, "does not have a valid label key", "write name or prefix/name; the prefix is a DNS name, and the name consists of letters, digits, dashes, dots and underscores")
+		c.Bad(path, value, "does not have a valid label key", validKey)
 	case len(value) > most:
 		c.long(path, value, inValue, len(value), "the value of a label", most)
 	case len(validation.IsValidLabelValue(value)) > 0:

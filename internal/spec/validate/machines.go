@@ -111,6 +111,10 @@ func mixedInstances(c *Check, g *api.InstanceGroup) {
 	if n := m.OnDemandAboveBase; n != nil && (*n < 0 || *n > 100) {
 		c.Bad(path+"onDemandAboveBase", Number(*n), "is not a percentage", "write a number from 0 to 100")
 	}
+	if r := m.InstanceRequirements; r != nil {
+		c.bounds(path+"instanceRequirements.cpu", r.CPU)
+		c.bounds(path+"instanceRequirements.memory", r.Memory)
+	}
 	c.OneOf(path+"spotAllocationStrategy", text(m.SpotAllocationStrategy),
 		"lowest-price", "diversified", "capacity-optimized", "capacity-optimized-prioritized", "price-capacity-optimized")
 }
@@ -161,12 +165,23 @@ func karpenterGroup(c *Check, g *api.InstanceGroup) {
 	case c.isAlone() || !c.platform.Has.Karpenter || g.Spec.Role != api.RoleNode:
 	case k == nil || !k.Enabled:
 		c.Warn("spec.manager", string(g.Spec.Manager), "creates no machines, because the cluster does not run Karpenter", "set spec.karpenter.enabled of the cluster to true")
-	case g.Spec.MinSize != nil && slices.Contains(strings.Split(k.FeatureGates, ","), "StaticCapacity=false"):
+	case g.Spec.MinSize != nil && isOff(k.FeatureGates, "StaticCapacity"):
 		c.Bad("spec.minSize", Number(*g.Spec.MinSize), "needs Karpenter's feature gate StaticCapacity", "remove it, or StaticCapacity=false in spec.karpenter.featureGates of the cluster")
 	}
 	if strings.Contains(g.Spec.Image, "://") {
 		c.Bad("spec.image", g.Spec.Image, "is not an image that Karpenter can find", "write ami-…, ssm:/parameter, a name or owner/name")
 	}
+}
+
+// isOff reports whether a list of feature gates, NAME=true or false, has one that is off.
+func isOff(gates, name string) bool {
+	for gate := range strings.SplitSeq(gates, ",") {
+		key, value, _ := strings.Cut(gate, "=")
+		if strings.TrimSpace(key) == name && strings.TrimSpace(value) == "false" {
+			return true
+		}
+	}
+	return false
 }
 
 // machineType checks that the type exists and runs the image.

@@ -142,6 +142,9 @@ func calico(c *Check) {
 	if k.TyphaReplicas < 0 {
 		c.Bad(path+"typhaReplicas", Number(k.TyphaReplicas), "is less than 0", "write a number from 0")
 	}
+	if k.MTU != nil && *k.MTU < 0 {
+		c.Bad(path+"mtu", Number(*k.MTU), "is less than 0", "write a number of bytes such as 1440, or remove it; Calico then chooses what fits the machine's network")
+	}
 	if isTrue(k.WireguardEnabled) && c.IPv6() {
 		c.Bad(path+"wireguardEnabled", "true", "does not encrypt IPv6", "remove it")
 	}

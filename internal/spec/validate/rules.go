@@ -15,6 +15,10 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"enum", func(c *Check) { enums(c, "spec", reflect.ValueOf(c.Spec)) }},
 			{"characters", func(c *Check) { characters(c, reflect.ValueOf(c.Spec)) }},
 			{"passwords", func(c *Check) { passwords(c, reflect.ValueOf(c.Spec)) }},
+			{"quantities", func(c *Check) { quantities(c, reflect.ValueOf(c.Spec)) }},
+			{"annotations", annotations},
+			{"node-labels", clusterNodeLabels},
+			{"ports", portNumbers},
 			{"hosts", hosts},
 			{"name", clusterName},
 			{"kubernetes-version", kubernetesVersion},
@@ -80,6 +84,9 @@ func podNetworkRules() []Rule {
 		{"cilium", cilium},
 		{"cilium-encryption", ciliumEncryption},
 		{"cilium-identity", ciliumIdentity},
+		{"cilium-cluster", ciliumCluster},
+		{"cilium-ports", ciliumPorts},
+		{"calico-ports", calicoPorts},
 	}
 }
 

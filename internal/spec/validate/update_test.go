@@ -169,8 +169,8 @@ func TestSSHKeysAndSecrets(t *testing.T) {
 	}
 	secret := spectest.Assign(t, aws, []string{"spec.encryptionConfig=true", "-spec.networking.cni", "spec.networking.cilium={enableEncryption: true}"})
 	want := []string{
-		`Cluster/minimal-aws.example.com: spec.encryptionConfig: could not find encryptionconfig secret; write it to secrets/encryptionconfig of the cluster's folder in the state store`,
-		`Cluster/minimal-aws.example.com: spec.networking.cilium.enableEncryption: could not find ciliumpassword secret; write it to secrets/ciliumpassword of the cluster's folder in the state store`,
+		`Cluster/minimal-aws.example.com: spec.encryptionConfig: could not find encryptionconfig secret; store it with kops create secret encryptionconfig minimal-aws.example.com -f FILE`,
+		`Cluster/minimal-aws.example.com: spec.networking.cilium.enableEncryption: could not find ciliumpassword secret; store it with kops create secret ciliumpassword minimal-aws.example.com -f FILE`,
 	}
 	if d := cmp.Diff(want, lines(validate.Secrets(secret, func(string) bool { return false }))); d != "" {
 		t.Errorf("without secrets (-want +got):\n%s", d)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func validation() validate.Rules {
 			{Name: "calico", Do: checkSourceCheck},
 			{Name: "aws-load-balancers", Do: checkNLBGroups},
 			{Name: "aws-node-names", Do: checkNodeNames},
+			{Name: "aws-tag-lists", Do: checkTagLists},
 			{Name: "aws-termination-handler", Do: checkTerminationHandler},
 			{Name: "warm-pool", Do: checkWarmPool},
 			{Name: "aws-etcd-volume", Do: checkEtcdVolumes},
@@ -28,6 +30,7 @@ func validation() validate.Rules {
 		},
 		Group: []validate.GroupRule{
 			{Name: "aws-root-volume", Do: checkRootVolume},
+			{Name: "karpenter-types", Do: checkExcludedTypes},
 			{Name: "apiserver-names", Do: checkAPIServerNames},
 			{Name: "external-load-balancers", Do: checkExternalBalancers},
 			{Name: "instance-profile", Do: checkInstanceProfile},
@@ -117,6 +120,40 @@ func checkAPIServerNames(c *validate.Check, g *api.InstanceGroup) {
 func checkNLBGroups(c *validate.Check) {
 	if a := c.Spec.CloudProvider.AWS; a != nil {
 		c.OneOf("spec.cloudConfig.nlbSecurityGroupMode", textOf(a.NLBSecurityGroupMode), "Managed")
+	}
+}
+
+// checkTagLists warns about tags that cannot be in the list of a controller's command line, so that
+// what the controller creates does not have them.
+func checkTagLists(c *validate.Check) {
+	a := c.Spec.CloudProvider.AWS
+	if a == nil {
+		return
+	}
+	volumes := a.EBSCSIDriver == nil || !isFalse(a.EBSCSIDriver.Managed)
+	balancers := a.LoadBalancerController != nil && isTrue(a.LoadBalancerController.Enabled)
+	for _, key := range slices.Sorted(maps.Keys(c.Spec.CloudLabels)) {
+		path, value := "spec.cloudLabels["+key+"]", c.Spec.CloudLabels[key]
+		equals := strings.Contains(key, "=")
+		if volumes && (equals || strings.Contains(key+value, ",")) {
+			c.Warn(path, value, "is not a tag of the volumes of persistent volume claims: the EBS CSI driver reads a list of KEY=VALUE, separated by commas", "choose a key and a value without commas, and a key without =, or set the tag with tagSpecification_1 in the parameters of a StorageClass")
+		}
+		if balancers && equals {
+			c.Warn(path, value, "is not a tag of the resources of the AWS load balancer controller, which reads a list of KEY=VALUE", "choose a key without =")
+		}
+	}
+}
+
+// checkExcludedTypes warns about patterns of machine types that Karpenter does not know.
+func checkExcludedTypes(c *validate.Check, g *api.InstanceGroup) {
+	p := g.Spec.MixedInstancesPolicy
+	if g.Spec.Manager != api.ManagerKarpenter || p == nil || p.InstanceRequirements == nil {
+		return
+	}
+	for i, text := range p.InstanceRequirements.ExcludedInstanceTypes {
+		if _, _, ok := excludedTypes(text); !ok {
+			c.Warn(validate.At("spec.mixedInstancesPolicy.instanceRequirements.excludedInstanceTypes", i), text, "has no effect: Karpenter excludes single types and families only", "write types such as m5.large, or families such as m5.*")
+		}
 	}
 }
 
