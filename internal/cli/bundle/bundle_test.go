@@ -91,6 +91,14 @@ func TestAddonsAreListedInHelpAndCompleted(t *testing.T) {
 	}
 }
 
+// TestAListIsCompletedValueByValue: completions begin with what was typed, without what was given.
+func TestAListIsCompletedValueByValue(t *testing.T) {
+	out, err := newWorld(t).run(t.Context(), io.Discard, "__complete", "create", "--addons", "cert-manager,")
+	if err != nil || !strings.Contains(out, "cert-manager,metrics-server\n") || strings.Contains(out, "cert-manager,cert-manager") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
 func TestListAndVerify(t *testing.T) {
 	w := newWorld(t)
 	for command, shows := range map[string]string{

@@ -13,27 +13,46 @@ import (
 
 // Complete adds fixed completions for the values of a flag.
 func Complete(c *cobra.Command, flag string, values ...string) {
-	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // the flag does not exist: a bug in the command's declaration
-	}
+	offerValues(c, flag, func() []string { return values })
 }
 
 // Choices adds values to the usage and the completions of a flag. They are only looked up when a user
 // asks for either.
 func Choices(c *cobra.Command, flag string, values func() []string) {
-	err := c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return values(), cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // as in Complete
-	}
+	offerValues(c, flag, values)
 	f := c.Flags().Lookup(flag)
 	text := f.Usage
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		f.Usage = text + ": " + strings.Join(values(), ", ")
 		return c.Parent().UsageFunc()(c)
 	})
+}
+
+func offerValues(c *cobra.Command, flag string, values func() []string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		offered := values()
+		if f := c.Flag(flag); f != nil && f.Value.Type() == "stringSlice" {
+			offered = nextOfList(offered, typed)
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist: a bug in the command's declaration
+	}
+}
+
+// nextOfList returns what a list that is separated by commas can become by one more value: shells match the
+// completions to all that was typed.
+func nextOfList(values []string, typed string) []string {
+	end := strings.LastIndexByte(typed, ',') + 1
+	given := strings.Split(typed[:end], ",")
+	var out []string
+	for _, v := range values {
+		if !slices.Contains(given, v) {
+			out = append(out, typed[:end]+v)
+		}
+	}
+	return out
 }
 
 // completionTime limits how long shell completion waits for the state store.

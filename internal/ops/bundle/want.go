@@ -62,7 +62,7 @@ func ForDefault(p *platform.Platform, d Default, arches []download.Arch) (Want, 
 		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes, Networking: d.Networking, Sets: sets},
 		newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Channel: ch, KopsVersion: kops})
 	if err := findings.Err(); err != nil {
-		return Want{}, fmt.Errorf("describe a cluster of Kubernetes %s: %w", kubernetes, err)
+		return Want{}, fmt.Errorf("describe the cluster of the bundle: %w", err)
 	}
 	done, findings := complete.Complete(complete.Input{Platform: p.ForComplete(), Cluster: spec, Groups: groups, Channel: ch, KopsVersion: kops, ConfigBase: folder})
 	if err := findings.Err(); err != nil {

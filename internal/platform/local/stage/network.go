@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -28,7 +27,6 @@ type stageNetwork struct {
 	plainAddresses []netip.Addr
 	balancers      []netip.Addr
 	ports          map[netip.AddrPort]*balancerPort
-	checked        map[string][]netip.Prefix // ports whose addresses are checked
 }
 
 // balancerPort is a port of a load balancer.
@@ -74,20 +72,11 @@ func (w *stageNetwork) Addresses(list []netip.Prefix) error {
 func (w *stageNetwork) Routes(to map[string]string) error { return bridges.Route(w.bridge, to) }
 
 func (w *stageNetwork) Check(machines map[netip.Addr][]netip.Prefix) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	ports := map[string][]netip.Prefix{}
 	for a, own := range machines {
 		ports[w.port(a)] = own
 	}
-	if maps.EqualFunc(ports, w.checked, slices.Equal) {
-		return nil
-	}
-	if err := bridges.CheckAddresses(w.bridge, ports); err != nil {
-		return err
-	}
-	w.checked = ports
-	return nil
+	return bridges.CheckAddresses(w.bridge, ports)
 }
 
 func (w *stageNetwork) Balance(list []rehearsal.Balancer) error {
