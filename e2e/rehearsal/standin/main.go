@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	for _, address := range []string{":8080", ":9808", ":9809"} {
+	for _, address := range []string{":8080", ":9808", ":9809", ":22011", ":22012", ":22013"} {
 		go http.ListenAndServe(address, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})) //nolint:errcheck,gosec // another of these may have it, and is as healthy
 	}
 	stop := make(chan os.Signal, 1)

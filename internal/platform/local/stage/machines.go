@@ -13,6 +13,13 @@ import (
 // ownTrust is where Debian keeps local authorities.
 const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
 
+// udevFile makes systemd create the folders of udev, which runs on each machine of a
+// cloud, but not in a container. Pods of CSI drivers mount them.
+const (
+	udevFile    = "/usr/lib/tmpfiles.d/kops-rehearsal.conf"
+	udevFolders = "d /etc/udev 0755\nd /run/udev 0755\n"
+)
+
 // machines creates the rehearsal's machines on this host.
 type machines struct{ *Stage }
 
@@ -22,7 +29,7 @@ func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {
 		shows = append(shows, machine.Folder{Host: x.Shows[path], Path: path})
 	}
 	err := m.host.Create(ctx, machine.Spec{Name: x.Name, Image: m.image, Address: x.Address, Gateway: x.Gateway, Resolver: m.address,
-		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Folders: shows, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem}}, m.Now())
+		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Folders: shows, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem, udevFile: []byte(udevFolders)}}, m.Now())
 	if err == nil {
 		m.Log.Info("a machine starts", "machine", x.Name, "address", x.Address.Addr())
 	}
