@@ -41,8 +41,8 @@ var NetworkInterfaces = resource.Kind[LeftoverNetworkInterface, *Client]{
 	},
 }
 
-// listNetworkInterfaces leaves out the interfaces of AWS' own services and those that are deleted
-// with their machine. One request finds the interfaces with either of the cluster's tags, because
+// listNetworkInterfaces leaves out the interfaces of AWS' own services, those that are deleted with
+// their machine, and those that something outside of the cluster uses. One request finds the interfaces with either of the cluster's tags, because
 // some pod networks, such as Cilium, set only TagCluster; its response has those of other clusters, too.
 func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]*LeftoverNetworkInterface, error) {
 	if !s.All {
@@ -54,12 +54,29 @@ func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]
 	list = slices.DeleteFunc(list, func(d ec2types.NetworkInterface) bool {
 		return !isInterfaceOf(s.Cluster, tagMap(d.TagSet)) || aws.ToBool(d.RequesterManaged) || d.Attachment != nil && aws.ToBool(d.Attachment.DeleteOnTermination)
 	})
+	if err == nil && slices.ContainsFunc(list, isInUse) {
+		var machines []ec2types.Instance
+		machines, err = instanceDescriber.listOwned(ctx, c, s) // listInstances shares the request
+		list = slices.DeleteFunc(list, func(d ec2types.NetworkInterface) bool { return isInUse(d) && !isAttachedToAny(d, machines) })
+	}
 	return convert(list, err, func(d ec2types.NetworkInterface) *LeftoverNetworkInterface {
 		n := &LeftoverNetworkInterface{VPC: text(d.VpcId), Subnet: text(d.SubnetId), Tags: tagMap(d.TagSet), ID: aws.ToString(d.NetworkInterfaceId)}
 		for _, g := range d.Groups {
 			n.Groups = append(n.Groups, text(g.GroupId))
 		}
 		return n
+	})
+}
+
+// isInUse reports whether AWS would refuse to delete the interface, and nobody is detaching it.
+func isInUse(d ec2types.NetworkInterface) bool {
+	return d.Status != ec2types.NetworkInterfaceStatusAvailable && d.Status != ec2types.NetworkInterfaceStatusDetaching
+}
+
+// isAttachedToAny reports whether the interface is attached to one of the machines.
+func isAttachedToAny(d ec2types.NetworkInterface, machines []ec2types.Instance) bool {
+	return d.Attachment != nil && slices.ContainsFunc(machines, func(m ec2types.Instance) bool {
+		return aws.ToString(m.InstanceId) == aws.ToString(d.Attachment.InstanceId)
 	})
 }
 

@@ -410,6 +410,64 @@ func TestTemplatesOfKarpenterGoOnlyWithTheCluster(t *testing.T) {
 	}
 }
 
+// An interface in use is only deleted if its machine is, too: AWS refuses to delete it before.
+func TestInterfacesOfOtherMachinesAreLeftAlone(t *testing.T) {
+	c, sent := countingClient(t, awstest.Moto(t))
+	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
+	subnet := build(t, c, &Subnets, Subnet{VPC: lit(vpc.ID), Zone: "us-east-1a", CIDR: "10.0.0.0/24", Tags: OwnedTags(testCluster, "s")})
+	images, err := c.EC2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{})
+	if err != nil || len(images.Images) == 0 {
+		t.Fatal("moto has no image", err)
+	}
+	machine := func(tags map[string]string) *string {
+		out, err := c.EC2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: images.Images[0].ImageId, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+			SubnetId: &subnet.ID, TagSpecifications: tagSpec(ec2types.ResourceTypeInstance, tags)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Instances[0].InstanceId
+	}
+	ours, theirs, users := machine(OwnedTags(testCluster, "ours")), machine(OwnedTags("other."+testCluster, "theirs")), machine(map[string]string{TagName: "mine", TagCluster: testCluster})
+	var want []string
+	for i, x := range []struct {
+		tags map[string]string
+		of   *string
+		want bool
+	}{
+		{map[string]string{TagCluster: testCluster}, nil, true},
+		{map[string]string{TagCluster: testCluster}, ours, true},
+		{OwnedTags(testCluster, "eni"), ours, true},
+		{map[string]string{TagCluster: testCluster}, theirs, false},
+		{map[string]string{TagCluster: testCluster}, users, false},
+		{OwnedTags(testCluster, "eni"), users, false},
+	} {
+		out, err := c.EC2.CreateNetworkInterface(t.Context(), &ec2.CreateNetworkInterfaceInput{SubnetId: &subnet.ID,
+			TagSpecifications: tagSpec(ec2types.ResourceTypeNetworkInterface, x.tags)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := out.NetworkInterface.NetworkInterfaceId
+		if x.of != nil {
+			if _, err := c.EC2.AttachNetworkInterface(t.Context(), &ec2.AttachNetworkInterfaceInput{DeviceIndex: aws.Int32(int32(i)), InstanceId: x.of, NetworkInterfaceId: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if x.want {
+			want = append(want, *id)
+		}
+	}
+	all, before := resource.Scope{Cluster: testCluster, All: true}, sent.byAction()["DescribeInstances"]
+	snapshot := c.Snapshot()
+	slices.Sort(want)
+	if got := keys(t, snapshot, &NetworkInterfaces, all); !slices.Equal(got, want) {
+		t.Errorf("a deletion sees %q, want %q", got, want)
+	}
+	observed(t, snapshot, &Instances, all)
+	if n := sent.byAction()["DescribeInstances"] - before; n != 1 {
+		t.Errorf("machines are listed %d times", n)
+	}
+}
+
 func TestMachinesAndInterfacesLeftBehindGoWithTheCluster(t *testing.T) {
 	c := connect(t, awstest.Moto(t))
 	vpc := build(t, c, &VPCs, VPC{CIDR: "10.0.0.0/16", Tags: OwnedTags(testCluster, "v")})
