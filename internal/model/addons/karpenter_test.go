@@ -41,6 +41,9 @@ func TestKarpentersPoolsFollowTheirGroups(t *testing.T) {
 		}
 		return string(text)
 	}
+	bound := func(of, operator, value string) string {
+		return `{"key":"karpenter.k8s.aws/instance-` + of + `","operator":"` + operator + `","values":["` + value + `"]}`
+	}
 	market := func(values ...string) string {
 		return "[" + requirement("kubernetes.io/os", "linux") + "," + requirement("karpenter.sh/capacity-type", values...) + "]"
 	}
@@ -63,9 +66,22 @@ func TestKarpentersPoolsFollowTheirGroups(t *testing.T) {
 			s.MachineType, s.MixedInstancesPolicy = "m5.large", &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{
 				CPU: &api.MinMaxSpec{Min: amount("2"), Max: amount("8")}, Memory: &api.MinMaxSpec{Min: amount("4Gi")}, ExcludedInstanceTypes: []string{"t3.large", "m5.*", "m4*"}}}
 		}, pool, "template.spec.requirements", "[" + strings.Join([]string{requirement("kubernetes.io/os", "linux"),
-			`{"key":"karpenter.k8s.aws/instance-cpu","operator":"Gt","values":["1"]}`, `{"key":"karpenter.k8s.aws/instance-cpu","operator":"Lt","values":["9"]}`,
-			`{"key":"karpenter.k8s.aws/instance-memory","operator":"Gt","values":["4095"]}`, `{"key":"karpenter.k8s.aws/instance-family","operator":"NotIn","values":["m5"]}`,
+			bound("cpu", "Gt", "1"), bound("cpu", "Lt", "9"), bound("memory", "Gt", "4095"), `{"key":"karpenter.k8s.aws/instance-family","operator":"NotIn","values":["m5"]}`,
 			`{"key":"node.kubernetes.io/instance-type","operator":"NotIn","values":["t3.large"]}`, requirement("karpenter.sh/capacity-type", "on-demand")}, ",") + "]"},
+		"requirements instead of types": {func(s *api.InstanceGroupSpec) {
+			s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{Instances: []string{"m5.large"}, InstanceRequirements: &api.InstanceRequirementsSpec{CPU: &api.MinMaxSpec{Min: amount("8")}}}
+		}, pool, "template.spec.requirements", "[" + strings.Join([]string{requirement("kubernetes.io/os", "linux"), bound("cpu", "Gt", "7"), requirement("karpenter.sh/capacity-type", "on-demand")}, ",") + "]"},
+		"requirements in parts of a unit": {func(s *api.InstanceGroupSpec) { // 1500M is 1430.5 MiB
+			s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{
+				CPU: &api.MinMaxSpec{Min: amount("1500m"), Max: amount("4500m")}, Memory: &api.MinMaxSpec{Min: amount("1500M"), Max: amount("3000M")}}}
+		}, pool, "template.spec.requirements", "[" + strings.Join([]string{requirement("kubernetes.io/os", "linux"), bound("cpu", "Gt", "1"), bound("cpu", "Lt", "5"),
+			bound("memory", "Gt", "1430"), bound("memory", "Lt", "2862"), requirement("karpenter.sh/capacity-type", "on-demand")}, ",") + "]"},
+		"exclusions that Karpenter does not know": {func(s *api.InstanceGroupSpec) {
+			s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{
+				ExcludedInstanceTypes: []string{"", " ", " u7i-12tb.224xlarge ", "c?.large", "*.*", ".*", "-m5.large", "m5", "M5.large", "c7i-flex.*"}}}
+		}, pool, "template.spec.requirements", "[" + strings.Join([]string{requirement("kubernetes.io/os", "linux"),
+			`{"key":"karpenter.k8s.aws/instance-family","operator":"NotIn","values":["c7i-flex"]}`, `{"key":"node.kubernetes.io/instance-type","operator":"NotIn","values":["u7i-12tb.224xlarge"]}`,
+			requirement("karpenter.sh/capacity-type", "on-demand")}, ",") + "]"},
 		"no minimum": {func(s *api.InstanceGroupSpec) {
 			s.MixedInstancesPolicy = &api.MixedInstancesPolicySpec{InstanceRequirements: &api.InstanceRequirementsSpec{CPU: &api.MinMaxSpec{Min: amount("0")}}}
 		}, pool, "template.spec.requirements", market("on-demand")},

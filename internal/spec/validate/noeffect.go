@@ -49,14 +49,18 @@ func unusedGroup() []traits.Unused {
 }
 
 // unusedByKarpenter returns the fields of an InstanceGroup without effect on machines that Karpenter
-// creates: they are settings of an Auto Scaling group.
-func unusedByKarpenter() []traits.Unused {
+// creates: settings of an Auto Scaling group, and types that instanceRequirements replace.
+func unusedByKarpenter(g *api.InstanceGroup) []traits.Unused {
 	const remedy = "remove it; it is a setting of an Auto Scaling group, and Karpenter creates these machines without one"
-	return []traits.Unused{
+	out := []traits.Unused{
 		{Names: []string{"autoscale", "autoscalePriority", "capacityRebalance", "cpuCredits", "externalLoadBalancers", "instanceInterruptionBehavior", "instanceProtection",
 			"maxInstanceLifetime", "suspendProcesses", "tenancy", "warmPool"}, Remedy: remedy},
 		{Blocks: []string{"mixedInstancesPolicy"}, Names: []string{"onDemandAllocationStrategy", "onDemandBase", "spotAllocationStrategy", "spotInstancePools"}, Remedy: remedy},
 	}
+	if p := g.Spec.MixedInstancesPolicy; p != nil && p.InstanceRequirements != nil {
+		out = append(out, traits.Unused{Blocks: []string{"mixedInstancesPolicy"}, Names: []string{"instances"}, Remedy: "remove it, or instanceRequirements, which replaces it"})
+	}
+	return out
 }
 
 // cloudFields returns the fields of a kind that have no use for machines that no cloud creates.
@@ -148,7 +152,7 @@ func NoEffect(t *traits.Traits, cluster *api.Cluster, groups []*api.InstanceGrou
 		c.object = api.KindInstanceGroup + "/" + g.Name
 		var further []traits.Unused
 		if g.Spec.Manager == api.ManagerKarpenter {
-			further = unusedByKarpenter()
+			further = unusedByKarpenter(g)
 		}
 		c.unused(api.KindInstanceGroup, reflect.ValueOf(&g.Spec), further...)
 	}

@@ -99,11 +99,17 @@ spec: {role: Node, manager: Karpenter, tenancy: host, mixedInstancesPolicy: {ins
 ---
 apiVersion: kops.k8s.io/v1alpha2
 kind: InstanceGroup
+metadata: {name: listed}
+spec: {role: Node, manager: Karpenter, mixedInstancesPolicy: {instances: [a]}}
+---
+apiVersion: kops.k8s.io/v1alpha2
+kind: InstanceGroup
 metadata: {name: others}
 spec: {role: Node, tenancy: host}
 `))
 	const why = "has no effect; remove it; it is a setting of an Auto Scaling group, and Karpenter creates these machines without one"
-	want := []string{"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy.onDemandBase: " + why, "warning: InstanceGroup/nodes: spec.tenancy: " + why}
+	want := []string{"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy.instances: has no effect; remove it, or instanceRequirements, which replaces it",
+		"warning: InstanceGroup/nodes: spec.mixedInstancesPolicy.onDemandBase: " + why, "warning: InstanceGroup/nodes: spec.tenancy: " + why}
 	got := lines(validate.NoEffect(&platformtest.Of(cluster).Traits, cluster, groups))
 	slices.Sort(got)
 	if d := cmp.Diff(want, got); d != "" {

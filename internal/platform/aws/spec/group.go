@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,17 +152,14 @@ func nodeMarks(g *api.InstanceGroup) (labels map[string]string, taints []taint) 
 	return labels, taints
 }
 
-// machineTypes returns the types that a group's machines may have, sorted; none means any. As in an
-// Auto Scaling group, requirements replace the group's own type.
+// machineTypes returns the types that a group's machines may have, sorted; none means any.
+// Requirements replace the types: Karpenter would choose only among the types that meet both.
 func machineTypes(g *api.InstanceGroup) []string {
-	var out []string
-	if p := g.Spec.MixedInstancesPolicy; p != nil {
-		out = append(out, p.Instances...)
-		if p.InstanceRequirements != nil {
-			slices.Sort(out)
-			return slices.Compact(out)
-		}
+	p := valueOr(g.Spec.MixedInstancesPolicy, api.MixedInstancesPolicySpec{})
+	if p.InstanceRequirements != nil {
+		return nil
 	}
+	out := slices.Clone(p.Instances)
 	for name := range strings.SplitSeq(g.Spec.MachineType, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			out = append(out, name)
@@ -207,25 +205,39 @@ func requirements(g *api.InstanceGroup) []requirement {
 }
 
 // bounds returns the requirements of a minimum and a maximum, which Karpenter's operators exclude.
+// It compares whole units only: a minimum is rounded up, and a maximum down.
 func bounds(key string, m *api.MinMaxSpec, unit int64) (out []requirement) {
-	if m != nil && m.Min != nil && m.Min.Value() >= unit {
-		out = append(out, requirement{key, "Gt", []string{strconv.FormatInt(m.Min.Value()/unit-1, 10)}})
+	if m != nil && m.Min != nil {
+		n := m.Min.Value() // rounded up
+		if n > 0 {
+			out = append(out, requirement{key, "Gt", []string{strconv.FormatInt((n-1)/unit, 10)}})
+		}
 	}
 	if m != nil && m.Max != nil {
-		out = append(out, requirement{key, "Lt", []string{strconv.FormatInt(m.Max.Value()/unit+1, 10)}})
+		n := m.Max.Value()
+		if m.Max.CmpInt64(n) < 0 { // it was rounded up
+			n--
+		}
+		out = append(out, requirement{key, "Lt", []string{strconv.FormatInt(n/unit+1, 10)}})
 	}
 	return out
 }
 
+// Types and families as AWS names them. Karpenter compares them as they are, and an API server
+// rejects a pool with a value that cannot be the value of a label.
+var (
+	typeName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?\.[a-z0-9]([a-z0-9-]*[a-z0-9])?$`) // m5.large, u7i-12tb.224xlarge
+	familyName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)                                // m5
+)
+
 // excludedTypes returns the label and the value of excluded types: one type, such as m5.large, or a
 // family, such as m5.*. Karpenter knows no other patterns.
 func excludedTypes(text string) (key, value string, ok bool) {
+	text = strings.TrimSpace(text)
 	if family, isFamily := strings.CutSuffix(text, ".*"); isFamily {
-		key, text = labelFamily, family
-	} else {
-		key = labelType
+		return labelFamily, family, familyName.MatchString(family)
 	}
-	return key, text, !strings.Contains(text, "*")
+	return labelType, text, typeName.MatchString(text)
 }
 
 // markets returns how a group's machines may be bought.
