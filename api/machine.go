@@ -1,6 +1,9 @@
 package api
 
 import (
+	"encoding/base64"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -25,6 +28,15 @@ type FileAssetSpec struct {
 	IsBase64 bool `json:"isBase64,omitempty"`
 	// Mode is octal text, such as "0440".
 	Mode string `json:"mode,omitempty"`
+}
+
+// Data returns the content of the file, decoded; padding of base64 is optional.
+func (f FileAssetSpec) Data() (string, error) {
+	if !f.IsBase64 {
+		return f.Content, nil
+	}
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(f.Content), "="))
+	return string(raw), err
 }
 
 // HookSpec describes a systemd unit that machines run.

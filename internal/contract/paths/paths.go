@@ -20,6 +20,13 @@ const (
 	SchedulerKubeconfig = Scheduler + "/kubeconfig"
 )
 
+// Keys has the machine's key material. On some systems, files below it are in another folder.
+// FileAssets has the files of a spec that have no path, by their names.
+const (
+	Keys       = "/srv/kubernetes"
+	FileAssets = Keys + "/assets"
+)
+
 // Trust has, as ca-certificates.crt, the authorities that the machine trusts, for pods that call
 // services outside of the cluster; it is mounted at TrustPod.
 const (

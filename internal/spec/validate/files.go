@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/url"
 	paths "path"
@@ -112,7 +111,7 @@ func fileAssets(c *Check, list []api.FileAssetSpec) {
 		if _, err := strconv.ParseUint(f.Mode, 8, 12); f.Mode != "" && err != nil {
 			c.Bad(path+".mode", f.Mode, "is not an octal number of up to four digits", `write one such as "0644"`)
 		}
-		if f.IsBase64 && !isBase64(f.Content) {
+		if _, err := f.Data(); err != nil {
 			c.Bad(path+".content", shorten(f.Content), "is not base64", "encode it, or remove isBase64")
 		}
 		if first := slices.IndexFunc(list[:i], func(o api.FileAssetSpec) bool { return hides(o, f) }); first >= 0 {
@@ -123,12 +122,6 @@ func fileAssets(c *Check, list []api.FileAssetSpec) {
 			c.Warn(path+field, targetPath(f), "is also the path of "+At("spec.fileAssets", first)+", which all machines get instead", "choose another path, or remove one of them")
 		}
 	}
-}
-
-// isBase64 reports whether machines can decode the text; they need no padding.
-func isBase64(text string) bool {
-	_, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
-	return err == nil
 }
 
 // shorten returns a text, or the first bytes of a long one.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -21,7 +21,7 @@ func (b *builder) extras() error {
 	for _, f := range b.Config.FileAssets {
 		path, mode := f.Path, f.Mode
 		if path == "" {
-			path = defaultKeys + "/assets/" + f.Name
+			path = paths.FileAssets + "/" + f.Name
 		}
 		path = b.localPath(filepath.Clean(path))
 		if mode == "" {
@@ -31,13 +31,9 @@ func (b *builder) extras() error {
 			continue
 		}
 		seen[path] = true
-		content := f.Content
-		if f.IsBase64 {
-			raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(content), "="))
-			if err != nil {
-				return fmt.Errorf("the file %s is not base64: %w", path, err)
-			}
-			content = string(raw)
+		content, err := f.Data()
+		if err != nil {
+			return fmt.Errorf("the file %s is not base64: %w", path, err)
 		}
 		bits, err := strconv.ParseUint(mode, 8, 12)
 		if err != nil {

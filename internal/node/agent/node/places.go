@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -41,7 +42,7 @@ const (
 
 // The usual paths.
 const (
-	defaultKeys = "/srv/kubernetes"
+	defaultKeys = paths.Keys
 	ownBinaries = "/opt/kops/bin"
 	manifests   = Manifests
 	cniBinaries = "/opt/cni/bin"
