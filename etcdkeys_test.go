@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/node/etcd"
 	"kops.local/kops/internal/node/etcd/backup"
 	"kops.local/kops/internal/node/etcd/etcdtest"
+	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/store"
 )
 
@@ -78,31 +79,35 @@ func (o fakeSnapshot) Snapshot(_ context.Context, w io.Writer) (backup.Origin, e
 func encrypting(t *testing.T) (b *bench, o kops.RotateOptions, backup string) {
 	t.Helper()
 	b, _, o = rotating(t)
-	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [\"*.none\"], providers: [{secretbox: {keys: [{name: a, secret: " + oldKey + "}]}}]}]"
-	if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretEncryptionConfig, []byte(config), false); err != nil {
-		t.Fatal(err)
-	}
+	b.encrypt("{secretbox: {keys: [{name: a, secret: " + oldKey + "}]}}")
 	b.set("cluster", "spec.encryptionConfig=true")
-	if _, err := b.Update(t.Context(), name, kops.UpdateOptions{Apply: true}); err != nil {
-		t.Fatal(err)
-	}
+	b.apply(kops.UpdateOptions{})
 	backup = b.records(b.encryptionConfig().Keys(), "", etcdtest.Secretbox(t, "/registry/secrets/a/one", "a", oldKey))
 	return b, o, backup
 }
 
+// encrypt stores a configuration with which API servers encrypt, given the provider.
+func (b *bench) encrypt(provider string) {
+	b.Helper()
+	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [\"*.none\"], providers: [" + provider + "]}]"
+	_, err := b.Secrets(nil).Create(b.Context(), name, kops.SecretEncryptionConfig, []byte(config), true)
+	b.ok(err)
+}
+
 // Only a hash of the configuration that machines run with is known, so that the keys cannot be compared.
 func TestAnotherEncryptionConfigurationIsARisk(t *testing.T) {
-	b, _, _ := encrypting(t)
+	b := newBench(t)
+	b.describe(func(*newcluster.Options) {})
+	b.encrypt("{secretbox: {keys: [{name: a, secret: " + oldKey + "}]}}")
+	b.set("cluster", "spec.encryptionConfig=true")
+	b.apply(kops.UpdateOptions{})
 	changed := func() bool {
 		return slices.ContainsFunc(b.preview(kops.UpdateOptions{}).Risks, func(f finding.Finding) bool { return f.Rule == "encryption-changed" })
 	}
 	if changed() {
 		t.Error("an unchanged configuration is a risk")
 	}
-	config := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: [{resources: [\"*.none\"], providers: [{identity: {}}]}]"
-	if _, err := b.Secrets(nil).Create(t.Context(), name, kops.SecretEncryptionConfig, []byte(config), true); err != nil {
-		t.Fatal(err)
-	}
+	b.encrypt("{identity: {}}")
 	if !changed() {
 		t.Error("another configuration is not a risk")
 	}

@@ -29,15 +29,23 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine, done *api
 		return nil, err
 	}
 	in := risk.In{Applied: was.cluster, Issuer: issuer, NewIssuer: issuerOf(done), Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
-		Replaced: map[string]int{}, Machines: map[string]int{}}
+		NewEncryption: runsOtherEncryption(machines), Replaced: map[string]int{}, Machines: map[string]int{}}
 	for _, m := range machines {
 		in.Machines[m.Group]++
 		if m.Effect == stale.Replace {
 			in.Replaced[m.Group]++
 		}
-		in.NewEncryption = in.NewEncryption || slices.ContainsFunc(m.Reasons, func(r stale.Reason) bool { return r.Field == stale.EncryptionSecret })
 	}
 	return risk.Of(in), nil
+}
+
+// runsOtherEncryption reports whether machines run with an encryption configuration and will get
+// another. A machine that has none has not encrypted anything, and encryption-removed is the risk of
+// one that will have none.
+func runsOtherEncryption(machines []stale.Machine) bool {
+	return slices.ContainsFunc(machines, func(m stale.Machine) bool {
+		return slices.ContainsFunc(m.Reasons, func(r stale.Reason) bool { return r.Field == stale.EncryptionSecret && r.Have != "" && r.Want != "" })
+	})
 }
 
 // lastApplied returns the objects as they were last applied; there are none before the first
