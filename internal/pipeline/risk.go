@@ -28,7 +28,7 @@ func (p *Planned) Risks(ctx context.Context, machines []stale.Machine, done *api
 	if err != nil {
 		return nil, err
 	}
-	in := risk.In{Applied: was.cluster, Issuer: issuer, NewIssuer: issuerOf(done), Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
+	in := risk.In{Applied: was.cluster, AppliedGroups: was.groups, Issuer: issuer, NewIssuer: issuerOf(done), Now: p.Cluster.Spec, Groups: p.Cluster.Groups, Unbounded: p.Provider.Traits.Machines.NoCloud, Plan: p.Plan,
 		NewEncryption: runsOtherEncryption(machines), Replaced: map[string]int{}, Machines: map[string]int{}}
 	for _, m := range machines {
 		in.Machines[m.Group]++

@@ -23,13 +23,16 @@ import (
 type In struct {
 	// Applied is the cluster as it was last applied; nil before the first update.
 	Applied *api.Cluster
+	// AppliedGroups are the groups as they were last applied, by name; nil if they are not known.
+	AppliedGroups map[string]*api.InstanceGroup
 	// Issuer and NewIssuer are the issuers of service account tokens, as last applied and as wanted;
 	// empty if they are not known.
 	Issuer, NewIssuer string
 	// Now is the wanted cluster; nil if it is being deleted.
 	Now    *api.Cluster
 	Groups []*api.InstanceGroup
-	// NewEncryption means that machines run with another encryption configuration than the wanted one.
+	// NewEncryption means that machines run with an encryption configuration, and not with the wanted
+	// one.
 	NewEncryption bool
 	// Unbounded means that the platform does not limit access, even where the objects name ranges.
 	Unbounded bool
@@ -216,68 +219,6 @@ func issuerRefused(in In) []finding.Finding {
 	}
 	return []finding.Finding{{Path: "spec.kubeAPIServer.additionalServiceAccountIssuers", Message: "API servers no longer accept tokens of the issuers " + strings.Join(gone, ", "),
 		Remedy: "keep them until no pod has such a token"}}
-}
-
-// auditFileMissing reports a policy that the API server needs to start, and that a file of the
-// cluster was, and no longer is.
-func auditFileMissing(in In) []finding.Finding {
-	if in.Applied == nil || in.Now == nil || in.Now.Spec.KubeAPIServer == nil {
-		return nil
-	}
-	has := func(c *api.Cluster, path string) bool {
-		return slices.ContainsFunc(c.Spec.FileAssets, func(f api.FileAssetSpec) bool { return f.Path == path })
-	}
-	for _, path := range []string{in.Now.Spec.KubeAPIServer.AuditPolicyFile, in.Now.Spec.KubeAPIServer.AuditWebhookConfigFile} {
-		if path == "" || has(in.Now, path) {
-			continue
-		}
-		was := in.Applied.Spec.KubeAPIServer
-		if had := was != nil && (was.AuditPolicyFile == path || was.AuditWebhookConfigFile == path); had && !has(in.Applied, path) {
-			continue // the machines have it from elsewhere
-		}
-		return []finding.Finding{{Path: "spec.fileAssets", Message: "no file of the cluster is " + path + ", which API servers read: they do not start unless the image of the machines has it",
-			Remedy: "add the file to spec.fileAssets"}}
-	}
-	return nil
-}
-
-func auditRemoved(in In) []finding.Finding {
-	if in.Applied == nil || in.Now == nil {
-		return nil
-	}
-	audits := func(c *api.Cluster) bool {
-		s := c.Spec.KubeAPIServer
-		return s != nil && (s.AuditPolicyFile != "" || s.AuditLogPath != nil || s.AuditWebhookConfigFile != "")
-	}
-	if !audits(in.Applied) || audits(in.Now) {
-		return nil
-	}
-	return []finding.Finding{{Path: "spec.kubeAPIServer", Message: "the API server no longer writes an audit log", Remedy: "keep the audit fields"}}
-}
-
-// auditChanged reports another content of the audit policy, if it is a file of the cluster.
-func auditChanged(in In) []finding.Finding {
-	if in.Applied == nil || in.Now == nil || in.Now.Spec.KubeAPIServer == nil {
-		return nil
-	}
-	path := in.Now.Spec.KubeAPIServer.AuditPolicyFile
-	content := func(c *api.Cluster) (int, string) {
-		if s := c.Spec.KubeAPIServer; s == nil || path == "" || s.AuditPolicyFile != path {
-			return -1, ""
-		}
-		i := slices.IndexFunc(c.Spec.FileAssets, func(f api.FileAssetSpec) bool { return f.Path == path })
-		if i < 0 {
-			return -1, ""
-		}
-		return i, c.Spec.FileAssets[i].Content
-	}
-	before, was := content(in.Applied)
-	i, now := content(in.Now)
-	if before < 0 || i < 0 || was == now {
-		return nil
-	}
-	return []finding.Finding{{Path: fmt.Sprintf("spec.fileAssets[%d].content", i), Message: "the audit policy " + path + " changes: API servers may no longer record events that they recorded",
-		Remedy: "compare the policies; kops get revisions shows the previous one"}}
 }
 
 // encrypts reports whether API servers encrypt stored objects.

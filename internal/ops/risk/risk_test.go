@@ -85,12 +85,15 @@ func TestRisks(t *testing.T) {
 		{"a policy of the image", risk.In{Now: cluster("1.36.3", policy("/etc/a", "")), Applied: cluster("1.36.3", policy("/etc/a", ""))}, nil},
 		{"another content of a policy", risk.In{Now: cluster("1.36.3", policy("/etc/a", "/etc/a")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"), func(s *api.ClusterSpec) { s.FileAssets[0].Content = "old" })},
 			[]string{"audit-changed spec.fileAssets[0].content the audit policy /etc/a changes"}},
+		{"no log of a policy that stays", risk.In{Now: cluster("1.36.3", policy("/etc/a", "/etc/a"), unlogged), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-removed spec.kubeAPIServer no longer record"}},
+		{"no policy of a log that stays", risk.In{Now: cluster("1.36.3", policy("", "")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, []string{"audit-removed spec.kubeAPIServer no longer record"}},
+		{"a webhook instead of a log", risk.In{Now: cluster("1.36.3", policy("/etc/a", "/etc/a"), unlogged, webhook("/etc/w", "w")), Applied: cluster("1.36.3", policy("/etc/a", "/etc/a"))}, nil},
 		{"another encryption configuration", risk.In{NewEncryption: true, Now: cluster("1.36.3", encrypted), Applied: cluster("1.36.3", encrypted)}, []string{"encryption-changed spec.encryptionConfig whose key it lacks"}},
 		{"the first encryption configuration", risk.In{NewEncryption: true, Now: cluster("1.36.3", encrypted), Applied: cluster("1.36.3")}, nil},
 		{"names, audit and encryption", risk.In{Now: cluster("1.36.3", func(s *api.ClusterSpec) { s.API.AdditionalSANs = []string{"kept"} }), Applied: cluster("1.36.3", func(s *api.ClusterSpec) {
 			on, path := true, "/var/log/audit"
-			s.API.AdditionalSANs, s.EncryptionConfig, s.KubeAPIServer = []string{"kept", "gone"}, &on, &api.KubeAPIServerConfig{AuditLogPath: &path}
-		})}, []string{"api-name-removed spec.api.additionalSANs loses the names gone", "audit-removed spec.kubeAPIServer no longer writes", "encryption-removed spec.encryptionConfig cannot read them"}},
+			s.API.AdditionalSANs, s.EncryptionConfig, s.KubeAPIServer = []string{"kept", "gone"}, &on, &api.KubeAPIServerConfig{AuditLogPath: &path, AuditPolicyFile: "/etc/a"}
+		})}, []string{"api-name-removed spec.api.additionalSANs loses the names gone", "audit-removed spec.kubeAPIServer no longer record", "encryption-removed spec.encryptionConfig cannot read them"}},
 		{"a new cluster that is open", risk.In{Now: cluster("1.36.3", open("0.0.0.0/0", "::/0", "10.0.0.0/8"))},
 			[]string{"api-open spec.kubernetesApiAccess everyone: 0.0.0.0/0, ::/0"}},
 		{"one that was open before", risk.In{Applied: cluster("1.36.3", open("0.0.0.0/0")), Now: cluster("1.36.3", open("0.0.0.0/0"))}, nil},
@@ -114,18 +117,24 @@ func TestRisks(t *testing.T) {
 			[]string{"control-plane-replaced  the API does not answer meanwhile"}},
 		{"nodes alone", risk.In{Now: cluster("1.36.3"), Groups: control, Replaced: map[string]int{"nodes": 9}}, nil},
 	} {
-		if c.in.Plan == nil {
-			c.in.Plan = &plan.Plan{}
-		}
-		got := risk.Of(c.in)
-		match := len(got) == len(c.want)
-		for i := 0; match && i < len(got); i++ {
-			f, want := got[i], strings.SplitN(c.want[i], " ", 3)
-			match = f.Rule == want[0] && f.Path == want[1] && strings.Contains(f.Message, want[2]) && f.Warning && f.Object != ""
-		}
-		if !match {
-			t.Errorf("%s: %s, want %q", c.name, fmt.Sprint(got), c.want)
-		}
+		check(t, c.name, c.in, c.want)
+	}
+}
+
+// check compares the risks with lines of a code, a path and a part of the message.
+func check(t *testing.T, name string, in risk.In, lines []string) {
+	t.Helper()
+	if in.Plan == nil {
+		in.Plan = &plan.Plan{}
+	}
+	got := risk.Of(in)
+	match := len(got) == len(lines)
+	for i := 0; match && i < len(got); i++ {
+		f, want := got[i], strings.SplitN(lines[i], " ", 3)
+		match = f.Rule == want[0] && f.Path == want[1] && strings.Contains(f.Message, want[2]) && f.Warning && f.Object != ""
+	}
+	if !match {
+		t.Errorf("%s: %s, want %q", name, fmt.Sprint(got), lines)
 	}
 }
 
@@ -133,16 +142,6 @@ func TestRisks(t *testing.T) {
 func encrypted(s *api.ClusterSpec) {
 	on := true
 	s.EncryptionConfig = &on
-}
-
-// policy sets the file of the audit policy, and the path of a file of the cluster.
-func policy(audit, file string) func(*api.ClusterSpec) {
-	return func(s *api.ClusterSpec) {
-		s.KubeAPIServer = &api.KubeAPIServerConfig{AuditPolicyFile: audit}
-		if file != "" {
-			s.FileAssets = []api.FileAssetSpec{{Path: file}}
-		}
-	}
 }
 
 // TestEveryCodeIsExplained checks that the page about plans explains every code, as programs rely
