@@ -38,12 +38,12 @@ type KubeDNSConfig struct {
 	StubDomains map[string][]string `json:"stubDomains,omitempty"`
 	// UpstreamNameservers are the servers for names outside the cluster.
 	UpstreamNameservers []string `json:"upstreamNameservers,omitempty"`
-	// MemoryRequest is the memory that the pod reserves.
-	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
-	// CPURequest is the processor share that the pod reserves.
-	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
-	// MemoryLimit is the most memory that the pod gets.
-	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty"`
+	// MemoryRequest is the memory that the pod reserves; zero means the default.
+	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty" zero:"unset"`
+	// CPURequest is the processor share that the pod reserves; zero means the default.
+	CPURequest *resource.Quantity `json:"cpuRequest,omitempty" zero:"unset"`
+	// MemoryLimit is the most memory that the pod gets; zero means the default.
+	MemoryLimit *resource.Quantity `json:"memoryLimit,omitempty" zero:"unset"`
 	// NodeLocalDNS configures a cache on every node.
 	NodeLocalDNS *NodeLocalDNSConfig `json:"nodeLocalDNS,omitempty"`
 	// PodAnnotations are added to the pods.
@@ -61,10 +61,10 @@ type NodeLocalDNSConfig struct {
 	LocalIP string `json:"localIP,omitempty"`
 	// ForwardToKubeDNS sends all misses to the cluster's DNS server.
 	ForwardToKubeDNS *bool `json:"forwardToKubeDNS,omitempty"`
-	// MemoryRequest is the memory that the pod reserves.
-	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty"`
-	// CPURequest is the processor share that the pod reserves.
-	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
+	// MemoryRequest is the memory that the pod reserves; zero means the default.
+	MemoryRequest *resource.Quantity `json:"memoryRequest,omitempty" zero:"unset"`
+	// CPURequest is the processor share that the pod reserves; zero means the default.
+	CPURequest *resource.Quantity `json:"cpuRequest,omitempty" zero:"unset"`
 	// PodAnnotations are added to the pods.
 	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
 }

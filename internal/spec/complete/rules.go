@@ -48,12 +48,14 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 		on.After,
 		addonRules(addons),
 		networkingRules(),
+		[]Rule{{"amounts", "a default request is at most the limit that the spec has, and a default limit is at least the request", fitAmounts}},
 	)
 }
 
 // componentRules returns the rules for the configuration of Kubernetes' own programs.
 func componentRules() []Rule {
 	return []Rule{
+		{"zero-amounts", "0 means the default", dropZeroAmounts},
 		{"apiserver", "how kops runs the API server", setAPIServer},
 		{"apiserver-authorization", "depends on spec.authorization and spec.authentication", setAPIServerAuth},
 		{"apiserver-etcd", "the etcd on the same machine", setAPIServerEtcd},

@@ -138,6 +138,22 @@ func TestProvenanceTellsRuleAndReason(t *testing.T) {
 	}
 }
 
+func TestProvenanceOfAmountsThatFitTheUsers(t *testing.T) {
+	in := ruleInput(t, ruleCase{Base: "minimal-aws", Cluster: []string{`spec.kubeDNS={memoryRequest: 256Mi, cpuRequest: "0"}`, "spec.kubeProxy.cpuLimit=1m"}})
+	done, _ := complete.Complete(in)
+	for path, want := range map[string]string{
+		"spec.kubeDNS.memoryRequest": "",
+		"spec.kubeDNS.memoryLimit":   "amounts",
+		"spec.kubeDNS.cpuRequest":    "dns-addon",
+		"spec.kubeProxy.cpuLimit":    "",
+		"spec.kubeProxy.cpuRequest":  "amounts",
+	} {
+		if got := done.Provenance.Cluster[path].Rule; got != want {
+			t.Errorf("%s is by %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestExplanationsAreInTheUsersWords(t *testing.T) {
 	cluster, groups := spectest.Read(t, goldentest.Read(t, "testdata/update_cluster/minimal-warmpool", "in-v1alpha2.yaml"))
 	for i := range 11 {

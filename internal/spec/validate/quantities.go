@@ -17,14 +17,15 @@ const (
 )
 
 // quantities checks every request and limit of CPU and memory as the API server checks those of a
-// container: they are not negative, and a limit is not less than the request.
+// container: they are not negative, and a limit is not less than the request. A zero that means the
+// default is neither.
 func quantities(c *Check, spec reflect.Value) {
 	kind, _, _ := strings.Cut(c.object, "/")
 	amounts := map[string]*resource.Quantity{}
 	var limits []string
-	eachField("spec", spec, func(path string, _ reflect.StructField, v reflect.Value) bool {
+	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		q, ok := v.Interface().(*resource.Quantity)
-		if !ok || q == nil || !strings.HasSuffix(path, request) && !strings.HasSuffix(path, limit) {
+		if !ok || q == nil || q.IsZero() && f.Tag.Get("zero") == "unset" || !strings.HasSuffix(path, request) && !strings.HasSuffix(path, limit) {
 			return !ok
 		}
 		c.notNegative(compat.OlderPath(kind, path), q)
