@@ -3,10 +3,13 @@ package validate
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kops.local/kops/api"
 )
 
 const ciliumPath = "spec.networking.cilium."
@@ -70,6 +73,15 @@ const (
 	ciliumNameDefault = "default"
 )
 
+// CiliumSetting returns the value of a key of Cilium's ConfigMap and where the user writes it: in
+// extraConfig, which overrides the rest, or in the field for it.
+func CiliumSetting(k *api.CiliumNetworkingSpec, key, field, value string) (path, effective string) {
+	if v, ok := k.ExtraConfig[key]; ok {
+		return ciliumPath + "extraConfig[" + key + "]", v
+	}
+	return ciliumPath + field, value
+}
+
 // ciliumCluster checks the name and the number of a cluster in a mesh: Cilium's agents exit at once
 // if they do not accept them (pkg/clustermesh/types/option.go).
 func ciliumCluster(c *Check) {
@@ -77,12 +89,18 @@ func ciliumCluster(c *Check) {
 	if k == nil {
 		return
 	}
-	name := cmp.Or(k.ClusterName, ciliumNameDefault)
+	namePath, name := CiliumSetting(k, "cluster-name", "clusterName", cmp.Or(k.ClusterName, ciliumNameDefault))
+	if len(name) > ciliumNameMax || len(validation.IsDNS1123Label(name)) > 0 {
+		c.Bad(namePath, name, "is not a name that Cilium accepts", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin and end with a letter or a digit", ciliumNameMax))
+	}
+	idPath, id := CiliumSetting(k, "cluster-id", "clusterID", Number(int(k.ClusterID)))
+	n, err := strconv.ParseUint(id, 0, 32)
 	switch {
-	case len(name) > ciliumNameMax || len(validation.IsDNS1123Label(name)) > 0:
-		c.Bad(ciliumPath+"clusterName", name, "is not a name that Cilium accepts", fmt.Sprintf("use at most %d lower-case letters, digits and dashes; begin and end with a letter or a digit", ciliumNameMax))
-	case k.ClusterID != 0 && name == ciliumNameDefault:
-		c.Bad(ciliumPath+"clusterID", Number(int(k.ClusterID)), "needs a name of the cluster's own: Cilium does not start with clusterName "+ciliumNameDefault, "set clusterName")
+	case id == "": // as if it was not set
+	case err != nil:
+		c.Bad(idPath, id, "is not a number", "write a number from 1 to 255, or remove it")
+	case n != 0 && name == ciliumNameDefault:
+		c.Bad(idPath, id, "needs a name of the cluster's own: Cilium does not start with clusterName "+ciliumNameDefault, "set clusterName")
 	}
 }
 

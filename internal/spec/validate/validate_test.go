@@ -191,6 +191,28 @@ func TestASecondFileOfAPathIsNotRefused(t *testing.T) {
 	}
 }
 
+// What the user does not write on both sides is not refused.
+func TestSpecsThatWorkAreAccepted(t *testing.T) {
+	for name, c := range map[string]badCase{
+		"amounts of zero that mean the default":    {Base: "minimal-aws", Cluster: []string{`spec.kubeDNS={memoryRequest: 70Mi, memoryLimit: "0", nodeLocalDNS: {cpuRequest: "0"}}`}},
+		"requests above default limits":            {Base: "minimal-aws", Cluster: []string{"spec.kubeDNS.memoryRequest=256Mi", "spec.nodeProblemDetector={enabled: true, memoryRequest: 3Gi}"}},
+		"limits below default requests":            {Base: "minimal-aws", Cluster: []string{"spec.kubeProxy.cpuLimit=1m", "spec.nodeTerminationHandler.memoryLimit=1Mi", `spec.nodeProblemDetector={enabled: true, cpuLimit: "0", memoryLimit: 1Mi}`}},
+		"a mesh in the extra settings of Cilium":   {Base: "privatecilium", Cluster: []string{"spec.networking.cilium={clusterID: 3, extraConfig: {cluster-name: mesh-a}}"}},
+		"no mesh in the extra settings of Cilium":  {Base: "privatecilium", Cluster: []string{`spec.networking.cilium={clusterID: 3, extraConfig: {cluster-id: "0"}}`}},
+		"another port in the extra settings":       {Base: "privatecilium", Cluster: []string{`spec.networking.cilium={enablePrometheusMetrics: true, agentPrometheusPort: 9879, extraConfig: {prometheus-serve-addr: ":9090"}}`}},
+		"the port of another address":              {Base: "privatecilium", Cluster: []string{`spec.networking.cilium={extraConfig: {prometheus-serve-addr: "10.0.0.1:9879"}}`}},
+		"a number that is below AWS's mark":        {Base: "privatecilium", Cluster: []string{"spec.networking.cilium={clusterID: 127, clusterName: mesh-a, ipam: eni}"}},
+		"a number outside of AWS's network":        {Base: "privatecilium", Cluster: []string{"spec.networking.cilium={clusterID: 200, clusterName: mesh-a}"}},
+		"a number with AWS's mark that is allowed": {Base: "privatecilium", Cluster: []string{`spec.networking.cilium={clusterID: 200, clusterName: mesh-a, ipam: eni, extraConfig: {allow-unsafe-policy-skb-usage: "true"}}`}},
+	} {
+		for _, c.Incomplete = range []bool{true, false} {
+			if found := findings(t, c); len(found) > 0 {
+				t.Errorf("%s: got %q", name, lines(found))
+			}
+		}
+	}
+}
+
 func base(t *testing.T, c badCase, world *facts.Facts) (*api.Cluster, []*api.InstanceGroup) {
 	t.Helper()
 	if c.Options != nil {

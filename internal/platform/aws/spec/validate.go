@@ -20,6 +20,7 @@ func validation() validate.Rules {
 			{Name: "issuer-discovery", Do: checkIssuer},
 			{Name: "calico", Do: checkSourceCheck},
 			{Name: "aws-load-balancers", Do: checkNLBGroups},
+			{Name: "aws-cilium-cluster", Do: checkCiliumCluster},
 			{Name: "aws-node-names", Do: checkNodeNames},
 			{Name: "aws-tag-lists", Do: checkTagLists},
 			{Name: "aws-termination-handler", Do: checkTerminationHandler},
