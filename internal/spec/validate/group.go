@@ -133,25 +133,56 @@ func taints(c *Check, g *api.InstanceGroup) {
 	seen := map[string]bool{}
 	for i, t := range g.Spec.Taints {
 		path := At("spec.taints", i)
-		key, effect, ok := splitTaint(t)
-		if !ok {
-			c.Bad(path, t, "is not a taint", "write key=value:NoSchedule")
-			continue
-		}
-		_, value, _ := strings.Cut(strings.TrimSuffix(t, ":"+effect), "=")
-		switch {
-		case len(validation.IsQualifiedName(key)) > 0:
-			c.Bad(path, t, "does not have a valid taint key", validKey)
-		case len(validation.IsValidLabelValue(value)) > 0:
-			c.Bad(path, t, "does not have a valid taint value", "use at most 63 letters, digits, dashes, dots and underscores; begin and end with a letter or a digit")
-		}
-		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, effect) {
-			c.Warn(path, t, "has an effect that kubelets do not accept", "use NoSchedule, PreferNoSchedule or NoExecute")
-		}
+		c.taint(path, t)
+		key, effect, _ := splitTaint(t)
 		if seen[key+":"+effect] {
 			c.Bad(path, t, "is listed twice", "remove one")
 		}
 		seen[key+":"+effect] = true
+	}
+	if k := g.Spec.Kubelet; k != nil {
+		c.kubeletTaints("spec.kubelet", k, g.Spec.Taints...) // a completed group has its taints in both places
+	}
+}
+
+// clusterTaints checks the taints of the nodes of all groups.
+func clusterTaints(c *Check) {
+	if k := c.Spec.Kubelet; k != nil {
+		c.kubeletTaints("spec.kubelet", k)
+	}
+	if k := c.Spec.ControlPlaneKubelet; k != nil {
+		c.kubeletTaints("spec.masterKubelet", k)
+	}
+}
+
+// kubeletTaints checks taints with which kubelets register their nodes, except for some.
+func (c *Check) kubeletTaints(path string, k *api.KubeletConfigSpec, except ...string) {
+	for _, t := range k.Taints {
+		if !slices.Contains(except, t) {
+			c.taint(path+".taints", t) // without an index, because completion sorts them
+		}
+	}
+}
+
+// taint checks a taint as a kubelet does, which exits at once if it does not accept one of them. An
+// effect that resembles none of Kubernetes' is a warning only: kOps' own examples have one.
+func (c *Check) taint(path, t string) {
+	key, effect, ok := splitTaint(t)
+	_, value, _ := strings.Cut(strings.TrimSuffix(t, ":"+effect), "=")
+	effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+	const message, remedy = "has an effect that kubelets do not accept", "use NoSchedule, PreferNoSchedule or NoExecute"
+	switch near := diag.Nearest(effect, effects); {
+	case !ok:
+		c.Bad(path, t, "is not a taint", "write key=value:NoSchedule")
+	case len(validation.IsQualifiedName(key)) > 0:
+		c.Bad(path, t, "does not have a valid taint key", validKey)
+	case len(validation.IsValidLabelValue(value)) > 0:
+		c.Bad(path, t, "does not have a valid taint value", "use at most 63 letters, digits, dashes, dots and underscores; begin and end with a letter or a digit")
+	case slices.Contains(effects, effect):
+	case near != "":
+		c.Bad(path, t, message, "did you mean "+near+"? "+remedy)
+	default:
+		c.Warn(path, t, message, remedy)
 	}
 }
 

@@ -18,6 +18,7 @@ func clusterRules(on Platform, addons *catalogue.Catalogue) []Rule {
 			{"quantities", func(c *Check) { quantities(c, reflect.ValueOf(c.Spec)) }},
 			{"annotations", annotations},
 			{"node-labels", clusterNodeLabels},
+			{"taints", clusterTaints},
 			{"ports", func(c *Check) { portNumbers(c, reflect.ValueOf(c.Spec)) }},
 			{"hosts", hosts},
 			{"name", clusterName},
