@@ -40,7 +40,7 @@ func (in Input) inBundle(unhashed []download.File) error {
 }
 
 // missing are the public names of images that a bundle lacks, and the values of --networking and --addons
-// of `kops bundle create` that add them. There is none for a pod network whose images cannot be built.
+// of `kops bundle create` that add them. networkOption is empty if the images of the network cannot be built.
 type missing struct {
 	network, addons []string
 	networkOption   string

@@ -1,5 +1,5 @@
-// Command standin stands in for third-party programs that cannot be built from modules: the EBS
-// driver and its companions, the termination handler, the autoscaler of CoreDNS. It does
+// Command standin stands in for third-party programs that cannot be built from modules: the
+// drivers of volumes and their companions, the termination handler, the autoscaler of CoreDNS. It does
 // nothing, and is healthy at every probe of the kubelet.
 package main
 

@@ -5,6 +5,8 @@
 // It must not know who reads or writes these files.
 package paths
 
+import "path"
+
 // Folders and files.
 const (
 	// Controller has the key material for kops-controller.
@@ -26,6 +28,14 @@ const (
 	Keys       = "/srv/kubernetes"
 	FileAssets = Keys + "/assets"
 )
+
+// FileAsset returns the path of a file of a spec, given its path, which may be empty, and its name.
+func FileAsset(at, name string) string {
+	if at == "" {
+		at = FileAssets + "/" + name
+	}
+	return path.Clean(at)
+}
 
 // Trust has, as ca-certificates.crt, the authorities that the machine trusts, for pods that call
 // services outside of the cluster; it is mounted at TrustPod.

@@ -1,7 +1,6 @@
 package risk
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -13,7 +12,7 @@ import (
 
 // auditFile is a file that API servers read to audit requests.
 type auditFile struct {
-	path func(*api.KubeAPIServerConfig) string // "" if there is none
+	path func(*api.KubeAPIServerConfig) string // empty: the API server has no such file
 	what string
 	risk string // of another content
 }
@@ -40,12 +39,12 @@ type asset struct {
 	api.FileAssetSpec
 }
 
-// assetAt returns the file that the machines of a group get at a path: the first one for their role,
-// first among those of the group and then among those of the cluster.
+// assetAt returns the file that the machines of a group get at a path: the first one for their role.
+// Files of the group come before files of the cluster.
 func assetAt(c *api.Cluster, g *api.InstanceGroup, at string) (asset, bool) {
 	find := func(list []api.FileAssetSpec) int {
 		return slices.IndexFunc(list, func(f api.FileAssetSpec) bool {
-			return path.Clean(cmp.Or(f.Path, paths.FileAssets+"/"+f.Name)) == at && (len(f.Roles) == 0 || slices.Contains(f.Roles, g.Spec.Role))
+			return paths.FileAsset(f.Path, f.Name) == at && (len(f.Roles) == 0 || slices.Contains(f.Roles, g.Spec.Role))
 		})
 	}
 	if i := find(g.Spec.FileAssets); i >= 0 {
@@ -181,7 +180,7 @@ func auditChanged(in In) (out []finding.Finding) {
 }
 
 // isNewText reports whether a group's API servers read another text than before, wherever it was.
-// The machines of a new group read what those of any other group read.
+// Machines of a new group are compared with the machines of all other groups.
 func (in In) isNewText(file auditFile, g *api.InstanceGroup, now asset) bool {
 	if in.AppliedGroups == nil && now.group != "" {
 		return false // the group's files are not known

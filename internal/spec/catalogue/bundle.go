@@ -15,7 +15,7 @@ type Bundle struct {
 	Network string `json:"network"`
 	// Set is the setting with which a cluster has the add-on, as PATH=VALUE in v1alpha2.
 	Set string `json:"set"`
-	// Images are those of an add-on that users apply themselves, which no setting adds.
+	// Images are the images of an add-on that users apply themselves, because no setting adds it.
 	Images []string `json:"images"`
 }
 

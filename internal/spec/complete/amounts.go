@@ -1,11 +1,12 @@
 package complete
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"kops.local/kops/internal/spec/fields"
 )
 
 // dropZeroAmounts unsets the quantities of zero in fields that are tagged zero:"unset", so that
@@ -47,28 +48,11 @@ func (p *Pass) isDefault(path string) bool {
 // eachQuantity visits the fields below a pointer to a struct that have a quantity, with their paths
 // as in Provenance.
 func eachQuantity(path string, v reflect.Value, visit func(path string, f reflect.StructField, q **resource.Quantity)) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			eachQuantity(path, v.Elem(), visit)
+	fields.Each(path, v, func(path string, f reflect.StructField, v reflect.Value) bool {
+		q, ok := v.Addr().Interface().(**resource.Quantity)
+		if ok && *q != nil {
+			visit(path, f, q)
 		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			eachQuantity(fmt.Sprintf("%s[%d]", path, i), v.Index(i), visit)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if !f.IsExported() || name == "" || name == "-" {
-				continue
-			}
-			at := path + "." + name
-			if q, ok := v.Field(i).Addr().Interface().(**resource.Quantity); !ok {
-				eachQuantity(at, v.Field(i), visit)
-			} else if *q != nil {
-				visit(at, f, q)
-			}
-		}
-	}
+		return !ok
+	})
 }

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/spec/accepted"
+	"kops.local/kops/internal/spec/fields"
 	"kops.local/kops/internal/spec/versions"
 )
 
@@ -98,12 +98,11 @@ var replacement = map[string]string{
 // flags rejects fields whose flag the program no longer has. A kubelet gets a file instead, see
 // kubeletRemoved.
 func (c *Check) flags(r accepted.Release, p program) {
-	kind, _, _ := strings.Cut(c.object, "/")
-	eachField(p.path, reflect.ValueOf(p.config), func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each(p.path, reflect.ValueOf(p.config), func(path string, f reflect.StructField, v reflect.Value) bool {
 		flag, _, _ := strings.Cut(f.Tag.Get("flag"), " ")
 		flag, _, _ = strings.Cut(flag, ",")
 		if flag != "" && flag != "-" && !v.IsZero() && !r.Flag(p.name, flag) {
-			c.Bad(compat.OlderPath(kind, path), shortValue(v), fmt.Sprintf("%s of Kubernetes %s has no flag --%s, and would not start with it", p.name, r, flag), cmp.Or(replacement[flag], "remove it"))
+			c.Bad(c.older(path), shortValue(v), fmt.Sprintf("%s of Kubernetes %s has no flag --%s, and would not start with it", p.name, r, flag), cmp.Or(replacement[flag], "remove it"))
 		}
 		return true
 	})

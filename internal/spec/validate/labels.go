@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // long reports that something has more characters than its place allows.
@@ -56,13 +56,13 @@ func clusterNodeLabels(c *Check) {
 
 // annotations checks the keys of annotations as the API server does, which ignores their case.
 func annotations(c *Check) {
-	eachField("spec", reflect.ValueOf(c.Spec), func(path string, _ reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", reflect.ValueOf(c.Spec), func(path string, _ reflect.StructField, v reflect.Value) bool {
 		all, ok := v.Interface().(map[string]string)
 		if !ok || !strings.HasSuffix(path, "Annotations") {
 			return true
 		}
 		for _, key := range sortedKeys(all) {
-			at := compat.OlderPath(api.KindCluster, path)
+			at := c.older(path)
 			if key != "" {
 				at += "[" + key + "]"
 			}

@@ -3,12 +3,12 @@ package validate
 import (
 	"reflect"
 	"regexp"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/diag"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // NoManifest is the remedy for fields of an add-on that kops leaves to the user.
@@ -180,39 +180,14 @@ func (c *Check) unused(kind string, spec reflect.Value, further ...traits.Unused
 			remedies[path] = u.Remedy
 		}
 	}
-	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		remedy, ok := remedies[index.ReplaceAllString(path, "[]")]
 		if of := f.Tag.Get("cloud"); of != "" && of != string(c.platform.Name) {
 			remedy, ok = "remove it; it is only for "+of, true
 		}
 		if ok && !v.IsZero() {
-			c.Warn(compat.OlderPath(kind, path), "", "has no effect", remedy)
+			c.Warn(c.older(path), "", "has no effect", remedy)
 		}
 		return !ok
 	})
-}
-
-// eachField visits the fields of a struct and of nested structs, including items of lists; path is
-// v's path. It does not enter a field for which visit returns false.
-func eachField(path string, v reflect.Value, visit func(path string, f reflect.StructField, v reflect.Value) bool) {
-	for v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return
-		}
-		v = v.Elem()
-	}
-	switch v.Kind() {
-	case reflect.Slice:
-		for i := range v.Len() {
-			eachField(At(path, i), v.Index(i), visit)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if f.IsExported() && name != "" && name != "-" && visit(path+"."+name, f, v.Field(i)) {
-				eachField(path+"."+name, v.Field(i), visit)
-			}
-		}
-	}
 }

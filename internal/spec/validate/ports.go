@@ -7,13 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // portNumbers checks that the number of every port is one.
 func portNumbers(c *Check, spec reflect.Value) {
-	kind, _, _ := strings.Cut(c.object, "/")
-	eachField("spec", spec, func(path string, _ reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", spec, func(path string, _ reflect.StructField, v reflect.Value) bool {
 		if !strings.HasSuffix(strings.ToLower(path), "port") {
 			return true
 		}
@@ -21,7 +20,7 @@ func portNumbers(c *Check, spec reflect.Value) {
 			v = v.Elem()
 		}
 		if v.CanInt() && (v.Int() < 0 || v.Int() > 65535) {
-			c.Bad(compat.OlderPath(kind, path), Number(v.Int()), notAPort, validPort)
+			c.Bad(c.older(path), Number(v.Int()), notAPort, validPort)
 		}
 		return true
 	})

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/compat"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // Suffixes of the fields with the CPU or memory of a container.
@@ -16,19 +16,18 @@ const (
 	limit   = "Limit"
 )
 
-// quantities checks every request and limit of CPU and memory as the API server checks those of a
-// container: they are not negative, and a limit is not less than the request. A zero that means the
-// default is neither.
+// quantities checks every request and limit of CPU and memory by the API server's rules for containers:
+// they are not negative, and a limit is not less than the request. A zero that means the default
+// is not checked.
 func quantities(c *Check, spec reflect.Value) {
-	kind, _, _ := strings.Cut(c.object, "/")
 	amounts := map[string]*resource.Quantity{}
 	var limits []string
-	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		q, ok := v.Interface().(*resource.Quantity)
 		if !ok || q == nil || q.IsZero() && f.Tag.Get("zero") == "unset" || !strings.HasSuffix(path, request) && !strings.HasSuffix(path, limit) {
 			return !ok
 		}
-		c.notNegative(compat.OlderPath(kind, path), q)
+		c.notNegative(c.older(path), q)
 		amounts[path] = q
 		if strings.HasSuffix(path, limit) {
 			limits = append(limits, path)
@@ -39,7 +38,7 @@ func quantities(c *Check, spec reflect.Value) {
 		of := strings.TrimSuffix(path, limit) + request
 		if least := amounts[of]; least != nil && least.Sign() > 0 && amounts[path].Sign() >= 0 && amounts[path].Cmp(*least) < 0 {
 			name := of[strings.LastIndexByte(of, '.')+1:]
-			c.Bad(compat.OlderPath(kind, path), amounts[path].String(), "is less than "+name+" "+least.String(), "raise it, or write a lower "+name)
+			c.Bad(c.older(path), amounts[path].String(), "is less than "+name+" "+least.String(), "raise it, or write a lower "+name)
 		}
 	}
 }

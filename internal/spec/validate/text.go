@@ -12,22 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
-	"kops.local/kops/api/compat"
 	"kops.local/kops/internal/engine/redact"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // characters rejects control characters in every text of a spec. Most texts end up in a flag, a
 // file or a manifest, where a line break would start something else. A field that may have several
 // lines is tagged text:"lines".
 func characters(c *Check, spec reflect.Value) {
-	kind, _, _ := strings.Cut(c.object, "/")
-	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		if f.Tag.Get("text") == "lines" {
 			return false
 		}
 		eachText(path, v, func(path, text string) {
 			if message, remedy := notOneLine(text); message != "" {
-				c.Bad(compat.OlderPath(kind, path), shorten(text), message, remedy)
+				c.Bad(c.older(path), shorten(text), message, remedy)
 			}
 		})
 		return true
@@ -36,11 +35,10 @@ func characters(c *Check, spec reflect.Value) {
 
 // passwords warns about passwords in URLs. Machines get the values of a spec in plain text.
 func passwords(c *Check, spec reflect.Value) {
-	kind, _, _ := strings.Cut(c.object, "/")
-	eachField("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each("spec", spec, func(path string, f reflect.StructField, v reflect.Value) bool {
 		eachText(path, v, func(path, text string) {
 			if redact.Field(path, text) != text {
-				c.Warn(compat.OlderPath(kind, path), "", "contains a URL with a user name or password, which everyone who can read user data, Terraform files or the node configuration can see",
+				c.Warn(c.older(path), "", "contains a URL with a user name or password, which everyone who can read user data, Terraform files or the node configuration can see",
 					"remove it, and let the server authenticate machines by their network or addresses; for container registries: kops create secret dockerconfig")
 			}
 		})

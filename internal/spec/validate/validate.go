@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fields"
 )
 
 // Input is the input of validation.
@@ -217,7 +218,7 @@ func Number[T ~int | ~int32 | ~int64](n T) string { return fmt.Sprint(int64(n)) 
 
 // enums checks every field whose type lists its values in a tag `enum:"a|b"`.
 func enums(c *Check, path string, v reflect.Value) {
-	eachField(path, v, func(path string, f reflect.StructField, v reflect.Value) bool {
+	fields.Each(path, v, func(path string, f reflect.StructField, v reflect.Value) bool {
 		values := f.Tag.Get("enum")
 		if values != "" {
 			checkEnum(c, path, v, strings.Split(values, "|"))
@@ -227,8 +228,7 @@ func enums(c *Check, path string, v reflect.Value) {
 }
 
 func checkEnum(c *Check, path string, v reflect.Value, allowed []string) {
-	kind, _, _ := strings.Cut(c.object, "/")
-	path = compat.OlderPath(kind, path)
+	path = c.older(path)
 	switch v.Kind() {
 	case reflect.String:
 		c.OneOf(path, v.String(), allowed...)
@@ -237,6 +237,12 @@ func checkEnum(c *Check, path string, v reflect.Value, allowed []string) {
 			c.OneOf(At(path, i), v.Index(i).String(), allowed...)
 		}
 	}
+}
+
+// older returns the path of v1alpha2 for a path in the object that is checked.
+func (c *Check) older(path string) string {
+	kind, _, _ := strings.Cut(c.object, "/")
+	return compat.OlderPath(kind, path)
 }
 
 // title returns the platform's name for messages.

@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +18,7 @@ import (
 func (b *builder) extras() error {
 	seen := map[string]bool{}
 	for _, f := range b.Config.FileAssets {
-		path, mode := f.Path, f.Mode
-		if path == "" {
-			path = paths.FileAssets + "/" + f.Name
-		}
-		path = b.localPath(filepath.Clean(path))
+		path, mode := b.localPath(paths.FileAsset(f.Path, f.Name)), f.Mode
 		if mode == "" {
 			mode = "0440"
 		}

@@ -42,8 +42,9 @@ var NetworkInterfaces = resource.Kind[LeftoverNetworkInterface, *Client]{
 }
 
 // listNetworkInterfaces leaves out the interfaces of AWS' own services, those that are deleted with
-// their machine, and those that something outside of the cluster uses. One request finds the interfaces with either of the cluster's tags, because
-// some pod networks, such as Cilium, set only TagCluster; its response has those of other clusters, too.
+// their machine, and those that something outside of the cluster uses. One request finds the interfaces
+// with either of the cluster's tags, because some pod networks, such as Cilium, set only TagCluster. The
+// response also lists interfaces of other clusters.
 func listNetworkInterfaces(ctx context.Context, c *Client, s resource.Scope) ([]*LeftoverNetworkInterface, error) {
 	if !s.All {
 		return nil, nil
@@ -80,8 +81,8 @@ func isAttachedToAny(d ec2types.NetworkInterface, machines []ec2types.Instance) 
 	})
 }
 
-// isInterfaceOf reports whether the tags belong to an interface that was created for the cluster. An
-// interface that the cluster shares is not, whatever else its tags say.
+// isInterfaceOf reports whether the tags belong to an interface that was created for the cluster. A
+// shared interface does not belong to the cluster, whatever its other tags are.
 func isInterfaceOf(cluster string, tags map[string]string) bool {
 	owner, tagged := tags[TagOwnerPrefix+cluster]
 	return owner == Owned || !tagged && tags[TagCluster] == cluster
