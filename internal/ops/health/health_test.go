@@ -286,6 +286,13 @@ func TestPodTrouble(t *testing.T) {
 			setWaiting(p, "CrashLoopBackOff", "back-off 5m0s")
 			p.Status.ContainerStatuses[0].RestartCount, p.Status.ContainerStatuses[0].LastTerminationState.Terminated = 7, ended
 		}},
+		{"crashes, and logs more while it stops", "is not ready: the container c ended with code 1: time=… level=fatal msg=\"no such device\"", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error",
+				Message: "time=… level=error msg=retry\ntime=… level=fatal msg=\"no such device\"\ntime=… level=info msg=Stopped\n"}}}
+		}},
+		{"a long reason, whose end is the cause", "is not ready: the container c waits: ErrImagePull: " + strings.Repeat("a", 120) + "…" + strings.Repeat("b", 255) + ": no space left on device", func(p *corev1.Pod) {
+			setWaiting(p, "ErrImagePull", strings.Repeat("a", 500)+strings.Repeat("b", 500)+": no space left on device")
+		}},
 		{"killed", "is not ready: the container c ended with code 137 (OOMKilled)", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 		}},

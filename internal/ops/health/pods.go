@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -132,7 +133,7 @@ func describeTermination(t *corev1.ContainerStateTerminated) string {
 	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
 		text += " (" + t.Reason + ")"
 	}
-	return text + withReason(lastLine(t.Message))
+	return text + withReason(errorLine(t.Message))
 }
 
 // withReason adds a reason, if there is one.
@@ -152,20 +153,50 @@ func reasonAndMessage(reason, message string) string {
 	return reason + ": " + message
 }
 
-// maxLine is the length at which messages are truncated, in bytes.
-const maxLine = 400
+// maxLine is the length in bytes from which on messages are shortened: their beginning is kept, and
+// their end, which often is the cause.
+const (
+	maxLine   = 400
+	lineStart = 120
+)
 
 // lastLine turns a text into one line of limited length. Of several lines it takes the last: programs
 // usually print the reason for their exit there.
 func lastLine(text string) string {
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := len(lines) - 1; i >= 0; i-- {
-		if l := strings.TrimSpace(lines[i]); l != "" {
-			if len(l) > maxLine {
-				l = strings.ToValidUTF8(l[:maxLine], "") + "…"
-			}
-			return l
+	lines := linesOf(text)
+	if len(lines) == 0 {
+		return ""
+	}
+	return shorten(lines[len(lines)-1])
+}
+
+// failed matches lines of logs that report an error: of logfmt and of JSON, of klog, and of Go's runtime.
+var failed = regexp.MustCompile(`(?i)\blevel"?[=:]"?(fatal|error|panic)|^[FE][0-9]{4} |^(panic|fatal error):`)
+
+// errorLine returns the most informative line of the end of a log: the last that reports an error, because
+// programs log more while they stop; otherwise the last.
+func errorLine(text string) string {
+	lines := linesOf(text)
+	for _, l := range slices.Backward(lines) {
+		if failed.MatchString(l) {
+			return shorten(l)
 		}
 	}
-	return ""
+	return lastLine(text)
+}
+
+// linesOf returns the lines of a text that are not empty.
+func linesOf(text string) []string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	return slices.DeleteFunc(lines, func(l string) bool { return l == "" })
+}
+
+func shorten(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	return strings.ToValidUTF8(line[:lineStart], "") + "…" + strings.ToValidUTF8(line[len(line)-maxLine+lineStart:], "")
 }

@@ -118,21 +118,10 @@ func (s *Start) fromDown(down []report.Down) {
 	var parts []string
 	for _, d := range down {
 		text := fmt.Sprintf("its %s has been down since %s: %s", d.Name, d.Since.UTC().Format(time.RFC3339), lastLine(d.Error))
-		if l := mostInformative(d.Log); l != "" {
+		if l := errorLine(strings.Join(d.Log, "\n")); l != "" {
 			text += "; its log says: " + l
 		}
 		parts = append(parts, text)
 	}
 	s.Message, s.Broken, s.Down = strings.Join(parts, "; "), true, true
-}
-
-// mostInformative returns the most informative line of the end of a log: the last error, as
-// Kubernetes' programs mark them, or else the last line.
-func mostInformative(log []string) string {
-	for _, l := range slices.Backward(log) {
-		if len(l) > 5 && (l[0] == 'E' || l[0] == 'F') && strings.Trim(l[1:5], "0123456789") == "" {
-			return lastLine(l)
-		}
-	}
-	return lastLine(strings.Join(log, "\n"))
 }

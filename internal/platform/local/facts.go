@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"kops.local/kops/internal/platform/local/keeper"
 	bridges "kops.local/kops/internal/platform/local/network"
 	"kops.local/kops/internal/platform/local/site"
+	"kops.local/kops/internal/platform/local/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 )
@@ -29,8 +31,36 @@ func (o Options) lookUp(_ context.Context, _ *platform.Session, c *api.Cluster, 
 		return nil, err
 	}
 	f := b.Facts()
-	f.Clouds = map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle}}
-	return f, nil
+	f.Clouds, err = o.cloudFacts("")
+	return f, err
+}
+
+// cloudFacts returns the facts about this host.
+func (o Options) cloudFacts(freeNetwork string) (map[string]*facts.Cloud, error) {
+	missing, err := missingFeatures()
+	if err != nil {
+		return nil, err
+	}
+	own, err := json.Marshal(spec.Facts{Missing: missing})
+	return map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle, FreeNetwork: freeNetwork, Own: own}}, err
+}
+
+// missingFeatures returns the features that the host's kernel does not have.
+func missingFeatures() (missing []string, err error) {
+	for _, f := range spec.Features() {
+		has := bridges.HasESP
+		if f != spec.ESP {
+			has = func() (bool, error) { return bridges.HasLinkKind(f) }
+		}
+		there, err := has()
+		if err != nil {
+			return nil, fmt.Errorf("find out what the kernel of this host has: %s: %w", f, err)
+		}
+		if !there {
+			missing = append(missing, f)
+		}
+	}
+	return missing, nil
 }
 
 // newClusterFacts finds a network that the host does not use for a new cluster.
@@ -39,7 +69,8 @@ func (o Options) newClusterFacts(_ context.Context, _ *platform.Session, n newcl
 	if err != nil {
 		return nil, err
 	}
-	return &facts.Facts{Clouds: map[string]*facts.Cloud{string(api.CloudLocal): {Architecture: runtime.GOARCH, Bundle: o.Bundle, FreeNetwork: network.String()}}}, nil
+	clouds, err := o.cloudFacts(network.String())
+	return &facts.Facts{Clouds: clouds}, err
 }
 
 // firstNetwork and lastNetwork bound the networks offered: 10.77.0.0/24 to 10.254.0.0/24.

@@ -32,14 +32,14 @@ func roll() platform.Roll {
 }
 
 // room returns for how many more machine disks there is space. Memory is shared and is not a limit.
-func room(_ context.Context, s *platform.Session, _ *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
+func room(_ context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	var out []platform.Room
 	for _, g := range groups {
 		size := 0
 		if v := g.Spec.RootVolume; v != nil && v.Size != nil {
 			size = int(*v.Size)
 		}
-		n, why, remedy, err := machine.Disks(s.Client.(*kinds.Client).Root, size)
+		n, why, remedy, err := machine.Disks(s.Client.(*kinds.Client).Root, size, spec.MinDisk(c))
 		if err != nil {
 			return nil, err
 		}

@@ -102,7 +102,7 @@ func TestRoomIsThatOfDisks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := room(t.Context(), &platform.Session{Client: &kinds.Client{Root: root}}, nil, []*api.InstanceGroup{small, huge})
+	got, err := room(t.Context(), &platform.Session{Client: &kinds.Client{Root: root}}, &api.Cluster{}, []*api.InstanceGroup{small, huge})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}

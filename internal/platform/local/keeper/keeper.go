@@ -353,7 +353,7 @@ func (k *keeper) createMissing(ctx context.Context, cidr netip.Prefix, g Group, 
 			return made, err
 		}
 		s := machine.Spec{Name: g.Name + "-" + randomSuffix(), Group: g.Name, Image: g.Image, Address: address, Gateway: network.Gateway(cidr).Addr(),
-			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: g.UserData, Folders: g.Folders, Template: g.Template(), Labels: g.Labels}
+			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, MinDiskGiB: g.MinDiskGiB, UserData: g.UserData, Folders: g.Folders, Template: g.Template(), Labels: g.Labels}
 		k.log.Info("make a machine", "machine", s.Name, "address", address.Addr())
 		if err := k.host.Create(ctx, s, now); err != nil {
 			k.backOff(g.Name, now, err)

@@ -23,7 +23,7 @@ func TestTemplateIsOfEverythingButTheSize(t *testing.T) {
 		t.Error("the size is part of the template")
 	}
 	for name, change := range map[string]func(*Group){
-		"image": func(g *Group) { g.Image = "/j" }, "memory": func(g *Group) { g.MemoryMiB = 1 }, "disk": func(g *Group) { g.DiskGiB = 1 }, "user data": func(g *Group) { g.UserData = "#!x" },
+		"image": func(g *Group) { g.Image = "/j" }, "memory": func(g *Group) { g.MemoryMiB = 1 }, "disk": func(g *Group) { g.DiskGiB = 1 }, "least disk": func(g *Group) { g.MinDiskGiB = 4 }, "user data": func(g *Group) { g.UserData = "#!x" },
 		"labels": func(g *Group) { g.Labels = nil }, "folders": func(g *Group) { g.Folders = []machine.Folder{{Host: "/a", Path: "/b"}} },
 	} {
 		changed := g

@@ -36,6 +36,7 @@ type Group struct {
 	Image           string // root folder
 	MemoryMiB, CPUs int
 	DiskGiB         int `json:",omitempty"`
+	MinDiskGiB      int `json:",omitempty"`
 	UserData        string
 	Folders         []machine.Folder
 	Labels          map[string]string

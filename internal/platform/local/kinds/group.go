@@ -24,6 +24,8 @@ type MachineGroup struct {
 	Size  int
 	// MemoryMiB, CPUs and DiskGiB are each machine's size; 0 lets the host choose.
 	MemoryMiB, CPUs, DiskGiB int
+	// MinDiskGiB is the least size of a disk that the host chooses; 0 means the host's own minimum.
+	MinDiskGiB int
 	// UserData is a script, or several in a multipart MIME message.
 	UserData resource.Content
 	Folders  []Folder
@@ -37,12 +39,12 @@ type MachineGroup struct {
 var MachineGroups = resource.Kind[MachineGroup, *Client]{
 	Name: "local_machine_group", Direct: true, API: api, Tasks: []string{"MachineGroup"},
 	Group:  func(g *MachineGroup) string { return g.Name },
-	MadeOf: []string{"Image", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
+	MadeOf: []string{"Image", "MemoryMiB", "CPUs", "DiskGiB", "MinDiskGiB", "UserData", "Folders", "Labels"},
 	Key:    func(g *MachineGroup) string { return g.Name },
 	List:   listGroups,
 	Create: applyGroup,
 	Update: []resource.Setter[MachineGroup, *Client]{{
-		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "DiskGiB", "UserData", "Folders", "Labels"},
+		Fields: []string{"Image", "Size", "MemoryMiB", "CPUs", "DiskGiB", "MinDiskGiB", "UserData", "Folders", "Labels"},
 		Set:    func(ctx context.Context, c *Client, _, want *MachineGroup) error { return applyGroup(ctx, c, want) },
 	}},
 	Ready:  waitForGroup,
@@ -52,7 +54,7 @@ var MachineGroups = resource.Kind[MachineGroup, *Client]{
 func listGroups(_ context.Context, c *Client, s resource.Scope) ([]*MachineGroup, error) {
 	return listDesired(c, s, keeper.Groups, func(here site.Site, g keeper.Group) (*MachineGroup, error) {
 		return &MachineGroup{Cluster: s.Cluster, Name: g.Name, Network: resource.Lit(here.Bridge()), Image: resource.Lit(g.Image),
-			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: resource.Text(resource.Lit(g.UserData)),
+			Size: g.Size, MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, MinDiskGiB: g.MinDiskGiB, UserData: resource.Text(resource.Lit(g.UserData)),
 			Folders: observedFolders(g.Folders), Labels: g.Labels, ID: s.Cluster + "/" + g.Name}, nil
 	})
 }
@@ -77,7 +79,7 @@ func applyGroup(ctx context.Context, c *Client, g *MachineGroup) error {
 			return err
 		}
 		return site.WriteJSON(keeper.File(s, site.Groups, g.Name), keeper.Group{Name: g.Name, Size: g.Size, Image: g.Image.String(),
-			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, UserData: data, Folders: folders(g.Folders), Labels: g.Labels})
+			MemoryMiB: g.MemoryMiB, CPUs: g.CPUs, DiskGiB: g.DiskGiB, MinDiskGiB: g.MinDiskGiB, UserData: data, Folders: folders(g.Folders), Labels: g.Labels})
 	})
 }
 

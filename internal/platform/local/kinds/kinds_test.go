@@ -48,6 +48,7 @@ func TestKinds(t *testing.T) {
 			{Name: "size", Do: func(g *MachineGroup) { g.Size = 2 }},
 			{Name: "memory and processors", Do: func(g *MachineGroup) { g.MemoryMiB, g.CPUs = 256, 1 }},
 			{Name: "disk", Do: func(g *MachineGroup) { g.DiskGiB = 2 }},
+			{Name: "least disk", Do: func(g *MachineGroup) { g.MinDiskGiB = 4 }},
 			{Name: "user data", Do: func(g *MachineGroup) { g.UserData = resource.Text(lit("#!/bin/sh\ntrue\n")) }},
 			{Name: "folders", Do: func(g *MachineGroup) { g.Folders = []Folder{{lit("/etc"), "/mnt/etc", true}} }},
 			{Name: "labels", Do: func(g *MachineGroup) { g.Labels = map[string]string{"role": "node"} }},

@@ -41,11 +41,11 @@ const (
 )
 
 // diskSize returns the size of a new disk in GiB, given the bytes left that are free
-// and not reserved. If wished is 0 the host chooses.
-func diskSize(wished int, left int64) (int, error) {
+// and not reserved. If wished is 0 the host chooses, and at least the given size.
+func diskSize(wished, least int, left int64) (int, error) {
 	size := wished
 	if size == 0 {
-		size = minDisk
+		size = max(minDisk, least)
 		for size < maxDisk && int64(2*size)*gib <= left/diskShare {
 			size *= 2
 		}
@@ -53,7 +53,7 @@ func diskSize(wished int, left int64) (int, error) {
 	if int64(size)*gib <= left {
 		return size, nil
 	}
-	return 0, fault.Wrap(fault.Quota, fmt.Errorf("a disk of %d GiB does not fit on this host: %s", size, freeText(left)), smallerRemedy())
+	return 0, fault.Wrap(fault.Quota, fmt.Errorf("a disk of %d GiB does not fit on this host: %s", size, freeText(left)), smallerRemedy(least))
 }
 
 // freeText describes the space available, given the bytes left that are not reserved; smaller
@@ -62,19 +62,19 @@ func freeText(left int64) string {
 	return fmt.Sprintf("%.1f GiB are free, not counting %d GiB for the host itself and what is reserved for other machines", float64(max(left, 0))/gib, hostDisk/gib)
 }
 
-func smallerRemedy() string {
-	return fmt.Sprintf("free space, or lower spec.rootVolumeSize of the instance group (kops edit instancegroup), to %d at least", minDisk)
+func smallerRemedy(least int) string {
+	return fmt.Sprintf("free space, or lower spec.rootVolumeSize of the instance group (kops edit instancegroup), to %d at least", max(minDisk, least))
 }
 
 // Disks returns how many more disks of a size in GiB fit in the root's file system; 0 means the
-// minimum that the host chooses. why describes the limit, and remedy how to raise it.
-func Disks(root string, size int) (n int, why, remedy string, err error) {
+// least size that the host chooses. why describes the limit, and remedy how to raise it.
+func Disks(root string, size, least int) (n int, why, remedy string, err error) {
 	left, err := AvailableDisk(root)
 	if err != nil {
 		return 0, "", "", err
 	}
-	size = cmp.Or(size, minDisk)
-	return int(max(left, 0) / (int64(size) * gib)), fmt.Sprintf("each needs a disk of at least %d GiB, and %s", size, freeText(left)), smallerRemedy(), nil
+	size = cmp.Or(size, max(minDisk, least))
+	return int(max(left, 0) / (int64(size) * gib)), fmt.Sprintf("each needs a disk of at least %d GiB, and %s", size, freeText(left)), smallerRemedy(least), nil
 }
 
 // AvailableDisk returns the space of a root's file system, in bytes, that may be reserved for
@@ -108,7 +108,7 @@ func AvailableDisk(root string) (int64, error) {
 
 // makeDisk creates a machine's disk. Clusters of one root take turns, so that no space is reserved
 // twice.
-func (h Host) makeDisk(ctx context.Context, dir string, wished int) error {
+func (h Host) makeDisk(ctx context.Context, dir string, wished, least int) error {
 	unlock, err := h.LockRoot(ctx)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (h Host) makeDisk(ctx context.Context, dir string, wished int) error {
 	if err != nil {
 		return err
 	}
-	size, err := diskSize(wished, left)
+	size, err := diskSize(wished, least, left)
 	if err != nil {
 		return err
 	}

@@ -13,31 +13,35 @@ import (
 
 func TestDiskSize(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		wished int
-		left   int64 // GiB
-		want   int   // 0: an error
+		name          string
+		wished, least int
+		left          int64 // GiB
+		want          int   // 0: an error
 	}{
-		{"an eighth, as a power of two", 0, 51, 4},
-		{"the next power", 0, 64, 8},
-		{"no more than a machine needs", 0, 5000, 16},
-		{"no less either", 0, 3, 2},
-		{"all that is left", 0, 2, 2},
-		{"too little for any machine", 0, 1, 0},
-		{"as wished", 40, 41, 40},
-		{"less than the host would say", 1, 5000, 1},
-		{"all that is left, as wished", 41, 41, 41},
-		{"more than is left", 42, 41, 0},
-		{"others took what was promised", 0, -3, 0},
+		{"an eighth, as a power of two", 0, 0, 51, 4},
+		{"the next power", 0, 0, 64, 8},
+		{"no more than a machine needs", 0, 0, 5000, 16},
+		{"no less either", 0, 0, 3, 2},
+		{"all that is left", 0, 0, 2, 2},
+		{"too little for any machine", 0, 0, 1, 0},
+		{"as wished", 40, 0, 41, 40},
+		{"less than the host would say", 1, 0, 5000, 1},
+		{"all that is left, as wished", 41, 0, 41, 41},
+		{"more than is left", 42, 0, 41, 0},
+		{"the least that a machine needs", 0, 4, 30, 4},
+		{"more than the least", 0, 4, 64, 8},
+		{"the least does not fit", 0, 4, 3, 0},
+		{"as wished, whatever the least", 2, 4, 30, 2},
+		{"others took what was promised", 0, 0, -3, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := diskSize(c.wished, c.left*gib)
+			got, err := diskSize(c.wished, c.least, c.left*gib)
 			if got != c.want || (err != nil) != (c.want == 0) {
 				t.Errorf("%d GiB, %v", got, err)
 			}
 		})
 	}
-	_, err := diskSize(42, 41*gib+gib/2)
+	_, err := diskSize(42, 0, 41*gib+gib/2)
 	if want := "a disk of 42 GiB does not fit on this host: 41.5 GiB are free, not counting 4 GiB for the host itself and what is reserved for other machines"; err == nil || err.Error() != want {
 		t.Errorf("%v, not %s", err, want)
 	}
@@ -89,7 +93,7 @@ func TestADiskIsRead(t *testing.T) {
 	if err := site.Write(filepath.Join(dir, "on-disk", "var/log/kops-boot.json"), []byte(`{"run": 2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.makeDisk(t.Context(), dir, 2); err != nil {
+	if err := h.makeDisk(t.Context(), dir, 2, 0); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := h.BootReport(t.Context(), "m"); err != nil || got != nil {
@@ -102,7 +106,7 @@ func TestADiskIsRead(t *testing.T) {
 	if got, err := h.BootReport(t.Context(), "m"); err != nil || string(got) != `{"run": 2}` {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := h.makeDisk(t.Context(), dir, 1<<20); !fault.Is(err, fault.Quota) {
+	if err := h.makeDisk(t.Context(), dir, 1<<20, 0); !fault.Is(err, fault.Quota) {
 		t.Errorf("a disk of a pebibyte: %v", err)
 	}
 }

@@ -45,6 +45,8 @@ type Spec struct {
 	// much memory and disk as the host can spare. CPUs limits CPU time; inside, all CPUs
 	// of the host are still visible.
 	MemoryMiB, CPUs, DiskGiB int
+	// MinDiskGiB is the least size of a disk that the host chooses; 0 means the host's own minimum.
+	MinDiskGiB int
 	// UserData is a script, or several in a multipart MIME message. They are run once,
 	// on the machine's first boot.
 	UserData string
@@ -162,7 +164,7 @@ func (h Host) Create(ctx context.Context, s Spec, now time.Time) error {
 		err = h.createFolder(dir, s, mem)
 	}
 	if err == nil {
-		err = h.makeDisk(ctx, dir, s.DiskGiB)
+		err = h.makeDisk(ctx, dir, s.DiskGiB, s.MinDiskGiB)
 	}
 	if err == nil {
 		err = site.WriteJSON(filepath.Join(dir, recordFile), Machine{Name: s.Name, Group: s.Group, Template: s.Template,

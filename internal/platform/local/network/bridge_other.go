@@ -42,5 +42,11 @@ func RejectRanges(netip.Prefix, []string) ([]Conflict, error) { return nil, erro
 // RejectedRanges is for Linux only.
 func RejectedRanges(netip.Prefix, []string) ([]string, error) { return nil, errors.ErrUnsupported }
 
+// HasLinkKind is for Linux only.
+func HasLinkKind(string) (bool, error) { return false, errors.ErrUnsupported }
+
+// HasESP is for Linux only.
+func HasESP() (bool, error) { return false, errors.ErrUnsupported }
+
 // Remove is for Linux only.
 func Remove(string) error { return errors.ErrUnsupported }

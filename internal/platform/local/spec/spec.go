@@ -4,6 +4,8 @@
 package spec
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
@@ -18,9 +20,9 @@ import (
 
 // Platform returns the description of the local cloud.
 func Platform() platform.Platform {
-	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}, {Name: "local-pod-network", Do: checkPodNetwork}},
-		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}},
+	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), CheckFacts: facts.CheckOwn[Facts], Validate: validate.Rules{
+		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}, {Name: "local-pod-network", Do: checkPodNetwork}, {Name: "local-kernel", Do: checkKernel}},
+		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}, {Name: "local-disk", Do: checkDisk}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
 		Describe: describe,
@@ -107,6 +109,19 @@ func checkPodNetwork(c *validate.Check) {
 	if f := n.Flannel; f != nil && f.Backend == "udp" {
 		c.Bad("spec.networking.flannel.backend", f.Backend, "is not built for machines of this host", "use vxlan")
 	}
+	if k := n.Cilium; k != nil {
+		for _, f := range []struct {
+			path string
+			on   bool
+		}{
+			{"ingress.enabled", k.Ingress != nil && k.Ingress.Enabled != nil && *k.Ingress.Enabled},
+			{"gatewayAPI.enabled", k.GatewayAPI != nil && k.GatewayAPI.Enabled != nil && *k.GatewayAPI.Enabled},
+		} {
+			if f.on {
+				c.Bad("spec.networking.cilium."+f.path, "true", "needs Envoy, which is not built for machines of this host", "remove it")
+			}
+		}
+	}
 	if p := c.Spec.KubeProxy; n.KubeRouter != nil && p != nil && p.Enabled != nil && !*p.Enabled {
 		c.Bad("spec.kubeProxy.enabled", "false", "leaves services to kube-router, which needs IPVS in the host's kernel", "set it to true")
 	}
@@ -124,6 +139,24 @@ const theImage = "debian-12"
 func checkImage(c *validate.Check, g *api.InstanceGroup) {
 	if g.Spec.Image != "" && g.Spec.Image != theImage {
 		c.Warn("spec.image", g.Spec.Image, "has no effect", "remove it; kops builds the image of machines on this host, "+theImage)
+	}
+}
+
+// ciliumDisk is the least size of a disk, in GiB, on which the image of Cilium's agent, which has a
+// compiler, fits beside what every machine has.
+const ciliumDisk = 4
+
+// MinDisk returns the least size in GiB of the disks of a cluster's machines; 0 means that any will do.
+func MinDisk(c *api.Cluster) int {
+	if c.Spec.Networking.Cilium != nil {
+		return ciliumDisk
+	}
+	return 0
+}
+
+func checkDisk(c *validate.Check, g *api.InstanceGroup) {
+	if v := g.Spec.RootVolume; v != nil && v.Size != nil && int(*v.Size) < MinDisk(c.Cluster) {
+		c.Bad("spec.rootVolumeSize", strconv.Itoa(int(*v.Size)), "is too small for the image of Cilium's agent", fmt.Sprintf("write %d or more (GiB), or remove it", ciliumDisk))
 	}
 }
 
