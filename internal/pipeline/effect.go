@@ -140,6 +140,12 @@ func (p *Planned) addRunning(ctx context.Context, in *stale.In, groups []string,
 	if err != nil {
 		return err
 	}
+	var marks marking
+	if before.cluster != nil { // otherwise no record says which objects concern machines
+		if marks, err = p.markingAddons(ctx, wanted, was); err != nil {
+			return err
+		}
+	}
 	in.Wanted, in.Kept = map[string]stale.Wanted{}, map[string][]byte{}
 	for _, name := range groups {
 		changes, err := before.ofGroup(p.Cluster.Group(name))
@@ -153,7 +159,7 @@ func (p *Planned) addRunning(ctx context.Context, in *stale.In, groups []string,
 		if a.Config != nil {
 			in.Kept[a.Hash()] = a.Config
 		}
-		in.Wanted[name] = stale.Wanted{Config: now[name].Config, Files: now[name].Files, Changes: changes, Touched: touched[name]}
+		in.Wanted[name] = stale.Wanted{Config: now[name].Config, Files: now[name].Files, Changes: changes, Touched: touched[name], AddOns: marks.of(p.Cluster.Group(name))}
 	}
 	return nil
 }

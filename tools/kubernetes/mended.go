@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +20,18 @@ type mended struct {
 	edit []string
 	// added is the text of additional files, by path.
 	added map[string]string
+	// changed is changes of the text of files.
+	changed []change
 	// without is import paths of packages that main.go no longer links.
 	without []string
+}
+
+// change replaces what an expression matches in a file, in a fixed number of places.
+type change struct {
+	file   string
+	match  *regexp.Regexp
+	with   string // as in Regexp.ReplaceAll
+	places int
 }
 
 func (m mended) files() []string { return modules{m.module}.files() }
@@ -62,6 +73,11 @@ func (m mended) copy(ctx context.Context, work string) error {
 			return err
 		}
 	}
+	for _, c := range m.changed {
+		if err := c.apply(work); err != nil {
+			return err
+		}
+	}
 	if err := m.unlink(filepath.Join(work, "main.go")); err != nil {
 		return err
 	}
@@ -75,6 +91,18 @@ func (m mended) copy(ctx context.Context, work string) error {
 	}
 	_, err = golang(ctx, work, nil, append([]string{"mod", "edit"}, edit...)...)
 	return err
+}
+
+func (c change) apply(work string) error {
+	file := filepath.Join(work, c.file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if n := len(c.match.FindAllIndex(text, -1)); n != c.places {
+		return fmt.Errorf("%s: %d places match %s, not %d, so the recipe is for another version", c.file, n, c.match, c.places)
+	}
+	return os.WriteFile(file, c.match.ReplaceAll(text, []byte(c.with)), 0o644)
 }
 
 // unlink removes the blank imports of packages from a file.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 )
 
 // networks returns, by the value of `kops create cluster --networking`, what the agents of a pod
@@ -31,7 +33,8 @@ const ciliumPath = "github.com/cilium/cilium"
 // cilium is the agent and what it runs: the compiler for the programs that it loads into the
 // kernel, their source, and iptables; and the operator, and the relay of Hubble.
 //
-// Envoy is not built, so there are no rules for HTTP, no Ingress and no Gateway API.
+// Envoy is not built, so there are no rules for HTTP, no Ingress and no Gateway API. API servers
+// reject policies that need it: with one, an agent would apply no other policy either.
 func cilium() source {
 	one := func(tags []string, programs ...program) recipe {
 		for i := range programs {
@@ -52,7 +55,9 @@ func cilium() source {
 				mcsFolder + "/labels.go": "package controllers\n\nconst DerivedServiceAnnotation = \"multicluster.kubernetes.io/derived-service\"\n",
 				"daemon/kops.go":         ciliumWithoutEnvoy,
 				"operator/kops.go":       ciliumSeconds,
+				"operator/pkg/networkpolicy/external-groups/provider/zz_kops.go": ciliumWithoutGroups,
 			},
+			changed: slices.Concat(withoutEnvoy(ciliumSchemas+"ciliumnetworkpolicies.yaml"), withoutEnvoy(ciliumSchemas+"ciliumclusterwidenetworkpolicies.yaml")),
 		}
 	}
 	return source{name: "cilium", version: ciliumVersion, recipe: described{
@@ -103,6 +108,38 @@ func init() {
 }
 `
 )
+
+// ciliumWithoutGroups: the operator does not look for security groups of AWS, for which the cluster
+// role of earlier versions has no right. The name of the file makes this the last init of its package.
+const ciliumWithoutGroups = `package provider
+
+func init() { delete(providers, AWSProvider) }
+`
+
+// ciliumSchemas is the folder of the custom resource definitions that Cilium's operator creates.
+const ciliumSchemas = "pkg/k8s/apis/cilium.io/client/crds/v2/"
+
+// withoutEnvoy returns the changes of the schema of policies: rules for HTTP, for names in TLS and for
+// listeners are not valid. The expressions are simple, because API servers limit their cost.
+func withoutEnvoy(file string) []change {
+	const places = 4 // of ingress and egress, in spec and in specs
+	before := func(description, conditions string) change {
+		return change{file: file, match: regexp.MustCompile(`(?m)^( +)description: \|-\n +` + description), with: conditions + "$0", places: places}
+	}
+	const message = `${1}  message: "this needs Envoy, which this build of Cilium does not have: use rules for ports and for DNS only"
+`
+	return []change{
+		before("Rules is a list of additional port level rules", `${1}x-kubernetes-validations:
+${1}- rule: "!has(self.http)"
+`+message),
+		before("PortRule is a list of ports/protocol combinations", `${1}x-kubernetes-validations:
+${1}- rule: "!has(self.serverNames)"
+`+message+`${1}- rule: "!has(self.listener)"
+`+message+`${1}- rule: "!has(self.terminatingTLS)"
+`+message+`${1}- rule: "!has(self.originatingTLS)"
+`+message),
+	}
+}
 
 // mcsFolder is the folder of a replaced module in the copy of Cilium's.
 const mcsFolder = "kops-mcs-api-controllers"

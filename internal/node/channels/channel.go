@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/web"
@@ -172,7 +173,7 @@ func checkEntry(a api.Addon) error {
 		return errors.New("an add-on has no name or no manifest")
 	}
 	switch a.NeedsRollingUpdate {
-	case "", rollControlPlane, rollWorkers, rollAll:
+	case "", labels.RollControlPlane, labels.RollWorkers, labels.RollAll:
 	default:
 		return fmt.Errorf("add-on %s: needsRollingUpdate: got %q; use control-plane, workers or all", a.Name, a.NeedsRollingUpdate)
 	}

@@ -21,13 +21,6 @@ import (
 	"kops.local/kops/internal/contract/pki"
 )
 
-// Values of needsRollingUpdate.
-const (
-	rollControlPlane = "control-plane"
-	rollWorkers      = "workers"
-	rollAll          = "all"
-)
-
 // Clock provides the applier's time.
 type Clock interface {
 	Now() time.Time
@@ -229,16 +222,7 @@ func (a *Applier) finish(ctx context.Context, p pending) error {
 func nodesDigest(objects []*unstructured.Unstructured) (string, error) {
 	sum := sha256.New()
 	for _, o := range objects {
-		if keys, live := o.GetAnnotations()[labels.LiveKeys]; live {
-			o = o.DeepCopy()
-			unstructured.RemoveNestedField(o.Object, "metadata", "annotations", labels.LiveKeys)
-			if len(o.GetAnnotations()) == 0 {
-				unstructured.RemoveNestedField(o.Object, "metadata", "annotations")
-			}
-			for key := range strings.SplitSeq(keys, ",") {
-				unstructured.RemoveNestedField(o.Object, "data", key)
-			}
-		}
+		o = &unstructured.Unstructured{Object: labels.WithoutLiveKeys(o.Object)}
 		text, err := o.MarshalJSON()
 		if err != nil {
 			return "", err
@@ -250,7 +234,7 @@ func nodesDigest(objects []*unstructured.Unstructured) (string, error) {
 
 // markNodes marks the nodes of a role for replacement.
 func (a *Applier) markNodes(ctx context.Context, which string) error {
-	selector := map[string]string{rollControlPlane: labels.ControlPlane, rollWorkers: labels.Node, rollAll: ""}[which]
+	selector := map[string]string{labels.RollControlPlane: labels.ControlPlane, labels.RollWorkers: labels.Node, labels.RollAll: ""}[which]
 	list, err := a.Client.Resource(nodes()).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return err

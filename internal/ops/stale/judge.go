@@ -47,6 +47,9 @@ type Wanted struct {
 	// what the platform creates the machines from.
 	Changes []platform.Change
 	Touched bool
+	// AddOns are the add-ons that need a rolling update, and that the plan changes: once they are
+	// applied, the nodes are annotated (Annotated).
+	AddOns []string
 }
 
 // Applied is what machines run, in the form of Wanted.
@@ -131,6 +134,9 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, cache map[[2]string][]R
 		}
 	}
 	out = append(out, files(runs.Files, want.Files)...)
+	for _, name := range want.AddOns {
+		out = append(out, Reason{Field: "add-on " + name + " (once it is applied)", Effect: Replace})
+	}
 	if needsUpdate(n) {
 		out = append(out, Reason{Field: Annotated, Effect: Replace})
 	}
