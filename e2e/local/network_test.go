@@ -29,7 +29,7 @@ func TestCilium(t *testing.T) {
 	localtest.ClusterTurn(t, 0, networkTurns)
 	w := newWorld(t)
 	w.addNetwork("cilium")
-	w.create(append(ciliumSizes(), "--networking", "cilium", "--node-count", "2")...)
+	w.create("--networking", "cilium", "--node-count", "2")
 	w.serve()
 	w.measureAgents("cilium-agent")
 	w.checkHooks()
@@ -45,8 +45,8 @@ func TestCiliumNative(t *testing.T) {
 	localtest.ClusterTurn(t, 3, networkTurns)
 	w := newWorld(t)
 	w.addNetwork("cilium")
-	w.create(append(ciliumSizes(), "--networking", "cilium", "--node-count", "2", "--set", "spec.networking.cilium.tunnel=disabled",
-		"--set", "spec.networking.cilium.enableNodePort=false", "--set", "spec.kubeProxy.enabled=true")...)
+	w.create("--networking", "cilium", "--node-count", "2", "--set", "spec.networking.cilium.tunnel=disabled",
+		"--set", "spec.networking.cilium.enableNodePort=false", "--set", "spec.kubeProxy.enabled=true")
 	w.serve()
 	w.checkPolicies("TIMEOUT")
 	w.delete()
@@ -82,7 +82,7 @@ func TestChangeToCilium(t *testing.T) {
 	localtest.ClusterTurn(t, 11, networkTurns)
 	w := newWorld(t)
 	w.addNetwork("cilium")
-	w.create(append(ciliumSizes(), "--node-count", "2")...)
+	w.create("--node-count", "2")
 	w.serve()
 	begun, before := time.Now(), w.machines("")
 	w.must("edit", "cluster", cluster, "--unset", "spec.networking.kubenet", "--set", "spec.networking.cilium.enableNodePort=true", "--set", "spec.kubeProxy.enabled=false")
@@ -98,12 +98,6 @@ func TestChangeToCilium(t *testing.T) {
 		}
 	}
 	w.delete()
-}
-
-// ciliumSizes are the sizes of disks on which the agent's image, of 0.7 GB, has place besides, also on a
-// host with little space.
-func ciliumSizes() []string {
-	return []string{"--control-plane-volume-size", "4", "--node-volume-size", "4"}
 }
 
 // addNetwork builds a pod network, unless it was built before, and adds its images to the bundle.
@@ -185,11 +179,14 @@ func (w *world) checkPolicies(refused string) {
 	w.expectConnection("stranger", web[0].Status.PodIP+":8080", "")
 }
 
-// checkCiliumPolicies: a rule that denies, and rules by DNS names.
+// checkCiliumPolicies: a rule that denies, and rules by DNS names; a rule for HTTP is rejected.
 func (w *world) checkCiliumPolicies() {
 	w.Helper()
 	web, err := w.servers(2)
 	w.ok(err)
+	if r := w.exec(w.Context(), time.Minute, w.tools.ctl, "apply", "-f", "testdata/http.yaml"); r.code == 0 || !strings.Contains(r.err, "this needs Envoy") {
+		w.Errorf("a policy with rules for HTTP: %d\n%s%s", r.code, r.out, r.err)
+	}
 	w.kubectl("apply", "-f", "testdata/deny.yaml")
 	w.expectConnection("stranger", web[0].Status.PodIP+":8080", "TIMEOUT")
 	w.expectConnection("friend", web[0].Status.PodIP+":8080", "")

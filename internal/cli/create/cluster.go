@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"kops.local/kops/internal/cli/update"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/newcluster"
@@ -103,14 +105,33 @@ write nothing and print the objects.`, `
 	featureFlags(f, &o, app.Features())
 	c.Aliases = []string{"clusters"}
 	shell.Complete(c, "cloud", shell.Names(app.Platforms())...)
-	shell.Complete(c, "networking", podNetworks()...)
+	shell.OfferValues(c, "networking", func() []string { return podNetworks(app.Traits(o.CloudProvider)) })
 	shell.Complete(c, "topology", "public", "private")
 	shell.Complete(c, "dns", "public", "private", "none")
 	return c
 }
 
-func podNetworks() []string {
+// allPodNetworks returns the values of --networking on all platforms.
+func allPodNetworks() []string {
 	return []string{"cilium", "calico", "kindnet", "kubenet", "cni", "flannel", "kube-router", "amazonvpc", "cilium-etcd", "cilium-eni"}
+}
+
+// podNetworks returns the values of --networking on a platform; all of them if it is not known yet.
+func podNetworks(t *traits.Traits) []string {
+	return slices.DeleteFunc(allPodNetworks(), func(name string) bool {
+		only := t.Network.Only
+		switch {
+		case t.Name == "":
+			return false
+		case only != nil:
+			return !slices.Contains(only.Names, strings.ReplaceAll(name, "-", ""))
+		case name == "cilium-eni":
+			return !t.Has.NetworkAddresses
+		case name == "amazonvpc":
+			return !t.Network.OwnsPodNetwork(name)
+		}
+		return false
+	})
 }
 
 // machineFlags adds the flags for versions and machines.
@@ -149,7 +170,7 @@ func machineFlags(f *pflag.FlagSet, o *clusterOptions) {
 
 // networkFlags adds the flags for the network and how the API is reached.
 func networkFlags(f *pflag.FlagSet, o *clusterOptions) {
-	f.StringVar(&o.Networking, "networking", "cilium", "pod network: "+strings.Join(podNetworks(), ", "))
+	f.StringVar(&o.Networking, "networking", "cilium", "pod network: "+strings.Join(allPodNetworks(), ", ")+"; the default on this host is kubenet")
 	f.StringSliceVar(&o.NetworkCIDRs, "network-cidr", nil, "`CIDR` of the network; each additional CIDR gets its own subnets")
 	f.StringVar(&o.NetworkID, "network-id", "", "existing network to use")
 	f.StringSliceVar(&o.SubnetIDs, "subnets", nil, "existing `subnet`s to use")

@@ -13,13 +13,13 @@ import (
 
 // Complete adds fixed completions for the values of a flag.
 func Complete(c *cobra.Command, flag string, values ...string) {
-	offerValues(c, flag, func() []string { return values })
+	OfferValues(c, flag, func() []string { return values })
 }
 
 // Choices adds values to the usage and the completions of a flag. They are only looked up when a user
 // asks for either.
 func Choices(c *cobra.Command, flag string, values func() []string) {
-	offerValues(c, flag, values)
+	OfferValues(c, flag, values)
 	f := c.Flags().Lookup(flag)
 	text := f.Usage
 	c.SetUsageFunc(func(c *cobra.Command) error {
@@ -28,7 +28,8 @@ func Choices(c *cobra.Command, flag string, values func() []string) {
 	})
 }
 
-func offerValues(c *cobra.Command, flag string, values func() []string) {
+// OfferValues completes a flag with values that may depend on the other flags.
+func OfferValues(c *cobra.Command, flag string, values func() []string) {
 	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		offered := values()
 		if f := c.Flag(flag); f != nil && f.Value.Type() == "stringSlice" {
