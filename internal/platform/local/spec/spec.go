@@ -21,7 +21,7 @@ import (
 // Platform returns the description of the local cloud.
 func Platform() platform.Platform {
 	return platform.Platform{Stub: func(c *api.Cluster, _ string) { c.Spec.CloudProvider.Local = &api.LocalSpec{} }, Complete: completion(), CheckFacts: facts.CheckOwn[Facts], Validate: validate.Rules{
-		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}, {Name: "local-pod-network", Do: checkPodNetwork}, {Name: "local-kernel", Do: checkKernel}},
+		Cluster: []validate.Rule{{Name: "local-network", Do: checkNetwork}, {Name: "local-store", Do: checkStore}, {Name: "local-pod-network", Do: checkPodNetwork}, {Name: "local-cilium", Do: checkCilium}},
 		Group:   []validate.GroupRule{{Name: "local-machine-type", Do: checkMachineType}, {Name: "local-image", Do: checkImage}, {Name: "local-disk", Do: checkDisk}},
 	}, New: newcluster.Rules{
 		Defaults: setDefaults,
@@ -108,19 +108,6 @@ func checkPodNetwork(c *validate.Check) {
 	n := &c.Spec.Networking
 	if f := n.Flannel; f != nil && f.Backend == "udp" {
 		c.Bad("spec.networking.flannel.backend", f.Backend, "is not built for machines of this host", "use vxlan")
-	}
-	if k := n.Cilium; k != nil {
-		for _, f := range []struct {
-			path string
-			on   bool
-		}{
-			{"ingress.enabled", k.Ingress != nil && k.Ingress.Enabled != nil && *k.Ingress.Enabled},
-			{"gatewayAPI.enabled", k.GatewayAPI != nil && k.GatewayAPI.Enabled != nil && *k.GatewayAPI.Enabled},
-		} {
-			if f.on {
-				c.Bad("spec.networking.cilium."+f.path, "true", "needs Envoy, which is not built for machines of this host", "remove it")
-			}
-		}
 	}
 	if p := c.Spec.KubeProxy; n.KubeRouter != nil && p != nil && p.Enabled != nil && !*p.Enabled {
 		c.Bad("spec.kubeProxy.enabled", "false", "leaves services to kube-router, which needs IPVS in the host's kernel", "set it to true")
