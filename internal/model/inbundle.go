@@ -35,16 +35,19 @@ func (in Input) inBundle(unhashed []download.File) error {
 		return lacks("images of the pod network", m.network, "--name "+in.Cluster.Name)
 	case len(m.addons) > 0:
 		return lacks("images of add-ons", m.addons, version+" --addons "+strings.Join(m.addonOptions, ","))
+	case len(m.others) > 0:
+		return lacks("images of add-ons", m.others, "--name "+in.Cluster.Name)
 	}
 	return nil
 }
 
 // missing are the public names of images that a bundle lacks, and the values of --networking and --addons
-// of `kops bundle create` that add them. networkOption is empty if the images of the network cannot be built.
+// of `kops bundle create` that add them. networkOption is empty if the images of the network cannot be built,
+// and others are those of add-ons that cannot be.
 type missing struct {
-	network, addons []string
-	networkOption   string
-	addonOptions    []string
+	network, addons, others []string
+	networkOption           string
+	addonOptions            []string
 }
 
 // missingImages lists the images that the bundle lacks.
@@ -55,20 +58,23 @@ func (in Input) missingImages() (m missing, err error) {
 	}
 	for _, f := range a.Files {
 		isNetwork := strings.HasPrefix(f.Name, "networking.") && in.spec().Networking.Kubenet == nil // whose agent is kops' own
-		isOptional := f.Bundle.Set != ""                                                             // an add-on that no setting adds is the user's own concern
+		isUsers := f.Bundle.Addon != "" && f.Bundle.Set == ""                                        // no setting adds it, so it is the user's own concern
 		for _, i := range f.Images {
 			if _, ok := in.Facts.ImageDigest(i.Public); ok {
 				continue
 			}
-			if isNetwork {
+			switch {
+			case isNetwork:
 				m.network, m.networkOption = append(m.network, i.Public), f.Bundle.Network
-			}
-			if isOptional {
+			case isUsers:
+			case f.Bundle.Addon != "":
 				m.addons, m.addonOptions = append(m.addons, i.Public), append(m.addonOptions, f.Bundle.Addon)
+			default:
+				m.others = append(m.others, i.Public)
 			}
 		}
 	}
-	for _, list := range []*[]string{&m.network, &m.addons, &m.addonOptions} {
+	for _, list := range []*[]string{&m.network, &m.addons, &m.others, &m.addonOptions} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}

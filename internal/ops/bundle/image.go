@@ -32,7 +32,7 @@ func (a *area) pack(t tree, r imageRecipe, arch download.Arch) (v1.Descriptor, e
 	config, err := a.document(types.OCIConfigJSON, v1.ConfigFile{
 		Created: v1.Time{Time: time.Unix(0, 0).UTC()}, OS: platform.OS, Architecture: platform.Architecture,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layer.Digest}},
-		Config: v1.Config{Env: []string{"PATH=" + searchPath}, Entrypoint: r.entrypoint, Cmd: r.cmd, User: r.user, WorkingDir: "/", Labels: r.labels()},
+		Config: v1.Config{Env: append([]string{"PATH=" + searchPath}, r.env...), Entrypoint: r.entrypoint, Cmd: r.cmd, User: r.user, WorkingDir: "/", Labels: r.labels()},
 	})
 	if err != nil {
 		return v1.Descriptor{}, err

@@ -82,7 +82,8 @@ type imageRecipe struct {
 	// content says what the image has, if that is not what its tag says.
 	content         string
 	entrypoint, cmd []string
-	user            string // empty is root: manifests in a cluster set the user themselves
+	user            string   // empty is root: manifests in a cluster set the user themselves
+	env             []string // as NAME=value
 	// isOwn means that the image is kops' own, so that what others publish under the name is
 	// something else.
 	isOwn bool
@@ -129,7 +130,8 @@ func imageRecipes() []imageRecipe {
 		agent("cilium", "quay.io/cilium/cilium", append(in("cilium", "/usr/bin/", "cilium-agent", "cilium-dbg", "cilium-health", "cilium-health-responder", "cilium-mount", "cilium-sysctlfix", "hubble"),
 			part{"cilium", "cilium-cni", "/opt/cni/bin/cilium-cni"}, part{"cilium", "loopback", "/cni/loopback"})...),
 		{repository: "quay.io/cilium/operator", parts: in("cilium", "/usr/bin/", "cilium-operator"), network: "cilium"},
-		{repository: "quay.io/cilium/hubble-relay", parts: in("cilium", "/usr/bin/", "hubble-relay"), network: "cilium"},
+		{repository: "quay.io/cilium/hubble-relay", parts: in("cilium", "/usr/bin/", "hubble-relay"), network: "cilium",
+			env: []string{"GOPS_CONFIG_DIR=/tmp"}}, // it writes there, and its user has no home
 		agent("flannel", "ghcr.io/flannel-io/flannel", in("flannel", "/opt/bin/", "flanneld", "install-conf")...),
 		agent("flannel", "ghcr.io/flannel-io/flannel-cni-plugin", part{"flannel-cni-plugin", "flannel", "/flannel"}),
 		agent("kube-router", "docker.io/cloudnativelabs/kube-router", in("kube-router", "/usr/local/bin/", "kube-router")...),

@@ -58,6 +58,9 @@ func ForDefault(p *platform.Platform, d Default, arches []download.Arch) (Want, 
 		}
 		sets, images = append(sets, a.Settings()...), append(images, a.Bundle.Images...)
 	}
+	if a := addons().ForNetwork(d.Networking); a != nil {
+		sets = append(sets, a.Settings()...)
+	}
 	spec, groups, findings := newcluster.New(
 		newcluster.Options{ClusterName: "bundle.k8s.local", CloudProvider: string(p.Name), ConfigBase: folder, KubernetesVersion: kubernetes, Networking: d.Networking, Sets: sets},
 		newcluster.World{Platform: p.ForNew(), Complete: p.ForComplete(), Channel: ch, KopsVersion: kops})

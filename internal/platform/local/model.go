@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/ports"
@@ -82,9 +83,21 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 		}
 	}
 	ready := fmt.Sprintf("http://:%d/readyz", ports.APIHealth)
-	m.balancer = kinds.LoadBalancers.New("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers,
-		Listeners: []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}})
+	listeners := []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}
+	if port, ok := ciliumEtcd(in.Cluster); ok {
+		listeners = append(listeners, kinds.Listener{Port: port, Target: port})
+	}
+	m.balancer = kinds.LoadBalancers.New("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers, Listeners: listeners})
 	return m, nil
+}
+
+// ciliumEtcd returns the port of the etcd cluster to which the agents of all machines connect, if the
+// cluster has one.
+func ciliumEtcd(c *api.Cluster) (int, bool) {
+	const name = "cilium"
+	has := slices.ContainsFunc(c.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name })
+	etcd, _ := ports.OfEtcd(name)
+	return etcd.Client, has
 }
 
 // machineRanges returns the address ranges that exist on machines only: those of pods and services.

@@ -13,7 +13,8 @@ type Bundle struct {
 	// be built.
 	Addon   string `json:"addon"`
 	Network string `json:"network"`
-	// Set is the setting with which a cluster has the add-on, as PATH=VALUE in v1alpha2.
+	// Set is the setting with which a cluster has the add-on, or all images of the pod network, as
+	// PATH=VALUE in v1alpha2.
 	Set string `json:"set"`
 	// Images are the images of an add-on that users apply themselves, because no setting adds it.
 	Images []string `json:"images"`
@@ -22,13 +23,14 @@ type Bundle struct {
 // check rejects what no bundle could use.
 func (b Bundle) check() error {
 	hasImages := b.Set != "" || len(b.Images) > 0
+	named := b.Addon != "" || b.Network != "" && len(b.Images) == 0
 	switch {
 	case b.Addon != "" && b.Network != "":
 		return errors.New("bundle: it is either an add-on or a pod network")
 	case b.Addon != "" && !hasImages:
 		return errors.New("bundle: the add-on needs set or images")
-	case b.Addon == "" && hasImages:
-		return errors.New("bundle: set and images need the name of an add-on")
+	case !named && hasImages:
+		return errors.New("bundle: set and images need the name of an add-on, and set may have the name of a network")
 	}
 	return nil
 }
@@ -46,6 +48,17 @@ func (c *Catalogue) OnRequest() map[string]*Addon {
 
 // OnRequestNames lists the names of these add-ons, sorted.
 func (c *Catalogue) OnRequestNames() []string { return slices.Sorted(maps.Keys(c.OnRequest())) }
+
+// ForNetwork returns the add-on of a pod network whose images are built, by its name in requests; nil if
+// there is none.
+func (c *Catalogue) ForNetwork(name string) *Addon {
+	for _, a := range c.addons {
+		if name != "" && a.Bundle.Network == name {
+			return a
+		}
+	}
+	return nil
+}
 
 // Settings lists the settings with which a cluster has the add-on and those that it always requires,
 // as PATH=VALUE.

@@ -101,9 +101,23 @@ func proxyReplaced(c *Check) {
 	case n.Calico != nil && n.Calico.BPFEnabled:
 		by = "Calico with bpfEnabled"
 	}
-	if by != "" && (c.Spec.KubeProxy == nil || !isFalse(c.Spec.KubeProxy.Enabled)) {
+	off := c.Spec.KubeProxy != nil && isFalse(c.Spec.KubeProxy.Enabled)
+	switch {
+	case by != "" && !off:
 		c.Bad("spec.kubeProxy.enabled", "", by+" replaces kube-proxy", "set it to false")
+	case by == "" && off && !ownProxy(n):
+		report := c.Warn
+		if c.platform.Network.Only != nil { // all others are known
+			report = c.Bad
+		}
+		report("spec.kubeProxy.enabled", "false", "leaves Services without a proxy: the pod network does not replace kube-proxy", "set it to true, or remove it")
 	}
+}
+
+// ownProxy reports whether something else may replace kube-proxy: what users install themselves, or what
+// Cilium's own configuration says.
+func ownProxy(n *api.NetworkingSpec) bool {
+	return n.CNI != nil || n.Cilium != nil && n.Cilium.ExtraConfig["kube-proxy-replacement"] == "true"
 }
 
 // besideProxy reports whether a pod network leaves services to kube-proxy on the cluster's platform.

@@ -23,10 +23,11 @@ type rule struct {
 	prepend bool // before all of the host's own rules
 }
 
-// servedPorts returns the TCP ports of the host's address in their network that machines
-// use: the API's load balancer, kops-controller, and the mirror of what they fetch.
+// servedPorts returns the TCP ports of the host's address in their network that machines use: the load
+// balancer of the API, kops-controller and Cilium's etcd, and the mirror of what they fetch.
 func servedPorts() []string {
-	return []string{"443", strconv.Itoa(ports.Controller), strconv.Itoa(localcloud.MirrorPort)}
+	cilium, _ := ports.OfEtcd("cilium")
+	return []string{"443", strconv.Itoa(ports.Controller), strconv.Itoa(localcloud.MirrorPort), strconv.Itoa(cilium.Client)}
 }
 
 // machineRules let machines reach the world, the host's services at its address in their network, and each

@@ -109,8 +109,8 @@ func checkPodNetwork(c *validate.Check) {
 	if f := n.Flannel; f != nil && f.Backend == "udp" {
 		c.Bad("spec.networking.flannel.backend", f.Backend, "is not built for machines of this host", "use vxlan")
 	}
-	if p := c.Spec.KubeProxy; n.KubeRouter != nil && p != nil && p.Enabled != nil && !*p.Enabled {
-		c.Bad("spec.kubeProxy.enabled", "false", "leaves services to kube-router, which needs IPVS in the host's kernel", "set it to true")
+	if k := n.Cilium; k != nil && k.IPAM == "crd" {
+		c.Bad("spec.networking.cilium.ipam", k.IPAM, "needs a program that gives addresses to nodes, and this host has none", "use kubernetes")
 	}
 }
 

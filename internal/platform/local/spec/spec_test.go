@@ -38,6 +38,27 @@ func TestPodNetworks(t *testing.T) {
 	}
 }
 
+// TestServicesHaveAProxy: where another network replaced kube-proxy before, it must be turned on.
+func TestServicesHaveAProxy(t *testing.T) {
+	for name, n := range map[string]api.NetworkingSpec{
+		"kubenet": {Kubenet: &api.KubenetNetworkingSpec{}}, "flannel": {Flannel: &api.FlannelNetworkingSpec{Backend: "vxlan"}},
+		"kuberouter": {KubeRouter: &api.KuberouterNetworkingSpec{}}, "cilium": {Cilium: &api.CiliumNetworkingSpec{}},
+		"": {CNI: &api.CNINetworkingSpec{}},
+	} {
+		c := &api.Cluster{}
+		c.Name, c.Spec.CloudProvider.Local, c.Spec.Networking = "a.example.com", &api.LocalSpec{}, n
+		c.Spec.KubeProxy = &api.KubeProxyConfig{Enabled: new(bool)}
+		p := spec.Platform()
+		refused := false
+		for _, f := range validate.All(validate.Input{Platform: p.ForValidate(), Cluster: c}) {
+			refused = refused || f.Path == "spec.kubeProxy.enabled" && !f.Warning
+		}
+		if refused != (name != "") {
+			t.Errorf("%s without kube-proxy: refused is %t", name, refused)
+		}
+	}
+}
+
 // TestCilium: routes without a tunnel are visible in the completed spec, and a user's own setting is kept.
 func TestCilium(t *testing.T) {
 	for _, c := range []struct {
