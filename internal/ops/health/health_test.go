@@ -290,6 +290,11 @@ func TestPodTrouble(t *testing.T) {
 			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error",
 				Message: "time=… level=error msg=retry\ntime=… level=fatal msg=\"no such device\"\ntime=… level=info msg=Stopped\n"}}}
 		}},
+		{"a message that kubelet has cut", "is not ready: the container c ended with code 1: level=error msg=cleanup (its message is cut; kops doctor shows its log)", func(p *corev1.Pod) {
+			text := strings.Repeat("level=info msg=x\n", 12<<10/17-3) + "level=error msg=cleanup\n"
+			text += strings.Repeat("y", 12<<10-len(text)-1) + "\n"
+			p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: text}}}
+		}},
 		{"a long reason, whose end is the cause", "is not ready: the container c waits: ErrImagePull: " + strings.Repeat("a", 120) + "…" + strings.Repeat("b", 255) + ": no space left on device", func(p *corev1.Pod) {
 			setWaiting(p, "ErrImagePull", strings.Repeat("a", 500)+strings.Repeat("b", 500)+": no space left on device")
 		}},

@@ -82,11 +82,12 @@ func pendingReason(p *corev1.Pod) string {
 // container is in trouble, the others wait and are not listed.
 func containerTrouble(p *corev1.Pod) []string {
 	var out []string
+	limit := messagesLimit / max(1, len(p.Status.InitContainerStatuses)+len(p.Status.ContainerStatuses))
 	for _, s := range p.Status.InitContainerStatuses {
 		if s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 || s.State.Running != nil {
 			continue
 		}
-		if why := stateTrouble(s); why != "" {
+		if why := stateTrouble(s, limit); why != "" {
 			out = append(out, fmt.Sprintf("is not ready: the container %s %s", s.Name, why))
 		}
 	}
@@ -97,35 +98,43 @@ func containerTrouble(p *corev1.Pod) []string {
 		if s.Ready {
 			continue
 		}
-		if why := stateTrouble(s); why != "" {
+		if why := stateTrouble(s, limit); why != "" {
 			out = append(out, fmt.Sprintf("is not ready: the container %s %s", s.Name, why))
 		}
 	}
 	return out
 }
 
-// stateTrouble says what state a container that is not ready is in.
-func stateTrouble(s corev1.ContainerStatus) string {
+// stateTrouble says what state a container that is not ready is in. limit is as for describeTermination.
+func stateTrouble(s corev1.ContainerStatus, limit int) string {
 	last := s.LastTerminationState.Terminated
 	switch {
 	case s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && last != nil:
-		return fmt.Sprintf("crashes (CrashLoopBackOff), %d restarts; the last time it %s", s.RestartCount, describeTermination(last))
+		return fmt.Sprintf("crashes (CrashLoopBackOff), %d restarts; the last time it %s", s.RestartCount, describeTermination(last, limit))
 	case s.State.Waiting != nil && slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, s.State.Waiting.Reason):
 		return "is being created" + withReason(lastLine(s.State.Waiting.Message))
 	case s.State.Waiting != nil:
 		return "waits" + withReason(reasonAndMessage(s.State.Waiting.Reason, s.State.Waiting.Message))
 	case s.State.Terminated != nil:
-		return describeTermination(s.State.Terminated)
+		return describeTermination(s.State.Terminated, limit)
 	case s.State.Running != nil && last != nil:
-		return fmt.Sprintf("runs but fails its readiness check, %d restarts; the last time it %s", s.RestartCount, describeTermination(last))
+		return fmt.Sprintf("runs but fails its readiness check, %d restarts; the last time it %s", s.RestartCount, describeTermination(last, limit))
 	case s.State.Running != nil:
 		return "runs but fails its readiness check"
 	}
 	return "has no state yet"
 }
 
-// describeTermination describes a container's termination.
-func describeTermination(t *corev1.ContainerStateTerminated) string {
+// messagesLimit is the length in bytes from which on kubelet cuts the termination messages of a pod:
+// each container's to the same share (pkg/kubelet/kuberuntime: MaxPodTerminationMessageLogLength).
+const messagesLimit = 12 << 10
+
+// maxRune is how much shorter than the limit a cut message may be.
+const maxRune = 4
+
+// describeTermination describes a container's termination, whose message kubelet cuts to a limit: the
+// error may be after that.
+func describeTermination(t *corev1.ContainerStateTerminated, limit int) string {
 	text := fmt.Sprintf("ended with code %d", t.ExitCode)
 	if t.Signal != 0 {
 		text = fmt.Sprintf("was ended by signal %d", t.Signal)
@@ -133,7 +142,11 @@ func describeTermination(t *corev1.ContainerStateTerminated) string {
 	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
 		text += " (" + t.Reason + ")"
 	}
-	return text + withReason(errorLine(t.Message))
+	text += withReason(errorLine(t.Message))
+	if len(t.Message) >= limit-maxRune {
+		text += " (its message is cut; kops doctor shows its log)"
+	}
+	return text
 }
 
 // withReason adds a reason, if there is one.
