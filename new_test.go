@@ -62,7 +62,7 @@ func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
 		p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-			return &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}, ImageDigests: map[string]string{"quay.io/jetstack/cert-manager-*": "sha256:" + strings.Repeat("0", 64)},
+			return &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}, ImageDigests: digests("kops.internal/*", "registry.k8s.io/coredns/*", "registry.k8s.io/cpa/*", "quay.io/jetstack/cert-manager-*"),
 				Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
 		}
 	})
@@ -71,6 +71,7 @@ func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
 	for _, tt := range []struct{ network, set, want, remedy string }{
 		{"kubenet", "spec.certManager.enabled=true", "", ""},
 		{"kubenet", "spec.metricsServer.enabled=true", lacks + "add-ons: registry.k8s.io/metrics-server/metrics-server:v", " --addons metrics-server"},
+		{"kubenet", "spec.kubeDNS.nodeLocalDNS.enabled=true", lacks + "add-ons: registry.k8s.io/dns/k8s-dns-node-cache:", "kops bundle create --name " + name}, // it cannot be built
 		{"kube-router", "spec.certManager.enabled=true", lacks + "the pod network: docker.io/cloudnativelabs/kube-router:v", " --networking kube-router"},
 		{"calico", "spec.certManager.enabled=true", lacks + "the pod network: ", "kops bundle create --name " + name}, // it cannot be built
 	} {
@@ -91,6 +92,15 @@ func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
 			t.Errorf("%s: remedy %q", tt.network, r)
 		}
 	}
+}
+
+// digests returns a digest for the images of each pattern.
+func digests(patterns ...string) map[string]string {
+	out := map[string]string{}
+	for _, p := range patterns {
+		out[p] = "sha256:" + strings.Repeat("0", 64)
+	}
+	return out
 }
 
 // A folder can be accessed without a network.

@@ -110,7 +110,11 @@ func proxyReplaced(c *Check) {
 		if c.platform.Network.Only != nil { // all others are known
 			report = c.Bad
 		}
-		report("spec.kubeProxy.enabled", "false", "leaves Services without a proxy: the pod network does not replace kube-proxy", "set it to true, or remove it")
+		c.EachNetwork(func(_ string, p PodNetwork) {
+			if !p.removed {
+				report("spec.kubeProxy.enabled", "false", "leaves Services without a proxy: "+p.Name+" does not replace kube-proxy", "set it to true, or remove it")
+			}
+		})
 	}
 }
 
