@@ -42,8 +42,8 @@ func (in Input) inBundle(unhashed []download.File) error {
 }
 
 // missing are the public names of images that a bundle lacks, and the values of --networking and --addons
-// of `kops bundle create` that add them. networkOption is empty if the images of the network cannot be built,
-// and others are those of add-ons that cannot be.
+// of `kops bundle create` that add them. networkOption is empty if the images of the network cannot be built.
+// others are images of add-ons that cannot be built.
 type missing struct {
 	network, addons, others []string
 	networkOption           string

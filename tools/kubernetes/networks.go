@@ -123,21 +123,17 @@ const ciliumSchemas = "pkg/k8s/apis/cilium.io/client/crds/v2/"
 // listeners are not valid. The expressions are simple, because API servers limit their cost.
 func withoutEnvoy(file string) []change {
 	const places = 4 // of ingress and egress, in spec and in specs
-	before := func(description, conditions string) change {
-		return change{file: file, match: regexp.MustCompile(`(?m)^( +)description: \|-\n +` + description), with: conditions + "$0", places: places}
+	without := func(schema string, fields ...string) change {
+		conditions := "${1}x-kubernetes-validations:\n"
+		for _, f := range fields {
+			conditions += "${1}- rule: \"!has(self." + f + ")\"\n" +
+				"${1}  message: \"this needs Envoy, which this build of Cilium does not have: use rules for ports and for DNS only\"\n"
+		}
+		return change{file: file, match: regexp.MustCompile(`(?m)^( +)description: \|-\n +` + schema), with: conditions + "$0", places: places}
 	}
-	const message = `${1}  message: "this needs Envoy, which this build of Cilium does not have: use rules for ports and for DNS only"
-`
 	return []change{
-		before("Rules is a list of additional port level rules", `${1}x-kubernetes-validations:
-${1}- rule: "!has(self.http)"
-`+message),
-		before("PortRule is a list of ports/protocol combinations", `${1}x-kubernetes-validations:
-${1}- rule: "!has(self.serverNames)"
-`+message+`${1}- rule: "!has(self.listener)"
-`+message+`${1}- rule: "!has(self.terminatingTLS)"
-`+message+`${1}- rule: "!has(self.originatingTLS)"
-`+message),
+		without("Rules is a list of additional port level rules", "http"),
+		without("PortRule is a list of ports/protocol combinations", "serverNames", "listener", "terminatingTLS", "originatingTLS"),
 	}
 }
 

@@ -189,8 +189,7 @@ var failed = regexp.MustCompile(`(?i)\blevel"?[=:]"?(fatal|error|panic)|^[FE][0-
 // errorLine returns the most informative line of the end of a log: the last that reports an error, because
 // programs log more while they stop; otherwise the last.
 func errorLine(text string) string {
-	lines := linesOf(text)
-	for _, l := range slices.Backward(lines) {
+	for _, l := range slices.Backward(linesOf(text)) {
 		if failed.MatchString(l) {
 			return shorten(l)
 		}

@@ -139,13 +139,10 @@ func (m *builder) group(g *api.InstanceGroup) (resource.Node, error) {
 		return resource.Node{}, err
 	}
 	want := kinds.MachineGroup{Cluster: m.name, Name: g.Name, Network: resource.Out(m.network.Address, "id"),
-		Image: resource.Out(m.image.Address, "path"), CPUs: cpus, MemoryMiB: memory, MinDiskGiB: spec.MinDisk(m.Cluster), UserData: data,
+		Image: resource.Out(m.image.Address, "path"), CPUs: cpus, MemoryMiB: memory, DiskGiB: spec.Disk(g), MinDiskGiB: spec.MinDisk(m.Cluster), UserData: data,
 		Labels: map[string]string{localcloud.Role: "node"}}
 	if g.Spec.MinSize != nil {
 		want.Size = int(*g.Spec.MinSize)
-	}
-	if v := g.Spec.RootVolume; v != nil && v.Size != nil {
-		want.DiskGiB = int(*v.Size)
 	}
 	if g.IsControlPlane() {
 		want.Labels[localcloud.Role] = localcloud.ControlPlane

@@ -35,11 +35,7 @@ func roll() platform.Roll {
 func room(_ context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.Room, error) {
 	var out []platform.Room
 	for _, g := range groups {
-		size := 0
-		if v := g.Spec.RootVolume; v != nil && v.Size != nil {
-			size = int(*v.Size)
-		}
-		n, why, remedy, err := machine.Disks(s.Client.(*kinds.Client).Root, size, spec.MinDisk(c))
+		n, why, remedy, err := machine.Disks(s.Client.(*kinds.Client).Root, spec.Disk(g), spec.MinDisk(c))
 		if err != nil {
 			return nil, err
 		}

@@ -23,13 +23,12 @@ type Bundle struct {
 // check rejects what no bundle could use.
 func (b Bundle) check() error {
 	hasImages := b.Set != "" || len(b.Images) > 0
-	named := b.Addon != "" || b.Network != "" && len(b.Images) == 0
 	switch {
 	case b.Addon != "" && b.Network != "":
 		return errors.New("bundle: it is either an add-on or a pod network")
 	case b.Addon != "" && !hasImages:
 		return errors.New("bundle: the add-on needs set or images")
-	case !named && hasImages:
+	case b.Addon == "" && (len(b.Images) > 0 || b.Set != "" && b.Network == ""):
 		return errors.New("bundle: set and images need the name of an add-on, and set may have the name of a network")
 	}
 	return nil
@@ -49,8 +48,8 @@ func (c *Catalogue) OnRequest() map[string]*Addon {
 // OnRequestNames lists the names of these add-ons, sorted.
 func (c *Catalogue) OnRequestNames() []string { return slices.Sorted(maps.Keys(c.OnRequest())) }
 
-// ForNetwork returns the add-on of a pod network whose images are built, by its name in requests; nil if
-// there is none.
+// ForNetwork returns the add-on of the pod network with this name in requests, or nil if its images are not
+// built on request.
 func (c *Catalogue) ForNetwork(name string) *Addon {
 	for _, a := range c.addons {
 		if name != "" && a.Bundle.Network == name {

@@ -66,7 +66,7 @@ func catalogueRules(all *catalogue.Catalogue) []Rule {
 
 func clusterAutoscaler(c *Check) {
 	a := c.Spec.ClusterAutoscaler
-	if a == nil || !isTrue(a.Enabled) {
+	if a == nil || !IsTrue(a.Enabled) {
 		return
 	}
 	const path = "spec.clusterAutoscaler."

@@ -41,7 +41,7 @@ func cilium(c *Check) {
 	if k.BPFLBSockHostNSOnly && !k.BPFLBSock {
 		c.Bad(ciliumPath+"bpfLBSockHostNSOnly", "true", "has no effect without bpfLBSock", "set bpfLBSock to true")
 	}
-	if isTrue(k.EnableL7Proxy) && isFalse(k.InstallIptablesRules) {
+	if IsTrue(k.EnableL7Proxy) && IsFalse(k.InstallIptablesRules) {
 		c.Bad(ciliumPath+"enableL7Proxy", "true", "needs iptables rules, which IPTablesRulesNoinstall disables", "set one of them to false")
 	}
 	c.OneOf(ciliumPath+"ipam", k.IPAM, "hostscope", "kubernetes", "crd", "eni")

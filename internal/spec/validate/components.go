@@ -22,7 +22,7 @@ func apiServer(c *Check) {
 	if a.AuthenticationConfigFile != "" && c.Spec.Authentication != nil && c.Spec.Authentication.OIDC != nil {
 		c.Bad(p+"authenticationConfigFile", a.AuthenticationConfigFile, "cannot be combined with the oidc fields of spec.kubeAPIServer", "move these settings into the file")
 	}
-	if isTrue(a.EnableBootstrapTokenAuth) {
+	if IsTrue(a.EnableBootstrapTokenAuth) {
 		c.Bad(p+"enableBootstrapTokenAuth", "true", "is no longer supported", "remove it; machines join through kops-controller")
 	}
 	if len(a.AdmissionControl) > 0 {
@@ -183,7 +183,7 @@ func kubeletDNS(c *Check) {
 
 func nodeLocalDNS(c *Check) {
 	d := c.Spec.KubeDNS
-	if d == nil || d.NodeLocalDNS == nil || !isTrue(d.NodeLocalDNS.Enabled) {
+	if d == nil || d.NodeLocalDNS == nil || !IsTrue(d.NodeLocalDNS.Enabled) {
 		return
 	}
 	local := d.NodeLocalDNS.LocalIP

@@ -160,7 +160,7 @@ func hooks(c *Check, list []api.HookSpec) {
 		if !unitName.MatchString(h.Name) || h.Name == "." || h.Name == ".." {
 			c.Bad(path+".name", shorten(h.Name), "cannot be the name of a systemd unit", `use letters, digits and the characters : _ . @ \ -`)
 		}
-		if isFalse(h.Enabled) {
+		if IsFalse(h.Enabled) {
 			continue
 		}
 		if h.Manifest == "" && h.ExecContainer == nil {

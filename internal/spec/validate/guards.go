@@ -159,7 +159,7 @@ func Secrets(c *api.Cluster, has func(name string) bool) diag.List {
 			})
 		}
 	}
-	need(isTrue(c.Spec.EncryptionConfig), "spec.encryptionConfig", "encryptionconfig")
+	need(IsTrue(c.Spec.EncryptionConfig), "spec.encryptionConfig", "encryptionconfig")
 	k := c.Spec.Networking.Cilium
 	ipsec := k != nil && k.EnableEncryption && k.EncryptionType != api.CiliumEncryptionWireguard
 	need(ipsec, "spec.networking.cilium.enableEncryption", "ciliumpassword")

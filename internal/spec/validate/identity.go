@@ -12,7 +12,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 
 // OwnRoles reports whether service accounts have roles of their own.
 func (c *Check) OwnRoles() bool {
-	return c.Spec.IAM != nil && isTrue(c.Spec.IAM.UseServiceAccountExternalPermissions)
+	return c.Spec.IAM != nil && IsTrue(c.Spec.IAM.UseServiceAccountExternalPermissions)
 }
 
 func serviceAccountPermissions(c *Check) {

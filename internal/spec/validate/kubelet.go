@@ -91,7 +91,7 @@ func containerd(c *Check, r *api.ContainerdConfig) {
 			c.Bad(path+"nri.pluginRequestTimeout", d.Duration.String(), "is not more than 0", "write a duration such as 2s")
 		}
 	}
-	if n := r.NvidiaGPU; n != nil && isTrue(n.Enabled) && !c.isAlone() && !c.platform.Has.GPUDrivers {
+	if n := r.NvidiaGPU; n != nil && IsTrue(n.Enabled) && !c.isAlone() && !c.platform.Has.GPUDrivers {
 		c.Bad(path+"nvidiaGPU.enabled", "true", "GPU drivers are not installed on "+c.title(), "remove it")
 	}
 }
@@ -120,14 +120,14 @@ func clusterRuntime(c *Check) {
 	if r == nil {
 		return
 	}
-	if r.GVisor != nil && isTrue(r.GVisor.Enabled) {
+	if r.GVisor != nil && IsTrue(r.GVisor.Enabled) {
 		c.Bad("spec.containerd.gvisor.enabled", "true", "cannot be set for the whole cluster", "set it in instance groups with the role Node")
 	}
 }
 
 // groupRuntime checks what is only allowed for groups of nodes.
 func groupRuntime(c *Check, g *api.InstanceGroup) {
-	if r := g.Spec.Containerd; r != nil && r.GVisor != nil && isTrue(r.GVisor.Enabled) && g.Spec.Role != api.RoleNode {
+	if r := g.Spec.Containerd; r != nil && r.GVisor != nil && IsTrue(r.GVisor.Enabled) && g.Spec.Role != api.RoleNode {
 		c.Bad("spec.containerd.gvisor.enabled", "true", "is only supported in groups with the role Node", "remove it")
 	}
 }

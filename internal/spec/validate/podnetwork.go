@@ -101,7 +101,7 @@ func proxyReplaced(c *Check) {
 	case n.Calico != nil && n.Calico.BPFEnabled:
 		by = "Calico with bpfEnabled"
 	}
-	off := c.Spec.KubeProxy != nil && isFalse(c.Spec.KubeProxy.Enabled)
+	off := c.Spec.KubeProxy != nil && IsFalse(c.Spec.KubeProxy.Enabled)
 	switch {
 	case by != "" && !off:
 		c.Bad("spec.kubeProxy.enabled", "", by+" replaces kube-proxy", "set it to false")
@@ -163,7 +163,7 @@ func calico(c *Check) {
 	if k.MTU != nil && *k.MTU < 0 {
 		c.Bad(path+"mtu", Number(*k.MTU), "is less than 0", "write a number of bytes such as 1440, or remove it; Calico then chooses what fits the machine's network")
 	}
-	if isTrue(k.WireguardEnabled) && c.IPv6() {
+	if IsTrue(k.WireguardEnabled) && c.IPv6() {
 		c.Bad(path+"wireguardEnabled", "true", "does not encrypt IPv6", "remove it")
 	}
 }

@@ -56,7 +56,7 @@ func ciliumPorts(c *Check) {
 	if k == nil {
 		return
 	}
-	hubble := k.Hubble != nil && isTrue(k.Hubble.Enabled)
+	hubble := k.Hubble != nil && IsTrue(k.Hubble.Enabled)
 	pods := []hostPort{ // which the manifest reserves
 		{4244, "Hubble", hubble},
 		{9963, "the metrics of Cilium's operator", k.EnablePrometheusMetrics},

@@ -201,9 +201,9 @@ func (c *Check) Unique(path string, values []string) {
 // At returns the path of an element of a list.
 func At(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// isTrue and isFalse report whether the user or a rule set the value; nil is neither.
-func isTrue(p *bool) bool  { return p != nil && *p }
-func isFalse(p *bool) bool { return p != nil && !*p }
+// IsTrue and IsFalse report whether the user or a rule set the value; nil is neither.
+func IsTrue(p *bool) bool  { return p != nil && *p }
+func IsFalse(p *bool) bool { return p != nil && !*p }
 
 // text returns what p points to, or "".
 func text(p *string) string {

@@ -39,10 +39,6 @@ func validation() validate.Rules {
 	}
 }
 
-// isTrue and isFalse report whether a value is set to true or false; nil is neither.
-func isTrue(p *bool) bool  { return p != nil && *p }
-func isFalse(p *bool) bool { return p != nil && !*p }
-
 // textOf returns what p points to, or "".
 func textOf(p *string) string {
 	if p == nil {
@@ -131,8 +127,8 @@ func checkTagLists(c *validate.Check) {
 	if a == nil {
 		return
 	}
-	volumes := a.EBSCSIDriver == nil || !isFalse(a.EBSCSIDriver.Managed)
-	balancers := a.LoadBalancerController != nil && isTrue(a.LoadBalancerController.Enabled)
+	volumes := a.EBSCSIDriver == nil || !validate.IsFalse(a.EBSCSIDriver.Managed)
+	balancers := a.LoadBalancerController != nil && validate.IsTrue(a.LoadBalancerController.Enabled)
 	for _, key := range slices.Sorted(maps.Keys(c.Spec.CloudLabels)) {
 		path, value := "spec.cloudLabels["+key+"]", c.Spec.CloudLabels[key]
 		equals := strings.Contains(key, "=")
@@ -159,7 +155,7 @@ func checkExcludedTypes(c *validate.Check, g *api.InstanceGroup) {
 }
 
 func checkNodeNames(c *validate.Check) {
-	if a := c.Spec.CloudProvider.AWS; a != nil && isTrue(a.UseIPBasedNodeNames) && c.IPv6() {
+	if a := c.Spec.CloudProvider.AWS; a != nil && validate.IsTrue(a.UseIPBasedNodeNames) && c.IPv6() {
 		c.Bad("spec.cloudConfig.useIPBasedNodeNames", "true", "these names are made of IPv4 addresses, but the cluster is IPv6", "remove it")
 	}
 }
@@ -171,14 +167,14 @@ func checkTerminationHandler(c *validate.Check) {
 	}
 	const path = "spec.nodeTerminationHandler."
 	h := a.NodeTerminationHandler
-	if k := c.Spec.Karpenter; k != nil && k.Enabled && isTrue(h.Enabled) {
+	if k := c.Spec.Karpenter; k != nil && k.Enabled && validate.IsTrue(h.Enabled) {
 		c.Bad(path+"enabled", "true", "Karpenter drains its nodes itself", "set it to false")
 	}
-	queue := !isFalse(h.EnableSQSTerminationDraining)
-	if queue && isFalse(h.EnableSpotInterruptionDraining) {
+	queue := !validate.IsFalse(h.EnableSQSTerminationDraining)
+	if queue && validate.IsFalse(h.EnableSpotInterruptionDraining) {
 		c.Bad(path+"enableSpotInterruptionDraining", "false", "the handler's queue always reports spot interruptions", "remove it")
 	}
-	if isTrue(h.EnableRebalanceMonitoring) != isTrue(h.EnableRebalanceDraining) && isTrue(h.EnableRebalanceMonitoring) && queue {
+	if validate.IsTrue(h.EnableRebalanceMonitoring) != validate.IsTrue(h.EnableRebalanceDraining) && validate.IsTrue(h.EnableRebalanceMonitoring) && queue {
 		c.Bad(path+"enableRebalanceMonitoring", "true", "has no effect without enableRebalanceDraining", "set both")
 	}
 }

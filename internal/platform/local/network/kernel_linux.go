@@ -42,7 +42,7 @@ func HasESP() (bool, error) {
 // errNamespace is why nothing could be tried.
 var errNamespace = errors.New("make a network namespace")
 
-// unlessTried returns an error that says nothing about the kernel.
+// unlessTried returns an error if nothing was tried although the user is root.
 func unlessTried(err error) error {
 	if errors.Is(err, errNamespace) && !errors.Is(err, syscall.EPERM) {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // Facts are the facts of this host.
 type Facts struct {
-	// Missing are those of Features that the host's kernel does not have.
+	// Missing lists the Features that the host's kernel does not have.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -55,8 +55,8 @@ func checkCilium(c *validate.Check) {
 		{Geneve, "tunnel-protocol", "tunnel", k.Tunnel},
 		{WireGuard, "enable-wireguard", "encryptionType", when(k.EnableEncryption && wireGuard, WireGuard)},
 		{ESP, "enable-ipsec", "enableEncryption", when(k.EnableEncryption && !wireGuard, "true")},
-		{envoy, "enable-ingress-controller", "ingress.enabled", when(k.Ingress != nil && isTrue(k.Ingress.Enabled), "true")},
-		{envoy, "enable-gateway-api", "gatewayAPI.enabled", when(k.GatewayAPI != nil && isTrue(k.GatewayAPI.Enabled), "true")},
+		{envoy, "enable-ingress-controller", "ingress.enabled", when(k.Ingress != nil && validate.IsTrue(k.Ingress.Enabled), "true")},
+		{envoy, "enable-gateway-api", "gatewayAPI.enabled", when(k.GatewayAPI != nil && validate.IsTrue(k.GatewayAPI.Enabled), "true")},
 		{envoy, "enable-envoy-config", "", ""},
 	} {
 		path, value := validate.CiliumSetting(k, s.key, s.field, s.value)
@@ -72,5 +72,3 @@ func when(is bool, text string) string {
 	}
 	return ""
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

@@ -5,7 +5,6 @@ package spec
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
@@ -129,21 +128,29 @@ func checkImage(c *validate.Check, g *api.InstanceGroup) {
 	}
 }
 
-// ciliumDisk is the least size of a disk, in GiB, on which the image of Cilium's agent, which has a
+// CiliumDisk is the least size of a disk, in GiB, on which the image of Cilium's agent, which has a
 // compiler, fits beside what every machine has.
-const ciliumDisk = 4
+const CiliumDisk = 4
+
+// Disk returns the size in GiB of the disks of a group's machines; 0 lets the host choose.
+func Disk(g *api.InstanceGroup) int {
+	if v := g.Spec.RootVolume; v != nil && v.Size != nil {
+		return int(*v.Size)
+	}
+	return 0
+}
 
 // MinDisk returns the least size in GiB of the disks of a cluster's machines; 0 means that any will do.
 func MinDisk(c *api.Cluster) int {
 	if c.Spec.Networking.Cilium != nil {
-		return ciliumDisk
+		return CiliumDisk
 	}
 	return 0
 }
 
 func checkDisk(c *validate.Check, g *api.InstanceGroup) {
-	if v := g.Spec.RootVolume; v != nil && v.Size != nil && int(*v.Size) < MinDisk(c.Cluster) {
-		c.Bad("spec.rootVolumeSize", strconv.Itoa(int(*v.Size)), "is too small for the image of Cilium's agent", fmt.Sprintf("write %d or more (GiB), or remove it", ciliumDisk))
+	if size := Disk(g); size != 0 && size < MinDisk(c.Cluster) {
+		c.Bad("spec.rootVolumeSize", validate.Number(size), "is too small for the image of Cilium's agent", fmt.Sprintf("write %d or more (GiB), or remove it", CiliumDisk))
 	}
 }
 

@@ -7,14 +7,12 @@ import (
 	"slices"
 
 	"kops.local/kops/internal/platform/local/machine"
+	"kops.local/kops/internal/platform/local/spec"
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
 // ownTrust is where Debian keeps local authorities.
 const ownTrust = "/usr/local/share/ca-certificates/kops-rehearsal.crt"
-
-// minDisk is the least size of disks in GiB, on which the image of any pod network fits.
-const minDisk = 4
 
 // udevFile makes systemd create the folders of udev, which runs on each machine of a
 // cloud, but not in a container. Pods of CSI drivers mount them.
@@ -31,8 +29,9 @@ func (m machines) Launch(ctx context.Context, x rehearsal.Machine) error {
 	for _, path := range slices.Sorted(maps.Keys(x.Shows)) {
 		shows = append(shows, machine.Folder{Host: x.Shows[path], Path: path})
 	}
-	err := m.host.Create(ctx, machine.Spec{Name: x.Name, Image: m.image, Address: x.Address, Gateway: x.Gateway, Resolver: m.address, MinDiskGiB: minDisk,
-		MemoryMiB: x.MemoryMiB, UserData: x.UserData, Folders: shows, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem, udevFile: []byte(udevFolders)}}, m.Now())
+	err := m.host.Create(ctx, machine.Spec{Name: x.Name, Image: m.image, Address: x.Address, Gateway: x.Gateway, Resolver: m.address,
+		MinDiskGiB: spec.CiliumDisk, // the pod network with the largest image
+		MemoryMiB:  x.MemoryMiB, UserData: x.UserData, Folders: shows, Files: map[string][]byte{trustFile: m.machineTrust, ownTrust: m.trust.pem, udevFile: []byte(udevFolders)}}, m.Now())
 	if err == nil {
 		m.Log.Info("a machine starts", "machine", x.Name, "address", x.Address.Addr())
 	}
