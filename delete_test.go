@@ -60,7 +60,7 @@ func TestAGroupThatCouldNotBeCreatedIsDeleted(t *testing.T) {
 	b.apply(kops.UpdateOptions{})
 	missing := errors.New("there is no bundle")
 	p := inside[platform.Provider](b.world.Provider())
-	p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+	p.Lookup.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 		return nil, missing
 	}
 	c := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{p} })

@@ -221,8 +221,8 @@ func dumpMachines(ctx context.Context, k *pipeline.Checkup, w health.World, o Du
 }
 
 func dumpMachine(ctx context.Context, k *pipeline.Checkup, m platform.Machine, s *SSHOptions, files dump.Files) {
-	if k.Provider.BootRecord != nil {
-		record, err := k.Provider.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
+	if k.Provider.Fleet.BootRecord != nil {
+		record, err := k.Provider.Fleet.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
 		if err != nil {
 			files.Add("console.txt", nil, err)
 		}

@@ -54,7 +54,7 @@ func (c *Client) host(ctx context.Context, cl *Cluster, o EnrollOptions) (*api.H
 	if err != nil {
 		return nil, err
 	}
-	h, err := opened.Provider.Enroll(ctx, opened.Session, platform.Enrollment{Cluster: cl.Spec, Group: groups[0], PodCIDRs: o.PodCIDRs,
+	h, err := opened.Provider.Hosts.Enroll(ctx, opened.Session, platform.Enrollment{Cluster: cl.Spec, Group: groups[0], PodCIDRs: o.PodCIDRs,
 		Target: ssh.Target{Address: o.Address, User: o.User, Fingerprint: o.HostKey}})
 	if err != nil {
 		return nil, fmt.Errorf("enroll %s: %w", o.Address, err)
@@ -92,7 +92,7 @@ func isSameMachine(old, h *api.Host) bool {
 // openForHosts opens the platform of a cluster, which must support machines of the user.
 func (c *Client) openForHosts(ctx context.Context, cl *Cluster) (*pipeline.Opened, error) {
 	opened, err := c.world.Open(ctx, cl.stored(), pipeline.OpenOptions{})
-	if err == nil && opened.Provider.Enroll == nil {
+	if err == nil && opened.Provider.Hosts.Enroll == nil {
 		err = fault.Wrap(fault.Permanent, fmt.Errorf("clusters on %s cannot use your own machines: the platform creates them", opened.Provider.Title),
 			"set the size of an instance group instead")
 	}
@@ -148,7 +148,7 @@ func (s Hosts) Release(ctx context.Context, cluster, name string, o ReleaseOptio
 			return err
 		}
 		if !o.Lost {
-			if err := opened.Provider.Release(ctx, opened.Session, cl.Spec, h); err != nil {
+			if err := opened.Provider.Hosts.Release(ctx, opened.Session, cl.Spec, h); err != nil {
 				return fmt.Errorf("release the host %s: %w", name, err)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 // machines that were released.
 func (b *bench) enrolling(released *[]string) *kops.Client {
 	clouds := b.clouds(func(p *platform.Provider) {
-		p.Enroll = func(_ context.Context, _ *platform.Session, e platform.Enrollment) (*api.Host, error) {
+		p.Hosts.Enroll = func(_ context.Context, _ *platform.Session, e platform.Enrollment) (*api.Host, error) {
 			o, _, err := compat.DecodeOne[*api.Host]([]byte("apiVersion: kops.k8s.io/v1alpha2\nkind: Host\nmetadata: {name: m1, namespace: kops-system}\nspec: {publicKey: PEM}\n"), compat.Options{})
 			if err == nil {
 				o.Spec.InstanceGroup, o.Spec.PodCIDRs = e.Group.Name, e.PodCIDRs
@@ -26,7 +26,7 @@ func (b *bench) enrolling(released *[]string) *kops.Client {
 			}
 			return o, err
 		}
-		p.Release = func(_ context.Context, _ *platform.Session, _ *api.Cluster, h *api.Host) error {
+		p.Hosts.Release = func(_ context.Context, _ *platform.Session, _ *api.Cluster, h *api.Host) error {
 			*released = append(*released, h.Name)
 			return nil
 		}

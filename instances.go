@@ -109,13 +109,13 @@ func aftermathOf(ctx context.Context, p *pipeline.Planned, m *pipeline.Modelled,
 	if err != nil {
 		return &Aftermath{Groups: []status.GroupAftermath{}, Unknown: err.Error()}, nil
 	}
-	if m.Provider.Roll.Refills { // its group replaces a dead machine
+	if m.Provider.Fleet.Roll.Refills { // its group replaces a dead machine
 		judged = slices.DeleteFunc(judged, func(m stale.Machine) bool { return !m.Running && !m.Spare })
 	}
 	if len(judged) == 0 {
 		return nil, nil
 	}
-	return summarize(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Roll), judged
+	return summarize(judged, m.Model.Cluster, m.Model.Groups, m.Provider.Fleet.Roll), judged
 }
 
 // summarize summarizes machines by group.

@@ -30,8 +30,8 @@ func (b *bench) fleet() *fleet {
 	b.Helper()
 	f := &fleet{outdated: map[string]bool{}, drifts: map[string]platform.Drift{}}
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		machines := p.Machines
-		p.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+		machines := p.Fleet.Machines
+		p.Fleet.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 			all, err := machines(ctx, s, c, groups)
 			for i := range all {
 				for j := range all[i].Machines {
@@ -40,8 +40,8 @@ func (b *bench) fleet() *fleet {
 			}
 			return all, err
 		}
-		p.Roll.Surge = 1
-		p.Roll.Drift = func(_ context.Context, _ *platform.Session, _ *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
+		p.Fleet.Roll.Surge = 1
+		p.Fleet.Roll.Drift = func(_ context.Context, _ *platform.Session, _ *api.Cluster, _ []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
 			f.queries++
 			out := map[string]platform.Drift{}
 			for _, m := range asked {
@@ -51,7 +51,7 @@ func (b *bench) fleet() *fleet {
 			}
 			return out, nil
 		}
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
+		p.Lookup.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
 	})
 	b.Client = b.client(func(*kops.Config) {})
 	return f
@@ -132,7 +132,7 @@ func TestASizeThatDriftedReplacesNoMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := inside[platform.Provider](b.world.Provider()).Roll.Terminate
+	end := inside[platform.Provider](b.world.Provider()).Fleet.Roll.Terminate
 	if err := end(t.Context(), &platform.Session{}, c.Spec, platform.Machine{Name: "nodes-here-2", Group: "nodes-here"}); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func (c *Client) NewCluster(ctx context.Context, r NewClusterRequest) (*Cluster,
 		return nil, err
 	}
 	w := c.newClusterWorld(&p.Platform, ch, r.Facts.internal())
-	if w.Facts == nil && p.NewClusterFacts != nil {
+	if w.Facts == nil && p.Lookup.NewClusterFacts != nil {
 		if err := (&reporter{cluster: r.ClusterName, on: r.On}).phase("look up"); err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (c *Client) newClusterFacts(ctx context.Context, p platform.Provider, r New
 	if err != nil {
 		return nil, err
 	}
-	return p.NewClusterFacts(ctx, session, r.Options, w)
+	return p.Lookup.NewClusterFacts(ctx, session, r.Options, w)
 }
 
 // guessPlatform returns the platform that matches the state store, or "".

@@ -44,7 +44,7 @@ func TestATargetMissingInTheCloudIsRefusedForANewCluster(t *testing.T) {
 func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		p.Lookup.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 			return &facts.Facts{Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
 		}
 	})
@@ -61,7 +61,7 @@ func TestAClusterWhoseFilesNobodyHasIsRefusedBeforeItIsStored(t *testing.T) {
 func TestAnAddonWhoseImagesTheBundleLacksIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+		p.Lookup.Facts = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
 			return &facts.Facts{FileHashes: map[string]string{"*": strings.Repeat("0", 64)}, ImageDigests: digests("kops.internal/*", "registry.k8s.io/coredns/*", "registry.k8s.io/cpa/*", "quay.io/jetstack/cert-manager-*"),
 				Clouds: map[string]*facts.Cloud{fakecloud.Name: {Architecture: "amd64", Bundle: "/bundle"}}}, nil
 		}

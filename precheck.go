@@ -94,7 +94,7 @@ func surges(o *pipeline.Opened, machines []platform.MachineGroup) map[string]int
 				count = len(m.Machines)
 			}
 		}
-		surge, _ := budgetOf(o.Provider.Roll, o.Cluster.Spec, g, count)
+		surge, _ := budgetOf(o.Provider.Fleet.Roll, o.Cluster.Spec, g, count)
 		out[g.Name] = min(surge, count)
 	}
 	return out
@@ -109,10 +109,10 @@ func shortages(ctx context.Context, o *pipeline.Opened, adds map[string]int) ([]
 			asked = append(asked, g)
 		}
 	}
-	if o.Provider.Room == nil || len(asked) == 0 {
+	if o.Provider.Fleet.Room == nil || len(asked) == 0 {
 		return nil, nil
 	}
-	all, err := o.Provider.Room(ctx, o.Session, o.Cluster.Spec, asked)
+	all, err := o.Provider.Fleet.Room(ctx, o.Session, o.Cluster.Spec, asked)
 	if err != nil {
 		return nil, err
 	}

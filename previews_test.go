@@ -88,12 +88,12 @@ func TestPreviewsReadAtOnce(t *testing.T) {
 		return meets{s, m}, err
 	}
 	p := inside[platform.Provider](b.cfg.Clouds[0])
-	machines, made := p.Machines, p.Roll.Drift
-	p.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	machines, made := p.Fleet.Machines, p.Fleet.Roll.Drift
+	p.Fleet.Machines = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 		m.arrive("machines")
 		return machines(ctx, s, c, groups)
 	}
-	p.Roll.Drift = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
+	p.Fleet.Roll.Drift = func(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup, asked []platform.Machine) (map[string]platform.Drift, error) {
 		m.arrive("made")
 		return made(ctx, s, c, groups, asked)
 	}

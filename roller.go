@@ -56,7 +56,7 @@ func (c *Client) newRoller(ctx context.Context, progress *reporter, o RolloutOpt
 // check refuses what the platform does not support, and finds the requested groups.
 func (r *roller) check() error {
 	p := r.Provider
-	if p.Machines == nil || p.Roll.Terminate == nil && !p.Roll.InPlace {
+	if p.Fleet.Machines == nil || p.Fleet.Roll.Terminate == nil && !p.Fleet.Roll.InPlace {
 		return fault.New(fault.Permanent, "this version of kops cannot replace the machines of a cluster on %s", p.Title)
 	}
 	var err error
@@ -187,7 +187,7 @@ func (r *roller) config(ctx context.Context, file *rolloutFile) (drive.Config, e
 	if archives, err := r.c.etcdArchives(ctx, newCluster(cl), ""); err == nil { // otherwise the pods of its members are used
 		cfg.Etcd = func(ctx context.Context) (drive.EtcdReport, error) { return r.etcdReport(ctx, archives) }
 	}
-	if p.BootRecord != nil {
+	if p.Fleet.BootRecord != nil {
 		cfg.Starts = func(ctx context.Context, silent []platform.Machine) map[string]health.Start {
 			return r.Starts(ctx, silent, maxStarts)
 		}
@@ -253,11 +253,11 @@ func (r *roller) platform() drive.Platform {
 	}
 	out := drive.Platform{
 		Machines: func(ctx context.Context) ([]platform.MachineGroup, error) {
-			return p.Machines(ctx, r.Session, cl.Spec, cl.Groups)
+			return p.Fleet.Machines(ctx, r.Session, cl.Spec, cl.Groups)
 		},
-		Detach: on(p.Roll.Detach), Deregister: on(p.Roll.Deregister), Terminate: on(p.Roll.Terminate),
+		Detach: on(p.Fleet.Roll.Detach), Deregister: on(p.Fleet.Roll.Deregister), Terminate: on(p.Fleet.Roll.Terminate),
 	}
-	if !p.Roll.Refills {
+	if !p.Fleet.Roll.Refills {
 		out.Update = r.update
 	}
 	return out

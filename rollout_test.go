@@ -20,7 +20,7 @@ func (b *bench) failing() {
 	f := b.fleet()
 	f.drifts["nodes-here"], f.outdated["nodes-here"] = platform.Drift{Config: nodeconfig.Hash(b.configOf("nodes-here"))}, true
 	p := inside[platform.Provider](b.cfg.Clouds[0])
-	p.Roll.Terminate = func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error {
+	p.Fleet.Roll.Terminate = func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error {
 		return fault.New(fault.Permanent, "the machine is protected")
 	}
 	b.cfg.Clouds = []kops.Provider{p}

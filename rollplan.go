@@ -168,7 +168,7 @@ func (r *roller) isSelected(g *api.InstanceGroup) bool {
 // plansOf returns the groups with the machines to roll.
 func (r *roller) plansOf(machines []stale.Machine) []roll.Plan {
 	var out []roll.Plan
-	p := r.Provider.Roll
+	p := r.Provider.Fleet.Roll
 	for _, g := range r.Cluster.Groups {
 		plan := roll.Plan{Name: g.Name, Role: g.Spec.Role, Refills: p.Refills, Lone: isLone(g, machines)}
 		count := 0
@@ -231,7 +231,7 @@ func surgeOnly(of ...*api.RollingUpdate) bool {
 // effect returns what is done to a machine; "" means nothing.
 func (r *roller) effect(m stale.Machine) roll.Effect {
 	whole := roll.Replace
-	if r.Provider.Roll.InPlace {
+	if r.Provider.Fleet.Roll.InPlace {
 		whole = roll.Restart
 	}
 	switch {

@@ -74,7 +74,7 @@ func TestEveryRollingUpdateFieldReachesARollout(t *testing.T) {
 				cl.Spec.Spec.RollingUpdate = c.of
 			}
 			detach := func(context.Context, *platform.Session, *api.Cluster, platform.Machine) error { return nil }
-			r := &roller{o: DefaultRollout(), Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: cl, Provider: platform.Provider{Roll: platform.Roll{Surge: 1, Detach: detach}}}}}
+			r := &roller{o: DefaultRollout(), Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Cluster: cl, Provider: platform.Provider{Fleet: platform.Fleet{Roll: platform.Roll{Surge: 1, Detach: detach}}}}}}
 			p := r.plansOf(nil)[0]
 			if got := (budget{p.Surge, p.Unavailable, p.SurgeOnly}); got != c.want {
 				t.Errorf("%s of the group (%v): got %+v, want %+v", name, ofGroup, got, c.want)
@@ -101,7 +101,7 @@ func TestARolloutReportsMissingRoom(t *testing.T) {
 		return out, nil
 	}
 	var findings []string
-	r := &roller{Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Provider: platform.Provider{Room: room},
+	r := &roller{Checkup: &pipeline.Checkup{Opened: &pipeline.Opened{Provider: platform.Provider{Fleet: platform.Fleet{Room: room}},
 		Cluster: &clusterstore.Contents{Spec: &api.Cluster{}, Groups: []*api.InstanceGroup{named("wide"), named("narrow"), named("broken"), named("fixed"), named("restarts")}}}}}
 	r.progress = &reporter{on: func(e Event) error {
 		for _, f := range e.Findings {

@@ -40,7 +40,7 @@ func (r *rotation) fillPreview(ctx context.Context, out *Rotation) error {
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
-	if k.Provider.Machines == nil {
+	if k.Provider.Fleet.Machines == nil {
 		return fmt.Errorf("%s cannot list its machines", k.Provider.Title)
 	}
 	shown, err := k.Machines(ctx)
@@ -48,8 +48,8 @@ func (r *rotation) fillPreview(ctx context.Context, out *Rotation) error {
 		return err
 	}
 	touched := slices.DeleteFunc(slices.Clone(k.Cluster.Groups), func(g *api.InstanceGroup) bool { return !rotate.IsAffected(g, out.Keysets) })
-	machines := machinesReplaced(shown, nodes.Items, touched, k.Provider.Roll.InPlace)
-	each := summarize(machines, k.Cluster.Spec, touched, k.Provider.Roll)
+	machines := machinesReplaced(shown, nodes.Items, touched, k.Provider.Fleet.Roll.InPlace)
+	each := summarize(machines, k.Cluster.Spec, touched, k.Provider.Fleet.Roll)
 	for i, s := range out.Steps {
 		if s.Moves && !s.Done {
 			out.Steps[i].Restarts, out.Steps[i].Replaces, out.Steps[i].Minutes = each.Restarts, each.Replaces, each.Minutes

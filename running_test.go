@@ -111,7 +111,7 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 	b.now = time.Now() // TLS verifies certificates with the real clock
 	asked, host := 0, ""
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
+		p.Lookup.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return host, nil }
 	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
@@ -144,7 +144,7 @@ func TestWorkersKeepTheirVersionUntilTheControlPlaneHasTheNewOne(t *testing.T) {
 func TestAControlPlaneWithoutAVersionCausesAWarning(t *testing.T) {
 	b := newBench(t)
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
+		p.Lookup.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { return "", nil }
 	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })
@@ -160,7 +160,7 @@ func TestWorkersNeedNotWaitForTheControlPlane(t *testing.T) {
 	b := newBench(t)
 	asked := 0
 	b.cfg.Clouds = b.clouds(func(p *platform.Provider) {
-		p.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
+		p.Lookup.Endpoint = func(context.Context, *platform.Session, *api.Cluster) (string, error) { asked++; return "", nil }
 	})
 	b.Client = b.client(func(*kops.Config) {})
 	b.describe(func(o *newcluster.Options) { o.KubernetesVersion = "1.35.4" })

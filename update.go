@@ -283,7 +283,7 @@ func (c *Client) Terraform(ctx context.Context, name string, o UpdateOptions) (*
 		if err != nil {
 			return err
 		}
-		doc, err := m.Provider.Terraform(m.Model, m.Graph)
+		doc, err := m.Provider.Declare.Terraform(m.Model, m.Graph)
 		if err != nil {
 			return err
 		}

@@ -262,7 +262,7 @@ func TestThePlatformIsQueriedAhead(t *testing.T) {
 	var known, ended atomic.Bool
 	var asked []string
 	provider := inside[platform.Provider](b.world.Provider())
-	provider.SetFacts = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
+	provider.Lookup.SetFacts = func(*platform.Session, *facts.Facts) error { known.Store(true); return nil }
 	provider.Connect = func(context.Context, platform.Config) (*platform.Session, error) {
 		var snapshots atomic.Int32
 		return &platform.Session{Client: struct{}{}, Snapshot: func() any { snapshots.Add(1); return struct{}{} }, Prefetch: func(ctx context.Context, snapshot any, cluster string) {
@@ -272,7 +272,7 @@ func TestThePlatformIsQueriedAhead(t *testing.T) {
 		}}, nil
 	}
 	stop := errors.New("stop")
-	provider.Terraform = func(platform.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
+	provider.Declare.Terraform = func(platform.Model, *graph.Graph) (terraform.Document, error) { return terraform.Document{}, stop }
 	client := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{provider} })
 	for what, update := range map[string]func() error{
 		"preview": func() error { _, err := client.Update(t.Context(), name, kops.UpdateOptions{}); return err },

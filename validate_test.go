@@ -119,7 +119,7 @@ func TestValidationEndsWithTheTime(t *testing.T) {
 func TestValidationReportsWhyTheFirstCheckFailed(t *testing.T) {
 	b := newAppliedBench(t)
 	p := inside[platform.Provider](b.world.Provider())
-	p.Machines = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	p.Fleet.Machines = func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) ([]platform.MachineGroup, error) {
 		return nil, fault.New(fault.Denied, "you may not list machines")
 	}
 	c := b.client(func(c *kops.Config) { c.Clouds = []kops.Provider{p} })

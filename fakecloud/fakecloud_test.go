@@ -119,10 +119,10 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	made, err := p.Roll.Drift(ctx, c, []provider.Machine{{Name: "nodes-0"}, {Name: "absent"}})
 	ok(err)
 	var inside platform.Provider
-	if p.As(&inside); inside.Roll.Detach != nil || inside.Roll.Refills {
+	if p.As(&inside); inside.Fleet.Roll.Detach != nil || inside.Fleet.Roll.Refills {
 		t.Error("the platform can what it cannot")
 	}
-	served, err := inside.Roll.Drift(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
+	served, err := inside.Fleet.Roll.Drift(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
 	ok(err)
 	if got := served["nodes-0"].Changes; !slices.Equal(got, []platform.Change{{Field: "spec.machineType", Have: "small", Want: "big"}}) {
 		t.Errorf("inside it is made of %+v", served)
@@ -131,7 +131,7 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 		t.Errorf("made of %+v", made)
 	}
 	ok(p.Roll.Terminate(ctx, c, provider.Machine{Name: "nodes-0"}))
-	ok(inside.Roll.Terminate(ctx, nil, c, platform.Machine{Name: "nodes-0"}))
+	ok(inside.Fleet.Roll.Terminate(ctx, nil, c, platform.Machine{Name: "nodes-0"}))
 	if have, err := k.List(ctx, provider.Scope{Cluster: c.Name}); err != nil || have[0].Count != 1 {
 		t.Errorf("observed are %+v, %v", have, err)
 	}

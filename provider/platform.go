@@ -33,34 +33,36 @@ func (p *Platform) inside() platform.Provider {
 		Connect: func(context.Context, platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: client{}}, nil
 		},
-		Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-			return p.facts(), nil
+		Lookup: platform.Lookup{
+			Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+				return p.facts(), nil
+			},
+			NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
+				return p.facts(), nil
+			},
 		},
-		NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
-			return p.facts(), nil
-		},
-		Shared: func(c *api.Cluster) ([]resource.Node, error) {
+		Declare: platform.Declare{Model: p.model, Shared: func(c *api.Cluster) ([]resource.Node, error) {
 			if p.Shared == nil {
 				return nil, nil
 			}
 			list, err := p.Shared(c)
 			return nodes(list), err
-		},
-		Model: p.model, Roll: p.Roll.inside(),
+		}},
+		Fleet: platform.Fleet{Roll: p.Roll.inside()},
 	}
 	for _, k := range p.Kinds {
 		out.Kinds = append(out.Kinds, k.erase())
 	}
 	if p.Endpoint != nil {
-		out.Endpoint = func(ctx context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
+		out.Lookup.Endpoint = func(ctx context.Context, _ *platform.Session, c *api.Cluster) (string, error) {
 			return p.Endpoint(ctx, c)
 		}
 	}
 	if p.Machines != nil {
-		out.Machines = p.machines
+		out.Fleet.Machines = p.machines
 	}
 	if p.BootRecord != nil {
-		out.BootRecord = func(ctx context.Context, _ *platform.Session, c *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
+		out.Fleet.BootRecord = func(ctx context.Context, _ *platform.Session, c *api.Cluster, m platform.Machine) (platform.BootRecord, error) {
 			r, err := p.BootRecord(ctx, c, Machine(m))
 			return platform.BootRecord(r), err
 		}

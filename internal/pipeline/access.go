@@ -104,10 +104,10 @@ func server(ctx context.Context, cl *clusterstore.Contents, o AccessOptions, ope
 
 // endpoint queries the platform for the address of the API's load balancer.
 func (o *Opened) endpoint(ctx context.Context) (string, error) {
-	if o.Provider.Endpoint == nil {
+	if o.Provider.Lookup.Endpoint == nil {
 		return "", nil
 	}
-	host, err := o.Provider.Endpoint(ctx, o.Session, o.Cluster.Spec)
+	host, err := o.Provider.Lookup.Endpoint(ctx, o.Session, o.Cluster.Spec)
 	if err != nil {
 		return "", fmt.Errorf("find the address of the API of %s (not needed with option:Internal or option:Server): %w", o.Cluster.Spec.Name, err)
 	}

@@ -50,8 +50,8 @@ func (k *Known) Assets(ctx context.Context, arches []download.Arch) (*Assets, er
 		return nil, err
 	}
 	in := plain.files()
-	if k.Provider.Region != nil {
-		if in.Region, err = k.Provider.Region(plain.Done.Spec); err != nil {
+	if k.Provider.Lookup.Region != nil {
+		if in.Region, err = k.Provider.Lookup.Region(plain.Done.Spec); err != nil {
 			return nil, err
 		}
 	}

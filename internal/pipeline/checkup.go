@@ -152,7 +152,7 @@ func (k *Checkup) Server(ctx context.Context) (health.Observation, error) {
 // Machines lists the machines, if the platform supports it.
 func (o *Opened) Machines(ctx context.Context) (groups []platform.MachineGroup, err error) {
 	err = fault.Retry(ctx, o.World.Sleep, func() (err error) {
-		groups, err = o.Provider.Machines(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
+		groups, err = o.Provider.Fleet.Machines(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
 		return err
 	})
 	return groups, err
@@ -162,7 +162,7 @@ func (o *Opened) Machines(ctx context.Context) (groups []platform.MachineGroup, 
 func (k *Checkup) Observe(ctx context.Context) (health.World, error) {
 	w := health.World{Cluster: k.Cluster.Spec.Name, Groups: k.Cluster.Groups, Etcd: k.Cluster.Spec.Spec.EtcdClusters}
 	g, part := errgroup.WithContext(ctx)
-	if k.Provider.Machines != nil {
+	if k.Provider.Fleet.Machines != nil {
 		w.Counted = true
 		g.Go(func() (err error) {
 			w.Machines, err = k.Machines(part)
@@ -185,7 +185,7 @@ func (k *Checkup) Observe(ctx context.Context) (health.World, error) {
 // Starts reads how far the first of some machines have started.
 func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most int) map[string]health.Start {
 	out := map[string]health.Start{}
-	if k.Provider.BootRecord == nil {
+	if k.Provider.Fleet.BootRecord == nil {
 		return out
 	}
 	var mu sync.Mutex
@@ -193,7 +193,7 @@ func (k *Checkup) Starts(ctx context.Context, machines []platform.Machine, most 
 	g.SetLimit(8)
 	for _, m := range machines[:min(len(machines), most)] {
 		g.Go(func() error {
-			record, err := k.Provider.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
+			record, err := k.Provider.Fleet.BootRecord(ctx, k.Session, k.Cluster.Spec, m)
 			start := health.ReadStart(record)
 			if err != nil { // the rest of the result is useful without it
 				start = health.Start{Message: "its boot report could not be read: " + err.Error()}

@@ -32,14 +32,14 @@ const askTime = 5 * time.Second
 // reports no machines. The authority issues the certificate with which the API server is queried
 // for what machines run; if nil, it is not queried.
 func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Machine, error) {
-	if p.Plan.Empty() || p.Provider.Machines == nil || p.World.Offline || p.Places.Base.Store == nil {
+	if p.Plan.Empty() || p.Provider.Fleet.Machines == nil || p.World.Offline || p.Places.Base.Store == nil {
 		return nil, nil
 	}
 	listing, err := p.Places.Base.Listing(ctx)
 	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
 		return nil, err
 	}
-	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Roll.InPlace}
+	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Fleet.Roll.InPlace}
 	var before appliedObjects
 	var groups []string
 	all, part := errgroup.WithContext(ctx)

@@ -55,10 +55,10 @@ func (o *Opened) LookUp(ctx context.Context, known *facts.Facts) (*Known, error)
 // FactsOf returns the known facts, or queries the platform, and passes them to the session.
 func (o *Opened) FactsOf(ctx context.Context, known *facts.Facts) (_ *facts.Facts, err error) {
 	if known == nil {
-		known, err = o.Provider.Facts(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
+		known, err = o.Provider.Lookup.Facts(ctx, o.Session, o.Cluster.Spec, o.Cluster.Groups)
 	}
-	if err == nil && o.Provider.SetFacts != nil {
-		err = o.Provider.SetFacts(o.Session, known)
+	if err == nil && o.Provider.Lookup.SetFacts != nil {
+		err = o.Provider.Lookup.SetFacts(o.Session, known)
 	}
 	return known, err
 }

@@ -72,7 +72,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	at := g.World.Buckets.Location(c.Done.Spec.Spec.ConfigStore.Base)
 	m := platform.Model{Cluster: c.Done.Spec, Groups: c.Done.Groups, Hosts: g.Cluster.Hosts, Facts: in.Facts, SSHKeys: g.sshKeys,
 		FilesBucket: at.Store, FilesRegion: g.World.FilesRegion, FilesEndpoint: g.World.endpoint(), StoreKeys: platform.StoreKeys{Place: in.StoreKeys().Name, Pair: g.World.StoreKeys}}
-	if of := g.Provider.APIHost; of != nil {
+	if of := g.Provider.Declare.APIHost; of != nil {
 		if in.APIHost, err = of(m); err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 	if err := all.Add(slices.DeleteFunc(slices.Clone(nodes), late)...); err != nil {
 		return nil, err
 	}
-	if err := g.Provider.Model(m, all); err != nil {
+	if err := g.Provider.Declare.Model(m, all); err != nil {
 		return nil, err
 	}
 	if err := all.Add(slices.DeleteFunc(slices.Clone(nodes), func(n resource.Node) bool { return !late(n) })...); err != nil {
@@ -119,8 +119,8 @@ func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, e
 	in.APINames = g.kept.apiNames
 	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig, in.Secrets = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker, g.secrets.inManifests
 	var err error
-	if g.Provider.Region != nil {
-		if in.Region, err = g.Provider.Region(c.Done.Spec); err != nil {
+	if g.Provider.Lookup.Region != nil {
+		if in.Region, err = g.Provider.Lookup.Region(c.Done.Spec); err != nil {
 			return in, err
 		}
 	}

@@ -66,10 +66,10 @@ func hasKind(kinds []resource.Any, kind resource.Any) bool {
 // Shared returns a desired state with only the shared objects that the spec refers to.
 func (o *Opened) Shared() (Desired, error) {
 	w := Desired{Opened: o, Kinds: o.Provider.Kinds, Graph: &graph.Graph{}}
-	if o.Provider.Shared == nil {
+	if o.Provider.Declare.Shared == nil {
 		return w, nil
 	}
-	shared, err := o.Provider.Shared(o.Cluster.Spec)
+	shared, err := o.Provider.Declare.Shared(o.Cluster.Spec)
 	if err != nil {
 		return w, err
 	}

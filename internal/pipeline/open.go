@@ -41,8 +41,8 @@ func (w *World) Open(ctx context.Context, cl *clusterstore.Contents, o OpenOptio
 		return nil, err
 	}
 	cfg := platform.Config{Cluster: cl.Spec}
-	if p.Region != nil {
-		if cfg.Region, err = p.Region(cl.Spec); err != nil {
+	if p.Lookup.Region != nil {
+		if cfg.Region, err = p.Lookup.Region(cl.Spec); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func (w *World) Targeted(id api.CloudProviderID, target string) (platform.Provid
 	if err == nil {
 		err = validate.Target(&p.Traits, target, w.Features).Err()
 	}
-	if err == nil && target == Terraform && p.Terraform == nil {
+	if err == nil && target == Terraform && p.Declare.Terraform == nil {
 		err = fmt.Errorf("clusters on %s cannot be written as Terraform; leave out option:Target terraform", p.Title)
 	}
 	return p, err

@@ -29,7 +29,7 @@ type StaleOptions struct {
 
 // Stale returns how the observed machines differ from the desired state in the store.
 func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) ([]stale.Machine, error) {
-	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Roll.InPlace}
+	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Fleet.Roll.InPlace}
 	var asked []platform.Machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {
@@ -95,12 +95,12 @@ func (o *Opened) addReported(ctx context.Context, in *stale.In, groups []string)
 // reportsAllOutdated reports whether the platform reports all machines as outdated that were
 // created differently.
 func (o *Opened) reportsAllOutdated() bool {
-	return o.Provider.Roll.Drift != nil && !o.Provider.Roll.InPlace
+	return o.Provider.Fleet.Roll.Drift != nil && !o.Provider.Fleet.Roll.InPlace
 }
 
 // drifts queries the platform for what machines were created with.
 func (o *Opened) drifts(ctx context.Context, machines []platform.Machine) (made map[string]platform.Drift, err error) {
-	ask := o.Provider.Roll.Drift
+	ask := o.Provider.Fleet.Roll.Drift
 	if ask == nil || len(machines) == 0 {
 		return nil, nil
 	}

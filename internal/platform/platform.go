@@ -66,39 +66,12 @@ type Provider struct {
 	Limits map[string]int
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
-	// Region returns the cluster's region; empty where the platform has no regions.
-	Region func(*api.Cluster) (string, error)
-	// Facts queries the platform for everything that completing and modelling a cluster needs.
-	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
-	// SetFacts gives a session the facts that were looked up or read from a file; nil: it needs
-	// none.
-	SetFacts func(*Session, *facts.Facts) error
-	// NewClusterFacts queries the platform for what choosing the spec of a new cluster needs.
-	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
-	// Shared lists what a cluster uses but does not own, so that a deletion lists and keeps it.
-	Shared func(*api.Cluster) ([]resource.Node, error)
-	// Model adds the platform's resources to a graph that already holds the managed files, except
-	// those that depend on its resources.
-	Model func(Model, *graph.Graph) error
-	// APIHost returns where machines that kops does not create reach the API if no name is
-	// published; it may be an output of one of the platform's resources. nil: there are no such
-	// machines.
-	APIHost func(Model) (resource.Value, error)
-	// Terraform returns the parts of a Terraform document other than the graph; nil: Terraform is
-	// not supported.
-	Terraform func(Model, *graph.Graph) (terraform.Document, error)
-	// Endpoint finds the address of the API load balancer of an existing cluster; nil: the platform
-	// has no load balancers.
-	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)
-	// Machines finds the machines of the instance groups, in as few calls as the platform allows;
-	// nil: not supported. Groups that do not exist on the platform are left out.
-	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
-	// Enroll determines the identity of one of the user's machines and enables it to prove that
-	// identity; nil: the platform creates its machines itself. It changes nothing else on the
-	// machine.
-	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
-	// Release stops everything that a cluster runs on an enrolled machine.
-	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
+	// Lookup, Declare, Fleet and Hosts are what kops asks of the platform, by the part of kops that
+	// asks. In each of them, a nil function is not supported.
+	Lookup  Lookup
+	Declare Declare
+	Fleet   Fleet
+	Hosts   Hosts
 	// CanRehearse reports what this host is missing to emulate the platform, before anything is
 	// created; nil: nothing is needed.
 	CanRehearse func() error
@@ -107,6 +80,45 @@ type Provider struct {
 	// Stage opens a stage on this host on which platforms can be emulated; nil: its machines are
 	// elsewhere.
 	Stage func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error)
+}
+
+// Lookup is what a platform knows before any of a cluster's resources are declared.
+type Lookup struct {
+	// Region returns the cluster's region; nil: the platform has no regions.
+	Region func(*api.Cluster) (string, error)
+	// Facts queries the platform for everything that completing and modelling a cluster needs.
+	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
+	// SetFacts gives a session the facts that were looked up or read from a file; nil: it needs
+	// none.
+	SetFacts func(*Session, *facts.Facts) error
+	// NewClusterFacts queries the platform for what choosing the spec of a new cluster needs.
+	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
+	// Endpoint finds the address of the API load balancer of an existing cluster; nil: the platform
+	// has no load balancers.
+	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)
+}
+
+// Declare is what a cluster consists of on a platform. It is pure.
+type Declare struct {
+	// Model adds the platform's resources to a graph that already holds the managed files, except
+	// those that depend on its resources.
+	Model func(Model, *graph.Graph) error
+	// Shared lists what a cluster uses but does not own, so that a deletion lists and keeps it.
+	Shared func(*api.Cluster) ([]resource.Node, error)
+	// APIHost returns where machines that kops does not create reach the API if no name is
+	// published; it may be an output of one of the platform's resources. nil: there are no such
+	// machines.
+	APIHost func(Model) (resource.Value, error)
+	// Terraform returns the parts of a Terraform document other than the graph; nil: Terraform is
+	// not supported.
+	Terraform func(Model, *graph.Graph) (terraform.Document, error)
+}
+
+// Fleet is the machines of running clusters.
+type Fleet struct {
+	// Machines finds the machines of the instance groups, in as few calls as the platform allows;
+	// nil: not supported. Groups that do not exist on the platform are left out.
+	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
 	// Roll is what replacing machines needs from the platform.
 	Roll Roll
 	// Room returns how many more machines each group has room for, for the groups where that is
@@ -114,6 +126,16 @@ type Provider struct {
 	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error)
 	// BootRecord reads a machine's report on its boot; nil: the platform cannot tell.
 	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
+}
+
+// Hosts is for platforms whose machines are the user's own. Both functions are nil where the
+// platform creates its machines.
+type Hosts struct {
+	// Enroll determines the identity of one of the user's machines and enables it to prove that
+	// identity. It changes nothing else on the machine.
+	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
+	// Release stops everything that a cluster runs on an enrolled machine.
+	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
 }
 
 // As sets target to the platform if target is a pointer to one.

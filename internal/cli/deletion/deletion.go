@@ -165,7 +165,7 @@ func external(app *shell.App) string {
 	var out []string
 	for _, p := range app.Platforms() {
 		flags := "--cloud " + string(p.Name)
-		if p.Region != nil && app.HasRegions(string(p.Name)) {
+		if p.Lookup.Region != nil && app.HasRegions(string(p.Name)) {
 			flags += " --region REGION"
 		}
 		if p.Connect != nil && p.Stub != nil {

@@ -35,7 +35,7 @@ func (a *App) Traits(name string) *traits.Traits {
 
 // HasRegions reports whether a cluster of the platform is in a region.
 func (a *App) HasRegions(name string) bool {
-	return slices.ContainsFunc(a.Platforms(), func(p platform.Provider) bool { return string(p.Name) == name && p.Region != nil })
+	return slices.ContainsFunc(a.Platforms(), func(p platform.Provider) bool { return string(p.Name) == name && p.Lookup.Region != nil })
 }
 
 // Names returns the names of the platforms on which clusters are created.

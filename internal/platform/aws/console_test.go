@@ -66,7 +66,7 @@ func TestTheReportComesByTheConsole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := p.BootRecord(t.Context(), session, &api.Cluster{}, platform.Machine{Name: "i-1"})
+		r, err := p.Fleet.BootRecord(t.Context(), session, &api.Cluster{}, platform.Machine{Name: "i-1"})
 		if err != nil {
 			t.Fatal(err)
 		}

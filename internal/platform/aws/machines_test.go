@@ -64,7 +64,7 @@ func TestMachines(t *testing.T) {
 	c.Name = cluster
 	find := func() []platform.MachineGroup {
 		t.Helper()
-		got, err := p.Machines(t.Context(), s, c, nil)
+		got, err := p.Fleet.Machines(t.Context(), s, c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +103,11 @@ func TestMachines(t *testing.T) {
 		}
 	}
 
-	r, err := p.BootRecord(t.Context(), s, c, one)
+	r, err := p.Fleet.BootRecord(t.Context(), s, c, one)
 	if err != nil || len(r.Console) == 0 || r.Report != nil {
 		t.Errorf("boot record %q, %v", r, err)
 	}
-	if _, err := p.BootRecord(t.Context(), s, c, platform.Machine{Name: "i-0123456789abcdef0"}); err == nil || !strings.Contains(err.Error(), "read the console of i-0123456789abcdef0") {
+	if _, err := p.Fleet.BootRecord(t.Context(), s, c, platform.Machine{Name: "i-0123456789abcdef0"}); err == nil || !strings.Contains(err.Error(), "read the console of i-0123456789abcdef0") {
 		t.Errorf("the console of a machine that is not there: %v", err)
 	}
 }

@@ -52,17 +52,11 @@ func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(),
-		Connect:         o.connect,
-		Region:          func(c *api.Cluster) (string, error) { return o.region(c) },
-		Facts:           o.lookUp,
-		SetFacts:        setFacts,
-		NewClusterFacts: o.newClusterFacts,
-		Shared:          sharedObjects,
-		Model:           model.Build,
-		APIHost:         model.APIHost,
-		Terraform:       model.Terraform,
-		Endpoint:        endpoint,
-		Machines:        listMachines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Connect:     o.connect,
+		Lookup:      platform.Lookup{Region: o.region, Facts: o.lookUp, SetFacts: setFacts, NewClusterFacts: o.newClusterFacts, Endpoint: endpoint},
+		Declare:     platform.Declare{Model: model.Build, Shared: sharedObjects, APIHost: model.APIHost, Terraform: model.Terraform},
+		Fleet:       platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
+		CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 

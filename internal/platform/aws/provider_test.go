@@ -33,7 +33,7 @@ func TestAClusterIsInOneRegion(t *testing.T) {
 		{api.ClusterSubnetSpec{Name: "d", Zone: "us-gov-west-1a"}, "", "subnet d is in region us-gov-west-1, but others are in us-east-1; all subnets of a cluster must be in one region"},
 	} {
 		c.Spec.Networking.Subnets = append(c.Spec.Networking.Subnets, step.subnet)
-		got, err := p.Region(c)
+		got, err := p.Lookup.Region(c)
 		if got != step.want || (err == nil) != (step.wrong == "") || err != nil && err.Error() != step.wrong {
 			t.Errorf("with subnet %s the region is %q, %v", step.subnet.Name, got, err)
 		}

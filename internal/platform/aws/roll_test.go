@@ -127,7 +127,7 @@ func (a *account) change(name string, d *ec2types.RequestLaunchTemplateData) {
 // machines returns the machines of all groups, by group.
 func (a *account) machines() map[string][]platform.Machine {
 	a.Helper()
-	groups, err := a.Machines(a.Context(), a.session, a.cluster, nil)
+	groups, err := a.Fleet.Machines(a.Context(), a.session, a.cluster, nil)
 	a.ok(err)
 	out := map[string][]platform.Machine{}
 	for _, g := range groups {
@@ -138,7 +138,7 @@ func (a *account) machines() map[string][]platform.Machine {
 
 func (a *account) drift(list []platform.Machine) map[string]platform.Drift {
 	a.Helper()
-	out, err := a.Roll.Drift(a.Context(), a.session, a.cluster, nil, list)
+	out, err := a.Fleet.Roll.Drift(a.Context(), a.session, a.cluster, nil, list)
 	a.ok(err)
 	return out
 }
@@ -219,7 +219,7 @@ func TestInstancesAreDetachedAndTerminated(t *testing.T) {
 	a := newAccount(t)
 	a.group("nodes", "node", 2, "1")
 	first := a.machines()["nodes"][0]
-	a.ok(a.Roll.Detach(t.Context(), a.session, a.cluster, first))
+	a.ok(a.Fleet.Roll.Detach(t.Context(), a.session, a.cluster, first))
 	count := func(is func(platform.Machine) bool) (n int) {
 		for _, m := range a.machines()["nodes"] {
 			if is(m) {
@@ -234,18 +234,18 @@ func TestInstancesAreDetachedAndTerminated(t *testing.T) {
 	}
 	again := first
 	again.Detached = true
-	a.ok(a.Roll.Detach(t.Context(), a.session, a.cluster, again))
-	if err := a.Roll.Detach(t.Context(), a.session, a.cluster, platform.Machine{Name: first.Name}); !fault.Is(err, fault.Permanent) {
+	a.ok(a.Fleet.Roll.Detach(t.Context(), a.session, a.cluster, again))
+	if err := a.Fleet.Roll.Detach(t.Context(), a.session, a.cluster, platform.Machine{Name: first.Name}); !fault.Is(err, fault.Permanent) {
 		t.Errorf("an instance of no group is detached: %v", err)
 	}
 	for range 2 { // the second call has nothing to do
-		a.ok(a.Roll.Terminate(t.Context(), a.session, a.cluster, first))
+		a.ok(a.Fleet.Roll.Terminate(t.Context(), a.session, a.cluster, first))
 	}
-	a.ok(a.Roll.Terminate(t.Context(), a.session, a.cluster, platform.Machine{Name: "i-0123456789abcdef0"}))
+	a.ok(a.Fleet.Roll.Terminate(t.Context(), a.session, a.cluster, platform.Machine{Name: "i-0123456789abcdef0"}))
 	if all := count(func(platform.Machine) bool { return true }); all != 2 {
 		t.Errorf("there are %d machines", all)
 	}
-	if err := a.Roll.Detach(t.Context(), a.session, a.cluster, platform.Machine{Name: "i-0123456789abcdef0"}); err == nil {
+	if err := a.Fleet.Roll.Detach(t.Context(), a.session, a.cluster, platform.Machine{Name: "i-0123456789abcdef0"}); err == nil {
 		t.Error("an instance that is not there is detached")
 	}
 }

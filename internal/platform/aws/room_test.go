@@ -48,7 +48,7 @@ func TestRoomIsWhatSubnetsHaveFree(t *testing.T) {
 		g.Name = name
 		return g
 	}
-	got, err := p.Room(t.Context(), s, c, []*api.InstanceGroup{group("small", "a"), group("both", "a", "b"), group("unknown", "a", "not-there")})
+	got, err := p.Fleet.Room(t.Context(), s, c, []*api.InstanceGroup{group("small", "a"), group("both", "a", "b"), group("unknown", "a", "not-there")})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}

@@ -69,7 +69,7 @@ func TestRoomIsWhatQuotasOnCPUsLeave(t *testing.T) {
 		}
 		return g
 	}
-	got, err := p.Room(t.Context(), s, &api.Cluster{}, []*api.InstanceGroup{
+	got, err := p.Fleet.Room(t.Context(), s, &api.Cluster{}, []*api.InstanceGroup{
 		group("plain", "t3.medium", nil),
 		group("spot", "m5.large", func(s *api.InstanceGroupSpec) { s.MaxPrice = sdk.String("0.1") }),
 		group("unknown", "p3.2xlarge", nil), // the quota cannot be read

@@ -74,7 +74,7 @@ func TestMachinesOfAWarmPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := p.Machines(t.Context(), s, &api.Cluster{}, nil)
+	groups, err := p.Fleet.Machines(t.Context(), s, &api.Cluster{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ i-5 running spare=false detached=false`
 	}
 
 	deny = true
-	if _, err := p.Machines(t.Context(), s, &api.Cluster{}, nil); !fault.Is(err, fault.Denied) || !strings.Contains(fault.Remedy(err), "autoscaling:DescribeWarmPool") {
+	if _, err := p.Fleet.Machines(t.Context(), s, &api.Cluster{}, nil); !fault.Is(err, fault.Denied) || !strings.Contains(fault.Remedy(err), "autoscaling:DescribeWarmPool") {
 		t.Errorf("a caller who may not ask: %v (%s)", err, fault.Remedy(err))
 	}
 }

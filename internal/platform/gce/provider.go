@@ -49,15 +49,11 @@ func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(),
-		Connect:         o.connect,
-		Region:          model.Region,
-		Facts:           lookUp,
-		NewClusterFacts: newClusterFacts,
-		Shared:          sharedObjects,
-		Model:           model.Build,
-		Terraform:       model.Terraform,
-		Endpoint:        endpoint,
-		Machines:        listMachines, Roll: roll(), Room: room, BootRecord: bootRecord, CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Connect:     o.connect,
+		Lookup:      platform.Lookup{Region: model.Region, Facts: lookUp, NewClusterFacts: newClusterFacts, Endpoint: endpoint},
+		Declare:     platform.Declare{Model: model.Build, Shared: sharedObjects, Terraform: model.Terraform},
+		Fleet:       platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
+		CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
 	}
 }
 

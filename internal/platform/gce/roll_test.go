@@ -102,7 +102,7 @@ func (p *project) changeTemplate(group, machine string) {
 // reportedGroup returns a group as the platform reports it.
 func (p *project) reportedGroup(name string) platform.MachineGroup {
 	p.Helper()
-	groups, err := p.Machines(p.Context(), p.session, p.cluster, nil)
+	groups, err := p.Fleet.Machines(p.Context(), p.session, p.cluster, nil)
 	p.ok(err)
 	for _, g := range groups {
 		if g.Name == name {
@@ -115,7 +115,7 @@ func (p *project) reportedGroup(name string) platform.MachineGroup {
 
 // Machines shadows the client's Machines.
 func (p *project) Machines(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
-	return p.Provider.Machines(ctx, s, c, groups)
+	return p.Provider.Fleet.Machines(ctx, s, c, groups)
 }
 
 // checkSize checks how many machines a group is to have, and how many it has.
@@ -135,11 +135,11 @@ func (p *project) checkSize(when string, target, attached int) platform.MachineG
 }
 
 func (p *project) detach(m platform.Machine) error {
-	return p.Roll.Detach(p.Context(), p.session, p.cluster, m)
+	return p.Fleet.Roll.Detach(p.Context(), p.session, p.cluster, m)
 }
 
 func (p *project) terminate(m platform.Machine) error {
-	return p.Roll.Terminate(p.Context(), p.session, p.cluster, m)
+	return p.Fleet.Roll.Terminate(p.Context(), p.session, p.cluster, m)
 }
 
 func TestAMachineIsReplacedByItsSuccessor(t *testing.T) {
@@ -266,7 +266,7 @@ func TestAZoneThatDoesNotAnswerIsNoGroupWithoutMachines(t *testing.T) {
 	p := newProject(t)
 	p.group("nodes", 1)
 	p.cloud.Silence(testZone, true)
-	if groups, err := p.Machines(t.Context(), p.session, p.cluster, nil); !fault.Is(err, fault.Lost) {
+	if groups, err := p.Fleet.Machines(t.Context(), p.session, p.cluster, nil); !fault.Is(err, fault.Lost) {
 		t.Errorf("a zone that does not answer shows %+v, %v", groups, err)
 	}
 }
@@ -297,19 +297,19 @@ func TestTheLastBehindABalancerStays(t *testing.T) {
 		return len(pool.Instances)
 	}
 	all := p.reportedGroup("nodes").Machines
-	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, all[0]))
+	p.ok(p.Fleet.Roll.Deregister(t.Context(), p.session, p.cluster, all[0]))
 	if n := behind(); n != 1 {
 		t.Errorf("%d machines are behind the balancer, want 1", n)
 	}
 	p.ok(p.terminate(all[0]))
 	p.settle()
-	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, all[1]))
+	p.ok(p.Fleet.Roll.Deregister(t.Context(), p.session, p.cluster, all[1]))
 	if n := behind(); n != 1 {
 		t.Errorf("%d machines are behind the balancer, want the successor", n)
 	}
 	p.waitDone(p.Compute.InstanceGroupManagers.Resize(testProject, testZone, gcename.Group("nodes", testZone, p.cluster.Name), 1).Do())
 	p.settle()
-	p.ok(p.Roll.Deregister(t.Context(), p.session, p.cluster, p.reportedGroup("nodes").Machines[0]))
+	p.ok(p.Fleet.Roll.Deregister(t.Context(), p.session, p.cluster, p.reportedGroup("nodes").Machines[0]))
 	if n := behind(); n > 1 {
 		t.Errorf("%d machines are behind the balancer", n)
 	}

@@ -58,16 +58,14 @@ func Provider(o Options) platform.Provider {
 		o.Root = DefaultRoot
 	}
 	return platform.Provider{
-		Platform:        spec.Platform(),
-		Kinds:           kinds.All(),
-		Limits:          map[string]int{"local": 8},
-		Connect:         o.connect,
-		Facts:           o.lookUp,
-		NewClusterFacts: o.newClusterFacts,
-		Shared:          func(*api.Cluster) ([]resource.Node, error) { return nil, nil },
-		Model:           buildModel,
-		Endpoint:        apiEndpoint,
-		Machines:        listMachines, BootRecord: bootRecord, Stage: o.openStage, Roll: roll(), Room: room,
+		Platform: spec.Platform(),
+		Kinds:    kinds.All(),
+		Limits:   map[string]int{"local": 8},
+		Connect:  o.connect,
+		Lookup:   platform.Lookup{Facts: o.lookUp, NewClusterFacts: o.newClusterFacts, Endpoint: apiEndpoint},
+		Declare:  platform.Declare{Model: buildModel, Shared: func(*api.Cluster) ([]resource.Node, error) { return nil, nil }},
+		Fleet:    platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
+		Stage:    o.openStage,
 	}
 }
 

@@ -38,20 +38,20 @@ func Provider(o ssh.Options) platform.Provider {
 		Connect: func(_ context.Context, c platform.Config) (*platform.Session, error) {
 			return &platform.Session{Client: newClient(o, c.Hosts)}, nil
 		},
-		Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
-			return builtInFacts(), nil
+		Lookup: platform.Lookup{
+			Facts: func(context.Context, *platform.Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) {
+				return builtInFacts(), nil
+			},
+			NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
+				return builtInFacts(), nil
+			},
+			Endpoint: apiEndpoint,
 		},
-		NewClusterFacts: func(context.Context, *platform.Session, newcluster.Options, newcluster.World) (*facts.Facts, error) {
-			return builtInFacts(), nil
-		},
-		Model:    buildModel,
-		Endpoint: apiEndpoint,
-		Machines: listMachines, BootRecord: bootRecord,
-		Roll:   platform.Roll{InPlace: true}, // machines are not created
-		Enroll: enroll,
-		Release: func(ctx context.Context, s *platform.Session, c *api.Cluster, h *api.Host) error {
+		Declare: platform.Declare{Model: buildModel},
+		Fleet:   platform.Fleet{Machines: listMachines, BootRecord: bootRecord, Roll: platform.Roll{InPlace: true}}, // machines are not created
+		Hosts: platform.Hosts{Enroll: enroll, Release: func(ctx context.Context, s *platform.Session, c *api.Cluster, h *api.Host) error {
 			return s.Client.(*client).reset(ctx, c.Name, h.Name) //nolint:errcheck // Connect created it
-		},
+		}},
 	}
 }
 

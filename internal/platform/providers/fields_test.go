@@ -74,7 +74,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range providers.All(platform.World{}) {
-		if p.Model == nil {
+		if p.Declare.Model == nil {
 			continue
 		}
 		t.Run(string(p.Name), func(t *testing.T) {
@@ -427,7 +427,7 @@ func (h *fieldTrial) model(done *complete.Cluster) (uint64, diag.List, error) {
 	if err := g.Add(nodes...); err != nil {
 		return 0, findings, err
 	}
-	err = h.on.Model(platform.Model{Cluster: done.Spec, Groups: done.Groups, Facts: h.known, SSHKeys: []string{"ssh-ed25519 AAAA"}, FilesBucket: "b", FilesRegion: "us-test-1",
+	err = h.on.Declare.Model(platform.Model{Cluster: done.Spec, Groups: done.Groups, Facts: h.known, SSHKeys: []string{"ssh-ed25519 AAAA"}, FilesBucket: "b", FilesRegion: "us-test-1",
 		UserData: func(group *api.InstanceGroup, hosts ...resource.Value) (resource.Content, error) {
 			return model.UserData(in, group, hosts...)
 		},
