@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/pipeline"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/complete"
+	"kops.local/kops/internal/spec/effects"
 	"kops.local/kops/internal/spec/upgrade"
 	"kops.local/kops/internal/spec/versions"
 	"kops.local/kops/internal/store/clusterstore"
@@ -214,11 +215,12 @@ type history struct {
 	unread  []int // numbers of the changes that have not been read
 	tries   int   // how many more are searched
 	read    []revisionObjects
+	effects effects.Table
 }
 
-func (c *Client) history(ctx context.Context, cluster string) (*history, error) {
+func (c *Client) history(ctx context.Context, cluster string, t effects.Table) (*history, error) {
 	numbers, err := c.store.Revisions(ctx, cluster)
-	return &history{c: c, cluster: cluster, unread: numbers, tries: maxRevisions}, err
+	return &history{c: c, cluster: cluster, unread: numbers, tries: maxRevisions, effects: t}, err
 }
 
 // changeAt returns the change at an index; false if there is none.
@@ -255,11 +257,11 @@ func (h *history) revisionFor(ctx context.Context, cl *clusterstore.Contents, g 
 		if of.cluster == nil || was == nil {
 			return 0, nil // the group did not exist before
 		}
-		ofCluster, err := stale.Changes(of.cluster.Spec, cl.Spec.Spec)
+		ofCluster, err := stale.Changes(h.effects, of.cluster.Spec, cl.Spec.Spec)
 		if err != nil {
 			return 0, err
 		}
-		ofGroup, err := stale.Changes(was.Spec, g.Spec)
+		ofGroup, err := stale.Changes(h.effects, was.Spec, g.Spec)
 		if err != nil {
 			return 0, err
 		}

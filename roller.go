@@ -155,7 +155,7 @@ func (r *roller) warn(ctx context.Context, s roll.State) error {
 // backwards sets, for the groups with machines to roll, the revision to go back to if
 // the first machine fails. If the revisions cannot be read, the rollout continues without.
 func (r *roller) backwards(ctx context.Context, plans []roll.Plan, machines []stale.Machine) {
-	h, err := r.c.history(ctx, r.Cluster.Spec.Name)
+	h, err := r.c.history(ctx, r.Cluster.Spec.Name, r.Provider.Effects)
 	if err != nil {
 		return
 	}

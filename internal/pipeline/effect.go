@@ -39,7 +39,7 @@ func (p *Planned) Effect(ctx context.Context, authority *pki.Keyset) ([]stale.Ma
 	if err != nil || !slices.ContainsFunc(listing, func(i store.Info) bool { return i.Key == layout.Completed }) {
 		return nil, err
 	}
-	in := stale.In{Groups: p.Cluster.Groups, InPlace: p.Provider.Fleet.Roll.InPlace}
+	in := stale.In{Groups: p.Cluster.Groups, Effects: p.Provider.Effects, InPlace: p.Provider.Fleet.Roll.InPlace}
 	var before appliedObjects
 	var groups []string
 	all, part := errgroup.WithContext(ctx)
@@ -136,7 +136,7 @@ func (p *Planned) addRunning(ctx context.Context, in *stale.In, groups []string,
 	if err != nil {
 		return err
 	}
-	whole, err := before.ofCluster(p.Cluster.Spec)
+	whole, err := before.ofCluster(p.Provider.Effects, p.Cluster.Spec)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *Planned) addRunning(ctx context.Context, in *stale.In, groups []string,
 	}
 	in.Wanted, in.Kept = map[string]stale.Wanted{}, map[string][]byte{}
 	for _, name := range groups {
-		changes, err := before.ofGroup(p.Cluster.Group(name))
+		changes, err := before.ofGroup(p.Provider.Effects, p.Cluster.Group(name))
 		if err != nil {
 			return err
 		}
@@ -277,20 +277,20 @@ func (o *Opened) readAppliedObjects(ctx context.Context) (appliedObjects, error)
 
 // ofGroup returns the fields of a group that differ from what was last applied. What is in the
 // configuration of its machines is compared there, and not here.
-func (r appliedObjects) ofGroup(g *api.InstanceGroup) ([]platform.Change, error) {
+func (r appliedObjects) ofGroup(t effects.Table, g *api.InstanceGroup) ([]platform.Change, error) {
 	if g == nil || r.groups[g.Name] == nil {
 		return nil, nil
 	}
-	return changedFields(api.KindInstanceGroup, r.groups[g.Name].Spec, g.Spec)
+	return changedFields(t, api.KindInstanceGroup, r.groups[g.Name].Spec, g.Spec)
 }
 
 // ofCluster returns the fields of the cluster that differ from what was last applied, and that may
 // affect how machines are created.
-func (r appliedObjects) ofCluster(c *api.Cluster) ([]platform.Change, error) {
+func (r appliedObjects) ofCluster(t effects.Table, c *api.Cluster) ([]platform.Change, error) {
 	if r.cluster == nil {
 		return nil, nil
 	}
-	all, err := changedFields(api.KindCluster, r.cluster.Spec, c.Spec)
+	all, err := changedFields(t, api.KindCluster, r.cluster.Spec, c.Spec)
 	was, now := members(r.cluster), members(c)
 	return slices.DeleteFunc(all, func(c platform.Change) bool {
 		at := member.FindString(c.Field)
@@ -315,10 +315,10 @@ func members(c *api.Cluster) map[string]bool {
 // changedFields returns the fields in which two specs of a kind differ, except for those in the
 // machines' configuration, which is compared for each group: workers may get a new version of
 // Kubernetes later than others.
-func changedFields(kind string, was, now any) ([]platform.Change, error) {
-	all, err := stale.Changes(was, now)
+func changedFields(t effects.Table, kind string, was, now any) ([]platform.Change, error) {
+	all, err := stale.Changes(t, was, now)
 	return slices.DeleteFunc(all, func(c platform.Change) bool {
-		e, known := effects.Of(kind, c.Field)
+		e, known := t.Of(kind, c.Field)
 		return known && e == effects.Restart || c.Field == "spec.kubernetesVersion"
 	}), err
 }

@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/plan"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/spec/effects"
 )
 
 type template struct {
@@ -89,7 +90,7 @@ func TestMembersThatComeAndGoChangeNoOtherMachine(t *testing.T) {
 		{cluster(20, "a", "b", "c"), cluster(20, "a"), ""},
 		{cluster(20, "a"), cluster(30, "a", "b", "c"), "spec.etcdClusters[main].etcdMembers[a].volumeSize"},
 	} {
-		all, err := appliedObjects{cluster: c.was}.ofCluster(c.now)
+		all, err := appliedObjects{cluster: c.was}.ofCluster(effects.Table{}, c.now)
 		if err != nil {
 			t.Fatal(err)
 		}

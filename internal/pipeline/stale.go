@@ -29,7 +29,7 @@ type StaleOptions struct {
 
 // Stale returns how the observed machines differ from the desired state in the store.
 func (o *Opened) Stale(ctx context.Context, w health.World, opts StaleOptions) ([]stale.Machine, error) {
-	in := stale.In{Groups: w.Groups, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Fleet.Roll.InPlace}
+	in := stale.In{Groups: w.Groups, Effects: o.Provider.Effects, Machines: w.Machines, Nodes: w.API.Nodes, InPlace: o.Provider.Fleet.Roll.InPlace}
 	var asked []platform.Machine
 	for _, g := range w.Machines {
 		for _, m := range g.Machines {

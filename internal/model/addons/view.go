@@ -64,6 +64,8 @@ func (v *View) TemplateFunc(name string) any {
 		return v.APIServer
 	case "ControllerConfig":
 		return v.ControllerConfig
+	case "OwnFlags":
+		return v.OwnFlags
 	case "OwnOf":
 		return v.OwnOf
 	case "Repairs":
@@ -110,6 +112,14 @@ func (v *View) userData(g *api.InstanceGroup) (string, error) {
 		return "", err
 	}
 	return v.later.text(data), nil
+}
+
+// OwnFlags returns the flags that only the platform passes to an add-on.
+func (v *View) OwnFlags(addon string) []string {
+	if of := v.input.Traits.Model.AddonFlags; of != nil {
+		return of(v.input.Cluster, addon)
+	}
+	return nil
 }
 
 // OwnOf returns the platform's own values of a group, by name.

@@ -23,7 +23,7 @@ import (
 
 // differences returns the differences of two node configurations, each as a field of the spec. If
 // the old one is not known, there is one reason, with the hashes.
-func differences(old, now []byte, oldHash, nowHash string) []Reason {
+func (in In) differences(old, now []byte, oldHash, nowHash string) []Reason {
 	have, known := values(old)
 	want, readable := values(now)
 	if !known || !readable {
@@ -36,7 +36,7 @@ func differences(old, now []byte, oldHash, nowHash string) []Reason {
 		if h == w || oldVersion != version && isVersionChange(key, h, w, oldVersion, version) {
 			continue
 		}
-		r := reasonOf(key, h, w)
+		r := in.reasonOf(key, h, w)
 		at := slices.IndexFunc(out, func(x Reason) bool { return x.Field == r.Field })
 		if at < 0 {
 			out = append(out, r)
@@ -125,7 +125,7 @@ const (
 )
 
 // reasonOf names the field that a part of a node configuration follows from.
-func reasonOf(key, have, want string) Reason {
+func (in In) reasonOf(key, have, want string) Reason {
 	r := Reason{Have: display(key, have), Want: display(key, want)}
 	f := fieldOf(key)
 	r.Field, r.Effect = f.Field, f.Effect
@@ -141,7 +141,7 @@ func reasonOf(key, have, want string) Reason {
 		r.Field += " " + below[1:]
 	}
 	if inSpec {
-		r.Effect = effects.OfAny(r.Field)
+		r.Effect = in.Effects.OfAny(r.Field)
 	}
 	return r
 }
@@ -266,8 +266,9 @@ func sorted(a, b map[string]string) []string {
 	return slices.Compact(keys)
 }
 
-// Changes returns the differences between two specs of one kind, by field.
-func Changes(old, now any) ([]platform.Change, error) {
+// Changes returns the differences between two specs of one kind, by field. t has the effects of
+// fields.
+func Changes(t effects.Table, old, now any) ([]platform.Change, error) {
 	have, err := specValues(old)
 	if err != nil {
 		return nil, err
@@ -279,7 +280,7 @@ func Changes(old, now any) ([]platform.Change, error) {
 	var all []Reason
 	for _, key := range sorted(have, want) {
 		if have[key] != want[key] {
-			all = append(all, Reason{key, display(key, have[key]), display(key, want[key]), effects.OfAny(key)})
+			all = append(all, Reason{key, display(key, have[key]), display(key, want[key]), t.OfAny(key)})
 		}
 	}
 	var out []platform.Change

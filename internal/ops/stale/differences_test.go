@@ -52,12 +52,13 @@ func TestEveryPartOfAConfigurationIsOfAField(t *testing.T) {
 }
 
 func isKnown(path string) bool {
-	_, group := effects.Of(api.KindInstanceGroup, path)
-	_, cluster := effects.Of(api.KindCluster, path)
+	_, group := (effects.Table{}).Of(api.KindInstanceGroup, path)
+	_, cluster := (effects.Table{}).Of(api.KindCluster, path)
 	return group || cluster
 }
 
 func TestDifferences(t *testing.T) {
+	in := In{Effects: effects.Table{Cluster: []effects.Entry{{Path: "spec.cloudProvider.aws.elbSecurityGroup", Effect: Restart}}}}
 	for _, c := range []struct{ name, old, now, want string }{
 		{"a new version of Kubernetes, and what follows from it",
 			"KubernetesVersion: 1.35.4\nKubeProxy: {image: 'r/kube-proxy:v1.35.4@sha256:aa'}\nAssets: {amd64: ['aa@https://dl/v1.35.4/kubelet,https://m/kubelet']}\n",
@@ -95,7 +96,7 @@ func TestDifferences(t *testing.T) {
 		{"a damaged configuration", "][", "ClusterName: c\n", "node configuration: old -> now replace"},
 	} {
 		var got []string
-		for _, r := range differences([]byte(c.old), []byte(c.now), "old", "now") {
+		for _, r := range in.differences([]byte(c.old), []byte(c.now), "old", "now") {
 			got = append(got, fmt.Sprintf("%s: %s -> %s %s", r.Field, r.Have, r.Want, r.Effect))
 		}
 		if s := strings.Join(got, "; "); s != c.want {
@@ -127,7 +128,7 @@ func TestAWorkerAcceptsATrustedAuthority(t *testing.T) {
 		believes *pki.Keyset
 		want     Effect
 	}{{both, Restart}, {one, Replace}} {
-		got := differences(config(c.believes, first), config(both, second), "old", "now")
+		got := In{}.differences(config(c.believes, first), config(both, second), "old", "now")
 		if len(got) != 1 || got[0].Field != "keypair kubernetes-ca" || got[0].Effect != c.want {
 			t.Errorf("a worker that believes %d: %v, want %v", len(c.believes.Items), got, c.want)
 		}

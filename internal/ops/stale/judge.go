@@ -21,6 +21,8 @@ import (
 type In struct {
 	Groups   []*api.InstanceGroup
 	Machines []platform.MachineGroup
+	// Effects are the effects of fields on the cluster's platform.
+	Effects effects.Table
 	// Drifts is the platform's report about machines, by their names.
 	Drifts map[string]platform.Drift
 	// Nodes are the cluster's nodes; empty if its API server cannot be queried.
@@ -121,13 +123,13 @@ func (in In) reasons(m platform.Machine, n *corev1.Node, cache map[[2]string][]R
 		if c.Field == authority && namesAuthorities(want.Config) {
 			continue // whatever the machine was created with, its configuration decides
 		}
-		out = addReason(out, Reason{c.Field, c.Have, c.Want, effects.OfAny(c.Field)})
+		out = addReason(out, Reason{c.Field, c.Have, c.Want, in.Effects.OfAny(c.Field)})
 	}
 	runs, wanted := in.running(m, n), hash(want.Config)
 	if runs.Hash != "" && wanted != "" && runs.Hash != wanted {
 		pair := [2]string{runs.Hash, wanted}
 		if cache[pair] == nil {
-			cache[pair] = differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)
+			cache[pair] = in.differences(in.Kept[runs.Hash], want.Config, runs.Hash, wanted)
 		}
 		for _, r := range cache[pair] {
 			out = addReason(out, r)

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/spec/effects"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -30,6 +31,8 @@ type Traits struct {
 	Has Abilities
 	// Unused are the fields that the platform accepts and ignores.
 	Unused []Unused
+	// Effects is what a change of the fields that only this platform uses does to running machines.
+	Effects effects.Table
 	// SSHKeys bounds the number of a cluster's SSH keys.
 	SSHKeys SSHKeys
 	// OwnStore: if the user names no state store, the user's own default store is used.
@@ -45,6 +48,24 @@ type Traits struct {
 	Machines Machines
 	Store    Store
 	Model    Model
+	Addons   Addons
+}
+
+// Addons is what the add-ons of several platforms need to know of this one.
+type Addons struct {
+	// DNSController and ExternalDNS are the names of the platform's DNS service in the flags of
+	// dns-controller and external-dns; empty: the platform's name.
+	DNSController, ExternalDNS string
+	// SnapshotDriver is the CSI driver of the default class of volume snapshots; empty: there is no
+	// such class.
+	SnapshotDriver string
+	// NodeNamesResolve: pods can resolve the names of nodes.
+	NodeNamesResolve bool
+	// ChecksSources: the network drops packets from addresses of pods unless a machine's check of
+	// sources is disabled.
+	ChecksSources bool
+	// IPIPMode is Calico's mode of IP-in-IP; empty: CrossSubnet.
+	IPIPMode string
 }
 
 // Terraform says whether clusters can be written as Terraform.
@@ -275,6 +296,9 @@ type Model struct {
 	Values func(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, error)
 	// GroupValues is like Values, for one group; nil: none.
 	GroupValues func(c *api.Cluster, g *api.InstanceGroup, f *facts.Cloud) (map[string]any, error)
+	// AddonFlags returns the flags that only this platform passes to an add-on of several platforms;
+	// nil: none.
+	AddonFlags func(c *api.Cluster, addon string) []string
 	// MountRole gives a pod the role of its service account in kube-system; nil: service accounts
 	// have no roles.
 	MountRole func(c *api.Cluster, f *facts.Cloud, account string, pod map[string]any) error

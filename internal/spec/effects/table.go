@@ -10,22 +10,29 @@ import (
 // Entry is the effect of a change of a field. It also covers the fields below, unless they have
 // entries of their own.
 type Entry struct {
-	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before. A star
-	// at the beginning of a name matches any prefix. With a trailing dot, the path means the fields
-	// below it, and not the presence of the block itself.
+	// Path is the field's, in the shape of the objects, without indices: spec.hooks.before. The name
+	// * matches any name. With a trailing dot, the path means the fields below it, and not the
+	// presence of the block itself.
 	Path   string
 	Effect Effect
 	// Why is the reason, if it is not obvious.
 	Why string
 }
 
-// Table returns the entries for a kind of object: Cluster or InstanceGroup.
-func Table(kind string) []Entry {
+// Table has the entries of all fields: those that clusters on all platforms have, and those of one
+// platform. The zero Table has only the former.
+type Table struct {
+	// Cluster and Group are the entries of fields that only one platform uses.
+	Cluster, Group []Entry
+}
+
+// Entries returns the entries for a kind of object: Cluster or InstanceGroup.
+func (t Table) Entries(kind string) []Entry {
 	switch kind {
 	case api.KindCluster:
-		return cluster()
+		return append(cluster(), t.Cluster...)
 	case api.KindInstanceGroup:
-		return group()
+		return append(group(), t.Group...)
 	}
 	return nil
 }
@@ -69,20 +76,6 @@ func cloudEntries() []Entry {
 		{"spec.api.dns", Restart, "machines have the address of the API in a file"},
 		{"spec.api.loadBalancer.useForInternalAPI", Restart, "machines have the address of the API in a file"},
 		{"spec.cloudProvider", Replace, "machines belong to a cloud"},
-		{"spec.cloudProvider.*.ebsCSIDriver", Live, addon},
-		{"spec.cloudProvider.*.loadBalancerController", Live, addon},
-		{"spec.cloudProvider.*.nodeTerminationHandler", Live, addon},
-		{"spec.cloudProvider.*.podIdentityWebhook", Live, addon},
-		{"spec.cloudProvider.*.warmPool", Live, "it does not contain running machines"},
-		{"spec.cloudProvider.*.warmPool.enableLifecycleHook", Replace, "machines notify the hook when they boot"},
-		{"spec.cloudProvider.*.warmPool.additionalImages", None, "they are pulled before a machine joins"},
-		{"spec.cloudProvider.*.disableSecurityGroupIngress", Restart, cloudConfig},
-		{"spec.cloudProvider.*.elbSecurityGroup", Restart, cloudConfig},
-		{"spec.cloudProvider.*.nlbSecurityGroupMode", Restart, cloudConfig},
-		{"spec.cloudProvider.*.pdCSIDriver", Live, addon},
-		{"spec.cloudProvider.*.multizone", Restart, cloudConfig},
-		{"spec.cloudProvider.*.nodeTags", Restart, cloudConfig},
-		{"spec.cloudProvider.*.nodeInstancePrefix", Restart, cloudConfig},
 	}
 }
 
@@ -164,8 +157,7 @@ func networkEntries() []Entry {
 }
 
 const (
-	addon       = "channels applies the add-on"
-	cloudConfig = "it is in a file on the machines"
+	addon = "channels applies the add-on"
 )
 
 func group() []Entry {
@@ -222,31 +214,28 @@ func group() []Entry {
 		{"spec.containerd.nvidiaGPU", Replace, "drivers are installed at boot"},
 		{"spec.packages", Restart, ""},
 		{"spec.guestAccelerators", Replace, ""},
-		{"spec.*Shielded", Replace, ""},
-		{"spec.*Confidential", Replace, ""},
 		{"spec.maxInstanceLifetime", Live, "it is a setting of the cloud's group"},
-		{"spec.*ProvisioningModel", Replace, "it is part of the request for a machine"},
 	}
 }
 
 // Of returns the effect of a change of a field of a kind; if no entry covers it, known is false,
 // and the effect Replace.
-func Of(kind, path string) (e Effect, known bool) {
-	entry, ok := find(Table(kind), path)
+func (t Table) Of(kind, path string) (e Effect, known bool) {
+	entry, ok := find(t.Entries(kind), path)
 	return entry.Effect, ok
 }
 
 // Why returns the entry on which Of is based.
-func Why(kind, path string) Entry {
-	e, _ := find(Table(kind), path)
+func (t Table) Why(kind, path string) Entry {
+	e, _ := find(t.Entries(kind), path)
 	return e
 }
 
 // OfAny returns the effect of a change of a field of an instance group, or, if there is no such
 // field, of the cluster; Replace if neither has it.
-func OfAny(path string) Effect {
+func (t Table) OfAny(path string) Effect {
 	for _, kind := range []string{api.KindInstanceGroup, api.KindCluster} {
-		if e, ok := Of(kind, path); ok {
+		if e, ok := t.Of(kind, path); ok {
 			return e
 		}
 	}
@@ -277,11 +266,10 @@ func (e Entry) leads(field []string) int {
 	}
 	near := 0
 	for i, p := range pattern {
-		end, any := strings.CutPrefix(p, "*")
-		switch {
-		case p == field[i]:
+		switch p {
+		case field[i]:
 			near += 3
-		case any && strings.HasSuffix(field[i], end):
+		case "*":
 			near += 2
 		default:
 			return 0

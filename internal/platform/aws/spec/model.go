@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kops.local/kops/api"
@@ -14,6 +15,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/validate"
 )
 
 // modelTraits returns how the files of AWS machines differ.
@@ -34,6 +36,7 @@ func modelTraits() traits.Model {
 		Controller:  controller,
 		Values:      values,
 		GroupValues: groupValues,
+		AddonFlags:  addonFlags,
 		MountRole:   mountRole,
 	}
 }
@@ -97,6 +100,14 @@ func values(c *api.Cluster, f *facts.Cloud, region string) (map[string]string, e
 		"terminationQueue": "https://sqs." + region + "." + suffix + "/" + own.AccountID + "/" + awsname.TerminationQueue(c.Name),
 		"accountRoles":     roles,
 	}, err
+}
+
+// addonFlags returns the flags that only this cloud's clusters pass to an add-on.
+func addonFlags(c *api.Cluster, addon string) []string {
+	if a := c.Spec.ClusterAutoscaler; addon == "cluster-autoscaler" && a != nil {
+		return []string{"--aws-use-static-instance-list=" + strconv.FormatBool(validate.IsTrue(a.AWSUseStaticInstanceList))}
+	}
+	return nil
 }
 
 // accountRole is the pod identity webhook's configuration for one service account.

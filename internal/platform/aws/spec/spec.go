@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/effects"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -53,9 +54,27 @@ func awsTraits() traits.Traits {
 			// Amazon EC2 User Guide, Tag restrictions.
 			Tags: &traits.Tags{Place: "an AWS tag", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
 		},
-		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys},
-		Model: modelTraits(),
+		Store:  traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys},
+		Model:  modelTraits(),
+		Addons: traits.Addons{DNSController: "aws-route53", SnapshotDriver: "ebs.csi.aws.com", NodeNamesResolve: true, ChecksSources: true},
 	}
+}
+
+// effectsOfFields returns the effects of the fields that only AWS uses.
+func effectsOfFields() effects.Table {
+	const addon, cloudConfig = "channels applies the add-on", "it is in a file on the machines"
+	return effects.Table{Cluster: []effects.Entry{
+		{Path: "spec.cloudProvider.aws.ebsCSIDriver", Effect: effects.Live, Why: addon},
+		{Path: "spec.cloudProvider.aws.loadBalancerController", Effect: effects.Live, Why: addon},
+		{Path: "spec.cloudProvider.aws.nodeTerminationHandler", Effect: effects.Live, Why: addon},
+		{Path: "spec.cloudProvider.aws.podIdentityWebhook", Effect: effects.Live, Why: addon},
+		{Path: "spec.cloudProvider.aws.warmPool", Effect: effects.Live, Why: "it does not contain running machines"},
+		{Path: "spec.cloudProvider.aws.warmPool.enableLifecycleHook", Effect: effects.Replace, Why: "machines notify the hook when they boot"},
+		{Path: "spec.cloudProvider.aws.warmPool.additionalImages", Effect: effects.None, Why: "they are pulled before a machine joins"},
+		{Path: "spec.cloudProvider.aws.disableSecurityGroupIngress", Effect: effects.Restart, Why: cloudConfig},
+		{Path: "spec.cloudProvider.aws.elbSecurityGroup", Effect: effects.Restart, Why: cloudConfig},
+		{Path: "spec.cloudProvider.aws.nlbSecurityGroupMode", Effect: effects.Restart, Why: cloudConfig},
+	}}
 }
 
 func unusedFields() []traits.Unused {

@@ -34,6 +34,12 @@ func modelTraits() traits.Model {
 		Values: func(c *api.Cluster, _ *facts.Cloud, _ string) (map[string]string, error) {
 			return map[string]string{"project": c.Spec.CloudProvider.GCE.Project, "clusterLabel": names.Dashed(c.Name)}, nil
 		},
+		AddonFlags: func(c *api.Cluster, addon string) []string {
+			if addon == "external-dns" {
+				return []string{"--google-project=" + c.Spec.CloudProvider.GCE.Project}
+			}
+			return nil
+		},
 		// Google's health checks of target pools come from many addresses; other load balancers
 		// check the API servers directly.
 		HealthClients: func(c *api.Cluster) (string, bool) {

@@ -26,7 +26,7 @@ func gceTraits() traits.Traits {
 	return traits.Traits{
 		Name: api.CloudGCE, Title: "GCE", SSHKeys: traits.SSHKeys{NamedOnly: true},
 		Has:    traits.Abilities{APIServerNodes: true, Prices: true, PodRanges: true, Repair: true},
-		Unused: unusedFields(),
+		Unused: unusedFields(), Effects: effectsOfFields(),
 		Network: traits.Network{
 			NeedsSubnets: true, NeedsSubnetRegion: true, NoCIDR: true, SpansRegion: true, NoUtility: true,
 			DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate},
@@ -45,8 +45,9 @@ func gceTraits() traits.Traits {
 			// Images that kOps' channels have recommended.
 			Published: []string{"cos-cloud/cos-stable-", "ubuntu-os-cloud/ubuntu-2004-", "ubuntu-os-cloud/ubuntu-2204-", "ubuntu-os-cloud/ubuntu-2404-"},
 		},
-		Store: traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}},
-		Model: modelTraits(),
+		Store:  traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}},
+		Model:  modelTraits(),
+		Addons: traits.Addons{DNSController: "google-clouddns", ExternalDNS: "google", SnapshotDriver: "pd.csi.storage.gke.io"},
 	}
 }
 

@@ -3,7 +3,26 @@ package spec
 import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
+	"kops.local/kops/internal/spec/effects"
 )
+
+// effectsOfFields returns the effects of the fields that only GCE uses.
+func effectsOfFields() effects.Table {
+	const cloudConfig = "it is in a file on the machines"
+	return effects.Table{
+		Cluster: []effects.Entry{
+			{Path: "spec.cloudProvider.gce.pdCSIDriver", Effect: effects.Live, Why: "channels applies the add-on"},
+			{Path: "spec.cloudProvider.gce.multizone", Effect: effects.Restart, Why: cloudConfig},
+			{Path: "spec.cloudProvider.gce.nodeTags", Effect: effects.Restart, Why: cloudConfig},
+			{Path: "spec.cloudProvider.gce.nodeInstancePrefix", Effect: effects.Restart, Why: cloudConfig},
+		},
+		Group: []effects.Entry{
+			{Path: "spec.gcpShielded", Effect: effects.Replace},
+			{Path: "spec.gcpConfidential", Effect: effects.Replace},
+			{Path: "spec.gcpProvisioningModel", Effect: effects.Replace, Why: "it is part of the request for a machine"},
+		},
+	}
+}
 
 // unusedFields lists the fields that are accepted on GCE but ignored.
 func unusedFields() []traits.Unused {

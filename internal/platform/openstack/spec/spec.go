@@ -20,6 +20,7 @@ func Platform() platform.Platform {
 		SSHKeys:  traits.SSHKeys{Most: 1, Needed: true},
 		Network:  traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, Split: true, BalancedAlways: true, DNS: []api.DNSType{api.DNSPublic, api.DNSPrivate}},
 		Machines: traits.Machines{GPU: traits.GPUByGroup},
+		Addons:   traits.Addons{DNSController: "openstack-designate", ExternalDNS: "designate", IPIPMode: "Always"},
 		Store: traits.Store{Schemes: []string{"swift"}, Variables: []string{"OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
 			"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME"}},
 		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
