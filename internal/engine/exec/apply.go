@@ -152,11 +152,12 @@ func (r *run) retry(ctx context.Context, i int, f func() error) error {
 		case lostEnd.IsZero():
 			lostEnd = now.Add(lostPatience)
 		}
-		if next := now.Add(wait); next.After(end) || !lostEnd.IsZero() && next.After(lostEnd) {
+		asked := fault.After(err)
+		if next := now.Add(max(wait, asked)); next.After(end) || !lostEnd.IsZero() && next.After(lostEnd) {
 			return fmt.Errorf("gave up waiting: %w", obstacle)
 		}
 		r.report(Event{Step: s, State: Retrying, Err: err})
-		if serr := r.Clock.Sleep(ctx, wait/2+time.Duration(r.Clock.Jitter()*float64(wait/2))); serr != nil {
+		if serr := r.Clock.Sleep(ctx, max(asked, wait/2+time.Duration(r.Clock.Jitter()*float64(wait/2)))); serr != nil {
 			return &stoppedError{err}
 		}
 	}

@@ -77,6 +77,31 @@ func TestPatience(t *testing.T) {
 	})
 }
 
+func TestAStepWaitsAsLongAsTheServerAsks(t *testing.T) {
+	ask := func(after time.Duration) error {
+		return &fault.Error{Class: fault.Throttled, After: after, Err: errors.New("slow down")}
+	}
+	runInBubble(t, "then it goes on", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = first(ask(20*time.Second), ask(time.Millisecond))
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(l.start); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+	runInBubble(t, "but it does not begin to wait for longer than its patience", func(t *testing.T, l *lab) {
+		k := l.kind("k")
+		l.does["create a"] = func(int) error { return ask(time.Hour) }
+		x := l.try(t, kinds(k), false, node(k, "a"))
+		if err := x.Run(t.Context(), x.plan); !fault.Is(err, fault.Throttled) || time.Since(l.start) > time.Second {
+			t.Errorf("it took %s: %v", time.Since(l.start), err)
+		}
+	})
+}
+
 func TestCancellation(t *testing.T) {
 	runInBubble(t, "a cancelled run stops waiting, starts nothing, and says why", func(t *testing.T, l *lab) {
 		k := l.kind("k")

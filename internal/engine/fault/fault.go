@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Class is what an error means for a retry.
@@ -42,7 +43,9 @@ func (c Class) Retryable() bool { return c == Throttled || c == NotYet || c == C
 type Error struct {
 	Class  Class
 	Remedy string // a sentence that tells the user what to do; may be empty
-	Err    error
+	// After is how long the server asks to wait before the next attempt; 0 if it does not say.
+	After time.Duration
+	Err   error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -78,6 +81,16 @@ func Of(err error) Class {
 
 // Is reports whether err has the class.
 func Is(err error, c Class) bool { return err != nil && Of(err) == c }
+
+// After returns how long the outermost classed error in the chain asks to wait before the next
+// attempt, or 0.
+func After(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.After
+	}
+	return 0
+}
 
 // IgnoreGone returns err, or nil if it means that the object does not exist, which is what a
 // deletion wants.

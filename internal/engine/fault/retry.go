@@ -30,8 +30,8 @@ func IsLast(attempt, tries int, err error) bool {
 }
 
 // Retry repeats a query, which must not change anything, while its error may be temporary or its
-// response was lost. It returns the last error, or sleep's error: sleep waits, or fails if ctx ends
-// first.
+// response was lost. It waits at least as long as the error asks. It returns the last error, or
+// sleep's error: sleep waits, or fails if ctx ends first.
 func Retry(ctx context.Context, sleep func(context.Context, time.Duration) error, question func() error) error {
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -39,7 +39,7 @@ func Retry(ctx context.Context, sleep func(context.Context, time.Duration) error
 		if c := Of(err); err == nil || IsLast(try, tries, err) || ctx.Err() != nil || !(c.Retryable() || c == Lost) {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleep(ctx, max(wait, After(err))); err != nil {
 			return err
 		}
 		wait *= 2

@@ -3,7 +3,9 @@ package fault_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,5 +62,19 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	})
 	if asked != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("asked %d times: %v", asked, err)
+	}
+}
+
+func TestRetryWaitsAsLongAsTheServerAsks(t *testing.T) {
+	var slept []time.Duration
+	asks := []time.Duration{time.Second, 0, time.Millisecond}
+	err := fault.Retry(t.Context(), func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }, func() error {
+		if len(slept) == len(asks) {
+			return nil
+		}
+		return fmt.Errorf("list: %w", &fault.Error{Class: fault.Throttled, After: asks[len(slept)], Err: errors.New("slower")})
+	})
+	if want := []time.Duration{time.Second, 400 * time.Millisecond, 800 * time.Millisecond}; err != nil || !slices.Equal(slept, want) {
+		t.Errorf("slept %v, %v", slept, err)
 	}
 }
