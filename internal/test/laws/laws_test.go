@@ -89,7 +89,7 @@ var pure = under("internal/spec/complete", "internal/spec/validate", "internal/m
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
-	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh"}, cloud) {
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh", "rest"}, cloud) {
 		return ""
 	}
 	return cloud
@@ -155,7 +155,9 @@ func TestImports(t *testing.T) {
 			return !isStd(d) && !local("internal/engine/fault")(d)
 		}},
 		{"what a machine asks of AWS, and proves by it, links no cloud SDK", under("internal/platform/aws/node/ec2", "internal/platform/aws/awssts"), cloudSDK},
-		{"the client of Google's services imports the standard library and classes of errors only", under("internal/platform/gce/gcerest"), func(d string) bool { return !isStd(d) && !local("internal/engine/fault")(d) }},
+		{"a client of JSON APIs imports the standard library, classes of errors and the clock only", under("internal/platform/rest", "internal/platform/gce/gcerest"), func(d string) bool {
+			return !isStd(d) && !local("internal/engine/fault", "internal/engine/clock", "internal/platform/rest")(d)
+		}},
 		{"no program of a cluster links a client of Compute's", under("cmd/nodeup", "cmd/etcd-manager", "cmd/kops-controller", "cmd/dns-controller", "cmd/channels"), under("google.golang.org/api/compute")},
 		{"the programs of a machine link no client of EC2's", under("cmd/nodeup", "cmd/etcd-manager"), under("github.com/aws/aws-sdk-go-v2/service/ec2", "github.com/aws/aws-sdk-go-v2/service/autoscaling")},
 		{"api imports only the standard library and Kubernetes' API machinery", func(s string) bool { return s == "api" }, func(d string) bool {

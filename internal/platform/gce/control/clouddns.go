@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/dns"
 	"kops.local/kops/internal/platform/gce/gcerest"
+	"kops.local/kops/internal/platform/rest"
 )
 
 // A change may add at most maxSets record sets, delete as many, and contain at most maxCharacters
@@ -71,7 +72,7 @@ func openCloudDNS(ctx context.Context, env func(string) string, _ int) (dns.Prov
 // Zones lists the project's zones, public and private. A zone is identified by its numeric ID, and
 // by a name that is unique in the project.
 func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
-	found, err := gcerest.List[managedZone](ctx, z.api, http.MethodGet, gcerest.DNS, "projects/"+z.project+"/managedZones", "managedZones", nil)
+	found, err := gcerest.List[managedZone](ctx, z.api, gcerest.DNS, rest.Request{Path: "projects/" + z.project + "/managedZones"}, "managedZones")
 	var out []dns.Zone
 	for _, m := range found {
 		if m.Forwarding == nil && m.Peering == nil && m.Directory == nil {
@@ -87,7 +88,7 @@ func (z *zones) path(zone dns.Zone) string {
 
 // Records lists the record sets of a zone.
 func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
-	found, err := gcerest.List[recordSet](ctx, z.api, http.MethodGet, gcerest.DNS, z.path(zone)+"/rrsets", "rrsets", nil)
+	found, err := gcerest.List[recordSet](ctx, z.api, gcerest.DNS, rest.Request{Path: z.path(zone) + "/rrsets"}, "rrsets")
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (r recordSet) toSet() dns.Set {
 // change if the zone's content has changed since it was read.
 func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
 	for _, batch := range z.batches(zone, changes) {
-		if err := z.api.Do(ctx, http.MethodPost, gcerest.DNS, z.path(zone)+"/changes", nil, batch, nil); err != nil {
+		if err := z.api.Do(ctx, gcerest.DNS, rest.Request{Method: http.MethodPost, Path: z.path(zone) + "/changes", Body: batch}, nil); err != nil {
 			return err
 		}
 		held := z.current[zone.ID]

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcerest"
+	"kops.local/kops/internal/platform/rest"
 )
 
 // instanceFleet replaces the cluster's instances through their managed instance groups.
@@ -84,7 +85,8 @@ func (f instanceFleet) Replace(ctx context.Context, m controller.FleetMachine) e
 		return fault.New(fault.Permanent, "the instance %s was not created by a managed instance group", name)
 	}
 	path := gcerest.ZonePath(f.name, zone)
-	err = f.api.DoAndWait(ctx, http.MethodPost, path, strings.TrimPrefix(maker, path+"/")+"/recreateInstances", nil, map[string][]string{"instances": {"zones/" + zone + "/instances/" + name}})
+	err = f.api.DoAndWait(ctx, path, rest.Request{Method: http.MethodPost, Path: strings.TrimPrefix(maker, path+"/") + "/recreateInstances",
+		Body: map[string][]string{"instances": {"zones/" + zone + "/instances/" + name}}})
 	if err != nil {
 		return fmt.Errorf("recreate the instance %s: %w", name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/gce/vtpm"
+	"kops.local/kops/internal/platform/rest"
 )
 
 const (
@@ -153,7 +154,7 @@ func (p *project) members(ctx context.Context, maker string, age time.Duration) 
 	if l, known := p.managed[maker]; known && p.now().Sub(l.received) < age {
 		return l.items, nil
 	}
-	found, err := gcerest.List[managedInstance](ctx, p.api, http.MethodPost, gcerest.Compute, maker+"/listManagedInstances", "managedInstances", nil)
+	found, err := gcerest.List[managedInstance](ctx, p.api, gcerest.Compute, rest.Request{Method: http.MethodPost, Path: maker + "/listManagedInstances"}, "managedInstances")
 	if err != nil {
 		return nil, fmt.Errorf("list the instances of the managed instance group %s: %w", gcerest.BaseName(maker), err)
 	}

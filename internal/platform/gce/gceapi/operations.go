@@ -2,25 +2,16 @@ package gceapi
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"time"
 
 	"google.golang.org/api/compute/v1"
 
-	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/rest"
 	"kops.local/kops/internal/store/web"
 )
 
 // done is the status of an operation that has ended, successfully or not.
 const done = "DONE"
-
-// Waits between polls of an operation. Each poll blocks until the operation has ended, or for two
-// minutes, or less if Google is busy (zoneOperations.wait).
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 2 * time.Second
-)
 
 // Await returns a function that takes the results of a write, and waits for its operation. It is
 // used as
@@ -38,29 +29,25 @@ func (c *Clients) Await(ctx context.Context) func(*compute.Operation, error) err
 // Wait waits for an operation and returns its error, which has the same class as the same error of
 // a call. A failed poll is retried.
 func (c *Clients) Wait(ctx context.Context, op *compute.Operation) error {
-	link := op.SelfLink
-	for pause := firstPause; op.Status != done; pause = min(2*pause, maxPause) {
-		err := fault.Retry(ctx, c.sleep, func() (err error) {
-			op, err = c.pollOperation(ctx, link)
-			return err
-		})
-		if err != nil {
-			if fault.Is(err, fault.Gone) { // Google deletes operations after days
-				err = fault.Wrap(fault.Lost, err, "")
-			}
-			return fmt.Errorf("wait for an operation: %w", err)
-		}
+	err := rest.Client{Pause: c.sleep}.Await(ctx, func(ctx context.Context) (bool, error) {
 		if op.Status == done {
-			break
+			return true, nil
 		}
-		if err := c.sleep(ctx, pause); err != nil {
-			return err
+		now, err := c.pollOperation(ctx, op.SelfLink)
+		if err != nil {
+			return false, err
 		}
+		op = now
+		return op.Status == done, nil
+	})
+	if err != nil {
+		return err
 	}
 	return operationError(c.Project, op)
 }
 
-// pollOperation blocks for a while until a zonal, regional or global operation has ended.
+// pollOperation blocks until a zonal, regional or global operation has ended, or for two minutes, or
+// less if Google is busy (zoneOperations.wait).
 func (c *Clients) pollOperation(ctx context.Context, link string) (*compute.Operation, error) {
 	ctx = web.WithLongPoll(ctx)
 	project, name := Place(link, "projects"), Name(link)

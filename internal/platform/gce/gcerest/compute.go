@@ -2,12 +2,13 @@ package gcerest
 
 import (
 	"context"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/platform/rest"
 )
 
 // Instance holds the fields of a Compute Engine instance that are used.
@@ -94,14 +95,14 @@ func ZonePath(project, zone string) string { return "projects/" + project + "/zo
 
 // Instances lists a zone's instances on which the label key has this value.
 func (c Client) Instances(ctx context.Context, project, zone, key, value string) ([]Instance, error) {
-	return List[Instance](ctx, c, http.MethodGet, Compute, ZonePath(project, zone)+"/instances", "items", url.Values{"filter": {"labels." + key + "=" + value}})
+	return List[Instance](ctx, c, Compute, rest.Request{Path: ZonePath(project, zone) + "/instances", Query: url.Values{"filter": {"labels." + key + "=" + value}}}, "items")
 }
 
 // Zones lists the names of the zones of a region.
 func (c Client) Zones(ctx context.Context, project, region string) ([]string, error) {
 	found, err := List[struct {
 		Name string `json:"name"`
-	}](ctx, c, http.MethodGet, Compute, "projects/"+project+"/zones", "items", nil)
+	}](ctx, c, Compute, rest.Request{Path: "projects/" + project + "/zones"}, "items")
 	var out []string
 	for _, z := range found {
 		if strings.HasPrefix(z.Name, region+"-") {

@@ -11,6 +11,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/gce/gcetest"
+	"kops.local/kops/internal/platform/rest"
 )
 
 const zone = "projects/testproject/zones/us-test1-a"
@@ -93,20 +94,21 @@ func TestAChangeIsWaitedForAndFails(t *testing.T) {
 	c, cloud := client(t)
 	cloud.Put("compute/v1/"+zone+"/instances/self", gcetest.Doc{"name": "self"})
 	cloud.Put("compute/v1/"+zone+"/disks/d", gcetest.Doc{"name": "d"})
-	attach := map[string]string{"source": zone + "/disks/d", "mode": "READ_WRITE"}
-	if err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); err != nil {
+	body := map[string]string{"source": zone + "/disks/d", "mode": "READ_WRITE"}
+	attach := rest.Request{Method: http.MethodPost, Path: "instances/self/attachDisk", Body: body}
+	if err := c.DoAndWait(t.Context(), zone, attach); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"POST compute/v1/" + zone + "/instances/self/attachDisk", "POST compute/v1/" + zone + "/operations/operation-1/wait", "POST compute/v1/" + zone + "/operations/operation-1/wait"}
 	if got := cloud.Calls(); !slices.Equal(got, want) {
 		t.Errorf("called %v", got)
 	}
-	err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach)
+	err := c.DoAndWait(t.Context(), zone, attach)
 	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "already being used by") {
 		t.Errorf("a second time: %v", err)
 	}
-	attach["source"] = zone + "/disks/none"
-	if err := c.DoAndWait(t.Context(), http.MethodPost, zone, "instances/self/attachDisk", nil, attach); !fault.Is(err, fault.Gone) {
+	body["source"] = zone + "/disks/none"
+	if err := c.DoAndWait(t.Context(), zone, attach); !fault.Is(err, fault.Gone) {
 		t.Errorf("a disk that is not there: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/rest"
 )
 
 // Operation is a change that continues after the call.
@@ -25,29 +26,34 @@ const (
 	// waitLimit is slightly longer than a wait call blocks (API reference, zoneOperations.wait: two
 	// minutes).
 	waitLimit = 2*time.Minute + 10*time.Second
-	// maxWaits limits the number of wait calls per operation.
-	maxWaits = 10
+	// patienceForOperations is how long an operation is waited for.
+	patienceForOperations = 20 * time.Minute
+	// done is the status of an operation that has ended, successfully or not.
+	done = "DONE"
 )
 
 // DoAndWait calls a Compute Engine method below zone, such as projects/P/zones/Z, and waits until the
 // operation that it started is done. The error of a failed operation is an *Error.
-func (c Client) DoAndWait(ctx context.Context, method, zone, path string, query map[string][]string, in any) error {
+func (c Client) DoAndWait(ctx context.Context, zone string, r rest.Request) error {
+	api := c.at(Compute)
+	r.Path = zone + "/" + r.Path
 	var op Operation
-	if err := c.Do(ctx, method, Compute, zone+"/"+path, query, in, &op); err != nil {
+	if err := api.Do(ctx, r, &op); err != nil {
 		return err
 	}
-	for n := 0; op.Status != "DONE"; n++ {
-		if n == maxWaits {
-			return fault.New(fault.NotYet, "the operation %s is not done yet", op.Name)
+	err := api.Await(ctx, func(ctx context.Context) (bool, error) {
+		if op.Status == done {
+			return true, nil
 		}
-		name := op.Name
-		op = Operation{}
-		if err := c.doWithin(ctx, waitLimit, http.MethodPost, Compute, zone+"/operations/"+name+"/wait", nil, nil, &op); err != nil {
-			return err
+		var now Operation
+		if err := api.Do(ctx, rest.Request{Method: http.MethodPost, Path: zone + "/operations/" + op.Name + "/wait", Timeout: waitLimit}, &now); err != nil {
+			return false, err
 		}
-	}
-	if op.Error == nil || len(op.Error.Errors) == 0 {
-		return nil
+		op = now
+		return op.Status == done, nil
+	})
+	if err != nil || op.Error == nil || len(op.Error.Errors) == 0 {
+		return err
 	}
 	e := &Error{Status: op.HTTPStatus, Reason: op.Error.Errors[0].Code, Message: op.Error.Errors[0].Message}
 	return fault.Wrap(e.faultClass(), e, e.remedy())

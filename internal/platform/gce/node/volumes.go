@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/platform/rest"
 )
 
 // newVolumes returns the source of persistent disks.
@@ -75,7 +76,7 @@ func (d *disks) Volumes(ctx context.Context) ([]volume.Volume, error) {
 	}
 	var out []volume.Volume
 	for _, zone := range zones {
-		found, err := gcerest.List[disk](ctx, d.api, http.MethodGet, gcerest.Compute, gcerest.ZonePath(self.Project, zone)+"/disks", "items", url.Values{"filter": {d.filter()}})
+		found, err := gcerest.List[disk](ctx, d.api, gcerest.Compute, rest.Request{Path: gcerest.ZonePath(self.Project, zone) + "/disks", Query: url.Values{"filter": {d.filter()}}}, "items")
 		if zone != self.Zone && fault.Is(err, fault.NotYet) {
 			continue
 		}
@@ -151,8 +152,8 @@ func (d *disks) Attach(ctx context.Context, v volume.Volume) error {
 		return err
 	}
 	zone, name := gcerest.ZonePath(self.Project, self.Zone), strings.TrimPrefix(v.ID, self.Zone+"-")
-	err = d.api.DoAndWait(ctx, http.MethodPost, zone, "instances/"+self.Name+"/attachDisk", nil, map[string]string{
-		"source": zone + "/disks/" + name, "deviceName": name, "mode": "READ_WRITE", "type": "PERSISTENT"})
+	err = d.api.DoAndWait(ctx, zone, rest.Request{Method: http.MethodPost, Path: "instances/" + self.Name + "/attachDisk", Body: map[string]string{
+		"source": zone + "/disks/" + name, "deviceName": name, "mode": "READ_WRITE", "type": "PERSISTENT"}})
 	if err != nil {
 		return fmt.Errorf("attach the disk %s: %w", name, err)
 	}
