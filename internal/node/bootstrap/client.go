@@ -111,9 +111,7 @@ func (c *Client) request(ctx context.Context, r Request, s schedule) (Response, 
 		if errors.As(err, new(*unansweredError)) {
 			wait = min(wait, knock)
 		}
-		if busy := (*busyError)(nil); errors.As(err, &busy) {
-			wait = max(wait, busy.wait)
-		}
+		wait = max(wait, fault.After(err))
 		switch {
 		case errors.Is(err, ErrReady), !fault.Of(err).Retryable():
 			return Response{}, err
@@ -187,14 +185,6 @@ type Trouble struct{ error }
 // Unwrap returns the server's error.
 func (e *Trouble) Unwrap() error { return e.error }
 
-// busyError is the refusal of an overloaded server.
-type busyError struct {
-	error
-	wait time.Duration
-}
-
-func (e *busyError) Unwrap() error { return e.error }
-
 // retryAfter parses the Retry-After header, in seconds; it ignores waits of more than a minute.
 func retryAfter(text string) time.Duration {
 	n, err := strconv.Atoi(text)
@@ -217,7 +207,7 @@ func (c *Client) responseError(server string, resp *http.Response, text string) 
 	case resp.StatusCode == http.StatusForbidden, resp.StatusCode == http.StatusUnauthorized:
 		return c.clockRefusal(err, resp.Header.Get("Date"))
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return fault.Wrap(fault.Throttled, &busyError{err, retryAfter(resp.Header.Get("Retry-After"))}, "")
+		return &fault.Error{Class: fault.Throttled, After: retryAfter(resp.Header.Get("Retry-After")), Err: err}
 	case resp.StatusCode == http.StatusInternalServerError: // which no proxy in front of kops-controller sends in its place
 		return fault.Wrap(fault.NotYet, &Trouble{err}, "")
 	case resp.StatusCode >= 500:
