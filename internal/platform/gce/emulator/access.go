@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // account is a service account.
@@ -25,7 +27,7 @@ func (c *call) setCommonMetadata() (object, error) {
 	if c.body["fingerprint"] != p.metadata["fingerprint"] {
 		return nil, staleError("Supplied fingerprint does not match current metadata fingerprint.")
 	}
-	to := clone(c.body)
+	to := tree.Clone(c.body)
 	if err := checkMetadata("metadata", to); err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func (e *Emulator) knowsAccount(email string) bool {
 		return true
 	}
 	if a := e.accounts[email]; a != nil {
-		return !e.now.Before(a.visibleAt)
+		return !e.Now().Before(a.visibleAt)
 	}
 	_, domain, _ := strings.Cut(email, "@")
 	project, own := strings.CutSuffix(domain, ".iam.gserviceaccount.com")
@@ -64,7 +66,7 @@ func accessHandlers() map[string]handler {
 			if _, err := c.findProject(c.params["resource"]); err != nil {
 				return nil, err
 			}
-			return c.allowedPermissions(texts(c.body, "permissions")), nil
+			return c.allowedPermissions(tree.Texts(c.body, "permissions")), nil
 		},
 	}
 }
@@ -98,19 +100,19 @@ func (c *call) createAccount() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := text(c.body, "accountId")
+	id := tree.Text(c.body, "accountId")
 	if !accountID().MatchString(id) {
 		return nil, refusal(http.StatusBadRequest, "badRequest", "The account ID %q does not have a length between 6 and 30, or does not match [a-z]([-a-z0-9]*[a-z0-9]).", id)
 	}
-	if n := len(text(sub(c.body, "serviceAccount"), "displayName")); n > 100 {
+	if n := len(tree.Text(tree.Sub(c.body, "serviceAccount"), "displayName")); n > 100 {
 		return nil, refusal(http.StatusBadRequest, "badRequest", "The display name has %d bytes; the maximum is 100.", n)
 	}
 	email := id + "@" + p.id + ".iam.gserviceaccount.com"
 	if c.accounts[email] != nil {
 		return nil, refusal(http.StatusConflict, "alreadyExists", "Service account %s already exists within project projects/%s.", id, p.id)
 	}
-	s := sub(c.body, "serviceAccount")
-	a := &account{email: email, project: p.id, id: c.newID(), display: text(s, "displayName"), description: text(s, "description"), visibleAt: c.now.Add(c.o.AccountDelay)}
+	s := tree.Sub(c.body, "serviceAccount")
+	a := &account{email: email, project: p.id, id: c.newID(), display: tree.Text(s, "displayName"), description: tree.Text(s, "description"), visibleAt: c.Now().Add(c.o.AccountDelay)}
 	c.accounts[email] = a
 	return a.toObject(), nil
 }
@@ -150,7 +152,7 @@ func (c *call) listAccounts() (object, error) {
 	}
 	out := object{}
 	if len(page) > 0 {
-		out["accounts"] = listOf(page)
+		out["accounts"] = tree.ListOf(page)
 	}
 	if next != "" {
 		out["nextPageToken"] = next
@@ -159,22 +161,22 @@ func (c *call) listAccounts() (object, error) {
 }
 
 func (c *call) patchAccount(a *account) (object, error) {
-	s := sub(c.body, "serviceAccount")
-	for _, field := range strings.Split(text(c.body, "updateMask"), ",") {
+	s := tree.Sub(c.body, "serviceAccount")
+	for _, field := range strings.Split(tree.Text(c.body, "updateMask"), ",") {
 		switch field {
 		case "display_name", "displayName":
-			a.display = text(s, "displayName")
+			a.display = tree.Text(s, "displayName")
 		case "description":
-			a.description = text(s, "description")
+			a.description = tree.Text(s, "description")
 		default:
-			return nil, refusal(http.StatusBadRequest, "badRequest", "The update mask %q has a field that cannot be changed.", text(c.body, "updateMask"))
+			return nil, refusal(http.StatusBadRequest, "badRequest", "The update mask %q has a field that cannot be changed.", tree.Text(c.body, "updateMask"))
 		}
 	}
 	return a.toObject(), nil
 }
 
 func (c *call) updateAccount(a *account) (object, error) {
-	a.display, a.description = text(c.body, "displayName"), text(c.body, "description")
+	a.display, a.description = tree.Text(c.body, "displayName"), tree.Text(c.body, "description")
 	return a.toObject(), nil
 }
 
@@ -200,10 +202,10 @@ func (p *policy) etag() string { return encode([]byte(fmt.Sprintf("policy%06d", 
 
 func (p *policy) rename(from, to string) {
 	for _, b := range p.bindings {
-		members := texts(b, "members")
+		members := tree.Texts(b, "members")
 		if i := slices.Index(members, from); i >= 0 {
 			members[i] = to
-			b["members"] = listOf(members)
+			b["members"] = tree.ListOf(members)
 			p.changes++
 		}
 	}
@@ -233,11 +235,11 @@ func (p *policy) toObject(version int64) object {
 	bindings := list{}
 	shown := int64(1)
 	for _, b := range p.bindings {
-		b = clone(b)
+		b = tree.Clone(b)
 		if b["condition"] != nil {
 			if shown = p.version; version != conditional {
 				shown = 1
-				b["role"] = text(b, "role") + "_withcond_" + fmt.Sprintf("%016x", len(text(sub(b, "condition"), "expression")))
+				b["role"] = tree.Text(b, "role") + "_withcond_" + fmt.Sprintf("%016x", len(tree.Text(tree.Sub(b, "condition"), "expression")))
 				delete(b, "condition")
 			}
 		}
@@ -254,26 +256,26 @@ var memberForm = pattern(`^(allUsers|allAuthenticatedUsers|(user|group|serviceAc
 
 // writePolicy replaces a policy. It returns old if the etag is not the current one.
 func (c *call) writePolicy(p *policy, to object, old *Error) error {
-	if sent := text(to, "etag"); sent != "" && sent != p.etag() {
+	if sent := tree.Text(to, "etag"); sent != "" && sent != p.etag() {
 		return old
 	}
-	version := number(to, "version")
+	version := tree.Number(to, "version")
 	var bindings []object
-	for i, b := range subs(to, "bindings") {
+	for i, b := range tree.Subs(to, "bindings") {
 		at := fmt.Sprintf("policy.bindings[%d]", i)
-		if text(b, "role") == "" {
+		if tree.Text(b, "role") == "" {
 			return invalid(at+".role", "", "It must be specified.")
 		}
 		if b["condition"] != nil && version != conditional {
 			return invalid(at+".condition", "", "Bindings with conditions need version 3 of the policy.")
 		}
-		for _, m := range texts(b, "members") {
+		for _, m := range tree.Texts(b, "members") {
 			if err := c.checkMember(m); err != nil {
 				return err
 			}
 		}
-		if len(texts(b, "members")) > 0 {
-			bindings = append(bindings, clone(b))
+		if len(tree.Texts(b, "members")) > 0 {
+			bindings = append(bindings, tree.Clone(b))
 		}
 	}
 	p.bindings, p.version, p.changes = bindings, max(version, 1), p.changes+1
@@ -304,7 +306,7 @@ func (c *call) getProjectPolicy() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.policy.toObject(number(sub(c.body, "options"), "requestedPolicyVersion")), nil
+	return p.policy.toObject(tree.Number(tree.Sub(c.body, "options"), "requestedPolicyVersion")), nil
 }
 
 func (c *call) setProjectPolicy() (object, error) {
@@ -312,7 +314,7 @@ func (c *call) setProjectPolicy() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.writePolicy(&p.policy, sub(c.body, "policy"), refusal(http.StatusConflict, "aborted", "%s", concurrent)); err != nil {
+	if err := c.writePolicy(&p.policy, tree.Sub(c.body, "policy"), refusal(http.StatusConflict, "aborted", "%s", concurrent)); err != nil {
 		return nil, err
 	}
 	return p.policy.toObject(conditional), nil
@@ -321,7 +323,7 @@ func (c *call) setProjectPolicy() (object, error) {
 // allowedPermissions returns those of the permissions that the caller has.
 func (e *Emulator) allowedPermissions(permissions []string) object {
 	out := object{}
-	setTexts(out, "permissions", slices.DeleteFunc(permissions, func(p string) bool { return e.denied[p] }))
+	tree.SetTexts(out, "permissions", slices.DeleteFunc(permissions, func(p string) bool { return e.denied[p] }))
 	return out
 }
 
@@ -350,8 +352,8 @@ func (e *Emulator) accessInventory() []string {
 	}
 	for place, p := range maps.All(places) {
 		for _, b := range p.bindings {
-			for _, m := range texts(b, "members") {
-				out = append(out, place+"/policy/"+text(b, "role")+"/"+m)
+			for _, m := range tree.Texts(b, "members") {
+				out = append(out, place+"/policy/"+tree.Text(b, "role")+"/"+m)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // regions returns the names of all regions, sorted.
@@ -14,7 +16,7 @@ func (e *Emulator) regions() []string { return slices.Sorted(maps.Keys(e.o.Regio
 
 // usesAddress reports whether an object uses the address that address reserves.
 func usesAddress(x, address *entry) bool {
-	ip := text(address.o, "address")
+	ip := tree.Text(address.o, "address")
 	switch x.kind.name {
 	case "forwardingRules":
 		return x.o["IPAddress"] == ip && (address.o["subnetwork"] == nil || x.o["subnetwork"] == address.o["subnetwork"])
@@ -27,11 +29,11 @@ func usesAddress(x, address *entry) bool {
 // hasAddress reports whether an instance has an address: an internal one of subnetwork, or an external one
 // if subnetwork is nil.
 func hasAddress(x *entry, ip string, subnetwork any) bool {
-	for _, nic := range subs(x.o, "networkInterfaces") {
+	for _, nic := range tree.Subs(x.o, "networkInterfaces") {
 		if subnetwork != nil && nic["networkIP"] == ip && nic["subnetwork"] == subnetwork {
 			return true
 		}
-		for _, a := range subs(nic, "accessConfigs") {
+		for _, a := range tree.Subs(nic, "accessConfigs") {
 			if subnetwork == nil && a["natIP"] == ip {
 				return true
 			}
@@ -44,7 +46,7 @@ func hasAddress(x *entry, ip string, subnetwork any) bool {
 // instances and forwarding rules, alias ranges, and reserved addresses, except the wanted one if
 // its purpose is GCE_ENDPOINT.
 func (e *Emulator) usedAddresses(subnet *entry, wanted string) []netip.Prefix {
-	own := netip.MustParsePrefix(text(subnet.o, "ipCidrRange"))
+	own := netip.MustParsePrefix(tree.Text(subnet.o, "ipCidrRange"))
 	one := func(s string) []netip.Prefix {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
@@ -61,17 +63,17 @@ func (e *Emulator) usedAddresses(subnet *entry, wanted string) []netip.Prefix {
 		case x.kind == nil:
 		case x.kind.name == "addresses" && x.o["address"] == wanted && x.o["purpose"] == "GCE_ENDPOINT":
 		case x.kind.name == "addresses" && x.o["subnetwork"] == subnet.o["selfLink"]:
-			out = append(out, one(text(x.o, "address"))...)
+			out = append(out, one(tree.Text(x.o, "address"))...)
 		case x.kind.name == "forwardingRules" && x.o["subnetwork"] == subnet.o["selfLink"]:
-			out = append(out, one(text(x.o, "IPAddress"))...)
+			out = append(out, one(tree.Text(x.o, "IPAddress"))...)
 		case x.kind.name == "instances":
-			for _, nic := range subs(x.o, "networkInterfaces") {
+			for _, nic := range tree.Subs(x.o, "networkInterfaces") {
 				if nic["subnetwork"] != subnet.o["selfLink"] {
 					continue
 				}
-				out = append(out, one(text(nic, "networkIP"))...)
-				for _, alias := range subs(nic, "aliasIpRanges") {
-					if p, err := netip.ParsePrefix(text(alias, "ipCidrRange")); err == nil {
+				out = append(out, one(tree.Text(nic, "networkIP"))...)
+				for _, alias := range tree.Subs(nic, "aliasIpRanges") {
+					if p, err := netip.ParsePrefix(tree.Text(alias, "ipCidrRange")); err == nil {
 						out = append(out, p)
 					}
 				}
@@ -109,7 +111,7 @@ func findFree(within netip.Prefix, bits int, taken []netip.Prefix) (netip.Prefix
 // internalAddress returns an address in a subnetwork: the wanted one, or else a free one.
 func (e *Emulator) internalAddress(field, subnetwork, wanted string) (string, error) {
 	subnet := e.entries[pathOf(subnetwork)]
-	own, taken := netip.MustParsePrefix(text(subnet.o, "ipCidrRange")), e.usedAddresses(subnet, wanted)
+	own, taken := netip.MustParsePrefix(tree.Text(subnet.o, "ipCidrRange")), e.usedAddresses(subnet, wanted)
 	if wanted == "" {
 		p, ok := findFree(own, 32, taken)
 		if !ok {
@@ -141,13 +143,13 @@ func addressKind() *collection {
 }
 
 func shapeAddress(c *call, o, _ object) error {
-	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
+	if err := checkLabels("resource.labels", tree.Sub(o, "labels")); err != nil {
 		return err
 	}
-	setDefault(o, "addressType", "EXTERNAL")
+	tree.SetDefault(o, "addressType", "EXTERNAL")
 	o["status"] = "RESERVED"
-	purpose := text(o, "purpose")
-	if text(o, "addressType") == "EXTERNAL" {
+	purpose := tree.Text(o, "purpose")
+	if tree.Text(o, "addressType") == "EXTERNAL" {
 		if purpose != "" {
 			return invalid("resource.purpose", purpose, "An external address has no purpose.")
 		}
@@ -160,21 +162,21 @@ func shapeAddress(c *call, o, _ object) error {
 		if err := c.checkQuota("STATIC_ADDRESSES", c.scope()+"/", 1); err != nil {
 			return err
 		}
-		setDefault(o, "networkTier", "PREMIUM")
+		tree.SetDefault(o, "networkTier", "PREMIUM")
 		o["address"] = c.newExternalAddress()
 		return nil
 	}
 	if o["subnetwork"] == nil {
 		return invalid("resource.subnetwork", "", "An internal address of a region needs a subnetwork.")
 	}
-	if place := "/regions/" + c.params["region"] + "/"; !strings.Contains(text(o, "subnetwork"), place) {
+	if place := "/regions/" + c.params["region"] + "/"; !strings.Contains(tree.Text(o, "subnetwork"), place) {
 		return invalid("resource.subnetwork", o["subnetwork"], "The subnetwork is in another region.")
 	}
-	setDefault(o, "purpose", "GCE_ENDPOINT")
-	if !slices.Contains([]string{"GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"}, text(o, "purpose")) {
+	tree.SetDefault(o, "purpose", "GCE_ENDPOINT")
+	if !slices.Contains([]string{"GCE_ENDPOINT", "SHARED_LOADBALANCER_VIP"}, tree.Text(o, "purpose")) {
 		return invalid("resource.purpose", purpose, "The purpose does not fit an address in a subnetwork.")
 	}
-	a, err := c.internalAddress("resource.address", text(o, "subnetwork"), text(o, "address"))
+	a, err := c.internalAddress("resource.address", tree.Text(o, "subnetwork"), tree.Text(o, "address"))
 	o["address"] = a
 	return err
 }

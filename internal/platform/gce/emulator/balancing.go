@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // balancingKinds returns the load-balancing kinds.
@@ -46,18 +48,18 @@ func balancingHandlers() map[string]handler {
 // shapeTimes checks and defaults the fields that all health checks have.
 func shapeTimes(o object) error {
 	for field, n := range map[string]int64{"checkIntervalSec": 5, "timeoutSec": 5, "healthyThreshold": 2, "unhealthyThreshold": 2} {
-		setDefault(o, field, n)
+		tree.SetDefault(o, field, n)
 	}
-	if t, i := number(o, "timeoutSec"), number(o, "checkIntervalSec"); t > i || t < 1 || i > 300 {
+	if t, i := tree.Number(o, "timeoutSec"), tree.Number(o, "checkIntervalSec"); t > i || t < 1 || i > 300 {
 		return invalid("resource.timeoutSec", t, "Must be at least 1, and at most checkIntervalSec, which is at most 300.")
 	}
 	return nil
 }
 
 func shapeHTTPCheck(_ *call, o, _ object) error {
-	setDefault(o, "port", int64(80))
-	setDefault(o, "requestPath", "/")
-	if p := number(o, "port"); p < 1 || p > 65535 {
+	tree.SetDefault(o, "port", int64(80))
+	tree.SetDefault(o, "requestPath", "/")
+	if p := tree.Number(o, "port"); p < 1 || p > 65535 {
 		return invalid("resource.port", p, "Must be between 1 and 65535.")
 	}
 	return shapeTimes(o)
@@ -67,34 +69,34 @@ func shapeHTTPCheck(_ *call, o, _ object) error {
 var protocolsOfChecks = map[string]string{"TCP": "tcpHealthCheck", "SSL": "sslHealthCheck", "HTTP": "httpHealthCheck", "HTTPS": "httpsHealthCheck", "HTTP2": "http2HealthCheck", "GRPC": "grpcHealthCheck"}
 
 func shapeCheck(_ *call, o, _ object) error {
-	own := protocolsOfChecks[text(o, "type")]
+	own := protocolsOfChecks[tree.Text(o, "type")]
 	if own == "" {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.type' not specified")
 	}
 	for _, field := range protocolsOfChecks {
 		if o[field] != nil && field != own {
-			return invalid("resource."+field, "", "The health check is of type "+text(o, "type")+".")
+			return invalid("resource."+field, "", "The health check is of type "+tree.Text(o, "type")+".")
 		}
 	}
-	settings := sub(o, own)
+	settings := tree.Sub(o, own)
 	if settings == nil {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.%s' not specified", own)
 	}
-	if p := number(settings, "port"); settings["port"] != nil && (p < 1 || p > 65535) {
+	if p := tree.Number(settings, "port"); settings["port"] != nil && (p < 1 || p > 65535) {
 		return invalid("resource."+own+".port", p, "Must be between 1 and 65535.")
 	}
 	if own != "grpcHealthCheck" {
-		setDefault(settings, "proxyHeader", "NONE")
+		tree.SetDefault(settings, "proxyHeader", "NONE")
 	}
 	if strings.HasPrefix(own, "http") {
-		setDefault(settings, "requestPath", "/")
+		tree.SetDefault(settings, "requestPath", "/")
 	}
 	return shapeTimes(o)
 }
 
 func shapePool(_ *call, o, _ object) error {
-	setDefault(o, "sessionAffinity", "NONE")
-	if n := len(texts(o, "healthChecks")); n > 1 {
+	tree.SetDefault(o, "sessionAffinity", "NONE")
+	if n := len(tree.Texts(o, "healthChecks")); n > 1 {
 		return invalid("resource.healthChecks", n, "A target pool has one health check at most.")
 	}
 	return nil
@@ -109,19 +111,19 @@ func poolChange(field, inner string, add bool) handler {
 			return nil, err
 		}
 		var urls []string
-		for i, item := range subs(c.body, field) {
+		for i, item := range tree.Subs(c.body, field) {
 			at := fmt.Sprintf("%s[%d].%s", field, i, inner)
 			if !add { // an object that no longer exists can still be removed
-				urls = append(urls, link(c.absolutePath(text(item, inner))))
+				urls = append(urls, link(c.absolutePath(tree.Text(item, inner))))
 				continue
 			}
-			path, err := c.resolveReference(text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
+			path, err := c.resolveReference(tree.Text(item, inner), at, map[string][]string{"healthChecks": {"httpHealthChecks"}, "instances": {"instances"}}[field])
 			if err != nil {
 				return nil, err
 			}
 			urls = append(urls, link(path))
 		}
-		now := texts(x.o, field)
+		now := tree.Texts(x.o, field)
 		for _, url := range urls {
 			has := slices.Contains(now, url)
 			switch {
@@ -137,19 +139,10 @@ func poolChange(field, inner string, add bool) handler {
 			return nil, invalid(field, len(now), "A target pool has one health check at most.")
 		}
 		return c.startChange(lastPart(c.method.ID, "."), x, func(context.Context) error {
-			setTexts(x.o, field, now)
+			tree.SetTexts(x.o, field, now)
 			return nil
 		})
 	}
-}
-
-// setTexts sets a list, or removes the field if the list is empty.
-func setTexts(o object, field string, items []string) {
-	if len(items) == 0 {
-		delete(o, field)
-		return
-	}
-	o[field] = listOf(items)
 }
 
 // absolutePath returns the path of an object, given its full or partial URL.
@@ -162,34 +155,34 @@ func (c *call) absolutePath(url string) string {
 }
 
 func shapeBackend(_ *call, o, _ object) error {
-	setDefault(o, "loadBalancingScheme", "EXTERNAL")
-	setDefault(o, "protocol", "TCP")
-	if n := len(texts(o, "healthChecks")); n != 1 {
+	tree.SetDefault(o, "loadBalancingScheme", "EXTERNAL")
+	tree.SetDefault(o, "protocol", "TCP")
+	if n := len(tree.Texts(o, "healthChecks")); n != 1 {
 		return invalid("resource.healthChecks", n, "A backend service has one health check.")
 	}
 	groups := map[string]bool{}
-	for i, b := range subs(o, "backends") {
+	for i, b := range tree.Subs(o, "backends") {
 		field := fmt.Sprintf("resource.backends[%d]", i)
-		if groups[text(b, "group")] {
+		if groups[tree.Text(b, "group")] {
 			return invalid(field+".group", b["group"], "The group is a backend already.")
 		}
-		groups[text(b, "group")] = true
-		setDefault(b, "balancingMode", "CONNECTION")
-		if text(b, "balancingMode") != "CONNECTION" && text(o, "loadBalancingScheme") == "INTERNAL" {
+		groups[tree.Text(b, "group")] = true
+		tree.SetDefault(b, "balancingMode", "CONNECTION")
+		if tree.Text(b, "balancingMode") != "CONNECTION" && tree.Text(o, "loadBalancingScheme") == "INTERNAL" {
 			return invalid(field+".balancingMode", b["balancingMode"], "Balancing mode must be CONNECTION for an INTERNAL backend service.")
 		}
 	}
-	setDefaults(o, object{"sessionAffinity": "NONE", "timeoutSec": int64(30), "connectionDraining": object{"drainingTimeoutSec": int64(0)}})
+	tree.SetDefaults(o, object{"sessionAffinity": "NONE", "timeoutSec": int64(30), "connectionDraining": object{"drainingTimeoutSec": int64(0)}})
 	return nil
 }
 
 func shapeRuleOfBalancer(c *call, o, old object) error {
-	if err := checkLabels("resource.labels", sub(o, "labels")); err != nil {
+	if err := checkLabels("resource.labels", tree.Sub(o, "labels")); err != nil {
 		return err
 	}
-	setDefault(o, "loadBalancingScheme", "EXTERNAL")
-	setDefault(o, "IPProtocol", "TCP")
-	internal := text(o, "loadBalancingScheme") == "INTERNAL"
+	tree.SetDefault(o, "loadBalancingScheme", "EXTERNAL")
+	tree.SetDefault(o, "IPProtocol", "TCP")
+	internal := tree.Text(o, "loadBalancingScheme") == "INTERNAL"
 	switch {
 	case (o["target"] == nil) == (o["backendService"] == nil):
 		return invalid("resource.target", o["target"], "Exactly one of target and backendService must be specified.")
@@ -201,21 +194,21 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 		return invalid("resource.portRange", o["portRange"], "An INTERNAL forwarding rule has ports.")
 	case !internal && o["target"] != nil && o["ports"] != nil:
 		return invalid("resource.ports", o["ports"], "Ports need a backend service.")
-	case len(texts(o, "ports")) > 5:
+	case len(tree.Texts(o, "ports")) > 5:
 		return invalid("resource.ports", o["ports"], "There are 5 ports at most.")
-	case internal && o["ports"] == nil && !flag(o, "allPorts"):
+	case internal && o["ports"] == nil && !tree.Bool(o, "allPorts"):
 		return invalid("resource.ports", "", "Ports, or allPorts, must be specified.")
 	}
-	if b := c.entries[pathOf(text(o, "backendService"))]; b != nil && b.o["loadBalancingScheme"] != o["loadBalancingScheme"] {
-		return invalid("resource.loadBalancingScheme", o["loadBalancingScheme"], "The scheme of the backend service is "+text(b.o, "loadBalancingScheme")+".")
+	if b := c.entries[pathOf(tree.Text(o, "backendService"))]; b != nil && b.o["loadBalancingScheme"] != o["loadBalancingScheme"] {
+		return invalid("resource.loadBalancingScheme", o["loadBalancingScheme"], "The scheme of the backend service is "+tree.Text(b.o, "loadBalancingScheme")+".")
 	}
-	if r := text(o, "portRange"); r != "" && !strings.Contains(r, "-") {
+	if r := tree.Text(o, "portRange"); r != "" && !strings.Contains(r, "-") {
 		o["portRange"] = r + "-" + r
 	}
 	if internal && o["subnetwork"] != nil && o["network"] == nil {
-		o["network"] = c.entries[pathOf(text(o, "subnetwork"))].o["network"]
+		o["network"] = c.entries[pathOf(tree.Text(o, "subnetwork"))].o["network"]
 	}
-	setDefault(o, "networkTier", "PREMIUM")
+	tree.SetDefault(o, "networkTier", "PREMIUM")
 	if old != nil {
 		return nil
 	}
@@ -228,24 +221,24 @@ func shapeRuleOfBalancer(c *call, o, old object) error {
 // setRuleAddress sets the address of a forwarding rule, which may be a reserved one, and rejects an
 // address that another rule uses.
 func (c *call) setRuleAddress(o object, internal bool) error {
-	wanted := text(o, "IPAddress")
+	wanted := tree.Text(o, "IPAddress")
 	reserved := c.reservedAddress(wanted, o["subnetwork"])
 	if _, err := netip.ParseAddr(wanted); wanted != "" && err != nil && reserved == nil {
 		return invalid("resource.IPAddress", wanted, "It is neither an address nor the URL of one.")
 	}
 	switch {
-	case reserved != nil && (text(reserved.o, "addressType") == "INTERNAL") != internal:
-		return invalid("resource.IPAddress", wanted, "The address is "+text(reserved.o, "addressType")+".")
+	case reserved != nil && (tree.Text(reserved.o, "addressType") == "INTERNAL") != internal:
+		return invalid("resource.IPAddress", wanted, "The address is "+tree.Text(reserved.o, "addressType")+".")
 	case reserved != nil:
 		o["IPAddress"] = reserved.o["address"]
 	case wanted == "" && internal:
-		a, err := c.internalAddress("resource.IPAddress", text(o, "subnetwork"), "")
+		a, err := c.internalAddress("resource.IPAddress", tree.Text(o, "subnetwork"), "")
 		if err != nil {
 			return err
 		}
 		o["IPAddress"] = a
 	case internal: // a specific address, unless another rule has it
-		if !netip.MustParsePrefix(text(c.entries[pathOf(text(o, "subnetwork"))].o, "ipCidrRange")).Contains(netip.MustParseAddr(wanted)) {
+		if !netip.MustParsePrefix(tree.Text(c.entries[pathOf(tree.Text(o, "subnetwork"))].o, "ipCidrRange")).Contains(netip.MustParseAddr(wanted)) {
 			return invalid("resource.IPAddress", wanted, "Requested internal IP address is not in the range of the subnetwork.")
 		}
 	case wanted == "":
@@ -273,7 +266,7 @@ func (c *call) reservedAddress(wanted string, subnetwork any) *entry {
 func (c *call) checkExclusive(o object, reserved *entry, internal bool) error {
 	shared := !internal || reserved != nil && reserved.o["purpose"] == "SHARED_LOADBALANCER_VIP"
 	for _, x := range c.entries {
-		if x.kind == c.kinds["instances"] && hasAddress(x, text(o, "IPAddress"), o["subnetwork"]) {
+		if x.kind == c.kinds["instances"] && hasAddress(x, tree.Text(o, "IPAddress"), o["subnetwork"]) {
 			return invalid("resource.IPAddress", o["IPAddress"], "Specified IP address is already in use by '"+x.path+"'.")
 		}
 		if x.kind != c.kinds["forwardingRules"] || x.o["IPAddress"] != o["IPAddress"] || internal && x.o["network"] != o["network"] {
@@ -302,8 +295,8 @@ func portsOverlap(a, b object) bool {
 }
 
 func portsOf(rule object) [][2]int {
-	spans := texts(rule, "ports")
-	if r := text(rule, "portRange"); r != "" {
+	spans := tree.Texts(rule, "ports")
+	if r := tree.Text(rule, "portRange"); r != "" {
 		spans = append(spans, r)
 	}
 	var out [][2]int
@@ -328,7 +321,7 @@ func (c *call) setTarget() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.resolveReference(text(c.body, "target"), "target", []string{"targetPools"})
+	path, err := c.resolveReference(tree.Text(c.body, "target"), "target", []string{"targetPools"})
 	if err != nil {
 		return nil, err
 	}
@@ -345,16 +338,16 @@ func (c *call) poolHealth() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.resolveReference(text(c.body, "instance"), "instance", []string{"instances"})
+	path, err := c.resolveReference(tree.Text(c.body, "instance"), "instance", []string{"instances"})
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(texts(x.o, "instances"), link(path)) {
+	if !slices.Contains(tree.Texts(x.o, "instances"), link(path)) {
 		return nil, invalid("instance", c.body["instance"], "It is not in the target pool.")
 	}
 	port := 80
-	for _, url := range texts(x.o, "healthChecks") {
-		port = int(number(c.entries[pathOf(url)].o, "port"))
+	for _, url := range tree.Texts(x.o, "healthChecks") {
+		port = int(tree.Number(c.entries[pathOf(url)].o, "port"))
 	}
 	out := list{}
 	for _, r := range sortedBy(c.kinds["forwardingRules"].entriesBelow(c, c.scope()+"/"), func(x *entry) string { return x.path }) {
@@ -374,11 +367,11 @@ func (c *call) poolHealth() (object, error) {
 // health returns the health of an instance at a port.
 func (c *call) health(x *entry, port int) object {
 	state := "UNHEALTHY"
-	if text(x.o, "status") == "RUNNING" && (c.o.Healthy == nil || c.o.Healthy(c.instance(x), port)) {
+	if tree.Text(x.o, "status") == "RUNNING" && (c.o.Healthy == nil || c.o.Healthy(c.instance(x), port)) {
 		state = "HEALTHY"
 	}
 	out := object{"instance": x.o["selfLink"], "healthState": state, "port": int64(port)}
-	if nics := subs(x.o, "networkInterfaces"); len(nics) > 0 {
+	if nics := tree.Subs(x.o, "networkInterfaces"); len(nics) > 0 {
 		out["ipAddress"] = nics[0]["networkIP"]
 	}
 	return out
@@ -390,17 +383,17 @@ func (c *call) backendHealth() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.resolveReference(text(c.body, "group"), "group", []string{"instanceGroups"})
+	path, err := c.resolveReference(tree.Text(c.body, "group"), "group", []string{"instanceGroups"})
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(subs(x.o, "backends"), func(b object) bool { return b["group"] == link(path) }) {
+	if !slices.ContainsFunc(tree.Subs(x.o, "backends"), func(b object) bool { return b["group"] == link(path) }) {
 		return nil, invalid("group", c.body["group"], "It is not in the backend service.")
 	}
 	port := 80
-	for _, url := range texts(x.o, "healthChecks") {
+	for _, url := range tree.Texts(x.o, "healthChecks") {
 		check := c.entries[pathOf(url)].o
-		port = int(number(sub(check, protocolsOfChecks[text(check, "type")]), "port"))
+		port = int(tree.Number(tree.Sub(check, protocolsOfChecks[tree.Text(check, "type")]), "port"))
 	}
 	out := list{}
 	for _, member := range c.membersOf(path) {

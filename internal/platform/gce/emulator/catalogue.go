@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // project holds a project's own properties, not the objects in it.
@@ -29,7 +31,7 @@ func (e *Emulator) createPermanent() {
 	}
 	e.createZones()
 	for _, b := range e.o.Buckets {
-		e.buckets[b.Name] = newBucket(b, e.projects[e.o.Project].number, e.now)
+		e.buckets[b.Name] = newBucket(b, e.projects[e.o.Project].number, e.Now())
 	}
 }
 
@@ -114,7 +116,7 @@ func addCatalogueHandlers(out map[string]handler, name, word string, zonal bool,
 			if err != nil {
 				return nil, err
 			}
-			items[place] = object{name: listOf(page)}
+			items[place] = object{name: tree.ListOf(page)}
 		}
 		path := "projects/" + c.params["project"] + "/aggregated/" + name
 		out := object{"id": path, "selfLink": link(path), "items": items}
@@ -146,7 +148,7 @@ func catalogueHandlers() map[string]handler {
 		for _, m := range c.o.MachineTypes {
 			all = append(all, c.sizeOf(scope, m))
 		}
-		return sortedBy(all, func(o object) string { return text(o, "name") })
+		return sortedBy(all, func(o object) string { return tree.Text(o, "name") })
 	})
 	addCatalogueHandlers(out, "diskTypes", "diskType", true, func(c *call, scope string) []object {
 		var all []object
@@ -164,7 +166,7 @@ func catalogueHandlers() map[string]handler {
 				all = append(all, imageOf(i))
 			}
 		}
-		return c.pageOf(sortedBy(all, func(o object) string { return text(o, "name") }), c.scope()+"/images")
+		return c.pageOf(sortedBy(all, func(o object) string { return tree.Text(o, "name") }), c.scope()+"/images")
 	}
 	out["compute.projects.get"] = (*call).getProject
 	out["compute.projects.setCommonInstanceMetadata"] = (*call).setCommonMetadata
@@ -252,7 +254,7 @@ func (c *call) getImage(name string) (object, error) {
 
 func (c *call) getProject() (object, error) {
 	p := c.projects[c.params["project"]]
-	o := permanentObject("projects/"+p.id, object{"commonInstanceMetadata": clone(p.metadata), "quotas": c.quotas(p.id, ""), "defaultServiceAccount": fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number),
+	o := permanentObject("projects/"+p.id, object{"commonInstanceMetadata": tree.Clone(p.metadata), "quotas": c.quotas(p.id, ""), "defaultServiceAccount": fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number),
 		"xpnProjectStatus": "UNSPECIFIED_XPN_PROJECT_STATUS", "defaultNetworkTier": "PREMIUM", "vmDnsSetting": "ZONAL_ONLY"})
 	o["id"] = strconv.FormatInt(p.number, 10)
 	c.method.Response.Complete(o)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/platform/gce/emulator/description"
+	"kops.local/kops/internal/standin/tree"
 )
 
 // collection is a kind of Compute Engine objects: what all its objects have in common.
@@ -162,7 +163,7 @@ func (k *collection) get(c *call) (object, error) {
 
 // toObject returns an object as a response.
 func (e *Emulator) toObject(x *entry) object {
-	o := clone(x.o)
+	o := tree.Clone(x.o)
 	if x.kind == nil {
 		return o
 	}
@@ -206,7 +207,7 @@ func (k *collection) insert(c *call) (object, error) {
 
 // make adds a new object, which is not visible yet.
 func (k *collection) make(c *call, scope string, o object) (*entry, error) {
-	path := scope + "/" + k.segment + "/" + text(o, "name")
+	path := scope + "/" + k.segment + "/" + tree.Text(o, "name")
 	if err := c.checkNameFree(path); err != nil {
 		return nil, err
 	}
@@ -223,7 +224,7 @@ func (k *collection) make(c *call, scope string, o object) (*entry, error) {
 			return nil, err
 		}
 	}
-	o["id"], o["selfLink"], o["creationTimestamp"] = c.newID(), link(path), stamp(c.now)
+	o["id"], o["selfLink"], o["creationTimestamp"] = c.newID(), link(path), stamp(c.Now())
 	switch parts := strings.Split(scope, "/"); parts[2] {
 	case "zones", "regions":
 		o[strings.TrimSuffix(parts[2], "s")] = link(scope)
@@ -313,12 +314,12 @@ func (e *Emulator) remove(x *entry) {
 // patch changes the fields in the request, and update replaces all fields that a user sets, except
 // labels, which have their own method.
 func (k *collection) patch(c *call) (object, error) {
-	return k.change(c, "patch", func(old object) object { return mergePatch(old, c.body) })
+	return k.change(c, "patch", func(old object) object { return tree.MergePatch(old, c.body) })
 }
 
 func (k *collection) update(c *call) (object, error) {
 	return k.change(c, "update", func(old object) object {
-		o := clone(c.body)
+		o := tree.Clone(c.body)
 		for name, s := range k.schema.Properties {
 			if v, there := old[name]; there && (s.ReadOnly || k.labelled && (name == "labels" || name == "labelFingerprint")) {
 				o[name] = v
@@ -366,7 +367,7 @@ func (k *collection) checkChange(c *call, old, o object) (object, error) {
 		}
 	}
 	for name := range union(o, old) {
-		if name != k.fingerprint && !isEqual(o[name], old[name]) && !slices.Contains(k.mutable, name) {
+		if name != k.fingerprint && !tree.Equal(o[name], old[name]) && !slices.Contains(k.mutable, name) {
 			return nil, invalid("resource."+name, o[name], "The field cannot be changed.")
 		}
 	}
@@ -399,7 +400,7 @@ func (k *collection) setLabels(c *call) (object, error) {
 	if c.body["labelFingerprint"] != x.o["labelFingerprint"] {
 		return nil, staleError("Labels fingerprint either invalid or resource labels have changed")
 	}
-	labels := sub(c.body, "labels")
+	labels := tree.Sub(c.body, "labels")
 	if err := checkLabels("labels", labels); err != nil {
 		return nil, err
 	}

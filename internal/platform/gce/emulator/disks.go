@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // diskType is a type of disk, with the sizes that it may have in GB.
@@ -38,29 +40,29 @@ func shapeDisk(c *call, o, _ object) error {
 
 // disk checks a disk in the zone with the path scope, and sets the fields that the server sets.
 func (e *Emulator) disk(o object, scope, at string) error {
-	if err := checkLabels(at+".labels", sub(o, "labels")); err != nil {
+	if err := checkLabels(at+".labels", tree.Sub(o, "labels")); err != nil {
 		return err
 	}
-	name := lastPart(text(o, "type"), "/")
+	name := lastPart(tree.Text(o, "type"), "/")
 	if name == "" {
 		name = "pd-standard"
 	}
 	kind, known := diskTypes[name]
-	if url := pathOf(text(o, "type")); !known || strings.Contains(url, "/") && !strings.HasSuffix(url, "zones/"+lastPart(scope, "/")+"/diskTypes/"+name) {
+	if url := pathOf(tree.Text(o, "type")); !known || strings.Contains(url, "/") && !strings.HasSuffix(url, "zones/"+lastPart(scope, "/")+"/diskTypes/"+name) {
 		return invalid(at+".type", o["type"], "The referenced diskType resource cannot be found.")
 	}
 	o["type"] = link(scope + "/diskTypes/" + name)
-	size, err := strconv.ParseInt(text(o, "sizeGb"), 10, 64)
+	size, err := strconv.ParseInt(tree.Text(o, "sizeGb"), 10, 64)
 	if o["sizeGb"] == nil {
 		size, err = kind.usual, nil
 	}
-	if source := text(o, "sourceImage"); source != "" {
+	if source := tree.Text(o, "sourceImage"); source != "" {
 		_, image, err := e.image(source, at+".sourceImage")
 		if err != nil {
 			return err
 		}
 		o["sourceImage"], o["architecture"] = image["selfLink"], image["architecture"]
-		least, _ := strconv.ParseInt(text(image, "diskSizeGb"), 10, 64) // set by the emulator
+		least, _ := strconv.ParseInt(tree.Text(image, "diskSizeGb"), 10, 64) // set by the emulator
 		if o["sizeGb"] == nil {
 			size = least
 		} else if size < least {
@@ -78,7 +80,7 @@ func (e *Emulator) disk(o object, scope, at string) error {
 	}
 	o["sizeGb"], o["status"], o["physicalBlockSizeBytes"] = strconv.FormatInt(size, 10), "READY", "4096"
 	if name == "hyperdisk-balanced" {
-		setDefaults(o, object{"provisionedIops": "3000", "provisionedThroughput": "140"})
+		tree.SetDefaults(o, object{"provisionedIops": "3000", "provisionedThroughput": "140"})
 	}
 	if o["id"] != nil {
 		return nil // it is already counted
@@ -99,7 +101,7 @@ func (c *call) updateDisk() (object, error) {
 		}
 		selected[field] = c.body[field]
 	}
-	return c.kinds["disks"].change(c, "update", func(old object) object { return mergePatch(old, selected) })
+	return c.kinds["disks"].change(c, "update", func(old object) object { return tree.MergePatch(old, selected) })
 }
 
 func (c *call) resizeDisk() (object, error) {
@@ -107,8 +109,8 @@ func (c *call) resizeDisk() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := strconv.ParseInt(text(c.body, "sizeGb"), 10, 64)
-	now, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // set by the emulator
+	size, err := strconv.ParseInt(tree.Text(c.body, "sizeGb"), 10, 64)
+	now, _ := strconv.ParseInt(tree.Text(x.o, "sizeGb"), 10, 64) // set by the emulator
 	if err != nil || size <= now {
 		return nil, invalid("sizeGb", c.body["sizeGb"], fmt.Sprintf("Disk cannot be resized to a smaller or equal size than %d GB.", now))
 	}
@@ -124,7 +126,7 @@ func (c *call) attachDisk() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.resolveReference(text(c.body, "source"), "source", []string{"disks"})
+	path, err := c.resolveReference(tree.Text(c.body, "source"), "source", []string{"disks"})
 	if err != nil {
 		return nil, err
 	}
@@ -132,19 +134,19 @@ func (c *call) attachDisk() (object, error) {
 		return nil, invalid("source", c.body["source"], "The disk is in another zone.")
 	}
 	disk := c.entries[path]
-	attached := clone(c.body)
+	attached := tree.Clone(c.body)
 	attached["source"] = link(path)
-	setDefault(attached, "mode", "READ_WRITE")
+	tree.SetDefault(attached, "mode", "READ_WRITE")
 	check := func() error {
 		for _, user := range c.usersOf(disk) {
 			if user == x.path {
 				return refusal(http.StatusBadRequest, "invalid", "The disk resource '%s' is already attached to the instance.", path)
 			}
-			if text(attached, "mode") == "READ_WRITE" || !readOnly(c.entries[user], link(path)) {
+			if tree.Text(attached, "mode") == "READ_WRITE" || !readOnly(c.entries[user], link(path)) {
 				return inUseError(disk, user)
 			}
 		}
-		if device := text(attached, "deviceName"); slices.ContainsFunc(subs(x.o, "disks"), func(d object) bool { return device != "" && d["deviceName"] == device }) {
+		if device := tree.Text(attached, "deviceName"); slices.ContainsFunc(tree.Subs(x.o, "disks"), func(d object) bool { return device != "" && d["deviceName"] == device }) {
 			return invalid("deviceName", device, "The device name is already used.")
 		}
 		return nil
@@ -162,7 +164,7 @@ func (c *call) attachDisk() (object, error) {
 		disks, _ := x.o["disks"].(list)
 		completeAttached(attached, len(disks), disk)
 		x.o["disks"] = append(disks, attached)
-		disk.o["lastAttachTimestamp"] = stamp(c.now)
+		disk.o["lastAttachTimestamp"] = stamp(c.Now())
 		c.updateFingerprint(x)
 		return c.plug(ctx, x)
 	})
@@ -170,16 +172,16 @@ func (c *call) attachDisk() (object, error) {
 
 // readOnly reports whether a disk is attached to an instance as read-only.
 func readOnly(instance *entry, disk string) bool {
-	return slices.ContainsFunc(subs(instance.o, "disks"), func(d object) bool { return d["source"] == disk && d["mode"] == "READ_ONLY" })
+	return slices.ContainsFunc(tree.Subs(instance.o, "disks"), func(d object) bool { return d["source"] == disk && d["mode"] == "READ_ONLY" })
 }
 
 // completeAttached sets the server's fields of an attached disk.
 func completeAttached(attached object, index int, disk *entry) {
-	setDefault(attached, "type", "PERSISTENT")
-	setDefault(attached, "deviceName", fmt.Sprintf("persistent-disk-%d", index))
-	setDefault(attached, "interface", "SCSI")
-	setDefault(attached, "autoDelete", false)
-	setDefault(attached, "boot", false)
+	tree.SetDefault(attached, "type", "PERSISTENT")
+	tree.SetDefault(attached, "deviceName", fmt.Sprintf("persistent-disk-%d", index))
+	tree.SetDefault(attached, "interface", "SCSI")
+	tree.SetDefault(attached, "autoDelete", false)
+	tree.SetDefault(attached, "boot", false)
 	attached["index"], attached["diskSizeGb"] = int64(index), disk.o["sizeGb"]
 	if a := disk.o["architecture"]; a != nil {
 		attached["architecture"] = a
@@ -193,11 +195,11 @@ func (c *call) detachDisk() (object, error) {
 		return nil, err
 	}
 	device := c.params["deviceName"]
-	at := slices.IndexFunc(subs(x.o, "disks"), func(d object) bool { return d["deviceName"] == device })
+	at := slices.IndexFunc(tree.Subs(x.o, "disks"), func(d object) bool { return d["deviceName"] == device })
 	if at < 0 {
 		return nil, invalid("deviceName", device, "No attached disk found with device name '"+device+"'")
 	}
-	if flag(subs(x.o, "disks")[at], "boot") && text(x.o, "status") != "TERMINATED" {
+	if tree.Bool(tree.Subs(x.o, "disks")[at], "boot") && tree.Text(x.o, "status") != "TERMINATED" {
 		return nil, invalid("deviceName", device, "The boot disk of a running instance cannot be detached.")
 	}
 	return c.startChange("detachDisk", x, func(ctx context.Context) error {
@@ -207,8 +209,8 @@ func (c *call) detachDisk() (object, error) {
 			if m["deviceName"] != device {
 				return false
 			}
-			if disk := c.entries[pathOf(text(m, "source"))]; disk != nil {
-				disk.o["lastDetachTimestamp"] = stamp(c.now)
+			if disk := c.entries[pathOf(tree.Text(m, "source"))]; disk != nil {
+				disk.o["lastDetachTimestamp"] = stamp(c.Now())
 			}
 			return true
 		})

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // dnsZone is a managed zone, with its record sets by name and type.
@@ -39,7 +41,7 @@ func (e *Emulator) createZones() {
 	sortedBy(e.dns, func(z *dnsZone) string { return z.Name })
 }
 
-func recordKey(o object) string { return text(o, "name") + "/" + text(o, "type") }
+func recordKey(o object) string { return tree.Text(o, "name") + "/" + tree.Text(o, "type") }
 
 func (z *dnsZone) put(o object) { z.records[recordKey(o)] = o }
 
@@ -87,7 +89,7 @@ func (c *call) dnsPage(items []object, field string) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := object{field: listOf(page)}
+	out := object{field: tree.ListOf(page)}
 	if next != "" {
 		out["nextPageToken"] = next
 	}
@@ -113,7 +115,7 @@ func (c *call) listRecords(z *dnsZone) (object, error) {
 	for _, key := range sortedKeys(z.records) {
 		o := z.records[key]
 		if name, kind := c.params["name"], c.params["type"]; (name == "" || o["name"] == name) && (kind == "" || o["type"] == kind) {
-			all = append(all, clone(o))
+			all = append(all, tree.Clone(o))
 		}
 	}
 	return c.dnsPage(all, "rrsets")
@@ -121,14 +123,14 @@ func (c *call) listRecords(z *dnsZone) (object, error) {
 
 // shape checks a record set of a change, and converts its name to lower case.
 func (z *dnsZone) shape(o object, at string) error {
-	name := strings.ToLower(text(o, "name"))
-	data := texts(o, "rrdatas")
+	name := strings.ToLower(tree.Text(o, "name"))
+	data := tree.Texts(o, "rrdatas")
 	switch {
 	case !strings.HasSuffix(name, "."):
 		return invalid(at+".name", name, "It must end with a dot.")
 	case name != z.DNSName && !strings.HasSuffix(name, "."+z.DNSName):
 		return invalid(at+".name", name, "It is not in the zone "+z.DNSName)
-	case text(o, "type") == "":
+	case tree.Text(o, "type") == "":
 		return refusal(http.StatusBadRequest, "required", "The '%s.type' parameter is required but was missing.", at)
 	case len(data) == 0:
 		return refusal(http.StatusBadRequest, "required", "The '%s.rrdatas' parameter is required but was missing.", at)
@@ -137,25 +139,25 @@ func (z *dnsZone) shape(o object, at string) error {
 	}
 	for _, d := range data {
 		a, err := netip.ParseAddr(d)
-		if kind := text(o, "type"); kind == "A" && (err != nil || !a.Is4()) || kind == "AAAA" && (err != nil || !a.Is6()) || kind == "CNAME" && !strings.HasSuffix(d, ".") {
+		if kind := tree.Text(o, "type"); kind == "A" && (err != nil || !a.Is4()) || kind == "AAAA" && (err != nil || !a.Is6()) || kind == "CNAME" && !strings.HasSuffix(d, ".") {
 			return invalid(at+".rrdata", d, "It is not of type "+kind+".")
 		}
 	}
 	o["name"], o["kind"] = name, "dns#resourceRecordSet"
-	setDefault(o, "ttl", int64(0))
+	tree.SetDefault(o, "ttl", int64(0))
 	return nil
 }
 
 // createChange deletes and adds record sets atomically.
 func (c *call) createChange(z *dnsZone) (object, error) {
-	if len(subs(c.body, "additions"))+len(subs(c.body, "deletions")) == 0 {
+	if len(tree.Subs(c.body, "additions"))+len(tree.Subs(c.body, "deletions")) == 0 {
 		return nil, refusal(http.StatusBadRequest, "required", "The 'entity.change' parameter is required but was missing.")
 	}
 	to := map[string]object{}
 	for key, o := range z.records {
 		to[key] = o
 	}
-	for i, o := range subs(c.body, "deletions") {
+	for i, o := range tree.Subs(c.body, "deletions") {
 		at := fmt.Sprintf("entity.change.deletions[%d]", i)
 		if err := z.shape(o, at); err != nil {
 			return nil, err
@@ -163,14 +165,14 @@ func (c *call) createChange(z *dnsZone) (object, error) {
 		switch now := to[recordKey(o)]; {
 		case now == nil:
 			return nil, refusal(http.StatusNotFound, "notFound", "The '%s' resource named '%s (%s)' does not exist.", at, o["name"], o["type"])
-		case now["ttl"] != o["ttl"] || !slices.Equal(slices.Sorted(slices.Values(texts(now, "rrdatas"))), slices.Sorted(slices.Values(texts(o, "rrdatas")))):
+		case now["ttl"] != o["ttl"] || !slices.Equal(slices.Sorted(slices.Values(tree.Texts(now, "rrdatas"))), slices.Sorted(slices.Values(tree.Texts(o, "rrdatas")))):
 			return nil, refusal(http.StatusPreconditionFailed, "conditionNotMet", "Precondition not met for '%s'", at)
 		case o["name"] == z.DNSName && (o["type"] == "NS" || o["type"] == "SOA"):
 			return nil, invalid(at, recordKey(o), "The zone needs it.")
 		}
 		delete(to, recordKey(o))
 	}
-	for i, o := range subs(c.body, "additions") {
+	for i, o := range tree.Subs(c.body, "additions") {
 		at := fmt.Sprintf("entity.change.additions[%d]", i)
 		if err := z.shape(o, at); err != nil {
 			return nil, err
@@ -183,22 +185,22 @@ func (c *call) createChange(z *dnsZone) (object, error) {
 				return nil, refusal(http.StatusBadRequest, "cnameResourceRecordSetConflict", "The resource record set '%s (%s)' is invalid because the DNS name has a record of type %s.", o["name"], o["type"], other["type"])
 			}
 		}
-		to[recordKey(o)] = clone(o)
+		to[recordKey(o)] = tree.Clone(o)
 	}
 	z.records = to
-	change := clone(c.body)
-	change["kind"], change["id"], change["status"], change["startTime"] = "dns#change", strconv.Itoa(len(z.changes)+1), "pending", c.now.UTC().Format(time.RFC3339)
-	z.changes = append(z.changes, &dnsChange{change, c.now.Add(c.o.Latency)})
-	return clone(change), nil
+	change := tree.Clone(c.body)
+	change["kind"], change["id"], change["status"], change["startTime"] = "dns#change", strconv.Itoa(len(z.changes)+1), "pending", c.Now().UTC().Format(time.RFC3339)
+	z.changes = append(z.changes, &dnsChange{change, c.Now().Add(c.o.Latency)})
+	return tree.Clone(change), nil
 }
 
 func (c *call) getChange(z *dnsZone) (object, error) {
 	for _, change := range z.changes {
 		if change.o["id"] == c.params["changeId"] {
-			if !c.now.Before(change.done) {
+			if !c.Now().Before(change.done) {
 				change.o["status"] = "done"
 			}
-			return clone(change.o), nil
+			return tree.Clone(change.o), nil
 		}
 	}
 	return nil, refusal(http.StatusNotFound, "notFound", "The 'parameters.changeId' resource named '%s' does not exist.", c.params["changeId"])

@@ -14,6 +14,7 @@ import (
 
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
+	"kops.local/kops/internal/standin/standintest"
 )
 
 const (
@@ -28,7 +29,7 @@ type cloud struct {
 	*emulator.Emulator
 	*compute.Service
 	url   string
-	clock *emulatortest.Clock
+	clock *standintest.Clock
 }
 
 // play starts an emulator, whose operations take two seconds unless the options say otherwise.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/platform/gce/emulator/description"
+	"kops.local/kops/internal/standin"
 )
 
 // Error is an error response, or the error of an operation.
@@ -20,7 +21,7 @@ type Error struct {
 	Domain string
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e Error) Error() string { return e.Message }
 
 func refusal(status int, reason, format string, args ...any) *Error {
 	return &Error{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
@@ -48,6 +49,8 @@ func refusalOf(err error) *Error {
 	switch x := err.(type) { //nolint:errorlint // nothing of this package wraps these
 	case *Error:
 		return x
+	case Error: // of a fault
+		return &x
 	case *description.Problem:
 		return refusal(http.StatusBadRequest, x.Reason, "%s", x.Text)
 	}
@@ -57,6 +60,12 @@ func refusalOf(err error) *Error {
 // statuses are the names of google.rpc.Code for HTTP statuses.
 var statuses = map[int]string{400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ALREADY_EXISTS", 412: "FAILED_PRECONDITION",
 	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE"}
+
+// refuse returns the response for an error.
+func refuse(err error) standin.Answer {
+	e := refusalOf(err)
+	return standin.Answer{Status: e.Status, Body: e.body()}
+}
 
 // body returns the error in the form of Google's APIs.
 func (e *Error) body() object {
@@ -93,64 +102,19 @@ func (e *Error) code() string {
 	return strings.ToUpper(out.String())
 }
 
-// Moment is when a fault takes effect.
-type Moment int
-
-// The moments of a fault.
-const (
-	// Before: the call is rejected, and has no effect.
-	Before Moment = iota
-	// After: the call takes effect, but the response is the error.
-	After
-	// Lost: the call takes effect, and the connection is closed without a response.
-	Lost
-	// Inside: the response is an operation, which fails; it has no effect.
-	Inside
+// Moment is when a fault takes effect; Fault is an injected failure, whose Error is an Error.
+type (
+	Moment = standin.Moment
+	Fault  = standin.Fault
 )
 
-// Fault is an injected failure.
-type Fault struct {
-	// Method is the ID of the affected method, such as compute.networks.insert; empty: every method
-	// that changes anything.
-	Method string
-	// The first Skip calls succeed, then Times of them fail; 0 means once.
-	Skip, Times int
-	When        Moment
-	// Error is the response; its zero value means 503 backendError.
-	Error Error
-}
-
-// Inject adds a fault. The first fault that applies to a call is used, in the order in which they
-// were added.
-func (e *Emulator) Inject(f Fault) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if f.Times == 0 {
-		f.Times = 1
-	}
-	if f.Error.Status == 0 {
-		f.Error = Error{Status: http.StatusServiceUnavailable, Reason: "backendError", Message: "Internal error. Please try again or contact Google Support."}
-	}
-	e.faults = append(e.faults, &f)
-}
-
-// takeFault returns the fault for a call and counts it, or returns nil.
-func (e *Emulator) takeFault(m *description.Method) *Fault {
-	for i, f := range e.faults {
-		if f.Method != m.ID && (f.Method != "" || !isWrite(m)) {
-			continue
-		}
-		if f.Skip > 0 {
-			f.Skip--
-			continue
-		}
-		if f.Times--; f.Times == 0 {
-			e.faults = slices.Delete(e.faults, i, i+1)
-		}
-		return f
-	}
-	return nil
-}
+// The moments of a fault, as in package standin.
+const (
+	Before = standin.Before
+	After  = standin.After
+	Lost   = standin.Lost
+	Inside = standin.Inside
+)
 
 // readers are POSTs that change nothing.
 var readers = []string{"wait", "listManagedInstances", "listInstances", "getHealth", "getIamPolicy", "testIamPermissions", "listErrors"}

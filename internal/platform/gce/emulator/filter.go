@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // filter reports whether a list contains an object.
@@ -159,7 +161,7 @@ func valueAt(o object, field string) (any, bool) {
 		return v, true
 	}
 	first, rest, deeper := strings.Cut(field, ".")
-	if inner := sub(o, first); deeper && inner != nil {
+	if inner := tree.Sub(o, first); deeper && inner != nil {
 		return valueAt(inner, strings.ReplaceAll(rest, `"`, ""))
 	}
 	return nil, false

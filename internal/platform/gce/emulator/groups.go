@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // groupKinds returns the kinds of instance groups, and of their managers.
@@ -70,7 +72,7 @@ func (g *group) show(o object) {
 	for _, a := range []string{none, creating, recreating, deleting, abandoning, "RESTARTING", "REFRESHING", "VERIFYING", "CREATING_WITHOUT_RETRIES"} {
 		actions[camel(a)] = int64(0)
 	}
-	stable, current := len(g.members) == int(number(o, "targetSize")), true
+	stable, current := len(g.members) == int(tree.Number(o, "targetSize")), true
 	for _, m := range g.members {
 		n, _ := actions[camel(m.action)].(int64)
 		actions[camel(m.action)] = n + 1
@@ -78,8 +80,8 @@ func (g *group) show(o object) {
 		current = current && m.template == o["instanceTemplate"]
 	}
 	for _, field := range []string{"maxSurge", "maxUnavailable"} {
-		n := sub(sub(o, "updatePolicy"), field)
-		n["calculated"] = fixedOrPercent(n, number(o, "targetSize"))
+		n := tree.Sub(tree.Sub(o, "updatePolicy"), field)
+		n["calculated"] = fixedOrPercent(n, tree.Number(o, "targetSize"))
 	}
 	o["currentActions"] = actions
 	o["status"] = object{"isStable": stable, "versionTarget": object{"isReached": current}, "stateful": object{"hasStatefulConfig": false, "perInstanceConfigs": object{"allEffective": true}}}
@@ -104,9 +106,9 @@ const maxBase = 58
 var baseName = pattern(`^[a-z]([-a-z0-9]{0,57})$`)
 
 func shapeGroup(c *call, o, old object) error {
-	versions := subs(o, "versions")
+	versions := tree.Subs(o, "versions")
 	switch {
-	case old != nil && !isEqual(o["instanceTemplate"], old["instanceTemplate"]) && isEqual(o["versions"], old["versions"]):
+	case old != nil && !tree.Equal(o["instanceTemplate"], old["instanceTemplate"]) && tree.Equal(o["versions"], old["versions"]):
 		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
 	case len(versions) > 1:
 		return refusal(http.StatusNotImplemented, "notImplemented", "groups with several versions are not supported by this emulator of Google Cloud")
@@ -117,12 +119,12 @@ func shapeGroup(c *call, o, old object) error {
 	default:
 		o["versions"] = list{object{"instanceTemplate": o["instanceTemplate"]}}
 	}
-	name := text(o, "name")
-	setDefault(o, "baseInstanceName", name[:min(len(name), maxBase)])
-	if b := text(o, "baseInstanceName"); !baseName().MatchString(b) {
+	name := tree.Text(o, "name")
+	tree.SetDefault(o, "baseInstanceName", name[:min(len(name), maxBase)])
+	if b := tree.Text(o, "baseInstanceName"); !baseName().MatchString(b) {
 		return invalid("resource.baseInstanceName", b, "Must be a match of regex '[a-z][-a-z0-9]{0,57}'")
 	}
-	if n := number(o, "targetSize"); n < 0 || n > 1000 {
+	if n := tree.Number(o, "targetSize"); n < 0 || n > 1000 {
 		return invalid("resource.targetSize", n, "Must be between 0 and 1000.")
 	}
 	if old == nil {
@@ -132,23 +134,23 @@ func shapeGroup(c *call, o, old object) error {
 		}
 		o["instanceGroup"] = link(path)
 	}
-	setDefault(o, "listManagedInstancesResults", "PAGELESS")
-	setDefault(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
-	setDefault(o, "updatePolicy", object{})
-	return shapeUpdates(sub(o, "updatePolicy"), sub(old, "updatePolicy"), number(o, "targetSize"))
+	tree.SetDefault(o, "listManagedInstancesResults", "PAGELESS")
+	tree.SetDefault(o, "instanceLifecyclePolicy", object{"defaultActionOnFailure": "REPAIR", "forceUpdateOnRepair": "NO"})
+	tree.SetDefault(o, "updatePolicy", object{})
+	return shapeUpdates(tree.Sub(o, "updatePolicy"), tree.Sub(old, "updatePolicy"), tree.Number(o, "targetSize"))
 }
 
 // shapeUpdates checks and defaults an update policy; old is the previous one, or nil.
 func shapeUpdates(p, old object, size int64) error {
-	setDefaults(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE", "mostDisruptiveAllowedAction": "REPLACE"})
+	tree.SetDefaults(p, object{"type": "OPPORTUNISTIC", "minimalAction": "REPLACE", "replacementMethod": "SUBSTITUTE", "mostDisruptiveAllowedAction": "REPLACE"})
 	surge := int64(1)
 	if p["replacementMethod"] == "RECREATE" {
 		surge = 0
 	}
 	for field, usual := range map[string]int64{"maxSurge": surge, "maxUnavailable": 1} {
-		setDefault(p, field, object{"fixed": usual})
-		n := sub(p, field)
-		if before := sub(old, field); before != nil && n["fixed"] != nil && n["percent"] != nil { // a patch sets the other unit
+		tree.SetDefault(p, field, object{"fixed": usual})
+		n := tree.Sub(p, field)
+		if before := tree.Sub(old, field); before != nil && n["fixed"] != nil && n["percent"] != nil { // a patch sets the other unit
 			for _, unit := range []string{"fixed", "percent"} {
 				if before[unit] != nil {
 					delete(n, unit)
@@ -159,10 +161,10 @@ func shapeUpdates(p, old object, size int64) error {
 			return invalid("resource.updatePolicy."+field, n["percent"], "Only one of fixed and percent may be given.")
 		}
 		if n["percent"] == nil {
-			setDefault(n, "fixed", int64(0))
+			tree.SetDefault(n, "fixed", int64(0))
 		}
 	}
-	if surge := fixedOrPercent(sub(p, "maxSurge"), size); p["replacementMethod"] == "RECREATE" && surge > 0 {
+	if surge := fixedOrPercent(tree.Sub(p, "maxSurge"), size); p["replacementMethod"] == "RECREATE" && surge > 0 {
 		return invalid("resource.updatePolicy.maxSurge", surge, "maxSurge must be equal to 0 when replacement method is set to RECREATE.")
 	}
 	return nil
@@ -171,19 +173,19 @@ func shapeUpdates(p, old object, size int64) error {
 // fixedOrPercent returns a number that is fixed, or a percentage of a size, rounded up.
 func fixedOrPercent(n object, size int64) int64 {
 	if n["percent"] != nil {
-		return (number(n, "percent")*size + 99) / 100
+		return (tree.Number(n, "percent")*size + 99) / 100
 	}
-	return number(n, "fixed")
+	return tree.Number(n, "fixed")
 }
 
 // onGroupCreated creates the group of a manager, and its instances.
 func onGroupCreated(e *Emulator, x *entry) {
 	x.group = &group{}
-	template := e.entries[pathOf(text(x.o, "instanceTemplate"))]
-	o := object{"name": x.o["name"], "id": e.newID(), "creationTimestamp": stamp(e.now), "zone": x.o["zone"], "selfLink": x.o["instanceGroup"], "fingerprint": fingerprint(x.path), "size": int64(0),
-		"description": "This instance group is controlled by Instance Group Manager '" + text(x.o, "name") + "'. To modify instances in this group, use the Instance Group Manager API: https://cloud.google.com/compute/docs/reference/latest/instanceGroupManagers"}
+	template := e.entries[pathOf(tree.Text(x.o, "instanceTemplate"))]
+	o := object{"name": x.o["name"], "id": e.newID(), "creationTimestamp": stamp(e.Now()), "zone": x.o["zone"], "selfLink": x.o["instanceGroup"], "fingerprint": fingerprint(x.path), "size": int64(0),
+		"description": "This instance group is controlled by Instance Group Manager '" + tree.Text(x.o, "name") + "'. To modify instances in this group, use the Instance Group Manager API: https://cloud.google.com/compute/docs/reference/latest/instanceGroupManagers"}
 	if template != nil {
-		for _, nic := range subs(sub(template.o, "properties"), "networkInterfaces")[:1] {
+		for _, nic := range tree.Subs(tree.Sub(template.o, "properties"), "networkInterfaces")[:1] {
 			for _, field := range []string{"network", "subnetwork"} {
 				if nic[field] != nil {
 					o[field] = nic[field]
@@ -191,7 +193,7 @@ func onGroupCreated(e *Emulator, x *entry) {
 			}
 		}
 	}
-	path := pathOf(text(o, "selfLink"))
+	path := pathOf(tree.Text(o, "selfLink"))
 	e.entries[path] = &entry{path: path, kind: e.kinds["instanceGroups"], o: o, created: true, owner: x.path}
 	e.steer(x)
 }
@@ -204,15 +206,15 @@ func (c *call) deleteGroup() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := c.entries[pathOf(text(x.o, "instanceGroup"))]
+	own := c.entries[pathOf(tree.Text(x.o, "instanceGroup"))]
 	if users := c.usersOf(own); len(users) > 0 && !c.o.LateInUse {
 		return nil, inUseError(own, users[0])
 	}
 	op := c.newOperation("delete", x.path)
 	x.deleting = true
-	fails := c.fails
-	c.schedule(c.o.Latency/2, func(context.Context) {
-		op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
+	fails := c.fate.Fails
+	c.Schedule(c.o.Latency/2, func(context.Context) {
+		op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.Now())
 		if users := c.usersOf(own); len(users) > 0 && fails == nil {
 			fails = inUseError(own, users[0])
 		}
@@ -225,9 +227,9 @@ func (c *call) deleteGroup() (object, error) {
 			c.remove(x)
 			c.finish(op, nil)
 		}
-		c.schedule(c.o.Latency/2, func(context.Context) { c.steer(x) })
+		c.Schedule(c.o.Latency/2, func(context.Context) { c.steer(x) })
 	})
-	return clone(op.o), nil
+	return tree.Clone(op.o), nil
 }
 
 // startManagerOperation starts an operation on a manager, which is done as soon as the actions have started.
@@ -259,7 +261,7 @@ func (c *call) setTemplate() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.resolveReference(text(c.body, "instanceTemplate"), "instanceTemplate", []string{"instanceTemplates"})
+	path, err := c.resolveReference(tree.Text(c.body, "instanceTemplate"), "instanceTemplate", []string{"instanceTemplates"})
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +279,7 @@ func (c *call) setPools() (object, error) {
 		return nil, staleError("Invalid fingerprint.")
 	}
 	var urls []string
-	for i, url := range texts(c.body, "targetPools") {
+	for i, url := range tree.Texts(c.body, "targetPools") {
 		path, err := c.resolveReference(url, fmt.Sprintf("targetPools[%d]", i), []string{"targetPools"})
 		if err != nil {
 			return nil, err
@@ -285,7 +287,7 @@ func (c *call) setPools() (object, error) {
 		urls = append(urls, link(path))
 	}
 	return c.startManagerOperation(x, func() {
-		setTexts(x.o, "targetPools", urls)
+		tree.SetTexts(x.o, "targetPools", urls)
 		c.updatePools(x)
 	})
 }
@@ -298,10 +300,10 @@ func (c *call) findMembers(x *entry, urls []string) ([]*member, error) {
 			return c.absolutePath(url) == scopeOf(x.path)+"/instances/"+m.name && m.action != deleting && m.action != abandoning
 		})
 		if at < 0 {
-			if flag(c.body, "skipInstancesOnValidationError") {
+			if tree.Bool(c.body, "skipInstancesOnValidationError") {
 				continue
 			}
-			return nil, invalid(fmt.Sprintf("instances[%d]", i), url, "The instance is not a member of instanceGroupManager '"+text(x.o, "name")+"'.")
+			return nil, invalid(fmt.Sprintf("instances[%d]", i), url, "The instance is not a member of instanceGroupManager '"+tree.Text(x.o, "name")+"'.")
 		}
 		out = append(out, x.group.members[at])
 	}
@@ -316,10 +318,10 @@ func memberChange(do func(*call, *entry, *member), size int64) handler {
 		if err != nil {
 			return nil, err
 		}
-		if len(texts(c.body, "instances")) == 0 {
+		if len(tree.Texts(c.body, "instances")) == 0 {
 			return nil, refusal(http.StatusBadRequest, "required", "Required field 'instances' not specified")
 		}
-		members, err := c.findMembers(x, texts(c.body, "instances"))
+		members, err := c.findMembers(x, tree.Texts(c.body, "instances"))
 		if err != nil {
 			return nil, err
 		}
@@ -328,7 +330,7 @@ func memberChange(do func(*call, *entry, *member), size int64) handler {
 				if !slices.Contains(x.group.members, m) || m.action == deleting {
 					continue
 				}
-				x.o["targetSize"] = max(0, number(x.o, "targetSize")+size)
+				x.o["targetSize"] = max(0, tree.Number(x.o, "targetSize")+size)
 				do(c, x, m)
 			}
 		})
@@ -342,18 +344,18 @@ func (c *call) applyUpdates() (object, error) {
 		return nil, err
 	}
 	members := slices.Clone(x.group.members)
-	if !flag(c.body, "allInstances") {
-		if members, err = c.findMembers(x, texts(c.body, "instances")); err != nil {
+	if !tree.Bool(c.body, "allInstances") {
+		if members, err = c.findMembers(x, tree.Texts(c.body, "instances")); err != nil {
 			return nil, err
 		}
 	}
-	always := slices.Contains([]string{"REPLACE", "RESTART"}, text(c.body, "minimalAction"))
+	always := slices.Contains([]string{"REPLACE", "RESTART"}, tree.Text(c.body, "minimalAction"))
 	return c.startManagerOperation(x, func() {
 		for _, m := range members {
 			if m.action != none || !always && m.template == x.o["instanceTemplate"] {
 				continue
 			}
-			if sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
+			if tree.Sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
 				c.recreate(x, m)
 			} else {
 				c.drop(x, m) // the group replaces it
@@ -369,8 +371,8 @@ func (c *call) createMembers() (object, error) {
 		return nil, err
 	}
 	var names []string
-	for i, item := range subs(c.body, "instances") {
-		name := text(item, "name")
+	for i, item := range tree.Subs(c.body, "instances") {
+		name := tree.Text(item, "name")
 		switch {
 		case !tag().MatchString(name):
 			return nil, invalid(fmt.Sprintf("instances[%d].name", i), name, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
@@ -383,7 +385,7 @@ func (c *call) createMembers() (object, error) {
 		for _, name := range names {
 			x.group.members = append(x.group.members, &member{name: name, action: creating})
 		}
-		x.o["targetSize"] = number(x.o, "targetSize") + int64(len(names))
+		x.o["targetSize"] = tree.Number(x.o, "targetSize") + int64(len(names))
 	})
 }
 
@@ -408,7 +410,7 @@ func (c *call) listManaged() (object, error) {
 	}
 	out := object{}
 	if len(page) > 0 {
-		out["managedInstances"] = listOf(page)
+		out["managedInstances"] = tree.ListOf(page)
 	}
 	if next != "" {
 		out["nextPageToken"] = next
@@ -423,7 +425,7 @@ func (c *call) memberObject(x *entry, m *member) object {
 	if i := c.entries[path]; i != nil {
 		o["id"], o["instanceStatus"] = i.o["id"], i.o["status"]
 	} else if m.action == creating || m.action == recreating {
-		template = text(x.o, "instanceTemplate")
+		template = tree.Text(x.o, "instanceTemplate")
 	}
 	if template != "" {
 		o["version"] = object{"instanceTemplate": template}
@@ -442,11 +444,11 @@ func (c *call) listErrors() (object, error) {
 	items := []object{}
 	for _, m := range x.group.members {
 		for _, e := range m.errors {
-			items = append(items, object{"timestamp": stamp(c.now), "error": e, "instanceActionDetails": object{"action": m.action, "instance": link(scopeOf(x.path) + "/instances/" + m.name), "version": object{"instanceTemplate": x.o["instanceTemplate"]}}})
+			items = append(items, object{"timestamp": stamp(c.Now()), "error": e, "instanceActionDetails": object{"action": m.action, "instance": link(scopeOf(x.path) + "/instances/" + m.name), "version": object{"instanceTemplate": x.o["instanceTemplate"]}}})
 		}
 	}
 	page, next, err := c.paginate(items)
-	out := object{"items": listOf(page)}
+	out := object{"items": tree.ListOf(page)}
 	if next != "" {
 		out["nextPageToken"] = next
 	}

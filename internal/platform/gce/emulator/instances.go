@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // machineKinds returns the kinds of machines and disks.
@@ -44,7 +46,7 @@ type machine struct {
 
 func (c *call) insertInstance() (object, error) {
 	o := c.body
-	if url := text(o, "machineType"); url != "" && !strings.HasSuffix(url, "zones/"+c.params["zone"]+"/machineTypes/"+lastPart(url, "/")) {
+	if url := tree.Text(o, "machineType"); url != "" && !strings.HasSuffix(url, "zones/"+c.params["zone"]+"/machineTypes/"+lastPart(url, "/")) {
 		return nil, invalid("resource.machineType", url, "The URL is malformed, or of another zone.")
 	}
 	if from := c.params["sourceInstanceTemplate"]; from != "" {
@@ -52,30 +54,30 @@ func (c *call) insertInstance() (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		o = mergePatch(sub(c.entries[path].o, "properties"), o)
+		o = tree.MergePatch(tree.Sub(c.entries[path].o, "properties"), o)
 	}
 	x, err := c.addInstance(c.scope(), o, "")
 	if r := refusalOf(err); err != nil && r.Reason == exhausted { // which is reported only by the operation
-		c.fails = r
-		return c.operate("insert", c.scope()+"/instances/"+text(o, "name"), nil, nil)
+		c.fate.Fails = r
+		return c.operate("insert", c.scope()+"/instances/"+tree.Text(o, "name"), nil, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	op := c.newOperation("insert", x.path)
-	if fails := c.fails; fails != nil {
+	if fails := c.fate.Fails; fails != nil {
 		c.removeFailed(x)
-		c.schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
-		return clone(op.o), nil
+		c.Schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
+		return tree.Clone(op.o), nil
 	}
-	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
+	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.Now())
 	c.boot(x, func(err error) {
 		if err != nil && !errors.Is(err, errSuperseded) {
 			c.removeFailed(x)
 		}
 		c.finish(op, err)
 	})
-	return clone(op.o), nil
+	return tree.Clone(op.o), nil
 }
 
 // removeFailed removes an instance whose creation failed, with the disks that were created for it.
@@ -90,7 +92,7 @@ func (e *Emulator) removeFailed(x *entry) {
 // nothing behind.
 func (c *call) addInstance(scope string, o object, manager string) (*entry, error) {
 	k := c.kinds["instances"]
-	path := scope + "/instances/" + text(o, "name")
+	path := scope + "/instances/" + tree.Text(o, "name")
 	zone := lastPart(scope, "/")
 	if err := c.checkNameFree(path); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (c *call) addInstance(scope string, o object, manager string) (*entry, erro
 	if err := c.properties(o, "resource"); err != nil {
 		return nil, err
 	}
-	size, err := c.machineType(lastPart(text(o, "machineType"), "/"), "resource.machineType")
+	size, err := c.machineType(lastPart(tree.Text(o, "machineType"), "/"), "resource.machineType")
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +128,13 @@ func (c *call) addInstance(scope string, o object, manager string) (*entry, erro
 		}
 		return nil, err
 	}
-	setDefault(o, "tags", object{})
-	sub(o, "tags")["fingerprint"] = fingerprint(sub(o, "tags")["items"])
-	setDefault(o, "metadata", object{"fingerprint": fingerprint(nil)})
-	setDefaults(o, object{"cpuPlatform": "Intel Broadwell", "deletionProtection": false, "canIpForward": false, "startRestricted": false,
+	tree.SetDefault(o, "tags", object{})
+	tree.Sub(o, "tags")["fingerprint"] = fingerprint(tree.Sub(o, "tags")["items"])
+	tree.SetDefault(o, "metadata", object{"fingerprint": fingerprint(nil)})
+	tree.SetDefaults(o, object{"cpuPlatform": "Intel Broadwell", "deletionProtection": false, "canIpForward": false, "startRestricted": false,
 		"shieldedInstanceConfig":          object{"enableSecureBoot": false, "enableVtpm": true, "enableIntegrityMonitoring": true},
 		"shieldedInstanceIntegrityPolicy": object{"updateAutoLearnPolicy": true}})
-	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"], o["status"] = c.newID(), link(path), stamp(c.now), link(scope), "PROVISIONING"
+	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"], o["status"] = c.newID(), link(path), stamp(c.Now()), link(scope), "PROVISIONING"
 	x := &entry{path: path, kind: k, o: o, created: true, machine: &machine{manager: manager, disks: made}}
 	k.setFingerprint(o)
 	c.entries[path] = x
@@ -148,39 +150,39 @@ func (e *Emulator) updateFingerprint(x *entry) {
 
 // assignAddresses assigns addresses to the interfaces of an instance.
 func (c *call) assignAddresses(o object) error {
-	for i, nic := range subs(o, "networkInterfaces") {
+	for i, nic := range tree.Subs(o, "networkInterfaces") {
 		at := fmt.Sprintf("resource.networkInterfaces[%d]", i)
 		if nic["subnetwork"] == nil {
 			nic["subnetwork"] = c.autoSubnet(nic)
 		}
-		subnet := c.entries[pathOf(text(nic, "subnetwork"))]
+		subnet := c.entries[pathOf(tree.Text(nic, "subnetwork"))]
 		if subnet == nil {
 			return invalid(at+".subnetwork", nic["subnetwork"], "The referenced subnetwork resource cannot be found.")
 		}
 		nic["name"], nic["network"] = fmt.Sprintf("nic%d", i), subnet.o["network"]
-		setDefault(nic, "stackType", "IPV4_ONLY")
-		ip, err := c.internalAddress(at+".networkIP", text(nic, "subnetwork"), text(nic, "networkIP"))
+		tree.SetDefault(nic, "stackType", "IPV4_ONLY")
+		ip, err := c.internalAddress(at+".networkIP", tree.Text(nic, "subnetwork"), tree.Text(nic, "networkIP"))
 		if err != nil {
 			return err
 		}
 		nic["networkIP"] = ip
-		if slices.ContainsFunc(subs(o, "networkInterfaces")[:i], func(other object) bool { return other["network"] == nic["network"] }) {
+		if slices.ContainsFunc(tree.Subs(o, "networkInterfaces")[:i], func(other object) bool { return other["network"] == nic["network"] }) {
 			return invalid(at+".network", nic["network"], "Another interface is in the network.")
 		}
 		own := netip.MustParseAddr(ip)
 		mine := []netip.Prefix{netip.PrefixFrom(own, own.BitLen())}
-		for j, alias := range subs(nic, "aliasIpRanges") {
+		for j, alias := range tree.Subs(nic, "aliasIpRanges") {
 			p, err := c.allocateAlias(subnet, alias, fmt.Sprintf("%s.aliasIpRanges[%d].ipCidrRange", at, j), mine)
 			if err != nil {
 				return err
 			}
 			alias["ipCidrRange"], mine = p.String(), append(mine, p)
 		}
-		for _, a := range subs(nic, "accessConfigs") {
-			setDefault(a, "name", "External NAT")
-			setDefault(a, "natIP", c.newExternalAddress())
+		for _, a := range tree.Subs(nic, "accessConfigs") {
+			tree.SetDefault(a, "name", "External NAT")
+			tree.SetDefault(a, "natIP", c.newExternalAddress())
 		}
-		if text(nic, "stackType") == "IPV4_IPV6" {
+		if tree.Text(nic, "stackType") == "IPV4_IPV6" {
 			c.assignIPv6(nic, subnet)
 		}
 		nic["fingerprint"] = fingerprint(nic)
@@ -194,7 +196,7 @@ const prefixOfInstance = 96
 // assignIPv6 assigns an IPv6 range of the subnetwork to an interface.
 func (c *call) assignIPv6(nic object, subnet *entry) {
 	c.numbers++
-	prefix := netip.MustParsePrefix(text(subnet.o, "ipv6CidrRange")).Addr().As16()
+	prefix := netip.MustParsePrefix(tree.Text(subnet.o, "ipv6CidrRange")).Addr().As16()
 	prefix[10], prefix[11] = byte(c.numbers>>8), byte(c.numbers)
 	address := netip.AddrFrom16(prefix).String()
 	nic["ipv6AccessType"] = subnet.o["ipv6AccessType"]
@@ -218,16 +220,16 @@ func (c *call) autoSubnet(nic object) any {
 // createDisks creates the disks of an instance that do not exist yet.
 func (c *call) createDisks(scope string, o object) (made []*entry, err error) {
 	boots := 0
-	for i, d := range subs(o, "disks") {
+	for i, d := range tree.Subs(o, "disks") {
 		at := fmt.Sprintf("resource.disks[%d]", i)
-		if flag(d, "boot") {
+		if tree.Bool(d, "boot") {
 			boots++
 		}
-		disk := c.entries[pathOf(text(d, "source"))]
-		if init := sub(d, "initializeParams"); disk == nil && init != nil {
-			name := text(init, "diskName")
+		disk := c.entries[pathOf(tree.Text(d, "source"))]
+		if init := tree.Sub(d, "initializeParams"); disk == nil && init != nil {
+			name := tree.Text(init, "diskName")
 			if name == "" {
-				name = text(o, "name")
+				name = tree.Text(o, "name")
 				if i > 0 {
 					name += "-" + strconv.Itoa(i)
 				}
@@ -251,10 +253,10 @@ func (c *call) createDisks(scope string, o object) (made []*entry, err error) {
 		if disk == nil {
 			return made, refusal(http.StatusBadRequest, "required", "Required field '%s.source' not specified", at)
 		}
-		if users := c.usersOf(disk); len(users) > 0 && text(d, "mode") != "READ_ONLY" {
+		if users := c.usersOf(disk); len(users) > 0 && tree.Text(d, "mode") != "READ_ONLY" {
 			return made, inUseError(disk, users[0])
 		}
-		setDefault(d, "mode", "READ_WRITE")
+		tree.SetDefault(d, "mode", "READ_WRITE")
 		completeAttached(d, i, disk)
 	}
 	if boots != 1 {
@@ -266,14 +268,14 @@ func (c *call) createDisks(scope string, o object) (made []*entry, err error) {
 // newDisk creates a disk that is available at once.
 func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 	k := c.kinds["disks"]
-	path := scope + "/disks/" + text(o, "name")
+	path := scope + "/disks/" + tree.Text(o, "name")
 	if err := c.checkNameFree(path); err != nil {
 		return nil, err
 	}
 	if err := c.disk(o, scope, at+".initializeParams"); err != nil {
 		return nil, err
 	}
-	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"] = c.newID(), link(path), stamp(c.now), link(scope)
+	o["id"], o["selfLink"], o["creationTimestamp"], o["zone"] = c.newID(), link(path), stamp(c.Now()), link(scope)
 	k.setFingerprint(o)
 	x := &entry{path: path, kind: k, o: o, created: true}
 	c.entries[path] = x
@@ -285,20 +287,20 @@ func (c *call) newDisk(scope string, o object, at string) (*entry, error) {
 func onInstanceDeleted(e *Emulator, x *entry) {
 	for _, other := range e.entries {
 		if other.kind == e.kinds["targetPools"] {
-			setTexts(other.o, "instances", slices.DeleteFunc(texts(other.o, "instances"), func(s string) bool { return s == x.o["selfLink"] }))
+			tree.SetTexts(other.o, "instances", slices.DeleteFunc(tree.Texts(other.o, "instances"), func(s string) bool { return s == x.o["selfLink"] }))
 		}
 		other.members = slices.DeleteFunc(other.members, func(path string) bool { return path == x.path })
 	}
-	for _, d := range subs(x.o, "disks") {
-		if flag(d, "autoDelete") {
-			delete(e.entries, pathOf(text(d, "source")))
+	for _, d := range tree.Subs(x.o, "disks") {
+		if tree.Bool(d, "autoDelete") {
+			delete(e.entries, pathOf(tree.Text(d, "source")))
 		}
 	}
 }
 
 func (c *call) setTags() (object, error) {
 	return c.setFingerprinted("tags", func(o object) error {
-		for i, t := range texts(o, "items") {
+		for i, t := range tree.Texts(o, "items") {
 			if !tag().MatchString(t) {
 				return invalid(fmt.Sprintf("items[%d]", i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 			}
@@ -318,10 +320,10 @@ func (c *call) setFingerprinted(field string, shape func(object) error) (object,
 	if err != nil {
 		return nil, err
 	}
-	if c.body["fingerprint"] != sub(x.o, field)["fingerprint"] {
+	if c.body["fingerprint"] != tree.Sub(x.o, field)["fingerprint"] {
 		return nil, staleError("Supplied fingerprint does not match current " + field + " fingerprint.")
 	}
-	to := clone(c.body)
+	to := tree.Clone(c.body)
 	if err := shape(to); err != nil {
 		return nil, err
 	}
@@ -337,11 +339,11 @@ func (c *call) setMachineType() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := c.machineType(lastPart(text(c.body, "machineType"), "/"), "machineType")
+	size, err := c.machineType(lastPart(tree.Text(c.body, "machineType"), "/"), "machineType")
 	if err != nil {
 		return nil, err
 	}
-	if text(x.o, "status") != "TERMINATED" {
+	if tree.Text(x.o, "status") != "TERMINATED" {
 		return nil, invalid("machineType", c.body["machineType"], "The machine type can be changed only while the instance is stopped.")
 	}
 	return c.startChange("setMachineType", x, func(context.Context) error {
@@ -356,12 +358,12 @@ func (c *call) setDiskAutoDelete() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(subs(x.o, "disks"), func(d object) bool { return d["deviceName"] == c.params["deviceName"] })
+	at := slices.IndexFunc(tree.Subs(x.o, "disks"), func(d object) bool { return d["deviceName"] == c.params["deviceName"] })
 	if at < 0 {
 		return nil, invalid("deviceName", c.params["deviceName"], "No attached disk found with this device name.")
 	}
 	return c.startChange("setDiskAutoDelete", x, func(context.Context) error {
-		subs(x.o, "disks")[at]["autoDelete"] = c.params["autoDelete"] == "true"
+		tree.Subs(x.o, "disks")[at]["autoDelete"] = c.params["autoDelete"] == "true"
 		return nil
 	})
 }

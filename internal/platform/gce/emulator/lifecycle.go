@@ -8,31 +8,33 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // instance returns the description of an entry's machine.
 func (e *Emulator) instance(x *entry) Instance {
 	parts := strings.Split(x.path, "/")
-	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // set by the emulator
-	i := Instance{Project: parts[1], Zone: parts[3], Name: parts[5], ID: id, MachineType: lastPart(text(x.o, "machineType"), "/"), Metadata: map[string]string{}, Tags: texts(sub(x.o, "tags"), "items")}
-	for _, item := range subs(sub(x.o, "metadata"), "items") {
-		i.Metadata[text(item, "key")] = text(item, "value")
+	id, _ := strconv.ParseUint(tree.Text(x.o, "id"), 10, 64) // set by the emulator
+	i := Instance{Project: parts[1], Zone: parts[3], Name: parts[5], ID: id, MachineType: lastPart(tree.Text(x.o, "machineType"), "/"), Metadata: map[string]string{}, Tags: tree.Texts(tree.Sub(x.o, "tags"), "items")}
+	for _, item := range tree.Subs(tree.Sub(x.o, "metadata"), "items") {
+		i.Metadata[tree.Text(item, "key")] = tree.Text(item, "value")
 	}
-	for n, nic := range subs(x.o, "networkInterfaces") {
+	for n, nic := range tree.Subs(x.o, "networkInterfaces") {
 		if n > 0 {
 			break
 		}
-		i.Address, _ = netip.ParseAddr(text(nic, "networkIP")) // set by the emulator
-		if subnet := e.entries[pathOf(text(nic, "subnetwork"))]; subnet != nil {
-			i.Subnet, _ = netip.ParsePrefix(text(subnet.o, "ipCidrRange")) // likewise
+		i.Address, _ = netip.ParseAddr(tree.Text(nic, "networkIP")) // set by the emulator
+		if subnet := e.entries[pathOf(tree.Text(nic, "subnetwork"))]; subnet != nil {
+			i.Subnet, _ = netip.ParsePrefix(tree.Text(subnet.o, "ipCidrRange")) // likewise
 		}
-		for _, a := range subs(nic, "accessConfigs") {
-			i.External, _ = netip.ParseAddr(text(a, "natIP")) // likewise
+		for _, a := range tree.Subs(nic, "accessConfigs") {
+			i.External, _ = netip.ParseAddr(tree.Text(a, "natIP")) // likewise
 		}
 	}
-	for _, d := range subs(x.o, "disks") {
-		size, _ := strconv.Atoi(text(d, "diskSizeGb")) // likewise
-		i.Disks = append(i.Disks, InstanceDisk{Name: lastPart(text(d, "source"), "/"), Device: text(d, "deviceName"), GiB: size, Boot: flag(d, "boot")})
+	for _, d := range tree.Subs(x.o, "disks") {
+		size, _ := strconv.Atoi(tree.Text(d, "diskSizeGb")) // likewise
+		i.Disks = append(i.Disks, InstanceDisk{Name: lastPart(tree.Text(d, "source"), "/"), Device: tree.Text(d, "deviceName"), GiB: size, Boot: tree.Bool(d, "boot")})
 	}
 	return i
 }
@@ -44,7 +46,7 @@ var errSuperseded = &Error{Status: http.StatusBadRequest, Reason: "resourceNotRe
 // starts before that, the step is cancelled, and done is called with the error.
 func (e *Emulator) scheduleStep(x *entry, part int, done func(error), do func(context.Context)) {
 	turn := x.machine.operations
-	e.schedule(max(e.o.Boot, e.o.Latency)*time.Duration(part)/3, func(ctx context.Context) {
+	e.Schedule(max(e.o.Boot, e.o.Latency)*time.Duration(part)/3, func(ctx context.Context) {
 		if e.entries[x.path] == x && x.machine.operations == turn {
 			do(ctx)
 			return
@@ -65,7 +67,7 @@ func (e *Emulator) boot(x *entry, done func(error)) {
 			return
 		}
 		e.scheduleStep(x, 2, done, func(context.Context) {
-			x.o["status"], x.o["lastStartTimestamp"] = "RUNNING", stamp(e.now)
+			x.o["status"], x.o["lastStartTimestamp"] = "RUNNING", stamp(e.Now())
 			done(nil)
 		})
 	})
@@ -77,7 +79,7 @@ func (e *Emulator) halt(x *entry, done func(error)) {
 	x.o["status"] = "STOPPING"
 	e.scheduleStep(x, 2, done, func(ctx context.Context) {
 		err := e.o.Machines.Stop(ctx, e.instance(x))
-		x.o["status"], x.o["lastStopTimestamp"] = "TERMINATED", stamp(e.now)
+		x.o["status"], x.o["lastStopTimestamp"] = "TERMINATED", stamp(e.Now())
 		done(err)
 	})
 }
@@ -100,7 +102,7 @@ func (e *Emulator) removeInstance(x *entry, done func(error)) {
 
 // plug updates the disks of a running machine.
 func (e *Emulator) plug(ctx context.Context, x *entry) error {
-	if text(x.o, "status") != "RUNNING" && text(x.o, "status") != "STAGING" {
+	if tree.Text(x.o, "status") != "RUNNING" && tree.Text(x.o, "status") != "STAGING" {
 		return nil
 	}
 	return e.o.Machines.Plug(ctx, e.instance(x))
@@ -113,13 +115,13 @@ func (c *call) powerOperation(verb string, turn func(*entry, func(error))) (obje
 		return nil, err
 	}
 	op := c.newOperation(verb, x.path)
-	if fails := c.fails; fails != nil {
-		c.schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
-		return clone(op.o), nil
+	if fails := c.fate.Fails; fails != nil {
+		c.Schedule(c.o.Latency, func(context.Context) { c.finish(op, fails) })
+		return tree.Clone(op.o), nil
 	}
-	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.now)
+	op.o["status"], op.o["startTime"] = "RUNNING", stamp(c.Now())
 	turn(x, func(err error) { c.finish(op, err) })
-	return clone(op.o), nil
+	return tree.Clone(op.o), nil
 }
 
 func (c *call) deleteInstance() (object, error) {
@@ -127,7 +129,7 @@ func (c *call) deleteInstance() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if flag(x.o, "deletionProtection") {
+	if tree.Bool(x.o, "deletionProtection") {
 		return nil, refusal(http.StatusBadRequest, "invalid", "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion.'.")
 	}
 	return c.powerOperation("delete", func(x *entry, done func(error)) {
@@ -147,11 +149,11 @@ func (c *call) startInstance() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := text(x.o, "status"); s != "TERMINATED" && s != "RUNNING" {
+	if s := tree.Text(x.o, "status"); s != "TERMINATED" && s != "RUNNING" {
 		return nil, notReady(x.path)
 	}
 	return c.powerOperation("start", func(x *entry, done func(error)) {
-		if text(x.o, "status") == "RUNNING" {
+		if tree.Text(x.o, "status") == "RUNNING" {
 			done(nil)
 			return
 		}
@@ -200,7 +202,7 @@ func (c *call) identity() (object, error) {
 		return nil, err
 	}
 	out := object{"kind": "compute#shieldedInstanceIdentity"}
-	if c.o.EKPub == nil || !flag(sub(x.o, "shieldedInstanceConfig"), "enableVtpm") {
+	if c.o.EKPub == nil || !tree.Bool(tree.Sub(x.o, "shieldedInstanceConfig"), "enableVtpm") {
 		return out, nil
 	}
 	key, err := c.o.EKPub(c.instance(x))

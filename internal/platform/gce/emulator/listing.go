@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // maxPage is the maximum and default number of objects in a page.
@@ -44,7 +46,7 @@ func (c *call) pageOf(items []object, path string) (object, error) {
 	}
 	out := object{"id": path, "selfLink": link(path)}
 	if len(items) > 0 {
-		out["items"] = listOf(items)
+		out["items"] = tree.ListOf(items)
 	}
 	if next != "" {
 		out["nextPageToken"] = next
@@ -64,7 +66,7 @@ func (c *call) paginate(items []object) (page []object, next string, err error) 
 		if by != "creationTimestamp desc" {
 			return nil, "", invalid("orderBy", by, "Only name and creationTimestamp desc are known.")
 		}
-		slices.Reverse(sortedBy(items, func(o object) string { return text(o, "creationTimestamp") }))
+		slices.Reverse(sortedBy(items, func(o object) string { return tree.Text(o, "creationTimestamp") }))
 	}
 	size := maxPage
 	if s := c.params["maxResults"]; s != "" {
@@ -112,7 +114,7 @@ func (k *collection) aggregated(c *call) (object, error) {
 			"data": list{object{"key": "scope", "value": place}}}}
 	}
 	for _, o := range page {
-		place := strings.TrimPrefix(scopeOf(pathOf(text(o, "selfLink"))), prefix)
+		place := strings.TrimPrefix(scopeOf(pathOf(tree.Text(o, "selfLink"))), prefix)
 		scoped, there := items[place].(object)
 		if !there {
 			continue // the scope is unreachable

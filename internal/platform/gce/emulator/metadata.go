@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // The nodes of a metadata server's tree, apart from strings and numbers: folders with fixed names,
@@ -35,9 +36,9 @@ func (e *Emulator) Metadata(project, zone, name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(flavor, google)
 		w.Header().Set("Server", "Metadata Server for VM")
-		tree := e.metadataOf(r.Context(), path)
+		root := e.metadataOf(path)
 		switch {
-		case tree == nil:
+		case root == nil:
 			http.Error(w, "there is no instance "+path, http.StatusServiceUnavailable)
 		case r.URL.Path == "/":
 			fmt.Fprintln(w, "computeMetadata/") // a failed write cannot be reported
@@ -48,19 +49,19 @@ func (e *Emulator) Metadata(project, zone, name string) http.Handler {
 		case r.URL.Query().Get("wait_for_change") == "true":
 			http.Error(w, "waiting for changes is not supported", http.StatusBadRequest)
 		default:
-			answerMetadata(w, r, tree)
+			answerMetadata(w, r, root)
 		}
 	})
 }
 
 // answerMetadata returns the node at a path of the tree.
-func answerMetadata(w http.ResponseWriter, r *http.Request, tree any) {
+func answerMetadata(w http.ResponseWriter, r *http.Request, root any) {
 	rest, ok := strings.CutPrefix(r.URL.Path, metadataRoot)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	node := tree
+	node := root
 	for _, part := range strings.FieldsFunc(rest, func(c rune) bool { return c == '/' }) {
 		if node = childNode(node, part); node == nil {
 			http.NotFound(w, r)
@@ -199,31 +200,33 @@ func flatten(w http.ResponseWriter, path string, node any) {
 }
 
 // metadataOf returns the tree of an instance, or nil.
-func (e *Emulator) metadataOf(ctx context.Context, path string) any {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.runDue(ctx)
-	x := e.entries[path]
-	if x == nil {
-		return nil
-	}
+func (e *Emulator) metadataOf(path string) (root any) {
+	e.Do(func() {
+		if x := e.entries[path]; x != nil {
+			root = e.metadata(path, x)
+		}
+	})
+	return root
+}
+
+func (e *Emulator) metadata(path string, x *entry) folder {
 	p := e.projects[projectOf(path)]
 	number, zone := strconv.FormatInt(p.number, 10), lastPart(scopeOf(path), "/")
-	name := text(x.o, "name")
-	id, _ := strconv.ParseUint(text(x.o, "id"), 10, 64) // set by the emulator
-	s := sub(x.o, "scheduling")
+	name := tree.Text(x.o, "name")
+	id, _ := strconv.ParseUint(tree.Text(x.o, "id"), 10, 64) // set by the emulator
+	s := tree.Sub(x.o, "scheduling")
 	truth := map[bool]string{true: "TRUE", false: "FALSE"}
 	disks := indexed{}
-	for i, d := range subs(x.o, "disks") {
+	for i, d := range tree.Subs(x.o, "disks") {
 		disks = append(disks, folder{"device-name": d["deviceName"], "index": i, "interface": d["interface"], "mode": d["mode"], "type": d["type"]})
 	}
-	tags, _ := json.Marshal(append([]string{}, texts(sub(x.o, "tags"), "items")...)) // strings can always be marshalled
+	tags, _ := json.Marshal(append([]string{}, tree.Texts(tree.Sub(x.o, "tags"), "items")...)) // strings can always be marshalled
 	return folder{
 		"instance": folder{
-			"attributes": attributes(sub(x.o, "metadata")), "cpu-platform": x.o["cpuPlatform"], "description": text(x.o, "description"), "disks": disks,
+			"attributes": attributes(tree.Sub(x.o, "metadata")), "cpu-platform": x.o["cpuPlatform"], "description": tree.Text(x.o, "description"), "disks": disks,
 			"hostname": name + "." + zone + ".c." + p.id + ".internal", "id": id, "image": e.imageOf(x), "name": name, "preempted": "FALSE", "maintenance-event": "NONE", "remaining-cpu-time": -1,
-			"machine-type": "projects/" + number + "/machineTypes/" + lastPart(text(x.o, "machineType"), "/"), "network-interfaces": e.interfacesOf(x, number),
-			"scheduling":       folder{"automatic-restart": truth[flag(s, "automaticRestart")], "on-host-maintenance": s["onHostMaintenance"], "preemptible": truth[flag(s, "preemptible")]},
+			"machine-type": "projects/" + number + "/machineTypes/" + lastPart(tree.Text(x.o, "machineType"), "/"), "network-interfaces": e.interfacesOf(x, number),
+			"scheduling":       folder{"automatic-restart": truth[tree.Bool(s, "automaticRestart")], "on-host-maintenance": s["onHostMaintenance"], "preemptible": truth[tree.Bool(s, "preemptible")]},
 			"service-accounts": e.accountsOf(x, p), "tags": json.RawMessage(tags), "virtual-clock": folder{"drift-token": "0"}, "zone": "projects/" + number + "/zones/" + zone},
 		"project": folder{"attributes": attributes(p.metadata), "numeric-project-id": p.number, "project-id": p.id},
 	}
@@ -231,9 +234,9 @@ func (e *Emulator) metadataOf(ctx context.Context, path string) any {
 
 // imageOf returns the path of the image from which an instance's boot disk was created.
 func (e *Emulator) imageOf(x *entry) string {
-	for _, d := range subs(x.o, "disks") {
-		if disk := e.entries[pathOf(text(d, "source"))]; disk != nil && flag(d, "boot") {
-			return pathOf(text(disk.o, "sourceImage"))
+	for _, d := range tree.Subs(x.o, "disks") {
+		if disk := e.entries[pathOf(tree.Text(d, "source"))]; disk != nil && tree.Bool(d, "boot") {
+			return pathOf(tree.Text(disk.o, "sourceImage"))
 		}
 	}
 	return ""
@@ -241,8 +244,8 @@ func (e *Emulator) imageOf(x *entry) string {
 
 func attributes(metadata object) openFolder {
 	out := openFolder{}
-	for _, item := range subs(metadata, "items") {
-		out[text(item, "key")] = text(item, "value")
+	for _, item := range tree.Subs(metadata, "items") {
+		out[tree.Text(item, "key")] = tree.Text(item, "value")
 	}
 	return out
 }
@@ -252,28 +255,28 @@ const mtu = 1460
 
 func (e *Emulator) interfacesOf(x *entry, number string) indexed {
 	out := indexed{}
-	for _, nic := range subs(x.o, "networkInterfaces") {
+	for _, nic := range tree.Subs(x.o, "networkInterfaces") {
 		configs, aliases := indexed{}, lines{}
-		for _, a := range subs(nic, "accessConfigs") {
+		for _, a := range tree.Subs(nic, "accessConfigs") {
 			configs = append(configs, folder{"external-ip": a["natIP"], "type": a["type"]})
 		}
-		for _, a := range subs(nic, "aliasIpRanges") {
-			aliases = append(aliases, text(a, "ipCidrRange"))
+		for _, a := range tree.Subs(nic, "aliasIpRanges") {
+			aliases = append(aliases, tree.Text(a, "ipCidrRange"))
 		}
-		ip, _ := netip.ParseAddr(text(nic, "networkIP")) // set by the emulator
+		ip, _ := netip.ParseAddr(tree.Text(nic, "networkIP")) // set by the emulator
 		b := ip.As4()
 		f := folder{"access-configs": configs, "dns-servers": lines{"169.254.169.254"}, "forwarded-ips": e.forwardedAddresses(x), "ip-aliases": aliases, "target-instance-ips": lines{},
-			"ip": ip.String(), "mac": fmt.Sprintf("42:01:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3]), "mtu": mtu, "subnetmask": "255.255.255.255", "network": "projects/" + number + "/networks/" + lastPart(text(nic, "network"), "/")}
-		if subnet := e.entries[pathOf(text(nic, "subnetwork"))]; subnet != nil {
+			"ip": ip.String(), "mac": fmt.Sprintf("42:01:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3]), "mtu": mtu, "subnetmask": "255.255.255.255", "network": "projects/" + number + "/networks/" + lastPart(tree.Text(nic, "network"), "/")}
+		if subnet := e.entries[pathOf(tree.Text(nic, "subnetwork"))]; subnet != nil {
 			f["gateway"] = subnet.o["gatewayAddress"]
 		}
-		if n := e.entries[pathOf(text(nic, "network"))]; n != nil && n.o["mtu"] != nil {
+		if n := e.entries[pathOf(tree.Text(nic, "network"))]; n != nil && n.o["mtu"] != nil {
 			f["mtu"] = n.o["mtu"]
 		}
-		for _, six := range subs(nic, "ipv6AccessConfigs") {
-			f["ipv6s"] = lines{text(six, "externalIpv6")}
+		for _, six := range tree.Subs(nic, "ipv6AccessConfigs") {
+			f["ipv6s"] = lines{tree.Text(six, "externalIpv6")}
 		}
-		if a := text(nic, "ipv6Address"); a != "" {
+		if a := tree.Text(nic, "ipv6Address"); a != "" {
 			f["ipv6s"] = lines{a}
 		}
 		out = append(out, f)
@@ -289,10 +292,10 @@ func (e *Emulator) forwardedAddresses(x *entry) lines {
 		if r.kind != e.kinds["forwardingRules"] {
 			continue
 		}
-		target, service := e.entries[pathOf(text(r.o, "target"))], e.entries[pathOf(text(r.o, "backendService"))]
-		if target != nil && slices.Contains(texts(target.o, "instances"), text(x.o, "selfLink")) ||
-			service != nil && slices.ContainsFunc(subs(service.o, "backends"), func(b object) bool { return slices.Contains(e.membersOf(pathOf(text(b, "group"))), x) }) {
-			own = append(own, text(r.o, "IPAddress"))
+		target, service := e.entries[pathOf(tree.Text(r.o, "target"))], e.entries[pathOf(tree.Text(r.o, "backendService"))]
+		if target != nil && slices.Contains(tree.Texts(target.o, "instances"), tree.Text(x.o, "selfLink")) ||
+			service != nil && slices.ContainsFunc(tree.Subs(service.o, "backends"), func(b object) bool { return slices.Contains(e.membersOf(pathOf(tree.Text(b, "group"))), x) }) {
+			own = append(own, tree.Text(r.o, "IPAddress"))
 		}
 	}
 	slices.Sort(own)
@@ -304,13 +307,13 @@ const tokenLife = 3599
 
 func (e *Emulator) accountsOf(x *entry, p *project) openFolder {
 	out := openFolder{}
-	for _, a := range subs(x.o, "serviceAccounts") {
-		email := text(a, "email")
+	for _, a := range tree.Subs(x.o, "serviceAccounts") {
+		email := tree.Text(a, "email")
 		if email == "default" {
 			email = fmt.Sprintf("%d-compute@developer.gserviceaccount.com", p.number)
 		}
-		token, _ := json.Marshal(object{"access_token": "ya29." + fingerprint(email, e.now.Unix()/tokenLife), "expires_in": tokenLife, "token_type": "Bearer"}) // these can always be marshalled
-		f := folder{"aliases": lines{"default"}, "email": email, "scopes": lines(texts(a, "scopes")), "token": secret(token)}
+		token, _ := json.Marshal(object{"access_token": "ya29." + fingerprint(email, e.Now().Unix()/tokenLife), "expires_in": tokenLife, "token_type": "Bearer"}) // these can always be marshalled
+		f := folder{"aliases": lines{"default"}, "email": email, "scopes": lines(tree.Texts(a, "scopes")), "token": secret(token)}
 		out["default"], out[email] = f, f
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // networkKinds returns the network kinds.
@@ -39,15 +41,15 @@ func shapeNetwork(c *call, o, _ object) error {
 	if _, said := o["autoCreateSubnetworks"]; !said {
 		return invalid("resource.autoCreateSubnetworks", "", "Legacy networks can no longer be created: set true or false.")
 	}
-	if n := number(o, "mtu"); o["mtu"] != nil && (n < 1300 || n > 8896) {
+	if n := tree.Number(o, "mtu"); o["mtu"] != nil && (n < 1300 || n > 8896) {
 		return invalid("resource.mtu", n, "Must be between 1300 and 8896.")
 	}
-	if flag(o, "enableUlaInternalIpv6") && o["internalIpv6Range"] == nil {
+	if tree.Bool(o, "enableUlaInternalIpv6") && o["internalIpv6Range"] == nil {
 		c.numbers++
 		o["internalIpv6Range"] = fmt.Sprintf("fd20:0:%x::/48", c.numbers)
 	}
-	setDefault(o, "routingConfig", object{"routingMode": "REGIONAL"})
-	setDefault(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
+	tree.SetDefault(o, "routingConfig", object{"routingMode": "REGIONAL"})
+	tree.SetDefault(o, "networkFirewallPolicyEnforcementOrder", "AFTER_CLASSIC_FIREWALL")
 	return nil
 }
 
@@ -55,13 +57,13 @@ func shapeNetwork(c *call, o, _ object) error {
 func onNetworkCreated(e *Emulator, x *entry) {
 	e.addOwnedRoute(x, object{"name": e.routeName(), "network": x.o["selfLink"], "destRange": "0.0.0.0/0", "priority": int64(1000), "description": "Default route to the Internet.",
 		"nextHopGateway": link(scopeOf(x.path) + "/gateways/default-internet-gateway")})
-	if !flag(x.o, "autoCreateSubnetworks") {
+	if !tree.Bool(x.o, "autoCreateSubnetworks") {
 		return
 	}
 	at := netip.MustParseAddr("10.128.0.0")
 	for _, region := range e.regions() {
 		scope := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/regions/" + region
-		made, err := e.kinds["subnetworks"].make(&call{Emulator: e}, scope, object{"name": text(x.o, "name"), "network": x.o["selfLink"], "ipCidrRange": at.String() + "/20"})
+		made, err := e.kinds["subnetworks"].make(&call{Emulator: e}, scope, object{"name": tree.Text(x.o, "name"), "network": x.o["selfLink"], "ipCidrRange": at.String() + "/20"})
 		if err != nil {
 			continue // the name is already taken, as can happen at Google
 		}
@@ -73,26 +75,26 @@ func onNetworkCreated(e *Emulator, x *entry) {
 	}
 }
 
-func (e *Emulator) routeName() string { return fmt.Sprintf("default-route-%016x", e.random.Uint64()) }
+func (e *Emulator) routeName() string { return fmt.Sprintf("default-route-%016x", e.Random.Uint64()) }
 
 // addOwnedRoute creates a route that is deleted with its owner.
 func (e *Emulator) addOwnedRoute(x *entry, route object) {
-	path := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/global/routes/" + text(route, "name")
-	route["id"], route["selfLink"], route["creationTimestamp"] = e.newID(), link(path), stamp(e.now)
+	path := strings.Join(strings.Split(x.path, "/")[:2], "/") + "/global/routes/" + tree.Text(route, "name")
+	route["id"], route["selfLink"], route["creationTimestamp"] = e.newID(), link(path), stamp(e.Now())
 	e.entries[path] = &entry{path: path, kind: e.kinds["routes"], o: route, created: true, owner: x.path}
 }
 
 // showNetwork adds the fields of a network that depend on its subnetworks.
 func (e *Emulator) showNetwork(x *entry, o object) {
-	o["selfLinkWithId"] = link(scopeOf(x.path) + "/networks/" + text(o, "id"))
+	o["selfLinkWithId"] = link(scopeOf(x.path) + "/networks/" + tree.Text(o, "id"))
 	var subnets []string
 	for _, y := range e.entries {
 		if y.kind == e.kinds["subnetworks"] && y.created && y.o["network"] == x.o["selfLink"] {
-			subnets = append(subnets, text(y.o, "selfLink"))
+			subnets = append(subnets, tree.Text(y.o, "selfLink"))
 		}
 	}
 	if slices.Sort(subnets); len(subnets) > 0 {
-		o["subnetworks"] = listOf(subnets)
+		o["subnetworks"] = tree.ListOf(subnets)
 	}
 }
 
@@ -107,9 +109,9 @@ func cidr(field, s string) (netip.Prefix, error) {
 
 // ranges returns all ranges of a subnetwork.
 func ranges(o object) []string {
-	out := []string{text(o, "ipCidrRange")}
-	for _, r := range subs(o, "secondaryIpRanges") {
-		out = append(out, text(r, "ipCidrRange"))
+	out := []string{tree.Text(o, "ipCidrRange")}
+	for _, r := range tree.Subs(o, "secondaryIpRanges") {
+		out = append(out, tree.Text(r, "ipCidrRange"))
 	}
 	return out
 }
@@ -118,7 +120,7 @@ func shapeSubnetwork(c *call, o, old object) error {
 	if o["network"] == nil {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.network' not specified")
 	}
-	own, err := cidr("resource.ipCidrRange", text(o, "ipCidrRange"))
+	own, err := cidr("resource.ipCidrRange", tree.Text(o, "ipCidrRange"))
 	if err != nil {
 		return err
 	}
@@ -127,18 +129,18 @@ func shapeSubnetwork(c *call, o, old object) error {
 	}
 	mine := []netip.Prefix{own}
 	names := map[string]bool{}
-	for i, r := range subs(o, "secondaryIpRanges") {
+	for i, r := range tree.Subs(o, "secondaryIpRanges") {
 		field := fmt.Sprintf("resource.secondaryIpRanges[%d]", i)
-		p, err := cidr(field+".ipCidrRange", text(r, "ipCidrRange"))
+		p, err := cidr(field+".ipCidrRange", tree.Text(r, "ipCidrRange"))
 		switch {
 		case err != nil:
 			return err
-		case text(r, "rangeName") == "" || names[text(r, "rangeName")]:
+		case tree.Text(r, "rangeName") == "" || names[tree.Text(r, "rangeName")]:
 			return invalid(field+".rangeName", r["rangeName"], "The name must be unique within the subnetwork.")
 		case slices.ContainsFunc(mine, p.Overlaps):
 			return invalid(field+".ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with another range of the subnetwork.", p))
 		}
-		names[text(r, "rangeName")] = true
+		names[tree.Text(r, "rangeName")] = true
 		mine = append(mine, p)
 	}
 	if err := c.checkDisjoint(o, mine); err != nil {
@@ -149,18 +151,18 @@ func shapeSubnetwork(c *call, o, old object) error {
 			return err
 		}
 	}
-	setDefaults(o, object{"purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": false, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS", "allowSubnetCidrRoutesOverlap": false})
+	tree.SetDefaults(o, object{"purpose": "PRIVATE", "stackType": "IPV4_ONLY", "privateIpGoogleAccess": false, "privateIpv6GoogleAccess": "DISABLE_GOOGLE_ACCESS", "allowSubnetCidrRoutesOverlap": false})
 	o["gatewayAddress"] = own.Addr().Next().String()
 	return c.assignIPv6Range(o)
 }
 
 // assignIPv6Range assigns the IPv6 range of a dual-stack subnetwork.
 func (c *call) assignIPv6Range(o object) error {
-	access := text(o, "ipv6AccessType")
+	access := tree.Text(o, "ipv6AccessType")
 	switch {
-	case text(o, "stackType") == "IPV4_ONLY" && access != "":
+	case tree.Text(o, "stackType") == "IPV4_ONLY" && access != "":
 		return invalid("resource.ipv6AccessType", access, "It needs stackType IPV4_IPV6.")
-	case text(o, "stackType") == "IPV4_ONLY":
+	case tree.Text(o, "stackType") == "IPV4_ONLY":
 		return nil
 	case access == "":
 		return invalid("resource.ipv6AccessType", access, "It must be specified with stackType IPV4_IPV6.")
@@ -173,7 +175,7 @@ func (c *call) assignIPv6Range(o object) error {
 		o["ipv6CidrRange"] = o["externalIpv6Prefix"]
 		return nil
 	}
-	whole, own := strings.CutSuffix(text(c.entries[pathOf(text(o, "network"))].o, "internalIpv6Range"), "::/48")
+	whole, own := strings.CutSuffix(tree.Text(c.entries[pathOf(tree.Text(o, "network"))].o, "internalIpv6Range"), "::/48")
 	if !own {
 		return invalid("resource.ipv6AccessType", access, "The network has no internal IPv6 range: it needs enableUlaInternalIpv6.")
 	}
@@ -191,7 +193,7 @@ func (c *call) checkDisjoint(o object, mine []netip.Prefix) error {
 		for _, other := range ranges(x.o) {
 			for _, p := range mine {
 				if theirs := netip.MustParsePrefix(other); theirs.Overlaps(p) {
-					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, text(x.o, "name"), lastPart(text(x.o, "region"), "/")))
+					return invalid("resource.ipCidrRange", p, fmt.Sprintf("Invalid IPCidrRange: %s conflicts with existing subnetwork '%s' in region '%s'.", p, tree.Text(x.o, "name"), lastPart(tree.Text(x.o, "region"), "/")))
 				}
 			}
 		}
@@ -201,18 +203,18 @@ func (c *call) checkDisjoint(o object, mine []netip.Prefix) error {
 
 // checkRangesKept rejects the removal of a secondary range that an instance uses.
 func (c *call) checkRangesKept(o, old object) error {
-	for _, r := range subs(old, "secondaryIpRanges") {
-		if slices.ContainsFunc(subs(o, "secondaryIpRanges"), func(s object) bool { return isEqual(s, r) }) {
+	for _, r := range tree.Subs(old, "secondaryIpRanges") {
+		if slices.ContainsFunc(tree.Subs(o, "secondaryIpRanges"), func(s object) bool { return tree.Equal(s, r) }) {
 			continue
 		}
 		for path, x := range c.entries {
 			if x.kind != c.kinds["instances"] {
 				continue
 			}
-			for _, nic := range subs(x.o, "networkInterfaces") {
-				for _, alias := range subs(nic, "aliasIpRanges") {
+			for _, nic := range tree.Subs(x.o, "networkInterfaces") {
+				for _, alias := range tree.Subs(nic, "aliasIpRanges") {
 					if nic["subnetwork"] == old["selfLink"] && alias["subnetworkRangeName"] == r["rangeName"] {
-						return inUseError(c.entries[pathOf(text(old, "selfLink"))], path)
+						return inUseError(c.entries[pathOf(tree.Text(old, "selfLink"))], path)
 					}
 				}
 			}
@@ -224,7 +226,7 @@ func (c *call) checkRangesKept(o, old object) error {
 // onSubnetworkCreated creates the local route of a subnetwork.
 func onSubnetworkCreated(e *Emulator, x *entry) {
 	e.addOwnedRoute(x, object{"name": e.routeName(), "network": x.o["network"], "destRange": x.o["ipCidrRange"], "priority": int64(0), "nextHopNetwork": x.o["network"],
-		"description": "Default local route to the subnetwork " + text(x.o, "ipCidrRange") + "."})
+		"description": "Default local route to the subnetwork " + tree.Text(x.o, "ipCidrRange") + "."})
 }
 
 func (c *call) expandRange() (object, error) {
@@ -233,11 +235,11 @@ func (c *call) expandRange() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	wider, err := cidr("ipCidrRange", text(c.body, "ipCidrRange"))
+	wider, err := cidr("ipCidrRange", tree.Text(c.body, "ipCidrRange"))
 	if err != nil {
 		return nil, err
 	}
-	if now := netip.MustParsePrefix(text(x.o, "ipCidrRange")); !wider.Contains(now.Addr()) || wider.Bits() >= now.Bits() {
+	if now := netip.MustParsePrefix(tree.Text(x.o, "ipCidrRange")); !wider.Contains(now.Addr()) || wider.Bits() >= now.Bits() {
 		return nil, invalid("ipCidrRange", wider, "It must contain the present range.")
 	}
 	if err := c.checkDisjoint(x.o, []netip.Prefix{wider}); err != nil {
@@ -251,28 +253,28 @@ func (c *call) expandRange() (object, error) {
 }
 
 func shapeRouter(c *call, o, _ object) error {
-	for i, nat := range subs(o, "nats") {
+	for i, nat := range tree.Subs(o, "nats") {
 		field := fmt.Sprintf("resource.nats[%d]", i)
-		from := text(nat, "sourceSubnetworkIpRangesToNat")
-		switch listed := len(subs(nat, "subnetworks")) > 0; {
-		case text(nat, "name") == "":
+		from := tree.Text(nat, "sourceSubnetworkIpRangesToNat")
+		switch listed := len(tree.Subs(nat, "subnetworks")) > 0; {
+		case tree.Text(nat, "name") == "":
 			return refusal(http.StatusBadRequest, "required", "Required field '%s.name' not specified", field)
 		case from == "":
 			return refusal(http.StatusBadRequest, "required", "Required field '%s.sourceSubnetworkIpRangesToNat' not specified", field)
 		case listed != (from == "LIST_OF_SUBNETWORKS"):
-			return invalid(field+".subnetworks", len(subs(nat, "subnetworks")), "Subnetworks are listed if and only if sourceSubnetworkIpRangesToNat is LIST_OF_SUBNETWORKS.")
-		case (text(nat, "natIpAllocateOption") == "MANUAL_ONLY") != (nat["natIps"] != nil):
+			return invalid(field+".subnetworks", len(tree.Subs(nat, "subnetworks")), "Subnetworks are listed if and only if sourceSubnetworkIpRangesToNat is LIST_OF_SUBNETWORKS.")
+		case (tree.Text(nat, "natIpAllocateOption") == "MANUAL_ONLY") != (nat["natIps"] != nil):
 			return invalid(field+".natIps", nat["natIps"], "Addresses are listed if and only if natIpAllocateOption is MANUAL_ONLY.")
 		}
-		for _, s := range subs(nat, "subnetworks") {
-			if err := c.checkSingleNAT(o, field, text(s, "name")); err != nil {
+		for _, s := range tree.Subs(nat, "subnetworks") {
+			if err := c.checkSingleNAT(o, field, tree.Text(s, "name")); err != nil {
 				return err
 			}
-			if len(texts(s, "sourceIpRangesToNat")) == 0 {
+			if len(tree.Texts(s, "sourceIpRangesToNat")) == 0 {
 				return refusal(http.StatusBadRequest, "required", "Required field '%s.subnetworks.sourceIpRangesToNat' not specified", field)
 			}
 		}
-		setDefaults(nat, object{"type": "PUBLIC", "autoNetworkTier": "PREMIUM", "enableEndpointIndependentMapping": false, "endpointTypes": list{"ENDPOINT_TYPE_VM"}})
+		tree.SetDefaults(nat, object{"type": "PUBLIC", "autoNetworkTier": "PREMIUM", "enableEndpointIndependentMapping": false, "endpointTypes": list{"ENDPOINT_TYPE_VM"}})
 	}
 	return nil
 }
@@ -283,10 +285,10 @@ func (c *call) checkSingleNAT(o object, field, subnet string) error {
 		if x.kind != c.kinds["routers"] || x.o["selfLink"] == o["selfLink"] {
 			continue
 		}
-		for _, nat := range subs(x.o, "nats") {
-			for _, s := range subs(nat, "subnetworks") {
-				if text(s, "name") == subnet {
-					return invalid(field+".subnetworks", subnet, "The subnetwork is already used by NAT '"+text(nat, "name")+"' of router '"+text(x.o, "name")+"'.")
+		for _, nat := range tree.Subs(x.o, "nats") {
+			for _, s := range tree.Subs(nat, "subnetworks") {
+				if tree.Text(s, "name") == subnet {
+					return invalid(field+".subnetworks", subnet, "The subnetwork is already used by NAT '"+tree.Text(nat, "name")+"' of router '"+tree.Text(x.o, "name")+"'.")
 				}
 			}
 		}
@@ -296,13 +298,13 @@ func (c *call) checkSingleNAT(o object, field, subnet string) error {
 
 // showRoute adds a warning to a route whose instance no longer exists.
 func showRoute(e *Emulator, x *entry, o object) {
-	if hop := text(x.o, "nextHopInstance"); hop != "" && e.entries[pathOf(hop)] == nil {
+	if hop := tree.Text(x.o, "nextHopInstance"); hop != "" && e.entries[pathOf(hop)] == nil {
 		o["warnings"] = list{object{"code": "NEXT_HOP_INSTANCE_NOT_FOUND", "message": "Referenced instance '" + pathOf(hop) + "' does not exist."}}
 	}
 }
 
 func shapeRoute(_ *call, o, _ object) error {
-	if _, err := netip.ParsePrefix(text(o, "destRange")); err != nil {
+	if _, err := netip.ParsePrefix(tree.Text(o, "destRange")); err != nil {
 		return invalid("resource.destRange", o["destRange"], "Must be a CIDR address range.")
 	}
 	hops := 0
@@ -314,11 +316,11 @@ func shapeRoute(_ *call, o, _ object) error {
 	if hops != 1 {
 		return invalid("resource.nextHop", hops, "Exactly one next hop must be specified.")
 	}
-	if gateway := text(o, "nextHopGateway"); gateway != "" {
+	if gateway := tree.Text(o, "nextHopGateway"); gateway != "" {
 		if lastPart(gateway, "/") != "default-internet-gateway" {
 			return invalid("resource.nextHopGateway", gateway, "The URL is malformed.")
 		}
-		o["nextHopGateway"] = link(scopeOf(pathOf(text(o, "network"))) + "/gateways/default-internet-gateway")
+		o["nextHopGateway"] = link(scopeOf(pathOf(tree.Text(o, "network"))) + "/gateways/default-internet-gateway")
 	}
 	return nil
 }
@@ -339,23 +341,23 @@ func shapeFirewall(c *call, o, _ object) error {
 	if o["network"] == nil {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.network' not specified")
 	}
-	setDefaults(o, object{"direction": "INGRESS", "priority": int64(1000), "disabled": false, "logConfig": object{"enable": false}})
-	if p := number(o, "priority"); p < 0 || p > 65535 {
+	tree.SetDefaults(o, object{"direction": "INGRESS", "priority": int64(1000), "disabled": false, "logConfig": object{"enable": false}})
+	if p := tree.Number(o, "priority"); p < 0 || p > 65535 {
 		return invalid("resource.priority", p, "Must be between 0 and 65535.")
 	}
-	if (len(subs(o, "allowed")) > 0) == (len(subs(o, "denied")) > 0) {
+	if (len(tree.Subs(o, "allowed")) > 0) == (len(tree.Subs(o, "denied")) > 0) {
 		return refusal(http.StatusBadRequest, "required", "One of Required fields 'resource.allowed' or 'resource.denied' must be specified")
 	}
-	ingress := text(o, "direction") == "INGRESS"
+	ingress := tree.Text(o, "direction") == "INGRESS"
 	side, other := "sourceRanges", "destinationRanges"
 	if !ingress {
 		side, other = other, side
-		if len(texts(o, "sourceTags")) > 0 {
+		if len(tree.Texts(o, "sourceTags")) > 0 {
 			return invalid("resource.sourceTags", o["sourceTags"], "An egress rule has no source tags.")
 		}
 	}
-	if len(texts(o, other)) > 0 {
-		return invalid("resource."+other, o[other], "A rule of direction "+text(o, "direction")+" cannot have it.")
+	if len(tree.Texts(o, other)) > 0 {
+		return invalid("resource."+other, o[other], "A rule of direction "+tree.Text(o, "direction")+" cannot have it.")
 	}
 	if o[side] == nil && o["sourceTags"] == nil && o["sourceServiceAccounts"] == nil {
 		o[side] = list{"0.0.0.0/0"}
@@ -365,7 +367,7 @@ func shapeFirewall(c *call, o, _ object) error {
 		return err
 	}
 	for _, field := range []string{"sourceTags", "targetTags"} {
-		for i, t := range texts(o, field) {
+		for i, t := range tree.Texts(o, field) {
 			if !tag().MatchString(t) {
 				return invalid(fmt.Sprintf("resource.%s[%d]", field, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 			}
@@ -375,7 +377,7 @@ func shapeFirewall(c *call, o, _ object) error {
 		}
 	}
 	for _, field := range []string{"allowed", "denied"} {
-		for i, rule := range subs(o, field) {
+		for i, rule := range tree.Subs(o, field) {
 			if err := shapeRule(fmt.Sprintf("resource.%s[%d]", field, i), rule, six); err != nil {
 				return err
 			}
@@ -386,7 +388,7 @@ func shapeFirewall(c *call, o, _ object) error {
 
 // family reports whether a firewall's ranges are IPv6, and rejects mixed ones.
 func family(o object, field string) (six bool, err error) {
-	for i, r := range texts(o, field) {
+	for i, r := range tree.Texts(o, field) {
 		p, err := netip.ParsePrefix(r)
 		if err != nil || p.Masked() != p {
 			return false, invalid(fmt.Sprintf("resource.%s[%d]", field, i), r, "Must be a valid CIDR address range.")
@@ -400,7 +402,7 @@ func family(o object, field string) (six bool, err error) {
 }
 
 func shapeRule(field string, rule object, six bool) error {
-	protocol := strings.ToLower(text(rule, "IPProtocol"))
+	protocol := strings.ToLower(tree.Text(rule, "IPProtocol"))
 	switch {
 	case protocol == "":
 		return refusal(http.StatusBadRequest, "required", "Required field '%s.IPProtocol' not specified", field)
@@ -410,10 +412,10 @@ func shapeRule(field string, rule object, six bool) error {
 		return invalid(field+".IPProtocol", protocol, "ICMP is for IPv4 only; for IPv6, use protocol 58.")
 	case !six && protocol == "58":
 		return invalid(field+".IPProtocol", protocol, "ICMPv6 is for IPv6 only.")
-	case len(texts(rule, "ports")) > 0 && !slices.Contains(ported, protocol):
+	case len(tree.Texts(rule, "ports")) > 0 && !slices.Contains(ported, protocol):
 		return invalid(field+".ports", rule["ports"], "The protocol has no ports.")
 	}
-	for i, p := range texts(rule, "ports") {
+	for i, p := range tree.Texts(rule, "ports") {
 		if !portRange().MatchString(p) {
 			return invalid(fmt.Sprintf("%s.ports[%d]", field, i), p, "Must be a port or a range of ports.")
 		}

@@ -4,55 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
-
-// event is something that happens at a given time.
-type event struct {
-	at time.Time
-	do func(context.Context)
-}
-
-// schedule schedules an event after a duration.
-func (e *Emulator) schedule(d time.Duration, do func(context.Context)) {
-	ev := &event{e.now.Add(d), do}
-	at, _ := slices.BinarySearchFunc(e.events, ev.at, func(x *event, t time.Time) int {
-		if x.at.After(t) {
-			return 1
-		}
-		return -1 // of two at the same time, the older is first
-	})
-	e.events = slices.Insert(e.events, at, ev)
-}
-
-// runDue runs all events that are due.
-func (e *Emulator) runDue(ctx context.Context) {
-	now := e.o.Now()
-	ctx = context.WithoutCancel(ctx) // events continue when the request that runs them is cancelled
-	for len(e.events) > 0 && !e.events[0].at.After(now) {
-		ev := e.events[0]
-		e.events = e.events[1:]
-		e.now = ev.at
-		ev.do(ctx)
-	}
-	if now.After(e.now) {
-		e.now = now
-	}
-}
-
-// Run runs events in time until the context is done, even without requests.
-func (e *Emulator) Run(ctx context.Context) error {
-	for {
-		e.mu.Lock()
-		e.runDue(ctx)
-		e.mu.Unlock()
-		if err := e.o.Sleep(ctx, time.Second); err != nil {
-			return err
-		}
-	}
-}
 
 // maxWait is how long a wait for an operation blocks, according to the documentation of
 // zoneOperations.wait.
@@ -66,32 +22,25 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000-
 // immediately.
 func (c *call) operate(verb, target string, do func(context.Context) error, undo func()) (object, error) {
 	x := c.newOperation(verb, target)
-	fails := c.fails
-	c.schedule(c.o.Latency/2, func(context.Context) {
-		x.o["status"], x.o["startTime"] = "RUNNING", stamp(c.now)
+	c.Schedule(c.o.Latency/2, func(context.Context) {
+		x.o["status"], x.o["startTime"] = "RUNNING", stamp(c.Now())
 	})
-	c.schedule(c.o.Latency, func(ctx context.Context) {
-		var err error
-		if fails != nil {
-			err = fails
-		} else {
-			err = do(ctx)
-		}
+	c.Operate(c.fate, c.o.Latency, do, func(err error) {
 		if err != nil && undo != nil {
 			undo()
 		}
 		c.finish(x, err)
 	})
-	return clone(x.o), nil
+	return tree.Clone(x.o), nil
 }
 
 // newOperation returns a new operation, which is not done until finish is called.
 func (c *call) newOperation(verb, target string) *entry {
 	scope := scopeOf(target)
-	name := fmt.Sprintf("operation-%d-%08x", c.now.UnixMilli(), c.random.Uint32())
+	name := fmt.Sprintf("operation-%d-%08x", c.Now().UnixMilli(), c.Random.Uint32())
 	path := scope + "/operations/" + name
 	o := object{"kind": "compute#operation", "id": c.newID(), "name": name, "operationType": verb, "status": "PENDING", "progress": int64(0),
-		"targetLink": link(target), "user": "user@example.com", "insertTime": stamp(c.now), "selfLink": link(path)}
+		"targetLink": link(target), "user": "user@example.com", "insertTime": stamp(c.Now()), "selfLink": link(path)}
 	if t := c.entries[target]; t != nil && t.o["id"] != nil {
 		o["targetId"] = t.o["id"]
 	}
@@ -106,8 +55,8 @@ func (c *call) newOperation(verb, target string) *entry {
 
 // finish ends an operation.
 func (e *Emulator) finish(x *entry, err error) {
-	x.o["status"], x.o["progress"], x.o["endTime"] = "DONE", int64(100), stamp(e.now)
-	setDefault(x.o, "startTime", stamp(e.now))
+	x.o["status"], x.o["progress"], x.o["endTime"] = "DONE", int64(100), stamp(e.Now())
+	tree.SetDefault(x.o, "startTime", stamp(e.Now()))
 	if err != nil {
 		r := refusalOf(err)
 		x.o["error"] = object{"errors": list{object{"code": r.code(), "message": r.Message}}}
@@ -125,7 +74,7 @@ func operationHandlers() map[string]handler {
 			if err != nil {
 				return nil, err
 			}
-			return clone(x.o), nil
+			return tree.Clone(x.o), nil
 		}
 		out[prefix+"wait"] = (*call).wait
 		out[prefix+"list"] = func(c *call) (object, error) {
@@ -164,20 +113,8 @@ func (c *call) wait() (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	end := c.now.Add(maxWait)
-	for text(x.o, "status") != "DONE" && c.now.Before(end) {
-		next := end
-		if len(c.events) > 0 && c.events[0].at.Before(end) {
-			next = c.events[0].at
-		}
-		d := max(next.Sub(c.now), time.Millisecond)
-		c.mu.Unlock()
-		err := c.o.Sleep(c.Context(), d)
-		c.mu.Lock()
-		if err != nil {
-			return nil, refusal(499, "cancelled", "%v", err)
-		}
-		c.runDue(c.Context())
+	if err := c.Wait(c.Context(), maxWait, func() bool { return tree.Text(x.o, "status") == "DONE" }); err != nil {
+		return nil, refusal(499, "cancelled", "%v", err)
 	}
-	return clone(x.o), nil
+	return tree.Clone(x.o), nil
 }

@@ -147,7 +147,6 @@ var (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	o = withClock(o)
 	if o.Project == "" {
 		o.Project = "testproject"
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // metric is a quota metric.
@@ -19,10 +21,10 @@ type metric struct {
 
 func size(standard bool) func(*Emulator, *entry) int64 {
 	return func(_ *Emulator, x *entry) int64 {
-		if x.kind.name != "disks" || (lastPart(text(x.o, "type"), "/") == "pd-standard") != standard {
+		if x.kind.name != "disks" || (lastPart(tree.Text(x.o, "type"), "/") == "pd-standard") != standard {
 			return 0
 		}
-		n, _ := strconv.ParseInt(text(x.o, "sizeGb"), 10, 64) // set by the emulator
+		n, _ := strconv.ParseInt(tree.Text(x.o, "sizeGb"), 10, 64) // set by the emulator
 		return n
 	}
 }
@@ -31,12 +33,12 @@ func cpus(e *Emulator, x *entry) int64 {
 	if x.kind.name != "instances" || x.o["status"] == "TERMINATED" {
 		return 0
 	}
-	m, _ := e.machineType(lastPart(text(x.o, "machineType"), "/"), "") // the instance exists with it
+	m, _ := e.machineType(lastPart(tree.Text(x.o, "machineType"), "/"), "") // the instance exists with it
 	return int64(m.CPUs)
 }
 
 func static(_ *Emulator, x *entry) int64 {
-	if x.kind.name == "addresses" && text(x.o, "addressType") == "EXTERNAL" {
+	if x.kind.name == "addresses" && tree.Text(x.o, "addressType") == "EXTERNAL" {
 		return 1
 	}
 	return 0
@@ -149,7 +151,7 @@ func (c *call) checkPermission() error {
 	}
 	service, _, _ := strings.Cut(c.method.ID, ".")
 	target := strings.TrimPrefix(c.URL.Path, "/compute/v1/")
-	if name := text(c.body, "name"); name != "" && c.method.Verb == http.MethodPost {
+	if name := tree.Text(c.body, "name"); name != "" && c.method.Verb == http.MethodPost {
 		target += "/" + name
 	}
 	message := fmt.Sprintf("Required '%s' permission for '%s'", p, target)

@@ -16,7 +16,7 @@ import (
 
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/emulator/description"
-	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
+	"kops.local/kops/internal/standin/standintest"
 )
 
 // chance makes random calls: they are valid according to the description, and use few names, so
@@ -219,7 +219,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 	}
 	good := map[string]int{}
 	for seed := range uint64(4) {
-		clock := emulatortest.NewClock()
+		clock := standintest.NewClock()
 		e, err := emulator.New(emulator.Options{Seed: seed, Latency: time.Second, Now: clock.Now, Sleep: clock.Sleep, Buckets: []emulator.Bucket{{Name: "things"}}, DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}},
 			OnBug: func(err error) { t.Errorf("seed %d: the emulator is wrong: %v", seed, err) }})
 		if err != nil {
@@ -258,7 +258,7 @@ func TestNoCallBringsTheEmulatorToBreakTheDescription(t *testing.T) {
 }
 
 // deleteAll deletes all Compute Engine objects, repeatedly while others still use them.
-func deleteAll(t *testing.T, e *emulator.Emulator, clock *emulatortest.Clock) {
+func deleteAll(t *testing.T, e *emulator.Emulator, clock *standintest.Clock) {
 	t.Helper()
 	var left []string
 	for range 12 {

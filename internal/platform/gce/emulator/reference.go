@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // base is the prefix of objects' URLs, whatever the request's host.
@@ -38,15 +40,15 @@ func regionOf(zone string) string {
 }
 
 // newID returns a new ID for an object.
-func (e *Emulator) newID() string { return strconv.FormatUint(1e18+e.random.Uint64N(8e18), 10) }
+func (e *Emulator) newID() string { return strconv.FormatUint(1e18+e.Random.Uint64N(8e18), 10) }
 
 // resolve checks that the objects that fields refer to exist, and replaces each reference by the
 // object's URL. A reference may be a full URL, or a partial one that begins with projects, global,
 // regions or zones.
 func (c *call) resolve(refs []ref, o object) error {
 	for _, r := range refs {
-		err := visit(o, r.field, "resource", func(parent object, field, at string) error {
-			path, err := c.resolveReference(text(parent, field), at, r.to)
+		err := tree.Visit(o, r.field, "resource", func(parent object, field, at string) error {
+			path, err := c.resolveReference(tree.Text(parent, field), at, r.to)
 			if err != nil {
 				return err
 			}
@@ -95,7 +97,7 @@ func (c *call) resolveReference(url, at string, kinds []string) (string, error) 
 func refersTo(from object, refs []ref, url string) bool {
 	found := false
 	for _, r := range refs {
-		_ = visit(from, r.field, "", func(parent object, field, _ string) error { // the callback returns no error
+		_ = tree.Visit(from, r.field, "", func(parent object, field, _ string) error { // the callback returns no error
 			found = found || parent[field] == url
 			return nil
 		})
@@ -111,7 +113,7 @@ func (e *Emulator) usersOf(x *entry) []string {
 			!slices.Contains(x.kind.users, y.kind.name) {
 			continue
 		}
-		if refersTo(y.o, y.kind.refs, text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {
+		if refersTo(y.o, y.kind.refs, tree.Text(x.o, "selfLink")) || x.kind.name == "addresses" && usesAddress(y, x) {
 			out = append(out, path)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // setKind returns the kind of instance groups: groups of managers, and unmanaged groups.
@@ -16,7 +18,7 @@ func setKind() *collection {
 
 // shapeSet rejects the name of a manager's group.
 func shapeSet(c *call, o, _ object) error {
-	if path := c.scope() + "/instanceGroupManagers/" + text(o, "name"); c.entries[path] != nil {
+	if path := c.scope() + "/instanceGroupManagers/" + tree.Text(o, "name"); c.entries[path] != nil {
 		return refusal(http.StatusConflict, "alreadyExists", "The resource '%s' already exists", path)
 	}
 	return nil
@@ -71,9 +73,9 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 			return nil, err
 		}
 		before := slices.Clone(x.members)
-		for i, item := range subs(c.body, "instances") {
+		for i, item := range tree.Subs(c.body, "instances") {
 			at := fmt.Sprintf("instances[%d].instance", i)
-			path, err := c.resolveReference(text(item, "instance"), at, []string{"instances"})
+			path, err := c.resolveReference(tree.Text(item, "instance"), at, []string{"instances"})
 			if err == nil {
 				err = change(c, x, path, at)
 			}
@@ -88,7 +90,7 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 			after = slices.DeleteFunc(after, func(path string) bool { return c.entries[path] == nil }) // it was deleted in the meantime
 			x.members = after
 			if len(after) > 0 && x.o["network"] == nil {
-				nic := subs(c.entries[after[0]].o, "networkInterfaces")[0]
+				nic := tree.Subs(c.entries[after[0]].o, "networkInterfaces")[0]
 				x.o["network"], x.o["subnetwork"] = nic["network"], nic["subnetwork"]
 			}
 			return nil
@@ -98,7 +100,7 @@ func setChange(change func(c *call, set *entry, path, at string) error) handler 
 
 // addMember adds an instance to a group in the same zone and network.
 func (c *call) addMember(set *entry, path, at string) error {
-	switch nic := subs(c.entries[path].o, "networkInterfaces")[0]; {
+	switch nic := tree.Subs(c.entries[path].o, "networkInterfaces")[0]; {
 	case scopeOf(path) != scopeOf(set.path):
 		return invalid(at, link(path), "The instance is in another zone than the group.")
 	case set.o["network"] != nil && nic["network"] != set.o["network"]:
@@ -144,7 +146,7 @@ func (c *call) listMembers() (object, error) {
 	}
 	items := []object{}
 	for _, i := range c.membersOf(x.path) {
-		if text(c.body, "instanceState") != "RUNNING" || i.o["status"] == "RUNNING" {
+		if tree.Text(c.body, "instanceState") != "RUNNING" || i.o["status"] == "RUNNING" {
 			items = append(items, object{"instance": i.o["selfLink"], "status": i.o["status"]})
 		}
 	}

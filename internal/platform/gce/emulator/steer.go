@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // retryCreate is how long a group waits before it retries the creation of an instance.
@@ -60,15 +62,15 @@ func (x *entry) outdated() []*member {
 }
 
 func (x *entry) updates(field string) int {
-	return int(fixedOrPercent(sub(sub(x.o, "updatePolicy"), field), number(x.o, "targetSize")))
+	return int(fixedOrPercent(tree.Sub(tree.Sub(x.o, "updatePolicy"), field), tree.Number(x.o, "targetSize")))
 }
 
 // isProactive reports whether a group replaces outdated instances on its own.
-func (x *entry) isProactive() bool { return sub(x.o, "updatePolicy")["type"] == "PROACTIVE" }
+func (x *entry) isProactive() bool { return tree.Sub(x.o, "updatePolicy")["type"] == "PROACTIVE" }
 
 // adjustSize adds or removes members to reach the target size.
 func (e *Emulator) adjustSize(x *entry) {
-	target := int(number(x.o, "targetSize"))
+	target := int(tree.Number(x.o, "targetSize"))
 	if x.isProactive() {
 		target += min(x.updates("maxSurge"), len(x.outdated()))
 	}
@@ -107,9 +109,9 @@ func (e *Emulator) freeName(x *entry) string {
 	for {
 		end := make([]byte, 4)
 		for i := range end {
-			end[i] = letters[e.random.IntN(len(letters))]
+			end[i] = letters[e.Random.IntN(len(letters))]
 		}
-		name := text(x.o, "baseInstanceName") + "-" + string(end)
+		name := tree.Text(x.o, "baseInstanceName") + "-" + string(end)
 		if e.entries[scopeOf(x.path)+"/instances/"+name] == nil && !slices.ContainsFunc(x.group.members, func(m *member) bool { return m.name == name }) {
 			return name
 		}
@@ -127,13 +129,13 @@ func (e *Emulator) renew(x *entry) {
 			well++
 		}
 	}
-	least := int(number(x.o, "targetSize")) - x.updates("maxUnavailable")
+	least := int(tree.Number(x.o, "targetSize")) - x.updates("maxUnavailable")
 	for _, m := range x.outdated() {
 		if well-1 < least {
 			return
 		}
 		well--
-		if sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
+		if tree.Sub(x.o, "updatePolicy")["replacementMethod"] == "RECREATE" {
 			e.recreate(x, m)
 		} else {
 			e.drop(x, m)
@@ -147,24 +149,24 @@ func (e *Emulator) create(x *entry, m *member) {
 	failed := func(err error) {
 		r := refusalOf(err)
 		m.errors = list{object{"code": r.code(), "message": r.Message}}
-		e.schedule(retryCreate, func(context.Context) {
+		e.Schedule(retryCreate, func(context.Context) {
 			m.busy = false
 			e.steer(x)
 		})
 	}
-	template := e.entries[pathOf(text(x.o, "instanceTemplate"))]
+	template := e.entries[pathOf(tree.Text(x.o, "instanceTemplate"))]
 	if template == nil {
-		failed(notFound(pathOf(text(x.o, "instanceTemplate"))))
+		failed(notFound(pathOf(tree.Text(x.o, "instanceTemplate"))))
 		return
 	}
 	scope := scopeOf(x.path)
 	c := &call{Emulator: e, params: map[string]string{"project": projectOf(scope), "zone": lastPart(scope, "/")}}
-	inst, err := c.addInstance(scope, e.newInstanceObject(x, m, sub(template.o, "properties")), x.path)
+	inst, err := c.addInstance(scope, e.newInstanceObject(x, m, tree.Sub(template.o, "properties")), x.path)
 	if err != nil {
 		failed(err)
 		return
 	}
-	m.template = text(template.o, "selfLink")
+	m.template = tree.Text(template.o, "selfLink")
 	m.operations++
 	turn := m.operations
 	e.boot(inst, func(err error) {
@@ -187,15 +189,15 @@ func (e *Emulator) create(x *entry, m *member) {
 
 // newInstanceObject returns a member's instance, from the properties of a template.
 func (e *Emulator) newInstanceObject(x *entry, m *member, properties object) object {
-	o := clone(properties)
+	o := tree.Clone(properties)
 	o["name"] = m.name
 	number := e.projects[projectOf(x.path)].number
-	setDefault(o, "metadata", object{})
-	items, _ := sub(o, "metadata")["items"].(list)
-	sub(o, "metadata")["items"] = append(items,
-		object{"key": "instance-template", "value": fmt.Sprintf("projects/%d/global/instanceTemplates/%s", number, lastPart(text(x.o, "instanceTemplate"), "/"))},
-		object{"key": "created-by", "value": fmt.Sprintf("projects/%d/zones/%s/instanceGroupManagers/%s", number, lastPart(scopeOf(x.path), "/"), text(x.o, "name"))})
-	for _, d := range subs(o, "disks") {
+	tree.SetDefault(o, "metadata", object{})
+	items, _ := tree.Sub(o, "metadata")["items"].(list)
+	tree.Sub(o, "metadata")["items"] = append(items,
+		object{"key": "instance-template", "value": fmt.Sprintf("projects/%d/global/instanceTemplates/%s", number, lastPart(tree.Text(x.o, "instanceTemplate"), "/"))},
+		object{"key": "created-by", "value": fmt.Sprintf("projects/%d/zones/%s/instanceGroupManagers/%s", number, lastPart(scopeOf(x.path), "/"), tree.Text(x.o, "name"))})
+	for _, d := range tree.Subs(o, "disks") {
 		delete(d, "index")
 	}
 	return o
@@ -251,7 +253,7 @@ func (e *Emulator) abandon(x *entry, m *member) {
 // updatePools adds the instances of a manager to its target pools, and removes them from its previous
 // ones.
 func (e *Emulator) updatePools(x *entry) {
-	wanted := texts(x.o, "targetPools")
+	wanted := tree.Texts(x.o, "targetPools")
 	for path, inst := range e.entries {
 		if inst.machine == nil || inst.machine.manager != x.path {
 			continue
@@ -272,12 +274,12 @@ func (e *Emulator) setPoolMember(pool, instance string, in bool) {
 	if x == nil {
 		return
 	}
-	now := slices.DeleteFunc(texts(x.o, "instances"), func(s string) bool { return s == instance })
+	now := slices.DeleteFunc(tree.Texts(x.o, "instances"), func(s string) bool { return s == instance })
 	if in {
 		now = append(now, instance)
 	}
 	slices.Sort(now)
-	setTexts(x.o, "instances", now)
+	tree.SetTexts(x.o, "instances", now)
 }
 
 // sortedKeys returns the keys of a map, sorted.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // bucket is a Cloud Storage bucket, without its content.
@@ -40,7 +42,7 @@ func isObjectPath(path string) bool {
 
 func storageHandlers() map[string]handler {
 	return map[string]handler{
-		"storage.buckets.get":                 onBucket(func(_ *call, b *bucket) (object, error) { return clone(b.o), nil }),
+		"storage.buckets.get":                 onBucket(func(_ *call, b *bucket) (object, error) { return tree.Clone(b.o), nil }),
 		"storage.buckets.getIamPolicy":        onBucket((*call).getBucketPolicy),
 		"storage.buckets.setIamPolicy":        onBucket((*call).setBucketPolicy),
 		"storage.buckets.testIamPermissions":  onBucket((*call).testBucket),
@@ -65,7 +67,7 @@ func onBucket(do func(*call, *bucket) (object, error)) handler {
 // onACL is like onBucket, for buckets with access control lists.
 func onACL(do func(*call, *bucket) (object, error)) handler {
 	return onBucket(func(c *call, b *bucket) (object, error) {
-		if flag(sub(sub(b.o, "iamConfiguration"), "uniformBucketLevelAccess"), "enabled") {
+		if tree.Bool(tree.Sub(tree.Sub(b.o, "iamConfiguration"), "uniformBucketLevelAccess"), "enabled") {
 			return nil, refusal(http.StatusBadRequest, "invalid", "Cannot use ACL API to update bucket policy when uniform bucket-level access is enabled. Read more at https://cloud.google.com/storage/docs/uniform-bucket-level-access")
 		}
 		return do(c, b)
@@ -74,7 +76,7 @@ func onACL(do func(*call, *bucket) (object, error)) handler {
 
 func (b *bucket) policyObject(version int64) object {
 	o := b.policy.toObject(version)
-	o["kind"], o["resourceId"] = "storage#policy", "projects/_/buckets/"+text(b.o, "name")
+	o["kind"], o["resourceId"] = "storage#policy", "projects/_/buckets/"+tree.Text(b.o, "name")
 	return o
 }
 
@@ -99,7 +101,7 @@ func (c *call) testBucket(*bucket) (object, error) {
 func (b *bucket) aclEntry(entity string) (object, error) {
 	for _, a := range b.acl {
 		if a["entity"] == entity {
-			return clone(a), nil
+			return tree.Clone(a), nil
 		}
 	}
 	return nil, refusal(http.StatusNotFound, "notFound", "The specified ACL entry %s does not exist.", entity)
@@ -108,16 +110,16 @@ func (b *bucket) aclEntry(entity string) (object, error) {
 func (c *call) listACL(b *bucket) (object, error) {
 	out := object{"kind": "storage#bucketAccessControls"}
 	if len(b.acl) > 0 {
-		out["items"] = clone(listOf(b.acl))
+		out["items"] = tree.Clone(tree.ListOf(b.acl))
 	}
 	return out, nil
 }
 
 // setACL grants an entity a role, replacing its previous one.
 func (c *call) setACL(b *bucket) (object, error) {
-	entity, role := c.params["entity"], text(c.body, "role")
+	entity, role := c.params["entity"], tree.Text(c.body, "role")
 	if entity == "" {
-		entity = text(c.body, "entity")
+		entity = tree.Text(c.body, "entity")
 	}
 	switch {
 	case entity == "":
@@ -130,13 +132,13 @@ func (c *call) setACL(b *bucket) (object, error) {
 			return nil, err
 		}
 	}
-	name := text(b.o, "name")
-	o := object{"kind": "storage#bucketAccessControl", "bucket": name, "entity": entity, "role": role, "id": name + "/" + entity, "etag": "CAE=", "selfLink": text(b.o, "selfLink") + "/acl/" + entity}
+	name := tree.Text(b.o, "name")
+	o := object{"kind": "storage#bucketAccessControl", "bucket": name, "entity": entity, "role": role, "id": name + "/" + entity, "etag": "CAE=", "selfLink": tree.Text(b.o, "selfLink") + "/acl/" + entity}
 	if _, email, ok := strings.Cut(entity, "-"); ok && strings.Contains(email, "@") {
 		o["email"] = email
 	}
 	b.acl = append(slices.DeleteFunc(b.acl, func(a object) bool { return a["entity"] == entity }), o)
-	return clone(o), nil
+	return tree.Clone(o), nil
 }
 
 func (c *call) deleteACL(b *bucket) (object, error) {

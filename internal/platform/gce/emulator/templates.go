@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"kops.local/kops/internal/standin/tree"
 )
 
 // interfaces returns the references in the interfaces of instances, below a prefix.
@@ -20,31 +22,31 @@ func templateKind() *collection {
 }
 
 func shapeTemplate(c *call, o, _ object) error {
-	p := sub(o, "properties")
+	p := tree.Sub(o, "properties")
 	if p == nil {
 		return refusal(http.StatusBadRequest, "required", "Required field 'resource.properties' not specified")
 	}
 	const at = "resource.properties"
-	if strings.Contains(text(p, "machineType"), "/") {
+	if strings.Contains(tree.Text(p, "machineType"), "/") {
 		return invalid(at+".machineType", p["machineType"], "The machine type of a template is a name, not a URL.")
 	}
 	if err := c.properties(p, at); err != nil {
 		return err
 	}
 	boots := 0
-	for i, d := range subs(p, "disks") {
+	for i, d := range tree.Subs(p, "disks") {
 		field := fmt.Sprintf("%s.disks[%d]", at, i)
-		if flag(d, "boot") {
+		if tree.Bool(d, "boot") {
 			boots++
 		}
-		init := sub(d, "initializeParams")
+		init := tree.Sub(d, "initializeParams")
 		switch {
 		case init == nil && d["source"] == nil:
 			return refusal(http.StatusBadRequest, "required", "Required field '%s.initializeParams' not specified", field)
-		case strings.Contains(text(init, "diskType"), "/"):
+		case strings.Contains(tree.Text(init, "diskType"), "/"):
 			return invalid(field+".initializeParams.diskType", init["diskType"], "The disk type of a template is a name, not a URL.")
 		}
-		if source := text(init, "sourceImage"); source != "" {
+		if source := tree.Text(init, "sourceImage"); source != "" {
 			path, _, err := c.image(source, field+".initializeParams.sourceImage")
 			if err != nil {
 				return err
@@ -56,7 +58,7 @@ func shapeTemplate(c *call, o, _ object) error {
 	if boots != 1 {
 		return invalid(at+".disks", boots, "Exactly one disk must be the boot disk.")
 	}
-	for i, nic := range subs(p, "networkInterfaces") {
+	for i, nic := range tree.Subs(p, "networkInterfaces") {
 		nic["name"] = fmt.Sprintf("nic%d", i)
 	}
 	return nil
@@ -76,8 +78,8 @@ func checkMetadata(at string, m object) error {
 		return nil
 	}
 	keys, size := map[string]bool{}, 0
-	for i, item := range subs(m, "items") {
-		key, value := text(item, "key"), text(item, "value")
+	for i, item := range tree.Subs(m, "items") {
+		key, value := tree.Text(item, "key"), tree.Text(item, "value")
 		field := fmt.Sprintf("%s.items[%d]", at, i)
 		switch {
 		case !metadataKey().MatchString(key):
@@ -99,35 +101,35 @@ func checkMetadata(at string, m object) error {
 // properties checks the fields that instances and templates have in common, and sets those that the
 // server sets.
 func (c *call) properties(p object, at string) error {
-	if _, err := c.machineType(lastPart(text(p, "machineType"), "/"), at+".machineType"); err != nil {
+	if _, err := c.machineType(lastPart(tree.Text(p, "machineType"), "/"), at+".machineType"); err != nil {
 		return err
 	}
-	if err := checkLabels(at+".labels", sub(p, "labels")); err != nil {
+	if err := checkLabels(at+".labels", tree.Sub(p, "labels")); err != nil {
 		return err
 	}
-	if err := checkMetadata(at+".metadata", sub(p, "metadata")); err != nil {
+	if err := checkMetadata(at+".metadata", tree.Sub(p, "metadata")); err != nil {
 		return err
 	}
-	for i, t := range texts(sub(p, "tags"), "items") {
+	for i, t := range tree.Texts(tree.Sub(p, "tags"), "items") {
 		if !tag().MatchString(t) {
 			return invalid(fmt.Sprintf("%s.tags.items[%d]", at, i), t, "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'")
 		}
 	}
-	accounts := subs(p, "serviceAccounts")
+	accounts := tree.Subs(p, "serviceAccounts")
 	if len(accounts) > 1 {
 		return invalid(at+".serviceAccounts", len(accounts), "An instance has one service account at most.")
 	}
 	for i, a := range accounts {
-		if email := text(a, "email"); !c.knowsAccount(email) {
+		if email := tree.Text(a, "email"); !c.knowsAccount(email) {
 			return invalid(fmt.Sprintf("%s.serviceAccounts[%d].email", at, i), email, "The user does not have access to service account '"+email+"', or it does not exist.")
 		}
-		for j, scope := range texts(a, "scopes") {
+		for j, scope := range tree.Texts(a, "scopes") {
 			if !strings.HasPrefix(scope, "https://www.googleapis.com/auth/") {
 				return invalid(fmt.Sprintf("%s.serviceAccounts[%d].scopes[%d]", at, i, j), scope, "The URL is malformed.")
 			}
 		}
 	}
-	nics := subs(p, "networkInterfaces")
+	nics := tree.Subs(p, "networkInterfaces")
 	if len(nics) == 0 {
 		return refusal(http.StatusBadRequest, "required", "At least one network interface is required.")
 	}
@@ -140,33 +142,33 @@ func (c *call) properties(p object, at string) error {
 }
 
 func (c *call) shapeInterface(nic object, at string) error {
-	subnet := c.entries[pathOf(text(nic, "subnetwork"))]
+	subnet := c.entries[pathOf(tree.Text(nic, "subnetwork"))]
 	switch {
 	case subnet == nil && nic["network"] == nil:
 		return invalid(at, "", "A network or a subnetwork must be specified.")
 	case subnet != nil && nic["network"] != nil && subnet.o["network"] != nic["network"]:
 		return invalid(at+".subnetwork", nic["subnetwork"], "The subnetwork belongs to another network.")
-	case subnet == nil && !flag(c.entries[pathOf(text(nic, "network"))].o, "autoCreateSubnetworks"):
+	case subnet == nil && !tree.Bool(c.entries[pathOf(tree.Text(nic, "network"))].o, "autoCreateSubnetworks"):
 		return invalid(at+".network", nic["network"], "The network is in custom mode: a subnetwork must be specified.")
 	}
-	if configs := subs(nic, "accessConfigs"); len(configs) > 1 {
+	if configs := tree.Subs(nic, "accessConfigs"); len(configs) > 1 {
 		return invalid(at+".accessConfigs", len(configs), "An interface has one access config at most.")
 	} else if len(configs) == 1 {
-		setDefault(configs[0], "type", "ONE_TO_ONE_NAT")
-		setDefault(configs[0], "networkTier", "PREMIUM")
+		tree.SetDefault(configs[0], "type", "ONE_TO_ONE_NAT")
+		tree.SetDefault(configs[0], "networkTier", "PREMIUM")
 	}
 	if subnet == nil {
 		return nil
 	}
-	if text(nic, "stackType") == "IPV4_IPV6" && text(subnet.o, "stackType") != "IPV4_IPV6" {
+	if tree.Text(nic, "stackType") == "IPV4_IPV6" && tree.Text(subnet.o, "stackType") != "IPV4_IPV6" {
 		return invalid(at+".stackType", nic["stackType"], "The subnetwork has no IPv6.")
 	}
-	for i, alias := range subs(nic, "aliasIpRanges") {
+	for i, alias := range tree.Subs(nic, "aliasIpRanges") {
 		field := fmt.Sprintf("%s.aliasIpRanges[%d]", at, i)
-		if text(alias, "ipCidrRange") == "" {
+		if tree.Text(alias, "ipCidrRange") == "" {
 			return refusal(http.StatusBadRequest, "required", "Required field '%s.ipCidrRange' not specified", field)
 		}
-		if name := text(alias, "subnetworkRangeName"); name != "" && !slices.ContainsFunc(subs(subnet.o, "secondaryIpRanges"), func(r object) bool { return r["rangeName"] == name }) {
+		if name := tree.Text(alias, "subnetworkRangeName"); name != "" && !slices.ContainsFunc(tree.Subs(subnet.o, "secondaryIpRanges"), func(r object) bool { return r["rangeName"] == name }) {
 			return invalid(field+".subnetworkRangeName", name, "The subnetwork has no such secondary range.")
 		}
 	}
@@ -175,22 +177,22 @@ func (c *call) shapeInterface(nic object, at string) error {
 
 // shapeScheduling checks and defaults the scheduling of an instance.
 func shapeScheduling(p object, at string) error {
-	setDefault(p, "scheduling", object{})
-	s := sub(p, "scheduling")
-	setDefault(s, "provisioningModel", map[bool]string{true: "SPOT", false: "STANDARD"}[flag(s, "preemptible")])
+	tree.SetDefault(p, "scheduling", object{})
+	s := tree.Sub(p, "scheduling")
+	tree.SetDefault(s, "provisioningModel", map[bool]string{true: "SPOT", false: "STANDARD"}[tree.Bool(s, "preemptible")])
 	spot := s["provisioningModel"] == "SPOT"
 	if spot {
-		setDefault(s, "preemptible", true)
+		tree.SetDefault(s, "preemptible", true)
 	}
-	setDefault(s, "preemptible", false)
-	setDefault(s, "automaticRestart", !spot)
-	setDefault(s, "onHostMaintenance", map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
+	tree.SetDefault(s, "preemptible", false)
+	tree.SetDefault(s, "automaticRestart", !spot)
+	tree.SetDefault(s, "onHostMaintenance", map[bool]string{true: "TERMINATE", false: "MIGRATE"}[spot])
 	switch {
-	case spot != flag(s, "preemptible"):
-		return invalid(at+".scheduling.preemptible", s["preemptible"], "It contradicts the provisioning model "+text(s, "provisioningModel")+".")
-	case spot && flag(s, "automaticRestart"):
+	case spot != tree.Bool(s, "preemptible"):
+		return invalid(at+".scheduling.preemptible", s["preemptible"], "It contradicts the provisioning model "+tree.Text(s, "provisioningModel")+".")
+	case spot && tree.Bool(s, "automaticRestart"):
 		return invalid(at+".scheduling.automaticRestart", true, "Scheduling must have preemptible be false when AutomaticRestart is true.")
-	case text(s, "onHostMaintenance") != "TERMINATE" && (spot || len(subs(p, "guestAccelerators")) > 0):
+	case tree.Text(s, "onHostMaintenance") != "TERMINATE" && (spot || len(tree.Subs(p, "guestAccelerators")) > 0):
 		return invalid(at+".scheduling.onHostMaintenance", s["onHostMaintenance"], "Instances that are preemptible or have guest accelerators do not support live migration.")
 	}
 	return nil
@@ -199,15 +201,15 @@ func shapeScheduling(p object, at string) error {
 // allocateAlias returns the range for an alias: the given one, or a free one of the given size, such as
 // /24. Ranges in mine are not free.
 func (e *Emulator) allocateAlias(subnet *entry, alias object, at string, mine []netip.Prefix) (netip.Prefix, error) {
-	within := text(subnet.o, "ipCidrRange")
-	if name := text(alias, "subnetworkRangeName"); name != "" {
-		for _, r := range subs(subnet.o, "secondaryIpRanges") {
+	within := tree.Text(subnet.o, "ipCidrRange")
+	if name := tree.Text(alias, "subnetworkRangeName"); name != "" {
+		for _, r := range tree.Subs(subnet.o, "secondaryIpRanges") {
 			if r["rangeName"] == name {
-				within = text(r, "ipCidrRange")
+				within = tree.Text(r, "ipCidrRange")
 			}
 		}
 	}
-	asked := text(alias, "ipCidrRange")
+	asked := tree.Text(alias, "ipCidrRange")
 	own, taken := netip.MustParsePrefix(within), append(e.usedAddresses(subnet, ""), mine...)
 	if a, err := netip.ParseAddr(asked); err == nil {
 		asked = netip.PrefixFrom(a, a.BitLen()).String()

@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator/emulatortest"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/standin/standintest"
 	"kops.local/kops/internal/test/enginetest"
 )
 
@@ -24,7 +25,7 @@ type stage struct {
 	*emulator.Emulator
 	*enginetest.Engine
 	c     *Client
-	clock *emulatortest.Clock
+	clock *standintest.Clock
 }
 
 // play starts an emulator whose operations take two seconds.
