@@ -10,11 +10,11 @@ import (
 // and private zones are visible to every client. All names are without a trailing dot.
 type Names struct {
 	Zones []Zone
-	// Host returns the address of one of the platform's own hosts.
-	Host func(name string) (netip.Addr, bool)
-	// Reachable maps the value of a record to a reachable one: machines' public addresses are not
-	// reachable here, and resolve to the private ones, as they do inside the platform's network.
-	Reachable func(value string) string
+	// Hosts are the addresses of the platform's own hosts, by name.
+	Hosts map[string]netip.Addr
+	// Reachable maps machines' public addresses, which are not reachable here, to the private ones,
+	// to which records resolve, as they do inside the platform's network.
+	Reachable map[netip.Addr]netip.Addr
 }
 
 // Zone is a DNS zone.
@@ -41,7 +41,7 @@ func PlainName(name string) string {
 // Lookup implements Play.Lookup.
 func (n Names) Lookup(name, kind string) (records []string, known bool) {
 	name = PlainName(name)
-	if a, ok := n.Host(name); ok {
+	if a, ok := n.Hosts[name]; ok {
 		if kind == "A" {
 			records = []string{zoneLine(name, 60, "A", a.String())}
 		}
@@ -72,13 +72,13 @@ func (n Names) answerFromZone(z *Zone, name, kind string) (records []string, kno
 				continue
 			}
 			if r.Host != "" {
-				if a, ok := n.Host(r.Host); ok && kind == "A" {
+				if a, ok := n.Hosts[r.Host]; ok && kind == "A" {
 					records = append(records, zoneLine(name, 60, "A", a.String()))
 				}
 				continue
 			}
 			for _, v := range r.Values {
-				records = append(records, zoneLine(name, r.TTL, r.Type, n.Reachable(v)))
+				records = append(records, zoneLine(name, r.TTL, r.Type, n.reachable(v)))
 			}
 		}
 		if known {
@@ -94,6 +94,16 @@ func (n Names) answerFromZone(z *Zone, name, kind string) (records []string, kno
 		}
 	}
 	return records, known
+}
+
+// reachable returns a record's value, or the private address of the machine whose public one it is.
+func (n Names) reachable(value string) string {
+	if a, err := netip.ParseAddr(value); err == nil {
+		if private, ok := n.Reachable[a]; ok {
+			return private.String()
+		}
+	}
+	return value
 }
 
 // zoneLine formats a record as a line of a zone file.

@@ -8,15 +8,8 @@ import (
 
 func TestNames(t *testing.T) {
 	n := Names{
-		Host: func(name string) (netip.Addr, bool) {
-			return netip.MustParseAddr("10.0.0.1"), name == "front.platform"
-		},
-		Reachable: func(value string) string {
-			if value == "203.0.113.1" {
-				return "10.0.0.2"
-			}
-			return value
-		},
+		Hosts:     map[string]netip.Addr{"front.platform": netip.MustParseAddr("10.0.0.1")},
+		Reachable: map[netip.Addr]netip.Addr{netip.MustParseAddr("203.0.113.1"): netip.MustParseAddr("10.0.0.2")},
 		Zones: []Zone{
 			{Name: "example.com", Servers: []string{"ns1.example.net", "ns2.example.net."}, Records: []Record{
 				{Name: "a.example.com", Type: "A", TTL: 30, Values: []string{"203.0.113.1", "10.0.0.3"}},

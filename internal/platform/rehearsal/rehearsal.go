@@ -1,6 +1,7 @@
 // Package rehearsal is the contract between a platform and this host for emulating the platform
 // here: its API by an emulator, and its machines by machines of this host, which run exactly the
-// user data that the platform would give them.
+// user data that the platform would give them. A play says what its emulator wants of the host, and a
+// Reconciler makes the host match.
 //
 // It must not know any platform, nor how machines are made.
 package rehearsal

@@ -4,66 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"golang.org/x/sync/errgroup"
-
-	"kops.local/kops/internal/platform/rehearsal"
 )
-
-// reconcileInstances creates missing machines of instances, destroys the machines of instances that no
-// longer exist, and terminates instances whose machine has stopped running, as a group does with an
-// instance that fails its checks.
-func (p *play) reconcileInstances(ctx context.Context, now snapshot) error {
-	machines, err := p.stage.Machines.List()
-	if err != nil {
-		return err
-	}
-	work := errgroup.Group{}
-	errs := make(chan error, len(machines)+len(now.instances)+1)
-	var dead []string
-	for name, runs := range machines {
-		switch {
-		case now.instances[name] == nil:
-			p.log.Info("an instance is gone", "instance", name)
-			work.Go(func() error {
-				errs <- p.stage.Machines.Destroy(ctx, name)
-				return nil
-			})
-		case !runs:
-			dead = append(dead, name)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(now.instances)) {
-		if _, there := machines[id]; there {
-			continue
-		}
-		work.Go(func() error {
-			errs <- p.launch(ctx, now.instances[id])
-			return nil
-		})
-	}
-	_ = work.Wait() // the functions report their own errors
-	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	if len(dead) > 0 {
-		slices.Sort(dead)
-		p.log.Warn("instances have died", "instances", dead)
-		_, err := p.clients.EC2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: dead})
-		all = append(all, err)
-		p.keeper.Trigger()
-	}
-	return errors.Join(all...)
-}
 
 // launchSettings is the part of its launch template that the emulator did not apply to an instance.
 type launchSettings struct {
@@ -150,20 +97,6 @@ func (s snapshot) publicAddress() (netip.Addr, error) {
 		}
 	}
 	return netip.Addr{}, fmt.Errorf("all public addresses of %s are taken", publicAddresses)
-}
-
-func (p *play) launch(ctx context.Context, i *instance) error {
-	id := aws.ToString(i.InstanceId)
-	data, err := p.userData(ctx, id)
-	if err != nil {
-		return err
-	}
-	mib, err := p.sizes.memory(ctx, p.clients.EC2, i.InstanceType)
-	if err != nil {
-		return err
-	}
-	p.log.Info("an instance starts", "instance", id, "type", i.InstanceType, "address", i.Address, "group", i.Group)
-	return p.stage.Machines.Launch(ctx, rehearsal.Machine{Name: id, Address: netip.PrefixFrom(i.Address, i.VPC.Bits()), Gateway: gateway(i.VPC).Addr(), UserData: data, MemoryMiB: mib})
 }
 
 // sizes caches the memory sizes of instance types, in MiB.

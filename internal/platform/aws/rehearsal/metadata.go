@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"path"
 	"slices"
 	"strconv"
@@ -53,15 +51,15 @@ const (
 
 // caller returns the calling instance. A new instance may not have been observed yet.
 func (s *metadataServer) caller(w http.ResponseWriter, r *http.Request) *instance {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	at, err := netip.ParseAddr(host)
-	if err == nil {
-		if i := s.play.lastSnapshot().byAddress[at.Unmap()]; i != nil {
-			return i
-		}
+	id, ok := s.play.room.Caller(w, r)
+	if !ok {
+		return nil
 	}
-	http.Error(w, "no instance has the address "+host, http.StatusNotFound)
-	return nil
+	i := s.play.lastSnapshot().instances[id]
+	if i == nil {
+		http.Error(w, "the instance "+id+" has ended", http.StatusNotFound)
+	}
+	return i
 }
 
 func (s *metadataServer) serveToken(w http.ResponseWriter, r *http.Request) {

@@ -2,8 +2,6 @@ package rehearsal
 
 import (
 	"context"
-	"net/netip"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
@@ -51,44 +49,3 @@ func newRecord(r types.ResourceRecordSet) rehearsal.Record {
 	}
 	return out
 }
-
-// lookup resolves names of load balancers, private names of instances, and names in Route 53 zones.
-func (p *play) lookup(name, kind string) (records []string, known bool) {
-	return rehearsal.Names{Zones: p.lastSnapshot().zones, Host: p.addressOfHost, Reachable: p.privateAddress}.Lookup(name, kind)
-}
-
-// privateAddress returns the private address of the instance with a public address, or value itself.
-func (p *play) privateAddress(value string) string {
-	for _, i := range p.lastSnapshot().instances {
-		if aws.ToString(i.PublicIpAddress) == value {
-			return i.Address.String()
-		}
-	}
-	return value
-}
-
-// addressOfHost returns the address of a load balancer, or of an instance.
-func (p *play) addressOfHost(name string) (netip.Addr, bool) {
-	name = strings.TrimPrefix(name, "dualstack.")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a, ok := p.fronts[name]; ok {
-		return a, true
-	}
-	first, domain, _ := strings.Cut(name, ".")
-	if domain != privateDomain {
-		return netip.Addr{}, false
-	}
-	if i := p.last.instances[first]; i != nil {
-		return i.Address, true
-	}
-	for _, i := range p.last.instances {
-		if aws.ToString(i.PrivateDnsName) == name {
-			return i.Address, true
-		}
-	}
-	return netip.Addr{}, false
-}
-
-// privateDomain is the domain of the private names of instances in the region.
-const privateDomain = "ec2.internal"

@@ -42,44 +42,22 @@ type volume struct {
 // snapshot is the observed state of the emulator.
 type snapshot struct {
 	instances map[string]*instance
-	byAddress map[netip.Addr]*instance
 	// ended maps the instances that the emulator still lists, but that do
 	// not run, to their root devices.
 	ended     map[string]string
 	attached  []volume
 	volumes   map[string]bool // all existing volumes
 	subnets   map[string]types.Subnet
-	routes    map[string]string // range → address of an instance
+	routes    map[string]string // range → instance
 	balancers []balancer
 	zones     []rehearsal.Zone
 	groups    []scalingtypes.AutoScalingGroup
 	spares    map[string][]string // instances in warm pools, by group
 }
 
-// gateways returns the addresses of this host in the networks of
-// instances: the first of each network.
-func (s snapshot) gateways() []netip.Prefix {
-	out := map[netip.Prefix]bool{}
-	for _, i := range s.instances {
-		out[gateway(i.VPC)] = true
-	}
-	return slices.SortedFunc(maps.Keys(out), func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) })
-}
-
-// checkedAddresses returns the instances with a source/destination check, by address, each with the
-// addresses of its network interface: packets from and to other addresses are dropped (EC2 user guide,
-// Elastic network interfaces).
-func (s snapshot) checkedAddresses() map[netip.Addr][]netip.Prefix {
-	out := map[netip.Addr][]netip.Prefix{}
-	for _, i := range s.instances {
-		if aws.ToBool(i.SourceDestCheck) {
-			out[i.Address] = i.ownAddresses()
-		}
-	}
-	return out
-}
-
-// ownAddresses returns the private addresses of an instance's network interfaces.
+// ownAddresses returns the private addresses of an instance's network interfaces: with a
+// source/destination check, packets from and to other addresses are dropped (EC2 user guide, Elastic
+// network interfaces).
 func (i *instance) ownAddresses() []netip.Prefix {
 	own := map[netip.Prefix]bool{netip.PrefixFrom(i.Address, i.Address.BitLen()): true}
 	for _, n := range i.NetworkInterfaces {
@@ -95,11 +73,6 @@ func (i *instance) ownAddresses() []netip.Prefix {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(own), netip.Prefix.Compare)
-}
-
-// gateway returns the address of a VPC's router, with the length of the VPC's range.
-func gateway(vpc netip.Prefix) netip.Prefix {
-	return netip.PrefixFrom(vpc.Masked().Addr().Next(), vpc.Bits())
 }
 
 // pager requests a response page by page.
@@ -185,7 +158,7 @@ func (p *play) fetch(ctx context.Context) (a answers, err error) {
 
 // combine combines the responses.
 func (a answers) combine() snapshot {
-	s := snapshot{instances: map[string]*instance{}, byAddress: map[netip.Addr]*instance{}, ended: map[string]string{}, volumes: map[string]bool{},
+	s := snapshot{instances: map[string]*instance{}, ended: map[string]string{}, volumes: map[string]bool{},
 		subnets: map[string]types.Subnet{}, routes: map[string]string{}, balancers: a.balancers, zones: a.zones, groups: a.groups}
 	for _, n := range a.subnets {
 		s.subnets[aws.ToString(n.SubnetId)] = n
@@ -237,7 +210,7 @@ func (s *snapshot) addInstances(reservations []types.Reservation, vpcs map[strin
 			}
 			subnet, _ := netip.ParsePrefix(aws.ToString(s.subnets[aws.ToString(i.SubnetId)].CidrBlock)) // the emulator's ranges are valid
 			m := &instance{Instance: i, Address: a, VPC: vpc, Subnet: subnet, Group: aws.ToString(groups[id].AutoScalingGroupName), Template: templateOf(groups[id])}
-			s.instances[id], s.byAddress[a] = m, m
+			s.instances[id] = m
 		}
 	}
 }
@@ -264,8 +237,8 @@ func (s *snapshot) addVolumes(volumes []types.Volume) {
 func (s *snapshot) addRoutes(tables []types.RouteTable) {
 	for _, t := range tables {
 		for _, r := range t.Routes {
-			if i := s.instances[aws.ToString(r.InstanceId)]; i != nil && aws.ToString(r.DestinationCidrBlock) != "" {
-				s.routes[aws.ToString(r.DestinationCidrBlock)] = i.Address.String()
+			if id := aws.ToString(r.InstanceId); s.instances[id] != nil && aws.ToString(r.DestinationCidrBlock) != "" {
+				s.routes[aws.ToString(r.DestinationCidrBlock)] = id
 			}
 		}
 	}

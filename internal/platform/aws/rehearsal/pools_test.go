@@ -70,8 +70,8 @@ func TestAGroupIsRolled(t *testing.T) {
 		return out
 	}
 	running, spares := versions()
-	if !slices.Equal(all(running), []string{"1"}) || !slices.Equal(all(spares), []string{"1"}) || len(p.host.machines) != 1 {
-		t.Fatalf("at first there are %v and in reserve %v; machines are %v", running, spares, p.host.machines)
+	if !slices.Equal(all(running), []string{"1"}) || !slices.Equal(all(spares), []string{"1"}) || len(p.host.Machines) != 1 {
+		t.Fatalf("at first there are %v and in reserve %v; machines are %v", running, spares, p.host.Machines)
 	}
 	old := ""
 	for old = range running {
@@ -97,15 +97,15 @@ func TestAGroupIsRolled(t *testing.T) {
 		t.Errorf("after the roll there are %v and %v", now, reserve)
 	}
 	for fresh := range now {
-		if p.host.machines[fresh].UserData != "#!/bin/sh\necho two" || p.host.machines[old].UserData != "#!/bin/sh\necho one" || len(p.host.machines) != 2 {
-			t.Errorf("the machines are %+v", p.host.machines)
+		if p.host.Machines[fresh].UserData != "#!/bin/sh\necho two" || p.host.Machines[old].UserData != "#!/bin/sh\necho one" || len(p.host.Machines) != 2 {
+			t.Errorf("the machines are %+v", p.host.Machines)
 		}
 	}
 
 	_, err = p.clients.EC2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{old}})
 	p.ok(err)
-	if versions(); len(p.host.machines) != 1 || p.host.machines[old].Name != "" {
-		t.Errorf("after the end of the instance that was detached, the machines are %+v", p.host.machines)
+	if versions(); len(p.host.Machines) != 1 || p.host.Machines[old].Name != "" {
+		t.Errorf("after the end of the instance that was detached, the machines are %+v", p.host.Machines)
 	}
 
 	_, err = scaling.DeleteWarmPool(t.Context(), &autoscaling.DeleteWarmPoolInput{AutoScalingGroupName: group})

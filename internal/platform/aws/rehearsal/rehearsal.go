@@ -42,16 +42,15 @@ type play struct {
 	emulator *emulator
 	clients  *awsapi.Clients
 	keeper   *rehearsal.Keeper
+	room     *rehearsal.Reconciler
 	roles    roles
 	sizes    sizes
 	// attaching is locked while a volume is attached.
 	attaching sync.Mutex
 	settings  map[string]launchSettings // by instance
-	disks     map[string]string         // by volume, the instance that it is attached to, or ""
 
 	mu       sync.Mutex
 	last     snapshot
-	fronts   addresses
 	versions map[string]string // by instance, the version of its launch template
 }
 
@@ -69,7 +68,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 	if err != nil {
 		return nil, err
 	}
-	p := &play{stage: stage, log: stage.Log, emulator: e, settings: map[string]launchSettings{}, disks: map[string]string{}, fronts: addresses{}, versions: map[string]string{}}
+	p := &play{stage: stage, log: stage.Log, room: rehearsal.NewReconciler(stage), emulator: e, settings: map[string]launchSettings{}, versions: map[string]string{}}
 	p.keeper = rehearsal.NewKeeper(stage.Log, p.sync)
 	p.keeper.Ended, p.keeper.Failure = e.Ended(), e.Failure
 	err = p.connect(ctx, o.Stores)
@@ -81,7 +80,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 
 func (p *play) asPlay() *rehearsal.Play {
 	return &rehearsal.Play{
-		Serves: isServiceHost, Handler: p.services(), Scheme: "s3", Lookup: p.lookup,
+		Serves: isServiceHost, Handler: p.services(), Scheme: "s3", Lookup: p.room.Lookup,
 		Plain: map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
 		Environment: append(accountVariables(),
 			"AWS_REGION="+Region, "AWS_DEFAULT_REGION="+Region, "AWS_ACCESS_KEY_ID="+accessKey, "AWS_SECRET_ACCESS_KEY="+secretKey, "AWS_EC2_METADATA_DISABLED=true",
@@ -120,13 +119,7 @@ func (p *play) sync(ctx context.Context) error {
 	p.mu.Lock()
 	p.last = now
 	p.mu.Unlock()
-	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
-		return err
-	}
-	if err := p.stage.Network.Check(now.checkedAddresses()); err != nil {
-		return err
-	}
-	return errors.Join(given, p.reconcilePools(ctx, now), p.reconcileInstances(ctx, now), p.reconcileVolumes(ctx, now), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(p.balancers(now)))
+	return errors.Join(given, p.reconcilePools(ctx, now), p.detachEnded(ctx, now), p.room.Reconcile(ctx, p.wanted(now)))
 }
 
 // lastSnapshot returns the last observed state of the emulator.

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,86 +32,14 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/rehearsal"
+	"kops.local/kops/internal/test/stagetest"
 )
-
-// host replaces this host: it records what the play requests. Real machines are created in
-// e2e/rehearsal.
-type host struct {
-	mu        sync.Mutex
-	machines  map[string]rehearsal.Machine
-	dead      map[string]bool
-	disks     map[string]rehearsal.Disk
-	addresses []netip.Prefix
-	routes    map[string]string
-	checked   map[netip.Addr][]netip.Prefix
-	balancers []rehearsal.Balancer
-}
-
-func newHost() *host {
-	return &host{machines: map[string]rehearsal.Machine{}, dead: map[string]bool{}, disks: map[string]rehearsal.Disk{}}
-}
-
-func (h *host) Launch(_ context.Context, m rehearsal.Machine) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.machines[m.Name] = m
-	return nil
-}
-
-func (h *host) List() (map[string]bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := map[string]bool{}
-	for n := range h.machines {
-		out[n] = !h.dead[n]
-	}
-	return out, nil
-}
-
-func (h *host) Destroy(_ context.Context, name string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.machines, name)
-	return nil
-}
-
-func (h *host) Console(name string) ([]byte, error) {
-	if _, ok := h.machines[name]; !ok {
-		return nil, errors.New("there is no machine " + name)
-	}
-	return []byte("the console of " + name), nil
-}
-
-func (h *host) Plug(_ context.Context, d rehearsal.Disk) error {
-	h.disks[d.Name] = d
-	return nil
-}
-
-func (h *host) Unplug(_ context.Context, name string) error {
-	d := h.disks[name]
-	d.Machine = ""
-	h.disks[name] = d
-	return nil
-}
-
-func (h *host) Discard(_ context.Context, name string) error {
-	delete(h.disks, name)
-	return nil
-}
-
-func (h *host) Addresses(list []netip.Prefix) error { h.addresses = list; return nil }
-func (h *host) Routes(to map[string]string) error   { h.routes = to; return nil }
-func (h *host) Check(machines map[netip.Addr][]netip.Prefix) error {
-	h.checked = machines
-	return nil
-}
-func (h *host) Balance(list []rehearsal.Balancer) error { h.balancers = list; return nil }
 
 // testPlay is a play on a fake host.
 type testPlay struct {
 	*testing.T
 	*play
-	host    *host
+	host    *stagetest.Host
 	as      *rehearsal.Play
 	vpc     string
 	subnets []string
@@ -126,8 +53,8 @@ func newPlaying(t *testing.T) *testPlay {
 		}
 		t.Skipf("SKIPPED, NOTHING WAS TESTED: %v", err)
 	}
-	h := newHost()
-	own, err := start(t.Context(), rehearsal.Stage{Machines: h, Disks: h, Network: h, Log: slog.New(slog.DiscardHandler)}, rehearsal.Options{Dir: t.TempDir(), Stores: []string{"state"}})
+	h := stagetest.New()
+	own, err := start(t.Context(), h.Stage(), rehearsal.Options{Dir: t.TempDir(), Stores: []string{"state"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,12 +121,12 @@ func TestAnInstanceIsPlayed(t *testing.T) {
 	p := newPlaying(t)
 	p.role("nodes.c")
 	id := p.instance("#!/bin/sh\necho hello\n")
-	m := p.host.machines[id]
+	m := p.host.Machines[id]
 	if m.UserData != "#!/bin/sh\necho hello\n" || m.MemoryMiB != 4096 || m.Gateway.String() != "172.20.0.1" || m.Address.Bits() != 16 || !m.Address.Contains(m.Gateway) {
 		t.Errorf("the machine is %+v", m)
 	}
-	if len(p.host.addresses) != 1 || p.host.addresses[0].String() != "172.20.0.1/16" {
-		t.Errorf("this host has the addresses %v", p.host.addresses)
+	if len(p.host.Gateways) != 1 || p.host.Gateways[0].String() != "172.20.0.1/16" {
+		t.Errorf("this host has the addresses %v", p.host.Gateways)
 	}
 	at := m.Address.Addr()
 	const ttl, header = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
@@ -247,15 +174,15 @@ func TestTheSourceDestinationCheck(t *testing.T) {
 	at := func(id string) netip.Addr { return p.lastSnapshot().instances[id].Address }
 	p.ok(p.sync(t.Context()))
 	for _, id := range ids {
-		if own, want := p.host.checked[at(id)], []netip.Prefix{netip.PrefixFrom(at(id), 32)}; !slices.Equal(own, want) {
+		if own, want := p.host.Checked[at(id)], []netip.Prefix{netip.PrefixFrom(at(id), 32)}; !slices.Equal(own, want) {
 			t.Errorf("%s may use %v, not %v", id, own, want)
 		}
 	}
 	_, err := p.clients.EC2.ModifyInstanceAttribute(t.Context(), &ec2.ModifyInstanceAttributeInput{InstanceId: &ids[0], SourceDestCheck: &types.AttributeBooleanValue{Value: aws.Bool(false)}})
 	p.ok(err)
 	p.ok(p.sync(t.Context()))
-	if _, still := p.host.checked[at(ids[0])]; still || len(p.host.checked) != 1 {
-		t.Errorf("with the check of %s off, there are %v", at(ids[0]), p.host.checked)
+	if _, still := p.host.Checked[at(ids[0])]; still || len(p.host.Checked) != 1 {
+		t.Errorf("with the check of %s off, there are %v", at(ids[0]), p.host.Checked)
 	}
 }
 
@@ -263,11 +190,11 @@ func TestAnInstanceThatDiedIsTerminated(t *testing.T) {
 	p := newPlaying(t)
 	p.role("nodes.c")
 	id := p.instance("#!/bin/sh\n")
-	p.host.dead[id] = true
+	p.host.Dead[id] = true
 	p.ok(p.sync(t.Context()))
 	p.ok(p.sync(t.Context()))
-	if len(p.host.machines) > 0 {
-		t.Errorf("left are %v", p.host.machines)
+	if len(p.host.Machines) > 0 {
+		t.Errorf("left are %v", p.host.Machines)
 	}
 	out, err := p.clients.EC2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}})
 	p.ok(err)
@@ -287,7 +214,7 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 		_, err := p.clients.EC2.AttachVolume(t.Context(), &ec2.AttachVolumeInput{VolumeId: v.VolumeId, InstanceId: &id, Device: aws.String("/dev/xvdu")})
 		p.ok(err)
 		p.ok(p.sync(t.Context()))
-		d := p.host.disks[*v.VolumeId]
+		d := p.host.Disks[*v.VolumeId]
 		if d.Machine != id || d.GiB != 20 || len(d.Paths) != 3 || d.Paths[0] != "/dev/nvme20n1" || d.Paths[1] != "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_"+strings.ReplaceAll(*v.VolumeId, "-", "") {
 			t.Errorf("the disk is %+v", d)
 		}
@@ -297,7 +224,7 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 	p.ok(err)
 	p.ok(p.sync(t.Context()))
 	p.ok(p.sync(t.Context()))
-	if d, ok := p.host.disks[*v.VolumeId]; !ok || d.Machine != "" {
+	if d, ok := p.host.Disks[*v.VolumeId]; !ok || d.Machine != "" {
 		t.Errorf("after the end of its instance the disk is %+v", d)
 	}
 	other := p.instance("#!/bin/sh\n")
@@ -307,8 +234,8 @@ func TestAVolumeOutlivesItsInstance(t *testing.T) {
 	_, err = p.clients.EC2.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
 	p.ok(err)
 	p.ok(p.sync(t.Context()))
-	if len(p.host.disks) > 0 {
-		t.Errorf("left are %v", p.host.disks)
+	if len(p.host.Disks) > 0 {
+		t.Errorf("left are %v", p.host.Disks)
 	}
 }
 
@@ -316,7 +243,7 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 	p := newPlaying(t)
 	p.role("nodes.c")
 	id := p.instance("#!/bin/sh\n")
-	at := p.host.machines[id].Address.Addr().String()
+	at := p.host.Machines[id].Address.Addr().String()
 	l, err := p.clients.ELB.CreateLoadBalancer(t.Context(), &elb.CreateLoadBalancerInput{Name: aws.String("api"), Type: elbtypes.LoadBalancerTypeEnumNetwork, Subnets: []string{p.subnets[1]}})
 	p.ok(err)
 	g, err := p.clients.ELB.CreateTargetGroup(t.Context(), &elb.CreateTargetGroupInput{Name: aws.String("tcp"), Port: aws.Int32(443), Protocol: elbtypes.ProtocolEnumTcp, VpcId: &p.vpc})
@@ -340,10 +267,10 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 	}}})
 	p.ok(err)
 	p.ok(p.sync(t.Context()))
-	if len(p.host.balancers) != 1 {
-		t.Fatalf("load balancers are %+v", p.host.balancers)
+	if len(p.host.Balancers) != 1 {
+		t.Fatalf("load balancers are %+v", p.host.Balancers)
 	}
-	b := p.host.balancers[0]
+	b := p.host.Balancers[0]
 	if b.Address.String() != "172.20.127.254" || len(b.Fronts) != 1 || b.Fronts[0].Port != 443 || b.Fronts[0].Target != 443 || len(b.Fronts[0].Hosts) != 1 || b.Fronts[0].Hosts[0] != at {
 		t.Errorf("the load balancer is %+v", b)
 	}
@@ -361,12 +288,12 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 		{"example.org", "A", "", false},
 		{id + ".ec2.internal", "A", at, true},
 	} {
-		got, known := p.lookup(c.name, c.kind)
+		got, known := p.as.Lookup(c.name, c.kind)
 		if known != c.known || (c.want == "") != (len(got) == 0) || len(got) > 0 && !strings.HasSuffix(got[0], " IN "+c.kind+" "+c.want) {
 			t.Errorf("%s %s: %q, %v", c.kind, c.name, got, known)
 		}
 	}
-	if got, _ := p.lookup("example.com", "NS"); len(got) < 2 {
+	if got, _ := p.as.Lookup("example.com", "NS"); len(got) < 2 {
 		t.Errorf("the servers of the zone are %q", got)
 	}
 }
@@ -434,22 +361,22 @@ func TestAnInstanceHasWhatItsTemplateSays(t *testing.T) {
 		VPCZoneIdentifier: &p.subnets[0], LaunchTemplate: &scalingtypes.LaunchTemplateSpecification{LaunchTemplateId: made.LaunchTemplate.LaunchTemplateId, Version: aws.String("1")}})
 	p.ok(err)
 	p.ok(p.sync(t.Context()))
-	for id := range p.host.machines {
+	for id := range p.host.Machines {
 		i := p.lastSnapshot().instances[id]
 		if i.IamInstanceProfile == nil || !strings.HasSuffix(*i.IamInstanceProfile.Arn, "/nodes.c") || aws.ToString(i.PublicIpAddress) != "198.51.100.1" || i.Group != "nodes.c" {
 			t.Errorf("the instance has the profile %v, the address %v and the group %s", i.IamInstanceProfile, i.PublicIpAddress, i.Group)
 		}
-		if p.privateAddress(aws.ToString(i.PublicIpAddress)) != i.Address.String() {
-			t.Error("its public address leads nowhere")
+		if m := p.wanted(p.lastSnapshot()).Machines[0]; m.Public.String() != aws.ToString(i.PublicIpAddress) || m.Address != i.Address {
+			t.Errorf("its public address leads nowhere: %+v", m)
 		}
-		p.host.dead[id] = true // its group creates another
+		p.host.Dead[id] = true // its group creates another
 	}
 	p.ok(p.sync(t.Context()))
 	p.ok(p.sync(t.Context()))
 	out, err := p.clients.EC2.DescribeAddresses(t.Context(), &ec2.DescribeAddressesInput{})
 	p.ok(err)
-	if len(p.host.machines) != 1 || len(out.Addresses) != 1 {
-		t.Errorf("there are %d machines and %d public addresses", len(p.host.machines), len(out.Addresses))
+	if len(p.host.Machines) != 1 || len(out.Addresses) != 1 {
+		t.Errorf("there are %d machines and %d public addresses", len(p.host.Machines), len(out.Addresses))
 	}
 }
 

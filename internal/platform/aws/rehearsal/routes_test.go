@@ -38,12 +38,12 @@ func TestARouteToAnInstanceThatEnded(t *testing.T) {
 		}
 		return out
 	}
-	if got, want := states(), map[string]types.RouteState{"100.96.1.0/24": "active", "100.96.2.0/24": "active"}; !maps.Equal(got, want) || len(p.host.routes) != 2 {
-		t.Errorf("at first the routes are %v, and those of the host %v", got, p.host.routes)
+	if got, want := states(), map[string]types.RouteState{"100.96.1.0/24": "active", "100.96.2.0/24": "active"}; !maps.Equal(got, want) || len(p.host.Ranges) != 2 {
+		t.Errorf("at first the routes are %v, and those of the host %v", got, p.host.Ranges)
 	}
 	_, err = user.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ids["100.96.1.0/24"]}})
 	p.ok(err)
-	if got, want := states(), map[string]types.RouteState{"100.96.1.0/24": "blackhole", "100.96.2.0/24": "active"}; !maps.Equal(got, want) || p.host.routes["100.96.1.0/24"] != "" || len(p.host.routes) != 1 {
-		t.Errorf("then the routes are %v, and those of the host %v", got, p.host.routes)
+	if got, want := states(), map[string]types.RouteState{"100.96.1.0/24": "blackhole", "100.96.2.0/24": "active"}; !maps.Equal(got, want) || p.host.Ranges["100.96.1.0/24"] != "" || len(p.host.Ranges) != 1 {
+		t.Errorf("then the routes are %v, and those of the host %v", got, p.host.Ranges)
 	}
 }

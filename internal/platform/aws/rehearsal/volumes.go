@@ -13,44 +13,36 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// reconcileVolumes attaches volumes to the machines of their instances, and detaches them from instances
-// that no longer exist, as AWS does with a volume that is not deleted with its instance.
-func (p *play) reconcileVolumes(ctx context.Context, now snapshot) error {
-	machines, err := p.stage.Machines.List()
-	if err != nil {
-		return err
-	}
+// detachEnded detaches volumes from instances that no longer exist, as AWS does with a volume that is
+// not deleted with its instance.
+func (p *play) detachEnded(ctx context.Context, now snapshot) error {
 	var errs []error
-	wanted := map[string]volume{}
 	for _, v := range now.attached {
 		if _, ended := now.ended[v.instance]; ended {
 			_, err := p.clients.EC2.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: aws.String(v.id), InstanceId: aws.String(v.instance), Force: aws.Bool(true)})
 			errs = append(errs, err)
 			p.keeper.Trigger()
-		} else {
-			wanted[v.id] = v
-		}
-	}
-	for id, at := range p.disks {
-		if at != "" && at != wanted[id].instance {
-			if err := p.stage.Disks.Unplug(ctx, id); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			p.disks[id] = ""
-		}
-		if !now.volumes[id] {
-			errs = append(errs, p.stage.Disks.Discard(ctx, id))
-			delete(p.disks, id)
-		}
-	}
-	for id, v := range wanted {
-		if at := p.disks[id]; machines[v.instance] && (at == "" || at == v.instance) {
-			p.disks[id] = v.instance
-			errs = append(errs, p.stage.Disks.Plug(ctx, rehearsal.Disk{Name: id, GiB: v.gib, Machine: v.instance, Paths: devicePaths(v)}))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// disks returns the volumes, and the instances to which they are attached.
+func (s snapshot) disks() []rehearsal.Disk {
+	var out []rehearsal.Disk
+	attached := map[string]bool{}
+	for _, v := range s.attached {
+		if s.instances[v.instance] != nil {
+			out = append(out, rehearsal.Disk{Name: v.id, GiB: v.gib, Machine: v.instance, Paths: devicePaths(v)})
+			attached[v.id] = true
+		}
+	}
+	for id := range s.volumes {
+		if !attached[id] {
+			out = append(out, rehearsal.Disk{Name: id})
+		}
+	}
+	return out
 }
 
 // devicePaths returns the paths where a current instance type finds a volume: as an NVMe device, by

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,35 +83,29 @@ func (w *desiredState) key(i emulator.Instance) (string, error) {
 	return "", fault.New(fault.NotYet, "the instance %s has not started yet", i.Name)
 }
 
-// reconcileInstances makes this host's machines match the wanted ones: it removes unwanted machines, and
-// reports to the emulator which machines have died.
-func (p *play) reconcileInstances(ctx context.Context, want map[string]emulator.Instance) error {
-	existing, err := p.stage.Machines.List()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for name, runs := range existing {
-		i, wanted := want[name]
-		switch made := p.running[name]; {
-		case !wanted || made.ID != i.ID:
-			errs = append(errs, p.removeMachine(ctx, name))
-			delete(existing, name)
-		case !runs:
-			p.log.Warn("an instance has died", "instance", name)
-			errs = append(errs, p.deleteInstance(ctx, i))
-		}
-	}
+// wantedMachines returns the machines that the emulator wants, with what the API reports of them, and
+// their disks apart from the boot disks.
+func (p *play) wantedMachines(now snapshot, want map[string]emulator.Instance) (machines []rehearsal.WantedMachine, disks []rehearsal.Disk) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if _, is := existing[name]; is {
-			continue
-		}
-		if err := p.launch(ctx, want[name]); err != nil {
-			errs = append(errs, fmt.Errorf("start the instance %s: %w", name, err))
+		i := want[name]
+		machines = append(machines, rehearsal.WantedMachine{Name: name, ID: strconv.FormatUint(i.ID, 36), Address: i.Address, Network: i.Subnet, Public: i.External, Own: now.own[name],
+			Hosts: []string{name + "." + i.Zone + internalDomain, name + internalDomain},
+			Boot:  func(ctx context.Context) (rehearsal.Boot, error) { return p.boot(ctx, i) },
+			Died:  func(ctx context.Context) error { return p.deleteInstance(ctx, i) }})
+		for _, d := range i.Disks {
+			if !d.Boot {
+				disks = append(disks, rehearsal.Disk{Name: d.Name, GiB: d.GiB, Machine: name, Paths: []string{"/dev/" + d.Name, "/dev/disk/by-id/google-" + d.Device}})
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return machines, disks
 }
+
+// Names within Google's network.
+const (
+	metadataName   = "metadata.google.internal"
+	internalDomain = ".c." + Project + ".internal" // preceded by an instance, or an instance and its zone
+)
 
 // deleteInstance deletes an instance whose machine has died, which makes its group recreate it under the same
 // name.
@@ -124,49 +117,24 @@ func (p *play) deleteInstance(ctx context.Context, i emulator.Instance) error {
 	return nil
 }
 
-// launch starts the machine of an instance, with its own TPM.
-func (p *play) launch(ctx context.Context, i emulator.Instance) error {
+// boot starts the TPM of an instance, and returns what its machine boots from.
+func (p *play) boot(ctx context.Context, i emulator.Instance) (rehearsal.Boot, error) {
 	id := strconv.FormatUint(i.ID, 36)
 	state, socket := filepath.Join(p.dir, "tpm", id), filepath.Join(p.dir, "tpm", id+".sock")
 	key, err := softtpm.Prepare(ctx, state)
 	if err != nil {
-		return err
+		return rehearsal.Boot{}, err
 	}
 	t, err := softtpm.Start(ctx, state, socket, rehearsal.KillWithParent)
 	if err != nil {
-		return err
+		return rehearsal.Boot{}, err
 	}
 	p.desired.mu.Lock()
 	p.desired.keys[i.ID] = key
 	p.desired.mu.Unlock()
 	p.log.Info("an instance starts", "instance", i.Name, "type", i.MachineType, "address", i.Address)
-	err = p.stage.Machines.Launch(ctx, rehearsal.Machine{Name: i.Name, Address: netip.PrefixFrom(i.Address, i.Subnet.Bits()), Gateway: gateway(i.Subnet).Addr(),
-		UserData: bootScript(i.Metadata), MemoryMiB: p.memory[i.MachineType], Shows: map[string]string{"/dev/tpm0": socket}})
-	if err != nil {
-		return errors.Join(err, t.Stop())
-	}
-	p.running[i.Name] = machine{i, t}
-	return nil
-}
-
-// machine is an instance that was started here, with its TPM.
-type machine struct {
-	emulator.Instance
-	tpm *softtpm.TPM
-}
-
-// removeMachine removes a machine, and then its TPM.
-func (p *play) removeMachine(ctx context.Context, name string) error {
-	err := p.stage.Machines.Destroy(ctx, name)
-	if err != nil {
-		return err
-	}
-	m, ok := p.running[name]
-	if !ok {
-		return nil
-	}
-	delete(p.running, name)
-	return errors.Join(m.tpm.Stop(), os.RemoveAll(filepath.Join(p.dir, "tpm", strconv.FormatUint(m.ID, 36))))
+	return rehearsal.Boot{UserData: bootScript(i.Metadata), MemoryMiB: p.memory[i.MachineType], Shows: map[string]string{"/dev/tpm0": socket},
+		End: func() error { return errors.Join(t.Stop(), os.RemoveAll(state)) }}, nil
 }
 
 // bootScript returns what an image runs at boot according to its metadata, in cloud-init's or Google's
@@ -176,48 +144,4 @@ func bootScript(metadata map[string]string) string {
 		return s
 	}
 	return metadata[gcecloud.MetadataScript]
-}
-
-// gateway returns Google's address in a subnet, which is the first.
-func gateway(subnet netip.Prefix) netip.Prefix {
-	return netip.PrefixFrom(subnet.Masked().Addr().Next(), subnet.Bits())
-}
-
-// reconcileDisks attaches each instance's disks, apart from the boot disk, to its machine.
-func (p *play) reconcileDisks(ctx context.Context, want map[string]emulator.Instance) error {
-	var errs []error
-	plugged := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		i := want[name]
-		if p.running[name].ID != i.ID {
-			continue
-		}
-		for _, d := range i.Disks {
-			if d.Boot {
-				continue
-			}
-			plugged[d.Name] = true
-			errs = append(errs, p.stage.Disks.Plug(ctx, rehearsal.Disk{Name: d.Name, GiB: d.GiB, Machine: name, Paths: []string{"/dev/" + d.Name, "/dev/disk/by-id/google-" + d.Device}}))
-			p.disks[d.Name] = true
-		}
-	}
-	existing, err := p.diskNames(ctx)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	for name, used := range p.disks {
-		switch {
-		case !existing[name]:
-			err := p.stage.Disks.Discard(ctx, name)
-			if errs = append(errs, err); err == nil {
-				delete(p.disks, name)
-			}
-		case used && !plugged[name]:
-			err := p.stage.Disks.Unplug(ctx, name)
-			if errs = append(errs, err); err == nil {
-				p.disks[name] = false
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -17,40 +17,20 @@ import (
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
-// snapshot is the emulator's state, except the instances.
+// snapshot is the emulator's state, except the machines that it wants.
 type snapshot struct {
-	subnets   []netip.Prefix
-	routes    map[string]string             // maps ranges to the instances' addresses
-	checked   map[netip.Addr][]netip.Prefix // maps instances that may not forward to the addresses that are theirs
-	balancers []rehearsal.Balancer
-	addresses map[string]netip.Addr // of instances, by name
-	external  map[string]netip.Addr // maps external addresses to internal ones
+	routes    map[string]string         // maps ranges to instances
+	own       map[string][]netip.Prefix // maps instances that may not forward to the addresses that are theirs
+	disks     map[string]bool
+	balancers []rehearsal.WantedBalancer
 	zones     []rehearsal.Zone
-}
-
-// gateways returns this host's addresses in the networks.
-func (s snapshot) gateways() []netip.Prefix {
-	var out []netip.Prefix
-	for _, n := range s.subnets {
-		out = append(out, gateway(n))
-	}
-	return out
 }
 
 // observe reads the emulator's complete state.
 func (p *play) observe(ctx context.Context) (snapshot, error) {
-	now := snapshot{routes: map[string]string{}, checked: map[netip.Addr][]netip.Prefix{}, addresses: map[string]netip.Addr{}, external: map[string]netip.Addr{}}
+	now := snapshot{routes: map[string]string{}, own: map[string][]netip.Prefix{}}
 	c := p.api
-	subnets, err := c.Compute.Subnetworks.List(Project, Region).Context(ctx).Do()
-	if err != nil {
-		return now, fmt.Errorf("list the subnetworks: %w", gceapi.PlainError(err))
-	}
-	for _, s := range subnets.Items {
-		if r, err := netip.ParsePrefix(s.IpCidrRange); err == nil {
-			now.subnets = append(now.subnets, r)
-		}
-	}
-	instances, err := now.observeInstances(ctx, c)
+	instances, err := observeInstances(ctx, c)
 	if err != nil {
 		return now, err
 	}
@@ -60,12 +40,15 @@ func (p *play) observe(ctx context.Context) (snapshot, error) {
 	if err := now.observeBalancers(ctx, c, instances); err != nil {
 		return now, err
 	}
+	if now.disks, err = observeDisks(ctx, c); err != nil {
+		return now, err
+	}
 	now.zones, err = observeZones(ctx, c)
 	return now, err
 }
 
 // observeInstances returns the running instances by name.
-func (s *snapshot) observeInstances(ctx context.Context, c *gceapi.Clients) (map[string]*compute.Instance, error) {
+func observeInstances(ctx context.Context, c *gceapi.Clients) (map[string]*compute.Instance, error) {
 	out := map[string]*compute.Instance{}
 	err := c.Compute.Instances.AggregatedList(Project).Pages(ctx, func(page *compute.InstanceAggregatedList) error {
 		for _, in := range page.Items {
@@ -73,16 +56,7 @@ func (s *snapshot) observeInstances(ctx context.Context, c *gceapi.Clients) (map
 				if i.Status != "RUNNING" && i.Status != "STAGING" || len(i.NetworkInterfaces) == 0 {
 					continue
 				}
-				at, err := netip.ParseAddr(i.NetworkInterfaces[0].NetworkIP)
-				if err != nil {
-					continue
-				}
-				out[i.Name], s.addresses[i.Name] = i, at
-				for _, a := range i.NetworkInterfaces[0].AccessConfigs {
-					if public, err := netip.ParseAddr(a.NatIP); err == nil {
-						s.external[public.String()] = at
-					}
-				}
+				out[i.Name] = i
 			}
 		}
 		return nil
@@ -101,24 +75,32 @@ func (s *snapshot) observeRoutes(ctx context.Context, c *gceapi.Clients, instanc
 		return fmt.Errorf("list the routes: %w", gceapi.PlainError(err))
 	}
 	for _, r := range routes.Items {
-		if at, ok := s.addresses[path.Base(r.NextHopInstance)]; ok && r.NextHopInstance != "" {
-			s.routes[r.DestRange] = at.String()
+		if r.NextHopInstance != "" {
+			s.routes[r.DestRange] = path.Base(r.NextHopInstance)
 		}
 	}
 	for name, i := range instances {
-		at := s.addresses[name]
-		own := []netip.Prefix{netip.PrefixFrom(at, at.BitLen())}
+		own := hostPrefix(i.NetworkInterfaces[0].NetworkIP)
 		for _, a := range i.NetworkInterfaces[0].AliasIpRanges {
-			s.routes[a.IpCidrRange] = at.String()
+			s.routes[a.IpCidrRange] = name
 			if r, err := netip.ParsePrefix(a.IpCidrRange); err == nil {
 				own = append(own, r)
 			}
 		}
 		if !i.CanIpForward {
-			s.checked[at] = own
+			s.own[name] = own
 		}
 	}
 	return nil
+}
+
+// hostPrefix returns an address as a range; none if it is not an address.
+func hostPrefix(address string) []netip.Prefix {
+	a, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil
+	}
+	return []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
 }
 
 // observeBalancers finds the balancers: forwarding rules with the same address are one balancer.
@@ -135,48 +117,54 @@ func (s *snapshot) observeBalancers(ctx context.Context, c *gceapi.Clients, inst
 	if err != nil {
 		return fmt.Errorf("list the target pools: %w", gceapi.PlainError(err))
 	}
-	hosts := map[string][]string{} // by the name of a target pool or a backend service
+	behind := map[string][]string{} // instances, by the name of a target pool or a backend service
 	for _, p := range pools.Items {
 		for _, i := range p.Instances {
-			if at, ok := s.addresses[path.Base(i)]; ok {
-				hosts["pool "+p.Name] = append(hosts["pool "+p.Name], at.String())
-			}
+			behind["pool "+p.Name] = append(behind["pool "+p.Name], path.Base(i))
 		}
 	}
 	for _, b := range backends.Items {
 		for _, in := range b.Backends {
 			for name, i := range instances {
 				if made := path.Base(gceapi.Metadata(i.Metadata, gcecloud.MetadataCreatedBy)); made == path.Base(in.Group) {
-					hosts["service "+b.Name] = append(hosts["service "+b.Name], s.addresses[name].String())
+					behind["service "+b.Name] = append(behind["service "+b.Name], name)
 				}
 			}
 		}
 	}
-	at := map[netip.Addr]*rehearsal.Balancer{}
-	for _, r := range rules.Items {
+	s.balancers = balancersOf(rules.Items, behind)
+	return nil
+}
+
+// balancersOf returns the balancers of forwarding rules. behind are the instances of target pools and
+// backend services.
+func balancersOf(rules []*compute.ForwardingRule, behind map[string][]string) []rehearsal.WantedBalancer {
+	at := map[netip.Addr]*rehearsal.WantedBalancer{}
+	for _, r := range rules {
 		address, err := netip.ParseAddr(r.IPAddress)
 		if err != nil {
 			continue
 		}
 		b := at[address]
 		if b == nil {
-			b = &rehearsal.Balancer{Name: r.Name, Address: address}
+			b = &rehearsal.WantedBalancer{Name: r.Name, Address: address}
 			at[address] = b
 		}
-		to := hosts["service "+path.Base(r.BackendService)]
+		to := behind["service "+path.Base(r.BackendService)]
 		if r.Target != "" {
-			to = hosts["pool "+path.Base(r.Target)]
+			to = behind["pool "+path.Base(r.Target)]
 		}
 		slices.Sort(to)
 		for _, port := range rulePorts(r) {
-			b.Fronts = append(b.Fronts, rehearsal.Front{Port: port, Target: port, Hosts: to})
+			b.Fronts = append(b.Fronts, rehearsal.WantedFront{Port: port, Target: port, Machines: to})
 		}
 	}
+	var out []rehearsal.WantedBalancer
 	for _, b := range at {
-		s.balancers = append(s.balancers, *b)
+		out = append(out, *b)
 	}
-	slices.SortFunc(s.balancers, func(a, b rehearsal.Balancer) int { return a.Address.Compare(b.Address) })
-	return nil
+	slices.SortFunc(out, func(a, b rehearsal.WantedBalancer) int { return a.Address.Compare(b.Address) })
+	return out
 }
 
 // rulePorts returns the ports of a rule: a list, or a range.
@@ -221,10 +209,10 @@ func observeZones(ctx context.Context, c *gceapi.Clients) ([]rehearsal.Zone, err
 	return out, nil
 }
 
-// diskNames returns the names of the existing disks.
-func (p *play) diskNames(ctx context.Context) (map[string]bool, error) {
+// observeDisks returns the names of the existing disks.
+func observeDisks(ctx context.Context, c *gceapi.Clients) (map[string]bool, error) {
 	out := map[string]bool{}
-	err := p.api.Compute.Disks.AggregatedList(Project).Pages(ctx, func(page *compute.DiskAggregatedList) error {
+	err := c.Compute.Disks.AggregatedList(Project).Pages(ctx, func(page *compute.DiskAggregatedList) error {
 		for _, in := range page.Items {
 			for _, d := range in.Disks {
 				out[d.Name] = true

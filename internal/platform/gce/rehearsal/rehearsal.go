@@ -47,11 +47,9 @@ type play struct {
 	objects  *objectServer
 	api      *gceapi.Clients
 	keeper   *rehearsal.Keeper
+	room     *rehearsal.Reconciler
 	desired  *desiredState
-	running  map[string]machine // by name
-	disks    map[string]bool    // the disks that were ever attached, and whether they are now
-	memory   map[string]int     // by machine type, in MiB
-	names    names
+	memory   map[string]int // by machine type, in MiB
 }
 
 // Check reports what this host is missing to emulate Google Cloud.
@@ -73,7 +71,7 @@ func Start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*re
 }
 
 func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*play, error) {
-	p := &play{stage: stage, log: stage.Log, dir: o.Dir, running: map[string]machine{}, disks: map[string]bool{}, memory: map[string]int{}}
+	p := &play{stage: stage, log: stage.Log, dir: o.Dir, room: rehearsal.NewReconciler(stage), memory: map[string]int{}}
 	p.keeper = rehearsal.NewKeeper(stage.Log, p.sync)
 	p.desired = &desiredState{stage: stage, onChange: p.keeper.Trigger, want: map[string]emulator.Instance{}, keys: map[uint64]string{}}
 	if err := os.MkdirAll(filepath.Join(p.dir, "tpm"), 0o700); err != nil {
@@ -114,7 +112,7 @@ func (p *play) connect(ctx context.Context) (err error) {
 
 func (p *play) asPlay() *rehearsal.Play {
 	return &rehearsal.Play{
-		Serves: isServiceHost, Handler: p.services(), Lookup: p.lookup, Scheme: "gs",
+		Serves: isServiceHost, Handler: p.services(), Lookup: p.room.Lookup, Scheme: "gs",
 		Plain:       map[netip.Addr]http.Handler{metadataAddress: p.metadata()},
 		Environment: p.environment(),
 		Run:         p.keeper.Run, Close: p.close,
@@ -122,29 +120,24 @@ func (p *play) asPlay() *rehearsal.Play {
 }
 
 // close stops everything except the machines, which the stage stops.
-func (p *play) close() error {
-	var errs []error
-	for _, m := range p.running {
-		errs = append(errs, m.tpm.Stop())
-	}
-	return errors.Join(append(errs, p.objects.Close())...)
-}
+func (p *play) close() error { return errors.Join(p.room.Close(), p.objects.Close()) }
 
 // sync makes this host match the emulator's state once.
 func (p *play) sync(ctx context.Context) error {
+	want := p.desired.machines() // what the API reports of them is at least as recent
 	now, err := p.observe(ctx)
 	if err != nil {
 		return err
 	}
-	p.names.update(now)
-	want := p.desired.machines()
-	if err := p.stage.Network.Addresses(now.gateways()); err != nil {
-		return err
+	machines, disks := p.wantedMachines(now, want)
+	for _, d := range disks {
+		delete(now.disks, d.Name)
 	}
-	if err := p.stage.Network.Check(now.checked); err != nil {
-		return err
+	for name := range now.disks { // boot disks, which are never attached here, and those that are not attached
+		disks = append(disks, rehearsal.Disk{Name: name})
 	}
-	return errors.Join(p.reconcileInstances(ctx, want), p.reconcileDisks(ctx, want), p.stage.Network.Routes(now.routes), p.stage.Network.Balance(now.balancers))
+	return p.room.Reconcile(ctx, rehearsal.Wanted{Machines: machines, Disks: disks, Balancers: now.balancers, Routes: now.routes, Zones: now.zones,
+		Hosts: map[string]netip.Addr{metadataName: metadataAddress}})
 }
 
 // imageProjects returns the projects from whose images clusters start; every image exists.

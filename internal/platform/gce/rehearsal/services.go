@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,17 +53,12 @@ func (p *play) environment() []string {
 // metadata returns the metadata server. As at Google, it identifies the caller only by address.
 func (p *play) metadata() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		at, err := netip.ParseAddr(host)
-		if err == nil {
-			for _, i := range p.desired.machines() {
-				if i.Address == at.Unmap() {
-					p.emulator.Metadata(i.Project, i.Zone, i.Name).ServeHTTP(w, r)
-					return
-				}
-			}
+		name, ok := p.room.Caller(w, r)
+		if !ok {
+			return
 		}
-		http.Error(w, "no instance has the address "+host, http.StatusNotFound)
+		i := p.desired.machines()[name]
+		p.emulator.Metadata(i.Project, i.Zone, i.Name).ServeHTTP(w, r)
 	})
 }
 
