@@ -54,7 +54,7 @@ func connect(ctx context.Context, w incluster.World) (incluster.Control, error) 
 	known := &groupFinder{Stored: w.Stored, instances: instances}
 	var gone controller.Machines
 	if self := w.Env("NODE_NAME"); self != "" { // set by the add-on's manifest
-		gone = &roster{instances: instances, self: self, now: w.Now}
+		gone = newRoster(instances, self, w.Now)
 	}
 	return incluster.Control{
 		Verifier: &awssts.Verifier{

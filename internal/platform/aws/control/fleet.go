@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awscloud"
+	"kops.local/kops/internal/platform/incluster/roster"
 )
 
 // maxScaled is the maximum number of instances in a request for their Auto Scaling groups (API
@@ -39,17 +40,15 @@ func (f instanceFleet) List(ctx context.Context) ([]controller.FleetMachine, err
 	if err != nil {
 		return nil, fmt.Errorf("describe the instances of the cluster: %w", err)
 	}
-	var out []controller.FleetMachine
+	var out []roster.Machine
 	for _, m := range found {
 		i, err := f.describe(ctx, m)
 		if err != nil {
 			return nil, err
 		}
-		if i.Group != "" {
-			out = append(out, controller.FleetMachine{Name: aws.ToString(m.InstanceId), Node: i.NodeName, Group: i.Group, Created: aws.ToTime(m.LaunchTime)})
-		}
+		out = append(out, roster.Machine{ID: aws.ToString(m.InstanceId), Node: i.NodeName, Group: i.Group, State: roster.Running, Created: aws.ToTime(m.LaunchTime)})
 	}
-	return out, nil
+	return roster.Fleet(out), nil
 }
 
 // Serving returns the instances that are in service in an Auto Scaling group: instances in a warm

@@ -7,20 +7,19 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awssts"
+	"kops.local/kops/internal/platform/incluster/roster"
 )
 
 // machines contains the calls of EC2 that are used.
@@ -148,19 +147,8 @@ type groupFinder struct {
 	controller.Stored
 	instances instances
 
-	mu sync.Mutex
-	// known caches the groups of nodes: a machine never changes its group, and AWS limits requests.
-	known map[nodeKey]string
+	known roster.Known
 }
-
-// nodeKey identifies a node and its machine; the node can change neither.
-type nodeKey struct {
-	node types.UID
-	id   string
-}
-
-// maxKnown limits the size of the cache of groups.
-const maxKnown = 1 << 14
 
 // idOf returns the instance in the node's provider ID, which the cloud controller sets:
 // aws:///ZONE/INSTANCE.
@@ -191,27 +179,10 @@ func (o *groupFinder) GroupOf(ctx context.Context, n *corev1.Node) (string, erro
 	if err != nil {
 		return "", err
 	}
-	of := nodeKey{n.UID, id}
-	o.mu.Lock()
-	group := o.known[of]
-	o.mu.Unlock()
-	if group != "" {
-		return group, nil
-	}
-	_, i, err := o.machine(ctx, n, id)
-	switch {
-	case err != nil:
-		return "", err
-	case i.Group == "":
-		return "", fault.New(fault.Gone, "the instance %s belongs to no group", id)
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.known == nil || len(o.known) >= maxKnown {
-		o.known = map[nodeKey]string{}
-	}
-	o.known[of] = i.Group
-	return i.Group, nil
+	return o.known.GroupOf(n, id, func() (string, error) {
+		_, i, err := o.machine(ctx, n, id)
+		return i.Group, err
+	})
 }
 
 // Prefix returns the IPv6 range of the instance's first interface. AWS assigns ranges with an

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	corev1 "k8s.io/api/core/v1"
 
-	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/aws/awscloud"
+	"kops.local/kops/internal/platform/incluster/roster"
 )
 
 const (
@@ -29,97 +28,56 @@ const (
 
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// roster reports which nodes have lost their instances. Nodes are identified by their names, which
-// are in their certificates: all other data is reported by the kubelet. Nodes with a different kind
-// of name than this process's node are ignored.
-type roster struct {
-	instances
-	// self is the node that this process runs on: a response of EC2 without
-	// its machine is not trusted.
-	self string
-	now  func() time.Time
-	// missingSince is the time since when the machine of a node is missing in EC2.
-	missingSince map[string]time.Time
-}
-
-var _ controller.Machines = (*roster)(nil)
-
-// ListTerminated returns the nodes whose instances are terminated or missing in EC2.
-func (r *roster) ListTerminated(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
-	var ask []string
-	for _, n := range nodes {
-		if isNamedByID(n.Name) == isNamedByID(r.self) && (isNamedByID(n.Name) || strings.HasPrefix(n.Spec.ProviderID, "aws:///")) {
-			ask = append(ask, n.Name)
-		}
+// newRoster reports which nodes have lost their instances, on the node self. Nodes are identified by
+// their names, which are in their certificates: all other data is reported by the kubelet. Nodes with
+// a different kind of name than self are ignored.
+func newRoster(i instances, self string, now func() time.Time) *roster.Roster {
+	byID := isNamedByID(self)
+	return &roster.Roster{
+		Source: "EC2's list of machines", Self: self, Batch: maxValues, Grace: goneAfter, Now: now,
+		List: func(ctx context.Context, nodes []string) ([]roster.Machine, error) { return i.named(ctx, nodes, byID) },
+		Judges: func(n *corev1.Node) bool {
+			return isNamedByID(n.Name) == byID && (byID || strings.HasPrefix(n.Spec.ProviderID, "aws:///"))
+		},
+		// Identifiers are never reused, but private names are.
+		Reuses: func(node string) bool { return !byID && !isNamedByID(node) },
 	}
-	states, err := r.states(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	missed := map[string]time.Time{}
-	for _, name := range ask {
-		state, known := states[name]
-		since, before := r.missingSince[name]
-		if !before {
-			since = r.now()
-		}
-		switch {
-		case state == ec2types.InstanceStateNameTerminated:
-			out = append(out, name)
-		case known:
-		case r.now().Sub(since) >= goneAfter:
-			out = append(out, name)
-		default:
-			missed[name] = since
-		}
-	}
-	r.missingSince = missed
-	return out, nil
-}
-
-// ListExisting returns the names that an instance currently has. Identifiers
-// are never reused, but private names are.
-func (r *roster) ListExisting(ctx context.Context, names []string) ([]string, error) {
-	again := slices.DeleteFunc(slices.Clone(names), isNamedByID)
-	if isNamedByID(r.self) || len(again) == 0 {
-		return nil, nil
-	}
-	states, err := r.states(ctx, again)
-	return slices.DeleteFunc(again, func(n string) bool { _, known := states[n]; return !known }), err
 }
 
 // isNamedByID reports whether the name of a node is the identifier of its instance.
 func isNamedByID(node string) bool { return instanceID.MatchString(node) }
 
-// states returns the states of the nodes' instances in EC2. Nodes are all named as this process's
-// node is: by their identifiers, with any tags; or by their addresses, among the cluster's
-// instances, because other networks may have the same addresses. Terminated instances no longer
-// have an address.
-func (r *roster) states(ctx context.Context, nodes []string) (map[string]ec2types.InstanceStateName, error) {
-	filters := []ec2types.Filter{{Name: aws.String("instance-id")}}
+// named lists the instances of nodes which are all named in the same way: by their identifiers, with
+// any tags; or by their addresses, among the cluster's instances, because other networks may have the
+// same addresses. Terminated instances no longer have an address.
+func (i instances) named(ctx context.Context, nodes []string, byID bool) ([]roster.Machine, error) {
+	filters := []ec2types.Filter{{Name: aws.String("instance-id"), Values: nodes}}
 	name := func(m ec2types.Instance) string { return aws.ToString(m.InstanceId) }
-	if !isNamedByID(r.self) {
-		filters = []ec2types.Filter{{Name: aws.String("private-dns-name")}, {Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{r.cluster}}}
+	if !byID {
+		filters = []ec2types.Filter{{Name: aws.String("private-dns-name"), Values: nodes}, {Name: aws.String("tag:" + awscloud.ClusterTag), Values: []string{i.cluster}}}
 		name = func(m ec2types.Instance) string { return aws.ToString(m.PrivateDnsName) }
 	}
-	out := map[string]ec2types.InstanceStateName{}
-	for batch := range slices.Chunk(nodes, maxValues-1) {
-		filters[0].Values = append(slices.Clone(batch), r.self)
-		found, err := r.list(ctx, filters)
-		if err != nil {
-			return nil, fmt.Errorf("find terminated machines in EC2: %w", err)
-		}
-		own := false
-		for _, m := range found {
-			if m.State != nil {
-				out[name(m)] = m.State.Name
-				own = own || name(m) == r.self && isRunning(m)
-			}
-		}
-		if !own {
-			return nil, fmt.Errorf("EC2's list of machines lacks %s, where this runs, so the list is ignored", r.self)
+	found, err := i.list(ctx, filters)
+	if err != nil {
+		return nil, fmt.Errorf("find terminated machines in EC2: %w", err)
+	}
+	var out []roster.Machine
+	for _, m := range found {
+		if m.State != nil {
+			out = append(out, roster.Machine{ID: aws.ToString(m.InstanceId), Node: name(m), State: state(m), Status: string(m.State.Name)})
 		}
 	}
 	return out, nil
+}
+
+// state converts the state of an instance.
+func state(m ec2types.Instance) roster.State {
+	switch {
+	case isRunning(m):
+		return roster.Running
+	case m.State.Name == ec2types.InstanceStateNameTerminated:
+		return roster.Ended
+	default:
+		return roster.Stopped
+	}
 }

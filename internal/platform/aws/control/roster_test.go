@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/platform/incluster/roster"
 )
 
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
@@ -60,7 +61,10 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 		nodeOf(ends, "aws:///a/"+lives), nodeOf(absent, ""), nodeOf("ip-1", "aws:///a/"+ends), nodeOf("elsewhere", "")}
 	c := &cloud{all: all}
 	now := noon()
-	f := &roster{instances: instances{api: c, cluster: "c"}, self: self, now: func() time.Time { return now }}
+	on := func(self string) *roster.Roster {
+		return newRoster(instances{api: c, cluster: "c"}, self, func() time.Time { return now })
+	}
+	f := on(self)
 	gone := func(what string, nodes []*corev1.Node, want ...string) {
 		t.Helper()
 		if got, err := f.ListTerminated(t.Context(), nodes); err != nil || !slices.Equal(got, want) {
@@ -83,14 +87,14 @@ func TestWhichMachinesOfAWSAreGone(t *testing.T) {
 
 	addresses := []*corev1.Node{nodeOf("ip-0", "aws:///a/i-00000000"), nodeOf("ip-2", "aws:///a/i-00000002"), nodeOf("ip-3", "aws:///a/"+lives),
 		nodeOf("elsewhere", "other://x"), nodeOf(ends, "")}
-	f.self = "ip-0"
+	f = on("ip-0")
 	gone("of those named by their addresses, at first,", addresses)
 	now = now.Add(goneAfter)
 	gone("of those named by their addresses, later,", addresses, "ip-3")
 	if got, err := f.ListExisting(t.Context(), []string{lives, "ip-1", "ip-3"}); err != nil || !slices.Equal(got, []string{"ip-1"}) {
 		t.Errorf("of those named by their addresses alive again are %v, %v", got, err)
 	}
-	f.self = self
+	f = on(self)
 	c.all = all[1:]
 	if got, err := f.ListTerminated(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "list of machines lacks i-00000000") || got != nil {
 		t.Errorf("an answer without this machine is believed: %v, %v", got, err)
@@ -126,7 +130,7 @@ func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	if _, err := api.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{ended}}); err != nil {
 		t.Fatal(err)
 	}
-	f := &roster{instances: instances{api: api, cluster: "c"}, self: *launched[0].InstanceId, now: noon}
+	f := newRoster(instances{api: api, cluster: "c"}, *launched[0].InstanceId, noon)
 	var nodes []*corev1.Node
 	for _, m := range launched {
 		nodes = append(nodes, nodeOf(*m.InstanceId, ""))
@@ -134,7 +138,7 @@ func TestWhichMachinesOfAWSAreGoneByItsAPI(t *testing.T) {
 	if got, err := f.ListTerminated(t.Context(), nodes); err != nil || !slices.Equal(got, []string{ended}) {
 		t.Errorf("gone are %v, %v", got, err)
 	}
-	f.self = *launched[0].PrivateDnsName
+	f = newRoster(instances{api: api, cluster: "c"}, *launched[0].PrivateDnsName, noon)
 	if got, err := f.ListExisting(t.Context(), []string{*launched[1].PrivateDnsName, "ip-10-9-9-9.ec2.internal"}); err != nil || !slices.Equal(got, []string{*launched[1].PrivateDnsName}) {
 		t.Errorf("alive are %v, %v", got, err)
 	}

@@ -32,11 +32,11 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 	if own.ProjectID == "" || own.Region == "" {
 		return incluster.Control{}, fault.Wrap(fault.Permanent, errors.New("the configuration of kops-controller has no projectID or no region in server.provider.gce"), "run kops update cluster --yes to write it")
 	}
-	p := &project{api: newClient(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now, role: w.Stored.Role}
-	known := &groupFinder{Stored: w.Stored, project: p}
+	p := (&project{api: newClient(w.Env, w.Now), name: own.ProjectID, region: own.Region, cluster: w.Config.ClusterName, now: w.Now, role: w.Stored.Role}).withList()
+	known := newGroups(w.Stored, p)
 	var gone controller.Machines
 	if self := w.Env("NODE_NAME"); self != "" { // set by the add-on's manifest
-		gone = &roster{project: p, self: self}
+		gone = newRoster(p, self)
 	}
 	return incluster.Control{
 		Verifier: &vtpm.Verifier{Project: p.name, Region: p.region, Cluster: p.cluster, Skew: time.Duration(own.MaxTimeSkew) * time.Second, Instances: p, Now: w.Now},

@@ -26,6 +26,7 @@ import (
 	"kops.local/kops/internal/platform/gce/vtpm"
 	"kops.local/kops/internal/platform/gce/vtpm/vtpmtest"
 	"kops.local/kops/internal/platform/incluster"
+	"kops.local/kops/internal/platform/incluster/roster"
 	"kops.local/kops/internal/store"
 )
 
@@ -114,7 +115,7 @@ func newStored(t *testing.T) controller.Stored {
 // newProject returns the project as a controller sees it at noon.
 func newProject(t *testing.T, c *gcetest.Cloud) *project {
 	t.Helper()
-	return &project{role: newStored(t).Role, api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}
+	return (&project{role: newStored(t).Role, api: gcerest.New(c.Env, http.DefaultClient, http.DefaultClient, noon), name: "testproject", region: "us-test1", cluster: cluster, now: noon}).withList()
 }
 
 func node(name string) *corev1.Node {
@@ -182,9 +183,9 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 		"of another project":           {node: nodeWithProvider("nodes-x1y2", "gce://other/us-test1-a/nodes-x1y2"), class: fault.Gone, want: "reports the machine gce://other/us-test1-a/nodes-x1y2"},
 		"of another zone":              {node: nodeWithProvider("nodes-x1y2", "gce://testproject/us-test1-b/nodes-x1y2"), class: fault.Gone, want: "reports the machine"},
 		"of another cloud":             {node: nodeWithProvider("nodes-x1y2", "aws:///us-test1-a/nodes-x1y2"), class: fault.Gone, want: "reports the machine"},
-		"without an instance":          {node: node("nodes-none"), class: fault.Gone, want: "the cluster has no instance nodes-none"},
-		"of another cluster":           {node: node("nodes-x1y2"), made: createdInstance{change: set("cluster-name", "minimal-example.com")}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
-		"without the cluster's label":  {node: node("nodes-x1y2"), made: createdInstance{change: field("labels", map[string]string{})}, class: fault.Gone, want: "the cluster has no instance nodes-x1y2"},
+		"without an instance":          {node: node("nodes-none"), class: fault.Gone, want: "the cluster has no machine nodes-none"},
+		"of another cluster":           {node: node("nodes-x1y2"), made: createdInstance{change: set("cluster-name", "minimal-example.com")}, class: fault.Gone, want: "the cluster has no machine nodes-x1y2"},
+		"without the cluster's label":  {node: node("nodes-x1y2"), made: createdInstance{change: field("labels", map[string]string{})}, class: fault.Gone, want: "the cluster has no machine nodes-x1y2"},
 		"that is stopped":              {node: node("nodes-x1y2"), made: createdInstance{change: field("status", "TERMINATED")}, class: fault.NotYet, want: "its status is TERMINATED"},
 		"made by hand":                 {node: node("nodes-x1y2"), made: createdInstance{change: set("created-by", "")}, class: fault.Gone, want: "it was not created by a managed instance group"},
 		"of another zone's group":      {node: node("nodes-x1y2"), made: createdInstance{change: set("created-by", "projects/1/zones/us-test1-b/instanceGroupManagers/b-nodes-minimal-example-com")}, class: fault.Gone, want: "it was not created by a managed instance group"},
@@ -203,7 +204,7 @@ func TestTheGroupOfANodeIsThatOfItsInstancesTemplate(t *testing.T) {
 			if tt.change != nil {
 				tt.change(c)
 			}
-			group, err := (&groupFinder{project: newProject(t, c)}).GroupOf(t.Context(), tt.node)
+			group, err := newGroups(controller.Stored{}, newProject(t, c)).GroupOf(t.Context(), tt.node)
 			if tt.want == "" && (err != nil || group != "nodes") || tt.want != "" && (!fault.Is(err, tt.class) || !strings.Contains(err.Error(), tt.want) || group != "") {
 				t.Errorf("the group is %q, %v", group, err)
 			}
@@ -220,7 +221,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 	p := newProject(t, c)
 	now := noon()
 	p.now = func() time.Time { return now }
-	groups := &groupFinder{project: p}
+	groups := newGroups(controller.Stored{}, p.withList())
 	ask := func(want int) {
 		t.Helper()
 		for _, m := range all {
@@ -235,7 +236,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 	const pages = 100/2/2 + 1 // in each zone, with two items per page
 	ask(2*2*pages + 3)        // the instances, the managed instance groups' instances, the zones and the template
 	ask(0)
-	now = now.Add(remembered)
+	now = now.Add(roster.Remembered)
 	ask(2*pages + 2) // the instances; their groups are already known
 	for range 100 {  // kubelets that claim to be instances that do not exist
 		if _, err := groups.GroupOf(t.Context(), node("nodes-none")); !fault.Is(err, fault.Gone) {
@@ -249,7 +250,7 @@ func TestAHundredNodesAreAFewQuestions(t *testing.T) {
 
 func TestTwoInstancesOfOneNameAreNoNode(t *testing.T) {
 	c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", nil}, createdInstance{"b", "nodes", "nodes-x1y2", "12", nil})
-	if _, err := (&groupFinder{project: newProject(t, c)}).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
+	if _, err := newGroups(controller.Stored{}, newProject(t, c)).GroupOf(t.Context(), node("nodes-x1y2")); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "us-test1-a and us-test1-b") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -268,7 +269,7 @@ func TestTheRangeOfANodeIsThatOfItsInterface(t *testing.T) {
 		"a long prefix": {[]gcetest.Doc{{"externalIpv6": "2600:1900::", "externalIpv6PrefixLength": 960}}, "", fault.Permanent},
 	} {
 		c := cloud(t, createdInstance{"a", "nodes", "nodes-x1y2", "11", field("networkInterfaces", []gcetest.Doc{{"networkIP": "10.0.16.3", "ipv6AccessConfigs": tt.access}})})
-		got, err := (&groupFinder{project: newProject(t, c)}).Prefix(t.Context(), node("nodes-x1y2"))
+		got, err := newGroups(controller.Stored{}, newProject(t, c)).Prefix(t.Context(), node("nodes-x1y2"))
 		if got != tt.want || fault.Of(err) != tt.class {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -286,7 +287,8 @@ func unreadyNode(name string, age time.Duration) *corev1.Node {
 func TestWhichMachinesOfGCEAreGone(t *testing.T) {
 	c := cloud(t, createdInstance{"b", "master", "master-0", "1", nil}, createdInstance{"a", "nodes", "nodes-lives", "2", nil}, createdInstance{"a", "nodes", "nodes-stopped", "3", field("status", "TERMINATED")},
 		createdInstance{"a", "nodes", "nodes-again", "4", nil}, createdInstance{"a", "nodes", "nodes-again-too", "6", nil}, createdInstance{"a", "nodes", "nodes-unlabelled", "5", field("labels", map[string]string{})})
-	r := &roster{project: newProject(t, c), self: "master-0"}
+	p := newProject(t, c)
+	r := newRoster(p, "master-0")
 	old := unreadyNode("nodes-again", 5*time.Hour) // the instance was created at 9
 	same := unreadyNode("nodes-lives", 2*time.Hour)
 	joined := unreadyNode("nodes-again", 5*time.Hour)
@@ -312,14 +314,14 @@ func TestWhichMachinesOfGCEAreGone(t *testing.T) {
 	}
 	for _, what := range []string{"us-test1-b/instances", "instances/nodes-ended"} {
 		c.Refuse = down(what)
-		r.allInstances = cached[[]gcerest.Instance]{}
+		p.withList()
 		if got, err := r.ListTerminated(t.Context(), nodes); err == nil || got != nil {
 			t.Errorf("while %s is not told, %v are gone", what, got)
 		}
 	}
 	c.Refuse = nil
 	c.Delete(base + "zones/us-test1-b/instances/master-0")
-	r.allInstances = cached[[]gcerest.Instance]{}
+	p.withList()
 	if got, err := r.ListTerminated(t.Context(), nodes); err == nil || !strings.Contains(err.Error(), "lacks master-0") || got != nil {
 		t.Errorf("a list without this machine is believed: %v, %v", got, err)
 	}

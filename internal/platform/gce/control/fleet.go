@@ -9,8 +9,8 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/controller"
-	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcerest"
+	"kops.local/kops/internal/platform/incluster/roster"
 	"kops.local/kops/internal/platform/rest"
 )
 
@@ -21,39 +21,27 @@ var _ controller.Fleet = instanceFleet{}
 
 // List returns the instances that are running or starting, each named ZONE/NAME/ID.
 func (f instanceFleet) List(ctx context.Context) ([]controller.FleetMachine, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all, err := f.instances(ctx, recent)
-	if err != nil {
-		return nil, err
-	}
-	var out []controller.FleetMachine
-	for _, i := range all {
-		group := i.Metadata.Get(gcecloud.MetadataGroup)
-		if group != "" && slices.Contains([]string{"PROVISIONING", "STAGING", "RUNNING"}, i.Status) {
-			out = append(out, controller.FleetMachine{Name: strings.Join([]string{gcerest.BaseName(i.Zone), i.Name, i.ID}, "/"), Node: i.Name, Group: group, Created: i.Created, KeepsName: true})
-		}
-	}
-	return out, nil
+	all, err := f.list.Machines(ctx)
+	return roster.Fleet(all), err
 }
 
 // Serving returns the instances that are in a managed instance group which is not about to delete
 // or replace them.
 func (f instanceFleet) Serving(ctx context.Context, machines []controller.FleetMachine) ([]controller.FleetMachine, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all, err := f.instances(ctx, remembered)
+	all, err := f.list.All(ctx, roster.Remembered)
 	if err != nil {
 		return nil, err
 	}
 	makers := map[string]string{}
-	for _, i := range all {
-		makers[i.ID] = f.managerPath(i)
+	for _, m := range all {
+		makers[m.Own.ID] = f.managerPath(m.Own)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var out []controller.FleetMachine
 	for _, m := range machines {
 		id := gcerest.BaseName(m.Name)
-		is, err := f.findMember(ctx, makers[id], id, fresh)
+		is, err := f.findMember(ctx, makers[id], id, roster.Fresh)
 		switch {
 		case fault.Is(err, fault.Gone):
 		case err != nil:

@@ -14,23 +14,15 @@ import (
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/gce/vtpm"
+	"kops.local/kops/internal/platform/incluster/roster"
 	"kops.local/kops/internal/platform/rest"
 )
 
-const (
-	// remembered is how long a list is cached: requests count towards a quota of the project, about
-	// 1500 per minute and region.
-	remembered = time.Minute
-	// recent is the maximum age of a list that decides what is done to machines. It is not shorter
-	// because such lists are long: every instance includes its user data.
-	recent = 15 * time.Second
-	// fresh is the maximum age of a list in which an object is missing.
-	fresh = 5 * time.Second
-	// maxTemplates bounds the cache of templates.
-	maxTemplates = 1 << 10
-)
+// maxTemplates bounds the cache of templates.
+const maxTemplates = 1 << 10
 
-// project queries Compute Engine, and caches its lists for a short time.
+// project queries Compute Engine, and caches its lists for a short time: requests count towards a
+// quota of the project, about 1500 per minute and region.
 type project struct {
 	api                   gcerest.Client
 	name, region, cluster string
@@ -39,15 +31,16 @@ type project struct {
 	// fault.Gone.
 	role func(ctx context.Context, group string) (api.InstanceGroupRole, error)
 
-	mu           sync.Mutex
-	allInstances cached[[]gcerest.Instance]
-	managed      map[string]cached[map[string]managedInstance] // by the path of the managed instance group, and the instance's ID
-	templates    map[string]string                             // the instance group of a template, which never changes, by the template's path
+	list *roster.List[gcerest.Instance]
+
+	mu        sync.Mutex
+	managed   map[string]managedList // by the path of the managed instance group
+	templates map[string]string      // the instance group of a template, which never changes, by the template's path
 }
 
-// cached is a response of Compute Engine, and when it was received.
-type cached[T any] struct {
-	items    T
+// managedList holds the instances of a managed instance group by ID, and when they were received.
+type managedList struct {
+	items    map[string]managedInstance
 	received time.Time
 }
 
@@ -120,7 +113,7 @@ func (p *project) Member(ctx context.Context, i vtpm.Instance) (string, error) {
 func (p *project) templateGroup(ctx context.Context, i vtpm.Instance) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m, err := p.findMember(ctx, i.Manager, i.ID, remembered)
+	m, err := p.findMember(ctx, i.Manager, i.ID, roster.Remembered)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +130,7 @@ func (p *project) findMember(ctx context.Context, maker, id string, age time.Dur
 	if maker == "" {
 		return managedInstance{}, fault.New(fault.Gone, "it was not created by a managed instance group")
 	}
-	for _, old := range []time.Duration{age, fresh} {
+	for _, old := range []time.Duration{age, roster.Fresh} {
 		all, err := p.members(ctx, maker, old)
 		if err != nil {
 			return managedInstance{}, err
@@ -163,9 +156,9 @@ func (p *project) members(ctx context.Context, maker string, age time.Duration) 
 		all[m.ID] = m
 	}
 	if p.managed == nil {
-		p.managed = map[string]cached[map[string]managedInstance]{}
+		p.managed = map[string]managedList{}
 	}
-	p.managed[maker] = cached[map[string]managedInstance]{all, p.now()}
+	p.managed[maker] = managedList{all, p.now()}
 	return all, nil
 }
 
@@ -194,17 +187,24 @@ func (p *project) groupOf(ctx context.Context, url string) (string, error) {
 	return group, nil
 }
 
-// instances lists the cluster's instances, from a list that is younger than age. The label alone is
-// not enough, because another cluster's name may differ only in a dot.
-func (p *project) instances(ctx context.Context, age time.Duration) ([]gcerest.Instance, error) {
-	if p.allInstances.items != nil && p.now().Sub(p.allInstances.received) < age {
-		return p.allInstances.items, nil
-	}
+// providerPrefix is the prefix of provider IDs, which the cloud controller sets:
+// gce://PROJECT/ZONE/INSTANCE.
+const providerPrefix = "gce://"
+
+// withList gives the project an empty cache of the cluster's instances.
+func (p *project) withList() *project {
+	p.list = &roster.List[gcerest.Instance]{Load: p.instances, Now: p.now}
+	return p
+}
+
+// instances lists the cluster's instances. The label alone is not enough, because another cluster's
+// name may differ only in a dot.
+func (p *project) instances(ctx context.Context) ([]roster.Listed[gcerest.Instance], error) {
 	zones, err := p.api.Zones(ctx, p.name, p.region)
 	if err != nil {
 		return nil, fmt.Errorf("list the zones of %s: %w", p.region, err)
 	}
-	all := []gcerest.Instance{}
+	var all []roster.Listed[gcerest.Instance]
 	for _, zone := range zones {
 		found, err := p.api.Instances(ctx, p.name, zone, gcecloud.ClusterLabel, gcecloud.Label(p.cluster))
 		if err != nil {
@@ -212,33 +212,26 @@ func (p *project) instances(ctx context.Context, age time.Duration) ([]gcerest.I
 		}
 		for _, i := range found {
 			if i.Metadata.Get(gcecloud.MetadataCluster) == p.cluster {
-				all = append(all, i)
+				all = append(all, roster.Listed[gcerest.Instance]{Machine: p.machine(i), Own: i})
 			}
 		}
 	}
-	p.allInstances = cached[[]gcerest.Instance]{all, p.now()}
 	return all, nil
 }
 
-// findInstance returns the cluster's instance of that name, or an error of class fault.Gone.
-func (p *project) findInstance(ctx context.Context, name string) (gcerest.Instance, error) {
-	for _, age := range []time.Duration{remembered, fresh} {
-		all, err := p.instances(ctx, age)
-		if err != nil {
-			return gcerest.Instance{}, err
-		}
-		var found []gcerest.Instance
-		for _, i := range all {
-			if i.Name == name {
-				found = append(found, i)
-			}
-		}
-		switch {
-		case len(found) == 1:
-			return found[0], nil
-		case len(found) > 1: // names are unique only within a zone
-			return gcerest.Instance{}, fault.New(fault.Conflict, "instances named %s, the name of a node, exist in both %s and %s", name, gcerest.BaseName(found[0].Zone), gcerest.BaseName(found[1].Zone))
-		}
+// machine describes an instance. Its ID is ZONE/NAME/ID; a managed instance group gives an instance's
+// replacement the same name, and so possibly the name of an old node.
+func (p *project) machine(i gcerest.Instance) roster.Machine {
+	zone := gcerest.BaseName(i.Zone)
+	m := roster.Machine{ID: zone + "/" + i.Name + "/" + i.ID, Node: i.Name, Group: i.Metadata.Get(gcecloud.MetadataGroup), Created: i.Created,
+		Status: i.Status, Place: zone, KeepsName: true, ProviderID: providerPrefix + p.name + "/" + zone + "/" + i.Name}
+	switch i.Status {
+	case "PROVISIONING", "STAGING":
+		m.State = roster.Starting
+	case "RUNNING":
+		m.State = roster.Running
+	default:
+		m.State = roster.Stopped
 	}
-	return gcerest.Instance{}, fault.New(fault.Gone, "the cluster has no instance %s", name)
+	return m
 }

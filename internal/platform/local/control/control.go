@@ -39,5 +39,5 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 	if own.Requests != "" {
 		replaces = fleet{known, own.Requests}
 	}
-	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, Machines: known, Period: period, Fleet: replaces}, nil
+	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, Machines: known.roster(), Period: period, Fleet: replaces}, nil
 }

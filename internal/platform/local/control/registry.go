@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
+	"kops.local/kops/internal/platform/incluster/roster"
 	"kops.local/kops/internal/platform/local/localcloud"
 )
 
@@ -23,17 +23,15 @@ import (
 type Registry struct {
 	// Folder is read again on each call.
 	Folder fs.FS
-	// Self is the machine that this process runs on. A list of machines without
-	// it is not trusted: it would remove every node.
+	// Self is the machine that this process runs on.
 	Self string
 	// Stored provides the labels of groups.
 	controller.Stored
 }
 
 var (
-	_ bootstrap.Machines  = Registry{}
-	_ controller.Groups   = Registry{}
-	_ controller.Machines = Registry{}
+	_ bootstrap.Machines = Registry{}
+	_ controller.Groups  = Registry{}
 )
 
 // Machine reads the entry of a machine. For a control-plane machine it returns no key: such a
@@ -80,25 +78,16 @@ func (r Registry) GroupOf(_ context.Context, node *corev1.Node) (string, error) 
 	return e.Group, err
 }
 
-// ListTerminated returns the nodes that have no entry; the content of other entries does not matter.
-func (r Registry) ListTerminated(_ context.Context, nodes []*corev1.Node) ([]string, error) {
-	machines, err := r.machines()
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, n := range nodes {
-		if !slices.Contains(machines, n.Name) {
-			out = append(out, n.Name)
+// roster reports the nodes that have no entry; the content of entries does not matter.
+func (r Registry) roster() *roster.Roster {
+	return &roster.Roster{Source: "the list of machines", Remedy: "check that its folder is mounted", Self: r.Self, List: func(context.Context, []string) ([]roster.Machine, error) {
+		names, err := r.machines()
+		var out []roster.Machine
+		for _, name := range names {
+			out = append(out, roster.Machine{ID: name, Node: name, State: roster.Running})
 		}
-	}
-	return out, nil
-}
-
-// ListExisting returns the names that have an entry.
-func (r Registry) ListExisting(_ context.Context, nodes []string) ([]string, error) {
-	machines, err := r.machines()
-	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !slices.Contains(machines, n) }), err
+		return out, err
+	}}
 }
 
 // machines lists the machines that have an entry.
@@ -112,9 +101,6 @@ func (r Registry) machines() ([]string, error) {
 		if name, ok := strings.CutSuffix(f.Name(), localcloud.MachineSuffix); ok && controller.CheckName(name) == nil {
 			out = append(out, name)
 		}
-	}
-	if !slices.Contains(out, r.Self) {
-		return nil, fmt.Errorf("the list of machines lacks %s, where this runs, so it is ignored: check that its folder is mounted", r.Self)
 	}
 	return out, nil
 }

@@ -118,12 +118,12 @@ func TestWhichMachinesAreGone(t *testing.T) {
 		"it cannot be listed": {unreadableFolder{}, nil, "no such folder"},
 	} {
 		r := Registry{Folder: tt.folder, Self: "cp-1"}
-		got, err := r.ListTerminated(t.Context(), nodes)
+		got, err := r.roster().ListTerminated(t.Context(), nodes)
 		if !slices.Equal(got, tt.gone) || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: gone are %v, %v", name, got, err)
 		}
 	}
-	if got, err := (Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}).ListExisting(t.Context(), []string{"a", "b"}); err != nil || !slices.Equal(got, []string{"a"}) {
+	if got, err := (Registry{Folder: entries("cp-1", "a"), Self: "cp-1"}).roster().ListExisting(t.Context(), []string{"a", "b"}); err != nil || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("alive are %v, %v", got, err)
 	}
 }

@@ -6,15 +6,13 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/incluster"
+	"kops.local/kops/internal/platform/incluster/roster"
 )
 
 // period is how often to check which machines are gone.
@@ -28,59 +26,23 @@ func connect(_ context.Context, w incluster.World) (incluster.Control, error) {
 	if err != nil {
 		return incluster.Control{}, err
 	}
-	known := registry{w.Stored, self}
-	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(known, w.Now), Groups: known, InPlace: true, Machines: known, Period: period}, nil
+	return incluster.Control{Verifier: bootstrap.NewMachineKeyVerifier(w.Stored, w.Now), Groups: w.Stored, InPlace: true, Machines: newRoster(w.Stored, self), Period: period}, nil
 }
 
-// registry reads the machines of the cluster from their entries in its store, each
-// under the name of the machine's node.
-type registry struct {
-	controller.Stored
-	// self is the machine that this process runs on. A registry without it is not
-	// trusted: it would remove every node.
-	self string
-}
-
-var (
-	_ controller.Groups   = registry{}
-	_ controller.Machines = registry{}
-)
-
-// GroupOf returns the group in which the machine was enrolled.
-func (r registry) GroupOf(ctx context.Context, node *corev1.Node) (string, error) {
-	m, err := r.Machine(ctx, node.Name)
-	return m.InstanceGroup, err
-}
-
-// ListTerminated returns the nodes that have no entry.
-func (r registry) ListTerminated(ctx context.Context, nodes []*corev1.Node) ([]string, error) {
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name)
-	}
-	_, gone, err := r.split(ctx, names)
-	return gone, err
-}
-
-// ListExisting returns the names that have an entry.
-func (r registry) ListExisting(ctx context.Context, nodes []string) ([]string, error) {
-	alive, _, err := r.split(ctx, nodes)
-	return alive, err
-}
-
-func (r registry) split(ctx context.Context, nodes []string) (alive, gone []string, err error) {
-	if _, err := r.Machine(ctx, r.self); err != nil {
-		return nil, nil, fmt.Errorf("the registry of machines lacks %s, where this runs, so it is ignored: %w", r.self, err)
-	}
-	for _, n := range nodes {
-		switch _, err := r.Machine(ctx, n); {
-		case fault.Is(err, fault.Gone):
-			gone = append(gone, n)
-		case err != nil:
-			return nil, nil, err
-		default:
-			alive = append(alive, n)
+// newRoster reports the nodes whose machines have no entry in the cluster's store, each under the name
+// of the machine's node. It runs on the node self.
+func newRoster(known controller.Stored, self string) *roster.Roster {
+	return &roster.Roster{Source: "the registry of machines", Self: self, List: func(ctx context.Context, nodes []string) ([]roster.Machine, error) {
+		var out []roster.Machine
+		for _, n := range nodes {
+			switch _, err := known.Machine(ctx, n); {
+			case fault.Is(err, fault.Gone):
+			case err != nil:
+				return nil, err
+			default:
+				out = append(out, roster.Machine{ID: n, Node: n, State: roster.Running})
+			}
 		}
-	}
-	return alive, gone, nil
+		return out, nil
+	}}
 }

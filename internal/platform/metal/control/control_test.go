@@ -30,22 +30,23 @@ func TestTheRegistryOfHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := registry{controller.Stored{Base: s}, "cp1"}
+	known := controller.Stored{Base: s}
+	machines := newRoster(known, "cp1")
 	put("node1")
-	if gone, err := r.ListTerminated(t.Context(), nodes("node1", "node2")); err == nil {
+	if gone, err := machines.ListTerminated(t.Context(), nodes("node1", "node2")); err == nil {
 		t.Errorf("a registry without this host is believed: %v", gone)
 	}
 	put("cp1")
-	if gone, err := r.ListTerminated(t.Context(), nodes("node1", "node2", "cp1")); err != nil || !slices.Equal(gone, []string{"node2"}) {
+	if gone, err := machines.ListTerminated(t.Context(), nodes("node1", "node2", "cp1")); err != nil || !slices.Equal(gone, []string{"node2"}) {
 		t.Errorf("gone are %v, %v", gone, err)
 	}
-	if alive, err := r.ListExisting(t.Context(), []string{"node1", "node2"}); err != nil || !slices.Equal(alive, []string{"node1"}) {
+	if alive, err := machines.ListExisting(t.Context(), []string{"node1", "node2"}); err != nil || !slices.Equal(alive, []string{"node1"}) {
 		t.Errorf("alive are %v, %v", alive, err)
 	}
-	if group, err := r.GroupOf(t.Context(), nodes("node1")[0]); err != nil || group != "nodes" {
+	if group, err := known.GroupOf(t.Context(), nodes("node1")[0]); err != nil || group != "nodes" {
 		t.Errorf("the group is %q, %v", group, err)
 	}
-	if _, err := r.GroupOf(t.Context(), nodes("node2")[0]); !fault.Is(err, fault.Gone) {
+	if _, err := known.GroupOf(t.Context(), nodes("node2")[0]); !fault.Is(err, fault.Gone) {
 		t.Errorf("a stranger has a group: %v", err)
 	}
 }
