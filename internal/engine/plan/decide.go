@@ -88,7 +88,10 @@ func (b *builder) decideNode(n resource.Node) error {
 		return b.adopt(n, s)
 	}
 	got, changes := b.nearest(n.Kind, s.Key, want)
-	if got != nil {
+	switch {
+	case got == nil && n.Kind.Vacant(want):
+		return nil
+	case got != nil:
 		b.match[n.Address], b.matched[got] = got, true
 		if !n.Expect {
 			b.owner[objectKey{n.Address.Kind, s.Key}] = n.Address

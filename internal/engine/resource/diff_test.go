@@ -250,3 +250,26 @@ toy: Name, API, Key, List, Create and Delete are needed`
 		t.Error(err)
 	}
 }
+
+// A bound is no difference while others keep within it.
+func TestBoundsAreNoDifference(t *testing.T) {
+	type object struct {
+		Min int `res:",least"`
+		Max int `res:",most"`
+	}
+	schema, err := SchemaOf(reflect.TypeFor[object]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for have, want := range map[int]string{1: "Min: 1 -> 2", 2: "", 3: "", 4: "", 5: "Max: 5 -> 4"} {
+		var got []string
+		for _, c := range schema.Diff(&object{2, 4}, &object{have, have}) {
+			for _, l := range c.Leaves {
+				got = append(got, l.Path+": "+l.Have+" -> "+l.Want)
+			}
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%d machines: %q, want %q", have, got, want)
+		}
+	}
+}

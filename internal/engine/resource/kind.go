@@ -63,6 +63,9 @@ type Kind[T, C any] struct {
 	// Tidy converts a desired object to the form in which it is observed; nil if there is only one
 	// form.
 	Tidy func(*T)
+	// Vacant reports whether nothing exists of a desired object, such as of a group without machines:
+	// it is not created, and is equal to none; nil means that all objects exist.
+	Vacant func(*T) bool
 	// List observes every object in scope, in as few calls as the API allows.
 	List func(context.Context, C, Scope) ([]*T, error)
 	// Create creates the object with one call and sets its outputs. What needs further calls is a
@@ -138,6 +141,8 @@ type Any interface {
 	Idle(obj any) (idle, known bool)
 	// Holds says what is lost with an observed object, or "".
 	Holds(obj any) string
+	// Vacant reports whether nothing exists of a desired object.
+	Vacant(want any) bool
 	// KeyOf returns the key of a desired or observed object.
 	KeyOf(obj any) string
 	Observe(ctx context.Context, client any, s Scope) ([]Object, error)
@@ -193,6 +198,7 @@ func (e *erased[T, C]) Tasks() []string      { return e.k.Tasks }
 func (e *erased[T, C]) Early() bool          { return e.k.Early }
 func (e *erased[T, C]) Grouped() bool        { return e.k.Group != nil }
 func (e *erased[T, C]) KeyOf(obj any) string { return e.k.Key(obj.(*T)) }
+func (e *erased[T, C]) Vacant(want any) bool { return e.k.Vacant != nil && e.k.Vacant(want.(*T)) }
 
 // Group calls the kind's Group.
 func (e *erased[T, C]) Group(obj any) string {

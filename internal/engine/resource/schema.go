@@ -22,7 +22,7 @@ const (
 
 // Field describes one field of a kind's struct. It comes from the tags
 //
-//	res:"MODE[,post][,id][,volatile][,ordered][,json]"
+//	res:"MODE[,post][,id][,volatile][,ordered][,json][,least][,most]"
 //	out:"OUTPUT"
 //	tf:"ATTRIBUTE[,zero][,file[=NAME]][,file64[=NAME]][,lines][,path][,block][,raw]"
 //
@@ -37,6 +37,8 @@ type Field struct {
 	Volatile bool // an output that an update may change
 	Ordered  bool // a list whose order matters
 	JSON     bool // a JSON text: equal when the documents are
+	Least    bool // a number that others may exceed: equal when the observed one is not less
+	Most     bool // a number that others may fall below: equal when the observed one is not more
 
 	// Output is the name by which others refer to an output; empty if it is not used.
 	Output    string
@@ -89,7 +91,7 @@ func fieldOf(sf reflect.StructField) (Field, error) {
 		return f, fmt.Errorf("unknown mode %q", mode)
 	}
 	err := setOptions(options, map[string]*bool{
-		"post": &f.Post, "id": &f.Identity, "volatile": &f.Volatile, "ordered": &f.Ordered, "json": &f.JSON}, nil)
+		"post": &f.Post, "id": &f.Identity, "volatile": &f.Volatile, "ordered": &f.Ordered, "json": &f.JSON, "least": &f.Least, "most": &f.Most}, nil)
 	if err != nil {
 		return f, err
 	}
