@@ -16,6 +16,7 @@ import (
 
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 	"kops.local/kops/internal/node/dns/rfc2136"
 	"kops.local/kops/internal/node/dns/run"
 	"kops.local/kops/internal/platform/controls"
@@ -52,7 +53,7 @@ func command() *cobra.Command {
 		if p.DNS.BatchFlag != "" {
 			f.IntVar(&batch, p.DNS.BatchFlag, batch, "values in a batch of changes of "+p.DNS.Name)
 		}
-		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (dns.Provider, error) { return p.DNS.Open(ctx, os.Getenv, batch) }})
+		o.Services = append(o.Services, run.Service{Name: p.DNS.Name, Open: func(ctx context.Context) (records.Provider, error) { return p.DNS.Open(ctx, os.Getenv, batch) }})
 	}
 	server := addRFC2136(c, &o)
 	o.Services = append(o.Services, run.Service{Name: "rfc2136", Open: server})
@@ -73,11 +74,11 @@ func command() *cobra.Command {
 }
 
 // addRFC2136 adds the flags of a self-hosted DNS server, and returns the function that connects to it.
-func addRFC2136(c *cobra.Command, o *run.Options) func(context.Context) (dns.Provider, error) {
+func addRFC2136(c *cobra.Command, o *run.Options) func(context.Context) (records.Provider, error) {
 	var server, keyFile string
 	c.Flags().StringVar(&server, "dns-server", "", "with --dns=rfc2136: the primary server of the zones, HOST or HOST:PORT")
 	c.Flags().StringVar(&keyFile, "tsig-key-file", "", "with --dns=rfc2136: file with the key that signs, as tsig-keygen writes it; empty: the variable TSIG_KEY holds it")
-	return func(context.Context) (dns.Provider, error) {
+	return func(context.Context) (records.Provider, error) {
 		to := rfc2136.Options{Server: server, Now: time.Now}
 		for _, text := range o.Zones {
 			if z, err := dns.ParseZone(text); err == nil && z.Name != "" { // the program reports invalid ones

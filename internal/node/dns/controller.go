@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"kops.local/kops/internal/node/dns/records"
 )
 
 const (
@@ -26,7 +28,7 @@ type Source interface {
 
 // Controller keeps zones in line with the cluster.
 type Controller struct {
-	Provider Provider
+	Provider records.Provider
 	Source   Source
 	Rules
 	// Events receives the reasons why names are refused; if nil, they are only logged.
@@ -41,9 +43,9 @@ type Controller struct {
 
 	listRetry  retry
 	zones      Zones
-	states     map[Zone]*state
+	states     map[records.Zone]*state
 	version    uint64
-	want       map[Zone][]Set
+	want       map[records.Zone][]records.Set
 	outside    []Refusal // names without a zone, and names that their objects may not publish
 	requesters map[string][]Object
 	logged     map[Refusal]bool
@@ -163,14 +165,14 @@ func (c *Controller) list(ctx context.Context) bool {
 	c.listRetry.next = c.Now().Add(zonesAge)
 	c.zones = PickZones(all, c.Specs)
 	if c.states == nil {
-		c.states = map[Zone]*state{}
+		c.states = map[records.Zone]*state{}
 	}
 	return true
 }
 
 // divide assigns the wanted record sets to zones.
 func (c *Controller) divide(d Desired) {
-	c.want, c.outside, c.requesters = map[Zone][]Set{}, d.Refused, d.Requesters
+	c.want, c.outside, c.requesters = map[records.Zone][]records.Set{}, d.Refused, d.Requesters
 	for _, z := range c.zones.Relevant(c.Owner) {
 		c.want[z] = nil
 	}
@@ -201,7 +203,7 @@ func (c *Controller) divide(d Desired) {
 }
 
 // dropZone drops a zone that is gone or no longer selected.
-func (c *Controller) dropZone(z Zone) {
+func (c *Controller) dropZone(z records.Zone) {
 	delete(c.states, z)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,22 +211,22 @@ func (c *Controller) dropZone(z Zone) {
 }
 
 // order returns the zones, starting with the zone of the cluster's own names.
-func (c *Controller) order() []Zone {
+func (c *Controller) order() []records.Zone {
 	own, _ := c.zones.Of(c.Owner.Cluster)
-	return slices.SortedFunc(maps.Keys(c.states), func(a, b Zone) int {
+	return slices.SortedFunc(maps.Keys(c.states), func(a, b records.Zone) int {
 		switch {
 		case a == own && b != own:
 			return -1
 		case b == own && a != own:
 			return 1
 		}
-		return compareKeys(Key{a.Name, a.ID}, Key{b.Name, b.ID})
+		return records.CompareKeys(records.Key{Name: a.Name, Type: a.ID}, records.Key{Name: b.Name, Type: b.ID})
 	})
 }
 
 // zone updates a zone. Its content is read at first, after a failure, and before a
 // name is claimed that the cluster did not have.
-func (c *Controller) zone(ctx context.Context, zone Zone, s *state) (err error) {
+func (c *Controller) zone(ctx context.Context, zone records.Zone, s *state) (err error) {
 	defer func() {
 		if err != nil {
 			s.have, s.appliedVersion = nil, 0
@@ -253,8 +255,8 @@ func (c *Controller) zone(ctx context.Context, zone Zone, s *state) (err error) 
 	return nil
 }
 
-func (c *Controller) read(ctx context.Context, zone Zone, s *state) error {
-	sets, err := c.Provider.Records(ctx, zone)
+func (c *Controller) read(ctx context.Context, zone records.Zone, s *state) error {
+	sets, err := c.Provider.Records(ctx, zone, nil)
 	if err != nil {
 		return fmt.Errorf("list the records of the zone %s: %w", zone.Name, err)
 	}
@@ -262,16 +264,16 @@ func (c *Controller) read(ctx context.Context, zone Zone, s *state) error {
 	return nil
 }
 
-func (c *Controller) recordApplied(zone Zone, s *state, changes []Change) {
+func (c *Controller) recordApplied(zone records.Zone, s *state, changes []records.Change) {
 	for _, change := range changes {
 		s.have.Apply(change)
 		for _, set := range change.Delete {
-			if set.Type != TXT {
+			if set.Type != records.TXT {
 				c.Log.Info("withdrew", "zone", zone.Name, "name", set.Name, "type", set.Type, "values", set.Values)
 			}
 		}
 		for _, set := range change.Upsert {
-			if set.Type != TXT {
+			if set.Type != records.TXT {
 				c.Log.Info("published", "zone", zone.Name, "name", set.Name, "type", set.Type, "values", set.Values)
 			}
 		}
@@ -330,7 +332,7 @@ func (c *Controller) unpublishedReason() string {
 	if err := c.Status().Failing[""]; err != nil {
 		return err.Error()
 	}
-	for _, name := range []string{c.Owner.Cluster, Canonical(c.Owner.API)} {
+	for _, name := range []string{c.Owner.Cluster, records.Canonical(c.Owner.API)} {
 		if name == "" {
 			continue
 		}

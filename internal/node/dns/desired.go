@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // The annotations with the names to publish, separated by commas.
@@ -62,7 +63,7 @@ type Refusal struct {
 // Desired is what the objects of a cluster request.
 type Desired struct {
 	// Sets are sorted.
-	Sets    []Set
+	Sets    []records.Set
 	Refused []Refusal
 	// Requesters holds the objects that request a name.
 	Requesters map[string][]Object
@@ -72,14 +73,14 @@ type Desired struct {
 type collection struct {
 	Rules
 	nodes      map[string]*corev1.Node
-	values     map[Key][]string
+	values     map[records.Key][]string
 	refused    map[Refusal]bool
 	requesters map[string][]Object
 }
 
 // Desired returns the record sets that the objects of a cluster request and may have.
 func (r Rules) Desired(seen Snapshot) Desired {
-	c := &collection{Rules: r, nodes: map[string]*corev1.Node{}, values: map[Key][]string{}, refused: map[Refusal]bool{}, requesters: map[string][]Object{}}
+	c := &collection{Rules: r, nodes: map[string]*corev1.Node{}, values: map[records.Key][]string{}, refused: map[Refusal]bool{}, requesters: map[string][]Object{}}
 	for _, n := range seen.Nodes {
 		c.nodes[n.Name] = n
 	}
@@ -159,7 +160,7 @@ func (c *collection) ingress(i *networkingv1.Ingress) {
 	var hosts []string
 	for _, r := range i.Spec.Rules {
 		if r.Host != "" {
-			hosts = append(hosts, Canonical(r.Host))
+			hosts = append(hosts, records.Canonical(r.Host))
 		}
 	}
 	for _, name := range from.permittedNames(hosts) {
@@ -181,8 +182,8 @@ type requester struct {
 func (a requester) balancer(name, ip, host string) {
 	switch {
 	case host != "":
-		k := Key{name, CNAME}
-		a.values[k] = append(a.values[k], Canonical(host))
+		k := records.Key{Name: name, Type: records.CNAME}
+		a.values[k] = append(a.values[k], records.Canonical(host))
 	case ip != "":
 		a.add(name, ip)
 	}
@@ -195,9 +196,9 @@ func (a requester) add(name string, ips ...string) {
 		if err != nil || ip.IsLoopback() || ip.IsUnspecified() {
 			continue
 		}
-		k := Key{name, A}
+		k := records.Key{Name: name, Type: records.A}
 		if ip.Is6() {
-			k.Type = AAAA
+			k.Type = records.AAAA
 		}
 		a.values[k] = append(a.values[k], text)
 	}
@@ -251,9 +252,9 @@ func invalid(name string) string {
 func (c *collection) desired() Desired {
 	d := Desired{Requesters: c.requesters}
 	for k, values := range c.values {
-		s := NewSet(k.Name, k.Type, TTL, values...)
-		if k.Type == CNAME {
-			if len(c.values[Key{k.Name, A}])+len(c.values[Key{k.Name, AAAA}]) > 0 {
+		s := records.NewSet(k.Name, k.Type, records.TTL, values...)
+		if k.Type == records.CNAME {
+			if len(c.values[records.Key{Name: k.Name, Type: records.A}])+len(c.values[records.Key{Name: k.Name, Type: records.AAAA}]) > 0 {
 				c.limit(k.Name, "it has both addresses and a target name, "+s.Values[0]+"; only the addresses are published")
 				continue
 			}
@@ -268,7 +269,7 @@ func (c *collection) desired() Desired {
 		}
 		d.Sets = append(d.Sets, s)
 	}
-	slices.SortFunc(d.Sets, func(a, b Set) int { return compareKeys(a.Key, b.Key) })
+	slices.SortFunc(d.Sets, func(a, b records.Set) int { return records.CompareKeys(a.Key, b.Key) })
 	d.Refused = slices.SortedFunc(maps.Keys(c.refused), compareRefusals)
 	return d
 }
@@ -296,7 +297,7 @@ func (c *collection) internal(ips []string) []string {
 func names(list string) []string {
 	var out []string
 	for name := range strings.SplitSeq(list, ",") {
-		if name = Canonical(name); name != "" {
+		if name = records.Canonical(name); name != "" {
 			out = append(out, name)
 		}
 	}

@@ -18,12 +18,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/internal/contract/labels"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 const cluster = "k.example.com"
 
 // text formats record sets without their marks, one per line; a mark without its set is included.
-func text(sets []Set) string {
+func text(sets []records.Set) string {
 	there := NewContent(sets)
 	var lines []string
 	for _, s := range sets {
@@ -125,7 +126,7 @@ func TestWanted(t *testing.T) {
 }
 
 func TestZonesThatAreManaged(t *testing.T) {
-	all := []Zone{{ID: "1", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Name: "sub.example.com"}, {ID: "4", Name: "other.org"}}
+	all := []records.Zone{{ID: "1", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Name: "sub.example.com"}, {ID: "4", Name: "other.org"}}
 	for specs, want := range map[string]string{
 		"":                    "? 3 4",
 		"*/*":                 "? 3 4",
@@ -168,16 +169,16 @@ func TestZonesThatAreManaged(t *testing.T) {
 
 // memory is a DNS service in memory that records the requests it receives.
 type memory struct {
-	zones         []Zone
-	have          map[Zone]Content
+	zones         []records.Zone
+	have          map[records.Zone]Content
 	requestCounts map[string]int
 	broken        map[string]bool // by a zone's name; "" is the list
 }
 
 func newMemory(names ...string) *memory {
-	m := &memory{have: map[Zone]Content{}, requestCounts: map[string]int{}, broken: map[string]bool{}}
+	m := &memory{have: map[records.Zone]Content{}, requestCounts: map[string]int{}, broken: map[string]bool{}}
 	for _, n := range names {
-		z := Zone{ID: "Z" + n, Name: n}
+		z := records.Zone{ID: "Z" + n, Name: n}
 		m.zones = append(m.zones, z)
 		m.have[z] = Content{}
 	}
@@ -192,17 +193,17 @@ func (m *memory) ask(what, zone string) error {
 	return nil
 }
 
-func (m *memory) Zones(context.Context) ([]Zone, error) { return m.zones, m.ask("zones", "") }
+func (m *memory) Zones(context.Context) ([]records.Zone, error) { return m.zones, m.ask("zones", "") }
 
-func (m *memory) Records(_ context.Context, z Zone) ([]Set, error) {
-	var out []Set
+func (m *memory) Records(_ context.Context, z records.Zone, _ []string) ([]records.Set, error) {
+	var out []records.Set
 	for _, s := range m.have[z] {
 		out = append(out, s)
 	}
 	return out, m.ask("records", z.Name)
 }
 
-func (m *memory) Apply(_ context.Context, z Zone, changes []Change) error {
+func (m *memory) Apply(_ context.Context, z records.Zone, changes []records.Change) error {
 	if err := m.ask("apply", z.Name); err != nil {
 		return err
 	}
@@ -217,14 +218,14 @@ func (m *memory) Apply(_ context.Context, z Zone, changes []Change) error {
 	return nil
 }
 
-func (m *memory) put(sets ...Set) {
+func (m *memory) put(sets ...records.Set) {
 	for _, s := range sets {
 		m.have[m.zones[0]][s.Key] = s
 	}
 }
 
 func (m *memory) text() string {
-	var all []Set
+	var all []records.Set
 	for _, c := range m.have {
 		for _, s := range c {
 			all = append(all, s)
@@ -288,10 +289,10 @@ func expect(t *testing.T, m *memory, what, want string) {
 
 func TestALife(t *testing.T) {
 	s, m := newScene(), newMemory("example.com")
-	foreign := []Set{NewSet("mail.example.com", A, 300, "7.7.7.7"), NewSet("api.internal.xk.example.com", A, 60, "8.8.8.8"), NewSet("example.com", "MX", 300, "10 mail.example.com")}
+	foreign := []records.Set{records.NewSet("mail.example.com", records.A, 300, "7.7.7.7"), records.NewSet("api.internal.xk.example.com", records.A, 60, "8.8.8.8"), records.NewSet("example.com", "MX", 300, "10 mail.example.com")}
 	kept := "\n" + text(foreign)
 	m.put(foreign...)
-	m.put(NewSet("api.internal."+cluster, A, 10, "203.0.113.123"))
+	m.put(records.NewSet("api.internal."+cluster, records.A, 10, "203.0.113.123"))
 	c := s.controller(m)
 	s.partial = true
 	c.Round(t.Context())
@@ -340,8 +341,8 @@ func TestARestartWithdraws(t *testing.T) {
 	s.controller(m).Round(t.Context())
 	expect(t, m, "before", "*.shop.example.com CNAME lb.example.net\napi.internal.k.example.com A 10.0.0.1\nshop.example.com CNAME lb.example.net")
 	other := Owner{Cluster: "xk.example.com"}
-	theirs := NewSet("a.xk.example.com", A, 60, "1.1.1.1")
-	m.put(theirs, other.mark(theirs.Key), NewSet("a.k.example.com", A, 60, "1.1.1.1"), NewSet("shop.example.com", "MX", 60, "10 x"))
+	theirs := records.NewSet("a.xk.example.com", records.A, 60, "1.1.1.1")
+	m.put(theirs, other.mark(theirs.Key), records.NewSet("a.k.example.com", records.A, 60, "1.1.1.1"), records.NewSet("shop.example.com", "MX", 60, "10 x"))
 	s.set(plane("10.0.0.3"))
 	s.controller(m).Round(t.Context())
 	expect(t, m, "after", "a.k.example.com A 1.1.1.1\na.xk.example.com A 1.1.1.1\napi.internal.k.example.com A 10.0.0.3\nshop.example.com MX 10 x")
@@ -351,32 +352,32 @@ func TestARestartWithdraws(t *testing.T) {
 }
 
 func TestForeignRecords(t *testing.T) {
-	want := NewSet("www.example.com", A, TTL, "1.1.1.1")
+	want := records.NewSet("www.example.com", records.A, records.TTL, "1.1.1.1")
 	own := Owner{Cluster: cluster}
 	other := Owner{Cluster: "other.example.com"}.mark(want.Key)
-	alias := NewSet("www.example.com", A, 0)
+	alias := records.NewSet("www.example.com", records.A, 0)
 	alias.Opaque = true
 	for name, c := range map[string]struct {
-		want Set
-		have []Set
+		want records.Set
+		have []records.Set
 		ok   bool
 	}{
 		"free":                   {want, nil, true},
-		"the same values":        {want, []Set{NewSet("www.example.com", A, 300, "1.1.1.1")}, true},
-		"ours":                   {want, []Set{NewSet("www.example.com", A, 60, "2.2.2.2"), own.mark(want.Key)}, true},
-		"ours, another type":     {want, []Set{NewSet("www.example.com", CNAME, 60, "x.y"), own.mark(Key{"www.example.com", CNAME})}, true},
-		"a record without mark":  {want, []Set{NewSet("www.example.com", A, 60, "2.2.2.2")}, false},
-		"the mark of another":    {want, []Set{NewSet("www.example.com", A, 60, "1.1.1.1"), other}, false},
-		"an alias":               {want, []Set{alias}, false},
-		"a CNAME":                {want, []Set{NewSet("www.example.com", CNAME, 60, "x.y")}, false},
-		"a text beside a CNAME":  {NewSet("www.example.com", CNAME, 60, "x.y"), []Set{NewSet("www.example.com", TXT, 60, "x")}, false},
-		"a text beside":          {want, []Set{NewSet("www.example.com", TXT, 60, "x")}, true},
-		"a CNAME for a zone":     {NewSet("example.com", CNAME, 60, "x.y"), nil, false},
-		"a name of the cluster":  {NewSet("a.internal.k.example.com", A, 60, "1.1.1.1"), []Set{NewSet("a.internal.k.example.com", A, 60, "2.2.2.2")}, true},
-		"one that ends as ours":  {NewSet("a.internal.xk.example.com", A, 60, "1.1.1.1"), []Set{NewSet("a.internal.xk.example.com", A, 60, "2.2.2.2")}, false},
-		"one within the cluster": {NewSet("api.internal.a.k.example.com", A, 60, "1.1.1.1"), []Set{NewSet("api.internal.a.k.example.com", A, 60, "2.2.2.2")}, false},
+		"the same values":        {want, []records.Set{records.NewSet("www.example.com", records.A, 300, "1.1.1.1")}, true},
+		"ours":                   {want, []records.Set{records.NewSet("www.example.com", records.A, 60, "2.2.2.2"), own.mark(want.Key)}, true},
+		"ours, another type":     {want, []records.Set{records.NewSet("www.example.com", records.CNAME, 60, "x.y"), own.mark(records.Key{Name: "www.example.com", Type: records.CNAME})}, true},
+		"a record without mark":  {want, []records.Set{records.NewSet("www.example.com", records.A, 60, "2.2.2.2")}, false},
+		"the mark of another":    {want, []records.Set{records.NewSet("www.example.com", records.A, 60, "1.1.1.1"), other}, false},
+		"an alias":               {want, []records.Set{alias}, false},
+		"a CNAME":                {want, []records.Set{records.NewSet("www.example.com", records.CNAME, 60, "x.y")}, false},
+		"a text beside a CNAME":  {records.NewSet("www.example.com", records.CNAME, 60, "x.y"), []records.Set{records.NewSet("www.example.com", records.TXT, 60, "x")}, false},
+		"a text beside":          {want, []records.Set{records.NewSet("www.example.com", records.TXT, 60, "x")}, true},
+		"a CNAME for a zone":     {records.NewSet("example.com", records.CNAME, 60, "x.y"), nil, false},
+		"a name of the cluster":  {records.NewSet("a.internal.k.example.com", records.A, 60, "1.1.1.1"), []records.Set{records.NewSet("a.internal.k.example.com", records.A, 60, "2.2.2.2")}, true},
+		"one that ends as ours":  {records.NewSet("a.internal.xk.example.com", records.A, 60, "1.1.1.1"), []records.Set{records.NewSet("a.internal.xk.example.com", records.A, 60, "2.2.2.2")}, false},
+		"one within the cluster": {records.NewSet("api.internal.a.k.example.com", records.A, 60, "1.1.1.1"), []records.Set{records.NewSet("api.internal.a.k.example.com", records.A, 60, "2.2.2.2")}, false},
 	} {
-		p := own.Plan(Zone{ID: "1", Name: "example.com"}, []Set{c.want}, NewContent(c.have))
+		p := own.Plan(records.Zone{ID: "1", Name: "example.com"}, []records.Set{c.want}, NewContent(c.have))
 		if ok := len(p.Changes) == 1 && len(p.Refused) == 0; ok != c.ok {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -448,7 +449,7 @@ func TestRequestsFor500Nodes(t *testing.T) {
 	if got := m.requests(); got != "records 1, apply 1" {
 		t.Errorf("for new names: %s", got)
 	}
-	if got := len(m.have[m.zones[0]][Key{"s0.k.example.com", A}].Values); got != maxValues {
+	if got := len(m.have[m.zones[0]][records.Key{Name: "s0.k.example.com", Type: records.A}].Values); got != maxValues {
 		t.Errorf("%d values", got)
 	}
 	seen.Nodes = seen.Nodes[:250]

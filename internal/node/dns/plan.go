@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // nameTypes returns the record types that a cluster's name can have.
-func nameTypes() []string { return []string{A, AAAA, CNAME} }
+func nameTypes() []string { return []string{records.A, records.AAAA, records.CNAME} }
 
 // Owner determines what a cluster may change.
 type Owner struct {
@@ -20,31 +21,31 @@ type Owner struct {
 }
 
 // mark returns the record set that marks another one as the cluster's.
-func (o Owner) mark(k Key) Set {
-	return NewSet(hostnames.Mark(k.Name, k.Type), TXT, TTL, hostnames.MarkText(o.Cluster))
+func (o Owner) mark(k records.Key) records.Set {
+	return records.NewSet(hostnames.Mark(k.Name, k.Type), records.TXT, records.TTL, hostnames.MarkText(o.Cluster))
 }
 
 // markedKey returns the key of the record set that s marks.
-func markedKey(s Set) (Key, bool) {
+func markedKey(s records.Set) (records.Key, bool) {
 	name, kind, ok := hostnames.Marked(s.Name)
-	return Key{name, kind}, ok && s.Type == TXT && slices.Contains(nameTypes(), kind)
+	return records.Key{Name: name, Type: kind}, ok && s.Type == records.TXT && slices.Contains(nameTypes(), kind)
 }
 
 // ownsName reports whether a name is the cluster's even without a mark.
 func (o Owner) ownsName(name string) bool {
-	return name == Canonical(o.API) || strings.HasSuffix(name, hostnames.Suffix(o.Cluster))
+	return name == records.Canonical(o.API) || strings.HasSuffix(name, hostnames.Suffix(o.Cluster))
 }
 
 // keepsLastAddresses reports whether a name keeps its last addresses.
 func (o Owner) keepsLastAddresses(name string) bool {
-	return slices.Contains([]string{hostnames.API(o.Cluster), hostnames.Controller(o.Cluster), Canonical(o.API)}, name)
+	return slices.Contains([]string{hostnames.API(o.Cluster), hostnames.Controller(o.Cluster), records.Canonical(o.API)}, name)
 }
 
 // Content is the content of a zone.
-type Content map[Key]Set
+type Content map[records.Key]records.Set
 
 // NewContent returns a Content with the given sets.
-func NewContent(sets []Set) Content {
+func NewContent(sets []records.Set) Content {
 	c := Content{}
 	for _, s := range sets {
 		c[s.Key] = s
@@ -53,7 +54,7 @@ func NewContent(sets []Set) Content {
 }
 
 // Apply applies a change.
-func (c Content) Apply(change Change) {
+func (c Content) Apply(change records.Change) {
 	for _, s := range change.Delete {
 		delete(c, s.Key)
 	}
@@ -65,7 +66,7 @@ func (c Content) Apply(change Change) {
 // Plan holds the changes that a zone needs.
 type Plan struct {
 	// Changes are sorted by name.
-	Changes []Change
+	Changes []records.Change
 	Refused []Refusal
 	// Claims is set if the changes affect sets that are not the cluster's yet. The zone's
 	// content must then have been read just before.
@@ -73,11 +74,11 @@ type Plan struct {
 }
 
 // Plan compares the wanted sets with a zone's content.
-func (o Owner) Plan(zone Zone, want []Set, have Content) Plan {
+func (o Owner) Plan(zone records.Zone, want []records.Set, have Content) Plan {
 	names := map[string]*name{}
 	at := func(n string) *name {
 		if names[n] == nil {
-			names[n] = &name{Owner: o, name: n, want: map[string]Set{}, have: map[string]Set{}, marks: map[string]Set{}}
+			names[n] = &name{Owner: o, name: n, want: map[string]records.Set{}, have: map[string]records.Set{}, marks: map[string]records.Set{}}
 		}
 		return names[n]
 	}
@@ -105,17 +106,17 @@ func (o Owner) Plan(zone Zone, want []Set, have Content) Plan {
 type name struct {
 	Owner
 	name              string
-	want, have, marks map[string]Set
+	want, have, marks map[string]records.Set
 }
 
 // isOurs reports whether a set has a mark of this cluster.
 func (n *name) isOurs(kind string) bool {
 	m, ok := n.marks[kind]
-	return ok && slices.Equal(m.Values, n.mark(Key{n.name, kind}).Values)
+	return ok && slices.Equal(m.Values, n.mark(records.Key{Name: n.name, Type: kind}).Values)
 }
 
 // plan adds the changes that the name needs.
-func (n *name) plan(zone Zone, p *Plan) {
+func (n *name) plan(zone records.Zone, p *Plan) {
 	if why := n.refusalReason(zone); why != "" {
 		p.Refused = append(p.Refused, Refusal{Name: n.name, Why: why})
 		return
@@ -123,7 +124,7 @@ func (n *name) plan(zone Zone, p *Plan) {
 	if len(n.want) == 0 && n.keepsLastAddresses(n.name) {
 		return
 	}
-	var c Change
+	var c records.Change
 	for _, kind := range nameTypes() {
 		have, there := n.have[kind]
 		want, wanted := n.want[kind]
@@ -149,7 +150,7 @@ func (n *name) plan(zone Zone, p *Plan) {
 }
 
 // refusalReason returns why the name cannot get the wanted sets; empty if it can.
-func (n *name) refusalReason(zone Zone) string {
+func (n *name) refusalReason(zone records.Zone) string {
 	for _, kind := range nameTypes() {
 		if _, wanted := n.want[kind]; wanted {
 			if why := n.refusedType(zone, kind); why != "" {
@@ -160,7 +161,7 @@ func (n *name) refusalReason(zone Zone) string {
 	return ""
 }
 
-func (n *name) refusedType(zone Zone, kind string) string {
+func (n *name) refusedType(zone records.Zone, kind string) string {
 	const remedy = "; remove it from the zone, or the annotation from the cluster"
 	have, there := n.have[kind]
 	switch m, marked := n.marks[kind]; {
@@ -170,11 +171,11 @@ func (n *name) refusedType(zone Zone, kind string) string {
 		return "the zone has it as an alias or with rules, set by another owner" + remedy
 	case there && !n.isOurs(kind) && !n.ownsName(n.name) && !slices.Equal(have.Values, n.want[kind].Values):
 		return "the zone already has it, without the mark of this cluster: " + kind + " " + strings.Join(have.Values, ",") + remedy
-	case kind == CNAME && n.name == zone.Name:
+	case kind == records.CNAME && n.name == zone.Name:
 		return "a zone's own name cannot be an alias of another name; give the load balancer an address"
 	}
 	for other := range n.have { // a CNAME must be the only record (RFC 1034)
-		if other != kind && (kind == CNAME || other == CNAME) && !n.isOurs(other) && n.want[other].Type == "" {
+		if other != kind && (kind == records.CNAME || other == records.CNAME) && !n.isOurs(other) && n.want[other].Type == "" {
 			return "the zone has other records of the name, of type " + other + ", and it cannot be combined with them" + remedy
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // Rules define which names are published, and for which objects.
@@ -28,7 +29,7 @@ type Domain struct {
 
 // ParseDomain parses DOMAIN, *.DOMAIN or *.
 func ParseDomain(text string) (Domain, error) {
-	name := Canonical(text)
+	name := records.Canonical(text)
 	if name == "*" {
 		return Domain{Wildcards: true}, nil
 	}
@@ -44,7 +45,7 @@ func ParseDomain(text string) (Domain, error) {
 func (d Domain) contains(name string) bool {
 	rest := name
 	if d.Name != "" {
-		if !isWithin(name, d.Name) {
+		if !records.IsWithin(name, d.Name) {
 			return false
 		}
 		rest = strings.TrimSuffix(name, d.Name)
@@ -61,7 +62,7 @@ func (d Domain) contains(name string) bool {
 // reserved reports whether a name belongs to the control plane: the API's public name, and
 // the names that only machines of the cluster use.
 func (o Owner) reserved(name string) bool {
-	return name == Canonical(o.API) || isWithin(name, strings.TrimPrefix(hostnames.Suffix(o.Cluster), "."))
+	return name == records.Canonical(o.API) || records.IsWithin(name, strings.TrimPrefix(hostnames.Suffix(o.Cluster), "."))
 }
 
 // whyForbidden returns why an object may not publish a name; empty if it may. plane means

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // ZoneSpec selects zones by name and identifier. An empty field matches any.
@@ -15,7 +17,7 @@ func ParseZone(text string) (ZoneSpec, error) {
 	if name == "" || strings.HasPrefix(name, "*") && name != "*" || name == "*" && id == "" {
 		return ZoneSpec{}, fmt.Errorf("got %q; a zone is NAME, NAME/ID, */ID or */*", text)
 	}
-	s := ZoneSpec{Canonical(name), id}
+	s := ZoneSpec{records.Canonical(name), id}
 	if s.Name == "*" {
 		s.Name = ""
 	}
@@ -25,27 +27,27 @@ func ParseZone(text string) (ZoneSpec, error) {
 	return s, nil
 }
 
-func (s ZoneSpec) picks(z Zone) bool {
+func (s ZoneSpec) picks(z records.Zone) bool {
 	return (s.Name == "" || s.Name == z.Name) && (s.ID == "" || s.ID == z.ID || s.ID == z.Alias)
 }
 
 // Zones are the provider's zones that the specs select.
 type Zones struct {
-	byName map[string]Zone
+	byName map[string]records.Zone
 	// several holds the names of more than one zone, none of which was selected by its identifier.
 	several map[string]bool
 	// picked holds the zones that a spec names; they are read even if no name is
 	// wanted in them.
-	picked map[Zone]bool
+	picked map[records.Zone]bool
 }
 
 // PickZones selects zones. Without specs it selects all.
-func PickZones(all []Zone, specs []ZoneSpec) Zones {
-	out := Zones{map[string]Zone{}, map[string]bool{}, map[Zone]bool{}}
+func PickZones(all []records.Zone, specs []ZoneSpec) Zones {
+	out := Zones{map[string]records.Zone{}, map[string]bool{}, map[records.Zone]bool{}}
 	if len(specs) == 0 {
 		specs = []ZoneSpec{{}}
 	}
-	byName := map[string][]Zone{}
+	byName := map[string][]records.Zone{}
 	for _, z := range all {
 		if slices.ContainsFunc(specs, func(s ZoneSpec) bool { return s.picks(z) }) {
 			byName[z.Name] = append(byName[z.Name], z)
@@ -54,7 +56,7 @@ func PickZones(all []Zone, specs []ZoneSpec) Zones {
 	}
 	for name, zones := range byName {
 		if len(zones) > 1 {
-			zones = slices.DeleteFunc(zones, func(z Zone) bool {
+			zones = slices.DeleteFunc(zones, func(z records.Zone) bool {
 				return !slices.ContainsFunc(specs, func(s ZoneSpec) bool { return s.ID != "" && s.picks(z) })
 			})
 		}
@@ -68,23 +70,23 @@ func PickZones(all []Zone, specs []ZoneSpec) Zones {
 }
 
 // Of returns the zone of a name: the one with the longest name that is a suffix of the name.
-func (z Zones) Of(name string) (zone Zone, why string) {
+func (z Zones) Of(name string) (zone records.Zone, why string) {
 	for rest, ok := name, true; ok; _, rest, ok = strings.Cut(rest, ".") {
 		if z.several[rest] {
-			return Zone{}, "there are several zones " + rest + "; choose one by its identifier: --zone=" + rest + "/ID"
+			return records.Zone{}, "there are several zones " + rest + "; choose one by its identifier: --zone=" + rest + "/ID"
 		}
 		if found, ok := z.byName[rest]; ok {
 			return found, ""
 		}
 	}
-	return Zone{}, "it is not in any zone that may be changed"
+	return records.Zone{}, "it is not in any zone that may be changed"
 }
 
 // Relevant returns the zones that may contain record sets of the cluster even if none is wanted in them.
-func (z Zones) Relevant(o Owner) []Zone {
-	var out []Zone
+func (z Zones) Relevant(o Owner) []records.Zone {
+	var out []records.Zone
 	for _, zone := range z.byName {
-		if z.picked[zone] || isWithin(o.Cluster, zone.Name) || isWithin(zone.Name, o.Cluster) || o.API != "" && isWithin(Canonical(o.API), zone.Name) {
+		if z.picked[zone] || records.IsWithin(o.Cluster, zone.Name) || records.IsWithin(zone.Name, o.Cluster) || o.API != "" && records.IsWithin(records.Canonical(o.API), zone.Name) {
 			out = append(out, zone)
 		}
 	}

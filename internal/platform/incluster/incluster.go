@@ -11,7 +11,7 @@ import (
 	"kops.local/kops/internal/contract/controllerconfig"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
-	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // Platform is one platform.
@@ -33,7 +33,7 @@ type DNS struct {
 	BatchFlag string
 	Batch     int
 	// Open connects to the service. batch is the value of the flag.
-	Open func(ctx context.Context, env func(string) string, batch int) (dns.Provider, error)
+	Open func(ctx context.Context, env func(string) string, batch int) (records.Provider, error)
 }
 
 // World is what a platform needs from the process that calls it.

@@ -89,7 +89,7 @@ var pure = under("internal/spec/complete", "internal/spec/validate", "internal/m
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
-	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh", "rest"}, cloud) {
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh", "rest", "zones"}, cloud) {
 		return ""
 	}
 	return cloud

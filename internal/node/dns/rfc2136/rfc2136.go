@@ -20,7 +20,7 @@ import (
 
 	wire "github.com/miekg/dns"
 
-	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 const (
@@ -72,7 +72,7 @@ func ReadKey(r io.Reader) (Key, error) {
 // Provider is one server.
 type Provider struct {
 	server string
-	zones  []dns.Zone
+	zones  []records.Zone
 	key    Key
 	now    func() time.Time
 }
@@ -102,8 +102,8 @@ func New(o Options) (*Provider, error) {
 		p.server = net.JoinHostPort(strings.Trim(o.Server, "[]"), "53")
 	}
 	for _, name := range o.Zones {
-		name = dns.Canonical(name)
-		p.zones = append(p.zones, dns.Zone{ID: name, Name: name})
+		name = records.Canonical(name)
+		p.zones = append(p.zones, records.Zone{ID: name, Name: name})
 	}
 	if p.key.Name == "" {
 		return p, nil
@@ -124,7 +124,7 @@ func New(o Options) (*Provider, error) {
 }
 
 // Zones returns the configured zones.
-func (p *Provider) Zones(context.Context) ([]dns.Zone, error) { return p.zones, nil }
+func (p *Provider) Zones(context.Context) ([]records.Zone, error) { return p.zones, nil }
 
 // secrets returns the key in the form that the library expects.
 func (p *Provider) secrets() map[string]string {
@@ -158,7 +158,7 @@ func (p *Provider) dial(ctx context.Context) (*wire.Conn, func(), error) {
 }
 
 // Records transfers a zone.
-func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
+func (p *Provider) Records(ctx context.Context, zone records.Zone, _ []string) ([]records.Set, error) {
 	conn, done, err := p.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error
 	if err != nil {
 		return nil, fmt.Errorf("transfer the zone: %w", err)
 	}
-	held := map[dns.Key]*dns.Set{}
+	held := map[records.Key]*records.Set{}
 	for answer := range answers {
 		if answer.Error != nil {
 			err = answer.Error // the channel must be drained
@@ -184,17 +184,17 @@ func (p *Provider) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error
 	if err != nil {
 		return nil, fmt.Errorf("transfer the zone; the server must allow this to the key (allow-transfer): %w", err)
 	}
-	var out []dns.Set
+	var out []records.Set
 	for k, s := range held {
-		out = append(out, dns.NewSet(k.Name, k.Type, s.TTL, s.Values...))
+		out = append(out, records.NewSet(k.Name, k.Type, s.TTL, s.Values...))
 	}
 	return out, nil
 }
 
 // collect adds a record to its set.
-func collect(held map[dns.Key]*dns.Set, rr wire.RR) {
+func collect(held map[records.Key]*records.Set, rr wire.RR) {
 	h := rr.Header()
-	k := dns.Key{Name: dns.Canonical(h.Name), Type: wire.TypeToString[h.Rrtype]}
+	k := records.Key{Name: records.Canonical(h.Name), Type: wire.TypeToString[h.Rrtype]}
 	var value string
 	switch r := rr.(type) {
 	case *wire.A:
@@ -209,14 +209,14 @@ func collect(held map[dns.Key]*dns.Set, rr wire.RR) {
 		value = strings.TrimPrefix(rr.String(), h.String())
 	}
 	if held[k] == nil {
-		held[k] = &dns.Set{}
+		held[k] = &records.Set{}
 	}
 	held[k].TTL = int(h.Ttl)
 	held[k].Values = append(held[k].Values, value)
 }
 
 // Apply sends the changes in as few updates as possible. A server applies an update atomically.
-func (p *Provider) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
+func (p *Provider) Apply(ctx context.Context, zone records.Zone, changes []records.Change) error {
 	for len(changes) > 0 {
 		m, n, err := message(zone, changes)
 		if err != nil {
@@ -231,7 +231,7 @@ func (p *Provider) Apply(ctx context.Context, zone dns.Zone, changes []dns.Chang
 }
 
 // message returns an update with as many changes as fit, at least one, and their number.
-func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
+func message(zone records.Zone, changes []records.Change) (*wire.Msg, int, error) {
 	m := new(wire.Msg)
 	m.SetUpdate(wire.Fqdn(zone.Name))
 	size := 0
@@ -241,7 +241,7 @@ func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 			removed = append(removed, &wire.ANY{Hdr: wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type]}})
 		}
 		for _, s := range c.Upsert {
-			rrs, err := records(s)
+			rrs, err := resourceRecords(s)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -261,19 +261,19 @@ func message(zone dns.Zone, changes []dns.Change) (*wire.Msg, int, error) {
 	return m, len(changes), nil
 }
 
-// records returns the resource records of a set.
-func records(s dns.Set) ([]wire.RR, error) {
+// resourceRecords returns the resource records of a set.
+func resourceRecords(s records.Set) ([]wire.RR, error) {
 	var out []wire.RR
 	for _, v := range s.Values {
 		h := wire.RR_Header{Name: wire.Fqdn(s.Name), Rrtype: wire.StringToType[s.Type], Class: wire.ClassINET, Ttl: uint32(s.TTL)} //nolint:gosec // the TTL is in seconds
 		switch s.Type {
-		case dns.A:
+		case records.A:
 			out = append(out, &wire.A{Hdr: h, A: net.ParseIP(v)})
-		case dns.AAAA:
+		case records.AAAA:
 			out = append(out, &wire.AAAA{Hdr: h, AAAA: net.ParseIP(v)})
-		case dns.CNAME:
+		case records.CNAME:
 			out = append(out, &wire.CNAME{Hdr: h, Target: wire.Fqdn(v)})
-		case dns.TXT:
+		case records.TXT:
 			var parts []string
 			for part := range slices.Chunk([]byte(v), 255) { // the maximum length of a TXT string (RFC 1035)
 				parts = append(parts, string(part))

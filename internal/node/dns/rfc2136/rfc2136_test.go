@@ -15,6 +15,7 @@ import (
 	wire "github.com/miekg/dns"
 
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 const key = `key "kops" {
@@ -104,13 +105,13 @@ func provider(t *testing.T, server, key string) *Provider {
 // zoneText returns the zone's sets as text, without marks and BIND's own records.
 func zoneText(t *testing.T, p *Provider) string {
 	t.Helper()
-	all, err := p.Records(t.Context(), p.zones[0])
+	all, err := p.Records(t.Context(), p.zones[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
 	for _, s := range all {
-		if s.Type != "SOA" && s.Type != "NS" && s.Type != dns.TXT {
+		if s.Type != "SOA" && s.Type != "NS" && s.Type != records.TXT {
 			out = append(out, fmt.Sprintf("%s %s %d %s", s.Name, s.Type, s.TTL, strings.Join(s.Values, ",")))
 		}
 	}
@@ -126,18 +127,18 @@ func TestBIND(t *testing.T) {
 	owner := dns.Owner{Cluster: "k.example.com"}
 	for _, step := range []struct {
 		name string
-		want []dns.Set
+		want []records.Set
 		held string
 	}{
-		{"published", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.2", "10.0.0.1"), dns.NewSet("*.shop.example.com", dns.CNAME, 60, "lb.example.net")},
+		{"published", []records.Set{records.NewSet("a.internal.k.example.com", records.A, 60, "10.0.0.2", "10.0.0.1"), records.NewSet("*.shop.example.com", records.CNAME, 60, "lb.example.net")},
 			"*.shop.example.com CNAME 60 lb.example.net\na.internal.k.example.com A 60 10.0.0.1,10.0.0.2\n" + kept},
-		{"the type changes", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.3"), dns.NewSet("*.shop.example.com", dns.AAAA, 60, "fd00::1")},
+		{"the type changes", []records.Set{records.NewSet("a.internal.k.example.com", records.A, 60, "10.0.0.3"), records.NewSet("*.shop.example.com", records.AAAA, 60, "fd00::1")},
 			"*.shop.example.com AAAA 60 fd00::1\na.internal.k.example.com A 60 10.0.0.3\n" + kept},
-		{"to a name", []dns.Set{dns.NewSet("*.shop.example.com", dns.CNAME, 60, "lb.example.net")}, "*.shop.example.com CNAME 60 lb.example.net\n" + kept},
+		{"to a name", []records.Set{records.NewSet("*.shop.example.com", records.CNAME, 60, "lb.example.net")}, "*.shop.example.com CNAME 60 lb.example.net\n" + kept},
 		{"withdrawn", nil, kept},
 	} {
 		for i := range 2 {
-			have, err := p.Records(t.Context(), zone)
+			have, err := p.Records(t.Context(), zone, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,9 +155,9 @@ func TestBIND(t *testing.T) {
 		}
 	}
 	t.Run("more than a message", func(t *testing.T) {
-		var want []dns.Set
+		var want []records.Set
 		for i := range 500 {
-			want = append(want, dns.NewSet(fmt.Sprintf("n%03d.internal.k.example.com", i), dns.A, 60, "10.0.0.1", "10.0.0.2"))
+			want = append(want, records.NewSet(fmt.Sprintf("n%03d.internal.k.example.com", i), records.A, 60, "10.0.0.1", "10.0.0.2"))
 		}
 		plan := owner.Plan(zone, want, dns.Content{})
 		if _, n, err := message(zone, plan.Changes); err != nil || n < 100 || n >= 500 {
@@ -165,17 +166,17 @@ func TestBIND(t *testing.T) {
 		if err := p.Apply(t.Context(), zone, plan.Changes); err != nil {
 			t.Fatal(err)
 		}
-		have, err := p.Records(t.Context(), zone)
+		have, err := p.Records(t.Context(), zone, nil)
 		if plan := owner.Plan(zone, want, dns.NewContent(have)); err != nil || len(plan.Changes) > 0 {
 			t.Errorf("%d names would be changed again: %v", len(plan.Changes), err)
 		}
 	})
 	t.Run("a wrong key", func(t *testing.T) {
 		p := provider(t, server, strings.Replace(key, "c2Vj", "d2Vj", 1))
-		if _, err := p.Records(t.Context(), zone); err == nil {
+		if _, err := p.Records(t.Context(), zone, nil); err == nil {
 			t.Error("the zone was transferred")
 		}
-		err := p.Apply(t.Context(), zone, []dns.Change{{Upsert: []dns.Set{dns.NewSet("x.example.com", dns.A, 60, "1.1.1.1")}}})
+		err := p.Apply(t.Context(), zone, []records.Change{{Upsert: []records.Set{records.NewSet("x.example.com", records.A, 60, "1.1.1.1")}}})
 		if err == nil {
 			t.Error("the zone was changed")
 		}

@@ -19,12 +19,13 @@ import (
 	"kops.local/kops/internal/engine/clock"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 // Service is a DNS service that can be chosen.
 type Service struct {
 	Name string
-	Open func(context.Context) (dns.Provider, error)
+	Open func(context.Context) (records.Provider, error)
 }
 
 // Options holds the command line's settings.
@@ -124,7 +125,7 @@ func (o Options) check() ([]dns.ZoneSpec, []dns.Domain, error) {
 }
 
 // open connects to the chosen service.
-func open(ctx context.Context, o Options) (dns.Provider, error) {
+func open(ctx context.Context, o Options) (records.Provider, error) {
 	var known []string
 	for _, s := range o.Services {
 		if s.Name == o.DNS {

@@ -19,6 +19,7 @@ import (
 	"kops.local/kops/internal/contract/labels"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 	"kops.local/kops/internal/test/kubetest"
 )
 
@@ -30,22 +31,22 @@ type zone struct {
 	changed  chan struct{}
 }
 
-func (z *zone) Zones(context.Context) ([]dns.Zone, error) {
-	return []dns.Zone{{ID: "Z1", Name: "example.com"}}, nil
+func (z *zone) Zones(context.Context) ([]records.Zone, error) {
+	return []records.Zone{{ID: "Z1", Name: "example.com"}}, nil
 }
 
-func (z *zone) Records(context.Context, dns.Zone) ([]dns.Set, error) {
+func (z *zone) Records(context.Context, records.Zone, []string) ([]records.Set, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.requests++
-	var out []dns.Set
+	var out []records.Set
 	for _, s := range z.have {
 		out = append(out, s)
 	}
 	return out, nil
 }
 
-func (z *zone) Apply(_ context.Context, _ dns.Zone, changes []dns.Change) error {
+func (z *zone) Apply(_ context.Context, _ records.Zone, changes []records.Change) error {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.requests++
@@ -61,7 +62,7 @@ func (z *zone) text() string {
 	defer z.mu.Unlock()
 	var lines []string
 	for _, s := range z.have {
-		if s.Type != dns.TXT {
+		if s.Type != records.TXT {
 			lines = append(lines, s.Name+" "+s.Type+" "+strings.Join(s.Values, ","))
 		}
 	}
@@ -150,7 +151,7 @@ func TestAClusterIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	z := &zone{have: dns.Content{}, changed: make(chan struct{}, 1000)}
-	foreign := dns.NewSet("api.internal.xk.example.com", dns.A, 60, "8.8.8.8")
+	foreign := records.NewSet("api.internal.xk.example.com", records.A, 60, "8.8.8.8")
 	z.have[foreign.Key] = foreign
 	const kept = "\napi.internal.xk.example.com A 8.8.8.8"
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -162,7 +163,7 @@ func TestAClusterIsPublished(t *testing.T) {
 	o := Options{
 		Cluster: "k.example.com", DNS: "test", Zones: []string{"*/*"}, Families: dns.Families{IPv4: true}, Ingress: true, Allowed: []string{"example.com"}, Interval: 50 * time.Millisecond,
 		Listen: address, Kubeconfig: kubetest.Kubeconfig(t, config), Version: "test",
-		Services: []Service{{"test", func(context.Context) (dns.Provider, error) { return z, nil }}},
+		Services: []Service{{"test", func(context.Context) (records.Provider, error) { return z, nil }}},
 	}
 	addMachine(t, core, "cp1", "10.0.0.1")
 	stop := start(t, o)

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 
-	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 )
 
 const (
@@ -33,7 +32,7 @@ type zones struct {
 }
 
 // openRoute53 connects to Route 53, which is the same in every region of a partition.
-func openRoute53(ctx context.Context, _ func(string) string, batch int) (dns.Provider, error) {
+func openRoute53(ctx context.Context, _ func(string) string, batch int) (records.Provider, error) {
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5))
 	if err == nil && cfg.Region == "" { // a role of the pod's own is assumed in a region; without a role, the configuration has the region already
 		cfg, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryMaxAttempts(5), awsconfig.WithRegion(ownRegion(ctx, cfg)))
@@ -55,23 +54,23 @@ func ownRegion(ctx context.Context, cfg aws.Config) string {
 }
 
 // Zones lists the hosted zones of the account.
-func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
-	var out []dns.Zone
+func (z *zones) Zones(ctx context.Context) ([]records.Zone, error) {
+	var out []records.Zone
 	for p := route53.NewListHostedZonesPaginator(z.api, &route53.ListHostedZonesInput{}); p.HasMorePages(); {
 		page, err := p.NextPage(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, h := range page.HostedZones {
-			out = append(out, dns.Zone{ID: strings.TrimPrefix(aws.ToString(h.Id), zonePrefix), Name: dns.Canonical(aws.ToString(h.Name))})
+			out = append(out, records.Zone{ID: strings.TrimPrefix(aws.ToString(h.Id), zonePrefix), Name: records.Canonical(aws.ToString(h.Name))})
 		}
 	}
 	return out, nil
 }
 
 // Records lists the record sets of a hosted zone.
-func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
-	var out []dns.Set
+func (z *zones) Records(ctx context.Context, zone records.Zone, _ []string) ([]records.Set, error) {
+	var out []records.Set
 	in := &route53.ListResourceRecordSetsInput{HostedZoneId: &zone.ID, MaxItems: aws.Int32(maxRecords)}
 	for {
 		page, err := z.api.ListResourceRecordSets(ctx, in)
@@ -90,23 +89,19 @@ func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
 
 // toSet converts a record set. It is opaque if this program cannot write it: an alias, or a
 // set with an identifier or a health check.
-func toSet(r types.ResourceRecordSet) dns.Set {
+func toSet(r types.ResourceRecordSet) records.Set {
 	var values []string
 	for _, v := range r.ResourceRecords {
-		text := aws.ToString(v.Value)
-		if raw, err := strconv.Unquote(text); err == nil && r.Type == types.RRTypeTxt {
-			text = raw
-		}
-		values = append(values, text)
+		values = append(values, aws.ToString(v.Value))
 	}
-	s := dns.NewSet(aws.ToString(r.Name), string(r.Type), int(aws.ToInt64(r.TTL)), values...)
+	s := records.ParseSet(aws.ToString(r.Name), string(r.Type), int(aws.ToInt64(r.TTL)), values...)
 	s.Opaque = r.AliasTarget != nil || r.SetIdentifier != nil || r.HealthCheckId != nil
 	return s
 }
 
 // Apply makes changes in batches as large as Route 53 allows; it applies
 // a batch completely or not at all.
-func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
+func (z *zones) Apply(ctx context.Context, zone records.Zone, changes []records.Change) error {
 	for _, batch := range z.batches(changes) {
 		_, err := z.api.ChangeResourceRecordSets(ctx, &route53.ChangeResourceRecordSetsInput{HostedZoneId: &zone.ID,
 			ChangeBatch: &types.ChangeBatch{Changes: batch, Comment: aws.String("dns-controller")}})
@@ -118,40 +113,40 @@ func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) 
 }
 
 // batches never splits the record sets of one name. A value counts once, or twice in an UPSERT.
-func (z *zones) batches(changes []dns.Change) [][]types.Change {
-	var out [][]types.Change
-	values, characters := 0, 0
-	for _, c := range changes {
-		var all []types.Change
-		v, n := 0, 0
-		add := func(action types.ChangeAction, s dns.Set, times int) {
-			all = append(all, types.Change{Action: action, ResourceRecordSet: toRecordSet(s)})
-			v += times * len(s.Values)
-			for _, text := range s.Values {
-				n += times * len(text)
+func (z *zones) batches(changes []records.Change) [][]types.Change {
+	size := func(c records.Change) []int {
+		values, characters := 0, 0
+		add := func(sets []records.Set, times int) {
+			for _, s := range sets {
+				values += times * len(s.Values)
+				for _, text := range s.Values {
+					characters += times * len(text)
+				}
 			}
 		}
-		for _, s := range c.Delete {
-			add(types.ChangeActionDelete, s, 1)
+		add(c.Delete, 1)
+		add(c.Upsert, 2)
+		return []int{values, characters}
+	}
+	var out [][]types.Change
+	for _, batch := range records.Batches(changes, size, z.batch, maxCharacters) {
+		var all []types.Change
+		for _, c := range batch {
+			for _, s := range c.Delete {
+				all = append(all, types.Change{Action: types.ChangeActionDelete, ResourceRecordSet: toRecordSet(s)})
+			}
+			for _, s := range c.Upsert {
+				all = append(all, types.Change{Action: types.ChangeActionUpsert, ResourceRecordSet: toRecordSet(s)})
+			}
 		}
-		for _, s := range c.Upsert {
-			add(types.ChangeActionUpsert, s, 2)
-		}
-		if len(out) == 0 || values+v > z.batch || characters+n > maxCharacters {
-			out, values, characters = append(out, nil), 0, 0
-		}
-		last := len(out) - 1
-		out[last], values, characters = append(out[last], all...), values+v, characters+n
+		out = append(out, all)
 	}
 	return out
 }
 
-func toRecordSet(s dns.Set) *types.ResourceRecordSet {
+func toRecordSet(s records.Set) *types.ResourceRecordSet {
 	out := &types.ResourceRecordSet{Name: aws.String(s.Name), Type: types.RRType(s.Type), TTL: aws.Int64(int64(s.TTL))}
-	for _, v := range s.Values {
-		if s.Type == dns.TXT {
-			v = strconv.Quote(v)
-		}
+	for _, v := range s.Texts() {
 		out.ResourceRecords = append(out.ResourceRecords, types.ResourceRecord{Value: aws.String(v)})
 	}
 	return out

@@ -13,12 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 )
 
 // hostedZone creates a zone, and returns it as dns-controller lists it.
-func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) dns.Zone {
+func hostedZone(t *testing.T, api *route53.Client, p records.Provider, name string) records.Zone {
 	t.Helper()
 	made, err := api.CreateHostedZone(t.Context(), &route53.CreateHostedZoneInput{Name: aws.String(name + "."), CallerReference: aws.String(t.Name() + name)})
 	if err != nil {
@@ -28,7 +29,7 @@ func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := dns.Zone{ID: strings.TrimPrefix(*made.HostedZone.Id, zonePrefix), Name: name}
+	want := records.Zone{ID: strings.TrimPrefix(*made.HostedZone.Id, zonePrefix), Name: name}
 	if !slices.Contains(all, want) {
 		t.Fatalf("got %v, want %v among them", all, want)
 	}
@@ -36,15 +37,15 @@ func hostedZone(t *testing.T, api *route53.Client, p dns.Provider, name string) 
 }
 
 // recordTexts returns the record sets except the zone's own and the marks, as text.
-func recordTexts(t *testing.T, p dns.Provider, zone dns.Zone) string {
+func recordTexts(t *testing.T, p records.Provider, zone records.Zone) string {
 	t.Helper()
-	all, err := p.Records(t.Context(), zone)
+	all, err := p.Records(t.Context(), zone, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
 	for _, s := range all {
-		if s.Type != "NS" && s.Type != "SOA" && s.Type != dns.TXT {
+		if s.Type != "NS" && s.Type != "SOA" && s.Type != records.TXT {
 			out = append(out, fmt.Sprintf("%s %s %d %s %v", s.Name, s.Type, s.TTL, strings.Join(s.Values, ","), s.Opaque))
 		}
 	}
@@ -65,7 +66,7 @@ func TestRoute53(t *testing.T) {
 	}
 	zone := hostedZone(t, api, p, "example.com")
 	foreign := []types.Change{
-		{Action: types.ChangeActionUpsert, ResourceRecordSet: toRecordSet(dns.NewSet("mail.example.com", dns.A, 300, "7.7.7.7"))},
+		{Action: types.ChangeActionUpsert, ResourceRecordSet: toRecordSet(records.NewSet("mail.example.com", records.A, 300, "7.7.7.7"))},
 		{Action: types.ChangeActionUpsert, ResourceRecordSet: &types.ResourceRecordSet{Name: aws.String("lb.example.com"), Type: types.RRTypeA,
 			AliasTarget: &types.AliasTarget{DNSName: aws.String("api-1.elb.amazonaws.com"), HostedZoneId: aws.String("Z2P70J7EXAMPLE")}}},
 	}
@@ -77,18 +78,18 @@ func TestRoute53(t *testing.T) {
 	// Each step reads the zone again, as a restarted program would.
 	for _, step := range []struct {
 		name string
-		want []dns.Set
+		want []records.Set
 		held string
 	}{
-		{"published", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.2", "10.0.0.1"), dns.NewSet("*.shop.example.com", dns.CNAME, 60, "lb.example.net")},
+		{"published", []records.Set{records.NewSet("a.internal.k.example.com", records.A, 60, "10.0.0.2", "10.0.0.1"), records.NewSet("*.shop.example.com", records.CNAME, 60, "lb.example.net")},
 			"*.shop.example.com CNAME 60 lb.example.net false\na.internal.k.example.com A 60 10.0.0.1,10.0.0.2 false\n" + kept},
-		{"the type changes", []dns.Set{dns.NewSet("a.internal.k.example.com", dns.A, 60, "10.0.0.3"), dns.NewSet("*.shop.example.com", dns.AAAA, 60, "fd00::1")},
+		{"the type changes", []records.Set{records.NewSet("a.internal.k.example.com", records.A, 60, "10.0.0.3"), records.NewSet("*.shop.example.com", records.AAAA, 60, "fd00::1")},
 			"*.shop.example.com AAAA 60 fd00::1 false\na.internal.k.example.com A 60 10.0.0.3 false\n" + kept},
-		{"an alias stays", []dns.Set{dns.NewSet("lb.example.com", dns.A, 60, "10.0.0.3")}, kept},
+		{"an alias stays", []records.Set{records.NewSet("lb.example.com", records.A, 60, "10.0.0.3")}, kept},
 		{"withdrawn", nil, kept},
 	} {
 		for i := range 2 {
-			have, err := p.Records(t.Context(), zone)
+			have, err := p.Records(t.Context(), zone, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,15 +105,15 @@ func TestRoute53(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", step.name, got, step.held)
 		}
 	}
-	left, err := p.Records(t.Context(), zone)
-	if err != nil || slices.ContainsFunc(left, func(s dns.Set) bool { return s.Type == dns.TXT }) {
+	left, err := p.Records(t.Context(), zone, nil)
+	if err != nil || slices.ContainsFunc(left, func(s records.Set) bool { return s.Type == records.TXT }) {
 		t.Errorf("marks are left: %v %v", left, err)
 	}
 	t.Run("more than a page and a batch", func(t *testing.T) {
 		zone := hostedZone(t, api, p, "many.example.com")
-		var want []dns.Set
+		var want []records.Set
 		for i := range 500 {
-			want = append(want, dns.NewSet(fmt.Sprintf("n%03d.many.example.com", i), dns.A, 60, "10.0.0.1"))
+			want = append(want, records.NewSet(fmt.Sprintf("n%03d.many.example.com", i), records.A, 60, "10.0.0.1"))
 		}
 		plan := owner.Plan(zone, want, dns.Content{})
 		if n := len((&zones{batch: 900}).batches(plan.Changes)); n != 3 { // 500 sets and marks, each of which counts twice
@@ -121,7 +122,7 @@ func TestRoute53(t *testing.T) {
 		if err := p.Apply(t.Context(), zone, plan.Changes); err != nil {
 			t.Fatal(err)
 		}
-		have, err := p.Records(t.Context(), zone)
+		have, err := p.Records(t.Context(), zone, nil)
 		if err != nil || len(have) < 1000 {
 			t.Fatalf("%d records: %v", len(have), err)
 		}
@@ -133,23 +134,23 @@ func TestRoute53(t *testing.T) {
 
 // Route 53 counts values and their characters, twice in an UPSERT, and rejects larger batches.
 func TestBatchesOfRoute53(t *testing.T) {
-	set := func(values int) dns.Change {
-		s := dns.Set{Key: dns.Key{Name: "a.example.com", Type: dns.A}, TTL: 60}
+	set := func(values int) records.Change {
+		s := records.Set{Key: records.Key{Name: "a.example.com", Type: records.A}, TTL: 60}
 		for i := range values {
 			s.Values = append(s.Values, fmt.Sprintf("10.0.%d.%d", i/250, i%250))
 		}
-		return dns.Change{Upsert: []dns.Set{s}}
+		return records.Change{Upsert: []records.Set{s}}
 	}
 	z := &zones{batch: 10}
 	var got []int
-	for _, b := range z.batches([]dns.Change{set(2), set(3), set(1), set(400), set(1)}) {
+	for _, b := range z.batches([]records.Change{set(2), set(3), set(1), set(400), set(1)}) {
 		got = append(got, len(b))
 	}
 	if !slices.Equal(got, []int{2, 1, 1, 1}) {
 		t.Errorf("changes in batches: %v", got)
 	}
 	z.batch = 1_000_000
-	if got := z.batches([]dns.Change{set(400), set(400), set(400), set(400), set(400)}); len(got) != 2 {
+	if got := z.batches([]records.Change{set(400), set(400), set(400), set(400), set(400)}); len(got) != 2 {
 		t.Errorf("%d batches of %d characters", len(got), maxCharacters)
 	}
 }

@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/route53"
 	dnstypes "github.com/aws/aws-sdk-go-v2/service/route53/types"
 
-	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/observe"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/node/dns/records"
+	"kops.local/kops/internal/platform/zones"
 )
 
 // recordKey identifies a record set.
@@ -48,15 +48,15 @@ func compareNames(a, b string) int {
 // wantedRecords returns the record sets with the keys. A cluster's names are close together in a
 // zone, so one call usually returns all.
 func wantedRecords(ctx context.Context, c *Client, keys []string) ([]*DNSRecord, error) {
-	zones := map[string][]string{} // the names, by zone
+	byZone := map[string][]string{}
 	wanted := map[recordKey]bool{}
 	for _, text := range keys {
 		k := parseRecordKey(text)
 		wanted[k] = true
-		zones[k.zone] = append(zones[k.zone], k.name)
+		byZone[k.zone] = append(byZone[k.zone], k.name)
 	}
 	var out []*DNSRecord
-	for zone, names := range zones {
+	for zone, names := range byZone {
 		slices.SortFunc(names, compareNames)
 		for cursor := firstRecord(names); cursor != nil; {
 			page, next, err := recordPage(ctx, c, zone, cursor)
@@ -117,25 +117,25 @@ func recordPage(ctx context.Context, c *Client, zone string, at *recordCursor) (
 	if err != nil {
 		return nil, nil, fault.IgnoreGone(fmt.Errorf("list the records of the zone %s: %w", zone, err))
 	}
-	records := make([]*DNSRecord, len(out.ResourceRecordSets))
+	list := make([]*DNSRecord, len(out.ResourceRecordSets))
 	for i, r := range out.ResourceRecordSets {
-		records[i] = observedRecord(zone, r)
+		list[i] = observedRecord(zone, r)
 	}
 	if !out.IsTruncated {
-		return records, nil, nil
+		return list, nil, nil
 	}
-	return records, &recordCursor{deref(out.NextRecordName), out.NextRecordType, out.NextRecordIdentifier}, nil
+	return list, &recordCursor{deref(out.NextRecordName), out.NextRecordType, out.NextRecordIdentifier}, nil
 }
 
 // clusterRecords returns a cluster's records in every zone that can contain them.
 func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecord, error) {
-	zones, err := pages(ctx, route53.NewListHostedZonesPaginator(c.Route53, &route53.ListHostedZonesInput{}),
+	hosted, err := pages(ctx, route53.NewListHostedZonesPaginator(c.Route53, &route53.ListHostedZonesInput{}),
 		func(p *route53.ListHostedZonesOutput) []dnstypes.HostedZone { return p.HostedZones })
 	if err != nil {
 		return nil, fmt.Errorf("list hosted zones: %w", err)
 	}
-	zones = slices.DeleteFunc(zones, func(z dnstypes.HostedZone) bool { return !isWithin(cluster, dnsName(*z.Name)) })
-	return observe.EachOf(ctx, zones, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
+	hosted = slices.DeleteFunc(hosted, func(z dnstypes.HostedZone) bool { return !records.IsWithin(cluster, dnsName(*z.Name)) })
+	return observe.EachOf(ctx, hosted, func(ctx context.Context, z dnstypes.HostedZone) ([]*DNSRecord, error) {
 		var out []*DNSRecord
 		for cursor := firstRecord([]string{cluster}); cursor != nil; {
 			page, next, err := recordPage(ctx, c, *z.Id, cursor)
@@ -143,46 +143,15 @@ func clusterRecords(ctx context.Context, c *Client, cluster string) ([]*DNSRecor
 				return nil, err
 			}
 			out = append(out, page...)
-			if cursor = next; next != nil && !isWithin(dnsName(next.name), cluster) {
+			if cursor = next; next != nil && !records.IsWithin(dnsName(next.name), cluster) {
 				cursor = nil
 			}
 		}
-		marks := markedRecords(out, cluster)
-		return slices.DeleteFunc(out, func(r *DNSRecord) bool {
-			return !isClusterRecord(r, cluster) && !marks[recordKey{r.ZoneID, r.Name, r.Type}]
-		}), nil
-	})
-}
-
-// markedRecords returns the records that dns-controller created for a cluster, and their marks.
-func markedRecords(records []*DNSRecord, cluster string) map[recordKey]bool {
-	out := map[recordKey]bool{}
-	for _, r := range records {
-		name, kind, ok := hostnames.Marked(r.Name)
-		if ok && r.Type == "TXT" && slices.Equal(resource.Texts(r.Records), []string{strconv.Quote(hostnames.MarkText(cluster))}) {
-			out[recordKey{r.ZoneID, r.Name, r.Type}] = true
-			out[recordKey{r.ZoneID, name, kind}] = true
+		var sets []records.Set
+		for _, r := range out {
+			sets = append(sets, records.ParseSet(r.Name, r.Type, r.TTL, resource.Texts(r.Records)...))
 		}
-	}
-	return out
-}
-
-// isWithin reports whether a name is the domain or a subdomain.
-func isWithin(name, domain string) bool {
-	return name == domain || strings.HasSuffix(name, "."+domain)
-}
-
-// isClusterRecord reports whether a record was created by a cluster, or by a controller in it, for
-// the cluster itself.
-func isClusterRecord(r *DNSRecord, cluster string) bool {
-	host, ok := strings.CutSuffix(r.Name, "."+cluster)
-	if !ok || r.Type != "A" && r.Type != "AAAA" && r.Type != "TXT" {
-		return false
-	}
-	if r.Type == "TXT" {
-		host = strings.TrimPrefix(host, "aaaa-")
-	}
-	member, etcd := strings.CutPrefix(strings.TrimSuffix(host, ".internal"), "etcd-")
-	return slices.Contains([]string{"api", "api.internal", "bastion", "kops-controller.internal"}, host) ||
-		etcd && !strings.Contains(member, ".") // a cluster whose name ends with this one's has more labels
+		isOwned := zones.Owned(cluster, sets)
+		return slices.DeleteFunc(out, func(r *DNSRecord) bool { return !isOwned(records.Key{Name: r.Name, Type: r.Type}) }), nil
+	})
 }

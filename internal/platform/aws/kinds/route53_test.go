@@ -200,31 +200,6 @@ func TestRecordKeysHoldZonesWithSlashes(t *testing.T) {
 	}
 }
 
-func TestRecordsThatAreTheClusters(t *testing.T) {
-	for text, want := range map[string]bool{
-		"api.k.example.com A":                      true,
-		"api.internal.k.example.com AAAA":          true,
-		"bastion.k.example.com A":                  true,
-		"kops-controller.internal.k.example.com A": true,
-		"etcd-a.internal.k.example.com A":          true,
-		"api.k.example.com TXT":                    true,
-		"aaaa-api.k.example.com TXT":               true,
-		"aaaa-api.k.example.com A":                 false,
-		"api.k.example.com CNAME":                  false,
-		"www.k.example.com A":                      false,
-		"api.other.example.com A":                  false,
-		"k.example.com A":                          false,
-		"api.sub.k.example.com A":                  false,
-		"etcd-events-a.internal.k.example.com A":   true,
-		"etcd-a.internal.sub.k.example.com A":      false,
-	} {
-		name, kind, _ := strings.Cut(text, " ")
-		if got := isClusterRecord(&DNSRecord{Name: name, Type: kind}, testCluster); got != want {
-			t.Errorf("%s: %v, want %v", text, got, want)
-		}
-	}
-}
-
 func TestObservedNamesAreWrittenAsKopsWritesThem(t *testing.T) {
 	for in, want := range map[string]string{"API.k.Example.com.": "api.k.example.com", `\052.apps.k.example.com.`: "*.apps.k.example.com"} {
 		if got := dnsName(in); got != want {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,15 +9,8 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/aws/kinds"
+	"kops.local/kops/internal/platform/zones"
 	"kops.local/kops/internal/spec/facts"
-)
-
-// Placeholder values of names until the cluster sets them: addresses that are not routed (RFC 5737;
-// kOps' own for IPv6), with a short TTL.
-const (
-	placeholderIPv4 = "203.0.113.123"
-	placeholderIPv6 = "fd00:dead:add::"
-	placeholderTTL  = 10 // seconds
 )
 
 // zone returns the hosted zone of the cluster's names, by name or identifier.
@@ -93,39 +85,16 @@ func aliasRecord(node, name, kind string, z facts.DNSZone, to *loadBalancer) res
 // placeholders returns records that exist before the cluster does, so that no resolver caches that
 // a name does not exist.
 func (m *model) placeholders(z facts.DNSZone) []resource.Node {
-	own := []string{"A"}
-	if m.ipv6Only() {
-		own = []string{"AAAA"}
+	names := zones.Names{Cluster: m.name, IsIPv6Only: m.ipv6Only(), IsInternalBalanced: m.apiLB != nil && m.apiLB.spec.UseForInternalAPI}
+	if m.apiLB == nil {
+		names.Public = m.spec.API.PublicName
 	}
-	types := map[string][]string{hostnames.Controller(m.name): own}
-	if m.apiLB == nil || !m.apiLB.spec.UseForInternalAPI {
-		types[m.internalName()] = own
-	}
-	if m.apiLB == nil && m.spec.API.PublicName != "" { // users may have only IPv4
-		types[m.spec.API.PublicName] = slices.Compact(append([]string{"A"}, own...))
+	if d := m.spec.ExternalDNS; d != nil {
+		names.HasExternalDNS = d.Provider == api.ExternalDNSProviderExternalDNS
 	}
 	var nodes []resource.Node
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		for _, t := range types[name] {
-			nodes = append(nodes, m.placeholder(z, name, t)...)
-		}
-	}
-	return nodes
-}
-
-// placeholder returns a placeholder record, and the record that allows external-dns to change it.
-func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node {
-	address, owner := placeholderIPv4, name
-	if kind == "AAAA" {
-		address, owner = placeholderIPv6, "aaaa-"+name
-	}
-	record := func(name, kind, value string) resource.Node {
-		return kinds.DNSPlaceholders.New(name+"-"+kind, kinds.DNSPlaceholder{
-			ZoneID: hostedZone(z), Name: name, Type: kind, TTL: placeholderTTL, Records: []string{value}})
-	}
-	nodes := []resource.Node{record(name, kind, address)}
-	if d := m.spec.ExternalDNS; d != nil && d.Provider == api.ExternalDNSProviderExternalDNS {
-		nodes = append(nodes, record(owner, "TXT", `"heritage=external-dns,external-dns/owner=kops-`+m.name+`"`))
+	for _, p := range names.Placeholders(hostedZone(z)) {
+		nodes = append(nodes, kinds.DNSPlaceholders.New(p.Name+"-"+p.Type, kinds.DNSPlaceholder{ZoneID: p.Zone, Name: p.Name, Type: p.Type, TTL: p.TTL, Records: p.Values}))
 	}
 	return nodes
 }

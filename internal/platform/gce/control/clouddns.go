@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/rest"
 )
@@ -27,7 +27,7 @@ type zones struct {
 	project string
 	// current are the record sets as last read, with the changes since: a change must contain what it
 	// replaces in full.
-	current map[string]map[dns.Key]recordSet
+	current map[string]map[records.Key]recordSet
 }
 
 // managedZone holds the fields of a zone that are used.
@@ -57,7 +57,7 @@ type request struct {
 }
 
 // openCloudDNS connects to Cloud DNS in the project of this machine.
-func openCloudDNS(ctx context.Context, env func(string) string, _ int) (dns.Provider, error) {
+func openCloudDNS(ctx context.Context, env func(string) string, _ int) (records.Provider, error) {
 	api := newClient(env, time.Now)
 	project, err := gcerest.NewMetadata(env, newDirectClient()).Get(ctx, "project/project-id")
 	if err == nil && project == "" {
@@ -66,34 +66,34 @@ func openCloudDNS(ctx context.Context, env func(string) string, _ int) (dns.Prov
 	if err != nil {
 		return nil, fmt.Errorf("get the project of this machine: %w", err)
 	}
-	return &zones{api: api, project: project, current: map[string]map[dns.Key]recordSet{}}, nil
+	return &zones{api: api, project: project, current: map[string]map[records.Key]recordSet{}}, nil
 }
 
 // Zones lists the project's zones, public and private. A zone is identified by its numeric ID, and
 // by a name that is unique in the project.
-func (z *zones) Zones(ctx context.Context) ([]dns.Zone, error) {
+func (z *zones) Zones(ctx context.Context) ([]records.Zone, error) {
 	found, err := gcerest.List[managedZone](ctx, z.api, gcerest.DNS, rest.Request{Path: "projects/" + z.project + "/managedZones"}, "managedZones")
-	var out []dns.Zone
+	var out []records.Zone
 	for _, m := range found {
 		if m.Forwarding == nil && m.Peering == nil && m.Directory == nil {
-			out = append(out, dns.Zone{ID: m.ID, Alias: m.Name, Name: dns.Canonical(m.DNS)})
+			out = append(out, records.Zone{ID: m.ID, Alias: m.Name, Name: records.Canonical(m.DNS)})
 		}
 	}
 	return out, err
 }
 
-func (z *zones) path(zone dns.Zone) string {
+func (z *zones) path(zone records.Zone) string {
 	return "projects/" + z.project + "/managedZones/" + zone.ID
 }
 
 // Records lists the record sets of a zone.
-func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
+func (z *zones) Records(ctx context.Context, zone records.Zone, _ []string) ([]records.Set, error) {
 	found, err := gcerest.List[recordSet](ctx, z.api, gcerest.DNS, rest.Request{Path: z.path(zone) + "/rrsets"}, "rrsets")
 	if err != nil {
 		return nil, err
 	}
-	var out []dns.Set
-	held := map[dns.Key]recordSet{}
+	var out []records.Set
+	held := map[records.Key]recordSet{}
 	for _, r := range found {
 		s := r.toSet()
 		out, held[s.Key] = append(out, s), r
@@ -103,22 +103,15 @@ func (z *zones) Records(ctx context.Context, zone dns.Zone) ([]dns.Set, error) {
 }
 
 // toSet converts a record set to the form in which dns-controller compares it.
-func (r recordSet) toSet() dns.Set {
-	var values []string
-	for _, v := range r.Values {
-		if raw, err := strconv.Unquote(v); err == nil && r.Type == dns.TXT {
-			v = raw
-		}
-		values = append(values, v)
-	}
-	s := dns.NewSet(r.Name, r.Type, r.TTL, values...)
+func (r recordSet) toSet() records.Set {
+	s := records.ParseSet(r.Name, r.Type, r.TTL, r.Values...)
 	s.Opaque = r.Routing != nil || len(r.Values) == 0
 	return s
 }
 
 // Apply makes changes in one request, or in several if they exceed its limits. Cloud DNS rejects a
 // change if the zone's content has changed since it was read.
-func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) error {
+func (z *zones) Apply(ctx context.Context, zone records.Zone, changes []records.Change) error {
 	for _, batch := range z.batches(zone, changes) {
 		if err := z.api.Do(ctx, gcerest.DNS, rest.Request{Method: http.MethodPost, Path: z.path(zone) + "/changes", Body: batch}, nil); err != nil {
 			return err
@@ -135,31 +128,36 @@ func (z *zones) Apply(ctx context.Context, zone dns.Zone, changes []dns.Change) 
 }
 
 // batches splits changes into requests, keeping the record sets of a name together.
-func (z *zones) batches(zone dns.Zone, changes []dns.Change) []request {
+func (z *zones) batches(zone records.Zone, changes []records.Change) []request {
+	all := make([]request, len(changes))
+	for i, c := range changes {
+		all[i] = z.change(zone, c)
+	}
 	var out []request
-	characters := 0
-	for _, c := range changes {
-		all, n := z.change(zone, c), 0
-		for _, r := range append(all.Additions[:len(all.Additions):len(all.Additions)], all.Deletions...) {
-			for _, v := range r.Values {
-				n += len(v)
-			}
+	for _, batch := range records.Batches(all, request.size, maxSets, maxSets, maxCharacters) {
+		var one request
+		for _, r := range batch {
+			one.Additions, one.Deletions = append(one.Additions, r.Additions...), append(one.Deletions, r.Deletions...)
 		}
-		last := len(out) - 1
-		if last < 0 || len(out[last].Additions)+len(all.Additions) > maxSets || len(out[last].Deletions)+len(all.Deletions) > maxSets || characters+n > maxCharacters {
-			out, characters = append(out, request{}), 0
-			last++
-		}
-		out[last].Additions = append(out[last].Additions, all.Additions...)
-		out[last].Deletions = append(out[last].Deletions, all.Deletions...)
-		characters += n
+		out = append(out, one)
 	}
 	return out
 }
 
+// size returns how much of its limits a request needs.
+func (r request) size() []int {
+	characters := 0
+	for _, s := range slices.Concat(r.Additions, r.Deletions) {
+		for _, v := range s.Values {
+			characters += len(v)
+		}
+	}
+	return []int{len(r.Additions), len(r.Deletions), characters}
+}
+
 // change converts a change of dns-controller's: replaced record sets are deleted with their current
 // content.
-func (z *zones) change(zone dns.Zone, c dns.Change) request {
+func (z *zones) change(zone records.Zone, c records.Change) request {
 	var out request
 	for _, s := range c.Delete {
 		if have, ok := z.current[zone.ID][s.Key]; ok {
@@ -175,13 +173,10 @@ func (z *zones) change(zone dns.Zone, c dns.Change) request {
 	return out
 }
 
-func newRecordSet(s dns.Set) recordSet {
+func newRecordSet(s records.Set) recordSet {
 	out := recordSet{Name: s.Name + ".", Type: s.Type, TTL: s.TTL}
-	for _, v := range s.Values {
-		switch s.Type {
-		case dns.TXT:
-			v = strconv.Quote(v)
-		case dns.CNAME:
+	for _, v := range s.Texts() {
+		if s.Type == records.CNAME {
 			v = strings.TrimSuffix(v, ".") + "."
 		}
 		out.Values = append(out.Values, v)

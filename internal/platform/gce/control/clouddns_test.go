@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/dns"
+	"kops.local/kops/internal/node/dns/records"
 	"kops.local/kops/internal/platform/gce/gcetest"
 )
 
@@ -15,7 +16,7 @@ const dnsBase = "dns/v1/projects/testproject/managedZones"
 
 // names returns a project with zones, where two have the same name and two contain no record
 // sets, and dns-controller's provider for it.
-func names(t *testing.T) (*gcetest.Cloud, dns.Provider) {
+func names(t *testing.T) (*gcetest.Cloud, records.Provider) {
 	t.Helper()
 	c := gcetest.Start(t, map[string]string{"project/project-id": "testproject"})
 	for id, z := range map[string]gcetest.Doc{
@@ -40,9 +41,9 @@ func putRecord(c *gcetest.Cloud, zone, name, kind string, ttl int, values ...str
 }
 
 // recordTexts returns the record sets of a zone as text.
-func recordTexts(t *testing.T, p dns.Provider, zone dns.Zone) string {
+func recordTexts(t *testing.T, p records.Provider, zone records.Zone) string {
 	t.Helper()
-	all, err := p.Records(t.Context(), zone)
+	all, err := p.Records(t.Context(), zone, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func recordTexts(t *testing.T, p dns.Provider, zone dns.Zone) string {
 func TestZonesOfOneNameAreDistinguished(t *testing.T) {
 	_, p := names(t)
 	all, err := p.Zones(t.Context())
-	want := []dns.Zone{{ID: "1", Alias: "outer", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Alias: "elsewhere", Name: "other.org"}}
+	want := []records.Zone{{ID: "1", Alias: "outer", Name: "example.com"}, {ID: "2", Alias: "inner", Name: "example.com"}, {ID: "3", Alias: "elsewhere", Name: "other.org"}}
 	if err != nil || !slices.Equal(all, want) {
 		t.Fatalf("the zones are %+v, %v", all, err)
 	}
@@ -77,7 +78,7 @@ func TestZonesOfOneNameAreDistinguished(t *testing.T) {
 
 func TestRecordsOfCloudDNS(t *testing.T) {
 	c, p := names(t)
-	zone := dns.Zone{ID: "1", Alias: "outer", Name: "example.com"}
+	zone := records.Zone{ID: "1", Alias: "outer", Name: "example.com"}
 	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
 	putRecord(c, "1", `\052.apps.example.com.`, "CNAME", 300, "Front.Example.com.")
 	putRecord(c, "1", "text.example.com.", "TXT", 60, `"a \"b\""`)
@@ -88,11 +89,11 @@ func TestRecordsOfCloudDNS(t *testing.T) {
 		t.Errorf("it holds\n%s, want\n%s", got, want)
 	}
 	c.Calls()
-	set := dns.NewSet
-	changes := []dns.Change{
-		{Upsert: []dns.Set{set("api.example.com", "A", 60, "10.0.0.2", "10.0.0.1"), set("_mark.api.example.com", "TXT", 60, `heritage="x"`)}},
-		{Delete: []dns.Set{set("text.example.com", "TXT", 60, `a "b"`)}, Upsert: []dns.Set{set("six.example.com", "AAAA", 60, "fd00::1")}},
-		{Upsert: []dns.Set{set("*.apps.example.com", "CNAME", 60, "api.example.com")}},
+	set := records.NewSet
+	changes := []records.Change{
+		{Upsert: []records.Set{set("api.example.com", "A", 60, "10.0.0.2", "10.0.0.1"), set("_mark.api.example.com", "TXT", 60, `heritage="x"`)}},
+		{Delete: []records.Set{set("text.example.com", "TXT", 60, `a "b"`)}, Upsert: []records.Set{set("six.example.com", "AAAA", 60, "fd00::1")}},
+		{Upsert: []records.Set{set("*.apps.example.com", "CNAME", 60, "api.example.com")}},
 	}
 	if err := p.Apply(t.Context(), zone, changes); err != nil {
 		t.Fatal(err)
@@ -104,18 +105,18 @@ func TestRecordsOfCloudDNS(t *testing.T) {
 	if got := recordTexts(t, p, zone); got != want {
 		t.Errorf("it holds\n%s, want\n%s", got, want)
 	}
-	if err := p.Apply(t.Context(), zone, []dns.Change{{Upsert: []dns.Set{set("six.example.com", "AAAA", 60, "fd00::2")}}}); err != nil {
+	if err := p.Apply(t.Context(), zone, []records.Change{{Upsert: []records.Set{set("six.example.com", "AAAA", 60, "fd00::2")}}}); err != nil {
 		t.Errorf("a set that was just made: %v", err)
 	}
 }
 
 func TestAChangeOfWhatSomebodyElseChangedIsRefused(t *testing.T) {
 	c, p := names(t)
-	zone := dns.Zone{ID: "1", Name: "example.com"}
+	zone := records.Zone{ID: "1", Name: "example.com"}
 	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.1")
 	recordTexts(t, p, zone)
 	putRecord(c, "1", "api.example.com.", "A", 60, "10.0.0.9")
-	changes := []dns.Change{{Upsert: []dns.Set{dns.NewSet("api.example.com", "A", 60, "10.0.0.2")}}, {Upsert: []dns.Set{dns.NewSet("b.example.com", "A", 60, "10.0.0.2")}}}
+	changes := []records.Change{{Upsert: []records.Set{records.NewSet("api.example.com", "A", 60, "10.0.0.2")}}, {Upsert: []records.Set{records.NewSet("b.example.com", "A", 60, "10.0.0.2")}}}
 	if err := p.Apply(t.Context(), zone, changes); !fault.Is(err, fault.Conflict) {
 		t.Errorf("got %v", err)
 	}
@@ -129,14 +130,14 @@ func TestAChangeOfWhatSomebodyElseChangedIsRefused(t *testing.T) {
 
 func TestManyChangesAreAFewCalls(t *testing.T) {
 	c, p := names(t)
-	zone := dns.Zone{ID: "1", Name: "example.com"}
+	zone := records.Zone{ID: "1", Name: "example.com"}
 	recordTexts(t, p, zone)
-	var changes []dns.Change
+	var changes []records.Change
 	for n := range 1001 {
 		name := fmt.Sprintf("n%d.example.com", n)
-		changes = append(changes, dns.Change{Upsert: []dns.Set{dns.NewSet(name, "A", 60, "10.0.0.1")}})
+		changes = append(changes, records.Change{Upsert: []records.Set{records.NewSet(name, "A", 60, "10.0.0.1")}})
 	}
-	changes = append(changes, dns.Change{Upsert: []dns.Set{dns.NewSet("long.example.com", "TXT", 60, strings.Repeat("x", 99_999))}}, dns.Change{Upsert: []dns.Set{dns.NewSet("end.example.com", "A", 60, "10.0.0.1")}})
+	changes = append(changes, records.Change{Upsert: []records.Set{records.NewSet("long.example.com", "TXT", 60, strings.Repeat("x", 99_999))}}, records.Change{Upsert: []records.Set{records.NewSet("end.example.com", "A", 60, "10.0.0.1")}})
 	c.Calls()
 	if err := p.Apply(t.Context(), zone, changes); err != nil {
 		t.Fatal(err)

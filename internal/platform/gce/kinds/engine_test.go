@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/zones"
 	"kops.local/kops/internal/test/enginetest"
 )
 
@@ -70,7 +71,7 @@ func wantedGraph(t *testing.T, cluster, subnet, shared string, nodes ...string) 
 		add(ForwardingRules.New(name, ForwardingRule{Name: object(name + subnet), Address: inside.Out("address"), Protocol: "TCP", Scheme: "INTERNAL", Ports: []string{port},
 			Backend: service.Out("id"), Network: network.Out("id"), Subnet: sub.Out("id"), Labels: labels}))
 	}
-	add(Placeholders.New("api", Placeholder{Zone: "example", Name: "api." + cluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}))
+	add(Placeholders.New("api", zones.Placeholder{Zone: "example", Name: "api." + cluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}))
 	return &g
 }
 

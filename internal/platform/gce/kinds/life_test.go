@@ -7,6 +7,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/zones"
 	"kops.local/kops/internal/test/kindtest"
 )
 
@@ -240,5 +241,5 @@ func liveBucketMember(s *stage) {
 }
 
 func livePlaceholder(s *stage) {
-	runLife(s, &Placeholders, kindtest.Life[Placeholder]{Want: Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}})
+	runLife(s, &Placeholders, kindtest.Life[zones.Placeholder]{Want: zones.Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}})
 }

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/platform/gce/emulator"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
+	"kops.local/kops/internal/platform/zones"
 )
 
 func TestShrinkingADiskIsRefusedWithARemedy(t *testing.T) {
@@ -86,7 +87,7 @@ func TestRecordsOfOthersStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}
+	p := zones.Placeholder{Zone: "example", Name: "api." + testCluster, Type: "A", TTL: 10, Values: []string{"203.0.113.123"}}
 	if err := Placeholders.Create(t.Context(), s.c, &p); err != nil {
 		t.Errorf("a record that is there: %v", err)
 	}

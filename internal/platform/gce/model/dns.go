@@ -2,23 +2,13 @@ package model
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/zones"
 	"kops.local/kops/internal/spec/facts"
-)
-
-// The records that names have until the cluster sets the real ones: addresses that are not routed
-// anywhere (RFC 5737; kOps' own for IPv6), with a short TTL.
-const (
-	placeholderIPv4 = "203.0.113.123"
-	placeholderIPv6 = "fd00:dead:add::"
-	placeholderTTL  = 10 // seconds
 )
 
 // zone finds the zone of the cluster's names, by name or ID. Of two with the same name, it prefers
@@ -51,35 +41,16 @@ func (m *model) dns() ([]resource.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := []string{"A"}
-	if m.spec.IPv6Only() {
-		own = []string{"AAAA"}
+	names := zones.Names{Cluster: m.name, IsIPv6Only: m.spec.IPv6Only()}
+	if !m.hasLoadBalancer() {
+		names.Public = m.spec.API.PublicName
 	}
-	types := map[string][]string{hostnames.Controller(m.name): own, hostnames.API(m.name): own}
-	if name := m.spec.API.PublicName; name != "" && !m.hasLoadBalancer() { // users may have only IPv4
-		types[name] = slices.Compact(append([]string{"A"}, own...))
+	if d := m.spec.ExternalDNS; d != nil {
+		names.HasExternalDNS = d.Provider == api.ExternalDNSProviderExternalDNS
 	}
 	var nodes []resource.Node
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		for _, t := range types[name] {
-			nodes = append(nodes, m.placeholder(z, name, t)...)
-		}
+	for _, p := range names.Placeholders(z.ID) {
+		nodes = append(nodes, kinds.Placeholders.New(p.Name+"-"+p.Type, p))
 	}
 	return nodes, nil
-}
-
-// placeholder returns one placeholder, and the record that allows external-dns to change it.
-func (m *model) placeholder(z facts.DNSZone, name, kind string) []resource.Node {
-	address, owner := placeholderIPv4, name
-	if kind == "AAAA" {
-		address, owner = placeholderIPv6, "aaaa-"+name
-	}
-	record := func(name, kind, value string) resource.Node {
-		return kinds.Placeholders.New(name+"-"+kind, kinds.Placeholder{Zone: z.ID, Name: name, Type: kind, TTL: placeholderTTL, Values: []string{value}})
-	}
-	nodes := []resource.Node{record(name, kind, address)}
-	if d := m.spec.ExternalDNS; d != nil && d.Provider == api.ExternalDNSProviderExternalDNS {
-		nodes = append(nodes, record(owner, "TXT", `"heritage=external-dns,external-dns/owner=kops-`+m.name+`"`))
-	}
-	return nodes
 }

@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/kinds"
+	"kops.local/kops/internal/platform/zones"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -73,7 +74,7 @@ func TestTheZoneOfTheClustersNames(t *testing.T) {
 		in := changedCluster(t, "dnsZone: \""+c.zone+"\"\ntopology: {dns: {type: "+c.dns+"}}")
 		in.Facts = &facts.Facts{Clouds: map[string]*facts.Cloud{"gce": {DNSZones: c.zones}}}
 		n, _ := built(t, in).Get(kinds.Placeholders.At("api.internal.a.example.com-A"))
-		if p, ok := n.Want.(*kinds.Placeholder); !ok || p.Zone != c.want {
+		if p, ok := n.Want.(*zones.Placeholder); !ok || p.Zone != c.want {
 			t.Errorf("%s: %+v", name, n.Want)
 		}
 	}

@@ -1,10 +1,16 @@
-package dns
+// Package records is the content of a DNS service: zones, their record sets in the form in which kops
+// compares them, and changes. dns-controller, and the update that creates a cluster's records, use
+// each service through a Provider.
+//
+// It must not know any DNS service, or which records a cluster needs.
+package records
 
 import (
 	"cmp"
 	"context"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -54,6 +60,28 @@ func NewSet(name, kind string, ttl int, values ...string) Set {
 	return s
 }
 
+// ParseSet is NewSet for values as a zone file has them: texts may have quotes (RFC 1035, section 5.1).
+func ParseSet(name, kind string, ttl int, values ...string) Set {
+	values = slices.Clone(values)
+	for i, v := range values {
+		if raw, err := strconv.Unquote(v); err == nil && kind == TXT {
+			values[i] = raw
+		}
+	}
+	return NewSet(name, kind, ttl, values...)
+}
+
+// Texts returns the values as a zone file has them: texts have quotes.
+func (s Set) Texts() []string {
+	out := slices.Clone(s.Values)
+	for i, v := range out {
+		if s.Type == TXT {
+			out[i] = strconv.Quote(v)
+		}
+	}
+	return out
+}
+
 // Equal reports whether two sets are equal.
 func (s Set) Equal(o Set) bool {
 	return s.Key == o.Key && s.TTL == o.TTL && s.Opaque == o.Opaque && slices.Equal(s.Values, o.Values)
@@ -65,11 +93,11 @@ func Canonical(name string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.ToLower(strings.TrimSpace(name)), "."), `\052`, "*")
 }
 
-// isWithin reports whether a name is a domain or below it.
-func isWithin(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
+// IsWithin reports whether a name is a domain or below it.
+func IsWithin(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
-// compareKeys orders sets for display.
-func compareKeys(a, b Key) int {
+// CompareKeys orders sets for display.
+func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
 }
 
@@ -94,9 +122,29 @@ type Change struct {
 type Provider interface {
 	// Zones lists the provider's zones.
 	Zones(ctx context.Context) ([]Zone, error)
-	// Records lists all record sets of a zone.
-	Records(ctx context.Context, zone Zone) ([]Set, error)
+	// Records lists the record sets of a zone: those with the names, and maybe others; nil: all.
+	Records(ctx context.Context, zone Zone, names []string) ([]Set, error)
 	// Apply applies changes, each of them atomically. If it returns an error, some may
 	// have been applied.
 	Apply(ctx context.Context, zone Zone, changes []Change) error
+}
+
+// Batches splits items into batches whose sizes, in several measures, stay within limits, in their
+// order. An item that exceeds a limit by itself gets a batch of its own.
+func Batches[T any](items []T, size func(T) []int, limits ...int) [][]T {
+	var out [][]T
+	sum := make([]int, len(limits))
+	for _, item := range items {
+		fits := len(out) > 0
+		for i, n := range size(item) {
+			sum[i] += n
+			fits = fits && sum[i] <= limits[i]
+		}
+		if !fits {
+			out, sum = append(out, nil), slices.Clone(size(item))
+		}
+		last := len(out) - 1
+		out[last] = append(out[last], item)
+	}
+	return out
 }
