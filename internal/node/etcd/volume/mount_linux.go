@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (h Host) mount(ctx context.Context, v Volume) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	point := filepath.Join(h.points(), "master-"+v.ID)
+	point := filepath.Join(h.points(), cmp.Or(v.Folder, "master-"+v.ID))
 	kind, err := h.format(ctx, device)
 	if err != nil {
 		return "", err

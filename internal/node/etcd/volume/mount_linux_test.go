@@ -159,14 +159,14 @@ func TestUnknownContentIsNotFormatted(t *testing.T) {
 func TestAContainerMountsOnItsMachine(t *testing.T) {
 	if root := os.Getenv(inContainer); root != "" {
 		h := Host{Root: root, Dir: os.Getenv("DIR"), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-		dir, err := h.Mount(t.Context(), Volume{ID: "vol-1", Devices: []string{os.Getenv("DEVICE")}})
+		dir, err := h.Mount(t.Context(), Volume{ID: "vol-1", Folder: "cloud-1", Devices: []string{os.Getenv("DEVICE")}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "state"), []byte("of the container"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Mount(t.Context(), Volume{ID: "vol-1", Devices: []string{os.Getenv("DEVICE")}}); err != nil {
+		if _, err := h.Mount(t.Context(), Volume{ID: "vol-1", Folder: "cloud-1", Devices: []string{os.Getenv("DEVICE")}}); err != nil {
 			t.Errorf("a second time: %v", err)
 		}
 		return
@@ -174,7 +174,7 @@ func TestAContainerMountsOnItsMachine(t *testing.T) {
 	device, _ := loop(t, 32<<20, "")
 	root, dir := t.TempDir(), t.TempDir()
 	// The first shell is the machine's first process, and the second the container.
-	const machine = `sh -c "$0" "$@" && cat "$DIR/master-vol-1/state"`
+	const machine = `sh -c "$0" "$@" && cat "$DIR/cloud-1/state"`
 	const container = `mount --make-rprivate / && mount --rbind / "$0" && exec "$@"`
 	cmd := exec.Command("unshare", "--pid", "--mount", "--fork", "--mount-proc", "sh", "-c", machine,
 		"exec unshare --mount sh -c '"+container+"' \"$0\" \"$@\"", root, os.Args[0], "-test.run=^TestAContainerMountsOnItsMachine$", "-test.v")

@@ -72,6 +72,17 @@ func Attached(c Cloud, r Request) Source {
 	}
 }
 
+// FolderDisk returns the one folder of the request's disks whose name starts with its tag, and
+// otherwise is the name of the member.
+func (r Request) FolderDisk(context.Context) (Disk, error) {
+	dir, err := r.Folder()
+	if err != nil {
+		return Disk{}, err
+	}
+	// Peer is a DNS label: the tag, which contains the cluster's name and its dots, is cut off.
+	return Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
+}
+
 // Folder finds the one folder of the request's disks whose name starts with its tag.
 func (r Request) Folder() (string, error) {
 	if len(r.Tags) != 1 {

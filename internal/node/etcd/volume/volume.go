@@ -31,6 +31,8 @@ type Volume struct {
 	Attached, Free bool
 	// Devices are the paths that it may have on the machine that it is attached to.
 	Devices []string
+	// Folder is the name of its mount point; empty: master- and the ID.
+	Folder string
 }
 
 // Cloud manages the volumes of one etcd cluster.

@@ -29,9 +29,8 @@ func TestTheDisksOfEtcd(t *testing.T) {
 		t.Errorf("other managers are %v, %v", all, err)
 	}
 
-	d := &disks{world: world(env), request: r}
 	for _, want := range []string{"of-the-role", "of-the-environment"} {
-		v, err := d.connect(t.Context())
+		v, err := connectVolumes(t.Context(), world(env), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +38,5 @@ func TestTheDisksOfEtcd(t *testing.T) {
 			t.Errorf("credentials %s, %v, want %s", c.ID, err, want)
 		}
 		env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"] = "of-the-environment", "s"
-		d.volumes = nil
 	}
 }

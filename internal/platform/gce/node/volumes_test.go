@@ -51,6 +51,11 @@ func (mounter) Mount(_ context.Context, v volume.Volume) (string, error) {
 	return "/mnt/master-" + v.ID, nil
 }
 
+// labelled returns the disks as etcd-manager sees them.
+func labelled(c *gcetest.Cloud, r volume.Request) *volume.Labelled {
+	return &volume.Labelled{Request: r, Connect: connectDisks(world(c), r)}
+}
+
 func TestADiskOfEtcdIsAttachedAndFound(t *testing.T) {
 	c := project(t)
 	source := newVolumes(world(c), request())
@@ -65,7 +70,7 @@ func TestADiskOfEtcdIsAttachedAndFound(t *testing.T) {
 	if err != nil || got != (volume.Disk{Dir: "/mnt/master-us-test1-a-a-etcd-main", Peer: "etcd-a", Address: "10.0.16.2"}) {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	v, err := newDisks(world(c), request()).Volumes(t.Context())
+	v, err := labelled(c, request()).Volumes(t.Context())
 	if err != nil || len(v) != 3 || !v[0].Attached || !slices.Equal(v[0].Devices, []string{"/dev/disk/by-id/google-a-etcd-main"}) {
 		t.Errorf("the disks are %+v, %v", v, err)
 	}
@@ -89,7 +94,7 @@ func TestADiskThatAnotherMachineHasIsLeft(t *testing.T) {
 
 func TestAnotherMachineMayBeQuicker(t *testing.T) {
 	c := project(t)
-	d := newDisks(world(c), request())
+	d := labelled(c, request())
 	all, err := d.Volumes(t.Context())
 	if err != nil || !all[0].Free {
 		t.Fatalf("the disks are %+v, %v", all, err)
@@ -117,7 +122,7 @@ func TestOtherDisksAreNotEtcds(t *testing.T) {
 		c.Put(zonePath("a", "disks", name), d)
 	}
 	c.Put("compute/v1/projects/testproject/zones/us-test2-a/disks/d-etcd-main", diskDoc("d-etcd-main", "d-2fd"))
-	all, err := newDisks(world(c), request()).Volumes(t.Context())
+	all, err := labelled(c, request()).Volumes(t.Context())
 	var ids []string
 	for _, v := range all {
 		ids = append(ids, v.ID)
@@ -127,7 +132,7 @@ func TestOtherDisksAreNotEtcds(t *testing.T) {
 	}
 	r := request()
 	r.Tags = nil
-	if _, err := newDisks(world(c), r).Volumes(t.Context()); !fault.Is(err, fault.Permanent) {
+	if _, err := labelled(c, r).Volumes(t.Context()); !fault.Is(err, fault.Permanent) {
 		t.Errorf("without labels: %v", err)
 	}
 }
@@ -151,7 +156,7 @@ func TestPeersAreTheMachinesThatHaveDisks(t *testing.T) {
 
 func TestAZoneThatDoesNotAnswerHidesItsDisksOnly(t *testing.T) {
 	c := project(t)
-	d := newDisks(world(c), request())
+	d := labelled(c, request())
 	down := ""
 	c.Refuse = func(call string) (int, string) {
 		if down != "" && strings.Contains(call, "/zones/"+down+"/") {

@@ -27,15 +27,7 @@ const watchPause = time.Second
 func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	m := Machines{Dir: r.Machines, Port: r.Port}
 	return volume.Source{
-		Disk: func(context.Context) (volume.Disk, error) {
-			dir, err := r.Folder()
-			if err != nil {
-				return volume.Disk{}, err
-			}
-			// Peer is a DNS label: the tag, which contains the cluster's name and its dots, is cut off.
-			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
-		},
-		Address: m.ownAddress, Discover: m.Discover,
+		Disk: r.FolderDisk, Address: m.ownAddress, Discover: m.Discover,
 		Watch: func(ctx context.Context, changed func()) { m.Watch(ctx, watchPause, changed) },
 	}
 }

@@ -39,16 +39,7 @@ func Platform() onmachine.Platform {
 // member has its predecessor's name, and an empty folder.
 func volumes(_ onmachine.World, r volume.Request) volume.Source {
 	p := peers{file: filepath.Join(r.Machines, filepath.Base(onhost.Peers)), port: r.Port, own: net.InterfaceAddrs}
-	return volume.Source{
-		Disk: func(context.Context) (volume.Disk, error) {
-			dir, err := r.Folder()
-			if err != nil {
-				return volume.Disk{}, err
-			}
-			return volume.Disk{Dir: dir, Peer: r.Cluster + "-" + strings.TrimPrefix(filepath.Base(dir), r.Tags[0])}, nil
-		},
-		Address: p.address, Discover: p.discover, Home: p.home, Watch: p.watch,
-	}
+	return volume.Source{Disk: r.FolderDisk, Address: p.address, Discover: p.discover, Home: p.home, Watch: p.watch}
 }
 
 // peers is the control plane, as listed in a file that is read on each call.

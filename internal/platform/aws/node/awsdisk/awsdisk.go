@@ -41,41 +41,27 @@ func Identify(ctx context.Context, of metadata.Metadata) (Machine, error) {
 	return m, nil
 }
 
-// Volumes are the volumes of one etcd cluster. They implement volume.Cloud.
+// Volumes are the volumes of one etcd cluster. They implement volume.Disks.
 type Volumes struct {
 	// API calls AWS in the machine's region.
 	API     awsquery.Client
 	Machine Machine
-	// Tags select the volumes: KEY=VALUE, or KEY for any value.
-	Tags []string
-	// NameTag is the key of the tag whose value is the member's name, a slash, and the names of all
-	// members; a peer's name is Cluster, a dash and the member's name.
-	NameTag, Cluster string
+	// Tags select the volumes: KEY=VALUE, or KEY for any value. The tag NameTag names the member.
+	Tags    []string
+	NameTag string
 }
 
-// Volumes implements volume.Cloud.
-func (a Volumes) Volumes(ctx context.Context) ([]volume.Volume, error) {
-	if len(a.Tags) == 0 || a.NameTag == "" { // otherwise, it would select all volumes of the account
-		return nil, fault.New(fault.Permanent, "volumes on AWS are found by --volume-tag and named by --volume-name-tag")
-	}
+// List implements volume.Disks.
+func (a Volumes) List(ctx context.Context) ([]volume.LabelledDisk, error) {
 	found, err := ec2{a.API}.volumes(ctx, a.filters()...)
 	if err != nil {
 		return nil, classifyError("list the volumes of etcd", err)
 	}
-	var out []volume.Volume
-	var machines []string
+	var out []volume.LabelledDisk
 	for _, x := range found {
-		v := a.volume(x)
-		if v.Machine != "" {
-			machines = append(machines, v.Machine)
-		}
-		out = append(out, v)
+		out = append(out, a.disk(x))
 	}
-	at, err := a.addresses(ctx, machines)
-	for i, v := range out {
-		out[i].Addresses = at[v.Machine]
-	}
-	return out, err
+	return out, nil
 }
 
 func (a Volumes) filters() []filter {
@@ -90,40 +76,36 @@ func (a Volumes) filters() []filter {
 	return out
 }
 
-func (a Volumes) volume(x ebsVolume) volume.Volume {
-	v := volume.Volume{ID: x.ID}
+func (a Volumes) disk(x ebsVolume) volume.LabelledDisk {
+	d := volume.LabelledDisk{ID: x.ID, Place: volume.Place{Location: x.Zone}, IsAvailable: x.State == "available"}
 	for _, t := range x.Tags {
 		if t.Key == a.NameTag {
-			if member, _, _ := strings.Cut(t.Value, "/"); member != "" {
-				v.Peer = a.Cluster + "-" + member
-			}
+			d.Name = t.Value
 		}
 	}
 	for _, t := range x.Attachments {
 		if t.State == "detached" || t.Instance == "" {
 			continue
 		}
-		v.Machine = t.Instance
-		// A volume that is being detached is not here, but not free yet either.
-		v.Attached = v.Machine == a.Machine.ID && t.State != "detaching"
-		v.Devices = []string{"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(v.ID, "-", ""), t.Device}
+		d.Machine, d.IsLeaving = t.Instance, t.State == "detaching"
+		d.Devices = []string{"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_" + strings.ReplaceAll(x.ID, "-", ""), t.Device}
 	}
-	v.Free = v.Machine == "" && x.State == "available" && x.Zone == a.Machine.Zone
-	return v
+	return d
 }
 
-// addresses returns the addresses of machines: their IPv6 addresses, or if
+// Locate implements volume.Disks. The addresses of a machine are its IPv6 addresses, or if
 // there are none all private IPv4 addresses, the machine's primary
 // address first, because EC2 lists its interfaces in any order.
-func (a Volumes) addresses(ctx context.Context, machines []string) (map[string][]string, error) {
-	at := map[string][]string{}
-	if len(machines) == 0 {
-		return at, nil
+func (a Volumes) Locate(ctx context.Context, attached []volume.LabelledDisk) (map[string][]string, error) {
+	var machines []string
+	for _, d := range attached {
+		machines = append(machines, d.Machine)
 	}
 	found, err := ec2{a.API}.instances(ctx, filter{"instance-id", machines})
 	if err != nil {
 		return nil, classifyError("find the machines of etcd's volumes", err)
 	}
+	at := map[string][]string{}
 	for _, m := range found {
 		var six, four []string
 		if m.Private != "" {
@@ -138,7 +120,11 @@ func (a Volumes) addresses(ctx context.Context, machines []string) (map[string][
 			at[m.ID] = four
 		}
 	}
-	return at, nil
+	out := map[string][]string{}
+	for _, d := range attached {
+		out[d.ID] = at[d.Machine]
+	}
+	return out, nil
 }
 
 // deviceNames lists the device names for attaching volumes. Only machines whose disks are not NVMe
@@ -147,8 +133,8 @@ func deviceNames() []string {
 	return []string{"/dev/xvdu", "/dev/xvdv", "/dev/xvdw", "/dev/xvdx", "/dev/xvdy", "/dev/xvdz"}
 }
 
-// Attach implements volume.Cloud. It uses the first device name that the machine does not use yet.
-func (a Volumes) Attach(ctx context.Context, v volume.Volume) error {
+// Attach implements volume.Disks. It uses the first device name that the machine does not use yet.
+func (a Volumes) Attach(ctx context.Context, id string) error {
 	self, err := ec2{a.API}.instances(ctx, filter{"instance-id", []string{a.Machine.ID}})
 	if err != nil {
 		return classifyError("find this machine", err)
@@ -158,10 +144,10 @@ func (a Volumes) Attach(ctx context.Context, v volume.Volume) error {
 		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(m.Devices, n) })
 	}
 	if len(names) == 0 {
-		return fault.Wrap(fault.Permanent, fmt.Errorf("attach volume %s: machine %s already uses all device names: %s", v.ID, a.Machine.ID, strings.Join(deviceNames(), " ")),
+		return fault.Wrap(fault.Permanent, fmt.Errorf("attach volume %s: machine %s already uses all device names: %s", id, a.Machine.ID, strings.Join(deviceNames(), " ")),
 			"detach volumes that the machine does not need")
 	}
-	return classifyError("attach volume "+v.ID, ec2{a.API}.attach(ctx, v.ID, a.Machine.ID, names[0]))
+	return classifyError("attach volume "+id, ec2{a.API}.attach(ctx, id, a.Machine.ID, names[0]))
 }
 
 // classifyError adds a class to an error of EC2: whether it may resolve without intervention.
