@@ -19,6 +19,27 @@ type (
 	List   = []any
 )
 
+// Plain replaces json.Number in a value by int64, or else by float64.
+func Plain(v any) any {
+	switch x := v.(type) {
+	case Object:
+		for k, sub := range x {
+			x[k] = Plain(sub)
+		}
+	case List:
+		for i, sub := range x {
+			x[i] = Plain(sub)
+		}
+	case json.Number:
+		if n, err := x.Int64(); err == nil {
+			return n
+		}
+		f, _ := x.Float64() // a number in JSON is one
+		return f
+	}
+	return v
+}
+
 // Decode decodes one JSON value, with json.Number for numbers. No text is nil.
 func Decode(raw []byte) (any, error) {
 	if len(raw) == 0 {
@@ -178,6 +199,16 @@ func Visit(o Object, path, at string, f func(parent Object, field, at string) er
 		}
 	}
 	return nil
+}
+
+// Has reports whether a field that matches a path has that value.
+func Has(o Object, path string, value any) bool {
+	found := false
+	_ = Visit(o, path, "", func(parent Object, field, _ string) error { // the callback returns no error
+		found = found || Equal(parent[field], value)
+		return nil
+	})
+	return found
 }
 
 // MergePatch applies a patch to an object: objects are merged, null removes a field, and everything

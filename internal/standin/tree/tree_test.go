@@ -24,6 +24,20 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	v, err := tree.Decode([]byte(`{"a":[1,1.5,12345678901234567890],"b":"c"}`))
+	if got := tree.Plain(v); err != nil || !tree.Equal(got, tree.Object{"a": tree.List{int64(1), 1.5, 12345678901234567890.0}, "b": "c"}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestHas(t *testing.T) {
+	o := tree.Object{"a": tree.List{tree.Object{"b": int64(1)}, tree.Object{"b": int64(2)}}}
+	if !tree.Has(o, "a[].b", int64(2)) || tree.Has(o, "a[].b", int64(3)) || tree.Has(o, "a[].c", nil) {
+		t.Error("it has other values")
+	}
+}
+
 func TestFieldsOfAnotherTypeAreEmpty(t *testing.T) {
 	o := tree.Object{"s": "a", "b": true, "n": int64(7), "o": tree.Object{"x": "y"}, "l": tree.List{tree.Object{"i": "j"}, "k", int64(1)}}
 	got := fmt.Sprintf("%s %t %d %v %v %v", tree.Text(o, "s"), tree.Bool(o, "b"), tree.Number(o, "n"), tree.Sub(o, "o"), tree.Subs(o, "l"), tree.Texts(o, "l"))

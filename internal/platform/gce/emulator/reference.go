@@ -95,14 +95,7 @@ func (c *call) resolveReference(url, at string, kinds []string) (string, error) 
 
 // refersTo reports whether an object refers to another by its URL.
 func refersTo(from object, refs []ref, url string) bool {
-	found := false
-	for _, r := range refs {
-		_ = tree.Visit(from, r.field, "", func(parent object, field, _ string) error { // the callback returns no error
-			found = found || parent[field] == url
-			return nil
-		})
-	}
-	return found
+	return slices.ContainsFunc(refs, func(r ref) bool { return tree.Has(from, r.field, url) })
 }
 
 // usersOf returns the paths of the objects that prevent an object's deletion, sorted.
