@@ -13,7 +13,7 @@ var reading = regexp.MustCompile(`listManagedInstances|/wait$|:getIamPolicy|getH
 
 // dialect names the call that a request makes: the last words of its path that name a type of object.
 func dialect(r *http.Request, _ []byte) proxy.Call {
-	c := proxy.Call{Name: strings.ToLower(r.Method) + " " + sort(r.URL.Path), Throttled: throttled()}
+	c := proxy.Call{Name: strings.ToLower(r.Method) + " " + sort(r.URL.Path), Refused: func(proxy.Refusal) proxy.Answer { return throttled() }}
 	c.Write = r.Method != http.MethodGet && !reading.MatchString(r.URL.Path)
 	return c
 }

@@ -28,9 +28,19 @@ type Call struct {
 	Name string
 	// Write means that the call changes something, and Lags that its response may be stale.
 	Write, Lags bool
-	// Throttled is the service's response to too many requests.
-	Throttled Answer
+	// Refused returns the service's response to a request that it refuses.
+	Refused func(Refusal) Answer
 }
+
+// Refusal is why a service refuses a request.
+type Refusal int
+
+// The reasons of a refusal.
+const (
+	Throttled Refusal = iota // there were too many requests
+	Denied                   // the user has no permission
+	OverQuota                // the account has as much as it may have
+)
 
 // Dialect parses a request into a Call.
 type Dialect func(r *http.Request, body []byte) Call
@@ -51,17 +61,23 @@ type Proxy struct {
 	dialect Dialect
 	client  *http.Client
 
-	mu      sync.Mutex
-	latency time.Duration
-	counts  map[string]int
-	writes  int
-	cut     Cut
-	broken  bool
+	mu             sync.Mutex
+	latency        time.Duration
+	counts         map[string]int
+	writes         int
+	cut            Cut
+	broken         bool
+	throttle, lose share
+	refused        map[string]Refusal // by call
+	lag            int
+	answers        map[string]*pastAnswer
+	hold           *heldCall
+}
+
+// share is a share of the calls of each action. Which calls are in it depends only on the seed.
+type share struct {
 	percent int
 	seed    uint64
-	lag     int
-	answers map[string]*pastAnswer
-	hold    *heldCall
 }
 
 // heldCall is a call whose requests must wait.
@@ -120,7 +136,24 @@ func (p *Proxy) Restore() { p.SetCut(Cut{}) }
 // Throttle answers this percentage of the requests with a throttling error. Which of the calls
 // of one action are affected depends only on the seed.
 func (p *Proxy) Throttle(percent int, seed uint64) {
-	p.set(func() { p.percent, p.seed = percent, seed })
+	p.set(func() { p.throttle = share{percent, seed} })
+}
+
+// Lose drops the responses to this percentage of the writes, which do reach the server. Which of the
+// calls of one action are affected depends only on the seed.
+func (p *Proxy) Lose(percent int, seed uint64) {
+	p.set(func() { p.lose = share{percent, seed} })
+}
+
+// Refuse answers all requests of these calls, such as "ec2.CreateVpc", with a refusal, and lets the calls
+// that it refused before pass.
+func (p *Proxy) Refuse(why Refusal, calls ...string) {
+	p.set(func() {
+		p.refused = map[string]Refusal{}
+		for _, c := range calls {
+			p.refused[c] = why
+		}
+	})
 }
 
 // Lag makes the first n repetitions of a list or describe call after a write return the response from before it.
@@ -181,7 +214,7 @@ func (p *Proxy) Requests() int {
 	return n
 }
 
-// Writes returns the number of write requests that were not throttled.
+// Writes returns the number of write requests that were not refused.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,8 +256,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !wait(r, fate.latency) || !fate.hold.wait(r, call) {
 		panic(http.ErrAbortHandler)
 	}
-	if fate.throttled {
-		call.Throttled.send(w)
+	if fate.refused {
+		call.Refused(fate.why).send(w)
 		return
 	}
 	if fate.broken || (fate.cut && !fate.after) {
@@ -249,10 +282,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // handling is the handling of one request.
 type handling struct {
-	latency                       time.Duration
-	throttled, broken, cut, after bool
-	then                          func()
-	hold                          *heldCall
+	latency                     time.Duration
+	refused, broken, cut, after bool
+	why                         Refusal
+	then                        func()
+	hold                        *heldCall
 }
 
 // finish closes the connection without a response.
@@ -269,20 +303,31 @@ func (p *Proxy) decide(call Call) handling {
 	defer p.mu.Unlock()
 	p.counts[call.Name]++
 	f := handling{latency: p.latency, broken: p.broken, hold: p.hold}
-	if p.percent > 0 {
-		h := fnv.New64a()
-		_, _ = fmt.Fprint(h, p.seed, call.Name, p.counts[call.Name]) // a hash never fails
-		f.throttled = mix(h.Sum64())%100 < uint64(p.percent)
+	if f.why, f.refused = p.refused[call.Name]; !f.refused {
+		f.refused = p.throttle.has(call.Name, p.counts[call.Name]) // Throttled is the zero value
 	}
-	if f.throttled || f.broken || !call.Write {
+	if f.refused || f.broken || !call.Write {
 		return f
 	}
 	p.writes++
-	if p.cut.At == p.writes {
+	switch {
+	case p.cut.At == p.writes:
 		f.cut, f.after, f.then = true, p.cut.After, p.cut.Then
 		p.broken = !p.cut.Once
+	case p.lose.has(call.Name, p.counts[call.Name]):
+		f.cut, f.after = true, true
 	}
 	return f
+}
+
+// has reports whether the nth call of an action is in the share.
+func (s share) has(call string, n int) bool {
+	if s.percent == 0 {
+		return false
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, s.seed, call, n) // a hash never fails
+	return mix(h.Sum64())%100 < uint64(s.percent)
 }
 
 // mix spreads the bits of a weak hash (the finalizer of MurmurHash3).

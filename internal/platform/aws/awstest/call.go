@@ -32,7 +32,7 @@ type call struct {
 func Proxy(t testing.TB, target string) *proxy.Proxy {
 	return proxy.New(t, target, func(r *http.Request, body []byte) proxy.Call {
 		c := identify(r, body)
-		return proxy.Call{Name: c.service + "." + c.action, Write: c.isWrite(), Lags: c.mayLag(), Throttled: c.throttledAnswer()}
+		return proxy.Call{Name: c.service + "." + c.action, Write: c.isWrite(), Lags: c.mayLag(), Refused: c.refusal}
 	})
 }
 

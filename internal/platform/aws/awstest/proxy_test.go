@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -162,6 +164,53 @@ func TestThrottlingHitsTheShareThatTheSeedSays(t *testing.T) {
 	}
 	if n := strings.Count(one, "1"); n < 15 || n > 50 {
 		t.Errorf("%d of 300 throttled, want about 30", n)
+	}
+}
+
+// Each SDK must find the code of the refusal.
+func TestRefusalsAreUnderstood(t *testing.T) {
+	p, b := start(t)
+	for why, codes := range map[proxy.Refusal][]string{proxy.Denied: {"AccessDenied", "UnauthorizedOperation"}, proxy.OverQuota: {"QueueLimitExceeded", "BucketLimitExceeded"}} {
+		all := calls(t.Context(), p.URL)
+		p.Refuse(why, slices.Collect(maps.Keys(all))...)
+		b.reached.Store(0)
+		found := map[string]bool{}
+		for name, err := range calls(t.Context(), p.URL) {
+			var api interface{ ErrorCode() string }
+			if !errors.As(err, &api) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			found[api.ErrorCode()] = true
+		}
+		for _, code := range codes {
+			if !found[code] {
+				t.Errorf("no call is refused with %s: %v", code, found)
+			}
+		}
+		if n := b.reached.Load(); n != 0 {
+			t.Errorf("%d refused requests reached the server", n)
+		}
+	}
+	p.Refuse(proxy.Denied, "s3.PutObject")
+	if _, err := send(t, http.MethodGet, p.URL+"/b/k", ""); err != nil || b.reached.Load() != 1 {
+		t.Errorf("another call is refused: %v", err)
+	}
+}
+
+func TestLostAnswersAreOfWritesThatHappened(t *testing.T) {
+	p, b := start(t)
+	p.Lose(50, 1)
+	lost := 0
+	for range 40 {
+		if _, err := send(t, http.MethodPut, p.URL+"/b/k", "x"); err != nil {
+			lost++
+		}
+		if _, err := send(t, http.MethodGet, p.URL+"/b/k", ""); err != nil {
+			t.Fatalf("a read is lost: %v", err)
+		}
+	}
+	if lost < 10 || lost > 30 || b.reached.Load() != 80 {
+		t.Errorf("%d of 40 answers are lost, %d of 80 requests reached the server", lost, b.reached.Load())
 	}
 }
 
