@@ -287,6 +287,8 @@ func TestNamesAndLoadBalancers(t *testing.T) {
 		{"b.example.com", "A", "", false},
 		{"example.org", "A", "", false},
 		{id + ".ec2.internal", "A", at, true},
+		{*p.lastSnapshot().instances[id].PrivateDnsName, "A", at, true},
+		{"dualstack." + *l.LoadBalancers[0].DNSName, "A", b.Address.String(), true},
 	} {
 		got, known := p.as.Lookup(c.name, c.kind)
 		if known != c.known || (c.want == "") != (len(got) == 0) || len(got) > 0 && !strings.HasSuffix(got[0], " IN "+c.kind+" "+c.want) {
