@@ -74,7 +74,7 @@ demo: build ## describe a cluster, and write it as Terraform; this needs neither
 		--set spec.configBase=s3://my-state-store/demo.example.com --facts testdata/facts/goldens.yaml --target terraform --out $(BUILD)/demo/terraform
 	KOPS_STATE_STORE=file://$(CURDIR)/$(BUILD)/demo/state $(BUILD)/kops get all --name demo.example.com
 
-build: ## kops, stripped, in .build; the same source always gives the same programs, whatever the commit or the folder
+build: ## kops, with kops-rehearse and its own programs for machines, stripped, in .build; the same source always gives the same programs, whatever the commit or the folder
 	go build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 archive: build ## kops' own programs for machines in a cloud; `kops update cluster` copies them to the cluster's store

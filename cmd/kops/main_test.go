@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -143,6 +144,22 @@ func TestLibrariesLogWhereTheUserWants(t *testing.T) {
 		if got := strings.Contains(string(told), "Unexpected error"); got != want {
 			t.Errorf("-v %s: told was\n%s", verbosity, told)
 		}
+	}
+}
+
+// TestARehearsalIsAProgramOfItsOwn checks that kops becomes that program: the terminal, signals and
+// the exit code are the program's.
+func TestARehearsalIsAProgramOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$$ $*\"\nexit 7\n"
+	if err := os.WriteFile(filepath.Join(dir, "kops-rehearse"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "toolbox", "rehearse", "--dir", dir, "--", "echo", "a b")
+	cmd.Env = []string{"RUN_KOPS=" + version, "HOME=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if want := fmt.Sprintf("%d --cloud aws -v 0 --dir %s -- echo a b\n", cmd.Process.Pid, dir); string(out) != want || cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("got %q, %v; want %q", out, err, want)
 	}
 }
 

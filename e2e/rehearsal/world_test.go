@@ -32,7 +32,7 @@ import (
 	"kops.local/kops/internal/ops/rehearse"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/localtest"
-	"kops.local/kops/internal/platform/providers"
+	"kops.local/kops/internal/platform/plays"
 	platformrehearsal "kops.local/kops/internal/platform/rehearsal"
 )
 
@@ -274,10 +274,10 @@ func newWorld(t *testing.T, cloud, network, store string) *world {
 	w.ok(err)
 	t.Setenv("PATH", inWorkplace("bin")+":"+os.Getenv("PATH")) // the emulation starts programs, too
 	w.env = []string{"PATH=" + inWorkplace("bin") + ":" + os.Getenv("PATH"), "HOME=" + w.dir, "KOPS_BUNDLE=" + inWorkplace("bundle")}
-	all := providers.All(platform.World{Env: func(string) string { return "" }, Cache: filepath.Join(cache, "kops"), Bundle: inWorkplace("bundle"), Log: os.Stderr})
+	stage := plays.Stage(platform.World{Cache: filepath.Join(cache, "kops"), Bundle: inWorkplace("bundle"), Log: os.Stderr})
 	log, err := os.Create(filepath.Join(w.dir, "rehearsal.log"))
 	w.ok(err)
-	w.rehearsal, err = rehearse.Open(t.Context(), all, cloud, platformrehearsal.StageOptions{Root: inWorkplace("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
+	w.rehearsal, err = rehearse.Open(t.Context(), plays.All(), stage, cloud, platformrehearsal.StageOptions{Root: inWorkplace("stage"), Log: slog.New(slog.NewTextHandler(log, nil))})
 	w.ok(err)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -87,6 +87,14 @@ func (r release) checkWorks(root string) {
 	}
 }
 
+// checkRehearses checks that the program of rehearsals is next to kops.
+func (r release) checkRehearses(root string) {
+	r.Helper()
+	if out := run(r.T, filepath.Join(root, "usr/lib/kops/kops-rehearse"), "--version"); out != r.version+"\n" {
+		r.Errorf("the version of kops-rehearse is %q", out)
+	}
+}
+
 // checkCompletion checks that the shell completion of a package completes a command.
 func (r release) checkCompletion(root string) {
 	r.Helper()
@@ -130,6 +138,7 @@ func TestTheDebInstalls(t *testing.T) {
 		t.Error(out)
 	}
 	r.checkWorks(root)
+	r.checkRehearses(root)
 	r.checkCompletion(root)
 	run(t, "dpkg", "--root="+root, "--log=/dev/null", "-P", "kops")
 	if _, err := os.Lstat(filepath.Join(root, "usr/bin/kops")); err == nil {
@@ -150,6 +159,7 @@ func TestTheRPMInstalls(t *testing.T) {
 	run(t, "rpm", "--root", root, "--initdb")
 	run(t, "rpm", "--root", root, "--nodeps", "--force-debian", "-i", r.pack("rpm"))
 	r.checkWorks(root)
+	r.checkRehearses(root)
 	r.checkCompletion(root)
 }
 

@@ -15,7 +15,6 @@ import (
 	"kops.local/kops/internal/engine/past"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/platform/rehearsal"
 	"kops.local/kops/internal/platform/ssh"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/catalogue"
@@ -72,14 +71,6 @@ type Provider struct {
 	Declare Declare
 	Fleet   Fleet
 	Hosts   Hosts
-	// CanRehearse reports what this host is missing to emulate the platform, before anything is
-	// created; nil: nothing is needed.
-	CanRehearse func() error
-	// Rehearse emulates the platform on a stage of this host; nil: it cannot be emulated.
-	Rehearse func(context.Context, rehearsal.Stage, rehearsal.Options) (*rehearsal.Play, error)
-	// Stage opens a stage on this host on which platforms can be emulated; nil: its machines are
-	// elsewhere.
-	Stage func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error)
 }
 
 // Lookup is what a platform knows before any of a cluster's resources are declared.

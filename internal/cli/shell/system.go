@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -47,6 +48,8 @@ type System struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// NewKey creates a private key for a cluster; nil means RSA.
 	NewKey func() (crypto.Signer, error)
+	// Exec replaces this process by another program; nil: there are no other programs.
+	Exec func(path string, args, env []string) error
 	// Signals ask the command to stop; nil if there are none.
 	Signals <-chan os.Signal
 	Version string
@@ -89,7 +92,7 @@ func (a *App) Lent() bool { return a.lent.Load() }
 
 // OS returns the system of this process.
 func OS(version string) System {
-	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version}
+	s := System{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, PID: os.Getpid(), Now: time.Now, Version: version, Exec: syscall.Exec}
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
 	s.Interactive = term.IsTerminal(int(os.Stdin.Fd()))
 	s.Terminal, s.Paged = terminal(os.Stderr), terminal(os.Stdout)

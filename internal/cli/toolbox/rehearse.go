@@ -2,28 +2,24 @@ package toolbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"kops.local/kops/internal/cli/shell"
-	"kops.local/kops/internal/ops/rehearse"
-	"kops.local/kops/internal/platform/rehearsal"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/spec/diag"
 )
 
 func rehearseCommand(app *shell.App) *cobra.Command {
 	var cloud, root string
-	playable := rehearse.Playable(app.Platforms())
+	clouds := playable(app)
 	c := shell.Cobra("rehearse [--cloud CLOUD] [-- COMMAND [ARGUMENT]...]", "Emulate a cloud on this host", `
 Emulate a cloud on this host, and run a command in it (default: a shell). kops,
 kubectl and the cloud's own tools work in it without an account, as they would with
@@ -37,7 +33,8 @@ removed, and the exit code of the command is returned. If a rehearsal was killed
 next one in its folder removes its leftovers. Problems are reported on stderr;
 with -v, all events are.
 
-The command needs root, and everything that clusters on this host need.`, `
+The command runs kops-rehearse, which is beside kops or in a folder of PATH. It needs
+root, and everything that clusters on this host need.`, `
   # a shell in which the cloud is this host
   kops toolbox rehearse
 
@@ -50,86 +47,70 @@ The command needs root, and everything that clusters on this host need.`, `
 
   # remove the leftovers of a rehearsal that was killed
   kops toolbox rehearse -- true`,
-		func(ctx context.Context, args []string) error { return runRehearsal(ctx, app, cloud, root, args) })
+		func(_ context.Context, args []string) error { return runRehearsal(app, cloud, root, args) })
 	c.Args = cobra.ArbitraryArgs
-	c.Flags().StringVar(&cloud, "cloud", playable[0], "cloud to emulate: "+diag.Or(playable))
+	c.Flags().StringVar(&cloud, "cloud", clouds[0], "cloud to emulate: "+diag.Or(clouds))
 	c.Flags().StringVar(&root, "dir", "", "folder of the rehearsal (default /var/lib/kops-rehearsal)")
-	shell.Complete(c, "cloud", playable...)
+	shell.Complete(c, "cloud", clouds...)
 	return c
 }
 
-func runRehearsal(ctx context.Context, app *shell.App, cloud, root string, args []string) error {
-	if len(args) == 0 {
-		args = []string{app.Env("SHELL")}
-		if args[0] == "" {
-			args[0] = "/bin/sh"
-		}
-		app.Notef("%s is emulated on this host in this shell; exit ends the rehearsal and removes everything created in it\n", strings.ToUpper(cloud))
-	}
-	app.LetFinish()
-	r, err := rehearse.Open(ctx, app.Platforms(), cloud, rehearsal.StageOptions{Root: root, Log: rehearsalLog(app)})
+// rehearser is the program that emulates clouds. It is apart from kops, which does not link the
+// emulators.
+const rehearser = "kops-rehearse"
+
+// runRehearsal becomes the program that emulates clouds.
+func runRehearsal(app *shell.App, cloud, root string, args []string) error {
+	path, err := findProgram(app, rehearser)
 	if err != nil {
 		return err
 	}
-	err = runIn(ctx, app, r, args)
-	if ctx.Err() != nil {
-		app.Notef("the rehearsal is ending: its machines are being removed; if you quit immediately, the next rehearsal removes the rest\n")
+	words := []string{rehearser, "--cloud", cloud, "-v", strconv.Itoa(app.Verbosity)}
+	if root != "" {
+		words = append(words, "--dir", root)
 	}
-	cerr := r.Close(context.WithoutCancel(ctx))
-	var status *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		err = fmt.Errorf("run %s: %w", args[0], ctx.Err())
-	case errors.As(err, &status) && cerr == nil:
-		return statusOf(status)
-	case err != nil:
-		err = fmt.Errorf("run %s: %w", args[0], err)
+	if app.Exec == nil {
+		return fmt.Errorf("run %s: there are no programs", path)
 	}
-	return errors.Join(err, cerr)
+	dir := filepath.Dir(app.Program) // commands of the rehearsal find this kops
+	env := withVariables(os.Environ(), "KOPS_BUNDLE="+app.Bundle(), "KOPS_BUILT="+app.Built(), "PATH="+dir+string(os.PathListSeparator)+app.Env("PATH"))
+	if err := app.Exec(path, append(append(words, "--"), args...), env); err != nil {
+		return fmt.Errorf("run %s: %w", path, err)
+	}
+	return nil
 }
 
-// rehearsalLog logs errors along with the command's output, and everything with -v.
-func rehearsalLog(app *shell.App) *slog.Logger {
-	level := slog.LevelWarn
-	if app.Verbosity > 0 {
-		level = slog.LevelInfo
-	}
-	return slog.New(slog.NewTextHandler(app.Err, &slog.HandlerOptions{Level: level}))
-}
-
-// grace is how long a command may take to exit after it was asked to stop, before it is killed.
-const grace = 30 * time.Second
-
-// runIn runs a user's command in a rehearsal until it exits. When this program is stopped, so is
-// the command; if the play fails meanwhile, the user sees the error.
-func runIn(ctx context.Context, app *shell.App, r *rehearse.Rehearsal, args []string) error {
-	env := append(os.Environ(), "KOPS_BUNDLE="+app.Bundle(), "KOPS_BUILT="+app.Built(), "PATH="+filepath.Dir(app.Program)+string(os.PathListSeparator)+app.Env("PATH"))
-	cmd := r.Command(ctx, env, args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = app.In, shell.Terminals(app.Out), shell.Terminals(app.Err) // a shell needs the terminal itself
-	stop := syscall.SIGTERM
-	if len(args) == 1 { // a shell at a terminal ignores SIGTERM, and exits when the terminal is closed
-		stop = syscall.SIGHUP
-	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(stop) }
-	cmd.WaitDelay = grace
-	over := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-r.Done():
-			app.Notef("the rehearsal has failed, and its services no longer answer: %v\n", r.Failure())
-		case <-over:
+// findProgram returns the path of a program beside kops or, like plugins of kubectl, in PATH.
+func findProgram(app *shell.App, name string) (string, error) {
+	dirs := append([]string{filepath.Dir(app.Program)}, filepath.SplitList(app.Env("PATH"))...)
+	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) {
+			continue // it depends on the folder in which kops runs
 		}
-	})
-	defer watch.Wait()
-	defer close(over)
-	return cmd.Run()
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path, nil
+		}
+	}
+	return "", fault.Wrap(fault.Permanent, fmt.Errorf("rehearsals need the program %s, which is neither beside kops, in %s, nor in a folder of PATH", name, dirs[0]),
+		"take it from the archive or the package of the same release for Linux, or build it with: make build")
 }
 
-// statusOf returns the exit code of a failed command, as shells do.
-func statusOf(status *exec.ExitError) shell.Code {
-	if w, ok := status.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return shell.Code(128 + int(w.Signal()))
+// withVariables returns an environment with other values of some variables, NAME=VALUE.
+func withVariables(env []string, set ...string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(have string) bool {
+		name, _, _ := strings.Cut(have, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	return append(out, set...)
+}
+
+// playable lists the platforms that can be emulated, the default first.
+func playable(app *shell.App) []string {
+	var out []string
+	for _, p := range app.Platforms() {
+		if p.Rehearsed && !slices.Contains(out, string(p.Name)) {
+			out = append(out, string(p.Name))
+		}
 	}
-	return shell.Code(status.ExitCode())
+	return out
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"kops.local/kops/internal/engine/fault"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/rehearsal"
 )
 
@@ -33,16 +32,14 @@ type Rehearsal struct {
 	err      error // why the play has ended on its own
 }
 
-// Open starts the emulation of the platform with a given name. The caller must close it.
-func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal.StageOptions) (*Rehearsal, error) {
-	played, open := find(all, name)
-	if played.Rehearse == nil || open == nil {
-		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be emulated on this host", name), "use one of: "+strings.Join(Playable(all), ", "))
+// Open starts the emulation of the platform with a given name on a stage. The caller must close it.
+func Open(ctx context.Context, all []rehearsal.Platform, open rehearsal.Opener, name string, o rehearsal.StageOptions) (*Rehearsal, error) {
+	i := slices.IndexFunc(all, func(p rehearsal.Platform) bool { return p.Name == name })
+	if i < 0 {
+		return nil, fault.Wrap(fault.Permanent, fmt.Errorf("%s cannot be emulated on this host", name), "use one of: "+strings.Join(Names(all), ", "))
 	}
-	if played.CanRehearse != nil {
-		if err := played.CanRehearse(); err != nil {
-			return nil, err
-		}
+	if err := all[i].Check(); err != nil {
+		return nil, err
 	}
 	house, err := open(ctx, o)
 	if err != nil {
@@ -50,7 +47,7 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	}
 	var play *rehearsal.Play
 	if err = os.MkdirAll(house.Dir(), 0o700); err == nil {
-		play, err = played.Rehearse(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
+		play, err = all[i].Start(ctx, house.Contract(), rehearsal.Options{Stores: []string{Store}, Dir: house.Dir()})
 	}
 	if err != nil {
 		return nil, errors.Join(err, house.Close(context.WithoutCancel(ctx)))
@@ -68,27 +65,11 @@ func Open(ctx context.Context, all []platform.Provider, name string, o rehearsal
 	return r, nil
 }
 
-// find returns the platform with a given name, and the first platform's function that opens a
-// stage. The first platform with the name wins.
-func find(all []platform.Provider, name string) (played platform.Provider, open func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error)) {
-	for _, p := range all {
-		if played.Name == "" && string(p.Name) == name {
-			played = p
-		}
-		if open == nil {
-			open = p.Stage
-		}
-	}
-	return played, open
-}
-
-// Playable lists the platforms that can be emulated.
-func Playable(all []platform.Provider) []string {
+// Names lists the names of platforms.
+func Names(all []rehearsal.Platform) []string {
 	var out []string
 	for _, p := range all {
-		if p.Rehearse != nil && !slices.Contains(out, string(p.Name)) {
-			out = append(out, string(p.Name))
-		}
+		out = append(out, p.Name)
 	}
 	return out
 }

@@ -8,13 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/ops/rehearse"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/rehearsal"
-	"kops.local/kops/internal/platform/traits"
 )
 
 // fakeHouse is a stage without machines, which records calls.
@@ -45,7 +43,7 @@ func (h *fakeHouse) Close(context.Context) error {
 	return nil
 }
 
-// world is a platform that can be emulated, and one that has a stage.
+// world is a platform that can be emulated, and a stage.
 type world struct {
 	house   *fakeHouse
 	lacks   error      // what is missing on the host
@@ -59,31 +57,30 @@ func newWorld(t *testing.T) *world {
 	return &world{house: &fakeHouse{dir: filepath.Join(t.TempDir(), "play")}, breaks: make(chan error, 1)}
 }
 
-func (w *world) platforms() []platform.Provider {
-	return []platform.Provider{
-		{Platform: platform.Platform{Traits: traits.Traits{Name: "cloud"}}, CanRehearse: func() error { return w.lacks }, Rehearse: func(_ context.Context, _ rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
-			w.stores = o.Stores
-			keep := func(ctx context.Context) error {
-				select {
-				case err := <-w.breaks:
-					return err
-				case <-ctx.Done():
-					return nil
-				}
-			}
-			return &rehearsal.Play{Scheme: "s3", Run: keep, Close: func() error {
-				w.stopped, w.house.closedBefore = true, w.house.closedCalls > 0
+func (w *world) open(ctx context.Context, cloud string) (*rehearse.Rehearsal, error) {
+	all := []rehearsal.Platform{{Name: "cloud", Check: func() error { return w.lacks }, Start: func(_ context.Context, _ rehearsal.Stage, o rehearsal.Options) (*rehearsal.Play, error) {
+		w.stores = o.Stores
+		keep := func(ctx context.Context) error {
+			select {
+			case err := <-w.breaks:
+				return err
+			case <-ctx.Done():
 				return nil
-			}}, w.fails
-		}},
-		{Platform: platform.Platform{Traits: traits.Traits{Name: "host"}}, Stage: func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error) { return w.house, nil }},
-	}
+			}
+		}
+		return &rehearsal.Play{Scheme: "s3", Run: keep, Close: func() error {
+			w.stopped, w.house.closedBefore = true, w.house.closedCalls > 0
+			return nil
+		}}, w.fails
+	}}}
+	stage := func(context.Context, rehearsal.StageOptions) (rehearsal.OpenStage, error) { return w.house, nil }
+	return rehearse.Open(ctx, all, stage, cloud, rehearsal.StageOptions{})
 }
 
 func TestARehearsalIsOpenedAndClosed(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := rehearse.Open(ctx, w.platforms(), "cloud", rehearsal.StageOptions{})
+	r, err := w.open(ctx, "cloud")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,31 +109,30 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 		set   func(*world)
 		opens bool
 	}{
-		"no such cloud":          {"other", func(*world) {}, false},
-		"a cloud without a play": {"host", func(*world) {}, false},
-		"no emulator":            {"cloud", func(w *world) { w.fails = io.ErrUnexpectedEOF }, true},
-		"a stage that refuses":   {"cloud", func(w *world) { w.house.refuses = io.ErrUnexpectedEOF }, true},
+		"no such cloud":        {"other", func(*world) {}, false},
+		"no emulator":          {"cloud", func(w *world) { w.fails = io.ErrUnexpectedEOF }, true},
+		"a stage that refuses": {"cloud", func(w *world) { w.house.refuses = io.ErrUnexpectedEOF }, true},
 	} {
 		w := newWorld(t)
 		c.set(w)
-		_, err := rehearse.Open(t.Context(), w.platforms(), c.cloud, rehearsal.StageOptions{})
+		_, err := w.open(t.Context(), c.cloud)
 		if err == nil || c.opens != errors.Is(err, io.ErrUnexpectedEOF) || c.opens != (w.house.closedCalls == 1) || w.house.refuses != nil && !w.stopped {
 			t.Errorf("%s: %v; stage closed %d times, emulator %v", name, err, w.house.closedCalls, w.stopped)
 		}
 	}
 	w := newWorld(t)
 	w.lacks = io.ErrNoProgress
-	if _, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.StageOptions{}); !errors.Is(err, io.ErrNoProgress) || w.house.closedCalls > 0 || w.stores != nil {
+	if _, err := w.open(t.Context(), "cloud"); !errors.Is(err, io.ErrNoProgress) || w.house.closedCalls > 0 || w.stores != nil {
 		t.Errorf("on a host that lacks something: %v; stage closed %d times", err, w.house.closedCalls)
 	}
-	if _, err := rehearse.Open(t.Context(), newWorld(t).platforms()[:1], "cloud", rehearsal.StageOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be emulated") {
-		t.Errorf("without a stage: %v", err)
+	if _, err := newWorld(t).open(t.Context(), "other"); err == nil || err.Error() != "other cannot be emulated on this host" || fault.Remedy(err) != "use one of: cloud" {
+		t.Errorf("another cloud: %v", err)
 	}
 }
 
 func TestAFailedPlayIsReported(t *testing.T) {
 	w := newWorld(t)
-	r, err := rehearse.Open(t.Context(), w.platforms(), "cloud", rehearsal.StageOptions{})
+	r, err := w.open(t.Context(), "cloud")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/lookup"
 	"kops.local/kops/internal/platform/aws/model"
-	"kops.local/kops/internal/platform/aws/rehearsal"
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -52,11 +51,10 @@ func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(),
-		Connect:     o.connect,
-		Lookup:      platform.Lookup{Region: o.region, Facts: o.lookUp, SetFacts: setFacts, NewClusterFacts: o.newClusterFacts, Endpoint: endpoint},
-		Declare:     platform.Declare{Model: model.Build, Shared: sharedObjects, APIHost: model.APIHost, Terraform: model.Terraform},
-		Fleet:       platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
-		CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Connect: o.connect,
+		Lookup:  platform.Lookup{Region: o.region, Facts: o.lookUp, SetFacts: setFacts, NewClusterFacts: o.newClusterFacts, Endpoint: endpoint},
+		Declare: platform.Declare{Model: model.Build, Shared: sharedObjects, APIHost: model.APIHost, Terraform: model.Terraform},
+		Fleet:   platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
 	}
 }
 

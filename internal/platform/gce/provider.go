@@ -21,7 +21,6 @@ import (
 	"kops.local/kops/internal/platform/gce/kinds"
 	"kops.local/kops/internal/platform/gce/lookup"
 	"kops.local/kops/internal/platform/gce/model"
-	"kops.local/kops/internal/platform/gce/rehearsal"
 	"kops.local/kops/internal/platform/gce/spec"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -49,11 +48,10 @@ func Provider(o Options) platform.Provider {
 	return platform.Provider{
 		Platform: spec.Platform(), Remote: true,
 		Kinds: kinds.All(), Limits: limits(),
-		Connect:     o.connect,
-		Lookup:      platform.Lookup{Region: model.Region, Facts: lookUp, NewClusterFacts: newClusterFacts, Endpoint: endpoint},
-		Declare:     platform.Declare{Model: model.Build, Shared: sharedObjects, Terraform: model.Terraform},
-		Fleet:       platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
-		CanRehearse: rehearsal.Check, Rehearse: rehearsal.Start,
+		Connect: o.connect,
+		Lookup:  platform.Lookup{Region: model.Region, Facts: lookUp, NewClusterFacts: newClusterFacts, Endpoint: endpoint},
+		Declare: platform.Declare{Model: model.Build, Shared: sharedObjects, Terraform: model.Terraform},
+		Fleet:   platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
 	}
 }
 

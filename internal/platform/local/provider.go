@@ -5,15 +5,12 @@
 package local
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
 	"time"
 
 	"kops.local/kops/api"
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/ground"
@@ -21,16 +18,11 @@ import (
 	"kops.local/kops/internal/platform/local/kinds"
 	"kops.local/kops/internal/platform/local/site"
 	"kops.local/kops/internal/platform/local/spec"
-	"kops.local/kops/internal/platform/local/stage"
-	"kops.local/kops/internal/platform/rehearsal"
 )
 
 // DefaultRoot is the folder of all clusters of a host. It is removed with the last
 // cluster, so its parent must exist on every host.
 const DefaultRoot = "/var/lib/kops-local"
-
-// runFolder is where the host's settings from before its first cluster are recorded.
-const runFolder = "/run/kops-local"
 
 // Options specify where on this host the clusters are.
 type Options struct {
@@ -65,35 +57,14 @@ func Provider(o Options) platform.Provider {
 		Lookup:   platform.Lookup{Facts: o.lookUp, NewClusterFacts: o.newClusterFacts, Endpoint: apiEndpoint},
 		Declare:  platform.Declare{Model: buildModel, Shared: func(*api.Cluster) ([]resource.Node, error) { return nil, nil }},
 		Fleet:    platform.Fleet{Machines: listMachines, Roll: roll(), Room: room, BootRecord: bootRecord},
-		Stage:    o.openStage,
 	}
-}
-
-// DefaultStage is the folder of a rehearsal.
-const DefaultStage = "/var/lib/kops-rehearsal"
-
-// openStage opens a stage on which another platform can be rehearsed.
-func (o Options) openStage(ctx context.Context, h rehearsal.StageOptions) (rehearsal.OpenStage, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	return stage.Open(ctx, stage.Options{Root: cmp.Or(h.Root, DefaultStage), Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Bundle: o.Bundle, Log: h.Log, Output: o.Log, Now: time.Now})
-}
-
-// check reports why machines cannot be created here.
-func (o Options) check() error {
-	if o.Cache == "" {
-		return fault.Wrap(fault.Permanent, errors.New("clusters on this host need a cache folder for images, but neither HOME nor XDG_CACHE_HOME is set"),
-			"set HOME to the user's home folder, as sudo --set-home does")
-	}
-	return ground.Check(ground.LocalHost())
 }
 
 func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
-	if err := o.check(); err != nil {
+	if err := ground.CheckWithCache(o.Cache); err != nil {
 		return nil, err
 	}
-	return &platform.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: runFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
+	return &platform.Session{Client: &kinds.Client{Root: o.Root, Cache: filepath.Join(o.Cache, "local"), Run: ground.RunFolder, Keeper: o.Keeper, Log: o.Log, Now: time.Now}}, nil
 }
 
 // Keep runs the process that keeps one cluster, or its standby: it creates and

@@ -100,6 +100,15 @@ type Stage struct {
 	Log     *slog.Logger
 }
 
+// Platform is a platform that can be emulated on this host.
+type Platform struct {
+	Name string
+	// Check reports what this host is missing to emulate the platform, before anything is created.
+	Check func() error
+	// Start starts the emulator, and returns the play.
+	Start func(context.Context, Stage, Options) (*Play, error)
+}
+
 // Play is an emulated platform.
 type Play struct {
 	// Serves reports whether a name is a host of the platform's services, and Handler serves HTTPS
@@ -137,6 +146,9 @@ type OpenStage interface {
 	// Close stops everything that runs, and restores the host. It is idempotent.
 	Close(context.Context) error
 }
+
+// Opener opens a stage on this host.
+type Opener func(context.Context, StageOptions) (OpenStage, error)
 
 // StageOptions say where a stage is opened.
 type StageOptions struct {

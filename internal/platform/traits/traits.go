@@ -41,6 +41,8 @@ type Traits struct {
 	OwnNetworking bool
 	// OwnersAdmin: the creator of a cluster may access all of it, and so becomes its administrator.
 	OwnersAdmin bool
+	// Rehearsed: kops-rehearse can emulate the platform on this host.
+	Rehearsed bool
 	// NameMax is the maximum length of a cluster's name; 0 is the maximum of a DNS name.
 	NameMax int
 

@@ -42,7 +42,7 @@ var choices = regexp.MustCompile(`^(AWS|GCE|Azure|Openstack|DO|Hetzner|Linode|Sc
 // canNameClouds reports whether a package may be about one cloud: the API has a block for
 // each, the folder of a cloud is about it, and the lists name all.
 func canNameClouds(short string) bool {
-	return under("api", "internal/platform/providers", "internal/platform/nodes", "internal/platform/controls")(short) || cloudOf(short) != "" || isForTests(short) || under("e2e")(short)
+	return under("api", "internal/platform/providers", "internal/platform/nodes", "internal/platform/controls", "internal/platform/plays")(short) || cloudOf(short) != "" || isForTests(short) || under("e2e")(short)
 }
 
 // TestCloudsAreNamedInTheirFolders finds the names of clouds, in identifiers and texts,

@@ -89,7 +89,7 @@ var pure = under("internal/spec/complete", "internal/spec/validate", "internal/m
 func cloudOf(short string) string {
 	rest, ok := strings.CutPrefix(short, "internal/platform/")
 	cloud, _, _ := strings.Cut(rest, "/")
-	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh", "rest", "zones"}, cloud) {
+	if !ok || slices.Contains([]string{"providers", "nodes", "controls", "plays", "incluster", "onmachine", "rehearsal", "traits", "servers", "ssh", "rest", "zones"}, cloud) {
 		return ""
 	}
 	return cloud
@@ -177,6 +177,8 @@ func TestImports(t *testing.T) {
 		{"the typed store knows neither the engine nor a cloud", under("internal/store/clusterstore"), local("internal/engine/resource", "internal/engine/graph", "internal/engine/plan", "internal/engine/exec", "internal/platform")},
 		{"kops links the types of the API groups that it uses, by kubeclient, because it would register all others at each start", func(s string) bool { return s == "cmd/kops" },
 			under("k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/discovery", "k8s.io/client-go/metadata", "k8s.io/client-go/gentype", "k8s.io/client-go/testing")},
+		{"what only rehearsals need is in a program of its own", func(s string) bool { return s == "cmd/kops" },
+			local("internal/platform/plays", "internal/platform/rehearsal", "internal/platform/aws/rehearsal", "internal/platform/gce/rehearsal", "internal/platform/gce/emulator", "internal/platform/local/stage", "internal/ops/rehearse")},
 		{"the pure stages see no network", pure, func(d string) bool {
 			return cloudSDK(d) || local("internal/store", "internal/cli")(d)
 		}},

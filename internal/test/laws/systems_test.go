@@ -14,8 +14,8 @@ import (
 	"kops.local/kops/internal/test/turns"
 )
 
-// TestKopsIsForOtherSystemsToo type-checks kops, and all packages of this module that it
-// links, for those of the users' systems that differ most from this one. Of other modules
+// TestKopsIsForOtherSystemsToo type-checks kops and kops-rehearse, and all packages of this module that they
+// link, for those of the users' systems that differ most from this one. Of other modules
 // it reads only declarations: function bodies are most of the work, and not ours.
 func TestKopsIsForOtherSystemsToo(t *testing.T) {
 	root, err := filepath.Abs("../../..")
@@ -29,7 +29,7 @@ func TestKopsIsForOtherSystemsToo(t *testing.T) {
 				Env:       append(os.Environ(), "CGO_ENABLED=0", "GOARCH=arm64", "GOOS="+system),
 				Mode:      packages.LoadAllSyntax | packages.NeedModule,
 				ParseFile: declarations(root),
-			}, module+"/cmd/kops")
+			}, module+"/cmd/kops", module+"/cmd/kops-rehearse")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func Platform() platform.Platform {
 func awsTraits() traits.Traits {
 	usual := []traits.Type{{Name: "t3.medium"}, {Name: "c5.large"}, {Name: "c4.large"}, {Name: "t4g.medium", ARM: true}}
 	return traits.Traits{
-		Name: api.CloudAWS, Title: "AWS",
+		Name: api.CloudAWS, Title: "AWS", Rehearsed: true,
 		Has: traits.Abilities{
 			FurtherRanges: true, IPv6: true, PrefixLists: true, SecurityGroups: true, BalancerClass: true, BalancerSubnets: true,
 			FurtherVolumes: true, MixedInstances: true, WarmPools: true, Karpenter: true, GPUDrivers: true, APIServerNodes: true,

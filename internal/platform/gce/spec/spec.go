@@ -24,7 +24,7 @@ func Platform() platform.Platform {
 func gceTraits() traits.Traits {
 	usual := []traits.Type{{Name: "e2-medium"}, {Name: "t2a-standard-2", ARM: true}}
 	return traits.Traits{
-		Name: api.CloudGCE, Title: "GCE", SSHKeys: traits.SSHKeys{NamedOnly: true},
+		Name: api.CloudGCE, Title: "GCE", Rehearsed: true, SSHKeys: traits.SSHKeys{NamedOnly: true},
 		Has:    traits.Abilities{APIServerNodes: true, Prices: true, PodRanges: true, Repair: true},
 		Unused: unusedFields(), Effects: effectsOfFields(),
 		Network: traits.Network{

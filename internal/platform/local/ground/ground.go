@@ -53,6 +53,19 @@ func LocalHost() Host {
 	return Host{runtime.GOOS, os.Geteuid(), exec.LookPath, os.Stat}
 }
 
+// RunFolder is where the host's settings from before its first cluster are recorded.
+const RunFolder = "/run/kops-local"
+
+// CheckWithCache is Check on this host for a program that keeps images in a folder, or in none if it
+// is empty.
+func CheckWithCache(folder string) error {
+	if folder == "" {
+		return fault.Wrap(fault.Permanent, errors.New("clusters on this host need a cache folder for images, but neither HOME nor XDG_CACHE_HOME is set"),
+			"set HOME to the user's home folder, as sudo --set-home does")
+	}
+	return Check(LocalHost())
+}
+
 // Check reports why machines cannot be created here, with the command that fixes it.
 func Check(h Host, more ...requirement) error {
 	if h.OS != "linux" {
