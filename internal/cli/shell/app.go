@@ -23,6 +23,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/render/text"
 	"kops.local/kops/internal/ops/kubeconfig"
+	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/spec/diag"
 )
 
@@ -59,6 +60,8 @@ type App struct {
 	doing  *doing          // what is being done without output; nil if nothing
 	silent map[string]bool // servers that are known not to answer
 	lease  string          // name of the cluster whose lease this process holds; empty if it holds none
+	// platforms are what Platforms returns; nil before it was called.
+	platforms []platform.Provider
 }
 
 // New returns a run of the program on a system. Text written to Out and Err has its control

@@ -7,13 +7,17 @@ import (
 	"kops.local/kops/internal/platform/traits"
 )
 
-// Platforms returns the platforms that the program knows, the default first.
+// Platforms returns the platforms that the program knows, the default first, for their traits: they
+// are configured as when it was first called, before flags were parsed.
 func (a *App) Platforms() []platform.Provider {
-	var out []platform.Provider
-	for _, p := range a.clientConfig("").Clouds {
-		out = append(out, Inside[platform.Provider](p))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.platforms == nil {
+		for _, p := range a.clientConfig("").Clouds {
+			a.platforms = append(a.platforms, Inside[platform.Provider](p))
+		}
 	}
-	return out
+	return a.platforms
 }
 
 // Inside returns the internal value behind a value of the library, for display.
