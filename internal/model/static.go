@@ -36,7 +36,7 @@ func (b *builder) staticManifests() error {
 func (b *builder) healthcheck() staticpod.Pod {
 	const secrets = "healthcheck-secrets"
 	args := []string{"--ca-cert=/secrets/ca.crt", "--client-cert=/secrets/client.crt", "--client-key=/secrets/client.key"}
-	if s := b.spec().KubeAPIServer; s != nil && s.SecurePort != 0 && s.SecurePort != 443 {
+	if s := b.spec().KubeAPIServer; s != nil && s.SecurePort != 0 && s.SecurePort != ports.API {
 		args = append(args, fmt.Sprintf("--secure-port=%d", s.SecurePort))
 	}
 	args = append(args, b.healthBalancers()...)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/spec/fill"
 )
 
@@ -11,7 +12,7 @@ func setAPIServer(p *Pass) {
 	c := fill.Ensure(&p.Spec.KubeAPIServer)
 	fill.Value(&c.Image, p.componentImage("kube-apiserver"))
 	fill.Value(&c.LogLevel, 2)
-	fill.Value(&c.SecurePort, 443)
+	fill.Value(&c.SecurePort, ports.API)
 	bind := "0.0.0.0"
 	if p.IPv6() {
 		bind = "::"

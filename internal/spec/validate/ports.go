@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/spec/fields"
 )
 
@@ -41,7 +42,7 @@ type hostPort struct {
 
 // free checks that no other program listens on the port in a value; 0 is not a port.
 func (c *Check) free(path, value string, port int, others ...hostPort) {
-	for _, o := range append(others, hostPort{10250, "the kubelet", true}) {
+	for _, o := range append(others, hostPort{ports.Kubelet, "the kubelet", true}) {
 		if o.on && port != 0 && o.number == port {
 			c.Bad(path, value, "is a port that "+o.by+" uses on the same machines", "choose another port")
 			return
@@ -115,7 +116,7 @@ func calicoPorts(c *Check) {
 	const path = "spec.networking.calico."
 	typha := k.TyphaReplicas > 0
 	others := []hostPort{
-		{179, "BIRD", k.EncapsulationMode == "ipip"},
+		{ports.BGP, "BIRD", k.EncapsulationMode == "ipip"},
 		{5473, "Typha", typha},
 		{9098, "the health check of Typha", typha},
 		{9099, "the health check of Calico's agents", true},

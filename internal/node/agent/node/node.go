@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
@@ -266,7 +267,7 @@ func (b *builder) server() string {
 	if !b.hasAPIServer() {
 		return "https://" + b.internal("api")
 	}
-	if p := b.securePort(); p != 443 {
+	if p := b.securePort(); p != ports.API {
 		return fmt.Sprintf("https://127.0.0.1:%d", p)
 	}
 	return "https://127.0.0.1"
@@ -276,7 +277,7 @@ func (b *builder) securePort() int32 {
 	if c := b.Config.APIServerConfig; c != nil && c.KubeAPIServer != nil && c.KubeAPIServer.SecurePort != 0 {
 		return c.KubeAPIServer.SecurePort
 	}
-	return 443
+	return ports.API
 }
 
 func text(s *string) string {

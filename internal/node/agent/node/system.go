@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/hostnames"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/node/host"
 )
@@ -113,16 +115,12 @@ func (b *builder) kernel() error {
 
 // sysctls returns the kernel parameters of every machine of a cluster.
 func (b *builder) sysctls() []string {
-	ports := b.Config.ServiceNodePortRange
-	if ports == "" {
-		ports = "30000-32767"
-	}
 	out := []string{
 		"# Limits that Kubernetes needs, and a restart after a kernel panic",
 		"vm.max_map_count=1048576",
 		"kernel.softlockup_panic=1",
 		"kernel.softlockup_all_cpu_backtrace=1",
-		"net.ipv4.ip_local_reserved_ports=" + ports,
+		"net.ipv4.ip_local_reserved_ports=" + cmp.Or(b.Config.ServiceNodePortRange, ports.NodePorts),
 		"net.core.somaxconn=32768",
 		"net.core.rmem_max=16777216",
 		"net.core.wmem_max=16777216",
