@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/model/access"
 )
 
 // nodeConfig writes the configuration of a group's machines.
@@ -78,7 +79,7 @@ func (in Input) commonConfig(g *api.InstanceGroup) *nodeconfig.Config {
 	}
 	n := spec.Networking
 	c.UsesKubenet = n.Kubenet != nil || n.External != nil || n.Kopeio != nil || n.GCP != nil
-	c.UseCiliumEtcd = n.Cilium != nil && n.Cilium.EtcdManaged
+	c.UseCiliumEtcd = access.CiliumEtcd(spec)
 	isolated := isTrue(n.IsolateControlPlane) && g.IsControlPlane() // not on the pod network, and so without services
 	if p := spec.KubeProxy; p != nil && (p.Enabled == nil || *p.Enabled) && !isolated {
 		c.KubeProxy = p

@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/internal/contract/paths"
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/model/access"
 )
 
 // ControllerConfig returns the configuration of kops-controller.
@@ -25,11 +26,10 @@ func (v *View) ControllerConfig() (any, error) {
 	if v.KubeProxy() {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeProxy)
 	}
-	n := v.Spec.Networking
-	if n.KubeRouter != nil {
+	if v.Spec.Networking.KubeRouter != nil {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertKubeRouter)
 	}
-	if n.Cilium != nil && n.Cilium.EtcdManaged {
+	if access.CiliumEtcd(v.Spec) {
 		c.Server.CertNames = append(c.Server.CertNames, controllerconfig.CertEtcdClientCilium)
 		c.Server.SigningCAs = append(c.Server.SigningCAs, pki.EtcdClientsCiliumCA)
 	}
