@@ -9,6 +9,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
@@ -32,41 +33,43 @@ type backendService struct {
 // DNS name leads there.
 func (m *model) hasEtcdBalancer() bool { return m.hasLoadBalancer() && m.noDNS() && m.hasAPIServers() }
 
+// doors returns the doors of the load balancer. Cilium's etcd is behind it even if names lead to the
+// machines, as in clusters that kOps created.
+func (m *model) doors() []access.Door {
+	doors := access.Doors(m.Cluster)
+	if access.CiliumEtcd(m.spec) && !m.noDNS() {
+		doors = append(doors, access.CiliumEtcdDoor())
+	}
+	return doors
+}
+
 // backendServices returns the backend services behind the internal load balancer.
 func (m *model) backendServices() []backendService {
-	out := []backendService{{name: "api", check: "api", groups: m.servers(), tcp: &kinds.CheckPort{Port: portHTTPS}}}
+	out := []backendService{{name: "api", check: "api", groups: m.servers(), tcp: &kinds.CheckPort{Port: ports.API}}}
 	if m.hasAPIServers() {
 		out = append(out, backendService{name: "kops-controller", check: "kops-controller", groups: m.groupsOf(api.RoleControlPlane), ssl: &kinds.CheckPort{Port: ports.Controller}})
 	}
 	if m.hasEtcdBalancer() {
-		out = append(out, backendService{name: "etcd", check: "etcd-main", groups: m.groupsOf(api.RoleControlPlane), tcp: &kinds.CheckPort{Port: etcdPort("main")}})
+		main, _ := ports.OfEtcd("main") // it is known
+		out = append(out, backendService{name: "etcd", check: "etcd-main", groups: m.groupsOf(api.RoleControlPlane), tcp: &kinds.CheckPort{Port: main.Client}})
 	}
 	return out
 }
 
 // fronts returns the ports on which the internal load balancer listens.
 func (m *model) fronts() []internalRule {
-	controller := "api"
-	if m.hasAPIServers() { // which do not run kops-controller
-		controller = "kops-controller"
-	}
-	out := []internalRule{{"api", "api", "api", portTexts(portHTTPS)}}
-	if m.noDNS() {
-		out = append(out, internalRule{"kops-controller", "api", controller, portTexts(ports.Controller)})
-	}
-	if m.ciliumEtcd() {
-		out = append(out, internalRule{"cilium-etcd", "api", controller, portTexts(etcdPort("cilium"))})
+	var out []internalRule
+	for _, d := range m.doors() {
+		backend := "api"
+		if d.Backends == access.ControlPlanes && m.hasAPIServers() { // which are behind that, too
+			backend = "kops-controller"
+		}
+		out = append(out, internalRule{d.Name, "api", backend, portTexts(d.Port)})
 	}
 	if m.hasEtcdBalancer() {
 		out = append(out, internalRule{"etcd", "etcd", "etcd", portTexts(m.etcdClientPorts()...)})
 	}
 	return out
-}
-
-// etcdPort returns the client port of an etcd cluster.
-func etcdPort(etcd string) int {
-	p, _ := ports.OfEtcd(etcd) // the names passed here are known
-	return p.Client
 }
 
 // etcdClientPorts returns the client ports of the etcd clusters that API servers use.

@@ -1,26 +1,13 @@
 package model
 
 import (
-	"strconv"
 	"strings"
 
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
-)
-
-// Ports that are not defined by kops.
-const (
-	portSSH          = 22
-	portBGP          = 179
-	portHTTPS        = 443
-	portVXLAN        = 8472 // Cilium's
-	portNodeExporter = 9100
-	portProxyMetrics = 10249
-	portKubelet      = 10250
-	portManager      = 10257
-	portScheduler    = 10259
 )
 
 // any4 and any6 contain all addresses of a family.
@@ -47,10 +34,7 @@ type rule struct {
 
 // firewalls returns the rules of the cluster's network.
 func (m *model) firewalls() ([]resource.Node, error) {
-	rules := m.internalRules()
-	rules = append(rules, m.podRules()...)
-	rules = append(rules, m.sshRules()...)
-	rules = append(rules, m.apiRules()...)
+	rules := append(m.flowRules(), m.balancerRules()...)
 	var nodes []resource.Node
 	for _, r := range rules {
 		if !r.twin {
@@ -101,17 +85,16 @@ func toIPv6(allow []kinds.Allowed) []kinds.Allowed {
 	return out
 }
 
-func tcp(numbers ...int) []kinds.Allowed { return allowPorts("tcp", numbers...) }
-func udp(numbers ...int) []kinds.Allowed { return allowPorts("udp", numbers...) }
-
-// allowPorts returns one entry per port.
-func allowPorts(protocol string, numbers ...int) []kinds.Allowed {
-	var out []kinds.Allowed
-	for _, n := range numbers {
-		out = append(out, kinds.Allowed{Protocol: protocol, Ports: []string{strconv.Itoa(n)}})
+// allow returns one entry of a rule; without ports, it allows all.
+func allow(protocol access.Protocol, numbers access.Range) kinds.Allowed {
+	a := kinds.Allowed{Protocol: string(protocol)}
+	if numbers != (access.Range{}) {
+		a.Ports = []string{numbers.String()}
 	}
-	return out
+	return a
 }
+
+func tcp(port int) kinds.Allowed { return allow(access.TCP, access.Port(port)) }
 
 // allProtocols returns every protocol that machines use among each other.
 func (m *model) allProtocols() []kinds.Allowed {
@@ -125,106 +108,114 @@ func (m *model) allProtocols() []kinds.Allowed {
 	return out
 }
 
-// The network tags of control planes; of workers; of bastions; of all machines with an API server;
-// and of those together with older control planes.
-func (m *model) tagControlPlane() []string {
-	return []string{gcename.Tag(gcename.ControlPlane, m.name)}
+// flowRules returns the rules for the table of who may reach whom, except at the load balancer, which
+// passes connections on with their own source.
+func (m *model) flowRules() []rule {
+	var rules []rule
+	for _, f := range access.Flows(m.Cluster, m.Groups) {
+		if f.From == access.Balancer || f.To == access.Balancer || m.isClosed(f) {
+			continue
+		}
+		name := ruleName(f)
+		if last := len(rules) - 1; last >= 0 && rules[last].name == name {
+			rules[last].allow = append(rules[last].allow, m.allowed(f)...)
+			continue
+		}
+		r := rule{name: name, ranges: f.Ranges, tags: m.tags(f.From), to: m.tags(f.To), allow: m.allowed(f)}
+		switch f.From {
+		case access.Users, access.Bastions:
+			r.twin = true
+		case access.Pods:
+			r.twin = f.To == access.Nodes
+			if !r.twin {
+				r.to = m.serverTags()
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules
 }
-func (m *model) tagNode() []string    { return []string{gcename.Tag(gcename.Node, m.name)} }
-func (m *model) tagBastion() []string { return []string{gcename.Tag(gcename.Bastion, m.name)} }
 
-func (m *model) tagServers() []string {
-	tags := m.tagControlPlane()
+// ruleName returns the name of the rule to which a flow belongs.
+func ruleName(f access.Flow) string {
+	type ends [2]access.Party
+	if f.Ports == access.Port(ports.SSH) {
+		return map[ends]string{
+			{access.Users, access.Servers}: "ssh-external-to-master", {access.Users, access.Nodes}: "ssh-external-to-node",
+			{access.Users, access.Bastions}:   "ssh-external-to-bastion",
+			{access.Bastions, access.Servers}: "bastion-to-master-ssh", {access.Bastions, access.Nodes}: "bastion-to-node-ssh",
+		}[ends{f.From, f.To}]
+	}
+	return map[ends]string{
+		{access.Nodes, access.Nodes}: "node-to-node", {access.Servers, access.Servers}: "master-to-master",
+		{access.Servers, access.Nodes}: "master-to-node", {access.Nodes, access.Servers}: "node-to-master",
+		{access.Pods, access.Nodes}: "pod-cidrs-to-node", {access.Pods, access.Servers}: "pod-cidrs-to-https-api",
+		{access.Users, access.Nodes}: "nodeport-external-to-node", {access.Users, access.Servers}: "kubernetes-master-https",
+	}[ends{f.From, f.To}]
+}
+
+// isClosed reports whether a flow is not allowed: the rules of clusters that kOps created have no tunnel
+// from workers to control planes but Cilium's VXLAN and those of Calico without VXLAN.
+func (m *model) isClosed(f access.Flow) bool {
+	n := m.spec.Networking
+	switch {
+	case f.From != access.Nodes || f.To != access.Servers:
+		return false
+	case f.Protocol == access.IPIP || f.Ports == access.Port(ports.BGP):
+		return n.Calico == nil
+	case f.Protocol == access.UDP:
+		return n.Cilium == nil || f.Ports != access.Port(ports.VXLAN)
+	}
+	return false
+}
+
+// allowed returns a flow's part of a rule.
+func (m *model) allowed(f access.Flow) []kinds.Allowed {
+	switch {
+	case f.Protocol == "":
+		return m.allProtocols()
+	case f.Ports == access.Port(ports.NodeExporter): // kOps' rules also have ports for metrics of etcd
+		return []kinds.Allowed{tcp(2382), tcp(2384), tcp(ports.NodeExporter)}
+	}
+	return []kinds.Allowed{allow(f.Protocol, f.Ports)}
+}
+
+// tags returns the network tags of machines; the last one of servers is for older control planes.
+func (m *model) tags(p access.Party) []string {
+	switch p {
+	case access.Servers:
+		return append(m.serverTags(), gcename.Tag(gcename.Master, m.name))
+	case access.ControlPlanes:
+		return []string{gcename.Tag(gcename.ControlPlane, m.name)}
+	case access.Nodes:
+		return []string{gcename.Tag(gcename.Node, m.name)}
+	case access.Bastions:
+		return []string{gcename.Tag(gcename.Bastion, m.name)}
+	}
+	return nil
+}
+
+func (m *model) serverTags() []string {
+	tags := m.tags(access.ControlPlanes)
 	if m.hasAPIServers() {
 		tags = append(tags, gcename.Tag(gcename.APIServer, m.name))
 	}
 	return tags
 }
 
-func (m *model) tagMasters() []string {
-	return append(m.tagServers(), gcename.Tag(gcename.Master, m.name))
-}
-
-// internalRules allow the cluster's machines to reach each other.
-func (m *model) internalRules() []rule {
-	return []rule{
-		{name: "node-to-node", tags: m.tagNode(), to: m.tagNode(), allow: m.allProtocols()},
-		{name: "master-to-master", tags: m.tagMasters(), to: m.tagMasters(), allow: m.allProtocols()},
-		{name: "master-to-node", tags: m.tagMasters(), to: m.tagNode(), allow: m.allProtocols()},
-		{name: "node-to-master", tags: m.tagNode(), to: m.tagMasters(), allow: m.nodeToMaster()},
-	}
-}
-
-// nodeToMaster returns what workers may reach on a control plane.
-func (m *model) nodeToMaster() []kinds.Allowed {
-	out := tcp(portHTTPS, portKubelet, ports.Controller, portManager, portScheduler, portProxyMetrics,
-		2382, 2384, portNodeExporter) // 2382 and 2384 are etcd peer ports, which kOps uses for Cilium's etcd
-	if m.spec.Networking.Calico != nil {
-		out = append(append(out, kinds.Allowed{Protocol: "ipip"}), tcp(portBGP)...)
-	}
-	if m.spec.Networking.Cilium != nil {
-		out = append(out, udp(portVXLAN)...)
-	}
-	if m.ciliumEtcd() {
-		out = append(out, tcp(etcdPort("cilium"))...)
-	}
-	return out
-}
-
-// podRules allow traffic from pods that have addresses in the network.
-func (m *model) podRules() []rule {
-	n := m.spec.Networking
-	if m.spec.IPv6Only() || n.Kubenet == nil && !m.usesAliasRanges() {
+// balancerRules allow what comes through the load balancer: health checks, and users at every door, as
+// in clusters that kOps created.
+func (m *model) balancerRules() []rule {
+	if !m.hasLoadBalancer() {
 		return nil
 	}
-	rules := []rule{{name: "pod-cidrs-to-node", ranges: []string{n.PodCIDR}, to: m.tagNode(), allow: m.allProtocols(), twin: true}}
-	if m.usesAliasRanges() {
-		rules = append(rules, rule{name: "pod-cidrs-to-https-api", ranges: []string{n.PodCIDR}, to: m.tagServers(), allow: tcp(portHTTPS)})
-	}
-	return rules
-}
-
-// sshRules allow users to log in, directly if there is no bastion.
-func (m *model) sshRules() []rule {
-	ssh, access := tcp(portSSH), m.spec.SSHAccess
-	if !m.hasBastion() {
-		return []rule{
-			{name: "ssh-external-to-master", ranges: access, to: m.tagMasters(), allow: ssh, twin: true},
-			{name: "ssh-external-to-node", ranges: access, to: m.tagNode(), allow: ssh, twin: true},
+	rules := []rule{{name: "lb-health-checks", ranges: probers(), to: m.serverTags(), allow: []kinds.Allowed{{Protocol: "tcp"}}}}
+	for _, d := range m.doors() {
+		r := rule{name: d.Name, ranges: m.spec.API.Access, to: m.tags(d.Backends), allow: []kinds.Allowed{tcp(d.Port)}, twin: true}
+		if d.Backends == access.Servers {
+			r.name, r.to = "https-api", m.serverTags()
 		}
-	}
-	return []rule{
-		{name: "ssh-external-to-bastion", ranges: access, to: m.tagBastion(), allow: ssh, twin: true},
-		{name: "bastion-to-master-ssh", tags: m.tagBastion(), to: m.tagMasters(), allow: ssh, twin: true},
-		{name: "bastion-to-node-ssh", tags: m.tagBastion(), to: m.tagNode(), allow: ssh, twin: true},
-	}
-}
-
-// apiRules allow users to reach NodePort Services and the API, and machines to reach the control
-// plane's services next to it.
-func (m *model) apiRules() []rule {
-	access := m.spec.API.Access
-	rules := []rule{{name: "nodeport-external-to-node", ranges: m.spec.NodePortAccess, to: m.tagNode(), twin: true,
-		allow: []kinds.Allowed{{Protocol: "tcp", Ports: []string{m.nodePorts()}}, {Protocol: "udp", Ports: []string{m.nodePorts()}}}}}
-	if !m.hasLoadBalancer() {
-		return append(rules, rule{name: "kubernetes-master-https", ranges: access, to: m.tagMasters(), allow: tcp(portHTTPS), twin: true})
-	}
-	rules = append(rules,
-		rule{name: "lb-health-checks", ranges: probers(), to: m.tagServers(), allow: []kinds.Allowed{{Protocol: "tcp"}}},
-		rule{name: "https-api", ranges: access, to: m.tagServers(), allow: tcp(portHTTPS), twin: true})
-	if m.noDNS() {
-		rules = append(rules, rule{name: "kops-controller", ranges: access, to: m.tagControlPlane(), allow: tcp(ports.Controller), twin: true})
-	}
-	if m.ciliumEtcd() {
-		rules = append(rules, rule{name: "cilium-etcd", ranges: access, to: m.tagControlPlane(), allow: tcp(etcdPort("cilium")), twin: true})
+		rules = append(rules, r)
 	}
 	return rules
-}
-
-// nodePorts returns the port range of NodePort Services, by default Kubernetes' own.
-func (m *model) nodePorts() string {
-	if a := m.spec.KubeAPIServer; a != nil && a.ServiceNodePortRange != "" {
-		return strings.ReplaceAll(a.ServiceNodePortRange, " ", "")
-	}
-	return "30000-32767"
 }

@@ -6,7 +6,6 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gcecloud"
 	"kops.local/kops/internal/platform/gce/gcename"
@@ -119,14 +119,7 @@ func (m *model) labels(pairs ...string) map[string]string {
 
 // groupsOf returns the instance groups with one of the roles, sorted by name.
 func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
-	var out []*api.InstanceGroup
-	for _, g := range m.Groups {
-		if slices.Contains(roles, g.Spec.Role) {
-			out = append(out, g)
-		}
-	}
-	slices.SortFunc(out, func(a, b *api.InstanceGroup) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return access.GroupsOf(m.Groups, roles...)
 }
 
 // servers returns the groups whose machines run an API server.
@@ -135,17 +128,11 @@ func (m *model) servers() []*api.InstanceGroup {
 }
 
 func (m *model) hasAPIServers() bool { return len(m.groupsOf(api.RoleAPIServer)) > 0 }
-func (m *model) hasBastion() bool    { return len(m.groupsOf(api.RoleBastion)) > 0 }
 func (m *model) noDNS() bool         { return m.spec.DNSType() == api.DNSNone }
 
 // usesAliasRanges reports whether pods get addresses from a secondary range of the subnet.
 func (m *model) usesAliasRanges() bool {
 	return m.spec.Networking.GCP != nil || m.spec.Networking.Kindnet != nil
-}
-
-// ciliumEtcd reports whether Cilium has its own etcd.
-func (m *model) ciliumEtcd() bool {
-	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
 }
 
 // hasLoadBalancer reports whether the API is behind a load balancer; if it is public, there is an internal
