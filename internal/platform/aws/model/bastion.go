@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/model/access"
 )
 
 // bastionSpec returns the spec of bastions; zero if there is none.
@@ -17,13 +19,13 @@ func (m *model) bastionSpec() api.BastionSpec {
 
 // bastionLoadBalancer returns the load balancer of the bastions; nil if there are none.
 func (m *model) bastionLoadBalancer() (*loadBalancer, error) {
-	if !m.hasBastion() {
+	if !access.HasBastions(m.Groups) {
 		return nil, nil
 	}
-	target := m.target("bastion", portSSH)
+	target := m.target("bastion", ports.SSH)
 	l := &loadBalancer{
 		node: "bastion." + m.name, realName: target.realName, group: m.newSecurityGroup("bastion-elb", "bastion ELB"),
-		listeners: []listener{{node: "bastion." + m.name + "-" + strconv.Itoa(portSSH), port: portSSH, protocol: target.protocol, target: target}},
+		listeners: []listener{{node: "bastion." + m.name + "-" + strconv.Itoa(ports.SSH), port: ports.SSH, protocol: target.protocol, target: target}},
 	}
 	if lb := m.bastionSpec().LoadBalancer; lb != nil {
 		l.internal, l.more = lb.Type == api.LoadBalancerInternal, lb.AdditionalSecurityGroups

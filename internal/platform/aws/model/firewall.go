@@ -2,27 +2,19 @@ package model
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ports"
+	"kops.local/kops/internal/model/access"
 )
 
 // rules returns all firewall rules of a cluster.
 func (m *model) rules() []rule {
 	rules := m.egressRules()
-	rules = append(rules, m.internalRules()...)
-	rules = append(rules, m.sshRules()...)
-	rules = append(rules, m.nodePortRules()...)
-	if m.apiLB == nil {
-		for _, cidr := range m.spec.API.Access {
-			for _, cp := range m.controlPlaneGroups() {
-				rules = append(rules, rule{group: cp, peer: peer{cidr: cidr}, protocol: "tcp", from: portHTTPS, to: portHTTPS})
-			}
-		}
-	} else {
-		rules = append(rules, m.apiAccessRules()...)
-		rules = append(rules, m.apiTargetRules()...)
+	for _, f := range m.flows() {
+		rules = append(rules, m.flowRules(f)...)
+		rules = append(rules, m.passedTLSRules(f)...)
+		rules = append(rules, m.pathMTURules(f)...)
 	}
 	if m.bastionLB != nil {
 		rules = append(rules, m.bastionRules()...)
@@ -32,14 +24,8 @@ func (m *model) rules() []rule {
 
 // egressRules allow all outgoing traffic.
 func (m *model) egressRules() []rule {
-	groups := slices.Concat(m.controlPlaneGroups(), m.nodeGroups(), m.bastionGroups())
-	for _, lb := range []*loadBalancer{m.apiLB, m.bastionLB} {
-		if lb != nil {
-			groups = append(groups, lb.group)
-		}
-	}
 	var rules []rule
-	for _, g := range groups {
+	for _, g := range m.allGroups() {
 		for _, cidr := range []string{anyIPv4, anyIPv6} {
 			rules = append(rules, rule{group: g, egress: true, peer: peer{cidr: cidr}})
 		}
@@ -47,25 +33,121 @@ func (m *model) egressRules() []rule {
 	return rules
 }
 
-// internalRules allow all traffic between machines of the cluster, except from nodes to the ports
-// reserved for control planes.
-func (m *model) internalRules() []rule {
-	nodes, planes := m.nodeGroups(), m.controlPlaneGroups()
-	rules := rulesBetween(nodes, nodes, rule{})
-	rules = append(rules, rulesBetween(planes, planes, rule{})...)
-	rules = append(rules, rulesBetween(planes, nodes, rule{})...)
+// flows returns the table of who may reach whom as it is on AWS: nodes reach the load balancer of the
+// API at any port, and almost any port of control planes. Pods are part of their machine, whose network
+// interface has the security group. For users of bastions, see bastionRules.
+func (m *model) flows() []access.Flow {
+	var flows []access.Flow
+	for _, run := range runs(access.Flows(m.Cluster, m.Groups)) {
+		switch f := run[0]; {
+		case f.From == access.Pods, f.To == access.Bastions,
+			f.From == access.APIServers: // validation rejects API servers that need the load balancer
+			continue
+		case f.From == access.Nodes && f.To == access.Balancer:
+			run = []access.Flow{{From: f.From, To: f.To}}
+		case f.From == access.Nodes && f.To == access.Servers:
+			run = append(m.nodesToServers(), slices.DeleteFunc(run, func(f access.Flow) bool { return f.Ports != access.Range{} })...)
+		case f.From == access.Users:
+			run = byRange(run)
+		}
+		flows = append(flows, run...)
+	}
+	return flows
+}
+
+// runs splits flows into those that follow each other from one party, to one party or for one reason.
+func runs(flows []access.Flow) [][]access.Flow {
+	var out [][]access.Flow
+	for i, f := range flows {
+		if last := len(out) - 1; i > 0 && out[last][0].From == f.From && (out[last][0].To == f.To || out[last][0].Why == f.Why) {
+			out[last] = append(out[last], f)
+			continue
+		}
+		out = append(out, []access.Flow{f})
+	}
+	return out
+}
+
+// byRange returns the flows of one range of addresses after another.
+func byRange(flows []access.Flow) []access.Flow {
+	var out []access.Flow
+	for _, cidr := range flows[0].Ranges {
+		for _, f := range flows {
+			f.Ranges = []string{cidr}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// passedTLSRules return the rules of the port that passes TLS through, for a flow of a load balancer that
+// terminates TLS on the usual port.
+func (m *model) passedTLSRules(f access.Flow) []rule {
+	if f.From != access.Balancer && f.To != access.Balancer || f.Ports != access.Port(ports.API) || m.apiLB.spec.SSLCertificate == "" {
+		return nil
+	}
+	f.Ports = access.Port(portHTTPSPassed)
+	return m.flowRules(f)
+}
+
+// nodesToServers returns the ports of control planes that nodes reach: all but etcd's.
+func (m *model) nodesToServers() []access.Flow {
+	var flows []access.Flow
 	for _, gap := range portGaps(m.blockedPorts()) {
-		rules = append(rules, rulesBetween(nodes, planes, rule{protocol: "tcp", from: gap.from, to: gap.to})...)
+		flows = append(flows, access.Flow{From: access.Nodes, To: access.Servers, Protocol: access.TCP, Ports: gap})
 	}
-	rules = append(rules, rulesBetween(nodes, planes, rule{protocol: "udp", from: 1, to: 65535})...)
-	net := m.spec.Networking
-	if net.Calico != nil || net.KubeRouter != nil {
-		rules = append(rules, rulesBetween(nodes, planes, rule{protocol: ipInIP})...)
+	return append(flows, access.Flow{From: access.Nodes, To: access.Servers, Protocol: access.UDP, Ports: access.Ports(1, 65535)})
+}
+
+// blockedPorts returns the TCP ports of control planes that nodes must not reach: etcd's. The ports
+// of etcd-manager stay open, as in clusters that kOps created: the names of the rules contain the
+// gaps, so other gaps would close and reopen every range in a running cluster. Those ports are
+// protected by certificates of a separate authority.
+func (m *model) blockedPorts() []int {
+	var blocked []int
+	for _, name := range []string{"main", "events", "leases", "cilium"} {
+		etcd, _ := ports.OfEtcd(name) // they are known
+		switch {
+		case name == "cilium":
+			if access.CiliumEtcd(m.spec) {
+				blocked = append(blocked, etcd.Peer) // its agents are clients
+			}
+		case name != "leases" || slices.ContainsFunc(m.spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name }):
+			blocked = append(blocked, etcd.Client, etcd.Peer)
+		}
 	}
-	if net.AmazonVPC != nil { // pods on both have addresses of the VPC
-		rules = append(rules, rulesBetween(nodes, planes, rule{})...)
+	return blocked
+}
+
+// flowRules returns the rules that allow a flow.
+func (m *model) flowRules(f access.Flow) []rule {
+	r := rule{protocol: string(f.Protocol), from: f.Ports.First, to: f.Ports.Last}
+	if f.Protocol == access.IPIP {
+		r.protocol = ipInIP
+	}
+	rules := rulesBetween(m.groupsFor(f.From), m.groupsFor(f.To), r)
+	for _, cidr := range f.Ranges {
+		rules = append(rules, rulesFrom(cidr, m.groupsFor(f.To), r)...)
+	}
+	for i := range rules {
+		rules[i].name = fixedName(f, rules[i])
 	}
 	return rules
+}
+
+// fixedName returns the name of a rule of a flow, if it is not derived from the rule's ends.
+func fixedName(f access.Flow, r rule) string {
+	switch {
+	case f.From == access.Nodes && f.To == access.Balancer:
+		return "node-to-elb" + r.peer.group.suffix
+	case f.From == access.Users && f.To == access.Nodes && f.Ports != access.Port(ports.SSH):
+		return "nodeport-" + r.protocol + "-external-to-node-" + r.peer.cidr + r.group.suffix
+	case f.From != access.Balancer:
+		return ""
+	}
+	names := map[int]string{ports.API: "https-elb-to-master", portHTTPSPassed: "tcp-api-cp", ports.Controller: "kops-controller-elb-to-cp",
+		access.CiliumEtcdDoor().Port: "etcd-cilium-elb-to-cp"}
+	return names[r.from] + r.group.suffix
 }
 
 // rulesBetween returns the rule from each group in from to each group in to.
@@ -80,44 +162,6 @@ func rulesBetween(from, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// blockedPorts returns the TCP ports of control planes that nodes must not reach: etcd's. The ports
-// of etcd-manager stay open, as in clusters that kOps created: the names of the rules contain the
-// gaps, so other gaps would close and reopen every range in a running cluster. Those ports are
-// protected by certificates of a separate authority.
-func (m *model) blockedPorts() []int {
-	ports := []int{2380, 2381, 4001, 4002}
-	if m.hasEtcd("leases") {
-		ports = append(ports, 2383, 4004)
-	}
-	if m.ciliumEtcd() {
-		ports = append(ports, 2382)
-	}
-	return ports
-}
-
-func (m *model) hasEtcd(name string) bool {
-	return slices.ContainsFunc(m.spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name })
-}
-
-// ciliumEtcd reports whether Cilium on the nodes uses its own etcd on control planes.
-func (m *model) ciliumEtcd() bool {
-	return m.spec.Networking.Cilium != nil && m.spec.Networking.Cilium.EtcdManaged
-}
-
-// sshRules allow users' SSH access, directly if there is no bastion.
-func (m *model) sshRules() []rule {
-	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
-	machines := slices.Concat(m.controlPlaneGroups(), m.nodeGroups())
-	if m.hasBastion() {
-		return rulesBetween(m.bastionGroups(), machines, ssh)
-	}
-	var rules []rule
-	for _, cidr := range m.spec.SSHAccess {
-		rules = append(rules, rulesFrom(cidr, machines, ssh)...)
-	}
-	return rules
-}
-
 // rulesFrom returns the rule from an address range to each group.
 func rulesFrom(cidr string, to []securityGroup, r rule) []rule {
 	var rules []rule
@@ -128,49 +172,21 @@ func rulesFrom(cidr string, to []securityGroup, r rule) []rule {
 	return rules
 }
 
-// nodePortRules allow users to reach services of type NodePort.
-func (m *model) nodePortRules() []rule {
-	first, last := m.nodePorts()
+// pathMTURules allow the messages of path MTU discovery of connections to the API's load balancer.
+func (m *model) pathMTURules(f access.Flow) []rule {
 	var rules []rule
-	for _, cidr := range m.spec.NodePortAccess {
-		for _, protocol := range []string{"tcp", "udp"} {
-			for _, g := range m.nodeGroups() {
-				rules = append(rules, rule{name: "nodeport-" + protocol + "-external-to-node-" + cidr + g.suffix,
-					group: g, peer: peer{cidr: cidr}, protocol: protocol, from: first, to: last})
-			}
+	switch {
+	case f.Ports != access.Port(ports.API):
+	case f.From == access.Users && f.To == access.Balancer:
+		for _, cidr := range f.Ranges {
+			rules = append(rules, pathMTU("api-elb", cidr, m.apiLB.group)...)
 		}
-	}
-	return rules
-}
-
-// nodePorts returns the range of node ports, Kubernetes' default unless the spec has one.
-func (m *model) nodePorts() (first, last int) {
-	first, last = 30000, 32767
-	if a := m.spec.KubeAPIServer; a != nil {
-		low, high, _ := strings.Cut(a.ServiceNodePortRange, "-")
-		if f, err := strconv.Atoi(strings.TrimSpace(low)); err == nil {
-			if l, err := strconv.Atoi(strings.TrimSpace(high)); err == nil {
-				first, last = f, l
-			}
-		}
-	}
-	return first, last
-}
-
-// apiAccessRules allow users to reach the API's load balancer.
-func (m *model) apiAccessRules() []rule {
-	var rules []rule
-	lb := []securityGroup{m.apiLB.group}
-	for _, cidr := range m.spec.API.Access {
-		rules = append(rules, rulesFrom(cidr, lb, rule{protocol: "tcp", from: portHTTPS, to: portHTTPS})...)
-		if m.apiLB.spec.SSLCertificate != "" {
-			rules = append(rules, rulesFrom(cidr, lb, rule{protocol: "tcp", from: portHTTPSPassed, to: portHTTPSPassed})...)
-		}
-		rules = append(rules, pathMTU("api-elb", cidr, m.apiLB.group)...)
-	}
-	if m.apiLB.registersInstances {
-		for _, g := range m.nodeGroups() {
-			rules = append(rules, rule{name: "node-to-elb" + g.suffix, group: m.apiLB.group, peer: peer{group: &g}})
+	case f.From == access.Balancer:
+		for _, cp := range m.controlPlaneGroups() {
+			into, back := tooBigV4(), tooBigV4()
+			into.name, into.group, into.peer = "icmp-pmtu-elb-to-cp"+cp.suffix, cp, peer{group: &m.apiLB.group}
+			back.name, back.group, back.peer = "icmp-pmtu-cp"+cp.suffix+"-to-elb", m.apiLB.group, peer{group: &cp}
+			rules = append(rules, into, back)
 		}
 	}
 	return rules
@@ -194,35 +210,10 @@ func pathMTU(what, cidr string, g securityGroup) []rule {
 	return rules
 }
 
-// apiTargetRules allow the API's load balancer to reach control planes.
-func (m *model) apiTargetRules() []rule {
-	var rules []rule
-	lb := peer{group: &m.apiLB.group}
-	for _, cp := range m.controlPlaneGroups() {
-		tcp := func(name string, port int) rule {
-			return rule{name: name + cp.suffix, group: cp, peer: lb, protocol: "tcp", from: port, to: port}
-		}
-		into, back := tooBigV4(), tooBigV4()
-		into.name, into.group, into.peer = "icmp-pmtu-elb-to-cp"+cp.suffix, cp, lb
-		back.name, back.group, back.peer = "icmp-pmtu-cp"+cp.suffix+"-to-elb", m.apiLB.group, peer{group: &cp}
-		rules = append(rules, tcp("https-elb-to-master", portHTTPS), into, back)
-		if m.apiLB.spec.SSLCertificate != "" {
-			rules = append(rules, tcp("tcp-api-cp", portHTTPSPassed))
-		}
-		if m.apiLB.registersInstances {
-			rules = append(rules, tcp("kops-controller-elb-to-cp", portKopsController))
-			if m.ciliumEtcd() {
-				rules = append(rules, tcp("etcd-cilium-elb-to-cp", portEtcdCilium))
-			}
-		}
-	}
-	return rules
-}
-
 // bastionRules allow users to reach the bastions' load balancer, and the load balancer to reach the
 // bastions. Health checks come from its own subnets.
 func (m *model) bastionRules() []rule {
-	ssh := rule{protocol: "tcp", from: portSSH, to: portSSH}
+	ssh := rule{protocol: "tcp", from: ports.SSH, to: ports.SSH}
 	lb, bastions := []securityGroup{m.bastionLB.group}, m.bastionGroups()
 	sources := slices.Clone(m.spec.SSHAccess)
 	for _, s := range m.bastionLB.subnets {

@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -83,26 +85,30 @@ func (m *model) target(what string, port int) targetGroup {
 	return targetGroup{realName: loadBalancerName(what, m.name), port: port, protocol: "TCP"}
 }
 
+// apiListeners returns a listener for each door of the API's load balancer. If the balancer terminates
+// TLS, another port passes it through.
 func (m *model) apiListeners(l *loadBalancer) []listener {
-	at := func(name string, port int, t targetGroup) listener {
-		return listener{node: name + "." + m.name + "-" + strconv.Itoa(port), port: port, protocol: t.protocol, target: t}
+	var list []listener
+	add := func(name string, port int, t targetGroup) {
+		list = append(list, listener{node: name + "." + m.name + "-" + strconv.Itoa(port), port: port, protocol: t.protocol, target: t})
 	}
-	tcp := m.target("tcp", portHTTPS)
-	list := []listener{at("api", portHTTPS, tcp)}
-	if l.spec.SSLCertificate != "" { // then the balancer terminates TLS on 443; its other port passes TLS through
-		tls := m.target("tls", portHTTPS)
-		tls.protocol = "TLS"
-		list = []listener{at("api", portHTTPS, tls), at("api", portHTTPSPassed, tcp)}
-	}
-	if l.registersInstances {
-		controller := m.target("kops-controller", portKopsController)
-		controller.health, controller.controlPlaneOnly = "/healthz", true
-		list = append(list, at("api", portKopsController, controller))
-		if m.ciliumEtcd() {
-			etcd := m.target("etcd-cilium", portEtcdCilium)
-			etcd.controlPlaneOnly = true
-			list = append(list, at("etcd-cilium", portEtcdCilium, etcd))
+	for _, d := range access.Doors(m.Cluster) {
+		name, what := "api", d.Name
+		switch d.Port {
+		case ports.API:
+			what = "tcp"
+		case access.CiliumEtcdDoor().Port:
+			name, what = "etcd-cilium", "etcd-cilium"
 		}
+		t := m.target(what, d.Port)
+		t.health, t.controlPlaneOnly = d.Health, d.Backends == access.ControlPlanes
+		if d.Port == ports.API && l.spec.SSLCertificate != "" {
+			tls := m.target("tls", d.Port)
+			tls.protocol = "TLS"
+			add(name, d.Port, tls)
+			d.Port = portHTTPSPassed
+		}
+		add(name, d.Port, t)
 	}
 	return list
 }

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/spec"
 	"kops.local/kops/internal/spec/facts"
@@ -103,15 +104,7 @@ func newModel(in platform.Model) (*model, error) {
 
 // groupsOf returns the instance groups with one of the roles.
 func (m *model) groupsOf(roles ...api.InstanceGroupRole) []*api.InstanceGroup {
-	var out []*api.InstanceGroup
-	for _, g := range m.Groups {
-		for _, r := range roles {
-			if g.Spec.Role == r {
-				out = append(out, g)
-			}
-		}
-	}
-	return out
+	return access.GroupsOf(m.Groups, roles...)
 }
 
 // scaledGroups returns the groups whose machines a scaling group creates.
@@ -124,8 +117,6 @@ func (m *model) scaledGroups() []*api.InstanceGroup {
 	}
 	return out
 }
-
-func (m *model) hasBastion() bool { return len(m.groupsOf(api.RoleBastion)) > 0 }
 
 // ipv6Only reports whether pods and services have only IPv6 addresses.
 func (m *model) ipv6Only() bool { return m.spec.IPv6Only() }

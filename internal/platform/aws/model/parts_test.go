@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/kinds"
 	"kops.local/kops/internal/platform/aws/spec"
@@ -16,12 +17,12 @@ import (
 func TestPortGaps(t *testing.T) {
 	for _, c := range []struct {
 		blocked []int
-		want    []portGap
+		want    []access.Range
 	}{
-		{nil, []portGap{{1, 65535}}},
-		{[]int{4001, 2380, 2381, 4002}, []portGap{{1, 2379}, {2382, 4000}, {4003, 65535}}},
-		{[]int{2380, 2381, 4001, 4002, 4004, 2383}, []portGap{{1, 2379}, {2382, 2382}, {2384, 4000}, {4003, 4003}, {4005, 65535}}},
-		{[]int{1, 65535}, []portGap{{2, 65534}}},
+		{nil, []access.Range{access.Ports(1, 65535)}},
+		{[]int{4001, 2380, 2381, 4002}, []access.Range{access.Ports(1, 2379), access.Ports(2382, 4000), access.Ports(4003, 65535)}},
+		{[]int{2380, 2381, 4001, 4002, 4004, 2383}, []access.Range{access.Ports(1, 2379), access.Ports(2382, 2382), access.Ports(2384, 4000), access.Ports(4003, 4003), access.Ports(4005, 65535)}},
+		{[]int{1, 65535}, []access.Range{access.Ports(2, 65534)}},
 	} {
 		if got := portGaps(c.blocked); !slices.Equal(got, c.want) {
 			t.Errorf("gaps of %v = %v, want %v", c.blocked, got, c.want)

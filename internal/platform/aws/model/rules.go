@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -46,14 +46,9 @@ func (p peer) String() string {
 // ipInIP is the number of the protocol that encapsulates IPv4 in IPv4 (RFC 2003).
 const ipInIP = "4"
 
-// Ports in rules.
-const (
-	portSSH            = 22
-	portHTTPS          = 443
-	portHTTPSPassed    = 8443 // TCP to the API, if TLS is terminated on port 443
-	portKopsController = ports.Controller
-	portEtcdCilium     = 4003
-)
+// portHTTPSPassed is the port of the API's load balancer, and of machines, for TCP to the API, if TLS is
+// terminated on the usual port.
+const portHTTPSPassed = 8443
 
 // tooBigV4 allows the message that path MTU discovery needs: "fragmentation needed".
 func tooBigV4() rule { return rule{protocol: "icmp", from: 3, to: 4} }
@@ -138,17 +133,14 @@ func (m *model) ruleNodes(all []rule) []resource.Node {
 	return nodes
 }
 
-// portGap is a range of ports.
-type portGap struct{ from, to int }
-
 // portGaps returns the ranges of ports between the blocked ones.
-func portGaps(blocked []int) []portGap {
+func portGaps(blocked []int) []access.Range {
 	blocked = slices.Sorted(slices.Values(blocked))
-	var gaps []portGap
+	var gaps []access.Range
 	next := 1
 	for _, p := range append(blocked, 65536) {
 		if p > next {
-			gaps = append(gaps, portGap{next, p - 1})
+			gaps = append(gaps, access.Ports(next, p-1))
 		}
 		next = max(next, p+1)
 	}

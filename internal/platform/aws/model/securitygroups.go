@@ -6,6 +6,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/aws/kinds"
 )
 
@@ -47,10 +48,25 @@ func (m *model) nodeGroups() []securityGroup {
 }
 
 func (m *model) bastionGroups() []securityGroup {
-	if !m.hasBastion() {
+	if !access.HasBastions(m.Groups) {
 		return nil
 	}
 	return m.roleGroups(m.newSecurityGroup("bastion", "bastion"), api.RoleBastion)
+}
+
+// groupsFor returns the groups of a party, if security groups tell it apart.
+func (m *model) groupsFor(p access.Party) []securityGroup {
+	switch p {
+	case access.Servers, access.ControlPlanes:
+		return m.controlPlaneGroups()
+	case access.Nodes:
+		return m.nodeGroups()
+	case access.Bastions:
+		return m.bastionGroups()
+	case access.Balancer:
+		return []securityGroup{m.apiLB.group}
+	}
+	return nil
 }
 
 // roleGroups returns the base group of the roles, unless all their instance groups override it, and
@@ -106,16 +122,21 @@ func unique(vs []resource.Value) []resource.Value {
 	return list
 }
 
-// securityGroups returns the groups and their rules.
-func (m *model) securityGroups() ([]resource.Node, error) {
+// allGroups returns the groups of machines and of load balancers.
+func (m *model) allGroups() []securityGroup {
 	groups := slices.Concat(m.controlPlaneGroups(), m.nodeGroups(), m.bastionGroups())
 	for _, lb := range []*loadBalancer{m.apiLB, m.bastionLB} {
 		if lb != nil {
 			groups = append(groups, lb.group)
 		}
 	}
+	return groups
+}
+
+// securityGroups returns the groups and their rules.
+func (m *model) securityGroups() ([]resource.Node, error) {
 	var nodes []resource.Node
-	for _, g := range groups {
+	for _, g := range m.allGroups() {
 		nodes = append(nodes, m.groupNode(g))
 	}
 	return append(nodes, m.ruleNodes(m.rules())...), nil
