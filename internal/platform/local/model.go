@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/local/kinds"
@@ -17,9 +17,6 @@ import (
 	bridges "kops.local/kops/internal/platform/local/network"
 	"kops.local/kops/internal/platform/local/spec"
 )
-
-// apiPort is the port on which machines and users reach the API.
-const apiPort = 443
 
 // buildModel adds the cluster's machines and what they need to a graph that already
 // contains the managed files.
@@ -77,27 +74,19 @@ func newModel(in platform.Model, g *graph.Graph) (*builder, error) {
 	m.mirror = kinds.Mirrors.New("bundle", kinds.Mirror{Cluster: m.name, Name: "bundle", Network: network,
 		Bundle: known.Bundle, Port: localcloud.MirrorPort})
 	var servers []string
-	for _, group := range in.Groups {
-		if group.IsControlPlane() {
-			servers = append(servers, group.Name)
-		}
+	for _, group := range access.GroupsOf(in.Groups, api.RoleControlPlane) {
+		servers = append(servers, group.Name)
 	}
-	ready := fmt.Sprintf("http://:%d/readyz", ports.APIHealth)
-	listeners := []kinds.Listener{{Port: apiPort, Target: apiPort, Check: ready}, {Port: ports.Controller, Target: ports.Controller}}
-	if port, ok := ciliumEtcd(in.Cluster); ok {
-		listeners = append(listeners, kinds.Listener{Port: port, Target: port})
+	var listeners []kinds.Listener
+	for _, d := range access.Doors(in.Cluster) {
+		l := kinds.Listener{Port: d.Port, Target: d.Port}
+		if d.Port == ports.API {
+			l.Check = fmt.Sprintf("http://:%d/readyz", ports.APIHealth)
+		}
+		listeners = append(listeners, l)
 	}
 	m.balancer = kinds.LoadBalancers.New("api", kinds.LoadBalancer{Cluster: m.name, Name: "api", Network: network, Groups: servers, Listeners: listeners})
 	return m, nil
-}
-
-// ciliumEtcd returns the port of the etcd cluster to which the agents of all machines connect, if the
-// cluster has one.
-func ciliumEtcd(c *api.Cluster) (int, bool) {
-	const name = "cilium"
-	has := slices.ContainsFunc(c.Spec.EtcdClusters, func(e api.EtcdClusterSpec) bool { return e.Name == name })
-	etcd, _ := ports.OfEtcd(name)
-	return etcd.Client, has
 }
 
 // machineRanges returns the address ranges that exist on machines only: those of pods and services.

@@ -6,11 +6,10 @@ import (
 	"net/netip"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 
-	"kops.local/kops/internal/contract/ports"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform/local/localcloud"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -23,11 +22,11 @@ type rule struct {
 	prepend bool // before all of the host's own rules
 }
 
-// servedPorts returns the TCP ports of the host's address in their network that machines use: the load
-// balancer of the API, kops-controller and Cilium's etcd, and the mirror of what they fetch.
-func servedPorts() []string {
-	cilium, _ := ports.OfEtcd("cilium")
-	return []string{"443", strconv.Itoa(ports.Controller), strconv.Itoa(localcloud.MirrorPort), strconv.Itoa(cilium.Client)}
+// servedPorts returns the TCP ports of the host's address in their network that machines use: the doors
+// of their control plane, and the mirror of what they fetch. They are sorted, because iptables finds a
+// rule by its text.
+func servedPorts() []int {
+	return slices.Sorted(slices.Values(append(access.DoorPorts(), localcloud.MirrorPort)))
 }
 
 // machineRules let machines reach the world, the host's services at its address in their network, and each
@@ -48,7 +47,7 @@ func machineRules(bridge string, cidr netip.Prefix) []rule {
 		r("filter", "FORWARD", true, "DROP", "-i", bridge, "-o", site.BridgePrefix+"+"),
 		r("filter", "FORWARD", true, "ACCEPT", "-i", bridge),
 		r("filter", "INPUT", true, "ACCEPT", append([]string{"-i", bridge}, answers...)...),
-		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-d", gateway, "-p", "tcp", "-m", "multiport", "--dports", strings.Join(servedPorts(), ",")),
+		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-d", gateway, "-p", "tcp", "-m", "multiport", "--dports", list(servedPorts())),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "udp", "-m", "udp", "--dport", "53"),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "tcp", "-m", "tcp", "--dport", "53"),
 		r("filter", "INPUT", true, "ACCEPT", "-i", bridge, "-p", "icmp"),
@@ -57,15 +56,17 @@ func machineRules(bridge string, cidr netip.Prefix) []rule {
 	}
 }
 
+// list returns ports as iptables lists them.
+func list(ports []int) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ports)), ","), "[]")
+}
+
 // enclosureRules lets machines reach each other, and some ports of this host's addresses on
 // their bridge, and nothing else. Nothing outside reaches them through the host. Only they
 // and the host's root reach address, the host's own. The order matters.
 func enclosureRules(bridge string, address netip.Addr, tcp, udp []int) []rule {
 	r := func(chain, target string, args ...string) rule {
 		return rule{"filter", chain, append(append(args, "-m", "comment", "--comment", bridge, "-j"), target), true}
-	}
-	list := func(ports []int) string {
-		return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(ports)), ","), "[]")
 	}
 	own := func(args ...string) []string {
 		return append([]string{"-i", bridge, "-m", "addrtype", "--dst-type", "LOCAL", "--limit-iface-in"}, args...)
