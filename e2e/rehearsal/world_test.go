@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,30 +49,8 @@ const (
 	pause       = 100 * time.Millisecond
 )
 
-// Images that clusters also need, built from modules, and images that cannot be built
-// from modules: CoreDNS has another release here, and the others are a program that does
-// nothing.
-const (
-	credentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-aws/v1.31.7/linux/amd64/ecr-credential-provider-linux-amd64"
-	agnhost            = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
-	controllerManager  = "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1"
-	coreDNS            = "registry.k8s.io/coredns/coredns:v1.14.2"
-	coreDNSBuilt       = "registry.k8s.io/coredns/coredns:v1.14.3"
-
-	googleCredentialProvider = "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/amd64/auth-provider-gcp"
-	googleControllerManager  = "registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0"
-)
-
-func standInNames() []string {
-	return []string{
-		"registry.k8s.io/provider-aws/aws-ebs-csi-driver:v1.58.0", "registry.k8s.io/sig-storage/csi-provisioner:v6.2.0", "registry.k8s.io/sig-storage/csi-attacher:v4.11.0",
-		"registry.k8s.io/sig-storage/csi-snapshotter:v8.5.0", "registry.k8s.io/sig-storage/csi-resizer:v2.1.0", "registry.k8s.io/sig-storage/livenessprobe:v2.18.0",
-		"registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.16.0", "public.ecr.aws/aws-ec2/aws-node-termination-handler:v1.25.5",
-		"registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0",
-		"registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver:v1.22.1", "registry.k8s.io/sig-storage/csi-provisioner:v6.0.0", "registry.k8s.io/sig-storage/csi-attacher:v4.8.1",
-		"registry.k8s.io/sig-storage/csi-snapshotter:v8.2.1", "registry.k8s.io/sig-storage/csi-resizer:v2.0.0", "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.13.0",
-	}
-}
+// agnhost answers requests in tests.
+const agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 
 func inWorkplace(path string) string { return filepath.Join(workplace, path) }
 
@@ -80,7 +60,7 @@ func prepare(cloud, network string) error {
 	if err := prepareBase(); err != nil {
 		return err
 	}
-	if err := prepareCloud[cloud](); err != nil || network == "" {
+	if err := clouds[cloud].prepare(); err != nil || network == "" {
 		return err
 	}
 	return runAll([][]string{
@@ -104,38 +84,6 @@ var prepareBase = sync.OnceValue(func() error {
 	return runAll(steps)
 })
 
-var prepareCloud = map[string]func() error{
-	"aws": sync.OnceValue(func() error { return addCloudToBundle("aws", controllerManager, credentialProvider) }),
-	"gce": sync.OnceValue(func() error {
-		build := []string{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", inWorkplace("bin/fake-gcs-server"), "github.com/fsouza/fake-gcs-server"}
-		if err := runAll([][]string{build}); err != nil {
-			return err
-		}
-		return addCloudToBundle("gce", googleControllerManager, googleCredentialProvider)
-	}),
-}
-
-// addCloudToBundle builds the programs of a cloud, and adds them to the bundle.
-func addCloudToBundle(cloud string, more ...string) error {
-	kops, folder := inWorkplace("bin/kops"), inWorkplace("bundle")
-	create := []string{kops, "bundle", "create", "--dir", folder, "--own", inWorkplace("bin"), "--add", agnhost}
-	for _, m := range more {
-		create = append(create, "--add", m)
-	}
-	err := runAll([][]string{
-		{"make", "-C", "../..", "programs", "CLOUD=" + cloud},
-		create,
-		{kops, "bundle", "extract", "kubectl", "--dir", folder, "--to", inWorkplace("bin/kubectl")},
-	})
-	if err != nil {
-		return err
-	}
-	if err := standIns(inWorkplace("standin"), inWorkplace("standins.tar")); err != nil {
-		return err
-	}
-	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", inWorkplace("standins.tar")}})
-}
-
 var (
 	bundleCloud   = flag.String("cloud", "", "cloud whose bundle TestBundle gives to this host's user")
 	bundleNetwork = flag.String("network", "cilium", "pod network whose agents the bundle of TestBundle has")
@@ -146,8 +94,8 @@ func TestBundle(t *testing.T) {
 	if *bundleCloud == "" {
 		t.Skip("SKIPPED, NOT TESTED: nobody asks for a bundle; make rehearsal-bundle does")
 	}
-	if prepareCloud[*bundleCloud] == nil {
-		t.Fatalf("no rehearsal of %q has a bundle: name aws or gce", *bundleCloud)
+	if clouds[*bundleCloud] == nil {
+		t.Fatalf("no rehearsal of %q has a bundle: name one of %v", *bundleCloud, slices.Sorted(maps.Keys(clouds)))
 	}
 	localtest.Cluster(t)
 	own, err := usersBundle()
@@ -180,8 +128,9 @@ func runAll(steps [][]string) error {
 	return nil
 }
 
-// standIns writes an archive of images with a program, under the names that it stands in for.
-func standIns(program, archive string) error {
+// standIns writes an archive of images with a program, under the names that it stands in for. Another
+// release of CoreDNS, which the bundle has, stands in for the one that clusters run.
+func standIns(program, archive string, names []string) error {
 	text, err := os.ReadFile(program)
 	if err != nil {
 		return err
@@ -209,15 +158,16 @@ func standIns(program, archive string) error {
 		return err
 	}
 	all := map[name.Reference]v1.Image{}
-	for _, n := range standInNames() {
+	for _, n := range names {
 		tag, err := name.NewTag(n)
 		if err != nil {
 			return err
 		}
-		all[tag] = image
-	}
-	if all[name.MustParseReference(coreDNS)], err = built(inWorkplace("bundle"), coreDNSBuilt); err != nil {
-		return err
+		if all[tag] = image; strings.Contains(n, "/coredns:") {
+			if all[tag], err = built(inWorkplace("bundle"), coreDNSBuilt); err != nil {
+				return err
+			}
+		}
 	}
 	return tarball.MultiRefWriteToFile(archive, all)
 }
