@@ -10,6 +10,9 @@ const (
 	API = 443
 	// Controller is the port at which kops-controller serves joining machines, with TLS.
 	Controller = 3988
+	// Callback is the port at which a joining machine, of any group, answers kops-controller's call, with
+	// TLS, on platforms where that is how it proves its identity.
+	Callback = 3987
 	// APIHealth serves the health of a machine's API server, without TLS.
 	APIHealth = 3990
 	// ChannelsReady is where a machine finds out whether its add-ons are applied, without TLS.

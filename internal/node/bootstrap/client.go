@@ -30,7 +30,9 @@ type Client struct {
 	// Transport carries the requests; see NewTLS.
 	Transport Transport
 	Prover    Prover
-	Clock     Clock
+	// Listener lets kops-controller call this machine back, if its proof does not suffice; nil: it does.
+	Listener *Listener
+	Clock    Clock
 	// Failed is called after every failed attempt; may be nil.
 	Failed func(server string, attempt int, err error)
 }
@@ -141,6 +143,14 @@ func (c *Client) send(ctx context.Context, server string, r Request) (Response, 
 	}
 	defer connection.Close()
 	r.ChannelBinding = connection.Binding
+	if c.Listener != nil {
+		challenge, stop, err := c.Listener.open(ctx)
+		if err != nil {
+			return Response{}, fault.Wrap(fault.NotYet, fmt.Errorf("listen for kops-controller's call: %w", err), "")
+		}
+		defer stop()
+		r.Challenge = challenge
+	}
 	body, err := json.Marshal(r)
 	if err != nil {
 		return Response{}, fmt.Errorf("write the request: %w", err)

@@ -1,7 +1,8 @@
 // Package bootstrap is the join protocol: how a machine that has only a proof of
 // its identity requests its configuration from kops-controller, and certificates
 // for keys that never leave it. It contains what both sides share: the messages,
-// the client with its retries, and the proofs and their verification.
+// the client with its retries, and the proofs and their verification, for which the controller may
+// call the machine back.
 //
 // It must not know how certificates are issued, what a configuration means, nor
 // any cloud's SDK; time is passed in, and it reads no environment.
@@ -52,10 +53,13 @@ type Request struct {
 	Challenge *Challenge `json:"challenge,omitempty"`
 }
 
-// Challenge tells the controller where to call a machine back, and which answer to expect.
+// Challenge lets the controller call a machine back, and tells which answer to expect; see Callback.
 type Challenge struct {
-	Endpoint        string `json:"endpoint,omitempty"`
-	CA              []byte `json:"ca,omitempty"`
+	// Endpoint is ignored: the platform tells where the machine is.
+	Endpoint string `json:"endpoint,omitempty"`
+	// CA is the certificate with which the machine answers, in PEM.
+	CA []byte `json:"ca,omitempty"`
+	// ChallengeID identifies the request, and ChallengeSecret is what only its sender knows.
 	ChallengeID     string `json:"challengeID,omitempty"`
 	ChallengeSecret []byte `json:"challengeSecret,omitempty"`
 }

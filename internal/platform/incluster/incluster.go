@@ -6,6 +6,7 @@ package incluster
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"kops.local/kops/internal/contract/controllerconfig"
@@ -44,6 +45,8 @@ type World struct {
 	Env      func(string) string
 	Hostname func() (string, error)
 	Now      func() time.Time
+	// CallerCertificate is what a bootstrap.Callback needs as its Certificate.
+	CallerCertificate func() (*tls.Certificate, error)
 }
 
 // Control identifies machines, the groups of their nodes, and the machines that are gone.

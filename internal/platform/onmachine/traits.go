@@ -18,6 +18,9 @@ type Traits struct {
 	// VerifiedKubelets reports that every kubelet's certificate holds the addresses at which the
 	// API server reaches it.
 	VerifiedKubelets bool
+	// CalledBack reports that Platform.Prove returns a bootstrap.Claim: kops-controller calls the machine
+	// before it believes the claim, and the machine listens for that.
+	CalledBack bool
 	// RoutedPods reports that a kops-controller pod sets up the pod network, which containerd does
 	// elsewhere, because the platform has no routes of its own.
 	RoutedPods bool

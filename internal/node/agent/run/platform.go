@@ -44,6 +44,10 @@ func (o Options) join(b *nodeconfig.Boot, failed func(error)) (agent.Joiner, err
 		return nil, err
 	}
 	transport.Now = o.Clock.Now
-	return agent.Controller{Client: &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: o.Clock,
-		Failed: func(_ string, _ int, err error) { failed(err) }}}, nil
+	client := &bootstrap.Client{Servers: b.ConfigServer.Servers, Transport: transport, Prover: prover, Clock: o.Clock,
+		Failed: func(_ string, _ int, err error) { failed(err) }}
+	if p.Traits.CalledBack {
+		client.Listener = &bootstrap.Listener{Cluster: b.ClusterName, Authorities: agent.Authorities(o.Root, b), Now: o.Clock.Now, Rand: cryptorand.Reader}
+	}
+	return agent.Controller{Client: client}, nil
 }

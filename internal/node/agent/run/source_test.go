@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,8 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/node/agent"
+	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/test/opentest"
@@ -78,6 +83,27 @@ func TestMachineAccount(t *testing.T) {
 	}
 	if a := (Options{}).account(); a != nil {
 		t.Errorf("without a platform: %v", a)
+	}
+}
+
+// A machine whose platform attests nothing listens for kops-controller's call.
+func TestAMachineThatIsCalledBackListens(t *testing.T) {
+	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := all[pki.KubernetesCA].Bundle()
+	boot := &nodeconfig.Boot{CloudProvider: "x", ClusterName: "c.example.com", ConfigServer: &nodeconfig.ConfigServer{Servers: []string{"https://10.0.0.1:3988/"}, CACertificates: bundle}}
+	for _, isCalled := range []bool{true, false} {
+		p := onmachine.Platform{Name: "x", Traits: onmachine.Traits{CalledBack: isCalled}, Prove: func(onmachine.World) (bootstrap.Prover, error) { return bootstrap.Claim{}, nil }}
+		joiner, err := Options{Root: t.TempDir(), Platforms: []onmachine.Platform{p}, Env: os.Getenv, Clock: Clock{At: time.Now}}.join(boot, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := joiner.(agent.Controller).Client.Listener
+		if (l != nil) != isCalled || isCalled && (l.Cluster != "c.example.com" || l.Authorities != bundle || l.Now == nil || l.Rand == nil || l.Address != "") {
+			t.Errorf("it listens: %+v", l)
+		}
 	}
 }
 

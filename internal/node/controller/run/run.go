@@ -7,6 +7,7 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,7 +66,8 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	who, err := connect(ctx, o, conf, stored)
+	var handler *current // set before any machine is called
+	who, err := connect(ctx, o, conf, stored, callers(conf.ClusterName, func() *controller.Server { return handler.server.Load() }))
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func Controller(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	handler, err := newCurrent(conf, &controller.Server{
+	handler, err = newCurrent(conf, &controller.Server{
 		Verifier: who.Verifier, Nodes: controller.LiveNodes{Client: core.Nodes()}, Configs: stored,
 		Gate: controller.NewGate(time.Now), InPlace: who.InPlace, Allowed: conf.Server.CertNames, Issuer: pki.Issuer{Rand: rand.Reader, Now: time.Now}, Log: o.Log,
 		Programs: controller.NewPrograms(base, time.Now),
@@ -176,11 +178,11 @@ func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (
 }
 
 // connect connects to the configuration's platform.
-func connect(ctx context.Context, o Options, conf *controllerconfig.Config, stored controller.Stored) (incluster.Control, error) {
+func connect(ctx context.Context, o Options, conf *controllerconfig.Config, stored controller.Stored, caller func() (*tls.Certificate, error)) (incluster.Control, error) {
 	var known []string
 	for _, p := range o.Platforms {
 		if p.Name == conf.Cloud {
-			return p.Connect(ctx, incluster.World{Config: conf, Stored: stored, Env: o.Env, Hostname: os.Hostname, Now: time.Now})
+			return p.Connect(ctx, incluster.World{Config: conf, Stored: stored, Env: o.Env, Hostname: os.Hostname, Now: time.Now, CallerCertificate: caller})
 		}
 		known = append(known, p.Name)
 	}
