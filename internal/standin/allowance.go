@@ -40,7 +40,7 @@ func (a *Allowance) Full(now time.Time) time.Time {
 }
 
 func (a *Allowance) refill(now time.Time) {
-	if a.used == 0 || a.Every <= 0 {
+	if a.Every <= 0 {
 		return
 	}
 	n := min(int(now.Sub(a.from)/a.Every), a.used)

@@ -60,8 +60,9 @@ type Method struct {
 
 // Answer is a response.
 type Answer struct {
-	Status int // 0: 200, or 204 without a body
-	Body   any // sent as JSON; nil: there is none
+	Status int         // 0: 200, or 204 without a body
+	Header http.Header // those of this response alone
+	Body   any         // sent as JSON; nil: there is none
 }
 
 // Server handles the requests of a stand-in. Functions of calls and events are called one at a time;
@@ -98,6 +99,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if lost {
 		panic(http.ErrAbortHandler)
 	}
+	maps.Copy(w.Header(), a.Header)
 	if a.Body == nil {
 		if a.Status == 0 {
 			a.Status = http.StatusNoContent

@@ -70,7 +70,7 @@ func (c call) Play(f standin.Fate) (standin.Answer, error) {
 		return standin.Answer{}, nil
 	case "POST":
 		c.Operate(f, 2*time.Second, func(context.Context) error { c.lit = true; return nil }, func(err error) { c.end = fmt.Sprint(err) })
-		return standin.Answer{Status: http.StatusAccepted}, nil
+		return standin.Answer{Status: http.StatusAccepted, Header: http.Header{"Color": {"warm"}}}, nil
 	case "DELETE":
 		return standin.Answer{}, c.fuse()
 	}
@@ -99,6 +99,9 @@ func (l *lamp) send(method, path, body string) string {
 	text, err := io.ReadAll(a.Body)
 	if err != nil {
 		l.t.Error(err)
+	}
+	if a.StatusCode == http.StatusAccepted && a.Header.Get("Color") != "warm" {
+		l.t.Errorf("%s %s has the headers %v", method, path, a.Header)
 	}
 	if a.Header.Get("Lit") != fmt.Sprint(l.lit) {
 		l.t.Errorf("%s %s: the header Lit is %q", method, path, a.Header.Get("Lit"))

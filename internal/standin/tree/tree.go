@@ -108,11 +108,16 @@ func Sub(o Object, field string) Object {
 	return m
 }
 
+// Items returns a list field, or nil.
+func Items(o Object, field string) List {
+	items, _ := o[field].(List)
+	return items
+}
+
 // Subs returns the objects in a list field.
 func Subs(o Object, field string) []Object {
-	items, _ := o[field].(List)
 	var out []Object
-	for _, item := range items {
+	for _, item := range Items(o, field) {
 		if m, ok := item.(Object); ok {
 			out = append(out, m)
 		}
@@ -122,9 +127,8 @@ func Subs(o Object, field string) []Object {
 
 // Texts returns the strings in a list field.
 func Texts(o Object, field string) []string {
-	items, _ := o[field].(List)
 	var out []string
-	for _, item := range items {
+	for _, item := range Items(o, field) {
 		if s, ok := item.(string); ok {
 			out = append(out, s)
 		}
@@ -171,7 +175,7 @@ func Visit(o Object, path, at string, f func(parent Object, field, at string) er
 	name, rest, deeper := strings.Cut(path, ".")
 	name, many := strings.CutSuffix(name, "[]")
 	if many && !deeper {
-		items, _ := o[name].(List)
+		items := Items(o, name)
 		for i := range items {
 			held := Object{"": items[i]}
 			if err := f(held, "", fmt.Sprintf("%s.%s[%d]", at, name, i)); err != nil {
