@@ -25,8 +25,12 @@ import (
 // maxCA is the maximum size of the certificate in a challenge, in bytes.
 const maxCA = 8 << 10
 
-// platformID matches the IDs of machines, which become parts of requests to the platform.
-var platformID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// platformID matches the IDs of machines, which become parts of requests to the platform, except for
+// their length.
+var platformID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// maxID is the maximum length of an ID, in bytes.
+const maxID = 128
 
 // Called is what a platform says about a machine.
 type Called struct {
@@ -71,7 +75,7 @@ func (v *Callback) Verify(ctx context.Context, p Proof) (Identity, error) {
 	if !ok {
 		return Identity{}, deniedError("the token is not of type %q", v.Scheme)
 	}
-	if !platformID.MatchString(id) {
+	if len(id) > maxID || !platformID.MatchString(id) {
 		return Identity{}, deniedError("%q is not an ID of a machine", id)
 	}
 	c, cert, err := readChallenge(p.Body)
