@@ -76,47 +76,47 @@ type Provider struct {
 // Lookup is what a platform knows before any of a cluster's resources are declared.
 type Lookup struct {
 	// Region returns the cluster's region; nil: the platform has no regions.
-	Region func(*api.Cluster) (string, error)
+	Region func(*api.Cluster) (string, error) `needed:"every command, where the cloud has regions"`
 	// Facts queries the platform for everything that completing and modelling a cluster needs.
-	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error)
+	Facts func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) (*facts.Facts, error) `needed:"update cluster"`
 	// SetFacts gives a session the facts that were looked up or read from a file; nil: it needs
 	// none.
-	SetFacts func(*Session, *facts.Facts) error
+	SetFacts func(*Session, *facts.Facts) error `needed:"update cluster, where names contain what is looked up"`
 	// NewClusterFacts queries the platform for what choosing the spec of a new cluster needs.
-	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error)
+	NewClusterFacts func(context.Context, *Session, newcluster.Options, newcluster.World) (*facts.Facts, error) `needed:"create cluster"`
 	// Endpoint finds the address of the API load balancer of an existing cluster; nil: the platform
 	// has no load balancers.
-	Endpoint func(context.Context, *Session, *api.Cluster) (string, error)
+	Endpoint func(context.Context, *Session, *api.Cluster) (string, error) `needed:"export kubeconfig, validate cluster, without DNS names"`
 }
 
 // Declare is what a cluster consists of on a platform. It is pure.
 type Declare struct {
 	// Model adds the platform's resources to a graph that already holds the managed files, except
 	// those that depend on its resources.
-	Model func(Model, *graph.Graph) error
+	Model func(Model, *graph.Graph) error `needed:"update cluster, delete cluster"`
 	// Shared lists what a cluster uses but does not own, so that a deletion lists and keeps it.
-	Shared func(*api.Cluster) ([]resource.Node, error)
+	Shared func(*api.Cluster) ([]resource.Node, error) `needed:"delete cluster, where clusters use existing resources"`
 	// APIHost returns where machines that kops does not create reach the API if no name is
 	// published; it may be an output of one of the platform's resources. nil: there are no such
 	// machines.
-	APIHost func(Model) (resource.Value, error)
+	APIHost func(Model) (resource.Value, error) `needed:"toolbox enroll"`
 	// Terraform returns the parts of a Terraform document other than the graph; nil: Terraform is
 	// not supported.
-	Terraform func(Model, *graph.Graph) (terraform.Document, error)
+	Terraform func(Model, *graph.Graph) (terraform.Document, error) `needed:"update cluster --target terraform"`
 }
 
 // Fleet is the machines of running clusters.
 type Fleet struct {
 	// Machines finds the machines of the instance groups, in as few calls as the platform allows;
 	// nil: not supported. Groups that do not exist on the platform are left out.
-	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
+	Machines func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error) `needed:"get instances, validate cluster, rolling-update cluster, doctor"`
 	// Roll is what replacing machines needs from the platform.
 	Roll Roll
 	// Room returns how many more machines each group has room for, for the groups where that is
 	// known; nil: the platform cannot tell.
-	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error)
+	Room func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup) ([]Room, error) `needed:"rolling-update cluster: whether a surge fits"`
 	// BootRecord reads a machine's report on its boot; nil: the platform cannot tell.
-	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error)
+	BootRecord func(context.Context, *Session, *api.Cluster, Machine) (BootRecord, error) `needed:"doctor, validate cluster: why a machine does not join"`
 }
 
 // Hosts is for platforms whose machines are the user's own. Both functions are nil where the
@@ -124,9 +124,9 @@ type Fleet struct {
 type Hosts struct {
 	// Enroll determines the identity of one of the user's machines and enables it to prove that
 	// identity. It changes nothing else on the machine.
-	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error)
+	Enroll func(context.Context, *Session, Enrollment) (*api.Host, error) `needed:"toolbox enroll"`
 	// Release stops everything that a cluster runs on an enrolled machine.
-	Release func(context.Context, *Session, *api.Cluster, *api.Host) error
+	Release func(context.Context, *Session, *api.Cluster, *api.Host) error `needed:"delete instance, delete cluster"`
 }
 
 // As sets target to the platform if target is a pointer to one.
@@ -193,14 +193,14 @@ type Roll struct {
 	Refills bool
 	// Drift returns what machines were made of, by machine name; machines about which nothing is
 	// known are left out.
-	Drift func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup, []Machine) (map[string]Drift, error)
+	Drift func(context.Context, *Session, *api.Cluster, []*api.InstanceGroup, []Machine) (map[string]Drift, error) `needed:"get instances, rolling-update cluster: why a machine is outdated"`
 	// Detach stops a group from counting a machine, which keeps serving until it is terminated.
-	Detach func(context.Context, *Session, *api.Cluster, Machine) error
+	Detach func(context.Context, *Session, *api.Cluster, Machine) error `needed:"rolling-update cluster: a surge"`
 	// Deregister takes a machine out of the load balancers, and returns when none of them sends it
 	// traffic.
-	Deregister func(context.Context, *Session, *api.Cluster, Machine) error
+	Deregister func(context.Context, *Session, *api.Cluster, Machine) error `needed:"rolling-update cluster: no traffic before a machine ends"`
 	// Terminate terminates a machine permanently.
-	Terminate func(context.Context, *Session, *api.Cluster, Machine) error
+	Terminate func(context.Context, *Session, *api.Cluster, Machine) error `needed:"rolling-update cluster, delete instance"`
 }
 
 // Room is how many more machines a group has room for: Why says what limits it, and Remedy how to
