@@ -19,7 +19,7 @@ func (f *Fleet[T, C]) Fleet() platform.Fleet {
 // servers returns the servers of a cluster that exist.
 func (f *Fleet[T, C]) servers(ctx context.Context, s *platform.Session, c *api.Cluster) ([]Server, error) {
 	all, err := f.List(ctx, s.Client.(C), c.Name, "")
-	return slices.DeleteFunc(all, func(s Server) bool { return s.Ending }), err
+	return choose(all, func(one Server) bool { return !one.Ending }), err
 }
 
 // machines lists the servers by group. Those of no group, or of one that no longer exists, are listed,
@@ -64,7 +64,7 @@ func (f *Fleet[T, C]) drift(ctx context.Context, s *platform.Session, c *api.Clu
 		for _, field := range slices.Sorted(maps.Keys(want.made)) {
 			d.Add(field, made.made[field], want.made[field])
 		}
-		if made.config == want.config {
+		if made.config == want.config || made.config == "" {
 			d.Add("boot script", short(made.userData), short(want.userData))
 		}
 		out[one.Name] = d
@@ -78,39 +78,41 @@ func short(label string) string {
 	return digest[:min(8, len(digest))]
 }
 
-// find returns a server, or an error of class fault.Gone.
+// find returns a server, or an error of class fault.Gone. One that is ending has the name only if no
+// other has it.
 func (f *Fleet[T, C]) find(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) (Server, error) {
-	all, err := f.servers(ctx, s, c)
+	all, err := f.List(ctx, s.Client.(C), c.Name, "")
 	if err != nil {
 		return Server{}, err
 	}
-	for _, one := range all {
-		if one.Name == m.Name {
-			return one, nil
-		}
+	all = choose(all, func(one Server) bool { return one.Name == m.Name })
+	i := slices.IndexFunc(all, func(one Server) bool { return !one.Ending })
+	switch {
+	case len(all) == 0:
+		return Server{}, fault.New(fault.Gone, "the server %s does not exist", m.Name)
+	case i < 0:
+		return all[0], nil
 	}
-	return Server{}, fault.New(fault.Gone, "the server %s does not exist", m.Name)
+	return all[i], nil
 }
 
 // detach labels a server, so that its group no longer counts it, and the next update starts another one.
 func (f *Fleet[T, C]) detach(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) error {
 	one, err := f.find(ctx, s, c, m)
-	if err != nil || one.IsDetached() {
+	if err != nil || !one.isCounted() {
 		return err
 	}
-	l := maps.Clone(one.Labels)
-	l[detachedLabel] = ""
+	l := map[string]string{detachedLabel: ""}
+	maps.Copy(l, one.Labels)
 	return f.Label(ctx, s.Client.(C), one, l)
 }
 
-// terminate ends a server.
+// terminate ends a server. An interrupted roll calls it again, so that it also waits for one that is
+// ending.
 func (f *Fleet[T, C]) terminate(ctx context.Context, s *platform.Session, c *api.Cluster, m platform.Machine) error {
 	one, err := f.find(ctx, s, c, m)
-	switch {
-	case fault.Is(err, fault.Gone):
-		return nil
-	case err != nil:
-		return err
+	if err != nil {
+		return fault.IgnoreGone(err)
 	}
-	return f.End(ctx, s.Client.(C), one)
+	return fault.IgnoreGone(f.End(ctx, s.Client.(C), one))
 }

@@ -2,6 +2,7 @@ package servers_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,7 @@ func (m *memory) start(_ context.Context, _ *memory, g *group, l servers.Launch)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if slices.ContainsFunc(m.all, func(s servers.Server) bool { return s.Name == l.Name }) {
-		return fault.New(fault.Conflict, "the name %s is taken", l.Name)
+		return fault.New(fault.Taken, "the name %s is taken", l.Name)
 	}
 	id := fmt.Sprint(len(m.of) + 1)
 	m.of[id] = g.Cluster
@@ -116,8 +117,10 @@ func base() resource.Kind[group, *memory] {
 }
 
 func TestFleet(t *testing.T) {
-	serverstest.Run(t, serverstest.Subject[group, *memory]{Fleet: fleet(), Base: base(), Machines: []string{"Type", "UserData"}, Others: []string{"Least", "Most", "Labels"},
-		New: func(testing.TB) *memory { return &memory{of: map[string]string{}} }, Want: want})
+	serverstest.Run(t, serverstest.Subject[group, *memory]{Base: base(), Machines: []string{"Type", "UserData"}, Others: []string{"Least", "Most", "Labels"},
+		New: func(testing.TB) (*servers.Fleet[group, *memory], *memory) {
+			return fleet(), &memory{of: map[string]string{}}
+		}, Want: want})
 }
 
 // A server that kOps started has the digest of its user data, and no more. One that Terraform created
@@ -129,9 +132,13 @@ func TestServersOfKOps(t *testing.T) {
 		{ID: "b", Name: "n-2", Group: "n", Running: true, Made: map[string]string{"spec.machineType": "small"}, Labels: map[string]string{"team": "x"}},
 	}}
 	k := fleet().Kind(base(), []string{"Type", "UserData"}, []string{"Least", "Most", "Labels"})
-	if err := k.Update[0].Set(t.Context(), m, nil, want(m, "c", "n", 2, 2, true, "abc")); err != nil {
-		t.Fatal(err)
+	update := func(userData string) {
+		t.Helper()
+		if err := k.Update[0].Set(t.Context(), m, nil, want(m, "c", "n", 2, 2, true, userData)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	update("abc")
 	if m.all[0].IsOutdated() || !m.all[1].IsOutdated() {
 		t.Errorf("outdated: %v, %v", m.all[0].IsOutdated(), m.all[1].IsOutdated())
 	}
@@ -144,6 +151,12 @@ func TestServersOfKOps(t *testing.T) {
 	}
 	if _, marked := m.all[1].Labels[labels.NeedsUpdate]; !marked {
 		t.Errorf("kOps would not see that it is outdated: %v", m.all[1].Labels)
+	}
+	update(userData("new"))
+	c := &api.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	drifts, err := fleet().Fleet().Roll.Drift(t.Context(), &platform.Session{Client: m}, c, nil, []platform.Machine{{Name: "n-1"}})
+	if d := drifts["n-1"]; err != nil || d.Config != "" || d.Wanted != "bmV3AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" || len(d.Changes) != 1 || d.Changes[0].Have != "ba7816bf" {
+		t.Errorf("it was made of %+v, %v", d, err)
 	}
 }
 
@@ -164,4 +177,11 @@ func TestMachinesOfAllGroupsAreListed(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Name != "n" || all[0].Target != 2 || len(all[1].Machines) != 1 || all[1].Machines[0].Running {
 		t.Errorf("%+v, %v", all, err)
 	}
+}
+
+// userData returns a boot script that has a node configuration with the hash of a text.
+func userData(text string) string {
+	sum := make([]byte, 32)
+	copy(sum, text)
+	return "cat <<'__EOF_KUBE_ENV'\nNodeupConfigHash: " + base64.StdEncoding.EncodeToString(sum) + "\n__EOF_KUBE_ENV\n"
 }

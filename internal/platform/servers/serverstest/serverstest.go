@@ -10,7 +10,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/fault"
@@ -21,13 +26,11 @@ import (
 
 // Subject is a fleet to be tested.
 type Subject[T, C any] struct {
-	// Fleet is tested with Base, which is the base of its kind.
-	Fleet *servers.Fleet[T, C]
-	Base  resource.Kind[T, C]
-	// Machines and Others are as for Fleet.Kind.
+	// Base, Machines and Others are as for Fleet.Kind.
+	Base             resource.Kind[T, C]
 	Machines, Others []string
-	// New returns an empty cloud.
-	New func(testing.TB) C
+	// New returns an empty cloud, and its fleet.
+	New func(testing.TB) (*servers.Fleet[T, C], C)
 	// Want returns a group of a cluster in that cloud, with servers of one of two types.
 	Want func(c C, cluster, group string, least, most int, small bool, userData string) *T
 }
@@ -37,6 +40,7 @@ func Run[T, C any](t *testing.T, s Subject[T, C]) {
 	t.Run("Life", func(t *testing.T) { s.life(t) })
 	t.Run("Roll", func(t *testing.T) { s.roll(t) })
 	t.Run("Cut", func(t *testing.T) { s.cut(t) })
+	t.Run("Lag", func(t *testing.T) { s.lag(t) })
 	t.Run("Neighbours", func(t *testing.T) { s.neighbours(t) })
 }
 
@@ -52,14 +56,29 @@ type trial[T, C any] struct {
 }
 
 func (s Subject[T, C]) start(t testing.TB) *trial[T, C] {
-	fleet := *s.Fleet
-	return &trial[T, C]{t, s, s.New(t), &fleet, fleet.Kind(s.Base, s.Machines, s.Others).Erase()}
+	w := &trial[T, C]{TB: t, of: s}
+	fleet, cloud := s.New(t)
+	w.cloud = cloud
+	w.use(*fleet)
+	w.intercept(func() error { return nil }, func() error { return nil })
+	return w
 }
 
-// intercept makes the fleet's writes go through before and after, which may fail; its kind is declared
-// anew.
+// use declares the kind again, with a fleet that never pauses.
+func (w *trial[T, C]) use(f servers.Fleet[T, C]) {
+	f.Pause = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	w.fleet, w.kind = &f, f.Kind(w.of.Base, w.of.Machines, w.of.Others).Erase()
+}
+
+// intercept makes the fleet's writes go through before and after, which may fail. It reports labels
+// that clouds would not accept.
 func (w *trial[T, C]) intercept(before, after func() error) {
-	around := func(do func() error) error {
+	around := func(labels map[string]string, do func() error) error {
+		for key, value := range labels {
+			if wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); len(wrong) > 0 {
+				w.Errorf("the label %s has the value %q: %q", key, value, wrong)
+			}
+		}
 		if err := before(); err != nil {
 			return err
 		}
@@ -68,18 +87,18 @@ func (w *trial[T, C]) intercept(before, after func() error) {
 		}
 		return after()
 	}
-	f := *w.of.Fleet
+	f := *w.fleet
 	g := f
 	g.Start = func(ctx context.Context, c C, of *T, l servers.Launch) error {
-		return around(func() error { return f.Start(ctx, c, of, l) })
+		return around(l.Labels, func() error { return f.Start(ctx, c, of, l) })
 	}
 	g.Label = func(ctx context.Context, c C, s servers.Server, l map[string]string) error {
-		return around(func() error { return f.Label(ctx, c, s, l) })
+		return around(l, func() error { return f.Label(ctx, c, s, l) })
 	}
 	g.End = func(ctx context.Context, c C, s servers.Server) error {
-		return around(func() error { return f.End(ctx, c, s) })
+		return around(nil, func() error { return f.End(ctx, c, s) })
 	}
-	w.fleet, w.kind = &g, g.Kind(w.of.Base, w.of.Machines, w.of.Others).Erase()
+	w.use(g)
 }
 
 // changes returns the fields in which a group differs; "missing" if it does not exist.
@@ -261,13 +280,12 @@ func (s Subject[T, C]) roll(t *testing.T) {
 func (s Subject[T, C]) cut(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		for at := 0; ; at++ {
-			w, n := s.start(t), 0
+			w := s.start(t)
+			var n atomic.Int32 // starts overlap
 			cut := func(when bool, err error) func() error {
 				return func() error {
-					if when {
-						if n++; n == at+1 {
-							return err
-						}
+					if when && int(n.Add(1)) == at+1 {
+						return err
 					}
 					return nil
 				}
@@ -284,9 +302,54 @@ func (s Subject[T, C]) cut(t *testing.T) {
 				}
 				w.expect(fmt.Sprintf("cut at write %d, lost %v, step %d", at, lost, i), want, []int{2, 3, 1}[i], outdated[i])
 			}
-			if n <= at {
+			if int(n.Load()) <= at {
 				break
 			}
+		}
+	}
+}
+
+// lag lets two lists miss each server that was started before them, and the cloud refuse every other
+// server at first. There is still one for each that is missing.
+func (s Subject[T, C]) lag(t *testing.T) {
+	w := s.start(t)
+	var mu sync.Mutex
+	var started atomic.Int32
+	hidden, tried := map[string]int{}, map[string]int{}
+	f := *w.fleet
+	g := f
+	g.Start = func(ctx context.Context, c C, of *T, l servers.Launch) error {
+		mu.Lock()
+		hidden[l.Name] = 2
+		tried[l.Name]++
+		isRefused := tried[l.Name] == 1 && len(tried)%2 == 1
+		mu.Unlock()
+		if isRefused {
+			return fault.New(fault.Throttled, "too many requests")
+		}
+		started.Add(1)
+		return f.Start(ctx, c, of, l)
+	}
+	g.List = func(ctx context.Context, c C, cluster, group string) ([]servers.Server, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		all, err := f.List(ctx, c, cluster, group)
+		return slices.DeleteFunc(slices.Clone(all), func(s servers.Server) bool {
+			hidden[s.Name]--
+			return hidden[s.Name] >= 0
+		}), err
+	}
+	w.use(g)
+	for _, size := range []int{4, 6} {
+		want := s.Want(w.cloud, cluster, group, size, size, true, "one")
+		_, err := w.kind.Create(t.Context(), w.cloud, want)
+		for tries := 0; tries < 9 && fault.Of(err).Retryable(); tries++ {
+			_, err = w.kind.Create(t.Context(), w.cloud, want)
+		}
+		w.ok(err)
+		w.expect("started while lists lag", want, size, 0)
+		if n := started.Load(); int(n) != size {
+			t.Errorf("%d servers were started for %d", n, size)
 		}
 	}
 }
