@@ -26,7 +26,7 @@ func TestTheLibrarysWordsAreTheEngines(t *testing.T) {
 	}
 	for got, want := range map[kops.Class]fault.Class{
 		kops.Permanent: fault.Permanent, kops.Denied: fault.Denied, kops.Quota: fault.Quota, kops.Throttled: fault.Throttled,
-		kops.NotYet: fault.NotYet, kops.Conflict: fault.Conflict, kops.Gone: fault.Gone, kops.Lost: fault.Lost,
+		kops.NotYet: fault.NotYet, kops.Conflict: fault.Conflict, kops.Taken: fault.Taken, kops.Gone: fault.Gone, kops.Lost: fault.Lost,
 	} {
 		if string(got) != string(want) {
 			t.Errorf("%s is %s", want, got)

@@ -80,6 +80,8 @@ const (
 	NotYet Class = "not yet"
 	// Conflict means that another writer, or a resource that is still in use, prevented it.
 	Conflict Class = "conflict"
+	// Taken means that an object with the name already exists.
+	Taken Class = "taken"
 	// Gone means that the object does not exist.
 	Gone Class = "gone"
 	// Lost means that the response did not arrive, and it is unknown whether the operation took effect.
