@@ -103,14 +103,14 @@ func TestAnUpdateSaysWhatMachinesNeed(t *testing.T) {
 		{"nodes-here", "spec.machineType=big", idle + "nodes-here replace 2/2 [spec.machineType small -> big replace]; 0+2 4min"},
 		{"nodes-here", "spec.kubelet.maxPods=50", idle + "nodes-here restart 2/2 [spec.kubelet.maxPods -> 50 restart]; 2+0 1min"},
 		{"nodes-here", "spec.taints=a=b:NoSchedule", idle + "nodes-here live 0/2 [spec.taints -> a=b:NoSchedule live]; 0+0 0min"},
-		{"nodes-here", "spec.minSize=1", idle + "nodes-here live 0/2 [spec.minSize 2 -> 1 live]; 0+0 0min"},
+		{"nodes-here", "spec.maxSize=1 spec.minSize=1", idle + "nodes-here live 0/2 [spec.maxSize 2 -> 1 live, spec.minSize 2 -> 1 live]; 0+0 0min"},
 		{name, "spec.metricsServer.enabled=true", "control-plane-here restart 1/1 [spec.kubeAPIServer.enableAggregatorRouting -> true restart]; nodes-here none 0/2 []; 1+0 1min"},
 	} {
 		b := newBench(t)
 		b.fleet()
 		b.describe(func(o *kops.NewClusterOptions) {})
 		b.apply(kops.UpdateOptions{})
-		b.set(c.object, c.set)
+		b.set(c.object, strings.Fields(c.set)...)
 		if got := formatAftermath(b.preview(kops.UpdateOptions{})); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.set, got, c.want)
 		}

@@ -25,7 +25,8 @@ type World struct {
 	mu          sync.Mutex
 	objects     map[string]object // by kind/name
 	refuse      func(verb, address string) error
-	servers     map[string]*server             // by cluster/group/number
+	servers     []provider.Server              // those of all clusters
+	ended       map[slot]int                   // how many servers have ended
 	stopped     map[string]bool                // by machine name
 	bootRecords map[string]provider.BootRecord // by machine name
 }
@@ -38,12 +39,11 @@ type object struct {
 
 // New returns an empty world.
 func New() *World {
-	return &World{objects: map[string]object{}, servers: map[string]*server{}, stopped: map[string]bool{}, bootRecords: map[string]provider.BootRecord{}}
+	return &World{objects: map[string]object{}, ended: map[slot]int{}, stopped: map[string]bool{}, bootRecords: map[string]provider.BootRecord{}}
 }
 
-// Refuse makes calls fail with the error that f returns. verb is list, create, update,
-// delete or terminate; address is kind/name, the kind for list, or the machine's name
-// for terminate.
+// Refuse makes calls fail with the error that f returns. verb is list, create, update or
+// delete; address is kind/name, the kind for list, and for a machine its group's.
 func (w *World) Refuse(f func(verb, address string) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,17 +54,22 @@ func (w *World) Refuse(f func(verb, address string) error) {
 func (w *World) Objects() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.objects))
+	out := slices.Collect(maps.Keys(w.objects))
+	for _, s := range w.servers {
+		out = append(out, groupAddress(s))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// Lose removes an object without any request to the platform. It reports whether the
-// object existed.
+// Lose removes an object, or all machines of a group, without any request to the platform. It
+// reports whether the object existed.
 func (w *World) Lose(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, there := w.objects[address]
 	delete(w.objects, address)
-	return there
+	return w.remove(func(s provider.Server) bool { return groupAddress(s) == address }) || there
 }
 
 // AddNetwork creates a network that no cluster owns, and returns its identifier.
@@ -79,13 +84,13 @@ func (w *World) AddNetwork(name, cidr string) (id string) {
 // Provider returns the platform whose resources live in w. Every file that its machines
 // download has a digest of zeros.
 func (w *World) Provider() *provider.Platform {
+	fleet := w.fleet()
 	return &provider.Platform{
 		Name: Name, Title: "the fake cloud", Calls: 4,
 		Kinds:       []provider.AnyKind{w.networks(), w.balancers(), w.machines()},
 		MachineType: "small", Image: "fake-1",
 		FileHashes: map[string]string{"*": strings.Repeat("0", 64)},
-		Shared:     w.shared, Model: w.model, Endpoint: w.endpoint, Machines: w.fleet, BootRecord: w.bootRecord,
-		Roll: provider.Roll{Drift: w.drift, Terminate: w.terminate},
+		Shared:     w.shared, Model: w.model, Endpoint: w.endpoint, Machines: fleet.Machines, BootRecord: w.bootRecord, Roll: fleet.Roll(),
 	}
 }
 
@@ -114,6 +119,9 @@ func (w *World) model(in *provider.Cluster) ([]provider.Resource, error) {
 		want := Machines{Cluster: c.Name, Group: group.Name, Name: group.Name + "." + c.Name, Network: network.Out("id"), Type: group.Spec.MachineType, Start: start}
 		if group.Spec.MinSize != nil {
 			want.Count = int(*group.Spec.MinSize)
+		}
+		if group.Spec.MaxSize != nil {
+			want.Most = int(*group.Spec.MaxSize)
 		}
 		out = append(out, w.machines().Want(want.Name, want))
 	}

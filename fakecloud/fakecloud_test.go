@@ -10,6 +10,8 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/servers"
+	"kops.local/kops/internal/platform/servers/serverstest"
 	"kops.local/kops/internal/test/kindtest"
 	"kops.local/kops/provider"
 	"kops.local/kops/provider/value"
@@ -33,10 +35,12 @@ func TestKinds(t *testing.T) {
 	t.Run("machines", func(t *testing.T) {
 		text := func(s string) value.Content { return value.Text(value.Lit(s)) }
 		kindtest.RunAny(t, internalKind(New().machines()), struct{}{}, kindtest.Life[Machines]{Cluster: cluster,
-			Want: Machines{Cluster: cluster, Group: "nodes", Name: "nodes." + cluster, Network: value.Lit("network-x"), Type: "small", Count: 1, Start: text("one")},
+			Want: Machines{Cluster: cluster, Group: "nodes", Name: "nodes." + cluster, Network: value.Lit("network-x"), Type: "small", Count: 1, Most: 3, Start: text("one")},
 			Changes: []kindtest.Change[Machines]{
+				{Name: "network", Do: func(m *Machines) { m.Network = value.Lit("network-y") }},
 				{Name: "type", Do: func(m *Machines) { m.Type = "big" }},
 				{Name: "count", Do: func(m *Machines) { m.Count = 3 }},
+				{Name: "most", Do: func(m *Machines) { m.Count, m.Most = 1, 2 }},
 				{Name: "start", Do: func(m *Machines) { m.Start = text("two") }},
 			}})
 	})
@@ -78,6 +82,61 @@ func TestTheWorldFollowsTests(t *testing.T) {
 	}
 }
 
+// A group exists as long as it has machines.
+func TestGroupsFollowFromTheirMachines(t *testing.T) {
+	w, ctx := New(), context.Background()
+	k := internalKind(w.machines())
+	group := func(name string, count int) *Machines {
+		return &Machines{Cluster: "a", Group: name, Name: groupName("a", name), Network: value.Lit("network-x"), Type: "small", Count: count, Most: 2, Start: value.Text(value.Lit("#!/bin/sh"))}
+	}
+	if !k.Vacant(group("nodes", 0)) || k.Vacant(group("nodes", 1)) {
+		t.Error("only a group without machines is not created")
+	}
+	for _, g := range []*Machines{group("nodes", 2), group("more", 1)} {
+		if _, err := k.Create(ctx, struct{}{}, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := w.Objects(), []string{"fake_machines/more.a", "fake_machines/nodes.a"}; !slices.Equal(got, want) {
+		t.Errorf("objects %q, want %q", got, want)
+	}
+	if !w.Lose("fake_machines/nodes.a") || w.Lose("fake_machines/nodes.a") {
+		t.Error("a group is lost once")
+	}
+	no := errors.New("no")
+	w.Refuse(func(verb, address string) error {
+		if verb == "delete" && address == "fake_machines/more.a" {
+			return no
+		}
+		return nil
+	})
+	left, err := k.Observe(ctx, struct{}{}, resource.Scope{Cluster: "a"})
+	if err != nil || len(left) != 1 || left[0].Key != "more.a" || k.Holds(left[0].Got) != "1 machine" {
+		t.Fatalf("left are %+v, %v", left, err)
+	}
+	if err := k.Delete(ctx, struct{}{}, left[0].Got); !errors.Is(err, no) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestFleet(t *testing.T) {
+	start := func(s string) value.Content { return value.Text(value.Lit(s)) }
+	serverstest.Run(t, serverstest.Subject[Machines, struct{}]{
+		Base:     resource.Kind[Machines, struct{}]{Name: machinesKind, API: "provider", Key: func(m *Machines) string { return m.Name }},
+		Machines: []string{"Type", "Network", "Start"}, Others: []string{"Count", "Most"},
+		New: func(testing.TB) (f *servers.Fleet[Machines, struct{}], _ struct{}) {
+			New().fleet().As(&f)
+			return f, struct{}{}
+		},
+		Want: func(_ struct{}, cluster, group string, least, most int, small bool, userData string) *Machines {
+			m := &Machines{Cluster: cluster, Group: group, Name: groupName(cluster, group), Network: value.Lit("network-x"), Type: "big", Count: least, Most: most, Start: start(userData)}
+			if small {
+				m.Type = "small"
+			}
+			return m
+		}})
+}
+
 // A machine that would be created differently now is marked as outdated, and a terminated
 // machine is replaced by the next update.
 func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
@@ -103,7 +162,7 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	}
 	outdated := func() (out []string) {
 		t.Helper()
-		groups, err := p.Machines(ctx, c)
+		groups, err := p.Machines(ctx, c, nil)
 		ok(err)
 		for _, m := range groups[0].Machines {
 			out = append(out, fmt.Sprint(m.Name, " ", m.Outdated))
@@ -119,7 +178,7 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	made, err := p.Roll.Drift(ctx, c, []provider.Machine{{Name: "nodes-0"}, {Name: "absent"}})
 	ok(err)
 	var inside platform.Provider
-	if p.As(&inside); inside.Fleet.Roll.Detach != nil || inside.Fleet.Roll.Refills {
+	if p.As(&inside); inside.Fleet.Roll.Deregister != nil || inside.Fleet.Roll.Refills {
 		t.Error("the platform can what it cannot")
 	}
 	served, err := inside.Fleet.Roll.Drift(ctx, nil, c, nil, []platform.Machine{{Name: "nodes-0"}})
@@ -148,7 +207,7 @@ func TestMachinesAreReplacedByAnUpdate(t *testing.T) {
 	update()
 	ok(k.Delete(ctx, &first))
 	ok(k.Create(ctx, &first))
-	if got := outdated(); !slices.Equal(got, []string{"nodes-0 false", "nodes-1 false"}) {
-		t.Errorf("made anew: %v", got)
+	if got := outdated(); !slices.Equal(got, []string{"nodes-0-3 false", "nodes-1-2 false"}) {
+		t.Errorf("created again: %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"kops.local/kops"
 	"kops.local/kops/provider"
 	"kops.local/kops/provider/value"
 )
@@ -32,12 +33,14 @@ type Balancer struct {
 
 // Machines are the machines of an instance group.
 type Machines struct {
-	Cluster string      `res:"replace"`
-	Group   string      `res:"replace"`
-	Name    string      `res:"replace"`
-	Network value.Value `res:"replace"`
+	Cluster string `res:"replace"`
+	Group   string `res:"replace"`
+	Name    string `res:"replace"`
+	Network value.Value
 	Type    string
-	Count   int
+	// Count and Most are the limits of their number.
+	Count int `res:",least"`
+	Most  int `res:",most"`
 	// Start is the script that the machines run when they boot.
 	Start value.Content
 
@@ -64,70 +67,35 @@ func (w *World) balancers() *provider.Kind[Balancer] {
 	return k
 }
 
-// machines returns the kind of the machines of a group. Listing counts the machines that
-// are not terminated, so that an update replaces the others.
-func (w *World) machines() *provider.Kind[Machines] {
-	k := kind(w, machinesKind, func(m *Machines) (string, string, *string) { return m.Cluster, m.Name, &m.ID }, w.reconcile, "Type", "Count", "Start")
-	k.Title, k.Group = "Machines", func(m *Machines) string { return m.Group }
-	k.MadeOf = []string{"Type", "Start"}
-	list, remove := k.List, k.Delete
-	k.List = func(ctx context.Context, s provider.Scope) ([]*Machines, error) {
-		out, err := list(ctx, s)
-		for _, m := range out {
-			m.Count = w.alive(m)
-		}
-		return out, err
-	}
-	k.Delete = func(ctx context.Context, m *Machines) error {
-		err := remove(ctx, m)
-		if err == nil {
-			w.deleteMachines(m)
-		}
-		return err
-	}
-	return k
-}
-
-// kind returns a kind whose objects live in a World. label returns an object's
-// cluster and name, and a pointer to its identifier; fill sets its other outputs;
-// changeable are the fields that an update sets.
-func kind[T any](w *World, name string, label func(*T) (cluster, name string, id *string), fill func(*T), changeable ...string) *provider.Kind[T] {
+// kind returns a kind whose objects live in a World and never change. label returns an
+// object's cluster and name, and a pointer to its identifier; fill sets its other outputs.
+func kind[T any](w *World, name string, label func(*T) (cluster, name string, id *string), fill func(*T)) *provider.Kind[T] {
 	address := func(o *T) string {
 		_, n, _ := label(o)
 		return name + "/" + n
 	}
 	return &provider.Kind[T]{
-		Name: name, Updates: changeable,
-		Key: func(o *T) string { _, n, _ := label(o); return n },
+		Name: name,
+		Key:  func(o *T) string { _, n, _ := label(o); return n },
 		List: func(_ context.Context, s provider.Scope) (out []*T, err error) {
-			err = w.call("list", name, func() { out = list(w, name, s, label) })
+			err = w.call("list", name, func() error { out = list(w, name, s, label); return nil })
 			return out, err
 		},
 		Create: func(_ context.Context, o *T) error {
-			cluster, n, id := label(o)
-			_, taken := w.get(address(o))
-			if taken {
-				return fmt.Errorf("%s already exists", address(o))
-			}
-			return w.call("create", address(o), func() {
+			return w.call("create", address(o), func() error {
+				if _, taken := w.objects[address(o)]; taken {
+					return kops.WithClass(kops.Taken, fmt.Errorf("%s already exists", address(o)), "")
+				}
+				cluster, n, id := label(o)
 				*id = strings.TrimPrefix(name, "fake_") + "-" + n
 				fill(o)
 				made := *o
 				w.objects[address(o)] = object{cluster, &made}
-			})
-		},
-		Update: func(_ context.Context, have, want *T) error {
-			return w.call("update", address(have), func() {
-				next := *want
-				_, _, had := label(have)
-				_, _, id := label(&next)
-				*id = *had
-				fill(&next)
-				w.objects[address(have)] = object{w.objects[address(have)].cluster, &next}
+				return nil
 			})
 		},
 		Delete: func(_ context.Context, o *T) error {
-			return w.call("delete", address(o), func() { delete(w.objects, address(o)) })
+			return w.call("delete", address(o), func() error { delete(w.objects, address(o)); return nil })
 		},
 	}
 }
@@ -151,7 +119,7 @@ func list[T any](w *World, kind string, s provider.Scope, label func(*T) (cluste
 }
 
 // call runs do with the lock held, unless Refuse made the call fail.
-func (w *World) call(verb, address string, do func()) error {
+func (w *World) call(verb, address string, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
@@ -159,13 +127,5 @@ func (w *World) call(verb, address string, do func()) error {
 			return err
 		}
 	}
-	do()
-	return nil
-}
-
-func (w *World) get(address string) (object, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o, ok := w.objects[address]
-	return o, ok
+	return do()
 }

@@ -14,6 +14,7 @@ import (
 //	Name string `res:"replace"`        // a new resource must be created
 //	Size int                           // the resource is changed by Update; the field is in Updates
 //	Zone string `res:"default"`        // like Size, and the platform may choose it if it is empty
+//	Least int `res:",least"`           // like Size, but others may exceed it; with most, they may fall below it
 //	Key  string `res:"writeonly"`      // cannot be read back: part of every Create and Update
 //	ID   string `res:"out,id" out:"id"` // set by the platform: an output, here with the name id
 //
@@ -35,9 +36,16 @@ type Kind[T any] struct {
 	// become stale when one of them changes, but not when another field does, such as their
 	// number. nil means all fields, if Group is set.
 	MadeOf []string
+	// Vacant reports whether nothing exists of a desired resource, such as of a group without machines:
+	// it is not created. nil means that all resources exist.
+	Vacant func(*T) bool
+	// Holds describes what is lost with an observed resource and is not shown otherwise, such as its
+	// number of machines; nil, or "", means nothing.
+	Holds func(*T) string
 	// List observes every resource in scope.
 	List func(context.Context, Scope) ([]*T, error)
-	// Create creates a resource with one call, and sets its outputs. If it already exists, that is an error.
+	// Create creates a resource with one call, and sets its outputs. If it already exists, that is an
+	// error of the class kops.Taken.
 	Create func(context.Context, *T) error
 	// Ready returns an error of the class kops.NotYet while a new resource cannot be used yet; nil means
 	// that it can be used at once.
@@ -96,7 +104,7 @@ type client = struct{}
 // inside converts the kind to the internal type.
 func (k *Kind[T]) inside() *resource.Kind[T, client] {
 	out := &resource.Kind[T, client]{
-		Name: k.Name, API: apiName, Phase: k.Phase, Key: k.Key, Group: k.Group,
+		Name: k.Name, API: apiName, Phase: k.Phase, Key: k.Key, Group: k.Group, Vacant: k.Vacant, Holds: k.Holds,
 		List:   func(ctx context.Context, _ client, s resource.Scope) ([]*T, error) { return k.List(ctx, Scope(s)) },
 		Create: func(ctx context.Context, _ client, want *T) error { return k.Create(ctx, want) },
 		Delete: func(ctx context.Context, _ client, have *T) error { return k.Delete(ctx, have) },

@@ -116,10 +116,10 @@ func (p *Platform) model(m platform.Model, g *graph.Graph) error {
 	return nil
 }
 
-func (p *Platform) machines(ctx context.Context, _ *platform.Session, c *api.Cluster, _ []*api.InstanceGroup) ([]platform.MachineGroup, error) {
-	groups, err := p.Machines(ctx, c)
+func (p *Platform) machines(ctx context.Context, _ *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) ([]platform.MachineGroup, error) {
+	all, err := p.Machines(ctx, c, groups)
 	var out []platform.MachineGroup
-	for _, g := range groups {
+	for _, g := range all {
 		one := platform.MachineGroup{Name: g.Name, Target: g.Target, Trouble: g.Trouble}
 		for _, m := range g.Machines {
 			one.Machines = append(one.Machines, platform.Machine(m))

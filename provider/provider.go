@@ -32,8 +32,9 @@ type Platform struct {
 	Shared func(*api.Cluster) ([]Resource, error)
 	// Endpoint finds the address of a cluster's API; "" while it has no address.
 	Endpoint func(context.Context, *api.Cluster) (string, error)
-	// Machines finds the machines of the instance groups.
-	Machines func(context.Context, *api.Cluster) ([]MachineGroup, error)
+	// Machines finds the machines of the instance groups. Groups that do not exist on the platform are
+	// left out.
+	Machines func(context.Context, *api.Cluster, []*api.InstanceGroup) ([]MachineGroup, error)
 	// BootRecord reads what a machine reports about its boot.
 	BootRecord func(context.Context, *api.Cluster, Machine) (BootRecord, error)
 	// Roll holds the functions that replace machines.

@@ -5,7 +5,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/platform"
-	"kops.local/kops/internal/platform/servers"
 )
 
 // Roll holds the functions of a platform that replace machines. Each function is idempotent. A
@@ -58,25 +57,6 @@ func (m *Drift) Add(field, have, want string) {
 		m.Changes = append(m.Changes, Change{field, have, want})
 	}
 }
-
-// A platform with single machines and without groups records in labels how each was created:
-// Labels are the labels of a new machine; its digest covers everything that it is created from.
-// An update creates the missing machines, and sets the labels of Mark on the others; changed
-// ones are then Outdated, and a roll replaces them one after the other.
-
-// Digest returns a label value for the properties that machines are created from, such as type, image and script.
-func Digest(parts ...string) string { return servers.Digest(parts...) }
-
-// Labels returns the labels of a new machine of a group.
-func Labels(group, digest string) map[string]string { return servers.Labels(group, digest) }
-
-// Mark returns the labels of a machine after an update that would create it with digest.
-func Mark(have map[string]string, digest string) map[string]string {
-	return servers.Mark(have, digest)
-}
-
-// Outdated reports whether a machine is marked.
-func Outdated(labels map[string]string) bool { return servers.Outdated(labels) }
 
 // inside converts the roll to the internal type.
 func (r Roll) inside() platform.Roll {
