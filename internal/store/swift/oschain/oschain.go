@@ -1,15 +1,16 @@
 // Package oschain logs in to OpenStack as its own programs do: with a password, a token or
 // an application credential from the environment, or with the credentials file that kOps
-// reads.
+// reads. It uses the identity API directly (Identity API v3, "Authentication and token management").
 //
-// It must not know what the login is for, nor read the environment itself. It links
-// gophercloud, 0.5 MB, which programs that every machine downloads do without.
+// It must not know what the login is for, nor read the environment itself.
 package oschain
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,11 +18,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
-
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store/swift"
+	"kops.local/kops/internal/store/web"
 )
 
 // Login returns a login function. env returns an environment variable, or "", as
@@ -40,74 +39,138 @@ func Login(env func(string) string, client *http.Client) func(context.Context) (
 }
 
 func login(ctx context.Context, env func(string) string, client *http.Client) (swift.Session, error) {
-	options, region, err := Options(env)
-	if err != nil {
-		return swift.Session{}, err
-	}
-	provider, err := openstack.NewClient(options.IdentityEndpoint)
-	if err != nil {
-		return swift.Session{}, err
-	}
-	provider.HTTPClient = *client
-	if err := openstack.Authenticate(ctx, provider, options); err != nil {
-		return swift.Session{}, err
-	}
-	storage, err := openstack.NewObjectStorageV1(provider, gophercloud.EndpointOpts{Region: region})
-	if err != nil {
-		return swift.Session{}, fmt.Errorf("find the object storage of the region %q: %w", region, err)
-	}
-	return swift.Session{Endpoint: storage.ResourceBaseURL(), Token: provider.Token()}, nil
-}
-
-// Options returns how to log in, and the region: from OS_AUTH_URL and related
-// variables, or else from the section Default, Global or Swift of the file that
-// OPENSTACK_CREDENTIAL_FILE names, or of ~/.openstack/config.
-func Options(env func(string) string) (o gophercloud.AuthOptions, region string, err error) {
 	if env("OS_AUTH_URL") == "" {
 		path := cmp.Or(env("OPENSTACK_CREDENTIAL_FILE"), filepath.Join(env("HOME"), ".openstack", "config"))
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return o, "", errors.New("OS_AUTH_URL is not set, and " + path + " cannot be read")
+			return swift.Session{}, errors.New("OS_AUTH_URL is not set, and " + path + " cannot be read")
 		}
-		env = variables(string(text))
+		env = Variables(string(text))
 	}
-	o = gophercloud.AuthOptions{
-		IdentityEndpoint: env("OS_AUTH_URL"), UserID: env("OS_USER_ID"), Username: env("OS_USERNAME"), Password: env("OS_PASSWORD"),
-		DomainID:   cmp.Or(env("OS_USER_DOMAIN_ID"), env("OS_DOMAIN_ID")),
-		DomainName: cmp.Or(env("OS_USER_DOMAIN_NAME"), env("OS_DOMAIN_NAME")),
-		TenantID:   cmp.Or(env("OS_PROJECT_ID"), env("OS_TENANT_ID")), TenantName: cmp.Or(env("OS_PROJECT_NAME"), env("OS_TENANT_NAME")),
-		TokenID:                     env("OS_TOKEN"),
-		ApplicationCredentialID:     env("OS_APPLICATION_CREDENTIAL_ID"),
-		ApplicationCredentialName:   env("OS_APPLICATION_CREDENTIAL_NAME"),
-		ApplicationCredentialSecret: env("OS_APPLICATION_CREDENTIAL_SECRET"),
+	at := strings.TrimSuffix(env("OS_AUTH_URL"), "/")
+	if at == "" {
+		return swift.Session{}, errors.New("there is no auth URL")
 	}
-	if o.IdentityEndpoint == "" {
-		return o, "", errors.New("there is no auth URL")
+	if at = strings.TrimSuffix(at, "/v2.0"); !strings.HasSuffix(at, "/v3") {
+		at += "/v3"
 	}
-	if o.ApplicationCredentialID != "" || o.ApplicationCredentialName != "" {
-		o.TenantID, o.TenantName = "", "" // the credential belongs to one project
-	} else if o.TenantID == "" && o.TenantName != "" {
-		o.Scope = &gophercloud.AuthScope{ProjectName: o.TenantName, DomainID: env("OS_PROJECT_DOMAIN_ID"), DomainName: env("OS_PROJECT_DOMAIN_NAME")}
-		if o.Scope.DomainID == "" && o.Scope.DomainName == "" {
-			o.Scope.DomainID, o.Scope.DomainName = o.DomainID, o.DomainName
+	body, err := json.Marshal(map[string]any{"auth": authentication(env)})
+	if err != nil {
+		return swift.Session{}, err
+	}
+	a, err := web.Do(ctx, client, func() (*http.Request, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/auth/tokens", bytes.NewReader(body))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/json")
 		}
-		if o.Scope.DomainID != "" {
-			o.Scope.DomainName = ""
-		}
+		return req, err
+	}, nil)
+	switch {
+	case err != nil:
+		return swift.Session{}, err
+	case !a.OK():
+		return swift.Session{}, fmt.Errorf("%s answers %d", at, a.Status)
 	}
-	if o.UserID != "" || o.DomainID != "" {
-		o.DomainName = ""
+	storage, err := endpoint(a.Body, env("OS_REGION_NAME"))
+	if err != nil {
+		return swift.Session{}, err
 	}
-	if o.UserID != "" {
-		o.DomainID, o.Username = "", ""
-	}
-	return o, env("OS_REGION_NAME"), nil
+	return swift.Session{Endpoint: storage, Token: a.Header.Get("X-Subject-Token")}, nil
 }
 
-// variables returns the values of a credentials file by environment variable. Its keys
+// object is an object of the API.
+type object = map[string]any
+
+// authentication returns the request for a token.
+func authentication(env func(string) string) object {
+	id, name := env("OS_APPLICATION_CREDENTIAL_ID"), env("OS_APPLICATION_CREDENTIAL_NAME")
+	switch {
+	case id != "" || name != "": // it belongs to one project
+		credential := object{"secret": env("OS_APPLICATION_CREDENTIAL_SECRET")}
+		if id != "" {
+			credential["id"] = id
+		} else {
+			credential["name"], credential["user"] = name, user(env)
+		}
+		return object{"identity": object{"methods": []string{"application_credential"}, "application_credential": credential}}
+	case env("OS_TOKEN") != "":
+		return scoped(env, object{"methods": []string{"token"}, "token": object{"id": env("OS_TOKEN")}})
+	}
+	u := user(env)
+	u["password"] = env("OS_PASSWORD")
+	return scoped(env, object{"methods": []string{"password"}, "password": object{"user": u}})
+}
+
+// user returns the user, without a password.
+func user(env func(string) string) object {
+	if id := env("OS_USER_ID"); id != "" {
+		return object{"id": id}
+	}
+	return object{"name": env("OS_USERNAME"), "domain": domain(userDomain(env))}
+}
+
+func userDomain(env func(string) string) (id, name string) {
+	return cmp.Or(env("OS_USER_DOMAIN_ID"), env("OS_DOMAIN_ID")), cmp.Or(env("OS_USER_DOMAIN_NAME"), env("OS_DOMAIN_NAME"))
+}
+
+// domain returns a domain by its ID, or else its name.
+func domain(id, name string) object {
+	if id != "" {
+		return object{"id": id}
+	}
+	return object{"name": name}
+}
+
+// scoped adds the project to a request. A project's name is unique in its domain, which is the user's
+// unless it is given.
+func scoped(env func(string) string, identity object) object {
+	out := object{"identity": identity}
+	id, name := cmp.Or(env("OS_PROJECT_ID"), env("OS_TENANT_ID")), cmp.Or(env("OS_PROJECT_NAME"), env("OS_TENANT_NAME"))
+	switch {
+	case id != "":
+		out["scope"] = object{"project": object{"id": id}}
+	case name != "":
+		domainID, domainName := env("OS_PROJECT_DOMAIN_ID"), env("OS_PROJECT_DOMAIN_NAME")
+		if domainID == "" && domainName == "" {
+			domainID, domainName = userDomain(env)
+		}
+		out["scope"] = object{"project": object{"name": name, "domain": domain(domainID, domainName)}}
+	}
+	return out
+}
+
+// endpoint returns the public URL of the object storage in a region, or in the first one if region is "".
+func endpoint(answer []byte, region string) (string, error) {
+	var a struct {
+		Token struct {
+			Catalog []struct {
+				Type      string `json:"type"`
+				Endpoints []struct {
+					Interface string `json:"interface"`
+					Region    string `json:"region"`
+					RegionID  string `json:"region_id"`
+					URL       string `json:"url"`
+				} `json:"endpoints"`
+			} `json:"catalog"`
+		} `json:"token"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return "", fmt.Errorf("read the catalog of services: %w", err)
+	}
+	for _, s := range a.Token.Catalog {
+		for _, e := range s.Endpoints {
+			if s.Type == "object-store" && e.Interface == "public" && (region == "" || region == e.Region || region == e.RegionID) {
+				return strings.TrimSuffix(e.URL, "/") + "/", nil
+			}
+		}
+	}
+	return "", fmt.Errorf("there is no object storage in the region %q", region)
+}
+
+// Variables returns the values of a credentials file by environment variable. Its keys
 // are the variables' names in lower case, such as tenant_id, except identity, which is
 // OS_AUTH_URL, user and region.
-func variables(text string) func(string) string {
+func Variables(text string) func(string) string {
 	found, section := map[string]string{}, ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
