@@ -16,19 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/store/open"
-	"kops.local/kops/internal/store/s3/sdkchain"
-	"kops.local/kops/internal/store/web"
 )
-
-// Stores returns the stores that a control plane can read, configured from the environment. keys
-// returns credentials for an S3 server that the environment configures without credentials; nil
-// if there are none. Without other credentials, the machine's role is used.
-func Stores(env func(string) string, client *http.Client, keys open.Account) store.Backends {
-	return open.Backends(open.Options{Env: env, HTTP: client, Direct: web.Direct(), Keys: keys, Account: sdkchain.Credentials{}})
-}
 
 // Cluster returns the client configuration for the API server: from a kubeconfig,
 // or, if no path is given, from the pod's service account.

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/test/opentest"
 )
 
 func TestServingEndsWithTheContext(t *testing.T) {
@@ -47,10 +44,6 @@ func TestServingEndsWithTheContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-}
-
-func TestTheStoresOfAControlPlane(t *testing.T) {
-	opentest.Run(t, func(env func(string) string) store.Backends { return Stores(env, &http.Client{}, nil) })
 }
 
 func TestTheClusterIsFoundByItsKubeconfig(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/etcd/volume"
+	"kops.local/kops/internal/store"
 )
 
 // Platform is one platform.
@@ -30,7 +31,10 @@ type Platform struct {
 	Prove func(World) (bootstrap.Prover, error)
 	// OnLaunched notifies the group in Facts.Waiting that the machine has started.
 	OnLaunched func(context.Context, World, Facts) error
-	// Credentials returns the credentials of the machine's own account, for buckets.
+	// Backends returns the platform's own stores, as the machine opens them; nil: there are none, or
+	// every program opens them. client sends the requests; nil: each store has a client of its own.
+	Backends func(w World, client *http.Client) store.Backends
+	// Credentials returns the credentials of the machine's own account, for buckets of S3.
 	Credentials func(context.Context, World) (Credentials, error)
 	// Keys reads the keys of an S3 server that is not the platform's from a place on the platform,
 	// as traits.Store.Keys names it; nil: the platform has no such place.

@@ -2,30 +2,21 @@ package onmachine
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"net/http"
-	"os"
 	"time"
 
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store/open"
-	"kops.local/kops/internal/store/web"
 )
 
 // keysPeriod is how long keys are used before they are read again, and so how long old keys may
 // stay in use after a change.
 const keysPeriod = 5 * time.Minute
 
-// LocalKeys is NewKeys for a program whose root is the machine's root, or for which it does not matter.
-func LocalKeys(all []Platform, env func(string) string, client *http.Client) open.Account {
-	return NewKeys(all, World{Root: "/", Env: env, HTTP: client, Direct: web.Direct(), Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader})
-}
-
-// NewKeys returns the keys of the server of the cluster's store, from the place that the environment
+// storeKeys returns the keys of the server of the cluster's store, from the place that the environment
 // names; nil if it names none.
-func NewKeys(all []Platform, w World) open.Account {
+func storeKeys(all []Platform, w World) open.Account {
 	at := w.Env(storekeys.Variable)
 	if at == "" {
 		return nil

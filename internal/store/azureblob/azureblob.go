@@ -46,6 +46,24 @@ type Config struct {
 	Account string
 }
 
+// Suffix returns the suffix of the accounts' host names in a cloud, by its name in AZURE_ENVIRONMENT.
+func Suffix(environment string) string {
+	switch environment {
+	case "AzureUSGovernmentCloud", "AzureUSGovernment":
+		return "core.usgovcloudapi.net"
+	case "AzureChinaCloud":
+		return "core.chinacloudapi.cn"
+	}
+	return "core.windows.net"
+}
+
+// FromEnvironment returns how to reach the blobs of an account: with AZURE_STORAGE_KEY, or with tokens.
+// env returns an environment variable, or "", as os.Getenv does.
+func FromEnvironment(env func(string) string, client *http.Client, token func(context.Context) (string, error)) Config {
+	return Config{HTTP: client, Endpoint: env("AZURE_STORAGE_SERVICE_ENDPOINT"), Suffix: Suffix(env("AZURE_ENVIRONMENT")),
+		Key: env("AZURE_STORAGE_KEY"), Token: token, Account: env("AZURE_STORAGE_ACCOUNT")}
+}
+
 // Backend opens azureblob://account/container/folder.
 func Backend(c Config) store.Backend {
 	return store.Backend{Schemes: []string{"azureblob"}, Open: c.open}

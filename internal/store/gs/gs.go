@@ -42,6 +42,17 @@ type Config struct {
 	Token token.Source
 }
 
+// FromEnvironment returns how to reach Google's buckets: at STORAGE_EMULATOR_HOST, or at Google
+// itself. An emulator has no users, and gets no credentials. env returns an environment variable, or
+// "", as os.Getenv does.
+func FromEnvironment(env func(string) string, client *http.Client, tokens token.Source) Config {
+	c := Config{HTTP: client, Endpoint: env("STORAGE_EMULATOR_HOST")}
+	if c.Endpoint == "" {
+		c.Token = tokens
+	}
+	return c
+}
+
 // Backend opens gs://bucket/folder. A single object is read anonymously if it is
 // public, and otherwise with the token.
 func Backend(c Config) store.Backend {

@@ -20,6 +20,16 @@ import (
 	"kops.local/kops/internal/store/storetest"
 )
 
+// An emulator has no users, and must not learn a user's token.
+func TestAnEmulatorGetsNoCredentials(t *testing.T) {
+	for endpoint, isAsked := range map[string]bool{"": true, "127.0.0.1:1": false} {
+		c := gs.FromEnvironment(func(name string) string { return map[string]string{"STORAGE_EMULATOR_HOST": endpoint}[name] }, http.DefaultClient, bearer("me"))
+		if c.Endpoint != endpoint || c.HTTP != http.DefaultClient || (c.Token != nil) != isAsked {
+			t.Errorf("at %q: %+v", endpoint, c)
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	server := gstest.Start(t, "owner")
 	server.Bucket(t, "state")

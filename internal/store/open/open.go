@@ -17,8 +17,6 @@ import (
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/store/gs"
-	"kops.local/kops/internal/store/gs/token"
 	"kops.local/kops/internal/store/s3"
 	"kops.local/kops/internal/store/web"
 )
@@ -29,9 +27,6 @@ type Options struct {
 	Env func(string) string
 	// HTTP sends all requests; nil: each store has a client of its own.
 	HTTP *http.Client
-	// Direct sends requests to the machine's own metadata service, bypassing any proxy, which would
-	// get its own metadata; nil: the program does not run on a cloud's machine.
-	Direct *http.Client
 	// Keys provides the keys for the server at S3_ENDPOINT if the environment has none; it is
 	// called when they are first needed. nil: there are no others.
 	Keys Account
@@ -41,9 +36,6 @@ type Options struct {
 	// Proofs makes stores test that S3 servers other than Amazon's enforce the conditions
 	// of writes. Programs on machines rely on the test by the command line.
 	Proofs bool
-	// Token provides access tokens for Google's storage. nil: the machine's own account,
-	// via Direct if set.
-	Token token.Source
 }
 
 // Account provides credentials.
@@ -57,10 +49,12 @@ func RefreshingAccount(period time.Duration, ask func(context.Context) (id, secr
 	})
 }
 
-// Backends lists the backends that can be opened.
+// Backends lists the backends that every program opens: folders, S3 servers, and web servers. Programs
+// of users add those in package user, and programs of machines those that their platforms bring, see
+// onmachine.Stores.
 func Backends(o Options) store.Backends {
 	buckets := o.s3()
-	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), gs.Backend(o.gs()), web.Backend(o.HTTP)}
+	return store.Backends{store.Folders(), s3.Backend(buckets), s3.Compatible(buckets), web.Backend(o.HTTP)}
 }
 
 // s3 returns how to reach buckets: at S3_ENDPOINT, or at AWS itself. The account for
@@ -92,19 +86,6 @@ func (o Options) s3() s3.Config {
 		c.Credentials = aws.NewCredentialsCache(o.Account)
 	default:
 		c.Credentials = missingCredentials("there are no credentials for AWS", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-	}
-	return c
-}
-
-// gs returns how to reach Google's buckets: at STORAGE_EMULATOR_HOST, or at Google
-// itself. An emulator has no users, and gets no credentials.
-func (o Options) gs() gs.Config {
-	c := gs.Config{HTTP: o.HTTP, Endpoint: o.Env("STORAGE_EMULATOR_HOST"), Token: o.Token}
-	switch {
-	case c.Endpoint != "":
-		c.Token = nil
-	case c.Token == nil && o.Direct != nil:
-		c.Token = token.MachineSource(o.Direct, o.Env("GCE_METADATA_HOST"))
 	}
 	return c
 }

@@ -117,9 +117,9 @@ func TestDirectImports(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		for _, i := range p.Imports {
 			switch short, own := p.short(), strings.TrimPrefix(i, module+"/"); {
-			case under("internal/store/s3", "internal/store/gs", "internal/store/azureblob", "internal/store/swift")(own) && !under("internal/store")(short) &&
-				!under("internal/store/s3/sdkchain", "internal/store/gs/adc", "internal/store/gs/token")(own) && !isForTests(short):
-				t.Errorf("%s imports %s, but every program opens stores by internal/store/open", short, i)
+			case under("internal/store/s3", "internal/store/gs", "internal/store/azureblob", "internal/store/swift")(own) && !under("internal/store")(short) && cloudOf(short) == "" &&
+				!under("internal/store/s3/sdkchain")(own) && !isForTests(short):
+				t.Errorf("%s imports %s, but every program opens stores by internal/store/open, and those that platforms bring", short, i)
 			case short == "api" && !isStd(i) && !under("k8s.io/apimachinery")(i):
 				t.Errorf("api imports %s, but it imports only the standard library and Kubernetes' API machinery", i)
 			case flags(i) && !isCommand(short) && !isForTests(short):

@@ -49,7 +49,7 @@ const largest = 64 << 20
 // source returns the stores that machines with an API server read. Without other credentials, the
 // machine's own account is used.
 func (o Options) source(client *http.Client) source {
-	return source{open.Backends(open.Options{Env: o.Env, HTTP: client, Direct: host.NewHTTPClient(nil), Keys: onmachine.NewKeys(o.Platforms, o.world()), Account: o.account()}), client}
+	return source{onmachine.Stores(o.Platforms, o.world(), open.Options{Env: o.Env, HTTP: client, Account: o.account()}), client}
 }
 
 // account returns the credentials of the machine's own account, and refreshes them

@@ -17,6 +17,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/node/agent"
 	"kops.local/kops/internal/node/bootstrap"
+	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/test/opentest"
@@ -68,7 +69,7 @@ func TestFilesOfEveryScheme(t *testing.T) {
 
 func TestTheStoresOfNodeup(t *testing.T) {
 	opentest.Run(t, func(env func(string) string) store.Backends {
-		return Options{Env: env}.source(http.DefaultClient).stores
+		return Options{Env: env, Platforms: nodes.All()}.source(http.DefaultClient).stores
 	})
 }
 

@@ -26,6 +26,8 @@ import (
 	"kops.local/kops/internal/node/channels"
 	"kops.local/kops/internal/node/daemon"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
 	"kops.local/kops/internal/store/web"
 )
 
@@ -71,7 +73,7 @@ func Channels(ctx context.Context, o Options) error {
 		return err
 	}
 	client := &http.Client{Timeout: time.Minute, CheckRedirect: web.KeepTLS}
-	a.Fetch, a.Clock, a.Settle = channels.NewFetch(daemon.Stores(o.Env, &http.Client{}, onmachine.LocalKeys(o.Platforms, o.Env, &http.Client{})), client), bootstrap.SystemClock(), settleTime
+	a.Fetch, a.Clock, a.Settle = channels.NewFetch(onmachine.LocalStores(o.Platforms, open.Options{Env: o.Env, HTTP: &http.Client{}, Account: sdkchain.Credentials{}}), client), bootstrap.SystemClock(), settleTime
 	a.Issuer, a.Log = pki.Issuer{Rand: rand.Reader, Now: time.Now}, o.Log
 	loop := &channels.Loop{Applier: a, URLs: o.URLs, Interval: o.Interval, Labels: labels}
 	if len(labels) > 0 {

@@ -31,6 +31,8 @@ import (
 	"kops.local/kops/internal/platform/incluster"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/s3/sdkchain"
 )
 
 // Options holds the command line's settings.
@@ -160,8 +162,7 @@ func lead(ctx context.Context, config *rest.Config, host string, work []func(con
 
 // openStores opens the cluster's folder, and readers for parts of it.
 func openStores(ctx context.Context, o Options, conf *controllerconfig.Config) (store.Store, controller.Stored, error) {
-	client := &http.Client{Timeout: time.Minute}
-	stores := daemon.Stores(o.Env, client, onmachine.LocalKeys(o.Machines, o.Env, client))
+	stores := onmachine.LocalStores(o.Machines, open.Options{Env: o.Env, HTTP: &http.Client{Timeout: time.Minute}, Account: sdkchain.Credentials{}})
 	base, err := stores.Open(ctx, conf.ConfigBase)
 	if err != nil {
 		return nil, controller.Stored{}, err

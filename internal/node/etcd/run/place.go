@@ -203,5 +203,5 @@ func (o Options) archive(ctx context.Context, p place, from volume.Source, trust
 // machine's role is used.
 func (o Options) stores() store.Backends {
 	w := o.world()
-	return open.Backends(open.Options{Env: w.Env, Direct: w.Direct, Keys: onmachine.NewKeys(o.Platforms, w), Account: sdkchain.Credentials{}})
+	return onmachine.Stores(o.Platforms, w, open.Options{Env: w.Env, Account: sdkchain.Credentials{}})
 }

@@ -189,13 +189,8 @@ func TestAMachineOfACloudIsWhoItsVolumeSays(t *testing.T) {
 
 func TestTheStoresOfEtcdManager(t *testing.T) {
 	opentest.Run(t, func(env func(string) string) store.Backends {
-		o := Options{Environment: map[string]string{}}
-		for _, prefix := range []string{"S3", "AWS"} {
-			for _, name := range []string{"_ENDPOINT", "_ENDPOINT_URL", "_REGION", "_DEFAULT_REGION", "_ACCESS_KEY_ID", "_SECRET_ACCESS_KEY", "_SESSION_TOKEN"} {
-				o.Environment[prefix+name] = env(prefix + name)
-			}
-		}
-		for _, name := range []string{"STORAGE_EMULATOR_HOST", "GCE_METADATA_HOST"} {
+		o := Options{Environment: map[string]string{}, Platforms: nodes.All()}
+		for _, name := range opentest.Variables() {
 			o.Environment[name] = env(name)
 		}
 		return o.stores()

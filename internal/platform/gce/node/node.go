@@ -7,6 +7,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/google/go-tpm/tpm2/transport"
 
@@ -14,14 +15,22 @@ import (
 	"kops.local/kops/internal/platform/gce/gcerest"
 	"kops.local/kops/internal/platform/gce/vtpm"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/store/gs"
+	"kops.local/kops/internal/store/gs/token"
 )
 
 // Platform returns Google Cloud.
 func Platform() onmachine.Platform {
 	return onmachine.Platform{
 		Name: "gce", Traits: traits(), Environment: []string{gcerest.EndpointVariable, gcerest.MetadataVariable},
-		Detect: detect, Prove: newProver, Volumes: newVolumes,
+		Detect: detect, Prove: newProver, Volumes: newVolumes, Backends: backends,
 	}
+}
+
+// backends opens buckets with the machine's own account.
+func backends(w onmachine.World, client *http.Client) store.Backends {
+	return store.Backends{gs.Backend(gs.FromEnvironment(w.Env, client, token.MachineSource(w.Direct, w.Env(gcerest.MetadataVariable))))}
 }
 
 // newProver returns a prover of this instance's identity.

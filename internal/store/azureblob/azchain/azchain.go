@@ -17,29 +17,28 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/store/azureblob"
 )
 
 // scope covers everything that the account may do with storage.
 const scope = "https://storage.azure.com/.default"
 
-// Cloud returns the endpoints of an Azure cloud, by its name in AZURE_ENVIRONMENT:
-// its identity provider, and the suffix of the storage host names.
-func Cloud(name string) (authority cloud.Configuration, suffix string) {
-	switch name {
-	case "AzureUSGovernmentCloud", "AzureUSGovernment":
-		return cloud.AzureGovernment, "core.usgovcloudapi.net"
-	case "AzureChinaCloud":
-		return cloud.AzureChina, "core.chinacloudapi.cn"
+// authority returns the identity provider of a cloud, by its name in AZURE_ENVIRONMENT.
+func authority(name string) cloud.Configuration {
+	switch azureblob.Suffix(name) {
+	case "core.usgovcloudapi.net":
+		return cloud.AzureGovernment
+	case "core.chinacloudapi.cn":
+		return cloud.AzureChina
 	}
-	return cloud.AzurePublic, "core.windows.net"
+	return cloud.AzurePublic
 }
 
 // Source returns a token source that sets up the credential chain on first use; the
 // chain caches tokens. Errors have class fault.Denied.
 func Source(client *http.Client, environment string) func(context.Context) (string, error) {
-	authority, _ := Cloud(environment)
 	chain := sync.OnceValues(func() (azcore.TokenCredential, error) {
-		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: policy.ClientOptions{Cloud: authority, Transport: client}})
+		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: policy.ClientOptions{Cloud: authority(environment), Transport: client}})
 	})
 	return func(ctx context.Context) (string, error) {
 		var token azcore.AccessToken

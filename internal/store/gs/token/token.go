@@ -11,43 +11,24 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/store/web"
 )
 
-// Token is an OAuth 2 access token.
-type Token struct {
-	Access  string
-	Expires time.Time
-}
-
-// Source returns a token. Errors have class fault.Denied if there is none.
-type Source func(context.Context) (Token, error)
+// Token is an OAuth 2 access token, and Source returns one.
+type (
+	Token  = web.Token
+	Source = web.TokenSource
+)
 
 // early is how long before its expiry a token is no longer used. The metadata server issues a new
 // one during the last five minutes (Compute Engine, "Authenticate workloads to Google Cloud APIs").
 const early = 225 * time.Second
 
 // Cached returns a source that gets a token when it is first needed, and a new one before it expires.
-func Cached(from Source) Source {
-	var mu sync.Mutex
-	var cached Token
-	return func(ctx context.Context) (Token, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Until(cached.Expires) > early {
-			return cached, nil
-		}
-		t, err := from(ctx)
-		if err == nil {
-			cached = t
-		}
-		return t, err
-	}
-}
+func Cached(from Source) Source { return web.CachedToken(from, early) }
 
 // Server is the metadata server of machines. It is reached without DNS.
 const Server = "http://169.254.169.254"
@@ -82,7 +63,7 @@ func MachineSource(client *http.Client, server string) Source {
 		if err := json.Unmarshal(a.Body, &t); err != nil || t.Access == "" {
 			return Token{}, deniedError(errors.New("the metadata server's answer is not a token"))
 		}
-		return Token{t.Access, time.Now().Add(time.Duration(t.Seconds) * time.Second)}, nil
+		return Token{Access: t.Access, Expires: time.Now().Add(time.Duration(t.Seconds) * time.Second)}, nil
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package user defines how programs of users open stores: all stores that machines open, and those
-// whose clients no machine links. Credentials are found as in the clouds' own programs.
+// Package user defines how programs of users open stores: all stores that machines open, with
+// credentials that are found as in the clouds' own programs.
 //
 // It must not read the environment itself.
 package user
@@ -10,6 +10,7 @@ import (
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/azureblob"
 	"kops.local/kops/internal/store/azureblob/azchain"
+	"kops.local/kops/internal/store/gs"
 	"kops.local/kops/internal/store/gs/adc"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/store/s3/sdkchain"
@@ -20,10 +21,9 @@ import (
 // Backends lists the backends that can be opened. env returns an environment
 // variable, or "", as os.Getenv does; client sends all requests.
 func Backends(env func(string) string, client *http.Client) store.Backends {
-	all := open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Proofs: true, Token: adc.Source(client)})
-	_, suffix := azchain.Cloud(env("AZURE_ENVIRONMENT"))
 	openstack := oschain.Client(env, client)
-	return append(all, azureblob.Backend(azureblob.Config{HTTP: client, Endpoint: env("AZURE_STORAGE_SERVICE_ENDPOINT"), Suffix: suffix,
-		Key: env("AZURE_STORAGE_KEY"), Token: azchain.Source(client, env("AZURE_ENVIRONMENT")), Account: env("AZURE_STORAGE_ACCOUNT")}),
+	return append(open.Backends(open.Options{Env: env, HTTP: client, Account: sdkchain.Credentials{}, Proofs: true}),
+		gs.Backend(gs.FromEnvironment(env, client, adc.Source(client))),
+		azureblob.Backend(azureblob.FromEnvironment(env, client, azchain.Source(client, env("AZURE_ENVIRONMENT")))),
 		swift.Backend(swift.Config{HTTP: openstack, Login: oschain.Login(env, openstack)}))
 }

@@ -6,9 +6,11 @@ package swifttest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/user"
@@ -105,6 +107,44 @@ func (s *Server) Login(name string) func(context.Context) (swift.Session, error)
 		defer answer.Body.Close() // it has no content
 		return swift.Session{Endpoint: answer.Header.Get("X-Storage-Url"), Token: answer.Header.Get("X-Auth-Token")}, nil
 	}
+}
+
+// Region is the region in the catalog of Identity.
+const Region = "one"
+
+// Identity starts an identity service for the server's users, and returns its URL: each user's
+// application credential has the user's name as its ID. OpenStack's own
+// identity service is not run, because the servers have users of their own.
+func (s *Server) Identity(t testing.TB) string {
+	t.Helper()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct {
+			Auth struct {
+				Identity struct {
+					Methods    []string          `json:"methods"`
+					Credential map[string]string `json:"application_credential"`
+				} `json:"identity"`
+			} `json:"auth"`
+		}
+		err := json.NewDecoder(r.Body).Decode(&asked)
+		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v3/auth/tokens" || asked.Auth.Identity.Credential["secret"] != "secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		session, err := s.Login(asked.Auth.Identity.Credential["id"])(r.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("X-Subject-Token", session.Token)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, `{"token": {"methods": ["application_credential"], "catalog": [
+			{"endpoints": [{"id": "1", "interface": "public", "region_id": %[1]q, "url": "http://127.0.0.1:1/v2.1", "region": %[1]q}], "id": "2", "type": "compute", "name": "nova"},
+			{"endpoints": [{"id": "3", "interface": "admin", "region_id": %[1]q, "url": "http://127.0.0.1:1/v1/AUTH_test", "region": %[1]q},
+				{"id": "4", "interface": "public", "region_id": "two", "url": "http://127.0.0.1:1/v1/AUTH_test", "region": "two"},
+				{"id": "5", "interface": "public", "region_id": %[1]q, "url": %[2]q, "region": %[1]q}], "id": "6", "type": "object-store", "name": "swift"}]}}`, Region, session.Endpoint) // the test would fail
+	}))
+	t.Cleanup(service.Close)
+	return service.URL + "/v3"
 }
 
 // Container creates a container; readers is its X-Container-Read.
