@@ -201,6 +201,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	for _, a := range in.arches() {
 		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), in.nodeup(g, a)})
 	}
+	view.Fetches = in.fetches(view)
 	if at := in.programs(g) + "/"; !g.HasAPIServer() && view.downloads(at) {
 		view.Controller = strings.TrimSuffix(strings.TrimPrefix(at, "https://"), "/")
 	}
@@ -223,6 +224,8 @@ type bootView struct {
 	Downloads  []nodeupOf
 	// Keys is the platform's place that has the keys of the store, if any.
 	Keys string
+	// Fetches has how to fetch nodeup from stores, sorted by scheme.
+	Fetches []storeFetch
 	// Controller is host:port of kops-controller, if the machine fetches from it.
 	Controller string
 	Proxy      string
@@ -236,16 +239,28 @@ type nodeupOf struct {
 	download.File
 }
 
-// TemplateFunc returns a function for the boot script.
-func (v bootView) TemplateFunc(name string) any {
-	if name == "Has" {
-		return v.Has
-	}
-	return nil
-}
+// storeFetch is the commands with which the script fetches from stores with a scheme.
+type storeFetch struct{ Scheme, Script string }
 
-// Has reports whether a URL of nodeup may have a scheme.
-func (v bootView) Has(scheme string) bool { return v.downloads(scheme + "://") }
+// keysMissing is what remains to do for an S3 server whose keys are not in the environment, if the
+// platform has no buckets of its own.
+const keysMissing = "      failed credentials \"the environment has no S3_ENDPOINT\"\n      return 1\n"
+
+// fetches lists the stores of nodeup's URLs.
+func (in Input) fetches(v bootView) []storeFetch {
+	known := map[string]string{"s3": keysMissing}
+	maps.Copy(known, in.Traits.Store.Fetch)
+	if v.Keys != "" {
+		known["s3"] = in.Traits.Store.FetchWithKeys
+	}
+	var out []storeFetch
+	for _, scheme := range slices.Sorted(maps.Keys(known)) {
+		if v.downloads(scheme + "://") {
+			out = append(out, storeFetch{scheme, known[scheme]})
+		}
+	}
+	return out
+}
 
 func (v bootView) downloads(prefix string) bool {
 	return slices.ContainsFunc(v.Downloads, func(d nodeupOf) bool {

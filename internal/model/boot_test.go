@@ -38,6 +38,8 @@ import (
 	"kops.local/kops/internal/contract/programs"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
+	azure "kops.local/kops/internal/platform/azure/spec"
+	openstack "kops.local/kops/internal/platform/openstack/spec"
 	"kops.local/kops/internal/spec/facts"
 )
 
@@ -266,6 +268,13 @@ func TestKeysOfAnotherServerAreNamedAndNotShown(t *testing.T) {
 	traits := *in.Traits
 	traits.Store.Keys = nil
 	in.Traits = &traits
+	for base, store := range map[string]map[string]string{"azureblob://account/state/c": azure.Platform().Traits.Store.Fetch, "swift://state/c": openstack.Platform().Traits.Store.Fetch} {
+		cluster.Spec.ConfigStore.Base, traits.Store.Fetch = base, store
+		if found := of(); len(found) > 0 {
+			t.Errorf("%s is taken for a bucket of S3: %q", base, found)
+		}
+	}
+	cluster.Spec.ConfigStore.Base, traits.Store.Fetch = "s3://state/"+cluster.Name, nil
 	if found := of(); len(found) != 1 || !strings.Contains(found[0], "spec.configBase: is on the S3 server https://s3.e.com, whose keys kops does not put into user data") {
 		t.Errorf("it is told: %q", found)
 	}

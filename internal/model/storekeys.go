@@ -1,6 +1,8 @@
 package model
 
 import (
+	"strings"
+
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/spec/diag"
 )
@@ -15,6 +17,10 @@ func (in Input) StoreKeys() storekeys.Place {
 }
 
 func (in Input) needsStoreKeys() bool {
+	scheme, _, _ := strings.Cut(in.spec().ConfigStore.Base, "://")
+	if _, own := in.Traits.Store.Fetch[scheme]; own && scheme != "s3" { // a store of the platform, on no server of S3
+		return false
+	}
 	return storekeys.Needed(in.Environment[storekeys.Endpoint], in.spec().ConfigStore.Base)
 }
 

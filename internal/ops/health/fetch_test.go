@@ -2,6 +2,7 @@ package health
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,9 +15,17 @@ import (
 
 // The boot script and kops doctor use the same names for causes.
 func TestEveryCauseOfTheBootScriptIsKnown(t *testing.T) {
-	script, err := os.ReadFile("../../model/boot.sh.tmpl")
-	if err != nil {
-		t.Fatal(err)
+	parts, err := filepath.Glob("../../platform/*/spec/fetch*.sh")
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("%d parts of the boot script: %v", len(parts), err)
+	}
+	var script []byte
+	for _, file := range append(parts, "../../model/boot.sh.tmpl") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = append(script, text...)
 	}
 	var said, known []string
 	for _, m := range regexp.MustCompile(`\bfailed ([a-z]+) "`).FindAllStringSubmatch(string(script), -1) {

@@ -254,6 +254,14 @@ type Store struct {
 	// Keys returns the place on the platform that holds the keys of an S3 server that is not the
 	// platform's; only the cluster's control planes may read it; nil: there is none.
 	Keys func(cluster string) string
+	// Fetch has, by scheme, the commands with which a boot script writes an object of the platform's
+	// stores to a file, before nodeup is there: the body of a case of the function fetch in boot.sh.tmpl.
+	// ${url} and ${file} are given, ${token} may be used, and so may the functions option, get and
+	// failed. A machine uses its own identity; the script contains no secret. For s3, the commands
+	// follow those for servers whose keys are in the environment.
+	Fetch map[string]string
+	// FetchWithKeys replaces Fetch["s3"] on machines that read the keys at Keys.
+	FetchWithKeys string
 }
 
 // Model is what the platform changes in the files of its machines.

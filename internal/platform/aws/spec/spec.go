@@ -5,6 +5,7 @@
 package spec
 
 import (
+	_ "embed"
 	"regexp"
 
 	"kops.local/kops/api"
@@ -13,6 +14,17 @@ import (
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/effects"
 	"kops.local/kops/internal/spec/facts"
+)
+
+// How a boot script gets the credentials of the machine's role, and then reads the cluster's bucket, or
+// the keys of another server.
+var (
+	//go:embed fetch_role.sh
+	fetchRole string
+	//go:embed fetch_bucket.sh
+	fetchBucket string
+	//go:embed fetch_keys.sh
+	fetchKeys string
 )
 
 // Platform returns the description of AWS.
@@ -54,7 +66,8 @@ func awsTraits() traits.Traits {
 			// Amazon EC2 User Guide, Tag restrictions.
 			Tags: &traits.Tags{Place: "an AWS tag", Key: 128, Value: 256, LabelPrefix: "k8s.io/cluster-autoscaler/node-template/label/"},
 		},
-		Store:  traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys},
+		Store: traits.Store{Schemes: []string{"s3"}, Files: []string{"s3"}, RegionVariable: "AWS_REGION", Keys: awsname.StoreKeys,
+			Fetch: map[string]string{"s3": fetchRole + fetchBucket}, FetchWithKeys: fetchRole + fetchKeys},
 		Model:  modelTraits(),
 		Addons: traits.Addons{DNSController: "aws-route53", SnapshotDriver: "ebs.csi.aws.com", NodeNamesResolve: true, ChecksSources: true},
 	}

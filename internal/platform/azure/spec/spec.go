@@ -6,6 +6,7 @@ package spec
 
 import (
 	"cmp"
+	_ "embed"
 	"strings"
 
 	"kops.local/kops/api"
@@ -15,6 +16,11 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 )
+
+// fetch reads a container with the token of the machine's managed identity.
+//
+//go:embed fetch.sh
+var fetch string
 
 // Platform returns the description of Azure.
 func Platform() platform.Platform {
@@ -48,7 +54,7 @@ func Platform() platform.Platform {
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: {{Name: "Standard_B2s"}}, api.RoleAPIServer: {{Name: "Standard_B2s"}}, api.RoleNode: {{Name: "Standard_B2s"}}, api.RoleBastion: {{Name: "Standard_B2s"}},
 		}, Published: []string{"Canonical:0001-com-ubuntu-server-focal:", "Canonical:0001-com-ubuntu-server-jammy:", "Canonical:ubuntu-24_04-lts:"}},
-		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}, Variables: []string{"AZURE_ENVIRONMENT"}},
+		Store: traits.Store{Schemes: []string{"azureblob"}, Files: []string{"azureblob"}, Variables: []string{"AZURE_ENVIRONMENT"}, Fetch: map[string]string{"azureblob": fetch}},
 		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "azure", NameTag: "k8s.io_etcd_" + etcd,
 				Tags: []string{"kubernetes.io_cluster_" + c.Name + "=owned", "k8s.io_etcd_" + etcd, "k8s.io_role_control-plane=1"}}

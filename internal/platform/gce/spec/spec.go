@@ -5,6 +5,7 @@
 package spec
 
 import (
+	_ "embed"
 	"strings"
 
 	"kops.local/kops/api"
@@ -12,6 +13,11 @@ import (
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 )
+
+// fetch reads a bucket with the token of the machine's service account.
+//
+//go:embed fetch.sh
+var fetch string
 
 // Platform returns the description of GCE.
 func Platform() platform.Platform {
@@ -45,7 +51,7 @@ func gceTraits() traits.Traits {
 			// Images that kOps' channels have recommended.
 			Published: []string{"cos-cloud/cos-stable-", "ubuntu-os-cloud/ubuntu-2004-", "ubuntu-os-cloud/ubuntu-2204-", "ubuntu-os-cloud/ubuntu-2404-"},
 		},
-		Store:  traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}},
+		Store:  traits.Store{Schemes: []string{"gs"}, Files: []string{"gs"}, Fetch: map[string]string{"gs": fetch}},
 		Model:  modelTraits(),
 		Addons: traits.Addons{DNSController: "google-clouddns", ExternalDNS: "google", SnapshotDriver: "pd.csi.storage.gke.io"},
 	}

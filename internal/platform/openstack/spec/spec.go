@@ -4,12 +4,19 @@
 package spec
 
 import (
+	_ "embed"
+
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/validate"
 )
+
+// fetch reads a container with the login in the machine's configuration of the cloud.
+//
+//go:embed fetch.sh
+var fetch string
 
 // Platform returns the description of OpenStack.
 func Platform() platform.Platform {
@@ -22,7 +29,7 @@ func Platform() platform.Platform {
 		Machines: traits.Machines{GPU: traits.GPUByGroup},
 		Addons:   traits.Addons{DNSController: "openstack-designate", ExternalDNS: "designate", IPIPMode: "Always"},
 		Store: traits.Store{Schemes: []string{"swift"}, Variables: []string{"OS_AUTH_URL", "OS_DOMAIN_ID", "OS_DOMAIN_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME",
-			"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME"}},
+			"OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_REGION_NAME", "OS_TENANT_ID", "OS_TENANT_NAME"}, Fetch: map[string]string{"swift": fetch}},
 		Model: traits.Model{NodeConfig: nodeConfig, Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "openstack", NameTag: "k8s.io/etcd/" + etcd,
 				Tags:  []string{"k8s.io/etcd/" + etcd, "k8s.io/role/control-plane=1", "KubernetesCluster=" + c.Name},
