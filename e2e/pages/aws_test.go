@@ -2,12 +2,6 @@ package pages
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -23,23 +17,7 @@ import (
 func newMoto(t *testing.T) *awstest.Server {
 	t.Helper()
 	stable, _ := versions.Embedded(versions.Stable)
-	var images []map[string]any
-	for i, image := range stable.Images(api.CloudAWS) {
-		owner, name, _ := strings.Cut(image, "/")
-		arch := "x86_64"
-		if strings.Contains(name, "arm64") {
-			arch = "arm64"
-		}
-		images = append(images, map[string]any{"ami_id": fmt.Sprintf("ami-%08x", i+1), "name": name, "owner_id": owner, "description": name, "architecture": arch, "state": "available",
-			"public": true, "image_type": "machine", "hypervisor": "xen", "virtualization_type": "hvm", "root_device_name": "/dev/sda1", "root_device_type": "ebs", "sriov": "simple"})
-	}
-	text, err := json.Marshal(images)
-	file := filepath.Join(t.TempDir(), "images.json")
-	if err := errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("MOTO_AMIS_PATH", file)
-	return awstest.Moto(t)
+	return awstest.Moto(t, stable.Images(api.CloudAWS)...)
 }
 
 // instances lists the machines that an emulator of AWS runs for clusters.
