@@ -166,7 +166,7 @@ func newAccount(t *testing.T) *account {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	a := &account{silentListener: silent, connections: make(chan struct{}, 1), Proxied: &clitest.Proxied{User: clitest.NewUser(t, awsspec.Platform()), Proxy: awstest.Proxy(t, server.URL), Cluster: cluster}}
+	a := &account{silentListener: silent, connections: make(chan struct{}, 1), Proxied: &clitest.Proxied{User: clitest.NewUser(t, awsspec.Platform()), Proxy: awstest.Proxy(t, server.URL)}}
 	go a.accept()
 	for k, v := range map[string]string{
 		"KOPS_STATE_STORE": "file://" + a.Home + "/state",

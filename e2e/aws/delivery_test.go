@@ -6,27 +6,25 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"kops.local/kops/internal/contract/programs"
-	"kops.local/kops/internal/platform/aws/awstest"
+	"kops.local/kops/internal/test/cloudsuite"
 )
 
 // storedPrograms returns kops' own programs in the cluster's store; the content of each must match its
 // key.
-func (w *world) storedPrograms() []string {
+func storedPrograms(w *cloudsuite.World) []string {
 	w.Helper()
 	var out []string
-	s := openBucket(w, w.server)
-	for _, key := range w.objects() {
-		own, ok := strings.CutPrefix(key, name+"/")
+	for _, key := range w.Inventory() {
+		own, ok := strings.CutPrefix(key, "object "+name+"/")
 		sum, base, is := programs.ParseKey(own)
 		if !ok || !is {
 			continue
 		}
-		data, _, err := s.Get(w.Context(), key)
+		data, _, err := of(w).store.Get(w.Context(), name+"/"+own)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -39,47 +37,43 @@ func (w *world) storedPrograms() []string {
 	return out
 }
 
-// The kops files that machines need are copied to the store once, for the architecture of
+// deliverPrograms: the kops files that machines need are copied to the store once, for the architecture of
 // their image, and files that no machine needs any longer are removed when possible.
-func TestProgramsTravelWithTheCluster(t *testing.T) {
-	w := newWorld(t, awstest.Moto(t))
-	w.small()
+func deliverPrograms(w *cloudsuite.World) {
+	w.Small()
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "linux/amd64/nodeup-amd64.gz") {
-		t.Errorf("the preview does not show them:\n%s", r.Out)
+		w.Errorf("the preview does not show them:\n%s", r.Out)
 	}
 	w.Must("update", "cluster", name, "--yes")
 	want := []string{"channels-amd64.tar", "etcd-manager-amd64.tar", "kops-controller-amd64.tar", "kube-apiserver-healthcheck-amd64.tar", "nodeup-amd64.gz"}
-	if got := w.storedPrograms(); !slices.Equal(got, want) {
-		t.Errorf("delivered are %v", got)
+	if got := storedPrograms(w); !slices.Equal(got, want) {
+		w.Errorf("delivered are %v", got)
 	}
 	w.Proxy.Reset()
 	if r := w.Must("update", "cluster", name, "--yes"); !strings.Contains(r.Out, "No changes") || w.Proxy.Writes() > 4 { // the lease, and the revision
-		t.Errorf("the second time %d writes were made:\n%s", w.Proxy.Writes(), r.Out)
+		w.Errorf("the second time %d writes were made:\n%s", w.Proxy.Writes(), r.Out)
 	}
 	for group, from := range map[string]string{"control-plane-us-east-1a": "=s3://" + bucket + "/" + name + "/programs/", "nodes-us-east-1a": "=https://kops-controller.internal." + name + ":3988/programs/"} {
-		if text := w.userData(group); !strings.Contains(text, "NODEUP_URL_AMD64"+from) || strings.Contains(text, "artifacts.k8s.io") {
-			t.Errorf("machines of %s fetch nodeup elsewhere:\n%.400s", group, text)
+		if text := userData(w, group); !strings.Contains(text, "NODEUP_URL_AMD64"+from) || strings.Contains(text, "artifacts.k8s.io") {
+			w.Errorf("machines of %s fetch nodeup elsewhere:\n%.400s", group, text)
 		}
 	}
 	w.Release("of another build")
 	r := w.Must("update", "cluster", name, "--yes")
-	if got := w.storedPrograms(); len(got) != 2*len(want) {
-		t.Errorf("after another build delivered are %v\n%s", got, r.Out)
+	if got := storedPrograms(w); len(got) != 2*len(want) {
+		w.Errorf("after another build delivered are %v\n%s", got, r.Out)
 	}
 	w.Must("update", "cluster", name, "--yes", "--prune")
-	if got := w.storedPrograms(); !slices.Equal(got, want) {
-		t.Errorf("pruned, delivered are %v", got)
+	if got := storedPrograms(w); !slices.Equal(got, want) {
+		w.Errorf("pruned, delivered are %v", got)
 	}
-	w.Must("delete", "cluster", name, "--yes")
-	if left := w.objects(); len(left) > 0 {
-		t.Errorf("the deletion left %v", left)
-	}
+	w.Delete()
 }
 
 // userData returns the user data of a group's machines.
-func (w *world) userData(group string) string {
+func userData(w *cloudsuite.World, group string) string {
 	w.Helper()
-	out, err := ec2.NewFromConfig(w.server.AWS()).DescribeLaunchTemplateVersions(w.Context(), &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})
+	out, err := of(w).api.EC2.DescribeLaunchTemplateVersions(w.Context(), &ec2.DescribeLaunchTemplateVersionsInput{Versions: []string{"$Latest"}})
 	if err != nil {
 		w.Fatal(err)
 	}

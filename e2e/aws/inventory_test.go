@@ -3,12 +3,15 @@ package aws
 import (
 	"context"
 	"slices"
+	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/route53"
+	r53types "github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"golang.org/x/sync/errgroup"
 
 	"kops.local/kops/internal/engine/clock"
@@ -16,15 +19,10 @@ import (
 	"kops.local/kops/internal/platform/aws/awsapi"
 )
 
-// inventory lists the contents of the account, each as "kind: identity", queried from
-// the server itself and not through the proxy.
-func (w *world) inventory() []string {
-	w.Helper()
-	ctx := w.Context()
-	c, err := awsapi.Connect(ctx, awsapi.Config{Region: region, Endpoint: w.server.URL, Credentials: w.server.AWS().Credentials})
-	if err != nil {
-		w.Fatal(err)
-	}
+// inventory lists the contents of the account, each as "kind: identity".
+func (a *account) inventory(t testing.TB) []string {
+	t.Helper()
+	ctx, c := t.Context(), a.api
 	questions := slices.Concat(networkQuestions(c), machineQuestions(c), accountQuestions(c))
 	answers := make([][]string, len(questions))
 	var g errgroup.Group
@@ -39,7 +37,7 @@ func (w *world) inventory() []string {
 		})
 	}
 	if err := g.Wait(); err != nil {
-		w.Fatal(err)
+		t.Fatal(err)
 	}
 	all := slices.Concat(answers...)
 	slices.Sort(all)
@@ -52,9 +50,9 @@ type question struct {
 	ask  func(context.Context) ([]string, error)
 }
 
-// of builds a question from an API call, the list in its response, and the identity of
+// ask builds a question from an API call, the list in its response, and the identity of
 // an item, which is empty for an item that no longer exists.
-func of[In, Opt, Out, Item any](kind string, call func(context.Context, *In, ...Opt) (*Out, error), list func(*Out) []Item, id func(Item) string) question {
+func ask[In, Opt, Out, Item any](kind string, call func(context.Context, *In, ...Opt) (*Out, error), list func(*Out) []Item, id func(Item) string) question {
 	return question{kind, func(ctx context.Context) ([]string, error) {
 		out, err := call(ctx, new(In))
 		if err != nil {
@@ -72,19 +70,19 @@ func of[In, Opt, Out, Item any](kind string, call func(context.Context, *In, ...
 
 func networkQuestions(c *awsapi.Clients) []question {
 	return []question{
-		of("vpc", c.EC2.DescribeVpcs, func(o *ec2.DescribeVpcsOutput) []ec2types.Vpc { return o.Vpcs }, func(v ec2types.Vpc) string { return *v.VpcId }),
-		of("subnet", c.EC2.DescribeSubnets, func(o *ec2.DescribeSubnetsOutput) []ec2types.Subnet { return o.Subnets }, func(s ec2types.Subnet) string { return *s.SubnetId }),
-		of("route table", c.EC2.DescribeRouteTables, func(o *ec2.DescribeRouteTablesOutput) []ec2types.RouteTable { return o.RouteTables }, func(r ec2types.RouteTable) string { return *r.RouteTableId }),
-		of("internet gateway", c.EC2.DescribeInternetGateways, func(o *ec2.DescribeInternetGatewaysOutput) []ec2types.InternetGateway { return o.InternetGateways }, func(g ec2types.InternetGateway) string { return *g.InternetGatewayId }),
-		of("dhcp options", c.EC2.DescribeDhcpOptions, func(o *ec2.DescribeDhcpOptionsOutput) []ec2types.DhcpOptions { return o.DhcpOptions }, func(d ec2types.DhcpOptions) string {
+		ask("vpc", c.EC2.DescribeVpcs, func(o *ec2.DescribeVpcsOutput) []ec2types.Vpc { return o.Vpcs }, func(v ec2types.Vpc) string { return *v.VpcId }),
+		ask("subnet", c.EC2.DescribeSubnets, func(o *ec2.DescribeSubnetsOutput) []ec2types.Subnet { return o.Subnets }, func(s ec2types.Subnet) string { return *s.SubnetId }),
+		ask("route table", c.EC2.DescribeRouteTables, func(o *ec2.DescribeRouteTablesOutput) []ec2types.RouteTable { return o.RouteTables }, func(r ec2types.RouteTable) string { return *r.RouteTableId }),
+		ask("internet gateway", c.EC2.DescribeInternetGateways, func(o *ec2.DescribeInternetGatewaysOutput) []ec2types.InternetGateway { return o.InternetGateways }, func(g ec2types.InternetGateway) string { return *g.InternetGatewayId }),
+		ask("dhcp options", c.EC2.DescribeDhcpOptions, func(o *ec2.DescribeDhcpOptionsOutput) []ec2types.DhcpOptions { return o.DhcpOptions }, func(d ec2types.DhcpOptions) string {
 			if len(d.Tags) == 0 {
 				return "" // the emulator ignores the tags of the creating call, so a cut leaves untagged ones
 			}
 			return *d.DhcpOptionsId
 		}),
-		of("security group", c.EC2.DescribeSecurityGroups, func(o *ec2.DescribeSecurityGroupsOutput) []ec2types.SecurityGroup { return o.SecurityGroups }, func(g ec2types.SecurityGroup) string { return *g.GroupId }),
-		of("address", c.EC2.DescribeAddresses, func(o *ec2.DescribeAddressesOutput) []ec2types.Address { return o.Addresses }, func(a ec2types.Address) string { return *a.AllocationId }),
-		of("nat gateway", c.EC2.DescribeNatGateways, func(o *ec2.DescribeNatGatewaysOutput) []ec2types.NatGateway { return o.NatGateways }, func(n ec2types.NatGateway) string {
+		ask("security group", c.EC2.DescribeSecurityGroups, func(o *ec2.DescribeSecurityGroupsOutput) []ec2types.SecurityGroup { return o.SecurityGroups }, func(g ec2types.SecurityGroup) string { return *g.GroupId }),
+		ask("address", c.EC2.DescribeAddresses, func(o *ec2.DescribeAddressesOutput) []ec2types.Address { return o.Addresses }, func(a ec2types.Address) string { return *a.AllocationId }),
+		ask("nat gateway", c.EC2.DescribeNatGateways, func(o *ec2.DescribeNatGatewaysOutput) []ec2types.NatGateway { return o.NatGateways }, func(n ec2types.NatGateway) string {
 			if n.State == ec2types.NatGatewayStateDeleted {
 				return ""
 			}
@@ -120,15 +118,15 @@ func networkInterfaces(ctx context.Context, c *ec2.Client) ([]string, error) {
 
 func machineQuestions(c *awsapi.Clients) []question {
 	return []question{
-		of("volume", c.EC2.DescribeVolumes, func(o *ec2.DescribeVolumesOutput) []ec2types.Volume { return o.Volumes }, func(v ec2types.Volume) string {
+		ask("volume", c.EC2.DescribeVolumes, func(o *ec2.DescribeVolumesOutput) []ec2types.Volume { return o.Volumes }, func(v ec2types.Volume) string {
 			if len(v.Attachments) > 0 && len(v.Tags) == 0 {
 				return "" // a root volume: as with network interfaces
 			}
 			return *v.VolumeId
 		}),
-		of("key pair", c.EC2.DescribeKeyPairs, func(o *ec2.DescribeKeyPairsOutput) []ec2types.KeyPairInfo { return o.KeyPairs }, func(k ec2types.KeyPairInfo) string { return *k.KeyName }),
-		of("launch template", c.EC2.DescribeLaunchTemplates, func(o *ec2.DescribeLaunchTemplatesOutput) []ec2types.LaunchTemplate { return o.LaunchTemplates }, func(l ec2types.LaunchTemplate) string { return *l.LaunchTemplateId }),
-		of("instances", c.EC2.DescribeInstances, func(o *ec2.DescribeInstancesOutput) []ec2types.Reservation { return o.Reservations }, func(r ec2types.Reservation) string {
+		ask("key pair", c.EC2.DescribeKeyPairs, func(o *ec2.DescribeKeyPairsOutput) []ec2types.KeyPairInfo { return o.KeyPairs }, func(k ec2types.KeyPairInfo) string { return *k.KeyName }),
+		ask("launch template", c.EC2.DescribeLaunchTemplates, func(o *ec2.DescribeLaunchTemplatesOutput) []ec2types.LaunchTemplate { return o.LaunchTemplates }, func(l ec2types.LaunchTemplate) string { return *l.LaunchTemplateId }),
+		ask("instances", c.EC2.DescribeInstances, func(o *ec2.DescribeInstancesOutput) []ec2types.Reservation { return o.Reservations }, func(r ec2types.Reservation) string {
 			for _, i := range r.Instances {
 				if i.State.Name != ec2types.InstanceStateNameTerminated {
 					return *i.InstanceId
@@ -179,8 +177,30 @@ func machineQuestions(c *awsapi.Clients) []question {
 	}
 }
 
+// records lists the records of all zones, except the zones' own.
+func records(ctx context.Context, c *route53.Client) ([]string, error) {
+	zones, err := c.ListHostedZones(ctx, &route53.ListHostedZonesInput{})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, z := range zones.HostedZones {
+		list, err := c.ListResourceRecordSets(ctx, &route53.ListResourceRecordSetsInput{HostedZoneId: z.Id})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.ResourceRecordSets {
+			if r.Type != r53types.RRTypeNs && r.Type != r53types.RRTypeSoa {
+				ids = append(ids, *z.Id+" "+*r.Name+" "+string(r.Type))
+			}
+		}
+	}
+	return ids, nil
+}
+
 func accountQuestions(c *awsapi.Clients) []question {
 	return []question{
+		{"record", func(ctx context.Context) ([]string, error) { return records(ctx, c.Route53) }},
 		{"role", func(ctx context.Context) ([]string, error) {
 			out, err := c.IAM.ListRoles(ctx, &iam.ListRolesInput{})
 			if err != nil {

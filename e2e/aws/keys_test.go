@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -25,30 +24,25 @@ import (
 	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
-	"kops.local/kops/internal/store/s3"
+	"kops.local/kops/internal/test/cloudsuite"
 )
 
 // place is the name of the cluster's parameter.
 const place = "/kops/" + name + "/s3-keys"
 
-// onServer returns a world whose state is on an S3 server that is not AWS'.
-func onServer(t *testing.T) (w *world, state store.Store) {
-	t.Helper()
-	w = newWorld(t, awstest.Moto(t))
-	other := awstest.Versity(t)
-	other.Bucket(t, bucket)
+// useOtherServer moves the user's state store to an S3 server that is not AWS', and returns it.
+func useOtherServer(w *cloudsuite.World) store.Store {
+	w.Helper()
+	other := awstest.Versity(w)
+	other.Bucket(w, bucket)
 	w.Env["S3_ENDPOINT"], w.Env["S3_REGION"], w.Env["S3_ACCESS_KEY_ID"], w.Env["S3_SECRET_ACCESS_KEY"] = other.URL, other.Region, other.AccessKey, other.SecretKey
-	state, err := store.Backends{s3.Backend(other.S3())}.Open(t.Context(), "s3://"+bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w, state
+	return openBucket(w, other)
 }
 
 // parameter returns the value of the cluster's parameter; "" if there is none.
-func (w *world) parameter() string {
+func parameter(w *cloudsuite.World) string {
 	w.Helper()
-	out, err := ssm.NewFromConfig(w.server.AWS()).GetParametersByPath(w.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(of(w).AWS()).GetParametersByPath(w.Context(), &ssm.GetParametersByPathInput{Path: aws.String("/"), Recursive: aws.Bool(true), WithDecryption: aws.Bool(true)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -61,86 +55,88 @@ func (w *world) parameter() string {
 	return *out.Parameters[0].Value
 }
 
-func (w *world) storeKeyPair() storekeys.Pair {
+func storeKeyPair(w *cloudsuite.World) storekeys.Pair {
 	return storekeys.Pair{ID: w.Env["S3_ACCESS_KEY_ID"], Secret: w.Env["S3_SECRET_ACCESS_KEY"]}
 }
 
 // secrets are texts that must not appear anywhere else.
-func (w *world) secrets() []string {
-	return []string{w.storeKeyPair().Secret, w.storeKeyPair().Encode()}
+func secrets(w *cloudsuite.World) []string {
+	return []string{storeKeyPair(w).Secret, storeKeyPair(w).Encode()}
 }
 
-func TestKeysOfAnotherServerReachControlPlanesAlone(t *testing.T) {
-	w, state := onServer(t)
-	w.small()
+// placeKeys: keys of another server reach control planes alone.
+func placeKeys(w *cloudsuite.World) {
+	state := useOtherServer(w)
+	w.Small()
 	for _, args := range [][]string{{}, {"-o", "json"}, {"--save-plan", filepath.Join(w.Home, "plan")}} {
 		r := w.Must(append([]string{"update", "cluster", name}, args...)...)
-		w.checkNoSecrets(strings.Join(args, " "), r.Out+r.Err)
+		checkNoSecrets(w, strings.Join(args, " "), r.Out+r.Err)
 	}
 	plan, err := os.ReadFile(filepath.Join(w.Home, "plan"))
 	if err != nil || len(plan) == 0 {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	w.checkNoSecrets("a saved plan", string(plan))
+	checkNoSecrets(w, "a saved plan", string(plan))
 	r := w.Must("update", "cluster", name, "--yes")
-	w.checkNoSecrets("the update", r.Out+r.Err)
-	if got := w.parameter(); got != w.storeKeyPair().Encode() {
-		t.Errorf("control planes find %q", got)
+	checkNoSecrets(w, "the update", r.Out+r.Err)
+	if got := parameter(w); got != storeKeyPair(w).Encode() {
+		w.Errorf("control planes find %q", got)
 	}
-	control := w.userData("control-plane-us-east-1a")
+	control := userData(w, "control-plane-us-east-1a")
 	if !strings.Contains(control, "\nexport S3_KEYS='aws:"+place+"'\n") {
-		t.Error("control planes are not told where the keys are")
+		w.Error("control planes are not told where the keys are")
 	}
-	w.checkNoSecrets("the user data of control planes", control)
-	if nodes := w.userData("nodes-us-east-1a"); strings.Contains(nodes, "S3_") {
-		t.Error("nodes are told of the store")
+	checkNoSecrets(w, "the user data of control planes", control)
+	if nodes := userData(w, "nodes-us-east-1a"); strings.Contains(nodes, "S3_") {
+		w.Error("nodes are told of the store")
 	}
-	for o, err := range state.List(t.Context(), "") {
+	for o, err := range state.List(w.Context(), "") {
 		if err != nil {
-			t.Fatal(err)
+			w.Fatal(err)
 		}
-		text, _, err := state.Get(t.Context(), o.Key)
+		text, _, err := state.Get(w.Context(), o.Key)
 		if err != nil {
-			t.Fatal(err)
+			w.Fatal(err)
 		}
-		w.checkNoSecrets(o.Key, string(text))
+		checkNoSecrets(w, o.Key, string(text))
 		if strings.HasSuffix(o.Key, "/kops-channels.yaml") || strings.Contains(o.Key, "/manifests/etcd/") || strings.Contains(o.Key, "addons/kops-controller") {
 			for _, v := range []string{"name: S3_KEYS", "name: S3_ENDPOINT", "name: AWS_REGION"} {
 				if !strings.Contains(string(text), v) {
-					t.Errorf("%s lacks %s", o.Key, v)
+					w.Errorf("%s lacks %s", o.Key, v)
 				}
 			}
 		}
 	}
 	for role, want := range map[string]bool{"masters": true, "nodes": false} {
-		if got := strings.Contains(w.policies(role+"."+name), "parameter"+place); got != want {
-			t.Errorf("%s may read the keys: %v", role, got)
+		if got := strings.Contains(policies(w, role+"."+name), "parameter"+place); got != want {
+			w.Errorf("%s may read the keys: %v", role, got)
 		}
 	}
-	w.runDownload(control)
-	w.writeAsControlPlane(state)
+	runDownload(w, control)
+	writeAsControlPlane(w, state)
 
 	if r := w.Must("update", "cluster", name); !strings.Contains(r.Out, "No changes") {
-		t.Errorf("something is left to do:\n%s", r.Out)
+		w.Errorf("something is left to do:\n%s", r.Out)
 	}
-	_, err = ssm.NewFromConfig(w.server.AWS()).PutParameter(t.Context(), &ssm.PutParameterInput{Name: aws.String(place), Value: aws.String("b2xkOmtleXM="), Overwrite: aws.Bool(true)})
+	_, err = ssm.NewFromConfig(of(w).AWS()).PutParameter(w.Context(), &ssm.PutParameterInput{Name: aws.String(place), Value: aws.String("b2xkOmtleXM="), Overwrite: aws.Bool(true)})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	r = w.Must("update", "cluster", name, "--yes")
-	w.checkNoSecrets("the update with other keys", r.Out+r.Err)
-	if got := w.parameter(); got != w.storeKeyPair().Encode() || strings.Contains(r.Out, "b2xkOmtleXM=") {
-		t.Errorf("after the keys were changed control planes find %q:\n%s", got, r.Out)
+	checkNoSecrets(w, "the update with other keys", r.Out+r.Err)
+	if got := parameter(w); got != storeKeyPair(w).Encode() || strings.Contains(r.Out, "b2xkOmtleXM=") {
+		w.Errorf("after the keys were changed control planes find %q:\n%s", got, r.Out)
 	}
 	w.Must("delete", "cluster", name, "--yes")
-	if got := w.parameter(); got != "" {
-		t.Errorf("a deletion leaves %q", got)
+	if got := parameter(w); got != "" {
+		w.Errorf("a deletion leaves %q", got)
 	}
 }
 
-func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
-	w, _ := onServer(t)
-	w.small()
+// renderWithKeys: Terraform knows no keys of another server.
+func renderWithKeys(w *cloudsuite.World) {
+	useOtherServer(w)
+	w.Small()
 	out := filepath.Join(w.Home, "tf")
 	w.Must("update", "cluster", name, "--target", "terraform", "--out", out)
 	files := 0
@@ -149,29 +145,29 @@ func TestTerraformKnowsNoKeysOfAnotherServer(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		w.checkNoSecrets(path, string(text))
+		checkNoSecrets(w, path, string(text))
 		files++
 		return err
 	})
 	if err != nil || files < 5 {
-		t.Fatal(files, err)
+		w.Fatal(files, err)
 	}
-	if got := w.parameter(); got != w.storeKeyPair().Encode() {
-		t.Errorf("before Terraform makes them, control planes would find %q", got)
+	if got := parameter(w); got != storeKeyPair(w).Encode() {
+		w.Errorf("before Terraform makes them, control planes would find %q", got)
 	}
 	facts := filepath.Join(w.Home, "facts.yaml")
 	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--record-facts", facts); strings.Contains(r.Err, "aws_store_keys") { // again
-		t.Errorf("what is written is warned of:\n%s", r.Err)
+		w.Errorf("what is written is warned of:\n%s", r.Err)
 	}
 	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.Err, "aws_store_keys/s3-keys."+name+" is never part of the Terraform configuration, and is not written") {
-		t.Errorf("nothing is told of what is not written:\n%s", r.Err)
+		w.Errorf("nothing is told of what is not written:\n%s", r.Err)
 	}
 }
 
 // checkNoSecrets fails if a text contains a secret.
-func (w *world) checkNoSecrets(what, text string) {
+func checkNoSecrets(w *cloudsuite.World, what, text string) {
 	w.Helper()
-	for _, s := range w.secrets() {
+	for _, s := range secrets(w) {
 		if strings.Contains(text, s) {
 			w.Errorf("%s holds the keys", what)
 		}
@@ -179,9 +175,9 @@ func (w *world) checkNoSecrets(what, text string) {
 }
 
 // policies returns the inline policies of a role.
-func (w *world) policies(role string) string {
+func policies(w *cloudsuite.World, role string) string {
 	w.Helper()
-	client := iam.NewFromConfig(w.server.AWS())
+	client := iam.NewFromConfig(of(w).AWS())
 	names, err := client.ListRolePolicies(w.Context(), &iam.ListRolePoliciesInput{RoleName: &role})
 	if err != nil {
 		w.Fatal(err)
@@ -202,12 +198,12 @@ func (w *world) policies(role string) string {
 }
 
 // startMetadata starts the metadata service of a machine with a role.
-func (w *world) startMetadata() string {
-	return ec2test.Serve(w, ec2test.Role(w, "masters."+name, awsquery.Credentials{ID: w.server.AccessKey, Secret: w.server.SecretKey, Token: "session"}))
+func startMetadata(w *cloudsuite.World) string {
+	return ec2test.Serve(w, ec2test.Role(w, "masters."+name, awsquery.Credentials{ID: of(w).AccessKey, Secret: of(w).SecretKey, Token: "session"}))
 }
 
 // runDownload runs the part of a boot script that downloads a file.
-func (w *world) runDownload(script string) {
+func runDownload(w *cloudsuite.World, script string) {
 	w.Helper()
 	_, functions, ok := strings.Cut(script, "\nfailed() {")
 	functions, rest, _ := strings.Cut(functions, "\nfetch() {")
@@ -223,7 +219,7 @@ func (w *world) runDownload(script string) {
 		}
 	}
 	text += "failed() {" + functions + "\nfetch() {" + fetch + "\n}\nfetch \"$1\" \"$2\"\n"
-	text = strings.NewReplacer("http://169.254.169.254", w.startMetadata(), "https://ssm.${AWS_REGION}.amazonaws.com", w.server.URL).Replace(text)
+	text = strings.NewReplacer("http://169.254.169.254", startMetadata(w), "https://ssm.${AWS_REGION}.amazonaws.com", of(w).URL).Replace(text)
 	file := filepath.Join(w.TempDir(), "config")
 	cmd := exec.Command("bash", "-c", text, "boot", file, "s3://"+bucket+"/"+name+"/config")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
@@ -242,12 +238,12 @@ func (w *world) runDownload(script string) {
 
 // writeAsControlPlane writes to the store as the programs of control planes do, which are configured
 // with the place of the keys.
-func (w *world) writeAsControlPlane(state store.Store) {
+func writeAsControlPlane(w *cloudsuite.World, state store.Store) {
 	w.Helper()
 	asked := 0
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		asked++
-		u, err := url.Parse(w.server.URL)
+		u, err := url.Parse(of(w).URL)
 		if err != nil {
 			w.Error(err)
 			return
@@ -265,7 +261,7 @@ func (w *world) writeAsControlPlane(state store.Store) {
 	}))
 	defer front.Close()
 	env := map[string]string{"S3_ENDPOINT": w.Env["S3_ENDPOINT"], "S3_REGION": w.Env["S3_REGION"], "S3_KEYS": "aws:" + place, "AWS_REGION": region,
-		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": w.startMetadata()}
+		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": startMetadata(w)}
 	stores := func() store.Backends {
 		get := func(k string) string { return env[k] }
 		return daemon.Stores(get, &http.Client{}, onmachine.LocalKeys(nodes.All(), get, &http.Client{}))

@@ -41,6 +41,9 @@ type User struct {
 
 // NewUser returns a user of a platform, whose home contains everything that kops downloads.
 func NewUser(t testing.TB, on platform.Platform) *User {
+	if os.Getenv(asKops) != "" {
+		t.Fatal("this process runs as kops; TestMain must call Main")
+	}
 	u := &User{TB: t, on: &on, Env: map[string]string{}, newKey: testkeys.Source()}
 	u.ResetHome()
 	return u

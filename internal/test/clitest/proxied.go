@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
@@ -9,49 +10,62 @@ import (
 	"testing"
 	"time"
 
+	"kops.local/kops/internal/cli"
+	"kops.local/kops/internal/cli/shell"
 	"kops.local/kops/internal/test/proxy"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 // Proxied is a user of a cluster whose requests to the cloud go through a proxy.
 type Proxied struct {
 	*User
-	Proxy   *proxy.Proxy
-	Cluster string
+	Proxy *proxy.Proxy
 }
 
-// BreakLock releases the lease of a killed command.
-func (u *Proxied) BreakLock() {
-	u.Helper()
-	u.Must("toolbox", "lock", "break", "--name", u.Cluster, "--yes")
-}
-
-// CutStep is the distance between the writes at which one run interrupts a command; over several
-// runs it is interrupted at each.
-const CutStep = 17
-
-// maxWait is the time after the cut when the user stops the command, and the connection is restored.
-const maxWait = 300 * time.Millisecond
+// patience is the time after the cut when the user stops the command, and the connection is restored.
+const patience = 100 * time.Millisecond
 
 // RunCut runs a command line whose connection breaks at a write, before or after it has reached the
-// cloud, and which the user then stops.
-func (u *Proxied) RunCut(at int, after bool, args ...string) Result {
+// cloud, and which the user then stops. It reports whether the write was reached.
+func (u *Proxied) RunCut(at int, after bool, args ...string) (r Result, cut bool) {
 	u.Helper()
 	u.Proxy.Reset()
 	ctx, giveUp := context.WithCancel(u.Context())
 	defer giveUp()
+	var was atomic.Bool
 	u.Proxy.SetCut(proxy.Cut{At: at, After: after, Then: func() {
-		time.AfterFunc(maxWait, func() { giveUp(); u.Proxy.Restore() })
+		was.Store(true)
+		time.AfterFunc(patience, func() { giveUp(); u.Proxy.Restore() })
 	}})
-	r := u.RunContext(ctx, args...)
+	r = u.RunContext(ctx, args...)
 	u.Proxy.Restore()
-	return r
+	return r, was.Load()
 }
 
-// RunKilled runs a program that is killed at a write, and reports whether the write was reached. The
-// error is the program's exit error.
-func (u *Proxied) RunKilled(program string, at int, args ...string) (out []byte, killed bool, err error) {
+// asKops is set where a test binary runs as kops.
+const asKops = "RUN_KOPS"
+
+// Main runs the tests of a package, whose TestMain it is: the test binary is also kops, which
+// RunKilled kills.
+func Main(m *testing.M) {
+	if os.Getenv(asKops) == "" {
+		os.Exit(m.Run())
+	}
+	sys := shell.OS(Version)
+	sys.NewKey = testkeys.Source()
+	os.Exit(cli.Run(context.Background(), sys, os.Args[1:]))
+}
+
+// RunKilled runs kops as a process that is killed at a write, and reports whether the write was reached.
+// The error is the process' exit error.
+func (u *Proxied) RunKilled(at int, args ...string) (out []byte, killed bool, err error) {
 	u.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		u.Fatal(err)
+	}
 	cmd := exec.Command(program, args...)
+	cmd.Env = []string{asKops + "=" + Version}
 	for k, v := range u.Env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
