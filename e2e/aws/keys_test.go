@@ -17,13 +17,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"kops.local/kops/internal/contract/storekeys"
-	"kops.local/kops/internal/node/daemon"
+
 	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/awstest"
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
 	"kops.local/kops/internal/platform/nodes"
 	"kops.local/kops/internal/platform/onmachine"
 	"kops.local/kops/internal/store"
+	storeopen "kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/test/cloudsuite"
 )
 
@@ -264,7 +265,7 @@ func writeAsControlPlane(w *cloudsuite.World, state store.Store) {
 		"AWS_ENDPOINT_URL": front.URL, "AWS_EC2_METADATA_SERVICE_ENDPOINT": startMetadata(w)}
 	stores := func() store.Backends {
 		get := func(k string) string { return env[k] }
-		return daemon.Stores(get, &http.Client{}, onmachine.LocalKeys(nodes.All(), get, &http.Client{}))
+		return onmachine.LocalStores(nodes.All(), storeopen.Options{Env: get, HTTP: &http.Client{}})
 	}
 	s, err := stores().Open(w.Context(), "s3://"+bucket+"/"+name)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,8 @@ func (c *cloud) addToBundle() error {
 	return runAll([][]string{{kops, "bundle", "add", "--dir", folder, "--from", inWorkplace("standins.tar")}})
 }
 
-// assets returns the images and files that a cluster of the cloud fetches.
+// assets returns the images and files that a cluster of the cloud fetches, the files for machines like
+// this host.
 func (c *cloud) assets() (images, files []string, err error) {
 	kops, facts, spec := inWorkplace("bin/kops"), "../../testdata/facts/goldens.yaml", inWorkplace(c.name+".yaml")
 	text, err := exec.Command(kops, "create", "cluster", "a.example.com", "--cloud", c.name, "--zones", c.zones, "--networking", "kubenet",
@@ -92,7 +94,9 @@ func (c *cloud) assets() (images, files []string, err error) {
 		images = append(images, i.Canonical)
 	}
 	for _, f := range all.Files {
-		files = append(files, f.Canonical)
+		if strings.Contains(f.Canonical, "/"+runtime.GOARCH+"/") {
+			files = append(files, f.Canonical)
+		}
 	}
 	return images, files, nil
 }

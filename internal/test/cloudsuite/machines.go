@@ -32,7 +32,7 @@ func (w *World) fleet() *fleet {
 	}
 	all := providers.All(platform.World{Env: env})
 	f.Provider = all[slices.IndexFunc(all, func(p platform.Provider) bool { return p.Name == w.Cloud.Platform.Name })]
-	region, err := f.Region(f.cluster.Spec)
+	region, err := f.Lookup.Region(f.cluster.Spec)
 	if err == nil {
 		f.session, err = f.Connect(w.Context(), platform.Config{Cluster: f.cluster.Spec, Region: region})
 	}
@@ -96,7 +96,7 @@ func (f *fleet) replace(m platform.Machine, args ...string) {
 // refill creates machines that are missing, where groups do not do so themselves.
 func (f *fleet) refill() {
 	f.Helper()
-	if !f.Roll.Refills {
+	if !f.Fleet.Roll.Refills {
 		f.Must("update", "cluster", Name, "--yes")
 	}
 }
@@ -104,10 +104,10 @@ func (f *fleet) refill() {
 // detach takes a machine out of its group, as a roll does.
 func (f *fleet) detach(m platform.Machine) {
 	f.Helper()
-	if f.Roll.Detach == nil {
+	if f.Fleet.Roll.Detach == nil {
 		return
 	}
-	if err := f.Roll.Detach(f.Context(), f.session, f.cluster.Spec, m); err != nil {
+	if err := f.Fleet.Roll.Detach(f.Context(), f.session, f.cluster.Spec, m); err != nil {
 		f.Fatal(err)
 	}
 	f.refill()
@@ -119,7 +119,7 @@ func (f *fleet) detach(m platform.Machine) {
 // list returns a group of the cluster.
 func (f *fleet) list(group string) platform.MachineGroup {
 	f.Helper()
-	groups, err := f.Machines(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups)
+	groups, err := f.Fleet.Machines(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func (f *fleet) only(group string) platform.Machine {
 // drift returns what a machine was made of, where that differs from what its group has now.
 func (f *fleet) drift(m platform.Machine) []platform.Change {
 	f.Helper()
-	all, err := f.Roll.Drift(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups, []platform.Machine{m})
+	all, err := f.Fleet.Roll.Drift(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups, []platform.Machine{m})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -156,10 +156,10 @@ func (f *fleet) drift(m platform.Machine) []platform.Change {
 // checkRoom checks that the platform says for how many more machines there is room, and why.
 func (f *fleet) checkRoom() {
 	f.Helper()
-	if f.Provider.Room == nil {
+	if f.Provider.Fleet.Room == nil {
 		return
 	}
-	rooms, err := f.Provider.Room(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups)
+	rooms, err := f.Provider.Fleet.Room(f.Context(), f.session, f.cluster.Spec, f.cluster.Groups)
 	if err != nil {
 		f.Fatal(err)
 	}
