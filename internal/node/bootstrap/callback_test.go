@@ -23,6 +23,7 @@ import (
 
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/test/servers"
 )
 
 const ownCluster = "c.example.com"
@@ -50,16 +51,11 @@ type calls struct {
 
 func newCalls(t *testing.T) *calls {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // only its port is needed
 	c := &calls{T: t, ca: callAuthority(t), machines: map[string]Called{}}
 	for _, n := range []string{"2", "3"} {
 		c.machines[n] = Called{NodeName: "node-" + n, InstanceGroup: "nodes", Cluster: ownCluster, IsRunning: true, Addresses: []string{"127.0.0." + n}, Names: []string{"192.0.2." + n}}
 	}
-	c.verifier = &Callback{Scheme: "x-test-id", Cluster: ownCluster, PerSecond: 1000, AtOnce: 10000, Now: noon, Port: l.Addr().(*net.TCPAddr).Port,
+	c.verifier = &Callback{Scheme: "x-test-id", Cluster: ownCluster, PerSecond: 1000, AtOnce: 10000, Now: noon, Port: servers.FreePorts(t, 1)[0],
 		Certificate: func() (*tls.Certificate, error) {
 			own, err := CallerCertificate(ownCluster, c.ca, callIssuer())
 			return &own, err

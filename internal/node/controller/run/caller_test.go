@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"kops.local/kops/internal/node/controller"
 	"kops.local/kops/internal/platform/incluster"
 	"kops.local/kops/internal/store"
+	"kops.local/kops/internal/test/servers"
 )
 
 // noNodes is a cluster without nodes.
@@ -25,17 +25,6 @@ type noNodes struct{}
 
 func (noNodes) State(context.Context, string) (controller.NodeState, error) {
 	return controller.NodeAbsent, nil
-}
-
-// freePort returns a port of 127.0.0.2 on which nothing listens.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.2:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // only its port is needed
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // TestMachinesAreCalledBack has a machine join on a platform that attests nothing, before and after the
@@ -46,7 +35,7 @@ func TestMachinesAreCalledBack(t *testing.T) {
 	write("store/igconfig/node/nodes/nodeupconfig.yaml", "KubeletConfig: {}\n")
 	conf := &controllerconfig.Config{ClusterName: "c.k8s.local", Cloud: "attests-nothing"}
 	conf.Server.CABasePath, conf.Server.SigningCAs = dir, []string{pki.KubernetesCA}
-	port := freePort(t)
+	port := servers.FreePorts(t, 1)[0]
 	cloud := incluster.Platform{Name: "attests-nothing", Connect: func(_ context.Context, w incluster.World) (incluster.Control, error) {
 		return incluster.Control{Verifier: &bootstrap.Callback{Scheme: "x-test-id", Cluster: w.Config.ClusterName, PerSecond: 10, AtOnce: 100, Now: w.Now, Port: port, Certificate: w.CallerCertificate,
 			Find: func(context.Context, string) (bootstrap.Called, error) {
