@@ -194,7 +194,7 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
-	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Cloud: string(in.Cluster.CloudProviderID())}
+	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Command: in.Traits.Machines.BootCommand}
 	if g.HasAPIServer() {
 		view.Keys = in.StoreKeys().Name
 	}
@@ -230,7 +230,8 @@ type bootView struct {
 	Controller string
 	Proxy      string
 	NoProxy    string
-	Cloud      string
+	// Command is the platform's own, if any.
+	Command string
 }
 
 // nodeupOf is the nodeup for an architecture, as the script spells it.

@@ -39,6 +39,7 @@ import (
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model"
 	azure "kops.local/kops/internal/platform/azure/spec"
+	digitalocean "kops.local/kops/internal/platform/digitalocean/spec"
 	openstack "kops.local/kops/internal/platform/openstack/spec"
 	"kops.local/kops/internal/spec/facts"
 )
@@ -206,6 +207,19 @@ func TestUserDataOfSeveralParts(t *testing.T) {
 	g.Spec.AdditionalUserData = nil
 	if text := script(t, in, g, resource.Value{}); text != "" {
 		t.Errorf("a bastion runs\n%s", text)
+	}
+}
+
+func TestTheScriptRunsThePlatformsOwnCommand(t *testing.T) {
+	in := input(t, golden+"irsa")
+	const id, command = "/bin/systemd-machine-id-setup || echo \"The machine id could not be set up\" >&2\n", "systemctl restart systemd-journald\n"
+	g := group(t, in, api.RoleNode)
+	without := script(t, in, g, resource.Value{})
+	own := *in.Traits
+	own.Machines.BootCommand = digitalocean.Platform().Traits.Machines.BootCommand
+	in.Traits = &own
+	if got := script(t, in, g, resource.Value{}); !strings.Contains(without, id) || got != strings.Replace(without, id, id+command, 1) {
+		t.Errorf("the script is\n%s", got)
 	}
 }
 

@@ -209,6 +209,8 @@ type Machines struct {
 	OneGroupFeature string
 	// Numbered: control-plane groups are numbered even if each has its own zone.
 	Numbered bool
+	// BootCommand is what the boot script of a machine runs once the machine has an ID; may be "".
+	BootCommand string
 	// Tags are the limits of tags; nil: there are none.
 	Tags *Tags
 }

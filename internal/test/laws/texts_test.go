@@ -12,8 +12,9 @@ import (
 // actions match the parts of a template that are evaluated.
 var actions = regexp.MustCompile(`(?s)\{\{.*?\}\}`)
 
-// named are a field of the spec and the default of another one, which add-ons of all clouds read.
-var named = regexp.MustCompile(`\$c\.AWSSrcDstCheck|cloud\.google\.com`)
+// named are a field of the spec and the default of another one, which add-ons of all clouds read, and
+// curl's option for the signatures of S3, which many servers speak.
+var named = regexp.MustCompile(`\$c\.AWSSrcDstCheck|cloud\.google\.com|--aws-sigv4 "aws:amz:`)
 
 // TestSharedTextsNameNoCloud finds the names of clouds in the texts that are not Go: what templates
 // of add-ons decide, and what scripts contain. The add-ons of one cloud, which say so in their

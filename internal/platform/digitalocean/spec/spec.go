@@ -25,7 +25,7 @@ func Platform() platform.Platform {
 			}},
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: {{Name: "s-2vcpu-4gb-amd"}}, api.RoleAPIServer: {{Name: "s-2vcpu-4gb-amd"}}, api.RoleNode: {{Name: "s-2vcpu-4gb-amd"}},
-		}, Image: "ubuntu-24-04-x64", Numbered: true},
+		}, Image: "ubuntu-24-04-x64", Numbered: true, BootCommand: "systemctl restart systemd-journald"},
 		Store: traits.Store{Schemes: []string{"do"}},
 		Model: traits.Model{Volumes: func(c *api.Cluster, etcd, _ string) traits.Volumes {
 			return traits.Volumes{Provider: "do", Tags: []string{"KubernetesCluster=" + names.Dashed(c.Name), "k8s-index"}, NameTag: "etcdCluster-" + etcd}
