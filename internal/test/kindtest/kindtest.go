@@ -29,6 +29,9 @@ type Life[T any] struct {
 	Unseen map[string]string
 	// Untested names the fields that Changes cannot cover, with the reason.
 	Untested map[string]string
+	// Unrepeated names the changes that the server refuses to make again from the same state, with the
+	// reason: if their answer is lost, only the next run finds that they are made.
+	Unrepeated map[string]string
 	// OnlyNamed means that the object is only found when its key is requested,
 	// and not among everything that belongs to the cluster.
 	OnlyNamed bool
@@ -40,7 +43,8 @@ type Change[T any] struct {
 	Do   func(want *T)
 }
 
-// Run takes the object through create, list, every change, and two deletions.
+// Run takes the object through create, list, every change, and the deletion. The answer to each is lost
+// once: then the engine looks for the created object, and repeats the others.
 func Run[T, C any](t *testing.T, k *resource.Kind[T, C], client C, life Life[T]) {
 	t.Helper()
 	RunAny(t, k.Erase(), client, life)
@@ -159,6 +163,7 @@ func (r *run[T]) create(want *T) any {
 		return err
 	})
 	r.checkEqual("after create, before the setters", made)
+	r.checkFound(want)
 	r.retry("ready", func() error { return r.kind.Ready(context.Background(), r.client, made) })
 	return r.set("after the first setters", made, want, r.kind.Schema().Diff(want, made))
 }
@@ -171,16 +176,29 @@ func (r *run[T]) set(when string, have, want any, changes []resource.Change) any
 		}
 		r.seen[c.Field] = true
 	}
-	got := have
-	r.retry(when, func() (err error) {
-		var next any
-		if next, err = r.kind.Set(context.Background(), r.client, got, want, changes); err == nil {
-			got = next
-		}
-		return err
-	})
-	r.checkEqual(when, got)
+	var got any
+	times := []string{when, when + ", again because the answer was lost"}
+	if r.life.Unrepeated[when] != "" {
+		times = times[:1]
+	}
+	for _, when := range times {
+		r.retry(when, func() (err error) {
+			got, err = r.kind.Set(context.Background(), r.client, have, want, changes)
+			return err
+		})
+		r.checkEqual(when, got)
+	}
 	return got
+}
+
+// checkFound checks that a create whose answer is lost finds its object, and does not create another.
+func (r *run[T]) checkFound(want any) {
+	r.Helper()
+	for _, c := range r.withoutUnseen(r.kind.Schema().Diff(want, r.observe(false))) {
+		if c.Mode == resource.Replace || c.Mode == resource.Forbid {
+			r.Errorf("after a create whose answer is lost, the object is not recognized by its %s: %+v", c.Field, c.Leaves)
+		}
+	}
 }
 
 func (r *run[T]) change(name string, have any, want *T) any {
@@ -209,11 +227,17 @@ func (r *run[T]) checkCoverage() {
 			r.Logf("changes of %s are NOT CHECKED here: %s", field, why)
 		}
 	}
+	for name, why := range r.life.Unrepeated {
+		if !slices.ContainsFunc(r.life.Changes, func(c Change[T]) bool { return c.Name == name }) {
+			r.Errorf("Unrepeated names %q, which is no change", name)
+		}
+		r.Logf("%s is NOT REPEATED: %s", name, why)
+	}
 }
 
 func (r *run[T]) remove(have any) {
 	r.Helper()
-	for _, when := range []string{"delete", "delete again"} {
+	for _, when := range []string{"delete", "delete, again because the answer was lost"} {
 		r.retry(when, func() error {
 			err := r.kind.Delete(context.Background(), r.client, have)
 			if fault.Is(err, fault.Gone) {

@@ -85,6 +85,7 @@ func liveGroup(t *testing.T, c *Client) {
 				g.MixedInstances, g.LaunchTemplate = mixed(g.LaunchTemplate.ID, "2"), nil
 			}},
 		},
+		Unrepeated: map[string]string{"only the second target group": "moto refuses to detach a target group that is no longer attached"},
 		Untested: map[string]string{
 			"LoadBalancers":       "it takes classic load balancers, whose API is not among the clients",
 			"MaxInstanceLifetime": "moto forgets it",

@@ -147,6 +147,10 @@ func liveProfile(t *testing.T, c *Client) {
 			{Name: "no role", Do: func(p *IAMInstanceProfile) { p.Role = resource.Value{} }},
 			{Name: "tags", Do: func(p *IAMInstanceProfile) { retagged(p.Tags) }},
 		},
+		Unrepeated: map[string]string{
+			"other role": "moto fails to remove a role that is no longer there",
+			"no role":    "moto fails to remove a role that is no longer there",
+		},
 	})
 	t.Run("adding a role twice is done", func(t *testing.T) {
 		p := build(t, c, &IAMProfiles, IAMInstanceProfile{Name: name, Role: lit(name), Tags: tagged(name)})
