@@ -11,7 +11,9 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/layout"
-	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/ops/health"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/test/sandbox"
 )
 
 // attack is one fault in the path by which a machine gets its programs and
@@ -49,7 +51,7 @@ func (w *world) clearFaults() {
 // restartController makes kops-controller forget its cached data.
 func (w *world) restartController() {
 	w.stopController()
-	w.startController(w.in.Keysets[pki.KubernetesCA])
+	w.startController(w.own())
 }
 
 // words replaces digests with words.
@@ -59,8 +61,16 @@ func (w *world) words(text string) string {
 
 const oldNodeup = "#!/bin/bash\n# of yesterday\n"
 
+// machine is a machine under attack.
+type machine struct{ *sandbox.Machine }
+
+// doctor returns how kops doctor interprets the console.
+func (m machine) doctor() health.Start {
+	return health.ReadStart(platform.BootRecord{Console: []byte(strings.ReplaceAll(m.Console(), "\r", ""))})
+}
+
 // checkDiagnosis compares how kops doctor interprets the console.
-func (a attack) checkDiagnosis(w *world, m *machine) {
+func (a attack) checkDiagnosis(w *world, m machine) {
 	m.Helper()
 	got := m.doctor()
 	message := w.words(got.Message)
@@ -69,28 +79,31 @@ func (a attack) checkDiagnosis(w *world, m *machine) {
 		same = regexp.MustCompile("^" + pattern + "$").MatchString(message)
 	}
 	if !same || got.Remedy != a.remedy || got.Broken == a.waits {
-		m.Errorf("kops doctor says\n%s\n%s\nbroken: %v\nwant\n%s\n%s\nThe console:\n%s", message, got.Remedy, got.Broken, a.says, a.remedy, w.words(m.consoleText()))
+		m.Errorf("kops doctor says\n%s\n%s\nbroken: %v\nwant\n%s\n%s\nThe console:\n%s", message, got.Remedy, got.Broken, a.says, a.remedy, w.words(m.Console()))
 	}
 }
 
 // waitUntilHealed lets the machine continue until it exits on its own, which must happen soon.
-func waitUntilHealed(m *machine) {
+func waitUntilHealed(m machine) {
 	m.Helper()
 	for n := 0; ; n++ {
-		m.resume()
-		if m.waitUntilRest() {
+		m.Resume()
+		if m.WaitUntilRest() {
 			return
 		}
 		if n == 20 {
-			m.Fatalf("it does not heal\n%s", m.consoleText())
+			m.Fatalf("it does not heal\n%s", m.Console())
 		}
 	}
 }
 
 // TestTheFetchPathUnderAttack boots machines with a fault, which is then removed.
 func TestTheFetchPathUnderAttack(t *testing.T) {
+	if !sandbox.Enter(t) {
+		return
+	}
 	w := newWorld(t)
-	resolveToHost(t, storeHost, dualHost, tokenHost, "github.com", "dl.k8s.io", "artifacts.k8s.io")
+	sandbox.Resolve(t, storeHost, dualHost, tokenHost, "github.com", "dl.k8s.io", "artifacts.k8s.io")
 	for _, role := range []api.InstanceGroupRole{controlPlane, worker} {
 		if n := len(w.userData(role)); n > 14<<10 { // EC2 takes 16 KiB; a second authority needs 1 KiB of it
 			t.Errorf("user data of a %s have %d bytes", role, n)
@@ -107,10 +120,10 @@ func (w *world) scripts(t *testing.T) {
 	for _, a := range scriptAttacks() {
 		t.Run(string(a.role)+"/"+a.name, func(t *testing.T) {
 			a.spoil(w)
-			m := newMachine(t)
-			m.runBootScript(w.userData(a.role), cmp.Or(a.ago, "0"))
-			if m.waitUntilRest() {
-				t.Fatalf("it ends\n%s", m.consoleText())
+			m := machine{sandbox.NewMachine(t)}
+			m.RunBootScript(w.userData(a.role), cmp.Or(a.ago, "0"))
+			if m.WaitUntilRest() {
+				t.Fatalf("it ends\n%s", m.Console())
 			}
 			a.checkDiagnosis(w, m)
 			if _, err := os.Stat("/opt/kops/ran"); err == nil {
@@ -119,7 +132,7 @@ func (w *world) scripts(t *testing.T) {
 			w.clearFaults()
 			waitUntilHealed(m)
 			if ran, err := os.ReadFile("/opt/kops/ran"); err != nil || string(ran) != "--install-systemd-unit\n--conf=/opt/kops/conf/kube_env.yaml\n--v=8\n" {
-				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.consoleText())
+				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.Console())
 			}
 			if got := m.doctor(); got.Broken || got.Message != "it has fetched nodeup, which has not written a report yet" {
 				t.Errorf("after it kops doctor says %s", got.Message)
@@ -149,11 +162,11 @@ func scriptAttacks() []attack {
 	const store, server = "the cluster's store (s3://state/k.example.com/programs/…)", "kops-controller at 10.0.0.9:3988"
 	return []attack{
 		{name: "a changed byte", role: controlPlane, spoil: func(w *world) {
-			data := compress(w.T, nodeupScript)
+			data := sandbox.Compress(w, sandbox.Nodeup)
 			data[len(data)-6] ^= 1 // in its checksum
 			w.replaceObject(w.nodeup.Key(), data)
 		}, says: "the file from " + store + " is not the expected nodeup: it cannot be unpacked", remedy: reinstall},
-		{name: "an old nodeup", role: controlPlane, spoil: func(w *world) { w.replaceObject(w.nodeup.Key(), compress(w.T, oldNodeup)) },
+		{name: "an old nodeup", role: controlPlane, spoil: func(w *world) { w.replaceObject(w.nodeup.Key(), sandbox.Compress(w, oldNodeup)) },
 			says: "the file from " + store + " is not the expected nodeup: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: reinstall},
 		{name: "another authority", role: controlPlane, spoil: func(w *world) { w.setFault(faultSet{authority: true}) },
 			says:   "~it does not trust the server that answers for " + regexp.QuoteMeta(store) + ": curl: \\(60\\) .*certificate.*",
@@ -171,14 +184,14 @@ func scriptAttacks() []attack {
 			says: "its clock is wrong, and " + store + " refuses it: the clock of the machine is 2h0m0s behind; 403 RequestTimeTooSkewed: The difference between the request time and the current time is too large.", remedy: clockward},
 		{name: "a changed byte in the store", role: worker, spoil: func(w *world) {
 			w.restartController()
-			w.replaceObject(w.nodeup.Key(), compress(w.T, nodeupScript+"#"))
+			w.replaceObject(w.nodeup.Key(), sandbox.Compress(w, sandbox.Nodeup+"#"))
 		},
 			says: "nodeup is not at " + server + ": 404 the cluster's store has a different file for this digest; run kops update cluster --yes to write it again", remedy: reinstall},
-		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replacePrograms(compress(w.T, oldNodeup), false) },
+		{name: "an old nodeup", role: worker, spoil: func(w *world) { w.replacePrograms(sandbox.Compress(w, oldNodeup), false) },
 			says: "the file from " + server + " is not the expected nodeup: its SHA-256 is OLD, and not PROGRAM; it is not run", remedy: reinstall},
 		{name: "a nodeup without end", role: worker, spoil: func(w *world) { w.replacePrograms(make([]byte, 1<<20), true) },
 			says: "~it cannot fetch nodeup from " + regexp.QuoteMeta(server) + ": curl.*", remedy: "for details, see the console: kops doctor"},
-		{name: "a small file that unpacks to a large one", role: worker, spoil: func(w *world) { w.replacePrograms(compress(w.T, strings.Repeat("\x00", 300<<20)), false) },
+		{name: "a small file that unpacks to a large one", role: worker, spoil: func(w *world) { w.replacePrograms(sandbox.Compress(w, strings.Repeat("\x00", 300<<20)), false) },
 			says: "the file from " + server + " is not the expected nodeup: it cannot be unpacked", remedy: reinstall},
 		{name: "another authority", role: worker, spoil: foreignKey,
 			says: "~it does not trust the server that answers for " + regexp.QuoteMeta(server) + ": curl: \\(60\\) .*certificate.*", remedy: stranger},
@@ -196,23 +209,23 @@ func scriptAttacks() []attack {
 func (w *world) nodeups(t *testing.T) {
 	for _, a := range nodeupAttacks() {
 		t.Run(string(a.role)+"/"+a.name, func(t *testing.T) {
-			m := newMachine(t)
-			m.runBootScript(w.userData(a.role), "0")
-			if !m.waitUntilRest() {
-				t.Fatalf("nodeup is not fetched\n%s", m.consoleText())
+			m := machine{sandbox.NewMachine(t)}
+			m.RunBootScript(w.userData(a.role), "0")
+			if !m.WaitUntilRest() {
+				t.Fatalf("nodeup is not fetched\n%s", m.Console())
 			}
 			a.spoil(w)
 			var off atomic.Int64
 			off.Store(int64(a.ahead))
-			m.runNodeup("/opt/kops/conf/kube_env.yaml", environment(t), func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
-			if m.waitUntilRest() {
-				t.Fatalf("it ends\n%s", m.consoleText())
+			m.RunNodeup("/opt/kops/conf/kube_env.yaml", sandbox.Environment(t), func() time.Time { return time.Now().Add(time.Duration(off.Load())) })
+			if m.WaitUntilRest() {
+				t.Fatalf("it ends\n%s", m.Console())
 			}
 			if a.later > 0 {
 				off.Store(int64(a.later))
-				m.resume()
-				if m.waitUntilRest() {
-					t.Fatalf("it ends\n%s", m.consoleText())
+				m.Resume()
+				if m.WaitUntilRest() {
+					t.Fatalf("it ends\n%s", m.Console())
 				}
 			}
 			a.checkDiagnosis(w, m)
@@ -220,25 +233,10 @@ func (w *world) nodeups(t *testing.T) {
 			w.clearFaults()
 			waitUntilHealed(m)
 			if got := m.doctor(); got.Report == nil || !got.Report.Done || got.Broken {
-				t.Errorf("after it kops doctor says %s\n%s", got.Message, m.consoleText())
+				t.Errorf("after it kops doctor says %s\n%s", got.Message, m.Console())
 			}
 		})
 	}
-}
-
-// environment returns the variables that the boot script has set.
-func environment(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("/opt/kops/env")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for v := range strings.SplitSeq(string(text), "\x00") {
-		name, value, _ := strings.Cut(v, "=")
-		out[name] = value
-	}
-	return out
 }
 
 func nodeupAttacks() []attack {

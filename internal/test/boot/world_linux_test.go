@@ -1,20 +1,13 @@
 package boot
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	_ "embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -23,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -49,22 +41,24 @@ import (
 	"kops.local/kops/internal/store/onstore"
 	"kops.local/kops/internal/store/open"
 	"kops.local/kops/internal/test/platformtest"
+	"kops.local/kops/internal/test/sandbox"
 	"kops.local/kops/internal/test/spectest"
 )
 
 //go:embed testdata/cluster.yaml
 var spec []byte
 
+// controllerIP is the address of the control plane's machine.
+const controllerIP = "10.0.0.9"
+
 const (
-	region   = "us-east-1"
-	base     = "s3://state/k.example.com"
-	account  = "123456789012"
-	instance = "i-0123456789abcdef0"
-	// nodeupScript is downloaded in place of nodeup: it records how it was run.
-	nodeupScript = "#!/bin/bash\nenv -0 > /opt/kops/env\nprintf '%s\\n' \"$@\" > /opt/kops/ran\n"
-	storeHost    = "state.s3.us-east-1.amazonaws.com"
-	dualHost     = "state.s3.dualstack.us-east-1.amazonaws.com" // an alias
-	tokenHost    = "sts.us-east-1.amazonaws.com"
+	region    = "us-east-1"
+	base      = "s3://state/k.example.com"
+	account   = "123456789012"
+	instance  = "i-0123456789abcdef0"
+	storeHost = "state.s3.us-east-1.amazonaws.com"
+	dualHost  = "state.s3.dualstack.us-east-1.amazonaws.com" // an alias
+	tokenHost = "sts.us-east-1.amazonaws.com"
 )
 
 // world is a cluster's store, its control plane, and the other servers of machines, each under its own name.
@@ -74,7 +68,7 @@ type world struct {
 	store  store.Store // with its owner's access
 	nodeup programs.File
 	// trusted is the authority that machines trust, foreign one that they do not.
-	trusted, foreign *pki.Keyset
+	trusted, foreign *sandbox.Authority
 	issuer           pki.Issuer
 	moto             *url.URL
 	role             map[string]string
@@ -100,20 +94,11 @@ type faultSet struct {
 	clock     time.Duration // of the store and the token service
 }
 
-func newIssuer() pki.Issuer {
-	return pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }}
-}
-
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	requireTools(t)
-	w := &world{T: t, issuer: newIssuer(), files: map[string][]byte{}}
+	sandbox.AddAddress(t, controllerIP)
+	w := &world{T: t, issuer: sandbox.Issuer(), files: map[string][]byte{}, trusted: sandbox.TrustedAuthority(t), foreign: sandbox.NewAuthority(t)}
 	var err error
-	if w.trusted, err = trustedKeyset(); err != nil {
-		t.Fatal(err)
-	}
-	w.foreign = w.authority()
-	t.Setenv("SSL_CERT_FILE", authorities)
 	moto := awstest.Moto(t)
 	if w.moto, err = url.Parse(moto.URL); err != nil {
 		t.Fatal(err)
@@ -133,73 +118,11 @@ func newWorld(t *testing.T) *world {
 		w.role[key] = text
 	}
 	w.model()
-	w.serve(net.JoinHostPort(metadataIP, "80"), http.HandlerFunc(w.metadata), nil)
-	w.serve("127.0.0.1:443", http.HandlerFunc(w.public), w.serverCertificate)
-	w.startController(w.in.Keysets[pki.KubernetesCA])
+	sandbox.Serve(t, net.JoinHostPort(sandbox.MetadataIP, "80"), http.HandlerFunc(w.metadata), nil)
+	sandbox.Serve(t, "127.0.0.1:443", http.HandlerFunc(w.public), w.serverCertificate)
+	w.startController(w.own())
 	t.Cleanup(w.stopController)
 	return w
-}
-
-// authorities is the file with the authorities that machines trust.
-const authorities = "/mnt/authorities.crt"
-
-// trustedKeyset is the only trusted authority of all worlds of this process, which reads the file once.
-var trustedKeyset = sync.OnceValues(func() (*pki.Keyset, error) {
-	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, newIssuer())
-	if err != nil {
-		return nil, err
-	}
-	return k[pki.KubernetesCA], os.WriteFile(authorities, []byte(k[pki.KubernetesCA].Bundle()), 0o600)
-})
-
-func (w *world) authority() *pki.Keyset {
-	w.Helper()
-	k, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, w.issuer)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return k[pki.KubernetesCA]
-}
-
-// certificate returns a certificate for names, issued by an authority.
-func (w *world) certificate(by *pki.Keyset, names ...string) *tls.Certificate {
-	pair, err := w.issuer.Issue(pki.Request{Usage: pki.Server, CommonName: names[0], Names: names}, by)
-	var key []byte
-	if err == nil {
-		key, err = pair.Key.PEM()
-	}
-	var c tls.Certificate
-	if err == nil {
-		c, err = tls.X509KeyPair(pki.EncodeCertificate(pair.Certificate), key)
-	}
-	if err != nil {
-		w.Error(err)
-	}
-	return &c
-}
-
-// serve serves at an address, with TLS if certificates are given.
-func (w *world) serve(address string, h http.Handler, certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *http.Server {
-	w.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		w.Fatal(err)
-	}
-	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
-	s.SetKeepAlivesEnabled(false)
-	if certificates != nil {
-		l = tls.NewListener(l, &tls.Config{GetCertificate: certificates, ClientAuth: tls.RequestClientCert})
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = s.Serve(l) // it is closed
-	}()
-	w.Cleanup(func() {
-		_ = s.Close()
-		<-ended
-	})
-	return s
 }
 
 // setFault sets the current fault.
@@ -224,9 +147,9 @@ func (w *world) currentFault() faultSet {
 
 func (w *world) serverCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if w.currentFault().authority {
-		return w.certificate(w.foreign, hello.ServerName), nil
+		return w.foreign.Certificate(hello.ServerName)
 	}
-	return w.certificate(w.trusted, hello.ServerName), nil
+	return w.trusted.Certificate(hello.ServerName)
 }
 
 func (w *world) metadata(rw http.ResponseWriter, r *http.Request) {
@@ -244,7 +167,7 @@ func (w *world) public(rw http.ResponseWriter, r *http.Request) {
 		r.Host = storeHost
 	}
 	if r.Host != storeHost && r.Host != tokenHost {
-		data := bytes.Clone(mirrorContent(w))
+		data := bytes.Clone(sandbox.Archive(w))
 		if now.file {
 			data[len(data)/2] ^= 1
 		}
@@ -289,8 +212,11 @@ func (nobody) State(context.Context, string) (controller.NodeState, error) {
 	return controller.NodeAbsent, nil
 }
 
+// own returns the cluster's own authority.
+func (w *world) own() *sandbox.Authority { return sandbox.AuthorityOf(w.in.Keysets[pki.KubernetesCA]) }
+
 // startController starts kops-controller, with a certificate of an authority.
-func (w *world) startController(by *pki.Keyset) {
+func (w *world) startController(by *sandbox.Authority) {
 	w.Helper()
 	client := &http.Client{Timeout: 10 * time.Second}
 	env := map[string]string{"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
@@ -305,7 +231,10 @@ func (w *world) startController(by *pki.Keyset) {
 		Nodes:    nobody{}, Configs: stored, Signers: map[string]*pki.Keyset{pki.KubernetesCA: ca}, Trusted: x509.NewCertPool(), Gate: controller.NewGate(time.Now),
 		Allowed: []string{"kubelet", "kubelet-server", "kube-proxy"}, Issuer: w.issuer, Log: slog.New(slog.DiscardHandler), Programs: controller.NewPrograms(folder, time.Now),
 	}
-	own := w.certificate(by, "kops-controller.internal.k.example.com")
+	own, err := by.Certificate("kops-controller.internal.k.example.com")
+	if err != nil {
+		w.Fatal(err)
+	}
 	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		replay, endless := w.replay, w.endless
@@ -320,40 +249,10 @@ func (w *world) startController(by *pki.Keyset) {
 			}
 		}
 	})
-	w.server = w.serve(net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
+	w.server = sandbox.Serve(w, net.JoinHostPort(controllerIP, "3988"), h, func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own, nil })
 }
 
 func (w *world) stopController() { _ = w.server.Close() }
-
-// mirrorContent returns what every mirror serves for every file: an archive that also works as a program.
-func mirrorContent(w *world) []byte {
-	w.Helper()
-	var b bytes.Buffer
-	out := tar.NewWriter(&b)
-	for _, name := range []string{"bin/a", "b"} {
-		if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 1, Typeflag: tar.TypeReg}); err != nil {
-			w.Fatal(err)
-		}
-		if _, err := out.Write([]byte("x")); err != nil {
-			w.Fatal(err)
-		}
-	}
-	if err := out.Close(); err != nil {
-		w.Fatal(err)
-	}
-	return compress(w.T, b.String())
-}
-
-func compress(t *testing.T, text string) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err := io.WriteString(z, text)
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
 
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -365,12 +264,12 @@ func (w *world) model() {
 	w.Helper()
 	cluster, groups := spectest.Read(w, spec)
 	known := spectest.Facts(w, "../../spec/complete/testdata")
-	known.FileHashes = map[string]string{"*": digest(mirrorContent(w))}
+	known.FileHashes = map[string]string{"*": digest(sandbox.Archive(w))}
 	done, findings := complete.Complete(complete.Input{Platform: platformtest.Of(cluster).ForComplete(), Cluster: cluster, Groups: groups, Facts: known, Channel: spectest.Stable(w), KopsVersion: "1.37.0"})
 	if err := findings.Err(); err != nil {
 		w.Fatal(err)
 	}
-	w.nodeup = programs.File{Path: "linux/nodeup.gz", SHA256: digest(compress(w.T, nodeupScript)), Program: digest([]byte(nodeupScript))}
+	w.nodeup = programs.File{Path: "linux/nodeup.gz", SHA256: digest(sandbox.Compress(w, sandbox.Nodeup)), Program: digest([]byte(sandbox.Nodeup))}
 	w.in = model.Input{Traits: &platformtest.Of(cluster).Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.37.0", Region: region, Facts: known,
 		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
 	w.in.Own.Programs = &programs.Index{Nodeup: map[download.Arch]programs.File{}}
@@ -397,7 +296,7 @@ func (w *world) model() {
 			}
 		}
 	}
-	w.files[w.nodeup.Key()] = compress(w.T, nodeupScript)
+	w.files[w.nodeup.Key()] = sandbox.Compress(w, sandbox.Nodeup)
 	for key, data := range w.files {
 		w.put(key, data)
 	}

@@ -16,10 +16,16 @@ import (
 // programs, for every architecture, print text.
 func Archive(t testing.TB, folder, version, text string) string {
 	t.Helper()
+	return ArchiveOf(t, folder, version, func(name string) string { return "#!/bin/sh\necho '" + name + " " + text + "'\n" })
+}
+
+// ArchiveOf is Archive for programs with other contents, by name.
+func ArchiveOf(t testing.TB, folder, version string, content func(name string) string) string {
+	t.Helper()
 	own := t.TempDir()
 	names := []string{"nodeup", "go-runner", programs.Controller, programs.Channels, programs.EtcdManager, programs.DNSController, programs.Healthcheck}
 	for _, n := range names {
-		write(t, filepath.Join(own, n), "#!/bin/sh\necho '"+n+" "+text+"'\n")
+		write(t, filepath.Join(own, n), content(n))
 	}
 	at := filepath.Join(folder, delivery.FileName(version))
 	write(t, at, "")

@@ -1,4 +1,4 @@
-package boot
+package sandbox
 
 import (
 	"bufio"
@@ -14,14 +14,16 @@ import (
 	"time"
 
 	"kops.local/kops/internal/node/agent/run"
-	"kops.local/kops/internal/ops/health"
-	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/nodes"
 )
 
-// machine is a booting machine. It writes to a console, and waits only as long as the test does.
-type machine struct {
+// Machine is a booting machine. It writes to a console, and waits only as long as the test does. Its
+// boot script changes /opt of the sandbox; nodeup changes the folder Root, which stands in for all of
+// the machine's file system.
+type Machine struct {
 	*testing.T
+	Root string
+
 	dir     string
 	console *os.File
 	asleep  chan time.Duration // it waits before a retry
@@ -41,7 +43,8 @@ func (p prefixed) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func newMachine(t *testing.T) *machine {
+// NewMachine returns a machine that has not booted.
+func NewMachine(t *testing.T) *Machine {
 	t.Helper()
 	dir := t.TempDir()
 	console, err := os.Create(filepath.Join(dir, "console"))
@@ -49,18 +52,18 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = console.Close() })
-	return &machine{T: t, dir: dir, console: console}
+	return &Machine{T: t, Root: filepath.Join(dir, "root"), dir: dir, console: console}
 }
 
 // start prepares to run a program that the test waits for.
-func (m *machine) start() (asleep chan<- time.Duration, awake <-chan bool, ended chan<- error) {
+func (m *Machine) start() (asleep chan<- time.Duration, awake <-chan bool, ended chan<- error) {
 	a, b, c := make(chan time.Duration), make(chan bool), make(chan error, 1)
 	m.asleep, m.awake, m.ended = a, b, c
 	return a, b, c
 }
 
-// runBootScript runs user data like a system on its first boot, the given number of seconds ago.
-func (m *machine) runBootScript(userData, ago string) {
+// RunBootScript runs user data like a system on its first boot, the given number of seconds ago.
+func (m *Machine) RunBootScript(userData, ago string) {
 	m.Helper()
 	if err := os.RemoveAll("/opt/kops"); err != nil {
 		m.Fatal(err)
@@ -123,15 +126,14 @@ func (m *machine) runBootScript(userData, ago string) {
 	})
 }
 
-// runNodeup runs nodeup, as its unit does after the boot script, in a folder that stands in for the machine.
-func (m *machine) runNodeup(conf string, env map[string]string, now func() time.Time) {
+// RunNodeup runs nodeup, as its unit does after the boot script, in a folder that stands in for the machine.
+func (m *Machine) RunNodeup(conf string, env map[string]string, now func() time.Time) {
 	m.Helper()
-	root := filepath.Join(m.dir, "root")
-	if err := errors.Join(os.MkdirAll(filepath.Join(root, "etc"), 0o755), os.WriteFile(filepath.Join(root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(m.Root, "etc"), 0o755), os.WriteFile(filepath.Join(m.Root, "etc/os-release"), []byte("ID=debian\nVERSION_ID=\"13\"\n"), 0o600)); err != nil {
 		m.Fatal(err)
 	}
 	asleep, awake, ended := m.start()
-	o := run.Options{Conf: conf, Cache: "/var/cache/nodeup", Root: root, Report: "/var/log/kops-boot.json", Retries: -1, Version: "test",
+	o := run.Options{Conf: conf, Cache: "/var/cache/nodeup", Root: m.Root, Report: "/var/log/kops-boot.json", Retries: -1, Version: "test",
 		Platforms: nodes.All(), Out: prefixed{m.console}, Err: prefixed{m.console}, Env: func(name string) string { return env[name] },
 		Clock: run.Clock{At: now, Wait: func(ctx context.Context, d time.Duration) error {
 			select {
@@ -154,8 +156,8 @@ func (m *machine) runNodeup(conf string, env map[string]string, now func() time.
 	m.Cleanup(func() { <-done })
 }
 
-// waitUntilRest waits until the machine waits before a retry, or exits, and reports whether it exited.
-func (m *machine) waitUntilRest() (ended bool) {
+// WaitUntilRest waits until the machine waits before a retry, or exits, and reports whether it exited.
+func (m *Machine) WaitUntilRest() (ended bool) {
 	m.Helper()
 	select {
 	case d := <-m.asleep:
@@ -165,28 +167,24 @@ func (m *machine) waitUntilRest() (ended bool) {
 		return false
 	case err := <-m.ended:
 		if err != nil {
-			m.Errorf("%v\n%s", err, m.consoleText())
+			m.Errorf("%v\n%s", err, m.Console())
 		}
 		return true
 	case <-time.After(2 * time.Minute): // only reached on failure
-		m.Fatalf("it neither ends nor waits\n%s", m.consoleText())
+		m.Fatalf("it neither ends nor waits\n%s", m.Console())
 		return true
 	}
 }
 
-// resume ends the wait that rests reported.
-func (m *machine) resume() { m.awake <- true }
+// Resume ends the wait that WaitUntilRest reported.
+func (m *Machine) Resume() { m.awake <- true }
 
-func (m *machine) consoleText() string {
+// Console returns what the machine has written to its console.
+func (m *Machine) Console() string {
 	m.Helper()
 	text, err := os.ReadFile(m.console.Name())
 	if err != nil {
 		m.Fatal(err)
 	}
 	return string(text)
-}
-
-// doctor returns how kops doctor interprets the console.
-func (m *machine) doctor() health.Start {
-	return health.ReadStart(platform.BootRecord{Console: []byte(strings.ReplaceAll(m.consoleText(), "\r", ""))})
 }
