@@ -22,6 +22,7 @@ import (
 	"kops.local/kops/internal/store/azureblob/azuretest"
 	"kops.local/kops/internal/store/swift"
 	"kops.local/kops/internal/store/swift/swifttest"
+	"kops.local/kops/internal/test/sandbox"
 )
 
 // ownStore is a cluster's store in its own cloud.
@@ -37,37 +38,34 @@ type ownStore struct {
 // TestControlPlanesFetchNodeupFromTheStoreOfTheirCloud runs unmodified user data. On AWS, the other tests
 // do.
 func TestControlPlanesFetchNodeupFromTheStoreOfTheirCloud(t *testing.T) {
-	requireTools(t)
-	resolveToHost(t, "storage.googleapis.com", "metadata.google.internal", azuretest.Account+".blob.core.windows.net")
+	if !sandbox.Enter(t) {
+		return
+	}
+	sandbox.Resolve(t, "storage.googleapis.com", "metadata.google.internal", azuretest.Account+".blob.core.windows.net")
 	for name, start := range map[string]func(*world) ownStore{"gce": bucketStore, "azure": blobStore, "openstack": swiftStore} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, issuer: newIssuer(), files: map[string][]byte{}, store: store.NewMemory("memory://state")}
-			var err error
-			if w.trusted, err = trustedKeyset(); err != nil {
-				t.Fatal(err)
-			}
-			t.Setenv("SSL_CERT_FILE", authorities)
+			w := &world{T: t, issuer: sandbox.Issuer(), files: map[string][]byte{}, store: store.NewMemory("memory://state"), trusted: sandbox.TrustedAuthority(t)}
 			w.model()
 			own := start(w)
 			changed := *w.in.Traits
 			changed.Store = own.traits.Store
 			w.in.Traits, w.in.Environment, w.in.Cluster.Spec.ConfigStore.Base = &changed, own.env, own.base
-			if _, err := own.store.Put(t.Context(), w.nodeup.Key(), compress(t, nodeupScript), store.PutOptions{}); err != nil {
+			if _, err := own.store.Put(t.Context(), w.nodeup.Key(), sandbox.Compress(t, sandbox.Nodeup), store.PutOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			w.serve("127.0.0.1:443", own.public, w.serverCertificate)
-			w.serve("127.0.0.1:80", own.metadata, nil)
-			w.serve(net.JoinHostPort(metadataIP, "80"), own.metadata, nil)
-			m := newMachine(t)
-			m.runBootScript(w.userData(controlPlane), "0")
-			if !m.waitUntilRest() {
-				t.Fatalf("nodeup is not fetched\n%s", m.consoleText())
+			sandbox.Serve(t, "127.0.0.1:443", own.public, w.serverCertificate)
+			sandbox.Serve(t, "127.0.0.1:80", own.metadata, nil)
+			sandbox.Serve(t, net.JoinHostPort(sandbox.MetadataIP, "80"), own.metadata, nil)
+			m := machine{sandbox.NewMachine(t)}
+			m.RunBootScript(w.userData(controlPlane), "0")
+			if !m.WaitUntilRest() {
+				t.Fatalf("nodeup is not fetched\n%s", m.Console())
 			}
 			if ran, err := os.ReadFile("/opt/kops/ran"); err != nil || !strings.Contains(string(ran), "--install-systemd-unit\n") {
-				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.consoleText())
+				t.Errorf("nodeup was run with %q, %v\n%s", ran, err, m.Console())
 			}
 			for name, value := range own.env {
-				if got := environment(t)[name]; got != value {
+				if got := sandbox.Environment(t)[name]; got != value {
 					t.Errorf("nodeup gets %s=%q, want %q", name, got, value)
 				}
 			}
