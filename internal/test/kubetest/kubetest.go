@@ -28,6 +28,7 @@ import (
 
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/test/servers"
+	"kops.local/kops/internal/test/testkeys"
 )
 
 // startTimeout is how long the API server may take to start; it took 4 s on two cores.
@@ -183,7 +184,7 @@ func Kubeconfig(t testing.TB, config *rest.Config) string {
 // client certificates.
 func writeMaterial(t testing.TB, dir string) (client func(pki.Request) *rest.Config) {
 	t.Helper()
-	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now}
+	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()}
 	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, issuer)
 	if err != nil {
 		t.Fatal(err)
