@@ -2,10 +2,12 @@ package gce
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ type account struct {
 	*emulator.Emulator
 	api    *gceapi.Clients // bypasses the proxy
 	quotas map[string]float64
+	tpms   sync.Map // the attestation keys of instances, by name
 }
 
 // of returns the project of a world.
@@ -39,7 +42,7 @@ func open(t testing.TB) cloudsuite.Account {
 	a := &account{quotas: map[string]float64{}}
 	var err error
 	a.Emulator, err = emulator.New(emulator.Options{Project: project, Buckets: []emulator.Bucket{{Name: bucket}}, Objects: objects, Latency: 20 * time.Millisecond, Boot: 50 * time.Millisecond,
-		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}, LateInUse: true, Quotas: a.quotas,
+		DNSZones: []emulator.DNSZone{{Name: "example", DNSName: "example.com."}}, LateInUse: true, Quotas: a.quotas, EKPub: a.tpm,
 		Others: []string{"ubuntu-os-cloud", host}, Images: []emulator.Image{{Project: "ubuntu-os-cloud", Name: "ubuntu-2404-noble-amd64-v20260615", Family: "ubuntu-2404-lts-amd64"}},
 		OnBug: func(err error) { t.Errorf("the emulator: %v", err) }})
 	if err != nil {
@@ -59,6 +62,15 @@ func open(t testing.TB) cloudsuite.Account {
 	p := proxy.New(t, server.URL, dialect)
 	return cloudsuite.Account{Proxy: p, Store: state, Objects: a.Inventory, Own: a,
 		Env: map[string]string{"KOPS_STATE_STORE": "gs://" + bucket, "KOPS_GCE_ENDPOINT": p.URL, "STORAGE_EMULATOR_HOST": p.URL}}
+}
+
+// tpm returns the attestation key of an instance's TPM.
+func (a *account) tpm(i emulator.Instance) (string, error) {
+	key, ok := a.tpms.Load(i.Name)
+	if !ok {
+		return "", errors.New("the instance has no TPM")
+	}
+	return key.(string), nil
 }
 
 // withoutNames removes the names that differ from run to run: names of instances and their boot disks,

@@ -42,6 +42,12 @@ func (w *World) fleet() *fleet {
 	return f
 }
 
+// Machine returns the only machine of a group.
+func (w *World) Machine(group string) platform.Machine {
+	w.Helper()
+	return w.fleet().only(group)
+}
+
 // checkMachines checks how machines are listed, what they were made of, how they are replaced, and for
 // how many more there is room.
 func (w *World) checkMachines() {
@@ -56,7 +62,7 @@ func (w *World) checkMachines() {
 		w.Errorf("a new machine was made of something else: %+v", d)
 	}
 	f.checkRoom()
-	control := f.only(w.controlPlane())
+	control := f.only(w.ControlPlane())
 	f.replace(control, "delete", "instance", control.Name, "--name", Name)
 	w.CheckUnchanged()
 	f.detach(m)

@@ -112,7 +112,17 @@ spec:
 
 // Nodes and ControlPlane are the groups of a small cluster.
 func (w *World) Nodes() string        { return "nodes-" + w.Cloud.Zones[0] }
-func (w *World) controlPlane() string { return "control-plane-" + w.Cloud.Zones[0] }
+func (w *World) ControlPlane() string { return "control-plane-" + w.Cloud.Zones[0] }
+
+// Object returns an object of the cluster in the state store.
+func (w *World) Object(key string) string {
+	w.Helper()
+	text, _, err := w.account.Store.Get(w.Context(), Name+"/"+key)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(text)
+}
 
 // Preview previews an update.
 func (w *World) Preview() clitest.Result {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,7 +68,12 @@ func Enter(t *testing.T) bool {
 // inNamespaces returns the command that runs a test of this program in namespaces.
 func inNamespaces(t *testing.T, out *bytes.Buffer) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")
-	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), inside+"=yes")
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, []string{inside + "=yes"}
+	for _, v := range os.Environ() { // others, such as those of proxies and authorities, are about another network
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(v, "GO") || strings.HasPrefix(v, "KOPS_") || slices.Contains([]string{"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "CI"}, name) {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
