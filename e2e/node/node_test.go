@@ -69,8 +69,9 @@ func TestInsideUnits(t *testing.T) {
 		{Name: "content", Do: func(u *host.Unit) { u.Content = content(service("exec", "/bin/sleep 1001")) }},
 		{Name: "off", Do: func(u *host.Unit) { u.On = false }}, {Name: "on again", Do: func(u *host.Unit) { u.On = true }}}
 	kindtest.Run(t, &host.Units, m, kindtest.Life[host.Unit]{OnlyNamed: true, Changes: change,
-		Want:     host.Unit{Name: "kops-test.service", Content: content(service("exec", "/bin/sleep 1000")), On: true, Current: true},
-		Untested: map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile"}})
+		Want:       host.Unit{Name: "kops-test.service", Content: content(service("exec", "/bin/sleep 1000")), On: true, Current: true},
+		Unrepeated: map[string]string{"on again": "its file is written again and then newer than its start, so the next run restarts it"},
+		Untested:   map[string]string{"Current": "see TestInsideAUnitThatIsOlderThanItsFile"}})
 	if unitState(t, m, "kops-test.service") != nil {
 		t.Error("systemd still knows the unit")
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,7 +24,7 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/store/onstore"
-	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/open/user"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/platformtest"
 	"kops.local/kops/internal/test/spectest"
@@ -55,7 +56,7 @@ func input(t *testing.T, dir string) model.Input {
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	in := model.Input{Traits: &platformtest.Of(cluster).Traits, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.34.0-beta.1", Region: "us-test-1", Facts: world, Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
+	in := model.Input{Traits: &platformtest.Of(cluster).Traits, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: "1.34.0-beta.1", Region: "us-test-1", Facts: world, Buckets: onstore.Buckets(user.Backends(func(string) string { return "" }, http.DefaultClient))}
 	in.Cluster, _ = decode("data/*cluster-completed.spec_content")
 	var err error
 	if in.Keysets, _, err = pki.Ensure(nil, pki.KeysetNames(in.Cluster), issuer()); err != nil {

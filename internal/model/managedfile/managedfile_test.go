@@ -3,6 +3,7 @@ package managedfile_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,10 +14,10 @@ import (
 	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/store"
 	"kops.local/kops/internal/store/onstore"
-	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/open/user"
 )
 
-var buckets = onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))
+var buckets = onstore.Buckets(user.Backends(func(string) string { return "" }, http.DefaultClient))
 
 func text(s string) resource.Content { return resource.Text(resource.Lit(s)) }
 

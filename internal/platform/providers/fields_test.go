@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"net/http"
 	"os"
 	"reflect"
 	"regexp"
@@ -34,7 +35,7 @@ import (
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/store/onstore"
-	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/open/user"
 	"kops.local/kops/internal/test/spectest"
 	"kops.local/kops/internal/test/testkeys"
 	"kops.local/kops/internal/test/turns"
@@ -410,7 +411,7 @@ func (h *fieldTrial) outcome(c *triedCluster) outcome {
 // model returns a hash of everything that makes up a cluster, except what merely repeats its spec.
 func (h *fieldTrial) model(done *complete.Cluster) (uint64, diag.List, error) {
 	in := model.Input{Traits: &h.on.Traits, Cluster: done.Spec, Groups: done.Groups, NodeVersion: done.NodeVersion, Version: version, Region: "us-test-1", Facts: h.known, AllowUnverified: true,
-		Buckets: onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))}
+		Buckets: onstore.Buckets(user.Backends(func(string) string { return "" }, http.DefaultClient))}
 	issuer := pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()}
 	var errs [3]error
 	h.keysets, _, errs[0] = pki.Ensure(h.keysets, pki.KeysetNames(done.Spec), issuer)

@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"io"
 	"io/fs"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ import (
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/providers"
 	"kops.local/kops/internal/store/onstore"
-	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/open/user"
 )
 
 const module = "kops.local/kops"
@@ -467,7 +468,7 @@ func (s *source) checkPurity(x *ast.SelectorExpr) {
 func TestKinds(t *testing.T) {
 	var fake platform.Provider
 	fakecloud.New().Provider().As(&fake)
-	kinds := slices.Concat(onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }})).Kinds(), host.Kinds(), fake.Kinds)
+	kinds := slices.Concat(onstore.Buckets(user.Backends(func(string) string { return "" }, http.DefaultClient)).Kinds(), host.Kinds(), fake.Kinds)
 	for _, p := range providers.All(platform.World{}) {
 		kinds = slices.Concat(kinds, p.Kinds)
 		tasks := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,7 +26,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/store/onstore"
-	"kops.local/kops/internal/store/open"
+	"kops.local/kops/internal/store/open/user"
 	"kops.local/kops/internal/test/goldentest"
 	"kops.local/kops/internal/test/spectest"
 )
@@ -71,7 +72,7 @@ func testUserData(g *api.InstanceGroup, apiHosts ...resource.Value) (resource.Co
 // testScript declares the file of a boot script, with different content.
 // The goldens' store is a bucket.
 func testScript(c *api.Cluster) func(*api.InstanceGroup, resource.Value) (resource.Node, error) {
-	buckets := onstore.Buckets(open.Backends(open.Options{Env: func(string) string { return "" }}))
+	buckets := onstore.Buckets(user.Backends(func(string) string { return "" }, http.DefaultClient))
 	base := buckets.Location(strings.Replace(c.Spec.ConfigStore.Base, "memfs://", "s3://testingBucket/", 1))
 	return func(g *api.InstanceGroup, apiHost resource.Value) (resource.Node, error) {
 		content, err := testUserData(g, apiHost)
