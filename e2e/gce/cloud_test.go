@@ -46,7 +46,7 @@ func cloud() *cloudsuite.Cloud {
 		Group: func(i int) string {
 			return "  image: " + image + "\n  machineType: e2-medium\n  subnets:\n  - " + region + "\n  zones:\n  - " + zones[i%3] + "\n"
 		},
-		Places: 12, WithoutNames: withoutNames,
+		Places: 30, WithoutNames: withoutNames,
 		Network: "google_compute_network", First: "post compute/v1/projects/global/networks",
 		Edit: cloudsuite.Edit{Field: "spec.machineType=e2-small", Shows: "google_compute_instance_template/", Hides: "google_compute_network/"},
 		Type: "e2-standard-2", NoType: "e9-medium",
