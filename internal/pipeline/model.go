@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"kops.local/kops/api"
@@ -119,6 +120,14 @@ func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, e
 	in.APINames = g.kept.apiNames
 	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig, in.Secrets = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker, g.secrets.inManifests
 	var err error
+	if of := g.Provider.Secrets; of != nil {
+		own, err := of()
+		if err != nil {
+			return in, err
+		}
+		in.Secrets = maps.Clone(in.Secrets)
+		maps.Copy(in.Secrets, own)
+	}
 	if g.Provider.Lookup.Region != nil {
 		if in.Region, err = g.Provider.Lookup.Region(c.Done.Spec); err != nil {
 			return in, err

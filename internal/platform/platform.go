@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/past"
@@ -63,6 +64,9 @@ type Provider struct {
 	Kinds []resource.Any
 	// Limits bounds the number of concurrent calls, by API name.
 	Limits map[string]int
+	// Secrets returns the secrets of the program's environment that manifests of add-ons may have, by
+	// name; nil: there are none.
+	Secrets func() (map[string]pki.Secret, error)
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)
 	// Lookup, Declare, Fleet and Hosts are what kops asks of the platform, by the part of kops that

@@ -9,7 +9,7 @@ import (
 	azure "kops.local/kops/internal/platform/azure/spec"
 	digitalocean "kops.local/kops/internal/platform/digitalocean/spec"
 	"kops.local/kops/internal/platform/gce"
-	hetzner "kops.local/kops/internal/platform/hetzner/spec"
+	"kops.local/kops/internal/platform/hetzner"
 	linode "kops.local/kops/internal/platform/linode/spec"
 	"kops.local/kops/internal/platform/local"
 	"kops.local/kops/internal/platform/metal"
@@ -24,7 +24,7 @@ func All(w platform.World) []platform.Provider {
 		{Platform: azure.Platform()},
 		{Platform: digitalocean.Platform()},
 		gce.In(w),
-		{Platform: hetzner.Platform()},
+		hetzner.In(w),
 		{Platform: linode.Platform()},
 		local.In(w),
 		metal.In(w),

@@ -329,6 +329,8 @@ type Volumes struct {
 type ScalingGroup struct {
 	Name     string
 	Min, Max int32
+	// ID is what a list of priorities calls it; empty: Name.
+	ID string
 }
 
 // WholeGroup returns an instance group as one platform group with that name.

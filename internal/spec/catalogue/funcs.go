@@ -1,7 +1,10 @@
 package catalogue
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,6 +115,12 @@ func functions() template.Funcs {
 		// tag returns the tag in an image's name, or otherwise if it has none.
 		"tag":   tag,
 		"split": func(by, s string) []string { return strings.Split(s, by) },
+		// sha256 returns the SHA-256 of a text in hexadecimal, sha256url in base64 for URLs, without padding.
+		"sha256": func(text string) string { sum := sha256.Sum256([]byte(text)); return hex.EncodeToString(sum[:]) },
+		"sha256url": func(text string) string {
+			sum := sha256.Sum256([]byte(text))
+			return base64.RawURLEncoding.EncodeToString(sum[:])
+		},
 		// items returns the texts of a list with commas, without space around them, nor empty ones.
 		"items": items,
 	}

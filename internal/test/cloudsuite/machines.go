@@ -32,9 +32,12 @@ func (w *World) fleet() *fleet {
 	}
 	all := providers.All(platform.World{Env: env})
 	f.Provider = all[slices.IndexFunc(all, func(p platform.Provider) bool { return p.Name == w.Cloud.Platform.Name })]
-	region, err := f.Lookup.Region(f.cluster.Spec)
+	config := platform.Config{Cluster: f.cluster.Spec}
+	if of := f.Lookup.Region; of != nil {
+		config.Region, err = of(f.cluster.Spec)
+	}
 	if err == nil {
-		f.session, err = f.Connect(w.Context(), platform.Config{Cluster: f.cluster.Spec, Region: region})
+		f.session, err = f.Connect(w.Context(), config)
 	}
 	if err != nil {
 		w.Fatal(err)

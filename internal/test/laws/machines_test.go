@@ -22,6 +22,7 @@ func inPlaceFields() map[string][]string {
 		// Different content is a different template, from which its group then creates machines.
 		"google_compute_instance_template": {"Prefix", "CanIPForward", "Disks", "Labels", "MachineType", "Metadata", "Interfaces",
 			"Scheduling", "Account", "Tags", "Accelerators", "Shielded", "Confidential"},
+		"hcloud_server":       {"Cluster", "Group", "Least", "Most", "Labels"},
 		"local_machine_group": {"Cluster", "Name", "Network", "Size"},
 		"metal_host":          {"Cluster", "Name", "Peers", "Home"},
 	}

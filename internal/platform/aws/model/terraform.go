@@ -1,9 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
@@ -40,44 +40,10 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	if t := m.spec.Target; t != nil {
 		extra = valueOr(t.Terraform, extra)
 	}
-	doc.Providers = []terraform.Provider{
-		provider("", m.facts.Region, extra.ProviderExtraConfig),
-		m.filesProvider(extra.FilesProviderExtraConfig),
-	}
+	attributes := map[string]string{"region": m.facts.Region}
+	maps.Copy(attributes, extra.ProviderExtraConfig)
+	files := m.Model
+	files.FilesRegion = cmp.Or(m.FilesRegion, m.facts.Buckets[m.FilesBucket], m.facts.Region)
+	doc.Providers = []terraform.Provider{{Name: "aws", Attributes: attributes}, files.FilesProvider("aws.files", extra.FilesProviderExtraConfig)}
 	return doc, nil
-}
-
-// filesRegion returns the region of the managed files' bucket.
-func (m *model) filesRegion() string {
-	for _, region := range []string{m.FilesRegion, m.facts.Buckets[m.FilesBucket]} {
-		if region != "" {
-			return region
-		}
-	}
-	return m.facts.Region
-}
-
-// filesProvider returns the provider that writes the managed files. If their bucket is on an S3
-// server other than Amazon's, the provider gets its address: otherwise it would write to Amazon's
-// bucket with the same name. The server knows neither Amazon's accounts nor its regions.
-func (m *model) filesProvider(extra map[string]string) terraform.Provider {
-	own := map[string]string{}
-	if m.FilesEndpoint != "" {
-		own = map[string]string{"s3_use_path_style": "true", "skip_credentials_validation": "true", "skip_region_validation": "true", "skip_requesting_account_id": "true"}
-	}
-	maps.Copy(own, extra)
-	p := provider("files", m.filesRegion(), own)
-	if url := m.FilesEndpoint; url != "" {
-		if !strings.Contains(url, "://") {
-			url = "https://" + url
-		}
-		p.Endpoints = map[string]string{"s3": url}
-	}
-	return p
-}
-
-func provider(alias, region string, extra map[string]string) terraform.Provider {
-	p := terraform.Provider{Name: "aws", Alias: alias, Attributes: map[string]string{"region": region}}
-	maps.Copy(p.Attributes, extra)
-	return p
 }

@@ -1,28 +1,22 @@
 package model
 
 import (
-	"cmp"
 	"maps"
-	"slices"
-	"strings"
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
 	"kops.local/kops/internal/engine/render/terraform"
 	"kops.local/kops/internal/engine/resource"
-	"kops.local/kops/internal/model/managedfile"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gcename"
 	"kops.local/kops/internal/platform/gce/kinds"
 )
 
-// The provider's name, and the required versions: of Terraform, of the provider, and of the managed
-// files' provider.
+// The provider's name, and the required versions: of Terraform and of the provider.
 const (
 	providerName     = "google"
 	terraformVersion = ">= 0.15.0"
 	providerVersion  = ">= 5.11.0"
-	filesVersion     = ">= 5.0.0"
 )
 
 // Terraform returns the Terraform document of a graph to which Build has added resources: its
@@ -45,51 +39,12 @@ func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
 	if t := m.spec.Target; t != nil {
 		extra = valueOr(t.Terraform, extra)
 	}
-	doc.Providers = []terraform.Provider{m.provider(providerName, "", extra.ProviderExtraConfig)}
-	if name, alias, ok := strings.Cut(filesProvider(g), "."); ok {
-		needs, own := doc.RequiredProviders[name]
-		if !own {
-			needs = terraform.RequiredProvider{Source: "hashicorp/" + name, Version: filesVersion}
-		}
-		needs.Aliases = []string{name + "." + alias}
-		doc.RequiredProviders[name] = needs
-		doc.Providers = append(doc.Providers, m.provider(name, alias, extra.FilesProviderExtraConfig))
-	}
+	own := map[string]string{"project": m.project, "region": m.region}
+	attributes := maps.Clone(own)
+	maps.Copy(attributes, extra.ProviderExtraConfig)
+	doc.Providers = []terraform.Provider{{Name: providerName, Attributes: attributes}}
+	m.AddFilesProvider(&doc, own, extra.FilesProviderExtraConfig)
 	return doc, nil
-}
-
-// filesProvider returns the provider of the managed files in a graph, with its alias; "" if there
-// are none.
-func filesProvider(g *graph.Graph) string {
-	for n := range g.All() {
-		if f, ok := n.Want.(*managedfile.File); ok && f.Provider != "" {
-			return f.Provider
-		}
-	}
-	return ""
-}
-
-func (m *model) provider(name, alias string, extra map[string]string) terraform.Provider {
-	p := terraform.Provider{Name: name, Alias: alias, Attributes: map[string]string{}}
-	if name == providerName {
-		p.Attributes["project"], p.Attributes["region"] = m.project, m.region
-	} else if region := m.filesRegion(); region != "" {
-		p.Attributes["region"] = region
-	}
-	maps.Copy(p.Attributes, extra)
-	return p
-}
-
-// filesRegion returns the region of the managed files' bucket, if any cloud's facts contain it.
-func (m *model) filesRegion() string {
-	region := m.FilesRegion
-	if m.Facts == nil {
-		return region
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Facts.Clouds)) {
-		region = cmp.Or(region, m.Facts.Clouds[name].Buckets[m.FilesBucket])
-	}
-	return region
 }
 
 // lookups returns how to reference resources that exist and are not written; for nearly all of

@@ -118,14 +118,14 @@ func TestTerraformOfManagedFilesElsewhere(t *testing.T) {
 	in := changedCluster(t, "")
 	bucket := managedfile.NewBucket("toy_object", "toy")
 	bucket.Provider = "toy.files"
-	at := managedfile.Buckets{"toy": bucket}.Location("toy://state/a.example.com")
-	for _, region := range []string{"", "eu-1"} {
-		in.FilesRegion = region
-		doc, err := Terraform(in, built(t, in, at.Node("f", "f", resource.Text(resource.Lit("text")), false)))
+	store := managedfile.Buckets{"toy": bucket}.Location("toy://state/a.example.com")
+	for _, at := range []struct{ region, endpoint, url string }{{"", "", ""}, {"eu-1", "", ""}, {"", "s3.example.com", "https://s3.example.com"}} {
+		in.FilesRegion, in.FilesEndpoint = at.region, at.endpoint
+		doc, err := Terraform(in, built(t, in, store.Node("f", "f", resource.Text(resource.Lit("text")), false)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := doc.Providers[1]; p.Name != "toy" || p.Attributes["region"] != region || p.Attributes["project"] != "" || doc.RequiredProviders["toy"].Source != "hashicorp/toy" {
+		if p := doc.Providers[1]; p.Name != "toy" || p.Attributes["region"] != at.region || p.Endpoints["s3"] != at.url || p.Attributes["project"] != "" || doc.RequiredProviders["toy"].Source != "hashicorp/toy" {
 			t.Errorf("%+v %+v", p, doc.RequiredProviders)
 		}
 	}

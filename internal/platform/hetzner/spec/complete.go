@@ -7,7 +7,17 @@ import (
 
 // completion returns the rules by which a cluster on Hetzner is completed.
 func completion() complete.Rules {
-	return complete.Rules{After: []complete.Rule{{Name: "hetzner-cloud-controller", Why: "the version that this kops was tested with", Do: setController}}}
+	return complete.Rules{
+		Early: []complete.Rule{{Name: "hetzner-shared-network", Why: "the range of the shared network", Do: setNetwork}},
+		After: []complete.Rule{{Name: "hetzner-cloud-controller", Why: "the version that this kops was tested with", Do: setController}},
+	}
+}
+
+func setNetwork(p *complete.Pass) {
+	n := &p.Spec.Networking
+	if ranges := p.Facts.Networks[n.NetworkID].CIDRs; len(ranges) > 0 {
+		fill.Value(&n.NetworkCIDR, ranges[0])
+	}
 }
 
 func setController(p *complete.Pass) {

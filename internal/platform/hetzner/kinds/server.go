@@ -1,0 +1,193 @@
+package kinds
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform/hetzner/hetznerapi"
+	"kops.local/kops/internal/platform/hetzner/hetznercloud"
+	"kops.local/kops/internal/platform/servers"
+)
+
+// ServerGroup is the servers of an instance group.
+type ServerGroup struct {
+	Cluster string `res:"forbid"`
+	Group   string `res:"forbid"`
+	// Name is the name of each server in Terraform, which numbers them.
+	Name     string           `res:"writeonly" tf:"name,raw"`
+	Least    int              `res:",least" tf:"count,zero"`
+	Most     int              `res:",most"`
+	Type     string           `tf:"server_type"`
+	Image    string           `tf:"image"`
+	Location string           `tf:"location"`
+	UserData resource.Content `tf:"user_data,file64"`
+	Labels   Labels           `tf:"labels"`
+
+	SSHKeys   []resource.Value `res:"writeonly" tf:"ssh_keys"`
+	Network   ServerNetwork    `res:"writeonly" tf:"network,block"`
+	PublicNet PublicNet        `res:"writeonly" tf:"public_net,block"`
+	// DependsOn is the resource without which Terraform could not attach servers to the network.
+	DependsOn []string `res:"writeonly" tf:"depends_on,raw"`
+
+	// Uses are the networks, volumes and firewalls that are used by the servers.
+	Uses []resource.Value `res:"out"`
+}
+
+// ServerNetwork is the network of servers.
+type ServerNetwork struct {
+	Network resource.Value `tf:"network_id"`
+}
+
+// PublicNet is which public addresses servers have.
+type PublicNet struct {
+	IPv4 bool `tf:"ipv4_enabled,zero"`
+	IPv6 bool `tf:"ipv6_enabled,zero"`
+}
+
+// Servers is the kind of ServerGroup.
+var Servers = serverKind()
+
+// Fields of a spec of which servers are made.
+const (
+	fieldType     = "spec.machineType"
+	fieldImage    = "spec.image"
+	fieldLocation = "spec.subnets"
+)
+
+// Fleet says how servers are listed, started, labelled and ended.
+func Fleet() *servers.Fleet[ServerGroup, *Client] {
+	return &servers.Fleet[ServerGroup, *Client]{
+		List: listServers, Start: startServer, End: endServer,
+		Label: func(ctx context.Context, c *Client, s servers.Server, labels map[string]string) error {
+			return setLabels(ctx, c, s.ID, s.Labels, labels)
+		},
+		Group: func(g *ServerGroup) servers.Group {
+			return servers.Group{Cluster: g.Cluster, Name: g.Group, Least: g.Least, Most: g.Most, Labels: g.Labels, UserData: g.UserData,
+				Made: map[string]string{fieldType: g.Type, fieldImage: g.Image, fieldLocation: g.Location}}
+		},
+		Observed: func(g servers.Group) *ServerGroup {
+			return &ServerGroup{Cluster: g.Cluster, Group: g.Name, Least: g.Least, Most: g.Most, Labels: g.Labels, UserData: g.UserData,
+				Type: g.Made[fieldType], Image: g.Made[fieldImage], Location: g.Made[fieldLocation]}
+		},
+	}
+}
+
+// serverKind returns the kind that follows from the fleet, whose observed objects refer to what their
+// servers use: it is deleted after them.
+func serverKind() resource.Kind[ServerGroup, *Client] {
+	k := Fleet().Kind(resource.Kind[ServerGroup, *Client]{Name: "hcloud_server", API: api, Tasks: []string{"ServerGroup"}, Early: true},
+		[]string{"Type", "Image", "Location", "UserData"}, []string{"Least", "Most", "Labels"})
+	groups := k.List
+	k.List = func(ctx context.Context, c *Client, s resource.Scope) ([]*ServerGroup, error) {
+		out, err := groups(ctx, c, s)
+		if err != nil {
+			return nil, err
+		}
+		all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+s.Cluster)
+		for _, g := range out {
+			for _, a := range all {
+				if groupOf(a) == g.Group {
+					g.Uses = append(g.Uses, usesOf(a)...)
+				}
+			}
+		}
+		return out, err
+	}
+	return *k
+}
+
+func groupOf(a hetznerapi.Server) string {
+	return cmp.Or(a.Labels[hetznercloud.GroupLabel], a.Labels[hetznercloud.AutoscalerLabel])
+}
+
+func usesOf(a hetznerapi.Server) []resource.Value {
+	var out []resource.Value
+	for _, n := range a.PrivateNet {
+		out = append(out, reference("networks", n.Network))
+	}
+	for _, v := range a.Volumes {
+		out = append(out, reference("volumes", v))
+	}
+	for _, f := range a.PublicNet.Firewalls {
+		out = append(out, reference("firewalls", f.ID))
+	}
+	return out
+}
+
+func listServers(ctx context.Context, c *Client, cluster, group string) ([]servers.Server, error) {
+	all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+cluster)
+	var out []servers.Server
+	for _, a := range all {
+		if group == "" || group == groupOf(a) {
+			out = append(out, serverOf(a))
+		}
+	}
+	return out, err
+}
+
+func serverOf(a hetznerapi.Server) servers.Server {
+	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: groupOf(a), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
+		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting",
+		Made: map[string]string{fieldType: a.ServerType.Name, fieldImage: "", fieldLocation: a.Location.Name}}
+	if a.Image != nil {
+		s.Made[fieldImage] = hetznercloud.ImageName(a.Image.ID, a.Image.Name)
+	}
+	for _, n := range a.PrivateNet {
+		s.Addresses = append(s.Addresses, n.IP)
+	}
+	if ip := a.PublicNet.IPv4; ip != nil {
+		s.Addresses = append(s.Addresses, ip.IP)
+	}
+	return s
+}
+
+// startServer creates a server, which starts. If it cannot be attached to the network, it is deleted: it
+// could not join its cluster.
+func startServer(ctx context.Context, c *Client, of *ServerGroup, l servers.Launch) error {
+	keys := []string{}
+	for _, k := range of.SSHKeys {
+		keys = append(keys, strings.TrimPrefix(k.Text(), "ssh_keys/"))
+	}
+	made, err := hetznerapi.Create[hetznerapi.Server](ctx, c.Client, "servers", map[string]any{
+		"name": l.Name, "server_type": of.Type, "image": of.Image, "location": of.Location, "ssh_keys": keys, "user_data": l.UserData, "labels": l.Labels,
+		"networks": []int64{number(of.Network.Network)}, "public_net": map[string]bool{"enable_ipv4": of.PublicNet.IPv4, "enable_ipv6": of.PublicNet.IPv6}})
+	switch class := fault.Of(err); {
+	case err == nil || class == fault.Lost:
+		return err
+	case made.ID != 0:
+		if endErr := c.Delete(ctx, hetznerapi.Path("servers", made.ID)); endErr != nil {
+			return endErr
+		}
+		return err
+	case class == fault.Taken: // as a Fleet says it
+		return &fault.Error{Class: fault.Conflict, Remedy: fault.Remedy(err), Err: err}
+	case class == fault.Conflict:
+		return &fault.Error{Class: fault.NotYet, Remedy: fault.Remedy(err), Err: err}
+	}
+	return err
+}
+
+// maxPolls is how often a server that shuts down is looked at, which takes two and a half minutes: kubelet
+// gives pods half a minute.
+const maxPolls = 80
+
+// endServer shuts a server down, as far as it obeys, and deletes it, which detaches its volumes.
+func endServer(ctx context.Context, c *Client, s servers.Server) error {
+	if s.Running {
+		if err := c.Act(ctx, s.ID, "shutdown", nil); err == nil {
+			polls := 0
+			_ = c.Await(ctx, func(ctx context.Context) (bool, error) { // it is deleted in any case
+				polls++
+				now, err := hetznerapi.Get[hetznerapi.Server](ctx, c.Client, s.ID)
+				return err == nil && now.Status == "off" || polls == maxPolls, err
+			})
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return c.Delete(ctx, s.ID)
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"kops.local/kops/api"
+	"kops.local/kops/internal/engine/graph"
+	"kops.local/kops/internal/engine/render/terraform"
+	"kops.local/kops/internal/engine/resource"
+	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/hetzner/kinds"
+	"kops.local/kops/internal/platform/hetzner/spec"
+)
+
+// The provider's name, and the required versions: of Terraform and of the provider.
+const (
+	providerName     = "hcloud"
+	terraformVersion = ">= 0.15.0"
+	providerVersion  = ">= 1.35.1"
+)
+
+// Terraform returns the Terraform document of a graph to which Build has added resources.
+func Terraform(in platform.Model, g *graph.Graph) (terraform.Document, error) {
+	m, err := newModel(in)
+	if err != nil {
+		return terraform.Document{}, err
+	}
+	doc := terraform.Document{
+		Graph: g, Data: map[resource.Address]terraform.Lookup{}, Compatible: true, RequiredVersion: terraformVersion,
+		Outputs:           map[string]terraform.Expression{"cluster_name": terraform.Of(resource.Lit(m.name)), "region": terraform.Of(resource.Lit(m.zone))},
+		RequiredProviders: map[string]terraform.RequiredProvider{providerName: {Source: "hetznercloud/" + providerName, Version: providerVersion}},
+	}
+	extra := api.TerraformSpec{}
+	if t := m.spec.Target; t != nil {
+		extra = valueOr(t.Terraform, extra)
+	}
+	doc.Providers = []terraform.Provider{{Name: providerName, Attributes: extra.ProviderExtraConfig}}
+	if doc.Graph, err = m.terraformGraph(g); err != nil {
+		return doc, err
+	}
+	for n := range g.All() {
+		if err := m.lookUp(doc, n); err != nil {
+			return doc, err
+		}
+	}
+	m.AddFilesProvider(&doc, nil, extra.FilesProviderExtraConfig)
+	return doc, nil
+}
+
+// terraformGraph returns the graph as Terraform gets it: if it does not have the network itself, it does
+// not have its subnet either, and nothing can be ordered after that.
+func (m *model) terraformGraph(g *graph.Graph) (*graph.Graph, error) {
+	if n, ok := g.Get(kinds.Networks.At(m.networkName())); ok && !n.Expect {
+		return g, nil
+	}
+	out := &graph.Graph{}
+	for n := range g.All() {
+		n.Want = n.Kind.Schema().Clone(n.Want)
+		switch x := n.Want.(type) {
+		case *kinds.LoadBalancer:
+			x.DependsOn = nil
+		case *kinds.ServerGroup:
+			x.DependsOn = nil
+		}
+		if err := out.Add(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// lookUp adds how a node is referenced that exists and is not written.
+func (m *model) lookUp(doc terraform.Document, n resource.Node) error {
+	switch x := n.Want.(type) {
+	case *kinds.Network:
+		if n.Adopt == "" {
+			doc.Data[n.Address] = terraform.Lookup{By: map[string]string{"name": x.Name}}
+			return nil
+		}
+		number := cmp.Or(spec.NetworkNumber(m.facts), n.Adopt)
+		if _, err := strconv.ParseInt(number, 10, 64); err != nil {
+			return fmt.Errorf("the number of the network %s is not in the facts; look it up again, or set spec.networkID to the number", n.Adopt)
+		}
+		doc.Data[n.Address] = terraform.Lookup{Known: map[string]string{"id": number}}
+	case *kinds.SSHKey:
+		doc.Data[n.Address] = terraform.Lookup{By: map[string]string{"name": x.Name}}
+	}
+	return nil
+}
