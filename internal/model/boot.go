@@ -92,10 +92,14 @@ func (in Input) userData(g *api.InstanceGroup, config []byte, hosts []resource.V
 	if err != nil {
 		return resource.Content{}, err
 	}
+	out := resource.Text(script)
 	if len(g.Spec.AdditionalUserData) > 0 {
-		return resource.Text(multipart(&script, g.Spec.AdditionalUserData)), nil
+		out = resource.Text(multipart(&script, g.Spec.AdditionalUserData))
 	}
-	return resource.Text(script), nil
+	if in.keysInUserData(g) != "" {
+		out = out.Hide()
+	}
+	return out, nil
 }
 
 func (in Input) bootConfig(g *api.InstanceGroup, config []byte, hosts []resource.Value) (*nodeconfig.Boot, error) {
@@ -194,12 +198,17 @@ func (in Input) script(g *api.InstanceGroup, config resource.Value, compressed b
 	if err != nil {
 		return resource.Value{}, fmt.Errorf("read the boot script: %w", err)
 	}
-	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Command: in.Traits.Machines.BootCommand}
-	if g.HasAPIServer() {
-		view.Keys = in.StoreKeys().Name
+	view := bootView{Config: configMark, Compressed: compressed, Env: in.exports(g), Command: in.Traits.Machines.BootCommand, StoreKeys: in.keysInUserData(g)}
+	if at := in.StoreKeys().Name; g.HasAPIServer() && at != storekeys.UserData {
+		view.Keys = at
 	}
 	for _, a := range in.arches() {
-		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), in.nodeup(g, a)})
+		f := in.nodeup(g, a)
+		f.URLs = slices.Clone(f.URLs)
+		for i, u := range f.URLs {
+			f.URLs[i] = in.scriptURL(u)
+		}
+		view.Downloads = append(view.Downloads, nodeupOf{strings.ToUpper(string(a)), f})
 	}
 	view.Fetches = in.fetches(view)
 	if at := in.programs(g) + "/"; !g.HasAPIServer() && view.downloads(at) {
@@ -222,8 +231,9 @@ type bootView struct {
 	Compressed bool
 	Env        [][2]string
 	Downloads  []nodeupOf
-	// Keys is the platform's place that has the keys of the store, if any.
-	Keys string
+	// Keys is the platform's place that has the keys of the store, if any; if that is the user data,
+	// StoreKeys are the keys instead.
+	Keys, StoreKeys string
 	// Fetches has how to fetch nodeup from stores, sorted by scheme.
 	Fetches []storeFetch
 	// Controller is host:port of kops-controller, if the machine fetches from it.

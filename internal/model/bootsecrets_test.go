@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
 	aws "kops.local/kops/internal/platform/aws/spec"
 	azure "kops.local/kops/internal/platform/azure/spec"
@@ -47,6 +48,7 @@ func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 	if err != nil {
 		t.Skip("THE BOOT SCRIPT IS NOT RUN: curl is not installed")
 	}
+	keys := storekeys.Pair{ID: `a\b"c`, Secret: "OTHER-SECRET"}
 	for name, c := range map[string]struct {
 		traits               traits.Traits
 		base, at, auth, want string // at is the place, and auth the header with the credentials
@@ -55,6 +57,7 @@ func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 		"AWS": {aws.Platform().Traits, "s3://state/c", "https://state.s3.us-test-1.amazonaws.com/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=AKID/", nil},
 		"another S3": {aws.Platform().Traits, "s3://state/c", "https://s3.example.com/state/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=a\\b\"c/",
 			[]string{"S3_ENDPOINT=s3.example.com", `S3_ACCESS_KEY_ID=a\b"c`, "S3_SECRET_ACCESS_KEY=OTHER-SECRET"}},
+		"user data": {aws.Platform().Traits, "hos://state/c", "https://s3.example.com/state/c/nodeup", "Authorization", "AWS4-HMAC-SHA256 Credential=a\\b\"c/", []string{"S3_ENDPOINT=s3.example.com", "STORE_KEYS=" + keys.Encode()}},
 		"Google":    {gce.Platform().Traits, "gs://state/c", "https://storage.googleapis.com/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
 		"Azure":     {azure.Platform().Traits, "azureblob://account/state/c", "https://account.blob.core.windows.net/state/c/nodeup", "Authorization", "Bearer TOKEN-SECRET.-_~", nil},
 		"OpenStack": {openstack.Platform().Traits, "swift://state/c", "http://swift.example.com/v1/AUTH_p/state/c/nodeup", "X-Auth-Token", "TOKEN-SECRET", []string{"OS_AUTH_URL=https://identity.example.com/v3/", "OS_REGION_NAME=r"}},
@@ -68,6 +71,9 @@ func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 			own := *in.Traits
 			own.Store = c.traits.Store
 			in.Traits = &own
+			if name == "user data" {
+				in = withKeysInUserData(in, keys)
+			}
 			text := script(t, in, group(t, in, api.RoleControlPlane), resource.Value{})
 			from, to := strings.Index(text, "\nfailed()"), strings.Index(text, "\n# valid FILE")
 			if from < 0 || to < 0 {
@@ -81,7 +87,7 @@ func TestTheScriptKeepsSecretsOutOfArguments(t *testing.T) {
 				t.Fatal(err)
 			}
 			functions := strings.ReplaceAll(text[from:to], "/etc/kubernetes/cloud.config", filepath.Join(dir, "cloud.config"))
-			cmd := exec.CommandContext(t.Context(), "bash", "-c", functions+"\nset -o pipefail\nfetch '"+filepath.Join(dir, "file")+"' "+c.base+"/nodeup")
+			cmd := exec.CommandContext(t.Context(), "bash", "-c", functions+"\nset -o pipefail\nfetch '"+filepath.Join(dir, "file")+"' "+strings.Replace(c.base, "hos:", "s3:", 1)+"/nodeup")
 			cmd.Env = append([]string{"PATH=" + dir + ":" + os.Getenv("PATH"), "AWS_REGION=us-test-1", "DIR=" + dir, "REAL=" + realCurl, "SERVER=" + server.URL}, c.env...)
 			out, err := cmd.CombinedOutput()
 			arguments, readErr := os.ReadFile(filepath.Join(dir, "arguments"))

@@ -18,6 +18,7 @@ import (
 	"kops.local/kops/internal/contract/hostnames"
 	"kops.local/kops/internal/contract/layout"
 	"kops.local/kops/internal/contract/pki"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/addons"
 	"kops.local/kops/internal/model/assets"
@@ -78,6 +79,9 @@ type Input struct {
 	PluginsURL string
 	// Buckets are the buckets of the stores that can hold files.
 	Buckets managedfile.Buckets
+	// OwnStoreKeys are the caller's keys of the S3 server in the environment. Only the user data of
+	// control planes may have them, on platforms without another place.
+	OwnStoreKeys storekeys.Pair
 	// Environment are the caller's variables that control-plane machines need to reach the store.
 	// Variables that are neither for all platforms nor for this one are ignored.
 	Environment map[string]string

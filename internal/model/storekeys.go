@@ -3,6 +3,7 @@ package model
 import (
 	"strings"
 
+	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/spec/diag"
 )
@@ -24,11 +25,35 @@ func (in Input) needsStoreKeys() bool {
 	return storekeys.Needed(in.Environment[storekeys.Endpoint], in.spec().ConfigStore.Base)
 }
 
-// withoutStoreKeys warns if control planes cannot get the keys that they need. Keys are never put
-// into user data, which every process of a machine may read, or into rendered files.
+// scriptURL returns the URL of a file as the boot script spells it, which knows the servers of S3 by one
+// scheme.
+func (in Input) scriptURL(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if in.needsStoreKeys() && strings.HasPrefix(url, in.spec().ConfigStore.Base+"/") {
+		return "s3://" + rest
+	}
+	return url
+}
+
+// keysInUserData returns the keys of the store in the user data of a group's machines, encoded; "" if
+// they have none there: workers need none, and other platforms have a better place.
+func (in Input) keysInUserData(g *api.InstanceGroup) string {
+	if !g.HasAPIServer() || in.StoreKeys().Name != storekeys.UserData || in.OwnStoreKeys.IsZero() {
+		return ""
+	}
+	return in.OwnStoreKeys.Encode()
+}
+
+// withoutStoreKeys warns if control planes cannot get the keys that they need. Every process of a
+// machine may read its user data, so keys are there only if the platform has no other place.
 func (in Input) withoutStoreKeys() diag.List {
-	if !in.needsStoreKeys() || !in.StoreKeys().IsZero() {
+	switch at := in.StoreKeys(); {
+	case !in.needsStoreKeys(), !at.IsZero() && at.Name != storekeys.UserData, !at.IsZero() && !in.OwnStoreKeys.IsZero():
 		return nil
+	case !at.IsZero():
+		return diag.List{{Rule: "store-keys", Path: "spec.configBase", Value: in.spec().ConfigStore.Base, Warning: true,
+			Message: "is on the S3 server " + in.Environment[storekeys.Endpoint] + ", whose keys are not set, so control planes would start without them",
+			Remedy:  "set " + storekeys.ID + " and " + storekeys.Secret}}
 	}
 	return diag.List{{Rule: "store-keys", Path: "spec.configBase", Value: in.spec().ConfigStore.Base, Warning: true,
 		Message: "is on the S3 server " + in.Environment[storekeys.Endpoint] + ", whose keys kops does not put into user data; " + in.Traits.Title + " has no place that only control planes can read, so they would not start",

@@ -118,6 +118,7 @@ func (g *Gathered) Model(ctx context.Context, c *Completed, o ModelOptions) (*Mo
 func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, error) {
 	in := c.files()
 	in.APINames = g.kept.apiNames
+	in.OwnStoreKeys = g.World.StoreKeys
 	in.Environment, in.Tokens, in.EncryptionConfig, in.DockerConfig, in.Secrets = g.World.Environment, g.secrets.tokens, g.secrets.encryption, g.secrets.docker, g.secrets.inManifests
 	var err error
 	if of := g.Provider.Secrets; of != nil {

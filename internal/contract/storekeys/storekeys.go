@@ -1,6 +1,7 @@
 // Package storekeys defines how control planes get the keys of an S3 server that is not their
 // platform's own: the keys are kept in a place of the platform that only control-plane machines may
-// read, and everything else only has the name of that place.
+// read, and everything else only has the name of that place. On a platform without such a place, which
+// gives its machines no identity either, the place is the user data of control planes.
 //
 // It must not know a platform, nor what is in a bucket.
 package storekeys
@@ -9,6 +10,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -45,6 +47,28 @@ func Parse(text string) (Pair, error) {
 		return p, nil
 	}
 	return Pair{}, errors.New("the keys are not ID:SECRET")
+}
+
+// UserData is the name of a place that is the user data of control planes, and ScriptVariable is the
+// variable of their boot script that has the text that Encode returns. It is not exported.
+const (
+	UserData       = "user-data"
+	ScriptVariable = "STORE_KEYS"
+)
+
+var inScript = regexp.MustCompile(`(?m)^` + ScriptVariable + `=([A-Za-z0-9+/=]+)$`)
+
+// FindInScript returns the keys in the user data of a control plane, which may be encoded in base64 as
+// a whole.
+func FindInScript(text string) (Pair, error) {
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text)); err == nil {
+		text = string(raw)
+	}
+	found := inScript.FindStringSubmatch(text)
+	if found == nil {
+		return Pair{}, errors.New("it has no " + ScriptVariable)
+	}
+	return Parse(found[1])
 }
 
 // Place is the location of keys.

@@ -44,3 +44,18 @@ func TestKeysAreNeededForServersOfOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysAreFoundInUserData(t *testing.T) {
+	p := storekeys.Pair{ID: "id", Secret: "a:b/c"}
+	script := "#!/bin/bash\nexport A='STORE_KEYS=x'\n" + storekeys.ScriptVariable + "=" + p.Encode() + "\necho\n"
+	for _, text := range []string{script, base64.StdEncoding.EncodeToString([]byte(script)) + "\n"} {
+		if got, err := storekeys.FindInScript(text); got != p || err != nil {
+			t.Errorf("in %q are %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"", "#!/bin/bash\n", " STORE_KEYS=" + p.Encode() + "\n", "STORE_KEYS=!\n", "STORE_KEYS=" + base64.StdEncoding.EncodeToString([]byte("id")) + "\n"} {
+		if got, err := storekeys.FindInScript(bad); err == nil {
+			t.Errorf("in %q are %v", bad, got)
+		}
+	}
+}

@@ -254,7 +254,8 @@ type Store struct {
 	// platform's stores. None may be a secret: every process on a machine can read its boot script.
 	Variables []string
 	// Keys returns the place on the platform that holds the keys of an S3 server that is not the
-	// platform's; only the cluster's control planes may read it; nil: there is none.
+	// platform's; only the cluster's control planes may read it; nil: there is none. It is
+	// storekeys.UserData if the platform gives its machines neither an identity nor a better place.
 	Keys func(cluster string) string
 	// Fetch has, by scheme, the commands with which a boot script writes an object of the platform's
 	// stores to a file, before nodeup is there: the body of a case of the function fetch in boot.sh.tmpl.
