@@ -64,6 +64,8 @@ type Input struct {
 	APINames []string
 	// Secrets are the secrets that manifests of add-ons may have, by name.
 	Secrets map[string]pki.Secret
+	// PlatformSecrets are those with which the programs of control planes use the platform, by name.
+	PlatformSecrets map[string]pki.Secret
 	// Objects are the user's Kubernetes objects, one document each.
 	Objects []map[string]any
 	// Addons is the catalogue of add-ons; nil means this program's own.
@@ -174,6 +176,7 @@ func Build(in Input) ([]resource.Node, diag.List, error) {
 		{"add-ons", b.addonFiles},
 		{"etcd", b.etcd},
 		{"manifests of the control plane", b.staticManifests},
+		{"secrets of the platform", b.platformSecrets},
 		{"node configuration", b.nodeConfigs},
 		{"programs of machines", b.programs},
 		{"discovery documents", b.discovery},
@@ -256,6 +259,19 @@ func (b *builder) completedSpec() error {
 	}
 	b.file(layout.Completed, layout.Completed, text)
 	b.file(layout.Version, layout.Version, []byte(b.Version))
+	return nil
+}
+
+// platformSecrets declares the file from which control planes get the secrets of the platform.
+func (b *builder) platformSecrets() error {
+	if len(b.PlatformSecrets) == 0 {
+		return nil
+	}
+	text, err := pki.EncodeSecrets(b.PlatformSecrets)
+	if err != nil {
+		return err
+	}
+	b.file("platform-secrets", layout.PlatformSecrets, text)
 	return nil
 }
 

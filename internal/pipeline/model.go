@@ -126,7 +126,7 @@ func (g *Gathered) modelInput(ctx context.Context, c *Completed) (model.Input, e
 		if err != nil {
 			return in, err
 		}
-		in.Secrets = maps.Clone(in.Secrets)
+		in.PlatformSecrets, in.Secrets = own, maps.Clone(in.Secrets)
 		maps.Copy(in.Secrets, own)
 	}
 	if g.Provider.Lookup.Region != nil {

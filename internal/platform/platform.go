@@ -64,8 +64,8 @@ type Provider struct {
 	Kinds []resource.Any
 	// Limits bounds the number of concurrent calls, by API name.
 	Limits map[string]int
-	// Secrets returns the secrets of the program's environment that manifests of add-ons may have, by
-	// name; nil: there are none.
+	// Secrets returns the secrets of the program's environment that manifests of add-ons may have, and
+	// that control planes get as onmachine.World.Secret, by name; nil: there are none.
 	Secrets func() (map[string]pki.Secret, error)
 	// Connect opens a session. It should make no request.
 	Connect func(context.Context, Config) (*Session, error)

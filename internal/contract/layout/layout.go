@@ -41,7 +41,12 @@ const (
 )
 
 // Manifests is the folder of the static manifests: those above and those of etcd's members.
-const Manifests = "manifests/"
+// PlatformSecrets has the secrets with which the programs of control planes use the platform, for
+// platforms that give machines no account.
+const (
+	Manifests       = "manifests/"
+	PlatformSecrets = Manifests + "platform-secrets.json"
+)
 
 // Documents with which others verify service account tokens (OpenID Connect Discovery 1.0), below
 // the root of the store in which a cluster publishes them.

@@ -37,6 +37,10 @@ func FileAsset(at, name string) string {
 	return path.Clean(at)
 }
 
+// PlatformSecrets has a file for each secret with which the programs of a control plane use the
+// platform, under its name. Only root can read them.
+const PlatformSecrets = "/etc/kubernetes/platform"
+
 // Trust has, as ca-certificates.crt, the authorities that the machine trusts, for pods that call
 // services outside of the cluster; it is mounted at TrustPod.
 const (

@@ -76,6 +76,41 @@ func DecodeSecret(data []byte) (Secret, error) {
 	return NewSecret(string(f.Data)), nil
 }
 
+// secretsFile is the stored form of several secrets: an object that kubectl knows, so that whatever
+// hides Secrets hides it.
+type secretsFile struct {
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Metadata   map[string]string `json:"metadata"`
+	Texts      map[string]string `json:"stringData"`
+}
+
+// EncodeSecrets returns the stored form of several secrets, by name.
+func EncodeSecrets(all map[string]Secret) ([]byte, error) {
+	f := secretsFile{APIVersion: "v1", Kind: "Secret", Metadata: map[string]string{"name": "platform", "namespace": "kube-system"}, Texts: map[string]string{}}
+	for name, s := range all {
+		f.Texts[name] = s.Reveal()
+	}
+	out, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode secrets: %w", err)
+	}
+	return append(out, '\n'), nil
+}
+
+// DecodeSecrets reads the stored form of several secrets.
+func DecodeSecrets(data []byte) (map[string]Secret, error) {
+	var f secretsFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("decode secrets: %w", err)
+	}
+	out := map[string]Secret{}
+	for name, text := range f.Texts {
+		out[name] = NewSecret(text)
+	}
+	return out, nil
+}
+
 // TokenNames lists the secrets that every cluster has and that are random tokens.
 func TokenNames() []string {
 	return []string{"admin", "kube", "kube-proxy", "kubelet", "system:controller_manager", "system:dns",

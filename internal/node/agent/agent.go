@@ -37,8 +37,11 @@ type Agent struct {
 	// attempt that is retried.
 	Join   func(b *nodeconfig.Boot, failed func(error)) (Joiner, error)
 	Detect Detect
-	Issuer pki.Issuer
-	Clock  exec.Clock
+	// PlatformSecrets returns the names of the secrets with which a control plane uses a platform, given
+	// the platform's name; nil: there are none.
+	PlatformSecrets func(platform string) []string
+	Issuer          pki.Issuer
+	Clock           exec.Clock
 	// Launched tells the machine's scaling group (node.Host.ScalingGroup) that the
 	// machine has started; may be nil.
 	Launched func(ctx context.Context, b *nodeconfig.Boot, h node.Host) error

@@ -162,6 +162,9 @@ func (r *run) readStore(ctx context.Context) error {
 			return err
 		})
 	}
+	if names := r.platformSecrets(); len(names) > 0 {
+		get(base+layout.PlatformSecrets, false, func(text []byte) error { return r.keepSecrets(text, names) })
+	}
 	for _, url := range c.EtcdManifests {
 		manifest(url, func(text string) { r.input.Etcd[strings.TrimSuffix(path.Base(url), ".yaml")] = text })
 	}
@@ -175,6 +178,31 @@ func (r *run) readStore(ctx context.Context) error {
 		return err
 	}
 	return r.encryption()
+}
+
+// platformSecrets returns the names of the secrets with which this machine uses its platform: only the
+// managers of etcd do.
+func (r *run) platformSecrets() []string {
+	if r.PlatformSecrets == nil || len(r.input.Config.EtcdManifests) == 0 {
+		return nil
+	}
+	return r.PlatformSecrets(r.boot.CloudProvider)
+}
+
+// keepSecrets records the named secrets in a file of secrets, which must have them.
+func (r *run) keepSecrets(text []byte, names []string) error {
+	all, err := pki.DecodeSecrets(text)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		s, ok := all[n]
+		if !ok {
+			return fault.New(fault.Gone, "it has no %s", n)
+		}
+		r.input.PlatformSecrets[n] = s
+	}
+	return nil
 }
 
 // encryption checks that the secret with which the API server encrypts stored objects is the
@@ -229,5 +257,5 @@ func (r *run) keyset(name string, text []byte) error {
 }
 
 func newInput() node.Input {
-	return node.Input{Keysets: map[string]*pki.Keyset{}, Secrets: map[string]pki.Secret{}, Etcd: map[string]string{}, Static: map[string]string{}}
+	return node.Input{Keysets: map[string]*pki.Keyset{}, Secrets: map[string]pki.Secret{}, PlatformSecrets: map[string]pki.Secret{}, Etcd: map[string]string{}, Static: map[string]string{}}
 }

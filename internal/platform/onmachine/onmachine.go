@@ -9,9 +9,14 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"kops.local/kops/internal/contract/nodeconfig"
+	"kops.local/kops/internal/contract/paths"
+	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/etcd/volume"
 	"kops.local/kops/internal/store"
@@ -39,6 +44,8 @@ type Platform struct {
 	// Keys reads the keys of an S3 server that is not the platform's from a place on the platform,
 	// as traits.Store.Keys names it; nil: the platform has no such place.
 	Keys func(ctx context.Context, w World, place string) (Credentials, error)
+	// Secrets are the names of the secrets that World.Secret returns on control planes.
+	Secrets []string
 	// Volumes finds the disks of an etcd cluster's members.
 	Volumes func(World, volume.Request) volume.Source
 }
@@ -54,6 +61,16 @@ type World struct {
 	Hostname     func() (string, error)
 	Now          func() time.Time
 	Rand         io.Reader
+}
+
+// Secret returns one of the secrets of a platform, which nodeup keeps in a file of a control plane. The
+// class of an error is fault.NotYet.
+func (w World) Secret(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(w.Root, paths.PlatformSecrets, filepath.Base(name)))
+	if err != nil {
+		return "", fault.Wrap(fault.NotYet, err, "run kops update cluster --yes with "+name+" in the environment")
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // Facts are what a platform tells a machine about itself. The zero value holds nothing.

@@ -49,6 +49,7 @@ var ownPaths = map[string]string{
 	"internal/ops/kubeconfig":                 "the user's kubeconfig file",
 	"internal/ops/rehearse":                   "a folder of kops' own on this host",
 	"internal/pipeline":                       "files that the user's kubeconfig names; the journal in the cache",
+	"internal/platform/onmachine":             "secrets, whose names a platform lists",
 	"internal/platform/ssh":                   "the user's keys",
 	"internal/store":                          "a state store in a folder, whose keys are checked before each use",
 }

@@ -26,7 +26,7 @@ func (b *builder) controlPlane() error {
 			return err
 		}
 	}
-	for _, step := range []func() error{b.authorities, b.controllerTrust, b.etcdTrust, b.etcdManagers, b.controllerManager, b.scheduler, b.channels, b.otherManifests} {
+	for _, step := range []func() error{b.authorities, b.controllerTrust, b.etcdTrust, b.platformSecrets, b.etcdManagers, b.controllerManager, b.scheduler, b.channels, b.otherManifests} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -40,6 +40,22 @@ func (b *builder) authorities() error {
 		return nil
 	}
 	return b.file(paths.Trust+"/ca-certificates.crt", b.Host.Authorities)
+}
+
+// platformSecrets adds the secrets with which etcd's managers use the platform.
+func (b *builder) platformSecrets() error {
+	if len(b.PlatformSecrets) == 0 {
+		return nil
+	}
+	if err := b.directory(paths.PlatformSecrets, "0700", 0); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.PlatformSecrets)) {
+		if err := b.secret(paths.PlatformSecrets+"/"+name, b.PlatformSecrets[name].Reveal(), 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // etcdManagers adds etcd's manifests after the API server's: an API server that has to

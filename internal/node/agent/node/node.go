@@ -33,6 +33,8 @@ type Input struct {
 	Keysets map[string]*pki.Keyset
 	// Secrets are the secrets of the store that the machine may read, by name.
 	Secrets map[string]pki.Secret
+	// PlatformSecrets are those with which a control plane uses its platform, by name.
+	PlatformSecrets map[string]pki.Secret
 	// Etcd holds the manifests of etcd's managers by <etcd cluster>-<group>, Channels the
 	// manifest of the component that applies add-ons, and Static other manifests by their
 	// key in the configuration.

@@ -20,6 +20,12 @@ func (o Options) world() onmachine.World {
 		Hostname: os.Hostname, Now: o.Clock.Now, Rand: cryptorand.Reader}
 }
 
+// platformSecrets returns the names of the secrets with which control planes use a platform.
+func (o Options) platformSecrets(platform string) []string {
+	p, _ := onmachine.Find(o.Platforms, platform)
+	return p.Secrets
+}
+
 // completeLaunch tells the scaling group that waits for the machine that it has started.
 func (o Options) completeLaunch(ctx context.Context, b *nodeconfig.Boot, h node.Host) error {
 	p, _ := onmachine.Find(o.Platforms, b.CloudProvider)

@@ -149,7 +149,7 @@ func (o Options) agent(ctx context.Context) (a *agent.Agent, done func(), err er
 		Resolve: net.DefaultResolver.LookupHost, Platforms: o.Platforms, World: o.world()}
 	r := &reporter{err: o.Err, path: filepath.Join(o.Root, o.Report), metrics: filepath.Join(o.Root, report.Metrics), dry: o.DryRun, plain: o.Renew || o.Apply, now: o.Clock.Now}
 	a = &agent.Agent{
-		Machine: m, Store: store, Join: o.join, Detect: p.Detect, Launched: o.completeLaunch,
+		Machine: m, Store: store, Join: o.join, Detect: p.Detect, PlatformSecrets: o.platformSecrets, Launched: o.completeLaunch,
 		Issuer:  pki.Issuer{Rand: cryptorand.Reader, Now: o.Clock.Now, Generate: newKey},
 		Clock:   exec.Clock{Now: o.Clock.Now, Sleep: o.Clock.Sleep, Jitter: rand.Float64},
 		Version: o.Version, Retries: o.Retries, OnReport: r.update,
