@@ -96,7 +96,7 @@ func start(ctx context.Context, stage rehearsal.Stage, o rehearsal.Options) (*pl
 
 // connect connects the play to the emulator, through the same API that other clients use.
 func (p *play) connect(ctx context.Context) (err error) {
-	p.api, err = gceapi.Connect(ctx, gceapi.Config{Project: Project, Region: Region, Endpoint: "http://emulator", HTTPClient: &http.Client{Transport: handlerTransport{p.emulator}}})
+	p.api, err = gceapi.Connect(ctx, gceapi.Config{Project: Project, Region: Region, Endpoint: "http://emulator", HTTPClient: &http.Client{Transport: rehearsal.HandlerTransport{Handler: p.emulator}}})
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,7 @@
 package rehearsal
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -61,29 +59,3 @@ func (p *play) metadata() http.Handler {
 		p.emulator.Metadata(i.Project, i.Zone, i.Name).ServeHTTP(w, r)
 	})
 }
-
-// handlerTransport sends requests to a handler in this process.
-type handlerTransport struct{ http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	in := r.Clone(r.Context())
-	if in.Body == nil {
-		in.Body = http.NoBody
-	}
-	w := &answer{header: http.Header{}, status: http.StatusOK}
-	t.ServeHTTP(w, in)
-	return &http.Response{StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r}, nil
-}
-
-// answer is a response being written.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (a *answer) Header() http.Header            { return a.header }
-func (a *answer) WriteHeader(status int)         { a.status = status }
-func (a *answer) Write(data []byte) (int, error) { return a.body.Write(data) }
