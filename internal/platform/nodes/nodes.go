@@ -7,6 +7,7 @@ import (
 	aws "kops.local/kops/internal/platform/aws/node"
 	azure "kops.local/kops/internal/platform/azure/node"
 	gce "kops.local/kops/internal/platform/gce/node"
+	hetzner "kops.local/kops/internal/platform/hetzner/node"
 	local "kops.local/kops/internal/platform/local/node"
 	metal "kops.local/kops/internal/platform/metal/node"
 	"kops.local/kops/internal/platform/onmachine"
@@ -15,5 +16,5 @@ import (
 
 // All lists the platforms.
 func All() []onmachine.Platform {
-	return []onmachine.Platform{aws.Platform(), azure.Platform(), gce.Platform(), local.Platform(), metal.Platform(), openstack.Platform()}
+	return []onmachine.Platform{aws.Platform(), azure.Platform(), gce.Platform(), hetzner.Platform(), local.Platform(), metal.Platform(), openstack.Platform()}
 }
