@@ -34,6 +34,7 @@ const autoscalerVariables = tokenVariable + `- name: HCLOUD_NETWORK
 // modelTraits returns what Hetzner changes in the files of its machines.
 func modelTraits() traits.Model {
 	return traits.Model{
+		RemovesNodes: true,
 		Volumes: func(c *api.Cluster, etcd, group string) traits.Volumes {
 			return traits.Volumes{Provider: "hetzner", NameTag: hetznercloud.GroupLabel + "=" + group,
 				Tags: []string{hetznercloud.ClusterLabel + "=" + c.Name, hetznercloud.VolumeLabel + "=" + etcd}}
