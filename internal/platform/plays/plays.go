@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/platform"
 	aws "kops.local/kops/internal/platform/aws/rehearsal"
 	gce "kops.local/kops/internal/platform/gce/rehearsal"
+	hetzner "kops.local/kops/internal/platform/hetzner/rehearsal"
 	"kops.local/kops/internal/platform/local/ground"
 	"kops.local/kops/internal/platform/local/stage"
 	"kops.local/kops/internal/platform/rehearsal"
@@ -23,6 +24,7 @@ func All() []rehearsal.Platform {
 	return []rehearsal.Platform{
 		{Name: "aws", Check: aws.Check, Start: aws.Start},
 		{Name: "gce", Check: gce.Check, Start: gce.Start},
+		{Name: "hetzner", Check: hetzner.Check, Start: hetzner.Start},
 	}
 }
 

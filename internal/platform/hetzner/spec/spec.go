@@ -6,6 +6,7 @@ package spec
 
 import (
 	"kops.local/kops/api"
+	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
@@ -19,14 +20,15 @@ func Platform() platform.Platform {
 	}, Stub: func(c *api.Cluster, region string) {
 		c.Spec.CloudProvider.Hetzner = &api.HetznerSpec{}
 	}, Traits: traits.Traits{
-		Name: api.CloudHetzner, Title: "Hetzner", Unused: unusedFields(),
+		Name: api.CloudHetzner, Title: "Hetzner", Rehearsed: true, Unused: unusedFields(),
 		Network: traits.Network{NeedsSubnets: true, NeedsNonMasquerade: true, OneRegion: true, CIDR: "10.0.0.0/16", NoUtility: true, Metadata: "169.254.169.254",
 			Only: &traits.PodNetworks{Names: []string{"cni", "cilium", "calico", "flannel", "kuberouter"}, Why: "where nothing routes addresses of pods between machines",
 				Remedy: "choose cilium, calico, flannel or kube-router, or cni and install a network yourself"}},
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: usualTypes(), api.RoleAPIServer: usualTypes(), api.RoleNode: usualTypes(), api.RoleBastion: usualTypes(),
 		}, Image: "ubuntu-24.04", ImageForms: "the name of a system image, such as ubuntu-24.04, or the number of a snapshot", Published: []string{"ubuntu-"}},
-		Store: traits.Store{Schemes: []string{"hos"}, SchemesWith: map[string]string{"s3": "HCLOUD_TOKEN"}},
+		Store: traits.Store{Schemes: []string{"hos"}, SchemesWith: map[string]string{"s3": "HCLOUD_TOKEN"},
+			Keys: func(string) string { return storekeys.UserData }},
 		Model: modelTraits(),
 	}}
 }
