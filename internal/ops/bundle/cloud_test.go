@@ -78,6 +78,7 @@ func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
 			"cloud-provider-aws-v1.36.1-amd64/bin/aws-cloud-controller-manager", "ecr-credential-provider-v1.31.7-amd64/bin/ecr-credential-provider"},
 		{"registry.k8s.io/cloud-provider-gcp/cloud-controller-manager:v35.0.0", "https://artifacts.k8s.io/binaries/cloud-provider-gcp/v35.0.0/auth-provider-gcp/linux/amd64/auth-provider-gcp",
 			"cloud-provider-gcp-v35.0.0-amd64/bin/cloud-controller-manager", "auth-provider-gcp-v35.0.0-amd64/bin/auth-provider-gcp"},
+		{"hetznercloud/hcloud-cloud-controller-manager:v1.31.0", "", "cloud-provider-hcloud-v1.31.0-amd64/bin/hcloud-cloud-controller-manager", ""},
 	} {
 		t.Run(c.image, func(t *testing.T) { programsOfACloud(t, c.image, c.file, c.controller, c.credentials) })
 	}
@@ -85,14 +86,23 @@ func TestTheProgramsOfACloudAreNamedAsItsClustersDo(t *testing.T) {
 
 func programsOfACloud(t *testing.T, image, file, controller, credentials string) {
 	b := newBench(t)
+	files := map[string]string{}
 	for _, at := range []string{controller, credentials} {
+		if at == "" {
+			continue
+		}
 		text := "#!/bin/sh\necho " + at
 		b.file(filepath.Join(b.programs, at), text)
 		b.file(filepath.Join(b.programs, at+".sha256"), sum(text)+"\n")
 	}
-	address := b.serve(b.create(bundle.Want{Images: []string{image}, Files: map[string]string{file: ""}}))
-	if _, text := b.get(http.MethodGet, strings.Replace(file, "https://artifacts.k8s.io", address, 1)); text != "#!/bin/sh\necho "+credentials {
-		t.Errorf("the file is %q", text)
+	if file != "" {
+		files[file] = ""
+	}
+	address := b.serve(b.create(bundle.Want{Images: []string{image}, Files: files}))
+	for file := range files {
+		if _, text := b.get(http.MethodGet, strings.Replace(file, "https://artifacts.k8s.io", address, 1)); text != "#!/bin/sh\necho "+credentials {
+			t.Errorf("the file is %q", text)
+		}
 	}
 	img := b.pull(address, image)
 	config, err := img.ConfigFile()

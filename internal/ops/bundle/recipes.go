@@ -144,6 +144,8 @@ func imageRecipes() []imageRecipe {
 			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
 		{repository: "registry.k8s.io/cloud-provider-{cloud}/cloud-controller-manager", entrypoint: []string{"/cloud-controller-manager"},
 			parts: []part{{"cloud-provider-{cloud}", "cloud-controller-manager", "/cloud-controller-manager"}}},
+		{repository: "docker.io/{maker}/{cloud}-cloud-controller-manager", entrypoint: []string{"/bin/{cloud}-cloud-controller-manager"},
+			parts: []part{{"cloud-provider-{cloud}", "{cloud}-cloud-controller-manager", "/bin/{cloud}-cloud-controller-manager"}}},
 	}
 }
 
@@ -160,6 +162,9 @@ func fileRecipeFor(url string) (r fileRecipe, version string, arch download.Arch
 
 // imageRecipeFor returns the recipe for an image, and the image's tag.
 func imageRecipeFor(image string) (r imageRecipe, tag string, ok bool) {
+	if full, err := fullName(image); err == nil {
+		image = full
+	}
 	for _, r := range imageRecipes() {
 		if v, ok := match(r.repository+":{tag}", image); ok {
 			r.parts, r.entrypoint, r.root = fillParts(r.parts, v), slices.Clone(r.entrypoint), fill(r.root, v)
