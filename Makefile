@@ -7,7 +7,7 @@ GOLANGCI_LINT ?= go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 # A version of Kubernetes; empty is the one that kops recommends for new clusters.
 KUBERNETES_VERSION ?=
-# A cloud whose clusters the programs are for besides: aws or gce.
+# A cloud whose clusters the programs are for besides: aws, gce or hetzner.
 CLOUD ?=
 # A pod network whose agents the programs are besides: cilium, flannel or kube-router.
 NETWORK ?=
@@ -64,7 +64,7 @@ bundle: build ## everything that machines of this host fetch; what cannot be dow
 rehearsal-bundle: root bundle archive ## what clusters fetch in a rehearsal of CLOUD, without the internet: built here, with placeholders for images that cannot be built
 	KOPS_E2E=1 tools/try go test -vet=off -count=1 -timeout 60m ./e2e/rehearsal -run '^TestBundle$$' -args -cloud $(or $(CLOUD),aws) -network $(or $(NETWORK),cilium)
 
-programs: build ## build the programs of a cluster from source, once; CLOUD=aws or gce: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents; ADDONS=metrics-server: also that add-on
+programs: build ## build the programs of a cluster from source, once; CLOUD=aws, gce or hetzner: also those of clusters there; NETWORK=cilium, flannel or kube-router: also its agents; ADDONS=metrics-server: also that add-on
 	$(PROGRAMS)
 
 demo: build ## describe a cluster, and write it as Terraform; this needs neither a cloud nor an account

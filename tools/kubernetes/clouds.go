@@ -9,7 +9,7 @@ import (
 
 // clouds returns, by the name of a cloud, what its clusters also run.
 func clouds(version string) map[string][]source {
-	return map[string][]source{"aws": aws(version), "gce": gce()}
+	return map[string][]source{"aws": aws(version), "gce": gce(), "hetzner": hetzner()}
 }
 
 // sourcesFor lists what a cluster of a Kubernetes version runs on a cloud, with a pod network, and
