@@ -34,6 +34,9 @@ var clouds = map[string]*cloud{
 	"gce": {name: "gce", zones: "us-test1-a", built: []string{"/cloud-controller-manager:", "/auth-provider-gcp/"}, more: [][]string{
 		{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/fakegcs", "build", "-trimpath", "-o", inWorkplace("bin/fake-gcs-server"), "github.com/fsouza/fake-gcs-server"},
 	}},
+	"hetzner": {name: "hetzner", zones: "fsn1", built: []string{"-cloud-controller-manager:"}, more: [][]string{
+		{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/versitygw", "build", "-trimpath", "-o", inWorkplace("bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw"},
+	}},
 }
 
 // prepare adds to the bundle what clusters of the cloud fetch.
