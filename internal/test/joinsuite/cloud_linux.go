@@ -26,6 +26,8 @@ type Cloud struct {
 	Identify func(w *cloudsuite.World, m platform.Machine, root string)
 	// Devices are the paths at which a machine sees the disks that are attached to it now.
 	Devices func(*cloudsuite.World, platform.Machine) []string
+	// Peer is the name of the member of etcd whose disk a machine has; nil: it is named after the member.
+	Peer func(*cloudsuite.World, platform.Machine) string
 	// ProviderID is the provider ID that the kubelet or the cloud controller gives to a machine's node.
 	ProviderID func(platform.Machine) string
 }

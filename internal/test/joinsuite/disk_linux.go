@@ -49,8 +49,12 @@ func (s *stage) findDisk(control host) {
 		Hostname: os.Hostname, Now: time.Now, Rand: rand.Reader}, r)
 	for tries := 0; ; tries++ {
 		d, err := source.Disk(s.Context())
+		want := r.Cluster + "-a"
+		if s.cloud.Peer != nil {
+			want = s.cloud.Peer(s.w, control.of)
+		}
 		switch {
-		case err == nil && d.Peer == r.Cluster+"-a":
+		case err == nil && d.Peer == want:
 			return
 		case err == nil:
 			s.Fatalf("the disk is of %q", d.Peer)
