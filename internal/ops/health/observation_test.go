@@ -2,6 +2,9 @@ package health
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -127,10 +130,10 @@ func TestObserveARealAPIServer(t *testing.T) {
 	}
 }
 
-// authority creates a keyset and its certificate.
+// authority creates a keyset with a key of its own, unlike those of tests, and its certificate.
 func authority(t *testing.T) (*pki.Keyset, []byte) {
 	t.Helper()
-	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: testkeys.Source()})
+	all, _, err := pki.Ensure(nil, []string{pki.KubernetesCA}, pki.Issuer{Rand: rand.Reader, Now: time.Now, Generate: func() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // They leave room for small changes; a larger increase must be justified in its commit.
 func budgets() map[string]float64 {
 	return map[string]float64{
-		"cmd/kops": 58, "cmd/kops-rehearse": 31, "cmd/kops-controller": 38, "cmd/dns-controller": 36, "cmd/channels": 36, "cmd/etcd-manager": 23,
+		"cmd/kops": 59, "cmd/kops-rehearse": 31, "cmd/kops-controller": 38, "cmd/dns-controller": 36, "cmd/channels": 36, "cmd/etcd-manager": 23,
 		"cmd/nodeup": 17, "cmd/kube-apiserver-healthcheck": 8, "cmd/go-runner": 4, "cmd/pause": 2,
 		"internal/test/weight/library": 23,
 	}

@@ -342,7 +342,7 @@ func testJoin(t *testing.T, config *rest.Config, nodes corev1client.NodeInterfac
 
 func TestACloudWithoutProofsIsNamed(t *testing.T) {
 	_, err := connect(t.Context(), Options{Platforms: controls.All()}, &controllerconfig.Config{Cloud: "openstack"}, controller.Stored{}, nil)
-	if err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), "aws, gce, local") {
+	if err == nil || !strings.Contains(err.Error(), `"openstack"`) || !strings.Contains(err.Error(), "aws, gce, hetzner, local") {
 		t.Errorf("got %v", err)
 	}
 }
