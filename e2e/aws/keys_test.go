@@ -89,7 +89,7 @@ func placeKeys(w *cloudsuite.World) {
 	}
 	checkNoSecrets(w, "the user data of control planes", control)
 	if nodes := userData(w, "nodes-us-east-1a"); strings.Contains(nodes, "S3_") {
-		w.Error("nodes are told of the store")
+		w.Error("the user data of nodes name the store")
 	}
 	for o, err := range state.List(w.Context(), "") {
 		if err != nil {
@@ -161,7 +161,7 @@ func renderWithKeys(w *cloudsuite.World) {
 		w.Errorf("what is written is warned of:\n%s", r.Err)
 	}
 	if r := w.Must("update", "cluster", name, "--target", "terraform", "--out", out, "--facts", facts); !strings.Contains(r.Err, "aws_store_keys/s3-keys."+name+" is never part of the Terraform configuration, and is not written") {
-		w.Errorf("nothing is told of what is not written:\n%s", r.Err)
+		w.Errorf("the output does not say what is not written:\n%s", r.Err)
 	}
 }
 

@@ -22,53 +22,12 @@ import (
 // plane.
 func TestHetzner(t *testing.T) {
 	localtest.ClusterTurn(t, 2, 4)
-	planes := 0 // to roll
-	if localtest.IsFull() {
-		planes = 1
-	}
 	w := newWorld(t, "hetzner", "flannel", "hos://kops-rehearsal")
-	kops := func(args string) string {
-		t.Helper()
-		return w.must("exec kops " + args)
-	}
-	kops("create cluster --cloud hetzner --zones fsn1 --networking flannel --node-count 2 " + cluster)
-	begun := time.Now()
-	kops("update cluster " + cluster + " --yes --admin")
-	t.Logf("FIGURE Hetzner, the first update: %s", time.Since(begun).Round(100*time.Millisecond))
-	w.checkUnchanged("")
-	kops("validate cluster " + cluster + " --wait 10m --interval 1s")
-	t.Logf("FIGURE Hetzner, 1 + 2 from the update to validated: %s", time.Since(begun).Round(100*time.Millisecond))
-	w.nodes(3)
-	w.serves()
-	w.checkChecked()
-	w.checkNoSecretIsShown()
-	w.note()
-	w.checkCreatedAgain("worker", w.nodesWithRole("node")[0], 3)
-	w.checkCreatedAgain("control plane", w.nodesWithRole("control-plane")[0], 3)
-	w.noted()
-
-	before := w.machines()
-	for _, g := range []string{"nodes-fsn1", "control-plane-fsn1"}[:1+planes] {
-		kops("edit instancegroup " + g + " --name " + cluster + " --set spec.machineType=cpx22")
-	}
-	kops("update cluster " + cluster + " --yes")
-	if out := kops("rolling-update cluster " + cluster); strings.Count(out, "spec.machineType") != 2+planes {
-		t.Errorf("the preview of the roll:\n%s", out)
-	}
-	begun = time.Now()
-	kops("rolling-update cluster " + cluster + " --yes --node-interval 1s --control-plane-interval 1s 2>&1")
-	t.Logf("FIGURE Hetzner, %d + 2 rolled: %s", planes, time.Since(begun).Round(time.Second))
-	w.nodes(3)
-	if left := slices.DeleteFunc(w.machines(), func(m string) bool { return !slices.Contains(before, m) }); len(left) != 1-planes {
-		t.Errorf("%v were not replaced", left)
-	}
-	if out := kops("rolling-update cluster " + cluster); !strings.Contains(out, "No rolling-update required") {
-		t.Errorf("a rolling update of what is up to date:\n%s", out)
-	}
-	kops("validate cluster " + cluster + " --wait 8m --interval 1s")
-	w.noted()
-	kops("delete cluster " + cluster + " --yes")
-	w.waitUntilGone()
+	w.live(life{cloud: "Hetzner", create: "--cloud hetzner --zones fsn1 --networking flannel", groups: [2]string{"nodes-fsn1", "control-plane-fsn1"},
+		change: "spec.machineType=cpx22", field: "spec.machineType", recreate: w.recreateServer, check: func() {
+			w.checkChecked()
+			w.checkNoSecretIsShown()
+		}})
 	for _, kind := range []string{"servers", "volumes", "networks", "load_balancers", "firewalls", "ssh_keys"} {
 		if out := w.hetzner(http.MethodGet, kind); strings.Contains(out, cluster) {
 			t.Errorf("the deletion has left %s:\n%s", kind, out)
@@ -86,12 +45,10 @@ func (w *world) hetzner(method, path string) string {
 	return w.send(r)
 }
 
-// checkCreatedAgain kills a machine, whose server is off then. It deletes the server, as its owner would, and
-// checks that an update creates another one, and that the cluster recovers.
-func (w *world) checkCreatedAgain(what, doomed string, size int) {
+// recreateServer waits until the server of a machine that was killed is off, deletes it, as its owner would,
+// and checks that an update creates another one, whose node takes the place of the old one.
+func (w *world) recreateServer(what, doomed string, _ time.Time) {
 	w.Helper()
-	begun := time.Now()
-	w.kill(doomed)
 	var id int64
 	w.wait("the server of the "+what+" to be off", func() error {
 		var all struct {
@@ -101,8 +58,11 @@ func (w *world) checkCreatedAgain(what, doomed string, size int) {
 			}
 		}
 		text := w.hetzner(http.MethodGet, "servers?name="+doomed)
-		if err := json.Unmarshal([]byte(text), &all); err != nil || len(all.Servers) != 1 || all.Servers[0].Status != "off" {
-			return fmt.Errorf("the servers are %s, %v", text, err)
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			return err
+		}
+		if len(all.Servers) != 1 || all.Servers[0].Status != "off" {
+			return fmt.Errorf("the servers are %s", text)
 		}
 		id = all.Servers[0].ID
 		return nil
@@ -116,17 +76,10 @@ func (w *world) checkCreatedAgain(what, doomed string, size int) {
 		if err != nil {
 			return err
 		}
-		if len(list.Items) != size || slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return n.Name == doomed }) {
+		if len(list.Items) != 3 || slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return n.Name == doomed }) {
 			return fmt.Errorf("there are %d nodes, with %s or without", len(list.Items), doomed)
 		}
 		return nil
-	})
-	w.nodes(size)
-	w.must("kops validate cluster " + cluster + " --wait 8m --interval 1s")
-	w.Logf("FIGURE Hetzner, a killed %s, until the cluster is valid again: %s", what, time.Since(begun).Round(time.Second))
-	w.wait("two servers again", func() error {
-		_, err := w.servers(1)
-		return err
 	})
 }
 

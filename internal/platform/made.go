@@ -37,6 +37,9 @@ func CompareUserData(have, want string) Drift {
 	return out
 }
 
+// ConfigHash returns the hash of the node configuration in user data; "" if it has none.
+func ConfigHash(text string) string { return parseUserData(text).boot.NodeupConfigHash }
+
 // Add records a change if the two values differ as users see them: pointers are dereferenced, and
 // a zero or empty value is "".
 func (m *Drift) Add(field string, have, want any) {

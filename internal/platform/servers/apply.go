@@ -18,6 +18,9 @@ import (
 	"kops.local/kops/internal/platform"
 )
 
+// atOnce is how many servers of a group are started, or ended, at a time.
+const atOnce = 8
+
 // apply makes the servers of a group match: it labels those that exist, starts missing ones, and ends
 // surplus ones. It can be repeated after an interruption.
 func (f *Fleet[T, C]) apply(ctx context.Context, c C, want *T) error {
@@ -26,7 +29,7 @@ func (f *Fleet[T, C]) apply(ctx context.Context, c C, want *T) error {
 	if !ok {
 		return fault.New(fault.Permanent, "the user data of the group %s is not known yet", g.Name)
 	}
-	r := record{g.Made, encodeDigest(data), encodeHash(platform.CompareUserData(data, data).Config)}
+	r := record{g.Made, encodeDigest(data), encodeHash(platform.ConfigHash(data))}
 	all, err := f.members(ctx, c, g)
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func (f *Fleet[T, C]) apply(ctx context.Context, c C, want *T) error {
 		return err
 	}
 	var work errgroup.Group
-	work.SetLimit(8)
+	work.SetLimit(atOnce)
 	var started atomic.Int32
 	for _, name := range f.newNames(g, all, g.Least-len(counted)) {
 		work.Go(func() error {
@@ -203,7 +206,7 @@ func (f *Fleet[T, C]) endAll(ctx context.Context, c C, have *T) error {
 		return err
 	}
 	var work errgroup.Group
-	work.SetLimit(8)
+	work.SetLimit(atOnce)
 	for _, s := range all {
 		work.Go(func() error { return fault.IgnoreGone(f.End(ctx, c, s)) })
 	}

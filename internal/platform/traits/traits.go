@@ -126,6 +126,20 @@ type Unused struct {
 	Remedy string
 }
 
+// UnusedCluster returns fields of clusters, in one block unless that is empty, with a remedy.
+func UnusedCluster(remedy, block string, names ...string) Unused {
+	u := Unused{Kind: api.KindCluster, Names: names, Remedy: remedy}
+	if block != "" {
+		u.Blocks = []string{block}
+	}
+	return u
+}
+
+// UnusedGroup returns fields of instance groups with a remedy.
+func UnusedGroup(remedy string, names ...string) Unused {
+	return Unused{Kind: api.KindInstanceGroup, Names: names, Remedy: remedy}
+}
+
 // SSHKeys bounds the number of a cluster's SSH keys.
 type SSHKeys struct {
 	// Most is the maximum; 0 is unlimited.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
@@ -82,6 +83,39 @@ func Read(t testing.TB, dir, pattern string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// Archives runs a test for each archive of files that matches the pattern, in a test of its own: print
+// returns what the last file should have, given all files by name. With update, that is written instead.
+func Archives(t *testing.T, pattern string, update bool, print func(t *testing.T, files map[string][]byte) string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d files, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string][]byte{}
+			for _, f := range a.Files {
+				files[f.Name] = f.Data
+			}
+			got, last := print(t, files), &a.Files[len(a.Files)-1]
+			if update {
+				last.Data = []byte(got)
+				if err := os.WriteFile(path, txtar.Format(a), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(last.Data), got); d != "" {
+				t.Errorf("%s; with -update it is what is expected", d)
+			}
+		})
+	}
 }
 
 // Rows reads a gzipped file of tab-separated values, without its first line.

@@ -11,7 +11,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/aws/spec"
@@ -42,33 +41,21 @@ func Build(in platform.Model, g *graph.Graph) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name  string
-		nodes func() ([]resource.Node, error)
-	}{
-		{"network", m.network},
-		{"routes", m.routing},
-		{"security groups", m.securityGroups},
-		{"SSH key", m.keyPair},
-		{"identities", m.identities},
-		{"volumes", m.volumes},
-		{"load balancers", m.loadBalancers},
-		{"names", m.dns},
-		{"state store keys", m.storeKeys},
-		{"launch templates", m.launchTemplates},
-		{"boot scripts of Karpenter's machines", m.scripts},
-		{"scaling groups", m.scalingGroups},
-		{"termination queue", m.terminationQueue},
-	} {
-		nodes, err := part.nodes()
-		if err == nil {
-			err = g.Add(nodes...)
-		}
-		if err != nil {
-			return fmt.Errorf("model the %s of %s: %w", part.name, m.name, err)
-		}
-	}
-	return nil
+	return platform.AddParts(g, m.name, []platform.Part{
+		{Name: "network", Nodes: m.network},
+		{Name: "routes", Nodes: m.routing},
+		{Name: "security groups", Nodes: m.securityGroups},
+		{Name: "SSH key", Nodes: m.keyPair},
+		{Name: "identities", Nodes: m.identities},
+		{Name: "volumes", Nodes: m.volumes},
+		{Name: "load balancers", Nodes: m.loadBalancers},
+		{Name: "names", Nodes: m.dns},
+		{Name: "state store keys", Nodes: m.storeKeys},
+		{Name: "launch templates", Nodes: m.launchTemplates},
+		{Name: "boot scripts of Karpenter's machines", Nodes: m.scripts},
+		{Name: "scaling groups", Nodes: m.scalingGroups},
+		{Name: "termination queue", Nodes: m.terminationQueue},
+	})
 }
 
 func newModel(in platform.Model) (*model, error) {

@@ -5,18 +5,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/contract/nodeconfig"
 	"kops.local/kops/internal/platform/aws/awsquery"
 	"kops.local/kops/internal/platform/aws/node/ec2/ec2test"
+	"kops.local/kops/internal/test/goldentest"
 )
 
 var update = flag.Bool("update", false, "rewrite the facts in testdata")
@@ -24,33 +21,7 @@ var update = flag.Bool("update", false, "rewrite the facts in testdata")
 // Each file contains the answers of the metadata service, the other answers of AWS, the boot and
 // node configuration; and the expected facts or error.
 func TestFactsOfAMachine(t *testing.T) {
-	files, err := filepath.Glob("testdata/detect/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in := map[string][]byte{}
-			for _, f := range a.Files {
-				in[f.Name] = f.Data
-			}
-			got := detectText(t, in)
-			if *update {
-				a.Files[len(a.Files)-1] = txtar.File{Name: "facts", Data: []byte(got)}
-				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(in["facts"]), got); d != "" {
-				t.Errorf("%s; with -update it is what is expected", d)
-			}
-		})
-	}
+	goldentest.Archives(t, "testdata/detect/*.txtar", *update, detectText)
 }
 
 // detectText returns the facts of a machine on AWS as YAML, or the error.

@@ -12,7 +12,6 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/engine/graph"
-	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/access"
 	"kops.local/kops/internal/platform"
 	"kops.local/kops/internal/platform/gce/gcecloud"
@@ -40,30 +39,18 @@ func Build(in platform.Model, g *graph.Graph) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name  string
-		nodes func() ([]resource.Node, error)
-	}{
-		{"network", m.network},
-		{"firewall rules", m.firewalls},
-		{"service accounts", m.identities},
-		{"disks", m.disks},
-		{"addresses", m.addresses},
-		{"target pool", m.pool},
-		{"names", m.dns},
-		{"templates", m.templates},
-		{"instance groups", m.managers},
-		{"load balancers", m.balancers},
-	} {
-		nodes, err := part.nodes()
-		if err == nil {
-			err = g.Add(nodes...)
-		}
-		if err != nil {
-			return fmt.Errorf("model the %s of %s: %w", part.name, m.name, err)
-		}
-	}
-	return nil
+	return platform.AddParts(g, m.name, []platform.Part{
+		{Name: "network", Nodes: m.network},
+		{Name: "firewall rules", Nodes: m.firewalls},
+		{Name: "service accounts", Nodes: m.identities},
+		{Name: "disks", Nodes: m.disks},
+		{Name: "addresses", Nodes: m.addresses},
+		{Name: "target pool", Nodes: m.pool},
+		{Name: "names", Nodes: m.dns},
+		{Name: "templates", Nodes: m.templates},
+		{Name: "instance groups", Nodes: m.managers},
+		{Name: "load balancers", Nodes: m.balancers},
+	})
 }
 
 func newModel(in platform.Model) (*model, error) {

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/effects"
 )
@@ -27,16 +26,7 @@ func effectsOfFields() effects.Table {
 // unusedFields lists the fields that are accepted on GCE but ignored.
 func unusedFields() []traits.Unused {
 	const nothing = "remove it; it does not exist on GCE"
-	cluster := func(remedy, block string, names ...string) traits.Unused {
-		u := traits.Unused{Kind: api.KindCluster, Names: names, Remedy: remedy}
-		if block != "" {
-			u.Blocks = []string{block}
-		}
-		return u
-	}
-	group := func(remedy string, names ...string) traits.Unused {
-		return traits.Unused{Kind: api.KindInstanceGroup, Names: names, Remedy: remedy}
-	}
+	cluster, group := traits.UnusedCluster, traits.UnusedGroup
 	return []traits.Unused{
 		cluster("remove it; see spec.assets.fileRepository", "cloudProvider.gce", "binariesLocation"),
 		cluster("remove it; subnets have no labels", "networking", "tagSubnets"),

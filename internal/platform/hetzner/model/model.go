@@ -41,21 +41,9 @@ func Build(in platform.Model, g *graph.Graph) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []struct {
-		name  string
-		nodes func() ([]resource.Node, error)
-	}{
-		{"network", m.network}, {"firewalls", m.firewalls}, {"SSH keys", m.keys}, {"volumes", m.volumes}, {"load balancer", m.balancer}, {"servers", m.servers},
-	} {
-		nodes, err := part.nodes()
-		if err == nil {
-			err = g.Add(nodes...)
-		}
-		if err != nil {
-			return fmt.Errorf("model the %s of %s: %w", part.name, m.name, err)
-		}
-	}
-	return nil
+	return platform.AddParts(g, m.name, []platform.Part{
+		{Name: "network", Nodes: m.network}, {Name: "firewalls", Nodes: m.firewalls}, {Name: "SSH keys", Nodes: m.keys}, {Name: "volumes", Nodes: m.volumes}, {Name: "load balancer", Nodes: m.balancer}, {Name: "servers", Nodes: m.servers},
+	})
 }
 
 func newModel(in platform.Model) (*model, error) {

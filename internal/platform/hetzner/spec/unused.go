@@ -1,23 +1,13 @@
 package spec
 
 import (
-	"kops.local/kops/api"
 	"kops.local/kops/internal/platform/traits"
 )
 
 // unusedFields lists the fields that are accepted on Hetzner but ignored.
 func unusedFields() []traits.Unused {
 	const nothing = "remove it; it does not exist on Hetzner"
-	cluster := func(remedy, block string, names ...string) traits.Unused {
-		u := traits.Unused{Kind: api.KindCluster, Names: names, Remedy: remedy}
-		if block != "" {
-			u.Blocks = []string{block}
-		}
-		return u
-	}
-	group := func(remedy string, names ...string) traits.Unused {
-		return traits.Unused{Kind: api.KindInstanceGroup, Names: names, Remedy: remedy}
-	}
+	cluster, group := traits.UnusedCluster, traits.UnusedGroup
 	return []traits.Unused{
 		cluster("remove it; the network has one subnet, with the range spec.networkCIDR", "networking.subnets[]", "cidr"),
 		cluster("remove it; all machines have public addresses", "networking.subnets[]", "egress", "publicIP", "additionalRoutes"),
