@@ -118,6 +118,12 @@ func classOf(code string) (fault.Class, string) {
 	return "", ""
 }
 
+// IsActionFailed reports whether an error is that of an action, and not of a request.
+func IsActionFailed(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == 0
+}
+
 // HasCode reports whether an error is the API's, with one of some codes.
 func HasCode(err error, codes ...string) bool {
 	var e *Error

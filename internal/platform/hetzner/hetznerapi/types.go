@@ -55,6 +55,9 @@ type Network struct {
 	Object
 	IPRange string   `json:"ip_range"`
 	Subnets []Subnet `json:"subnets"`
+	// Servers and LoadBalancers are attached to it.
+	Servers       []int64 `json:"servers"`
+	LoadBalancers []int64 `json:"load_balancers"`
 }
 
 // Subnet is a range of a network.

@@ -3,6 +3,8 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +259,20 @@ func TestKeysAreShared(t *testing.T) {
 	}
 }
 
+// The servers of others in the cluster's network stay in it.
+func TestANetworkIsNotTakenAway(t *testing.T) {
+	p := start(t, emulator.Options{})
+	n := &Network{Name: testCluster, ID: p.network(testCluster)}
+	g := group(n.ID, "b.example.com", "nodes", 1, 1)
+	p.ok(Servers.Create(t.Context(), p.c, g))
+	if err := Networks.Delete(t.Context(), p.c, n); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), p.Servers()[0].Name) || !strings.Contains(fault.Remedy(err), "detach") {
+		t.Error(err)
+	}
+	p.ok(Servers.Delete(t.Context(), p.c, g))
+	p.ok(Networks.Delete(t.Context(), p.c, n))
+	p.ok(Networks.Delete(t.Context(), p.c, n))
+}
+
 // What the cloud controller and the storage driver have created is found by what it belongs to.
 func TestADeletionFindsWhatControllersMade(t *testing.T) {
 	p := start(t, emulator.Options{})
@@ -354,6 +370,28 @@ func TestServersThatCannotBeCreated(t *testing.T) {
 	err = Servers.Create(t.Context(), p.c, g)
 	if !fault.Is(err, fault.Quota) || !strings.Contains(err.Error(), "server_limit") || len(p.Servers()) != 1 {
 		t.Errorf("%v, %d servers", err, len(p.Servers()))
+	}
+}
+
+// A server that is created, but not attached to the network, is deleted.
+func TestAServerWithoutItsNetworkIsDeleted(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"code": "no_subnet_available", "message": "m"}`: "POST /servers DELETE /servers/7",
+		`null`: "POST /servers",
+	} {
+		var calls []string
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			calls = append(calls, r.Method+" "+r.URL.Path)
+			if r.Method == http.MethodPost {
+				_, _ = fmt.Fprintf(w, `{"server": {"id": 7}, "action": {"id": 1, "status": "success"}, "next_actions": [{"id": 2, "command": "attach_to_network", "status": "%s", "error": %s}]}`,
+					map[bool]string{true: "success", false: "error"}[answer == "null"], answer)
+			}
+		}))
+		t.Cleanup(s.Close)
+		err := startServer(t.Context(), NewClient(hetznerapi.New(hetznerapi.Config{Endpoint: s.URL, Token: "token"})), group("networks/1", testCluster, "nodes", 1, 1), servers.Launch{Name: "a"})
+		if got := strings.Join(calls, " "); got != want || fault.Is(err, fault.NotYet) != strings.Contains(want, "DELETE") {
+			t.Errorf("%s: %s, %v", answer, got, err)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/once"
@@ -50,10 +52,34 @@ var Networks = resource.Kind[Network, *Client]{
 			return setLabels(ctx, c, have.ID, have.Labels, want.Labels)
 		}},
 	},
-	Delete: func(ctx context.Context, c *Client, n *Network) error { return c.Delete(ctx, n.ID) },
+	Delete: deleteNetwork,
 	Companions: func(a resource.Address, n *Network) []resource.Node {
 		return []resource.Node{subnets.New(n.Name+"-"+n.CIDR, subnet{Network: resource.Out(a, "id"), Type: subnetType, CIDR: n.CIDR, Zone: n.Zone})}
 	},
+}
+
+// deleteNetwork deletes a network, unless something is attached to it: the API would detach what others
+// have there.
+func deleteNetwork(ctx context.Context, c *Client, n *Network) error {
+	now, err := hetznerapi.Get[hetznerapi.Network](ctx, c.Client, n.ID)
+	if err != nil {
+		return fault.IgnoreGone(err)
+	}
+	var names []string
+	for kind, attached := range map[string][]int64{"servers": now.Servers, "load_balancers": now.LoadBalancers} {
+		for _, id := range attached {
+			o, err := hetznerapi.Get[hetznerapi.Object](ctx, c.Client, hetznerapi.Path(kind, id))
+			if err != nil {
+				return err
+			}
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) > 0 {
+		slices.Sort(names)
+		return fault.Wrap(fault.Conflict, fmt.Errorf("the network %s still has servers or load balancers: %s", n.Name, strings.Join(names, ", ")), "detach or delete them")
+	}
+	return c.Delete(ctx, n.ID)
 }
 
 // subnetType is the type of subnets for servers in the cloud.

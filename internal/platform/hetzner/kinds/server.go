@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/platform/hetzner/hetznerapi"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
@@ -154,18 +153,10 @@ func startServer(ctx context.Context, c *Client, of *ServerGroup, l servers.Laun
 	made, err := hetznerapi.Create[hetznerapi.Server](ctx, c.Client, "servers", map[string]any{
 		"name": l.Name, "server_type": of.Type, "image": of.Image, "location": of.Location, "ssh_keys": keys, "user_data": l.UserData, "labels": l.Labels,
 		"networks": []int64{number(of.Network.Network)}, "public_net": map[string]bool{"enable_ipv4": of.PublicNet.IPv4, "enable_ipv6": of.PublicNet.IPv6}})
-	switch class := fault.Of(err); {
-	case err == nil || class == fault.Lost:
-		return err
-	case made.ID != 0:
+	if made.ID != 0 && hetznerapi.IsActionFailed(err) {
 		if endErr := c.Delete(ctx, hetznerapi.Path("servers", made.ID)); endErr != nil {
 			return endErr
 		}
-		return err
-	case class == fault.Taken: // as a Fleet says it
-		return &fault.Error{Class: fault.Conflict, Remedy: fault.Remedy(err), Err: err}
-	case class == fault.Conflict:
-		return &fault.Error{Class: fault.NotYet, Remedy: fault.Remedy(err), Err: err}
 	}
 	return err
 }
