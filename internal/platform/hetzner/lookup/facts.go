@@ -180,7 +180,7 @@ func (a *resolver) network(ctx context.Context) error {
 	used := map[string]bool{}
 	for _, b := range balancers {
 		for _, n := range b.PrivateNet {
-			if b.Name == hetznercloud.BalancerName(a.query.Cluster) && b.Labels[hetznercloud.ClusterLabel] == a.query.Cluster {
+			if b.Name == hetznercloud.BalancerName(a.query.Cluster) {
 				a.own.APIAddress = n.IP
 				return nil
 			}
@@ -210,7 +210,7 @@ func (a *resolver) freeAddress(ctx context.Context, shared *hetznerapi.Network, 
 		if err != nil || s.Type != "cloud" {
 			continue
 		}
-		for at := spec.Last(r); r.Contains(at) && at != r.Addr(); at = at.Prev() {
+		for at := spec.Last(r); r.Contains(at); at = at.Prev() {
 			if !used[at.String()] {
 				a.own.APIAddress = at.String()
 				return nil
