@@ -29,8 +29,7 @@ func (m *model) balancer() ([]resource.Node, error) {
 			return nil, err
 		}
 	}
-	lb := m.spec.API.LoadBalancer
-	b := kinds.LoadBalancer{Name: hetznercloud.BalancerName(m.name), Type: balancerType, Location: location, Public: lb == nil || lb.Type != api.LoadBalancerInternal, Labels: m.labels(),
+	b := kinds.LoadBalancer{Name: hetznercloud.BalancerName(m.name), Type: balancerType, Location: location, Public: !spec.IsInternal(m.Cluster), Labels: m.labels(),
 		Network: m.networkID(), Address: m.address, Selector: hetznercloud.Selector(m.name, api.RoleControlPlane), Services: kinds.Services{}, DependsOn: m.subnet()}
 	for _, d := range access.Doors(m.Cluster) {
 		b.Services[strconv.Itoa(d.Port)] = kinds.Service{Destination: d.Port, Interval: checkInterval, Timeout: checkTimeout, Retries: checkRetries}

@@ -71,6 +71,12 @@ func Region(c *api.Cluster) (string, error) {
 	return found, nil
 }
 
+// IsInternal reports whether the API's load balancer has no public address.
+func IsInternal(c *api.Cluster) bool {
+	lb := c.Spec.API.LoadBalancer
+	return lb != nil && lb.Type == api.LoadBalancerInternal
+}
+
 // LocationOf returns the location of a group's machines, which is its first subnet's.
 func LocationOf(c *api.Cluster, g *api.InstanceGroup) (string, error) {
 	if len(g.Spec.Subnets) > 0 {

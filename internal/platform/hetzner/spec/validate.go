@@ -68,7 +68,7 @@ func checkNetwork(c *validate.Check) {
 }
 
 func checkSubnets(c *validate.Check) {
-	first := ""
+	first, isInternal := "", IsInternal(c.Cluster)
 	c.EachSubnet(func(path string, s *api.ClusterSubnetSpec) {
 		zone := hetznercloud.Zone(s.Zone)
 		switch {
@@ -84,7 +84,7 @@ func checkSubnets(c *validate.Check) {
 		if s.ID != "" {
 			c.Bad(path+".id", s.ID, "the subnets of a network have no identifiers", "remove it; share a network with spec.networkID")
 		}
-		if s.Type != api.SubnetPublic && s.Type != "" {
+		if s.Type != api.SubnetPublic && s.Type != "" && !(s.Type == api.SubnetPrivate && isInternal) { // which needs it
 			c.Warn(path+".type", string(s.Type), "has no effect: all machines have public addresses, which firewalls protect", "write Public")
 		}
 	})
@@ -100,11 +100,10 @@ func checkAccess(c *validate.Check) {
 			c.Bad(path, fmt.Sprint(len(list), " ranges"), fmt.Sprintf("a rule of a firewall has at most %d sources", maxSources), "combine ranges")
 		}
 	}
-	lb := c.Spec.API.LoadBalancer
 	everyone := slices.ContainsFunc(c.Spec.API.Access, func(r string) bool { p, err := netip.ParsePrefix(r); return err == nil && p.Bits() == 0 })
-	if len(c.Spec.API.Access) > 0 && !everyone && (lb == nil || lb.Type != api.LoadBalancerInternal) {
+	if len(c.Spec.API.Access) > 0 && !everyone && !IsInternal(c.Cluster) {
 		c.Warn("spec.kubernetesApiAccess", strings.Join(c.Spec.API.Access, ","), "does not protect the load balancer, which has no firewall: everyone reaches the API there",
-			"set spec.api.loadBalancer.type to Internal, and reach it through the network")
+			"set spec.api.loadBalancer.type to Internal and the type of subnets to Private, and reach it through the network")
 	}
 }
 
