@@ -39,7 +39,7 @@ type Options struct {
 
 // In returns the platform as configured by a program's environment.
 func In(w platform.World) platform.Provider {
-	return Provider(Options{Endpoint: w.Getenv("HCLOUD_ENDPOINT"), Token: w.Getenv("HCLOUD_TOKEN"), HTTP: w.HTTP, Version: w.Version, Now: time.Now})
+	return Provider(Options{Endpoint: w.Getenv(hetznercloud.EndpointVariable), Token: w.Getenv(hetznercloud.TokenVariable), HTTP: w.HTTP, Version: w.Version, Now: time.Now})
 }
 
 // Provider returns the platform.
@@ -68,7 +68,7 @@ func (o Options) connect(context.Context, platform.Config) (*platform.Session, e
 
 // secrets returns the API token, which the cluster's own programs use, too.
 func (o Options) secrets() (map[string]pki.Secret, error) {
-	return map[string]pki.Secret{spec.TokenSecret: pki.NewSecret(o.Token)}, hetznerapi.CheckToken(o.Token)
+	return map[string]pki.Secret{hetznercloud.TokenVariable: pki.NewSecret(o.Token)}, hetznerapi.CheckToken(o.Token)
 }
 
 func (o Options) facts(ctx context.Context, s *platform.Session, c *api.Cluster, groups []*api.InstanceGroup) (*facts.Facts, error) {

@@ -114,10 +114,12 @@ func TestEndpoint(t *testing.T) {
 	}
 	b := kinds.LoadBalancer{Name: "api.a.example.com.au", Type: "lb11", Location: "fsn1", Public: true, Labels: kinds.Labels{hetznercloud.ClusterLabel: "a.example.com.au"}}
 	p.ok(kinds.LoadBalancers.Create(t.Context(), p.client(), &b))
+	b.Name, b.Labels = "mine", p.labels()
+	p.ok(kinds.LoadBalancers.Create(t.Context(), p.client(), &b))
 	if e := endpoint(); e != "" {
 		t.Errorf("without a load balancer: %s", e)
 	}
-	b.Name, b.Labels = "api.a.example.com", p.labels()
+	b.Name = "api.a.example.com"
 	k := kinds.LoadBalancers.Erase()
 	have, err := k.Create(t.Context(), p.client(), &b)
 	if p.ok(err); endpoint() == "" {

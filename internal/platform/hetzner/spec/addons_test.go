@@ -16,6 +16,7 @@ import (
 	"kops.local/kops/internal/contract/pki"
 	"kops.local/kops/internal/engine/resource"
 	"kops.local/kops/internal/model/addons"
+	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/hetzner/spec"
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/facts"
@@ -67,7 +68,7 @@ func objects(t *testing.T) map[string]map[string]any {
 	if err := wrong.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := addons.Build(addons.Input{Cluster: done.Spec, Groups: done.Groups, Traits: &p.Traits, Version: "1.37.0", Facts: world, Secrets: map[string]pki.Secret{spec.TokenSecret: pki.NewSecret("a: token")},
+	r, err := addons.Build(addons.Input{Cluster: done.Spec, Groups: done.Groups, Traits: &p.Traits, Version: "1.37.0", Facts: world, Secrets: map[string]pki.Secret{hetznercloud.TokenVariable: pki.NewSecret("a: token")},
 		UserData: func(g *api.InstanceGroup) (resource.Value, error) {
 			return resource.Lit("#!/bin/sh\n# " + g.Name + "\n"), nil
 		}})

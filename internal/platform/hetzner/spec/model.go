@@ -9,9 +9,6 @@ import (
 	"kops.local/kops/internal/spec/facts"
 )
 
-// TokenSecret is the secret with the API token, for manifests.
-const TokenSecret = "HCLOUD_TOKEN"
-
 // tokenVariable passes the token to a container, from the Secret of the add-on hcloud-config.
 const tokenVariable = "- name: HCLOUD_TOKEN\n  valueFrom:\n    secretKeyRef:\n      name: hcloud\n      key: token\n"
 

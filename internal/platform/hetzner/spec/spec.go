@@ -8,6 +8,7 @@ import (
 	"kops.local/kops/api"
 	"kops.local/kops/internal/contract/storekeys"
 	"kops.local/kops/internal/platform"
+	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/traits"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
@@ -27,7 +28,7 @@ func Platform() platform.Platform {
 		Machines: traits.Machines{Types: map[api.InstanceGroupRole][]traits.Type{
 			api.RoleControlPlane: usualTypes(), api.RoleAPIServer: usualTypes(), api.RoleNode: usualTypes(), api.RoleBastion: usualTypes(),
 		}, Image: "ubuntu-24.04", ImageForms: "the name of a system image, such as ubuntu-24.04, or the number of a snapshot", Published: []string{"ubuntu-"}},
-		Store: traits.Store{Schemes: []string{"hos"}, SchemesWith: map[string]string{"s3": "HCLOUD_TOKEN"},
+		Store: traits.Store{Schemes: []string{"hos"}, SchemesWith: map[string]string{"s3": hetznercloud.TokenVariable},
 			Keys: func(string) string { return storekeys.UserData }},
 		Model: modelTraits(),
 	}}
