@@ -79,7 +79,7 @@ func (p *project) servers(ctx context.Context) ([]roster.Listed[hetznerapi.Serve
 
 func machineOf(s hetznerapi.Server) roster.Machine {
 	id := strconv.FormatInt(s.ID, 10)
-	m := roster.Machine{ID: id, Node: s.Name, Group: groupOf(s), State: roster.Stopped, Status: s.Status, Place: s.Location.Name, Created: s.Created,
+	m := roster.Machine{ID: id, Node: s.Name, Group: hetznercloud.GroupOf(s.Labels), State: roster.Stopped, Status: s.Status, Place: s.Location.Name, Created: s.Created,
 		ProviderID: hetznercloud.ProviderPrefix + id}
 	switch s.Status {
 	case "initializing", "starting":
@@ -90,14 +90,6 @@ func machineOf(s hetznerapi.Server) roster.Machine {
 		m.State = roster.Ended
 	}
 	return m
-}
-
-// groupOf returns the instance group of a server; the cluster autoscaler labels its own.
-func groupOf(s hetznerapi.Server) string {
-	if g := s.Labels[hetznercloud.GroupLabel]; g != "" {
-		return g
-	}
-	return s.Labels[hetznercloud.AutoscalerLabel]
 }
 
 // find is a bootstrap.Callback's Find. Only the cluster's servers are found.

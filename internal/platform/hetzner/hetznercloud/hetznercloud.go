@@ -5,6 +5,7 @@
 package hetznercloud
 
 import (
+	"cmp"
 	"strconv"
 
 	"kops.local/kops/api"
@@ -38,6 +39,11 @@ const LabelMax = 63
 // Selector returns the label selector of the servers of a cluster that have a role.
 func Selector(cluster string, role api.InstanceGroupRole) string {
 	return ClusterLabel + "=" + cluster + "," + RoleLabel + "=" + string(role)
+}
+
+// GroupOf returns the instance group of a server with these labels; the cluster autoscaler labels its own.
+func GroupOf(labels map[string]string) string {
+	return cmp.Or(labels[GroupLabel], labels[AutoscalerLabel])
 }
 
 // BalancerName returns the name of the load balancer of a cluster's API.

@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -88,7 +87,7 @@ func serverKind() resource.Kind[ServerGroup, *Client] {
 		all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+s.Cluster)
 		for _, g := range out {
 			for _, a := range all {
-				if groupOf(a) == g.Group {
+				if hetznercloud.GroupOf(a.Labels) == g.Group {
 					g.Uses = append(g.Uses, usesOf(a)...)
 				}
 			}
@@ -96,10 +95,6 @@ func serverKind() resource.Kind[ServerGroup, *Client] {
 		return out, err
 	}
 	return *k
-}
-
-func groupOf(a hetznerapi.Server) string {
-	return cmp.Or(a.Labels[hetznercloud.GroupLabel], a.Labels[hetznercloud.AutoscalerLabel])
 }
 
 func usesOf(a hetznerapi.Server) []resource.Value {
@@ -120,7 +115,7 @@ func listServers(ctx context.Context, c *Client, cluster, group string) ([]serve
 	all, err := list[hetznerapi.Server](ctx, c, "servers", hetznercloud.ClusterLabel+"="+cluster)
 	var out []servers.Server
 	for _, a := range all {
-		if group == "" || group == groupOf(a) {
+		if group == "" || group == hetznercloud.GroupOf(a.Labels) {
 			out = append(out, serverOf(a))
 		}
 	}
@@ -128,7 +123,7 @@ func listServers(ctx context.Context, c *Client, cluster, group string) ([]serve
 }
 
 func serverOf(a hetznerapi.Server) servers.Server {
-	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: groupOf(a), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
+	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: hetznercloud.GroupOf(a.Labels), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
 		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting",
 		Made: map[string]string{fieldType: a.ServerType.Name, fieldImage: "", fieldLocation: a.Location.Name}}
 	if a.Image != nil {
