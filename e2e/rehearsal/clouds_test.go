@@ -16,9 +16,9 @@ import (
 // coreDNSBuilt is the release of CoreDNS that can be built from modules.
 const coreDNSBuilt = "registry.k8s.io/coredns/coredns:v1.14.3"
 
-// cloud is what the rehearsals of a cloud need besides its play.
+// cloud is what the rehearsals of a cloud need in addition to its play.
 type cloud struct {
-	name, zones string // zones are those of the facts in testdata
+	name, zones string // zones are zones in the facts in testdata
 	// built are parts of the names of images and files that are built from modules. A program that does
 	// nothing stands in for the others.
 	built []string
@@ -77,7 +77,7 @@ func (c *cloud) addToBundle() error {
 // this host.
 func (c *cloud) assets() (images, files []string, err error) {
 	kops, facts, spec := inWorkplace("bin/kops"), "../../testdata/facts/goldens.yaml", inWorkplace(c.name+".yaml")
-	text, err := exec.Command(kops, "create", "cluster", "a.example.com", "--cloud", c.name, "--zones", c.zones, "--networking", "kubenet",
+	text, err := exec.Command(kops, "create", "cluster", "a.example.com", "--cloud", c.name, "--zones", c.zones, "--networking", "cni",
 		"--state", "file://"+inWorkplace("none"), "--facts", facts, "--dry-run", "-o", "yaml").Output()
 	if err != nil {
 		return nil, nil, fmt.Errorf("describe a cluster: %w", err)

@@ -251,7 +251,7 @@ toy: Name, API, Key, List, Create and Delete are needed`
 	}
 }
 
-// A bound is no difference while others keep within it.
+// A field with a bound does not differ while the observed number is within the bound.
 func TestBoundsAreNoDifference(t *testing.T) {
 	type object struct {
 		Min int `res:",least"`

@@ -50,7 +50,7 @@ type Group struct {
 	UserData resource.Content
 }
 
-// Launch is what a new server needs besides its group.
+// Launch is what a new server needs in addition to its group.
 type Launch struct {
 	// Name is unique among all servers.
 	Name     string

@@ -13,7 +13,7 @@ type Cloud struct {
 	Platform platform.Platform
 	// Open returns an empty account.
 	Open func(testing.TB) Account
-	// Options are what `kops create cluster` needs besides a name and zones, and Zones are three
+	// Options are what `kops create cluster` needs in addition to a name and zones, and Zones are three
 	// zones of one region. Nameless are the options of a cluster that publishes no names.
 	Options  []string
 	Zones    [3]string
@@ -36,7 +36,7 @@ type Cloud struct {
 	Network, First string
 	// Edit is one change of a field of a group of nodes.
 	Edit Edit
-	// Type is another machine type than that of nodes, and NoType one that the zone lacks.
+	// Type is a machine type that nodes do not have, and NoType one that the zone lacks.
 	Type, NoType string
 	// More are the options of `kops create instancegroup` for a group in several zones where groups
 	// can be, and OneZoneMore is the field that adds a zone to it.
@@ -61,7 +61,7 @@ type Cloud struct {
 	// FillUp uses up some quotas, or frees them again. The error contains all of Quotas.
 	FillUp func(w *World, full bool)
 	Quotas []string
-	// Block creates an object of somebody else's without whose deletion that of the network fails,
+	// Block creates an object of somebody else: while it exists, the network cannot be deleted,
 	// and returns what names it.
 	Block func(*World) (name string, remove func())
 	// Release takes a machine out of its group as others might, and not as a roll does; nil: nobody can.
@@ -95,7 +95,7 @@ type Account struct {
 // Edit is a change of one field, the change that its preview shows, and one that it does not.
 type Edit struct{ Field, Shows, Hides string }
 
-// Balancer is a load balancer of the API, in a cluster of a topology; Fields are set besides its type.
+// Balancer is a load balancer of the API, in a cluster of a topology; Fields are set in addition to its type.
 type Balancer struct {
 	Topology, Type string
 	Fields         []string

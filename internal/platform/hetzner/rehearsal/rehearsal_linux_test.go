@@ -127,7 +127,7 @@ func TestAServerIsPlayed(t *testing.T) {
 	}
 }
 
-// A dead machine's server is off, and boots anew when it is powered on.
+// A dead machine's server is off, and boots again when it is powered on.
 func TestAServerThatDied(t *testing.T) {
 	p := newPlay(t)
 	id := p.server("a")

@@ -40,7 +40,7 @@ func (w *desiredState) update(change func()) error {
 	return nil
 }
 
-// Start records that a machine is wanted, which boots anew.
+// Start records that a machine is wanted, which boots again.
 func (w *desiredState) Start(_ context.Context, s emulator.Server) error {
 	return w.update(func() {
 		w.starts++
