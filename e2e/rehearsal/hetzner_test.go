@@ -68,7 +68,7 @@ func (w *world) recreateServer(what, doomed string, _ time.Time) {
 		return nil
 	})
 	w.hetzner(http.MethodDelete, fmt.Sprint("servers/", id))
-	if out := w.must("kops update cluster " + cluster + " --yes"); strings.Contains(out, "No changes") {
+	if out := w.must("kops update cluster " + cluster + " --yes"); strings.Contains(out, "No changes need to be applied") {
 		w.Errorf("the update creates no %s:\n%s", what, out)
 	}
 	w.wait("only nodes with a server", func() error {

@@ -29,7 +29,8 @@ func (o ownModule) make(ctx context.Context, j job) error {
 		return err
 	}
 	j.say("%s IS NOT AVAILABLE as a module; it is assembled here from the modules in %s", o.version, filepath.Join(o.folder, "go.mod"))
-	m := module{programs: []program{{o.program, "./" + o.program}}, stamps: []string{"k8s.io/component-base/version.gitVersion=" + o.version}, readonly: true}
+	// Unstamped, it knows Kubernetes' version, on which its feature gates depend.
+	m := module{programs: []program{{o.program, "./" + o.program}}, readonly: true}
 	start := time.Now()
 	if err := m.build(ctx, at, j.arch, m.programs[0], filepath.Join(bin, o.program)); err != nil {
 		return err
