@@ -40,6 +40,8 @@ export PATH := $(PATH):$(CURDIR)/$(BUILD)/moto/bin:$(CURDIR)/$(BUILD)/azurite/no
 
 # Long tests take turns, by the number of commits. TURN=all runs everything, TURN=N another share.
 export KOPS_TURN := $(or $(TURN),$(shell tools/turn))
+# Two clouds are rehearsed: first those that the change touches.
+export KOPS_TOUCHED := $(shell tools/touched)
 
 .PHONY: quickstart root bundle rehearsal-bundle programs demo archive release release-test build servers test e2e lint vulncheck bench clean e2e-clouds
 quickstart: root bundle ## a real cluster on this machine; as root. `kops delete cluster` ends it

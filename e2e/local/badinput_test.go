@@ -23,6 +23,8 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
+// TestBadInput: a corrupt file of the bundle and a wrong proof of identity are refused, with the reason, and
+// the cluster recovers.
 func TestBadInput(t *testing.T) {
 	localtest.ClusterTurn(t, 0, 4)
 	w := newWorld(t)

@@ -158,6 +158,7 @@ func (w *world) waitUntilJoined(group string, size int) []machine.Machine {
 	return out
 }
 
+// TestCluster creates a cluster, serves an application, scales and replaces its machines, and deletes it.
 func TestCluster(t *testing.T) {
 	w := newWorld(t)
 	w.create("--node-count", "2")

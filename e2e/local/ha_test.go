@@ -38,6 +38,8 @@ const (
 	calm = 5 * time.Second
 )
 
+// TestHighlyAvailable kills the machine of etcd's leader, one of three, under writes: another one replaces it,
+// and no acknowledged write is lost.
 func TestHighlyAvailable(t *testing.T) {
 	localtest.ClusterTurn(t, 1, 4)
 	w := newWorld(t)

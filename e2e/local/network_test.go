@@ -52,7 +52,7 @@ func TestCiliumNative(t *testing.T) {
 	w.delete()
 }
 
-// TestFlannel has no policies.
+// TestFlannel: a tunnel of flannel, which has no policies.
 func TestFlannel(t *testing.T) {
 	localtest.ClusterTurn(t, 6, networkTurns)
 	w := newWorld(t)

@@ -9,7 +9,7 @@ import (
 	"kops.local/kops/internal/platform/local/localtest"
 )
 
-// TestRepair: a worker runs and its kubelet does not. The cluster replaces it automatically, and
+// TestRepair: a worker runs and its kubelet does not: the cluster replaces it automatically, and
 // leaves the machines alone if more are dead than the spec allows.
 func TestRepair(t *testing.T) {
 	localtest.SkipUnlessFull(t, "TestDeadMachinesAreReplacedWithinBounds of kops-controller")

@@ -20,6 +20,7 @@ import (
 	"kops.local/kops/internal/platform/local/site"
 )
 
+// TestEtcdRestore destroys the control plane with its disks, and restores both etcd clusters from backups.
 func TestEtcdRestore(t *testing.T) {
 	localtest.ClusterTurn(t, 3, 4)
 	w := newWorld(t)

@@ -29,6 +29,8 @@ func downloadSettings() []string {
 	return []string{"--set", "spec.assets.fileRepository=" + mirror, "--set", "spec.kubeDNS.coreDNSImage=registry.k8s.io/coredns/coredns:v1.14.3"}
 }
 
+// TestMachinesOverSSH enrolls machines over SSH as three control planes and two workers, changes them in
+// place, and replaces a worker and a control plane that are lost.
 func TestMachinesOverSSH(t *testing.T) {
 	localtest.ClusterTurn(t, 2, 4)
 	w := newWorld(t)

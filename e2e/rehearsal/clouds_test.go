@@ -3,14 +3,18 @@ package rehearsal
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"kops.local/kops/internal/ops/bundle"
+	"kops.local/kops/internal/platform/local/localtest"
+	"kops.local/kops/internal/test/turns"
 )
 
 // coreDNSBuilt is the release of CoreDNS that can be built from modules.
@@ -37,6 +41,13 @@ var clouds = map[string]*cloud{
 	"hetzner": {name: "hetzner", zones: "fsn1", built: []string{"-cloud-controller-manager:"}, more: [][]string{
 		{"env", "CGO_ENABLED=0", "go", "-C", "../../tools/versitygw", "build", "-trimpath", "-o", inWorkplace("bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw"},
 	}},
+}
+
+// skipUnlessPicked skips the test unless this run rehearses its cloud: two clouds in each run, those first
+// that the change touches, and of a cloud with several tests one part in turns.
+func skipUnlessPicked(t *testing.T, cloud string, part, parts int) {
+	t.Helper()
+	localtest.ClusterShare(t, turns.Share{Item: cloud, Of: slices.Sorted(maps.Keys(clouds)), Pick: 2, Part: part, Parts: parts})
 }
 
 // prepare adds to the bundle what clusters of the cloud fetch.

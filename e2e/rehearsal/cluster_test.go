@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kops.local/kops/internal/platform/local/localtest"
 	"kops.local/kops/internal/platform/local/machine"
 	"kops.local/kops/internal/platform/local/site"
 )
@@ -51,7 +50,7 @@ func readmeCommands(t *testing.T) []string {
 // TestTheChapter runs the README's chapter on clusters in a cloud unchanged. In between, a
 // worker and the only control plane are killed.
 func TestTheChapter(t *testing.T) {
-	localtest.ClusterTurn(t, 0, 4)
+	skipUnlessPicked(t, "aws", 0, 3)
 	w := newWorld(t, "aws", "cilium", "s3://my-state-store")
 	w.bucket("my-state-store")
 	// The editor increases the size of a group by one.

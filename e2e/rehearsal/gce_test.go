@@ -8,8 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // TestGCE creates a cluster on Google Cloud of a control plane and two workers, from its user data
@@ -17,7 +15,7 @@ import (
 // name, and etcd's disks with all data are found. A change that only new machines have is rolled
 // through the workers once, and, if KOPS_E2E=whole is set, through the control plane.
 func TestGCE(t *testing.T) {
-	localtest.ClusterTurn(t, 1, 4)
+	skipUnlessPicked(t, "gce", 0, 1)
 	w := newWorld(t, "gce", "", "gs://kops-rehearsal")
 	w.live(life{cloud: "GCE", create: "--cloud gce --zones us-east1-b --networking kubenet", groups: [2]string{"nodes-us-east1-b", "control-plane-us-east1-b"},
 		change: "spec.rootVolume.size=70", field: "spec.rootVolumeSize", recreate: w.waitUntilRecreated})

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"kops.local/kops/internal/platform/local/localtest"
 )
 
 // TestHetzner creates a cluster on Hetzner Cloud of a control plane and two workers, from its user data
@@ -21,7 +19,7 @@ import (
 // the workers once, with one more server at a time, and, if KOPS_E2E=whole is set, through the control
 // plane.
 func TestHetzner(t *testing.T) {
-	localtest.ClusterTurn(t, 2, 4)
+	skipUnlessPicked(t, "hetzner", 0, 1)
 	w := newWorld(t, "hetzner", "flannel", "hos://kops-rehearsal")
 	w.live(life{cloud: "Hetzner", create: "--cloud hetzner --zones fsn1 --networking flannel", groups: [2]string{"nodes-fsn1", "control-plane-fsn1"},
 		change: "spec.machineType=cpx22", field: "spec.machineType", recreate: w.recreateServer, check: func() {

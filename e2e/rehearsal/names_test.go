@@ -24,7 +24,7 @@ import (
 // checked against published keys. If KOPS_E2E=whole is set it has three control planes, one of
 // which is killed.
 func TestNamesAndTokens(t *testing.T) {
-	localtest.ClusterTurn(t, 3, 4)
+	skipUnlessPicked(t, "aws", 1, 3)
 	planes := 1
 	if localtest.IsFull() {
 		planes = 3

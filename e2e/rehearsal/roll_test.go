@@ -36,7 +36,7 @@ const (
 // another continues. Clients of the application notice nothing. If KOPS_E2E=whole is set there are
 // two workers, and the only control plane is replaced, too, with its volumes.
 func TestRoll(t *testing.T) {
-	localtest.ClusterTurn(t, 3, 4)
+	skipUnlessPicked(t, "aws", 2, 3)
 	size := 1
 	if localtest.IsFull() {
 		size = 2

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the lists of what programs link, cmd/*/deps.txt")
+var update = flag.Bool("update", false, "rewrite the lists of what programs link, cmd/*/deps.txt, and the table of what CI proves")
 
 // TestWhatProgramsLink compares what each program links with the list next to it, so that a commit
 // shows every change of it.

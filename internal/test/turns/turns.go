@@ -2,15 +2,17 @@
 // skipped ones are reported with the command that runs them.
 //
 // The environment variable KOPS_TURN holds the number of the run, which tools/turn prints.
-// If it is not set, or is "all", everything runs.
+// If it is not set, or is "all", everything runs. KOPS_TOUCHED holds what the change concerns.
 package turns
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ import (
 
 const (
 	variable = "KOPS_TURN"
+	// touched holds the items that a change concerns, separated by spaces, which tools/touched prints.
+	touched = "KOPS_TOUCHED"
 	// report names a file to which each skipped share is appended, because go test shows
 	// no output of a package that passes.
 	report = "KOPS_TURN_REPORT"
@@ -30,6 +34,49 @@ func SkipUnlessTurn(t testing.TB, n, of int, env ...string) {
 	if run, all := currentRun(t); !all && run%of != n {
 		t.Skip(reportSkipped(t, fmt.Sprintf("this run is number %d of %d, and the test belongs to number %d", run%of, of, n), env...))
 	}
+}
+
+// Share is a test of an item, such as a cloud, of which each run picks some.
+type Share struct {
+	Item string
+	Of   []string // all items
+	Pick int      // how many of them each run picks
+	// The tests of an item take turns: this one is the Part of so many Parts, from 0.
+	Part, Parts int
+}
+
+// SkipUnlessPicked skips the test unless this run picks its item, and it is the item's turn. A run picks
+// those first that the change concerns, and others in turns.
+func SkipUnlessPicked(t testing.TB, s Share, env ...string) {
+	t.Helper()
+	run, all := currentRun(t)
+	if all {
+		return
+	}
+	if picked := s.picked(run, strings.Fields(os.Getenv(touched))); !slices.Contains(picked, s.Item) {
+		t.Skip(reportSkipped(t, "this run picks "+strings.Join(picked, " and "), env...))
+	}
+	if part := run / len(s.Of) % s.Parts; part != s.Part {
+		t.Skip(reportSkipped(t, fmt.Sprintf("this run has part %d of %d of %s, and the test belongs to part %d", part, s.Parts, s.Item, s.Part), env...))
+	}
+}
+
+// picked returns the items that a run picks.
+func (s Share) picked(run int, touched []string) []string {
+	from := run * s.Pick % len(s.Of)
+	order := slices.Concat(s.Of[from:], s.Of[:from])
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Compare(rank(touched, a), rank(touched, b))
+	})
+	return order[:min(s.Pick, len(order))]
+}
+
+// rank returns 0 for an item that is among those, and 1 otherwise.
+func rank(those []string, item string) int {
+	if slices.Contains(those, item) {
+		return 0
+	}
+	return 1
 }
 
 // ItemsOfTurn returns a function that reports whether an item, such as a field, belongs to this

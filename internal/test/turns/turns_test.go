@@ -3,6 +3,7 @@ package turns
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,50 @@ func TestEachTurnRunsOnceInItsGroup(t *testing.T) {
 		t.Setenv(variable, run)
 		if !runTurns(t, 1, 3) || !runTurns(t, 2, 3) {
 			t.Errorf("%s=%q skips a test", variable, run)
+		}
+	}
+}
+
+// runPart reports whether a test of an item runs.
+func runPart(t *testing.T, s Share) (ran bool) {
+	t.Run("test", func(t *testing.T) {
+		SkipUnlessPicked(t, s)
+		ran = true
+	})
+	return ran
+}
+
+func TestEachRunPicksWhatTheChangeConcerns(t *testing.T) {
+	for _, c := range []struct{ run, touched, want string }{
+		{"0", "", "a b"}, {"1", "", "c a"}, {"2", "", "b c"}, {"3", "", "a b"},
+		{"0", "c", "c a"}, {"1", "x b", "b c"}, {"1", "a b c", "c a"}, {"2", "a b", "b a"},
+	} {
+		t.Setenv(variable, c.run)
+		t.Setenv(touched, c.touched)
+		for _, item := range []string{"a", "b", "c"} {
+			if got := runPart(t, Share{Item: item, Of: []string{"a", "b", "c"}, Pick: 2, Parts: 1}); got != strings.Contains(c.want, item) {
+				t.Errorf("run %s, touched %q: %s runs: %v; want %s", c.run, c.touched, item, got, c.want)
+			}
+		}
+	}
+}
+
+func TestAllPartsOfAllItemsRunByTurns(t *testing.T) {
+	for all := 1; all <= 8; all++ {
+		items := strings.Split("abcdefgh", "")[:all]
+		ran := map[string]bool{}
+		for run := range 3 * all {
+			t.Setenv(variable, strconv.Itoa(900+run))
+			for _, item := range items {
+				for part := range 3 {
+					if runPart(t, Share{Item: item, Of: items, Pick: 2, Part: part, Parts: 3}) {
+						ran[item+strconv.Itoa(part)] = true
+					}
+				}
+			}
+		}
+		if len(ran) != 3*all {
+			t.Errorf("of %d items, only these parts run: %v", all, ran)
 		}
 	}
 }

@@ -93,6 +93,15 @@ func ClusterTurn(t testing.TB, n, of int) {
 	}
 }
 
+// ClusterShare is like Cluster, but also skips the test unless this run picks its share, or all run in full.
+func ClusterShare(t testing.TB, s turns.Share) {
+	t.Helper()
+	Cluster(t)
+	if !IsFull() {
+		turns.SkipUnlessPicked(t, s, variable+"=1")
+	}
+}
+
 // Workplace returns a folder of this host for the test's exclusive use. It is always
 // the same one: an interrupted run leaves machines and interfaces, whose names and
 // addresses the next run needs, and this folder contains what it takes to delete
