@@ -5,72 +5,32 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/platform/rest/metadata"
 )
 
-// Metadata is the metadata server of an instance (Compute Engine, "About VM metadata").
-type Metadata struct {
-	// HTTP must not use a proxy, whose own metadata would be returned.
-	HTTP *http.Client
-	// Host is HOST or HOST:PORT; empty: 169.254.169.254.
-	Host string
-}
+// Metadata is the metadata server of an instance (Compute Engine, "About VM metadata"). Its keys are below
+// computeMetadata/v1, such as instance/name.
+type Metadata struct{ metadata.Service }
 
-// NewMetadata returns the server that the environment names.
+// NewMetadata returns the server that the environment names: HOST or HOST:PORT. direct must not use a
+// proxy.
 func NewMetadata(env func(string) string, direct *http.Client) Metadata {
-	return Metadata{HTTP: direct, Host: env(MetadataVariable)}
+	return Metadata{metadata.Service{HTTP: direct, Root: "http://" + cmp.Or(env(MetadataVariable), metadata.Host) + "/computeMetadata/v1", Header: "Metadata-Flavor", Value: "Google"}}
 }
 
-const (
-	usualHost = "169.254.169.254"
-	// patience limits a request to the metadata server.
-	patience = 10 * time.Second
-	// maxMetadata is the maximum size of its responses, in bytes: a value has at most 256 KiB.
-	maxMetadata = 1 << 20
-)
-
-// Get returns the value of a key below computeMetadata/v1, such as instance/name, and "" if it is
-// not set. Other errors have class fault.NotYet.
+// Get returns the value of a key, and "" if it is not set. Other errors have class fault.NotYet.
 func (m Metadata) Get(ctx context.Context, key string) (string, error) {
-	text, err := m.get(ctx, key)
-	if fault.Is(err, fault.Gone) {
-		return "", nil
+	text, err := m.Service.Get(ctx, key)
+	if fault.Is(err, fault.Permanent) {
+		err = fault.Wrap(fault.Permanent, err, "the variable "+MetadataVariable+" holds HOST or HOST:PORT")
 	}
-	if err != nil {
-		return "", fmt.Errorf("get %s from the metadata server: %w", key, err)
-	}
-	return strings.TrimSpace(text), nil
-}
-
-func (m Metadata) get(ctx context.Context, key string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cmp.Or(m.Host, usualHost)+"/computeMetadata/v1/"+key, nil)
-	if err != nil {
-		return "", fault.Wrap(fault.Permanent, err, "the variable "+MetadataVariable+" holds HOST or HOST:PORT")
-	}
-	req.Header.Set("Metadata-Flavor", "Google")
-	res, err := m.HTTP.Do(req)
-	if err != nil {
-		return "", fault.Wrap(fault.NotYet, err, "")
-	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxMetadata))
-	switch {
-	case err != nil:
-		return "", fault.Wrap(fault.NotYet, err, "")
-	case res.StatusCode == http.StatusNotFound:
-		return "", fault.New(fault.Gone, "it has no %s", key)
-	case res.StatusCode != http.StatusOK:
-		return "", fault.New(fault.NotYet, "it returned %s", res.Status)
-	}
-	return string(text), nil
+	return text, err
 }
 
 // Machine identifies an instance.

@@ -3,76 +3,29 @@ package node
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/onmachine"
+	"kops.local/kops/internal/platform/rest/metadata"
 )
 
-const (
-	metadataRoot = "http://169.254.169.254/hetzner/v1"
-	// patience limits a request to the metadata service.
-	patience = 10 * time.Second
-	// maxMetadata is the maximum size of its responses, in bytes: user data has at most 32 KiB.
-	maxMetadata = 1 << 20
-)
+// service is the metadata service of a server (Hetzner Cloud, "Server metadata"), with keys such as
+// metadata/hostname.
+type service struct{ metadata.Service }
 
-// metadata is the metadata service of a server (Hetzner Cloud, "Server metadata").
-type metadata struct {
-	http *http.Client // without a proxy, whose own metadata would be returned
-	root string
-}
-
-func newMetadata(w onmachine.World) metadata {
-	return metadata{w.Direct, cmp.Or(strings.TrimSuffix(w.Env(hetznercloud.MetadataVariable), "/"), metadataRoot)}
-}
-
-// get returns the value of a key such as metadata/hostname, and "" if it is not set. Other errors have
-// class fault.NotYet.
-func (m metadata) get(ctx context.Context, key string) (string, error) {
-	text, err := m.request(ctx, key)
-	if err != nil {
-		return "", fault.New(fault.NotYet, "get %s from the metadata service: %w", key, err)
-	}
-	return strings.TrimSpace(text), nil
-}
-
-func (m metadata) request(ctx context.Context, key string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.root+"/"+key, nil)
-	if err != nil {
-		return "", err
-	}
-	res, err := m.http.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxMetadata))
-	switch {
-	case err != nil:
-		return "", err
-	case res.StatusCode == http.StatusNotFound:
-		return "", nil
-	case res.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("it returned %s", res.Status)
-	}
-	return string(text), nil
+func newMetadata(w onmachine.World) service {
+	return service{metadata.Service{HTTP: w.Direct, Root: cmp.Or(strings.TrimSuffix(w.Env(hetznercloud.MetadataVariable), "/"), "http://"+metadata.Host+"/hetzner/v1")}}
 }
 
 // server returns the number of the server on which this runs.
-func (m metadata) server(ctx context.Context) (int64, error) {
-	text, err := m.get(ctx, "metadata/instance-id")
+func (m service) server(ctx context.Context) (int64, error) {
+	text, err := m.Get(ctx, "metadata/instance-id")
 	if err != nil {
 		return 0, err
 	}
@@ -91,8 +44,8 @@ type attachment struct {
 
 // privateAddress returns the address of the first interface in a private network, or "" if there is
 // none.
-func (m metadata) privateAddress(ctx context.Context) (string, error) {
-	text, err := m.get(ctx, "metadata/private-networks")
+func (m service) privateAddress(ctx context.Context) (string, error) {
+	text, err := m.Get(ctx, "metadata/private-networks")
 	if err != nil {
 		return "", err
 	}

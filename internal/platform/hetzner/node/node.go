@@ -35,10 +35,10 @@ func detect(ctx context.Context, w onmachine.World, _ *nodeconfig.Boot, _ *nodec
 	id, err := m.server(ctx)
 	var name, public, private string
 	if err == nil {
-		name, err = m.get(ctx, "metadata/hostname")
+		name, err = m.Get(ctx, "metadata/hostname")
 	}
 	if err == nil {
-		public, err = m.get(ctx, "metadata/public-ipv4")
+		public, err = m.Get(ctx, "metadata/public-ipv4")
 	}
 	if err == nil {
 		private, err = m.privateAddress(ctx)
@@ -68,7 +68,7 @@ func storeKeys(ctx context.Context, w onmachine.World, place string) (onmachine.
 	if place != storekeys.UserData {
 		return onmachine.Credentials{}, fault.New(fault.Permanent, "servers keep keys in %s, and not in %s", storekeys.UserData, place)
 	}
-	text, err := newMetadata(w).get(ctx, "userdata")
+	text, err := newMetadata(w).Get(ctx, "userdata")
 	if err != nil {
 		return onmachine.Credentials{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/rest/metadata"
 )
 
 // API calls AWS actions with the credentials of the machine's role.
@@ -61,7 +62,7 @@ func (a API) Continue(ctx context.Context, group, instance string) error {
 // Client returns a client that calls AWS with the machine's role.
 func (a API) Client() awsquery.Client {
 	return awsquery.Client{Credentials: a.Metadata.Credentials, HTTP: a.HTTP, Region: a.Region, Endpoint: a.Endpoint, Now: a.Now,
-		Timeout: 6 * patience} // half of it is for the three requests of Credentials
+		Timeout: 6 * metadata.Patience} // half of it is for the three requests of Credentials
 }
 
 // call calls AWS. Rejected requests may be retried, because AWS may not know a new object yet; but

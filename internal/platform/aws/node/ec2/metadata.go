@@ -6,16 +6,16 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"kops.local/kops/internal/engine/fault"
 	"kops.local/kops/internal/platform/aws/awsquery"
+	"kops.local/kops/internal/platform/rest/metadata"
 )
 
 // Metadata is the metadata service of an instance, version 2 (AWS EC2 User
@@ -27,40 +27,21 @@ type Metadata struct {
 	Endpoint string
 }
 
-const (
-	usualEndpoint = "http://169.254.169.254"
-	// patience limits one request.
-	patience = 10 * time.Second
-	// maxResponse is the longest response that is read, in bytes.
-	maxResponse = 1 << 20
-)
+const usualEndpoint = "http://" + metadata.Host
 
-// Session is a session with the metadata service, valid for five minutes.
-type Session struct {
-	metadata Metadata
-	token    string
-}
+// Session is a session with the metadata service, valid for five minutes. Its keys are below
+// latest/meta-data, such as instance-id.
+type Session = metadata.Service
 
 // Session starts a session.
 func (m Metadata) Session(ctx context.Context) (Session, error) {
-	token, err := m.request(ctx, http.MethodPut, "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds", "300")
+	s := metadata.Service{HTTP: m.HTTP, Root: cmp.Or(m.Endpoint, usualEndpoint) + "/latest", Header: "X-aws-ec2-metadata-token-ttl-seconds", Value: "300"}
+	token, err := s.Request(ctx, http.MethodPut, "api/token")
 	if err != nil {
 		return Session{}, fmt.Errorf("get a session from the metadata service: %w", err)
 	}
-	return Session{m, token}, nil
-}
-
-// Get returns the service's value of a key below latest/meta-data, such as instance-id; "" if it
-// does not exist.
-func (s Session) Get(ctx context.Context, key string) (string, error) {
-	text, err := s.metadata.request(ctx, http.MethodGet, "/latest/meta-data/"+key, "X-aws-ec2-metadata-token", s.token)
-	if fault.Is(err, fault.Gone) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("get %s from the metadata service: %w", key, err)
-	}
-	return text, nil
+	s.Root, s.Header, s.Value = s.Root+"/meta-data", "X-aws-ec2-metadata-token", token
+	return s, nil
 }
 
 // Credentials returns the credentials of the machine's role.
@@ -91,35 +72,4 @@ func (m Metadata) Credentials(ctx context.Context) (awsquery.Credentials, error)
 		return none, fault.New(fault.NotYet, "the metadata service has no credentials for the role %s: %s %s", role, c.Code, c.Message)
 	}
 	return awsquery.Credentials{ID: c.AccessKeyID, Secret: c.SecretAccessKey, Token: c.Token}, nil
-}
-
-// request sends a request with one header. Errors have the class fault.Gone if the path does not exist,
-// fault.Permanent for an invalid URL, and otherwise fault.NotYet.
-func (m Metadata) request(ctx context.Context, method, path, header, value string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	base := m.Endpoint
-	if base == "" {
-		base = usualEndpoint
-	}
-	req, err := http.NewRequestWithContext(ctx, method, base+path, nil)
-	if err != nil {
-		return "", fault.Wrap(fault.Permanent, err, "")
-	}
-	req.Header.Set(header, value)
-	res, err := m.HTTP.Do(req)
-	if err != nil {
-		return "", fault.Wrap(fault.NotYet, err, "")
-	}
-	defer res.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
-	switch {
-	case err != nil:
-		return "", fault.Wrap(fault.NotYet, err, "")
-	case res.StatusCode == http.StatusNotFound:
-		return "", fault.New(fault.Gone, "%s does not exist", path)
-	case res.StatusCode != http.StatusOK:
-		return "", fault.New(fault.NotYet, "%s returned %s", base+path, res.Status)
-	}
-	return string(text), nil
 }
