@@ -6,7 +6,6 @@ package hetzner
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -21,25 +20,21 @@ import (
 	"kops.local/kops/internal/platform/hetzner/lookup"
 	"kops.local/kops/internal/platform/hetzner/model"
 	"kops.local/kops/internal/platform/hetzner/spec"
+	"kops.local/kops/internal/platform/rest"
 	"kops.local/kops/internal/spec/facts"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
 // Options say how the API is reached.
 type Options struct {
-	// Endpoint is the API's URL; empty: Hetzner's.
-	Endpoint string
-	Token    string
-	HTTP     *http.Client
-	Version  string // of this program, for the user agent
-	Now      func() time.Time
-	// Pause waits between looks at an action; nil: real time.
-	Pause func(context.Context, time.Duration) error
+	rest.Config
+	Now func() time.Time
 }
 
 // In returns the platform as configured by a program's environment.
 func In(w platform.World) platform.Provider {
-	return Provider(Options{Endpoint: w.Getenv(hetznercloud.EndpointVariable), Token: w.Getenv(hetznercloud.TokenVariable), HTTP: w.HTTP, Version: w.Version, Now: time.Now})
+	return Provider(Options{Now: time.Now, Config: rest.Config{Endpoint: w.Getenv(hetznercloud.EndpointVariable), Token: w.Getenv(hetznercloud.TokenVariable),
+		HTTP: w.HTTP, UserAgent: strings.TrimSuffix("kops/"+w.Version, "/")}})
 }
 
 // Provider returns the platform.
@@ -59,7 +54,7 @@ func Provider(o Options) platform.Provider {
 }
 
 func (o Options) connect(context.Context, platform.Config) (*platform.Session, error) {
-	client := kinds.NewClient(hetznerapi.New(hetznerapi.Config{Endpoint: o.Endpoint, Token: o.Token, HTTP: o.HTTP, UserAgent: strings.TrimSuffix("kops/"+o.Version, "/"), Pause: o.Pause}))
+	client := kinds.NewClient(hetznerapi.New(o.Config))
 	return &platform.Session{Client: client, Snapshot: func() any { return client.Snapshot() },
 		Prefetch: func(ctx context.Context, snapshot any, cluster string) {
 			observe.Prefetch(ctx, kinds.All(), snapshot, cluster)

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/platform/hetzner/emulator/emulatortest"
 	"kops.local/kops/internal/platform/hetzner/hetznercloud"
 	"kops.local/kops/internal/platform/hetzner/kinds"
+	"kops.local/kops/internal/platform/rest"
 	"kops.local/kops/internal/spec/newcluster"
 )
 
@@ -31,7 +32,7 @@ func start(t *testing.T) *project {
 	t.Helper()
 	p := &project{T: t, Cloud: emulatortest.Start(t, emulator.Options{Token: "secret"}), cluster: &api.Cluster{}}
 	p.cluster.Name = "a.example.com"
-	p.Provider = hetzner.Provider(hetzner.Options{Endpoint: p.URL, Token: "secret", HTTP: p.HTTP, Version: "1", Now: time.Now, Pause: p.Sleep})
+	p.Provider = hetzner.Provider(hetzner.Options{Config: rest.Config{Endpoint: p.URL, Token: "secret", HTTP: p.HTTP, UserAgent: "kops/1", Pause: p.Sleep}, Now: time.Now})
 	var err error
 	p.session, err = p.Connect(t.Context(), platform.Config{})
 	p.ok(err)

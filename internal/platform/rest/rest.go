@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"kops.local/kops/internal/engine/clock"
@@ -54,6 +55,33 @@ type Client struct {
 	Patience time.Duration
 	// Pause waits, or returns the context's error; nil: clock.Sleep.
 	Pause func(context.Context, time.Duration) error
+}
+
+// Config says how a program reaches an API that takes a token.
+type Config struct {
+	// Endpoint is the API's URL; empty: the cloud's.
+	Endpoint string
+	Token    string
+	HTTP     *http.Client // nil: http.DefaultClient
+	// UserAgent is the name and version of the program; may be empty.
+	UserAgent string
+	// Repeat and Pause are a Client's.
+	Repeat bool
+	Pause  func(context.Context, time.Duration) error
+}
+
+// Client returns a client of the API at c.Endpoint, or else at endpoint. check returns an error for a token
+// that cannot be sent.
+func (c Config) Client(endpoint string, check func(token string) error) Client {
+	out := Client{Base: strings.TrimSuffix(cmp.Or(c.Endpoint, endpoint), "/"), HTTP: cmp.Or(c.HTTP, http.DefaultClient), Repeat: c.Repeat, Pause: c.Pause}
+	bearer := Bearer(func(context.Context) (string, error) { return c.Token, check(c.Token) })
+	out.Auth = func(r *http.Request) error {
+		if c.UserAgent != "" {
+			r.Header.Set("User-Agent", c.UserAgent)
+		}
+		return bearer(r)
+	}
+	return out
 }
 
 // Request is one call of a method.
@@ -175,6 +203,21 @@ func (c Client) parseError(err error) error {
 		return nil
 	}
 	return fault.New(c.unanswered(), "cannot parse the response: %w", err)
+}
+
+// ClassOf returns the class of an error response whose code means nothing else.
+func ClassOf(status int) fault.Class {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fault.Denied
+	case status == http.StatusNotFound:
+		return fault.Gone
+	case status == http.StatusTooManyRequests:
+		return fault.Throttled
+	case status >= http.StatusInternalServerError:
+		return fault.Lost
+	}
+	return fault.Permanent
 }
 
 func (c Client) unanswered() fault.Class { return cmp.Or(c.Unanswered, fault.Lost) }

@@ -323,3 +323,39 @@ func TestAwaitEnds(t *testing.T) {
 		}
 	})
 }
+
+func TestAClientWithAToken(t *testing.T) {
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.UserAgent())
+	}))
+	t.Cleanup(s.Close)
+	check := func(token string) error {
+		if token == "" {
+			return fault.New(fault.Denied, "no token")
+		}
+		return nil
+	}
+	for _, c := range []rest.Client{
+		rest.Config{Endpoint: s.URL + "/v2/", Token: "secret", UserAgent: "kops/1"}.Client("http://127.0.0.1:1", check),
+		rest.Config{Token: "other", HTTP: s.Client()}.Client(s.URL, check),
+	} {
+		if err := c.Get(t.Context(), "a", nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"/v2/a Bearer secret kops/1", "/a Bearer other Go-http-client/1.1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if err := (rest.Config{}).Client(s.URL, check).Get(t.Context(), "a", nil, nil); !fault.Is(err, fault.Denied) || len(got) != 2 {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
+func TestTheClassOfAStatus(t *testing.T) {
+	for status, want := range map[int]fault.Class{400: fault.Permanent, 401: fault.Denied, 403: fault.Denied, 404: fault.Gone, 409: fault.Permanent, 429: fault.Throttled, 500: fault.Lost, 503: fault.Lost} {
+		if got := rest.ClassOf(status); got != want {
+			t.Errorf("%d: %s", status, got)
+		}
+	}
+}

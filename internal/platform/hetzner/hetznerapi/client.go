@@ -33,39 +33,16 @@ const (
 // perPage is the maximum number of objects in a page.
 const perPage = "50"
 
-// Config says how the API is reached.
-type Config struct {
-	// Endpoint is the API's URL; empty: Hetzner's.
-	Endpoint string
-	// Token is an API token of the project.
-	Token     string
-	HTTP      *http.Client // nil: http.DefaultClient
-	UserAgent string
-	// Repeat and Pause are as for rest.Client.
-	Repeat bool
-	Pause  func(context.Context, time.Duration) error
-}
+// Config says how the API is reached, with a token of the project.
+type Config = rest.Config
 
 // Client calls the API in one project.
 type Client struct{ rest.Client }
 
 // New returns a client. It sends no request.
 func New(c Config) *Client {
-	out := &Client{rest.Client{Base: endpoint, HTTP: c.HTTP, Classify: classify, Next: rest.NextValue("page", "meta", "pagination", "next_page"),
-		Timeout: timeout, Patience: patience, Repeat: c.Repeat, Pause: c.Pause}}
-	if c.Endpoint != "" {
-		out.Base = strings.TrimSuffix(c.Endpoint, "/")
-	}
-	if c.HTTP == nil {
-		out.HTTP = http.DefaultClient
-	}
-	bearer := rest.Bearer(func(context.Context) (string, error) { return c.Token, CheckToken(c.Token) })
-	out.Auth = func(r *http.Request) error {
-		if c.UserAgent != "" {
-			r.Header.Set("User-Agent", c.UserAgent)
-		}
-		return bearer(r)
-	}
+	out := &Client{c.Client(endpoint, CheckToken)}
+	out.Classify, out.Next, out.Timeout, out.Patience = classify, rest.NextValue("page", "meta", "pagination", "next_page"), timeout, patience
 	return out
 }
 

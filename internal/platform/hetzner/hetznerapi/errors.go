@@ -1,6 +1,7 @@
 package hetznerapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,20 +66,7 @@ func classify(a rest.Answer) error {
 // withClass gives an error its class and the remedy.
 func withClass(e *Error) error {
 	class, remedy := classOf(e.Code)
-	switch {
-	case class != "":
-	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
-		class = fault.Denied
-	case e.Status == http.StatusNotFound:
-		class = fault.Gone
-	case e.Status == http.StatusTooManyRequests:
-		class = fault.Throttled
-	case e.Status >= http.StatusInternalServerError:
-		class = fault.Lost
-	default:
-		class = fault.Permanent
-	}
-	return fault.Wrap(class, e, remedy)
+	return fault.Wrap(cmp.Or(class, rest.ClassOf(e.Status)), e, remedy)
 }
 
 const (
