@@ -49,7 +49,7 @@ func connectWith(w incluster.World, client *http.Client) (incluster.Control, err
 		api: hetznerapi.New(hetznerapi.Config{Endpoint: w.Env(hetznercloud.EndpointVariable), Token: token, HTTP: client, UserAgent: "kops-controller", Repeat: true})}
 	p.list = &roster.List[hetznerapi.Server]{Load: p.servers, Now: w.Now}
 	c := incluster.Control{
-		Verifier: &bootstrap.Callback{Scheme: hetznercloud.ClaimScheme, Cluster: p.cluster, Find: p.find, PerSecond: claimsPerSecond, AtOnce: claimsAtOnce,
+		Verifier: &bootstrap.Callback{Scheme: hetznercloud.ClaimScheme, Cluster: p.cluster, Find: p.list.Call, PerSecond: claimsPerSecond, AtOnce: claimsAtOnce,
 			Certificate: w.CallerCertificate, Now: w.Now},
 		Groups: &roster.Groups[hetznerapi.Server]{Stored: w.Stored, List: p.list}, Period: period,
 	}
@@ -80,7 +80,10 @@ func (p *project) servers(ctx context.Context) ([]roster.Listed[hetznerapi.Serve
 func machineOf(s hetznerapi.Server) roster.Machine {
 	id := strconv.FormatInt(s.ID, 10)
 	m := roster.Machine{ID: id, Node: s.Name, Group: hetznercloud.GroupOf(s.Labels), State: roster.Stopped, Status: s.Status, Place: s.Location.Name, Created: s.Created,
-		ProviderID: hetznercloud.ProviderPrefix + id}
+		ProviderID: hetznercloud.ProviderPrefix + id, Cluster: s.Labels[hetznercloud.ClusterLabel], Addresses: s.PrivateAddresses(), Names: []string{s.Name}}
+	if public := s.PublicNet.IPv4; public != nil {
+		m.Names = append(m.Names, public.IP)
+	}
 	switch s.Status {
 	case "initializing", "starting":
 		m.State = roster.Starting
@@ -92,41 +95,16 @@ func machineOf(s hetznerapi.Server) roster.Machine {
 	return m
 }
 
-// find is a bootstrap.Callback's Find. Only the cluster's servers are found.
-func (p *project) find(ctx context.Context, id string) (bootstrap.Called, error) {
-	all, err := p.list.All(ctx, roster.Fresh)
-	if err != nil {
-		return bootstrap.Called{}, err
-	}
-	for _, m := range all {
-		if m.ID != id {
-			continue
-		}
-		c := bootstrap.Called{NodeName: m.Node, InstanceGroup: m.Group, Cluster: m.Own.Labels[hetznercloud.ClusterLabel], IsRunning: m.State == roster.Running || m.State == roster.Starting}
-		for _, n := range m.Own.PrivateNet {
-			c.Addresses = append(c.Addresses, n.IP)
-		}
-		c.Names = append(c.Names, m.Node)
-		if public := m.Own.PublicNet.IPv4; public != nil {
-			c.Names = append(c.Names, public.IP)
-		}
-		return c, nil
-	}
-	return bootstrap.Called{}, fault.New(fault.Gone, "the cluster has no server %s", id)
-}
-
 // isUnknown reports whether a node's server, which the list lacks, does not exist, whatever its labels.
 func (p *project) isUnknown(ctx context.Context, n *corev1.Node) (bool, error) {
-	id, err := strconv.ParseInt(strings.TrimPrefix(n.Spec.ProviderID, hetznercloud.ProviderPrefix), 10, 64)
-	if err != nil || !strings.HasPrefix(n.Spec.ProviderID, hetznercloud.ProviderPrefix) {
-		return false, nil // not a server of Hetzner's
+	text, isServer := strings.CutPrefix(n.Spec.ProviderID, hetznercloud.ProviderPrefix)
+	id, err := strconv.ParseInt(text, 10, 64)
+	if !isServer || err != nil { // not a server of Hetzner's
+		return false, nil
 	}
 	_, err = hetznerapi.Get[hetznerapi.Server](ctx, p.api, hetznerapi.Path("servers", id))
-	if fault.Is(err, fault.Gone) {
-		return true, nil
+	if err == nil || fault.Is(err, fault.Gone) {
+		return err != nil, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("find the server %d of the node %s: %w", id, n.Name, err)
-	}
-	return false, nil
+	return false, fmt.Errorf("find the server %d of the node %s: %w", id, n.Name, err)
 }

@@ -44,6 +44,15 @@ type Server struct {
 	Volumes    []int64      `json:"volumes"`
 }
 
+// PrivateAddresses returns the addresses of a server in networks.
+func (s Server) PrivateAddresses() []string {
+	var out []string
+	for _, n := range s.PrivateNet {
+		out = append(out, n.IP)
+	}
+	return out
+}
+
 // Attachment is an address in a network.
 type Attachment struct {
 	Network int64  `json:"network"`

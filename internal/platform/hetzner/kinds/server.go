@@ -124,13 +124,10 @@ func listServers(ctx context.Context, c *Client, cluster, group string) ([]serve
 
 func serverOf(a hetznerapi.Server) servers.Server {
 	s := servers.Server{ID: hetznerapi.Path("servers", a.ID), Name: a.Name, Group: hetznercloud.GroupOf(a.Labels), Labels: a.Labels, State: a.Status, Zone: a.Location.Name, Created: a.Created,
-		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting",
+		Starting: a.Status == "initializing" || a.Status == "starting", Running: a.Status == "running", Ending: a.Status == "deleting", Addresses: a.PrivateAddresses(),
 		Made: map[string]string{fieldType: a.ServerType.Name, fieldImage: "", fieldLocation: a.Location.Name}}
 	if a.Image != nil {
 		s.Made[fieldImage] = hetznercloud.ImageName(a.Image.ID, a.Image.Name)
-	}
-	for _, n := range a.PrivateNet {
-		s.Addresses = append(s.Addresses, n.IP)
 	}
 	if ip := a.PublicNet.IPv4; ip != nil {
 		s.Addresses = append(s.Addresses, ip.IP)

@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kops.local/kops/internal/engine/fault"
+	"kops.local/kops/internal/node/bootstrap"
 	"kops.local/kops/internal/node/controller"
 )
 
@@ -80,6 +82,21 @@ func (l *List[T]) Of(ctx context.Context, n *corev1.Node) (Listed[T], error) {
 		return m, fault.New(fault.NotYet, "the machine of the node %s is not running: its status is %s", n.Name, m.Status)
 	}
 	return m, nil
+}
+
+// Call is a bootstrap.Callback's Find: it returns the machine with an ID, or an error of class fault.Gone.
+func (l *List[T]) Call(ctx context.Context, id string) (bootstrap.Called, error) {
+	all, err := l.All(ctx, Fresh)
+	if err != nil {
+		return bootstrap.Called{}, err
+	}
+	for _, m := range all {
+		if m.ID == id {
+			return bootstrap.Called{NodeName: m.Node, InstanceGroup: m.Group, Cluster: m.Cluster, IsRunning: m.State == Running || m.State == Starting,
+				Addresses: slices.Clone(m.Addresses), Names: slices.Clone(m.Names)}, nil
+		}
+	}
+	return bootstrap.Called{}, fault.New(fault.Gone, "the cluster has no machine %s", id)
 }
 
 // find returns the machine whose node has this name, or an error of class fault.Gone.

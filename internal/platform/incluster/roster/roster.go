@@ -49,6 +49,9 @@ type Machine struct {
 	KeepsName bool
 	// ProviderID is what the machine's node reports as its provider ID, unless that is still empty.
 	ProviderID string
+	// Cluster, Addresses and Names are for List.Call: see bootstrap.Called.
+	Cluster          string
+	Addresses, Names []string
 }
 
 // Fleet returns the machines of groups that run or start.

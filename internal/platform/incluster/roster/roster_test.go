@@ -233,3 +233,25 @@ func TestListsAndGroupsAreCached(t *testing.T) {
 		t.Errorf("an old list is believed: %v, %v", got, err)
 	}
 }
+
+func TestTheMachineToCall(t *testing.T) {
+	one := machine("one", roster.Starting)
+	one.Cluster, one.Group, one.Addresses, one.Names = "c", "nodes", []string{"10.0.0.1"}, []string{"one"}
+	l := &roster.List[int]{Now: noon, Load: func(context.Context) ([]roster.Listed[int], error) {
+		return []roster.Listed[int]{{Machine: machine("off", roster.Stopped)}, {Machine: one}, {Machine: machine("up", roster.Running)}}, nil
+	}}
+	for id, want := range map[string]string{"id-one": "{one nodes c true [10.0.0.1] [one]}", "id-off": "{off   false [] []}", "id-up": "{up   true [] []}"} {
+		got, err := l.Call(t.Context(), id)
+		if fmt.Sprint(got) != want || err != nil {
+			t.Errorf("%s: got %v, %v", id, got, err)
+		}
+	}
+	if _, err := l.Call(t.Context(), "one"); !fault.Is(err, fault.Gone) {
+		t.Errorf("of none: %v", err)
+	}
+	down := errors.New("down")
+	l = &roster.List[int]{Now: noon, Load: func(context.Context) ([]roster.Listed[int], error) { return nil, down }}
+	if _, err := l.Call(t.Context(), "id-one"); !errors.Is(err, down) {
+		t.Errorf("without a list: %v", err)
+	}
+}
