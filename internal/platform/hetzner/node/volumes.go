@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"kops.local/kops/internal/node/etcd/volume"
@@ -15,13 +14,9 @@ import (
 	"kops.local/kops/internal/platform/onmachine"
 )
 
-const (
-	// pause is how often the API is asked for a volume: a project may send one request per second, for
-	// all of its programs.
-	pause = 3 * time.Second
-	// Servers are listed again after remembered, or after fresh if one is missing.
-	remembered, fresh = time.Minute, 10 * time.Second
-)
+// pause is how often the API is asked for a volume: a project may send one request per second, for all of
+// its programs.
+const pause = 3 * time.Second
 
 // newVolumes returns the source of volumes.
 func newVolumes(w onmachine.World, r volume.Request) volume.Source {
@@ -39,6 +34,7 @@ func connectDisks(w onmachine.World, r volume.Request, wait func(context.Context
 			return nil, volume.Place{}, fmt.Errorf("identify this machine: %w", err)
 		}
 		d := &disks{world: w, request: r, self: id, wait: wait}
+		d.Load, d.Now = d.addresses, w.Now
 		api, err := d.connect()
 		if err != nil {
 			return nil, volume.Place{}, err
@@ -53,14 +49,11 @@ func connectDisks(w onmachine.World, r volume.Request, wait func(context.Context
 
 // disks are the volumes of one etcd cluster.
 type disks struct {
+	volume.Addresses
 	world   onmachine.World
 	request volume.Request
 	self    int64 // this server
 	wait    func(context.Context, time.Duration) error
-
-	mu        sync.Mutex
-	addresses map[string][]string // of the cluster's servers, by their number
-	listed    time.Time
 }
 
 // connect returns a client with the current token.
@@ -97,47 +90,23 @@ func (d *disks) List(ctx context.Context) ([]volume.LabelledDisk, error) {
 	return out, nil
 }
 
-// Locate implements volume.Disks. All servers are in one list, which is kept for a while.
-func (d *disks) Locate(ctx context.Context, attached []volume.LabelledDisk) (map[string][]string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	isMissing := func(x volume.LabelledDisk) bool { _, known := d.addresses[x.Machine]; return !known }
-	if age := d.world.Now().Sub(d.listed); age >= remembered || age >= fresh && slices.ContainsFunc(attached, isMissing) {
-		if err := d.listServers(ctx); err != nil {
-			return nil, err
-		}
-	}
-	out := map[string][]string{}
-	for _, x := range attached {
-		if at := d.addresses[x.Machine]; len(at) > 0 {
-			out[x.ID] = at
-		}
-	}
-	return out, nil
-}
-
-// listServers lists the private addresses of the cluster's servers. The caller holds the lock.
-func (d *disks) listServers(ctx context.Context) error {
+// addresses returns the private addresses of the cluster's servers.
+func (d *disks) addresses(ctx context.Context) (map[string][]string, error) {
 	api, err := d.connect()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ofCluster := func(tag string) bool { return strings.HasPrefix(tag, hetznercloud.ClusterLabel+"=") }
 	i := slices.IndexFunc(d.request.Tags, ofCluster)
 	if i < 0 {
-		return fmt.Errorf("no volume tag is %s=CLUSTER", hetznercloud.ClusterLabel)
+		return nil, fmt.Errorf("no volume tag is %s=CLUSTER", hetznercloud.ClusterLabel)
 	}
 	found, err := hetznerapi.List[hetznerapi.Server](ctx, api, "servers", hetznerapi.Labelled(d.request.Tags[i]))
-	if err != nil {
-		return err
-	}
-	d.addresses, d.listed = map[string][]string{}, d.world.Now()
+	out := map[string][]string{}
 	for _, s := range found {
-		for _, n := range s.PrivateNet {
-			d.addresses[number(s.ID)] = append(d.addresses[number(s.ID)], n.IP)
-		}
+		out[number(s.ID)] = s.PrivateAddresses()
 	}
-	return nil
+	return out, err
 }
 
 // Attach implements volume.Disks.
