@@ -1,4 +1,4 @@
-// Package fill sets empty values of a spec, and no others.
+// Package fill sets or replaces empty values of a spec, and no others.
 //
 // It must not know what the values mean.
 package fill
@@ -75,6 +75,14 @@ func field(t reflect.Type, name string) int {
 		}
 	}
 	return -1
+}
+
+// Or returns what p points to, or otherwise if it is nil.
+func Or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
 }
 
 // Ensure returns what p points to, which is created if absent.

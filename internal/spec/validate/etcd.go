@@ -35,6 +35,15 @@ func etcdClusters(c *Check) {
 	}
 }
 
+// EachMember calls do for every etcd member with its path.
+func (c *Check) EachMember(do func(path string, m api.EtcdMemberSpec)) {
+	for i, e := range c.Spec.EtcdClusters {
+		for j, m := range e.EtcdMembers {
+			do(At(At("spec.etcdClusters", i)+".etcdMembers", j), m)
+		}
+	}
+}
+
 func etcdMembers(c *Check) {
 	for i, e := range c.Spec.EtcdClusters {
 		path := At("spec.etcdClusters", i) + ".etcdMembers"

@@ -13,6 +13,7 @@ import (
 	"kops.local/kops/internal/platform/aws/awscloud"
 	"kops.local/kops/internal/platform/aws/awsname"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 )
 
 // Defaults for a volume: the free performance of gp3, and what kOps sets for the types that require
@@ -49,14 +50,14 @@ func VolumeSpeed(kind string, iops, throughput int) (int, int) {
 // the spec disables it.
 func PublicIP(g *api.InstanceGroup, in *api.ClusterSubnetSpec) bool {
 	private := in.Type == api.SubnetPrivate || in.Type == api.SubnetDualStack
-	return !private && valueOr(g.Spec.AssociatePublicIP, true)
+	return !private && fill.Or(g.Spec.AssociatePublicIP, true)
 }
 
 // HasTerminationQueue reports whether the node termination handler learns from a queue which
 // machines will be terminated.
 func HasTerminationQueue(a *api.AWSSpec) bool {
 	h := a.NodeTerminationHandler
-	return h != nil && valueOr(h.Enabled, true) && valueOr(h.EnableSQSTerminationDraining, true)
+	return h != nil && fill.Or(h.Enabled, true) && fill.Or(h.EnableSQSTerminationDraining, true)
 }
 
 // GroupTags returns the tags of a group's machines, apart from those of all objects of the cluster.
@@ -81,7 +82,7 @@ func GroupTags(c *api.Cluster, g *api.InstanceGroup) map[string]string {
 	}
 	t[tagInstanceGroup] = g.Name
 	if a := c.Spec.CloudProvider.AWS; HasTerminationQueue(a) {
-		t[valueOr(a.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
+		t[fill.Or(a.NodeTerminationHandler.ManagedASGTag, "aws-node-termination-handler/managed")] = ""
 	}
 	return t
 }
@@ -134,7 +135,7 @@ type taint struct{ Key, Value, Effect string }
 // itself, and rejects from others.
 func nodeMarks(g *api.InstanceGroup) (labels map[string]string, taints []taint) {
 	labels = map[string]string{}
-	k := valueOr(g.Spec.Kubelet, api.KubeletConfigSpec{})
+	k := fill.Or(g.Spec.Kubelet, api.KubeletConfigSpec{})
 	for key, value := range k.NodeLabels {
 		domain, _, _ := strings.Cut(key, "/")
 		own := slices.ContainsFunc([]string{"karpenter.sh", "karpenter.k8s.aws"}, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
@@ -155,7 +156,7 @@ func nodeMarks(g *api.InstanceGroup) (labels map[string]string, taints []taint) 
 // machineTypes returns the types that a group's machines may have, sorted; none means any.
 // Requirements replace the types: Karpenter would choose only among the types that meet both.
 func machineTypes(g *api.InstanceGroup) []string {
-	p := valueOr(g.Spec.MixedInstancesPolicy, api.MixedInstancesPolicySpec{})
+	p := fill.Or(g.Spec.MixedInstancesPolicy, api.MixedInstancesPolicySpec{})
 	if p.InstanceRequirements != nil {
 		return nil
 	}
@@ -244,9 +245,9 @@ func excludedTypes(text string) (key, value string, ok bool) {
 func markets(g *api.InstanceGroup) []string {
 	p := g.Spec.MixedInstancesPolicy
 	switch {
-	case valueOr(g.Spec.MaxPrice, "") != "" || g.Spec.SpotDurationInMinutes != nil:
+	case fill.Or(g.Spec.MaxPrice, "") != "" || g.Spec.SpotDurationInMinutes != nil:
 		return []string{"spot"}
-	case p != nil && valueOr(p.OnDemandAboveBase, 100) < 100:
+	case p != nil && fill.Or(p.OnDemandAboveBase, 100) < 100:
 		return []string{"on-demand", "spot"}
 	}
 	return []string{"on-demand"}
@@ -283,24 +284,16 @@ type disk struct {
 // disks returns the disks of a group's machines, the root disk first.
 func disks(g *api.InstanceGroup, f *facts.Cloud) []disk {
 	image, _ := f.Image(g.Spec.Image)
-	v := valueOr(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
-	root := disk{Device: cmp.Or(image.RootDevice, "/dev/xvda"), Root: true, Encrypted: valueOr(v.Encryption, true), Key: valueOr(v.EncryptionKey, ""),
-		GiB: int64(valueOr(v.Size, 128)), Type: valueOr(v.Type, DefaultVolumeType)}
-	root.IOPS, root.Throughput = VolumeSpeed(root.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+	v := fill.Or(g.Spec.RootVolume, api.InstanceRootVolumeSpec{})
+	root := disk{Device: cmp.Or(image.RootDevice, "/dev/xvda"), Root: true, Encrypted: fill.Or(v.Encryption, true), Key: fill.Or(v.EncryptionKey, ""),
+		GiB: int64(fill.Or(v.Size, 128)), Type: fill.Or(v.Type, DefaultVolumeType)}
+	root.IOPS, root.Throughput = VolumeSpeed(root.Type, int(fill.Or(v.IOPS, 0)), int(fill.Or(v.Throughput, 0)))
 	out := []disk{root}
 	for _, v := range g.Spec.Volumes {
-		d := disk{Device: v.Device, Keep: !valueOr(v.DeleteOnTermination, true), Encrypted: valueOr(v.Encrypted, true), Key: valueOr(v.Key, ""),
+		d := disk{Device: v.Device, Keep: !fill.Or(v.DeleteOnTermination, true), Encrypted: fill.Or(v.Encrypted, true), Key: fill.Or(v.Key, ""),
 			GiB: v.Size, Type: cmp.Or(v.Type, DefaultVolumeType)}
-		d.IOPS, d.Throughput = VolumeSpeed(d.Type, int(valueOr(v.IOPS, 0)), int(valueOr(v.Throughput, 0)))
+		d.IOPS, d.Throughput = VolumeSpeed(d.Type, int(fill.Or(v.IOPS, 0)), int(fill.Or(v.Throughput, 0)))
 		out = append(out, d)
 	}
 	return out
-}
-
-// valueOr returns the value that p points to, or otherwise if p is nil.
-func valueOr[T any](p *T, otherwise T) T {
-	if p == nil {
-		return otherwise
-	}
-	return *p
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -103,7 +104,7 @@ func checkPolicy(c *validate.Check, path, document string) {
 func checkExternalBalancers(c *validate.Check, g *api.InstanceGroup) {
 	for i, lb := range g.Spec.ExternalLoadBalancers {
 		path := validate.At("spec.externalLoadBalancers", i)
-		name, arn := textOf(lb.LoadBalancerName), textOf(lb.TargetGroupARN)
+		name, arn := fill.Or(lb.LoadBalancerName, ""), fill.Or(lb.TargetGroupARN, "")
 		if (name == "") == (arn == "") {
 			c.Bad(path, "", "must have either loadBalancerName or targetGroupArn, not both", "keep only one of them")
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -37,14 +38,6 @@ func validation() validate.Rules {
 			{Name: "instance-profile", Do: checkInstanceProfile},
 		},
 	}
-}
-
-// textOf returns what p points to, or "".
-func textOf(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 // checkRBACModes checks that the user's list of modes contains what role-based access needs.
@@ -116,7 +109,7 @@ func checkAPIServerNames(c *validate.Check, g *api.InstanceGroup) {
 
 func checkNLBGroups(c *validate.Check) {
 	if a := c.Spec.CloudProvider.AWS; a != nil {
-		c.OneOf("spec.cloudConfig.nlbSecurityGroupMode", textOf(a.NLBSecurityGroupMode), "Managed")
+		c.OneOf("spec.cloudConfig.nlbSecurityGroupMode", fill.Or(a.NLBSecurityGroupMode, ""), "Managed")
 	}
 }
 
@@ -193,16 +186,12 @@ func checkWarmPool(c *validate.Check) {
 
 // checkEtcdVolumes checks the limits of Elastic Block Store.
 func checkEtcdVolumes(c *validate.Check) {
-	for i, e := range c.Spec.EtcdClusters {
-		for j, m := range e.EtcdMembers {
-			checkEtcdVolume(c, validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j), m)
-		}
-	}
+	c.EachMember(func(path string, m api.EtcdMemberSpec) { checkEtcdVolume(c, path, m) })
 }
 
 func checkEtcdVolume(c *validate.Check, path string, m api.EtcdMemberSpec) {
 	kind, size, iops, throughput := "gp3", int64(20), int64(0), int64(0)
-	if textOf(m.VolumeType) != "" {
+	if fill.Or(m.VolumeType, "") != "" {
 		kind = *m.VolumeType
 	}
 	for to, from := range map[*int64]*int32{&size: m.VolumeSize, &iops: m.VolumeIOPS, &throughput: m.VolumeThroughput} {
@@ -220,7 +209,7 @@ func checkEtcdVolume(c *validate.Check, path string, m api.EtcdMemberSpec) {
 }
 func checkRootVolume(c *validate.Check, g *api.InstanceGroup) {
 	if v := g.Spec.RootVolume; v != nil {
-		c.OneOf("spec.rootVolumeType", textOf(v.Type), "standard", "gp3", "gp2", "io1", "io2")
+		c.OneOf("spec.rootVolumeType", fill.Or(v.Type, ""), "standard", "gp3", "gp2", "io1", "io2")
 	}
 }
 

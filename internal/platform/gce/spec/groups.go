@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -82,7 +83,7 @@ func checkImage(c *validate.Check, g *api.InstanceGroup) {
 func checkRootDisk(c *validate.Check, g *api.InstanceGroup) {
 	kind := ""
 	if v := g.Spec.RootVolume; v != nil {
-		kind = deref(v.Type)
+		kind = fill.Or(v.Type, "")
 	}
 	checkDiskKind(c, "spec.rootVolumeType", kind)
 	checkDiskType(c, "spec.rootVolumeType", kind, bootDisk, g.Spec.MachineType)
@@ -112,7 +113,7 @@ func checkAccelerators(c *validate.Check, g *api.InstanceGroup) {
 
 // checkSpot warns of a control plane that Google may stop at any time.
 func checkSpot(c *validate.Check, g *api.InstanceGroup) {
-	if g.IsControlPlane() && deref(g.Spec.GCPProvisioningModel) == "SPOT" {
+	if g.IsControlPlane() && fill.Or(g.Spec.GCPProvisioningModel, "") == "SPOT" {
 		c.Warn("spec.gcpProvisioningModel", "SPOT", "lets Google stop the machine at any time, but etcd needs a majority of its members", "use spot machines for nodes only")
 	}
 }

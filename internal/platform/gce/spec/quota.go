@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kops.local/kops/api"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -37,7 +38,7 @@ func neededQuotas(c *validate.Check) map[string]float64 {
 			machines = float64(*g.Spec.MinSize)
 		}
 		out["INSTANCES"] += machines
-		if t, known := c.Facts.MachineType(g.Spec.MachineType); known && deref(g.Spec.GCPProvisioningModel) != "SPOT" {
+		if t, known := c.Facts.MachineType(g.Spec.MachineType); known && fill.Or(g.Spec.GCPProvisioningModel, "") != "SPOT" {
 			out[cpuMetric(g.Spec.MachineType)] += machines * float64(t.VCPU)
 		}
 		disk(out, rootVolume(g), machines)
@@ -51,7 +52,7 @@ func neededQuotas(c *validate.Check) map[string]float64 {
 			if m.VolumeSize != nil {
 				size = *m.VolumeSize
 			}
-			disk(out, volume{cmp.Or(deref(m.VolumeType), etcdDisk), size}, 1)
+			disk(out, volume{cmp.Or(fill.Or(m.VolumeType, ""), etcdDisk), size}, 1)
 		}
 	}
 	return out
@@ -84,7 +85,7 @@ func rootVolume(g *api.InstanceGroup) volume {
 		v.size = 32
 	}
 	if r := g.Spec.RootVolume; r != nil {
-		v.kind = cmp.Or(deref(r.Type), v.kind)
+		v.kind = cmp.Or(fill.Or(r.Type, ""), v.kind)
 		if r.Size != nil {
 			v.size = *r.Size
 		}

@@ -15,6 +15,7 @@ import (
 	"kops.local/kops/internal/spec/complete"
 	"kops.local/kops/internal/spec/diag"
 	"kops.local/kops/internal/spec/facts"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/newcluster"
 	"kops.local/kops/internal/spec/validate"
 	"kops.local/kops/internal/test/spectest"
@@ -117,17 +118,17 @@ func TestMachinesThatTakeNoOtherDisksGetHyperdisks(t *testing.T) {
 		t.Fatal(findings)
 	}
 	const want = "hyperdisk-balanced"
-	if v := groups[0].Spec.RootVolume; v == nil || deref(v.Type) != want || groups[1].Spec.RootVolume != nil {
+	if v := groups[0].Spec.RootVolume; v == nil || fill.Or(v.Type, "") != want || groups[1].Spec.RootVolume != nil {
 		t.Errorf("the disks are %+v and %+v", v, groups[1].Spec.RootVolume)
 	}
 	for _, e := range cluster.Spec.EtcdClusters {
-		if deref(e.EtcdMembers[0].VolumeType) != want {
-			t.Errorf("the disk of %s is %q", e.Name, deref(e.EtcdMembers[0].VolumeType))
+		if fill.Or(e.EtcdMembers[0].VolumeType, "") != want {
+			t.Errorf("the disk of %s is %q", e.Name, fill.Or(e.EtcdMembers[0].VolumeType, ""))
 		}
 	}
 	o.ControlPlaneVolumeType, o.EtcdStorageType = "hyperdisk-extreme", "hyperdisk-throughput"
 	cluster, groups, _ = describeNew(t, o, cloud(t))
-	if deref(groups[0].Spec.RootVolume.Type) != o.ControlPlaneVolumeType || deref(cluster.Spec.EtcdClusters[0].EtcdMembers[0].VolumeType) != o.EtcdStorageType {
+	if fill.Or(groups[0].Spec.RootVolume.Type, "") != o.ControlPlaneVolumeType || fill.Or(cluster.Spec.EtcdClusters[0].EtcdMembers[0].VolumeType, "") != o.EtcdStorageType {
 		t.Error("another is taken than the one that is asked for")
 	}
 }

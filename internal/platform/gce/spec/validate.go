@@ -8,6 +8,7 @@ import (
 
 	"kops.local/kops/api"
 	"kops.local/kops/internal/model/names"
+	"kops.local/kops/internal/spec/fill"
 	"kops.local/kops/internal/spec/validate"
 )
 
@@ -36,14 +37,6 @@ func validation() validate.Rules {
 			{Name: "gce-labels", Do: func(c *validate.Check, g *api.InstanceGroup) { checkLabels(c, g.Spec.CloudLabels) }},
 		},
 	}
-}
-
-// deref returns what p points to, or "".
-func deref(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 // checkClusterName checks that names derived from the cluster's begin with a letter, and that a label
@@ -140,17 +133,15 @@ func checkLabels(c *validate.Check, all map[string]string) {
 
 // checkEtcdDisks checks the types of the etcd disks, and that their members' machines support them.
 func checkEtcdDisks(c *validate.Check) {
-	for i, e := range c.Spec.EtcdClusters {
-		for j, m := range e.EtcdMembers {
-			path := validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j) + ".volumeType"
-			checkDiskKind(c, path, deref(m.VolumeType))
-			for _, g := range c.Groups() {
-				if g.Name == deref(m.InstanceGroup) {
-					checkDiskType(c, path, deref(m.VolumeType), etcdDisk, g.Spec.MachineType)
-				}
+	c.EachMember(func(path string, m api.EtcdMemberSpec) {
+		path += ".volumeType"
+		checkDiskKind(c, path, fill.Or(m.VolumeType, ""))
+		for _, g := range c.Groups() {
+			if g.Name == fill.Or(m.InstanceGroup, "") {
+				checkDiskType(c, path, fill.Or(m.VolumeType, ""), etcdDisk, g.Spec.MachineType)
 			}
 		}
-	}
+	})
 }
 
 // checkDiskKind checks that a type is one of Google's disk types.

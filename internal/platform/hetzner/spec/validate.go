@@ -126,14 +126,11 @@ func checkLabels(c *validate.Check, path, prefix string, all map[string]string) 
 const minVolume, maxVolume = 10, 10240
 
 func checkVolumes(c *validate.Check) {
-	for i, e := range c.Spec.EtcdClusters {
-		for j, m := range e.EtcdMembers {
-			if m.VolumeSize != nil && (*m.VolumeSize < minVolume || *m.VolumeSize > maxVolume) {
-				c.Bad(validate.At(validate.At("spec.etcdClusters", i)+".etcdMembers", j)+".volumeSize", fmt.Sprint(*m.VolumeSize), "is not the size of a volume in GB",
-					fmt.Sprintf("use %d to %d", minVolume, maxVolume))
-			}
+	c.EachMember(func(path string, m api.EtcdMemberSpec) {
+		if m.VolumeSize != nil && (*m.VolumeSize < minVolume || *m.VolumeSize > maxVolume) {
+			c.Bad(path+".volumeSize", fmt.Sprint(*m.VolumeSize), "is not the size of a volume in GB", fmt.Sprintf("use %d to %d", minVolume, maxVolume))
 		}
-	}
+	})
 }
 
 // maxGroupName leaves room for the number at the end of a server's name, which is a host name.
